@@ -1,0 +1,33 @@
+# From a clone:
+#   make demo      the main job on real data; writes demo-output/
+#   make test      everything that must hold; its last line counts it
+# Both install what they need from Debian's packages, where it is missing.
+#
+#   make install   installs into R's own library
+#   make document  writes RcppExports.*, NAMESPACE and man/ anew
+#   make clean     removes all that was built here
+#
+# FSKNN_CUDA_ARCH chooses the GPU architectures to compile for (see configure).
+# The demo takes those of the GPUs it finds; tests, which need no GPU, take one
+# portable and one Hopper form rather than all, for a quick build.
+
+SHELL = /bin/sh
+
+.PHONY: demo test install document clean
+
+demo:
+	@sh tools/demo.sh
+
+test: export FSKNN_CUDA_ARCH ?= 80 90a
+test:
+	@sh tools/test.sh
+
+install:
+	@sh tools/build.sh install
+
+document:
+	@sh tools/build.sh document
+
+clean:
+	@./cleanup
+	rm -rf _build demo-output tests/cpp/build

@@ -1,0 +1,262 @@
+#' An igraph graph from a kNN edge data frame
+#'
+#' Turns the edges of [knn_graph()] into an igraph graph that keeps all points,
+#' isolated ones too, in their order.
+#'
+#' In a kNN graph i may be a neighbour of j without j being one of i.
+#' `mode = "directed"` keeps both directions apart. `"union"` gives an
+#' undirected graph that joins i and j if either is a neighbour of the other,
+#' `"mutual"` one that joins them if both are. Where both directions are there
+#' they become one edge: distance and correlation are the same both ways, and
+#' `rank` is the smaller of the two (other columns are taken from the direction
+#' with that rank).
+#'
+#' No edge attribute `weight` is made unless it is asked for, since some igraph
+#' functions read it as similarity (clustering: `weight = "similarity"`) and
+#' others as length (spanning trees, shortest paths: `weight = "distance"`).
+#'
+#' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
+#'   of it; or any data frame with columns `from` and `to`, with `vertices`
+#'   given.
+#' @param ... Must be empty.
+#' @param weight Edge attribute `weight`: `"none"` (default), `"similarity"` or
+#'   `"distance"`. Similarity is r for correlations (|r| under
+#'   `sign = "absolute"`, -r under `sign = "negative"`), 1 - distance for
+#'   `"cosine"` and `"proportional"`, and 1 / (1 + distance) otherwise.
+#' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
+#' @param negative What to do with edges whose weight is not positive:
+#'   `"error"` (default), or `"drop"`, which leaves out these edges and keeps
+#'   their points.
+#' @param vertices All points in order: a data frame with a column `name` (its
+#'   other columns become vertex attributes), or a vector of names. `NULL`
+#'   (default) takes the attribute `vertices` of `edges`. Needed when `edges`
+#'   has lost it, as it does in [merge()].
+#'
+#' @returns An igraph graph with the vertex attribute `name` (character, in the
+#'   order of the points) and the columns of `edges` besides `from` and `to` as
+#'   edge attributes: `rank`, `distance`, for correlations `correlation`, and
+#'   `weight` if asked for. Directed edges are in the order of `edges`,
+#'   undirected ones in the order of their two ends.
+#'
+#' @section Errors:
+#' Of class `fsknn_argument_error`: an edge data frame without `vertices`, or
+#' with a point that is not among them; a weight that needs a column or the
+#' metric where `edges` has lost it; weights that are not positive.
+#' @inherit find_knn references
+#' @seealso [knn_graph()], [write_edges()].
+#'   `igraph::graph_from_data_frame(edges)` works as well, but leaves out
+#'   isolated points.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(100 * 12), nrow = 100)
+#' rownames(x) <- paste0("gene", 1:100)
+#' edges <- knn_graph(x, k = 3)
+#' g <- as_igraph(edges, weight = "similarity", mode = "union")
+#' igraph::vcount(g)
+#' igraph::sizes(igraph::cluster_louvain(g))
+as_igraph <- function(edges, ..., weight = c("none", "similarity", "distance"),
+                      mode = c("directed", "union", "mutual"),
+                      negative = c("error", "drop"), vertices = NULL) {
+  rlang::check_dots_empty()
+  rlang::check_required(edges)
+  weight <- check_choice(weight, c("none", "similarity", "distance"), "weight")
+  mode <- check_choice(mode, c("directed", "union", "mutual"), "mode")
+  negative <- check_choice(negative, c("error", "drop"), "negative")
+  check_edges(edges)
+  vertices <- check_vertices(vertices %||% attr(edges, "vertices"))
+
+  columns <- as.list(edges)
+  columns$from <- vertex_numbers(edges$from, vertices$name)
+  columns$to <- vertex_numbers(edges$to, vertices$name)
+  if (weight != "none") {
+    columns$weight <- edge_weights(edges, weight)
+    columns <- check_weights(columns, negative)
+  }
+  if (mode != "directed") {
+    columns <- merge_directions(columns, mode, nrow(vertices))
+  }
+
+  graph <- igraph::make_empty_graph(
+    n = nrow(vertices), directed = mode == "directed"
+  )
+  for (name in names(vertices)) {
+    graph <- igraph::set_vertex_attr(graph, name, value = vertices[[name]])
+  }
+  is_attribute <- !names(columns) %in% c("from", "to")
+  igraph::add_edges(
+    graph, rbind(columns$from, columns$to), attr = columns[is_attribute]
+  )
+}
+
+check_edges <- function(edges, call = caller_env()) {
+  if (!is.data.frame(edges)) {
+    given <- describe_type(edges)
+    abort_argument(
+      "{.arg edges} must be a data frame from {.fn knn_graph}, not {given}.",
+      call
+    )
+  }
+  missing <- setdiff(c("from", "to"), names(edges))
+  if (length(missing) > 0) {
+    abort_argument(
+      c(
+        "{.arg edges} must have the columns {.code from} and {.code to}.",
+        x = "There is no {.code {missing[[1]]}}."
+      ),
+      call
+    )
+  }
+}
+
+# A data frame with a unique character column `name` first.
+check_vertices <- function(vertices, call = caller_env()) {
+  if (is.null(vertices)) {
+    abort_argument(
+      c(
+        "{.arg edges} has lost its vertices, so that isolated points and the
+         order of the points are not known.",
+        i = "Give {.code vertices = attr(edges, \"vertices\")} of the edges as
+             {.fn knn_graph} made them."
+      ),
+      call
+    )
+  }
+  if (!is.data.frame(vertices) && is.atomic(vertices)) {
+    vertices <- data.frame(name = as.vector(vertices))
+  }
+  if (!is.data.frame(vertices) || !"name" %in% names(vertices)) {
+    abort_argument(
+      "{.arg vertices} must be a data frame with a column {.code name}, or a
+       vector of names.",
+      call
+    )
+  }
+  vertices <- vertices[c("name", setdiff(names(vertices), "name"))]
+  vertices$name <- as.character(vertices$name)
+  if (anyNA(vertices$name) || anyDuplicated(vertices$name) > 0) {
+    abort_argument(
+      "The names in {.arg vertices} must be unique, and none of them missing.",
+      call
+    )
+  }
+  vertices
+}
+
+vertex_numbers <- function(ends, names, call = caller_env()) {
+  # Row numbers of points without names need no look-up by text.
+  numbered <- is.numeric(ends) && length(names) > 0 &&
+    identical(names, as.character(seq_along(names)))
+  numbers <- if (numbered) {
+    match(ends, seq_along(names))
+  } else {
+    match(as.character(ends), names)
+  }
+  if (anyNA(numbers)) {
+    unknown <- unique(as.character(ends[is.na(numbers)]))
+    count <- length(unknown)
+    where <- first_few(paste0("\"", utils::head(unknown, 3), "\""), count)
+    abort_argument(
+      c(
+        "{.arg vertices} must name every point of {.arg edges}.",
+        x = "{format_count(count)} {cli::qty(count)}point{?s} {?is/are} not
+             there: {where}."
+      ),
+      call
+    )
+  }
+  numbers
+}
+
+edge_weights <- function(edges, weight, call = caller_env()) {
+  if (weight == "distance") {
+    return(edge_column(edges, "distance", weight, call))
+  }
+  metric <- metric_facts(attr(edges, "metric") %||% NA)
+  if (is.null(metric)) {
+    abort_argument(
+      c(
+        "{.code weight = \"similarity\"} needs to know the metric, which
+         {.arg edges} has lost.",
+        i = "Give it back with {.code attr(edges, \"metric\") <-} (and
+             {.val sign}), or use {.code weight = \"distance\"}."
+      ),
+      call
+    )
+  }
+  switch(
+    metric$similarity,
+    correlation = {
+      r <- edge_column(edges, "correlation", weight, call)
+      switch(
+        attr(edges, "sign") %||% "signed",
+        signed = r, absolute = abs(r), negative = -r
+      )
+    },
+    complement = 1 - edge_column(edges, "distance", weight, call),
+    reciprocal = 1 / (1 + edge_column(edges, "distance", weight, call))
+  )
+}
+
+edge_column <- function(edges, column, weight, call) {
+  values <- edges[[column]]
+  if (!is.numeric(values)) {
+    abort_argument(
+      "{.code weight = \"{weight}\"} needs a numeric column {.code {column}}
+       in {.arg edges}.",
+      call
+    )
+  }
+  values
+}
+
+# igraph's algorithms take positive weights only.
+check_weights <- function(columns, negative, call = caller_env()) {
+  positive <- !is.na(columns$weight) & columns$weight > 0
+  bad <- sum(!positive)
+  if (bad == 0) {
+    return(columns)
+  }
+  if (negative == "error") {
+    abort_argument(
+      c(
+        "Weights must be positive.",
+        x = "{format_count(bad)} of {format_count(length(positive))}
+             {cli::qty(bad)}{?is/are} not.",
+        i = "Leave out these edges with {.code negative = \"drop\"}."
+      ),
+      call
+    )
+  }
+  lapply(columns, function(column) column[positive])
+}
+
+# One undirected edge for each pair of points that either (union) or both
+# (mutual) directions join.
+merge_directions <- function(columns, mode, num_vertices) {
+  low <- pmin(columns$from, columns$to)
+  high <- pmax(columns$from, columns$to)
+  # Exact in double for up to 9e7 points.
+  pair <- (low - 1) * num_vertices + high
+  rank <- columns$rank %||% rep.int(1L, length(pair))
+  order <- order(pair, rank, method = "radix")
+  pair <- pair[order]
+  first <- !duplicated_sorted(pair)
+  if (mode == "mutual") {
+    group <- cumsum(first)
+    upward <- (columns$from < columns$to)[order]
+    num_groups <- sum(first)
+    both <- tabulate(group[upward], num_groups) > 0 &
+      tabulate(group[!upward], num_groups) > 0
+    first[first] <- both
+  }
+  kept <- order[first]
+  merged <- lapply(columns, function(column) column[kept])
+  merged$from <- low[kept]
+  merged$to <- high[kept]
+  merged
+}
+
+duplicated_sorted <- function(values) {
+  count <- length(values)
+  c(logical(min(count, 1L)), values[-1] == values[-count])
+}

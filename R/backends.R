@@ -1,0 +1,211 @@
+#' What this installation can run on
+#'
+#' `knn_backends()` lists the backends and says why one can't be used.
+#' `cuda_devices()` lists the GPUs. Neither ever throws: without a GPU the one
+#' says so and the other is empty, with the reason as attribute `reason`.
+#'
+#' @returns
+#' `knn_backends()`: a data frame with one row a backend and the columns
+#' `backend` (`"cpu"`, `"cuda"`), `usable` (logical) and `detail` (for the CPU
+#' its instruction sets, slowest first, and its threads; for CUDA the toolkit,
+#' or the reason why it can't be used).
+#'
+#' `cuda_devices()`: a data frame of class `cuda_devices` with one row a device
+#' and the columns `device` (the number that the argument `devices` of
+#' [find_knn()] takes), `cuda_id` (CUDA's own, from 0), `name`,
+#' `compute_capability`, `memory_total` and `memory_free` (bytes) and
+#' `multiprocessors`; no rows when there is no device to use.
+#' @seealso [knn_plan()] for what would run where.
+#' @export
+#' @examples
+#' knn_backends()
+#' cuda_devices()
+knn_backends <- function() {
+  describe_backends(backend_facts())
+}
+
+#' @rdname knn_backends
+#' @export
+cuda_devices <- function() {
+  facts <- backend_facts()
+  if (!facts$cuda$usable) {
+    return(new_cuda_devices(no_cuda_devices(), facts$cuda$reason))
+  }
+  tryCatch(
+    new_cuda_devices(cpp_cuda_devices()),
+    error = function(err) {
+      new_cuda_devices(no_cuda_devices(), conditionMessage(err))
+    }
+  )
+}
+
+new_cuda_devices <- function(devices, reason = "") {
+  structure(
+    devices,
+    class = c("cuda_devices", "data.frame"),
+    reason = if (nrow(devices) == 0) reason else ""
+  )
+}
+
+no_cuda_devices <- function() {
+  data.frame(
+    device = integer(),
+    cuda_id = integer(),
+    name = character(),
+    compute_capability = character(),
+    memory_total = double(),
+    memory_free = double(),
+    multiprocessors = integer()
+  )
+}
+
+# What the core says about its backends, or, if asking fails, that it failed.
+backend_facts <- function(ask = cpp_backends) {
+  tryCatch(
+    ask(),
+    error = function(err) {
+      list(
+        cpu = list(instruction_sets = character(), threads = 1L),
+        cuda = list(
+          built = FALSE, usable = FALSE, reason = conditionMessage(err),
+          toolkit = ""
+        )
+      )
+    }
+  )
+}
+
+describe_backends <- function(facts) {
+  sets <- paste(facts$cpu$instruction_sets, collapse = ", ")
+  threads <- facts$cpu$threads
+  cpu <- paste0(sets, "; ", tally(threads, "thread"))
+  cuda <- if (facts$cuda$usable) facts$cuda$toolkit else facts$cuda$reason
+  data.frame(
+    backend = c("cpu", "cuda"),
+    usable = c(TRUE, facts$cuda$usable),
+    detail = c(cpu, cuda)
+  )
+}
+
+#' @export
+print.cuda_devices <- function(x, ...) {
+  reason <- attr(x, "reason")
+  if (nrow(x) == 0) {
+    because <- if (nzchar(reason %||% "")) paste0(": ", reason)
+    cat("No CUDA device", because, "\n", sep = "")
+  } else {
+    plain <- as.data.frame(unclass(x), stringsAsFactors = FALSE)
+    for (column in intersect(c("memory_total", "memory_free"), names(plain))) {
+      plain[[column]] <- format_bytes(plain[[column]])
+    }
+    print(plain, row.names = FALSE)
+  }
+  invisible(x)
+}
+
+# --- choosing one ------------------------------------------------------------
+
+# The backend and the devices that a call runs on. "auto" says once a session
+# what it chose, where that is news: a GPU, or none although CUDA was built in.
+choose_backend <- function(backend, devices, facts = backend_facts(),
+                           device_table = cuda_devices, call = caller_env()) {
+  backend <- check_choice(
+    backend, c("auto", "cuda", "cpu"), "backend",
+    synonyms = c(gpu = "cuda"), call = call
+  )
+  check_device_numbers(devices, call = call)
+  if (backend == "cpu" && !is.null(devices)) {
+    abort_argument(
+      c(
+        "{.arg devices} can't be given with backend \"cpu\".",
+        i = "It names the GPUs of backend \"cuda\"."
+      ),
+      call
+    )
+  }
+  wants_cuda <- backend == "cuda" || !is.null(devices)
+  if (wants_cuda && !facts$cuda$usable) {
+    abort_backend("cuda", facts$cuda$reason, built = facts$cuda$built, call)
+  }
+  if (backend == "auto") {
+    backend <- if (facts$cuda$usable) "cuda" else "cpu"
+    tell_choice(backend, facts, device_table)
+  }
+  if (!is.null(devices)) {
+    devices <- check_devices(devices, device_table(), call = call)
+  }
+  list(name = backend, devices = devices %||% integer())
+}
+
+tell_choice <- function(backend, facts, device_table) {
+  text <- if (backend == "cuda") {
+    names <- paste(device_table()$name, collapse = ", ")
+    c("Using backend \"cuda\".", i = paste0("GPUs: ", names, "."))
+  } else if (facts$cuda$built) {
+    c("Using backend \"cpu\".", x = facts$cuda$reason)
+  }
+  if (!is.null(text)) {
+    rlang::inform(
+      text, .frequency = "once", .frequency_id = "fsknn_auto_backend"
+    )
+  }
+}
+
+# What `devices` must be, whatever devices there are.
+check_device_numbers <- function(devices, call = caller_env()) {
+  whole <- is.null(devices) || (
+    is.numeric(devices) && !is.object(devices) && length(devices) > 0 &&
+      all(is.finite(devices)) && all(devices == trunc(devices)) &&
+      anyDuplicated(devices) == 0
+  )
+  if (!whole) {
+    given <- if (is.numeric(devices) && length(devices) > 0) {
+      first_few(devices)
+    } else {
+      describe_value(devices)
+    }
+    abort_argument(
+      c(
+        "{.arg devices} must be distinct whole numbers, not {given}.",
+        i = "They are the {.code device} numbers of {.fn cuda_devices}."
+      ),
+      call
+    )
+  }
+}
+
+check_devices <- function(devices, table, call = caller_env()) {
+  missing <- setdiff(devices, table$device)
+  if (length(missing) > 0) {
+    count <- nrow(table)
+    absent <- first_few(missing)
+    abort_argument(
+      c(
+        "{.arg devices} must name devices that are there.",
+        x = "There {cli::qty(count)}{?is/are} {count} CUDA device{?s}, and no
+             {absent}.",
+        i = "See {.fn cuda_devices}."
+      ),
+      call
+    )
+  }
+  as.integer(devices)
+}
+
+abort_backend <- function(backend, reason, built, call, parent = NULL) {
+  hint <- if (built) {
+    "See {.fn knn_backends}, or use {.code backend = \"cpu\"}."
+  } else {
+    "See {.fn knn_backends}; reinstall with the CUDA toolkit present, or use
+     {.code backend = \"cpu\"}."
+  }
+  cli_abort(
+    c(
+      "Can't use backend {.val {backend}}.",
+      x = if (nzchar(reason)) "{reason}",
+      i = hint
+    ),
+    class = c("fsknn_backend_error", "fsknn_error"),
+    call = call
+  )
+}

@@ -1,0 +1,220 @@
+# The calls into the core: a request made of checked arguments, and the
+# core's failures in words.
+
+# Everything that a call is asked to do besides its data, checked as far as
+# that goes without the data.
+check_options <- function(metric, sign, constant, backend, devices,
+                          num_threads, chunk_size, progress, verbose,
+                          call = caller_env()) {
+  metric <- check_metric(metric, call = call)
+  list(
+    metric = metric,
+    sign = check_sign(sign, metric, call = call),
+    constant = check_choice(
+      constant, c("error", "isolate"), "constant", call = call
+    ),
+    chunk_size = check_chunk_size(chunk_size, call = call),
+    num_threads = check_num_threads(num_threads, call = call),
+    progress = check_progress(progress, call = call),
+    verbose = check_flag(verbose, "verbose", call = call),
+    backend = choose_backend(backend, devices, call = call)
+  )
+}
+
+# The request as the core reads it.
+new_request <- function(k, options, skip = integer(), query_skip = integer(),
+                        correlation = FALSE) {
+  list(
+    k = k,
+    metric = options$metric$name,
+    sign = options$sign,
+    skip = skip,
+    query_skip = query_skip,
+    backend = options$backend$name,
+    devices = options$backend$devices,
+    num_threads = options$num_threads,
+    chunk_size = options$chunk_size,
+    correlation = correlation,
+    progress = options$progress %||% FALSE,
+    instruction_set = getOption("fsknn.instruction_set", "auto")
+  )
+}
+
+# Data and request, all checked. `as_edges`: the answer will be a data frame,
+# so that row names must be usable and the edges few enough.
+new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
+                       call = caller_env()) {
+  points <- as_points(x, "x", call = call)
+  queries <- if (!is.null(query)) as_points(query, "query", call = call)
+  self_excluded <- is.null(query)
+  num_points <- nrow(points$values)
+
+  check_num_points(num_points, 1L + self_excluded, "x", call = call)
+  check_num_features(ncol(points$values), options$metric, "x", call = call)
+  if (!self_excluded) {
+    check_num_points(nrow(queries$values), 1L, "query", call = call)
+    check_query_columns(points$values, queries$values, call = call)
+  }
+  if (as_edges) {
+    check_row_names(points$names, "x", call = call)
+  }
+  k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
+
+  skip <- check_values(points, options, "x", call = call)
+  query_skip <- integer()
+  if (!self_excluded) {
+    query_skip <- check_values(queries, options, "query", call = call)
+  }
+  if (length(skip) > 0) {
+    check_k(k, num_points, length(skip), self_excluded, call = call)
+  }
+  if (as_edges) {
+    check_num_edges(num_points - length(skip), k, call = call)
+  }
+  list(
+    points = points,
+    queries = queries,
+    verbose = options$verbose,
+    request = new_request(
+      k, options, skip, query_skip,
+      correlation = as_edges && has_correlation(options$metric)
+    )
+  )
+}
+
+# One pass over the values; returns the rows to isolate.
+check_values <- function(points, options, arg, call = caller_env()) {
+  scan <- cpp_scan(points$values, options$num_threads)
+  check_finite(points, scan, arg, call = call)
+  check_non_negative(points, scan, options$metric, arg, call = call)
+  check_defined_rows(
+    points, scan, options$metric, options$constant, arg, call = call
+  )
+}
+
+# Runs a search; gives what cpp_find_knn() gives.
+run_search <- function(search, call = caller_env()) {
+  values <- search$points$values
+  queries <- search$queries$values
+  if (!search$verbose) {
+    return(find_in_core(values, queries, search$request, call))
+  }
+  plan <- new_plan(
+    nrow(values), ncol(values), NROW(queries) * !is.null(queries),
+    search$request, call = call
+  )
+  started <- Sys.time()
+  tell_lines(c(format(plan), paste("Start:", format(started))))
+  result <- find_in_core(values, queries, search$request, call)
+  ended <- Sys.time()
+  seconds <- as.double(ended - started, units = "secs")
+  tell_lines(c(
+    paste("End:", format(ended)),
+    paste("Seconds:", format(round(seconds, 3), nsmall = 3))
+  ))
+  result
+}
+
+# One message, its lines as they are.
+tell_lines <- function(lines) {
+  rlang::inform(paste(lines, collapse = "\n"))
+}
+
+find_in_core <- function(values, queries, request, call) {
+  result <- cpp_find_knn(values, queries, request)
+  if (!is.null(result$failure)) {
+    raise_failure(result, call)
+  }
+  result
+}
+
+# The core reports a failure as facts; the words are here.
+raise_failure <- function(result, call) {
+  switch(
+    result$failure,
+    interrupt = rlang::interrupt(),
+    range = raise_range_failure(call),
+    memory = raise_memory_failure(result, call),
+    backend = raise_backend_failure(result, call),
+    cuda = raise_cuda_failure(result, call),
+    raise_other_failure(result, call)
+  )
+}
+
+raise_range_failure <- function(call) {
+  cli_abort(
+    c(
+      "A distance is beyond the range of a double (about 1.8e308), or made of
+       numbers too small to count beside the largest of {.arg x}.",
+      i = "Scale {.arg x}, or look for rows of a wrong magnitude."
+    ),
+    class = c("fsknn_range_error", "fsknn_error"),
+    call = call
+  )
+}
+
+raise_memory_failure <- function(result, call) {
+  asked <- bytes_or_null(result$bytes_asked)
+  cli_abort(
+    c(
+      "There is too little memory.",
+      x = if (!is.null(asked)) "{format_bytes(asked)} could not be had.",
+      i = "See {.fn knn_plan} for what a call needs."
+    ),
+    class = c("fsknn_memory_error", "fsknn_error"),
+    call = call,
+    bytes_asked = asked
+  )
+}
+
+raise_backend_failure <- function(result, call) {
+  facts <- backend_facts()
+  reason <- result$reason %||% result$message
+  abort_backend("cuda", reason, built = facts$cuda$built, call)
+}
+
+raise_cuda_failure <- function(result, call) {
+  device <- result$device
+  words <- result$cuda_words
+  asked <- bytes_or_null(result$bytes_asked)
+  free <- bytes_or_null(result$bytes_free)
+  cli_abort(
+    c(
+      "CUDA failed on device {device}.",
+      x = if (nzchar(words %||% "")) "{words}",
+      x = if (!is.null(asked)) {
+        "{format_bytes(asked)} asked for, {format_bytes(free %||% 0)} free."
+      },
+      i = "See {.fn cuda_devices}, or use {.code backend = \"cpu\"}."
+    ),
+    class = c("fsknn_cuda_error", "fsknn_error"),
+    call = call,
+    device = device,
+    bytes_asked = asked,
+    bytes_free = free,
+    cuda_words = words
+  )
+}
+
+raise_other_failure <- function(result, call) {
+  kind <- result$failure
+  words <- result$message %||% ""
+  cli_abort(
+    c("The core failed ({kind}).", x = if (nzchar(words)) "{words}"),
+    class = c(paste0("fsknn_", kind, "_error"), "fsknn_error"),
+    call = call
+  )
+}
+
+# A failure that is not one of memory says 0 or NA bytes.
+bytes_or_null <- function(bytes) {
+  if (!is.null(bytes) && !is.na(bytes) && bytes > 0) bytes
+}
+
+format_bytes <- function(bytes) {
+  units <- c("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+  power <- pmin(floor(log(pmax(bytes, 1), 1024)), length(units) - 1)
+  scaled <- bytes / 1024^power
+  digits <- ifelse(power == 0 | scaled >= 100, 0L, 1L)
+  paste(sprintf("%.*f", digits, scaled), units[power + 1])
+}

@@ -1,0 +1,432 @@
+# Argument checks. Each returns its value in the form the core takes, or ends
+# in an error that names the user's call. STYLE: what must hold, what was
+# given, `x` details, an `i` hint only where the cure is known.
+
+abort_argument <- function(message, call, .envir = parent.frame()) {
+  cli_abort(
+    message,
+    class = c("fsknn_argument_error", "fsknn_error"),
+    call = call,
+    .envir = .envir
+  )
+}
+
+# A short description of something that is not what it should be: "2.5",
+# "NA", "the string \"a\"", "a vector of length 2", "a list".
+describe_value <- function(value) {
+  if (is.null(value)) {
+    return("NULL")
+  }
+  if (is.factor(value) || is.object(value) || !is.atomic(value) ||
+        !is.null(dim(value))) {
+    return(describe_type(value))
+  }
+  if (length(value) != 1) {
+    return(paste0("a vector of length ", length(value)))
+  }
+  if (is.character(value) && !is.na(value)) {
+    return(paste0("the string \"", value, "\""))
+  }
+  if (is.numeric(value)) {
+    return(format_bound(value))
+  }
+  as.character(value)
+}
+
+describe_type <- function(value) {
+  if (is.null(value)) {
+    return("NULL")
+  }
+  if (is.factor(value)) {
+    return("a factor")
+  }
+  if (is.data.frame(value)) {
+    return("a data frame")
+  }
+  if (is.object(value)) {
+    return(paste0("an object of class <", class(value)[[1]], ">"))
+  }
+  if (is.function(value)) {
+    return("a function")
+  }
+  shape <- switch(
+    as.character(length(dim(value))),
+    "0" = "vector", "1" = "array", "2" = "matrix", "array"
+  )
+  if (is.list(value)) {
+    return(if (shape == "vector") "a list" else paste("a list", shape))
+  }
+  if (!is.atomic(value)) {
+    return(paste0("an object of type ", typeof(value)))
+  }
+  type <- if (is.double(value)) "numeric" else typeof(value)
+  article <- if (grepl("^[aeiou]", type)) "an" else "a"
+  paste(article, type, shape)
+}
+
+# At most `limit` of the items, joined, with "and N more" where some are left.
+first_few <- function(items, total = length(items), limit = 3L) {
+  shown <- utils::head(items, limit)
+  more <- total - length(shown)
+  text <- paste(shown, collapse = ", ")
+  if (more > 0) {
+    text <- paste0(text, ", and ", format_count(more), " more")
+  }
+  text
+}
+
+format_count <- function(count) {
+  format(count, big.mark = ",", scientific = FALSE, trim = TRUE)
+}
+
+is_whole <- function(value) {
+  is.numeric(value) && !is.object(value) && is.null(dim(value)) &&
+    length(value) == 1 && is.finite(value) && value == trunc(value)
+}
+
+check_whole_number <- function(value, arg, min, max, hint = NULL,
+                               call = caller_env()) {
+  if (is_whole(value) && value >= min && value <= max) {
+    return(as.integer(value))
+  }
+  given <- describe_value(value)
+  range <- if (min == max) {
+    format_bound(min)
+  } else {
+    paste0("a whole number between ", format_bound(min), " and ",
+           format_bound(max))
+  }
+  # The hint explains a number that is out of range, not one that is no number.
+  if (!is_whole(value)) {
+    hint <- NULL
+  }
+  abort_argument(
+    c("{.arg {arg}} must be {range}, not {given}.", i = hint),
+    call = call
+  )
+}
+
+# 1000000000 rather than 1e+09, but 1e+300 as it is.
+format_bound <- function(number) {
+  plain <- is.finite(number) && abs(number) < 1e15
+  format(number, digits = 15, scientific = if (plain) FALSE else 5)
+}
+
+check_flag <- function(value, arg, call = caller_env()) {
+  if (isTRUE(value) || isFALSE(value)) {
+    return(value)
+  }
+  given <- describe_value(value)
+  abort_argument("{.arg {arg}} must be TRUE or FALSE, not {given}.", call)
+}
+
+# One of several words. A default that is the whole vector means its first.
+# "Did you mean" is asked where a word is near enough to be a slip, or one of
+# the `synonyms` (names) of a choice (values).
+check_choice <- function(value, choices, arg, synonyms = NULL,
+                         call = caller_env()) {
+  if (identical(value, choices)) {
+    return(choices[[1]])
+  }
+  if (rlang::is_string(value) && value %in% choices) {
+    return(value)
+  }
+  # Spelled out by hand: cli would join the last two by "and", "or" by version.
+  options <- paste0("\"", choices, "\"", collapse = ", ")
+  given <- describe_value(value)
+  hint <- NULL
+  nearest <- nearest_spelling(value, choices, synonyms)
+  if (!is.null(nearest)) {
+    hint <- c(i = "Did you mean {.val {nearest}}?")
+  }
+  abort_argument(
+    c("{.arg {arg}} must be one of {options}, not {given}.", hint),
+    call
+  )
+}
+
+nearest_spelling <- function(value, choices, synonyms = NULL) {
+  if (!rlang::is_string(value) || is.na(value)) {
+    return(NULL)
+  }
+  if (tolower(value) %in% names(synonyms)) {
+    return(synonyms[[tolower(value)]])
+  }
+  edits <- drop(utils::adist(value, choices, ignore.case = TRUE))
+  if (min(edits) > max(2, nchar(value) %/% 2)) {
+    return(NULL)
+  }
+  choices[[which.min(edits)]]
+}
+
+check_metric <- function(metric, call = caller_env()) {
+  name <- check_choice(
+    metric, metric_table()$name, "metric", synonyms = metric_synonyms(),
+    call = call
+  )
+  metric_facts(name)
+}
+
+check_sign <- function(sign, metric, call = caller_env()) {
+  sign <- check_choice(sign, metric_signs, "sign", call = call)
+  if (!metric$has_sign && sign != "signed") {
+    table <- metric_table()
+    signed <- paste0("\"", table$name[table$has_sign], "\"", collapse = " and ")
+    abort_argument(
+      c(
+        "{.arg sign} can't be {.val {sign}} with metric {.val {metric$name}}.",
+        i = "Only {signed} have a sign."
+      ),
+      call
+    )
+  }
+  sign
+}
+
+# The largest k there is room for; `isolated` points have no neighbours and
+# are nobody's.
+check_k <- function(k, num_points, isolated = 0L, self_excluded = TRUE,
+                    call = caller_env()) {
+  largest <- num_points - isolated - self_excluded
+  points <- format_count(num_points)
+  if (largest < 1) {
+    abort_argument(
+      c(
+        "No {.arg k} is small enough: too few points are left.",
+        x = "{format_count(isolated)} of the {points} points of {.arg x}
+             {cli::qty(isolated)}{?is/are} isolated."
+      ),
+      call
+    )
+  }
+  hint <- paste0("{.arg x} has ", tally(num_points, "point"))
+  if (isolated > 0) {
+    hint <- paste0(hint, ", ", format_count(isolated), " of them isolated")
+  }
+  if (self_excluded) {
+    hint <- paste0(hint, ", and a point is not its own neighbour")
+  }
+  check_whole_number(
+    k, "k", min = 1, max = largest, hint = paste0(hint, "."), call = call
+  )
+}
+
+# --- sizes -------------------------------------------------------------------
+
+check_num_points <- function(num_points, at_least, arg, call = caller_env()) {
+  if (num_points < at_least) {
+    abort_argument(
+      "{.arg {arg}} must have at least {at_least} row{?s} (points), not
+       {num_points}.",
+      call
+    )
+  }
+}
+
+check_num_features <- function(num_features, metric, arg, call = caller_env()) {
+  at_least <- if (metric$undefined_rows == "constant") 2L else 1L
+  if (num_features >= at_least) {
+    return(invisible())
+  }
+  hint <- if (num_features > 0) {
+    c(i = "With one column every row is constant, and metric
+           {.val {metric$name}} has no value.")
+  }
+  at_least <- if (num_features > 0) at_least else 1L
+  abort_argument(
+    c(
+      "{.arg {arg}} must have at least {at_least} column{?s} (features), not
+       {num_features}.",
+      hint
+    ),
+    call
+  )
+}
+
+max_edges <- .Machine$integer.max
+
+check_num_edges <- function(num_points, k, call = caller_env()) {
+  edges <- as.double(num_points) * k
+  if (edges > max_edges) {
+    abort_argument(
+      c(
+        "A data frame can't hold this graph: it has {format_count(edges)}
+         edges, and R's limit is {format_count(max_edges)}.",
+        i = "Use {.fn find_knn}, whose matrices have no such limit, or a
+             smaller {.arg k}."
+      ),
+      call
+    )
+  }
+}
+
+check_query_columns <- function(x, query, call = caller_env()) {
+  wanted <- ncol(x)
+  given <- ncol(query)
+  if (wanted != given) {
+    abort_argument(
+      "{.arg query} must have as many columns (features) as {.arg x}: {wanted},
+       not {given}.",
+      call
+    )
+  }
+  same_names <- setequal(colnames(x), colnames(query))
+  if (same_names && !identical(colnames(x), colnames(query))) {
+    abort_argument(
+      c(
+        "{.arg query} must have its columns in the order of {.arg x}.",
+        x = "The column names are the same, but in another order.",
+        i = "Use {.code query[, colnames(x)]}."
+      ),
+      call
+    )
+  }
+}
+
+# --- values ------------------------------------------------------------------
+
+# "2 (\"g2\")" for a row with a name, else "2".
+describe_rows <- function(rows, names) {
+  rows <- as.integer(rows) # a double 100000 would print as 1e+05
+  if (is.null(names)) {
+    return(as.character(rows))
+  }
+  paste0(rows, " (\"", names[rows], "\")")
+}
+
+describe_cells <- function(at, points) {
+  if (nrow(at) == 0) {
+    return(character())
+  }
+  values <- points$values[at]
+  paste0(
+    ifelse(is.nan(values), "NaN", as.character(values)),
+    " at row ", describe_rows(at[, 1], points$names), ", column ",
+    as.integer(at[, 2])
+  )
+}
+
+check_finite <- function(points, scan, arg, call = caller_env()) {
+  if (scan$non_finite == 0) {
+    return(invisible())
+  }
+  cells <- describe_cells(scan$non_finite_at, points)
+  where <- paste(cells, collapse = "; ")
+  count <- scan$non_finite
+  rest <- if (count > length(cells)) " (the first three)" else ""
+  abort_argument(
+    c(
+      "{.arg {arg}} must hold finite numbers only.",
+      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
+           {where}{rest}.",
+      i = "Leave out such rows or columns, or fill the values in."
+    ),
+    call
+  )
+}
+
+check_non_negative <- function(points, scan, metric, arg, call = caller_env()) {
+  if (!metric$non_negative || scan$negative == 0) {
+    return(invisible())
+  }
+  cells <- describe_cells(scan$negative_at, points)
+  where <- paste(cells, collapse = "; ")
+  count <- scan$negative
+  rest <- if (count > length(cells)) " (the first three)" else ""
+  abort_argument(
+    c(
+      "{.arg {arg}} must hold no negative numbers under metric
+       {.val {metric$name}}.",
+      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} negative:
+           {where}{rest}."
+    ),
+    call
+  )
+}
+
+# Rows that the metric gives no value for: an error, or the rows to isolate.
+check_defined_rows <- function(points, scan, metric, constant, arg,
+                               call = caller_env()) {
+  rows <- switch(
+    metric$undefined_rows,
+    constant = scan$constant,
+    zero = scan$zero,
+    none = integer()
+  )
+  if (length(rows) == 0 || constant == "isolate") {
+    return(rows)
+  }
+  count <- length(rows)
+  named <- describe_rows(utils::head(rows, 3), points$names)
+  where <- first_few(named, total = count)
+  what <- if (metric$undefined_rows == "constant") "constant" else "all zeros"
+  abort_argument(
+    c(
+      "{.arg {arg}} must have no row that is {what} under metric
+       {.val {metric$name}}.",
+      x = "{format_count(count)} {cli::qty(count)}row{?s} {?is/are} {what}:
+           {where}.",
+      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
+           {?an isolated point/isolated points} with
+           {.code constant = \"isolate\"}."
+    ),
+    call
+  )
+}
+
+check_row_names <- function(names, arg, call = caller_env()) {
+  if (is.null(names)) {
+    return(invisible())
+  }
+  empty <- which(is.na(names) | names == "")
+  if (length(empty) > 0) {
+    count <- length(empty)
+    where <- first_few(empty)
+    abort_argument(
+      c(
+        "The row names of {.arg {arg}} must not be missing or empty.",
+        x = "{format_count(count)} {cli::qty(count)}row{?s} {?has/have} none:
+             {where}.",
+        i = "Name {cli::qty(count)}{?it/them}, or take all names away with
+             {.code rownames({arg}) <- NULL}."
+      ),
+      call
+    )
+  }
+  if (anyDuplicated(names) > 0) {
+    repeated <- unique(names[duplicated(names)])
+    count <- length(repeated)
+    where <- first_few(paste0("\"", utils::head(repeated, 3), "\""), count)
+    abort_argument(
+      c(
+        "The row names of {.arg {arg}} must be unique.",
+        x = "{format_count(count)} {cli::qty(count)}name{?s}
+             {?is/are} repeated: {where}.",
+        i = "Use {.code rownames({arg}) <- make.unique(rownames({arg}))}."
+      ),
+      call
+    )
+  }
+}
+
+# --- options -----------------------------------------------------------------
+
+# More than a million on a side is no chunk: nothing is gained by it, and the
+# padding would be most of the memory.
+max_chunk_size <- 1048576L
+
+check_chunk_size <- function(chunk_size, call = caller_env()) {
+  if (is.null(chunk_size)) {
+    return(0L)
+  }
+  check_whole_number(
+    chunk_size, "chunk_size", min = 1, max = max_chunk_size, call = call
+  )
+}
+
+check_progress <- function(progress, call = caller_env()) {
+  if (is.null(progress)) {
+    return(rlang::is_interactive())
+  }
+  check_flag(progress, "progress", call = call)
+}

@@ -1,0 +1,430 @@
+#' Read and write expression matrices in the CIBM format
+#'
+#' The text format of the program that GPU-FS-kNN was published with (Arefin
+#' 2012, File S1): a matrix with a name for each point and each sample, and a
+#' class for each sample.
+#'
+#' ```
+#' <MicroarrayData>
+#' 10  6
+#' F_1  1  4.5  2  7.3  8.21  5.71
+#' ... a line for each point: its name, then its values ...
+#' <SamplesNames>
+#' C1  C2  C3  C4  C5  C6
+#' <SamplesClasses>
+#' 1  1  1  0  0  0
+#' <EndOfFile>
+#' ```
+#'
+#' The second line holds the number of points and the number of features. Tabs
+#' or spaces part the fields (a name may hold spaces where tabs part them).
+#' Blank lines, Windows line ends and a missing last line end do no harm. Text
+#' that is not UTF-8 is taken as Latin-1.
+#'
+#' @param file Path of the file. `read_cibm()` reads plain and compressed (gzip,
+#'   bzip2, xz) files; `write_cibm()` compresses with gzip where the path ends
+#'   in `.gz`.
+#' @param x Numeric matrix of finite numbers: points in rows, features (samples)
+#'   in columns. Rows without names are called `F_1`, `F_2`, ...; columns `C1`,
+#'   `C2`, ...
+#' @param classes One class for each column of `x`: whole numbers, or text
+#'   without tabs. `NULL` (the default) takes the attribute `classes` of `x`;
+#'   where there is none, every sample is written with class 0, as the format
+#'   has no way to leave the class out.
+#'
+#' @returns `read_cibm()`: a double matrix, points in rows, samples in columns,
+#'   both named, with an attribute `classes`: one class for each column, integer
+#'   where all are whole numbers, else character. `write_cibm()`: `file`,
+#'   invisibly; each number is written with as many digits as it takes for
+#'   `read_cibm()` to give back the same double.
+#'
+#' @section Errors:
+#' A file that breaks the format is an error that names the file, the line, what
+#' had to be there and what is: a missing tag, a row with too few or too many
+#' values, a value that is not a finite number, a name given twice, too few or
+#' too many names or classes, a file that stops early, text after `<EndOfFile>`.
+#'
+#' @references
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
+#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
+#' e44000, File S1. \doi{10.1371/journal.pone.0044000}
+#'
+#' @examples
+#' x <- rbind(
+#'   F_1 = c(C1 = 1, C2 = 4.5, C3 = 2),
+#'   F_2 = c(1, 3, 8)
+#' )
+#' file <- tempfile(fileext = ".txt")
+#' write_cibm(x, file, classes = c(1, 1, 0))
+#' writeLines(readLines(file))
+#' read_cibm(file)
+#' @name cibm
+NULL
+
+#' @rdname cibm
+#' @export
+read_cibm <- function(file) {
+  path <- check_path_in(file)
+  lines <- read_text_lines(path)
+  # Blank lines are left out; the others keep their numbers, for the errors.
+  number <- which(grepl("[^[:space:]]", lines))
+  cibm <- list(
+    file = file, text = lines[number], number = number,
+    num_lines = length(lines), call = current_env()
+  )
+  expect_tag(cibm, 1, "<MicroarrayData>")
+  counts <- read_counts(cibm)
+  num_points <- counts[[1]]
+  num_features <- counts[[2]]
+  x <- read_rows(cibm, num_points, num_features)
+
+  at <- num_points + 3
+  expect_tag(cibm, at, "<SamplesNames>", paste(
+    "after", number_of(num_points, "row")
+  ))
+  samples <- read_fields(cibm, at + 1, num_features, "name")
+  check_names_once(cibm, samples, rep(at + 1, num_features), "sample")
+  expect_tag(cibm, at + 2, "<SamplesClasses>", "after the samples' names")
+  classes <- read_fields(cibm, at + 3, num_features, "class", "classes")
+  expect_tag(cibm, at + 4, "<EndOfFile>", "after the samples' classes")
+  if (length(cibm$text) > at + 4) {
+    abort_cibm(cibm, at + 5, "not be there: <EndOfFile> ends the file",
+               it_reads(cibm, at + 5))
+  }
+  colnames(x) <- samples
+  attr(x, "classes") <- as_classes(classes)
+  x
+}
+
+#' @rdname cibm
+#' @export
+write_cibm <- function(x, file, classes = NULL) {
+  check_cibm_matrix(x)
+  classes <- cibm_classes(classes %||% attr(x, "classes"), ncol(x))
+  points <- rownames(x) %||% paste0("F_", seq_len(nrow(x)))
+  samples <- colnames(x) %||% paste0("C", seq_len(ncol(x)))
+  check_cibm_names(points, "row")
+  check_cibm_names(samples, "column")
+  path <- check_path_out(file)
+
+  connection <- open_for_writing(path)
+  on.exit(close(connection))
+  put <- function(...) {
+    writeLines(enc2utf8(paste(..., sep = "\t")), connection, useBytes = TRUE)
+  }
+  put("<MicroarrayData>")
+  put(nrow(x), ncol(x))
+  # A block of rows at a time: as text a matrix is many times its size.
+  for (rows in row_blocks(nrow(x), ncol(x))) {
+    columns <- lapply(seq_len(ncol(x)), function(column) {
+      number_text(x[rows, column])
+    })
+    do.call(put, c(list(points[rows]), columns))
+  }
+  put("<SamplesNames>")
+  put(paste(samples, collapse = "\t"))
+  put("<SamplesClasses>")
+  put(paste(classes, collapse = "\t"))
+  put("<EndOfFile>")
+  invisible(file)
+}
+
+# Whole rows, about half a million numbers at a time.
+row_blocks <- function(num_rows, num_columns) {
+  rows_at_once <- max(1, 5e5 %/% num_columns)
+  unname(split(seq_len(num_rows), (seq_len(num_rows) - 1) %/% rows_at_once))
+}
+
+# --- reading -----------------------------------------------------------------
+
+# `at` counts the lines that are not blank.
+abort_cibm <- function(cibm, at, must, found, hint = NULL) {
+  abort_file(cibm$file, cibm$number[[at]], must, found, hint, cibm$call)
+}
+
+abort_truncated <- function(cibm, must) {
+  found <- if (cibm$num_lines == 0) {
+    "It is empty"
+  } else {
+    paste("It ends at line", cibm$num_lines)
+  }
+  abort_file(cibm$file, NULL, must, found, call = cibm$call)
+}
+
+it_reads <- function(cibm, at) {
+  paste("It reads", quote_text(cibm$text[[at]]))
+}
+
+line_2_says <- function(cibm, count, noun) {
+  paste("Line", cibm$number[[2]], "says", number_of(count, noun))
+}
+
+expect_tag <- function(cibm, at, tag, after = NULL) {
+  if (at > length(cibm$text)) {
+    abort_truncated(cibm, paste(c("have a line", tag, after), collapse = " "))
+  }
+  if (trimws(cibm$text[[at]]) != tag) {
+    hint <- if (tag == "<SamplesNames>") {
+      line_2_says(cibm, at - 3, "point")
+    }
+    must <- paste(c("be", tag, after), collapse = " ")
+    abort_cibm(cibm, at, must, it_reads(cibm, at), hint)
+  }
+}
+
+read_counts <- function(cibm) {
+  what <- "two whole numbers, of points and of features"
+  if (length(cibm$text) < 2) {
+    abort_truncated(cibm, paste("have a second line with", what))
+  }
+  fields <- split_fields(cibm$text[[2]])[[1]]
+  counts <- suppressWarnings(as.numeric(fields))
+  good <- length(counts) == 2 && all(grepl("^[0-9]+$", fields)) &&
+    all(counts >= 1 & counts < .Machine$integer.max - 8)
+  if (!good) {
+    abort_cibm(cibm, 2, paste("hold", what), it_reads(cibm, 2))
+  }
+  counts
+}
+
+split_fields <- function(text) strsplit(trimws(text), "[ \t]+", perl = TRUE)
+
+is_tag <- function(text) grepl("^[ \t]*<[A-Za-z]+>[ \t]*$", text)
+
+read_rows <- function(cibm, num_points, num_features) {
+  # As many as there are: counts that promise more must not cost memory.
+  num_rows <- min(num_points, length(cibm$text) - 2)
+  tag <- which(is_tag(cibm$text[seq_len(num_rows) + 2]))
+  if (length(tag) > 0) {
+    abort_cibm(
+      cibm, tag[[1]] + 2,
+      paste("be row", tag[[1]], "of", format_bound(num_points)),
+      it_reads(cibm, tag[[1]] + 2), line_2_says(cibm, num_points, "point")
+    )
+  }
+  blocks <- lapply(row_blocks(num_rows, num_features), function(rows) {
+    scan_rows(cibm, rows, num_features) %||%
+      split_rows(cibm, rows, num_features)
+  })
+  if (num_rows < num_points) {
+    abort_truncated(cibm, paste("have", number_of(num_points, "row")))
+  }
+  names <- unlist(lapply(blocks, `[[`, "names"))
+  check_names_once(cibm, names, seq_len(num_points) + 2, "row")
+  x <- do.call(rbind, lapply(blocks, `[[`, "values"))
+  rownames(x) <- names
+  x
+}
+
+# The quick way, for rows that are in order (ten times as fast); NULL for all
+# others.
+scan_rows <- function(cibm, rows, num_features) {
+  what <- c(list(""), rep(list(0), num_features))
+  fields <- tryCatch(
+    scan(
+      text = cibm$text[rows + 2], what = what, quote = "", quiet = TRUE,
+      na.strings = character(), multi.line = FALSE
+    ),
+    error = function(condition) NULL
+  )
+  if (is.null(fields) || length(fields[[1]]) != length(rows)) {
+    return(NULL)
+  }
+  values <- unlist(fields[-1], use.names = FALSE)
+  if (!all(is.finite(values))) {
+    return(NULL)
+  }
+  list(names = fields[[1]], values = matrix(values, nrow = length(rows)))
+}
+
+# The slow way, which knows names with spaces and says what is wrong.
+split_rows <- function(cibm, rows, num_features) {
+  fields <- split_fields(cibm$text[rows + 2])
+  for (i in which(lengths(fields) != num_features + 1)) {
+    fields[[i]] <- spaced_name_fields(cibm, rows[[i]], num_features) %||%
+      abort_row(cibm, rows[[i]], num_features)
+  }
+  fields <- matrix(unlist(fields), nrow = num_features + 1)
+  text <- fields[-1, , drop = FALSE]
+  values <- suppressWarnings(as.numeric(text))
+  bad <- which(!is.finite(values))
+  if (length(bad) > 0) {
+    column <- (bad[[1]] - 1) %% num_features + 1
+    row <- rows[[(bad[[1]] - 1) %/% num_features + 1]]
+    abort_cibm(
+      cibm, row + 2, "hold a name and finite numbers",
+      paste("Value", column, "is", quote_text(text[[bad[[1]]]]))
+    )
+  }
+  list(
+    names = fields[1, ],
+    values = matrix(values, ncol = num_features, byrow = TRUE)
+  )
+}
+
+# The fields of a row whose name has spaces and ends at a tab; NULL where that
+# is not what is wrong with it.
+spaced_name_fields <- function(cibm, row, num_features) {
+  text <- trimws(cibm$text[[row + 2]])
+  name <- sub("\t.*", "", text)
+  values <- split_fields(substring(text, nchar(name) + 1))[[1]]
+  if (length(values) == num_features) c(trimws(name), values)
+}
+
+abort_row <- function(cibm, row, num_features) {
+  num_values <- length(split_fields(cibm$text[[row + 2]])[[1]]) - 1
+  abort_cibm(
+    cibm, row + 2,
+    paste("hold a name and", number_of(num_features, "value")),
+    paste("It holds a name and", number_of(num_values, "value")),
+    line_2_says(cibm, num_features, "feature")
+  )
+}
+
+# The one line that follows a tag: a field for each sample.
+read_fields <- function(cibm, at, count, noun, nouns = paste0(noun, "s")) {
+  wanted <- number_of(count, noun, nouns)
+  if (at > length(cibm$text)) {
+    abort_truncated(cibm, paste("have a line with", wanted))
+  }
+  text <- cibm$text[[at]]
+  fields <- split_fields(text)[[1]]
+  if (length(fields) == count && !is_tag(text)) {
+    return(fields)
+  }
+  with_spaces <- trimws(strsplit(trimws(text), "\t+")[[1]])
+  if (length(with_spaces) == count && !is_tag(text)) {
+    return(with_spaces)
+  }
+  found <- if (is_tag(text)) {
+    it_reads(cibm, at)
+  } else {
+    paste("It holds", number_of(length(fields), noun, nouns))
+  }
+  abort_cibm(
+    cibm, at, paste("hold", wanted), found,
+    line_2_says(cibm, count, "feature")
+  )
+}
+
+check_names_once <- function(cibm, names, at, noun) {
+  twice <- which(duplicated(names))
+  if (length(twice) == 0) {
+    return(invisible())
+  }
+  name <- names[[twice[[1]]]]
+  first <- at[[match(name, names)]]
+  again <- at[[twice[[1]]]]
+  where <- if (first != again) paste(" in line", cibm$number[[first]])
+  abort_cibm(
+    cibm, again, paste("give each", noun, "a name of its own"),
+    paste0(quote_text(name), " was there already", where)
+  )
+}
+
+as_classes <- function(fields) {
+  whole <- all(grepl("^[-+]?[0-9]{1,9}$", fields))
+  if (whole) as.integer(fields) else fields
+}
+
+# --- writing -----------------------------------------------------------------
+
+# 15 significant digits, or 17 where the double needs them.
+number_text <- function(x) {
+  text <- sprintf("%.15g", x)
+  rounded <- which(as.numeric(text) != x)
+  text[rounded] <- sprintf("%.17g", x[rounded])
+  text
+}
+
+check_cibm_matrix <- function(x, call = caller_env()) {
+  if (!is.matrix(x) || !is.numeric(x)) {
+    given <- describe_type(x)
+    abort_argument("{.arg x} must be a numeric matrix, not {given}.", call)
+  }
+  if (nrow(x) < 1 || ncol(x) < 1) {
+    abort_argument(
+      "{.arg x} must have rows and columns, not {nrow(x)} x {ncol(x)}.", call
+    )
+  }
+  bad <- which(!is.finite(x))
+  if (length(bad) > 0) {
+    at <- arrayInd(bad[[1]], dim(x))
+    abort_argument(
+      c(
+        "{.arg x} must hold finite numbers only.",
+        x = "{format_count(length(bad))} {cli::qty(length(bad))}value{?s}
+             {?is/are} not, first that in row {at[[1]]}, column {at[[2]]}.",
+        i = "The CIBM format has no sign for a missing value."
+      ),
+      call
+    )
+  }
+}
+
+# In a variable, for cli takes this sign in a message as its own.
+tag_start <- "<"
+
+# Text that comes back as it was: parted by tabs, and no tag.
+is_cibm_text <- function(text) {
+  !is.na(text) & nzchar(text) & !grepl("^[ <]|[\t\r\n]| $", text)
+}
+
+check_cibm_names <- function(names, noun, call = caller_env()) {
+  bad <- which(!is_cibm_text(names))
+  if (length(bad) > 0) {
+    abort_argument(
+      c(
+        "The {noun} names of {.arg x} must be text without tabs, line ends or
+         outer spaces that does not start with {.val {tag_start}}.",
+        x = "The name of {noun} {bad[[1]]} is {.val {names[[bad[[1]]]]}}."
+      ),
+      call
+    )
+  }
+  twice <- which(duplicated(names))
+  if (length(twice) > 0) {
+    name <- names[[twice[[1]]]]
+    which_names <- if (noun == "row") "Rows" else "Columns"
+    abort_argument(
+      c(
+        "The {noun} names of {.arg x} must be unique.",
+        x = "{which_names} {match(name, names)} and {twice[[1]]} are both called
+             {.val {name}}."
+      ),
+      call
+    )
+  }
+}
+
+cibm_classes <- function(classes, num_samples, call = caller_env()) {
+  if (is.null(classes)) {
+    return(rep("0", num_samples))
+  }
+  if (!is.atomic(classes) || length(classes) != num_samples) {
+    abort_argument(
+      c(
+        "{.arg classes} must have one class for each of the {num_samples}
+         column{?s} of {.arg x}.",
+        x = "It has {length(classes)}."
+      ),
+      call
+    )
+  }
+  text <- as.character(classes)
+  if (is.numeric(classes) && !anyNA(classes)) {
+    text <- number_text(classes)
+  }
+  bad <- which(is.na(classes) | !is_cibm_text(text))
+  if (length(bad) > 0) {
+    abort_argument(
+      c(
+        "{.arg classes} must be numbers, or text without tabs, line ends or
+         outer spaces that does not start with {.val {tag_start}}.",
+        x = "The class of column {bad[[1]]} is {.val {text[[bad[[1]]]]}}."
+      ),
+      call
+    )
+  }
+  text
+}

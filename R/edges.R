@@ -1,0 +1,103 @@
+# Edge data frames: the one place that turns neighbours into edges.
+
+# `columns`: a list or data frame with from, to, rank, distance and, for
+# correlations, correlation. `vertices`: a data frame with column `name`, all
+# points in order. metric, sign and k may be NULL where they are not known.
+# Nothing here says how the edges were computed: they are the same on every
+# backend.
+new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
+                          k = NULL) {
+  # Not data.frame(): it would copy and check tens of millions of rows.
+  structure(
+    as.list(columns),
+    row.names = .set_row_names(length(columns$from)),
+    class = c("knn_edges", "data.frame"),
+    vertices = vertices,
+    metric = metric,
+    sign = sign,
+    k = k
+  )
+}
+
+edge_attributes <- c("vertices", "metric", "sign", "k")
+
+# Points x k matrices to edges, in order of point, then rank. A row of NA is
+# an isolated point. names: of the points, or NULL.
+neighbours_to_edges <- function(index, distance, correlation = NULL,
+                                names = NULL, metric, sign) {
+  k <- ncol(index)
+  num_points <- nrow(index)
+  points <- which(!is.na(index[, 1]))
+  by_point <- function(values) {
+    if (length(points) < num_points) {
+      values <- values[points, , drop = FALSE]
+    }
+    as.vector(t(values))
+  }
+  columns <- list(
+    from = rep(points, each = k),
+    to = by_point(index),
+    rank = rep.int(seq_len(k), length(points)),
+    distance = by_point(distance)
+  )
+  if (!is.null(correlation)) {
+    columns$correlation <- by_point(correlation)
+  }
+  if (!is.null(names)) {
+    columns$from <- names[columns$from]
+    columns$to <- names[columns$to]
+  }
+  new_knn_edges(
+    columns,
+    vertices = data.frame(name = names %||% seq_len(num_points)),
+    metric = metric, sign = sign, k = k
+  )
+}
+
+#' @export
+`[.knn_edges` <- function(x, ...) {
+  kept <- attributes(x)[edge_attributes]
+  result <- NextMethod()
+  if (!is.data.frame(result)) {
+    return(result)
+  }
+  if (!all(c("from", "to") %in% names(result))) {
+    # No edges any more: a plain data frame.
+    attributes(result)[edge_attributes] <- NULL
+    class(result) <- "data.frame"
+    return(result)
+  }
+  attributes(result)[edge_attributes] <- kept
+  result
+}
+
+#' @export
+print.knn_edges <- function(x, ..., n = 10) {
+  cat(format_edges_header(x), "\n", sep = "")
+  shown <- min(nrow(x), n)
+  if (shown > 0) {
+    top <- x[seq_len(shown), , drop = FALSE]
+    class(top) <- "data.frame"
+    print(top, row.names = FALSE, ...)
+  }
+  if (nrow(x) > shown) {
+    cat("... and ", tally(nrow(x) - shown, "more edge"), "\n", sep = "")
+  }
+  invisible(x)
+}
+
+format_edges_header <- function(x) {
+  vertices <- attr(x, "vertices")
+  metric <- attr(x, "metric")
+  parts <- c(
+    if (!is.null(vertices)) tally(nrow(vertices), "point"),
+    tally(nrow(x), "edge"),
+    if (!is.null(attr(x, "k"))) paste0("k = ", attr(x, "k")),
+    if (!is.null(metric)) describe_metric(metric, attr(x, "sign"))
+  )
+  paste0("kNN graph: ", paste(parts, collapse = ", "))
+}
+
+tally <- function(count, what) {
+  paste0(format_count(count), " ", what, if (count != 1) "s")
+}

@@ -1,0 +1,96 @@
+#' The k nearest neighbours of every point
+#'
+#' Finds, for each row of a matrix, the k other rows with the smallest
+#' distance. The answer is exact: neighbours are ordered by (distance, index),
+#' the lower index first on a tie, where the distance is a double made by one
+#' fixed sequence of operations. It is the same to the last bit on every
+#' backend and for any number of threads and any chunk size.
+#'
+#' @param x A numeric, integer or logical matrix, or a data frame of numeric
+#'   columns: points in rows (genes, probes), features in columns (samples). All
+#'   values must be finite.
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points. It is never cut down to fit.
+#' @param metric The distance, one of:
+#'   * `"pearson"` (default): 1 - r, r the correlation of two rows;
+#'   * `"spearman"`: the same of the rows' ranks (average ranks for ties);
+#'   * `"cosine"`: 1 - cos(a, b);
+#'   * `"euclidean"`: sqrt(sum((a - b)^2));
+#'   * `"manhattan"`: sum(|a - b|);
+#'   * `"chebyshev"`: max(|a - b|);
+#'   * `"proportional"`: 1 - 2 sum(min(a, b)) / sum(a + b), one less
+#'     Proportional Similarity (Czekanowski; the Bray-Curtis dissimilarity), for
+#'     data without negative values.
+#'
+#'   All are computed in double precision.
+#' @param sign For `"pearson"` and `"spearman"`, what is near: `"signed"`
+#'   (default) takes 1 - r, `"absolute"` 1 - |r|, `"negative"` 1 + r.
+#' @param ... Must be empty: what follows must be named in full.
+#' @param constant What to do with points for which the metric has no value
+#'   (constant rows under a correlation, rows of zeros under `"cosine"` and
+#'   `"proportional"`): `"error"` (default), or `"isolate"`, which keeps them as
+#'   isolated points. An isolated point has no neighbours (`NA`), and is
+#'   nobody's neighbour; `k` may not exceed the number of the other points less
+#'   one.
+#' @param backend `"auto"` (default) takes CUDA where it can be used and the
+#'   CPU elsewhere, and says so once a session when it takes a GPU; `"cuda"` and
+#'   `"cpu"` take that one or fail. See [knn_backends()].
+#' @param devices Which GPUs to use: whole numbers from the column `device` of
+#'   [cuda_devices()]. `NULL` (default) takes all.
+#' @param num_threads Number of CPU threads. `NULL` (default) takes all that the
+#'   process may use, and no more than any of the environment variables
+#'   `OMP_THREAD_LIMIT` and `OMP_NUM_THREADS` and
+#'   `options(fsknn.num_threads = )` says.
+#' @param chunk_size Points on a side of a chunk, the square tile of the
+#'   distance matrix that is computed at a time; rounded up as the backend
+#'   needs. `NULL` (default) chooses. It changes time and memory, never the
+#'   answer.
+#' @param progress Show a progress bar? `NULL` (default) does so in an
+#'   interactive session.
+#' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
+#'   `FALSE` by default.
+#'
+#' @returns A list of two matrices with one row for each point, in the order of
+#'   `x`, and k columns, the nearest first:
+#'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
+#'   * `distance`: double, their distances.
+#'
+#'   Neither has dimension names. Rows of isolated points are `NA`.
+#'
+#' @section Errors:
+#' A wrong argument is an error of class `fsknn_argument_error` before any work
+#' is done. A distance that is too large for a double is a `fsknn_range_error`,
+#' too little memory a `fsknn_memory_error`, a backend that can't be used a
+#' `fsknn_backend_error`, a failure of CUDA a `fsknn_cuda_error` with the fields
+#' `device`, `bytes_asked`, `bytes_free` and `cuda_words`. All have class
+#' `fsknn_error`. Ctrl-C stops a call and leaves nothing behind.
+#'
+#' @references
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
+#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
+#' e44000. \doi{10.1371/journal.pone.0044000}
+#' @seealso [knn_graph()] for an edge data frame with names, [query_knn()] for
+#'   the neighbours of other points.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(200 * 12), nrow = 200) # 200 points, 12 features
+#' nn <- find_knn(x, k = 3)
+#' head(nn$index)
+#' head(nn$distance)
+#'
+#' # the most anti-correlated rows
+#' find_knn(x, k = 1, sign = "negative")$index[1:5, ]
+find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
+                     constant = c("error", "isolate"),
+                     backend = c("auto", "cuda", "cpu"), devices = NULL,
+                     num_threads = NULL, chunk_size = NULL, progress = NULL,
+                     verbose = FALSE) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  options <- check_options(
+    metric, sign, constant, backend, devices, num_threads, chunk_size,
+    progress, verbose
+  )
+  search <- new_search(x, k = k, options = options)
+  run_search(search)[c("index", "distance")]
+}

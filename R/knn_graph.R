@@ -1,0 +1,62 @@
+#' The k-nearest-neighbour graph as an edge data frame
+#'
+#' Builds the directed graph that has an edge from each point to each of its k
+#' nearest neighbours, by the rules of [find_knn()].
+#'
+#' @inheritParams find_knn
+#' @param x A numeric, integer or logical matrix, or a data frame of numeric
+#'   columns: points in rows (genes, probes), features in columns (samples). All
+#'   values must be finite. Row names, if there are any, name the points and
+#'   must be unique.
+#'
+#' @returns A data frame of class `knn_edges` with one row for each edge, in the
+#'   order of the points in `x`, then of rank:
+#'   * `from`, `to`: the point and its neighbour, as row names of `x` where it
+#'     has any (character), else as row numbers (integer);
+#'   * `rank`: 1 for the nearest neighbour, to k;
+#'   * `distance`: double;
+#'   * `correlation`: for `"pearson"` and `"spearman"` only, the signed r,
+#'     whatever `sign` is.
+#'
+#'   Its attribute `vertices` is a data frame whose column `name` holds all
+#'   points in order, isolated ones too; `metric`, `sign` and `k` are attributes
+#'   as well. Taking rows with `[` keeps them. There is nothing in the result
+#'   that depends on the backend.
+#'
+#'   The column is called `distance`, and no column `weight`, since igraph takes
+#'   a `weight` by itself and reads it as similarity in some functions and as
+#'   length in others: see [as_igraph()].
+#' @inheritSection find_knn Errors
+#' @inherit find_knn references
+#' @seealso [as_igraph()] for a graph, [find_knn()] for plain matrices (and for
+#'   graphs with more edges than a data frame can hold, 2^31 - 1).
+#' @export
+#' @examples
+#' x <- matrix(rnorm(100 * 12), nrow = 100)
+#' rownames(x) <- paste0("gene", 1:100)
+#' edges <- knn_graph(x, k = 3)
+#' edges
+#' edges[edges$rank == 1 & edges$correlation > 0.8, ]
+#'
+#' # all points, in order
+#' head(attr(edges, "vertices"))
+knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
+                      constant = c("error", "isolate"),
+                      backend = c("auto", "cuda", "cpu"), devices = NULL,
+                      num_threads = NULL, chunk_size = NULL, progress = NULL,
+                      verbose = FALSE) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  options <- check_options(
+    metric, sign, constant, backend, devices, num_threads, chunk_size,
+    progress, verbose
+  )
+  search <- new_search(x, k = k, options = options, as_edges = TRUE)
+  found <- run_search(search)
+  neighbours_to_edges(
+    found$index, found$distance, found$correlation,
+    names = search$points$names,
+    metric = options$metric$name,
+    sign = options$sign
+  )
+}

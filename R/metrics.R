@@ -1,0 +1,79 @@
+# The one place in R that knows the metrics. Adding a metric is one row here
+# (and one place in src/core, the reference in the tests, NEWS).
+#
+# name            what the user writes and the core is told
+# label           for messages and print methods
+# has_sign        are there "absolute" and "negative" forms?
+# distance        the formula as documented, for people
+# similarity      what as_igraph() takes as similarity: "correlation" (r, |r|
+#                 or -r as `sign` says), "complement" (1 - distance) or
+#                 "reciprocal" (1 / (1 + distance))
+# undefined_rows  rows for which the metric has no value: "constant", "zero"
+#                 or "none"
+# non_negative    must all entries be at least 0?
+# synonyms        what others call it, separated by spaces; only for "Did you
+#                 mean"
+metric_row <- function(name, label, has_sign, distance, similarity,
+                       undefined_rows = "none", non_negative = FALSE,
+                       synonyms = "") {
+  data.frame(
+    name, label, has_sign, distance, similarity, undefined_rows, non_negative,
+    synonyms
+  )
+}
+
+known_metrics <- rbind(
+  metric_row("pearson", "Pearson correlation", TRUE, "1 - r",
+             "correlation", undefined_rows = "constant",
+             synonyms = "cor correlation"),
+  metric_row("spearman", "Spearman correlation", TRUE,
+             "1 - r of the average ranks", "correlation",
+             undefined_rows = "constant"),
+  metric_row("cosine", "cosine", FALSE, "1 - cos(a, b)",
+             "complement", undefined_rows = "zero"),
+  metric_row("euclidean", "Euclidean", FALSE, "sqrt(sum((a - b)^2))",
+             "reciprocal", synonyms = "l2"),
+  metric_row("manhattan", "Manhattan", FALSE, "sum(|a - b|)",
+             "reciprocal", synonyms = "l1 cityblock taxicab"),
+  metric_row("chebyshev", "Chebyshev", FALSE, "max(|a - b|)",
+             "reciprocal", synonyms = "maximum max supremum linf"),
+  metric_row("proportional", "Proportional Similarity (Czekanowski)", FALSE,
+             "1 - 2 sum(min(a, b)) / sum(a + b)",
+             "complement", undefined_rows = "zero", non_negative = TRUE,
+             synonyms = "bray braycurtis bray-curtis czekanowski sorensen")
+)
+
+metric_table <- function() {
+  known_metrics
+}
+
+metric_signs <- c("signed", "absolute", "negative")
+
+# One row of the table as a list, or NULL when there is no such metric.
+metric_facts <- function(name) {
+  table <- metric_table()
+  at <- match(name, table$name)
+  if (is.na(at)) {
+    return(NULL)
+  }
+  as.list(table[at, ])
+}
+
+metric_synonyms <- function() {
+  table <- metric_table()
+  words <- strsplit(table$synonyms, " ", fixed = TRUE)
+  stats::setNames(rep(table$name, lengths(words)), unlist(words))
+}
+
+has_correlation <- function(metric) {
+  metric$similarity == "correlation"
+}
+
+# "pearson (absolute)" or "euclidean": how prints name a metric.
+describe_metric <- function(name, sign) {
+  facts <- metric_facts(name)
+  if (is.null(facts) || !facts$has_sign || is.null(sign)) {
+    return(name)
+  }
+  paste0(name, " (", sign, ")")
+}

@@ -1,0 +1,47 @@
+#' The k nearest neighbours of other points
+#'
+#' Finds, for each row of `query`, the k rows of `x` with the smallest distance,
+#' by the same rules as [find_knn()]. A point of `query` that is also in `x` is
+#' found: it is not excluded.
+#'
+#' @inheritParams find_knn
+#' @param x The points to search: as for [find_knn()]. One row is enough.
+#' @param query The points whose neighbours to find, with the features (columns)
+#'   of `x` in the same order: a numeric, integer or logical matrix, or a data
+#'   frame of numeric columns.
+#' @param k Number of neighbours of each point of `query`, a whole number from 1
+#'   to the number of points of `x`.
+#'
+#' @returns A list of two matrices with one row for each point of `query`, in
+#'   its order, and k columns, the nearest first:
+#'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
+#'   * `distance`: double, their distances.
+#'
+#'   Neither has dimension names. With `constant = "isolate"` the rows of
+#'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
+#' @inheritSection find_knn Errors
+#' @inherit find_knn references
+#' @seealso [find_knn()]
+#' @export
+#' @examples
+#' x <- matrix(rnorm(200 * 12), nrow = 200)
+#' outcome <- matrix(rnorm(12), nrow = 1) # one more row of 12 samples
+#' query_knn(x, outcome, k = 5)
+query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
+                      ..., constant = c("error", "isolate"),
+                      backend = c("auto", "cuda", "cpu"), devices = NULL,
+                      num_threads = NULL, chunk_size = NULL, progress = NULL,
+                      verbose = FALSE) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  rlang::check_required(query)
+  options <- check_options(
+    metric, sign, constant, backend, devices, num_threads, chunk_size,
+    progress, verbose
+  )
+  if (is.null(query)) {
+    abort_input(query, "query", current_env())
+  }
+  search <- new_search(x, query, k = k, options = options)
+  run_search(search)[c("index", "distance")]
+}

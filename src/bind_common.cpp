@@ -1,0 +1,126 @@
+#include "bind_common.hpp"
+
+#include <cli/progress.h>
+
+#include <new>
+#include <string>
+
+#include "core/errors.hpp"
+
+namespace fsknn {
+namespace bind {
+namespace {
+
+std::vector<std::int64_t> zero_based(const Rcpp::IntegerVector& rows) {
+  std::vector<std::int64_t> out(rows.begin(), rows.end());
+  for (std::int64_t& i : out) --i;
+  return out;
+}
+
+/// R's C functions may leave by a long jump: each is run so that it cannot.
+class RProgress final : public Progress {
+ public:
+  explicit RProgress(bool draw) {
+    if (!draw) return;
+    bar_ = PROTECT(cli_progress_bar(1.0, R_NilValue));
+    cli_progress_set_name(bar_, "Nearest neighbours");
+    R_PreserveObject(bar_);
+    UNPROTECT(1);
+  }
+  ~RProgress() override {
+    if (bar_ == R_NilValue) return;
+    R_ToplevelExec(&RProgress::finish, this);
+    R_ReleaseObject(bar_);
+  }
+  bool report(double done) override {
+    done_ = done;
+    return R_ToplevelExec(&RProgress::step, this) == TRUE;
+  }
+
+ private:
+  static void step(void* self) {
+    const RProgress* p = static_cast<RProgress*>(self);
+    R_CheckUserInterrupt();
+    if (p->bar_ != R_NilValue && CLI_SHOULD_TICK)
+      cli_progress_set(p->bar_, p->done_);
+  }
+  static void finish(void* self) {
+    cli_progress_done(static_cast<RProgress*>(self)->bar_);
+  }
+
+  SEXP bar_ = R_NilValue;
+  double done_ = 0.0;
+};
+
+Rcpp::List failure(const char* kind, const std::string& message) {
+  return Rcpp::List::create(Rcpp::_["failure"] = kind,
+                            Rcpp::_["message"] = message);
+}
+
+}  // namespace
+
+std::unique_ptr<RowSource> matrix_source(SEXP x) {
+  const Rcpp::IntegerVector dim = Rf_getAttrib(x, R_DimSymbol);
+  switch (TYPEOF(x)) {
+    case REALSXP:
+      return std::unique_ptr<RowSource>(
+          new MatrixSource<double>(REAL(x), dim[0], dim[1]));
+    case INTSXP:
+    case LGLSXP:
+      // NA_INTEGER and NA_LOGICAL are the same number; it becomes NaN.
+      return std::unique_ptr<RowSource>(
+          new MatrixSource<int>(INTEGER(x), dim[0], dim[1]));
+    default: Rcpp::stop("not a numeric matrix");
+  }
+}
+
+Request request_from(const Rcpp::List& request) {
+  Request r;
+  r.k = Rcpp::as<int>(request["k"]);
+  r.metric = &find_metric(Rcpp::as<std::string>(request["metric"]),
+                          Rcpp::as<std::string>(request["sign"]));
+  r.skip = zero_based(request["skip"]);
+  r.query_skip = zero_based(request["query_skip"]);
+  r.num_threads = Rcpp::as<int>(request["num_threads"]);
+  r.chunk_size = Rcpp::as<int>(request["chunk_size"]);
+  r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
+  for (const std::int64_t device : zero_based(request["devices"]))
+    r.devices.push_back(static_cast<int>(device));
+  return r;
+}
+
+std::unique_ptr<Progress> r_progress(bool draw) {
+  return std::unique_ptr<Progress>(new RProgress(draw));
+}
+
+Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
+  try {
+    return work();
+  } catch (const Interrupted& e) {
+    return failure("interrupt", e.what());
+  } catch (const RangeFailure& e) {
+    return failure("range", e.what());
+  } catch (const MemoryFailure& e) {
+    Rcpp::List out = failure("memory", e.what());
+    out["bytes_asked"] = e.bytes_asked;
+    return out;
+  } catch (const std::bad_alloc& e) {
+    Rcpp::List out = failure("memory", "not enough memory");
+    out["bytes_asked"] = NA_REAL;
+    return out;
+  } catch (const BackendFailure& e) {
+    Rcpp::List out = failure("backend", e.what());
+    out["reason"] = e.what();
+    return out;
+  } catch (const CudaFailure& e) {
+    Rcpp::List out = failure("cuda", e.what());
+    out["device"] = e.device;
+    out["bytes_asked"] = e.bytes_asked;
+    out["bytes_free"] = e.bytes_free;
+    out["cuda_words"] = e.cuda_words;
+    return out;
+  }
+}
+
+}  // namespace bind
+}  // namespace fsknn

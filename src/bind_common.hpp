@@ -1,0 +1,31 @@
+#pragma once
+
+// What the bindings share: R's types to the core's and back.
+
+#include <Rcpp.h>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/progress.hpp"
+#include "core/request.hpp"
+#include "core/source.hpp"
+
+namespace fsknn {
+namespace bind {
+
+/// A view of a double, integer or logical matrix.
+std::unique_ptr<RowSource> matrix_source(SEXP x);
+
+Request request_from(const Rcpp::List& request);
+
+/// A cli progress bar (if asked for) and R's interrupts.
+std::unique_ptr<Progress> r_progress(bool draw);
+
+/// Runs the work; a failure below becomes list(failure =, message =, facts),
+/// which the R layer turns into a condition with words.
+Rcpp::List guarded(const std::function<Rcpp::List()>& work);
+
+}  // namespace bind
+}  // namespace fsknn

@@ -1,0 +1,88 @@
+#include "bind_common.hpp"
+#include "core/brute.hpp"
+#include "cpu/engine.hpp"
+#include "cuda/backend.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// A matrix of any size that R can hold: rows * columns may pass 2^31.
+SEXP new_matrix(SEXPTYPE type, std::int64_t rows, std::int64_t columns) {
+  Rcpp::Shield<SEXP> m(
+      Rf_allocVector(type, static_cast<R_xlen_t>(rows * columns)));
+  Rf_setAttrib(m, R_DimSymbol,
+               Rcpp::IntegerVector::create(static_cast<int>(rows),
+                                           static_cast<int>(columns)));
+  return m;
+}
+
+/// The matrices of the answer, and the core's view of them.
+struct Answer {
+  Answer(std::int64_t rows, std::int64_t k, bool with_correlation)
+      : index(new_matrix(INTSXP, rows, k)),
+        distance(new_matrix(REALSXP, rows, k)) {
+    view.rows = rows;
+    view.index = INTEGER(index);
+    view.distance = REAL(distance);
+    view.missing_index = NA_INTEGER;
+    view.missing_value = NA_REAL;
+    if (with_correlation) {
+      correlation = new_matrix(REALSXP, rows, k);
+      view.correlation = REAL(correlation);
+    }
+  }
+  Rcpp::RObject index, distance, correlation;
+  Neighbours view;
+
+  Rcpp::List list(const Rcpp::List& stats) const {
+    return Rcpp::List::create(
+        Rcpp::_["index"] = index, Rcpp::_["distance"] = distance,
+        Rcpp::_["correlation"] = correlation, Rcpp::_["stats"] = stats);
+  }
+};
+
+struct Question {
+  Question(SEXP x, SEXP query, const Rcpp::List& list)
+      : points(bind::matrix_source(x)),
+        request(bind::request_from(list)),
+        answer(Rf_isNull(query) ? Rf_nrows(x) : Rf_nrows(query), request.k,
+               Rcpp::as<bool>(list["correlation"])) {
+    if (!Rf_isNull(query)) queries = bind::matrix_source(query);
+  }
+  std::unique_ptr<RowSource> points, queries;
+  Request request;
+  Answer answer;
+};
+
+}  // namespace
+
+// [[Rcpp::export]]
+Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
+  return bind::guarded([&] {
+    Question q(x, query, request);
+    const std::unique_ptr<Progress> progress =
+        bind::r_progress(Rcpp::as<bool>(request["progress"]));
+    Stats stats;
+    const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
+    (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
+        q.request, *q.points, q.queries.get(), q.answer.view, progress.get(),
+        &stats);
+    return q.answer.list(Rcpp::List::create(
+        Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
+        Rcpp::_["pairs_exact"] = stats.pairs_exact,
+        Rcpp::_["rows_redone"] = stats.rows_redone,
+        Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
+        Rcpp::_["seconds_search"] = stats.seconds_search,
+        Rcpp::_["seconds_emit"] = stats.seconds_emit));
+  });
+}
+
+// [[Rcpp::export]]
+Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
+  return bind::guarded([&] {
+    Question q(x, query, request);
+    brute_force(q.request, *q.points, q.queries.get(), q.answer.view);
+    return q.answer.list(Rcpp::List());
+  });
+}

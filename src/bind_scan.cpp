@@ -1,0 +1,36 @@
+#include <RcppArmadillo.h>
+
+#include "bind_common.hpp"
+#include "core/scan.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+arma::imat one_based(const std::vector<Position>& at) {
+  arma::imat out(at.size(), 2);
+  for (arma::uword i = 0; i < at.size(); ++i) {
+    out(i, 0) = static_cast<arma::sword>(at[i].point + 1);
+    out(i, 1) = static_cast<arma::sword>(at[i].feature + 1);
+  }
+  return out;
+}
+
+Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows) {
+  Rcpp::IntegerVector out(rows.begin(), rows.end());
+  return out + 1;
+}
+
+}  // namespace
+
+// [[Rcpp::export]]
+Rcpp::List cpp_scan(SEXP x, int num_threads) {
+  const MatrixFacts facts = scan(*bind::matrix_source(x), num_threads);
+  return Rcpp::List::create(
+      Rcpp::_["non_finite"] = static_cast<double>(facts.non_finite),
+      Rcpp::_["non_finite_at"] = one_based(facts.non_finite_at),
+      Rcpp::_["negative"] = static_cast<double>(facts.negative),
+      Rcpp::_["negative_at"] = one_based(facts.negative_at),
+      Rcpp::_["constant"] = one_based(facts.constant),
+      Rcpp::_["zero"] = one_based(facts.zero));
+}

@@ -1,0 +1,227 @@
+#pragma once
+
+// The contract's arithmetic (vignette "method"): every double that the package
+// returns is made by the functions of this file and of metrics.hpp, in this
+// order of operations, on every backend.
+//
+//  * A sum over features runs in 8 lanes: lane l takes features l, l + 8, ...
+//    in that order; then lanes l and l + 4 are joined, then l and l + 2, then
+//    l and l + 1. Rows are padded with zeros to a multiple of 8, which changes
+//    no sum.
+//  * A product that meets a sum is an explicit fma. Everything else is one
+//    correctly rounded operation, so nothing is left to contract.
+//
+// The functions are templates over a Lanes type: 8 doubles with the operations
+// below. ScalarLanes is the definition; cpu/lanes_*.hpp hold the same in
+// vector registers. Everything here has internal linkage or depends on the
+// Lanes type: the file is compiled once for each instruction set.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "core/kinds.hpp"
+
+#ifdef __CUDACC__
+#define FSKNN_HD __host__ __device__
+#else
+#define FSKNN_HD
+#endif
+
+// Members that every instruction set compiles: inlined always, so that no copy
+// made for one processor is linked for another.
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define FSKNN_INLINE inline __attribute__((always_inline))
+#else
+#define FSKNN_INLINE inline
+#endif
+
+namespace fsknn {
+
+static constexpr int kLanes = 8;
+
+/// Features after padding: 8 * ceil(d / 8) (Arefin 2012, Eq. 2, b = 8).
+FSKNN_HD static inline std::int64_t padded_features(std::int64_t d) {
+  return (d + kLanes - 1) / kLanes * kLanes;
+}
+
+struct ScalarLanes {
+  double v[kLanes];
+
+  static ScalarLanes load(const double* p) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = p[l];
+    return r;
+  }
+  void store(double* p) const {
+    for (int l = 0; l < kLanes; ++l) p[l] = v[l];
+  }
+  static ScalarLanes all(double x) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = x;
+    return r;
+  }
+  friend ScalarLanes fma(const ScalarLanes& a, const ScalarLanes& b,
+                         const ScalarLanes& c) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = std::fma(a.v[l], b.v[l], c.v[l]);
+    return r;
+  }
+  friend ScalarLanes add(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] + b.v[l];
+    return r;
+  }
+  friend ScalarLanes sub(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] - b.v[l];
+    return r;
+  }
+  friend ScalarLanes mul(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] * b.v[l];
+    return r;
+  }
+  friend ScalarLanes div(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] / b.v[l];
+    return r;
+  }
+  friend ScalarLanes smaller(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] < b.v[l] ? a.v[l] : b.v[l];
+    return r;
+  }
+  friend ScalarLanes larger(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l];
+    return r;
+  }
+  friend ScalarLanes magnitude(const ScalarLanes& a) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = std::fabs(a.v[l]);
+    return r;
+  }
+};
+
+/// Joins the 8 lanes: l with l + 4, then l + 2, then l + 1.
+FSKNN_HD static inline double join_sum(const double* v) {
+  const double t0 = v[0] + v[4], t1 = v[1] + v[5];
+  const double t2 = v[2] + v[6], t3 = v[3] + v[7];
+  const double u0 = t0 + t2, u1 = t1 + t3;
+  return u0 + u1;
+}
+
+FSKNN_HD static inline double join_largest(const double* v) {
+  double m = v[0];
+  for (int l = 1; l < kLanes; ++l) m = v[l] > m ? v[l] : m;
+  return m;
+}
+
+// Accumulations: what is summed over the features of a pair of rows. Each has
+// step() for 8 features at once and join() for the 8 lanes.
+
+/// sum a_f b_f
+struct Dot {
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    return fma(a, b, s);
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    return fma(a, b, s);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+};
+
+/// sum (a_f - b_f)^2
+struct SquaredDifference {
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    const L t = sub(a, b);
+    return fma(t, t, s);
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    const double t = a - b;
+    return fma(t, t, s);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+};
+
+/// sum |a_f - b_f|
+struct AbsoluteDifference {
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    return add(s, magnitude(sub(a, b)));
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    return s + fabs(a - b);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+};
+
+/// max |a_f - b_f|
+struct LargestDifference {
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    return larger(s, magnitude(sub(a, b)));
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    const double t = fabs(a - b);
+    return t > s ? t : s;
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_largest(v); }
+};
+
+/// sum min(a_f, b_f)
+struct SmallerSum {
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    return add(s, smaller(a, b));
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    return s + (a < b ? a : b);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+};
+
+/// The accumulation over two prepared rows of `padded` features.
+template <class L, class Accumulation>
+double accumulate(const double* a, const double* b, std::int64_t padded) {
+  L s = L::all(0.0);
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    s = Accumulation::step(L::load(a + f), L::load(b + f), s);
+  double v[kLanes];
+  s.store(v);
+  return Accumulation::join(v);
+}
+
+FSKNN_HD static inline double two_to(int e) {  // e in [-1022, 1023]
+  const std::uint64_t bits = static_cast<std::uint64_t>(e + 1023) << 52;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/// floor(log2(x)) of a positive finite double, subnormals included.
+FSKNN_HD static inline int exponent_of(double x) {
+  std::uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  const int biased = static_cast<int>(bits >> 52) & 0x7ff;
+  if (biased > 0) return biased - 1023;
+  int e = -1075;  // subnormal: count the bits of the fraction
+  for (; bits > 0; bits >>= 1) ++e;
+  return e;
+}
+
+FSKNN_HD static inline PowerOfTwo no_scaling() { return {1.0, 1.0}; }
+
+/// 2^e for e in [-1074, 1074].
+FSKNN_HD static inline PowerOfTwo power_of_two(int e) {
+  const int half = e / 2;
+  PowerOfTwo p;
+  p.first = two_to(half);
+  p.second = two_to(e - half);
+  return p;
+}
+
+}  // namespace fsknn

@@ -1,0 +1,76 @@
+#include "core/brute.hpp"
+
+#include <vector>
+
+#include "core/errors.hpp"
+#include "core/prepared.hpp"
+#include "core/select.hpp"
+
+namespace fsknn {
+namespace {
+
+double scalar_sum(Accumulation accumulation, const double* a, const double* b,
+                  std::int64_t padded) {
+  switch (accumulation) {
+    case Accumulation::dot: return accumulate<ScalarLanes, Dot>(a, b, padded);
+    case Accumulation::squared_difference:
+      return accumulate<ScalarLanes, SquaredDifference>(a, b, padded);
+    case Accumulation::absolute_difference:
+      return accumulate<ScalarLanes, AbsoluteDifference>(a, b, padded);
+    case Accumulation::largest_difference:
+      return accumulate<ScalarLanes, LargestDifference>(a, b, padded);
+    default: return accumulate<ScalarLanes, SmallerSum>(a, b, padded);
+  }
+}
+
+}  // namespace
+
+void brute_force(const Request& request, const RowSource& points,
+                 const RowSource* queries, const Neighbours& out) {
+  const MetricEntry& metric = *request.metric;
+  const int exponent = common_exponent(metric, points, queries, 1);
+  const DistanceRule rule(metric, exponent);
+  const PreparedPoints columns =
+      prepare_points(points, metric, exponent, request.skip, false,
+                     &prepare_row<ScalarLanes>, 1);
+  PreparedPoints own_rows;
+  if (queries != nullptr)
+    own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
+                              false, &prepare_row<ScalarLanes>, 1);
+  const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
+
+  const std::size_t k = static_cast<std::size_t>(request.k);
+  std::vector<double> distance(k);
+  std::vector<std::int32_t> index(k);
+  for (std::int64_t i = 0; i < out.rows; ++i) {
+    const std::int32_t a = rows.order.place[static_cast<std::size_t>(i)];
+    if (a < 0) {
+      emit_missing(out, i, request.k);
+      continue;
+    }
+    NeighbourHeap heap(distance.data(), index.data(), request.k, 0);
+    for (std::int32_t b = 0; b < columns.size(); ++b) {
+      if (queries == nullptr && a == b) continue;
+      const double sum = scalar_sum(metric.accumulation, rows.row(a),
+                                    columns.row(b), columns.padded);
+      const double value = rule(sum, rows.sums[a], columns.sums[b]);
+      heap.offer(value, columns.order.id[static_cast<std::size_t>(b)]);
+    }
+    heap.sort();
+    if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
+    for (std::size_t r = 0; r < k; ++r) {
+      const std::int64_t at = static_cast<std::int64_t>(r) * out.rows + i;
+      out.index[at] = index[r] + 1;
+      out.distance[at] = distance[r];
+      if (out.correlation != nullptr) {
+        const std::int32_t b =
+            columns.order.place[static_cast<std::size_t>(index[r])];
+        out.correlation[at] =
+            clamp_to_one(scalar_sum(Accumulation::dot, rows.row(a),
+                                    columns.row(b), columns.padded));
+      }
+    }
+  }
+}
+
+}  // namespace fsknn

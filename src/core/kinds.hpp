@@ -1,0 +1,52 @@
+#pragma once
+
+// Values to choose by, with no code: kernels include this before they switch
+// the instruction set.
+
+#include <cstdint>
+
+namespace fsknn {
+
+/// How a row becomes the form that pairs are computed from.
+enum class RowForm {
+  centred_unit,  ///< scaled, centred, brought to length 1 (Pearson)
+  ranked_unit,   ///< average ranks, then as centred_unit (Spearman)
+  unit,          ///< scaled, brought to length 1 (cosine)
+  raw            ///< the matrix's values times the matrix's power of two
+};
+
+/// What is accumulated over the features of a pair (arithmetic.hpp).
+enum class Accumulation {
+  dot,
+  squared_difference,
+  absolute_difference,
+  largest_difference,
+  smaller_sum
+};
+
+/// What of a correlation counts as near.
+enum class Sign { signed_value, absolute, negative };
+
+/// The one power of two that a matrix of raw rows is multiplied by.
+enum class MatrixScale {
+  none,    ///< rows have length 1: each row has its own
+  to_one,  ///< largest entry to [1, 2), so that no square leaves double's range
+  sums,    ///< only entries of 2^980 and more are brought down, for the sums
+  overlap  ///< as sums, but the distance has no unit: nothing to undo
+};
+
+/// A power of two as two factors, so that any double can be brought to [1, 2):
+/// 2^1074 itself is no double. y = (x * first) * second.
+struct PowerOfTwo {
+  double first;
+  double second;
+};
+
+class AverageRanks;
+
+/// prepare_row<L>() (prepare.hpp) of one instruction set.
+using RowKernel = double (*)(RowForm form, PowerOfTwo scale,
+                             AverageRanks& ranks, double* x, std::int64_t d,
+                             std::int64_t padded);
+
+}  // namespace fsknn

@@ -1,0 +1,60 @@
+#include "core/metrics.hpp"
+
+#include <stdexcept>
+
+namespace fsknn {
+namespace {
+
+template <class M>
+auto overlap_of(int) -> decltype(&M::least_overlap) {
+  return &M::least_overlap;
+}
+template <class M>
+double (*overlap_of(long))(double) {
+  return nullptr;
+}
+
+template <class M>
+MetricEntry entry() {
+  return {M::name,          M::sign,    M::row_form,     M::accumulation,
+          M::matrix_scale,  &M::finish, overlap_of<M>(0)};
+}
+
+template <class... M>
+std::vector<MetricEntry> entries(const std::tuple<M...>*) {
+  return {entry<M>()...};
+}
+
+}  // namespace
+
+const std::vector<MetricEntry>& all_metrics() {
+  static const std::vector<MetricEntry> all =
+      entries(static_cast<const AllMetrics*>(nullptr));
+  return all;
+}
+
+int matrix_exponent(const MetricEntry& metric, double largest) {
+  if (metric.matrix_scale == MatrixScale::none || !(largest > 0.0)) return 0;
+  const int e = exponent_of(largest);
+  if (metric.matrix_scale == MatrixScale::to_one) return e;
+  constexpr int highest = 980;  // 2^980 times 2^31 features is still a double
+  return e > highest ? e - highest : 0;
+}
+
+const char* sign_name(Sign sign) {
+  switch (sign) {
+    case Sign::absolute: return "absolute";
+    case Sign::negative: return "negative";
+    default: return "signed";
+  }
+}
+
+const MetricEntry& find_metric(const std::string& name,
+                               const std::string& sign) {
+  for (const MetricEntry& m : all_metrics())
+    if (name == m.name && sign == sign_name(m.sign)) return m;
+  throw std::invalid_argument("no metric \"" + name + "\" with sign \"" + sign +
+                              "\"");
+}
+
+}  // namespace fsknn

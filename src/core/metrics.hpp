@@ -1,0 +1,140 @@
+#pragma once
+
+// The metrics. One entry is one struct: how a row is prepared, what is
+// accumulated over features, and how the accumulated sum becomes the distance.
+// To add a metric: write its struct, add it to AllMetrics, and follow the
+// vignette "extending" for the other three places.
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/arithmetic.hpp"
+#include "core/kinds.hpp"
+#include "core/prepare.hpp"
+
+namespace fsknn {
+
+FSKNN_HD static inline double clamp_to_one(double r) {
+  return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
+}
+
+// Common to the dot metrics on rows of length 1. `similarity` is what the
+// filter compares: the distance is 1 - similarity.
+template <Sign sign_>
+struct UnitDot {
+  static constexpr Accumulation accumulation = Accumulation::dot;
+  static constexpr Sign sign = sign_;
+  static constexpr MatrixScale matrix_scale = MatrixScale::none;
+  FSKNN_HD static double finish(double r, double, double) {
+    r = clamp_to_one(r);
+    if (sign_ == Sign::absolute) return 1.0 - fabs(r);
+    if (sign_ == Sign::negative) return 1.0 + r;
+    return 1.0 - r;
+  }
+};
+
+template <Sign sign_>
+struct Pearson : UnitDot<sign_> {
+  static constexpr const char* name = "pearson";
+  static constexpr RowForm row_form = RowForm::centred_unit;
+};
+
+template <Sign sign_>
+struct Spearman : UnitDot<sign_> {
+  static constexpr const char* name = "spearman";
+  static constexpr RowForm row_form = RowForm::ranked_unit;
+};
+
+struct Cosine : UnitDot<Sign::signed_value> {
+  static constexpr const char* name = "cosine";
+  static constexpr RowForm row_form = RowForm::unit;
+};
+
+struct RawMetric {
+  static constexpr Sign sign = Sign::signed_value;
+  static constexpr RowForm row_form = RowForm::raw;
+};
+
+struct Euclidean : RawMetric {
+  static constexpr const char* name = "euclidean";
+  static constexpr Accumulation accumulation = Accumulation::squared_difference;
+  static constexpr MatrixScale matrix_scale = MatrixScale::to_one;
+  FSKNN_HD static double finish(double s, double, double) { return sqrt(s); }
+};
+
+struct Manhattan : RawMetric {
+  static constexpr const char* name = "manhattan";
+  static constexpr Accumulation accumulation =
+      Accumulation::absolute_difference;
+  static constexpr MatrixScale matrix_scale = MatrixScale::sums;
+  FSKNN_HD static double finish(double s, double, double) { return s; }
+};
+
+struct Chebyshev : RawMetric {
+  static constexpr const char* name = "chebyshev";
+  static constexpr Accumulation accumulation = Accumulation::largest_difference;
+  static constexpr MatrixScale matrix_scale = MatrixScale::sums;
+  FSKNN_HD static double finish(double s, double, double) { return s; }
+};
+
+// Metrics made from sum min(a, b) and the two rows' sums (Joubert et al. 2018).
+// The distance is a decreasing function of the overlap 2 sum min / (s_a + s_b),
+// a number from 0 to 1; least_overlap() inverts it for the filter: whatever is
+// at most `distance` away has at least that overlap (but for rounding, which
+// the filter allows for).
+struct Proportional : RawMetric {
+  static constexpr const char* name = "proportional";
+  static constexpr Accumulation accumulation = Accumulation::smaller_sum;
+  static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
+  FSKNN_HD static double finish(double s, double sum_a, double sum_b) {
+    const double overlap = (2.0 * s) / (sum_a + sum_b);
+    const double distance = 1.0 - overlap;
+    return distance < 0.0 ? 0.0 : distance;
+  }
+  FSKNN_HD static double least_overlap(double distance) {
+    return 1.0 - distance;
+  }
+};
+
+using AllMetrics =
+    std::tuple<Pearson<Sign::signed_value>, Pearson<Sign::absolute>,
+               Pearson<Sign::negative>, Spearman<Sign::signed_value>,
+               Spearman<Sign::absolute>, Spearman<Sign::negative>, Cosine,
+               Euclidean, Manhattan, Chebyshev, Proportional>;
+
+/// A metric chosen at run time.
+struct MetricEntry {
+  const char* name;
+  Sign sign;
+  RowForm row_form;
+  Accumulation accumulation;
+  MatrixScale matrix_scale;
+  /// Accumulated sum and the two rows' sums to distance, before the matrix's
+  /// power of two is taken off again.
+  double (*finish)(double sum, double sum_a, double sum_b);
+  /// Metrics of sum min(a, b) only; else null.
+  double (*least_overlap)(double distance);
+
+  bool is_unit_dot() const { return row_form != RowForm::raw; }
+  /// No matrix product gives it: |a - b|, max, min.
+  bool is_elementwise() const {
+    return accumulation != Accumulation::dot &&
+           accumulation != Accumulation::squared_difference;
+  }
+};
+
+/// The exponent e: a matrix whose largest magnitude is `largest` is multiplied
+/// by 2^-e before, and distances by 2^e after (but for MatrixScale::overlap).
+int matrix_exponent(const MetricEntry& metric, double largest);
+
+/// The entry of that name and sign. Throws std::invalid_argument.
+const MetricEntry& find_metric(const std::string& name, const std::string& sign);
+
+/// Every entry, in the order of AllMetrics.
+const std::vector<MetricEntry>& all_metrics();
+
+const char* sign_name(Sign sign);
+
+}  // namespace fsknn

@@ -1,0 +1,76 @@
+#include "core/plan.hpp"
+
+#include <algorithm>
+
+namespace fsknn {
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t round_up(std::int64_t a, std::int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+// A micro-tile is 8 rows by 3 panels of 16 columns; a chunk is made of whole
+// ones both ways.
+constexpr std::int64_t kChunkUnit = 48;
+// 384 rows of 300 features in 16 bits are 230 KB: both sides of a chunk fit
+// the 1 MiB (and nearly the 512 KiB) of second-level cache that a core has.
+constexpr std::int64_t kLargestChunk = 384;
+constexpr std::int64_t kChunkBytes = 256 << 10;
+
+std::int64_t automatic_chunk(std::int64_t n, std::int64_t padded,
+                             int num_workers) {
+  std::int64_t chunk = kChunkBytes / (2 * padded) / kChunkUnit * kChunkUnit;
+  chunk = std::min(chunk, kLargestChunk);
+  // Enough chunks to keep every worker busy to the end.
+  const std::int64_t wanted_splits = 8 + 2 * num_workers;
+  chunk = std::min(chunk, round_up(n / wanted_splits, kChunkUnit));
+  return std::max(chunk, kChunkUnit);
+}
+
+}  // namespace
+
+Plan plan_cpu(const PlanInput& in) {
+  const bool graph = in.num_queries == 0;
+  const std::int64_t rows = graph ? in.num_points : in.num_queries;
+  Plan p;
+  p.num_points = in.num_points;
+  p.num_features = in.num_features;
+  p.num_queries = in.num_queries;
+  p.k = in.k;
+  p.num_workers = std::max(1, in.num_workers);
+  p.data_block = kLanes;
+  p.padded_features = padded_features(in.num_features);
+  const std::int64_t most = round_up(std::max(rows, in.num_points), kChunkUnit);
+  p.chunk_size =
+      in.chunk_size > 0
+          ? round_up(std::min(in.chunk_size, most), kChunkUnit)
+          : automatic_chunk(std::max(rows, in.num_points), p.padded_features,
+                            p.num_workers);
+  p.num_splits = ceil_div(rows, p.chunk_size);
+  p.chunks_per_split = ceil_div(in.num_points, p.chunk_size);
+  p.padded_queries = p.num_splits * p.chunk_size;
+  p.padded_points = p.chunks_per_split * p.chunk_size;
+  p.num_segments = std::min<std::int64_t>(p.num_workers, p.num_splits);
+  p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
+  p.num_chunks = graph ? p.num_splits * (p.num_splits + 1) / 2
+                       : p.num_splits * p.chunks_per_split;
+
+  const double n = static_cast<double>(in.num_points);
+  const double queries = static_cast<double>(in.num_queries);
+  const double d = static_cast<double>(p.padded_features);
+  const double k = static_cast<double>(in.k);
+  const double places = static_cast<double>(
+      p.padded_points + (graph ? 0 : p.padded_queries));
+  p.bytes_prepared = (n + queries) * (d + 1) * 8;
+  p.bytes_filter = places * d * (in.elementwise ? 4 : 2);
+  p.bytes_result = static_cast<double>(rows) * k * (in.correlation ? 20 : 12);
+  // Lists of k (distance, index), thresholds and filter parameters, order.
+  p.bytes_working = static_cast<double>(rows) * (k * 12 + 16) + places * 24 +
+                    (n + queries) * 8;
+  p.bytes_peak =
+      p.bytes_prepared + p.bytes_filter + p.bytes_result + p.bytes_working;
+  return p;
+}
+
+}  // namespace fsknn

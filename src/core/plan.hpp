@@ -1,0 +1,84 @@
+#pragma once
+
+// Stage "plan": pure arithmetic. What the work will be, before any of it.
+// Words as in Arefin 2012: a chunk is a square tile of the distance matrix; a
+// split, all chunks that share the same rows; a segment, the splits that one
+// worker (CPU thread or GPU) does.
+
+#include <cstdint>
+
+#include "core/metrics.hpp"
+
+namespace fsknn {
+
+struct PlanInput {
+  std::int64_t num_points = 0;
+  std::int64_t num_features = 0;
+  std::int64_t num_queries = 0;  ///< 0: the graph of the points themselves
+  std::int64_t k = 0;
+  std::int64_t chunk_size = 0;   ///< 0: automatic
+  int num_workers = 1;
+  bool correlation = false;      ///< the signed correlation is returned too
+  bool elementwise = false;      ///< not a dot metric: the filter may be floats
+};
+
+struct Plan {
+  std::int64_t num_points = 0, num_features = 0, num_queries = 0, k = 0;
+  std::int64_t chunk_size = 0;
+  std::int64_t data_block = 0;        ///< b of Eq. 2
+  std::int64_t padded_points = 0;     ///< n' of Eq. 1
+  std::int64_t padded_features = 0;   ///< d' of Eq. 2
+  std::int64_t padded_queries = 0;    ///< n' of the queries; as points if none
+  std::int64_t num_splits = 0;        ///< chunks down
+  std::int64_t chunks_per_split = 0;  ///< chunks across
+  std::int64_t num_segments = 0;
+  std::int64_t splits_per_segment = 0;
+  std::int64_t num_chunks = 0;        ///< computed: about half, by symmetry
+  int num_workers = 0;
+  double bytes_prepared = 0;  ///< rows in double
+  double bytes_filter = 0;    ///< rows in the filter's form
+  double bytes_result = 0;    ///< index, distance (and correlation) matrices
+  double bytes_working = 0;   ///< neighbour lists, thresholds, order
+  double bytes_peak = 0;      ///< all of these, besides the input
+};
+
+/// The plan of the CPU engine.
+Plan plan_cpu(const PlanInput& input);
+
+/// Block-circulant schedule (as CoMet balances its nodes, Joubert et al. 2018):
+/// in round delta, split I meets split I + delta (mod the number of splits), so
+/// that each unordered pair of splits is met once and after every round each
+/// split has met equally many. With an even number of splits the last round is
+/// met by its first half only. A piece of work is one split in some successive
+/// rounds: what belongs to its rows stays in the cache.
+class CirculantSchedule {
+ public:
+  struct Piece {
+    std::int64_t row;
+    std::int64_t first_round, end_round;
+  };
+
+  CirculantSchedule(std::int64_t num_splits, std::int64_t rounds_per_piece)
+      : splits_(num_splits),
+        rounds_(num_splits / 2 + 1),
+        span_(rounds_per_piece) {}
+  std::int64_t num_chunks() const { return splits_ * (splits_ + 1) / 2; }
+  std::int64_t num_pieces() const {
+    return (rounds_ + span_ - 1) / span_ * splits_;
+  }
+  Piece piece(std::int64_t at) const {
+    const std::int64_t first = at / splits_ * span_;
+    const std::int64_t end = first + span_;
+    return {at % splits_, first, end < rounds_ ? end : rounds_};
+  }
+  /// The split that `row` meets in that round, or -1.
+  std::int64_t column(std::int64_t row, std::int64_t round) const {
+    if (2 * round == splits_ && row >= round) return -1;
+    return (row + round) % splits_;
+  }
+
+ private:
+  std::int64_t splits_, rounds_, span_;
+};
+
+}  // namespace fsknn

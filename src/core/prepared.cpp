@@ -1,0 +1,91 @@
+#include "core/prepared.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/errors.hpp"
+#include "core/pieces.hpp"
+#include "core/scan.hpp"
+
+namespace fsknn {
+
+double DistanceRule::before_scaling(double distance) const {
+  // The next double lies above every number that rounds to `distance`.
+  const double above =
+      std::nextafter(distance, std::numeric_limits<double>::infinity());
+  return (above * redo_.first) * redo_.second * (1.0 + 0x1p-50);
+}
+
+double DistanceRule::after_scaling(double before) const {
+  const double scaled =
+      (before * undo_.first) * undo_.second * (1.0 + 0x1p-50);
+  return std::nextafter(scaled, std::numeric_limits<double>::infinity());
+}
+
+PreparedPoints prepare_points(const RowSource& source,
+                              const MetricEntry& metric, int exponent,
+                              const std::vector<std::int64_t>& skip,
+                              bool shuffle, RowKernel kernel, int num_threads,
+                              Progress* progress) {
+  PreparedPoints points;
+  const std::int64_t n = source.num_points(), d = source.num_features();
+  const std::int64_t padded = padded_features(d);
+  points.num_features = d;
+  points.padded = padded;
+  points.order = order_points(n, skip, shuffle);
+  points.rows = Buffer<double>(points.size() * padded);
+  points.sums = Buffer<double>(points.size());
+
+  const PowerOfTwo scale = power_of_two(-exponent);
+  const std::int64_t block_rows = rows_per_block(d);
+  const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
+  const double operations =
+      4.0 * static_cast<double>(n) * static_cast<double>(d);
+  run_pieces(num_blocks, useful_threads(num_threads, operations),
+             {progress, 0.0, 0.0}, [&] {
+    return [&, block = Buffer<double>(block_rows * padded),
+            ranks = AverageRanks()](std::int64_t b) mutable {
+      const std::int64_t first = b * block_rows;
+      const std::int64_t count = std::min(block_rows, n - first);
+      source.read(first, count, block.data(), padded);
+      for (std::int64_t r = 0; r < count; ++r) {
+        const std::int64_t place =
+            points.order.place[static_cast<std::size_t>(first + r)];
+        if (place < 0) continue;
+        double* row = points.rows.data() + place * padded;
+        std::memcpy(row, block.data() + r * padded,
+                    static_cast<std::size_t>(d) * sizeof(double));
+        clear_padding(row, d, padded);
+        points.sums[place] =
+            kernel(metric.row_form, scale, ranks, row, d, padded);
+        // Two rows of entries too small to add up have no proportion.
+        if (metric.matrix_scale == MatrixScale::overlap &&
+            !(points.sums[place] > 0.0))
+          throw RangeFailure();
+      }
+    };
+  });
+  return points;
+}
+
+int common_exponent(const MetricEntry& metric, const RowSource& points,
+                    const RowSource* queries, int num_threads) {
+  if (metric.matrix_scale == MatrixScale::none) return 0;
+  double largest = scan(points, num_threads).largest;
+  if (queries != nullptr)
+    largest = std::max(largest, scan(*queries, num_threads).largest);
+  return matrix_exponent(metric, largest);
+}
+
+void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k) {
+  for (std::int64_t rank = 0; rank < k; ++rank) {
+    out.index[rank * out.rows + query] = out.missing_index;
+    out.distance[rank * out.rows + query] = out.missing_value;
+    if (out.correlation != nullptr)
+      out.correlation[rank * out.rows + query] = out.missing_value;
+  }
+}
+
+}  // namespace fsknn

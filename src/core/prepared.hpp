@@ -1,0 +1,74 @@
+#pragma once
+
+// Points after stage "prepare", and the rule that turns an accumulated sum of
+// two of them into the distance that the user gets.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/metrics.hpp"
+#include "core/order.hpp"
+#include "core/progress.hpp"
+#include "core/request.hpp"
+#include "core/source.hpp"
+
+namespace fsknn {
+
+struct PreparedPoints {
+  std::int64_t num_features = 0;
+  std::int64_t padded = 0;  ///< features after padding, a multiple of 8
+  PointOrder order;
+  Buffer<double> rows;      ///< [num_active x padded], row-major, by place
+  Buffer<double> sums;      ///< [num_active]; raw rows only, else 0
+
+  std::int64_t size() const { return order.num_active(); }
+  const double* row(std::int64_t place) const {
+    return rows.data() + place * padded;
+  }
+};
+
+/// The distance as it is returned.
+class DistanceRule {
+ public:
+  DistanceRule(const MetricEntry& metric, int exponent)
+      : finish_(metric.finish),
+        undo_(metric.matrix_scale == MatrixScale::overlap
+                  ? no_scaling()
+                  : power_of_two(exponent)),
+        redo_(metric.matrix_scale == MatrixScale::overlap
+                  ? no_scaling()
+                  : power_of_two(-exponent)) {}
+  double operator()(double sum, double sum_a, double sum_b) const {
+    return (finish_(sum, sum_a, sum_b) * undo_.first) * undo_.second;
+  }
+  /// The power of two that the distance is multiplied by at last.
+  PowerOfTwo undo() const { return undo_; }
+  /// No pair whose returned distance is at most `distance` has a distance
+  /// above this one before the matrix's power of two was taken off.
+  double before_scaling(double distance) const;
+  /// The other way: at least the returned distance of any pair whose distance
+  /// was at most `before`.
+  double after_scaling(double before) const;
+
+ private:
+  double (*finish_)(double, double, double);
+  PowerOfTwo undo_, redo_;
+};
+
+/// Reads, prepares and places all points of `source` but `skip`. progress (may
+/// be null) is only asked whether to go on.
+PreparedPoints prepare_points(const RowSource& source,
+                              const MetricEntry& metric, int exponent,
+                              const std::vector<std::int64_t>& skip,
+                              bool shuffle, RowKernel kernel, int num_threads,
+                              Progress* progress = nullptr);
+
+/// The exponent for matrix_exponent() over points and queries (may be null).
+int common_exponent(const MetricEntry& metric, const RowSource& points,
+                    const RowSource* queries, int num_threads);
+
+/// Fills row `query` of `out` as missing.
+void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k);
+
+}  // namespace fsknn

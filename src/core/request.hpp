@@ -1,0 +1,44 @@
+#pragma once
+
+// What is asked of a backend, and what it gives back.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/metrics.hpp"
+
+namespace fsknn {
+
+struct Request {
+  std::int64_t k = 0;
+  const MetricEntry* metric = nullptr;
+  /// Points left out: nobody's neighbour, their own rows missing. Ascending.
+  std::vector<std::int64_t> skip;
+  std::vector<std::int64_t> query_skip;
+  int num_threads = 1;
+  std::int64_t chunk_size = 0;           ///< 0: automatic
+  std::vector<int> devices;              ///< 0-based; empty: all
+  std::string instruction_set = "auto";  ///< CPU: force one (a testing aid)
+};
+
+/// Where the neighbours go: column-major matrices of `rows` rows, one column a
+/// rank, as R wants them. Indices are 1-based. `correlation` may be null.
+struct Neighbours {
+  std::int64_t rows = 0;
+  std::int32_t* index = nullptr;
+  double* distance = nullptr;
+  double* correlation = nullptr;
+  std::int32_t missing_index = 0;  ///< written for skipped rows
+  double missing_value = 0.0;
+};
+
+/// What the work was like; never part of the answer.
+struct Stats {
+  double pairs_filtered = 0;  ///< pairs that the filter looked at
+  double pairs_exact = 0;     ///< pairs that the exact step computed
+  double rows_redone = 0;     ///< rows whose candidates overflowed
+  double seconds_prepare = 0, seconds_search = 0, seconds_emit = 0;
+};
+
+}  // namespace fsknn

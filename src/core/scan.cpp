@@ -1,0 +1,116 @@
+#include "core/scan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/pieces.hpp"
+
+namespace fsknn {
+namespace {
+
+constexpr std::size_t kShown = 3;
+
+bool by_column(const Position& a, const Position& b) {
+  return a.feature != b.feature ? a.feature < b.feature : a.point < b.point;
+}
+
+/// Keeps the first three; most positions are turned away by one comparison.
+void note(std::vector<Position>& at, Position p) {
+  if (at.size() == kShown && !by_column(p, at.back())) return;
+  at.insert(std::upper_bound(at.begin(), at.end(), p, by_column), p);
+  if (at.size() > kShown) at.pop_back();
+}
+
+struct RowFacts {
+  double least, most;
+  bool finite;
+};
+
+/// Four running values, so that one comparison need not wait for the last.
+RowFacts facts_of(const double* x, std::int64_t d) {
+  constexpr int kWays = 4;
+  double least[kWays], most[kWays], zeros[kWays];
+  for (int w = 0; w < kWays; ++w) {
+    least[w] = most[w] = x[0];
+    zeros[w] = 0.0;
+  }
+  const auto take = [&](int w, double value) {
+    least[w] = value < least[w] ? value : least[w];
+    most[w] = value > most[w] ? value : most[w];
+    zeros[w] += value * 0.0;  // NaN if the value is not finite
+  };
+  std::int64_t f = 0;
+  for (; f + kWays <= d; f += kWays)
+    for (int w = 0; w < kWays; ++w) take(w, x[f + w]);
+  for (; f < d; ++f) take(0, x[f]);
+  RowFacts facts = {least[0], most[0], true};
+  for (int w = 0; w < kWays; ++w) {
+    facts.least = std::min(facts.least, least[w]);
+    facts.most = std::max(facts.most, most[w]);
+    facts.finite = facts.finite && !std::isnan(zeros[w]);
+  }
+  return facts;
+}
+
+void scan_row(const double* x, std::int64_t d, std::int64_t point,
+              MatrixFacts& facts) {
+  const RowFacts row = facts_of(x, d);
+  if (!row.finite) {
+    for (std::int64_t f = 0; f < d; ++f) {
+      if (std::isfinite(x[f])) continue;
+      ++facts.non_finite;
+      note(facts.non_finite_at, {point, f});
+    }
+    return;
+  }
+  if (row.least < 0.0) {
+    for (std::int64_t f = 0; f < d; ++f) {
+      facts.negative += x[f] < 0.0;
+      if (x[f] < 0.0) note(facts.negative_at, {point, f});
+    }
+  }
+  if (row.least == row.most) facts.constant.push_back(point);
+  if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);
+  facts.largest = std::max(facts.largest, std::max(row.most, -row.least));
+}
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void merge(MatrixFacts& to, const MatrixFacts& from) {
+  to.non_finite += from.non_finite;
+  to.negative += from.negative;
+  for (const Position p : from.non_finite_at) note(to.non_finite_at, p);
+  for (const Position p : from.negative_at) note(to.negative_at, p);
+  append(to.constant, from.constant);
+  append(to.zero, from.zero);
+  to.largest = std::max(to.largest, from.largest);
+}
+
+}  // namespace
+
+MatrixFacts scan(const RowSource& source, int num_threads) {
+  const std::int64_t n = source.num_points(), d = source.num_features();
+  const std::int64_t block_rows = rows_per_block(d);
+  const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
+  std::vector<MatrixFacts> of_block(static_cast<std::size_t>(num_blocks));
+  const double operations = static_cast<double>(n) * static_cast<double>(d);
+  run_pieces(num_blocks, useful_threads(num_threads, operations), {}, [&] {
+    return [&, rows = std::vector<double>(static_cast<std::size_t>(
+                   block_rows * d))](std::int64_t b) mutable {
+      const std::int64_t first = b * block_rows;
+      const std::int64_t count = std::min(block_rows, n - first);
+      source.read(first, count, rows.data(), d);
+      for (std::int64_t r = 0; r < count; ++r)
+        scan_row(rows.data() + r * d, d, first + r,
+                 of_block[static_cast<std::size_t>(b)]);
+    };
+  });
+  MatrixFacts facts;
+  for (const MatrixFacts& block : of_block) merge(facts, block);
+  return facts;
+}
+
+}  // namespace fsknn

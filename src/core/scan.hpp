@@ -1,0 +1,29 @@
+#pragma once
+
+// One pass over a matrix for the facts that arguments are checked against.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/source.hpp"
+
+namespace fsknn {
+
+struct Position {
+  std::int64_t point;
+  std::int64_t feature;
+};
+
+struct MatrixFacts {
+  std::int64_t non_finite = 0;            ///< entries that are NA, NaN or Inf
+  std::vector<Position> non_finite_at;    ///< the first three, column by column
+  std::int64_t negative = 0;              ///< entries below 0
+  std::vector<Position> negative_at;      ///< the first three, column by column
+  std::vector<std::int64_t> constant;     ///< rows with max == min
+  std::vector<std::int64_t> zero;         ///< rows of zeros only
+  double largest = 0.0;                   ///< largest |x|
+};
+
+MatrixFacts scan(const RowSource& source, int num_threads);
+
+}  // namespace fsknn

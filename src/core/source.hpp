@@ -1,0 +1,64 @@
+#pragma once
+
+// Stage "source": where rows come from. Delivers blocks of rows, as doubles.
+
+#include <cstdint>
+#include <limits>
+
+namespace fsknn {
+
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  virtual std::int64_t num_points() const = 0;
+  virtual std::int64_t num_features() const = 0;
+  /// Writes rows first .. first + count - 1 to out, row-major, `stride` doubles
+  /// from row to row; touches no column beyond num_features(). Called by
+  /// several threads at once.
+  virtual void read(std::int64_t first, std::int64_t count, double* out,
+                    std::int64_t stride) const = 0;
+};
+
+/// How many rows to read at once: about 1 MiB, and whole cache lines of a
+/// column-major matrix.
+inline std::int64_t rows_per_block(std::int64_t num_features) {
+  const std::int64_t rows = (std::int64_t{1} << 17) / num_features / 8 * 8;
+  return rows < 8 ? 8 : (rows > 64 ? 64 : rows);
+}
+
+/// A column-major matrix in memory, as R holds it; not owned.
+template <class T>
+class MatrixSource final : public RowSource {
+ public:
+  MatrixSource(const T* values, std::int64_t num_points,
+               std::int64_t num_features)
+      : values_(values), n_(num_points), d_(num_features) {}
+  std::int64_t num_points() const override { return n_; }
+  std::int64_t num_features() const override { return d_; }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    // Eight rows at a time: one cache line of each column.
+    for (std::int64_t r0 = 0; r0 < count; r0 += 8) {
+      const std::int64_t r1 = r0 + 8 < count ? r0 + 8 : count;
+      for (std::int64_t f = 0; f < d_; ++f) {
+        const T* column = values_ + f * n_ + first;
+        for (std::int64_t r = r0; r < r1; ++r)
+          out[r * stride + f] = as_double(column[r]);
+      }
+    }
+  }
+
+  // R's integer and logical NA is the smallest integer.
+  static double as_double(double x) { return x; }
+  static double as_double(std::int32_t x) {
+    return x == std::numeric_limits<std::int32_t>::min()
+               ? std::numeric_limits<double>::quiet_NaN()
+               : static_cast<double>(x);
+  }
+
+ private:
+  const T* values_;
+  std::int64_t n_, d_;
+};
+
+}  // namespace fsknn

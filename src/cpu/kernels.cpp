@@ -1,0 +1,37 @@
+#include "cpu/kernels.hpp"
+
+#include <stdexcept>
+
+namespace fsknn {
+namespace cpu {
+
+const std::vector<const Kernels*>& available_kernels() {
+  static const std::vector<const Kernels*> available = [] {
+    std::vector<const Kernels*> found = {&kBaselineKernels};
+#ifdef FSKNN_X86_KERNELS
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+      found.push_back(&kAvx2Kernels);
+    if (__builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
+      found.push_back(&kAvx512Kernels);
+      if (__builtin_cpu_supports("avx512vnni"))
+        found.push_back(&kAvx512VnniKernels);
+    }
+#endif
+    return found;
+  }();
+  return available;
+}
+
+const Kernels& choose_kernels(const std::string& name) {
+  if (name == "auto") return *available_kernels().back();
+  for (const Kernels* kernels : available_kernels())
+    if (name == kernels->name) return *kernels;
+  throw std::invalid_argument("no instruction set \"" + name + "\" here");
+}
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,118 @@
+#pragma once
+
+// The kernels that exist once for each instruction set. All of them give the
+// same bits: the filter's sums are whole numbers, and the exact sums are the
+// contract's lanes (core/arithmetic.hpp).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/kinds.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+/// Shapes of the filter. Points stand in panels of 16. A panel is a sequence of
+/// steps; a step holds 32 bits of each of the 16 points: two features in whole
+/// numbers of 16 bits, or one feature in a float. A micro-tile is 8 rows
+/// against up to 3 panels: 24 vector registers of sums.
+struct Tile {
+  static constexpr int panel = 16;
+  static constexpr int rows = 8;
+  static constexpr int panels = 3;
+  static constexpr int columns = panel * panels;
+};
+static_assert(Tile::panel % Tile::rows == 0, "a micro-tile stays in a panel");
+
+/// What the filter sums over features: in whole numbers without any rounding,
+/// or in floats where the data's range is too wide for whole numbers.
+enum class Product {
+  dot,
+  smaller_sum,
+  largest_difference,
+  float_smaller_sum,
+  float_largest_difference
+};
+
+/// How a sum is held against the thresholds. Per point there is a threshold,
+/// and one or two numbers (`first`, `second`) that the test reads; see
+/// filter.cpp for what they are and why each test drops no neighbour.
+enum class Test {
+  similarity,           ///< sum            >= min(t_i, t_j)
+  absolute_similarity,  ///< |sum|          >= min(t_i, t_j)
+  negative_similarity,  ///< -sum           >= min(t_i, t_j)
+  squared_distance,     ///< w_i + w_j - 2 a_i a_j sum <= max(t_i, t_j), floats
+  sum_distance,         ///< p_i + p_j - 2 sum         <= max(t_i, t_j)
+  largest_difference,   ///< sum                       <= max(t_i, t_j)
+  overlap,              ///< 2 sum + g_i + g_j >= (s_i + s_j) min(t_i, t_j)
+  // The same with sums in floats:
+  float_sum_distance,        ///< w_i + w_j - 2 sum <= max(t_i, t_j)
+  float_largest_difference,  ///< sum + w_i + w_j   <= max(t_i, t_j)
+  float_overlap              ///< 2 sum >= (s_i + s_j) min(t_i, t_j)
+};
+
+/// The numbers of some points in a row; 32 bits each, whole or float as the
+/// test has it.
+struct Side {
+  const std::int32_t* threshold;
+  const std::int32_t* first;
+  const std::int32_t* second;
+  Side at(std::int64_t p) const {
+    return {threshold + p, first + p, second + p};
+  }
+};
+
+/// A pair of places that the filter let pass.
+struct Pair {
+  std::int32_t row;
+  std::int32_t column;
+};
+
+struct Kernels {
+  const char* name;
+
+  /// Prepares one row (core/prepare.hpp).
+  RowKernel prepare_row;
+
+  /// The contract's sums of `count` pairs. rows_a, rows_b: [.. x padded].
+  void (*exact)(Accumulation accumulation, const double* rows_a,
+                const double* rows_b, std::int64_t padded, const Pair* pairs,
+                std::int64_t count, double* sums);
+
+  /// sums[r * Tile::columns + c]: row r of 8 (a: their place in a panel)
+  /// against column c of num_panels panels of `steps` steps each. Float sums
+  /// are stored as their bits.
+  void (*accumulate)(Product product, const std::int32_t* a,
+                     const std::int32_t* b, int num_panels, std::int64_t steps,
+                     std::int32_t* sums);
+
+  /// keep[r]: bit c is set where the pair (r, c) may be among the nearest of
+  /// its row or its column.
+  void (*test)(Test test, const std::int32_t* sums, int num_panels,
+               const Side& rows, const Side& columns, std::uint64_t* keep);
+
+  /// Lowers best[16 * num_groups] (of one row) by keys of the row's sums:
+  /// smaller is nearer. Panel p of the call goes to group (group + p) %
+  /// num_groups. `columns.second` and `first` are those for the upper bound.
+  void (*lower_best)(Test test, const std::int32_t* sums, int num_panels,
+                     const Side& row, const Side& columns, int group,
+                     int num_groups, float* best);
+};
+
+/// Those that this processor can run, slowest first; never empty.
+const std::vector<const Kernels*>& available_kernels();
+
+/// "auto" (the fastest) or one by name. Throws std::invalid_argument.
+const Kernels& choose_kernels(const std::string& name);
+
+extern const Kernels kBaselineKernels;
+#if defined(__x86_64__) && defined(__GNUC__)
+#define FSKNN_X86_KERNELS 1
+extern const Kernels kAvx2Kernels;
+extern const Kernels kAvx512Kernels;
+extern const Kernels kAvx512VnniKernels;
+#endif
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,208 @@
+// AVX2 and FMA.
+#include "cpu/kernels_includes.hpp"
+
+#ifdef FSKNN_X86_KERNELS
+#include <immintrin.h>
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#include "core/prepare.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace avx2 {
+
+struct Lanes {
+  __m256d lo, hi;
+  static inline Lanes load(const double* p) {
+    return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)};
+  }
+  inline void store(double* p) const {
+    _mm256_storeu_pd(p, lo);
+    _mm256_storeu_pd(p + 4, hi);
+  }
+  static inline Lanes all(double x) {
+    return {_mm256_set1_pd(x), _mm256_set1_pd(x)};
+  }
+};
+static inline Lanes fma(Lanes a, Lanes b, Lanes c) {
+  return {_mm256_fmadd_pd(a.lo, b.lo, c.lo), _mm256_fmadd_pd(a.hi, b.hi, c.hi)};
+}
+static inline Lanes add(Lanes a, Lanes b) {
+  return {_mm256_add_pd(a.lo, b.lo), _mm256_add_pd(a.hi, b.hi)};
+}
+static inline Lanes sub(Lanes a, Lanes b) {
+  return {_mm256_sub_pd(a.lo, b.lo), _mm256_sub_pd(a.hi, b.hi)};
+}
+static inline Lanes mul(Lanes a, Lanes b) {
+  return {_mm256_mul_pd(a.lo, b.lo), _mm256_mul_pd(a.hi, b.hi)};
+}
+static inline Lanes div(Lanes a, Lanes b) {
+  return {_mm256_div_pd(a.lo, b.lo), _mm256_div_pd(a.hi, b.hi)};
+}
+static inline Lanes smaller(Lanes a, Lanes b) {
+  return {_mm256_min_pd(a.lo, b.lo), _mm256_min_pd(a.hi, b.hi)};
+}
+static inline Lanes larger(Lanes a, Lanes b) {
+  return {_mm256_max_pd(a.lo, b.lo), _mm256_max_pd(a.hi, b.hi)};
+}
+static inline Lanes magnitude(Lanes a) {
+  const __m256d sign = _mm256_set1_pd(-0.0);
+  return {_mm256_andnot_pd(sign, a.lo), _mm256_andnot_pd(sign, a.hi)};
+}
+
+struct I32 {
+  __m256i lo, hi;
+  static inline I32 load(const std::int32_t* p) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 8))};
+  }
+  static inline I32 all(std::int32_t x) {
+    return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
+  }
+};
+static inline I32 operator+(I32 a, I32 b) {
+  return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+}
+static inline I32 operator-(I32 a, I32 b) {
+  return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)};
+}
+static inline I32 smallest(I32 a, I32 b) {
+  return {_mm256_min_epi32(a.lo, b.lo), _mm256_min_epi32(a.hi, b.hi)};
+}
+static inline I32 largest(I32 a, I32 b) {
+  return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)};
+}
+static inline I32 negate(I32 a) { return I32::all(0) - a; }
+static inline std::uint32_t bits_of(__m256 lo, __m256 hi) {
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(lo)) |
+         static_cast<std::uint32_t>(_mm256_movemask_ps(hi)) << 8;
+}
+static inline std::uint32_t at_most(I32 a, I32 b) {
+  const std::uint32_t above =
+      bits_of(_mm256_castsi256_ps(_mm256_cmpgt_epi32(a.lo, b.lo)),
+              _mm256_castsi256_ps(_mm256_cmpgt_epi32(a.hi, b.hi)));
+  return ~above & 0xffffu;
+}
+
+struct F32 {
+  __m256 lo, hi;
+  static inline F32 load(const float* p) {
+    return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+  }
+  static inline F32 load(const std::int32_t* p) {
+    const I32 bits = I32::load(p);
+    return {_mm256_castsi256_ps(bits.lo), _mm256_castsi256_ps(bits.hi)};
+  }
+  static inline F32 all(float x) {
+    return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+  }
+  inline void store(float* p) const {
+    _mm256_storeu_ps(p, lo);
+    _mm256_storeu_ps(p + 8, hi);
+  }
+};
+static inline F32 operator+(F32 a, F32 b) {
+  return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+static inline F32 operator-(F32 a, F32 b) {
+  return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+static inline F32 operator*(F32 a, F32 b) {
+  return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+static inline F32 operator/(F32 a, F32 b) {
+  return {_mm256_div_ps(a.lo, b.lo), _mm256_div_ps(a.hi, b.hi)};
+}
+static inline F32 multiply_add(F32 a, F32 b, F32 c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+static inline F32 smallest(F32 a, F32 b) {
+  return {_mm256_min_ps(a.lo, b.lo), _mm256_min_ps(a.hi, b.hi)};
+}
+static inline F32 largest(F32 a, F32 b) {
+  return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+static inline F32 to_float(I32 a) {
+  return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)};
+}
+static inline std::uint32_t at_most(F32 a, F32 b) {
+  return bits_of(_mm256_cmp_ps(a.lo, b.lo, _CMP_LE_OQ),
+                 _mm256_cmp_ps(a.hi, b.hi, _CMP_LE_OQ));
+}
+
+template <Product kProduct>
+static inline __m256i product_step(__m256i sum, __m256i a, __m256i b) {
+  if (kProduct == Product::dot)
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+  if (kProduct == Product::smaller_sum)
+    return _mm256_add_epi32(
+        sum, _mm256_madd_epi16(_mm256_min_epi16(a, b), _mm256_set1_epi16(1)));
+  if (kProduct == Product::largest_difference)
+    return _mm256_max_epi16(sum, _mm256_abs_epi16(_mm256_sub_epi16(a, b)));
+  const __m256 s = _mm256_castsi256_ps(sum);
+  const __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b);
+  if (kProduct == Product::float_smaller_sum)
+    return _mm256_castps_si256(_mm256_add_ps(s, _mm256_min_ps(x, y)));
+  return _mm256_castps_si256(_mm256_max_ps(
+      s, _mm256_andnot_ps(_mm256_set1_ps(-0.0f), _mm256_sub_ps(x, y))));
+}
+
+template <Product kProduct>
+static inline __m256i product_end(__m256i sum) {
+  if (kProduct != Product::largest_difference) return sum;
+  return _mm256_max_epi32(_mm256_srli_epi32(sum, 16),
+                          _mm256_and_si256(sum, _mm256_set1_epi32(0xffff)));
+}
+
+/// Four rows against one panel: eight sums stay in registers.
+template <Product kProduct>
+static inline void accumulate_quarter(const std::int32_t* a,
+                                      const std::int32_t* b,
+                                      std::int64_t steps, std::int32_t* sums) {
+  __m256i s[4][2];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r) s[r][0] = s[r][1] = _mm256_setzero_si256();
+  for (std::int64_t f = 0; f < steps; ++f) {
+    const I32 column = I32::load(b + f * Tile::panel);
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) {
+      const __m256i row = _mm256_set1_epi32(a[f * Tile::panel + r]);
+      s[r][0] = product_step<kProduct>(s[r][0], row, column.lo);
+      s[r][1] = product_step<kProduct>(s[r][1], row, column.hi);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r)
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h)
+      _mm256_storeu_si256(
+          reinterpret_cast<__m256i*>(sums + r * Tile::columns + 8 * h),
+          product_end<kProduct>(s[r][h]));
+}
+
+template <Product kProduct>
+static void accumulate_tile(const std::int32_t* a, const std::int32_t* b,
+                            int num_panels, std::int64_t steps,
+                            std::int32_t* sums) {
+  for (int p = 0; p < num_panels; ++p)
+    for (int r = 0; r < Tile::rows; r += 4)
+      accumulate_quarter<kProduct>(a + r, b + p * steps * Tile::panel, steps,
+                                   sums + r * Tile::columns + p * Tile::panel);
+}
+
+#include "cpu/kernels_body.hpp"
+
+}  // namespace avx2
+
+const Kernels kAvx2Kernels = {"avx2",
+                              &prepare_row<avx2::Lanes>,
+                              &avx2::exact,
+                              &avx2::accumulate_products,
+                              &avx2::test_sums,
+                              &avx2::lower_best};
+
+}  // namespace cpu
+}  // namespace fsknn
+#pragma GCC pop_options
+#endif

@@ -1,0 +1,35 @@
+// AVX-512 (F, BW, DQ, VL).
+#include "cpu/kernels_includes.hpp"
+
+#ifdef FSKNN_X86_KERNELS
+#include <immintrin.h>
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
+#include "core/prepare.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace avx512 {
+
+static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
+  return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+}
+
+#include "cpu/kernels_avx512.hpp"
+#include "cpu/kernels_body.hpp"
+
+}  // namespace avx512
+
+const Kernels kAvx512Kernels = {
+    "avx512",
+    &prepare_row<avx512::Lanes>,
+    &avx512::exact,
+    &avx512::accumulate_products,
+    &avx512::test_sums,
+    &avx512::lower_best};
+
+}  // namespace cpu
+}  // namespace fsknn
+#pragma GCC pop_options
+#endif

@@ -1,0 +1,134 @@
+// No include guard on purpose: included once by each AVX-512 kernel file, in
+// its own namespace, with the instruction set switched on. The file provides
+//   madd(sum, a, b): sum + a pair of 16-bit products in each 32-bit place.
+
+struct Lanes {
+  __m512d v;
+  static inline Lanes load(const double* p) { return {_mm512_loadu_pd(p)}; }
+  inline void store(double* p) const { _mm512_storeu_pd(p, v); }
+  static inline Lanes all(double x) { return {_mm512_set1_pd(x)}; }
+};
+static inline Lanes fma(Lanes a, Lanes b, Lanes c) {
+  return {_mm512_fmadd_pd(a.v, b.v, c.v)};
+}
+static inline Lanes add(Lanes a, Lanes b) { return {_mm512_add_pd(a.v, b.v)}; }
+static inline Lanes sub(Lanes a, Lanes b) { return {_mm512_sub_pd(a.v, b.v)}; }
+static inline Lanes mul(Lanes a, Lanes b) { return {_mm512_mul_pd(a.v, b.v)}; }
+static inline Lanes div(Lanes a, Lanes b) { return {_mm512_div_pd(a.v, b.v)}; }
+static inline Lanes smaller(Lanes a, Lanes b) {
+  return {_mm512_min_pd(a.v, b.v)};
+}
+static inline Lanes larger(Lanes a, Lanes b) {
+  return {_mm512_max_pd(a.v, b.v)};
+}
+static inline Lanes magnitude(Lanes a) { return {_mm512_abs_pd(a.v)}; }
+
+struct I32 {
+  __m512i v;
+  static inline I32 load(const std::int32_t* p) {
+    return {_mm512_loadu_si512(p)};
+  }
+  static inline I32 all(std::int32_t x) { return {_mm512_set1_epi32(x)}; }
+};
+static inline I32 operator+(I32 a, I32 b) {
+  return {_mm512_add_epi32(a.v, b.v)};
+}
+static inline I32 operator-(I32 a, I32 b) {
+  return {_mm512_sub_epi32(a.v, b.v)};
+}
+static inline I32 smallest(I32 a, I32 b) {
+  return {_mm512_min_epi32(a.v, b.v)};
+}
+static inline I32 largest(I32 a, I32 b) { return {_mm512_max_epi32(a.v, b.v)}; }
+static inline I32 negate(I32 a) {
+  return {_mm512_sub_epi32(_mm512_setzero_si512(), a.v)};
+}
+static inline std::uint32_t at_most(I32 a, I32 b) {
+  return _mm512_cmple_epi32_mask(a.v, b.v);
+}
+
+struct F32 {
+  __m512 v;
+  static inline F32 load(const float* p) { return {_mm512_loadu_ps(p)}; }
+  static inline F32 load(const std::int32_t* p) {
+    return {_mm512_castsi512_ps(_mm512_loadu_si512(p))};
+  }
+  static inline F32 all(float x) { return {_mm512_set1_ps(x)}; }
+  inline void store(float* p) const { _mm512_storeu_ps(p, v); }
+};
+static inline F32 operator+(F32 a, F32 b) { return {_mm512_add_ps(a.v, b.v)}; }
+static inline F32 operator-(F32 a, F32 b) { return {_mm512_sub_ps(a.v, b.v)}; }
+static inline F32 operator*(F32 a, F32 b) { return {_mm512_mul_ps(a.v, b.v)}; }
+static inline F32 operator/(F32 a, F32 b) { return {_mm512_div_ps(a.v, b.v)}; }
+static inline F32 multiply_add(F32 a, F32 b, F32 c) {
+  return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+}
+static inline F32 smallest(F32 a, F32 b) { return {_mm512_min_ps(a.v, b.v)}; }
+static inline F32 largest(F32 a, F32 b) { return {_mm512_max_ps(a.v, b.v)}; }
+static inline F32 to_float(I32 a) { return {_mm512_cvtepi32_ps(a.v)}; }
+static inline std::uint32_t at_most(F32 a, F32 b) {
+  return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LE_OQ);
+}
+
+template <Product kProduct>
+static inline __m512i product_step(__m512i sum, __m512i a, __m512i b) {
+  if (kProduct == Product::dot) return madd(sum, a, b);
+  if (kProduct == Product::smaller_sum)
+    return madd(sum, _mm512_min_epi16(a, b), _mm512_set1_epi16(1));
+  if (kProduct == Product::largest_difference)
+    return _mm512_max_epi16(sum, _mm512_abs_epi16(_mm512_sub_epi16(a, b)));
+  const __m512 s = _mm512_castsi512_ps(sum);
+  const __m512 x = _mm512_castsi512_ps(a), y = _mm512_castsi512_ps(b);
+  if (kProduct == Product::float_smaller_sum)
+    return _mm512_castps_si512(_mm512_add_ps(s, _mm512_min_ps(x, y)));
+  return _mm512_castps_si512(
+      _mm512_max_ps(s, _mm512_abs_ps(_mm512_sub_ps(x, y))));
+}
+
+template <Product kProduct>
+static inline __m512i product_end(__m512i sum) {
+  if (kProduct != Product::largest_difference) return sum;
+  // The larger of the two 16-bit halves; both are 0 or more.
+  return _mm512_max_epi32(_mm512_srli_epi32(sum, 16),
+                          _mm512_and_si512(sum, _mm512_set1_epi32(0xffff)));
+}
+
+template <Product kProduct, int kPanels>
+static inline void accumulate_panels(const std::int32_t* a,
+                                     const std::int32_t* b, std::int64_t steps,
+                                     std::int32_t* sums) {
+  __m512i s[Tile::rows][kPanels];
+#pragma GCC unroll 8
+  for (int r = 0; r < Tile::rows; ++r)
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) s[r][p] = _mm512_setzero_si512();
+  const std::int64_t stride = steps * Tile::panel;
+  for (std::int64_t f = 0; f < steps; ++f) {
+    __m512i column[kPanels];
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p)
+      column[p] = _mm512_loadu_si512(b + p * stride + f * Tile::panel);
+#pragma GCC unroll 8
+    for (int r = 0; r < Tile::rows; ++r) {
+      const __m512i row = _mm512_set1_epi32(a[f * Tile::panel + r]);
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p)
+        s[r][p] = product_step<kProduct>(s[r][p], row, column[p]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < Tile::rows; ++r)
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p)
+      _mm512_storeu_si512(sums + r * Tile::columns + p * Tile::panel,
+                          product_end<kProduct>(s[r][p]));
+}
+
+template <Product kProduct>
+static void accumulate_tile(const std::int32_t* a, const std::int32_t* b,
+                            int num_panels, std::int64_t steps,
+                            std::int32_t* sums) {
+  if (num_panels == 3) return accumulate_panels<kProduct, 3>(a, b, steps, sums);
+  if (num_panels == 2) return accumulate_panels<kProduct, 2>(a, b, steps, sums);
+  accumulate_panels<kProduct, 1>(a, b, steps, sums);
+}

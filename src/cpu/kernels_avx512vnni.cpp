@@ -1,0 +1,35 @@
+// AVX-512 with VNNI: a product pair is summed in one instruction.
+#include "cpu/kernels_includes.hpp"
+
+#ifdef FSKNN_X86_KERNELS
+#include <immintrin.h>
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")
+#include "core/prepare.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace avx512vnni {
+
+static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
+  return _mm512_dpwssd_epi32(sum, a, b);
+}
+
+#include "cpu/kernels_avx512.hpp"
+#include "cpu/kernels_body.hpp"
+
+}  // namespace avx512vnni
+
+const Kernels kAvx512VnniKernels = {
+    "avx512vnni",
+    &prepare_row<avx512vnni::Lanes>,
+    &avx512vnni::exact,
+    &avx512vnni::accumulate_products,
+    &avx512vnni::test_sums,
+    &avx512vnni::lower_best};
+
+}  // namespace cpu
+}  // namespace fsknn
+#pragma GCC pop_options
+#endif

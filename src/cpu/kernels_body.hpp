@@ -1,0 +1,210 @@
+// No include guard on purpose: the body of one instruction set's kernels. The
+// including file has opened its own namespace and provides
+//   Lanes           8 doubles (core/arithmetic.hpp)
+//   I32, F32        16 whole numbers of 32 bits, 16 floats
+//   accumulate_tile<Product>(a, b, num_panels, steps, sums)
+
+template <class A>
+static void exact_of(const double* rows_a, const double* rows_b,
+                     std::int64_t padded, const Pair* pairs, std::int64_t count,
+                     double* sums) {
+  // The rows of a pair are rarely in the nearest cache, and the next pair is
+  // known: fetch it meanwhile.
+  constexpr std::int64_t ahead = 2;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Pair next = pairs[i + ahead < count ? i + ahead : count - 1];
+    for (std::int64_t f = 0; f < padded; f += kLanes) {
+      __builtin_prefetch(rows_a + next.row * padded + f);
+      __builtin_prefetch(rows_b + next.column * padded + f);
+    }
+    sums[i] = accumulate<Lanes, A>(rows_a + pairs[i].row * padded,
+                                   rows_b + pairs[i].column * padded, padded);
+  }
+}
+
+static void exact(Accumulation accumulation, const double* rows_a,
+                  const double* rows_b, std::int64_t padded, const Pair* pairs,
+                  std::int64_t count, double* sums) {
+  switch (accumulation) {
+    case Accumulation::dot:
+      return exact_of<Dot>(rows_a, rows_b, padded, pairs, count, sums);
+    case Accumulation::squared_difference:
+      return exact_of<SquaredDifference>(rows_a, rows_b, padded, pairs, count,
+                                         sums);
+    case Accumulation::absolute_difference:
+      return exact_of<AbsoluteDifference>(rows_a, rows_b, padded, pairs, count,
+                                          sums);
+    case Accumulation::largest_difference:
+      return exact_of<LargestDifference>(rows_a, rows_b, padded, pairs, count,
+                                         sums);
+    case Accumulation::smaller_sum:
+      return exact_of<SmallerSum>(rows_a, rows_b, padded, pairs, count, sums);
+  }
+}
+
+static void accumulate_products(Product product, const std::int32_t* a,
+                                const std::int32_t* b, int num_panels,
+                                std::int64_t steps, std::int32_t* sums) {
+#define FSKNN_CASE(which) \
+  case Product::which:    \
+    return accumulate_tile<Product::which>(a, b, num_panels, steps, sums);
+  switch (product) {
+    FSKNN_CASE(dot)
+    FSKNN_CASE(smaller_sum)
+    FSKNN_CASE(largest_difference)
+    FSKNN_CASE(float_smaller_sum)
+    FSKNN_CASE(float_largest_difference)
+  }
+#undef FSKNN_CASE
+}
+
+/// The 16 sums of one row, as the test reads them.
+template <Test kTest>
+static inline F32 float_sum(const std::int32_t* sums) {
+  if (kTest == Test::float_sum_distance ||
+      kTest == Test::float_largest_difference || kTest == Test::float_overlap)
+    return F32::load(sums);
+  return to_float(I32::load(sums));
+}
+
+/// The float tests' left side but for the row's own term.
+template <Test kTest>
+static inline F32 lower_value(const F32& sum, const Side& row,
+                              const Side& columns) {
+  if (kTest == Test::float_sum_distance)
+    return multiply_add(sum, F32::all(-2.0f), F32::load(columns.first));
+  if (kTest == Test::float_largest_difference)
+    return sum + F32::load(columns.first);
+  const F32 a = F32::load(columns.first), w = F32::load(columns.second);
+  return multiply_add(sum * a, F32::all(-2.0f * as_float(row.first[0])), w);
+}
+
+template <Test kTest>
+static inline I32 similarity_of(const I32& sum) {
+  if (kTest == Test::absolute_similarity) return largest(sum, negate(sum));
+  if (kTest == Test::negative_similarity) return negate(sum);
+  return sum;
+}
+
+/// The mask of 16 columns for one row.
+template <Test kTest>
+static inline std::uint32_t test_panel(const std::int32_t* sums,
+                                       const Side& row, const Side& columns) {
+  if (kTest == Test::squared_distance || kTest == Test::float_sum_distance ||
+      kTest == Test::float_largest_difference) {
+    const F32 t = largest(F32::all(as_float(row.threshold[0])),
+                          F32::load(columns.threshold));
+    const F32 w_row = F32::all(as_float(
+        kTest == Test::squared_distance ? row.second[0] : row.first[0]));
+    return at_most(lower_value<kTest>(float_sum<kTest>(sums), row, columns),
+                   t - w_row);
+  }
+  if (kTest == Test::overlap || kTest == Test::float_overlap) {
+    const F32 s = F32::load(columns.first) + F32::all(as_float(row.first[0]));
+    const F32 g = F32::load(columns.second) + F32::all(as_float(row.second[0]));
+    const F32 t = smallest(F32::all(as_float(row.threshold[0])),
+                           F32::load(columns.threshold));
+    const F32 sum = float_sum<kTest>(sums);
+    return at_most(s * t, (sum + sum) + g);
+  }
+  const I32 sum = I32::load(sums);
+  if (kTest == Test::sum_distance) {
+    const I32 p = I32::load(columns.first);
+    const I32 t =
+        largest(I32::all(row.threshold[0]), I32::load(columns.threshold));
+    return at_most(p - (sum + sum), t - I32::all(row.first[0]));
+  }
+  if (kTest == Test::largest_difference) {
+    const I32 t =
+        largest(I32::all(row.threshold[0]), I32::load(columns.threshold));
+    return at_most(sum, t);
+  }
+  const I32 t =
+      smallest(I32::all(row.threshold[0]), I32::load(columns.threshold));
+  return at_most(t, similarity_of<kTest>(sum));
+}
+
+template <Test kTest>
+static void test_tile(const std::int32_t* sums, int num_panels,
+                      const Side& rows, const Side& columns,
+                      std::uint64_t* keep) {
+  for (int r = 0; r < Tile::rows; ++r) {
+    const Side row = rows.at(r);
+    std::uint64_t mask = 0;
+    for (int p = 0; p < num_panels; ++p) {
+      mask |= static_cast<std::uint64_t>(test_panel<kTest>(
+                  sums + r * Tile::columns + p * Tile::panel, row,
+                  columns.at(p * Tile::panel)))
+              << (p * Tile::panel);
+    }
+    keep[r] = mask;
+  }
+}
+
+/// Smaller is nearer; an upper bound but for terms of the row alone.
+template <Test kTest>
+static inline F32 upper_key(const std::int32_t* sums, const Side& row,
+                            const Side& columns) {
+  if (kTest == Test::squared_distance || kTest == Test::float_sum_distance ||
+      kTest == Test::float_largest_difference)
+    return lower_value<kTest>(float_sum<kTest>(sums), row, columns);
+  if (kTest == Test::overlap || kTest == Test::float_overlap) {
+    const F32 s = F32::load(columns.first) + F32::all(as_float(row.first[0]));
+    const F32 g = F32::load(columns.second) + F32::all(as_float(row.second[0]));
+    const F32 sum = float_sum<kTest>(sums);
+    return (g - (sum + sum)) / s;
+  }
+  const I32 sum = I32::load(sums);
+  if (kTest == Test::sum_distance)
+    return F32::load(columns.first) - to_float(sum + sum);
+  if (kTest == Test::largest_difference) return to_float(sum);
+  return to_float(negate(similarity_of<kTest>(sum)));
+}
+
+template <Test kTest>
+static void lower_best_of(const std::int32_t* sums, int num_panels,
+                          const Side& row, const Side& columns, int group,
+                          int num_groups, float* best) {
+  for (int p = 0; p < num_panels; ++p) {
+    float* to = best + (group + p) % num_groups * Tile::panel;
+    const F32 key = upper_key<kTest>(sums + p * Tile::panel, row,
+                                     columns.at(p * Tile::panel));
+    smallest(F32::load(to), key).store(to);
+  }
+}
+
+#define FSKNN_FOR_TEST(call)           \
+  switch (test) {                      \
+    call(similarity)                   \
+    call(absolute_similarity)          \
+    call(negative_similarity)          \
+    call(squared_distance)             \
+    call(sum_distance)                 \
+    call(largest_difference)           \
+    call(overlap)                      \
+    call(float_sum_distance)           \
+    call(float_largest_difference)     \
+    call(float_overlap)                \
+  }
+
+static void test_sums(Test test, const std::int32_t* sums, int num_panels,
+                      const Side& rows, const Side& columns,
+                      std::uint64_t* keep) {
+#define FSKNN_CALL(which) \
+  case Test::which:       \
+    return test_tile<Test::which>(sums, num_panels, rows, columns, keep);
+  FSKNN_FOR_TEST(FSKNN_CALL)
+#undef FSKNN_CALL
+}
+
+static void lower_best(Test test, const std::int32_t* sums, int num_panels,
+                       const Side& row, const Side& columns, int group,
+                       int num_groups, float* best) {
+#define FSKNN_CALL(which)                                             \
+  case Test::which:                                                   \
+    return lower_best_of<Test::which>(sums, num_panels, row, columns, \
+                                      group, num_groups, best);
+  FSKNN_FOR_TEST(FSKNN_CALL)
+#undef FSKNN_CALL
+}
+#undef FSKNN_FOR_TEST

@@ -1,0 +1,36 @@
+#pragma once
+
+// The distance kernel: one chunk of the distance matrix, each entry the
+// contract's double (Arefin 2012, "distance kernel").
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/kinds.hpp"
+#include "core/metrics.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// All pointers are device memory. `rows` and `columns` may be read up to the
+/// next multiple of kChunkUnit points: padding is rows of zeros.
+struct Chunk {
+  const double* rows = nullptr;         ///< [num_rows x padded], row-major
+  const double* row_sums = nullptr;     ///< [num_rows]
+  const double* columns = nullptr;      ///< [num_columns x padded], row-major
+  const double* column_sums = nullptr;  ///< [num_columns]
+  std::int64_t num_rows = 0, num_columns = 0;
+  std::int64_t padded = 0;              ///< features, a multiple of 8
+  PowerOfTwo undo = {1.0, 1.0};         ///< takes off the matrix's scaling
+  double* distances = nullptr;          ///< out: [num_rows x stride], row-major
+  std::int64_t stride = 0;
+};
+
+/// Starts the kernel of a metric on the current device. All entries of the
+/// chunk are written, the diagonal's too; nothing outside it is.
+void start_distances(const MetricEntry& metric, const Chunk& chunk,
+                     cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,76 @@
+#pragma once
+
+// The contract's arithmetic (core/arithmetic.hpp, core/metrics.hpp) as types
+// that kernels are compiled for, chosen at run time by a MetricEntry.
+
+#include <cstdint>
+#include <stdexcept>
+#include <tuple>
+#include <type_traits>
+
+#include "core/metrics.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+template <Accumulation accumulation>
+struct SumOf;
+template <>
+struct SumOf<Accumulation::dot> : Dot {};
+template <>
+struct SumOf<Accumulation::squared_difference> : SquaredDifference {};
+template <>
+struct SumOf<Accumulation::absolute_difference> : AbsoluteDifference {};
+template <>
+struct SumOf<Accumulation::largest_difference> : LargestDifference {};
+template <>
+struct SumOf<Accumulation::smaller_sum> : SmallerSum {};
+
+/// The part of a metric that a pair's distance depends on once its rows are
+/// prepared: metrics that differ in preparation only share their kernels.
+template <class Metric>
+using PairRule =
+    std::conditional_t<std::is_base_of<UnitDot<Metric::sign>, Metric>::value,
+                       UnitDot<Metric::sign>, Metric>;
+
+/// Calls use(PairRule<M>()) for the metric M of core's list that `metric`
+/// describes.
+template <class Use>
+void with_pair_rule(const MetricEntry& metric, Use use) {
+  bool found = false;
+  const auto try_one = [&](auto candidate) {
+    using Metric = decltype(candidate);
+    if (found || metric.sign != Metric::sign ||
+        std::string(metric.name) != Metric::name)
+      return;
+    found = true;
+    use(PairRule<Metric>());
+  };
+  std::apply([&](auto... candidates) { (try_one(candidates), ...); },
+             AllMetrics());
+  if (!found) throw std::logic_error("a metric has no CUDA kernels");
+}
+
+/// The lane's part of the sum over two prepared rows.
+template <class Sum>
+__device__ inline double lane_sum(const double* a, const double* b,
+                                  std::int64_t padded, int lane) {
+  double s = 0.0;
+  for (std::int64_t f = lane; f < padded; f += kLanes)
+    s = Sum::step(a[f], b[f], s);
+  return s;
+}
+
+/// Joins the parts of 8 neighbouring threads, one a lane; all threads of the
+/// warp must call it. Each of the 8 gets the sum.
+template <class Sum>
+__device__ inline double joined(double part) {
+  double v[kLanes];
+#pragma unroll
+  for (int l = 0; l < kLanes; ++l)
+    v[l] = __shfl_sync(0xffffffffu, part, l, kLanes);
+  return Sum::join(v);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,85 @@
+#pragma once
+
+// The work of one device: its segment of the splits, chunk by chunk.
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/plan.hpp"
+#include "core/prepared.hpp"
+#include "core/request.hpp"
+#include "cuda/emit.cuh"
+#include "cuda/resources.cuh"
+#include "cuda/select.cuh"
+#include "cuda/workers.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// What all segments of a search read.
+struct Search {
+  const Request& request;
+  const Plan& plan;
+  const PreparedPoints& rows;
+  const PreparedPoints& columns;  ///< the same object for a graph
+  PowerOfTwo undo;                ///< takes off the matrix's scaling
+  const Neighbours& out;
+};
+
+/// Prepared points on the current device, by place, padded with rows of zeros
+/// to whole chunks (Arefin 2012, Eq. 1).
+struct DevicePoints {
+  DevicePoints() = default;
+  DevicePoints(const PreparedPoints& points, std::int64_t num_places,
+               const Stream& stream);
+
+  DeviceBuffer<double> rows;       ///< [num_places x padded], row-major
+  DeviceBuffer<double> sums;       ///< [num_places]
+  DeviceBuffer<std::int32_t> ids;  ///< [num_places]: the user's numbers from 0
+};
+
+/// Made and run on one host thread, whose current device it uses.
+class Segment {
+ public:
+  Segment(const Search& search, Workers& workers);
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+  /// After a failure, what is under way still uses the buffers.
+  ~Segment() { cudaStreamSynchronize(stream_.get()); }
+
+  /// Finds and writes out the neighbours of the rows of these splits.
+  void run(std::int64_t first_split, std::int64_t last_split);
+
+  double pairs() const { return pairs_; }
+  double seconds_emit() const { return seconds_emit_; }
+
+ private:
+  bool chunk(std::int64_t row0, std::int64_t num_rows, std::int64_t column0);
+  void emit(std::int64_t row0, std::int64_t num_rows);
+  void write_out(std::int64_t row0, const Slice& slice);
+
+  const Search& search_;
+  Workers& workers_;
+  const bool symmetric_;
+  Stream stream_;
+  DevicePoints columns_, own_rows_;
+  DeviceBuffer<std::int32_t> column_places_;  ///< [points]; for correlations
+  std::int64_t chunk_rows_, chunk_columns_;   ///< at most, of any chunk
+  DeviceBuffer<double> distances_;            ///< [chunk_rows_ x chunk_columns_]
+  DeviceBuffer<double> list_distance_;        ///< [chunk_rows_ x k]
+  DeviceBuffer<std::int32_t> list_index_;
+  Lists lists_;
+  // A slice of some ranks of a split's lists, on the device and on its way out.
+  std::int64_t slice_ranks_;
+  DeviceBuffer<double> slice_distance_, slice_correlation_;
+  DeviceBuffer<std::int32_t> slice_index_;
+  PinnedBuffer<double> h_distance_, h_correlation_;
+  PinnedBuffer<std::int32_t> h_index_;
+  // Two chunks are under way at a time: the device never waits for the host.
+  Event chunk_done_[2];
+  std::int64_t num_chunks_ = 0;
+  double pairs_ = 0, seconds_emit_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,110 @@
+#pragma once
+
+// One host thread a device (Arefin 2012), and what the threads share while they
+// work: how far they are, and whether to stop.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <thread>
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "core/errors.hpp"
+#include "core/progress.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+inline int thread_number() {
+#ifdef _OPENMP
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
+
+inline int team_size() {
+#ifdef _OPENMP
+  return omp_get_num_threads();
+#else
+  return 1;
+#endif
+}
+
+class Workers {
+ public:
+  /// progress: may be null. num_pieces: of the work, over all workers.
+  Workers(Progress* progress, std::int64_t num_pieces)
+      : progress_(progress), num_pieces_(num_pieces) {}
+
+  /// Runs work(0) .. work(count - 1), each on a host thread of its own where
+  /// there are so many; the calling thread is one of them. Waits for all, then
+  /// throws what was thrown first.
+  template <class Work>
+  void run(int count, Work work) {
+    std::atomic<int> unfinished{count};
+    std::exception_ptr failure;
+    const auto guarded = [&](auto step) {
+      try {
+        step();
+      } catch (...) {
+#pragma omp critical(fsknn_cuda_workers)
+        if (!failure) failure = std::current_exception();
+        stop_ = true;
+      }
+    };
+#pragma omp parallel num_threads(count)
+    {
+      for (int w = thread_number(); w < count; w += team_size()) {
+        guarded([&] {
+          if (!stop_) work(w);
+        });
+        --unfinished;
+      }
+      // The first thread goes on listening to the user until all are done.
+      if (thread_number() == 0)
+        guarded([&] {
+          while (unfinished > 0) {
+            listen();
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          }
+        });
+    }
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  /// Called by each worker after each piece of its work. Returns whether to go
+  /// on; throws Interrupted on the thread that hears the user.
+  bool go_on() {
+    ++pieces_done_;
+    if (thread_number() == 0) listen();
+    return !stop_;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// On the thread that called run() only.
+  void listen() {
+    if (progress_ == nullptr) return;
+    const Clock::time_point now = Clock::now();
+    if (now - told_ < std::chrono::milliseconds(100)) return;
+    told_ = now;
+    const double done = static_cast<double>(pieces_done_) /
+                        static_cast<double>(num_pieces_);
+    if (!progress_->report(done < 1.0 ? done : 1.0)) throw Interrupted();
+  }
+
+  Progress* progress_;
+  std::int64_t num_pieces_;
+  std::atomic<std::int64_t> pieces_done_{0};
+  std::atomic<bool> stop_{false};
+  Clock::time_point told_ = Clock::now();
+};
+
+}  // namespace cuda
+}  // namespace fsknn

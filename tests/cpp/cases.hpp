@@ -1,0 +1,113 @@
+#pragma once
+
+// Matrices that are hard for a filter or for an order, made here, with names.
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/source.hpp"
+
+struct Matrix {
+  std::string name;
+  std::int64_t n = 0, d = 0;
+  std::vector<double> values;  // column-major, as R's
+  double& at(std::int64_t i, std::int64_t f) {
+    return values[static_cast<std::size_t>(f * n + i)];
+  }
+  fsknn::MatrixSource<double> source() const {
+    return fsknn::MatrixSource<double>(values.data(), n, d);
+  }
+};
+
+inline Matrix make(const std::string& name, std::int64_t n, std::int64_t d) {
+  Matrix m;
+  m.name = name;
+  m.n = n;
+  m.d = d;
+  m.values.assign(static_cast<std::size_t>(n * d), 0.0);
+  return m;
+}
+
+inline Matrix normal(const std::string& name, std::int64_t n, std::int64_t d,
+                     unsigned seed) {
+  Matrix m = make(name, n, d);
+  std::mt19937 random(seed);
+  std::normal_distribution<double> draw;
+  for (double& x : m.values) x = draw(random);
+  return m;
+}
+
+/// Small whole numbers: full of ties, rows equal bit for bit.
+inline Matrix ties(std::int64_t n, std::int64_t d, int levels, unsigned seed) {
+  Matrix m = make("ties", n, d);
+  std::mt19937 random(seed);
+  for (double& x : m.values)
+    x = static_cast<double>(random() % static_cast<unsigned>(levels));
+  return m;
+}
+
+/// Each row is a base row moved by `gap` times noise: near-ties.
+inline Matrix near_ties(std::int64_t n, std::int64_t d, double gap,
+                        unsigned seed) {
+  Matrix m = normal("near ties", n, d, seed);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) = m.at(i % 3, f) + gap * m.at(i, f);
+  return m;
+}
+
+/// Everything that the contract must survive, about n points each.
+inline std::vector<Matrix> hard_cases(std::int64_t n, std::int64_t d) {
+  std::vector<Matrix> all;
+  all.push_back(normal("normal", n, d, 1));
+  all.push_back(ties(n, d, 3, 2));
+  all.push_back(near_ties(n, d, 1e-7, 3));
+  all.push_back(near_ties(n, d, 1e-12, 4));
+  all.push_back(near_ties(n, d, 1e-15, 5));
+  Matrix m = normal("duplicates and opposites", n, d, 6);
+  for (std::int64_t i = 0; i + 2 < n; i += 3)
+    for (std::int64_t f = 0; f < d; ++f) {
+      m.at(i + 1, f) = m.at(i, f);
+      m.at(i + 2, f) = -m.at(i, f);
+    }
+  all.push_back(m);
+  m = normal("one huge entry", n, d, 7);
+  m.at(n / 2, d / 2) = 1e30;
+  all.push_back(m);
+  m = normal("rows at 1e300, 1e-300 and subnormal", n, d, 8);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) *= i % 4 == 0 ? 1e300 : i % 4 == 1 ? 1e-300
+                                     : i % 4 == 2   ? 1e-318
+                                                    : 1.0;
+  all.push_back(m);
+  m = normal("all at 1e-300", n, d, 9);
+  for (double& x : m.values) x *= 1e-300;
+  all.push_back(m);
+  m = normal("all subnormal", n, d, 10);
+  for (double& x : m.values) x *= 1e-321;
+  all.push_back(m);
+  m = normal("all at 1e300", n, d, 11);
+  for (double& x : m.values) x *= 1e300;
+  all.push_back(m);
+  m = normal("shifted by 1e9", n, d, 12);
+  for (double& x : m.values) x += 1e9;
+  all.push_back(m);
+  m = normal("rows that differ in one bit", n, d, 13);
+  for (std::int64_t i = 1; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) = f == i % d ? std::nextafter(m.at(0, f), 10.0) : m.at(0, f);
+  all.push_back(m);
+  m = normal("heavy tails", n, d, 14);
+  for (double& x : m.values) x = std::exp(5.0 * x);
+  all.push_back(m);
+  m = normal("tight clusters far apart", n, d, 15);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) = 1e-4 * m.at(i, f) + 100.0 * std::cos(7.0 * (i % 5) + f);
+  all.push_back(m);
+  return all;
+}

@@ -1,0 +1,100 @@
+// The host threads that drive devices, with work that needs no device.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+#include "core/errors.hpp"
+#include "cuda/workers.hpp"
+
+using fsknn::Interrupted;
+using fsknn::Progress;
+using fsknn::cuda::Workers;
+
+namespace {
+
+void sleep_ms(int ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+
+/// Says stop at the first asking, and remembers who asked and how far it was.
+class Impatient final : public Progress {
+ public:
+  bool report(double done) override {
+    asked = true;
+    asked_on_own_thread = std::this_thread::get_id() == own_;
+    told = done;
+    return false;
+  }
+  bool asked = false, asked_on_own_thread = false;
+  double told = -1.0;
+
+ private:
+  std::thread::id own_ = std::this_thread::get_id();
+};
+
+}  // namespace
+
+TEST_CASE("every worker's work is done once") {
+  for (const int count : {1, 2, 5}) {
+    Workers workers(nullptr, 1);
+    std::atomic<int> sum{0};
+    workers.run(count, [&](int w) { sum += 1 << w; });
+    CHECK(sum == (1 << count) - 1);
+  }
+}
+
+TEST_CASE("the user's stop reaches all workers, by the calling thread") {
+  for (const int count : {1, 3}) {
+    Impatient user;
+    Workers workers(&user, 1000 * count);
+    std::atomic<int> pieces{0};
+    CHECK_THROWS_AS(workers.run(count,
+                                [&](int) {
+                                  for (int p = 0; p < 1000; ++p) {
+                                    sleep_ms(2);
+                                    ++pieces;
+                                    if (!workers.go_on()) return;
+                                  }
+                                }),
+                    Interrupted);
+    CHECK(user.asked_on_own_thread);
+    CHECK(user.told > 0.0);
+    CHECK(user.told < 1.0);
+    CHECK(pieces < 1000);
+  }
+}
+
+TEST_CASE("the calling thread listens while others still work") {
+  Impatient user;
+  Workers workers(&user, 400);
+  CHECK_THROWS_AS(workers.run(2,
+                              [&](int w) {
+                                if (w == 0) return;
+                                for (int p = 0; p < 400; ++p) {
+                                  sleep_ms(2);
+                                  if (!workers.go_on()) return;
+                                }
+                              }),
+                  Interrupted);
+  CHECK(user.asked);
+}
+
+TEST_CASE("a worker's failure stops the others and is thrown") {
+  Workers workers(nullptr, 3000);
+  std::atomic<int> pieces{0};
+  CHECK_THROWS_AS(workers.run(3,
+                              [&](int w) {
+                                if (w == 1) throw fsknn::RangeFailure();
+                                for (int p = 0; p < 1000; ++p) {
+                                  sleep_ms(1);
+                                  ++pieces;
+                                  if (!workers.go_on()) return;
+                                }
+                              }),
+                  fsknn::RangeFailure);
+  CHECK(pieces < 2000);
+}

@@ -1,0 +1,161 @@
+// The filter's promise, pair by pair: with a row's threshold at the distance
+// of a pair, that pair passes; and an upper bound is one.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/errors.hpp"
+#include "core/scan.hpp"
+#include "cpu/filter.hpp"
+#include "cpu/kernels.hpp"
+
+using namespace fsknn;
+using namespace fsknn::cpu;
+
+namespace {
+
+struct Prepared {
+  PreparedPoints points;
+  FilterScale scale;
+  FilterRows rows;
+  int exponent;
+};
+
+std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
+  const MatrixFacts facts = scan(m.source(), 1);
+  if (metric.row_form == RowForm::raw)
+    return metric.least_overlap != nullptr ? facts.zero
+                                           : std::vector<std::int64_t>();
+  return metric.row_form == RowForm::unit ? facts.zero : facts.constant;
+}
+
+void prepare(const MetricEntry& metric, const Matrix& m, Prepared& p) {
+  const auto source = m.source();
+  p.exponent = common_exponent(metric, source, nullptr, 1);
+  p.points = prepare_points(source, metric, p.exponent, unfit(metric, m), true,
+                            kBaselineKernels.prepare_row, 1);
+  p.scale = choose_scale(metric, DistanceRule(metric, p.exponent),
+                         kBaselineKernels, p.points, nullptr, 1);
+  p.rows = pack(p.scale, p.points, (p.points.size() + 47) / 48 * 48, 1);
+  set_bounds(p.scale, p.rows, p.rows, p.points.padded);
+}
+
+}  // namespace
+
+TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
+  for (const std::int64_t d : {2, 13, 64}) {
+    for (const Matrix& hard : hard_cases(96, d)) {
+      for (const MetricEntry& metric : all_metrics()) {
+        Matrix m = hard;
+        if (metric.least_overlap != nullptr)
+          for (double& x : m.values) x = std::fabs(x);
+        Prepared p;
+        try {
+          prepare(metric, m, p);
+        } catch (const RangeFailure&) {
+          continue;  // 1e300 and 1e-318 in one matrix have no proportion
+        }
+        const DistanceRule rule(metric, p.exponent);
+        const Thresholds thresholds(p.scale, metric, rule);
+        const std::int64_t n = p.points.size();
+        std::vector<std::int32_t> none(96, thresholds.keep_none());
+        std::int64_t dropped = 0, below = 0, wrong_side = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+          for (std::int64_t c0 = 0; c0 < n; c0 += Tile::columns) {
+            alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
+            const std::int64_t i0 = i / Tile::rows * Tile::rows;
+            kBaselineKernels.accumulate(
+                p.scale.product, p.rows.row(i0), p.rows.panel(c0), Tile::panels,
+                p.rows.steps, sums);
+            float keys[Tile::columns];
+            std::fill_n(keys, Tile::columns, HUGE_VALF);
+            kBaselineKernels.lower_best(
+                p.scale.test, sums + (i - i0) * Tile::columns, Tile::panels,
+                p.rows.upper_side(i), p.rows.upper_side(c0), 0, Tile::panels,
+                keys);
+            for (std::int64_t j = c0; j < std::min(c0 + Tile::columns, n);
+                 ++j) {
+              if (i == j) continue;
+              const Pair pair = {static_cast<std::int32_t>(i),
+                                 static_cast<std::int32_t>(j)};
+              double sum;
+              kBaselineKernels.exact(metric.accumulation, p.points.rows.data(),
+                                     p.points.rows.data(), p.points.padded,
+                                     &pair, 1, &sum);
+              const double distance =
+                  rule(sum, p.points.sums[i], p.points.sums[j]);
+              if (!(distance < HUGE_VAL)) continue;
+              // Row i holds the threshold, then column j does.
+              std::vector<std::int32_t> held = none;
+              held[static_cast<std::size_t>(i)] =
+                  thresholds.keep_up_to(distance);
+              std::uint64_t keep[Tile::rows];
+              kBaselineKernels.test(p.scale.test, sums, Tile::panels,
+                                    p.rows.side(held.data() + i0, i0),
+                                    p.rows.side(none.data(), c0), keep);
+              dropped += !(keep[i - i0] >> (j - c0) & 1);
+              held = none;
+              held[static_cast<std::size_t>(j)] =
+                  thresholds.keep_up_to(distance);
+              kBaselineKernels.test(p.scale.test, sums, Tile::panels,
+                                    p.rows.side(none.data() + i0, i0),
+                                    p.rows.side(held.data() + c0, c0), keep);
+              wrong_side += !(keep[i - i0] >> (j - c0) & 1);
+              below += thresholds.upper_distance(keys[j - c0],
+                                                 p.rows.upper_side(i)) <
+                       distance;
+            }
+          }
+        }
+        CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign) + ", " +
+                m.name + ", d = " + std::to_string(d));
+        CHECK(dropped == 0);
+        CHECK(wrong_side == 0);
+        CHECK(below == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("every instruction set sums and tests the same") {
+  const Matrix m = normal("normal", 96, 37, 5);
+  for (const MetricEntry& metric : all_metrics()) {
+    Matrix fit = m;
+    if (metric.least_overlap != nullptr)
+      for (double& x : fit.values) x = std::fabs(x);
+    Prepared p;
+    prepare(metric, fit, p);
+    const DistanceRule rule(metric, p.exponent);
+    const Thresholds thresholds(p.scale, metric, rule);
+    std::vector<std::int32_t> held(96);
+    for (std::size_t i = 0; i < held.size(); ++i)
+      held[i] = thresholds.keep_up_to(0.1 + 0.02 * static_cast<double>(i));
+    for (int panels = 1; panels <= Tile::panels; ++panels) {
+      alignas(64) std::int32_t expected[Tile::rows * Tile::columns] = {};
+      std::uint64_t expected_keep[Tile::rows];
+      for (const Kernels* kernels : available_kernels()) {
+        alignas(64) std::int32_t sums[Tile::rows * Tile::columns] = {};
+        std::uint64_t keep[Tile::rows];
+        kernels->accumulate(p.scale.product, p.rows.row(8), p.rows.panel(48),
+                            panels, p.rows.steps, sums);
+        kernels->test(p.scale.test, sums, panels,
+                      p.rows.side(held.data() + 8, 8),
+                      p.rows.side(held.data() + 48, 48), keep);
+        if (kernels == &kBaselineKernels) {
+          std::copy_n(sums, Tile::rows * Tile::columns, expected);
+          std::copy_n(keep, Tile::rows, expected_keep);
+        }
+        CAPTURE(kernels->name);
+        CAPTURE(metric.name);
+        CHECK(std::equal(sums, sums + Tile::rows * Tile::columns, expected));
+        // Float tests may differ in the last bit where FMA is missing; whole
+        // numbers may not.
+        if (p.scale.test != Test::squared_distance)
+          CHECK(std::equal(keep, keep + Tile::rows, expected_keep));
+      }
+    }
+  }
+}

@@ -1,0 +1,66 @@
+# Matrices to test on. All are made without touching the session's random
+# numbers: a small generator of our own (Park and Miller), so that results do
+# not depend on R's version either.
+uniform_numbers <- function(count, seed = 1) {
+  state <- seed * 7919 %% 2147483647 + 1
+  numbers <- double(count)
+  for (at in seq_len(count)) {
+    state <- (16807 * state) %% 2147483647
+    numbers[[at]] <- state / 2147483647
+  }
+  numbers
+}
+
+random_matrix <- function(num_points, num_features, seed = 1) {
+  matrix(
+    stats::qnorm(uniform_numbers(num_points * num_features, seed)),
+    num_points, num_features
+  )
+}
+
+# Whole numbers 0 to `largest`, every row with at least two different ones:
+# full of ties, and no row without a correlation.
+small_integers <- function(num_points, num_features, largest = 3, seed = 1) {
+  x <- floor((largest + 1) * uniform_numbers(num_points * num_features, seed))
+  x <- matrix(x, num_points, num_features)
+  if (num_features > 1) {
+    constant <- apply(x, 1, function(row) max(row) == min(row))
+    x[constant, 1] <- (x[constant, 1] + 1) %% (largest + 1)
+  }
+  # No row of zeros, either.
+  zero <- rowSums(x) == 0
+  x[zero, 1] <- 1
+  x
+}
+
+# Matrices on which fast arithmetic goes wrong, by name.
+hard_matrices <- function() {
+  base <- random_matrix(61, 13, seed = 3)
+  near_ties <- function(gap) {
+    # Rows that differ from few others by `gap` in one entry.
+    x <- base[rep(1:6, length.out = 61), ]
+    at <- cbind(seq_len(61), rep_len(1:13, 61))
+    x[at] <- x[at] * (1 + gap * seq_len(61))
+    x
+  }
+  huge <- base
+  huge[17, 5] <- 1e100
+  list(
+    "random" = base,
+    "ties" = small_integers(61, 7),
+    "duplicates" = base[rep(1:9, length.out = 61), ],
+    "opposite rows" = rbind(base[1:30, ], -base[1:30, ], base[31, ]),
+    "near-ties at 1e-7" = near_ties(1e-7),
+    "near-ties at 1e-12" = near_ties(1e-12),
+    "near-ties at 1e-15" = near_ties(1e-15),
+    "one huge entry" = huge,
+    "1e-300" = base * 1e-300,
+    "1e300" = base * 1e300,
+    "1e-300 beside 1e300" = base * rep_len(c(1e-300, 1, 1e300), 61),
+    "subnormal" = round(base * 1000) * 2^-1074,
+    "shifted by 1e9" = base + 1e9,
+    "two features" = random_matrix(61, 2, seed = 4),
+    "three features" = random_matrix(61, 3, seed = 5),
+    "a row of zeros but one" = rbind(base, c(1, numeric(12)), c(numeric(12), 1))
+  )
+}

@@ -1,0 +1,5 @@
+# An empty folder to work in. Errors name a file as it was given, and a bare name
+# is the same in every snapshot.
+local_folder <- function(env = parent.frame()) {
+  withr::local_dir(withr::local_tempdir(.local_envir = env), .local_envir = env)
+}

@@ -1,0 +1,174 @@
+# The naive reference: plain R, double, one pair or one matrix at a time, and
+# for each metric another formula or another implementation than the package's.
+# What must be scaled so that R's own functions neither overflow nor underflow
+# is scaled by powers of two, which is exact.
+
+power_of_two <- function(magnitude) {
+  2^floor(log2(magnitude))
+}
+
+scale_rows <- function(x) {
+  x <- x + 0 # double
+  largest <- apply(abs(x), 1, max)
+  by <- ifelse(largest == 0, 1, power_of_two(largest))
+  # In two steps: 1 / 2^-1074 is beyond double's range.
+  half <- power_of_two(sqrt(by))
+  x / half / (by / half)
+}
+
+# The distance of every row of x (down) to every row of y (across).
+naive_distance <- function(x, y = x, metric, sign = "signed") {
+  switch(
+    metric,
+    pearson = ,
+    spearman = {
+      r <- stats::cor(t(scale_rows(x)), t(scale_rows(y)), method = metric)
+      switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
+    },
+    cosine = {
+      # Half the squared chord between two points of the unit sphere.
+      a <- scale_rows(x)
+      b <- scale_rows(y)
+      a <- a / sqrt(rowSums(a^2))
+      b <- b / sqrt(rowSums(b^2))
+      each_pair(a, b, function(p, q) sum((p - q)^2) / 2)
+    },
+    euclidean = each_pair(x, y, in_own_unit(function(p, q) {
+      sqrt(sum((p - q)^2))
+    })),
+    manhattan = each_pair(x, y, in_own_unit(function(p, q) sum(abs(p - q)))),
+    chebyshev = each_pair(x, y, function(p, q) max(abs(p - q))),
+    # Bray and Curtis' form.
+    proportional = each_pair(x, y, function(p, q) {
+      unit <- power_of_two(max(p, q))
+      sum(abs(p / unit - q / unit)) / sum(p / unit + q / unit)
+    })
+  )
+}
+
+# A pair in units of the size of its own largest difference.
+in_own_unit <- function(fun) {
+  function(p, q) {
+    largest <- max(abs(p - q))
+    if (largest == 0) {
+      return(0)
+    }
+    unit <- power_of_two(largest)
+    unit * fun((p - q) / unit, 0)
+  }
+}
+
+each_pair <- function(x, y, fun) {
+  result <- matrix(0, nrow(x), nrow(y))
+  for (i in seq_len(nrow(x))) {
+    for (j in seq_len(nrow(y))) {
+      result[i, j] <- fun(x[i, ], y[j, ])
+    }
+  }
+  result
+}
+
+# How far the package's distance may be from the reference's: relative to
+# the larger of the distance and the metric's own scale. Correlations, cosine
+# and proportional are one less a number of size 1, so that scale is 1 (r itself
+# is good to about d units in the last place); the others are sums of like signs,
+# good to about d units in the last place of themselves; a maximum is exact.
+metric_tolerance <- function(metric) {
+  switch(metric, chebyshev = 0, 1e-13)
+}
+
+metric_scale <- function(metric) {
+  if (metric %in% c("euclidean", "manhattan", "chebyshev")) 0 else 1
+}
+
+# nn: what find_knn() or query_knn() gave. reference: distances of every point
+# (rows) to every candidate (columns), Inf where a candidate doesn't count.
+# Holds if each distance is that of its index, and if the r-th distance is the
+# reference's r-th smallest, so that another neighbour can stand there only
+# where the reference's own distances are as close as the tolerance.
+expect_same_neighbours <- function(nn, reference, metric,
+                                   tolerance = metric_tolerance(metric)) {
+  k <- ncol(nn$index)
+  rows <- seq_len(nrow(nn$index))
+  own <- matrix(reference[cbind(rep(rows, k), as.vector(nn$index))], ncol = k)
+  smallest <- t(apply(reference, 1, sort))[, seq_len(k), drop = FALSE]
+  allowed <- tolerance * pmax(abs(own), metric_scale(metric))
+  if (tolerance > 0) {
+    allowed <- allowed + 2^-1074 # the grid of subnormal distances
+  }
+  belongs <- all(abs(nn$distance - own) <= allowed)
+  # Both sides carry the error.
+  nearest <- all(abs(own - smallest) <= 2 * allowed)
+  distinct <- !any(apply(nn$index, 1, anyDuplicated))
+  testthat::expect(
+    belongs && nearest && distinct,
+    sprintf(
+      "%s: distance belongs to index: %s; nearest: %s; distinct: %s. Worst %g.",
+      metric, belongs, nearest, distinct,
+      max(abs(nn$distance - own) / pmax(abs(own), metric_scale(metric), 1e-300))
+    )
+  )
+  invisible(nn)
+}
+
+# As find_knn() orders: by (distance, index). For matrices on which the
+# reference's arithmetic is exact.
+naive_knn <- function(x, k, metric, sign = "signed") {
+  distance <- naive_distance(x, metric = metric, sign = sign)
+  diag(distance) <- Inf
+  index <- t(apply(distance, 1, order))[, seq_len(k), drop = FALSE]
+  pick <- cbind(rep(seq_len(nrow(x)), k), as.vector(index))
+  list(index = index, distance = matrix(distance[pick], ncol = k))
+}
+
+# expect_identical() without its report of differences, which takes longer than
+# all the rest.
+expect_same_bits <- function(found, expected, label = "the answer") {
+  testthat::expect(
+    identical(found, expected),
+    sprintf(
+      "%s differs: %d indices and %d distances of %d are not the same.",
+      label, sum(!same_entries(found$index, expected$index)),
+      sum(!same_entries(found$distance, expected$distance)),
+      length(expected$index)
+    )
+  )
+  invisible(found)
+}
+
+same_entries <- function(a, b) {
+  (is.na(a) & is.na(b)) | (!is.na(a) & !is.na(b) & a == b)
+}
+
+without_self <- function(distance) {
+  diag(distance) <- Inf
+  distance
+}
+
+# Every metric with every sign that it has.
+all_metrics <- function() {
+  table <- fsknn:::metric_table()
+  signed <- expand.grid(
+    metric = table$name[table$has_sign], sign = fsknn:::metric_signs,
+    stringsAsFactors = FALSE
+  )
+  rbind(signed, data.frame(metric = table$name[!table$has_sign], sign = "signed"))
+}
+
+# Runs `fun(metric, sign, backend)` for every metric, sign and backend here.
+for_all_metrics <- function(fun, metrics = all_metrics()) {
+  for (backend in backends_here()) {
+    for (row in seq_len(nrow(metrics))) {
+      fun(metrics$metric[[row]], metrics$sign[[row]], backend)
+    }
+  }
+}
+
+# Proportional takes no negative values.
+values_for <- function(x, metric) {
+  if (metric == "proportional") abs(x) else x
+}
+
+is_correlation <- function(metric) {
+  metric %in% c("pearson", "spearman")
+}

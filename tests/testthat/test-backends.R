@@ -1,0 +1,142 @@
+facts_with <- function(built = TRUE, usable = FALSE,
+                       reason = "No CUDA-capable device is detected.") {
+  list(
+    cpu = list(instruction_sets = c("baseline", "avx2"), threads = 4L),
+    cuda = list(
+      built = built, usable = usable, reason = if (usable) "" else reason,
+      toolkit = if (built) "CUDA 13.0" else ""
+    )
+  )
+}
+
+two_devices <- function() {
+  fsknn:::new_cuda_devices(data.frame(
+    device = 1:2, cuda_id = 0:1, name = c("GTX 480", "C2050"),
+    compute_capability = "2.0", memory_total = c(1.5, 3) * 2^30,
+    memory_free = c(1, 2.75) * 2^30, multiprocessors = c(15L, 14L)
+  ))
+}
+
+# As a verb would call it, so that messages name one.
+choose <- function(backend, devices = NULL, facts = facts_with()) {
+  fsknn:::choose_backend(
+    backend, devices, facts = facts, device_table = two_devices,
+    call = quote(find_knn())
+  )
+}
+
+# What "auto" says is said once a session: forget that it was said.
+told_by <- function(expr) {
+  rlang::reset_message_verbosity("fsknn_auto_backend")
+  # And that it was said, again, for the tests that follow.
+  on.exit(suppressMessages(knn_plan(c(10, 3), k = 1)))
+  told <- NULL
+  withCallingHandlers(expr, message = function(cnd) {
+    told <<- c(told, conditionMessage(cnd))
+    rlang::cnd_muffle(cnd)
+  })
+  told
+}
+
+test_that("the backends are listed, each with what is known of it", {
+  table <- knn_backends()
+  expect_named(table, c("backend", "usable", "detail"))
+  expect_identical(table$backend, c("cpu", "cuda"))
+  expect_true(table$usable[[1]])
+  expect_true(all(nzchar(table$detail)))
+})
+
+test_that("the list says why CUDA can't be used", {
+  expect_snapshot({
+    fsknn:::describe_backends(facts_with())
+    fsknn:::describe_backends(facts_with(usable = TRUE))
+  })
+})
+
+test_that("a failure to ask is a reason, not an error", {
+  facts <- fsknn:::backend_facts(function() stop("the driver is gone"))
+  expect_false(facts$cuda$usable)
+  expect_identical(fsknn:::describe_backends(facts)$detail[[2]], "the driver is gone")
+})
+
+test_that("devices are listed, or the reason why there are none", {
+  devices <- cuda_devices()
+  expect_named(devices, c(
+    "device", "cuda_id", "name", "compute_capability", "memory_total",
+    "memory_free", "multiprocessors"
+  ))
+  expect_s3_class(devices, c("cuda_devices", "data.frame"), exact = TRUE)
+  if (nrow(devices) == 0) {
+    expect_true(nzchar(attr(devices, "reason")))
+  }
+})
+
+test_that("devices print", {
+  none <- fsknn:::new_cuda_devices(
+    fsknn:::no_cuda_devices(), "This installation was built without CUDA."
+  )
+  expect_snapshot({
+    two_devices()
+    none
+  })
+})
+
+test_that("auto takes CUDA where it can be used, and says so once", {
+  usable <- facts_with(usable = TRUE)
+  told <- told_by({
+    chosen <- choose("auto", facts = usable)
+    choose("auto", facts = usable)
+  })
+  expect_identical(chosen, list(name = "cuda", devices = integer()))
+  expect_length(told, 1)
+  expect_match(told, "Using backend \"cuda\"")
+  expect_match(told, "GTX 480, C2050")
+})
+
+test_that("auto says why it takes the CPU only if CUDA was built in", {
+  told <- told_by(chosen <- choose("auto"))
+  expect_identical(chosen$name, "cpu")
+  expect_match(told, "No CUDA-capable device")
+  expect_null(told_by(choose("auto", facts = facts_with(built = FALSE))))
+})
+
+test_that("a backend that is asked for says nothing", {
+  expect_null(told_by(choose("cpu")))
+  expect_null(told_by(choose("cuda", facts = facts_with(usable = TRUE))))
+})
+
+test_that("the devices asked for are taken", {
+  usable <- facts_with(usable = TRUE)
+  expect_identical(choose("cuda", 2, usable)$devices, 2L)
+  expect_identical(choose("cuda", c(2, 1), usable)$devices, 2:1)
+})
+
+test_that("a backend or device that is not there is an error that says why", {
+  usable <- facts_with(usable = TRUE)
+  unbuilt <- facts_with(FALSE, reason = "This installation was built without CUDA.")
+  expect_snapshot(error = TRUE, {
+    choose("cuda", facts = unbuilt)
+    choose("cuda")
+    choose("auto", devices = 1)
+    choose("cuda", devices = 3, facts = usable)
+    choose("cuda", devices = c(1, 7, 9), facts = usable)
+  })
+})
+
+test_that("asking a user's call for CUDA fails where there is none", {
+  if (cuda_is_usable()) {
+    skip("CUDA is here.")
+  }
+  expect_error(
+    find_knn(matrix(1:6, 3), 1, backend = "cuda"),
+    class = "fsknn_backend_error"
+  )
+})
+
+test_that("the demand for a GPU turns a skip into a failure", {
+  if (cuda_is_usable()) {
+    skip("CUDA is here.")
+  }
+  local_variable("FSKNN_REQUIRE_CUDA", "1")
+  expect_error(skip_if_no_cuda(), "FSKNN_REQUIRE_CUDA")
+})

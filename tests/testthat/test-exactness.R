@@ -1,0 +1,143 @@
+# The contract: bit for bit what the core's exact step over all pairs gives,
+# on every backend and however the work is cut up.
+
+test_that("hard matrices give exactly the brute-force answer", {
+  matrices <- hard_matrices()
+  for (name in names(matrices)) {
+    for_all_metrics(function(metric, sign, backend) {
+      x <- values_for(matrices[[name]], metric)
+      for (k in c(1, 7)) {
+        found <- find_knn(x, k, metric, sign, backend = backend, chunk_size = 48)
+        expect_same_bits(
+          found, brute_force(x, k = k, metric = metric, sign = sign),
+          label = paste(name, metric, sign, backend, "k =", k)
+        )
+      }
+    })
+  }
+})
+
+test_that("k = 1 and k = n - 1 give exactly the brute-force answer at any n", {
+  for (n in c(2, 3, 15, 16, 17, 47, 49, 97)) {
+    x <- random_matrix(n, 5, seed = n)
+    for_all_metrics(function(metric, sign, backend) {
+      x <- values_for(x, metric)
+      for (k in unique(c(1, n - 1))) {
+        found <- find_knn(x, k, metric, sign, backend = backend)
+        expect_same_bits(
+          found, brute_force(x, k = k, metric = metric, sign = sign),
+          label = paste("n =", n, metric, sign, backend, "k =", k)
+        )
+      }
+    })
+  }
+})
+
+test_that("one feature is enough where no correlation is asked for", {
+  x <- matrix(small_integers(40, 2, largest = 20)[, 1] + 1)
+  for_all_metrics(function(metric, sign, backend) {
+    if (is_correlation(metric)) {
+      return()
+    }
+    found <- find_knn(x, 5, metric, sign, backend = backend)
+    expect_same_bits(found, brute_force(x, k = 5, metric = metric, sign = sign))
+    expect_same_neighbours(
+      found, without_self(naive_distance(x, metric = metric)), metric
+    )
+  })
+})
+
+test_that("one row beside another, and both alike, are found", {
+  x <- rbind(c(1, 2, 4), c(1, 2, 4))
+  for_all_metrics(function(metric, sign, backend) {
+    found <- find_knn(x, 1, metric, sign, backend = backend)
+    expect_identical(found$index, cbind(2:1), label = metric)
+    expect_identical(found$distance[[1]], found$distance[[2]])
+  })
+})
+
+test_that("the answer is the same for every chunk size and number of threads", {
+  x <- random_matrix(230, 19, seed = 8)
+  x[201:230, ] <- x[1:30, ]
+  for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    first <- find_knn(x, 9, metric, sign, backend = backend)
+    for (chunk_size in c(16, 48, 1000)) {
+      for (num_threads in 1:2) {
+        again <- find_knn(
+          x, 9, metric, sign, backend = backend, chunk_size = chunk_size,
+          num_threads = num_threads
+        )
+        expect_same_bits(
+          again, first,
+          label = paste(metric, sign, backend, chunk_size, num_threads)
+        )
+      }
+    }
+  })
+})
+
+test_that("the answer is the same for every instruction set", {
+  sets <- fsknn:::cpp_backends()$cpu$instruction_sets
+  x <- random_matrix(150, 37, seed = 9)
+  x[141:150, ] <- x[1:10, ]
+  integers <- small_integers(150, 9)
+  metrics <- all_metrics()
+  for (row in seq_len(nrow(metrics))) {
+    metric <- metrics$metric[[row]]
+    sign <- metrics$sign[[row]]
+    for (values in list(values_for(x, metric), integers)) {
+      expected <- brute_force(values, k = 11, metric = metric, sign = sign)
+      for (set in sets) {
+        rlang::with_options(
+          fsknn.instruction_set = set,
+          found <- find_knn(values, 11, metric, sign, backend = "cpu")
+        )
+        expect_same_bits(found, expected, label = paste(metric, sign, set))
+      }
+    }
+  }
+})
+
+test_that("all backends give the same bits", {
+  skip_if_no_cuda()
+  x <- random_matrix(500, 40, seed = 10)
+  for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    expect_same_bits(
+      find_knn(x, 20, metric, sign, backend = backend),
+      find_knn(x, 20, metric, sign, backend = "cpu"),
+      label = paste(metric, sign, backend)
+    )
+  })
+})
+
+test_that("rows that are equal bit for bit tie, in order of index", {
+  x <- random_matrix(10, 2, seed = 11)[rep(1:10, each = 3), ]
+  for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    found <- find_knn(x, 29, metric, sign, backend = backend)
+    for (copy in list(1:3, 13:15)) {
+      # Another point's distances to the three copies are the same.
+      to_copies <- found$distance[30, match(copy, found$index[30, ])]
+      expect_identical(to_copies, rep(to_copies[[1]], 3))
+      expect_false(is.unsorted(match(copy, found$index[30, ])))
+    }
+  })
+})
+
+test_that("integer, logical and double storage give the same answer", {
+  x <- small_integers(60, 8, largest = 1)
+  integers <- x
+  storage.mode(integers) <- "integer"
+  logicals <- x == 1
+  for_all_metrics(function(metric, sign, backend) {
+    expected <- find_knn(x, 5, metric, sign, backend = backend)
+    expect_same_bits(
+      find_knn(integers, 5, metric, sign, backend = backend), expected
+    )
+    expect_same_bits(
+      find_knn(logicals, 5, metric, sign, backend = backend), expected
+    )
+  })
+})

@@ -1,0 +1,120 @@
+# Real data that is not part of the package: breast-cancer microarrays
+# (van 't Veer 2002, van de Vijver 2002) in a folder shared/data/nki295 above
+# the tests, or in the folder that FSKNN_SHARED names. Facts were computed with
+# cor() in plain R. A hash is that of the n x k matrix of neighbours, row-major,
+# from 0, as little-endian int32.
+
+nki295_folder <- function() {
+  shared <- Sys.getenv("FSKNN_SHARED")
+  candidates <- if (nzchar(shared)) shared
+  above <- normalizePath(".")
+  repeat {
+    candidates <- c(candidates, file.path(above, "shared"))
+    if (dirname(above) == above) {
+      break
+    }
+    above <- dirname(above)
+  }
+  folders <- file.path(candidates, "data", "nki295")
+  folders <- folders[dir.exists(folders)]
+  if (length(folders) > 0) folders[[1]]
+}
+
+read_nki295 <- function(name) {
+  folder <- nki295_folder()
+  skip_if(is.null(folder), "The folder shared/data/nki295 is not here")
+  readRDS(file.path(folder, name))
+}
+
+sha256_of_index <- function(index) {
+  file <- tempfile()
+  on.exit(unlink(file))
+  writeBin(as.vector(t(index - 1L)), file, size = 4, endian = "little")
+  program <- Sys.which("sha256sum")
+  skip_if(!nzchar(program), "There is no program sha256sum")
+  sub(" .*", "", system2(program, shQuote(file), stdout = TRUE))
+}
+
+small_expression <- function() {
+  data <- read_nki295("nki295_small.rds")
+  data$expr / data$scale
+}
+
+complete_expression <- function() {
+  data <- read_nki295("vantveer78_full.rds")
+  x <- data$expr / data$scale
+  x[!apply(is.na(x), 1, any), ]
+}
+
+expect_facts <- function(x, backend, hash_20, hash_1, sums) {
+  found <- find_knn(x, 20, backend = backend, num_threads = 2)
+  expect_identical(sha256_of_index(found$index), hash_20)
+  expect_identical(sha256_of_index(found$index[, 1, drop = FALSE]), hash_1)
+  expect_equal(sum(found$distance[, 1]), sums[[1]], tolerance = 1e-12)
+  expect_equal(sum(found$distance[, 20]), sums[[2]], tolerance = 1e-12)
+  expect_equal(sum(found$distance), sums[[3]], tolerance = 1e-12)
+}
+
+test_that("500 probes of 295 patients have the known neighbours", {
+  x <- small_expression()
+  for (backend in backends_here()) {
+    expect_facts(
+      x, backend,
+      "67f2139b95e4b22c975112700ba0ef46696361d327f2914b9f5f56c66b007ef9",
+      "48773d9a61a661add394a8d54c700e190ca69241774062c87777d96c172da4f9",
+      c(203.7731434154, 329.9086597904, 5858.9466288421)
+    )
+  }
+})
+
+test_that("13,547 probes of 78 patients have the known neighbours", {
+  x <- complete_expression()
+  expect_identical(nrow(x), 13547L)
+  for (backend in backends_here()) {
+    expect_facts(
+      x, backend,
+      "396765fa31fa370f113e84f62ceeb7b14baf72860fe6368871376a87bff52eda",
+      "cd30e5624a0aa8694c515db2b6dabfcdbe7b23308da232b53931abdcfac2d8fb",
+      c(3660.8226261948, 5504.8809632217, 100297.8370145107)
+    )
+  }
+})
+
+test_that("the graph of the 500 probes has the known edges and components", {
+  edges <- knn_graph(unname(small_expression()), 20, num_threads = 2)
+  expect_identical(nrow(edges), 10000L)
+  union <- as_igraph(edges, mode = "union")
+  expect_equal(igraph::ecount(union), 7625)
+  expect_equal(igraph::count_components(union), 1)
+  nearest <- as_igraph(edges[edges$rank == 1, ], mode = "union")
+  expect_equal(igraph::ecount(nearest), 428)
+  expect_equal(igraph::count_components(nearest), 72)
+})
+
+test_that("the clinical outcome has the known neighbours", {
+  x <- small_expression()
+  outcome <- read_nki295("nki295_small.rds")$clinical$TIMErecurrence
+  nearest <- c(
+    67, 195, 322, 19, 423, 250, 341, 240, 331, 133, 213, 2, 283, 201, 194, 46,
+    237, 242, 147, 349
+  )
+  for (backend in backends_here()) {
+    asked <- query_knn(x, rbind(outcome), 20, backend = backend)
+    expect_equal(asked$index[1, ] - 1, nearest)
+    appended <- find_knn(rbind(x, outcome), 20, backend = backend)
+    expect_equal(appended$index[501, ] - 1, nearest)
+    expect_equal(appended$distance[501, 1], 1 - 0.2600, tolerance = 1e-4)
+  }
+})
+
+test_that("every metric agrees with brute force on real data", {
+  x <- small_expression()
+  for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    expect_same_bits(
+      find_knn(x, 20, metric, sign, backend = backend, num_threads = 2),
+      brute_force(x, k = 20, metric = metric, sign = sign),
+      label = paste(metric, sign, backend)
+    )
+  })
+})

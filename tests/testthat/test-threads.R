@@ -1,0 +1,58 @@
+threads_with <- function(..., usable = 8L) {
+  variables <- c(
+    OMP_THREAD_LIMIT = "", OMP_NUM_THREADS = "", "_R_CHECK_LIMIT_CORES_" = ""
+  )
+  given <- c(...)
+  variables[names(given)] <- given
+  for (name in names(variables)) {
+    local_variable(name, variables[[name]])
+  }
+  rlang::local_options(fsknn.num_threads = NULL)
+  fsknn:::default_num_threads(usable = usable)
+}
+
+test_that("the default is what the process may use", {
+  expect_identical(threads_with(), 8L)
+  expect_identical(threads_with(usable = 1L), 1L)
+})
+
+test_that("OpenMP's variables limit the default", {
+  expect_identical(threads_with(OMP_NUM_THREADS = "3"), 3L)
+  expect_identical(threads_with(OMP_THREAD_LIMIT = "2"), 2L)
+  expect_identical(
+    threads_with(OMP_NUM_THREADS = "3", OMP_THREAD_LIMIT = "5"), 3L
+  )
+  expect_identical(threads_with(OMP_NUM_THREADS = "100"), 8L)
+  # One number for each level of nesting.
+  expect_identical(threads_with(OMP_NUM_THREADS = "4,2"), 4L)
+})
+
+test_that("what can't be read is no limit", {
+  for (text in c("many", "-1", "0", "1.5", " ")) {
+    expect_identical(threads_with(OMP_NUM_THREADS = text), 8L)
+  }
+})
+
+test_that("R CMD check gets two", {
+  expect_identical(threads_with("_R_CHECK_LIMIT_CORES_" = "TRUE"), 2L)
+  expect_identical(threads_with("_R_CHECK_LIMIT_CORES_" = "warn"), 2L)
+  expect_identical(threads_with("_R_CHECK_LIMIT_CORES_" = "false"), 8L)
+  expect_identical(
+    threads_with("_R_CHECK_LIMIT_CORES_" = "TRUE", usable = 1L), 1L
+  )
+})
+
+test_that("the option limits the default and must be a whole number", {
+  local_variable("_R_CHECK_LIMIT_CORES_", "")
+  local_variable("OMP_THREAD_LIMIT", "")
+  local_variable("OMP_NUM_THREADS", "")
+  rlang::local_options(fsknn.num_threads = 3)
+  expect_identical(fsknn:::default_num_threads(usable = 8L), 3L)
+  rlang::local_options(fsknn.num_threads = "all")
+  expect_snapshot(find_knn(matrix(1:6, 3), 1), error = TRUE)
+})
+
+test_that("num_threads is taken as given", {
+  local_variable("OMP_NUM_THREADS", "1")
+  expect_identical(fsknn:::check_num_threads(5), 5L)
+})

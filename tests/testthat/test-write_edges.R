@@ -1,0 +1,179 @@
+# Three points of four have edges; names and symbols are hard to write.
+test_edges <- function(names = c("1000_at", "a \"b\" & <c>", "HLA-DRA \u00e9", "d")) {
+  new_knn_edges(
+    list(
+      from = names[c(1, 2, 3)], to = names[c(2, 1, 1)], rank = c(1L, 1L, 1L),
+      distance = c(1 / 3, 1 / 3, 1e-9 * pi), correlation = c(2 / 3, 2 / 3, 1)
+    ),
+    vertices = data.frame(name = names),
+    metric = "pearson", sign = "signed", k = 1L
+  )
+}
+
+annotation <- function(edges = test_edges()) {
+  data.frame(
+    name = rev(c(attr(edges, "vertices")$name, "another")),
+    symbol = c("X", "CD3D", NA, "HLA, \"DR\"", "RPL3")
+  )
+}
+
+gml_text <- function(text) {
+  gsub("&amp;", "&", gsub("&quot;", "\"", text, fixed = TRUE), fixed = TRUE)
+}
+
+expect_same_graph <- function(graph, edges) {
+  names <- attr(edges, "vertices")$name
+  expect_identical(gml_text(igraph::V(graph)$name), names)
+  ends <- igraph::as_edgelist(graph, names = FALSE)
+  expect_identical(names[ends[, 1]], edges$from)
+  expect_identical(names[ends[, 2]], edges$to)
+  expect_equal(igraph::E(graph)$rank, edges$rank, tolerance = 0)
+  # 15 significant digits are written.
+  expect_equal(igraph::E(graph)$distance, edges$distance, tolerance = 1e-14)
+  expect_equal(igraph::E(graph)$correlation, edges$correlation, tolerance = 1e-14)
+}
+
+test_that("CSV holds the columns of the edges", {
+  local_folder()
+  edges <- test_edges()
+  expect_identical(
+    expect_invisible(write_edges(edges, "edges.csv")), "edges.csv"
+  )
+  back <- read.csv("edges.csv", encoding = "UTF-8")
+  expect_identical(names(back), names(edges))
+  expect_identical(back$from, edges$from)
+  expect_identical(back$to, edges$to)
+  expect_equal(back$distance, edges$distance, tolerance = 1e-14)
+})
+
+test_that("CSV holds what is known of both ends", {
+  local_folder()
+  edges <- test_edges()
+  write_edges(edges, "edges.csv.gz", vertices = annotation())
+  expect_identical(readBin("edges.csv.gz", "raw", 2), as.raw(c(0x1f, 0x8b)))
+  back <- read.csv("edges.csv.gz", encoding = "UTF-8")
+  expect_identical(back$from_symbol, c("RPL3", "HLA, \"DR\"", NA))
+  expect_identical(back$to_symbol, c("HLA, \"DR\"", "RPL3", "RPL3"))
+})
+
+test_that("CSV is written of edges that lost their vertices", {
+  local_folder()
+  lost <- as.data.frame(as.list(test_edges()))
+  write_edges(lost, "edges.csv")
+  expect_identical(nrow(read.csv("edges.csv")), 3L)
+})
+
+test_that("GraphML keeps all points, names, order and numbers", {
+  local_folder()
+  edges <- test_edges()
+  write_edges(edges, "edges.graphml", vertices = annotation())
+  graph <- igraph::read_graph("edges.graphml", "graphml")
+  expect_same_graph(graph, edges)
+  expect_identical(igraph::V(graph)$symbol, c("RPL3", "HLA, \"DR\"", "", "CD3D"))
+})
+
+test_that("GML keeps all points, names, order and numbers", {
+  local_folder()
+  edges <- test_edges()
+  expect_no_warning(write_edges(edges, "edges.gml", vertices = annotation()))
+  graph <- igraph::read_graph("edges.gml", "gml")
+  expect_same_graph(graph, edges)
+  expect_identical(
+    gml_text(igraph::V(graph)$symbol), c("RPL3", "HLA, \"DR\"", "", "CD3D")
+  )
+  expect_identical(igraph::V(graph)$label, igraph::V(graph)$name)
+})
+
+test_that("points that are numbers are written by their numbers", {
+  local_folder()
+  edges <- test_edges(names = 1:4)
+  for (format in c("graphml", "gml")) {
+    write_edges(edges, "edges", format)
+    graph <- igraph::read_graph("edges", format)
+    expect_identical(as.integer(igraph::V(graph)$name), 1:4)
+    expect_identical(igraph::ecount(graph), 3)
+  }
+})
+
+test_that("edges that lost their vertices are written once they are given", {
+  local_folder()
+  edges <- test_edges()
+  lost <- as.data.frame(as.list(edges))
+  expect_snapshot(error = TRUE, write_edges(lost, "edges.gml"))
+  write_edges(lost, "edges.gml", vertices = attr(edges, "vertices"))
+  expect_same_graph(igraph::read_graph("edges.gml", "gml"), edges)
+})
+
+test_that("columns of every plain type can be read back", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  vertices <- data.frame(
+    name = letters[1:4],
+    count = c(1L, NA, 3L, 4L),
+    score = c(0.5, NA, Inf, -1),
+    flag = c(TRUE, FALSE, TRUE, FALSE),
+    maybe = c(TRUE, NA, FALSE, TRUE),
+    group = factor(c("u", "v", NA, "u")),
+    day = as.Date("2012-08-31") + 0:3,
+    text = c("x", "a\001b", NA, "two\nlines")
+  )
+  text <- list(
+    maybe = c("true", "", "false", "true"),
+    group = c("u", "v", "", "u"),
+    day = c("2012-08-31", "2012-09-01", "2012-09-02", "2012-09-03"),
+    text = c("x", "a b", "", "two\nlines")
+  )
+
+  write_edges(edges, "edges.graphml", vertices = vertices)
+  back <- igraph::vertex_attr(igraph::read_graph("edges.graphml", "graphml"))
+  expect_equal(back$count, c(1, NaN, 3, 4))
+  expect_equal(back$score, c(0.5, NaN, Inf, -1))
+  expect_identical(back$flag, vertices$flag)
+  expect_identical(back[names(text)], text)
+
+  expect_no_warning(write_edges(edges, "edges.gml", vertices = vertices))
+  back <- igraph::vertex_attr(igraph::read_graph("edges.gml", "gml"))
+  expect_identical(back$count, c("1", "", "3", "4"))
+  expect_identical(back$score, c("0.5", "", "Inf", "-1"))
+  expect_identical(back$flag, c(1, 0, 1, 0))
+  expect_identical(back[names(text)], text)
+})
+
+test_that("columns whose names GML can't hold get names that it can", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  edges[["cluster.no"]] <- 1:3
+  vertices <- data.frame(
+    name = letters[1:4], id = paste0("p", 1:4), a.b = 1:4, a_b = 5:8,
+    `2nd` = 9:12, check.names = FALSE
+  )
+  write_edges(edges, "edges.gml", vertices = vertices)
+  graph <- igraph::read_graph("edges.gml", "gml")
+  expect_identical(igraph::V(graph)$id1, paste0("p", 1:4))
+  expect_identical(igraph::V(graph)$ab, c(1, 2, 3, 4))
+  expect_identical(igraph::V(graph)$ab1, c(5, 6, 7, 8))
+  expect_identical(igraph::V(graph)$x2nd, c(9, 10, 11, 12))
+  expect_identical(igraph::E(graph)$clusterno, c(1, 2, 3))
+})
+
+test_that("what can't be written is an error, and no file is made", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  few <- data.frame(name = c("a", "c", "x"), symbol = 1:3)
+  twice <- data.frame(name = c("a", "b", "b", "c", "d"))
+  expect_snapshot(error = TRUE, write_edges(1:3, "edges.csv"))
+  expect_snapshot(error = TRUE, write_edges(edges, "edges"))
+  expect_snapshot(error = TRUE, write_edges(edges, "edges.xgmml"))
+  expect_snapshot(error = TRUE, write_edges(edges, "edges.xml", "graphm"))
+  expect_snapshot(error = TRUE, write_edges(edges, "absent/edges.csv"))
+  expect_snapshot(error = TRUE, write_edges(edges, "edges.csv", weight = "r"))
+  expect_snapshot(error = TRUE, write_edges(edges, "edges.csv", vertices = "a"))
+  expect_snapshot(error = TRUE, write_edges(edges, "edges.csv", vertices = few))
+  expect_snapshot(error = TRUE, write_edges(edges, "edges.csv", vertices = twice))
+  expect_snapshot(error = TRUE, write_edges(edges, "edges.graphml.gz"))
+  edges$list <- list(1, 2, 3)
+  for (format in c("csv", "graphml", "gml")) {
+    expect_snapshot(error = TRUE, write_edges(edges, "edges", format))
+  }
+  expect_identical(list.files(), character())
+})

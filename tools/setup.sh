@@ -1,0 +1,130 @@
+#!/bin/sh
+# setup.sh demo | test
+# Brings what `make demo` or `make test` needs from Debian's packages. Fetches
+# nothing that is there already, by whatever way it came. Without apt it says
+# what is missing, and fails only then.
+
+. tools/common.sh
+purpose=$1
+
+# used for, Debian package, what it is needed for
+needs='
+both r-base-core    command:Rscript
+both r-base-dev     toolchain
+both r-cran-rcpp    R:Rcpp
+both r-cran-rcpparmadillo R:RcppArmadillo
+both r-cran-cli     R:cli
+both r-cran-rlang   R:rlang
+both r-cran-igraph  R:igraph
+both r-cran-ggplot2 R:ggplot2
+both r-cran-ggraph  R:ggraph
+both r-bioc-biobase R:Biobase
+both r-bioc-all     R:ALL
+both r-bioc-annotate R:annotate
+test r-cran-testthat R:testthat
+test r-cran-withr   R:withr
+test r-cran-knitr   R:knitr
+test r-cran-rmarkdown R:rmarkdown
+test pandoc         command:pandoc
+test r-bioc-multtest R:multtest
+test r-bioc-biocneighbors R:BiocNeighbors
+test r-cran-fnn     R:FNN
+test r-cran-rann    R:RANN
+test doctest-dev    header:doctest/doctest.h
+'
+
+# Whether R can build a package here, found out by building.
+has_toolchain() {
+  command -v R > /dev/null 2>&1 || return 1
+  probe=$(mktemp -d) || return 1
+  echo 'extern "C" int fsknn_probe() { return 0; }' > "$probe/probe.cpp"
+  (cd "$probe" && PKG_LIBS='$(LAPACK_LIBS) $(BLAS_LIBS) $(FLIBS)' \
+    R CMD SHLIB probe.cpp) > /dev/null 2>&1
+  status=$?
+  rm -rf "$probe"
+  return $status
+}
+
+has() {
+  case $1 in
+    command:*) command -v "${1#command:}" > /dev/null 2>&1 ;;
+    R:*)
+      command -v Rscript > /dev/null 2>&1 &&
+        Rscript -e "quit(status = !nzchar(system.file(package = '${1#R:}')))" \
+          > /dev/null 2>&1 ;;
+    header:*)
+      command -v g++ > /dev/null 2>&1 &&
+        echo "#include <${1#header:}>" |
+          g++ -std=c++17 -fsyntax-only -x c++ - > /dev/null 2>&1 ;;
+    toolchain) has_toolchain ;;
+  esac
+}
+
+# Debian's word first, being quick; then whether the thing itself is there.
+is_there() {
+  if command -v dpkg-query > /dev/null 2>&1 &&
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2> /dev/null)" = installed ]
+  then
+    return 0
+  fi
+  has "$2"
+}
+
+# Sets missing (Debian packages) and missing_words.
+look() {
+  missing=
+  missing_words=
+  while read -r used package need; do
+    case $used in
+      both | "$purpose") ;;
+      *) continue ;;
+    esac
+    # Neither R nor a compiler may eat the list that this loop reads.
+    is_there "$package" "$need" < /dev/null && continue
+    missing="$missing $package"
+    case $need in
+      R:*) missing_words="$missing_words
+  the R package ${need#R:}" ;;
+      command:Rscript) missing_words="$missing_words
+  R 4.2 or later" ;;
+      command:*) missing_words="$missing_words
+  the program ${need#command:}" ;;
+      header:*) missing_words="$missing_words
+  the C++ header ${need#header:}" ;;
+      toolchain) missing_words="$missing_words
+  C++17 and Fortran compilers, LAPACK and BLAS, as R needs them for packages" ;;
+    esac
+  done <<END
+$(echo "$needs" | sed '/^$/d')
+END
+}
+
+look
+[ -n "$missing" ] || exit 0
+
+give_up() {
+  echo "$1 These are missing:$missing_words" >&2
+  echo "Debian's packages of them:$missing" >&2
+  exit 1
+}
+
+if ! command -v apt-get > /dev/null 2>&1; then
+  give_up "This machine has no apt-get, so please install by hand what is needed."
+fi
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo > /dev/null 2>&1 ||
+    give_up "Packages can be installed by root or through sudo, and neither is here."
+  as_root=sudo
+fi
+
+echo "Installing from Debian's packages:$missing"
+# Old lists are still good where nothing newer can be had.
+$as_root apt-get update -q ||
+  echo "apt-get update failed; going on with the lists that are here." >&2
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
+  --no-install-recommends -o DPkg::Lock::Timeout=600 $missing < /dev/null ||
+  give_up "apt-get could not install all that is needed."
+
+look
+[ -z "$missing" ] || give_up "apt-get installed all, but not all works."

@@ -1,0 +1,89 @@
+#!/bin/sh
+# configure and cleanup, run on a copy with toolkits that are made up here.
+
+root=$(pwd -P)
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+copy=$scratch/fsknn
+fake=$scratch/toolkit
+mkdir -p "$copy/src/cuda" "$fake/bin" "$fake/lib64" || exit 1
+cp "$root/configure" "$root/cleanup" "$copy" || exit 1
+cp "$root/src/Makevars.in" "$copy/src" || exit 1
+touch "$fake/lib64/libcublas.so"
+before=$(cd "$copy" && find . | sort)
+unset FSKNN_CUDA_ARCH FSKNN_WITH_CUDA
+status=0
+
+# make_nvcc VERSION: an nvcc that says its version and cannot compile.
+make_nvcc() {
+  cat > "$fake/bin/nvcc" <<END
+#!/bin/sh
+case \$1 in
+  --version) echo "Cuda compilation tools, release $1, V$1.1" ;;
+  --list-gpu-arch) echo compute_80; echo compute_90 ;;
+  *) echo "fake nvcc: fatal" >&2; exit 1 ;;
+esac
+END
+  chmod +x "$fake/bin/nvcc"
+}
+
+# expect WORDS STATUS TEXT ARGUMENTS...: configure ends with this status and
+# prints this text; cleanup then leaves nothing of it.
+expect() {
+  words=$1
+  wanted=$2
+  text=$3
+  shift 3
+  (cd "$copy" && ./configure "$@") > "$scratch/log" 2>&1
+  got=$?
+  info=$copy/src/cuda/build_info.hpp
+  if [ "$wanted" = 0 ] &&
+    ! { grep -q '^all: ' "$copy/src/Makevars" && [ -s "$info" ]; }
+  then
+    got="$got, but did not write its files"
+  fi
+  if grep -q '@[A-Z_]*@' "$copy/src/Makevars" 2> /dev/null; then
+    got="$got, but left an @ in Makevars"
+  fi
+  # What it says of the reason is as good as what it prints.
+  cat "$info" >> "$scratch/log" 2> /dev/null
+  if [ "$got" != "$wanted" ] || ! grep -q -F -e "$text" "$scratch/log"; then
+    echo "configure, $words: wanted status $wanted and '$text', got status $got and"
+    cat "$scratch/log"
+    status=1
+  fi
+  (cd "$copy" && ./cleanup)
+  if [ "$(cd "$copy" && find . | sort)" != "$before" ]; then
+    echo "cleanup, $words: not all is gone"
+    status=1
+  fi
+}
+
+# Makevars.in cannot use a wildcard, so that a new file can be forgotten.
+for file in "$root"/src/*.cpp "$root"/src/*/*.cpp "$root"/src/*/*.cu; do
+  [ -f "$file" ] || continue
+  object=${file#"$root"/src/}
+  object=${object%.*}.o
+  case " $(sed 's/#.*//' "$root/src/Makevars.in" | tr '\n\t' '  ') " in
+    *" $object "*) ;;
+    *) echo "src/Makevars.in does not list $object"; status=1 ;;
+  esac
+done
+
+expect "without CUDA" 0 'cuda_reason = "it was configured with --without-cuda.";' \
+  --without-cuda
+expect "no such toolkit" 1 "there is no /nowhere/bin/nvcc" --with-cuda=/nowhere
+expect "a path that is not full" 1 "full path" --with-cuda=nowhere
+make_nvcc 11.8
+expect "an old toolkit" 1 "CUDA 12 or later is needed" "--with-cuda=$fake"
+make_nvcc 12.4
+expect "a broken toolkit" 1 "fake nvcc: fatal" "--with-cuda=$fake"
+FSKNN_CUDA_ARCH=61
+export FSKNN_CUDA_ARCH
+expect "an unknown architecture" 1 "knows no architecture '61' (it knows 80 90 )" \
+  "--with-cuda=$fake"
+FSKNN_CUDA_ARCH="sm_80, 9.0a"
+expect "two architectures" 1 "compile... 80 90a ptx80" "--with-cuda=$fake"
+rm "$fake/lib64/libcublas.so"
+expect "no cuBLAS" 1 "checking for" "--with-cuda=$fake"
+exit $status

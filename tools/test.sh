@@ -1,0 +1,235 @@
+#!/bin/sh
+# All that must hold. Each step counts as one test, besides those that the C++
+# tests and testthat count themselves; the last line is their sum.
+
+. tools/common.sh
+
+passed=0
+failed=0
+skipped=0
+report=
+check_dir=$build/check
+results=$build/testthat-results.tsv
+
+finish() {
+  echo
+  echo "== Summary"
+  printf '%s' "$report"
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ]
+  exit $?
+}
+
+note() {
+  report="$report$1
+"
+}
+
+# step WORDS COMMAND...: a command that passes, fails (any status), or says by
+# status 77 that it could not be run here, with the reason in $reason.
+step() {
+  words=$1
+  shift
+  echo
+  echo "== $words"
+  begun=$(now)
+  reason=
+  "$@"
+  status=$?
+  took="$(($(now) - begun)) s"
+  case $status in
+    0)
+      passed=$((passed + 1))
+      note "passed   $words ($took)" ;;
+    77)
+      skipped=$((skipped + 1))
+      echo "Skipped: $reason"
+      note "skipped  $words: $reason" ;;
+    *)
+      failed=$((failed + 1))
+      echo "FAILED: $words"
+      note "FAILED   $words ($took)" ;;
+  esac
+  return $status
+}
+
+# add WORDS PASSED FAILED SKIPPED: tests that something else counted.
+add() {
+  passed=$((passed + $2))
+  failed=$((failed + $3))
+  skipped=$((skipped + $4))
+  note "         $1: $2 passed, $3 failed, $4 skipped"
+}
+
+# --- Steps -----------------------------------------------------------------
+
+# core/ must know neither R nor CUDA.
+check_core() {
+  status=0
+  for file in src/core/*.cpp src/core/*.hpp; do
+    g++ -std=c++17 -fopenmp -fsyntax-only -Isrc -x c++ -include "$file" \
+      /dev/null || status=1
+    if grep -n -E '^ *# *include *[<"](R[._a-z]|R_ext|Rcpp|cuda|cublas)' "$file"; then
+      echo "$file: the core includes a header of R or CUDA"
+      status=1
+    fi
+  done
+  return $status
+}
+
+# A machine on which much is installed hides what setup.sh forgot.
+check_needs() {
+  Rscript -e '
+    fields <- c("Depends", "Imports", "LinkingTo", "Suggests")
+    needed <- unlist(strsplit(na.omit(c(read.dcf("DESCRIPTION", fields))), ","))
+    needed <- sub("[[:space:](].*", "", trimws(needed))
+    lines <- grep(" R:", readLines("tools/setup.sh"), value = TRUE)
+    brought <- c("R", rownames(installed.packages(priority = "base")),
+                 sub(".* R:", "", lines))
+    forgotten <- setdiff(needed, brought)
+    if (length(forgotten)) {
+      message("tools/setup.sh does not bring: ", toString(forgotten))
+      quit(status = 1)
+    }
+  '
+}
+
+# What Rcpp::compileAttributes() would write is what is committed.
+check_bindings() {
+  rm -rf "$build/bindings"
+  mkdir -p "$build/bindings/R" "$build/bindings/src" || return 1
+  cp DESCRIPTION NAMESPACE "$build/bindings" || return 1
+  cp R/*.R "$build/bindings/R" || return 1
+  cp src/*.cpp "$build/bindings/src" || return 1
+  Rscript -e 'Rcpp::compileAttributes(commandArgs(TRUE))' "$build/bindings" ||
+    return 1
+  diff R/RcppExports.R "$build/bindings/R/RcppExports.R" &&
+    diff src/RcppExports.cpp "$build/bindings/src/RcppExports.cpp" || {
+    echo "RcppExports is not up to date: run 'make document'."
+    return 1
+  }
+}
+
+build_cpp_tests() {
+  make -C tests/cpp
+}
+
+run_cpp_tests() {
+  tests/cpp/build/tests --reporters=console --no-colors=true \
+    > "$build/cpp-tests.log" 2>&1
+  status=$?
+  cat "$build/cpp-tests.log"
+  return $status
+}
+
+# "[doctest] test cases: 12 | 11 passed | 1 failed | 0 skipped"
+count_cpp_tests() {
+  counts=$(sed -n 's/^\[doctest\] test cases: *\([0-9]*\) *| *\([0-9]*\) passed *| *\([0-9]*\) failed *| *\([0-9]*\) skipped.*/\2 \3 \4/p' \
+    "$build/cpp-tests.log")
+  [ -z "$counts" ] || add "C++ test cases" $counts
+}
+
+check_contraction() {
+  make -s -C tests/cpp contraction
+}
+
+build_package() {
+  rm -rf "$check_dir" "$results"
+  mkdir -p "$check_dir" || return 1
+  (cd "$check_dir" && R CMD build "$root")
+}
+
+# R CMD check passes with notes; a warning is a failure.
+check_package() {
+  FSKNN_TEST_RESULTS=$results
+  # All of a test's output, not the last 13 lines.
+  _R_CHECK_TESTS_NLINES_=0
+  # Snapshots are skipped otherwise.
+  NOT_CRAN=true
+  export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN
+  (cd "$check_dir" && R CMD check --no-manual "$(find_tarball "$check_dir")")
+  status=$?
+  log=$check_dir/fsknn.Rcheck/00check.log
+  if [ -f "$log" ] && grep '^Status:.*WARNING' "$log"; then
+    status=1
+  fi
+  if grep -q 'ERROR' "$log" 2> /dev/null &&
+    grep -q -i 'installation failed' "$log"
+  then
+    cat "$check_dir/fsknn.Rcheck/00install.out"
+  fi
+  return $status
+}
+
+count_package_tests() {
+  if [ ! -s "$results" ]; then
+    add "testthat tests" 0 1 0
+    echo "testthat left no results."
+    return
+  fi
+  add "testthat tests" "$(grep -c '^passed' "$results")" \
+    "$(grep -c '^failed' "$results")" "$(grep -c '^skipped' "$results")"
+  grep -v '^passed' "$results"
+  echo "The slowest, in seconds:"
+  sort -t "$(printf '\t')" -k 2 -n -r "$results" | head -n 5 | cut -f 2-
+}
+
+# The package that R CMD check installed has CUDA in it.
+check_cuda_build() {
+  if ! sed -n '/^found nvcc/p' "$install_log" | grep -q .; then
+    reason="there is no nvcc"
+    return 77
+  fi
+  R_LIBS=$check_dir/fsknn.Rcheck Rscript -e '
+    cuda <- fsknn:::cpp_backends()$cuda
+    str(cuda)
+    stopifnot(cuda$built)
+  '
+}
+
+# Without CUDA it links and loads too, and says why. Where the check was with
+# CUDA this is compiled in haste: what is tested is that nothing is missing.
+check_absent_build() {
+  absent=$check_dir/fsknn.Rcheck
+  if ! grep -q '^configure: building without CUDA' "$install_log"; then
+    absent=$build/absent
+    rm -rf "$absent"
+    mkdir -p "$absent" || return 1
+    printf 'CXX17FLAGS = -O1\n' > "$absent/Makevars"
+    R_MAKEVARS_USER=$absent/Makevars R CMD INSTALL --no-docs \
+      --library="$absent" --configure-args=--without-cuda \
+      "$(find_tarball "$check_dir")" > "$absent/log" 2>&1 || {
+      cat "$absent/log"
+      return 1
+    }
+  fi
+  R_LIBS=$absent Rscript -e '
+    cuda <- fsknn:::cpp_backends()$cuda
+    str(cuda)
+    stopifnot(!cuda$built, !cuda$usable, nzchar(cuda$reason))
+  '
+}
+
+# --- All of them -----------------------------------------------------------
+
+mkdir -p "$build"
+step "What is needed is there" sh tools/setup.sh test || finish
+step "Debian's packages bring all that DESCRIPTION names" check_needs
+step "The core compiles without R and CUDA" check_core
+step "configure and cleanup do as they say" sh tools/test-configure.sh
+step "RcppExports is up to date" check_bindings
+step "The C++ tests compile" build_cpp_tests && {
+  step "The C++ tests pass" run_cpp_tests
+  count_cpp_tests
+}
+step "Contraction by the compiler changes no bit of the core" check_contraction
+if step "R CMD build" build_package; then
+  step "R CMD check: no error, no warning" check_package
+  count_package_tests
+  install_log=$check_dir/fsknn.Rcheck/00install.out
+  if [ -d "$check_dir/fsknn.Rcheck/fsknn" ]; then
+    step "The CUDA build links and loads" check_cuda_build
+    step "The build without CUDA links and loads" check_absent_build
+  fi
+fi
+finish

@@ -65,6 +65,12 @@
 #' `device`, `bytes_asked`, `bytes_free` and `cuda_words`. All have class
 #' `fsknn_error`. Ctrl-C stops a call and leaves nothing behind.
 #'
+#' @section Arithmetic:
+#' Rows are brought to length 1 for correlations and cosine, each scaled by its
+#' own power of two first, so that their magnitude does not matter. Euclidean
+#' distances scale the whole matrix by one power of two: differences below about
+#' 1e-162 of its largest entry count as 0. The vignette "method" has every step.
+#'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):

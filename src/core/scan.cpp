@@ -64,10 +64,13 @@ void scan_row(const double* x, std::int64_t d, std::int64_t point,
     return;
   }
   if (row.least < 0.0) {
-    for (std::int64_t f = 0; f < d; ++f) {
-      facts.negative += x[f] < 0.0;
+    for (std::int64_t f = 0; f < d; ++f) facts.negative += x[f] < 0.0;
+    // Positions are wanted column by column: later columns can't be among the
+    // first three any more.
+    const std::vector<Position>& at = facts.negative_at;
+    const std::int64_t last = at.size() < kShown ? d - 1 : at.back().feature;
+    for (std::int64_t f = 0; f <= last; ++f)
       if (x[f] < 0.0) note(facts.negative_at, {point, f});
-    }
   }
   if (row.least == row.most) facts.constant.push_back(point);
   if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);

@@ -220,12 +220,7 @@ class Search {
                          columns.rows.data(), columns.padded, hits_.data(),
                          static_cast<std::int64_t>(hits_.size()),
                          sums_.data());
-      constexpr std::size_t ahead = 6;
       for (std::size_t h = 0; h < hits_.size(); ++h) {
-        if (h + ahead < hits_.size()) {
-          s_->lists_.expect(hits_[h + ahead].row);
-          if (s_->symmetric_) s_->lists_.expect(hits_[h + ahead].column);
-        }
         const Pair pair = hits_[h];
         const double distance = s_->rule_(sums_[h], rows.sums[pair.row],
                                           columns.sums[pair.column]);
@@ -253,7 +248,9 @@ class Search {
   };
 
   bool offer(std::int64_t row, double distance, std::int32_t index) {
-    if (!lists_.offer(row, distance, index)) return false;
+    if (distance > lists_.limit(row) ||
+        !lists_.offer(row, distance, index))
+      return false;
     set_threshold(row);
     return true;
   }

@@ -4,22 +4,38 @@
 //   I32, F32        16 whole numbers of 32 bits, 16 floats
 //   accumulate_tile<Product>(a, b, num_panels, steps, sums)
 
+/// Four pairs at a time: one pair's sum is a chain of dependent operations, and
+/// four chains fill the time that each waits.
 template <class A>
 static void exact_of(const double* rows_a, const double* rows_b,
                      std::int64_t padded, const Pair* pairs, std::int64_t count,
                      double* sums) {
-  // The rows of a pair are rarely in the nearest cache, and the next pair is
-  // known: fetch it meanwhile.
-  constexpr std::int64_t ahead = 2;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Pair next = pairs[i + ahead < count ? i + ahead : count - 1];
-    for (std::int64_t f = 0; f < padded; f += kLanes) {
-      __builtin_prefetch(rows_a + next.row * padded + f);
-      __builtin_prefetch(rows_b + next.column * padded + f);
+  constexpr int kAtOnce = 4;
+  std::int64_t i = 0;
+  for (; i + kAtOnce <= count; i += kAtOnce) {
+    const double* a[kAtOnce];
+    const double* b[kAtOnce];
+    Lanes s[kAtOnce];
+#pragma GCC unroll 4
+    for (int c = 0; c < kAtOnce; ++c) {
+      a[c] = rows_a + pairs[i + c].row * padded;
+      b[c] = rows_b + pairs[i + c].column * padded;
+      s[c] = Lanes::all(0.0);
     }
+    for (std::int64_t f = 0; f < padded; f += kLanes)
+#pragma GCC unroll 4
+      for (int c = 0; c < kAtOnce; ++c)
+        s[c] = A::step(Lanes::load(a[c] + f), Lanes::load(b[c] + f), s[c]);
+#pragma GCC unroll 4
+    for (int c = 0; c < kAtOnce; ++c) {
+      double v[kLanes];
+      s[c].store(v);
+      sums[i + c] = A::join(v);
+    }
+  }
+  for (; i < count; ++i)
     sums[i] = accumulate<Lanes, A>(rows_a + pairs[i].row * padded,
                                    rows_b + pairs[i].column * padded, padded);
-  }
 }
 
 static void exact(Accumulation accumulation, const double* rows_a,

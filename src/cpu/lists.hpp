@@ -43,20 +43,9 @@ class NeighbourLists {
                                                 std::memory_order_relaxed);
   }
 
-  /// Says that the row will be offered to soon.
-  void expect(std::int64_t row) const {
-    constexpr std::int64_t line = 64;
-    const char* d = reinterpret_cast<const char*>(distance_.data() + row * k_);
-    const char* i = reinterpret_cast<const char*>(index_.data() + row * k_);
-    // The top of the heap, and the first levels below.
-    __builtin_prefetch(d);
-    __builtin_prefetch(d + line);
-    __builtin_prefetch(i);
-  }
-
-  /// Returns whether the row's limit became lower.
+  /// Takes a neighbour that is not beyond the limit, if it is still among the
+  /// nearest. Returns whether the row's limit became lower.
   bool offer(std::int64_t row, double distance, std::int32_t index) {
-    if (distance > limit(row)) return false;
     const Held held(lock_[static_cast<std::size_t>(row)]);
     NeighbourHeap list = heap(row);
     if (!list.offer(distance, index)) return false;

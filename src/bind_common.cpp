@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/pieces.hpp"
 
 namespace fsknn {
 namespace bind {
@@ -20,13 +21,7 @@ std::vector<std::int64_t> zero_based(const Rcpp::IntegerVector& rows) {
 /// R's C functions may leave by a long jump: each is run so that it cannot.
 class RProgress final : public Progress {
  public:
-  explicit RProgress(bool draw) {
-    if (!draw) return;
-    bar_ = PROTECT(cli_progress_bar(1.0, R_NilValue));
-    cli_progress_set_name(bar_, "Nearest neighbours");
-    R_PreserveObject(bar_);
-    UNPROTECT(1);
-  }
+  explicit RProgress(bool draw) : draw_(draw) {}
   ~RProgress() override {
     if (bar_ == R_NilValue) return;
     R_ToplevelExec(&RProgress::finish, this);
@@ -39,15 +34,29 @@ class RProgress final : public Progress {
 
  private:
   static void step(void* self) {
-    const RProgress* p = static_cast<RProgress*>(self);
+    RProgress* p = static_cast<RProgress*>(self);
     R_CheckUserInterrupt();
-    if (p->bar_ != R_NilValue && CLI_SHOULD_TICK)
-      cli_progress_set(p->bar_, p->done_);
+    if (p->draw_) p->draw();
+  }
+  /// The bar is made when the work turns out to take a while: the first one of
+  /// a session costs cli more than many a search takes.
+  void draw() {
+    if (bar_ == R_NilValue) {
+      if (seconds_since(start_) < 0.5) return;
+      SEXP bar = PROTECT(cli_progress_bar(1.0, R_NilValue));
+      R_PreserveObject(bar);
+      UNPROTECT(1);
+      bar_ = bar;
+      cli_progress_set_name(bar_, "Nearest neighbours");
+    }
+    if (CLI_SHOULD_TICK) cli_progress_set(bar_, done_);
   }
   static void finish(void* self) {
     cli_progress_done(static_cast<RProgress*>(self)->bar_);
   }
 
+  bool draw_;
+  Clock::time_point start_ = Clock::now();
   SEXP bar_ = R_NilValue;
   double done_ = 0.0;
 };

@@ -19,8 +19,9 @@ constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 // Rows of length 1 times this are whole numbers of 16 bits; the product of two
 // is below 2^31 by Cauchy-Schwarz as long as rounding adds less than 40%.
 constexpr double kUnitScale = 32767.0;
-// The same for rows of any length: 46000^2 < 2^31.
-constexpr double kLargestNorm = 46000.0;
+// The same for rows of any length: rounded ones are at most this long, and
+// 46340^2 < 2^31. Rounding adds at most half the root of the features.
+constexpr double kLargestNorm = 46340.0;
 constexpr double kLargestWhole = 32767.0;
 // Differences of two whole numbers stay within 16 bits.
 constexpr double kLargestHalf = 16383.0;
@@ -181,8 +182,9 @@ void pack_length_row(RowPacker& packer, FilterRows& rows, std::int64_t place,
     rows.second[place] = as_bits(0.0f);
     return;
   }
-  const float a =
-      float_up(std::max(norm / kLargestNorm, largest / kLargestWhole));
+  const double room =
+      kLargestNorm - 0.5 * std::sqrt(static_cast<double>(packer.padded)) - 1.0;
+  const float a = float_up(std::max(norm / room, largest / kLargestWhole));
   const RowPacker::Residual r =
       packer.quantise(1.0 / static_cast<double>(a), kLargestWhole);
   *error = std::max(*error,

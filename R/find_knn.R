@@ -11,18 +11,9 @@
 #'   values must be finite.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit.
-#' @param metric The distance, one of:
-#'   * `"pearson"` (default): 1 - r, r the correlation of two rows;
-#'   * `"spearman"`: the same of the rows' ranks (average ranks for ties);
-#'   * `"cosine"`: 1 - cos(a, b);
-#'   * `"euclidean"`: sqrt(sum((a - b)^2));
-#'   * `"manhattan"`: sum(|a - b|);
-#'   * `"chebyshev"`: max(|a - b|);
-#'   * `"proportional"`: 1 - 2 sum(min(a, b)) / sum(a + b), one less
-#'     Proportional Similarity (Czekanowski; the Bray-Curtis dissimilarity), for
-#'     data without negative values.
+#' @param metric The distance, made in double precision, `"pearson"` by default:
 #'
-#'   All are computed in double precision.
+#'   `r metric_help()`
 #' @param sign For `"pearson"` and `"spearman"`, what is near: `"signed"`
 #'   (default) takes 1 - r, `"absolute"` 1 - |r|, `"negative"` 1 + r.
 #' @param ... Must be empty: what follows must be named in full.

@@ -37,7 +37,7 @@ known_metrics <- rbind(
              "reciprocal", synonyms = "l1 cityblock taxicab"),
   metric_row("chebyshev", "Chebyshev", FALSE, "max(|a - b|)",
              "reciprocal", synonyms = "maximum max supremum linf"),
-  metric_row("proportional", "Proportional Similarity (Czekanowski)", FALSE,
+  metric_row("proportional", "Proportional Similarity (Czekanowski; Bray-Curtis)", FALSE,
              "1 - 2 sum(min(a, b)) / sum(a + b)",
              "complement", undefined_rows = "zero", non_negative = TRUE,
              synonyms = "bray braycurtis bray-curtis czekanowski sorensen")
@@ -48,6 +48,16 @@ metric_table <- function() {
 }
 
 metric_signs <- c("signed", "absolute", "negative")
+
+# The list of metrics for the help pages (roxygen2 runs this).
+metric_help <- function() {
+  table <- metric_table()
+  needs <- ifelse(table$non_negative, ", for data without negative values", "")
+  paste0(
+    "* `\"", table$name, "\"`: ", table$label, ", ", table$distance, needs,
+    collapse = "\n"
+  )
+}
 
 # One row of the table as a list, or NULL when there is no such metric.
 metric_facts <- function(name) {

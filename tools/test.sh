@@ -222,6 +222,7 @@ step "The C++ tests compile" build_cpp_tests && {
   step "The C++ tests pass" run_cpp_tests
   count_cpp_tests
 }
+step "What the vignette 'extending' shows works" sh tools/try-extending.sh
 step "Contraction by the compiler changes no bit of the core" check_contraction
 if step "R CMD build" build_package; then
   step "R CMD check: no error, no warning" check_package

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 #ifdef _OPENMP
@@ -275,6 +276,8 @@ class Search {
       return;
     }
     NeighbourHeap list = lists_.heap(place);
+    // Never so, by the proof; but never garbage either.
+    if (!list.full()) throw std::logic_error("a list of neighbours is not full");
     list.sort();
     const double* distance = lists_.distances(place);
     const std::int32_t* index = lists_.indices(place);

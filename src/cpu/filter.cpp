@@ -54,6 +54,10 @@ inline double whole(double x) {
 }
 
 float float_up(double x) {
+  if (x > static_cast<double>(std::numeric_limits<float>::max()))
+    return kFloatInfinity;
+  if (x < static_cast<double>(std::numeric_limits<float>::lowest()))
+    return std::numeric_limits<float>::lowest();
   const float y = static_cast<float>(x);
   return y < x ? std::nextafter(y, kFloatInfinity) : y;
 }
@@ -198,7 +202,7 @@ void pack_length_row(RowPacker& packer, FilterRows& rows, std::int64_t place,
 void pack_sum_row(RowPacker& packer, FilterRows& rows, std::int64_t place) {
   const RowPacker::Residual r =
       packer.quantise(1.0 / packer.scale.unit, packer.scale.largest);
-  const double rounding = r.sizes * (1 + 1e-9) + 2.0;
+  const double rounding = r.sizes * (1 + 1e-7) + 2.0;
   rows.first[place] = static_cast<std::int32_t>(r.total - std::ceil(rounding));
   rows.first_upper[place] = as_bits(float_up(r.total + rounding));
 }
@@ -233,7 +237,10 @@ void pack_float_row(RowPacker& packer, FilterRows& rows, std::int64_t place) {
       lower = -kFloatSlack * largest - kTinyFloat;
       upper = -lower;
       break;
-    default: break;
+    default:
+      // g: what sums of subnormal floats may have lost, and no 0 / 0 in a key.
+      rows.second[place] = as_bits(float_up(kTinyFloat));
+      break;
   }
   rows.first[place] = as_bits(float_down(lower));
   rows.first_upper[place] = as_bits(float_up(upper));

@@ -84,6 +84,12 @@ inline std::vector<Matrix> hard_cases(std::int64_t n, std::int64_t d) {
                                      : i % 4 == 2   ? 1e-318
                                                     : 1.0;
   all.push_back(m);
+  m = ties(n, d, 4, 16);
+  m.name = "ties at 1e-31 to 1e31";
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) *= std::pow(10.0, static_cast<double>(i % 63 - 31));
+  all.push_back(m);
   m = normal("all at 1e-300", n, d, 9);
   for (double& x : m.values) x *= 1e-300;
   all.push_back(m);

@@ -133,6 +133,20 @@ TEST_CASE("the engine equals the definition on hard matrices") {
   }
 }
 
+TEST_CASE("hard matrices large enough for seeds give the same") {
+  for (const Matrix& hard : hard_cases(250, 8)) {
+    for (const MetricEntry& metric : all_metrics()) {
+      const Matrix m = fit(metric, hard);
+      Request r = request_for(metric, 3);
+      r.skip = unfit(metric, m);
+      const Answer expected = by_definition(r, m, nullptr, false);
+      r.chunk_size = 48;
+      CAPTURE(label(metric, m));
+      CHECK(same(by_engine(r, m, nullptr, false), expected));
+    }
+  }
+}
+
 TEST_CASE("any chunk size, thread count and k gives the same") {
   for (const MetricEntry& metric : all_metrics()) {
     const Matrix m = fit(metric, normal("normal", 401, 21, 20));

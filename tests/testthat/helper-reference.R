@@ -166,7 +166,7 @@ for_all_metrics <- function(fun, metrics = all_metrics()) {
 
 # Proportional takes no negative values.
 values_for <- function(x, metric) {
-  if (metric == "proportional") abs(x) else x
+  if (fsknn:::metric_facts(metric)$non_negative) abs(x) else x
 }
 
 is_correlation <- function(metric) {

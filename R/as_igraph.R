@@ -80,12 +80,20 @@ as_igraph <- function(edges, ..., weight = c("none", "similarity", "distance"),
     n = nrow(vertices), directed = mode == "directed"
   )
   for (name in names(vertices)) {
-    graph <- igraph::set_vertex_attr(graph, name, value = vertices[[name]])
+    graph <- igraph::set_vertex_attr(
+      graph, name, value = plain_attribute(vertices[[name]])
+    )
   }
   is_attribute <- !names(columns) %in% c("from", "to")
+  columns[is_attribute] <- lapply(columns[is_attribute], plain_attribute)
   igraph::add_edges(
     graph, rbind(columns$from, columns$to), attr = columns[is_attribute]
   )
+}
+
+# igraph would keep the codes of a factor or a date, and not its words.
+plain_attribute <- function(values) {
+  if (is.object(values)) as.character(values) else values
 }
 
 check_edges <- function(edges, call = caller_env()) {
@@ -187,10 +195,10 @@ edge_weights <- function(edges, weight, call = caller_env()) {
     metric$similarity,
     correlation = {
       r <- edge_column(edges, "correlation", weight, call)
-      switch(
-        attr(edges, "sign") %||% "signed",
-        signed = r, absolute = abs(r), negative = -r
+      sign <- check_choice(
+        attr(edges, "sign"), metric_signs, "attr(edges, \"sign\")", call = call
       )
+      switch(sign, signed = r, absolute = abs(r), negative = -r)
     },
     complement = 1 - edge_column(edges, "distance", weight, call),
     reciprocal = 1 / (1 + edge_column(edges, "distance", weight, call))

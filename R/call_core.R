@@ -17,6 +17,7 @@ check_options <- function(metric, sign, constant, backend, devices,
     num_threads = check_num_threads(num_threads, call = call),
     progress = check_progress(progress, call = call),
     verbose = check_flag(verbose, "verbose", call = call),
+    instruction_set = check_instruction_set(call = call),
     backend = choose_backend(backend, devices, call = call)
   )
 }
@@ -36,7 +37,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     chunk_size = options$chunk_size,
     correlation = correlation,
     progress = options$progress %||% FALSE,
-    instruction_set = getOption("fsknn.instruction_set", "auto")
+    instruction_set = options$instruction_set %||% "auto"
   )
 }
 
@@ -85,6 +86,9 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
 # One pass over the values; returns the rows to isolate.
 check_values <- function(points, options, arg, call = caller_env()) {
   scan <- cpp_scan(points$values, options$num_threads)
+  if (!is.null(scan$failure)) {
+    raise_failure(scan, call)
+  }
   check_finite(points, scan, arg, call = call)
   check_non_negative(points, scan, options$metric, arg, call = call)
   check_defined_rows(

@@ -424,6 +424,15 @@ check_chunk_size <- function(chunk_size, call = caller_env()) {
   )
 }
 
+# options(fsknn.instruction_set = ): a testing aid, and still checked.
+check_instruction_set <- function(call = caller_env()) {
+  known <- backend_facts()$cpu$instruction_sets
+  check_choice(
+    getOption("fsknn.instruction_set", "auto"), c("auto", known),
+    "options(fsknn.instruction_set = )", call = call
+  )
+}
+
 check_progress <- function(progress, call = caller_env()) {
   if (is.null(progress)) {
     return(rlang::is_interactive())

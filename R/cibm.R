@@ -202,6 +202,11 @@ read_rows <- function(cibm, num_points, num_features) {
       it_reads(cibm, tag[[1]] + 2), line_2_says(cibm, num_points, "point")
     )
   }
+  # Nor must a wrong number of features: no row can have more values than half
+  # its characters.
+  if (num_rows > 0 && 2 * num_features > nchar(cibm$text[[3]], "bytes")) {
+    abort_row(cibm, 1, num_features)
+  }
   blocks <- lapply(row_blocks(num_rows, num_features), function(rows) {
     scan_rows(cibm, rows, num_features) %||%
       split_rows(cibm, rows, num_features)
@@ -231,10 +236,15 @@ scan_rows <- function(cibm, rows, num_features) {
     return(NULL)
   }
   values <- unlist(fields[-1], use.names = FALSE)
-  if (!all(is.finite(values))) {
+  if (!all(is.finite(values)) || any(has_hexadecimal(cibm$text[rows + 2]))) {
     return(NULL)
   }
   list(names = fields[[1]], values = matrix(values, nrow = length(rows)))
+}
+
+# R reads 0x10 as 16; the format has decimal numbers only.
+has_hexadecimal <- function(text) {
+  grepl("(^|[ \t])[-+]?0[xX]", text, perl = TRUE)
 }
 
 # The slow way, which knows names with spaces and says what is wrong.
@@ -247,7 +257,7 @@ split_rows <- function(cibm, rows, num_features) {
   fields <- matrix(unlist(fields), nrow = num_features + 1)
   text <- fields[-1, , drop = FALSE]
   values <- suppressWarnings(as.numeric(text))
-  bad <- which(!is.finite(values))
+  bad <- which(!is.finite(values) | has_hexadecimal(text))
   if (length(bad) > 0) {
     column <- (bad[[1]] - 1) %% num_features + 1
     row <- rows[[(bad[[1]] - 1) %/% num_features + 1]]

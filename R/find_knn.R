@@ -46,14 +46,14 @@
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
-#'   Neither has dimension names. Rows of isolated points are `NA`.
+#'   Neither has dimension names: row names of `x` are not used, and may repeat. Rows of isolated points are `NA`.
 #'
 #' @section Errors:
 #' A wrong argument is an error of class `fsknn_argument_error` before any work
 #' is done. A distance that is too large for a double is a `fsknn_range_error`,
 #' too little memory a `fsknn_memory_error`, a backend that can't be used a
 #' `fsknn_backend_error`, a failure of CUDA a `fsknn_cuda_error` with the fields
-#' `device`, `bytes_asked`, `bytes_free` and `cuda_words`. All have class
+#' `device`, `bytes_asked`, `bytes_free` and `cuda_words`. All of these have class
 #' `fsknn_error`. Ctrl-C stops a call and leaves nothing behind.
 #'
 #' @section Arithmetic:

@@ -36,10 +36,9 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
   # Automatic row names (1, 2, ...) are no names.
   names <- if (.row_names_info(x) > 0) row.names(x)
   values <- if (length(x) == 0) numeric() else unlist(x, use.names = FALSE)
-  values <- matrix(
-    values, nrow = nrow(x), ncol = length(x),
-    dimnames = list(NULL, names(x))
-  )
+  # Not matrix(), which would copy them.
+  dim(values) <- c(nrow(x), length(x))
+  dimnames(values) <- list(NULL, names(x))
   list(values = values, names = names)
 }
 
@@ -59,7 +58,11 @@ is_number_like <- function(x) {
 
 abort_input <- function(x, arg, call) {
   given <- describe_type(x)
-  hint <- if (isS4(x) && length(dim(x)) == 2) {
+  hint <- if (inherits(x, "ExpressionSet")) {
+    c(i = "Use {.code Biobase::exprs({arg})}.")
+  } else if (inherits(x, "SummarizedExperiment")) {
+    c(i = "Use {.code SummarizedExperiment::assay({arg})}.")
+  } else if (isS4(x) && length(dim(x)) == 2) {
     c(i = "Use {.code as.matrix({arg})} if that fits in memory.")
   } else if (is.numeric(x) && is.null(dim(x)) && !is.object(x)) {
     c(i = "For points with one feature use {.code as.matrix({arg})}.")

@@ -87,7 +87,19 @@ read_knn <- function(file, metric = "pearson", sign = "signed", names = NULL) {
     text = knn$text[-1], what = list(0, 0, 0), quiet = TRUE
   )
   check_knn_values(knn, fields, counts[[1]])
-  knn_fields_to_edges(fields, counts[[1]], metric, sign, names)
+  # A file may have many more points than edges; only memory sets a limit.
+  tryCatch(
+    knn_fields_to_edges(fields, counts[[1]], metric, sign, names),
+    error = function(err) {
+      if (!grepl("allocate", conditionMessage(err), fixed = TRUE)) {
+        rlang::cnd_signal(err)
+      }
+      abort_knn(
+        knn, 1, "hold a number of points for which there is memory",
+        paste("It says", number_of(counts[[1]], "point"))
+      )
+    }
+  )
 }
 
 # r for correlations, else the distance.

@@ -16,7 +16,6 @@ Rcpp::List cpp_backends();
 RcppExport SEXP _fsknn_cpp_backends() {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
     rcpp_result_gen = Rcpp::wrap(cpp_backends());
     return rcpp_result_gen;
 END_RCPP
@@ -26,7 +25,6 @@ Rcpp::DataFrame cpp_cuda_devices();
 RcppExport SEXP _fsknn_cpp_cuda_devices() {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
     rcpp_result_gen = Rcpp::wrap(cpp_cuda_devices());
     return rcpp_result_gen;
 END_RCPP
@@ -36,7 +34,6 @@ Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_find_knn(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
@@ -49,7 +46,6 @@ Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_brute_force(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
@@ -62,7 +58,6 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries, 
 RcppExport SEXP _fsknn_cpp_plan(SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP num_queriesSEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
     Rcpp::traits::input_parameter< double >::type num_points(num_pointsSEXP);
     Rcpp::traits::input_parameter< double >::type num_features(num_featuresSEXP);
     Rcpp::traits::input_parameter< double >::type num_queries(num_queriesSEXP);
@@ -76,7 +71,6 @@ Rcpp::List cpp_scan(SEXP x, int num_threads);
 RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::RNGScope rcpp_rngScope_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads));

@@ -5,7 +5,7 @@
 
 using namespace fsknn;
 
-// [[Rcpp::export]]
+// [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_backends() {
   Rcpp::CharacterVector sets;
   for (const cpu::Kernels* kernels : cpu::available_kernels())
@@ -21,7 +21,7 @@ Rcpp::List cpp_backends() {
           Rcpp::_["toolkit"] = status.toolkit));
 }
 
-// [[Rcpp::export]]
+// [[Rcpp::export(rng = false)]]
 Rcpp::DataFrame cpp_cuda_devices() {
   const std::vector<cuda::Device> found = cuda::devices();
   const int n = static_cast<int>(found.size());

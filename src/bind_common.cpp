@@ -128,6 +128,8 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
     out["bytes_free"] = e.bytes_free;
     out["cuda_words"] = e.cuda_words;
     return out;
+  } catch (const std::exception& e) {
+    return failure("internal", e.what());
   }
 }
 

@@ -1,5 +1,6 @@
 #include "bind_common.hpp"
 #include "core/brute.hpp"
+#include "core/errors.hpp"
 #include "cpu/engine.hpp"
 #include "cuda/backend.hpp"
 
@@ -7,10 +8,26 @@ using namespace fsknn;
 
 namespace {
 
-/// A matrix of any size that R can hold: rows * columns may pass 2^31.
+struct Allocation {
+  SEXPTYPE type;
+  R_xlen_t length;
+};
+
+SEXP allocate(void* what) {
+  const Allocation* a = static_cast<const Allocation*>(what);
+  return Rf_allocVector(a->type, a->length);
+}
+
+SEXP no_memory(SEXP, void*) { return R_NilValue; }
+
+/// A matrix of any size that R can hold: rows * columns may pass 2^31. R's own
+/// error is caught, so that the failure is one of ours.
 SEXP new_matrix(SEXPTYPE type, std::int64_t rows, std::int64_t columns) {
-  Rcpp::Shield<SEXP> m(
-      Rf_allocVector(type, static_cast<R_xlen_t>(rows * columns)));
+  Allocation what = {type, static_cast<R_xlen_t>(rows * columns)};
+  Rcpp::Shield<SEXP> m(R_tryCatchError(allocate, &what, no_memory, nullptr));
+  if (m == R_NilValue)
+    throw MemoryFailure(static_cast<double>(what.length) *
+                        (type == INTSXP ? 4 : 8));
   Rf_setAttrib(m, R_DimSymbol,
                Rcpp::IntegerVector::create(static_cast<int>(rows),
                                            static_cast<int>(columns)));
@@ -57,7 +74,7 @@ struct Question {
 
 }  // namespace
 
-// [[Rcpp::export]]
+// [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
     Question q(x, query, request);
@@ -78,7 +95,7 @@ Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
   });
 }
 
-// [[Rcpp::export]]
+// [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
     Question q(x, query, request);

@@ -13,7 +13,8 @@ namespace {
 /// The plan on the request's GPUs (all of them if it names none).
 Plan plan_on_gpus(PlanInput input, const Request& request) {
   const std::vector<cuda::Device> found = cuda::devices();
-  double bytes_free = 0;
+  cuda::GpuFacts gpus;
+  gpus.half_products = true;
   int used = 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto& asked = request.devices;
@@ -21,17 +22,19 @@ Plan plan_on_gpus(PlanInput input, const Request& request) {
         std::find(asked.begin(), asked.end(), static_cast<int>(i)) ==
             asked.end())
       continue;
-    bytes_free = used == 0 ? found[i].bytes_free
-                           : std::min(bytes_free, found[i].bytes_free);
+    gpus.bytes_free = used == 0
+                          ? found[i].bytes_free
+                          : std::min(gpus.bytes_free, found[i].bytes_free);
+    gpus.half_products = gpus.half_products && found[i].half_products;
     ++used;
   }
   input.num_workers = std::max(1, used);
-  return cuda::plan_cuda(input, bytes_free);
+  return cuda::plan_cuda(input, gpus);
 }
 
 }  // namespace
 
-// [[Rcpp::export]]
+// [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
                     Rcpp::List request) {
   const Request r = bind::request_from(request);
@@ -45,6 +48,7 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
   input.num_workers = r.num_threads;
   input.correlation = Rcpp::as<bool>(request["correlation"]);
   input.elementwise = r.metric->is_elementwise();
+  input.unit_dot = r.metric->is_unit_dot();
   const Plan p = on_gpu ? plan_on_gpus(input, r) : plan_cpu(input);
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   Rcpp::List out = Rcpp::List::create(
@@ -68,7 +72,8 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
   out["bytes_working"] = p.bytes_working;
   out["bytes_peak"] = p.bytes_peak;
   out["instruction_set"] = on_gpu ? "" : cpu::choose_kernels(r.instruction_set).name;
-  out["filter"] = on_gpu              ? ""
+  out["filter"] = p.filtered          ? "products of half-precision floats by tensor cores"
+                  : on_gpu            ? ""
                   : input.elementwise ? "whole numbers of 16 bits; floats for wide ranges"
                                       : "whole numbers of 16 bits";
   return out;

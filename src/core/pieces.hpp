@@ -11,6 +11,9 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
 
 #include "core/errors.hpp"
 #include "core/progress.hpp"
@@ -31,6 +34,19 @@ inline int useful_threads(int asked, double operations) {
   return asked < most ? asked : static_cast<int>(most);
 }
 
+/// `asked`, but 1 in a forked child whose parent has used threads: the pool of
+/// threads does not come along, and OpenMP would wait for it for ever.
+inline int threads_after_fork(int asked) {
+#if defined(__unix__) || defined(__APPLE__)
+  static std::atomic<long> owner{0};
+  if (asked < 2) return asked;
+  long none = 0;
+  const long me = static_cast<long>(getpid());
+  if (!owner.compare_exchange_strong(none, me) && none != me) return 1;
+#endif
+  return asked;
+}
+
 /// A stretch of the whole work, as shares of 1: what its pieces report.
 struct Stretch {
   Progress* progress = nullptr;  ///< may be null
@@ -47,8 +63,8 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> stop{false};
   std::exception_ptr failure;
-  num_threads = static_cast<int>(
-      std::max<std::int64_t>(1, std::min<std::int64_t>(num_threads, num_pieces)));
+  num_threads = threads_after_fork(static_cast<int>(std::max<std::int64_t>(
+      1, std::min<std::int64_t>(num_threads, num_pieces))));
 #pragma omp parallel num_threads(num_threads)
   {
 #ifdef _OPENMP

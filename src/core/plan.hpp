@@ -20,6 +20,7 @@ struct PlanInput {
   int num_workers = 1;
   bool correlation = false;      ///< the signed correlation is returned too
   bool elementwise = false;      ///< not a dot metric: the filter may be floats
+  bool unit_dot = false;         ///< a dot metric of rows of length 1
 };
 
 struct Plan {
@@ -35,6 +36,7 @@ struct Plan {
   std::int64_t splits_per_segment = 0;
   std::int64_t num_chunks = 0;        ///< computed: about half, by symmetry
   int num_workers = 0;
+  bool filtered = false;      ///< GPUs: by the tensor-core filter
   double bytes_prepared = 0;  ///< rows in double
   double bytes_filter = 0;    ///< rows in the filter's form
   double bytes_result = 0;    ///< index, distance (and correlation) matrices

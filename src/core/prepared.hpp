@@ -56,6 +56,12 @@ class DistanceRule {
   PowerOfTwo undo_, redo_;
 };
 
+/// What the contract's sum over `padded` features and the distance made of it
+/// may differ from the true ones, relative to the sum of magnitudes.
+inline double rounding_of_sums(std::int64_t padded) {
+  return static_cast<double>(padded / kLanes + 32) * 0x1p-50;
+}
+
 /// Reads, prepares and places all points of `source` but `skip`. progress (may
 /// be null) is only asked whether to go on.
 PreparedPoints prepare_points(const RowSource& source,

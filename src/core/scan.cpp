@@ -94,13 +94,14 @@ void merge(MatrixFacts& to, const MatrixFacts& from) {
 
 }  // namespace
 
-MatrixFacts scan(const RowSource& source, int num_threads) {
+MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress) {
   const std::int64_t n = source.num_points(), d = source.num_features();
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
   std::vector<MatrixFacts> of_block(static_cast<std::size_t>(num_blocks));
   const double operations = static_cast<double>(n) * static_cast<double>(d);
-  run_pieces(num_blocks, useful_threads(num_threads, operations), {}, [&] {
+  run_pieces(num_blocks, useful_threads(num_threads, operations),
+             {progress, 0.0, 0.0}, [&] {
     return [&, rows = std::vector<double>(static_cast<std::size_t>(
                    block_rows * d))](std::int64_t b) mutable {
       const std::int64_t first = b * block_rows;

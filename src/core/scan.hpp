@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/progress.hpp"
 #include "core/source.hpp"
 
 namespace fsknn {
@@ -24,6 +25,8 @@ struct MatrixFacts {
   double largest = 0.0;                   ///< largest |x|
 };
 
-MatrixFacts scan(const RowSource& source, int num_threads);
+/// progress (may be null) is only asked whether to go on.
+MatrixFacts scan(const RowSource& source, int num_threads,
+                 Progress* progress = nullptr);
 
 }  // namespace fsknn

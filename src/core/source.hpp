@@ -20,8 +20,10 @@ class RowSource {
 };
 
 /// How many rows to read at once: about 1 MiB, and whole cache lines of a
-/// column-major matrix.
+/// column-major matrix; but one row where a row alone is much work, so that an
+/// interrupt need not wait for eight.
 inline std::int64_t rows_per_block(std::int64_t num_features) {
+  if (num_features > (std::int64_t{1} << 20)) return 1;
   const std::int64_t rows = (std::int64_t{1} << 17) / num_features / 8 * 8;
   return rows < 8 ? 8 : (rows > 64 ? 64 : rows);
 }

@@ -45,11 +45,11 @@ class Search {
                             request.num_threads)),
         thresholds_(scale_, metric_, rule_),
         column_filter_(pack(scale_, columns, plan.padded_points,
-                            request.num_threads)),
+                            request.num_threads, progress)),
         lists_(rows.size(), request.k) {
     if (!symmetric_)
       row_filter_storage_ =
-          pack(scale_, rows, plan.padded_queries, request.num_threads);
+          pack(scale_, rows, plan.padded_queries, request.num_threads, progress);
     set_bounds(scale_, row_filter(), column_filter_, columns.padded);
     const std::int64_t places = row_filter().num_places;
     row_threshold_.reset(new std::atomic<std::int32_t>[places]);

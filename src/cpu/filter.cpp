@@ -42,10 +42,6 @@ constexpr double kTinyFloat = 1e-30;
 // Rounding of the tests' own float arithmetic, relative; see each test.
 constexpr double kFloatSlack = 4e-6;
 
-double rounding_of_sums(std::int64_t padded) {
-  return static_cast<double>(padded / kLanes + 32) * 0x1p-50;
-}
-
 /// Rounds to the nearest whole number, |x| < 2^51; one addition and one
 /// subtraction, so that loops of it become vector code.
 inline double whole(double x) {
@@ -88,6 +84,7 @@ Spread spread_of(const PreparedPoints& points, const Buffer<double>& centre,
                  int num_threads) {
   const std::int64_t n = points.size(), padded = points.padded;
   double largest = 0.0, total = 0.0;
+  num_threads = threads_after_fork(num_threads);
 #pragma omp parallel for schedule(static) num_threads(num_threads) \
     reduction(max : largest) reduction(+ : total)
   for (std::int64_t i = 0; i < n; ++i) {
@@ -400,7 +397,8 @@ bool usable(const FilterScale& scale) {
 }  // namespace
 
 FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
-                std::int64_t num_places, int num_threads) {
+                std::int64_t num_places, int num_threads,
+                Progress* progress) {
   FilterRows rows;
   rows.num_places = num_places;
   rows.steps = scale.floats ? points.padded : points.padded / 2;
@@ -415,7 +413,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
   const bool fit = usable(scale);
   const std::int64_t num_panels = num_places / Tile::panel;
   std::vector<double> error(static_cast<std::size_t>(num_panels), 0.0);
-  run_pieces(num_panels, num_threads, {}, [&] {
+  run_pieces(num_panels, num_threads, {progress, 0.0, 0.0}, [&] {
     return [&, packer = RowPacker(scale, points.padded)](
                std::int64_t panel) mutable {
       std::int32_t* to = rows.panels.data() + panel * Tile::panel * rows.steps;

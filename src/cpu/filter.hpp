@@ -63,9 +63,11 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
                          const Kernels& kernels, const PreparedPoints& points,
                          const PreparedPoints* queries, int num_threads);
 
-/// Packs prepared rows; fills all but what set_bounds() fills.
+/// Packs prepared rows; fills all but what set_bounds() fills. progress (may be
+/// null) is only asked whether to go on.
 FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
-                std::int64_t num_places, int num_threads);
+                std::int64_t num_places, int num_threads,
+                Progress* progress = nullptr);
 
 /// Completes the rows' numbers and the common slack, once all rows' errors are
 /// known. rows may be the same object as columns.

@@ -26,6 +26,7 @@ struct Device {
   int major = 0, minor = 0;  ///< compute capability
   double bytes_total = 0, bytes_free = 0;
   int multiprocessors = 0;
+  bool half_products = false;  ///< can run the filter
 };
 
 /// Neither throws; both say what is so at this moment.

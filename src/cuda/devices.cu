@@ -8,6 +8,7 @@
 #include "core/errors.hpp"
 #include "cuda/architectures.hpp"
 #include "cuda/build_info.hpp"
+#include "cuda/filter.cuh"
 #include "cuda/resources.cuh"
 
 namespace fsknn {
@@ -68,6 +69,7 @@ Device describe(int cuda_id) {
   device.major = attribute(cudaDevAttrComputeCapabilityMajor, cuda_id);
   device.minor = attribute(cudaDevAttrComputeCapabilityMinor, cuda_id);
   device.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, cuda_id);
+  device.half_products = has_half_products(cuda_id);
   return device;
 }
 

@@ -52,8 +52,9 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
       threadIdx.x / kLanes;
   // Threads past the end do the last pair again: a warp joins together.
   const std::int64_t at = pair < num_pairs ? pair : num_pairs - 1;
-  const std::int64_t row = at % s.num_rows;
+  std::int64_t row = at % s.num_rows;
   const std::int64_t column = from.places[s.index[at]];
+  if (from.row_places != nullptr) row = from.row_places[row];
   const double part = lane_sum<Dot>(from.rows + row * from.padded,
                                     from.columns + column * from.padded,
                                     from.padded, lane);

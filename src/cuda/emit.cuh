@@ -25,6 +25,8 @@ struct Slice {
 /// from. All pointers are device memory.
 struct CorrelationOf {
   const double* rows = nullptr;          ///< [num_rows x padded], the split's
+  /// [num_rows] which of `rows` each list's is; null: in their order.
+  const std::int32_t* row_places = nullptr;
   const double* columns = nullptr;       ///< [.. x padded], by place
   const std::int32_t* places = nullptr;  ///< where point i stands
   std::int64_t padded = 0;

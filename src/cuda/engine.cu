@@ -7,6 +7,7 @@
 #include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/devices.hpp"
+#include "cuda/filtered.cuh"
 #include "cuda/plan.hpp"
 #include "cuda/resources.cuh"
 #include "cuda/segment.cuh"
@@ -22,9 +23,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Free memory of the device that has least. Starts CUDA on all of them, one
+/// What the plan needs to know of these devices. Starts CUDA on all of them, one
 /// host thread a device, since that takes long.
-double least_free(const std::vector<int>& devices) {
+GpuFacts facts_of(const std::vector<int>& devices) {
   std::vector<double> bytes(devices.size());
   Workers workers(nullptr, 1);
   workers.run(static_cast<int>(devices.size()), [&](int w) {
@@ -33,55 +34,67 @@ double least_free(const std::vector<int>& devices) {
     CUDA_CHECK(cudaMemGetInfo(&free, &total));
     bytes[static_cast<std::size_t>(w)] = static_cast<double>(free);
   });
-  return *std::min_element(bytes.begin(), bytes.end());
+  GpuFacts facts;
+  facts.bytes_free = *std::min_element(bytes.begin(), bytes.end());
+  facts.half_products =
+      std::all_of(devices.begin(), devices.end(), has_half_products);
+  return facts;
 }
 
-Plan make_plan(const Request& request, const PreparedPoints& rows,
-               const PreparedPoints& columns, const Neighbours& out,
+std::int64_t size_without(const RowSource& points,
+                          const std::vector<std::int64_t>& skip) {
+  return points.num_points() - static_cast<std::int64_t>(skip.size());
+}
+
+Plan make_plan(const Request& request, const RowSource& points,
+               const RowSource* queries, const Neighbours& out,
                const std::vector<int>& devices) {
   PlanInput input;
-  input.num_points = columns.size();
-  input.num_features = columns.num_features;
-  input.num_queries = &rows == &columns ? 0 : rows.size();
+  input.num_points = size_without(points, request.skip);
+  input.num_features = points.num_features();
+  input.num_queries =
+      queries == nullptr ? 0 : size_without(*queries, request.query_skip);
   input.k = request.k;
   input.chunk_size = request.chunk_size;
   input.num_workers = static_cast<int>(devices.size());
   input.correlation = out.correlation != nullptr;
-  return plan_cuda(input, least_free(devices));
+  input.elementwise = request.metric->is_elementwise();
+  input.unit_dot = request.metric->is_unit_dot();
+  return plan_cuda(input, facts_of(devices));
 }
 
-}  // namespace
-
-void find_neighbours(const Request& request, const RowSource& points,
-                     const RowSource* queries, const Neighbours& out,
-                     Progress* progress, Stats* stats) {
-  const Clock::time_point start = Clock::now();
-  const std::vector<int> devices = chosen_devices(request.devices);
-
-  // Rows are prepared by the host's vector code, in their own order: there is
-  // no filter yet whose thresholds a shuffle would serve.
-  const MetricEntry& metric = *request.metric;
-  const int threads = request.num_threads;
-  const RowKernel prepare =
-      cpu::choose_kernels(request.instruction_set).prepare_row;
-  const int exponent = common_exponent(metric, points, queries, threads);
-  const PreparedPoints columns = prepare_points(
-      points, metric, exponent, request.skip, false, prepare, threads);
-  PreparedPoints own_rows;
-  if (queries != nullptr)
-    own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
-                              false, prepare, threads);
-  const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
+void emit_missing_rows(const PointOrder& order, const Neighbours& out,
+                       std::int64_t k) {
   for (std::int64_t i = 0; i < out.rows; ++i)
-    if (rows.order.place[static_cast<std::size_t>(i)] < 0)
-      emit_missing(out, i, request.k);
-  if (rows.size() == 0) return;
+    if (order.place[static_cast<std::size_t>(i)] < 0) emit_missing(out, i, k);
+}
 
-  const Plan plan = make_plan(request, rows, columns, out, devices);
-  const DistanceRule rule(metric, exponent);
-  const Search search = {request, plan, rows, columns, rule.undo(), out};
-  const double seconds_prepare = seconds_since(start);
+/// The work of a filtered plan, on the first device.
+void run_filtered(const Search& search, int device, Progress* progress,
+                  Stats& stats) {
+  int multiprocessors = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors,
+                                    cudaDevAttrMultiProcessorCount, device));
+  const std::vector<FilterJobs> launches = schedule_filter(
+      FilterBlocks(search.columns.size()),
+      filter_depth(search.columns.num_features), search.plan.chunk_size,
+      multiprocessors);
+  Workers workers(progress, static_cast<std::int64_t>(launches.size()));
+  workers.run(1, [&](int) {
+    const DeviceGuard guard(device);
+    FilteredGraph graph(search, workers, launches);
+    graph.run();
+    stats.pairs_filtered = graph.pairs_filtered();
+    stats.pairs_exact = graph.pairs_exact();
+    stats.rows_redone = graph.rows_redone();
+    stats.seconds_emit = graph.seconds_emit();
+  });
+}
 
+/// The float64 pass over all pairs, each device its segment.
+void run_segments(const Search& search, const std::vector<int>& devices,
+                  Progress* progress, Stats& stats) {
+  const Plan& plan = search.plan;
   Workers workers(progress, plan.num_chunks);
   std::vector<double> pairs(devices.size()), seconds_emit(devices.size());
   workers.run(plan.num_workers, [&](int w) {
@@ -93,12 +106,57 @@ void find_neighbours(const Request& request, const RowSource& points,
     pairs[at] = segment.pairs();
     seconds_emit[at] = segment.seconds_emit();
   });
+  for (const double p : pairs) stats.pairs_exact += p;
+  stats.seconds_emit =
+      *std::max_element(seconds_emit.begin(), seconds_emit.end());
+}
+
+}  // namespace
+
+void find_neighbours(const Request& request, const RowSource& points,
+                     const RowSource* queries, const Neighbours& out,
+                     Progress* progress, Stats* stats) {
+  const Clock::time_point start = Clock::now();
+  const std::vector<int> devices = chosen_devices(request.devices);
+  const std::int64_t num_rows =
+      queries == nullptr ? size_without(points, request.skip)
+                         : size_without(*queries, request.query_skip);
+  if (num_rows == 0) {
+    for (std::int64_t i = 0; i < out.rows; ++i)
+      emit_missing(out, i, request.k);
+    return;
+  }
+  const Plan plan = make_plan(request, points, queries, out, devices);
+
+  // Rows are prepared by the host's vector code; shuffled where the filter's
+  // thresholds need it, else in their own order.
+  const MetricEntry& metric = *request.metric;
+  const int threads = request.num_threads;
+  const RowKernel prepare =
+      cpu::choose_kernels(request.instruction_set).prepare_row;
+  const int exponent = common_exponent(metric, points, queries, threads);
+  const PreparedPoints columns =
+      prepare_points(points, metric, exponent, request.skip, plan.filtered,
+                     prepare, threads);
+  PreparedPoints own_rows;
+  if (queries != nullptr)
+    own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
+                              false, prepare, threads);
+  const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
+  emit_missing_rows(rows.order, out, request.k);
+
+  const DistanceRule rule(metric, exponent);
+  const Search search = {request, plan, rows, columns, rule.undo(), out};
+  const double seconds_prepare = seconds_since(start);
+  Stats found;
+  if (plan.filtered)
+    run_filtered(search, devices[0], progress, found);
+  else
+    run_segments(search, devices, progress, found);
 
   if (stats == nullptr) return;
-  for (const double p : pairs) stats->pairs_exact += p;
+  *stats = found;
   stats->seconds_prepare = seconds_prepare;
-  stats->seconds_emit =
-      *std::max_element(seconds_emit.begin(), seconds_emit.end());
   stats->seconds_search =
       seconds_since(start) - seconds_prepare - stats->seconds_emit;
 }

@@ -23,6 +23,16 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b) * b;
 }
 
+// Below this many points the float64 pass is as fast, and beyond so many
+// features the filter's error nears what it is to tell apart.
+constexpr std::int64_t kLeastFilteredPoints = 4096;
+constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
+constexpr std::int64_t kMostFilteredFeatures = 32768;
+// A row's first candidates are its own block: k must be well below a block.
+constexpr std::int64_t kMostFilteredNeighbours = kFilterBlock / 2;
+// One launch of the filter, so that an interrupt waits for 0.1 s or so.
+constexpr double kFilterLaunchWork = 1.0e13;
+
 struct Sizes {
   std::int64_t rows, points, queries, padded, k;
   bool correlation;
@@ -87,7 +97,110 @@ std::int64_t ranks_at_a_time(std::int64_t rows, std::int64_t k) {
   return std::max<std::int64_t>(1, std::min(k, fit));
 }
 
-Plan plan_cuda(const PlanInput& in, double bytes_free) {
+std::int64_t filter_depth(std::int64_t num_features) {
+  return round_up(num_features, kFilterDepth);
+}
+
+std::int32_t candidates_for(std::int64_t k) {
+  // A round brings about k more, the first two k more than that; the rest is
+  // for how much that varies.
+  return k <= 32 ? 256 : k <= 64 ? 512 : 1024;
+}
+
+std::vector<std::int32_t> FilterBlocks::places() const {
+  std::vector<std::int32_t> places(static_cast<std::size_t>(num_slots()), -1);
+  for (std::int64_t block = 0; block < count; ++block)
+    for (std::int64_t p = first(block); p < first(block + 1); ++p)
+      places[static_cast<std::size_t>(block * kFilterBlock + p -
+                                      first(block))] =
+          static_cast<std::int32_t>(p);
+  return places;
+}
+
+std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
+                                        std::int64_t depth,
+                                        std::int64_t chunk_size,
+                                        int multiprocessors) {
+  std::vector<FilterJobs> launches;
+  const std::int64_t slabs = 2 * blocks.count;
+  const std::int64_t end_delta = blocks.count / 2 + 1;
+  for (std::int64_t first = 0; first < end_delta;) {
+    FilterJobs jobs;
+    jobs.num_blocks = blocks.count;
+    jobs.first_delta = first;
+    // Round 0 is a block with itself; then 1; then as many as there were.
+    jobs.end_delta = std::min(end_delta, first < 2 ? first + 1 : 2 * first);
+    const std::int64_t deltas = jobs.end_delta - first;
+    // Long jobs save starts; several a multiprocessor even out their ends.
+    jobs.span = std::max<std::int64_t>(
+        1, std::min(ceil_div(chunk_size, kFilterBlock),
+                    deltas * slabs / (4 * multiprocessors)));
+    const std::int64_t num_jobs = slabs * ceil_div(deltas, jobs.span);
+    const double work = static_cast<double>(jobs.span) *
+                        static_cast<double>(depth) * kFilterBlock *
+                        kFilterBlock;
+    const std::int64_t a_launch = round_up(
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(kFilterLaunchWork /
+                                                            work)),
+        multiprocessors);
+    for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
+      jobs.first_job = job;
+      jobs.end_job = std::min(job + a_launch, num_jobs);
+      jobs.ends_round = jobs.end_job == num_jobs;
+      launches.push_back(jobs);
+    }
+    first = jobs.end_delta;
+  }
+  return launches;
+}
+
+namespace {
+
+bool can_filter(const PlanInput& in, const GpuFacts& gpus) {
+  return gpus.half_products && in.unit_dot && in.num_queries == 0 &&
+         in.num_points >= kLeastFilteredPoints &&
+         in.num_points <= kMostFilteredPoints &&
+         in.num_features <= kMostFilteredFeatures &&
+         in.k <= kMostFilteredNeighbours;
+}
+
+/// Half rows and candidate lists, a slot; the lists of neighbours.
+double bytes_filter(const PlanInput& in) {
+  const FilterBlocks blocks(in.num_points);
+  return static_cast<double>(blocks.num_slots()) *
+             (static_cast<double>(filter_depth(in.num_features)) * 2 +
+              static_cast<double>(candidates_for(in.k)) * 8 + 12) +
+         static_cast<double>(in.num_points) *
+             (static_cast<double>(in.k) * 12 + 12);
+}
+
+Plan plan_pass(const PlanInput& in, double bytes_free);
+
+}  // namespace
+
+Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
+  if (can_filter(in, gpus)) {
+    PlanInput one = in;
+    one.num_workers = 1;
+    const double filter = bytes_filter(in);
+    const double left = gpus.bytes_free - filter;
+    if (gpus.bytes_free <= 0 || left > 0) {
+      Plan p = plan_pass(one, gpus.bytes_free <= 0 ? 0 : left);
+      p.filtered = true;
+      p.bytes_filter = filter;
+      p.bytes_peak += filter;
+      p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
+      if (gpus.bytes_free <= 0 ||
+          p.bytes_peak <= kUsableShare * gpus.bytes_free)
+        return p;
+    }
+  }
+  return plan_pass(in, gpus.bytes_free);
+}
+
+namespace {
+
+Plan plan_pass(const PlanInput& in, double bytes_free) {
   const bool graph = in.num_queries == 0;
   Sizes s;
   s.rows = graph ? in.num_points : in.num_queries;
@@ -128,6 +241,8 @@ Plan plan_cuda(const PlanInput& in, double bytes_free) {
   p.bytes_peak = p.bytes_prepared + p.bytes_working;
   return p;
 }
+
+}  // namespace
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -3,6 +3,8 @@
 // The plan of the CUDA engine. Pure arithmetic with no CUDA in it: linked in
 // every build, and testable without a GPU.
 
+#include <vector>
+
 #include "core/plan.hpp"
 
 namespace fsknn {
@@ -11,12 +13,68 @@ namespace cuda {
 /// A chunk is a multiple of this on a side: whole tiles of the distance kernel.
 static constexpr std::int64_t kChunkUnit = 64;
 
-/// input.num_workers: the devices. bytes_free: of the device that has least, 0
-/// where it is not known; an automatic chunk is made small enough to fit.
-/// bytes_prepared, bytes_working and bytes_peak are those of one device
-/// (working: a chunk of distances, the neighbour lists of a split, and what is
-/// on its way to the host); there is no filter yet.
-Plan plan_cuda(const PlanInput& input, double bytes_free);
+/// The filter's rows and columns of pairs come in blocks of this many points,
+/// their features in steps of this many.
+static constexpr std::int64_t kFilterBlock = 256;
+static constexpr std::int64_t kFilterDepth = 64;
+
+/// What a plan needs to know of the devices.
+struct GpuFacts {
+  double bytes_free = 0;       ///< of the one that has least; 0: not known
+  bool half_products = false;  ///< all can run the filter
+};
+
+/// input.num_workers: the devices. An automatic chunk is made small enough to
+/// fit. bytes_prepared, bytes_filter, bytes_working and bytes_peak are those of
+/// one device (working: a chunk of distances, the neighbour lists of a split, and
+/// what is on its way to the host).
+///
+/// Here is chosen what the filter does (Plan::filtered): graphs of enough
+/// points, not too many neighbours, dot metrics of rows of length 1. It uses one
+/// device. A chunk is then what a block of threads meets at a time, and what the
+/// rows whose candidates overflowed are done again by.
+Plan plan_cuda(const PlanInput& input, const GpuFacts& gpus);
+
+/// Points in the filter's blocks, an odd number of blocks, so that in round
+/// delta block I meets block I + delta, and each unordered pair of blocks is met
+/// once. The points are spread evenly: block I has those from first(I) on.
+struct FilterBlocks {
+  explicit FilterBlocks(std::int64_t points)
+      : num_points(points),
+        count((points + kFilterBlock - 1) / kFilterBlock | 1) {}
+  std::int64_t num_points, count;
+
+  std::int64_t num_slots() const { return count * kFilterBlock; }
+  std::int64_t first(std::int64_t block) const {
+    return block * (num_points / count) +
+           block * (num_points % count) / count;
+  }
+  /// [num_slots()] the place of the point in each slot; -1: padding.
+  std::vector<std::int32_t> places() const;
+};
+
+/// Jobs first_job .. end_job - 1 of a round. Job j is half a block of rows, the
+/// (j mod 2 num_blocks)-th, against `span` successive blocks of columns.
+struct FilterJobs {
+  std::int64_t num_blocks = 0;
+  std::int64_t first_delta = 0, end_delta = 0;  ///< the round's
+  std::int64_t span = 1;
+  std::int64_t first_job = 0, end_job = 0;
+  bool ends_round = false;
+};
+
+/// All jobs, in launches that are each a fraction of a second. Rounds double:
+/// each lets a point meet as many others as all rounds before it.
+std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
+                                        std::int64_t depth,
+                                        std::int64_t chunk_size,
+                                        int multiprocessors);
+
+/// Features of the filter's rows.
+std::int64_t filter_depth(std::int64_t num_features);
+
+/// Candidates that a row of the filter has room for.
+std::int32_t candidates_for(std::int64_t k);
 
 /// Entries of a list that go to the host at a time, for `rows` rows: as many
 /// ranks as fit the staging memory, at least one, at most k.

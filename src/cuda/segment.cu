@@ -1,12 +1,11 @@
 #include "cuda/segment.cuh"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 
 #include "cuda/check.cuh"
 #include "cuda/distance.cuh"
 #include "cuda/plan.hpp"
+#include "cuda/transfer.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -14,32 +13,6 @@ namespace {
 
 std::int64_t whole_tiles(std::int64_t count) {
   return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
-}
-
-template <class T>
-void upload(DeviceBuffer<T>& to, const T* from, std::int64_t count,
-            const Stream& stream) {
-  CUDA_CHECK(cudaMemcpyAsync(to.data(), from,
-                             static_cast<std::size_t>(count) * sizeof(T),
-                             cudaMemcpyHostToDevice, stream.get()));
-}
-
-/// count values, and zeros after them to the buffer's end.
-template <class T>
-void upload_padded(DeviceBuffer<T>& to, const T* from, std::int64_t count,
-                   const Stream& stream) {
-  upload(to, from, count, stream);
-  CUDA_CHECK(cudaMemsetAsync(
-      to.data() + count, 0,
-      static_cast<std::size_t>(to.size() - count) * sizeof(T), stream.get()));
-}
-
-template <class T>
-void download(T* to, const DeviceBuffer<T>& from, std::int64_t count,
-              const Stream& stream) {
-  CUDA_CHECK(cudaMemcpyAsync(to, from.data(),
-                             static_cast<std::size_t>(count) * sizeof(T),
-                             cudaMemcpyDeviceToHost, stream.get()));
 }
 
 }  // namespace
@@ -65,11 +38,7 @@ Segment::Segment(const Search& search, Workers& workers)
       distances_(chunk_rows_ * chunk_columns_),
       list_distance_(chunk_rows_ * search.plan.k),
       list_index_(chunk_rows_ * search.plan.k),
-      slice_ranks_(ranks_at_a_time(chunk_rows_, search.plan.k)),
-      slice_distance_(chunk_rows_ * slice_ranks_),
-      slice_index_(chunk_rows_ * slice_ranks_),
-      h_distance_(chunk_rows_ * slice_ranks_),
-      h_index_(chunk_rows_ * slice_ranks_) {
+      answer_(search.out, chunk_rows_, search.plan.k) {
   if (!symmetric_)
     own_rows_ =
         DevicePoints(search.rows, search.plan.padded_queries, stream_);
@@ -81,8 +50,6 @@ Segment::Segment(const Search& search, Workers& workers)
   const std::int64_t num_places = static_cast<std::int64_t>(place.size());
   column_places_ = DeviceBuffer<std::int32_t>(num_places);
   upload(column_places_, place.data(), num_places, stream_);
-  slice_correlation_ = DeviceBuffer<double>(chunk_rows_ * slice_ranks_);
-  h_correlation_ = PinnedBuffer<double>(chunk_rows_ * slice_ranks_);
 }
 
 void Segment::run(std::int64_t first_split, std::int64_t last_split) {
@@ -135,62 +102,16 @@ bool Segment::chunk(std::int64_t row0, std::int64_t num_rows,
   return workers_.go_on();
 }
 
-/// The split's lists to the answer, some ranks at a time.
+/// The split's lists to the answer.
 void Segment::emit(std::int64_t row0, std::int64_t num_rows) {
-  stream_.wait();
-  const auto start = std::chrono::steady_clock::now();
-  const std::int64_t k = search_.plan.k;
   const DevicePoints& rows = symmetric_ ? columns_ : own_rows_;
-  Slice slice;
-  slice.lists = lists_;
-  slice.num_rows = num_rows;
-  slice.distance = slice_distance_.data();
-  slice.index = slice_index_.data();
   CorrelationOf from;
   from.rows = rows.rows.data() + row0 * search_.columns.padded;
   from.columns = columns_.rows.data();
   from.places = column_places_.data();
   from.padded = search_.columns.padded;
-  from.correlation = slice_correlation_.data();
-  // Last ranks first: a distance that is too large is seen before a list that
-  // it left unfilled is read from.
-  for (std::int64_t end = k; end > 0; end = slice.rank0) {
-    slice.rank0 = std::max<std::int64_t>(0, end - slice_ranks_);
-    slice.num_ranks = end - slice.rank0;
-    const std::int64_t size = slice.num_ranks * num_rows;
-    start_slice(slice, stream_.get());
-    download(h_distance_.data(), slice_distance_, size, stream_);
-    download(h_index_.data(), slice_index_, size, stream_);
-    stream_.wait();
-    const double* farthest = h_distance_.data() + size - num_rows;
-    for (std::int64_t r = 0; r < num_rows; ++r)
-      if (!(farthest[r] < HUGE_VAL)) throw RangeFailure();
-    if (search_.out.correlation != nullptr) {
-      start_correlations(slice, from, stream_.get());
-      download(h_correlation_.data(), slice_correlation_, size, stream_);
-      stream_.wait();
-    }
-    write_out(row0, slice);
-  }
-  seconds_emit_ += std::chrono::duration<double>(
-                       std::chrono::steady_clock::now() - start)
-                       .count();
-}
-
-void Segment::write_out(std::int64_t row0, const Slice& slice) {
-  const Neighbours& out = search_.out;
-  const std::int32_t* id = search_.rows.order.id.data() + row0;
-  for (std::int64_t rank = 0; rank < slice.num_ranks; ++rank) {
-    const std::int64_t from = rank * slice.num_rows;
-    const std::int64_t to = (slice.rank0 + rank) * out.rows;
-    for (std::int64_t r = 0; r < slice.num_rows; ++r) {
-      out.index[to + id[r]] = h_index_.data()[from + r] + 1;
-      out.distance[to + id[r]] = h_distance_.data()[from + r];
-    }
-    if (out.correlation == nullptr) continue;
-    for (std::int64_t r = 0; r < slice.num_rows; ++r)
-      out.correlation[to + id[r]] = h_correlation_.data()[from + r];
-  }
+  answer_.write(lists_, num_rows, search_.rows.order.id.data() + row0, from,
+                stream_);
 }
 
 }  // namespace cuda

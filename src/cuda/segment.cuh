@@ -8,7 +8,7 @@
 #include "core/plan.hpp"
 #include "core/prepared.hpp"
 #include "core/request.hpp"
-#include "cuda/emit.cuh"
+#include "cuda/answer.cuh"
 #include "cuda/resources.cuh"
 #include "cuda/select.cuh"
 #include "cuda/workers.hpp"
@@ -51,12 +51,11 @@ class Segment {
   void run(std::int64_t first_split, std::int64_t last_split);
 
   double pairs() const { return pairs_; }
-  double seconds_emit() const { return seconds_emit_; }
+  double seconds_emit() const { return answer_.seconds(); }
 
  private:
   bool chunk(std::int64_t row0, std::int64_t num_rows, std::int64_t column0);
   void emit(std::int64_t row0, std::int64_t num_rows);
-  void write_out(std::int64_t row0, const Slice& slice);
 
   const Search& search_;
   Workers& workers_;
@@ -69,16 +68,11 @@ class Segment {
   DeviceBuffer<double> list_distance_;        ///< [chunk_rows_ x k]
   DeviceBuffer<std::int32_t> list_index_;
   Lists lists_;
-  // A slice of some ranks of a split's lists, on the device and on its way out.
-  std::int64_t slice_ranks_;
-  DeviceBuffer<double> slice_distance_, slice_correlation_;
-  DeviceBuffer<std::int32_t> slice_index_;
-  PinnedBuffer<double> h_distance_, h_correlation_;
-  PinnedBuffer<std::int32_t> h_index_;
+  AnswerWriter answer_;
   // Two chunks are under way at a time: the device never waits for the host.
   Event chunk_done_[2];
   std::int64_t num_chunks_ = 0;
-  double pairs_ = 0, seconds_emit_ = 0;
+  double pairs_ = 0;
 };
 
 }  // namespace cuda

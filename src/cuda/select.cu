@@ -138,6 +138,7 @@ __global__ void __launch_bounds__(SelectBlock::threads)
   const double* distances = s.distances + row * s.stride;
   const Entries list = {s.lists.distance + row * k, s.lists.index + row * k};
   const std::int64_t self = row + s.self;
+  const std::int32_t own_id = s.own_ids != nullptr ? s.own_ids[row] : kNoPoint;
   Entry farthest = list.get(k - 1);
   if (tid == 0) num_gathered = 0;
   __syncthreads();
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(SelectBlock::threads)
       const double distance = distances[c];
       if (distance > farthest.distance) continue;
       const Entry entry = {distance, s.column_ids[c]};
-      if (comes_before(entry, farthest))
+      if (entry.index != own_id && comes_before(entry, farthest))
         gathered.set(atomicAdd(&num_gathered, 1), entry);
     }
     __syncthreads();

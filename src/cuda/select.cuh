@@ -30,6 +30,9 @@ struct Selection {
   /// Row r and column r + self are the same point, and no neighbours; a number
   /// below -num_rows where there is none.
   std::int64_t self = 0;
+  /// [num_rows] the rows' own numbers, no neighbours of theirs, where rows and
+  /// columns do not stand in the same order; else null.
+  const std::int32_t* own_ids = nullptr;
   Lists lists;
 };
 

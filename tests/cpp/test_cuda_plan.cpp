@@ -3,16 +3,23 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "cuda/architectures.hpp"
 #include "cuda/plan.hpp"
 
 using fsknn::Plan;
 using fsknn::PlanInput;
+using fsknn::cuda::FilterBlocks;
+using fsknn::cuda::FilterJobs;
 using fsknn::cuda::kChunkUnit;
+using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::plan_cuda;
 using fsknn::cuda::ranks_at_a_time;
 using fsknn::cuda::runs_on;
+using fsknn::cuda::schedule_filter;
 
 namespace {
 
@@ -51,39 +58,116 @@ TEST_CASE("a CUDA plan covers every point once") {
       for (const std::int64_t chunk : {0, 1, 64, 1000, 4096, 1048576})
         for (const std::int64_t queries : {0, 1, 5000}) {
           const Plan p =
-              plan_cuda(input(n, 295, 1, devices, chunk, queries), 80e9);
+              plan_cuda(input(n, 295, 1, devices, chunk, queries), {80e9, false});
           check_sound(p, devices);
           if (chunk > 0 && chunk < n) CHECK(p.chunk_size - chunk < kChunkUnit);
         }
 }
 
 TEST_CASE("the study's matrix is dealt evenly to four GPUs") {
-  const Plan p = plan_cuda(input(24158, 295, 20, 4), 80e9);
+  const Plan p = plan_cuda(input(24158, 295, 20, 4), {80e9, false});
   CHECK(p.num_segments == 4);
   CHECK(p.num_splits % 4 == 0);
   CHECK(p.padded_features == 296);
 }
 
 TEST_CASE("a small matrix uses fewer GPUs") {
-  CHECK(plan_cuda(input(500, 10, 5, 4), 80e9).num_segments == 1);
-  CHECK(plan_cuda(input(500, 10, 5, 4, 128), 80e9).num_segments == 4);
+  CHECK(plan_cuda(input(500, 10, 5, 4), {80e9, false}).num_segments == 1);
+  CHECK(plan_cuda(input(500, 10, 5, 4, 128), {80e9, false}).num_segments == 4);
 }
 
 TEST_CASE("an automatic chunk fits the memory that is free") {
   const PlanInput in = input(100000, 300, 50000, 1);
-  const Plan roomy = plan_cuda(in, 80e9);
-  const Plan tight = plan_cuda(in, 2e9);
+  const Plan roomy = plan_cuda(in, {80e9, false});
+  const Plan tight = plan_cuda(in, {2e9, false});
   CHECK(roomy.bytes_peak <= 80e9);
   CHECK(tight.bytes_peak <= 2e9);
   CHECK(tight.chunk_size < roomy.chunk_size);
   check_sound(tight, 1);
   // Where nothing fits, the smallest chunk is tried.
-  CHECK(plan_cuda(in, 1.0).chunk_size == kChunkUnit);
+  CHECK(plan_cuda(in, {1.0, false}).chunk_size == kChunkUnit);
 }
 
 TEST_CASE("chunks are smaller where there are very many features") {
-  CHECK(plan_cuda(input(100000, 50000, 20, 1), 0).chunk_size <
-        plan_cuda(input(100000, 300, 20, 1), 0).chunk_size);
+  CHECK(plan_cuda(input(100000, 50000, 20, 1), {}).chunk_size <
+        plan_cuda(input(100000, 300, 20, 1), {}).chunk_size);
+}
+
+TEST_CASE("graphs of many points by rows of length 1 are filtered") {
+  PlanInput in = input(24158, 295, 20, 2);
+  in.unit_dot = true;
+  const Plan p = plan_cuda(in, {80e9, true});
+  CHECK(p.filtered);
+  CHECK(p.num_workers == 1);
+  CHECK(p.bytes_filter > 0);
+  CHECK(p.bytes_peak >=
+        p.bytes_filter + p.bytes_prepared + p.bytes_working);
+  CHECK_FALSE(plan_cuda(in, {80e9, false}).filtered);
+  CHECK_FALSE(plan_cuda(in, {p.bytes_filter, true}).filtered);
+  const auto filtered_with = [&](auto change) {
+    PlanInput other = in;
+    change(other);
+    return plan_cuda(other, {80e9, true}).filtered;
+  };
+  CHECK(filtered_with([](PlanInput& i) { i.k = 128; }));
+  CHECK_FALSE(filtered_with([](PlanInput& i) { i.k = 129; }));
+  CHECK(filtered_with([](PlanInput& i) { i.num_points = 4096; }));
+  CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_points = 4095; }));
+  CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_queries = 5; }));
+  CHECK_FALSE(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
+}
+
+TEST_CASE("every point stands in one slot, and blocks are equally full") {
+  for (const std::int64_t n : {4096, 4097, 4352, 5000, 99706, 100000}) {
+    const FilterBlocks blocks(n);
+    CHECK(blocks.count % 2 == 1);
+    const std::vector<std::int32_t> places = blocks.places();
+    REQUIRE(static_cast<std::int64_t>(places.size()) == blocks.num_slots());
+    std::int32_t next = 0;
+    for (std::int64_t b = 0; b < blocks.count; ++b) {
+      std::int64_t full = 0;
+      for (std::int64_t s = 0; s < kFilterBlock; ++s) {
+        const std::int32_t place =
+            places[static_cast<std::size_t>(b * kFilterBlock + s)];
+        if (place < 0) continue;
+        CHECK(place == next++);
+        ++full;
+      }
+      CHECK(full - n / blocks.count >= 0);
+      CHECK(full - n / blocks.count <= 1);
+    }
+    CHECK(next == n);
+  }
+}
+
+TEST_CASE("each pair of the filter's blocks is met once, rounds in order") {
+  for (const std::int64_t n : {4096, 24158, 60000})
+    for (const std::int64_t chunk : {64, 300, 8192}) {
+      const FilterBlocks blocks(n);
+      std::map<std::pair<std::int64_t, std::int64_t>, int> met;
+      std::int64_t first_delta = 0, next_job = 0;
+      for (const FilterJobs& jobs : schedule_filter(blocks, 64, chunk, 132)) {
+        CHECK(jobs.first_delta == first_delta);
+        CHECK(jobs.first_job == next_job);
+        CHECK(jobs.span * kFilterBlock < chunk + kFilterBlock);
+        next_job = jobs.ends_round ? 0 : jobs.end_job;
+        if (jobs.ends_round) first_delta = jobs.end_delta;
+        for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
+          const std::int64_t slab = job % (2 * blocks.count);
+          const std::int64_t from =
+              jobs.first_delta + job / (2 * blocks.count) * jobs.span;
+          for (std::int64_t delta = from;
+               delta < std::min(from + jobs.span, jobs.end_delta); ++delta) {
+            const std::int64_t a = slab / 2, b = (a + delta) % blocks.count;
+            ++met[{std::min(a, b), std::max(a, b)}];
+          }
+        }
+      }
+      CHECK(static_cast<std::int64_t>(met.size()) ==
+            blocks.count * (blocks.count + 1) / 2);
+      CHECK(std::all_of(met.begin(), met.end(),
+                        [](const auto& pair) { return pair.second == 2; }));
+    }
 }
 
 TEST_CASE("at least one rank and at most k go to the host at a time") {

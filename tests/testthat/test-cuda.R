@@ -23,6 +23,74 @@ test_that("the GPU's answer is the CPU's for every k and chunk size", {
   })
 })
 
+# Enough points for the filter by tensor cores, where the GPU has them.
+num_filtered <- 4500
+
+expect_same_graph <- function(x, k, metric = "pearson", sign = "signed", ...) {
+  expect_identical(
+    find_knn(x, k, metric, sign, backend = "cuda", ...),
+    find_knn(x, k, metric, sign, backend = "cpu"),
+    label = paste(metric, sign, "k =", k)
+  )
+}
+
+test_that("the filter's answer is the CPU's for every k, sign and chunk size", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 30, seed = 31)
+  x[4001:4100, ] <- x[1:100, ]
+  x[4101:4200, ] <- -x[1:100, ]
+  for (k in c(1, 20, 33, 65, 128, 129)) {
+    expect_same_graph(x, k)
+  }
+  for (sign in c("absolute", "negative")) {
+    expect_same_graph(x, 7, "pearson", sign)
+    expect_same_graph(x, 7, "spearman", sign)
+  }
+  for (chunk_size in c(1, 300, 4096)) {
+    expect_same_graph(x, 7, "cosine", chunk_size = chunk_size)
+  }
+  expect_same_graph(x[1:4097, 1:3], 9)
+  x[c(5, 4000), ] <- 1
+  for (backend in c("cuda", "cpu")) {
+    assign(backend, knn_graph(x, 5, constant = "isolate", backend = backend))
+  }
+  expect_identical(cuda, cpu)
+})
+
+test_that("the filter drops no near-tie, and rows that overflow are done again", {
+  skip_if_no_cuda()
+  base <- random_matrix(num_filtered, 20, seed = 32)
+  noise <- random_matrix(num_filtered, 20, seed = 33)
+  for (gap in c(1e-3, 1e-7, 1e-12, 1e-15, 0)) {
+    for (families in c(3, 60, 1500)) {
+      x <- base[rep_len(seq_len(families), num_filtered), ] * (1 + gap * noise)
+      expect_same_graph(x, 10)
+      expect_same_graph(x, 10, "cosine", chunk_size = 1024)
+    }
+  }
+  huge <- base
+  huge[cbind(seq_len(num_filtered), rep_len(1:20, num_filtered))] <- 1e8
+  expect_same_graph(huge, 10, "pearson", "negative")
+  expect_same_graph(round(base * 1000) * 2^-1074, 10)
+  expect_same_graph(small_integers(num_filtered, 4, largest = 3) + 1, 10, "cosine")
+})
+
+test_that("near neighbours that stand side by side overflow no list", {
+  skip_if_no_cuda()
+  small <- random_matrix(100, 40, seed = 34)
+  pairs <- utils::combn(100, 2)
+  x <- small[pairs[1, ], ] - small[pairs[2, ], ]
+  options <- list(
+    metric = list(name = "pearson"), sign = "signed", num_threads = 1L,
+    chunk_size = 0L, backend = list(name = "cuda", devices = integer())
+  )
+  found <- cpp_find_knn(x, NULL, new_request(20L, options))
+  skip_if(found$stats$pairs_filtered == 0, "No GPU here has the filter.")
+  expect_identical(found$stats$rows_redone, 0)
+  expect_lt(found$stats$pairs_exact, 60 * nrow(x))
+  expect_same_graph(x, 20)
+})
+
 test_that("lists longer than the GPU's selection gathers at a time are right", {
   skip_if_no_cuda()
   x <- small_integers(5000, 4, largest = 9)
@@ -131,13 +199,16 @@ test_that("a call leaves no GPU memory taken", {
   expect_identical(cuda_devices()$memory_free, before)
 })
 
-test_that("an interrupt stops the GPU, which leaves no GPU memory taken", {
+# By the float64 pass and by the filter: enough work for many seconds, were it
+# let be.
+for (long_work in list(c("euclidean", 2e6), c("cosine", 6e6))) test_that(paste0(
+  "an interrupt stops the GPU (", long_work[[1]], ") and leaves no memory taken"
+), {
   skip_if_no_cuda()
   skip_on_os("windows")
-  # Enough work for many seconds, were it let be.
-  x <- matrix(sin(seq_len(1.6e7)), ncol = 8)
+  x <- matrix(sin(seq_len(8 * as.double(long_work[[2]]))), ncol = 8)
   work <- function(x) {
-    find_knn(x, 1, "euclidean", backend = "cuda", devices = 1, progress = FALSE)
+    find_knn(x, 1, long_work[[1]], backend = "cuda", devices = 1, progress = FALSE)
   }
   work(x[1:20000, ])
   before <- cuda_devices()$memory_free
@@ -157,7 +228,7 @@ test_that("an interrupt stops the GPU, which leaves no GPU memory taken", {
   expect_lt(seconds, 4)
   expect_identical(cuda_devices()$memory_free, before)
   x <- x[1:500, ]
-  expect_identical(work(x), find_knn(x, 1, "euclidean", backend = "cpu"))
+  expect_identical(work(x), find_knn(x, 1, long_work[[1]], backend = "cpu"))
 })
 
 test_that("a forked child is told that it can't use CUDA, and its parent can", {

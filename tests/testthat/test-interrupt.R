@@ -10,7 +10,7 @@ start_long_call <- function(seconds_file, threads) {
     sprintf("out <- %s", deparse(seconds_file)),
     "cat(Sys.getpid(), '\\n', file = paste0(out, '.pid'))",
     "said <- tryCatch({",
-    sprintf("  find_knn(x, k = 200, num_threads = %d, progress = TRUE)", threads),
+    sprintf("  find_knn(x, k = 200, num_threads = %d, progress = TRUE, backend = 'cpu')", threads),
     "  'finished'",
     "}, interrupt = function(e) 'interrupted')",
     "stopped <- as.double(Sys.time())",

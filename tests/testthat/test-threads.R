@@ -56,3 +56,29 @@ test_that("num_threads is taken as given", {
   local_variable("OMP_NUM_THREADS", "1")
   expect_identical(fsknn:::check_num_threads(5), 5L)
 })
+
+test_that("a forked child works after its parent has used threads", {
+  skip_on_os("windows")
+  x <- random_matrix(2000, 40)
+  whole <- find_knn(x, k = 5, num_threads = 2, backend = "cpu")
+  child <- parallel::mcparallel(
+    find_knn(x, k = 5, num_threads = 2, backend = "cpu")
+  )
+  # NULL when it hangs.
+  answer <- parallel::mccollect(child, wait = FALSE, timeout = 60)
+  if (is.null(answer)) tools::pskill(child$pid, tools::SIGKILL)
+  expect_identical(unname(answer)[[1]], whole)
+})
+
+test_that("no random seed is made or changed", {
+  code <- paste(
+    "library(fsknn); x <- matrix(sin(1:300), 60);",
+    "invisible(find_knn(x, k = 3)); cat(exists('.Random.seed'))"
+  )
+  libs <- paste(.libPaths(), collapse = .Platform$path.sep)
+  out <- system2(
+    file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)),
+    stdout = TRUE, env = paste0("R_LIBS=", libs)
+  )
+  expect_identical(utils::tail(out, 1), "FALSE")
+})

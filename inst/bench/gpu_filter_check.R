@@ -1,0 +1,157 @@
+# Is the answer of the tensor-core filter identical() to that of backend "cpu",
+# on data made to break its bound or to overflow its lists? As gpu_check.R, at
+# sizes where the filter is used. Needs a GPU of compute capability 8.0 or more:
+#
+#   Rscript gpu_filter_check.R
+#
+# Prints each case with the rows whose candidates overflowed (which are done
+# again in float64), and the number of comparisons that fail; ends with status 1
+# when one did.
+
+library(fsknn)
+
+if (!knn_backends()$usable[[2]]) {
+  stop(knn_backends()$detail[[2]])
+}
+print(cuda_devices())
+set.seed(1)
+
+checked <- 0L
+failed <- character()
+threads <- parallel::detectCores()
+
+ask <- function(x, k, metric, sign, backend, chunk_size, skip, correlation) {
+  options <- list(
+    metric = list(name = metric), sign = sign, num_threads = threads,
+    chunk_size = as.integer(chunk_size),
+    backend = list(name = backend, devices = if (backend == "cuda") 1L else integer())
+  )
+  request <- fsknn:::new_request(
+    as.integer(k), options, sort(as.integer(skip)), correlation = correlation
+  )
+  fsknn:::cpp_find_knn(x, NULL, request)
+}
+
+check <- function(label, x, k, metric = "pearson", sign = "signed",
+                  chunk_size = 0, skip = integer(), most_redone = Inf) {
+  correlation <- metric != "cosine"
+  found <- ask(x, k, metric, sign, "cuda", chunk_size, skip, correlation)
+  expected <- ask(x, k, metric, sign, "cpu", 0, skip, correlation)
+  parts <- c("index", "distance", "correlation")
+  said <- if (!is.null(found$failure)) {
+    "FAILS: "
+  } else if (!identical(found[parts], expected[parts])) {
+    "DIFFERS: "
+  } else if (found$stats$pairs_filtered == 0) {
+    "NOT FILTERED: "
+  } else if (found$stats$rows_redone > most_redone) {
+    "TOO MANY REDONE: "
+  } else {
+    ""
+  }
+  checked <<- checked + 1L
+  label <- paste0(
+    said, label, ", ", nrow(x), " x ", ncol(x), ", k = ", k, ", ", metric, " ", sign
+  )
+  if (nzchar(said)) {
+    failed <<- c(failed, label)
+  }
+  if (is.null(found$failure)) {
+    cat(sprintf(
+      "%s: %.0f redone, %.1f exact a row\n",
+      label, found$stats$rows_redone, found$stats$pairs_exact / nrow(x)
+    ))
+  } else {
+    print(found)
+  }
+}
+
+signs <- c("signed", "absolute", "negative")
+normal <- function(n, d) matrix(rnorm(n * d), n, d)
+simulated <- function(n, d, factors = 64) {
+  normal(n, factors) %*% normal(factors, d) + normal(n, d)
+}
+
+started <- proc.time()[["elapsed"]]
+for (n in c(4096, 4097, 5000, 8191, 12545)) {
+  check("normal", normal(n, 37), 20)
+}
+x <- simulated(6000, 295)
+for (sign in signs) {
+  for (metric in c("pearson", "spearman")) {
+    check("simulated", x, 20, metric, sign)
+  }
+}
+for (k in c(1, 20, 32, 33, 64, 65, 128)) {
+  check("simulated", x, k, "cosine", most_redone = 60)
+}
+for (chunk_size in c(64, 300, 1000, 4096)) {
+  check(paste("chunk", chunk_size), x, 20, chunk_size = chunk_size)
+}
+check("some left out", x, 20, "pearson", "absolute", skip = sample(6000, 700))
+for (d in c(2, 3, 8, 64, 65, 1024, 5000)) {
+  check("few or many features", normal(4500, d), 20)
+}
+check("one feature", normal(4500, 1), 20, "cosine")
+check("whole numbers", matrix(sample.int(1000L, 5000 * 20, TRUE), 5000), 20)
+
+n <- 6000
+base <- normal(n, 37)
+spike <- base
+spike[cbind(seq_len(n), sample(37, n, TRUE))] <- 1e6
+one_bit <- base[rep_len(1:600, n), ]
+one_bit[, 1] <- one_bit[, 1] * (1 + (seq_len(n) %/% 600) * 2^-52)
+sparse <- matrix(0, n, 300)
+sparse[cbind(rep(seq_len(n), 3), sample(300, 3 * n, TRUE))] <- rnorm(3 * n)
+hard <- list(
+  "ties" = matrix(sample(0:3, n * 7, TRUE), n),
+  "few values" = matrix(sample(0:1, n * 6, TRUE), n),
+  "duplicates" = base[rep_len(1:3000, n), ],
+  "many duplicates" = base[rep_len(1:50, n), ],
+  "opposite rows" = rbind(base[1:3000, ], -base[1:3000, ]),
+  "one huge entry a row" = spike,
+  "one huge entry" = replace(base, 500, 1e200),
+  "one bit apart" = one_bit,
+  "sparse" = sparse,
+  "wide range in a row" = base * 2^matrix(sample(-60:0, n * 37, TRUE), n),
+  "1e-300 beside 1e300" = base * rep_len(c(1e-300, 1, 1e300), n),
+  "subnormal" = round(base * 1000) * 2^-1074,
+  "shifted by 1e9" = base + 1e9,
+  "nearly constant" = 1 + base * 1e-13
+)
+for (gap in c(1e-3, 1e-7, 1e-12, 1e-15)) {
+  hard[[paste("near-ties at", gap)]] <-
+    base[rep_len(1:300, n), ] * (1 + gap * normal(n, 37))
+  hard[[paste("all near at", gap)]] <-
+    base[rep_len(1:3, n), ] * (1 + gap * normal(n, 37))
+}
+for (name in names(hard)) {
+  x <- hard[[name]]
+  constant <- which(apply(x, 1, function(row) max(row) == min(row)))
+  for (sign in signs) {
+    check(name, x, 10, "pearson", sign, skip = constant)
+  }
+  check(name, x, 100, "spearman", skip = constant)
+  check(name, x, 20, "cosine", skip = constant)
+}
+
+# Metafeatures i - j in file order: near neighbours stand side by side.
+b <- simulated(200, 78, 10)
+pairs <- utils::combn(200, 2)
+check("differences", b[pairs[1, ], ] - b[pairs[2, ], ], 20, most_redone = 200)
+check("sums", b[pairs[1, ], ] + b[pairs[2, ], ], 20, "spearman", most_redone = 200)
+
+x <- simulated(24158, 295)
+check("simulated", x, 20, most_redone = 20)
+check("simulated", x, 100, "pearson", "absolute", most_redone = 20)
+check(
+  "simulated", simulated(30000, 60, 8), 20, "spearman", "negative",
+  most_redone = 20
+)
+
+cat(
+  checked, " comparisons, ", length(failed), " fail; ",
+  round(proc.time()[["elapsed"]] - started), " seconds.\n", sep = ""
+)
+writeLines(failed)
+quit(status = length(failed) > 0)

@@ -19,6 +19,7 @@ struct Request {
   int num_threads = 1;
   std::int64_t chunk_size = 0;           ///< 0: automatic
   std::vector<int> devices;              ///< 0-based; empty: all
+  double max_device_memory = 0;          ///< bytes on each GPU; 0: what is free
   std::string instruction_set = "auto";  ///< CPU: force one (a testing aid)
 };
 
@@ -37,8 +38,14 @@ struct Neighbours {
 struct Stats {
   double pairs_filtered = 0;  ///< pairs that the filter looked at
   double pairs_exact = 0;     ///< pairs that the exact step computed
-  double rows_redone = 0;     ///< rows whose candidates overflowed
+  double rows_redone = 0;     ///< rows whose candidates overflowed, done again
+  double rows_widened = 0;    ///< of those, done by a wider filter alone
   double seconds_prepare = 0, seconds_search = 0, seconds_emit = 0;
+  double seconds_device = 0;  ///< GPUs: prepared rows to merged lists
+  double bytes_device = 0;    ///< GPUs: most held at a time, on any one
+  int num_devices = 0;        ///< GPUs that took part; 0: the CPU
+  bool filtered = false;      ///< GPUs: by a filter
+  bool streamed = false;      ///< GPUs: rows were read more than once
 };
 
 }  // namespace fsknn

@@ -35,6 +35,7 @@ class MatrixSource final : public RowSource {
   MatrixSource(const T* values, std::int64_t num_points,
                std::int64_t num_features)
       : values_(values), n_(num_points), d_(num_features) {}
+  const T* values() const { return values_; }
   std::int64_t num_points() const override { return n_; }
   std::int64_t num_features() const override { return d_; }
   void read(std::int64_t first, std::int64_t count, double* out,

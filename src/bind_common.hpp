@@ -27,6 +27,9 @@ std::unique_ptr<RowSource> row_source(SEXP x);
 
 Request request_from(const Rcpp::List& request);
 
+/// As a named list.
+Rcpp::List list_of(const Stats& stats);
+
 /// A cli progress bar (if asked for) and R's interrupts.
 std::unique_ptr<Progress> r_progress(bool draw);
 

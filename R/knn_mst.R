@@ -37,7 +37,7 @@
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
 #' @seealso [mst_knn()] for clusters, [as_igraph()], [write_edges()],
-#'   `plot_neighbourhood()`.
+#'   [plot_neighbourhood()].
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)

@@ -18,9 +18,10 @@
 #' The answer depends on k, and tends to that for the matrix as k grows.
 #'
 #' In a component of n points an edge stays if either end is among the other's
-#' floor(ln n) nearest (at least 1) within the component. The first papers also
-#' lower that number to the smallest k for which the kNN graph is connected; this
-#' is not done here.
+#' floor(ln n) nearest (at least 1) within the component. On data without sharp
+#' groups that is often enough to keep the whole tree in one piece; the first
+#' papers lower the number further, to the smallest k for which the kNN graph is
+#' connected. Here `k` can set a limit of its own.
 #'
 #' Neighbours are ordered by (distance, row number), edges by (distance, lower
 #' row number, higher row number), so that tree and clusters are always the same:
@@ -29,7 +30,10 @@
 #' @param x Points in rows, as for [knn_graph()]: a matrix or data frame. Or a
 #'   graph: an edge data frame from [knn_graph()], or an igraph graph made of it
 #'   by [as_igraph()]; its k must be at least floor(ln n).
-#' @param ... Must be empty; for a graph there are no other arguments.
+#' @param ... Must be empty.
+#' @param k The largest number of nearest neighbours that count: floor(ln n)
+#'   where that is smaller, and where `k` is `NULL` (default). A smaller one
+#'   gives more clusters.
 #' @inheritParams knn_graph
 #'
 #' @returns An object of class `mst_knn`, a list of
@@ -40,7 +44,7 @@
 #'   * `edges`: the edges kept, shortest first: a data frame like that of
 #'     [knn_graph()], with `from`, `to`, `distance` and, where it is known,
 #'     `correlation`. Its attribute `vertices` has the column `cluster`, which
-#'     [as_igraph()], [write_edges()] and `plot_neighbourhood()` take along;
+#'     [as_igraph()], [write_edges()] and [plot_neighbourhood()] take along;
 #'   * `tree`: the whole tree (or forest), as `edges`;
 #'   * `exact`: `TRUE` if made from a matrix.
 #'
@@ -59,7 +63,7 @@
 #' Boruvka's rounds: Nesetril J, Milkova E, Nesetrilova H (2001). Otakar Boruvka
 #' on minimum spanning tree problem. *Discrete Mathematics* 233: 3-36.
 #' \doi{10.1016/S0012-365X(00)00224-7}
-#' @seealso [knn_mst()], `plot_neighbourhood()`
+#' @seealso [knn_mst()], [plot_neighbourhood()]
 #' @export
 #' @examples
 #' # Three groups of genes that vary together
@@ -80,12 +84,13 @@ mst_knn <- function(x, ...) {
 #' @rdname mst_knn
 #' @export
 mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
-                            constant = c("error", "isolate"),
+                            k = NULL, constant = c("error", "isolate"),
                             backend = c("auto", "cuda", "cpu"), devices = NULL,
                             num_threads = NULL, chunk_size = NULL,
                             progress = NULL, verbose = FALSE) {
   rlang::check_dots_empty()
   refuse_lost_edges(x)
+  most <- check_most(k)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose
@@ -106,7 +111,7 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   search$request$k <- list_length(num_joined)
   found <- run_search(search)
   cut <- cpp_mst_knn(
-    search$points$values, found$index, found$distance, search$request
+    search$points$values, found$index, found$distance, most, search$request
   )
   if (!is.null(cut$failure)) {
     raise_failure(cut, current_env())
@@ -150,25 +155,34 @@ refuse_lost_edges <- function(x, call = caller_env()) {
 
 #' @rdname mst_knn
 #' @export
-mst_knn.knn_edges <- function(x, ...) {
+mst_knn.knn_edges <- function(x, ..., k = NULL) {
   rlang::check_dots_empty()
-  cut_graph(x)
+  cut_graph(x, check_most(k))
 }
 
 #' @rdname mst_knn
 #' @export
-mst_knn.igraph <- function(x, ...) {
+mst_knn.igraph <- function(x, ..., k = NULL) {
   rlang::check_dots_empty()
-  cut_graph(x)
+  cut_graph(x, check_most(k))
 }
 
-cut_graph <- function(graph, call = caller_env()) {
+# The k that is asked for; without one more than any floor(ln n).
+check_most <- function(k, call = caller_env()) {
+  if (is.null(k)) {
+    return(.Machine$integer.max)
+  }
+  check_whole_number(k, "k", min = 1, max = .Machine$integer.max, call = call)
+}
+
+cut_graph <- function(graph, most, call = caller_env()) {
   links <- graph_links(graph, call)
   num_joined <- length(unique(c(links$low, links$high)))
-  check_graph_k(links$k, num_joined, call)
+  check_graph_k(links$k, num_joined, most, call)
   tree <- in_forest(links)
   cut <- cpp_cut_forest(
-    links$num_points, links$low, links$high, as.double(links$distance), tree
+    links$num_points, links$low, links$high, as.double(links$distance), tree,
+    most
   )
   if (!is.null(cut$failure)) {
     raise_failure(cut, call)
@@ -183,12 +197,16 @@ cut_graph <- function(graph, call = caller_env()) {
   )
 }
 
-check_graph_k <- function(k, num_points, call) {
-  needed <- near_ranks(num_points)
+check_graph_k <- function(k, num_points, most, call) {
+  needed <- min(near_ranks(num_points), most)
   if (num_points < 2 || isTRUE(k >= needed)) {
     return(invisible())
   }
-  points <- format_count(num_points)
+  why <- if (needed == most) {
+    "the k that is asked for"
+  } else {
+    paste("floor(ln n) for n =", format_count(num_points))
+  }
   if (!is.finite(k)) {
     abort_argument(
       c(
@@ -200,8 +218,8 @@ check_graph_k <- function(k, num_points, call) {
   }
   abort_argument(
     c(
-      "{.arg x} must have at least floor(ln n) neighbours of each point:
-       {needed} for {points} points, not {k}.",
+      "{.arg x} must have at least {needed} neighbours of each point
+       ({why}), not {k}.",
       i = "Make the graph with {.code k = {needed}} or more, or give the matrix
            of the points, which has no such limit."
     ),

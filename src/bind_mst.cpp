@@ -66,10 +66,12 @@ Rcpp::IntegerVector clusters_of(const Cut& cut) {
 
 }  // namespace
 
-// index, distance: the points' nearest, as cpp_find_knn() gives them.
+// index, distance: the points' nearest, as cpp_find_knn() gives them. most:
+// neighbours that count, at most.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
-                       Rcpp::NumericMatrix distance, Rcpp::List request) {
+                       Rcpp::NumericMatrix distance, int most,
+                       Rcpp::List request) {
   return bind::guarded([&] {
     const std::unique_ptr<RowSource> source = bind::matrix_source(x);
     const Request asked = bind::request_from(request);
@@ -79,7 +81,7 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
     const cpu::ExactPoints exact(asked, *source, progress.get());
     cpu::OutsideSearch outside(exact, asked, progress.get());
     const std::vector<TreeEdge> tree = spanning_tree(lists, outside);
-    const Cut cut = cut_forest(tree, lists, &exact, asked.num_threads,
+    const Cut cut = cut_forest(tree, lists, most, &exact, asked.num_threads,
                                progress.get());
     const R_xlen_t size = static_cast<R_xlen_t>(tree.size());
     Rcpp::IntegerVector from(size), to(size);
@@ -106,7 +108,7 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
 Rcpp::List cpp_cut_forest(int num_points, Rcpp::IntegerVector low,
                           Rcpp::IntegerVector high,
                           Rcpp::NumericVector distance,
-                          Rcpp::LogicalVector in_forest) {
+                          Rcpp::LogicalVector in_forest, int most) {
   return bind::guarded([&] {
     std::vector<TreeEdge> edges, forest;
     edges.reserve(static_cast<std::size_t>(low.size()));
@@ -115,8 +117,8 @@ Rcpp::List cpp_cut_forest(int num_points, Rcpp::IntegerVector low,
       if (in_forest[e]) forest.push_back(edges.back());
     }
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    const Cut cut = cut_forest(forest, lists_from(num_points, edges), nullptr,
-                               1, progress.get());
+    const Cut cut = cut_forest(forest, lists_from(num_points, edges), most,
+                               nullptr, 1, progress.get());
     return Rcpp::List::create(Rcpp::_["kept"] = kept_of(cut),
                               Rcpp::_["cluster"] = clusters_of(cut));
   });

@@ -21,9 +21,11 @@ enum class Verdict { near, far, unknown };
 class Cutter {
  public:
   Cutter(const std::vector<TreeEdge>& forest, const NearLists& lists,
-         const Ranks* beyond, int num_threads, Progress* progress)
+         std::int64_t most, const Ranks* beyond, int num_threads,
+         Progress* progress)
       : forest_(forest),
         lists_(lists),
+        most_(most),
         beyond_(beyond),
         num_threads_(num_threads),
         progress_(progress),
@@ -53,7 +55,7 @@ class Cutter {
         label_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(c);
     for (std::size_t c = 0; c < open.size(); ++c) {
       open[c].k =
-          near_ranks(static_cast<std::int64_t>(open[c].members.size()));
+          near_ranks(static_cast<std::int64_t>(open[c].members.size()), most_);
       for (const std::int32_t e : open[c].edges) {
         const Verdict verdict = by_lists(e, open[c].k);
         cut_.kept[static_cast<std::size_t>(e)] = verdict == Verdict::near;
@@ -162,7 +164,7 @@ class Cutter {
     for (Component& piece : pieces) {
       const std::int64_t count =
           static_cast<std::int64_t>(piece.members.size());
-      if (count > 2 && near_ranks(count) != whole.k)
+      if (count > 2 && near_ranks(count, most_) != whole.k)
         open.push_back(std::move(piece));
       else
         closed_.push_back(std::move(piece.members));
@@ -185,6 +187,7 @@ class Cutter {
 
   const std::vector<TreeEdge>& forest_;
   const NearLists& lists_;
+  const std::int64_t most_;
   const Ranks* beyond_;
   int num_threads_;
   Progress* progress_;
@@ -195,14 +198,16 @@ class Cutter {
 
 }  // namespace
 
-std::int64_t near_ranks(std::int64_t num_members) {
+std::int64_t near_ranks(std::int64_t num_members, std::int64_t most) {
   const double ranks = std::floor(std::log(static_cast<double>(num_members)));
-  return ranks < 1.0 ? 1 : static_cast<std::int64_t>(ranks);
+  return std::max<std::int64_t>(
+      1, std::min(static_cast<std::int64_t>(ranks), most));
 }
 
 Cut cut_forest(const std::vector<TreeEdge>& forest, const NearLists& lists,
-               const Ranks* beyond, int num_threads, Progress* progress) {
-  return Cutter(forest, lists, beyond, num_threads, progress).run();
+               std::int64_t most, const Ranks* beyond, int num_threads,
+               Progress* progress) {
+  return Cutter(forest, lists, most, beyond, num_threads, progress).run();
 }
 
 }  // namespace fsknn

@@ -26,11 +26,11 @@ struct Cut {
   std::vector<std::int32_t> cluster;  ///< from 0, the largest cluster first
 };
 
-/// floor(ln n), at least 1.
-std::int64_t near_ranks(std::int64_t num_members);
+/// floor(ln n), at least 1 and at most `most`.
+std::int64_t near_ranks(std::int64_t num_members, std::int64_t most);
 
 /// An edge of a component of n_c points stays if either end is among the
-/// other's near_ranks(n_c) nearest within the component; so on with what it
+/// other's near_ranks(n_c, most) nearest within the component; so on with what it
 /// falls into, until nothing changes. beyond (may be null): where a list does
 /// not tell; without it, what is in no list does not count.
 ///
@@ -39,6 +39,7 @@ std::int64_t near_ranks(std::int64_t num_members);
 /// stayed goes on to stay until near_ranks() falls, since ranks within fewer
 /// points are no higher: each edge is tested at most ln n times.
 Cut cut_forest(const std::vector<TreeEdge>& forest, const NearLists& lists,
-               const Ranks* beyond, int num_threads, Progress* progress);
+               std::int64_t most, const Ranks* beyond, int num_threads,
+               Progress* progress);
 
 }  // namespace fsknn

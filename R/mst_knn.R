@@ -199,7 +199,7 @@ cut_graph <- function(graph, most, call = caller_env()) {
 
 check_graph_k <- function(k, num_points, most, call) {
   needed <- min(near_ranks(num_points), most)
-  if (num_points < 2 || isTRUE(k >= needed)) {
+  if (num_points < 2 || (is.finite(k) && k >= needed)) {
     return(invisible())
   }
   why <- if (needed == most) {

@@ -25,6 +25,14 @@ cpp_brute_force <- function(x, query, request) {
     .Call(`_fsknn_cpp_brute_force`, x, query, request)
 }
 
+cpp_mst_knn <- function(x, index, distance, most, request) {
+    .Call(`_fsknn_cpp_mst_knn`, x, index, distance, most, request)
+}
+
+cpp_cut_forest <- function(num_points, low, high, distance, in_forest, most) {
+    .Call(`_fsknn_cpp_cut_forest`, num_points, low, high, distance, in_forest, most)
+}
+
 cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
 }

@@ -25,6 +25,14 @@ cpp_brute_force <- function(x, query, request) {
     .Call(`_fsknn_cpp_brute_force`, x, query, request)
 }
 
+cpp_metafeature_rows <- function(x) {
+    .Call(`_fsknn_cpp_metafeature_rows`, x)
+}
+
+cpp_metafeature_names <- function(x, names) {
+    .Call(`_fsknn_cpp_metafeature_names`, x, names)
+}
+
 cpp_mst_knn <- function(x, index, distance, most, request) {
     .Call(`_fsknn_cpp_mst_knn`, x, index, distance, most, request)
 }

@@ -79,6 +79,27 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_metafeature_rows
+Rcpp::NumericMatrix cpp_metafeature_rows(Rcpp::List x);
+RcppExport SEXP _fsknn_cpp_metafeature_rows(SEXP xSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type x(xSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_metafeature_rows(x));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_metafeature_names
+Rcpp::CharacterVector cpp_metafeature_names(Rcpp::List x, Rcpp::CharacterVector names);
+RcppExport SEXP _fsknn_cpp_metafeature_names(SEXP xSEXP, SEXP namesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::CharacterVector >::type names(namesSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_metafeature_names(x, names));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_mst_knn
 Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, int most, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_mst_knn(SEXP xSEXP, SEXP indexSEXP, SEXP distanceSEXP, SEXP mostSEXP, SEXP requestSEXP) {
@@ -140,6 +161,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
+    {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
+    {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},

@@ -20,12 +20,13 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 }
 
 # kind: what the edges are, where they are no kNN graph.
-edge_attributes <- c("vertices", "metric", "sign", "k", "kind")
+edge_attributes <- c("vertices", "metric", "sign", "k", "left_out", "kind")
 
 # Points x k matrices to edges, in order of point, then rank. A row of NA is
-# an isolated point. names: of the points, or NULL.
+# an isolated point. names: of the points, or NULL. left_out: a data frame of
+# points that are no vertices, or NULL.
 neighbours_to_edges <- function(index, distance, correlation = NULL,
-                                names = NULL, metric, sign) {
+                                names = NULL, metric, sign, left_out = NULL) {
   k <- ncol(index)
   num_points <- nrow(index)
   points <- which(!is.na(index[, 1]))
@@ -48,11 +49,16 @@ neighbours_to_edges <- function(index, distance, correlation = NULL,
     columns$from <- names[columns$from]
     columns$to <- names[columns$to]
   }
-  new_knn_edges(
-    columns,
-    vertices = data.frame(name = names %||% seq_len(num_points)),
+  vertices <- names %||% seq_len(num_points)
+  if (!is.null(left_out)) {
+    vertices <- vertices[-left_out$point]
+  }
+  edges <- new_knn_edges(
+    columns, vertices = data.frame(name = vertices),
     metric = metric, sign = sign, k = k
   )
+  attr(edges, "left_out") <- left_out
+  edges
 }
 
 #' @export

@@ -33,6 +33,14 @@ cpp_metafeature_names <- function(x, names) {
     .Call(`_fsknn_cpp_metafeature_names`, x, names)
 }
 
+cpp_mst_knn <- function(x, index, distance, most, request) {
+    .Call(`_fsknn_cpp_mst_knn`, x, index, distance, most, request)
+}
+
+cpp_cut_forest <- function(num_points, low, high, distance, in_forest, most) {
+    .Call(`_fsknn_cpp_cut_forest`, num_points, low, high, distance, in_forest, most)
+}
+
 cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
 }

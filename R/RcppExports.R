@@ -21,12 +21,36 @@ cpp_fake_machine <- function(machine) {
     .Call(`_fsknn_cpp_fake_machine`, machine)
 }
 
+cpp_mdl_cuts <- function(x, classes, num_classes, num_threads) {
+    .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads)
+}
+
+cpp_levels <- function(x, rows, cuts, num_threads) {
+    .Call(`_fsknn_cpp_levels`, x, rows, cuts, num_threads)
+}
+
 cpp_find_knn <- function(x, query, request) {
     .Call(`_fsknn_cpp_find_knn`, x, query, request)
 }
 
 cpp_brute_force <- function(x, query, request) {
     .Call(`_fsknn_cpp_brute_force`, x, query, request)
+}
+
+cpp_metafeature_rows <- function(x) {
+    .Call(`_fsknn_cpp_metafeature_rows`, x)
+}
+
+cpp_metafeature_names <- function(x, names) {
+    .Call(`_fsknn_cpp_metafeature_names`, x, names)
+}
+
+cpp_mst_knn <- function(x, index, distance, most, request) {
+    .Call(`_fsknn_cpp_mst_knn`, x, index, distance, most, request)
+}
+
+cpp_cut_forest <- function(num_points, low, high, distance, in_forest, most) {
+    .Call(`_fsknn_cpp_cut_forest`, num_points, low, high, distance, in_forest, most)
 }
 
 cpp_plan <- function(num_points, num_features, num_queries, request) {

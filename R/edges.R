@@ -19,7 +19,8 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
   )
 }
 
-edge_attributes <- c("vertices", "metric", "sign", "k")
+# kind: what the edges are, where they are no kNN graph.
+edge_attributes <- c("vertices", "metric", "sign", "k", "kind")
 
 # Points x k matrices to edges, in order of point, then rank. A row of NA is
 # an isolated point. names: of the points, or NULL.
@@ -95,7 +96,8 @@ format_edges_header <- function(x) {
     if (!is.null(attr(x, "k"))) paste0("k = ", attr(x, "k")),
     if (!is.null(metric)) describe_metric(metric, attr(x, "sign"))
   )
-  paste0("kNN graph: ", paste(parts, collapse = ", "))
+  kind <- attr(x, "kind") %||% "kNN graph"
+  paste0(kind, ": ", paste(parts, collapse = ", "))
 }
 
 tally <- function(count, what) {

@@ -59,6 +59,32 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_mdl_cuts
+Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes, int num_threads);
+RcppExport SEXP _fsknn_cpp_mdl_cuts(SEXP xSEXP, SEXP classesSEXP, SEXP num_classesSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type classes(classesSEXP);
+    Rcpp::traits::input_parameter< int >::type num_classes(num_classesSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_mdl_cuts(x, classes, num_classes, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_levels
+Rcpp::List cpp_levels(SEXP x, Rcpp::IntegerVector rows, Rcpp::List cuts, int num_threads);
+RcppExport SEXP _fsknn_cpp_levels(SEXP xSEXP, SEXP rowsSEXP, SEXP cutsSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type rows(rowsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type cuts(cutsSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_levels(x, rows, cuts, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_find_knn
 Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_find_knn(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
@@ -80,6 +106,56 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_brute_force(x, query, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_metafeature_rows
+Rcpp::NumericMatrix cpp_metafeature_rows(Rcpp::List x);
+RcppExport SEXP _fsknn_cpp_metafeature_rows(SEXP xSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type x(xSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_metafeature_rows(x));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_metafeature_names
+Rcpp::CharacterVector cpp_metafeature_names(Rcpp::List x, Rcpp::CharacterVector names);
+RcppExport SEXP _fsknn_cpp_metafeature_names(SEXP xSEXP, SEXP namesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::CharacterVector >::type names(namesSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_metafeature_names(x, names));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_mst_knn
+Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, int most, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_mst_knn(SEXP xSEXP, SEXP indexSEXP, SEXP distanceSEXP, SEXP mostSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< int >::type most(mostSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_mst_knn(x, index, distance, most, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_cut_forest
+Rcpp::List cpp_cut_forest(int num_points, Rcpp::IntegerVector low, Rcpp::IntegerVector high, Rcpp::NumericVector distance, Rcpp::LogicalVector in_forest, int most);
+RcppExport SEXP _fsknn_cpp_cut_forest(SEXP num_pointsSEXP, SEXP lowSEXP, SEXP highSEXP, SEXP distanceSEXP, SEXP in_forestSEXP, SEXP mostSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< int >::type num_points(num_pointsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type low(lowSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type high(highSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< Rcpp::LogicalVector >::type in_forest(in_forestSEXP);
+    Rcpp::traits::input_parameter< int >::type most(mostSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_cut_forest(num_points, low, high, distance, in_forest, most));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -114,8 +190,15 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
+    {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 0},
+    {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 4},
+    {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
+    {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
+    {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
+    {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
+    {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
     {NULL, NULL, 0}

@@ -51,6 +51,7 @@ PlanInput input_from(const Request& r, const Rcpp::List& request) {
   input.correlation = Rcpp::as<bool>(request["correlation"]);
   input.elementwise = r.metric->is_elementwise();
   input.unit_dot = r.metric->is_unit_dot();
+  input.rows_made = Rcpp::as<bool>(request["rows_made"]);
   return input;
 }
 

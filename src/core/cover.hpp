@@ -44,4 +44,8 @@ struct CoverAnswer {
 /// of threads, where the time suffices.
 CoverAnswer search_cover(const CoverTask& task, Progress* progress = nullptr);
 
+/// In how many features each two samples agree: [num_samples x num_samples].
+std::vector<int> count_agreements(const int* levels, int num_features,
+                                  int num_samples);
+
 }  // namespace fsknn

@@ -15,6 +15,7 @@
 
 #include "core/metrics.hpp"
 #include "core/source.hpp"
+#include "cuda/panels.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -36,13 +37,16 @@ struct PrepareTarget {
   cudaStream_t stream = nullptr; ///< of that device: all its work goes here
   double* rows = nullptr;        ///< [.. x padded], row-major
   double* sums = nullptr;        ///< [..]; 0 but for raw rows. May be null
-  /// [num_points] the row that each of the source's points goes to, -1: none.
-  /// Null: the points come one after the other, from row 0 on.
+  /// [num_points] the place of each of the source's points, -1: none. Those from
+  /// first_place on, num_places of them, go to rows 0, 1, ... of `rows`; others
+  /// go nowhere. Null: the points come one after the other, from row 0 on.
   const std::int32_t* places = nullptr;
+  std::int64_t first_place = 0, num_places = std::int64_t{1} << 31;
 };
 
 /// Prepares rows of one source on one device or several. Used by one host
 /// thread at a time, which need not have any of the devices as its current one.
+/// What it holds on each device: bytes_preparing() (panels.hpp).
 class Preparer {
  public:
   /// devices: CUDA's own numbers. The source must outlive this.
@@ -63,17 +67,15 @@ class Preparer {
   void prepare_some(const std::int32_t* ids, std::int64_t count,
                     const std::vector<PrepareTarget>& targets);
 
-  /// Waits for the devices. Throws RangeFailure where a row's sum was beyond
-  /// range. To be called once after the last prepare() of a source.
+  /// Throws RangeFailure where the sum of a row was beyond range; waits for the
+  /// devices if that can be. To be called after the last prepare(), before the
+  /// targets' streams are given up.
   void check();
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Bytes that a Preparer holds on each device, for the plan.
-double bytes_preparing(std::int64_t num_points, std::int64_t num_features);
 
 }  // namespace cuda
 }  // namespace fsknn

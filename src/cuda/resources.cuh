@@ -139,6 +139,7 @@ class Event {
   void record(const Stream& stream) {
     CUDA_CHECK(cudaEventRecord(event_, stream.get()));
   }
+  cudaEvent_t get() const { return event_; }
   /// Returns at once where nothing was recorded.
   void wait() { CUDA_CHECK(cudaEventSynchronize(event_)); }
 

@@ -2,11 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "cases.hpp"
+#include "core/brute.hpp"
 #include "core/metafeatures.hpp"
+#include "core/scan.hpp"
+#include "cpu/engine.hpp"
 
 using namespace fsknn;
 
@@ -106,4 +110,103 @@ TEST_CASE("the paper's numbers of metafeatures") {
   CHECK(order.at(384125).second == 875);
   CHECK(order.at(876).first == 0);
   CHECK(order.at(876).second == 1);
+}
+
+namespace {
+
+struct Found {
+  Found(std::int64_t rows, std::int64_t k)
+      : index(static_cast<std::size_t>(rows * k)),
+        distance(index.size()),
+        correlation(index.size()) {
+    view.rows = rows;
+    view.index = index.data();
+    view.distance = distance.data();
+    view.correlation = correlation.data();
+    view.missing_index = -1;
+    view.missing_value = -1.0;
+  }
+  bool operator==(const Found& b) const {
+    return index == b.index && distance == b.distance &&
+           correlation == b.correlation;
+  }
+  std::vector<std::int32_t> index;
+  std::vector<double> distance, correlation;
+  Neighbours view;
+};
+
+Matrix held(const MetafeatureSource& source) {
+  Matrix m = make("held", source.num_points(), source.num_features());
+  std::vector<double> row(static_cast<std::size_t>(m.d));
+  for (std::int64_t i = 0; i < m.n; ++i) {
+    source.read(i, 1, row.data(), m.d);
+    for (std::int64_t f = 0; f < m.d; ++f)
+      m.at(i, f) = row[static_cast<std::size_t>(f)];
+  }
+  return m;
+}
+
+std::vector<std::int64_t> left_out(const RowSource& source) {
+  const MatrixFacts facts = scan(source, 1);
+  std::vector<std::int64_t> rows = facts.non_finite_rows;
+  rows.insert(rows.end(), facts.constant.begin(), facts.constant.end());
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("metafeatures have the neighbours of the same rows held") {
+  Matrix m = normal("normal", 21, 13, 5);
+  m.at(3, 2) = 0.0;                                            // denominators
+  for (std::int64_t f = 0; f < m.d; ++f) {
+    m.at(5, f) = m.at(4, f);                                   // a - b is 0
+    m.at(7, f) = 3.0;
+  }
+  MetafeatureOrder order = all_four(20, 1);
+  for (const MetricEntry& metric : all_metrics()) {
+    if (metric.least_overlap != nullptr) {
+      for (double& x : m.values) x = std::fabs(x);
+      order.num_operators = 3;
+      order.operators[0] = PairOperator::plus;
+      order.operators[1] = PairOperator::times;
+      order.operators[2] = PairOperator::divided;
+    }
+    const MetafeatureSource source(m.source(), order);
+    const Matrix rows = held(source);
+    Request r;
+    r.metric = &metric;
+    r.k = 4;
+    r.skip = left_out(source);
+    CHECK(r.skip.size() >= 5);
+    CHECK(r.skip == left_out(rows.source()));
+    Found expected(rows.n, r.k);
+    brute_force(r, rows.source(), nullptr, expected.view);
+    CAPTURE(metric.name);
+    for (const int threads : {1, 2}) {
+      r.num_threads = threads;
+      for (const std::int64_t chunk : {0, 48, 384}) {
+        r.chunk_size = chunk;
+        Found found(rows.n, r.k);
+        cpu::find_neighbours(r, source, nullptr, found.view, nullptr, nullptr);
+        CHECK(found == expected);
+      }
+    }
+    // Queries: few (by the exact step alone) and many, made or held.
+    std::vector<std::int32_t> some;
+    for (std::int32_t i = 0; i < 40; ++i) some.push_back(i * 7 + 1);
+    for (const std::size_t count : {1, 5, 40}) {
+      some.resize(count);
+      const MetafeatureSource queries(m.source(), order, &some);
+      r.query_skip = left_out(queries);
+      Found asked(queries.num_points(), r.k), by_rows(queries.num_points(), r.k);
+      const auto held_rows = rows.source();
+      brute_force(r, held_rows, &queries, by_rows.view);
+      cpu::find_neighbours(r, source, &queries, asked.view, nullptr, nullptr);
+      CHECK(asked == by_rows);
+      some.resize(40);
+      for (std::int32_t i = 0; i < 40; ++i)
+        some[static_cast<std::size_t>(i)] = i * 7 + 1;
+    }
+  }
 }

@@ -7,6 +7,7 @@
 #include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/devices.hpp"
+#include "cuda/filter.cuh"
 #include "cuda/filtered.cuh"
 #include "cuda/plan.hpp"
 #include "cuda/resources.cuh"

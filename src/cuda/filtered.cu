@@ -63,19 +63,30 @@ void FilteredGraph::run() {
 /// The candidates, and the nearest of them. Returns whether to go on.
 bool FilteredGraph::filter() {
   const std::int64_t num_slots = blocks_.num_slots();
-  const std::int64_t depth = filter_depth(search_.columns.num_features);
+  const std::unique_ptr<PairFilter> filter = make_pair_filter(
+      *search_.request.metric, search_.columns.num_features);
   const std::int32_t capacity = candidates_for(search_.plan.k);
   const std::vector<std::int32_t> slot_places = blocks_.places();
+  std::vector<std::int32_t> place_slots(
+      static_cast<std::size_t>(search_.columns.size()));
+  for (std::size_t slot = 0; slot < slot_places.size(); ++slot)
+    if (slot_places[slot] >= 0)
+      place_slots[static_cast<std::size_t>(slot_places[slot])] =
+          static_cast<std::int32_t>(slot);
   DeviceBuffer<std::int32_t> places(num_slots), counts(num_slots);
+  DeviceBuffer<std::int32_t> slots(search_.columns.size());
   DeviceBuffer<float> thresholds(num_slots);
   DeviceBuffer<Candidate> entries(num_slots * capacity);
-  DeviceBuffer<__half> rows(num_slots * depth);
-  DeviceBuffer<double> errors(2);
+  DeviceBuffer<unsigned char> rows(num_slots * filter->row_bytes());
+  DeviceBuffer<float> values(num_slots * filter->floats_a_slot());
   upload(places, slot_places.data(), num_slots, stream_);
-  clear_from(errors, 0, stream_);
+  upload(slots, place_slots.data(), slots.size(), stream_);
+  clear_from(rows, 0, stream_);
+  if (values.size() > 0) clear_from(values, 0, stream_);
 
   FilterWork work;
-  work.points = {rows.data(), depth};
+  work.rows = {rows.data(), values.data(), num_slots};
+  work.columns = work.rows;
   work.lists.entries = entries.data();
   work.lists.counts = counts.data();
   work.lists.thresholds = thresholds.data();
@@ -83,29 +94,21 @@ bool FilteredGraph::filter() {
   work.lists.num_slots = num_slots;
   work.lists.capacity = capacity;
   start_candidates(work.lists, stream_.get());
-  start_half_rows(points_.rows.data(), padded(), places.data(), num_slots,
-                  work.points, {errors.data(), errors.data() + 1},
-                  stream_.get());
-  double h_errors[2];
-  download(h_errors, errors, 2, stream_);
-  stream_.wait();
+  filter->start_rows({points_.rows.data(), points_.sums.data(), padded()},
+                     slots.size(), slots.data(), work.rows, stream_.get());
 
   Cut cut;
   cut.lists = work.lists;
   cut.redo = {redo_places_.data(), redo_count_.data()};
   cut.k = static_cast<std::int32_t>(search_.plan.k);
-  cut.twice_error =
-      2.0 * kSimilarityScale *
-      filter_error(h_errors[0], h_errors[1], depth, padded());
+  filter->set_errors(cut, work.rows, work.columns, stream_);
   int launch = 0;
   for (const FilterJobs& jobs : launches_) {
     Event& done = launch_done_[launch++ % 2];
     done.wait();
     work.jobs = jobs;
-    start_filter(*search_.request.metric, work, stream_.get());
-    cut.filled = jobs.first_delta == 0
-                     ? static_cast<std::int32_t>(kFilterBlock)
-                     : 0;
+    filter->start(work, stream_.get());
+    cut.filled = jobs.fill ? static_cast<std::int32_t>(kFilterBlock) : 0;
     if (jobs.ends_round) start_cut(cut, stream_.get());
     done.record(stream_);
     if (!workers_.go_on()) {

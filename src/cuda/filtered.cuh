@@ -8,7 +8,7 @@
 
 #include "cuda/answer.cuh"
 #include "cuda/candidates.cuh"
-#include "cuda/filter.cuh"
+#include "cuda/pair_filter.cuh"
 #include "cuda/segment.cuh"
 
 namespace fsknn {

@@ -127,6 +127,8 @@ std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
   for (std::int64_t first = 0; first < end_delta;) {
     FilterJobs jobs;
     jobs.num_blocks = blocks.count;
+    jobs.num_slabs = slabs;
+    jobs.fill = first == 0;
     jobs.first_delta = first;
     // Round 0 is a block with itself; then 1; then as many as there were.
     jobs.end_delta = std::min(end_delta, first < 2 ? first + 1 : 2 * first);
@@ -154,22 +156,28 @@ std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
   return launches;
 }
 
-namespace {
-
-bool can_filter(const PlanInput& in, const GpuFacts& gpus) {
-  return gpus.half_products && in.unit_dot && in.num_queries == 0 &&
-         in.num_points >= kLeastFilteredPoints &&
-         in.num_points <= kMostFilteredPoints &&
-         in.num_features <= kMostFilteredFeatures &&
-         in.k <= kMostFilteredNeighbours;
+FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
+  FilterShape shape;
+  shape.usable = gpus.half_products && in.unit_dot && in.num_queries == 0 &&
+                 in.num_points >= kLeastFilteredPoints &&
+                 in.num_points <= kMostFilteredPoints &&
+                 in.num_features <= kMostFilteredFeatures &&
+                 in.k <= kMostFilteredNeighbours;
+  shape.depth = filter_depth(in.num_features);
+  shape.row_bytes = 2 * shape.depth;
+  shape.capacity = candidates_for(in.k);
+  return shape;
 }
 
-/// Half rows and candidate lists, a slot; the lists of neighbours.
-double bytes_filter(const PlanInput& in) {
+namespace {
+
+/// The filter's rows and candidate lists, a slot; the lists of neighbours.
+double bytes_filter(const PlanInput& in, const FilterShape& shape) {
   const FilterBlocks blocks(in.num_points);
   return static_cast<double>(blocks.num_slots()) *
-             (static_cast<double>(filter_depth(in.num_features)) * 2 +
-              static_cast<double>(candidates_for(in.k)) * 8 + 12) +
+             (static_cast<double>(shape.row_bytes) +
+              static_cast<double>(shape.floats_a_slot) * 4 +
+              static_cast<double>(shape.capacity) * 8 + 12) +
          static_cast<double>(in.num_points) *
              (static_cast<double>(in.k) * 12 + 12);
 }
@@ -179,10 +187,11 @@ Plan plan_pass(const PlanInput& in, double bytes_free);
 }  // namespace
 
 Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
-  if (can_filter(in, gpus)) {
+  const FilterShape shape = filter_shape(in, gpus);
+  if (shape.usable) {
     PlanInput one = in;
     one.num_workers = 1;
-    const double filter = bytes_filter(in);
+    const double filter = bytes_filter(in, shape);
     const double left = gpus.bytes_free - filter;
     if (gpus.bytes_free <= 0 || left > 0) {
       Plan p = plan_pass(one, gpus.bytes_free <= 0 ? 0 : left);

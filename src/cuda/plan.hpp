@@ -53,14 +53,21 @@ struct FilterBlocks {
   std::vector<std::int32_t> places() const;
 };
 
-/// Jobs first_job .. end_job - 1 of a round. Job j is half a block of rows, the
-/// (j mod 2 num_blocks)-th, against `span` successive blocks of columns.
+/// Jobs first_job .. end_job - 1 of a round. Job j is a slab, half a block, of
+/// rows, the (j mod num_slabs)-th from first_slab on, against `span` successive
+/// blocks of columns: row block I meets column block I + delta.
 struct FilterJobs {
-  std::int64_t num_blocks = 0;
+  std::int64_t num_blocks = 0;  ///< of columns
+  std::int64_t first_slab = 0, num_slabs = 0;
   std::int64_t first_delta = 0, end_delta = 0;  ///< the round's
   std::int64_t span = 1;
   std::int64_t first_job = 0, end_job = 0;
   bool ends_round = false;
+  /// Rows and columns are the same slots, and a pair is for both its lists.
+  bool symmetric = true;
+  /// Thresholds are not known yet: all pairs are written, one block of columns
+  /// to each list.
+  bool fill = false;
 };
 
 /// All jobs, in launches that are each a fraction of a second. Rounds double:
@@ -70,11 +77,21 @@ std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
                                         std::int64_t chunk_size,
                                         int multiprocessors);
 
-/// Features of the filter's rows.
+/// Features of the half-precision filter's rows.
 std::int64_t filter_depth(std::int64_t num_features);
 
 /// Candidates that a row of the filter has room for.
 std::int32_t candidates_for(std::int64_t k);
+
+/// What the plan knows of the filter that a search would use.
+struct FilterShape {
+  bool usable = false;
+  std::int64_t row_bytes = 0;      ///< of a slot's row in the filter's form
+  std::int64_t floats_a_slot = 0;  ///< besides
+  std::int64_t depth = 0;          ///< features of its rows
+  std::int32_t capacity = 0;       ///< candidates that a list has room for
+};
+FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus);
 
 /// Entries of a list that go to the host at a time, for `rows` rows: as many
 /// ranks as fit the staging memory, at least one, at most k.

@@ -82,7 +82,7 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
       blocks_(search.columns.size()),
       layout_(layout_of(search, team, own)),
       exchange_(team, own),
-      points_(search.columns, search.plan.padded_points, stream_),
+      points_(search.columns, search, search.plan.padded_points, stream_),
       filter_(make_pair_filter(*search.request.metric,
                                search.columns.num_features)),
       d_slot_places_(layout_.num_slots),
@@ -126,11 +126,6 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
   FilterShare& share = team.shares[static_cast<std::size_t>(own)];
   share.first_slot = layout_.first_slot;
   share.end_slot = layout_.end_slot;
-  if (search.out.correlation == nullptr) return;
-  const std::vector<std::int32_t>& place = search.columns.order.place;
-  column_places_ =
-      DeviceBuffer<std::int32_t>(static_cast<std::int64_t>(place.size()));
-  upload(column_places_, place.data(), column_places_.size(), stream_);
 }
 
 std::int64_t FilteredGraph::num_launches(const FilterTeam& team,
@@ -257,7 +252,7 @@ void FilteredGraph::write_out() {
     from.rows = points_.rows.data();
     from.row_places = d_row_places_.data() + row0;
     from.columns = points_.rows.data();
-    from.places = column_places_.data();
+    from.places = points_.places.data();
     from.padded = padded();
     answer_.write(lists, std::min(batch, num_owned() - row0),
                   layout_.row_ids.data() + row0, from, stream_);

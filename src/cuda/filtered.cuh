@@ -76,7 +76,6 @@ class FilteredGraph {
   const std::unique_ptr<PairFilter> filter_;
   DeviceBuffer<std::int32_t> d_slot_places_, d_slots_, d_list_rows_,
       d_row_places_;
-  DeviceBuffer<std::int32_t> column_places_;  ///< [points]; for correlations
   DeviceBuffer<unsigned char> filter_rows_;
   DeviceBuffer<float> filter_values_;
   DeviceBuffer<std::int32_t> counts_;

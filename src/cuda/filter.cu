@@ -1,6 +1,8 @@
 #include "cuda/filter.cuh"
 
 #include "cuda/check.cuh"
+#include "cuda/resources.cuh"
+#include "cuda/transfer.cuh"
 #include "cuda/wgmma.cuh"
 
 namespace fsknn {
@@ -10,6 +12,13 @@ namespace {
 using T = FilterTile;
 
 static_assert(T::depth * 2 == 128, "a staged row is 8 pieces of 16 bytes");
+
+/// Some jobs of one round.
+struct HalfWork {
+  HalfRows rows, columns;
+  CandidateLists lists;
+  FilterJobs jobs;
+};
 
 /// A pair for `row`'s list.
 struct Found {
@@ -49,10 +58,10 @@ __device__ inline float similarity(float r) {
 /// r at c ^ (r & 7)), so that reads of 8 rows' same piece meet 32 banks.
 class Stager {
  public:
-  __device__ Stager(const FilterWork& work, std::int64_t row_slot,
+  __device__ Stager(const HalfWork& work, std::int64_t row_slot,
                     std::int64_t column_block, std::int64_t num_tiles,
                     unsigned shared)
-      : depth_(work.points.depth),
+      : depth_(work.rows.depth),
         num_blocks_(work.jobs.num_blocks),
         column_block_(column_block),
         tiles_left_(num_tiles) {
@@ -60,8 +69,8 @@ class Stager {
     const int piece = static_cast<int>(threadIdx.x) % 8;
     shared_ = shared + row * 128 + ((piece ^ (row & 7)) << 4);
     offset_ = row * depth_ + piece * 8;
-    points_ = work.points.rows;
-    rows_ = points_ + row_slot * depth_ + offset_;
+    points_ = work.columns.rows;
+    rows_ = work.rows.rows + row_slot * depth_ + offset_;
     start_tile();
   }
 
@@ -272,12 +281,12 @@ class WarpQueue {
 // Similarities of pairs by tensor cores (ThreadPairs), and what reaches a row's or
 // a column's threshold into its list. Half of the pairs of blocks, each for its
 // rows and its columns (CoMet's circulant order, Joubert et al. 2018).
-// In and out: see FilterWork. Grid: any, blocks take jobs in turn. Block:
+// In and out: see HalfWork. Grid: any, blocks take jobs in turn. Block:
 // FilterTile::threads. Shared: num_stages x FilterTile::stage_bytes and
 // kQueueBytes, dynamic.
 template <Sign sign>
 __global__ void __launch_bounds__(T::threads, 1)
-    filter_pairs(const FilterWork work, const int num_stages) {
+    filter_pairs(const HalfWork work, const int num_stages) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   using P = ThreadPairs;
   extern __shared__ __align__(1024) unsigned char stages[];
@@ -286,19 +295,19 @@ __global__ void __launch_bounds__(T::threads, 1)
   const FilterJobs& jobs = work.jobs;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const std::int64_t slabs = jobs.num_blocks * T::slabs;
   WarpQueue queue(
       reinterpret_cast<Found*>(stages + num_stages * T::stage_bytes) +
           warp * kQueueLength,
       lane);
-  const int stages_a_tile = static_cast<int>(work.points.depth / T::depth);
+  const int stages_a_tile = static_cast<int>(work.rows.depth / T::depth);
   const int ahead = num_stages - P::stages_read;  // stages on their way
   P pairs(warp, lane);
 
   for (std::int64_t job = jobs.first_job + blockIdx.x; job < jobs.end_job;
        job += gridDim.x) {
-    const std::int64_t slab = job % slabs;
-    const std::int64_t first = jobs.first_delta + job / slabs * jobs.span;
+    const std::int64_t slab = jobs.first_slab + job % jobs.num_slabs;
+    const std::int64_t first =
+        jobs.first_delta + job / jobs.num_slabs * jobs.span;
     const std::int64_t end = min(first + jobs.span, jobs.end_delta);
     std::int64_t column_block = slab / T::slabs + first;
     if (column_block >= jobs.num_blocks) column_block -= jobs.num_blocks;
@@ -342,7 +351,7 @@ __global__ void __launch_bounds__(T::threads, 1)
           static_cast<std::int32_t>(column_block * T::columns) +
           pairs.first_column;
       column_block = column_block + 1 == jobs.num_blocks ? 0 : column_block + 1;
-      if (jobs.first_delta == 0) {
+      if (jobs.fill) {
         // The first round: every pair of the row with its own block.
 #pragma unroll
         for (int g = 0; g < P::groups; ++g)
@@ -421,7 +430,7 @@ int attribute(cudaDeviceAttr which, int device) {
 }
 
 template <Sign sign>
-void start_filter_of(const FilterWork& work, cudaStream_t stream) {
+void start_filter_of(const HalfWork& work, cudaStream_t stream) {
   int device = 0;
   CUDA_CHECK(cudaGetDevice(&device));
   const int room = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
@@ -445,8 +454,10 @@ bool has_half_products(int device) {
              2 * T::stage_bytes + kQueueBytes;
 }
 
-void start_filter(const MetricEntry& metric, const FilterWork& work,
-                  cudaStream_t stream) {
+namespace {
+
+void start_half_filter(const MetricEntry& metric, const HalfWork& work,
+                       cudaStream_t stream) {
   switch (metric.sign) {
     case Sign::absolute:
       return start_filter_of<Sign::absolute>(work, stream);
@@ -454,6 +465,57 @@ void start_filter(const MetricEntry& metric, const FilterWork& work,
       return start_filter_of<Sign::negative>(work, stream);
     default: return start_filter_of<Sign::signed_value>(work, stream);
   }
+}
+
+class HalfFilter final : public PairFilter {
+ public:
+  HalfFilter(const MetricEntry& metric, std::int64_t num_features)
+      : metric_(metric),
+        depth_(filter_depth(num_features)),
+        padded_(padded_features(num_features)),
+        errors_(2) {
+    CUDA_CHECK(cudaMemset(errors_.data(), 0, 2 * sizeof(double)));
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  std::int64_t row_bytes() const override {
+    return depth_ * static_cast<std::int64_t>(sizeof(__half));
+  }
+  std::int64_t floats_a_slot() const override { return 0; }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    start_half_rows(from, count, slots, halves(to),
+                    {errors_.data(), errors_.data() + 1}, stream);
+  }
+  void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
+                  const Stream& stream) override {
+    double errors[2];
+    download(errors, errors_, 2, stream);
+    stream.wait();
+    cut.twice_error = 2.0 * kSimilarityScale *
+                      filter_error(errors[0], errors[1], depth_, padded_);
+  }
+  void start(const FilterWork& work, cudaStream_t stream) override {
+    start_half_filter(metric_,
+                      {halves(work.rows), halves(work.columns), work.lists,
+                       work.jobs},
+                      stream);
+  }
+
+ private:
+  HalfRows halves(const FilterRows& rows) const {
+    return {static_cast<__half*>(rows.rows), depth_};
+  }
+  const MetricEntry& metric_;
+  std::int64_t depth_, padded_;
+  DeviceBuffer<double> errors_;
+};
+
+}  // namespace
+
+std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
+                                             std::int64_t num_features) {
+  return std::unique_ptr<PairFilter>(new HalfFilter(metric, num_features));
 }
 
 }  // namespace cuda

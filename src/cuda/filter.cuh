@@ -1,16 +1,18 @@
 #pragma once
 
-// Stage "filter" for the dot metrics of rows of length 1: pairs' similarities
-// by tensor cores from rows in half precision, against the thresholds of both
-// of a pair's rows. Each unordered pair of blocks is met once.
+// The filter for the dot metrics of rows of length 1: pairs' similarities by
+// tensor cores from rows in half precision, against the thresholds of both of a
+// pair's rows. Each unordered pair of blocks is met once.
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
 
+#include <memory>
+
 #include "core/metrics.hpp"
-#include "cuda/candidates.cuh"
+#include "cuda/pair_filter.cuh"
 #include "cuda/plan.hpp"
 
 namespace fsknn {
@@ -44,32 +46,22 @@ struct RowErrors {
   double* rounding = nullptr;
 };
 
-/// Rounds prepared rows ([.. x padded], device, by place) to half precision.
-/// errors must hold zeros.
-void start_half_rows(const double* rows, std::int64_t padded,
-                     const std::int32_t* places, std::int64_t num_slots,
-                     const HalfRows& to, const RowErrors& errors,
-                     cudaStream_t stream);
+/// Rounds prepared row r to half precision, as slot slots[r]. errors must hold
+/// zeros before the first rows.
+void start_half_rows(const PreparedRows& from, std::int64_t count,
+                     const std::int32_t* slots, const HalfRows& to,
+                     const RowErrors& errors, cudaStream_t stream);
 
 /// e, the filter's error, for rows whose errors are these: no more than
 /// |filtered similarity - (1 - returned distance)|, in units of 1.
 double filter_error(double length, double rounding, std::int64_t depth,
                     std::int64_t padded);
 
-/// Some jobs of one round of the block-circulant schedule.
-struct FilterWork {
-  HalfRows points;
-  CandidateLists lists;
-  FilterJobs jobs;
-};
-
 /// Whether the current device can run the filter.
 bool has_half_products(int device);
 
-/// Rounds must be started in order, the lists cut after each: round 0 writes
-/// all pairs of a block with itself into the lists (Cut::filled).
-void start_filter(const MetricEntry& metric, const FilterWork& work,
-                  cudaStream_t stream);
+std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
+                                             std::int64_t num_features);
 
 }  // namespace cuda
 }  // namespace fsknn

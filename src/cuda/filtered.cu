@@ -93,6 +93,7 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
       filter_values_(layout_.num_slots * filter_->floats_a_slot()),
       counts_(layout_.num_slots),
       thresholds_(layout_.num_slots),
+      bounds_(layout_.num_slots),
       entries_(layout_.num_slots * candidates_for(search.plan.k)),
       nearest_distance_(num_owned() * search.plan.k),
       nearest_index_(num_owned() * search.plan.k),
@@ -115,7 +116,9 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
   work_.lists.entries = entries_.data();
   work_.lists.counts = counts_.data();
   work_.lists.thresholds = thresholds_.data();
-  work_.lists.places = d_slot_places_.data();
+  work_.lists.bounds = bounds_.data();
+  work_.lists.places = work_.lists.column_places = d_slot_places_.data();
+  work_.lists.row_ids = work_.lists.column_ids = points_.ids.data();
   work_.lists.num_slots = layout_.num_slots;
   work_.lists.capacity = candidates_for(search.plan.k);
   cut_.redo = {redo_places_.data(), redo_count_.data()};
@@ -168,11 +171,10 @@ void FilteredGraph::make_rows() {
 
 /// The candidates. Returns whether to go on.
 bool FilteredGraph::filter() {
-  const FilterRounds rounds =
-      rounds_of(search_, layout_.first_slot / kFilterBlock,
-                layout_.end_slot / kFilterBlock, device_);
+  rounds_ = rounds_of(search_, layout_.first_slot / kFilterBlock,
+                      layout_.end_slot / kFilterBlock, device_);
   int launch = 0;
-  for (const FilterJobs& jobs : schedule_filter(rounds)) {
+  for (const FilterJobs& jobs : schedule_filter(rounds_)) {
     Event& done = launch_done_[launch++ % 2];
     done.wait();
     work_.jobs = jobs;
@@ -197,17 +199,17 @@ bool FilteredGraph::filter() {
 
 /// The nearest of the candidates of each owned slot.
 void FilteredGraph::finish() {
-  ExactStep step;
-  step.lists = work_.lists;
-  step.redo = cut_.redo;
-  step.first_slot = layout_.first_slot;
-  step.end_slot = layout_.end_slot;
-  step.rows = points_.rows.data();
-  step.ids = points_.ids.data();
-  step.list_rows = d_list_rows_.data();
-  step.padded = padded();
-  step.nearest = nearest_;
-  start_exact(*search_.request.metric, step, stream_.get());
+  exact_.lists = work_.lists;
+  exact_.redo = cut_.redo;
+  exact_.first_slot = layout_.first_slot;
+  exact_.end_slot = layout_.end_slot;
+  exact_.rows = exact_.columns = points_.rows.data();
+  exact_.row_sums = exact_.column_sums = points_.sums.data();
+  exact_.list_rows = d_list_rows_.data();
+  exact_.padded = padded();
+  exact_.undo = search_.undo;
+  exact_.nearest = nearest_;
+  start_exact(*search_.request.metric, exact_, stream_.get());
   const std::size_t num_slots =
       static_cast<std::size_t>(layout_.end_slot - layout_.first_slot);
   std::vector<std::int32_t> counts(num_slots);
@@ -223,7 +225,8 @@ void FilteredGraph::finish() {
       stats_.pairs_exact += counts[at];
 }
 
-/// Rows whose candidates overflowed. Returns whether to go on.
+/// Rows whose candidates overflowed: by longer lists, and what is too much for
+/// those in doubles. Returns whether to go on.
 bool FilteredGraph::redo() {
   std::int32_t count = 0;
   download(&count, redo_count_, 1, stream_);
@@ -234,10 +237,38 @@ bool FilteredGraph::redo() {
   download(places.data(), redo_places_, count, stream_);
   stream_.wait();
   std::sort(places.begin(), places.end());
+  if (WideRedo::helps(work_.lists) && !redo_widely(places)) return false;
+  stats_.rows_widened = count - static_cast<double>(places.size());
+  if (places.empty()) return true;
   DoubleRedo redo(search_, workers_, stream_, points_, d_list_rows_.data(),
                   nearest_);
   const bool go_on = redo.run(places);
   stats_.pairs_exact += redo.pairs();
+  return go_on;
+}
+
+/// Leaves in `places` what is to be done in doubles. Returns whether to go on.
+bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
+  WideRedo::Search search;
+  search.metric = search_.request.metric;
+  search.workers = &workers_;
+  search.filter = filter_.get();
+  search.columns = work_.columns;
+  search.lists = work_.lists;
+  search.exact = exact_;
+  search.rounds = rounds_;
+  search.row_bytes = filter_->row_bytes();
+  search.floats_a_slot = filter_->floats_a_slot();
+  std::vector<std::int32_t> slots;
+  for (const std::int32_t place : places)
+    slots.push_back(layout_.slots[static_cast<std::size_t>(place)]);
+  WideRedo redo(search, stream_);
+  const bool go_on = redo.run(slots, places);
+  stats_.pairs_exact += redo.pairs();
+  stats_.pairs_filtered += static_cast<double>(places.size()) *
+                           static_cast<double>(blocks_.num_points);
+  places = redo.left();
+  std::sort(places.begin(), places.end());
   return go_on;
 }
 

@@ -25,7 +25,7 @@ check_options <- function(metric, sign, constant, backend, devices,
 
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
-                        correlation = FALSE) {
+                        correlation = FALSE, as_edges = FALSE) {
   list(
     k = k,
     metric = options$metric$name,
@@ -38,6 +38,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     chunk_size = options$chunk_size,
     max_device_memory = options$max_device_memory %||% 0,
     correlation = correlation,
+    as_edges = as_edges,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
@@ -80,7 +81,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     verbose = options$verbose,
     request = new_request(
       k, options, skip, query_skip,
-      correlation = as_edges && has_correlation(options$metric)
+      correlation = as_edges && has_correlation(options$metric),
+      as_edges = as_edges
     )
   )
 }

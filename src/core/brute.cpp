@@ -58,8 +58,8 @@ void brute_force(const Request& request, const RowSource& points,
     }
     heap.sort();
     if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
-    for (std::size_t r = 0; r < k; ++r) {
-      const std::int64_t at = static_cast<std::int64_t>(r) * out.rows + i;
+    std::int64_t at = out.at(i, 0);
+    for (std::size_t r = 0; r < k; ++r, at += out.step()) {
       out.index[at] = index[r] + 1;
       out.distance[at] = distance[r];
       if (out.correlation != nullptr) {

@@ -105,11 +105,12 @@ int common_exponent(const MetricEntry& metric, const RowSource& points,
 }
 
 void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k) {
+  if (out.as_edges()) return;
   for (std::int64_t rank = 0; rank < k; ++rank) {
-    out.index[rank * out.rows + query] = out.missing_index;
-    out.distance[rank * out.rows + query] = out.missing_value;
-    if (out.correlation != nullptr)
-      out.correlation[rank * out.rows + query] = out.missing_value;
+    const std::int64_t at = out.at(query, rank);
+    out.index[at] = out.missing_index;
+    out.distance[at] = out.missing_value;
+    if (out.correlation != nullptr) out.correlation[at] = out.missing_value;
   }
 }
 

@@ -104,7 +104,7 @@ PreparedPoints prepare_points(const RowSource& source,
 int common_exponent(const MetricEntry& metric, const RowSource& points,
                     const RowSource* queries, int num_threads);
 
-/// Fills row `query` of `out` as missing.
+/// Fills row `query` of `out` as missing; of edges there are none to fill.
 void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k);
 
 }  // namespace fsknn

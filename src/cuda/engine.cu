@@ -4,7 +4,6 @@
 
 #include "core/errors.hpp"
 #include "core/prepared.hpp"
-#include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/devices.hpp"
 #include "cuda/filter.cuh"
@@ -129,25 +128,20 @@ void find_neighbours(const Request& request, const RowSource& points,
   }
   const Plan plan = make_plan(request, points, queries, out, devices);
 
-  // Rows are prepared by the host's vector code; shuffled where the filter's
-  // thresholds need it, else in their own order.
+  // Shuffled where the filter's thresholds need it, else in their own order.
   const MetricEntry& metric = *request.metric;
-  const int threads = request.num_threads;
-  const RowKernel prepare =
-      cpu::choose_kernels(request.instruction_set).prepare_row;
-  const int exponent = common_exponent(metric, points, queries, threads);
-  const PreparedPoints columns =
-      prepare_points(points, metric, exponent, request.skip, plan.filtered,
-                     prepare, threads);
-  PreparedPoints own_rows;
+  const int exponent =
+      common_exponent(metric, points, queries, request.num_threads);
+  const PlacedPoints columns(points, request.skip, plan.filtered);
+  PlacedPoints own_rows;
   if (queries != nullptr)
-    own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
-                              false, prepare, threads);
-  const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
+    own_rows = PlacedPoints(*queries, request.query_skip, false);
+  const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
   emit_missing_rows(rows.order, out, request.k);
 
   const DistanceRule rule(metric, exponent);
-  const Search search = {request, plan, rows, columns, rule.undo(), out};
+  const Search search = {request, plan, rows, columns,
+                         PrepareRule(metric, exponent), rule.undo(), out};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered)

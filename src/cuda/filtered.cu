@@ -26,7 +26,7 @@ FilteredGraph::FilteredGraph(const Search& search, Workers& workers,
       workers_(workers),
       launches_(launches),
       blocks_(search.columns.size()),
-      points_(search.columns, search.plan.padded_points, stream_),
+      points_(search.columns, search, search.plan.padded_points, stream_),
       row_ids_(search.columns.order.id),
       d_list_rows_(search.columns.size()),
       d_row_places_(search.columns.size()),
@@ -34,7 +34,8 @@ FilteredGraph::FilteredGraph(const Search& search, Workers& workers,
       nearest_index_(search.columns.size() * search.plan.k),
       redo_places_(search.columns.size()),
       redo_count_(1),
-      answer_(search.out, rows_at_a_time(search), search.plan.k) {
+      answer_(search.out, search.columns.size(), search.plan.k,
+              threads_of(search)) {
   const PointOrder& order = search.columns.order;
   std::sort(row_ids_.begin(), row_ids_.end());
   list_rows_.resize(row_ids_.size());
@@ -50,10 +51,6 @@ FilteredGraph::FilteredGraph(const Search& search, Workers& workers,
   nearest_.distance = nearest_distance_.data();
   nearest_.index = nearest_index_.data();
   nearest_.k = search.plan.k;
-  if (search.out.correlation == nullptr) return;
-  column_places_ =
-      DeviceBuffer<std::int32_t>(static_cast<std::int64_t>(order.place.size()));
-  upload(column_places_, order.place.data(), column_places_.size(), stream_);
 }
 
 void FilteredGraph::run() {
@@ -220,21 +217,14 @@ bool FilteredGraph::redo_batch(const std::int32_t* places,
 }
 
 void FilteredGraph::write_out() {
-  const std::int64_t n = search_.columns.size(), k = search_.plan.k;
-  const std::int64_t batch = rows_at_a_time(search_);
-  for (std::int64_t row0 = 0; row0 < n; row0 += batch) {
-    Lists lists = nearest_;
-    lists.distance += row0 * k;
-    lists.index += row0 * k;
-    CorrelationOf from;
-    from.rows = points_.rows.data();
-    from.row_places = d_row_places_.data() + row0;
-    from.columns = points_.rows.data();
-    from.places = column_places_.data();
-    from.padded = padded();
-    answer_.write(lists, std::min(batch, n - row0), row_ids_.data() + row0,
-                  from, stream_);
-  }
+  CorrelationOf from;
+  from.rows = points_.rows.data();
+  from.row_places = d_row_places_.data();
+  from.columns = points_.rows.data();
+  from.places = points_.places.data();
+  from.padded = padded();
+  answer_.write(nearest_, search_.columns.size(), row_ids_.data(), from,
+                stream_);
 }
 
 }  // namespace cuda

@@ -50,7 +50,6 @@ class FilteredGraph {
   /// numbers; and the other way.
   std::vector<std::int32_t> list_rows_, row_places_, row_ids_;
   DeviceBuffer<std::int32_t> d_list_rows_, d_row_places_;
-  DeviceBuffer<std::int32_t> column_places_;  ///< [points]; for correlations
   DeviceBuffer<double> nearest_distance_;     ///< [points x k]
   DeviceBuffer<std::int32_t> nearest_index_;
   Lists nearest_;

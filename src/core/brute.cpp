@@ -28,7 +28,7 @@ double scalar_sum(Accumulation accumulation, const double* a, const double* b,
 void brute_force(const Request& request, const RowSource& points,
                  const RowSource* queries, const Neighbours& out) {
   const MetricEntry& metric = *request.metric;
-  const int exponent = common_exponent(metric, points, queries, 1);
+  const int exponent = common_exponent(request, points, queries, 1);
   const DistanceRule rule(metric, exponent);
   const PreparedPoints columns =
       prepare_points(points, metric, exponent, request.skip, false,

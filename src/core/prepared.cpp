@@ -95,12 +95,16 @@ PreparedPoints prepare_points(const RowSource& source,
   return points;
 }
 
-int common_exponent(const MetricEntry& metric, const RowSource& points,
+int common_exponent(const Request& request, const RowSource& points,
                     const RowSource* queries, int num_threads) {
+  const MetricEntry& metric = *request.metric;
   if (metric.matrix_scale == MatrixScale::none) return 0;
-  double largest = scan(points, num_threads).largest;
-  if (queries != nullptr)
-    largest = std::max(largest, scan(*queries, num_threads).largest);
+  double largest = request.largest;
+  if (largest < 0) {
+    largest = scan(points, num_threads).largest;
+    if (queries != nullptr)
+      largest = std::max(largest, scan(*queries, num_threads).largest);
+  }
   return matrix_exponent(metric, largest);
 }
 

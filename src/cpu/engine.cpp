@@ -411,7 +411,7 @@ void find_neighbours(const Request& asked, const RowSource& points,
                              static_cast<double>(points.num_features()) / 16);
   Request request = asked;
   request.num_threads = threads;
-  const int exponent = common_exponent(metric, points, queries, threads);
+  const int exponent = common_exponent(asked, points, queries, threads);
   if (few_queries(request, queries))
     return find_for_few(request, kernels, exponent, points, *queries, out,
                         progress, stats);

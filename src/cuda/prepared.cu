@@ -25,7 +25,7 @@ void prepared_rows(const Request& request, const RowSource& points,
   target.rows = d_rows.data();
   target.sums = d_sums.data();
   const int exponent =
-      common_exponent(*request.metric, points, nullptr, request.num_threads);
+      common_exponent(request, points, nullptr, request.num_threads);
   Preparer preparer(points, PrepareRule(*request.metric, exponent),
                     request.num_threads, {target.device});
   if (ids == nullptr)

@@ -162,7 +162,7 @@ void find_neighbours(const Request& request, const RowSource& points,
   // Shuffled where the filter's thresholds need it, else in their own order.
   const MetricEntry& metric = *request.metric;
   const int exponent =
-      common_exponent(metric, points, queries, request.num_threads);
+      common_exponent(request, points, queries, request.num_threads);
   const PlacedPoints columns(points, request.skip, plan.filtered);
   PlacedPoints own_rows;
   if (queries != nullptr)

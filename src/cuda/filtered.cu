@@ -13,10 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::int64_t rows_at_a_time(const Search& search) {
-  return std::min(search.plan.chunk_size, whole_tiles(search.rows.size()));
-}
-
 FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
   const FilterBlocks blocks(search.columns.size());
   return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
@@ -99,7 +95,7 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
       nearest_index_(num_owned() * search.plan.k),
       redo_places_(num_owned()),
       redo_count_(1),
-      answer_(search.out, rows_at_a_time(search), search.plan.k) {
+      answer_(search.out, num_owned(), search.plan.k, threads_of(search)) {
   upload(d_slot_places_, layout_.places.data(), layout_.num_slots, stream_);
   upload(d_slots_, layout_.slots.data(), d_slots_.size(), stream_);
   upload(d_list_rows_, layout_.list_rows.data(), d_list_rows_.size(), stream_);
@@ -273,21 +269,13 @@ bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
 }
 
 void FilteredGraph::write_out() {
-  const std::int64_t k = search_.plan.k;
-  const std::int64_t batch = rows_at_a_time(search_);
-  for (std::int64_t row0 = 0; row0 < num_owned(); row0 += batch) {
-    Lists lists = nearest_;
-    lists.distance += row0 * k;
-    lists.index += row0 * k;
-    CorrelationOf from;
-    from.rows = points_.rows.data();
-    from.row_places = d_row_places_.data() + row0;
-    from.columns = points_.rows.data();
-    from.places = points_.places.data();
-    from.padded = padded();
-    answer_.write(lists, std::min(batch, num_owned() - row0),
-                  layout_.row_ids.data() + row0, from, stream_);
-  }
+  CorrelationOf from;
+  from.rows = points_.rows.data();
+  from.row_places = d_row_places_.data();
+  from.columns = points_.rows.data();
+  from.places = points_.places.data();
+  from.padded = padded();
+  answer_.write(nearest_, num_owned(), layout_.row_ids.data(), from, stream_);
 }
 
 }  // namespace cuda

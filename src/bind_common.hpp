@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/metafeatures.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
@@ -18,7 +19,16 @@ namespace bind {
 /// A view of a double, integer or logical matrix.
 std::unique_ptr<RowSource> matrix_source(SEXP x);
 
+/// What `x` is an R object of class "metafeatures" of.
+std::unique_ptr<MetafeatureSource> metafeature_source(const Rcpp::List& x);
+
+/// Whatever as_points() gives as values.
+std::unique_ptr<RowSource> row_source(SEXP x);
+
 Request request_from(const Rcpp::List& request);
+
+/// As a named list.
+Rcpp::List list_of(const Stats& stats);
 
 /// A cli progress bar (if asked for) and R's interrupts.
 std::unique_ptr<Progress> r_progress(bool draw);

@@ -61,12 +61,11 @@ struct Answer {
 
 struct Question {
   Question(SEXP x, SEXP query, const Rcpp::List& list)
-      : points(bind::matrix_source(x)),
+      : points(bind::row_source(x)),
+        queries(Rf_isNull(query) ? nullptr : bind::row_source(query)),
         request(bind::request_from(list)),
-        answer(Rf_isNull(query) ? Rf_nrows(x) : Rf_nrows(query), request.k,
-               Rcpp::as<bool>(list["correlation"])) {
-    if (!Rf_isNull(query)) queries = bind::matrix_source(query);
-  }
+        answer((queries != nullptr ? *queries : *points).num_points(),
+               request.k, Rcpp::as<bool>(list["correlation"])) {}
   std::unique_ptr<RowSource> points, queries;
   Request request;
   Answer answer;
@@ -85,13 +84,7 @@ Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
     (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
         q.request, *q.points, q.queries.get(), q.answer.view, progress.get(),
         &stats);
-    return q.answer.list(Rcpp::List::create(
-        Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
-        Rcpp::_["pairs_exact"] = stats.pairs_exact,
-        Rcpp::_["rows_redone"] = stats.rows_redone,
-        Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
-        Rcpp::_["seconds_search"] = stats.seconds_search,
-        Rcpp::_["seconds_emit"] = stats.seconds_emit));
+    return q.answer.list(bind::list_of(stats));
   });
 }
 

@@ -22,35 +22,22 @@ struct PairKind {
   }
 };
 
-/// A round without thresholds: every pair to its place in the row's list, and
-/// with its column's, where that is another block.
+/// A round without thresholds: every pair to its place in the row's list.
 template <class Kind, class Pairs>
 __device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
-                                 std::int64_t slab, std::int64_t column_block,
+                                 std::int32_t row0, std::int32_t column0,
                                  std::int64_t delta) {
-  using T = FilterTile;
   const CandidateLists& lists = work.lists;
-  const int first_row = static_cast<int>(slab % T::slabs) * T::rows;
-  const std::int64_t row_block = slab / T::slabs;
-  const bool both = Kind::symmetric && delta > 0;
-  const std::int64_t for_row = delta * T::columns;
-  const std::int64_t for_column =
-      (work.jobs.end_delta - 1 + delta) * T::columns;
+  const std::int64_t first = delta * FilterTile::columns + pairs.first_column;
 #pragma unroll
   for (int g = 0; g < Pairs::groups; ++g)
 #pragma unroll
     for (int at = 0; at < 16; ++at) {
-      const int r = first_row + pairs.first_row + 8 * Pairs::row_of(at);
-      const int c = pairs.first_column + g * Pairs::group_columns +
-                    Pairs::column_of(at);
-      const std::int64_t row = row_block * T::columns + r;
-      const std::int64_t column = column_block * T::columns + c;
-      const float s = Kind::similarity(pairs.value(g, at));
-      lists.entries[row * lists.capacity + for_row + c] = {
-          s, static_cast<std::int32_t>(column)};
-      if (both)
-        lists.entries[column * lists.capacity + for_column + r] = {
-            s, static_cast<std::int32_t>(row)};
+      const int across = g * Pairs::group_columns + Pairs::column_of(at);
+      lists.entries[static_cast<std::int64_t>(row0 + 8 * Pairs::row_of(at)) *
+                        lists.capacity +
+                    first + across] = {Kind::similarity(pairs.value(g, at)),
+                                       column0 + across};
     }
 }
 

@@ -45,9 +45,8 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
 double unit_error(double length, double rounding, std::int64_t depth,
                   std::int64_t padded);
 
-/// Features that carry a raw row's norm, and those it is multiplied by.
-static constexpr int kNormParts = 3;
-static constexpr int kNormFeatures = 2 * kNormParts;
+/// A raw row's norm, and what it is multiplied by, are so many features each.
+static constexpr int kNormParts = kNormFeatures / 2;
 
 /// How raw rows are shifted and scaled. Device memory, but for depth.
 struct RawForm {

@@ -67,7 +67,8 @@ struct FilterJob {
     slab = jobs.first_slab + job % jobs.num_slabs;
     first_delta = jobs.first_delta + job / jobs.num_slabs * jobs.span;
     end_delta = min(first_delta + jobs.span, jobs.end_delta);
-    column_block = (slab / FilterTile::slabs + first_delta) % jobs.num_blocks;
+    column_block = (slab / FilterTile::slabs + first_delta + jobs.shift) %
+                   jobs.num_blocks;
   }
   __device__ static std::int64_t next(const FilterJobs& jobs,
                                       std::int64_t column_block) {

@@ -208,13 +208,13 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
         pairs.multiply(shared + now * T::stage_bytes, part == 0);
         now = now + 1 == num_stages ? 0 : now + 1;
       }
-      if (work.jobs.fill)
-        write_all<Kind>(work, pairs, job.slab, column_block, delta);
+      const std::int32_t column0 =
+          static_cast<std::int32_t>(column_block * T::columns) +
+          pairs.first_column;
+      if (!Kind::symmetric && work.jobs.fill)
+        write_all<Kind>(work, pairs, row0, column0, delta);
       else
-        accept<Kind>(work, pairs, row_threshold, row0,
-                     static_cast<std::int32_t>(column_block * T::columns) +
-                         pairs.first_column,
-                     queue);
+        accept<Kind>(work, pairs, row_threshold, row0, column0, queue);
       column_block = FilterJob::next(work.jobs, column_block);
     }
     queue.flush(lists);

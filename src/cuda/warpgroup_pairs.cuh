@@ -227,13 +227,13 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
         if (lane == 0) arrive_at(barriers.rows_empty(), cluster_rank());
         job_parity ^= 1;
       }
-      if (work.jobs.fill)
-        write_all<Kind>(work, pairs, job.slab, column_block, delta);
+      const std::int32_t column0 =
+          static_cast<std::int32_t>(column_block * T::columns) +
+          pairs.first_column;
+      if (!Kind::symmetric && work.jobs.fill)
+        write_all<Kind>(work, pairs, row0, column0, delta);
       else
-        accept<Kind>(work, pairs, row_threshold, row0,
-                     static_cast<std::int32_t>(column_block * T::columns) +
-                         pairs.first_column,
-                     queue);
+        accept<Kind>(work, pairs, row_threshold, row0, column0, queue);
       column_block = FilterJob::next(work.jobs, column_block);
     }
   }

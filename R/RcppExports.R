@@ -13,14 +13,6 @@ cpp_cuda_devices <- function(start) {
     .Call(`_fsknn_cpp_cuda_devices`, start)
 }
 
-cpp_arm_fault <- function(fault) {
-    .Call(`_fsknn_cpp_arm_fault`, fault)
-}
-
-cpp_fake_machine <- function(machine) {
-    .Call(`_fsknn_cpp_fake_machine`, machine)
-}
-
 cpp_mdl_cuts <- function(x, classes, num_classes, num_threads) {
     .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads)
 }
@@ -29,12 +21,24 @@ cpp_levels <- function(x, rows, cuts, num_threads) {
     .Call(`_fsknn_cpp_levels`, x, rows, cuts, num_threads)
 }
 
+cpp_arm_fault <- function(fault) {
+    .Call(`_fsknn_cpp_arm_fault`, fault)
+}
+
+cpp_fake_machine <- function(machine) {
+    .Call(`_fsknn_cpp_fake_machine`, machine)
+}
+
 cpp_find_knn <- function(x, query, request) {
     .Call(`_fsknn_cpp_find_knn`, x, query, request)
 }
 
 cpp_brute_force <- function(x, query, request) {
     .Call(`_fsknn_cpp_brute_force`, x, query, request)
+}
+
+cpp_prepared <- function(x, ids, request) {
+    .Call(`_fsknn_cpp_prepared`, x, ids, request)
 }
 
 cpp_metafeature_rows <- function(x) {

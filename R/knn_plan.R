@@ -46,7 +46,8 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   num_queries <- if (self_excluded) 0 else query_count(query, size)
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
   request <- new_request(
-    k, options, correlation = has_correlation(options$metric)
+    k, options, correlation = has_correlation(options$metric),
+    rows_made = is_metafeatures(x)
   )
   new_plan(size[[1]], size[[2]], num_queries, request)
 }
@@ -97,6 +98,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
     raise_failure(sizes, call)
   }
   used <- seq_len(min(sizes$num_workers, nrow(sizes$devices)))
+  sizes$devices <- sizes$devices[used, ]
   structure(
     c(
       list(
@@ -107,7 +109,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
         num_threads = request$num_threads,
         max_device_memory = request$max_device_memory
       ),
-      utils::modifyList(sizes, list(devices = sizes$devices[used, ]))
+      sizes
     ),
     class = "knn_plan"
   )
@@ -174,6 +176,10 @@ describe_device_bytes <- function(plan) {
   room <- paste0(format_bytes(min(plan$devices$memory_free)), " free")
   if (plan$max_device_memory > 0) {
     room <- paste0(room, ", limit ", format_bytes(plan$max_device_memory))
+  }
+  limits <- c(plan$devices$memory_free, plan$max_device_memory)
+  if (plan$bytes_peak > min(limits[limits > 0])) {
+    room <- paste0(room, ": does not fit")
   }
   reading <- if (plan$streamed) "piece by piece" else "stay on each GPU"
   c(

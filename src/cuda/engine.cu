@@ -142,12 +142,16 @@ void find_neighbours(const Request& request, const RowSource& points,
       emit_missing(out, i, request.k);
     return;
   }
+  // What the first thread does besides its share, as to pin memory or to give
+  // back what the others had, it must not start CUDA elsewhere for.
+  const DeviceGuard guard(devices[0]);
+  for (const int device : devices) reset_peak_bytes(device);
   const Plan plan = make_plan(request, points, queries, out, gpus);
 
   // Shuffled where the filter's thresholds need it, else in their own order.
   const MetricEntry& metric = *request.metric;
   const int exponent =
-      common_exponent(metric, points, queries, request.num_threads);
+      common_exponent(request, points, queries, request.num_threads);
   const PlacedPoints columns(points, request.skip, plan.filtered);
   PlacedPoints own_rows;
   if (queries != nullptr)
@@ -169,6 +173,8 @@ void find_neighbours(const Request& request, const RowSource& points,
 
   if (stats == nullptr) return;
   *stats = found;
+  for (const int device : devices)
+    stats->bytes_device = std::max(stats->bytes_device, peak_bytes(device));
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search =
       seconds_since(start) - seconds_prepare - stats->seconds_emit;

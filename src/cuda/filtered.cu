@@ -13,10 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::int64_t rows_at_a_time(const Search& search) {
-  return std::min(search.plan.chunk_size, whole_tiles(search.rows.size()));
-}
-
 FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
   const FilterBlocks blocks(search.columns.size());
   return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
@@ -37,7 +33,10 @@ FilterRounds rounds_of(const Search& search, std::int64_t first_block,
   rounds.num_blocks = FilterBlocks(search.columns.size()).count;
   rounds.first_slab = first_block * (kFilterBlock / kFilterSlab);
   rounds.num_slabs = (end_block - first_block) * (kFilterBlock / kFilterSlab);
-  rounds.depth = filter_depth(search.columns.num_features);
+  rounds.depth =
+      half_depth(*search.request.metric, search.columns.num_features);
+  rounds.fill_blocks =
+      fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.chunk_size = search.plan.chunk_size;
   rounds.multiprocessors = multiprocessors_of(device);
   return rounds;
@@ -93,12 +92,13 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
       filter_values_(layout_.num_slots * filter_->floats_a_slot()),
       counts_(layout_.num_slots),
       thresholds_(layout_.num_slots),
+      bounds_(layout_.num_slots),
       entries_(layout_.num_slots * candidates_for(search.plan.k)),
       nearest_distance_(num_owned() * search.plan.k),
       nearest_index_(num_owned() * search.plan.k),
       redo_places_(num_owned()),
       redo_count_(1),
-      answer_(search.out, rows_at_a_time(search), search.plan.k) {
+      answer_(search.out, num_owned(), search.plan.k, threads_of(search)) {
   upload(d_slot_places_, layout_.places.data(), layout_.num_slots, stream_);
   upload(d_slots_, layout_.slots.data(), d_slots_.size(), stream_);
   upload(d_list_rows_, layout_.list_rows.data(), d_list_rows_.size(), stream_);
@@ -115,7 +115,9 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
   work_.lists.entries = entries_.data();
   work_.lists.counts = counts_.data();
   work_.lists.thresholds = thresholds_.data();
-  work_.lists.places = d_slot_places_.data();
+  work_.lists.bounds = bounds_.data();
+  work_.lists.places = work_.lists.column_places = d_slot_places_.data();
+  work_.lists.row_ids = work_.lists.column_ids = points_.ids.data();
   work_.lists.num_slots = layout_.num_slots;
   work_.lists.capacity = candidates_for(search.plan.k);
   cut_.redo = {redo_places_.data(), redo_count_.data()};
@@ -157,8 +159,11 @@ void FilteredGraph::run() {
 
 /// The points in the filter's form, and empty lists.
 void FilteredGraph::make_rows() {
-  filter_->start_rows({points_.rows.data(), points_.sums.data(), padded()},
-                      d_slots_.size(), d_slots_.data(), work_.rows,
+  const PreparedRows points = {points_.rows.data(), points_.sums.data(),
+                               padded()};
+  // Points are shuffled: the first of them are a sample.
+  filter_->learn(points, search_.columns.size(), search_.undo, stream_.get());
+  filter_->start_rows(points, d_slots_.size(), d_slots_.data(), work_.rows,
                       stream_.get());
   filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
   start_candidates(work_.lists, stream_.get());
@@ -168,19 +173,20 @@ void FilteredGraph::make_rows() {
 
 /// The candidates. Returns whether to go on.
 bool FilteredGraph::filter() {
-  const FilterRounds rounds =
-      rounds_of(search_, layout_.first_slot / kFilterBlock,
-                layout_.end_slot / kFilterBlock, device_);
+  rounds_ = rounds_of(search_, layout_.first_slot / kFilterBlock,
+                      layout_.end_slot / kFilterBlock, device_);
   int launch = 0;
-  for (const FilterJobs& jobs : schedule_filter(rounds)) {
+  for (const FilterJobs& jobs : schedule_filter(rounds_)) {
     Event& done = launch_done_[launch++ % 2];
     done.wait();
     work_.jobs = jobs;
     filter_->start(work_, stream_.get());
     if (jobs.ends_round) {
-      // The first round's pairs are of blocks with themselves.
+      // The first round's pairs are all for the lists of their rows.
       if (!jobs.fill && !exchange_.gather(stream_)) return false;
-      cut_.filled = jobs.fill ? static_cast<std::int32_t>(kFilterBlock) : 0;
+      cut_.filled = jobs.fill ? static_cast<std::int32_t>(
+                                    jobs.end_delta * kFilterBlock)
+                              : 0;
       start_cut(cut_, stream_.get());
       if (!exchange_.publish(stream_)) return false;
     }
@@ -197,17 +203,17 @@ bool FilteredGraph::filter() {
 
 /// The nearest of the candidates of each owned slot.
 void FilteredGraph::finish() {
-  ExactStep step;
-  step.lists = work_.lists;
-  step.redo = cut_.redo;
-  step.first_slot = layout_.first_slot;
-  step.end_slot = layout_.end_slot;
-  step.rows = points_.rows.data();
-  step.ids = points_.ids.data();
-  step.list_rows = d_list_rows_.data();
-  step.padded = padded();
-  step.nearest = nearest_;
-  start_exact(*search_.request.metric, step, stream_.get());
+  exact_.lists = work_.lists;
+  exact_.redo = cut_.redo;
+  exact_.first_slot = layout_.first_slot;
+  exact_.end_slot = layout_.end_slot;
+  exact_.rows = exact_.columns = points_.rows.data();
+  exact_.row_sums = exact_.column_sums = points_.sums.data();
+  exact_.list_rows = d_list_rows_.data();
+  exact_.padded = padded();
+  exact_.undo = search_.undo;
+  exact_.nearest = nearest_;
+  start_exact(*search_.request.metric, exact_, stream_.get());
   const std::size_t num_slots =
       static_cast<std::size_t>(layout_.end_slot - layout_.first_slot);
   std::vector<std::int32_t> counts(num_slots);
@@ -223,7 +229,8 @@ void FilteredGraph::finish() {
       stats_.pairs_exact += counts[at];
 }
 
-/// Rows whose candidates overflowed. Returns whether to go on.
+/// Rows whose candidates overflowed: by longer lists, and what is too much for
+/// those in doubles. Returns whether to go on.
 bool FilteredGraph::redo() {
   std::int32_t count = 0;
   download(&count, redo_count_, 1, stream_);
@@ -234,6 +241,9 @@ bool FilteredGraph::redo() {
   download(places.data(), redo_places_, count, stream_);
   stream_.wait();
   std::sort(places.begin(), places.end());
+  if (WideRedo::helps(work_.lists) && !redo_widely(places)) return false;
+  stats_.rows_widened = count - static_cast<double>(places.size());
+  if (places.empty()) return true;
   DoubleRedo redo(search_, workers_, stream_, points_, d_list_rows_.data(),
                   nearest_);
   const bool go_on = redo.run(places);
@@ -241,22 +251,39 @@ bool FilteredGraph::redo() {
   return go_on;
 }
 
+/// Leaves in `places` what is to be done in doubles. Returns whether to go on.
+bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
+  WideRedo::Search search;
+  search.metric = search_.request.metric;
+  search.workers = &workers_;
+  search.filter = filter_.get();
+  search.columns = work_.columns;
+  search.lists = work_.lists;
+  search.exact = exact_;
+  search.rounds = rounds_;
+  search.row_bytes = filter_->row_bytes();
+  search.floats_a_slot = filter_->floats_a_slot();
+  std::vector<std::int32_t> slots;
+  for (const std::int32_t place : places)
+    slots.push_back(layout_.slots[static_cast<std::size_t>(place)]);
+  WideRedo redo(search, stream_);
+  const bool go_on = redo.run(slots, places);
+  stats_.pairs_exact += redo.pairs();
+  stats_.pairs_filtered += static_cast<double>(places.size()) *
+                           static_cast<double>(blocks_.num_points);
+  places = redo.left();
+  std::sort(places.begin(), places.end());
+  return go_on;
+}
+
 void FilteredGraph::write_out() {
-  const std::int64_t k = search_.plan.k;
-  const std::int64_t batch = rows_at_a_time(search_);
-  for (std::int64_t row0 = 0; row0 < num_owned(); row0 += batch) {
-    Lists lists = nearest_;
-    lists.distance += row0 * k;
-    lists.index += row0 * k;
-    CorrelationOf from;
-    from.rows = points_.rows.data();
-    from.row_places = d_row_places_.data() + row0;
-    from.columns = points_.rows.data();
-    from.places = points_.places.data();
-    from.padded = padded();
-    answer_.write(lists, std::min(batch, num_owned() - row0),
-                  layout_.row_ids.data() + row0, from, stream_);
-  }
+  CorrelationOf from;
+  from.rows = points_.rows.data();
+  from.row_places = d_row_places_.data();
+  from.columns = points_.rows.data();
+  from.places = points_.places.data();
+  from.padded = padded();
+  answer_.write(nearest_, num_owned(), layout_.row_ids.data(), from, stream_);
 }
 
 }  // namespace cuda

@@ -49,7 +49,8 @@ Segment::Segment(const Search& search, Workers& workers)
       distances_(chunk_rows_ * chunk_columns_),
       list_distance_(chunk_rows_ * search.plan.k),
       list_index_(chunk_rows_ * search.plan.k),
-      answer_(search.out, chunk_rows_, search.plan.k) {
+      answer_(search.out, chunk_rows_, search.plan.k,
+              threads_of(search)) {
   if (!symmetric_)
     own_rows_ =
         DevicePoints(search.rows, search, search.plan.padded_queries, stream_);

@@ -66,7 +66,7 @@ StreamedSegment::StreamedSegment(const Search& search, Workers& workers)
       list_correlation_(
           search.out.correlation != nullptr ? chunk_rows_ * search.plan.k : 0),
       list_index_(chunk_rows_ * search.plan.k),
-      answer_(search.out, chunk_rows_, search.plan.k),
+      answer_(search.out, chunk_rows_, search.plan.k, threads_of(search)),
       from_columns_(search.columns, search.prepare, threads_of(search)) {
   if (!symmetric_)
     from_queries_.reset(

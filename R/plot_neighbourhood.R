@@ -109,11 +109,11 @@ check_steps <- function(steps, call = caller_env()) {
 # Links to draw, with `kept`: not cut between two clusters.
 drawn_links <- function(graph, steps, call = caller_env()) {
   if (!inherits(graph, "mst_knn")) {
-    links <- graph_links(graph, call)
+    links <- graph_links(graph, call = call)
     links$kept <- rep(TRUE, length(links$low))
     return(links)
   }
-  links <- graph_links(graph$tree, call)
+  links <- graph_links(graph$tree, call = call)
   cluster <- graph$membership
   links$kept <- unname(cluster[links$low] == cluster[links$high])
   links

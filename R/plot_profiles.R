@@ -42,7 +42,7 @@ plot_profiles <- function(x, points, against, ..., colour = NULL, ncol = NULL) {
   rlang::check_required(against)
   rlang::check_installed("ggplot2", "to draw profiles.")
   names <- profile_names(x)
-  check_point_names(points)
+  check_profile_names(points)
   call <- current_env()
   outcome <- profile(x, against, names, "against", call)
   values <- lapply(points, function(point) {
@@ -76,7 +76,7 @@ profile_names <- function(x, call = caller_env()) {
   names
 }
 
-check_point_names <- function(points, call = caller_env()) {
+check_profile_names <- function(points, call = caller_env()) {
   if (!is.character(points) || length(points) == 0 || anyNA(points)) {
     given <- describe_value(points)
     abort_argument("{.arg points} must be names of rows, not {given}.", call)

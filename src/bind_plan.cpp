@@ -29,6 +29,7 @@ Plan plan_on_gpus(PlanInput input, const Request& request) {
     ++used;
   }
   input.num_workers = std::max(1, used);
+  gpus.bytes_limit = request.max_device_memory;
   return cuda::plan_cuda(input, gpus);
 }
 

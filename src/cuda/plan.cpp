@@ -196,6 +196,7 @@ Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
     if (gpus.bytes_free <= 0 || left > 0) {
       Plan p = plan_pass(one, gpus.bytes_free <= 0 ? 0 : left);
       p.filtered = true;
+      p.filter = "products of half-precision floats by tensor cores";
       p.bytes_filter = filter;
       p.bytes_peak += filter;
       p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;

@@ -13,20 +13,20 @@ cpp_cuda_devices <- function(start) {
     .Call(`_fsknn_cpp_cuda_devices`, start)
 }
 
-cpp_arm_fault <- function(fault) {
-    .Call(`_fsknn_cpp_arm_fault`, fault)
-}
-
-cpp_fake_machine <- function(machine) {
-    .Call(`_fsknn_cpp_fake_machine`, machine)
-}
-
 cpp_mdl_cuts <- function(x, classes, num_classes, num_threads) {
     .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads)
 }
 
 cpp_levels <- function(x, rows, cuts, num_threads) {
     .Call(`_fsknn_cpp_levels`, x, rows, cuts, num_threads)
+}
+
+cpp_arm_fault <- function(fault) {
+    .Call(`_fsknn_cpp_arm_fault`, fault)
+}
+
+cpp_fake_machine <- function(machine) {
+    .Call(`_fsknn_cpp_fake_machine`, machine)
 }
 
 cpp_find_knn <- function(x, query, request) {

@@ -39,26 +39,6 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// cpp_arm_fault
-Rcpp::List cpp_arm_fault(Rcpp::Nullable<Rcpp::List> fault);
-RcppExport SEXP _fsknn_cpp_arm_fault(SEXP faultSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< Rcpp::Nullable<Rcpp::List> >::type fault(faultSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_arm_fault(fault));
-    return rcpp_result_gen;
-END_RCPP
-}
-// cpp_fake_machine
-bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine);
-RcppExport SEXP _fsknn_cpp_fake_machine(SEXP machineSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< Rcpp::Nullable<Rcpp::List> >::type machine(machineSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_fake_machine(machine));
-    return rcpp_result_gen;
-END_RCPP
-}
 // cpp_mdl_cuts
 Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes, int num_threads);
 RcppExport SEXP _fsknn_cpp_mdl_cuts(SEXP xSEXP, SEXP classesSEXP, SEXP num_classesSEXP, SEXP num_threadsSEXP) {
@@ -82,6 +62,26 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< Rcpp::List >::type cuts(cutsSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_levels(x, rows, cuts, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_arm_fault
+Rcpp::List cpp_arm_fault(Rcpp::Nullable<Rcpp::List> fault);
+RcppExport SEXP _fsknn_cpp_arm_fault(SEXP faultSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::Nullable<Rcpp::List> >::type fault(faultSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_arm_fault(fault));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_fake_machine
+bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine);
+RcppExport SEXP _fsknn_cpp_fake_machine(SEXP machineSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::Nullable<Rcpp::List> >::type machine(machineSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_fake_machine(machine));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -200,16 +200,13 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
-    {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
-    {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
-    {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 0},
     {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 4},
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
+    {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
+    {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
-    {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
-    {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},

@@ -35,6 +35,9 @@ struct CorrelationOf {
   const double* columns = nullptr;  ///< [.. x padded], by place
   const std::int32_t* places = nullptr;  ///< where point i stands; null: at i
   std::int64_t padded = 0;
+  /// [lists' rows x k] correlations that were made with the lists; null: they
+  /// are made now.
+  const double* given = nullptr;
 };
 
 /// Turned slices only.

@@ -9,13 +9,6 @@
 
 namespace fsknn {
 namespace cuda {
-namespace {
-
-std::int64_t whole_tiles(std::int64_t count) {
-  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
-}
-
-}  // namespace
 
 int threads_of(const Search& search) {
   return std::max(1, search.request.num_threads / search.plan.num_workers);

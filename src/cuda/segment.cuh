@@ -8,6 +8,7 @@
 #include "core/plan.hpp"
 #include "core/request.hpp"
 #include "cuda/answer.cuh"
+#include "cuda/plan.hpp"
 #include "cuda/prepare.cuh"
 #include "cuda/resources.cuh"
 #include "cuda/select.cuh"
@@ -15,6 +16,11 @@
 
 namespace fsknn {
 namespace cuda {
+
+/// Rows that `count` of them take, in whole tiles of the distance kernel.
+inline std::int64_t whole_tiles(std::int64_t count) {
+  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
+}
 
 /// What all segments of a search read.
 struct Search {

@@ -25,6 +25,9 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b) * b;
 }
 
+// So few queries, one tile's rows, meet each point once: it is prepared, met and
+// dropped.
+constexpr std::int64_t kFewQueries = kChunkUnit;
 // Below this many points the float64 pass is as fast, and beyond so many
 // features the filter's error nears what it is to tell apart.
 constexpr std::int64_t kLeastFilteredPoints = 4096;
@@ -290,7 +293,7 @@ Plan plan_panels(const PlanInput& in, double bytes_usable) {
   std::int64_t chunk = in.chunk_size > 0 ? round_up(in.chunk_size, kChunkUnit)
                                          : largest_chunk(s.padded);
   chunk = std::min(chunk, round_up(std::max(s.rows, s.points), kChunkUnit));
-  while (chunk > kChunkUnit &&
+  while (bytes_usable > 0 && chunk > kChunkUnit &&
          bytes_panels(in, chunk) + bytes_working_streamed(s, chunk) >
              bytes_usable)
     chunk = round_up(chunk * 3 / 4, kChunkUnit) == chunk
@@ -434,6 +437,10 @@ Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
   const auto fits = [&](const Plan& p) {
     return usable <= 0 || p.bytes_peak <= usable;
   };
+  // Each point is needed once: none needs to be kept.
+  if (in.num_queries > 0 && in.num_queries <= kFewQueries &&
+      in.num_points > kLargestChunk)
+    return plan_panels(in, usable);
   const FilterShape shape = filter_shape(in, gpus);
   if (shape.usable) {
     const Plan p = plan_filter(in, shape, usable);

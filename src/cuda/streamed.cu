@@ -1,6 +1,7 @@
 #include "cuda/streamed.cuh"
 
 #include <algorithm>
+#include <vector>
 
 #include "cuda/check.cuh"
 #include "cuda/distance.cuh"
@@ -17,6 +18,7 @@ constexpr int kPairsPerBlock = 32;
 struct PanelPairs {
   Panel rows, columns;
   const std::int32_t* places = nullptr;  ///< by number; null: the number
+  bool in_order = false;  ///< the panel holds each entry's neighbour, one by one
   std::int64_t padded = 0;
   Lists lists;
   double* correlation = nullptr;  ///< out: [rows x k]
@@ -35,7 +37,9 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
   const std::int64_t at = there ? entry : 0;
   const std::int32_t index = p.lists.index[at];
   std::int64_t column = -1;
-  if (there && index != kNoPoint)
+  if (there && p.in_order)
+    column = at;
+  else if (there && index != kNoPoint)
     column = (p.places != nullptr ? p.places[index] : index) - p.columns.first;
   const bool here = column >= 0 && column < p.columns.count;
   // All threads of a warp join together.
@@ -152,7 +156,8 @@ bool StreamedSegment::chunk(const Panel& rows, const Panel& columns) {
   return workers_.go_on();
 }
 
-/// The neighbours' correlations, by one more pass over the columns.
+/// The neighbours' correlations: few are read one by one, many by one more pass
+/// over the columns.
 bool StreamedSegment::correlate(const Panel& rows) {
   PanelPairs pairs;
   pairs.rows = rows;
@@ -160,6 +165,21 @@ bool StreamedSegment::correlate(const Panel& rows) {
   pairs.padded = search_.columns.padded;
   pairs.lists = lists_;
   pairs.correlation = list_correlation_.data();
+  const std::int64_t entries = rows.count * lists_.k;
+  // A point read alone takes a cache line for each of its values.
+  if (entries <= std::min(chunk_columns_, from_columns_.size() / 8)) {
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(entries));
+    download(ids.data(), list_index_, entries, stream_);
+    stream_.wait();
+    // A list that is not full is an error by and by: any row will do.
+    std::replace(ids.begin(), ids.end(), kNoPoint, std::int32_t{0});
+    from_columns_.fetch_some(ids.data(), entries, columns_[0]);
+    pairs.in_order = true;
+    pairs.columns = columns_[0].get(stream_);
+    start_correlating(pairs, stream_.get());
+    columns_[0].release(stream_);
+    return workers_.go_on();
+  }
   return for_panels(from_columns_, columns_, stream_, [&](const Panel& columns) {
     pairs.columns = columns;
     start_correlating(pairs, stream_.get());

@@ -119,6 +119,7 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 /// What the plan knows of the filter that a search would use.
 struct FilterShape {
   bool usable = false;
+  const char* name = "";           ///< in words
   std::int64_t row_bytes = 0;      ///< of a slot's row in the filter's form
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t depth = 0;          ///< features of its rows

@@ -28,6 +28,7 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
 // Below this many points the float64 pass is as fast, and beyond so many
 // features the filter's error nears what it is to tell apart.
 constexpr std::int64_t kLeastFilteredPoints = 4096;
+constexpr std::int64_t kLeastFilteredQueries = 256;
 constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
 constexpr std::int64_t kMostFilteredFeatures = 32768;
 // Beyond so many neighbours the lists of candidates take more memory than they
@@ -198,6 +199,9 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
 /// the user says how large a chunk is, as many as have a split.
 int filter_devices(const PlanInput& in, const FilterShape& shape) {
   const std::int64_t most = std::max(1, in.num_workers);
+  if (in.num_queries > 0)
+    return static_cast<int>(
+        std::min(most, ceil_div(in.num_queries, kLeastFilteredQueries)));
   if (in.chunk_size > 0)
     return static_cast<int>(
         std::min(most, ceil_div(in.num_points, round_up(in.chunk_size, kChunkUnit))));
@@ -207,9 +211,19 @@ int filter_devices(const PlanInput& in, const FilterShape& shape) {
       1.0, std::min(static_cast<double>(most), work / kLeastFilterShare)));
 }
 
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
+  constexpr std::int64_t list_bytes = std::int64_t{1} << 30;
+  const std::int64_t most = std::max(
+      kFilterBlock, list_bytes / (8 * candidates_for(k)) / kFilterBlock *
+                        kFilterBlock);
+  return std::min(num_queries, most);
+}
+
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
   FilterShape shape;
-  shape.usable = gpus.half_products && !in.elementwise && in.num_queries == 0 &&
+  shape.usable = gpus.half_products && !in.elementwise &&
+                 (in.num_queries == 0 ||
+                  in.num_queries >= kLeastFilteredQueries) &&
                  in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
                  in.num_features <= kMostFilteredFeatures &&
@@ -229,11 +243,18 @@ namespace {
 
 /// The filter's rows and candidate lists, a slot; the lists of neighbours.
 double bytes_filter(const PlanInput& in, const FilterShape& shape) {
-  const FilterBlocks blocks(in.num_points);
-  return static_cast<double>(blocks.num_slots()) *
-             (static_cast<double>(shape.row_bytes) +
-              static_cast<double>(shape.floats_a_slot) * 4 +
-              static_cast<double>(shape.capacity) * 8 + 12) +
+  const double slots =
+      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const double form = static_cast<double>(shape.row_bytes) +
+                      static_cast<double>(shape.floats_a_slot) * 4;
+  const double lists = static_cast<double>(shape.capacity) * 8 + 12;
+  if (in.num_queries > 0) {
+    const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
+    return slots * (form + 8) + static_cast<double>(in.num_queries) * 4 +
+           static_cast<double>(query_slots(rows)) * (form + lists + 12) +
+           static_cast<double>(rows) * static_cast<double>(in.k) * 12;
+  }
+  return slots * (form + lists) +
          static_cast<double>(in.num_points) *
              (static_cast<double>(in.k) * 12 + 12);
 }
@@ -316,7 +337,8 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
   p.filter = shape.name;
   p.bytes_filter = filter;
   p.bytes_peak += filter;
-  p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
+  p.num_chunks = in.num_queries > 0 ? p.num_splits * p.chunks_per_split
+                                    : p.num_splits * (p.num_splits + 1) / 2;
   p.num_workers = shared.num_workers;
   p.num_segments = shared.num_workers;
   p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);

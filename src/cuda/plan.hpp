@@ -116,6 +116,12 @@ std::int32_t candidates_for(std::int64_t k);
 /// k, an odd number of blocks.
 std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 
+/// Queries that are filtered at a time: their lists are to fit in 1 GiB.
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
+inline std::int64_t query_slots(std::int64_t num_queries) {
+  return (num_queries + kFilterBlock - 1) / kFilterBlock * kFilterBlock;
+}
+
 /// What the plan knows of the filter that a search would use.
 struct FilterShape {
   bool usable = false;

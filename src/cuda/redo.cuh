@@ -53,7 +53,8 @@ class WideRedo {
   std::int64_t most_rows_;
   DeviceBuffer<unsigned char> rows_;
   DeviceBuffer<float> values_, thresholds_;
-  DeviceBuffer<std::int32_t> slots_, places_, counts_, redo_places_, redo_count_;
+  DeviceBuffer<double> prepared_, sums_;
+  DeviceBuffer<std::int32_t> slots_, own_slots_, ids_, places_, counts_, redo_places_, redo_count_;
   std::vector<std::int32_t> left_;
   Event launch_done_[2];
   double pairs_ = 0;
@@ -62,9 +63,11 @@ class WideRedo {
 /// Every pair of these rows in the contract's doubles.
 class DoubleRedo {
  public:
-  /// nearest: the lists to write to; list_rows [by place, device]: their rows.
+  /// rows and columns: the same points for a graph. nearest: the lists to write
+  /// to; list_rows [by row place, device]: their rows.
   DoubleRedo(const Search& search, Workers& workers, const Stream& stream,
-             const DevicePoints& points, const std::int32_t* list_rows,
+             const DevicePoints& rows, const DevicePoints& columns,
+             const std::int32_t* list_rows,
              const Lists& nearest);
 
   /// The rows at these places. Waits for the stream. Returns whether to go on.
@@ -77,7 +80,7 @@ class DoubleRedo {
   const Search& search_;
   Workers& workers_;
   const Stream& stream_;
-  const DevicePoints& points_;
+  const DevicePoints &row_points_, &points_;
   const std::int32_t* list_rows_;
   const Lists nearest_;
   std::int64_t chunk_rows_, chunk_columns_;

@@ -158,11 +158,21 @@ std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
   FilterShape shape;
-  shape.usable = gpus.half_products && in.unit_dot && in.num_queries == 0 &&
+  shape.usable = (in.elementwise || (gpus.half_products && in.unit_dot)) &&
+                 in.num_queries == 0 &&
                  in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
                  in.num_features <= kMostFilteredFeatures &&
                  in.k <= kMostFilteredNeighbours;
+  if (in.elementwise) {
+    // Floats; each takes as long as some 16 halves.
+    const std::int64_t padded = padded_features(in.num_features);
+    shape.depth = 16 * padded;
+    shape.row_bytes = 4 * padded;
+    shape.floats_a_slot = 3;
+    shape.capacity = candidates_for(in.k);
+    return shape;
+  }
   shape.depth = filter_depth(in.num_features);
   shape.row_bytes = 2 * shape.depth;
   shape.capacity = candidates_for(in.k);

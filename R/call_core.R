@@ -5,7 +5,7 @@
 # that goes without the data.
 check_options <- function(metric, sign, constant, backend, devices,
                           num_threads, chunk_size, progress, verbose,
-                          call = caller_env()) {
+                          max_device_memory = NULL, call = caller_env()) {
   metric <- check_metric(metric, call = call)
   list(
     metric = metric,
@@ -15,6 +15,7 @@ check_options <- function(metric, sign, constant, backend, devices,
     ),
     chunk_size = check_chunk_size(chunk_size, call = call),
     num_threads = check_num_threads(num_threads, call = call),
+    max_device_memory = check_device_memory(max_device_memory, call = call),
     progress = check_progress(progress, call = call),
     verbose = check_flag(verbose, "verbose", call = call),
     instruction_set = check_instruction_set(call = call),
@@ -35,6 +36,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     devices = options$backend$devices,
     num_threads = options$num_threads,
     chunk_size = options$chunk_size,
+    max_device_memory = options$max_device_memory %||% 0,
     correlation = correlation,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
@@ -125,10 +127,13 @@ tell_lines <- function(lines) {
 }
 
 find_in_core <- function(values, queries, request, call) {
+  started <- Sys.time()
   result <- cpp_find_knn(values, queries, request)
   if (!is.null(result$failure)) {
     raise_failure(result, call)
   }
+  seconds <- as.double(Sys.time() - started, units = "secs")
+  remember_search(values, queries, request, result$stats, seconds)
   result
 }
 

@@ -36,6 +36,11 @@
 #'   distance matrix that is computed at a time; rounded up as the backend
 #'   needs. `NULL` (default) chooses. It changes time and memory, never the
 #'   answer.
+#' @param max_device_memory The most memory to use on each GPU: bytes, or a
+#'   string such as `"4 GiB"` or `"500 MB"`. `NULL` (default) takes
+#'   `getOption("fsknn.max_device_memory")` where that is set, else what is
+#'   free. Points that do not fit are read piece by piece; the answer is the
+#'   same. The CPU engine does not read it.
 #' @param progress Show a progress bar? `NULL` (default) does so in an
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
@@ -80,13 +85,13 @@
 find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      constant = c("error", "isolate"),
                      backend = c("auto", "cuda", "cpu"), devices = NULL,
-                     num_threads = NULL, chunk_size = NULL, progress = NULL,
-                     verbose = FALSE) {
+                     num_threads = NULL, chunk_size = NULL,
+                     max_device_memory = NULL, progress = NULL, verbose = FALSE) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose
+    progress, verbose, max_device_memory
   )
   search <- new_search(x, k = k, options = options)
   run_search(search)[c("index", "distance")]

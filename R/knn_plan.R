@@ -26,12 +26,13 @@
 #' knn_plan(c(24158, 295), k = 20, backend = "cpu")
 knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
-                     devices = NULL, num_threads = NULL, chunk_size = NULL) {
+                     devices = NULL, num_threads = NULL, chunk_size = NULL,
+                     max_device_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant = "error", backend, devices, num_threads,
-    chunk_size, progress = FALSE, verbose = FALSE
+    chunk_size, progress = FALSE, verbose = FALSE, max_device_memory
   )
   self_excluded <- is.null(query)
   size <- plan_size(x)

@@ -30,14 +30,14 @@
 query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
-                      num_threads = NULL, chunk_size = NULL, progress = NULL,
-                      verbose = FALSE) {
+                      num_threads = NULL, chunk_size = NULL,
+                      max_device_memory = NULL, progress = NULL, verbose = FALSE) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose
+    progress, verbose, max_device_memory
   )
   if (is.null(query)) {
     abort_input(query, "query", current_env())

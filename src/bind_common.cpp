@@ -92,10 +92,27 @@ Request request_from(const Rcpp::List& request) {
   r.query_skip = zero_based(request["query_skip"]);
   r.num_threads = Rcpp::as<int>(request["num_threads"]);
   r.chunk_size = Rcpp::as<int>(request["chunk_size"]);
+  r.max_device_memory = Rcpp::as<double>(request["max_device_memory"]);
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
   for (const std::int64_t device : zero_based(request["devices"]))
     r.devices.push_back(static_cast<int>(device));
   return r;
+}
+
+Rcpp::List list_of(const Stats& stats) {
+  return Rcpp::List::create(
+      Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
+      Rcpp::_["pairs_exact"] = stats.pairs_exact,
+      Rcpp::_["rows_redone"] = stats.rows_redone,
+      Rcpp::_["rows_widened"] = stats.rows_widened,
+      Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
+      Rcpp::_["seconds_search"] = stats.seconds_search,
+      Rcpp::_["seconds_emit"] = stats.seconds_emit,
+      Rcpp::_["seconds_device"] = stats.seconds_device,
+      Rcpp::_["bytes_device"] = stats.bytes_device,
+      Rcpp::_["num_devices"] = stats.num_devices,
+      Rcpp::_["filtered"] = stats.filtered,
+      Rcpp::_["streamed"] = stats.streamed);
 }
 
 std::unique_ptr<Progress> r_progress(bool draw) {

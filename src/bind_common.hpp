@@ -20,6 +20,9 @@ std::unique_ptr<RowSource> matrix_source(SEXP x);
 
 Request request_from(const Rcpp::List& request);
 
+/// As a named list.
+Rcpp::List list_of(const Stats& stats);
+
 /// A cli progress bar (if asked for) and R's interrupts.
 std::unique_ptr<Progress> r_progress(bool draw);
 

@@ -85,13 +85,7 @@ Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
     (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
         q.request, *q.points, q.queries.get(), q.answer.view, progress.get(),
         &stats);
-    return q.answer.list(Rcpp::List::create(
-        Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
-        Rcpp::_["pairs_exact"] = stats.pairs_exact,
-        Rcpp::_["rows_redone"] = stats.rows_redone,
-        Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
-        Rcpp::_["seconds_search"] = stats.seconds_search,
-        Rcpp::_["seconds_emit"] = stats.seconds_emit));
+    return q.answer.list(bind::list_of(stats));
   });
 }
 

@@ -126,8 +126,8 @@ check_against_core <- function(x, found, k, metric, sign = "signed") {
   request <- list(
     k = k + 1L, metric = metric, sign = sign, skip = integer(),
     query_skip = integer(), backend = "cpu", devices = integer(),
-    num_threads = 1L, chunk_size = 0L, correlation = FALSE, progress = FALSE,
-    instruction_set = "auto"
+    num_threads = 1L, chunk_size = 0L, max_device_memory = 0,
+    correlation = FALSE, progress = FALSE, instruction_set = "auto"
   )
   expected <- fsknn:::cpp_brute_force(x, x[rows, , drop = FALSE], request)
   for (at in seq_along(rows)) {

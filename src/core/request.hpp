@@ -44,7 +44,7 @@ struct Stats {
   double seconds_device = 0;  ///< GPUs: prepared rows to merged lists
   double bytes_device = 0;    ///< GPUs: most held at a time, on any one
   int num_devices = 0;        ///< GPUs that took part; 0: the CPU
-  bool filtered = false;      ///< GPUs: by a filter
+  bool filtered = false;      ///< by a filter
   bool streamed = false;      ///< GPUs: rows were read more than once
 };
 

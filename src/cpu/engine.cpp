@@ -438,6 +438,7 @@ void find_neighbours(const Request& asked, const RowSource& points,
   if (out_of_range) throw RangeFailure();
   if (stats != nullptr) {
     stats->pairs_filtered = search.pairs_filtered();
+    stats->filtered = stats->pairs_filtered > 0;
     stats->pairs_exact = search.pairs_exact();
     stats->seconds_prepare = seconds_prepare;
     stats->seconds_search = seconds_search;

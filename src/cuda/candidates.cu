@@ -106,10 +106,11 @@ template <int most_per_lane>
 __global__ void __launch_bounds__(kCutThreads) cut_lists(const Cut cut) {
   const CandidateLists& lists = cut.lists;
   const std::int64_t slot =
+      cut.first_slot +
       (static_cast<std::int64_t>(blockIdx.x) * kCutThreads + threadIdx.x) /
-      kWarp;
+          kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  if (slot >= lists.num_slots || lists.places[slot] < 0) return;
+  if (slot >= cut.end_slot || lists.places[slot] < 0) return;
   const std::int32_t count = cut.filled > 0 ? cut.filled : lists.counts[slot];
   if (count > lists.capacity) {
     // What was dropped is not known: the row takes nothing more.
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(kExactThreads)
   using Sum = SumOf<Rule::accumulation>;
   __shared__ double distance[kLargestCapacity];
   __shared__ std::int32_t index[kLargestCapacity];
-  const std::int64_t slot = blockIdx.x;
+  const std::int64_t slot = step.first_slot + blockIdx.x;
   const std::int32_t place = step.lists.places[slot];
   if (place < 0) return;
   const std::int32_t count = step.lists.counts[slot];
@@ -209,7 +210,7 @@ void start_candidates(const CandidateLists& lists, cudaStream_t stream) {
 }
 
 void start_cut(const Cut& cut, cudaStream_t stream) {
-  const unsigned grid = blocks_for(cut.lists.num_slots, kCutThreads / kWarp);
+  const unsigned grid = blocks_for(cut.end_slot - cut.first_slot, kCutThreads / kWarp);
   switch (cut.lists.capacity) {
     case 256: cut_lists<8><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 512: cut_lists<16><<<grid, kCutThreads, 0, stream>>>(cut); break;
@@ -221,7 +222,7 @@ void start_cut(const Cut& cut, cudaStream_t stream) {
 
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream) {
-  const unsigned grid = static_cast<unsigned>(step.lists.num_slots);
+  const unsigned grid = static_cast<unsigned>(step.end_slot - step.first_slot);
   const auto start = [&](auto rule) {
     rank_candidates<decltype(rule)><<<grid, kExactThreads, 0, stream>>>(step);
   };

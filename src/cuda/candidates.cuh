@@ -54,6 +54,7 @@ struct Cut {
   RedoRows redo;
   std::int32_t k = 0;
   double twice_error = 0;  ///< 2 e in the filter's units
+  std::int64_t first_slot = 0, end_slot = 0;  ///< to cut
   /// The lists hold this many entries, one for each slot of the row's own
   /// block, its own and padding among them; 0: as counts say.
   std::int32_t filled = 0;
@@ -69,6 +70,7 @@ void start_cut(const Cut& cut, cudaStream_t stream);
 struct ExactStep {
   CandidateLists lists;
   RedoRows redo;
+  std::int64_t first_slot = 0, end_slot = 0;  ///< to do
   const double* rows = nullptr;       ///< [.. x padded], by place
   const std::int32_t* ids = nullptr;  ///< by place: the user's numbers
   const std::int32_t* list_rows = nullptr;  ///< by place: the row of `nearest`

@@ -50,6 +50,8 @@ std::int64_t size_without(const RowSource& points,
 Plan make_plan(const Request& request, const RowSource& points,
                const RowSource* queries, const Neighbours& out,
                const std::vector<int>& devices) {
+  GpuFacts facts = facts_of(devices);
+  facts.bytes_limit = request.max_device_memory;
   PlanInput input;
   input.num_points = size_without(points, request.skip);
   input.num_features = points.num_features();
@@ -61,7 +63,7 @@ Plan make_plan(const Request& request, const RowSource& points,
   input.correlation = out.correlation != nullptr;
   input.elementwise = request.metric->is_elementwise();
   input.unit_dot = request.metric->is_unit_dot();
-  return plan_cuda(input, facts_of(devices));
+  return plan_cuda(input, facts);
 }
 
 void emit_missing_rows(const PointOrder& order, const Neighbours& out,
@@ -70,26 +72,41 @@ void emit_missing_rows(const PointOrder& order, const Neighbours& out,
     if (order.place[static_cast<std::size_t>(i)] < 0) emit_missing(out, i, k);
 }
 
-/// The work of a filtered plan, on the first device.
-void run_filtered(const Search& search, int device, Progress* progress,
-                  Stats& stats) {
-  int multiprocessors = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors,
-                                    cudaDevAttrMultiProcessorCount, device));
-  const std::vector<FilterJobs> launches = schedule_filter(
-      FilterBlocks(search.columns.size()),
-      filter_depth(search.columns.num_features), search.plan.chunk_size,
-      multiprocessors);
-  Workers workers(progress, static_cast<std::int64_t>(launches.size()));
-  workers.run(1, [&](int) {
-    const DeviceGuard guard(device);
-    FilteredGraph graph(search, workers, launches);
-    graph.run();
-    stats.pairs_filtered = graph.pairs_filtered();
-    stats.pairs_exact = graph.pairs_exact();
-    stats.rows_redone = graph.rows_redone();
-    stats.seconds_emit = graph.seconds_emit();
+/// The parts of a filtered search. None goes before the work of all is over.
+struct FilterParts {
+  explicit FilterParts(int count) : parts(static_cast<std::size_t>(count)) {}
+  ~FilterParts() {
+    for (const auto& part : parts)
+      if (part) part->wait();
+  }
+  std::vector<std::unique_ptr<FilteredGraph>> parts;
+};
+
+/// The work of a filtered plan, each device its blocks' slabs.
+void run_filtered(const Search& search, const std::vector<int>& devices,
+                  Progress* progress, Stats& stats) {
+  const int count = Workers::at_once(search.plan.num_workers);
+  FilterTeam team(devices, count);
+  Workers workers(progress, FilteredGraph::num_launches(team, search));
+  team.workers = &workers;
+  FilterParts all(count);
+  workers.run(count, [&](int w) {
+    const std::size_t at = static_cast<std::size_t>(w);
+    const DeviceGuard guard(devices[at]);
+    all.parts[at].reset(new FilteredGraph(search, team, w));
+    all.parts[at]->run();
   });
+  for (const auto& part : all.parts) {
+    const Stats& its = part->stats();
+    stats.pairs_filtered += its.pairs_filtered;
+    stats.pairs_exact += its.pairs_exact;
+    stats.rows_redone += its.rows_redone;
+    stats.rows_widened += its.rows_widened;
+    stats.seconds_emit = std::max(stats.seconds_emit, its.seconds_emit);
+    stats.seconds_device = std::max(stats.seconds_device, its.seconds_device);
+  }
+  stats.filtered = true;
+  stats.num_devices = count;
 }
 
 /// The float64 pass over all pairs, each device its segment.
@@ -110,6 +127,7 @@ void run_segments(const Search& search, const std::vector<int>& devices,
   for (const double p : pairs) stats.pairs_exact += p;
   stats.seconds_emit =
       *std::max_element(seconds_emit.begin(), seconds_emit.end());
+  stats.num_devices = plan.num_workers;
 }
 
 }  // namespace
@@ -151,7 +169,7 @@ void find_neighbours(const Request& request, const RowSource& points,
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered)
-    run_filtered(search, devices[0], progress, found);
+    run_filtered(search, devices, progress, found);
   else
     run_segments(search, devices, progress, found);
 

@@ -30,6 +30,9 @@ constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
 constexpr std::int64_t kMostFilteredFeatures = 32768;
 // A row's first candidates are its own block: k must be well below a block.
 constexpr std::int64_t kMostFilteredNeighbours = kFilterBlock / 2;
+// A device's part of the filter, in products and sums: some milliseconds, or the
+// devices' meetings take as long as they save.
+constexpr double kLeastFilterShare = 5.0e11;
 // One launch of the filter, so that an interrupt waits for 0.1 s or so.
 constexpr double kFilterLaunchWork = 1.0e13;
 
@@ -72,7 +75,7 @@ double bytes_working(const Sizes& s, std::int64_t chunk) {
 }
 
 std::int64_t automatic_chunk(const Sizes& s, std::int64_t num_devices,
-                             double bytes_free) {
+                             double bytes_usable) {
   const std::int64_t most = std::max(s.rows, s.points);
   const std::int64_t limit = largest_chunk(s.padded);
   std::int64_t splits = ceil_div(s.rows, limit);
@@ -82,9 +85,9 @@ std::int64_t automatic_chunk(const Sizes& s, std::int64_t num_devices,
     const std::int64_t chunk =
         splits == 1 ? std::min(limit, round_up(most, kChunkUnit))
                     : round_up(ceil_div(s.rows, splits), kChunkUnit);
-    const bool fits = bytes_prepared(s, chunk) + bytes_working(s, chunk) <=
-                      kUsableShare * bytes_free;
-    if (bytes_free <= 0 || fits || chunk == kChunkUnit) return chunk;
+    const bool fits =
+        bytes_prepared(s, chunk) + bytes_working(s, chunk) <= bytes_usable;
+    if (bytes_usable <= 0 || fits || chunk == kChunkUnit) return chunk;
     splits = round_up(2 * splits, num_devices);
   }
 }
@@ -117,34 +120,44 @@ std::vector<std::int32_t> FilterBlocks::places() const {
   return places;
 }
 
-std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
-                                        std::int64_t depth,
-                                        std::int64_t chunk_size,
-                                        int multiprocessors) {
+double GpuFacts::bytes_usable() const {
+  const double free = kUsableShare * bytes_free;
+  if (bytes_limit <= 0) return free;
+  return free > 0 ? std::min(free, bytes_limit) : bytes_limit;
+}
+
+std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
   std::vector<FilterJobs> launches;
-  const std::int64_t slabs = 2 * blocks.count;
-  const std::int64_t end_delta = blocks.count / 2 + 1;
+  const std::int64_t end_delta =
+      rounds.symmetric ? rounds.num_blocks / 2 + 1 : rounds.num_blocks;
+  // Where thresholds are known, the first cuts only tighten them.
+  const std::int64_t first_round =
+      rounds.fill_blocks > 0 ? rounds.fill_blocks
+                             : std::max<std::int64_t>(1, end_delta / 32);
   for (std::int64_t first = 0; first < end_delta;) {
     FilterJobs jobs;
-    jobs.num_blocks = blocks.count;
-    jobs.num_slabs = slabs;
-    jobs.fill = first == 0;
+    jobs.num_blocks = rounds.num_blocks;
+    jobs.first_slab = rounds.first_slab;
+    jobs.num_slabs = rounds.num_slabs;
+    jobs.symmetric = rounds.symmetric;
+    jobs.fill = first == 0 && rounds.fill_blocks > 0;
     jobs.first_delta = first;
     // Round 0 is a block with itself; then 1; then as many as there were.
-    jobs.end_delta = std::min(end_delta, first < 2 ? first + 1 : 2 * first);
+    jobs.end_delta = std::min(
+        end_delta, first == 0 ? first_round : 2 * first);
     const std::int64_t deltas = jobs.end_delta - first;
     // Long jobs save starts; several a multiprocessor even out their ends.
     jobs.span = std::max<std::int64_t>(
-        1, std::min(ceil_div(chunk_size, kFilterBlock),
-                    deltas * slabs / (4 * multiprocessors)));
-    const std::int64_t num_jobs = slabs * ceil_div(deltas, jobs.span);
+        1, std::min(ceil_div(rounds.chunk_size, kFilterBlock),
+                    deltas * jobs.num_slabs / (4 * rounds.multiprocessors)));
+    const std::int64_t num_jobs = jobs.num_slabs * ceil_div(deltas, jobs.span);
     const double work = static_cast<double>(jobs.span) *
-                        static_cast<double>(depth) * kFilterBlock *
+                        static_cast<double>(rounds.depth) * kFilterBlock *
                         kFilterBlock;
     const std::int64_t a_launch = round_up(
         std::max<std::int64_t>(1, static_cast<std::int64_t>(kFilterLaunchWork /
                                                             work)),
-        multiprocessors);
+        rounds.multiprocessors);
     for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
       jobs.first_job = job;
       jobs.end_job = std::min(job + a_launch, num_jobs);
@@ -154,6 +167,19 @@ std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
     first = jobs.end_delta;
   }
   return launches;
+}
+
+/// How many devices a graph's filter is spread over: no more than help. Where
+/// the user says how large a chunk is, as many as have a split.
+int filter_devices(const PlanInput& in, const FilterShape& shape) {
+  const std::int64_t most = std::max(1, in.num_workers);
+  if (in.chunk_size > 0)
+    return static_cast<int>(
+        std::min(most, ceil_div(in.num_points, round_up(in.chunk_size, kChunkUnit))));
+  const double n = static_cast<double>(in.num_points);
+  const double work = n * n / 2 * static_cast<double>(shape.depth);
+  return static_cast<int>(std::max(
+      1.0, std::min(static_cast<double>(most), work / kLeastFilterShare)));
 }
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
@@ -192,34 +218,35 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
              (static_cast<double>(in.k) * 12 + 12);
 }
 
-Plan plan_pass(const PlanInput& in, double bytes_free);
+Plan plan_pass(const PlanInput& in, double bytes_usable);
 
 }  // namespace
 
 Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
   const FilterShape shape = filter_shape(in, gpus);
   if (shape.usable) {
-    PlanInput one = in;
-    one.num_workers = 1;
+    PlanInput shared = in;
+    shared.num_workers = filter_devices(in, shape);
+    const double usable = gpus.bytes_usable();
     const double filter = bytes_filter(in, shape);
-    const double left = gpus.bytes_free - filter;
-    if (gpus.bytes_free <= 0 || left > 0) {
-      Plan p = plan_pass(one, gpus.bytes_free <= 0 ? 0 : left);
+    if (usable <= 0 || usable > filter) {
+      Plan p = plan_pass(shared, usable <= 0 ? 0 : usable - filter);
       p.filtered = true;
       p.bytes_filter = filter;
       p.bytes_peak += filter;
       p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
-      if (gpus.bytes_free <= 0 ||
-          p.bytes_peak <= kUsableShare * gpus.bytes_free)
-        return p;
+      p.num_workers = shared.num_workers;
+      p.num_segments = shared.num_workers;
+      p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
+      if (usable <= 0 || p.bytes_peak <= usable) return p;
     }
   }
-  return plan_pass(in, gpus.bytes_free);
+  return plan_pass(in, gpus.bytes_usable());
 }
 
 namespace {
 
-Plan plan_pass(const PlanInput& in, double bytes_free) {
+Plan plan_pass(const PlanInput& in, double bytes_usable) {
   const bool graph = in.num_queries == 0;
   Sizes s;
   s.rows = graph ? in.num_points : in.num_queries;
@@ -240,7 +267,7 @@ Plan plan_pass(const PlanInput& in, double bytes_free) {
   const std::int64_t most = round_up(std::max(s.rows, s.points), kChunkUnit);
   p.chunk_size = in.chunk_size > 0
                      ? round_up(std::min(in.chunk_size, most), kChunkUnit)
-                     : automatic_chunk(s, devices, bytes_free);
+                     : automatic_chunk(s, devices, bytes_usable);
   p.num_splits = ceil_div(s.rows, p.chunk_size);
   p.chunks_per_split = ceil_div(s.points, p.chunk_size);
   p.padded_points = p.chunks_per_split * p.chunk_size;

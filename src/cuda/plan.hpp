@@ -16,12 +16,17 @@ static constexpr std::int64_t kChunkUnit = 64;
 /// The filter's rows and columns of pairs come in blocks of this many points,
 /// their features in steps of this many.
 static constexpr std::int64_t kFilterBlock = 256;
+static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
 static constexpr std::int64_t kFilterDepth = 64;
 
 /// What a plan needs to know of the devices.
 struct GpuFacts {
   double bytes_free = 0;       ///< of the one that has least; 0: not known
   bool half_products = false;  ///< all can run the filter
+  double bytes_limit = 0;      ///< no more than this on each; 0: no limit
+
+  /// What a plan may use on each; 0: not known.
+  double bytes_usable() const;
 };
 
 /// input.num_workers: the devices. An automatic chunk is made small enough to
@@ -70,12 +75,28 @@ struct FilterJobs {
   bool fill = false;
 };
 
+/// What jobs are to be made of.
+struct FilterRounds {
+  std::int64_t num_blocks = 0;  ///< of columns
+  std::int64_t first_slab = 0, num_slabs = 0;
+  bool symmetric = true;
+  /// Whether the first round fills lists, with so many blocks to each.
+  std::int64_t fill_blocks = 1;
+  std::int64_t depth = 0;       ///< features of the filter's rows
+  std::int64_t chunk_size = 0;
+  int multiprocessors = 1;
+};
+
 /// All jobs, in launches that are each a fraction of a second. Rounds double:
-/// each lets a point meet as many others as all rounds before it.
-std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
-                                        std::int64_t depth,
-                                        std::int64_t chunk_size,
-                                        int multiprocessors);
+/// each lets a point meet as many others as all rounds before it. Rounds are
+/// the same whichever slabs are asked for.
+std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds);
+
+/// The blocks of a device's segment, of `count` devices'.
+inline std::int64_t first_block_of(const FilterBlocks& blocks, int device,
+                                   int count) {
+  return blocks.count * device / count;
+}
 
 /// Features of the half-precision filter's rows.
 std::int64_t filter_depth(std::int64_t num_features);
@@ -90,6 +111,7 @@ struct FilterShape {
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t depth = 0;          ///< features of its rows
   std::int32_t capacity = 0;       ///< candidates that a list has room for
+  std::int64_t fill_blocks = 1;    ///< blocks that a list's first entries are
 };
 FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus);
 

@@ -9,13 +9,6 @@
 
 namespace fsknn {
 namespace cuda {
-namespace {
-
-std::int64_t whole_tiles(std::int64_t count) {
-  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
-}
-
-}  // namespace
 
 DevicePoints::DevicePoints(const PreparedPoints& points,
                            std::int64_t num_places, const Stream& stream)

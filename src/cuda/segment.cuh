@@ -9,12 +9,18 @@
 #include "core/prepared.hpp"
 #include "core/request.hpp"
 #include "cuda/answer.cuh"
+#include "cuda/plan.hpp"
 #include "cuda/resources.cuh"
 #include "cuda/select.cuh"
 #include "cuda/workers.hpp"
 
 namespace fsknn {
 namespace cuda {
+
+/// Rows that `count` of them take, in whole tiles of the distance kernel.
+inline std::int64_t whole_tiles(std::int64_t count) {
+  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
+}
 
 /// What all segments of a search read.
 struct Search {

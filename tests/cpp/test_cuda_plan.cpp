@@ -14,6 +14,8 @@ using fsknn::Plan;
 using fsknn::PlanInput;
 using fsknn::cuda::FilterBlocks;
 using fsknn::cuda::FilterJobs;
+using fsknn::cuda::FilterRounds;
+using fsknn::cuda::first_block_of;
 using fsknn::cuda::kChunkUnit;
 using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::plan_cuda;
@@ -98,7 +100,17 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   in.unit_dot = true;
   const Plan p = plan_cuda(in, {80e9, true});
   CHECK(p.filtered);
+  // Too small to be shared, unless chunks are asked for.
   CHECK(p.num_workers == 1);
+  PlanInput cut = in;
+  cut.chunk_size = 4096;
+  CHECK(plan_cuda(cut, {80e9, true}).num_workers == 2);
+  cut.chunk_size = 24158;
+  CHECK(plan_cuda(cut, {80e9, true}).num_workers == 1);
+  PlanInput large = in;
+  large.num_points = 1533876;
+  large.num_workers = 4;
+  CHECK(plan_cuda(large, {80e9, true}).num_workers == 4);
   CHECK(p.bytes_filter > 0);
   CHECK(p.bytes_peak >=
         p.bytes_filter + p.bytes_prepared + p.bytes_working);
@@ -140,34 +152,83 @@ TEST_CASE("every point stands in one slot, and blocks are equally full") {
   }
 }
 
-TEST_CASE("each pair of the filter's blocks is met once, rounds in order") {
+TEST_CASE("each pair of the filter's blocks is met once over all devices") {
   for (const std::int64_t n : {4096, 24158, 60000})
-    for (const std::int64_t chunk : {64, 300, 8192}) {
-      const FilterBlocks blocks(n);
-      std::map<std::pair<std::int64_t, std::int64_t>, int> met;
-      std::int64_t first_delta = 0, next_job = 0;
-      for (const FilterJobs& jobs : schedule_filter(blocks, 64, chunk, 132)) {
-        CHECK(jobs.first_delta == first_delta);
-        CHECK(jobs.first_job == next_job);
-        CHECK(jobs.span * kFilterBlock < chunk + kFilterBlock);
-        next_job = jobs.ends_round ? 0 : jobs.end_job;
-        if (jobs.ends_round) first_delta = jobs.end_delta;
-        for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
-          const std::int64_t slab = job % (2 * blocks.count);
-          const std::int64_t from =
-              jobs.first_delta + job / (2 * blocks.count) * jobs.span;
-          for (std::int64_t delta = from;
-               delta < std::min(from + jobs.span, jobs.end_delta); ++delta) {
-            const std::int64_t a = slab / 2, b = (a + delta) % blocks.count;
-            ++met[{std::min(a, b), std::max(a, b)}];
+    for (const std::int64_t chunk : {64, 300, 8192})
+      for (const int devices : {1, 2, 3, 4}) {
+        const FilterBlocks blocks(n);
+        std::map<std::pair<std::int64_t, std::int64_t>, int> met;
+        std::vector<std::int64_t> rounds_of_first;
+        std::int64_t end_slab = 0;
+        for (int device = 0; device < devices; ++device) {
+          FilterRounds rounds;
+          rounds.num_blocks = blocks.count;
+          rounds.first_slab = 2 * first_block_of(blocks, device, devices);
+          CHECK(rounds.first_slab == end_slab);
+          end_slab = 2 * first_block_of(blocks, device + 1, devices);
+          rounds.num_slabs = end_slab - rounds.first_slab;
+          rounds.depth = 64;
+          rounds.chunk_size = chunk;
+          rounds.multiprocessors = device == 1 ? 20 : 132;
+          std::int64_t first_delta = 0, next_job = 0;
+          std::vector<std::int64_t> ends;
+          for (const FilterJobs& jobs : schedule_filter(rounds)) {
+            CHECK(jobs.first_delta == first_delta);
+            CHECK(jobs.first_job == next_job);
+            CHECK(jobs.fill == (first_delta == 0));
+            CHECK(jobs.span * kFilterBlock < chunk + kFilterBlock);
+            next_job = jobs.ends_round ? 0 : jobs.end_job;
+            if (jobs.ends_round) ends.push_back(first_delta = jobs.end_delta);
+            for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
+              const std::int64_t slab =
+                  jobs.first_slab + job % jobs.num_slabs;
+              const std::int64_t from =
+                  jobs.first_delta + job / jobs.num_slabs * jobs.span;
+              for (std::int64_t delta = from;
+                   delta < std::min(from + jobs.span, jobs.end_delta);
+                   ++delta) {
+                const std::int64_t a = slab / 2, b = (a + delta) % blocks.count;
+                ++met[{std::min(a, b), std::max(a, b)}];
+              }
+            }
           }
+          // All devices meet at the same rounds' ends.
+          if (device == 0) rounds_of_first = ends;
+          CHECK(ends == rounds_of_first);
         }
+        CHECK(end_slab == 2 * blocks.count);
+        CHECK(static_cast<std::int64_t>(met.size()) ==
+              blocks.count * (blocks.count + 1) / 2);
+        CHECK(std::all_of(met.begin(), met.end(),
+                          [](const auto& pair) { return pair.second == 2; }));
       }
-      CHECK(static_cast<std::int64_t>(met.size()) ==
-            blocks.count * (blocks.count + 1) / 2);
-      CHECK(std::all_of(met.begin(), met.end(),
-                        [](const auto& pair) { return pair.second == 2; }));
+}
+
+TEST_CASE("rows with known thresholds meet every block of columns once") {
+  FilterRounds rounds;
+  rounds.num_blocks = 95;
+  rounds.num_slabs = 6;
+  rounds.symmetric = false;
+  rounds.fill_blocks = 0;
+  rounds.depth = 320;
+  rounds.chunk_size = 4096;
+  rounds.multiprocessors = 132;
+  std::map<std::pair<std::int64_t, std::int64_t>, int> met;
+  for (const FilterJobs& jobs : schedule_filter(rounds)) {
+    CHECK_FALSE(jobs.fill);
+    CHECK_FALSE(jobs.symmetric);
+    for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
+      const std::int64_t slab = job % jobs.num_slabs;
+      const std::int64_t from =
+          jobs.first_delta + job / jobs.num_slabs * jobs.span;
+      for (std::int64_t delta = from;
+           delta < std::min(from + jobs.span, jobs.end_delta); ++delta)
+        ++met[{slab, (slab / 2 + delta) % 95}];
     }
+  }
+  CHECK(met.size() == 6 * 95);
+  CHECK(std::all_of(met.begin(), met.end(),
+                    [](const auto& pair) { return pair.second == 1; }));
 }
 
 TEST_CASE("at least one rank and at most k go to the host at a time") {

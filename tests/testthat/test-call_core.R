@@ -65,8 +65,8 @@ test_that("the request has exactly the fields that the core reads", {
   expect_identical(request, list(
     k = 3L, metric = "spearman", sign = "absolute", skip = 4L,
     query_skip = integer(), backend = "cpu", devices = integer(),
-    num_threads = 2L, chunk_size = 48L, correlation = FALSE, progress = FALSE,
-    instruction_set = "auto"
+    num_threads = 2L, chunk_size = 48L, max_device_memory = 0,
+    correlation = FALSE, progress = FALSE, instruction_set = "auto"
   ))
 })
 

@@ -184,3 +184,35 @@ test_that("a wrong argument is seen before any work", {
   time <- system.time(expect_error(find_knn(x, 2, chunk_size = 0)))
   expect_lt(time[["elapsed"]], 5)
 })
+
+test_that("a limit on GPU memory is bytes, or a string that says so", {
+  withr::local_options(fsknn.max_device_memory = NULL)
+  bytes <- fsknn:::check_device_memory
+  expect_identical(bytes(NULL), 0)
+  expect_identical(bytes(4096L), 4096)
+  expect_identical(bytes(2.5e9), 2.5e9)
+  expect_identical(bytes("4 GiB"), 4 * 2^30)
+  expect_identical(bytes("1.5gib"), 1.5 * 2^30)
+  expect_identical(bytes("500 MB"), 5e8)
+  expect_identical(bytes(" 64 k "), 64e3)
+  expect_identical(bytes("123"), 123)
+  expect_identical(bytes("9 B"), 9)
+  withr::local_options(fsknn.max_device_memory = "1 TiB")
+  expect_identical(bytes(NULL), 2^40)
+  expect_identical(bytes(7), 7)
+})
+
+test_that("a limit on GPU memory that is none is an error", {
+  x <- random_matrix(20, 3)
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 1, backend = "cpu", max_device_memory = 0)
+    find_knn(x, 1, backend = "cpu", max_device_memory = -2^30)
+    find_knn(x, 1, backend = "cpu", max_device_memory = NA)
+    find_knn(x, 1, backend = "cpu", max_device_memory = Inf)
+    query_knn(x, x, 1, backend = "cpu", max_device_memory = "a lot")
+    knn_graph(x, 1, backend = "cpu", max_device_memory = "4 iB")
+    knn_plan(x, 1, backend = "cpu", max_device_memory = c(1, 2))
+  })
+  withr::local_options(fsknn.max_device_memory = TRUE)
+  expect_snapshot(error = TRUE, find_knn(x, 1, backend = "cpu"))
+})

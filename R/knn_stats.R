@@ -1,0 +1,117 @@
+#' What the last search was like
+#'
+#' Facts about the last search of this R session that ended well: where it ran,
+#' how much work the filter left to the exact step, where the time went. They
+#' are kept apart from the answer, which is the same to the last bit however it
+#' was found.
+#'
+#' @returns `NULL` where there was no search yet; else a list of class
+#'   `knn_stats`, with a print method:
+#'   * `backend`, `metric`, `sign`, `k`, `num_points`, `num_features`,
+#'     `num_queries` (0 for a graph);
+#'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
+#'     `devices`: their rows in [cuda_devices()];
+#'   * `pairs_filtered`, `pairs_exact`: pairs of points that the filter looked
+#'     at, and pairs whose distance was made in double precision;
+#'   * `rows_redone`: points with more candidates than their list had room for,
+#'     which were done again, and `rows_widened`: those of them for which a wider
+#'     filter was enough;
+#'   * `filtered`: whether there was a filter; `streamed`: whether points were
+#'     read more than once, as they did not fit the GPU's memory;
+#'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
+#'     (filter, exact step and selection), `emit` (the answer's matrices),
+#'     `device` (on GPUs, from prepared points to merged lists; part of
+#'     `search`), and `call`, the whole call of the core;
+#'   * `bytes_device`: the most memory held at a time on any one GPU.
+#' @seealso [knn_plan()] for what a search would be like.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(200 * 12), nrow = 200)
+#' nn <- find_knn(x, k = 3, backend = "cpu")
+#' knn_stats()
+knn_stats <- function() {
+  get0("last_search", envir = session, inherits = FALSE)
+}
+
+# What is remembered from one call to the next.
+session <- new.env(parent = emptyenv())
+
+remember_search <- function(values, queries, request, stats, seconds) {
+  assign(
+    "last_search", new_stats(values, queries, request, stats, seconds),
+    envir = session
+  )
+}
+
+new_stats <- function(values, queries, request, stats, seconds) {
+  devices <- request$devices
+  if (length(devices) == 0) {
+    devices <- seq_len(stats$num_devices)
+  }
+  structure(
+    list(
+      backend = request$backend,
+      metric = request$metric,
+      sign = request$sign,
+      k = request$k,
+      num_points = nrow(values),
+      num_features = ncol(values),
+      num_queries = if (is.null(queries)) 0L else nrow(queries),
+      num_devices = stats$num_devices,
+      devices = devices[seq_len(stats$num_devices)],
+      pairs_filtered = stats$pairs_filtered,
+      pairs_exact = stats$pairs_exact,
+      rows_redone = stats$rows_redone,
+      rows_widened = stats$rows_widened,
+      filtered = stats$filtered,
+      streamed = stats$streamed,
+      seconds = c(
+        prepare = stats$seconds_prepare, search = stats$seconds_search,
+        emit = stats$seconds_emit, device = stats$seconds_device,
+        call = seconds
+      ),
+      bytes_device = stats$bytes_device
+    ),
+    class = "knn_stats"
+  )
+}
+
+#' @export
+format.knn_stats <- function(x, ...) {
+  seconds <- function(name) {
+    paste(format(round(x$seconds[[name]], 4), nsmall = 4), "s")
+  }
+  on_gpu <- x$backend == "cuda"
+  lines <- c(
+    "Backend" = x$backend,
+    "CUDA devices" = if (on_gpu) paste(x$devices, collapse = ", "),
+    "Metric" = describe_metric(x$metric, x$sign),
+    "Neighbours (k)" = format_count(x$k),
+    "Points (n)" = format_count(x$num_points),
+    "Features (d)" = format_count(x$num_features),
+    "Query points" = if (x$num_queries > 0) format_count(x$num_queries),
+    "Filter" = if (x$filtered) "yes" else "no",
+    "Points read" = if (on_gpu && x$streamed) "piece by piece",
+    "Pairs filtered" = format_count(x$pairs_filtered),
+    "Pairs in double" = format_count(x$pairs_exact),
+    "Rows done again" = paste0(
+      format_count(x$rows_redone),
+      if (x$rows_widened > 0) {
+        paste0(" (", format_count(x$rows_widened), " by a wider filter)")
+      }
+    ),
+    "Time, prepare" = seconds("prepare"),
+    "Time, search" = seconds("search"),
+    "Time, on devices" = if (on_gpu) seconds("device"),
+    "Time, emit" = seconds("emit"),
+    "Time, whole call" = seconds("call"),
+    "Memory, each GPU" = if (on_gpu) format_bytes(x$bytes_device)
+  )
+  paste0(format(paste0(names(lines), ":")), " ", lines)
+}
+
+#' @export
+print.knn_stats <- function(x, ...) {
+  cat("Last kNN search", format(x), sep = "\n")
+  invisible(x)
+}

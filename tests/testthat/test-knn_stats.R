@@ -1,0 +1,97 @@
+forget_search <- function() {
+  rm(list = ls(fsknn:::session), envir = fsknn:::session)
+}
+
+test_that("there is nothing to say before the first search", {
+  forget_search()
+  expect_null(knn_stats())
+})
+
+test_that("a search leaves its facts, and they are no part of the answer", {
+  x <- random_matrix(90, 8)
+  for_all_metrics(function(metric, sign, backend) {
+    found <- find_knn(values_for(x, metric), 4, metric, sign, backend = backend)
+    expect_named(found, c("index", "distance"))
+    expect_null(attributes(found$index)$stats)
+    stats <- knn_stats()
+    expect_s3_class(stats, "knn_stats")
+    expect_identical(stats$backend, backend)
+    expect_identical(stats$metric, metric)
+    expect_identical(stats$sign, sign)
+    expect_identical(stats$k, 4L)
+    expect_identical(stats$num_points, 90L)
+    expect_identical(stats$num_features, 8L)
+    expect_identical(stats$num_queries, 0L)
+    # Every answer was made in double, whatever the filter did.
+    expect_gte(stats$pairs_exact, 90 * 4 / 2)
+    expect_true(all(stats$seconds >= 0))
+    expect_gte(
+      stats$seconds[["call"]],
+      sum(stats$seconds[c("prepare", "search", "emit")])
+    )
+  })
+})
+
+test_that("the facts are those of the last search that ended well", {
+  x <- random_matrix(60, 5)
+  query_knn(x, x[1:7, ], 2, backend = "cpu")
+  expect_identical(knn_stats()$num_queries, 7L)
+  expect_identical(knn_stats()$num_devices, 0L)
+  expect_identical(knn_stats()$devices, integer())
+  before <- knn_stats()
+  expect_error(find_knn(x, 100, backend = "cpu"))
+  expect_identical(knn_stats(), before)
+  knn_graph(x, 3, "euclidean", backend = "cpu")
+  expect_identical(knn_stats()$metric, "euclidean")
+})
+
+test_that("the CPU's filter is seen at work", {
+  find_knn(random_matrix(1000, 8), 2, backend = "cpu")
+  expect_true(knn_stats()$filtered)
+  expect_gt(knn_stats()$pairs_filtered, 1000 * 999 / 2 - 1)
+  expect_lt(knn_stats()$pairs_exact, 1000 * 999 / 2)
+})
+
+test_that("on GPUs it names those that took part, and their memory", {
+  skip_if_no_cuda()
+  x <- random_matrix(5000, 20)
+  find_knn(x, 5, backend = "cuda", devices = 1)
+  stats <- knn_stats()
+  expect_identical(stats$num_devices, 1L)
+  expect_identical(stats$devices, 1L)
+  expect_gt(stats$bytes_device, 5000 * 20)
+  expect_gt(stats$seconds[["device"]], 0)
+})
+
+test_that("the facts print", {
+  # Every number is made up.
+  stats <- list(
+    num_devices = 0L, pairs_filtered = 1e6, pairs_exact = 12345,
+    rows_redone = 0, rows_widened = 0, filtered = TRUE, streamed = FALSE,
+    seconds_prepare = 0.0101, seconds_search = 0.5, seconds_emit = 0.01,
+    seconds_device = 0, bytes_device = 0
+  )
+  request <- list(
+    backend = "cpu", metric = "pearson", sign = "absolute", k = 5L,
+    devices = integer()
+  )
+  on_cpu <- fsknn:::new_stats(matrix(0, 1415, 3), NULL, request, stats, 0.53)
+  request$backend <- "cuda"
+  request$devices <- c(2L, 3L)
+  stats$num_devices <- 2L
+  stats$rows_redone <- 1200
+  stats$rows_widened <- 1100
+  stats$streamed <- TRUE
+  stats$bytes_device <- 3 * 2^30
+  stats$seconds_device <- 0.25
+  on_gpus <- fsknn:::new_stats(
+    matrix(0, 1415, 3), matrix(0, 10, 3), request, stats, 0.53
+  )
+  expect_snapshot({
+    on_cpu
+    on_gpus
+  })
+  request$devices <- integer()
+  all_gpus <- fsknn:::new_stats(matrix(0, 9, 3), NULL, request, stats, 0.53)
+  expect_identical(all_gpus$devices, 1:2)
+})

@@ -9,6 +9,14 @@ cpp_cuda_devices <- function() {
     .Call(`_fsknn_cpp_cuda_devices`)
 }
 
+cpp_mdl_cuts <- function(x, classes, num_classes, num_threads) {
+    .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads)
+}
+
+cpp_levels <- function(x, rows, cuts, num_threads) {
+    .Call(`_fsknn_cpp_levels`, x, rows, cuts, num_threads)
+}
+
 cpp_find_knn <- function(x, query, request) {
     .Call(`_fsknn_cpp_find_knn`, x, query, request)
 }

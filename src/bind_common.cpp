@@ -83,6 +83,11 @@ std::unique_ptr<RowSource> matrix_source(SEXP x) {
   }
 }
 
+std::unique_ptr<RowSource> row_source(SEXP x) {
+  if (Rf_inherits(x, "metafeatures")) return metafeature_source(x);
+  return matrix_source(x);
+}
+
 Request request_from(const Rcpp::List& request) {
   Request r;
   r.k = Rcpp::as<int>(request["k"]);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/metafeatures.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
@@ -17,6 +18,12 @@ namespace bind {
 
 /// A view of a double, integer or logical matrix.
 std::unique_ptr<RowSource> matrix_source(SEXP x);
+
+/// What `x` is an R object of class "metafeatures" of.
+std::unique_ptr<MetafeatureSource> metafeature_source(const Rcpp::List& x);
+
+/// Whatever as_points() gives as values.
+std::unique_ptr<RowSource> row_source(SEXP x);
 
 Request request_from(const Rcpp::List& request);
 

@@ -61,12 +61,11 @@ struct Answer {
 
 struct Question {
   Question(SEXP x, SEXP query, const Rcpp::List& list)
-      : points(bind::matrix_source(x)),
+      : points(bind::row_source(x)),
+        queries(Rf_isNull(query) ? nullptr : bind::row_source(query)),
         request(bind::request_from(list)),
-        answer(Rf_isNull(query) ? Rf_nrows(x) : Rf_nrows(query), request.k,
-               Rcpp::as<bool>(list["correlation"])) {
-    if (!Rf_isNull(query)) queries = bind::matrix_source(query);
-  }
+        answer((queries != nullptr ? *queries : *points).num_points(),
+               request.k, Rcpp::as<bool>(list["correlation"])) {}
   std::unique_ptr<RowSource> points, queries;
   Request request;
   Answer answer;

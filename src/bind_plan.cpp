@@ -49,6 +49,7 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
   input.correlation = Rcpp::as<bool>(request["correlation"]);
   input.elementwise = r.metric->is_elementwise();
   input.unit_dot = r.metric->is_unit_dot();
+  input.rows_made = Rcpp::as<bool>(request["rows_made"]);
   const Plan p = on_gpu ? plan_on_gpus(input, r) : plan_cpu(input);
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   Rcpp::List out = Rcpp::List::create(

@@ -28,10 +28,11 @@ Rcpp::List cpp_scan(SEXP x, int num_threads) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const MatrixFacts facts =
-        scan(*bind::matrix_source(x), num_threads, progress.get());
+        scan(*bind::row_source(x), num_threads, progress.get());
     return Rcpp::List::create(
         Rcpp::_["non_finite"] = static_cast<double>(facts.non_finite),
         Rcpp::_["non_finite_at"] = one_based(facts.non_finite_at),
+        Rcpp::_["non_finite_rows"] = one_based(facts.non_finite_rows),
         Rcpp::_["negative"] = static_cast<double>(facts.negative),
         Rcpp::_["negative_at"] = one_based(facts.negative_at),
         Rcpp::_["constant"] = one_based(facts.constant),

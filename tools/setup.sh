@@ -27,6 +27,7 @@ test r-cran-knitr   R:knitr
 test r-cran-rmarkdown R:rmarkdown
 test pandoc         command:pandoc
 test r-bioc-multtest R:multtest
+test r-bioc-summarizedexperiment R:SummarizedExperiment
 test r-bioc-biocneighbors R:BiocNeighbors
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/arithmetic.hpp"
+#include "core/buffer.hpp"
+#include "core/source.hpp"
 
 namespace fsknn {
 
@@ -73,6 +75,47 @@ struct MetafeatureOrder {
                                       pairs_before(low, num_rows)),
             operators[point / pairs()]};
   }
+};
+
+/// Metafeatures as a source of rows: holds the small matrix, and makes a row
+/// when it is read.
+class MetafeatureSource final : public RowSource {
+ public:
+  /// small: [num_rows + num_extra x features], copied. kept: which metafeatures
+  /// are the points, by number, in any order (null: all of them, in order).
+  MetafeatureSource(const RowSource& small, const MetafeatureOrder& order,
+                    const std::vector<std::int32_t>* kept = nullptr);
+
+  std::int64_t num_points() const override {
+    return whole_ ? order_.size() : static_cast<std::int64_t>(kept_.size());
+  }
+  std::int64_t num_features() const override { return num_features_; }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override;
+  bool made_when_read() const override { return true; }
+
+  // What a device makes the same rows from.
+
+  /// [small_rows() x small_stride()], row-major, padded with zeros.
+  const double* small() const { return small_.data(); }
+  std::int64_t small_rows() const { return order_.num_rows + order_.num_extra; }
+  std::int64_t small_stride() const { return stride_; }
+  const MetafeatureOrder& order() const { return order_; }
+  /// The metafeature that each point is, [num_points()]; null: each its own.
+  const std::int32_t* kept() const { return whole_ ? nullptr : kept_.data(); }
+  /// What a point is made of.
+  MadeOf made_of(std::int64_t point) const {
+    return order_.at(whole_ ? point : kept_[static_cast<std::size_t>(point)]);
+  }
+
+ private:
+  void make(MadeOf made, double* out) const;
+
+  std::int64_t num_features_, stride_;
+  MetafeatureOrder order_;
+  bool whole_;
+  std::vector<std::int32_t> kept_;
+  Buffer<double> small_;
 };
 
 }  // namespace fsknn

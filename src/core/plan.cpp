@@ -17,6 +17,9 @@ constexpr std::int64_t kChunkUnit = 48;
 // the 1 MiB (and nearly the 512 KiB) of second-level cache that a core has.
 constexpr std::int64_t kLargestChunk = 384;
 constexpr std::int64_t kChunkBytes = 256 << 10;
+// Where rows are made again for the exact step, those of two chunks are kept by
+// each worker.
+constexpr std::int64_t kLargestMadeChunk = 4096 / kChunkUnit * kChunkUnit;
 
 std::int64_t automatic_chunk(std::int64_t n, std::int64_t padded,
                              int num_workers) {
@@ -47,6 +50,7 @@ Plan plan_cpu(const PlanInput& in) {
           ? round_up(std::min(in.chunk_size, most), kChunkUnit)
           : automatic_chunk(std::max(rows, in.num_points), p.padded_features,
                             p.num_workers);
+  if (in.rows_made) p.chunk_size = std::min(p.chunk_size, kLargestMadeChunk);
   p.num_splits = ceil_div(rows, p.chunk_size);
   p.chunks_per_split = ceil_div(in.num_points, p.chunk_size);
   p.padded_queries = p.num_splits * p.chunk_size;
@@ -62,7 +66,10 @@ Plan plan_cpu(const PlanInput& in) {
   const double k = static_cast<double>(in.k);
   const double places = static_cast<double>(
       p.padded_points + (graph ? 0 : p.padded_queries));
-  p.bytes_prepared = (n + queries) * (d + 1) * 8;
+  p.bytes_prepared =
+      in.rows_made ? (n + queries) * 8 + static_cast<double>(p.chunk_size) *
+                                             2 * p.num_workers * d * 8
+                   : (n + queries) * (d + 1) * 8;
   p.bytes_filter = places * d * (in.elementwise ? 4 : 2);
   p.bytes_result = static_cast<double>(rows) * k * (in.correlation ? 20 : 12);
   // Lists of k (distance, index), thresholds and filter parameters, order.

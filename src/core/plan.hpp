@@ -21,6 +21,7 @@ struct PlanInput {
   bool correlation = false;      ///< the signed correlation is returned too
   bool elementwise = false;      ///< not a dot metric: the filter may be floats
   bool unit_dot = false;         ///< a dot metric of rows of length 1
+  bool rows_made = false;        ///< points are made when read, and not held
 };
 
 struct Plan {

@@ -24,21 +24,43 @@ double DistanceRule::after_scaling(double before) const {
   return std::nextafter(scaled, std::numeric_limits<double>::infinity());
 }
 
+void RowReader::make(std::int64_t place, double* out) {
+  const PreparedPoints& p = *points_;
+  if (p.held()) {
+    std::memcpy(out, p.row(place),
+                static_cast<std::size_t>(p.padded) * sizeof(double));
+    return;
+  }
+  p.source->read(p.order.id[static_cast<std::size_t>(place)], 1, out, p.padded);
+  clear_padding(out, p.num_features, p.padded);
+  p.kernel(p.row_form, p.scale, ranks_, out, p.num_features, p.padded);
+}
+
 PreparedPoints prepare_points(const RowSource& source,
                               const MetricEntry& metric, int exponent,
                               const std::vector<std::int64_t>& skip,
                               bool shuffle, RowKernel kernel, int num_threads,
-                              Progress* progress) {
+                              Progress* progress, bool hold) {
   PreparedPoints points;
   const std::int64_t n = source.num_points(), d = source.num_features();
   const std::int64_t padded = padded_features(d);
   points.num_features = d;
   points.padded = padded;
   points.order = order_points(n, skip, shuffle);
-  points.rows = Buffer<double>(points.size() * padded);
   points.sums = Buffer<double>(points.size());
-
   const PowerOfTwo scale = power_of_two(-exponent);
+  if (!hold && source.made_when_read()) {
+    points.source = &source;
+    points.row_form = metric.row_form;
+    points.scale = scale;
+    points.kernel = kernel;
+    if (metric.row_form != RowForm::raw) {
+      std::fill_n(points.sums.data(), points.size(), 0.0);
+      return points;
+    }
+  } else {
+    points.rows = Buffer<double>(points.size() * padded);
+  }
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
   const double operations =
@@ -54,9 +76,12 @@ PreparedPoints prepare_points(const RowSource& source,
         const std::int64_t place =
             points.order.place[static_cast<std::size_t>(first + r)];
         if (place < 0) continue;
-        double* row = points.rows.data() + place * padded;
-        std::memcpy(row, block.data() + r * padded,
-                    static_cast<std::size_t>(d) * sizeof(double));
+        double* row = block.data() + r * padded;
+        if (points.held()) {
+          row = points.rows.data() + place * padded;
+          std::memcpy(row, block.data() + r * padded,
+                      static_cast<std::size_t>(d) * sizeof(double));
+        }
         clear_padding(row, d, padded);
         points.sums[place] =
             kernel(metric.row_form, scale, ranks, row, d, padded);

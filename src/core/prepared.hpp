@@ -10,6 +10,7 @@
 #include "core/metrics.hpp"
 #include "core/order.hpp"
 #include "core/progress.hpp"
+#include "core/ranks.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
 
@@ -22,10 +23,38 @@ struct PreparedPoints {
   Buffer<double> rows;      ///< [num_active x padded], row-major, by place
   Buffer<double> sums;      ///< [num_active]; raw rows only, else 0
 
+  // Rows that are not held, since they can be made again: from what, and how.
+  const RowSource* source = nullptr;  ///< null: `rows` holds them
+  RowForm row_form = RowForm::raw;
+  PowerOfTwo scale = {1.0, 1.0};
+  RowKernel kernel = nullptr;
+
   std::int64_t size() const { return order.num_active(); }
+  bool held() const { return source == nullptr; }
+  /// Of rows that are held.
   const double* row(std::int64_t place) const {
     return rows.data() + place * padded;
   }
+};
+
+/// One thread's way to prepared rows, held or not.
+class RowReader {
+ public:
+  explicit RowReader(const PreparedPoints& points)
+      : points_(&points), made_(points.held() ? 0 : points.padded) {}
+  /// The row at `place`; what is not held stays until the next call.
+  const double* operator()(std::int64_t place) {
+    if (points_->held()) return points_->row(place);
+    make(place, made_.data());
+    return made_.data();
+  }
+  /// Makes a row that is not held, or copies it; `out` takes `padded` doubles.
+  void make(std::int64_t place, double* out);
+
+ private:
+  const PreparedPoints* points_;
+  Buffer<double> made_;
+  AverageRanks ranks_;
 };
 
 /// The distance as it is returned.
@@ -63,12 +92,13 @@ inline double rounding_of_sums(std::int64_t padded) {
 }
 
 /// Reads, prepares and places all points of `source` but `skip`. progress (may
-/// be null) is only asked whether to go on.
+/// be null) is only asked whether to go on. Unless `hold`, rows of a source
+/// that makes them when they are read are not held.
 PreparedPoints prepare_points(const RowSource& source,
                               const MetricEntry& metric, int exponent,
                               const std::vector<std::int64_t>& skip,
                               bool shuffle, RowKernel kernel, int num_threads,
-                              Progress* progress = nullptr);
+                              Progress* progress = nullptr, bool hold = true);
 
 /// The exponent for matrix_exponent() over points and queries (may be null).
 int common_exponent(const MetricEntry& metric, const RowSource& points,

@@ -56,6 +56,7 @@ void scan_row(const double* x, std::int64_t d, std::int64_t point,
               MatrixFacts& facts) {
   const RowFacts row = facts_of(x, d);
   if (!row.finite) {
+    facts.non_finite_rows.push_back(point);
     for (std::int64_t f = 0; f < d; ++f) {
       if (std::isfinite(x[f])) continue;
       ++facts.non_finite;
@@ -87,6 +88,7 @@ void merge(MatrixFacts& to, const MatrixFacts& from) {
   to.negative += from.negative;
   for (const Position p : from.non_finite_at) note(to.non_finite_at, p);
   for (const Position p : from.negative_at) note(to.negative_at, p);
+  append(to.non_finite_rows, from.non_finite_rows);
   append(to.constant, from.constant);
   append(to.zero, from.zero);
   to.largest = std::max(to.largest, from.largest);

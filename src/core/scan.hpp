@@ -20,6 +20,7 @@ struct MatrixFacts {
   std::vector<Position> non_finite_at;    ///< the first three, column by column
   std::int64_t negative = 0;              ///< entries below 0
   std::vector<Position> negative_at;      ///< the first three, column by column
+  std::vector<std::int64_t> non_finite_rows;  ///< rows with such an entry
   std::vector<std::int64_t> constant;     ///< rows with max == min
   std::vector<std::int64_t> zero;         ///< rows of zeros only
   double largest = 0.0;                   ///< largest |x|

@@ -17,6 +17,9 @@ class RowSource {
   /// several threads at once.
   virtual void read(std::int64_t first, std::int64_t count, double* out,
                     std::int64_t stride) const = 0;
+  /// Whether rows are made when they are read, from much less than they are:
+  /// then a backend makes them again rather than keep them all.
+  virtual bool made_when_read() const { return false; }
 };
 
 /// How many rows to read at once: about 1 MiB, and whole cache lines of a

@@ -13,9 +13,11 @@
 
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
+#include "cpu/few.hpp"
 #include "cpu/filter.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/lists.hpp"
+#include "cpu/rows.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -96,16 +98,14 @@ class Search {
 
   void emit(const Neighbours& out, bool* out_of_range) {
     std::atomic<bool> beyond{false};
-    const std::int64_t k = request_.k;
     constexpr std::int64_t kBlock = 64;
     const std::int64_t num_blocks = (out.rows + kBlock - 1) / kBlock;
     run_pieces(num_blocks, request_.num_threads, {progress_, 1.0, 1.0}, [&] {
-      return [&, pairs = std::vector<Pair>(static_cast<std::size_t>(k)),
-              sums = std::vector<double>(static_cast<std::size_t>(k))](
+      return [&, correlations = Correlations(kernels_, rows_, columns_)](
                  std::int64_t block) mutable {
         const std::int64_t last = std::min(out.rows, (block + 1) * kBlock);
         for (std::int64_t i = block * kBlock; i < last; ++i)
-          emit_row(out, i, pairs.data(), sums.data(), &beyond);
+          emit_row(out, i, correlations, &beyond);
       };
     });
     *out_of_range = beyond;
@@ -125,7 +125,9 @@ class Search {
     explicit Worker(Search& search)
         : s_(&search),
           row_threshold_(search.plan_.chunk_size),
-          column_threshold_(search.plan_.chunk_size) {
+          column_threshold_(search.plan_.chunk_size),
+          rows_(search.rows_, search.plan_.chunk_size),
+          columns_(search.columns_, search.plan_.chunk_size) {
       hits_.reserve(kHits + Tile::rows * Tile::columns);
       sums_.resize(kHits + Tile::rows * Tile::columns);
     }
@@ -149,6 +151,8 @@ class Search {
           std::min(size, s_->columns_.size() - column0);
       if (num_rows <= 0 || num_columns <= 0) return;
       diagonal_ = s_->symmetric_ && row_chunk == column_chunk;
+      rows_.move_to(row0);
+      columns_.move_to(column0);
       copy_thresholds(row0, num_rows, row_threshold_);
       if (s_->symmetric_)
         copy_thresholds(column0, num_columns, column_threshold_);
@@ -175,7 +179,7 @@ class Search {
                             a.side(row_threshold_.data() + r, row),
                             b.side(column_threshold_.data() + c, column0 + c),
                             keep);
-          collect(keep, row, column0 + c);
+          collect(keep, r, c, num_rows, num_columns);
           if (hits_.size() >= kHits) settle(row0, column0);
         }
       }
@@ -196,15 +200,16 @@ class Search {
                 s_->thresholds_.keep_none());
     }
 
+    /// Hits are numbered within the chunk.
     void collect(const std::uint64_t* keep, std::int64_t row,
-                 std::int64_t column) {
+                 std::int64_t column, std::int64_t num_rows,
+                 std::int64_t num_columns) {
       for (int r = 0; r < Tile::rows; ++r) {
         for (std::uint64_t mask = keep[r]; mask != 0; mask &= mask - 1) {
           const Pair pair = {
               static_cast<std::int32_t>(row + r),
               static_cast<std::int32_t>(column + __builtin_ctzll(mask))};
-          if (pair.row >= s_->rows_.size() ||
-              pair.column >= s_->columns_.size() ||
+          if (pair.row >= num_rows || pair.column >= num_columns ||
               (diagonal_ && pair.row >= pair.column))
             continue;
           hits_.push_back(pair);
@@ -217,23 +222,28 @@ class Search {
       if (hits_.empty()) return;
       const PreparedPoints& rows = s_->rows_;
       const PreparedPoints& columns = s_->columns_;
-      s_->kernels_.exact(s_->metric_.accumulation, rows.rows.data(),
-                         columns.rows.data(), columns.padded, hits_.data(),
+      for (const Pair& hit : hits_) {
+        rows_.need(hit.row);
+        columns_.need(hit.column);
+      }
+      s_->kernels_.exact(s_->metric_.accumulation, rows_.rows(),
+                         columns_.rows(), columns.padded, hits_.data(),
                          static_cast<std::int64_t>(hits_.size()),
                          sums_.data());
       for (std::size_t h = 0; h < hits_.size(); ++h) {
-        const Pair pair = hits_[h];
-        const double distance = s_->rule_(sums_[h], rows.sums[pair.row],
-                                          columns.sums[pair.column]);
-        if (s_->offer(pair.row, distance,
-                      columns.order.id[static_cast<std::size_t>(pair.column)]))
-          row_threshold_[pair.row - row0] =
-              s_->row_threshold_[pair.row].load(std::memory_order_relaxed);
+        const Pair hit = hits_[h];
+        const std::int64_t row = row0 + hit.row, column = column0 + hit.column;
+        const double distance =
+            s_->rule_(sums_[h], rows.sums[row], columns.sums[column]);
+        if (s_->offer(row, distance,
+                      columns.order.id[static_cast<std::size_t>(column)]))
+          row_threshold_[hit.row] =
+              s_->row_threshold_[row].load(std::memory_order_relaxed);
         if (s_->symmetric_ &&
-            s_->offer(pair.column, distance,
-                      rows.order.id[static_cast<std::size_t>(pair.row)]))
-          column_threshold_[pair.column - column0] =
-              s_->row_threshold_[pair.column].load(std::memory_order_relaxed);
+            s_->offer(column, distance,
+                      rows.order.id[static_cast<std::size_t>(row)]))
+          column_threshold_[hit.column] =
+              s_->row_threshold_[column].load(std::memory_order_relaxed);
       }
       pairs_exact_ += static_cast<double>(hits_.size());
       hits_.clear();
@@ -241,6 +251,7 @@ class Search {
 
     Search* s_;
     Buffer<std::int32_t> row_threshold_, column_threshold_;
+    ChunkRows rows_, columns_;
     std::vector<Pair> hits_;
     std::vector<double> sums_;
     alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
@@ -267,8 +278,8 @@ class Search {
   void seed_split(std::int64_t split, std::int64_t num_samples, int num_groups,
                   std::vector<float>& best);
 
-  void emit_row(const Neighbours& out, std::int64_t i, Pair* pairs,
-                double* sums, std::atomic<bool>* beyond) {
+  void emit_row(const Neighbours& out, std::int64_t i,
+                Correlations& correlations, std::atomic<bool>* beyond) {
     const std::int64_t k = request_.k;
     const std::int32_t place = rows_.order.place[static_cast<std::size_t>(i)];
     if (place < 0) {
@@ -287,13 +298,9 @@ class Search {
       out.distance[rank * out.rows + i] = distance[rank];
     }
     if (out.correlation == nullptr) return;
+    const double* r = correlations(place, index, k);
     for (std::int64_t rank = 0; rank < k; ++rank)
-      pairs[rank] = {place, columns_.order.place[static_cast<std::size_t>(
-                                index[rank])]};
-    kernels_.exact(Accumulation::dot, rows_.rows.data(), columns_.rows.data(),
-                   columns_.padded, pairs, k, sums);
-    for (std::int64_t rank = 0; rank < k; ++rank)
-      out.correlation[rank * out.rows + i] = clamp_to_one(sums[rank]);
+      out.correlation[rank * out.rows + i] = r[rank];
   }
 
   const Request& request_;
@@ -404,14 +411,18 @@ void find_neighbours(const Request& asked, const RowSource& points,
   Request request = asked;
   request.num_threads = threads;
   const int exponent = common_exponent(metric, points, queries, threads);
+  if (few_queries(request, queries))
+    return find_for_few(request, kernels, exponent, points, *queries, out,
+                        progress, stats);
   const DistanceRule rule(metric, exponent);
   const PreparedPoints columns =
       prepare_points(points, metric, exponent, request.skip, true,
-                     kernels.prepare_row, threads, progress);
+                     kernels.prepare_row, threads, progress, false);
   PreparedPoints own_rows;
   if (queries != nullptr)
     own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
-                              false, kernels.prepare_row, threads, progress);
+                              false, kernels.prepare_row, threads, progress,
+                              false);
   const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
 
   PlanInput input;
@@ -422,6 +433,7 @@ void find_neighbours(const Request& asked, const RowSource& points,
   input.chunk_size = request.chunk_size;
   input.num_workers = threads;
   input.elementwise = metric.is_elementwise();
+  input.rows_made = points.made_when_read();
   const Plan plan = plan_cpu(input);
 
   bool out_of_range = false;

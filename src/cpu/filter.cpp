@@ -59,15 +59,25 @@ float float_up(double x) {
 }
 float float_down(double x) { return -float_up(-x); }
 
+/// The first `count` points in the order of their places; [count x padded].
+Buffer<double> first_rows(const PreparedPoints& points, std::int64_t count) {
+  Buffer<double> rows(count * points.padded);
+  RowReader reader(points);
+  for (std::int64_t i = 0; i < count; ++i)
+    reader.make(i, rows.data() + i * points.padded);
+  return rows;
+}
+
 /// Column medians of some points; [padded]. Points stand in random order, so
 /// the first ones are a sample; and one huge entry moves no median.
 Buffer<double> column_medians(const PreparedPoints& points) {
   const std::int64_t m = std::min<std::int64_t>(points.size(), 63);
   Buffer<double> centre(points.padded);
   std::vector<double> column(static_cast<std::size_t>(m));
+  const Buffer<double> rows = first_rows(points, m);
   for (std::int64_t f = 0; f < points.padded; ++f) {
     for (std::int64_t i = 0; i < m; ++i)
-      column[static_cast<std::size_t>(i)] = points.row(i)[f];
+      column[static_cast<std::size_t>(i)] = rows[i * points.padded + f];
     std::nth_element(column.begin(), column.begin() + m / 2, column.end());
     centre[f] = column[static_cast<std::size_t>(m / 2)];
   }
@@ -83,27 +93,32 @@ struct Spread {
 Spread spread_of(const PreparedPoints& points, const Buffer<double>& centre,
                  int num_threads) {
   const std::int64_t n = points.size(), padded = points.padded;
-  double largest = 0.0, total = 0.0;
-  num_threads = threads_after_fork(num_threads);
-#pragma omp parallel for schedule(static) num_threads(num_threads) \
-    reduction(max : largest) reduction(+ : total)
-  for (std::int64_t i = 0; i < n; ++i) {
-    const double* x = points.row(i);
-    double row_largest = 0.0, row_total = 0.0;
-    for (std::int64_t f = 0; f < padded; ++f) {
-      const double v =
-          std::fabs(centre.size() > 0 ? x[f] - centre[f] : x[f]);
-      row_largest = v > row_largest ? v : row_largest;
-      row_total += v;
-    }
-    largest = std::max(largest, row_largest);
-    total += row_total;
+  constexpr std::int64_t block_rows = 256;
+  const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
+  // mean holds the total until all is added up.
+  std::vector<Spread> of_block(static_cast<std::size_t>(num_blocks));
+  run_pieces(num_blocks, num_threads, {}, [&] {
+    return [&, row = RowReader(points)](std::int64_t block) mutable {
+      Spread& spread = of_block[static_cast<std::size_t>(block)];
+      const std::int64_t end = std::min(n, (block + 1) * block_rows);
+      for (std::int64_t i = block * block_rows; i < end; ++i) {
+        const double* x = row(i);
+        for (std::int64_t f = 0; f < padded; ++f) {
+          const double v =
+              std::fabs(centre.size() > 0 ? x[f] - centre[f] : x[f]);
+          spread.largest = v > spread.largest ? v : spread.largest;
+          spread.mean += v;
+        }
+      }
+    };
+  });
+  Spread all;
+  for (const Spread& spread : of_block) {
+    all.largest = std::max(all.largest, spread.largest);
+    all.mean += spread.mean;
   }
-  Spread s;
-  s.largest = largest;
-  s.mean = total / (static_cast<double>(n) *
-                    static_cast<double>(points.num_features));
-  return s;
+  all.mean /= static_cast<double>(n) * static_cast<double>(points.num_features);
+  return all;
 }
 
 /// One row on its way into a panel.
@@ -270,6 +285,7 @@ bool unit_is_coarse(const FilterScale& scale, const MetricEntry& metric,
       scale.test == Test::largest_difference
           ? scale.unit
           : 0.5 * scale.unit * static_cast<double>(points.num_features);
+  const Buffer<double> rows = first_rows(points, m);
   std::int32_t coarse = 0;
   for (std::int32_t i = 0; i < m; ++i) {
     double nearest = kInfinity, allowed = rounding;
@@ -277,8 +293,8 @@ bool unit_is_coarse(const FilterScale& scale, const MetricEntry& metric,
       if (i == j) continue;
       const Pair pair = {i, j};
       double sum = 0.0;
-      kernels.exact(metric.accumulation, points.rows.data(),
-                    points.rows.data(), points.padded, &pair, 1, &sum);
+      kernels.exact(metric.accumulation, rows.data(), rows.data(),
+                    points.padded, &pair, 1, &sum);
       const double sums = points.sums[i] + points.sums[j];
       const double distance =
           rule.before_scaling(rule(sum, points.sums[i], points.sums[j]));
@@ -414,13 +430,13 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
   const std::int64_t num_panels = num_places / Tile::panel;
   std::vector<double> error(static_cast<std::size_t>(num_panels), 0.0);
   run_pieces(num_panels, num_threads, {progress, 0.0, 0.0}, [&] {
-    return [&, packer = RowPacker(scale, points.padded)](
-               std::int64_t panel) mutable {
+    return [&, packer = RowPacker(scale, points.padded),
+            row = RowReader(points)](std::int64_t panel) mutable {
       std::int32_t* to = rows.panels.data() + panel * Tile::panel * rows.steps;
       for (int c = 0; c < Tile::panel; ++c) {
         const std::int64_t place = panel * Tile::panel + c;
         if (place < points.size() && fit) {
-          packer.load(points.row(place));
+          packer.load(row(place));
           pack_row(packer, rows, points.sums[place], place,
                    &error[static_cast<std::size_t>(panel)]);
         } else {

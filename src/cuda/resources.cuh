@@ -144,6 +144,7 @@ class Event {
   void hold(const Stream& stream) const {
     CUDA_CHECK(cudaStreamWaitEvent(stream.get(), event_, 0));
   }
+  cudaEvent_t get() const { return event_; }
   /// Returns at once where nothing was recorded.
   void wait() { CUDA_CHECK(cudaEventSynchronize(event_)); }
 

@@ -64,3 +64,28 @@ hard_matrices <- function() {
     "a row of zeros but one" = rbind(base, c(1, numeric(12)), c(numeric(12), 1))
   )
 }
+
+# Real data that is not part of the package: breast-cancer microarrays
+# (van 't Veer 2002, van de Vijver 2002) in a folder shared/data/nki295 above
+# the tests, or in the folder that FSKNN_SHARED names.
+nki295_folder <- function() {
+  shared <- Sys.getenv("FSKNN_SHARED")
+  candidates <- if (nzchar(shared)) shared
+  above <- normalizePath(".")
+  repeat {
+    candidates <- c(candidates, file.path(above, "shared"))
+    if (dirname(above) == above) {
+      break
+    }
+    above <- dirname(above)
+  }
+  folders <- file.path(candidates, "data", "nki295")
+  folders <- folders[dir.exists(folders)]
+  if (length(folders) > 0) folders[[1]]
+}
+
+read_nki295 <- function(name) {
+  folder <- nki295_folder()
+  skip_if(is.null(folder), "The folder shared/data/nki295 is not here")
+  readRDS(file.path(folder, name))
+}

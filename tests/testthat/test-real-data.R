@@ -1,30 +1,6 @@
-# Real data that is not part of the package: breast-cancer microarrays
-# (van 't Veer 2002, van de Vijver 2002) in a folder shared/data/nki295 above
-# the tests, or in the folder that FSKNN_SHARED names. Facts were computed with
-# cor() in plain R. A hash is that of the n x k matrix of neighbours, row-major,
+# On real data that is not part of the package. Facts were computed with cor() in
+# plain R. A hash is that of the n x k matrix of neighbours, row-major,
 # from 0, as little-endian int32.
-
-nki295_folder <- function() {
-  shared <- Sys.getenv("FSKNN_SHARED")
-  candidates <- if (nzchar(shared)) shared
-  above <- normalizePath(".")
-  repeat {
-    candidates <- c(candidates, file.path(above, "shared"))
-    if (dirname(above) == above) {
-      break
-    }
-    above <- dirname(above)
-  }
-  folders <- file.path(candidates, "data", "nki295")
-  folders <- folders[dir.exists(folders)]
-  if (length(folders) > 0) folders[[1]]
-}
-
-read_nki295 <- function(name) {
-  folder <- nki295_folder()
-  skip_if(is.null(folder), "The folder shared/data/nki295 is not here")
-  readRDS(file.path(folder, name))
-}
 
 sha256_of_index <- function(index) {
   file <- tempfile()

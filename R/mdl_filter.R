@@ -1,0 +1,225 @@
+#' Rows that tell of a class, by minimum description length
+#'
+#' Cuts the values of each row into intervals so that the class of the samples
+#' differs between them, as long as a cut pays for its own description (Fayyad
+#' and Irani 1993). Rows without any accepted cut tell nothing of the class by
+#' this measure: it is the supervised filter with which the breast-cancer study
+#' begins (Arefin 2012, Results).
+#'
+#' A row's samples are sorted. Candidate cuts lie half way between two
+#' neighbouring values, at boundary points only: samples with equal values stand
+#' together, and two neighbouring values are not parted if all their samples are
+#' of one and the same class. The candidate with the smallest class entropy (the
+#' lowest of those that are equally good) is accepted if its gain of information
+#' exceeds
+#'
+#' \deqn{\frac{\log_2(N - 1)}{N} + \frac{\log_2(3^k - 2) -
+#'   (k E(S) - k_1 E(S_1) - k_2 E(S_2))}{N}}{
+#'   log2(N - 1) / N + (log2(3^k - 2) - (k E(S) - k1 E(S1) - k2 E(S2))) / N}
+#'
+#' with N the number of samples in the interval S, E the class entropy in bits
+#' and k the number of classes present in S and in its two parts; then both
+#' parts are cut further in the same way.
+#'
+#' @param x Features in rows (genes, probes), samples in columns: a numeric,
+#'   integer or logical matrix, a data frame of numeric columns, an
+#'   `ExpressionSet`, or a `SummarizedExperiment` (its first assay). All values
+#'   must be finite.
+#' @param class The class of each sample, one value a column of `x`: a factor,
+#'   text, logical values or whole numbers, with two classes or more and none
+#'   missing. Beside an `ExpressionSet` or a `SummarizedExperiment` also the
+#'   name of a column of its sample data.
+#' @param ... Must be empty: what follows must be named in full.
+#' @inheritParams find_knn
+#'
+#' @returns A list of class `mdl_filter`, with a print method:
+#'   * `cuts`: a list with one numeric vector for each row of `x`, the accepted
+#'     cuts in increasing order; `numeric(0)` where there are none. A value that
+#'     equals a cut lies below it. Row names are kept.
+#'   * `gain`: for each row, the information that its intervals give of the
+#'     class, in bits: the entropy of the class less its mean entropy within the
+#'     final intervals (weighted by their samples); 0 without a cut.
+#'   * `keep`: for each row, whether it has a cut. As a filter:
+#'     `x[f$keep, ]`.
+#'   * `levels`: an integer matrix of the rows kept, in which 1 stands for the
+#'     lowest interval: what [alpha_beta_k()] takes.
+#'   * `class`: the class of each sample, a factor.
+#'
+#' `discretise()` gives an integer matrix with one row for each row kept, and
+#' the samples of its `x` in columns.
+#'
+#' @section Errors:
+#' A wrong argument, a value that is missing or not finite, or a class with
+#' fewer than two values is an error of class `fsknn_argument_error`. Rows with
+#' missing values can be left out by `x[rowSums(is.na(x)) == 0, ]`.
+#'
+#' @references
+#' Fayyad UM, Irani KB (1993). Multi-Interval Discretization of
+#' Continuous-Valued Attributes for Classification Learning. *Proceedings of the
+#' 13th International Joint Conference on Artificial Intelligence*, 1022-1027.
+#' <https://hdl.handle.net/2014/35171>
+#'
+#' Fayyad UM, Irani KB (1992). On the Handling of Continuous-Valued Attributes
+#' in Decision Tree Generation. *Machine Learning* 8: 87-102.
+#' \doi{10.1007/BF00994007}
+#'
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
+#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
+#' e44000. \doi{10.1371/journal.pone.0044000}
+#' @seealso [alpha_beta_k()] for a small set of the rows kept.
+#' @export
+#' @examples
+#' f <- mdl_filter(t(iris[, 1:4]), iris$Species)
+#' f
+#' f$cuts
+#' table(discretise(f, t(iris[, 1:4]))["Petal.Length", ], iris$Species)
+mdl_filter <- function(x, class, ..., num_threads = NULL) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  rlang::check_required(class)
+  num_threads <- check_num_threads(num_threads)
+  points <- as_points(expression_of(x))
+  check_num_points(nrow(points$values), 1L, "x")
+  class <- check_class(class, x, ncol(points$values))
+  scan <- in_core(cpp_scan(points$values, num_threads))
+  check_finite(points, scan, "x")
+  found <- in_core(
+    cpp_mdl_cuts(points$values, class, nlevels(class), num_threads)
+  )
+  cuts <- stats::setNames(found$cuts, points$names)
+  filter <- list(
+    cuts = cuts,
+    gain = stats::setNames(found$gain, points$names),
+    keep = lengths(cuts) > 0,
+    levels = NULL,
+    class = class
+  )
+  filter$levels <- levels_by(filter, points$values, num_threads)
+  structure(filter, class = "mdl_filter")
+}
+
+#' @rdname mdl_filter
+#' @param filter What `mdl_filter()` gave. `discretise()` applies its cuts to
+#'   the same features of the same or of other samples: `x` has all rows that
+#'   the filter was made from, or those that it keeps. Missing values stay
+#'   missing.
+#' @export
+discretise <- function(filter, x, ..., num_threads = NULL) {
+  rlang::check_dots_empty()
+  rlang::check_required(filter)
+  rlang::check_required(x)
+  if (!inherits(filter, "mdl_filter")) {
+    given <- describe_type(filter)
+    abort_argument(
+      "{.arg filter} must be the result of {.fn mdl_filter}, not {given}.",
+      current_env()
+    )
+  }
+  num_threads <- check_num_threads(num_threads)
+  points <- as_points(expression_of(x))
+  check_filter_rows(filter, points)
+  levels_by(filter, points$values, num_threads)
+}
+
+# All rows that the filter was made from, or those it keeps: with the same
+# names, where both have names.
+check_filter_rows <- function(filter, points, call = caller_env()) {
+  all <- length(filter$keep)
+  kept <- sum(filter$keep)
+  given <- nrow(points$values)
+  if (given != all && given != kept) {
+    abort_argument(
+      c(
+        "{.arg x} must have the rows that {.arg filter} was made from
+         ({format_count(all)}) or those that it keeps ({format_count(kept)}).",
+        x = "It has {format_count(given)}."
+      ),
+      call
+    )
+  }
+  wanted <- names(filter$keep)
+  if (given != all) {
+    wanted <- wanted[filter$keep]
+  }
+  other <- if (!is.null(wanted) && !is.null(points$names)) {
+    which(wanted != points$names)
+  }
+  if (length(other) > 0) {
+    row <- other[[1]]
+    abort_argument(
+      c(
+        "{.arg x} must have the rows that {.arg filter} was made from, in their
+         order.",
+        x = "Row {row} is {.val {points$names[[row]]}}, not
+             {.val {wanted[[row]]}}."
+      ),
+      call
+    )
+  }
+}
+
+# The rows kept as levels from 1, out of all rows or of those kept.
+levels_by <- function(filter, values, num_threads, call = caller_env()) {
+  kept <- which(filter$keep)
+  rows <- if (nrow(values) == length(filter$keep)) kept else seq_along(kept)
+  found <- in_core(
+    cpp_levels(values, rows, filter$cuts[filter$keep], num_threads), call
+  )
+  if (!is.null(names(kept)) || !is.null(colnames(values))) {
+    dimnames(found$levels) <- list(names(kept), colnames(values))
+  }
+  found$levels
+}
+
+in_core <- function(result, call = caller_env()) {
+  if (!is.null(result$failure)) {
+    raise_failure(result, call)
+  }
+  result
+}
+
+#' @export
+print.mdl_filter <- function(x, ..., n = 5) {
+  cat(format(x, n = n), sep = "\n")
+  invisible(x)
+}
+
+#' @export
+format.mdl_filter <- function(x, ..., n = 5) {
+  all <- length(x$keep)
+  kept <- sum(x$keep)
+  sizes <- table(x$class)
+  of_class <- paste0(names(sizes), " (", format_count(as.vector(sizes)), ")")
+  cuts <- table(lengths(x$cuts)[x$keep])
+  lines <- c(
+    paste0(
+      "MDL filter: ", tally(all, "row"), ", ", tally(length(x$class), "sample")
+    ),
+    paste0("Classes: ", first_few(of_class, limit = 5L)),
+    paste0("Kept: ", format_count(kept), " (", percent(kept / all), ")")
+  )
+  if (kept == 0) {
+    return(c(lines, "No row has a cut that pays for its description."))
+  }
+  with_cuts <- paste0(
+    vapply(as.vector(cuts), format_count, ""), " with ",
+    vapply(as.integer(names(cuts)), tally, "", what = "cut")
+  )
+  best <- utils::head(order(-x$gain), min(n, kept))
+  named <- names(x$gain)[best] %||% paste("row", best)
+  c(
+    lines,
+    paste0("Cuts: ", first_few(with_cuts, limit = 5L)),
+    if (length(best) > 0) "Most informative rows (bits; cuts):",
+    paste0(
+      "  ", format(named), "  ", format(round(x$gain[best], 3), nsmall = 3),
+      "; ", vapply(x$cuts[best], function(cuts) {
+        first_few(format(cuts, digits = 4, trim = TRUE), limit = 4L)
+      }, "")
+    )
+  )
+}
+
+percent <- function(share) {
+  paste0(format(round(100 * share, 1), nsmall = 1, trim = TRUE), "%")
+}

@@ -1,0 +1,197 @@
+#include "cpu/few.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "core/metrics.hpp"
+#include "core/pieces.hpp"
+#include "core/select.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+// To prepare a row and to pack it for the filter costs some ten exact pairs.
+constexpr std::int64_t kFew = 16;
+// Neighbours that each thread keeps for all queries together.
+constexpr std::int64_t kMostKept = std::int64_t{1} << 20;
+
+/// k nearest for each query, as far as one thread has seen.
+class Lists {
+ public:
+  Lists(std::int64_t num_queries, std::int64_t k)
+      : k_(k), size_(static_cast<std::size_t>(num_queries), 0),
+        distance_(num_queries * k), index_(num_queries * k) {}
+
+  void offer(std::int64_t query, double distance, std::int32_t index) {
+    NeighbourHeap list = heap(query);
+    if (list.offer(distance, index))
+      size_[static_cast<std::size_t>(query)] = list.size();
+  }
+  NeighbourHeap heap(std::int64_t query) {
+    return NeighbourHeap(distances(query), indices(query), k_,
+                         size_[static_cast<std::size_t>(query)]);
+  }
+  void take_all(Lists& other) {
+    for (std::size_t q = 0; q < size_.size(); ++q) {
+      const std::int64_t query = static_cast<std::int64_t>(q);
+      for (std::int64_t r = 0; r < other.size_[q]; ++r)
+        offer(query, other.distances(query)[r], other.indices(query)[r]);
+    }
+  }
+  double* distances(std::int64_t query) { return distance_.data() + query * k_; }
+  std::int32_t* indices(std::int64_t query) { return index_.data() + query * k_; }
+
+ private:
+  std::int64_t k_;
+  std::vector<std::int64_t> size_;
+  Buffer<double> distance_;
+  Buffer<std::int32_t> index_;
+};
+
+/// One thread: reads and prepares a block of points, and offers them.
+class Worker {
+ public:
+  Worker(const Request& request, const Kernels& kernels, int exponent,
+         const RowSource& points, const PreparedPoints& queries, Lists& all)
+      : request_(request), kernels_(kernels),
+        rule_(*request.metric, exponent), scale_(power_of_two(-exponent)),
+        points_(points), queries_(queries), all_(&all),
+        lists_(queries.size(), request.k),
+        block_(rows_per_block(points.num_features()) * queries.padded) {
+    pairs_.resize(static_cast<std::size_t>(queries.size()));
+    sums_.resize(pairs_.size());
+  }
+  Worker(Worker&& other) noexcept = default;
+  /// Hands over what it found, unless another failed or this one did: then
+  /// nobody reads it.
+  ~Worker() {
+    if (block_.size() == 0) return;
+#pragma omp critical(fsknn_few)
+    all_->take_all(lists_);
+  }
+
+  void operator()(std::int64_t block) {
+    const std::int64_t d = points_.num_features(), padded = queries_.padded;
+    const std::int64_t first = block * rows_per_block(d);
+    const std::int64_t count =
+        std::min(rows_per_block(d), points_.num_points() - first);
+    points_.read(first, count, block_.data(), padded);
+    auto skip = std::lower_bound(request_.skip.begin(), request_.skip.end(),
+                                 first);
+    for (std::int64_t r = 0; r < count; ++r) {
+      if (skip != request_.skip.end() && *skip == first + r) {
+        ++skip;
+        continue;
+      }
+      meet(r, static_cast<std::int32_t>(first + r));
+    }
+  }
+
+ private:
+  void meet(std::int64_t r, std::int32_t point) {
+    const MetricEntry& metric = *request_.metric;
+    const std::int64_t padded = queries_.padded;
+    double* row = block_.data() + r * padded;
+    clear_padding(row, queries_.num_features, padded);
+    const double sum = kernels_.prepare_row(metric.row_form, scale_, ranks_,
+                                            row, queries_.num_features, padded);
+    if (metric.matrix_scale == MatrixScale::overlap && !(sum > 0.0))
+      throw RangeFailure();
+    for (std::size_t q = 0; q < pairs_.size(); ++q)
+      pairs_[q] = {static_cast<std::int32_t>(q), static_cast<std::int32_t>(r)};
+    kernels_.exact(metric.accumulation, queries_.rows.data(), block_.data(),
+                   padded, pairs_.data(), queries_.size(), sums_.data());
+    for (std::int64_t q = 0; q < queries_.size(); ++q)
+      lists_.offer(q,
+                   rule_(sums_[static_cast<std::size_t>(q)], queries_.sums[q],
+                         sum),
+                   point);
+  }
+
+  const Request& request_;
+  const Kernels& kernels_;
+  DistanceRule rule_;
+  PowerOfTwo scale_;
+  const RowSource& points_;
+  const PreparedPoints& queries_;
+  Lists* all_;
+  Lists lists_;
+  Buffer<double> block_;
+  AverageRanks ranks_;
+  std::vector<Pair> pairs_;
+  std::vector<double> sums_;
+};
+
+void emit(const Request& request, const Kernels& kernels, int exponent,
+          const RowSource& points, const PreparedPoints& queries, Lists& lists,
+          const Neighbours& out) {
+  const std::int64_t k = request.k, padded = queries.padded;
+  const PowerOfTwo scale = power_of_two(-exponent);
+  Buffer<double> row(padded);
+  AverageRanks ranks;
+  for (std::int64_t i = 0; i < out.rows; ++i) {
+    const std::int64_t query = queries.order.place[static_cast<std::size_t>(i)];
+    if (query < 0) {
+      emit_missing(out, i, k);
+      continue;
+    }
+    lists.heap(query).sort();
+    const double* distance = lists.distances(query);
+    const std::int32_t* index = lists.indices(query);
+    if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
+    for (std::int64_t rank = 0; rank < k; ++rank) {
+      const std::int64_t at = rank * out.rows + i;
+      out.index[at] = index[rank] + 1;
+      out.distance[at] = distance[rank];
+      if (out.correlation == nullptr) continue;
+      points.read(index[rank], 1, row.data(), padded);
+      clear_padding(row.data(), queries.num_features, padded);
+      kernels.prepare_row(request.metric->row_form, scale, ranks, row.data(),
+                          queries.num_features, padded);
+      const Pair pair = {static_cast<std::int32_t>(query), 0};
+      double sum = 0.0;
+      kernels.exact(Accumulation::dot, queries.rows.data(), row.data(), padded,
+                    &pair, 1, &sum);
+      out.correlation[at] = clamp_to_one(sum);
+    }
+  }
+}
+
+}  // namespace
+
+bool few_queries(const Request& request, const RowSource* queries) {
+  return queries != nullptr && queries->num_points() <= kFew &&
+         queries->num_points() * request.k <= kMostKept;
+}
+
+void find_for_few(const Request& request, const Kernels& kernels, int exponent,
+                  const RowSource& points, const RowSource& queries,
+                  const Neighbours& out, Progress* progress, Stats* stats) {
+  const Clock::time_point start = Clock::now();
+  const PreparedPoints prepared =
+      prepare_points(queries, *request.metric, exponent, request.query_skip,
+                     false, kernels.prepare_row, 1);
+  Lists lists(prepared.size(), request.k);
+  const std::int64_t block_rows = rows_per_block(points.num_features());
+  const std::int64_t num_blocks =
+      (points.num_points() + block_rows - 1) / block_rows;
+  if (prepared.size() > 0)
+    run_pieces(num_blocks, request.num_threads, {progress, 0.0, 1.0}, [&] {
+      return Worker(request, kernels, exponent, points, prepared, lists);
+    });
+  const double seconds_search = seconds_since(start);
+  emit(request, kernels, exponent, points, prepared, lists, out);
+  if (stats == nullptr) return;
+  stats->pairs_exact =
+      static_cast<double>(prepared.size()) *
+      static_cast<double>(points.num_points() -
+                          static_cast<std::int64_t>(request.skip.size()));
+  stats->seconds_search = seconds_search;
+  stats->seconds_emit = seconds_since(start) - seconds_search;
+}
+
+}  // namespace cpu
+}  // namespace fsknn

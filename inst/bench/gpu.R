@@ -1,58 +1,412 @@
-# How long does backend "cuda" take? The whole R call from a double matrix to
-# index and distance: wall clock, median of 5 after one to warm up. Needs a GPU:
+# How long does backend "cuda" take, on the device and in R?
 #
-#   Rscript gpu.R [results.csv]
+#   Rscript inst/bench/gpu.R [SECTION ...] [--folder=DIR] [--quick] [--no-peer]
 #
-# Simulated expression data (64 latent factors and noise). That the answer is
-# the CPU's is checked first at each n up to 24,158; see gpu_check.R for more.
+# with the package installed (R_LIBS says where) and a GPU. Sections:
+#   main     d = 295, k = 20, n = 24,158 to 1,533,876
+#   points   n = 100,000: other k, d and metrics
+#   dashti   n = 16,384 of 4,096 and 16,384 features, k up to 1,024
+#   real     metafeatures of real data beside simulated data of that size; the
+#            environment variable FSKNN_BENCH_RDS names the file
+#   devices  1, 2, 4, ... GPUs
+#   stream   a quarter of the memory, beside all of it
+#   first    the first call of a fresh session, and the second
+# All of them where none is named. --quick leaves out the largest sizes. With
+# --folder tables are kept in DIR/gpu.csv and DIR/gpu-machine.csv; a section's
+# rows take the place of those of an earlier run. README.md beside this file says
+# what is measured and how.
+
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+bench_file <- function(name) file.path(dirname(normalizePath(script)), name)
+rscript <- file.path(R.home("bin"), "Rscript")
 
 library(fsknn)
 
+arguments <- commandArgs(TRUE)
+options_given <- grep("^--", arguments, value = TRUE)
+quick <- "--quick" %in% options_given
+with_peer <- !"--no-peer" %in% options_given
+folder <- sub("^--folder=", "", grep("^--folder=", options_given, value = TRUE))
+sections <- setdiff(arguments, options_given)
+all_sections <- c("main", "points", "dashti", "real", "devices", "stream", "first")
+stopifnot(
+  "No such section." = sections %in% all_sections,
+  "The folder must be there already." = length(folder) == 0 || dir.exists(folder)
+)
+if (length(sections) == 0) {
+  sections <- all_sections
+}
 if (!knn_backends()$usable[[2]]) {
   stop(knn_backends()$detail[[2]])
 }
-print(cuda_devices())
-set.seed(1)
+gpus <- cuda_devices()
+print(gpus)
+threads <- parallel::detectCores()
 
-normal <- function(n, d) matrix(rnorm(n * d), n, d)
+# --- Compiled parts -----------------------------------------------------------
 
-simulated <- function(n, d, factors = 64) {
-  normal(n, factors) %*% normal(factors, d) + normal(n, d)
+build <- tempfile("bench")
+dir.create(build)
+invisible(file.copy(bench_file("gpu_tools.cpp"), build))
+writeLines(
+  c(
+    "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS) -O3",
+    "PKG_LIBS = $(SHLIB_OPENMP_CXXFLAGS)"
+  ),
+  file.path(build, "Makevars")
+)
+old <- setwd(build)
+log <- suppressWarnings(system2(
+  file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "gpu_tools.cpp"),
+  stdout = TRUE, stderr = TRUE
+))
+if (!file.exists("gpu_tools.so")) {
+  stop("gpu_tools.cpp can't be compiled:\n", paste(log, collapse = "\n"))
 }
+dyn.load("gpu_tools.so")
+setwd(old)
 
-time_call <- function(x, k, metric = "pearson", devices = NULL, times = 5) {
-  run <- function() find_knn(x, k, metric, backend = "cuda", devices = devices)
-  found <- run()
-  if (nrow(x) <= 24158) {
-    stopifnot(identical(found, find_knn(x, k, metric, backend = "cpu")))
-  }
-  seconds <- vapply(seq_len(times), function(i) system.time(run())[["elapsed"]], 0)
-  data.frame(
-    n = nrow(x), d = ncol(x), k = k, metric = metric,
-    gpus = if (is.null(devices)) nrow(cuda_devices()) else length(devices),
-    median = median(seconds), least = min(seconds), most = max(seconds)
+simulated <- function(n, d, seed = 1) {
+  .Call(
+    "bench_simulate", as.integer(n), as.integer(d), 64L, as.integer(seed),
+    threads, PACKAGE = "gpu_tools"
   )
 }
 
-x <- simulated(24158, 295)
-timing <- rbind(
-  time_call(x, 1),
-  time_call(x, 20),
-  time_call(x, 1000),
-  time_call(x[, 1:8], 20),
-  time_call(x, 20, "spearman"),
-  time_call(abs(x), 20, "euclidean"),
-  time_call(abs(x), 20, "manhattan"),
-  time_call(abs(x), 20, "chebyshev"),
-  time_call(abs(x), 20, "proportional")
-)
-x <- simulated(100000, 295)
-for (gpus in unique(c(1, nrow(cuda_devices())))) {
-  timing <- rbind(timing, time_call(x, 20, devices = seq_len(gpus), times = 3))
+# --- One measurement ------------------------------------------------------------
+
+say <- function(...) message(format(Sys.time(), "%H:%M:%S "), ...)
+
+# Sampled rows against long double arithmetic, and against backend "cpu" bit for
+# bit. Gives the fraction of neighbours found, and how many rows were compared.
+check_rows <- function(x, found, rows, metric, cpu_rows) {
+  k <- ncol(found$index)
+  outcome <- .Call(
+    "bench_check", x, rows, found$index[rows, , drop = FALSE],
+    found$distance[rows, , drop = FALSE], metric, 1e-9, threads,
+    PACKAGE = "gpu_tools"
+  )
+  cpu_rows <- rows[seq_len(min(cpu_rows, length(rows)))]
+  same <- NA
+  if (length(cpu_rows) > 0 && k < nrow(x) - 1) {
+    cpu <- query_knn(
+      x, x[cpu_rows, , drop = FALSE], k + 1, metric, backend = "cpu",
+      constant = "isolate"
+    )
+    same <- all(vapply(seq_along(cpu_rows), function(at) {
+      others <- which(cpu$index[at, ] != cpu_rows[[at]])[seq_len(k)]
+      identical(cpu$index[at, others], found$index[cpu_rows[[at]], ]) &&
+        identical(cpu$distance[at, others], found$distance[cpu_rows[[at]], ])
+    }, NA))
+  }
+  list(
+    recall = 1 - outcome[[1]] / (length(rows) * k), error = outcome[[2]],
+    rows = length(rows), identical = same
+  )
 }
 
-print(timing, row.names = FALSE)
-results <- commandArgs(TRUE)
-if (length(results) > 0) {
-  utils::write.csv(timing, results[[1]], row.names = FALSE)
+# Rows to check: spread ones, and those with the nearest neighbours, which are the
+# ones whose candidates overflow.
+rows_to_check <- function(found, count) {
+  n <- nrow(found$index)
+  k <- ncol(found$index)
+  spread <- round(seq(1, n, length.out = count / 2))
+  crowded <- order(found$distance[, k])[seq_len(count / 2)]
+  sort(unique(as.integer(c(spread, crowded))))
 }
+
+measure <- function(section, x, k, metric = "pearson", devices = 1L, times = 5,
+                    data = "simulated", checked = 128, cpu_rows = 16,
+                    max_device_memory = NULL, verb = "knn_graph") {
+  say(section, ": n = ", nrow(x), ", d = ", ncol(x), ", k = ", k, ", ", metric,
+    ", ", length(devices), " GPU(s)")
+  call <- function(verb) {
+    verb(
+      x, k, metric, backend = "cuda", devices = devices, constant = "isolate",
+      max_device_memory = max_device_memory
+    )
+  }
+  # Beyond 2^31 - 1 edges, or where lists are long, matrices are what is timed.
+  timed <- if (verb == "knn_graph") knn_graph else find_knn
+  found <- call(find_knn)
+  one <- function(i) {
+    gc(FALSE)
+    seconds <- system.time(answer <- call(timed), gcFirst = FALSE)[["elapsed"]]
+    rm(answer)
+    c(seconds, knn_stats()$seconds[["device"]])
+  }
+  runs <- vapply(seq_len(times), one, numeric(2))
+  stats <- knn_stats()
+  outcome <- list(recall = NA, error = NA, rows = 0, identical = NA)
+  if (checked > 0) {
+    outcome <- check_rows(x, found, rows_to_check(found, checked), metric, cpu_rows)
+  }
+  row <- data.frame(
+    section = section, who = "fsknn", data = data, n = nrow(x), d = ncol(x),
+    k = k, metric = metric, gpus = length(devices), runs = times,
+    device_median = median(runs[2, ]), device_lowest = min(runs[2, ]),
+    device_highest = max(runs[2, ]), call_median = median(runs[1, ]),
+    call_lowest = min(runs[1, ]), call_highest = max(runs[1, ]), verb = verb,
+    streamed = stats$streamed, device_bytes = stats$bytes_device,
+    rows_redone = stats$rows_redone, rows_widened = stats$rows_widened,
+    exact_a_row = stats$pairs_exact / nrow(x), rows_checked = outcome$rows,
+    recall = outcome$recall, largest_error = outcome$error,
+    same_as_cpu = outcome$identical, note = ""
+  )
+  print(row[c(
+    "device_median", "call_median", "recall", "largest_error", "same_as_cpu",
+    "rows_redone", "exact_a_row", "device_bytes"
+  )], row.names = FALSE)
+  if (isTRUE(outcome$recall < 1) || isFALSE(outcome$identical)) {
+    stop("The answer is wrong.")
+  }
+  row
+}
+
+peer_row <- function(section, fields) {
+  value <- function(at) as.numeric(fields[[at]])
+  scaled <- value(9) == 0
+  data.frame(
+    section = section, who = paste("PyTorch", fields[[1]], "fp32"),
+    data = "simulated", n = value(2), d = value(3), k = value(4),
+    metric = "pearson", gpus = 1, runs = max(1, value(9)),
+    device_median = value(6), device_lowest = value(7),
+    device_highest = value(8), call_median = NA, call_lowest = NA,
+    call_highest = NA, verb = "", streamed = FALSE, device_bytes = NA,
+    rows_redone = NA, rows_widened = NA, exact_a_row = NA, rows_checked = 0,
+    recall = NA, largest_error = NA, same_as_cpu = NA,
+    note = if (scaled) "part of the rows, scaled" else ""
+  )
+}
+
+python <- Sys.which("python3")
+has_torch <- with_peer && nzchar(python) && identical(
+  suppressWarnings(system2(
+    python, c("-c", shQuote("import torch; torch.zeros(1).cuda()")),
+    stdout = FALSE, stderr = FALSE
+  )),
+  0L
+)
+if (!has_torch) {
+  say("No PyTorch beside it: python3 has none that sees a GPU, or --no-peer.")
+}
+
+# cases: a matrix of n, d, k.
+torch_rows <- function(section, cases) {
+  if (!has_torch) {
+    return(NULL)
+  }
+  say(section, ": PyTorch")
+  lines <- system2(
+    python,
+    c(
+      shQuote(bench_file("torch_peer.py")),
+      format(t(cases), scientific = FALSE, trim = TRUE)
+    ),
+    stdout = TRUE
+  )
+  do.call(rbind, lapply(strsplit(lines, ","), peer_row, section = section))
+}
+
+# --- Sections -------------------------------------------------------------------
+
+metafeatures_of <- function(base, operations) {
+  pairs <- utils::combn(nrow(base), 2)
+  parts <- lapply(operations, function(operation) {
+    part <- match.fun(operation)(base[pairs[1, ], ], base[pairs[2, ], ])
+    part[rowSums(!is.finite(part)) == 0, , drop = FALSE]
+  })
+  do.call(rbind, c(list(base), parts))
+}
+
+run_section <- list(
+  main = function() {
+    sizes <- c(24158, 100000, 384126, 1533876)
+    if (quick) {
+      sizes <- sizes[1:2]
+    }
+    rows <- lapply(sizes, function(n) {
+      x <- simulated(n, 295)
+      large <- n > 1e6
+      measure(
+        "main", x, 20, times = if (large) 3 else 5,
+        checked = if (large) 64 else 256, cpu_rows = if (large) 8 else 32
+      )
+    })
+    rbind(do.call(rbind, rows), torch_rows("main", cbind(sizes, 295, 20)))
+  },
+  points = function() {
+    n <- if (quick) 24158 else 100000
+    x <- simulated(n, 295)
+    rows <- list(
+      measure("points", x, 1), measure("points", x, 128),
+      measure("points", x, 1024, times = 3)
+    )
+    for (metric in c("manhattan", "chebyshev", "proportional", "euclidean")) {
+      values <- if (metric == "proportional") exp(x / 8) else x
+      rows <- c(rows, list(measure("points", values, 20, metric, times = 3)))
+    }
+    for (d in c(8, 32, 1024)) {
+      rows <- c(rows, list(measure("points", simulated(n, d), 20)))
+    }
+    cases <- cbind(n, c(295, 295, 295, 8, 32, 1024), c(1, 128, 1024, 20, 20, 20))
+    rbind(do.call(rbind, rows), torch_rows("points", cases))
+  },
+  dashti = function() {
+    x <- simulated(16384, 4096)
+    rows <- lapply(if (quick) 128 else c(128, 512, 1024), function(k) {
+      measure("dashti", x, k, times = 3, checked = 32, cpu_rows = 8)
+    })
+    if (!quick) {
+      x <- simulated(16384, 16384)
+      rows <- c(rows, list(
+        measure("dashti", x, 512, times = 3, checked = 16, cpu_rows = 4)
+      ))
+    }
+    cases <- rbind(
+      cbind(16384, 4096, c(128, 512, 1024)), c(16384, 16384, 512)
+    )
+    rbind(do.call(rbind, rows), torch_rows("dashti", cases[if (quick) 1 else 1:4, , drop = FALSE]))
+  },
+  real = function() {
+    file <- Sys.getenv("FSKNN_BENCH_RDS")
+    if (!nzchar(file)) {
+      say("real: left out, FSKNN_BENCH_RDS names no file.")
+      return(NULL)
+    }
+    read <- readRDS(file)
+    base <- unname(read$expr / read$scale)
+    expanded <- list("-")
+    if (!quick) {
+      expanded <- c(expanded, list(c("-", "+", "*", "/")))
+    }
+    do.call(rbind, lapply(expanded, function(operations) {
+      x <- metafeatures_of(base, operations)
+      real <- measure(
+        "real", x, 20, times = 3, checked = 512, cpu_rows = 8,
+        data = paste("real, expanded by", paste(operations, collapse = " "))
+      )
+      x <- simulated(nrow(x), ncol(x))
+      rbind(real, measure("real", x, 20, times = 3, checked = 64, cpu_rows = 8))
+    }))
+  },
+  devices = function() {
+    counts <- intersect(c(1, 2, 4, 8), seq_len(nrow(gpus)))
+    x <- simulated(if (quick) 384126 else 1533876, 295)
+    do.call(rbind, lapply(counts, function(count) {
+      measure(
+        "devices", x, 20, devices = seq_len(count), times = 3,
+        checked = if (count == max(counts)) 64 else 0, cpu_rows = 4
+      )
+    }))
+  },
+  stream = function() {
+    x <- simulated(if (quick) 100000 else 384126, 295)
+    plan <- knn_plan(x, 20, backend = "cuda", devices = 1)
+    rbind(
+      measure("stream", x, 20, times = 3),
+      measure(
+        "stream", x, 20, times = 3, max_device_memory = plan$bytes_peak / 4
+      )
+    )
+  },
+  first = function() {
+    code <- paste(
+      "library(fsknn); x <- matrix(sin(seq_len(24158 * 50) * 7), 24158);",
+      "for (i in 1:3) cat(system.time(knn_graph(x, 20, backend = \"cuda\",",
+      "devices = 1))[[\"elapsed\"]], \"\")"
+    )
+    sessions <- vapply(1:3, function(i) {
+      scan(
+        text = system2(rscript, c("-e", shQuote(code)), stdout = TRUE),
+        quiet = TRUE
+      )
+    }, numeric(3))
+    print(sessions)
+    one <- function(seconds, note) {
+      row <- peer_row("first", c("", 24158, 50, 20, 0, NA, NA, NA, 3))
+      row$who <- "fsknn"
+      row$verb <- "knn_graph"
+      row$call_median <- median(seconds)
+      row$call_lowest <- min(seconds)
+      row$call_highest <- max(seconds)
+      row$note <- note
+      row
+    }
+    rbind(
+      one(sessions[1, ], "first call of a session"),
+      one(sessions[3, ], "third call")
+    )
+  }
+)
+
+# --- The machine, without its name ------------------------------------------------
+
+driver <- function() {
+  said <- tryCatch(
+    suppressWarnings(system2(
+      "nvidia-smi", c("--query-gpu=driver_version", "--format=csv,noheader"),
+      stdout = TRUE, stderr = FALSE
+    )),
+    error = function(e) "-"
+  )
+  if (length(said) == 0) "-" else said[[1]]
+}
+
+describe_machine <- function() {
+  cpu <- grep("^model name", readLines("/proc/cpuinfo"), value = TRUE)
+  facts <- c(
+    date = format(Sys.time(), "%Y-%m-%d"),
+    GPU = paste(nrow(gpus), "x", gpus$name[[1]]),
+    driver = driver(),
+    toolkit = sub(".*CUDA ([0-9.]+).*", "\\1", paste(knn_backends()$detail[[2]], "")),
+    "host CPU" = paste(threads, "x", sub(".*: ", "", cpu[1])),
+    R = as.character(getRversion()),
+    fsknn = as.character(utils::packageVersion("fsknn"))
+  )
+  data.frame(what = names(facts), value = unname(facts))
+}
+
+# --- Run ------------------------------------------------------------------------
+
+keep <- function(rows, section) {
+  if (length(folder) == 0 || is.null(rows)) {
+    return()
+  }
+  numbers <- vapply(rows, is.double, NA)
+  rows[numbers] <- lapply(rows[numbers], signif, digits = 4)
+  rows[c("n", "d", "k")] <- lapply(rows[c("n", "d", "k")], as.integer)
+  file <- file.path(folder, "gpu.csv")
+  if (file.exists(file)) {
+    stored <- utils::read.csv(file, stringsAsFactors = FALSE)
+    rows <- rbind(stored[stored$section != section, ], rows)
+  }
+  utils::write.csv(rows, file, row.names = FALSE)
+  utils::write.csv(
+    describe_machine(), file.path(folder, "gpu-machine.csv"), row.names = FALSE
+  )
+}
+
+started <- Sys.time()
+options(width = 160)
+failures <- character()
+for (section in sections) {
+  rows <- tryCatch(run_section[[section]](), error = function(err) {
+    failures <<- c(failures, paste0(section, ": ", conditionMessage(err)))
+    NULL
+  })
+  if (is.null(rows)) {
+    next
+  }
+  keep(rows, section)
+  cat("\n", section, "\n", sep = "")
+  print(rows[c(
+    "who", "data", "n", "d", "k", "metric", "gpus", "device_median",
+    "call_median", "recall", "same_as_cpu", "rows_redone", "note"
+  )], digits = 4, row.names = FALSE)
+}
+say(sprintf(
+  "done in %.1f minutes", as.double(Sys.time() - started, units = "mins")
+))
+writeLines(failures)
+quit(status = length(failures) > 0)

@@ -1,9 +1,10 @@
 #include "cuda/elementwise.cuh"
 
-#include <cuda_pipeline_primitives.h>
 #include <math_constants.h>
 
 #include "cuda/check.cuh"
+#include "cuda/copies.cuh"
+#include "cuda/queue.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -18,14 +19,8 @@ static_assert(T::across == 16 && T::down == 16,
 static_assert(kFilterBlock % T::rows == 0 && kFilterBlock % T::columns == 0,
               "tiles make up blocks of slots");
 
-/// A pair for `row`'s list.
-struct Found {
-  std::int32_t row, column;
-  float similarity;
-};
-constexpr int kQueueLength = 128;
 constexpr int kQueueBytes =
-    T::threads / 32 * kQueueLength * static_cast<int>(sizeof(Found));
+    T::threads / 32 * WarpQueue::length * static_cast<int>(sizeof(Found));
 
 /// The 16 bytes of piece `piece` of staged row `row`: permuted, so that reads of
 /// 8 rows' same piece meet 32 banks.
@@ -46,7 +41,7 @@ class Stager {
         tiles_left_(num_tiles) {
     const int row = static_cast<int>(threadIdx.x) / kPieces;
     piece_ = static_cast<int>(threadIdx.x) % kPieces;
-    shared_ = shared + piece_at(row, piece_);
+    shared_ = shared_address(shared + piece_at(row, piece_));
     offset_ = row * depth_ + piece_ * 4;
     points_ = work.columns.rows;
     rows_ = work.rows.rows + row_slot * depth_ + offset_;
@@ -57,18 +52,17 @@ class Stager {
   __device__ void stage(int stage) {
     if (tiles_left_ == 0) return;
     constexpr int rows_at_a_time = T::threads / kPieces;
-    float* const to = shared_ + stage * (T::stage_bytes / 4);
+    constexpr int row_bytes = T::depth * 4;
+    const unsigned to = shared_ + stage * T::stage_bytes;
     if (feature_ + piece_ * 4 < depth_) {
 #pragma unroll
       for (int q = 0; q < T::rows / rows_at_a_time; ++q)
-        __pipeline_memcpy_async(to + q * rows_at_a_time * T::depth,
-                                rows_ + feature_ + q * rows_at_a_time * depth_,
-                                16);
+        copy_16_bytes(to + q * rows_at_a_time * row_bytes,
+                      rows_ + feature_ + q * rows_at_a_time * depth_);
 #pragma unroll
       for (int q = 0; q < T::columns / rows_at_a_time; ++q)
-        __pipeline_memcpy_async(
-            to + (T::rows + q * rows_at_a_time) * T::depth,
-            columns_ + feature_ + q * rows_at_a_time * depth_, 16);
+        copy_16_bytes(to + (T::rows + q * rows_at_a_time) * row_bytes,
+                      columns_ + feature_ + q * rows_at_a_time * depth_);
     }
     feature_ += T::depth;
     if (feature_ < depth_) return;
@@ -91,7 +85,7 @@ class Stager {
   std::int64_t depth_, num_blocks_, column_block_, tiles_left_;
   std::int64_t offset_, feature_;
   const float *points_, *rows_, *columns_;
-  float* shared_;
+  unsigned shared_;
   int piece_, tile_ = 0;
 };
 
@@ -148,40 +142,6 @@ class ThreadPairs {
   }
 };
 
-/// What a warp found, on its way to the lists: see filter.cu. All threads of the
-/// warp must call every member.
-class WarpQueue {
- public:
-  __device__ WarpQueue(Found* entries, int lane)
-      : entries_(entries), lane_(lane) {}
-
-  __device__ void push(const CandidateLists& lists, bool here,
-                       const Found& entry) {
-    const unsigned lanes = __ballot_sync(0xffffffffu, here);
-    if (here) entries_[count_ + __popc(lanes & ((1u << lane_) - 1))] = entry;
-    count_ += __popc(lanes);
-    if (count_ > kQueueLength - 32) flush(lists);
-  }
-
-  __device__ void flush(const CandidateLists& lists) {
-    __syncwarp();
-    for (int i = lane_; i < count_; i += 32) {
-      const Found entry = entries_[i];
-      const std::int32_t at = atomicAdd(lists.counts + entry.row, 1);
-      if (at < lists.capacity)
-        lists.entries[static_cast<std::int64_t>(entry.row) * lists.capacity +
-                      at] = {entry.similarity, entry.column};
-    }
-    __syncwarp();
-    count_ = 0;
-  }
-
- private:
-  Found* entries_;
-  int lane_;
-  int count_ = 0;
-};
-
 __device__ inline RowBounds bounds_of(const ElementwiseRows& rows,
                                       std::int64_t slot, bool proportion) {
   RowBounds bounds;
@@ -207,7 +167,7 @@ __global__ void __launch_bounds__(T::threads, 1)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   WarpQueue queue(
       reinterpret_cast<Found*>(stages + num_stages * (T::stage_bytes / 4)) +
-          warp * kQueueLength,
+          warp * WarpQueue::length,
       lane);
   const int pieces = static_cast<int>(work.depth / 4);
   ThreadPairs<largest> pairs;
@@ -218,14 +178,15 @@ __global__ void __launch_bounds__(T::threads, 1)
     const std::int64_t first =
         jobs.first_delta + job / jobs.num_slabs * jobs.span;
     const std::int64_t end = min(first + jobs.span, jobs.end_delta);
-    std::int64_t column_block = (slab / T::slabs + first) % jobs.num_blocks;
+    std::int64_t column_block =
+        (slab / T::slabs + first + jobs.shift) % jobs.num_blocks;
 
     __syncthreads();  // the last job's stages are read
     Stager stager(work, slab * T::rows, column_block,
                   (end - first) * T::column_tiles, stages);
     for (int s = 0; s < num_stages - 1; ++s) {
       stager.stage(s);
-      __pipeline_commit();
+      commit_copies();
     }
     int now = 0;
     const std::int32_t row0 =
@@ -237,18 +198,18 @@ __global__ void __launch_bounds__(T::threads, 1)
 #pragma unroll 1
       for (int piece = 0; piece < pieces; piece += kPieces) {
         if (num_stages == 4)
-          __pipeline_wait_prior(2);
+          wait_for_copies<2>();
         else if (num_stages == 3)
-          __pipeline_wait_prior(1);
+          wait_for_copies<1>();
         else
-          __pipeline_wait_prior(0);
+          wait_for_copies<0>();
         __syncthreads();
         // A stage that all were done with before the barrier.
         const int next = now + num_stages - 1;
         stager.stage(next < num_stages ? next : next - num_stages);
-        __pipeline_commit();
+        commit_copies();
         if (num_stages == 1) {  // all that a GPU of 7.5 has room for
-          __pipeline_wait_prior(0);
+          wait_for_copies<0>();
           __syncthreads();
         }
         pairs.add(stages + now * (T::stage_bytes / 4),
@@ -328,7 +289,7 @@ __global__ void __launch_bounds__(T::threads, 1)
       }
     }
     queue.flush(lists);
-    __pipeline_wait_prior(0);
+    wait_for_copies<0>();
   }
 }
 

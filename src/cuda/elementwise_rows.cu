@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cuda/resources.cuh"
-#include "cuda/transfer.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -62,10 +61,27 @@ class ElementwiseFilter final : public PairFilter {
   }
   std::int64_t floats_a_slot() const override { return 3; }
 
+  void learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
+             cudaStream_t stream) override {
+    const std::int64_t few = std::min(count, kSample);
+    const std::size_t bytes = static_cast<std::size_t>(depth_) * sizeof(double);
+    std::vector<double> rows(static_cast<std::size_t>(few * depth_));
+    if (few > 0) {
+      CUDA_CHECK(cudaMemcpy2DAsync(
+          rows.data(), bytes, sample.rows,
+          bytes * static_cast<std::size_t>(count / few), bytes,
+          static_cast<std::size_t>(few), cudaMemcpyDeviceToHost, stream));
+      CUDA_CHECK(cudaStreamSynchronize(stream));
+    }
+    const ElementwiseScale scale = elementwise_scale(rows.data(), few, depth_);
+    rule_ = elementwise_rule(metric_, depth_, scale.inverse_unit);
+    CUDA_CHECK(cudaMemcpyAsync(centre_.data(), scale.centre.data(), bytes,
+                               cudaMemcpyHostToDevice, stream));
+    CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
-    if (!learned_) look_at(from, count, stream);
     start_elementwise_rows(rule_, centre_.data(), from, count, slots,
                            floats(to), stream);
   }
@@ -88,33 +104,10 @@ class ElementwiseFilter final : public PairFilter {
             rows.values + rows.num_slots, rows.values + 2 * rows.num_slots};
   }
 
-  /// Centres and unit, from points spread over these.
-  void look_at(const PreparedRows& from, std::int64_t count,
-               cudaStream_t stream) {
-    const std::int64_t few = std::min(count, kSample);
-    const std::size_t bytes = static_cast<std::size_t>(depth_) * sizeof(double);
-    std::vector<double> sample(static_cast<std::size_t>(few * depth_));
-    if (few > 0) {
-      CUDA_CHECK(cudaMemcpy2DAsync(
-          sample.data(), bytes, from.rows,
-          bytes * static_cast<std::size_t>(count / few), bytes,
-          static_cast<std::size_t>(few), cudaMemcpyDeviceToHost, stream));
-      CUDA_CHECK(cudaStreamSynchronize(stream));
-    }
-    const ElementwiseScale scale =
-        elementwise_scale(sample.data(), few, depth_);
-    rule_ = elementwise_rule(metric_, depth_, scale.inverse_unit);
-    CUDA_CHECK(cudaMemcpyAsync(centre_.data(), scale.centre.data(), bytes,
-                               cudaMemcpyHostToDevice, stream));
-    CUDA_CHECK(cudaStreamSynchronize(stream));
-    learned_ = true;
-  }
-
   const MetricEntry& metric_;
   std::int64_t depth_;
   DeviceBuffer<double> centre_;  ///< [depth_]
   ElementwiseRule rule_;
-  bool learned_ = false;
 };
 
 }  // namespace

@@ -37,7 +37,10 @@ FilterRounds rounds_of(const Search& search, std::int64_t first_block,
   rounds.num_blocks = FilterBlocks(search.columns.size()).count;
   rounds.first_slab = first_block * (kFilterBlock / kFilterSlab);
   rounds.num_slabs = (end_block - first_block) * (kFilterBlock / kFilterSlab);
-  rounds.depth = filter_depth(search.columns.num_features);
+  rounds.depth =
+      half_depth(*search.request.metric, search.columns.num_features);
+  rounds.fill_blocks =
+      fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.chunk_size = search.plan.chunk_size;
   rounds.multiprocessors = multiprocessors_of(device);
   return rounds;
@@ -115,7 +118,8 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
   work_.lists.entries = entries_.data();
   work_.lists.counts = counts_.data();
   work_.lists.thresholds = thresholds_.data();
-  work_.lists.places = d_slot_places_.data();
+  work_.lists.places = work_.lists.column_places = d_slot_places_.data();
+  work_.lists.row_ids = work_.lists.column_ids = points_.ids.data();
   work_.lists.num_slots = layout_.num_slots;
   work_.lists.capacity = candidates_for(search.plan.k);
   cut_.redo = {redo_places_.data(), redo_count_.data()};
@@ -162,8 +166,11 @@ void FilteredGraph::run() {
 
 /// The points in the filter's form, and empty lists.
 void FilteredGraph::make_rows() {
-  filter_->start_rows({points_.rows.data(), points_.sums.data(), padded()},
-                      d_slots_.size(), d_slots_.data(), work_.rows,
+  const PreparedRows points = {points_.rows.data(), points_.sums.data(),
+                               padded()};
+  // Points are shuffled: the first of them are a sample.
+  filter_->learn(points, search_.columns.size(), search_.undo, stream_.get());
+  filter_->start_rows(points, d_slots_.size(), d_slots_.data(), work_.rows,
                       stream_.get());
   filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
   start_candidates(work_.lists, stream_.get());
@@ -183,9 +190,11 @@ bool FilteredGraph::filter() {
     work_.jobs = jobs;
     filter_->start(work_, stream_.get());
     if (jobs.ends_round) {
-      // The first round's pairs are of blocks with themselves.
+      // The first round's pairs are all for the lists of their rows.
       if (!jobs.fill && !exchange_.gather(stream_)) return false;
-      cut_.filled = jobs.fill ? static_cast<std::int32_t>(kFilterBlock) : 0;
+      cut_.filled = jobs.fill ? static_cast<std::int32_t>(
+                                    jobs.end_delta * kFilterBlock)
+                              : 0;
       start_cut(cut_, stream_.get());
       if (!exchange_.publish(stream_)) return false;
     }
@@ -207,8 +216,9 @@ void FilteredGraph::finish() {
   step.redo = cut_.redo;
   step.first_slot = layout_.first_slot;
   step.end_slot = layout_.end_slot;
-  step.rows = points_.rows.data();
-  step.ids = points_.ids.data();
+  step.rows = step.columns = points_.rows.data();
+  step.row_sums = step.column_sums = points_.sums.data();
+  step.undo = search_.undo;
   step.list_rows = d_list_rows_.data();
   step.padded = padded();
   step.nearest = nearest_;

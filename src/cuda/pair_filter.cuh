@@ -46,6 +46,13 @@ class PairFilter {
   virtual std::int64_t row_bytes() const = 0;
   virtual std::int64_t floats_a_slot() const = 0;
 
+  /// Before any rows are made: some of the points, a fair sample, and what
+  /// distances are multiplied by at last.
+  virtual void learn(const PreparedRows& sample, std::int64_t count,
+                     PowerOfTwo undo, cudaStream_t stream) {
+    (void)sample, (void)count, (void)undo, (void)stream;
+  }
+
   /// Row r of `from` becomes slot slots[r] of `to` (-1: of none).
   virtual void start_rows(const PreparedRows& from, std::int64_t count,
                           const std::int32_t* slots, const FilterRows& to,

@@ -28,8 +28,9 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
 constexpr std::int64_t kLeastFilteredPoints = 4096;
 constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
 constexpr std::int64_t kMostFilteredFeatures = 32768;
-// A row's first candidates are its own block: k must be well below a block.
-constexpr std::int64_t kMostFilteredNeighbours = kFilterBlock / 2;
+// Beyond so many neighbours the lists of candidates take more memory than they
+// are worth, and the float64 pass with its merging selection does all.
+constexpr std::int64_t kMostFilteredNeighbours = 2048;
 // A device's part of the filter, in products and sums: some milliseconds, or the
 // devices' meetings take as long as they save.
 constexpr double kLeastFilterShare = 5.0e11;
@@ -107,7 +108,23 @@ std::int64_t filter_depth(std::int64_t num_features) {
 std::int32_t candidates_for(std::int64_t k) {
   // A round brings about k more, the first two k more than that; the rest is
   // for how much that varies.
-  return k <= 32 ? 256 : k <= 64 ? 512 : 1024;
+  return k <= 32     ? 256
+         : k <= 64   ? 512
+         : k <= 256  ? 1024
+         : k <= 512  ? 2048
+         : k <= 1024 ? 4096
+                     : 8192;
+}
+
+std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
+  const FilterBlocks blocks(num_points);
+  const std::int64_t a_block = num_points / blocks.count;
+  return ceil_div(k + k / 32 + 8, a_block) | 1;
+}
+
+std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features) {
+  return filter_depth(num_features +
+                      (metric.is_unit_dot() ? 0 : kNormFeatures));
 }
 
 std::vector<std::int32_t> FilterBlocks::places() const {
@@ -142,6 +159,12 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
     jobs.symmetric = rounds.symmetric;
     jobs.fill = first == 0 && rounds.fill_blocks > 0;
     jobs.first_delta = first;
+    // Row block I meets I - F + 1 .. I + F - 1, each from its own side.
+    const std::int64_t to_either_side = rounds.fill_blocks / 2;
+    if (jobs.fill && rounds.symmetric) {
+      jobs.symmetric = false;
+      jobs.shift = rounds.num_blocks - to_either_side;
+    }
     // Round 0 is a block with itself; then 1; then as many as there were.
     jobs.end_delta = std::min(
         end_delta, first == 0 ? first_round : 2 * first);
@@ -157,14 +180,14 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
     const std::int64_t a_launch = round_up(
         std::max<std::int64_t>(1, static_cast<std::int64_t>(kFilterLaunchWork /
                                                             work)),
-        rounds.multiprocessors);
+        round_up(rounds.multiprocessors, 2));
     for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
       jobs.first_job = job;
       jobs.end_job = std::min(job + a_launch, num_jobs);
       jobs.ends_round = jobs.end_job == num_jobs;
       launches.push_back(jobs);
     }
-    first = jobs.end_delta;
+    first = jobs.fill && rounds.symmetric ? to_either_side + 1 : jobs.end_delta;
   }
   return launches;
 }
@@ -184,24 +207,26 @@ int filter_devices(const PlanInput& in, const FilterShape& shape) {
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
   FilterShape shape;
-  shape.usable = (in.elementwise || (gpus.half_products && in.unit_dot)) &&
-                 in.num_queries == 0 &&
-                 in.num_points >= kLeastFilteredPoints &&
+  shape.usable = (gpus.half_products || in.elementwise) &&
+                 in.num_queries == 0 && in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
                  in.num_features <= kMostFilteredFeatures &&
                  in.k <= kMostFilteredNeighbours;
   if (in.elementwise) {
-    // Floats; each takes as long as some 16 halves.
+    // Floats; a feature takes as long as some 16 halves.
     const std::int64_t padded = padded_features(in.num_features);
     shape.depth = 16 * padded;
     shape.row_bytes = 4 * padded;
     shape.floats_a_slot = 3;
-    shape.capacity = candidates_for(in.k);
-    return shape;
+  } else {
+    const int forms = in.unit_dot ? 1 : 2;
+    shape.depth =
+        filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
+    shape.row_bytes = 2 * shape.depth * forms;
+    shape.floats_a_slot = 2;
   }
-  shape.depth = filter_depth(in.num_features);
-  shape.row_bytes = 2 * shape.depth;
   shape.capacity = candidates_for(in.k);
+  shape.fill_blocks = fill_blocks_for(in.num_points, in.k);
   return shape;
 }
 

@@ -66,12 +66,15 @@ struct FilterJobs {
   std::int64_t first_slab = 0, num_slabs = 0;
   std::int64_t first_delta = 0, end_delta = 0;  ///< the round's
   std::int64_t span = 1;
+  /// Row block I meets column block I + delta + shift.
+  std::int64_t shift = 0;
   std::int64_t first_job = 0, end_job = 0;
   bool ends_round = false;
   /// Rows and columns are the same slots, and a pair is for both its lists.
   bool symmetric = true;
-  /// Thresholds are not known yet: all pairs are written, one block of columns
-  /// to each list.
+  /// Thresholds are not known yet: all pairs are written to their row's list,
+  /// delta's at delta blocks from its start. Not with `symmetric`: what a graph
+  /// fills it meets once from each side.
   bool fill = false;
 };
 
@@ -80,7 +83,8 @@ struct FilterRounds {
   std::int64_t num_blocks = 0;  ///< of columns
   std::int64_t first_slab = 0, num_slabs = 0;
   bool symmetric = true;
-  /// Whether the first round fills lists, with so many blocks to each.
+  /// Whether the first round fills lists, with so many blocks to each; an odd
+  /// number where symmetric.
   std::int64_t fill_blocks = 1;
   std::int64_t depth = 0;       ///< features of the filter's rows
   std::int64_t chunk_size = 0;
@@ -100,9 +104,17 @@ inline std::int64_t first_block_of(const FilterBlocks& blocks, int device,
 
 /// Features of the half-precision filter's rows.
 std::int64_t filter_depth(std::int64_t num_features);
+std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features);
+
+/// Whose rows have features more: their norms, in parts.
+static constexpr std::int64_t kNormFeatures = 6;
 
 /// Candidates that a row of the filter has room for.
 std::int32_t candidates_for(std::int64_t k);
+
+/// Blocks that a list's first entries are: with some to spare more points than
+/// k, an odd number of blocks.
+std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 
 /// What the plan knows of the filter that a search would use.
 struct FilterShape {

@@ -24,11 +24,11 @@ __device__ inline void raise(double* largest, double x) {
                 0x7fffffffffffffffull);
 }
 
-// One warp a row. In: prepared rows; slots [count]. Out: half rows, errors.
-// Grid: x over rows. Block: kThreads. Shared: none.
+// One warp a row. In: prepared rows; slots [count]. Out: half rows, there,
+// errors. Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     round_rows(const PreparedRows from, std::int64_t count,
-               const std::int32_t* slots, const HalfRows to,
+               const std::int32_t* slots, const HalfRows to, float* there,
                const RowErrors errors) {
   const std::int64_t row =
       (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads)
     const double x =
         f < from.padded ? from.rows[row * from.padded + f] : 0.0;
     const __half rounded = __double2half(x * kHalfScale);
-    to.rows[slot * to.depth + f] = rounded;
+    *to.at(slot, f) = rounded;
     const double lost =
         x - static_cast<double>(__half2float(rounded)) / kHalfScale;
     squares = fma(x, x, squares);
@@ -50,6 +50,7 @@ __global__ void __launch_bounds__(kThreads)
   squares = warp_sum(squares);
   rounding = warp_sum(rounding);
   if (lane > 0) return;
+  there[slot] = 1.0f;
   // What the sums' own rounding may have taken; what underflow took is far
   // below the 2^-400 added.
   const double up = 1.0 + static_cast<double>(to.depth + 64) * 0x1p-52;
@@ -59,13 +60,14 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void start_half_rows(const PreparedRows& from, std::int64_t count,
+void start_unit_rows(const PreparedRows& from, std::int64_t count,
                      const std::int32_t* slots, const HalfRows& to,
-                     const RowErrors& errors, cudaStream_t stream) {
+                     float* there, const RowErrors& errors,
+                     cudaStream_t stream) {
   const std::int64_t rows_a_block = kThreads / kWarp;
   const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
   round_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
-      from, count, slots, to, errors);
+      from, count, slots, to, there, errors);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -81,7 +83,7 @@ void start_half_rows(const PreparedRows& from, std::int64_t count,
 //  * The contract's sum, joined and finished in doubles, is within
 //    rounding_of_sums() of the sum of magnitudes, at most N^2, from z_i z_j.
 //  * Clamping to [-1, 1] moves it by at most N^2 - 1 more.
-double filter_error(double length, double rounding, std::int64_t depth,
+double unit_error(double length, double rounding, std::int64_t depth,
                     std::int64_t padded) {
   const double rounded = length + rounding;
   const double square = length * length;

@@ -25,6 +25,18 @@ cpp_brute_force <- function(x, query, request) {
     .Call(`_fsknn_cpp_brute_force`, x, query, request)
 }
 
+cpp_prepared <- function(x, ids, request) {
+    .Call(`_fsknn_cpp_prepared`, x, ids, request)
+}
+
+cpp_metafeature_rows <- function(x) {
+    .Call(`_fsknn_cpp_metafeature_rows`, x)
+}
+
+cpp_metafeature_names <- function(x, names) {
+    .Call(`_fsknn_cpp_metafeature_names`, x, names)
+}
+
 cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
 }

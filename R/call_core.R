@@ -25,7 +25,8 @@ check_options <- function(metric, sign, constant, backend, devices,
 
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
-                        correlation = FALSE) {
+                        correlation = FALSE, as_edges = FALSE,
+                        rows_made = FALSE, largest = -1) {
   list(
     k = k,
     metric = options$metric$name,
@@ -37,7 +38,10 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     num_threads = options$num_threads,
     chunk_size = options$chunk_size,
     max_device_memory = options$max_device_memory %||% 0,
+    rows_made = rows_made,
     correlation = correlation,
+    as_edges = as_edges,
+    largest = largest,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
@@ -59,14 +63,16 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_query_columns(points$values, queries$values, call = call)
   }
   if (as_edges) {
+    points$names <- point_names(points)
     check_row_names(points$names, "x", call = call)
   }
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
-  skip <- check_values(points, options, "x", call = call)
-  query_skip <- integer()
+  checked <- check_values(points, options, "x", call = call)
+  skip <- checked$skip
+  query_checked <- NULL
   if (!self_excluded) {
-    query_skip <- check_values(queries, options, "query", call = call)
+    query_checked <- check_values(queries, options, "query", call = call)
   }
   if (length(skip) > 0) {
     check_k(k, num_points, length(skip), self_excluded, call = call)
@@ -77,25 +83,46 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
   list(
     points = points,
     queries = queries,
+    left_out = checked$left_out,
+    query_left_out = query_checked$left_out,
     verbose = options$verbose,
     request = new_request(
-      k, options, skip, query_skip,
-      correlation = as_edges && has_correlation(options$metric)
+      k, options, skip, query_checked$skip %||% integer(),
+      correlation = as_edges && has_correlation(options$metric),
+      as_edges = as_edges,
+      rows_made = is_metafeatures(points$values),
+      largest = max(checked$largest, query_checked$largest)
     )
   )
 }
 
-# One pass over the values; returns the rows to isolate.
+# One pass over the values. skip: the rows to isolate; left_out: of
+# metafeatures, those rows and why, or NULL; largest: the largest magnitude.
 check_values <- function(points, options, arg, call = caller_env()) {
   scan <- cpp_scan(points$values, options$num_threads)
   if (!is.null(scan$failure)) {
     raise_failure(scan, call)
   }
-  check_finite(points, scan, arg, call = call)
+  made <- is_metafeatures(points$values)
+  if (!made) {
+    check_finite(points, scan, arg, call = call)
+  }
   check_non_negative(points, scan, options$metric, arg, call = call)
-  check_defined_rows(
+  if (made) {
+    left_out <- find_left_out(points, scan)
+    tell_left_out(
+      left_out, nrow(points$values), arg,
+      if (arg == "query") "query_left_out" else "left_out"
+    )
+    return(list(
+      skip = left_out$point %||% integer(), left_out = left_out,
+      largest = scan$largest
+    ))
+  }
+  skip <- check_defined_rows(
     points, scan, options$metric, options$constant, arg, call = call
   )
+  list(skip = skip, left_out = NULL, largest = scan$largest)
 }
 
 # Runs a search; gives what cpp_find_knn() gives.

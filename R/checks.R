@@ -270,8 +270,9 @@ check_query_columns <- function(x, query, call = caller_env()) {
       call
     )
   }
-  same_names <- setequal(colnames(x), colnames(query))
-  if (same_names && !identical(colnames(x), colnames(query))) {
+  x_names <- feature_names(x)
+  query_names <- feature_names(query)
+  if (setequal(x_names, query_names) && !identical(x_names, query_names)) {
     abort_argument(
       c(
         "{.arg query} must have its columns in the order of {.arg x}.",
@@ -283,15 +284,21 @@ check_query_columns <- function(x, query, call = caller_env()) {
   }
 }
 
+# Not colnames() of metafeatures, which would make all row names too.
+feature_names <- function(values) {
+  colnames(if (is_metafeatures(values)) values$values else values)
+}
+
 # --- values ------------------------------------------------------------------
 
 # "2 (\"g2\")" for a row with a name, else "2".
-describe_rows <- function(rows, names) {
+describe_rows <- function(rows, points) {
   rows <- as.integer(rows) # a double 100000 would print as 1e+05
+  names <- point_names(points, rows)
   if (is.null(names)) {
     return(as.character(rows))
   }
-  paste0(rows, " (\"", names[rows], "\")")
+  paste0(rows, " (\"", names, "\")")
 }
 
 describe_cells <- function(at, points) {
@@ -301,7 +308,7 @@ describe_cells <- function(at, points) {
   values <- points$values[at]
   paste0(
     ifelse(is.nan(values), "NaN", as.character(values)),
-    " at row ", describe_rows(at[, 1], points$names), ", column ",
+    " at row ", describe_rows(at[, 1], points), ", column ",
     as.integer(at[, 2])
   )
 }
@@ -357,7 +364,7 @@ check_defined_rows <- function(points, scan, metric, constant, arg,
     return(rows)
   }
   count <- length(rows)
-  named <- describe_rows(utils::head(rows, 3), points$names)
+  named <- describe_rows(utils::head(rows, 3), points)
   where <- first_few(named, total = count)
   what <- if (metric$undefined_rows == "constant") "constant" else "all zeros"
   abort_argument(

@@ -6,9 +6,10 @@
 #' fixed sequence of operations. It is the same to the last bit on every
 #' backend and for any number of threads and any chunk size.
 #'
-#' @param x A numeric, integer or logical matrix, or a data frame of numeric
-#'   columns: points in rows (genes, probes), features in columns (samples). All
-#'   values must be finite.
+#' @param x A numeric, integer or logical matrix, a data frame of numeric
+#'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
+#'   [metafeatures()]: points in rows (genes, probes), features in columns
+#'   (samples). All values must be finite.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit.
 #' @param metric The distance, made in double precision, `"pearson"` by default:
@@ -22,7 +23,7 @@
 #'   `"proportional"`): `"error"` (default), or `"isolate"`, which keeps them as
 #'   isolated points. An isolated point has no neighbours (`NA`), and is
 #'   nobody's neighbour; `k` may not exceed the number of the other points less
-#'   one.
+#'   one. Of [metafeatures()] such rows are always left out.
 #' @param backend `"auto"` (default) takes CUDA where it can be used and the
 #'   CPU elsewhere, and says so once a session when it takes a GPU; `"cuda"` and
 #'   `"cpu"` take that one or fail. See [knn_backends()].
@@ -94,5 +95,5 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     progress, verbose, max_device_memory
   )
   search <- new_search(x, k = k, options = options)
-  run_search(search)[c("index", "distance")]
+  add_left_out(run_search(search)[c("index", "distance")], search)
 }

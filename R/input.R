@@ -1,6 +1,6 @@
 # What users bring, as the core takes it: as_points() gives
-#   values  a double, integer or logical matrix, points in rows; handed on as
-#           it is, with no copy
+#   values  a double, integer or logical matrix, points in rows, handed on as
+#           it is, with no copy; or metafeatures
 #   names   the row names, or NULL
 # A new kind of input is one method.
 as_points <- function(x, arg = "x", call = caller_env()) {
@@ -42,6 +42,17 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
   list(values = values, names = names)
 }
 
+# Bioconductor's containers: the expression values, or the first assay.
+#' @export
+as_points.ExpressionSet <- function(x, arg = "x", call = caller_env()) {
+  as_points(expression_of(x, arg, call), arg, call)
+}
+
+#' @export
+as_points.SummarizedExperiment <- function(x, arg = "x", call = caller_env()) {
+  as_points(expression_of(x, arg, call), arg, call)
+}
+
 #' @export
 as_points.default <- function(x, arg = "x", call = caller_env()) {
   # A matrix with a class of its own (table, AsIs) is still a matrix.
@@ -58,11 +69,7 @@ is_number_like <- function(x) {
 
 abort_input <- function(x, arg, call) {
   given <- describe_type(x)
-  hint <- if (inherits(x, "ExpressionSet")) {
-    c(i = "Use {.code Biobase::exprs({arg})}.")
-  } else if (inherits(x, "SummarizedExperiment")) {
-    c(i = "Use {.code SummarizedExperiment::assay({arg})}.")
-  } else if (isS4(x) && length(dim(x)) == 2) {
+  hint <- if (isS4(x) && length(dim(x)) == 2) {
     c(i = "Use {.code as.matrix({arg})} if that fits in memory.")
   } else if (is.numeric(x) && is.null(dim(x)) && !is.object(x)) {
     c(i = "For points with one feature use {.code as.matrix({arg})}.")

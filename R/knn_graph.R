@@ -4,10 +4,11 @@
 #' nearest neighbours, by the rules of [find_knn()].
 #'
 #' @inheritParams find_knn
-#' @param x A numeric, integer or logical matrix, or a data frame of numeric
-#'   columns: points in rows (genes, probes), features in columns (samples). All
-#'   values must be finite. Row names, if there are any, name the points and
-#'   must be unique.
+#' @param x A numeric, integer or logical matrix, a data frame of numeric
+#'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
+#'   [metafeatures()]: points in rows (genes, probes), features in columns
+#'   (samples). All values must be finite. Row names, if there are any, name the
+#'   points and must be unique.
 #'
 #' @returns A data frame of class `knn_edges` with one row for each edge, in the
 #'   order of the points in `x`, then of rank:
@@ -53,10 +54,11 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   )
   search <- new_search(x, k = k, options = options, as_edges = TRUE)
   found <- run_search(search)
-  neighbours_to_edges(
-    found$index, found$distance, found$correlation,
+  found_to_edges(
+    found, nrow(search$points$values), search$request$k,
     names = search$points$names,
     metric = options$metric$name,
-    sign = options$sign
+    sign = options$sign,
+    left_out = search$left_out
   )
 }

@@ -41,7 +41,8 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   num_queries <- if (self_excluded) 0 else query_count(query, size)
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
   request <- new_request(
-    k, options, correlation = has_correlation(options$metric)
+    k, options, correlation = has_correlation(options$metric),
+    rows_made = is_metafeatures(x)
   )
   new_plan(size[[1]], size[[2]], num_queries, request)
 }

@@ -7,8 +7,8 @@
 #' @inheritParams find_knn
 #' @param x The points to search: as for [find_knn()]. One row is enough.
 #' @param query The points whose neighbours to find, with the features (columns)
-#'   of `x` in the same order: a numeric, integer or logical matrix, or a data
-#'   frame of numeric columns.
+#'   of `x` in the same order: a numeric, integer or logical matrix, a data
+#'   frame of numeric columns, or what else `x` can be.
 #' @param k Number of neighbours of each point of `query`, a whole number from 1
 #'   to the number of points of `x`.
 #'
@@ -43,5 +43,5 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
     abort_input(query, "query", current_env())
   }
   search <- new_search(x, query, k = k, options = options)
-  run_search(search)[c("index", "distance")]
+  add_left_out(run_search(search)[c("index", "distance")], search)
 }

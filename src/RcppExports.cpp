@@ -79,6 +79,39 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_prepared
+Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_prepared(SEXP xSEXP, SEXP idsSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type ids(idsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_prepared(x, ids, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_metafeature_rows
+Rcpp::NumericMatrix cpp_metafeature_rows(Rcpp::List x);
+RcppExport SEXP _fsknn_cpp_metafeature_rows(SEXP xSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type x(xSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_metafeature_rows(x));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_metafeature_names
+Rcpp::CharacterVector cpp_metafeature_names(Rcpp::List x, Rcpp::CharacterVector names);
+RcppExport SEXP _fsknn_cpp_metafeature_names(SEXP xSEXP, SEXP namesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::CharacterVector >::type names(namesSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_metafeature_names(x, names));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_plan
 Rcpp::List cpp_plan(double num_points, double num_features, double num_queries, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_plan(SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP num_queriesSEXP, SEXP requestSEXP) {
@@ -111,6 +144,9 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
+    {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
+    {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
+    {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
     {NULL, NULL, 0}

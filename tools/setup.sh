@@ -19,6 +19,7 @@ both r-cran-igraph  R:igraph
 both r-cran-ggplot2 R:ggplot2
 both r-cran-ggraph  R:ggraph
 both r-bioc-biobase R:Biobase
+both r-bioc-delayedarray R:DelayedArray
 both r-bioc-all     R:ALL
 both r-bioc-annotate R:annotate
 test r-cran-testthat R:testthat

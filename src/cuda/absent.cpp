@@ -21,5 +21,10 @@ void find_neighbours(const Request&, const RowSource&, const RowSource*,
   throw BackendFailure(status().reason);
 }
 
+void prepared_rows(const Request&, const RowSource&,
+                   const std::vector<std::int32_t>*, double*, double*) {
+  throw BackendFailure(status().reason);
+}
+
 }  // namespace cuda
 }  // namespace fsknn

@@ -65,11 +65,15 @@ class ElementwiseFilter final : public PairFilter {
              cudaStream_t stream) override {
     const std::int64_t few = std::min(count, kSample);
     const std::size_t bytes = static_cast<std::size_t>(depth_) * sizeof(double);
+    // No farther apart than a copy's rows may be.
+    const std::size_t apart =
+        std::min(static_cast<std::size_t>(count / std::max<std::int64_t>(1, few)),
+                 (std::size_t{1} << 30) / bytes + 1);
     std::vector<double> rows(static_cast<std::size_t>(few * depth_));
     if (few > 0) {
       CUDA_CHECK(cudaMemcpy2DAsync(
           rows.data(), bytes, sample.rows,
-          bytes * static_cast<std::size_t>(count / few), bytes,
+          bytes * apart, bytes,
           static_cast<std::size_t>(few), cudaMemcpyDeviceToHost, stream));
       CUDA_CHECK(cudaStreamSynchronize(stream));
     }

@@ -4,7 +4,6 @@
 
 #include "core/errors.hpp"
 #include "core/prepared.hpp"
-#include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/devices.hpp"
 #include "cuda/filter.cuh"
@@ -12,6 +11,7 @@
 #include "cuda/plan.hpp"
 #include "cuda/resources.cuh"
 #include "cuda/segment.cuh"
+#include "cuda/streamed.cuh"
 #include "cuda/workers.hpp"
 
 namespace fsknn {
@@ -47,6 +47,15 @@ std::int64_t size_without(const RowSource& points,
   return points.num_points() - static_cast<std::int64_t>(skip.size());
 }
 
+/// What a plan that cannot be cut any smaller needs, there must be.
+void check_fits(const Plan& plan, double bytes_usable, int device) {
+  if (!plan.streamed || bytes_usable <= 0 || plan.bytes_peak <= bytes_usable)
+    return;
+  throw CudaFailure(
+      "two chunks of the smallest size do not fit the memory that may be used",
+      device, plan.bytes_peak, bytes_usable, "the limit on memory is too small");
+}
+
 Plan make_plan(const Request& request, const RowSource& points,
                const RowSource* queries, const Neighbours& out,
                const std::vector<int>& devices) {
@@ -63,7 +72,9 @@ Plan make_plan(const Request& request, const RowSource& points,
   input.correlation = out.correlation != nullptr;
   input.elementwise = request.metric->is_elementwise();
   input.unit_dot = request.metric->is_unit_dot();
-  return plan_cuda(input, facts);
+  const Plan plan = plan_cuda(input, facts);
+  check_fits(plan, facts.bytes_usable(), devices[0]);
+  return plan;
 }
 
 void emit_missing_rows(const PointOrder& order, const Neighbours& out,
@@ -110,6 +121,7 @@ void run_filtered(const Search& search, const std::vector<int>& devices,
 }
 
 /// The float64 pass over all pairs, each device its segment.
+template <class Part>
 void run_segments(const Search& search, const std::vector<int>& devices,
                   Progress* progress, Stats& stats) {
   const Plan& plan = search.plan;
@@ -118,7 +130,7 @@ void run_segments(const Search& search, const std::vector<int>& devices,
   workers.run(plan.num_workers, [&](int w) {
     const std::size_t at = static_cast<std::size_t>(w);
     const DeviceGuard guard(devices[at]);
-    Segment segment(search, workers);
+    Part segment(search, workers);
     segment.run(w * plan.splits_per_segment,
                 std::min((w + 1) * plan.splits_per_segment, plan.num_splits));
     pairs[at] = segment.pairs();
@@ -147,31 +159,28 @@ void find_neighbours(const Request& request, const RowSource& points,
   }
   const Plan plan = make_plan(request, points, queries, out, devices);
 
-  // Rows are prepared by the host's vector code; shuffled where the filter's
-  // thresholds need it, else in their own order.
+  // Shuffled where the filter's thresholds need it, else in their own order.
   const MetricEntry& metric = *request.metric;
-  const int threads = request.num_threads;
-  const RowKernel prepare =
-      cpu::choose_kernels(request.instruction_set).prepare_row;
-  const int exponent = common_exponent(metric, points, queries, threads);
-  const PreparedPoints columns =
-      prepare_points(points, metric, exponent, request.skip, plan.filtered,
-                     prepare, threads);
-  PreparedPoints own_rows;
+  const int exponent =
+      common_exponent(request, points, queries, request.num_threads);
+  const PlacedPoints columns(points, request.skip, plan.filtered);
+  PlacedPoints own_rows;
   if (queries != nullptr)
-    own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
-                              false, prepare, threads);
-  const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
+    own_rows = PlacedPoints(*queries, request.query_skip, false);
+  const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
   emit_missing_rows(rows.order, out, request.k);
 
   const DistanceRule rule(metric, exponent);
-  const Search search = {request, plan, rows, columns, rule.undo(), out};
+  const Search search = {request, plan, rows, columns,
+                         PrepareRule(metric, exponent), rule.undo(), out};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered)
     run_filtered(search, devices, progress, found);
   else
-    run_segments(search, devices, progress, found);
+    (plan.streamed ? run_segments<StreamedSegment> : run_segments<Segment>)(
+        search, devices, progress, found);
+  found.streamed = plan.streamed;
 
   if (stats == nullptr) return;
   *stats = found;

@@ -13,10 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::int64_t rows_at_a_time(const Search& search) {
-  return std::min(search.plan.chunk_size, whole_tiles(search.rows.size()));
-}
-
 FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
   const FilterBlocks blocks(search.columns.size());
   return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
@@ -38,7 +34,7 @@ FilterRounds rounds_of(const Search& search, std::int64_t first_block,
   rounds.first_slab = first_block * (kFilterBlock / kFilterSlab);
   rounds.num_slabs = (end_block - first_block) * (kFilterBlock / kFilterSlab);
   rounds.depth =
-      half_depth(*search.request.metric, search.columns.num_features);
+      work_depth(*search.request.metric, search.columns.num_features);
   rounds.fill_blocks =
       fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.chunk_size = search.plan.chunk_size;
@@ -85,7 +81,7 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
       blocks_(search.columns.size()),
       layout_(layout_of(search, team, own)),
       exchange_(team, own),
-      points_(search.columns, search.plan.padded_points, stream_),
+      points_(search.columns, search, search.plan.padded_points, stream_),
       filter_(make_pair_filter(*search.request.metric,
                                search.columns.num_features)),
       d_slot_places_(layout_.num_slots),
@@ -96,12 +92,13 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
       filter_values_(layout_.num_slots * filter_->floats_a_slot()),
       counts_(layout_.num_slots),
       thresholds_(layout_.num_slots),
+      bounds_(layout_.num_slots),
       entries_(layout_.num_slots * candidates_for(search.plan.k)),
       nearest_distance_(num_owned() * search.plan.k),
       nearest_index_(num_owned() * search.plan.k),
       redo_places_(num_owned()),
       redo_count_(1),
-      answer_(search.out, rows_at_a_time(search), search.plan.k) {
+      answer_(search.out, num_owned(), search.plan.k, threads_of(search)) {
   upload(d_slot_places_, layout_.places.data(), layout_.num_slots, stream_);
   upload(d_slots_, layout_.slots.data(), d_slots_.size(), stream_);
   upload(d_list_rows_, layout_.list_rows.data(), d_list_rows_.size(), stream_);
@@ -118,6 +115,7 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
   work_.lists.entries = entries_.data();
   work_.lists.counts = counts_.data();
   work_.lists.thresholds = thresholds_.data();
+  work_.lists.bounds = bounds_.data();
   work_.lists.places = work_.lists.column_places = d_slot_places_.data();
   work_.lists.row_ids = work_.lists.column_ids = points_.ids.data();
   work_.lists.num_slots = layout_.num_slots;
@@ -130,11 +128,6 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
   FilterShare& share = team.shares[static_cast<std::size_t>(own)];
   share.first_slot = layout_.first_slot;
   share.end_slot = layout_.end_slot;
-  if (search.out.correlation == nullptr) return;
-  const std::vector<std::int32_t>& place = search.columns.order.place;
-  column_places_ =
-      DeviceBuffer<std::int32_t>(static_cast<std::int64_t>(place.size()));
-  upload(column_places_, place.data(), column_places_.size(), stream_);
 }
 
 std::int64_t FilteredGraph::num_launches(const FilterTeam& team,
@@ -180,11 +173,10 @@ void FilteredGraph::make_rows() {
 
 /// The candidates. Returns whether to go on.
 bool FilteredGraph::filter() {
-  const FilterRounds rounds =
-      rounds_of(search_, layout_.first_slot / kFilterBlock,
-                layout_.end_slot / kFilterBlock, device_);
+  rounds_ = rounds_of(search_, layout_.first_slot / kFilterBlock,
+                      layout_.end_slot / kFilterBlock, device_);
   int launch = 0;
-  for (const FilterJobs& jobs : schedule_filter(rounds)) {
+  for (const FilterJobs& jobs : schedule_filter(rounds_)) {
     Event& done = launch_done_[launch++ % 2];
     done.wait();
     work_.jobs = jobs;
@@ -211,18 +203,17 @@ bool FilteredGraph::filter() {
 
 /// The nearest of the candidates of each owned slot.
 void FilteredGraph::finish() {
-  ExactStep step;
-  step.lists = work_.lists;
-  step.redo = cut_.redo;
-  step.first_slot = layout_.first_slot;
-  step.end_slot = layout_.end_slot;
-  step.rows = step.columns = points_.rows.data();
-  step.row_sums = step.column_sums = points_.sums.data();
-  step.undo = search_.undo;
-  step.list_rows = d_list_rows_.data();
-  step.padded = padded();
-  step.nearest = nearest_;
-  start_exact(*search_.request.metric, step, stream_.get());
+  exact_.lists = work_.lists;
+  exact_.redo = cut_.redo;
+  exact_.first_slot = layout_.first_slot;
+  exact_.end_slot = layout_.end_slot;
+  exact_.rows = exact_.columns = points_.rows.data();
+  exact_.row_sums = exact_.column_sums = points_.sums.data();
+  exact_.list_rows = d_list_rows_.data();
+  exact_.padded = padded();
+  exact_.undo = search_.undo;
+  exact_.nearest = nearest_;
+  start_exact(*search_.request.metric, exact_, stream_.get());
   const std::size_t num_slots =
       static_cast<std::size_t>(layout_.end_slot - layout_.first_slot);
   std::vector<std::int32_t> counts(num_slots);
@@ -238,7 +229,8 @@ void FilteredGraph::finish() {
       stats_.pairs_exact += counts[at];
 }
 
-/// Rows whose candidates overflowed. Returns whether to go on.
+/// Rows whose candidates overflowed: by longer lists, and what is too much for
+/// those in doubles. Returns whether to go on.
 bool FilteredGraph::redo() {
   std::int32_t count = 0;
   download(&count, redo_count_, 1, stream_);
@@ -249,6 +241,9 @@ bool FilteredGraph::redo() {
   download(places.data(), redo_places_, count, stream_);
   stream_.wait();
   std::sort(places.begin(), places.end());
+  if (WideRedo::helps(work_.lists) && !redo_widely(places)) return false;
+  stats_.rows_widened = count - static_cast<double>(places.size());
+  if (places.empty()) return true;
   DoubleRedo redo(search_, workers_, stream_, points_, d_list_rows_.data(),
                   nearest_);
   const bool go_on = redo.run(places);
@@ -256,22 +251,39 @@ bool FilteredGraph::redo() {
   return go_on;
 }
 
+/// Leaves in `places` what is to be done in doubles. Returns whether to go on.
+bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
+  WideRedo::Search search;
+  search.metric = search_.request.metric;
+  search.workers = &workers_;
+  search.filter = filter_.get();
+  search.columns = work_.columns;
+  search.lists = work_.lists;
+  search.exact = exact_;
+  search.rounds = rounds_;
+  search.row_bytes = filter_->row_bytes();
+  search.floats_a_slot = filter_->floats_a_slot();
+  std::vector<std::int32_t> slots;
+  for (const std::int32_t place : places)
+    slots.push_back(layout_.slots[static_cast<std::size_t>(place)]);
+  WideRedo redo(search, stream_);
+  const bool go_on = redo.run(slots, places);
+  stats_.pairs_exact += redo.pairs();
+  stats_.pairs_filtered += static_cast<double>(places.size()) *
+                           static_cast<double>(blocks_.num_points);
+  places = redo.left();
+  std::sort(places.begin(), places.end());
+  return go_on;
+}
+
 void FilteredGraph::write_out() {
-  const std::int64_t k = search_.plan.k;
-  const std::int64_t batch = rows_at_a_time(search_);
-  for (std::int64_t row0 = 0; row0 < num_owned(); row0 += batch) {
-    Lists lists = nearest_;
-    lists.distance += row0 * k;
-    lists.index += row0 * k;
-    CorrelationOf from;
-    from.rows = points_.rows.data();
-    from.row_places = d_row_places_.data() + row0;
-    from.columns = points_.rows.data();
-    from.places = column_places_.data();
-    from.padded = padded();
-    answer_.write(lists, std::min(batch, num_owned() - row0),
-                  layout_.row_ids.data() + row0, from, stream_);
-  }
+  CorrelationOf from;
+  from.rows = points_.rows.data();
+  from.row_places = d_row_places_.data();
+  from.columns = points_.rows.data();
+  from.places = points_.places.data();
+  from.padded = padded();
+  answer_.write(nearest_, num_owned(), layout_.row_ids.data(), from, stream_);
 }
 
 }  // namespace cuda

@@ -58,6 +58,7 @@ class FilteredGraph {
   bool filter();
   void finish();
   bool redo();
+  bool redo_widely(std::vector<std::int32_t>& places);
   void write_out();
   std::int64_t padded() const { return search_.columns.padded; }
   std::int64_t num_owned() const {
@@ -76,14 +77,15 @@ class FilteredGraph {
   const std::unique_ptr<PairFilter> filter_;
   DeviceBuffer<std::int32_t> d_slot_places_, d_slots_, d_list_rows_,
       d_row_places_;
-  DeviceBuffer<std::int32_t> column_places_;  ///< [points]; for correlations
   DeviceBuffer<unsigned char> filter_rows_;
   DeviceBuffer<float> filter_values_;
   DeviceBuffer<std::int32_t> counts_;
-  DeviceBuffer<float> thresholds_;
+  DeviceBuffer<float> thresholds_, bounds_;
   DeviceBuffer<Candidate> entries_;
   FilterWork work_;
   Cut cut_;
+  FilterRounds rounds_;
+  ExactStep exact_;
   DeviceBuffer<double> nearest_distance_;     ///< [owned x k]
   DeviceBuffer<std::int32_t> nearest_index_;
   Lists nearest_;

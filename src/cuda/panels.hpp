@@ -66,6 +66,41 @@ struct SortShape {
   std::int64_t width = 0, rows = 0;
 };
 
+/// Lists of neighbours on their way to the host, a piece at a time. Matrices: some
+/// ranks of some rows; edges: entries as they stand, whatever their row.
+struct AnswerShape {
+  AnswerShape(std::int64_t num_rows, std::int64_t k, bool as_edges) {
+    const std::int64_t all = num_rows * k;
+    if (as_edges) {
+      entries = std::min(all, most_entries);
+      num_pieces = entries == 0 ? 0 : (all + entries - 1) / entries;
+    } else if (all > 0) {
+      // Thousands of rows, so that each rank is a long stretch of its column.
+      constexpr std::int64_t long_stretch = 4096;
+      ranks = std::min(k, std::max<std::int64_t>(
+                              1, most_entries / std::min(num_rows,
+                                                         long_stretch)));
+      rows = std::min(num_rows, most_entries / ranks);
+      entries = rows * ranks;
+      num_pieces =
+          (num_rows + rows - 1) / rows * ((k + ranks - 1) / ranks);
+    }
+    slots = std::min(most_slots, num_pieces);
+  }
+  /// An index, a distance and a correlation.
+  static constexpr std::int64_t entry_bytes = 20;
+  static constexpr std::int64_t most_entries = kPieceBytes / entry_bytes;
+  static constexpr std::int64_t most_slots = 4;
+
+  std::int64_t entries = 0;            ///< of a piece, at most
+  std::int64_t rows = 0, ranks = 0;    ///< of a piece of matrices
+  std::int64_t num_pieces = 0;
+  std::int64_t slots = 0;              ///< pieces that are under way at a time
+
+  /// Device memory that it takes.
+  std::int64_t bytes_device() const { return slots * entries * entry_bytes; }
+};
+
 /// Bytes that preparing holds on each device, whatever the source.
 inline double bytes_preparing(std::int64_t num_points,
                               std::int64_t num_features, bool ranked) {

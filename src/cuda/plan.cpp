@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cuda/panels.hpp"
+
 namespace fsknn {
 namespace cuda {
 namespace {
@@ -34,6 +36,8 @@ constexpr std::int64_t kMostFilteredNeighbours = 2048;
 // A device's part of the filter, in products and sums: some milliseconds, or the
 // devices' meetings take as long as they save.
 constexpr double kLeastFilterShare = 5.0e11;
+// A feature of the elementwise filter takes as long as so many of the products.
+constexpr std::int64_t kWorkOfFloats = 16;
 // One launch of the filter, so that an interrupt waits for 0.1 s or so.
 constexpr double kFilterLaunchWork = 1.0e13;
 
@@ -127,6 +131,11 @@ std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features) {
                       (metric.is_unit_dot() ? 0 : kNormFeatures));
 }
 
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features) {
+  return metric.is_elementwise() ? kWorkOfFloats * padded_features(num_features)
+                                 : half_depth(metric, num_features);
+}
+
 std::vector<std::int32_t> FilterBlocks::places() const {
   std::vector<std::int32_t> places(static_cast<std::size_t>(num_slots()), -1);
   for (std::int64_t block = 0; block < count; ++block)
@@ -213,12 +222,13 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
                  in.num_features <= kMostFilteredFeatures &&
                  in.k <= kMostFilteredNeighbours;
   if (in.elementwise) {
-    // Floats; a feature takes as long as some 16 halves.
+    shape.name = "differences of single-precision floats";
     const std::int64_t padded = padded_features(in.num_features);
-    shape.depth = 16 * padded;
+    shape.depth = kWorkOfFloats * padded;
     shape.row_bytes = 4 * padded;
     shape.floats_a_slot = 3;
   } else {
+    shape.name = "products of half-precision floats by tensor cores";
     const int forms = in.unit_dot ? 1 : 2;
     shape.depth =
         filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
@@ -247,40 +257,107 @@ Plan plan_pass(const PlanInput& in, double bytes_usable);
 
 }  // namespace
 
-Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
-  const FilterShape shape = filter_shape(in, gpus);
-  if (shape.usable) {
-    PlanInput shared = in;
-    shared.num_workers = filter_devices(in, shape);
-    const double usable = gpus.bytes_usable();
-    const double filter = bytes_filter(in, shape);
-    if (usable <= 0 || usable > filter) {
-      Plan p = plan_pass(shared, usable <= 0 ? 0 : usable - filter);
-      p.filtered = true;
-      p.bytes_filter = filter;
-      p.bytes_peak += filter;
-      p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
-      p.num_workers = shared.num_workers;
-      p.num_segments = shared.num_workers;
-      p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
-      if (usable <= 0 || p.bytes_peak <= usable) return p;
-    }
-  }
-  return plan_pass(in, gpus.bytes_usable());
-}
-
 namespace {
 
-Plan plan_pass(const PlanInput& in, double bytes_usable) {
-  const bool graph = in.num_queries == 0;
+Sizes sizes_of(const PlanInput& in) {
   Sizes s;
-  s.rows = graph ? in.num_points : in.num_queries;
+  s.rows = in.num_queries == 0 ? in.num_points : in.num_queries;
   s.points = in.num_points;
   s.queries = in.num_queries;
   s.padded = padded_features(in.num_features);
   s.k = in.k;
   s.correlation = in.correlation;
+  return s;
+}
 
+/// What the float64 pass holds of points that come in panels: one panel of rows
+/// and two of columns, what preparing them takes, and where each point stands.
+double bytes_panels(const PlanInput& in, std::int64_t chunk) {
+  const Sizes s = sizes_of(in);
+  const double row_bytes = static_cast<double>(s.padded) * 8 + 12;
+  const std::int64_t rows = std::min(chunk, round_up(s.rows, kChunkUnit));
+  const std::int64_t columns = std::min(chunk, round_up(s.points, kChunkUnit));
+  double bytes = static_cast<double>(rows + 2 * columns) * row_bytes +
+                 static_cast<double>(s.points) * 4 +
+                 bytes_preparing(s.points, in.num_features, in.unit_dot);
+  if (s.queries > 0)
+    bytes += static_cast<double>(s.queries) * 4 +
+             bytes_preparing(s.queries, in.num_features, in.unit_dot);
+  return bytes;
+}
+
+double bytes_working_streamed(const Sizes& s, std::int64_t chunk) {
+  const std::int64_t rows = std::min(chunk, round_up(s.rows, kChunkUnit));
+  return bytes_working(s, chunk) +
+         (s.correlation ? static_cast<double>(rows) * static_cast<double>(s.k) *
+                              8
+                        : 0.0);
+}
+
+/// The float64 pass with the largest chunks that fit, or else the smallest
+/// there are.
+Plan plan_panels(const PlanInput& in, double bytes_usable) {
+  const Sizes s = sizes_of(in);
+  std::int64_t chunk = in.chunk_size > 0 ? round_up(in.chunk_size, kChunkUnit)
+                                         : largest_chunk(s.padded);
+  chunk = std::min(chunk, round_up(std::max(s.rows, s.points), kChunkUnit));
+  while (chunk > kChunkUnit &&
+         bytes_panels(in, chunk) + bytes_working_streamed(s, chunk) >
+             bytes_usable)
+    chunk = round_up(chunk * 3 / 4, kChunkUnit) == chunk
+                ? chunk - kChunkUnit
+                : round_up(chunk * 3 / 4, kChunkUnit);
+  PlanInput cut = in;
+  cut.chunk_size = chunk;
+  Plan p = plan_pass(cut, bytes_usable);
+  p.streamed = true;
+  // The columns once for each split of rows, and again for the correlations.
+  p.num_passes = 1 + p.num_splits * (in.correlation ? 2 : 1);
+  p.bytes_prepared = bytes_panels(in, chunk);
+  p.bytes_working = bytes_working_streamed(s, chunk);
+  p.bytes_peak = p.bytes_prepared + p.bytes_working;
+  return p;
+}
+
+Plan plan_filter(const PlanInput& in, const FilterShape& shape,
+                 double bytes_usable) {
+  PlanInput shared = in;
+  shared.num_workers = filter_devices(in, shape);
+  const double filter = bytes_filter(in, shape);
+  Plan p = plan_pass(shared, bytes_usable <= 0
+                                 ? 0
+                                 : std::max(1.0, bytes_usable - filter));
+  p.filtered = true;
+  p.filter = shape.name;
+  p.bytes_filter = filter;
+  p.bytes_peak += filter;
+  p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
+  p.num_workers = shared.num_workers;
+  p.num_segments = shared.num_workers;
+  p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
+  return p;
+}
+
+}  // namespace
+
+Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
+  const double usable = gpus.bytes_usable();
+  const auto fits = [&](const Plan& p) {
+    return usable <= 0 || p.bytes_peak <= usable;
+  };
+  const FilterShape shape = filter_shape(in, gpus);
+  if (shape.usable) {
+    const Plan p = plan_filter(in, shape, usable);
+    if (fits(p)) return p;
+  }
+  const Plan p = plan_pass(in, usable);
+  return fits(p) ? p : plan_panels(in, usable);
+}
+
+namespace {
+
+Plan plan_pass(const PlanInput& in, double bytes_usable) {
+  const Sizes s = sizes_of(in);
   Plan p;
   p.num_points = in.num_points;
   p.num_features = in.num_features;

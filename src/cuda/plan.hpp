@@ -105,6 +105,8 @@ inline std::int64_t first_block_of(const FilterBlocks& blocks, int device,
 /// Features of the half-precision filter's rows.
 std::int64_t filter_depth(std::int64_t num_features);
 std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features);
+/// What a metric's filter does for a pair, in features of that one.
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features);
 
 /// Whose rows have features more: their norms, in parts.
 static constexpr std::int64_t kNormFeatures = 6;
@@ -119,6 +121,7 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 /// What the plan knows of the filter that a search would use.
 struct FilterShape {
   bool usable = false;
+  const char* name = "";           ///< in words
   std::int64_t row_bytes = 0;      ///< of a slot's row in the filter's form
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t depth = 0;          ///< features of its rows

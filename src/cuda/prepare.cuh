@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/metrics.hpp"
+#include "core/order.hpp"
 #include "core/source.hpp"
 #include "cuda/panels.hpp"
 
@@ -29,6 +30,22 @@ struct PrepareRule {
   RowForm form;
   PowerOfTwo scale;  ///< the matrix's; raw rows only
   bool needs_sums;   ///< a sum that is not above 0 is beyond range
+};
+
+/// The points of a source that take part, and where each of them stands.
+struct PlacedPoints {
+  PlacedPoints() = default;
+  PlacedPoints(const RowSource& from, const std::vector<std::int64_t>& skip,
+               bool shuffle)
+      : source(&from),
+        num_features(from.num_features()),
+        padded(padded_features(num_features)),
+        order(order_points(from.num_points(), skip, shuffle)) {}
+  const RowSource* source = nullptr;
+  std::int64_t num_features = 0;
+  std::int64_t padded = 0;  ///< features after padding, a multiple of 8
+  PointOrder order;
+  std::int64_t size() const { return order.num_active(); }
 };
 
 /// Where prepared rows go on one device. Pointers are device memory.

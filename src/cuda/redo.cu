@@ -1,5 +1,7 @@
 #include "cuda/redo.cuh"
 
+#include <math_constants.h>
+
 #include <algorithm>
 
 #include "cuda/candidates.cuh"
@@ -18,7 +20,146 @@ __global__ void gather_sums(const double* from, const std::int32_t* places,
   if (row < num_rows) sums[row] = from[places[row]];
 }
 
+/// Slots of one operand as the first slots of another.
+struct SlotCopy {
+  FilterRows from, to;
+  const std::int32_t* slots;  ///< [num_rows]
+  std::int64_t num_rows, row_bytes, floats_a_slot;
+};
+
+// Grid: one block a row. Block: any. Shared: none.
+__global__ void copy_slots(const SlotCopy copy) {
+  const std::int64_t row = blockIdx.x, slot = copy.slots[row];
+  const std::int64_t words = copy.row_bytes / 16;
+  const uint4* const from =
+      static_cast<const uint4*>(copy.from.rows) + slot * words;
+  uint4* const to = static_cast<uint4*>(copy.to.rows) + row * words;
+  for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x)
+    to[w] = from[w];
+  for (std::int64_t f = threadIdx.x; f < copy.floats_a_slot; f += blockDim.x)
+    copy.to.values[f * copy.to.num_slots + row] =
+        copy.from.values[f * copy.from.num_slots + slot];
+}
+
+// Lists start from what their rows knew. Grid: x over slots of `to`. Block: any.
+// Shared: none.
+__global__ void start_from_bounds(const CandidateLists from,
+                                  const std::int32_t* slots,
+                                  std::int64_t num_rows,
+                                  const CandidateLists to) {
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (row >= to.num_slots) return;
+  to.counts[row] = 0;
+  to.thresholds[row] = row < num_rows ? from.bounds[slots[row]] : CUDART_NAN_F;
+}
+
+constexpr std::int64_t kMostWideRows = 64 * kFilterBlock;
+
+unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
+  return static_cast<unsigned>((items + a_block - 1) / a_block);
+}
+
 }  // namespace
+
+WideRedo::WideRedo(const Search& search, const Stream& stream)
+    : search_(search),
+      stream_(stream),
+      // Sixteen times as many; the exact step ranks them all against each other.
+      capacity_(std::min(kLargestCapacity, 16 * search.lists.capacity)),
+      most_rows_(std::min(
+          kMostWideRows, search.lists.num_slots * search.lists.capacity /
+                             capacity_ / kFilterSlab * kFilterSlab)),
+      rows_(most_rows_ * search.row_bytes),
+      values_(most_rows_ * search.floats_a_slot),
+      thresholds_(most_rows_),
+      slots_(most_rows_),
+      places_(most_rows_),
+      counts_(most_rows_),
+      redo_places_(most_rows_),
+      redo_count_(1) {}
+
+bool WideRedo::run(const std::vector<std::int32_t>& slots,
+                   const std::vector<std::int32_t>& places) {
+  const std::int64_t count = static_cast<std::int64_t>(places.size());
+  for (std::int64_t first = 0; first < count; first += most_rows_)
+    if (!batch(slots.data() + first, places.data() + first,
+               std::min(most_rows_, count - first)))
+      return false;
+  return true;
+}
+
+bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
+                     std::int64_t num_rows) {
+  const std::int64_t num_slots =
+      (num_rows + kFilterSlab - 1) / kFilterSlab * kFilterSlab;
+  std::vector<std::int32_t> slot_places(places, places + num_rows);
+  slot_places.resize(static_cast<std::size_t>(num_slots), -1);
+  upload(slots_, slots, num_rows, stream_);
+  upload(places_, slot_places.data(), num_slots, stream_);
+  clear_from(rows_, 0, stream_);
+  if (values_.size() > 0) clear_from(values_, 0, stream_);
+  clear_from(redo_count_, 0, stream_);
+
+  FilterWork work;
+  work.rows = {rows_.data(), values_.data(), num_slots};
+  work.columns = search_.columns;
+  work.lists = search_.lists;
+  work.lists.counts = counts_.data();
+  work.lists.thresholds = thresholds_.data();
+  work.lists.bounds = nullptr;
+  work.lists.places = places_.data();
+  work.lists.num_slots = num_slots;
+  work.lists.capacity = capacity_;
+  copy_slots<<<static_cast<unsigned>(num_rows), 64, 0, stream_.get()>>>(
+      {search_.columns, work.rows, slots_.data(), num_rows, search_.row_bytes,
+       search_.floats_a_slot});
+  CUDA_CHECK(cudaGetLastError());
+  start_from_bounds<<<blocks_for(num_slots, 256), 256, 0, stream_.get()>>>(
+      search_.lists, slots_.data(), num_rows, work.lists);
+  CUDA_CHECK(cudaGetLastError());
+
+  Cut cut;
+  cut.lists = work.lists;
+  cut.redo = {redo_places_.data(), redo_count_.data()};
+  cut.k = static_cast<std::int32_t>(search_.exact.nearest.k);
+  cut.end_slot = num_slots;
+  search_.filter->set_errors(cut, work.rows, work.columns, stream_);
+  FilterRounds rounds = search_.rounds;
+  rounds.first_slab = 0;
+  rounds.num_slabs = num_slots / kFilterSlab;
+  rounds.symmetric = false;
+  rounds.fill_blocks = 0;
+  int launch = 0;
+  for (const FilterJobs& jobs : schedule_filter(rounds)) {
+    Event& done = launch_done_[launch++ % 2];
+    done.wait();
+    work.jobs = jobs;
+    search_.filter->start(work, stream_.get());
+    if (jobs.ends_round) start_cut(cut, stream_.get());
+    done.record(stream_);
+    if (!search_.workers->go_on()) return false;
+  }
+
+  ExactStep exact = search_.exact;
+  exact.lists = work.lists;
+  exact.redo = cut.redo;
+  exact.first_slot = 0;
+  exact.end_slot = num_slots;
+  start_exact(*search_.metric, exact, stream_.get());
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(num_rows));
+  std::int32_t num_left = 0;
+  download(counts.data(), counts_, num_rows, stream_);
+  download(&num_left, redo_count_, 1, stream_);
+  stream_.wait();
+  for (const std::int32_t count : counts) pairs_ += std::max(count, 0);
+  const std::size_t before = left_.size();
+  left_.resize(before + static_cast<std::size_t>(num_left));
+  if (num_left > 0)
+    download(left_.data() + before, redo_places_, num_left, stream_);
+  stream_.wait();
+  return true;
+}
 
 DoubleRedo::DoubleRedo(const Search& search, Workers& workers,
                        const Stream& stream, const DevicePoints& points,

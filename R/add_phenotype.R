@@ -1,0 +1,291 @@
+#' A clinical outcome as one more row
+#'
+#' Appends a variable of the samples, such as years to relapse, to the rows of
+#' expression values, where it has the same status as a probe: the "dummy
+#' probe" of Arefin et al. (2012). Then a graph shows which probes stand near
+#' it. A correlation does not see its unit; distances such as Euclidean do.
+#'
+#' @param x Rows of features (probes, genes) with one column for each sample: a
+#'   numeric matrix, a data frame of numeric columns, an `ExpressionSet`, a
+#'   `SummarizedExperiment`, or [metafeatures()].
+#' @param values One number for each column of `x`, in that order. Where it has
+#'   names and `x` has column names they must agree. Beside an `ExpressionSet`
+#'   or a `SummarizedExperiment` also the name of a column of its sample data.
+#' @param name The name of the new row: one string that no row of `x` has.
+#'   Where `values` names a column, that name is the default.
+#' @param ... Must be empty.
+#' @param missing What to do where `values` are missing: `"error"` (default), or
+#'   `"drop"`, which leaves these samples out of `x`, and says which.
+#'
+#' @returns `x` with one more row, the last.
+#'   * A matrix or a data frame: where `x` had no row names, the other rows are
+#'     named by their numbers.
+#'   * An `ExpressionSet`: its feature data has a row of `NA` for it, and so have
+#'     matrices besides the expression values.
+#'   * A `SummarizedExperiment`: likewise; the outcome is a row of the first
+#'     assay. A `RangedSummarizedExperiment` or another child becomes a plain
+#'     `SummarizedExperiment`, since an outcome has no place on a genome.
+#'   * [metafeatures()]: the row stands after all metafeatures and takes part in
+#'     no pair.
+#' @section Errors:
+#' Of class `fsknn_argument_error`: values that are not numbers, or not one for
+#' each sample; missing values, unless they are dropped; infinite values; values
+#' that are all equal; a name that a row of `x` has already.
+#' @inherit find_knn references
+#' @seealso [nearest()] for what is near it.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(100 * 12), nrow = 100)
+#' rownames(x) <- paste0("gene", 1:100)
+#' years <- c(rexp(11), NA)
+#' x <- add_phenotype(x, years, "years to relapse", missing = "drop")
+#' dim(x)
+#' nearest(x, "years to relapse", k = 3)
+add_phenotype <- function(x, values, name, ...,
+                          missing = c("error", "drop")) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  rlang::check_required(values)
+  missing <- check_choice(missing, c("error", "drop"), "missing")
+  if (missing(name)) {
+    name <- if (is_sample_column(x, values)) values
+  }
+  check_phenotype_name(name)
+  points <- as_points(x, "x", call = current_env())
+  check_new_name(points, name)
+  values <- check_phenotype(
+    sample_variable(x, values, "values"), points$values
+  )
+  absent <- which(is.na(values))
+  if (length(absent) > 0) {
+    check_missing(absent, feature_names(points$values), missing)
+    x <- x[, -absent, drop = FALSE]
+    values <- values[-absent]
+  }
+  check_varies(values, length(absent))
+  append_row(x, values, name)
+}
+
+# Whether `values` is one string beside a container.
+is_sample_column <- function(x, values) {
+  rlang::is_string(values) && !is.null(sample_table(x))
+}
+
+check_phenotype_name <- function(name, call = caller_env()) {
+  if (rlang::is_string(name) && !is.na(name) && nzchar(name)) {
+    return(invisible())
+  }
+  given <- if (is.null(name)) "missing" else describe_value(name)
+  abort_argument(
+    c(
+      "{.arg name} must be one string, the name of the new row.",
+      x = "It is {given}."
+    ),
+    call
+  )
+}
+
+check_new_name <- function(points, name, call = caller_env()) {
+  taken <- if (is_metafeatures(points$values)) {
+    !is.na(number_by_name(name, points$values))
+  } else {
+    name %in% points$names
+  }
+  if (taken) {
+    abort_argument(
+      c(
+        "{.arg name} must be new.",
+        x = "{.arg x} has a row {.val {name}} already."
+      ),
+      call
+    )
+  }
+}
+
+# One number for each sample; NA may be among them.
+check_phenotype <- function(values, x, call = caller_env()) {
+  if (!is_number_like(values) || is.object(values) || length(dim(values)) > 1) {
+    given <- describe_type(values)
+    hint <- if (is.factor(values) || is.character(values)) {
+      c(i = "Classes can be numbered, for example
+             {.code as.numeric(values == \"relapse\")}.")
+    } else if (inherits(values, "difftime")) {
+      c(i = "Use {.code as.numeric(values, units = \"days\")}.")
+    }
+    abort_argument(
+      c("{.arg values} must be a vector of numbers, not {given}.", hint), call
+    )
+  }
+  if (length(values) != ncol(x)) {
+    samples <- tally(ncol(x), "column")
+    abort_argument(
+      c(
+        "{.arg values} must have one number for each sample.",
+        x = "{.arg x} has {samples}, and there {cli::qty(length(values))}
+             {?is/are} {format_count(length(values))} value{?s}."
+      ),
+      call
+    )
+  }
+  check_phenotype_names(names(values), feature_names(x), call)
+  values <- as.vector(values)
+  infinite <- which(is.infinite(values))
+  if (length(infinite) > 0) {
+    where <- first_few(infinite)
+    abort_argument(
+      c(
+        "{.arg values} must be finite.",
+        x = "{cli::qty(length(infinite))}Infinite at position{?s} {where}."
+      ),
+      call
+    )
+  }
+  unname(values)
+}
+
+check_phenotype_names <- function(given, samples, call) {
+  if (is.null(given) || is.null(samples) || identical(given, samples)) {
+    return(invisible())
+  }
+  if (setequal(given, samples)) {
+    abort_argument(
+      c(
+        "{.arg values} must be in the order of the columns of {.arg x}.",
+        x = "The names are the same, but in another order.",
+        i = "Use {.code values[colnames(x)]}."
+      ),
+      call
+    )
+  }
+  first <- which(given != samples)[[1]]
+  abort_argument(
+    c(
+      "The names of {.arg values} must be the column names of {.arg x}.",
+      x = "At position {first} there is {.val {given[[first]]}} beside column
+           {.val {samples[[first]]}}.",
+      i = "If the order is right all the same, use {.code unname(values)}."
+    ),
+    call
+  )
+}
+
+check_missing <- function(absent, samples, missing, call = caller_env()) {
+  count <- length(absent)
+  names <- if (is.null(samples)) absent else paste0("\"", samples[absent], "\"")
+  if (missing == "error") {
+    where <- first_few(names)
+    abort_argument(
+      c(
+        "{.arg values} must not be missing.",
+        x = "{format_count(count)} {cli::qty(count)}{?is/are}: sample{?s}
+             {where}.",
+        i = "Leave {cli::qty(count)}{?this sample/these samples} out with
+             {.code missing = \"drop\"}."
+      ),
+      call
+    )
+  }
+  where <- first_few(names, limit = 10L)
+  cli::cli_inform(
+    "{format_count(count)} sample{?s} without a value {?is/are} left out:
+     {where}.",
+    class = "fsknn_dropped_samples"
+  )
+}
+
+check_varies <- function(values, dropped, call = caller_env()) {
+  distinct <- length(unique(values))
+  if (distinct > 1) {
+    return(invisible())
+  }
+  left <- if (dropped > 0) " that are left"
+  abort_argument(
+    c(
+      "{.arg values} must vary.",
+      x = if (length(values) == 0) {
+        "None {?is/are}{left}."
+      } else {
+        "All {format_count(length(values))}{left} are {values[[1]]}."
+      }
+    ),
+    call
+  )
+}
+
+append_row <- function(x, values, name) {
+  UseMethod("append_row")
+}
+
+#' @export
+append_row.default <- function(x, values, name) {
+  names <- rownames(x) %||% as.character(seq_len(nrow(x)))
+  result <- rbind(unclass(x), values, deparse.level = 0)
+  rownames(result) <- c(names, name)
+  result
+}
+
+#' @export
+append_row.data.frame <- function(x, values, name) {
+  row <- as.list(values)
+  names(row) <- names(x)
+  row <- as.data.frame(row, row.names = name, optional = TRUE)
+  rbind(x, row)
+}
+
+#' @export
+append_row.metafeatures <- function(x, values, name) {
+  parts <- part_names(x)
+  num_rows <- nrow(x$values) - x$num_extra
+  check_num_metafeatures(num_rows, length(x$ops), x$num_extra + 1L)
+  x$values <- rbind(x$values, values, deparse.level = 0)
+  rownames(x$values) <- c(parts, name)
+  x$num_extra <- x$num_extra + 1L
+  if (!is.null(x$kept)) {
+    last <- count_metafeatures(num_rows, length(x$ops), x$num_extra)
+    x$kept <- c(x$kept, as.integer(last))
+  }
+  x
+}
+
+#' @export
+append_row.ExpressionSet <- function(x, values, name) {
+  data <- Biobase::assayData(x)
+  elements <- if (is.environment(data)) ls(data) else names(data)
+  matrices <- lapply(elements, function(element) {
+    row <- if (element == "exprs") values else NA
+    append_row.default(data[[element]], rep_len(row, ncol(x)), name)
+  })
+  names(matrices) <- elements
+  features <- Biobase::featureData(x)
+  Biobase::pData(features)[name, ] <- NA
+  rownames(features) <- c(Biobase::featureNames(x), name)
+  methods::initialize(
+    x,
+    assayData = do.call(
+      Biobase::assayDataNew, c(list(Biobase::storageMode(x)), matrices)
+    ),
+    featureData = features
+  )
+}
+
+#' @export
+append_row.SummarizedExperiment <- function(x, values, name) {
+  x <- methods::as(x, "SummarizedExperiment")
+  names <- rownames(x) %||% as.character(seq_len(nrow(x)))
+  assays <- SummarizedExperiment::assays(x, withDimnames = FALSE)
+  assays <- lapply(seq_along(assays), function(at) {
+    row <- rep_len(if (at == 1) values else NA, ncol(x))
+    assay <- rbind(as.matrix(assays[[at]]), row, deparse.level = 0)
+    dimnames(assay) <- list(c(names, name), colnames(x))
+    assay
+  })
+  names(assays) <- SummarizedExperiment::assayNames(x)
+  features <- SummarizedExperiment::rowData(x)
+  rownames(features) <- names
+  features <- features[c(seq_len(nrow(x)), NA), , drop = FALSE]
+  rownames(features) <- c(names, name)
+  SummarizedExperiment::SummarizedExperiment(
+    assays, rowData = features,
+    colData = SummarizedExperiment::colData(x), metadata = methods::slot(x, "metadata")
+  )
+}

@@ -1,0 +1,68 @@
+# Metafeatures that are left out of a search: which, why, and how it is told.
+
+# Row names of points, all or of some rows; NULL where points have none.
+point_names <- function(points, rows = NULL) {
+  if (is_metafeatures(points$values)) {
+    metafeature_names(points$values, rows)
+  } else if (is.null(rows)) {
+    points$names
+  } else {
+    points$names[rows]
+  }
+}
+
+# scan: what cpp_scan() gave. NULL if nothing is left out.
+find_left_out <- function(points, scan) {
+  rows <- c(scan$non_finite_rows, scan$constant)
+  if (length(rows) == 0) {
+    return(NULL)
+  }
+  reasons <- rep(
+    c("not finite", "no variation"),
+    c(length(scan$non_finite_rows), length(scan$constant))
+  )
+  in_order <- order(rows)
+  rows <- rows[in_order]
+  data.frame(
+    point = rows,
+    name = metafeature_names(points$values, rows),
+    reason = reasons[in_order]
+  )
+}
+
+tell_left_out <- function(left_out, num_points, arg, attribute) {
+  if (is.null(left_out)) {
+    return(invisible())
+  }
+  count <- nrow(left_out)
+  points <- format_count(num_points)
+  of <- function(reason) {
+    names <- left_out$name[left_out$reason == reason]
+    shown <- paste0("\"", utils::head(names, 3), "\"")
+    list(count = length(names), first = first_few(shown, length(names)))
+  }
+  broken <- of("not finite")
+  flat <- of("no variation")
+  cli::cli_inform(
+    c(
+      "{format_count(count)} of the {points} metafeatures of {.arg {arg}}
+       {cli::qty(count)}{?is/are} left out.",
+      x = if (broken$count > 0) {
+        "{format_count(broken$count)} with values that are not finite:
+         {broken$first}."
+      },
+      x = if (flat$count > 0) {
+        "{format_count(flat$count)} with no variation: {flat$first}."
+      },
+      i = "The attribute {.field {attribute}} of the result has them all."
+    ),
+    class = "fsknn_left_out"
+  )
+}
+
+# The attributes of a result that say what was left out.
+add_left_out <- function(result, search) {
+  attr(result, "left_out") <- search$left_out
+  attr(result, "query_left_out") <- search$query_left_out
+  result
+}

@@ -1,0 +1,383 @@
+#' Metafeatures: every pair of rows under an operator
+#'
+#' The rows of a matrix, and after them every pair of rows under each operator:
+#' what Arefin et al. (2012) call metafeatures, and which may follow an outcome
+#' better than either row does. The object holds only the matrix and knows what
+#' each metafeature is made of: it makes a row when it is read. So 876 rows
+#' stand for 384,126 metafeatures under `"-"` and for 1,533,876 under all four
+#' operators, in the memory of 876.
+#'
+#' Row i and row j (i < j) give one metafeature under each operator, `x[i, ]`
+#' op `x[j, ]`, for instance `"ARF1 - SLC40A1"`. The order is: the rows
+#' themselves; then operator by operator in the order of `ops` the pairs (i, j),
+#' i slowest; last, rows added by [add_phenotype()], which take part in no pair.
+#' Each value is one correctly rounded operation of R's doubles.
+#'
+#' [knn_graph()], [find_knn()], [query_knn()], [nearest()] and [knn_plan()] take
+#' the object in place of a matrix and make rows block by block, a GPU in its
+#' own memory. On the CPU a search holds the metafeatures in 16-bit whole
+#' numbers (a quarter of the matrix's bytes), which its filter needs, and makes
+#' the doubles of a row again for each exact distance. The matrix of doubles
+#' itself is never held.
+#'
+#' @section Left out:
+#' Metafeatures with a value that is not finite (a denominator of zero, a
+#' product beyond the range of a double) and those with no variation (all values
+#' equal) are left out of every graph and search: they are nobody's neighbours,
+#' [find_knn()] gives them rows of `NA`, and [knn_graph()] does not have them
+#' among its vertices. A message says how many, and the attribute `left_out` of
+#' the result is a data frame of all of them with the columns `point` (row
+#' number), `name` and `reason` (`"not finite"` or `"no variation"`); there is
+#' no such attribute where nothing is left out. [query_knn()] has the attribute
+#' `query_left_out` for its queries.
+#'
+#' @param x A numeric, integer or logical matrix, a data frame of numeric
+#'   columns, an `ExpressionSet` or a `SummarizedExperiment` (its first assay):
+#'   at least two rows (points), features (samples) in columns. All values must
+#'   be finite. Without row names the metafeatures are named by row numbers
+#'   (`"1 - 2"`).
+#' @param ops Some of `"-"`, `"+"`, `"*"`, `"/"`, in any order; all by default.
+#'
+#' @returns An object of class `metafeatures`. It has a dimension and dimension
+#'   names like the matrix it stands for; names are made when they are asked
+#'   for. `x[i, j]` takes rows by number, name or condition and columns likewise
+#'   and gives metafeatures again, or a plain vector where one row or one column
+#'   is left (unless `drop = FALSE`); `x[cbind(i, j)]` gives single values.
+#'   `as.matrix()` makes the matrix. It is a seed for
+#'   `DelayedArray::DelayedArray()`. A `metafeatures` object can have no more
+#'   than 2^31 - 1 rows.
+#' @section Errors:
+#' Of class `fsknn_argument_error`: an `x` as described for [find_knn()], fewer
+#' than two rows, unknown or repeated operators, too many rows.
+#' @inherit find_knn references
+#' @seealso [add_phenotype()] for the outcome as one more row, [nearest()] for
+#'   what is near one point.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(6 * 10), nrow = 6)
+#' rownames(x) <- c("ARF1", "BCAR1", "CD24", "ESR1", "SLC40A1", "TSPYL5")
+#' m <- metafeatures(x, ops = c("-", "/"))
+#' m
+#' m["ARF1 - SLC40A1", ]
+#' edges <- knn_graph(m, k = 1)
+#' head(edges)
+#'
+#' # the outcome as a point, and what is nearest to it
+#' m <- add_phenotype(m, rexp(10), "years to relapse")
+#' nearest(m, "years to relapse", k = 3)
+metafeatures <- function(x, ops = c("-", "+", "*", "/")) {
+  rlang::check_required(x)
+  ops <- check_ops(ops)
+  if (is_metafeatures(x)) {
+    abort_argument(
+      "{.arg x} must be what metafeatures are made from, not metafeatures.",
+      current_env()
+    )
+  }
+  points <- as_points(x, "x", call = current_env())
+  check_num_points(nrow(points$values), 2L, "x")
+  if (ncol(points$values) < 1) {
+    abort_argument(
+      "{.arg x} must have at least 1 column (features), not 0.", current_env()
+    )
+  }
+  scan <- cpp_scan(points$values, 1L)
+  check_finite(points, scan, "x")
+  check_num_metafeatures(nrow(points$values), length(ops))
+  values <- points$values
+  # A data frame keeps its row names beside its values.
+  dimnames(values) <- list(points$names, colnames(values))
+  new_metafeatures(values, ops)
+}
+
+# values: the rows that are paired, then num_extra that are not. kept: the
+# numbers of the metafeatures that are there, or NULL for all.
+new_metafeatures <- function(values, ops, num_extra = 0L, kept = NULL) {
+  structure(
+    list(values = values, ops = ops, num_extra = num_extra, kept = kept),
+    class = "metafeatures"
+  )
+}
+
+is_metafeatures <- function(x) {
+  inherits(x, "metafeatures")
+}
+
+metafeature_operators <- c("-", "+", "*", "/")
+
+check_ops <- function(ops, call = caller_env()) {
+  good <- is.character(ops) && length(ops) > 0 && !anyNA(ops) &&
+    all(ops %in% metafeature_operators) && anyDuplicated(ops) == 0
+  if (good) {
+    return(as.vector(ops))
+  }
+  known <- paste0("\"", metafeature_operators, "\"", collapse = ", ")
+  given <- if (is.character(ops) && length(ops) > 0) {
+    paste0("\"", ops, "\"", collapse = ", ")
+  } else {
+    describe_value(ops)
+  }
+  abort_argument(
+    "{.arg ops} must be some of {known}, each once, not {given}.", call
+  )
+}
+
+count_metafeatures <- function(num_rows, num_ops, num_extra = 0) {
+  num_rows <- as.double(num_rows)
+  num_rows + num_ops * num_rows * (num_rows - 1) / 2 + num_extra
+}
+
+check_num_metafeatures <- function(num_rows, num_ops, num_extra = 0,
+                                   call = caller_env()) {
+  count <- count_metafeatures(num_rows, num_ops, num_extra)
+  if (count <= .Machine$integer.max) {
+    return(invisible())
+  }
+  operators <- tally(num_ops, "operator")
+  abort_argument(
+    c(
+      "{.arg x} has too many rows for metafeatures.",
+      x = "{format_count(num_rows)} rows under {operators} give
+           {format_count(count)}, and a point's number is at most
+           {format_count(.Machine$integer.max)}.",
+      i = "Keep fewer rows (see {.fn mdl_filter}), or fewer operators."
+    ),
+    call
+  )
+}
+
+#' @export
+dim.metafeatures <- function(x) {
+  num_rows <- if (is.null(x$kept)) {
+    count_metafeatures(
+      nrow(x$values) - x$num_extra, length(x$ops), x$num_extra
+    )
+  } else {
+    length(x$kept)
+  }
+  c(as.integer(num_rows), ncol(x$values))
+}
+
+#' @export
+length.metafeatures <- function(x) {
+  prod(dim(x))
+}
+
+#' @export
+dimnames.metafeatures <- function(x) {
+  list(metafeature_names(x), colnames(x$values))
+}
+
+# Names of the rows of the small matrix.
+part_names <- function(x) {
+  rownames(x$values) %||% as.character(seq_len(nrow(x$values)))
+}
+
+# All names, or those of some rows. They are not kept: a million and a half of
+# them take more memory than what they name.
+metafeature_names <- function(x, rows = NULL) {
+  if (!is.null(rows)) {
+    x <- keep_metafeatures(x, rows)
+  }
+  cpp_metafeature_names(x, part_names(x))
+}
+
+# rows: positive whole numbers within the rows of x.
+keep_metafeatures <- function(x, rows) {
+  x$kept <- if (is.null(x$kept)) as.integer(rows) else x$kept[rows]
+  x
+}
+
+#' @export
+as.matrix.metafeatures <- function(x, ...) {
+  values <- cpp_metafeature_rows(x)
+  dimnames(values) <- dimnames(x)
+  values
+}
+
+#' @export
+as.array.metafeatures <- function(x, ...) {
+  as.matrix(x)
+}
+
+#' @export
+as.data.frame.metafeatures <- function(x, ...) {
+  as.data.frame(as.matrix(x), ...)
+}
+
+#' @export
+`[.metafeatures` <- function(x, i, j, ..., drop = TRUE) {
+  num_subscripts <- nargs() - 1L - !missing(drop)
+  if (num_subscripts == 1L && !missing(i)) {
+    return(metafeature_cells(x, i))
+  }
+  if (!missing(i)) {
+    x <- keep_metafeatures(x, metafeature_rows(x, i))
+  }
+  if (!missing(j)) {
+    x$values <- x$values[, j, drop = FALSE]
+  }
+  if (drop && any(dim(x) == 1L)) as.matrix(x)[, , drop = TRUE] else x
+}
+
+# Single values: x[cbind(rows, columns)].
+metafeature_cells <- function(x, at, call = caller_env()) {
+  if (!is.matrix(at) || !is.numeric(at) || ncol(at) != 2) {
+    abort_argument(
+      c(
+        "Metafeatures must be taken by rows and columns.",
+        i = "Use {.code x[rows, ]}, or {.code x[cbind(rows, columns)]}."
+      ),
+      call
+    )
+  }
+  rows <- unique(at[, 1])
+  small <- as.matrix(x[rows, , drop = FALSE])
+  unname(small[cbind(match(at[, 1], rows), at[, 2])])
+}
+
+# What a subscript says, as numbers of rows of x.
+metafeature_rows <- function(x, i, call = caller_env()) {
+  num_rows <- nrow(x)
+  if (is.character(i)) {
+    return(find_metafeatures(x, i, call = call))
+  }
+  if (is.factor(i) || !(is.numeric(i) || is.logical(i)) ||
+        (is.logical(i) && length(i) > num_rows)) {
+    given <- describe_type(i)
+    abort_argument(
+      "A subscript of rows must be numbers, names, or TRUE and FALSE for each
+       of the {format_count(num_rows)} rows, not {given}.",
+      call
+    )
+  }
+  rows <- seq_len(num_rows)[i]
+  if (anyNA(rows)) {
+    abort_argument(
+      "A subscript of rows must be within the {format_count(num_rows)} rows,
+       and not missing.",
+      call
+    )
+  }
+  rows
+}
+
+# The numbers of metafeatures with these names. For a few names each is taken
+# apart, for many all names are made.
+find_metafeatures <- function(x, names, call = caller_env()) {
+  rows <- if (length(names) > 1000) {
+    match(names, metafeature_names(x))
+  } else {
+    numbers <- vapply(names, number_by_name, 0, x = x, USE.NAMES = FALSE)
+    if (is.null(x$kept)) numbers else match(numbers, x$kept)
+  }
+  if (anyNA(rows)) {
+    unknown <- unique(names[is.na(rows)])
+    reversed <- reversed_name(x, unknown[[1]])
+    count <- length(unknown)
+    where <- first_few(paste0("\"", utils::head(unknown, 3), "\""), count)
+    abort_argument(
+      c(
+        "Metafeatures must be named as they are.",
+        x = "{format_count(count)} {cli::qty(count)}name{?s} {?is/are} not
+             there: {where}.",
+        i = if (!is.null(reversed)) {
+          "There is {.val {reversed}}: the row that stands first in the matrix
+           comes first."
+        }
+      ),
+      call
+    )
+  }
+  as.integer(rows)
+}
+
+# The name of the same pair in its right order, or NULL.
+reversed_name <- function(x, name) {
+  for (op in x$ops) {
+    for (parts in split_at(name, paste0(" ", op, " "))) {
+      reversed <- paste(parts[[2]], op, parts[[1]])
+      if (!is.na(number_by_name(reversed, x))) {
+        return(reversed)
+      }
+    }
+  }
+  NULL
+}
+
+# Among all metafeatures, kept or not; NA where there is none of that name.
+number_by_name <- function(name, x) {
+  parts <- part_names(x)
+  num_rows <- length(parts) - x$num_extra
+  num_pairs <- as.double(num_rows) * (num_rows - 1) / 2
+  at <- match(name, parts)
+  if (!is.na(at)) {
+    return(if (at <= num_rows) at else at + length(x$ops) * num_pairs)
+  }
+  parts <- parts[seq_len(num_rows)]
+  for (which_op in seq_along(x$ops)) {
+    for (pair in split_at(name, paste0(" ", x$ops[[which_op]], " "))) {
+      i <- as.double(match(pair[[1]], parts))
+      j <- as.double(match(pair[[2]], parts))
+      if (!is.na(i) && !is.na(j) && i < j) {
+        before <- (i - 1) * (2 * num_rows - i) / 2
+        return(num_rows + (which_op - 1) * num_pairs + before + (j - i))
+      }
+    }
+  }
+  NA_real_
+}
+
+# All ways to cut `name` in two at `separator`: a row's own name may hold it.
+split_at <- function(name, separator) {
+  starts <- gregexpr(separator, name, fixed = TRUE)[[1]]
+  lapply(starts[starts > 0], function(start) {
+    c(
+      substr(name, 1, start - 1),
+      substr(name, start + nchar(separator), nchar(name))
+    )
+  })
+}
+
+#' @export
+format.metafeatures <- function(x, ...) {
+  size <- dim(x)
+  num_rows <- nrow(x$values) - x$num_extra
+  operators <- paste0("\"", x$ops, "\"", collapse = ", ")
+  others <- if (x$num_extra > 0) {
+    paste0(", and ", tally(x$num_extra, "row"), " in no pair")
+  }
+  shown <- metafeature_names(x, utils::head(seq_len(size[[1]]), 3))
+  last <- if (size[[1]] > 3) metafeature_names(x, size[[1]])
+  between <- if (size[[1]] > 4) ", ...," else if (size[[1]] == 4) ","
+  c(
+    paste0(
+      "Metafeatures: ", tally(size[[1]], "row"), " (points) x ",
+      tally(size[[2]], "column"), " (features)"
+    ),
+    paste0(
+      if (!is.null(x$kept)) "Some of those of " else "Made of ",
+      tally(num_rows, "row"), " and their pairs under ", operators, others
+    ),
+    paste0(
+      "Names: ", paste0("\"", shown, "\"", collapse = ", "), between,
+      if (!is.null(last)) paste0(" \"", last, "\"")
+    ),
+    paste0(
+      "Held: ", format_bytes(8 * length(x$values)), "; as a matrix: ",
+      format_bytes(8 * prod(size))
+    )
+  )
+}
+
+#' @export
+print.metafeatures <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}
+
+#' @export
+as_points.metafeatures <- function(x, arg = "x", call = caller_env()) {
+  # Names are made where they are needed: see point_names().
+  list(values = x, names = NULL)
+}

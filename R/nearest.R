@@ -1,0 +1,139 @@
+#' What is nearest to one point
+#'
+#' The k nearest neighbours of one row, such as a clinical outcome added by
+#' [add_phenotype()], without the graph of all rows. They are those that
+#' [find_knn()] gives for that row, to the last bit.
+#'
+#' Rows are read, prepared, compared with the one, and dropped, so that little
+#' memory is needed: of [metafeatures()] no more than a block of rows is there
+#' at any time.
+#'
+#' @inheritParams find_knn
+#' @param x The points, as for [find_knn()].
+#' @param point The point: the name of a row of `x`, or its number.
+#' @param k Number of neighbours, a whole number from 1 to the number of other
+#'   points.
+#' @param constant What to do with other points for which the metric has no
+#'   value: see [find_knn()]. The point itself must have one.
+#'
+#' @returns A data frame with k rows, the nearest first, and the columns
+#'   * `rank`: 1 to k;
+#'   * `name`: of the row, its number where `x` has no row names;
+#'   * `index`: the row's number in `x`;
+#'   * `distance`: double;
+#'   * `correlation`: for correlations only, the signed r, whatever `sign` is.
+#'
+#'   Of [metafeatures()] that are left out, the attribute `left_out` tells.
+#' @inheritSection find_knn Errors
+#' @inherit find_knn references
+#' @seealso [query_knn()] for points that are not in `x`, [knn_graph()] for all.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(200 * 12), nrow = 200)
+#' rownames(x) <- paste0("gene", 1:200)
+#' x <- add_phenotype(x, rexp(12), "years to relapse")
+#' nearest(x, "years to relapse", k = 5)
+#' # by |r|
+#' nearest(x, "years to relapse", k = 5, sign = "absolute")
+nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
+                    constant = c("error", "isolate"),
+                    backend = c("auto", "cuda", "cpu"), devices = NULL,
+                    num_threads = NULL, max_device_memory = NULL,
+                    progress = NULL, verbose = FALSE) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  rlang::check_required(point)
+  options <- check_options(
+    metric, sign, constant, backend, devices, num_threads,
+    chunk_size = NULL, progress, verbose, max_device_memory
+  )
+  search <- search_of_point(x, point, k, options)
+  found <- run_search(search)
+  index <- found$index[1, ]
+  columns <- list(
+    rank = seq_along(index),
+    name = point_names(search$points, index) %||% as.character(index),
+    index = index,
+    distance = found$distance[1, ]
+  )
+  if (!is.null(found$correlation)) {
+    columns$correlation <- found$correlation[1, ]
+  }
+  add_left_out(
+    as.data.frame(columns, stringsAsFactors = FALSE), search
+  )
+}
+
+# The search for one point among the others, all checked.
+search_of_point <- function(x, point, k, options, call = caller_env()) {
+  points <- as_points(x, "x", call = call)
+  num_points <- nrow(points$values)
+  check_num_points(num_points, 2L, "x", call = call)
+  check_num_features(ncol(points$values), options$metric, "x", call = call)
+  at <- find_point(points, point, call = call)
+  check_k(k, num_points, call = call)
+  checked <- check_values(points, options, "x", call = call)
+  if (at %in% checked$skip) {
+    row <- describe_rows(at, points)
+    abort_argument(
+      c(
+        "{.arg point} must be a row for which metric {.val {options$metric$name}}
+         has a value.",
+        x = "Row {row} has none."
+      ),
+      call
+    )
+  }
+  k <- check_k(k, num_points, length(checked$skip), call = call)
+  list(
+    points = points,
+    queries = list(values = points$values[at, , drop = FALSE]),
+    left_out = checked$left_out,
+    verbose = options$verbose,
+    request = new_request(
+      k, options, skip = sort(c(at, checked$skip)),
+      correlation = has_correlation(options$metric),
+      rows_made = is_metafeatures(points$values),
+      largest = checked$largest
+    )
+  )
+}
+
+# The number of the one row that is meant.
+find_point <- function(points, point, arg = "point", call = caller_env()) {
+  num_points <- nrow(points$values)
+  if (!rlang::is_string(point)) {
+    return(check_whole_number(point, arg, 1, num_points, call = call))
+  }
+  if (is_metafeatures(points$values)) {
+    return(find_metafeatures(points$values, point, call = call))
+  }
+  at <- which(points$names == point)
+  if (length(at) == 1) {
+    return(at)
+  }
+  if (length(at) > 1) {
+    where <- first_few(at)
+    abort_argument(
+      c(
+        "{.arg {arg}} must name one row of {.arg x}.",
+        x = "Rows {where} are called {.val {point}}.",
+        i = "Give the row's number."
+      ),
+      call
+    )
+  }
+  nearest <- if (length(points$names) > 0) nearest_spelling(point, points$names)
+  abort_argument(
+    c(
+      "{.arg {arg}} must be the name of a row of {.arg x}, or its number.",
+      x = if (is.null(points$names)) {
+        "{.arg x} has no row names."
+      } else {
+        "There is no row {.val {point}}."
+      },
+      i = if (!is.null(nearest)) "Did you mean {.val {nearest}}?"
+    ),
+    call
+  )
+}

@@ -373,9 +373,8 @@ keep <- function(rows, section) {
   if (length(folder) == 0 || is.null(rows)) {
     return()
   }
-  numbers <- vapply(rows, is.double, NA)
-  rows[numbers] <- lapply(rows[numbers], signif, digits = 4)
-  rows[c("n", "d", "k")] <- lapply(rows[c("n", "d", "k")], as.integer)
+  measured <- grep("^(device_[mlh]|call_|exact_|largest_)", names(rows))
+  rows[measured] <- lapply(rows[measured], signif, digits = 4)
   file <- file.path(folder, "gpu.csv")
   if (file.exists(file)) {
     stored <- utils::read.csv(file, stringsAsFactors = FALSE)

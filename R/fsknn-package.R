@@ -24,7 +24,7 @@
 #' @useDynLib fsknn, .registration = TRUE
 #' @importFrom Rcpp sourceCpp
 #' @importFrom cli cli_abort
-#' @importFrom rlang %||% caller_env current_env
+#' @importFrom rlang %||% .data caller_env current_env
 #' @keywords internal
 "_PACKAGE"
 

@@ -221,7 +221,8 @@ test_that("too little GPU memory is an error with its facts, and leaves none tak
   expect_gt(error$bytes_free, 0)
   expect_lte(error$bytes_free, most)
   expect_match(error$cuda_words, "memory")
-  expect_identical(error$device, before$cuda_id[[1]])
+  expect_identical(error$device, 1L)
+  expect_identical(error$cuda_id, before$cuda_id[[1]])
   expect_identical(cuda_devices()$memory_free, before$memory_free)
   expect_identical(
     find_knn(x, 5, backend = "cuda"), find_knn(x, 5, backend = "cpu")

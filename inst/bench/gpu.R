@@ -1,6 +1,7 @@
 # How long does backend "cuda" take, on the device and in R?
 #
-#   Rscript inst/bench/gpu.R [SECTION ...] [--folder=DIR] [--quick] [--no-peer]
+#   Rscript inst/bench/gpu.R [SECTION ...] [--folder=DIR] [--quick] [--short]
+#     [--seconds=N] [--no-peer]
 #
 # with the package installed (R_LIBS says where) and a GPU. Sections:
 #   main     d = 295, k = 20, n = 24,158 to 1,533,876
@@ -11,10 +12,12 @@
 #   devices  1, 2, 4, ... GPUs
 #   stream   a quarter of the memory, beside all of it
 #   first    the first call of a fresh session, and the second
-# All of them where none is named. --quick leaves out the largest sizes. With
-# --folder tables are kept in DIR/gpu.csv and DIR/gpu-machine.csv; a section's
-# rows take the place of those of an earlier run. README.md beside this file says
-# what is measured and how.
+# All of them where none is named. --quick leaves out the largest sizes, --short
+# runs each case fewer times and checks fewer rows, --seconds=N begins nothing
+# after N seconds. With --folder tables are kept in DIR/gpu.csv and
+# DIR/gpu-machine.csv, a row as soon as it is there; a section's rows take the
+# place of those of an earlier run. README.md beside this file says what is
+# measured and how.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 bench_file <- function(name) file.path(dirname(normalizePath(script)), name)
@@ -25,10 +28,16 @@ library(fsknn)
 arguments <- commandArgs(TRUE)
 options_given <- grep("^--", arguments, value = TRUE)
 quick <- "--quick" %in% options_given
+short <- "--short" %in% options_given
 with_peer <- !"--no-peer" %in% options_given
-folder <- sub("^--folder=", "", grep("^--folder=", options_given, value = TRUE))
+option_value <- function(name) {
+  pattern <- paste0("^--", name, "=")
+  sub(pattern, "", grep(pattern, options_given, value = TRUE))
+}
+folder <- option_value("folder")
+most_seconds <- as.numeric(c(option_value("seconds"), Inf)[[1]])
 sections <- setdiff(arguments, options_given)
-all_sections <- c("main", "points", "dashti", "real", "devices", "stream", "first")
+all_sections <- c("first", "main", "points", "real", "dashti", "stream", "devices")
 stopifnot(
   "No such section." = sections %in% all_sections,
   "The folder must be there already." = length(folder) == 0 || dir.exists(folder)
@@ -75,10 +84,18 @@ simulated <- function(n, d, seed = 1) {
 
 # --- One measurement ------------------------------------------------------------
 
+started <- Sys.time()
 say <- function(...) message(format(Sys.time(), "%H:%M:%S "), ...)
+show <- function(...) {
+  print(..., row.names = FALSE)
+  flush(stdout())
+}
+time_left <- function() {
+  most_seconds - as.double(Sys.time() - started, units = "secs")
+}
 
-# Sampled rows against long double arithmetic, and against backend "cpu" bit for
-# bit. Gives the fraction of neighbours found, and how many rows were compared.
+# Sampled rows against other code in double, and some of them against backend
+# "cpu", bit for bit.
 check_rows <- function(x, found, rows, metric, cpu_rows) {
   k <- ncol(found$index)
   outcome <- .Call(
@@ -108,30 +125,41 @@ check_rows <- function(x, found, rows, metric, cpu_rows) {
 # Rows to check: spread ones, and those with the nearest neighbours, which are the
 # ones whose candidates overflow.
 rows_to_check <- function(found, count) {
-  n <- nrow(found$index)
   k <- ncol(found$index)
-  spread <- round(seq(1, n, length.out = count / 2))
+  there <- which(!is.na(found$distance[, k]))
+  spread <- there[round(seq(1, length(there), length.out = count / 2))]
   crowded <- order(found$distance[, k])[seq_len(count / 2)]
   sort(unique(as.integer(c(spread, crowded))))
 }
 
-measure <- function(section, x, k, metric = "pearson", devices = 1L, times = 5,
+measure <- function(section, x, k, metric = "pearson", devices = 1L,
                     data = "simulated", checked = 128, cpu_rows = 16,
-                    max_device_memory = NULL, verb = "knn_graph") {
-  say(section, ": n = ", nrow(x), ", d = ", ncol(x), ", k = ", k, ", ", metric,
-    ", ", length(devices), " GPU(s)")
+                    max_device_memory = NULL) {
+  label <- paste0(
+    section, ": n = ", nrow(x), ", d = ", ncol(x), ", k = ", k, ", ", metric,
+    ", ", length(devices), " GPU(s)"
+  )
+  if (time_left() < 0) {
+    say(label, ": left out, no time left")
+    return()
+  }
+  say(label)
+  large <- as.double(nrow(x)) * ncol(x) > 2e8 || k > 256
+  times <- if (short && large) 2 else if (short || large) 3 else 5
+  if (short) {
+    checked <- if (startsWith(data, "real")) checked else min(checked, 64)
+    cpu_rows <- min(cpu_rows, 4)
+  }
   call <- function(verb) {
     verb(
       x, k, metric, backend = "cuda", devices = devices, constant = "isolate",
       max_device_memory = max_device_memory
     )
   }
-  # Beyond 2^31 - 1 edges, or where lists are long, matrices are what is timed.
-  timed <- if (verb == "knn_graph") knn_graph else find_knn
   found <- call(find_knn)
   one <- function(i) {
     gc(FALSE)
-    seconds <- system.time(answer <- call(timed), gcFirst = FALSE)[["elapsed"]]
+    seconds <- system.time(answer <- call(knn_graph), gcFirst = FALSE)[["elapsed"]]
     rm(answer)
     c(seconds, knn_stats()$seconds[["device"]])
   }
@@ -146,22 +174,50 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L, times = 5,
     k = k, metric = metric, gpus = length(devices), runs = times,
     device_median = median(runs[2, ]), device_lowest = min(runs[2, ]),
     device_highest = max(runs[2, ]), call_median = median(runs[1, ]),
-    call_lowest = min(runs[1, ]), call_highest = max(runs[1, ]), verb = verb,
+    call_lowest = min(runs[1, ]), call_highest = max(runs[1, ]),
     streamed = stats$streamed, device_bytes = stats$bytes_device,
     rows_redone = stats$rows_redone, rows_widened = stats$rows_widened,
     exact_a_row = stats$pairs_exact / nrow(x), rows_checked = outcome$rows,
     recall = outcome$recall, largest_error = outcome$error,
     same_as_cpu = outcome$identical, note = ""
   )
-  print(row[c(
+  keep(row)
+  show(row[c(
     "device_median", "call_median", "recall", "largest_error", "same_as_cpu",
-    "rows_redone", "exact_a_row", "device_bytes"
-  )], row.names = FALSE)
+    "rows_checked", "rows_redone", "exact_a_row", "device_bytes"
+  )])
   if (isTRUE(outcome$recall < 1) || isFALSE(outcome$identical)) {
-    stop("The answer is wrong.")
+    stop("The answer is wrong: ", label)
   }
-  row
 }
+
+# Rows that are there, of earlier runs' too: those of a section of this run go as
+# its first new one comes.
+renewed <- character()
+keep <- function(row) {
+  results <<- rbind(results, row)
+  if (length(folder) == 0) {
+    return()
+  }
+  measured <- grep("^(device_[mlh]|call_|exact_|largest_)", names(row))
+  row[measured] <- lapply(row[measured], signif, digits = 4)
+  file <- file.path(folder, "gpu.csv")
+  if (file.exists(file)) {
+    stored <- utils::read.csv(file, stringsAsFactors = FALSE)
+    if (!row$section %in% renewed) {
+      stored <- stored[stored$section != row$section, ]
+    }
+    row <- rbind(stored, row)
+  } else {
+    utils::write.csv(
+      describe_machine(), file.path(folder, "gpu-machine.csv"),
+      row.names = FALSE
+    )
+  }
+  renewed <<- union(renewed, utils::tail(row$section, 1))
+  utils::write.csv(row, file, row.names = FALSE)
+}
+results <- NULL
 
 peer_row <- function(section, fields) {
   value <- function(at) as.numeric(fields[[at]])
@@ -172,7 +228,7 @@ peer_row <- function(section, fields) {
     metric = "pearson", gpus = 1, runs = max(1, value(9)),
     device_median = value(6), device_lowest = value(7),
     device_highest = value(8), call_median = NA, call_lowest = NA,
-    call_highest = NA, verb = "", streamed = FALSE, device_bytes = NA,
+    call_highest = NA, streamed = FALSE, device_bytes = NA,
     rows_redone = NA, rows_widened = NA, exact_a_row = NA, rows_checked = 0,
     recall = NA, largest_error = NA, same_as_cpu = NA,
     note = if (scaled) "part of the rows, scaled" else ""
@@ -192,9 +248,9 @@ if (!has_torch) {
 }
 
 # cases: a matrix of n, d, k.
-torch_rows <- function(section, cases) {
-  if (!has_torch) {
-    return(NULL)
+measure_torch <- function(section, cases) {
+  if (!has_torch || time_left() < 0) {
+    return()
   }
   say(section, ": PyTorch")
   lines <- system2(
@@ -205,138 +261,118 @@ torch_rows <- function(section, cases) {
     ),
     stdout = TRUE
   )
-  do.call(rbind, lapply(strsplit(lines, ","), peer_row, section = section))
+  for (fields in strsplit(lines, ",")) {
+    row <- peer_row(section, fields)
+    keep(row)
+    show(row[c("who", "n", "d", "k", "device_median")])
+  }
 }
 
 # --- Sections -------------------------------------------------------------------
 
 metafeatures_of <- function(base, operations) {
-  pairs <- utils::combn(nrow(base), 2)
-  parts <- lapply(operations, function(operation) {
-    part <- match.fun(operation)(base[pairs[1, ], ], base[pairs[2, ], ])
-    part[rowSums(!is.finite(part)) == 0, , drop = FALSE]
-  })
-  do.call(rbind, c(list(base), parts))
+  .Call("bench_expand", base, operations, threads, PACKAGE = "gpu_tools")
 }
 
 run_section <- list(
-  main = function() {
-    sizes <- c(24158, 100000, 384126, 1533876)
-    if (quick) {
-      sizes <- sizes[1:2]
-    }
-    rows <- lapply(sizes, function(n) {
-      x <- simulated(n, 295)
-      large <- n > 1e6
-      measure(
-        "main", x, 20, times = if (large) 3 else 5,
-        checked = if (large) 64 else 256, cpu_rows = if (large) 8 else 32
-      )
-    })
-    rbind(do.call(rbind, rows), torch_rows("main", cbind(sizes, 295, 20)))
-  },
-  points = function() {
-    n <- if (quick) 24158 else 100000
-    x <- simulated(n, 295)
-    rows <- list(
-      measure("points", x, 1), measure("points", x, 128),
-      measure("points", x, 1024, times = 3)
-    )
-    for (metric in c("manhattan", "chebyshev", "proportional", "euclidean")) {
-      values <- if (metric == "proportional") exp(x / 8) else x
-      rows <- c(rows, list(measure("points", values, 20, metric, times = 3)))
-    }
-    for (d in c(8, 32, 1024)) {
-      rows <- c(rows, list(measure("points", simulated(n, d), 20)))
-    }
-    cases <- cbind(n, c(295, 295, 295, 8, 32, 1024), c(1, 128, 1024, 20, 20, 20))
-    rbind(do.call(rbind, rows), torch_rows("points", cases))
-  },
-  dashti = function() {
-    x <- simulated(16384, 4096)
-    rows <- lapply(if (quick) 128 else c(128, 512, 1024), function(k) {
-      measure("dashti", x, k, times = 3, checked = 32, cpu_rows = 8)
-    })
-    if (!quick) {
-      x <- simulated(16384, 16384)
-      rows <- c(rows, list(
-        measure("dashti", x, 512, times = 3, checked = 16, cpu_rows = 4)
-      ))
-    }
-    cases <- rbind(
-      cbind(16384, 4096, c(128, 512, 1024)), c(16384, 16384, 512)
-    )
-    rbind(do.call(rbind, rows), torch_rows("dashti", cases[if (quick) 1 else 1:4, , drop = FALSE]))
-  },
-  real = function() {
-    file <- Sys.getenv("FSKNN_BENCH_RDS")
-    if (!nzchar(file)) {
-      say("real: left out, FSKNN_BENCH_RDS names no file.")
-      return(NULL)
-    }
-    read <- readRDS(file)
-    base <- unname(read$expr / read$scale)
-    expanded <- list("-")
-    if (!quick) {
-      expanded <- c(expanded, list(c("-", "+", "*", "/")))
-    }
-    do.call(rbind, lapply(expanded, function(operations) {
-      x <- metafeatures_of(base, operations)
-      real <- measure(
-        "real", x, 20, times = 3, checked = 512, cpu_rows = 8,
-        data = paste("real, expanded by", paste(operations, collapse = " "))
-      )
-      x <- simulated(nrow(x), ncol(x))
-      rbind(real, measure("real", x, 20, times = 3, checked = 64, cpu_rows = 8))
-    }))
-  },
-  devices = function() {
-    counts <- intersect(c(1, 2, 4, 8), seq_len(nrow(gpus)))
-    x <- simulated(if (quick) 384126 else 1533876, 295)
-    do.call(rbind, lapply(counts, function(count) {
-      measure(
-        "devices", x, 20, devices = seq_len(count), times = 3,
-        checked = if (count == max(counts)) 64 else 0, cpu_rows = 4
-      )
-    }))
-  },
-  stream = function() {
-    x <- simulated(if (quick) 100000 else 384126, 295)
-    plan <- knn_plan(x, 20, backend = "cuda", devices = 1)
-    rbind(
-      measure("stream", x, 20, times = 3),
-      measure(
-        "stream", x, 20, times = 3, max_device_memory = plan$bytes_peak / 4
-      )
-    )
-  },
   first = function() {
     code <- paste(
       "library(fsknn); x <- matrix(sin(seq_len(24158 * 50) * 7), 24158);",
       "for (i in 1:3) cat(system.time(knn_graph(x, 20, backend = \"cuda\",",
       "devices = 1))[[\"elapsed\"]], \"\")"
     )
+    say("first: three sessions")
     sessions <- vapply(1:3, function(i) {
       scan(
         text = system2(rscript, c("-e", shQuote(code)), stdout = TRUE),
         quiet = TRUE
       )
     }, numeric(3))
-    print(sessions)
+    show(as.data.frame(t(sessions)))
     one <- function(seconds, note) {
       row <- peer_row("first", c("", 24158, 50, 20, 0, NA, NA, NA, 3))
       row$who <- "fsknn"
-      row$verb <- "knn_graph"
       row$call_median <- median(seconds)
       row$call_lowest <- min(seconds)
       row$call_highest <- max(seconds)
       row$note <- note
-      row
+      keep(row)
     }
-    rbind(
-      one(sessions[1, ], "first call of a session"),
-      one(sessions[3, ], "third call")
+    one(sessions[1, ], "first call of a session")
+    one(sessions[3, ], "third call")
+  },
+  main = function() {
+    sizes <- c(24158, 100000, 384126, 1533876)
+    if (quick) {
+      sizes <- sizes[1:2]
+    }
+    for (n in sizes) {
+      measure("main", simulated(n, 295), 20, checked = 256, cpu_rows = 16)
+    }
+    measure_torch("main", cbind(sizes, 295, 20))
+  },
+  points = function() {
+    n <- if (quick) 24158 else 100000
+    x <- simulated(n, 295)
+    for (k in c(1, 128, 1024)) {
+      measure("points", x, k)
+    }
+    for (metric in c("manhattan", "proportional", "chebyshev", "euclidean")) {
+      values <- if (metric == "proportional") exp(x / 8) else x
+      measure("points", values, 20, metric)
+    }
+    for (d in c(8, 32, 1024)) {
+      measure("points", simulated(n, d), 20)
+    }
+    measure_torch(
+      "points",
+      cbind(n, c(295, 295, 295, 8, 32, 1024), c(1, 128, 1024, 20, 20, 20))
     )
+  },
+  real = function() {
+    file <- Sys.getenv("FSKNN_BENCH_RDS")
+    if (!file.exists(file)) {
+      say("real: left out, FSKNN_BENCH_RDS names no file.")
+      return()
+    }
+    read <- readRDS(file)
+    base <- unname(read$expr / read$scale)
+    for (operations in c("-", if (!quick) "-+*/")) {
+      x <- metafeatures_of(base, operations)
+      measure(
+        "real", x, 20, checked = 512, cpu_rows = 8,
+        data = paste("real, expanded by", operations)
+      )
+      measure("real", simulated(nrow(x), ncol(x)), 20, checked = 64, cpu_rows = 4)
+    }
+  },
+  dashti = function() {
+    x <- simulated(16384, 4096)
+    for (k in if (quick) 128 else c(128, 512, 1024)) {
+      measure("dashti", x, k, checked = 64, cpu_rows = 8)
+    }
+    if (!quick) {
+      measure("dashti", simulated(16384, 16384), 512, checked = 32, cpu_rows = 4)
+    }
+    cases <- rbind(
+      cbind(16384, 4096, c(128, 512, 1024)), c(16384, 16384, 512)
+    )
+    measure_torch("dashti", cases[if (quick) 1 else 1:4, , drop = FALSE])
+  },
+  stream = function() {
+    x <- simulated(if (quick) 100000 else 384126, 295)
+    plan <- knn_plan(x, 20, backend = "cuda", devices = 1)
+    measure("stream", x, 20, checked = 64, cpu_rows = 4)
+    measure(
+      "stream", x, 20, max_device_memory = plan$bytes_peak / 4, checked = 64,
+      cpu_rows = 4
+    )
+  },
+  devices = function() {
+    x <- simulated(if (quick) 384126 else 1533876, 295)
+    for (count in intersect(c(1, 2, 4, 8), seq_len(nrow(gpus)))) {
+      measure("devices", x, 20, devices = seq_len(count), checked = 64, cpu_rows = 4)
+    }
   }
 )
 
@@ -369,40 +405,24 @@ describe_machine <- function() {
 
 # --- Run ------------------------------------------------------------------------
 
-keep <- function(rows, section) {
-  if (length(folder) == 0 || is.null(rows)) {
-    return()
-  }
-  measured <- grep("^(device_[mlh]|call_|exact_|largest_)", names(rows))
-  rows[measured] <- lapply(rows[measured], signif, digits = 4)
-  file <- file.path(folder, "gpu.csv")
-  if (file.exists(file)) {
-    stored <- utils::read.csv(file, stringsAsFactors = FALSE)
-    rows <- rbind(stored[stored$section != section, ], rows)
-  }
-  utils::write.csv(rows, file, row.names = FALSE)
-  utils::write.csv(
-    describe_machine(), file.path(folder, "gpu-machine.csv"), row.names = FALSE
-  )
-}
-
-started <- Sys.time()
 options(width = 160)
 failures <- character()
 for (section in sections) {
-  rows <- tryCatch(run_section[[section]](), error = function(err) {
+  tryCatch(run_section[[section]](), error = function(err) {
     failures <<- c(failures, paste0(section, ": ", conditionMessage(err)))
-    NULL
+    say("FAILED: ", conditionMessage(err))
   })
-  if (is.null(rows)) {
-    next
-  }
-  keep(rows, section)
-  cat("\n", section, "\n", sep = "")
-  print(rows[c(
-    "who", "data", "n", "d", "k", "metric", "gpus", "device_median",
-    "call_median", "recall", "same_as_cpu", "rows_redone", "note"
-  )], digits = 4, row.names = FALSE)
+}
+cat("\nAll: seconds, medians\n")
+if (!is.null(results)) {
+  show(
+    results[c(
+      "section", "who", "data", "n", "d", "k", "metric", "gpus",
+      "device_median", "call_median", "recall", "same_as_cpu", "rows_redone",
+      "note"
+    )],
+    digits = 4
+  )
 }
 say(sprintf(
   "done in %.1f minutes", as.double(Sys.time() - started, units = "mins")

@@ -22,8 +22,8 @@ static_assert(kFilterBlock % T::rows == 0 && kFilterBlock % T::columns == 0,
 constexpr int kQueueBytes =
     T::threads / 32 * WarpQueue::length * static_cast<int>(sizeof(Found));
 
-/// The 16 bytes of piece `piece` of staged row `row`: permuted, so that reads of
-/// 8 rows' same piece meet 32 banks.
+/// Where the 16 bytes of a piece of a staged row are: permuted, so that reads
+/// of 8 rows' same piece meet 32 banks.
 __device__ inline int piece_at(int row, int piece) {
   return row * T::depth + ((piece ^ (row & 7)) << 2);
 }
@@ -223,7 +223,8 @@ __global__ void __launch_bounds__(T::threads, 1)
       const std::int32_t column0 =
           static_cast<std::int32_t>(column_block * kFilterBlock) + across;
       if (tile % T::column_tiles == T::column_tiles - 1)
-        column_block = column_block + 1 == jobs.num_blocks ? 0 : column_block + 1;
+        column_block =
+            column_block + 1 == jobs.num_blocks ? 0 : column_block + 1;
 
       RowBounds row[T::thread_rows];
 #pragma unroll
@@ -266,7 +267,8 @@ __global__ void __launch_bounds__(T::threads, 1)
         unsigned left = 0;
 #pragma unroll
         for (int i = 0; i < T::thread_rows; ++i) {
-          s[i] = upper_similarity(pairs.value[i][j], row[i], column, proportion);
+          s[i] =
+              upper_similarity(pairs.value[i][j], row[i], column, proportion);
           if (s[i] >= row_threshold[i] && column_threshold == column_threshold)
             left |= 1u << i;
           if (s[i] >= column_threshold && row_threshold[i] == row_threshold[i])

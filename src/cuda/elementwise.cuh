@@ -51,8 +51,8 @@ struct ElementwiseWork {
 /// Row r of `from` becomes slot slots[r] of `to` (-1: of none).
 void start_elementwise_rows(const ElementwiseRule& rule, const double* centre,
                             const PreparedRows& from, std::int64_t count,
-                            const std::int32_t* slots, const ElementwiseRows& to,
-                            cudaStream_t stream);
+                            const std::int32_t* slots,
+                            const ElementwiseRows& to, cudaStream_t stream);
 
 void start_elementwise_pairs(const ElementwiseRule& rule,
                              const ElementwiseWork& work, cudaStream_t stream);

@@ -4,12 +4,12 @@
 // Similarity): how a prepared row becomes floats, and what that and the float
 // arithmetic may change in a pair's distance. Plain C++, for host and device.
 //
-// A row's entry x becomes q = float(clamp((x - centre) / unit)), with one centre
-// a feature and one unit, a power of two, for all rows. A filtered distance l is
-// the float sum (or maximum) of |q_i - q_j|. With
+// A row's entry x becomes q = float(clamp((x - centre) / unit)), with one
+// centre a feature and one unit, a power of two, for all rows. A filtered
+// distance l is the float sum (or maximum) of |q_i - q_j|. With
 //   A  sum |q|, and R sum |v - q|, of a row, v what was rounded to q,
 //   K  sum of what clamping took off,
-// (or maxima in place of sums) the contract's distance D, in units of `unit`, is
+// (or maxima in place of sums) the contract's distance D, in units, is within
 //   l - e_i - e_j  <=  D  <=  l + e_i + e_j + K_i + K_j,
 // for |v_i - v_j| and |q_i - q_j| differ by no more than the two rounding
 // errors, and clamping brings no two entries farther apart. e has
@@ -84,8 +84,8 @@ FSKNN_HD inline void add_terms(const ElementwiseRule& rule, RowTerms& to,
 FSKNN_HD inline float filter_entry(const ElementwiseRule& rule, double x,
                                    double centre, RowTerms& terms) {
   const double y = (x - centre) * rule.inverse_unit;
-  const double v = y > kElementLimit ? kElementLimit
-                                     : (y < -kElementLimit ? -kElementLimit : y);
+  const double limited = y > kElementLimit ? kElementLimit : y;
+  const double v = limited < -kElementLimit ? -kElementLimit : limited;
   const float q = static_cast<float>(v);
   const double rounded = static_cast<double>(q);
   add_terms(rule, terms, {fabs(rounded), fabs(v - rounded), fabs(y - v)});

@@ -24,9 +24,9 @@ __device__ inline RowTerms terms_of_warp(const ElementwiseRule& rule,
   return terms;
 }
 
-// One warp a row. In: prepared rows [count x padded], row-major, and their sums;
-// centre [padded]; slots [count]. Out: their slots. Grid: x over rows. Block:
-// kThreads. Shared: none.
+// One warp a row. In: prepared rows [count x padded], row-major, and their
+// sums; centre [padded]; slots [count]. Out: their slots. Grid: x over rows.
+// Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     round_rows(const ElementwiseRule rule, const double* centre,
                const PreparedRows from, std::int64_t count,
@@ -66,9 +66,9 @@ class ElementwiseFilter final : public PairFilter {
     const std::int64_t few = std::min(count, kSample);
     const std::size_t bytes = static_cast<std::size_t>(depth_) * sizeof(double);
     // No farther apart than a copy's rows may be.
-    const std::size_t apart =
-        std::min(static_cast<std::size_t>(count / std::max<std::int64_t>(1, few)),
-                 (std::size_t{1} << 30) / bytes + 1);
+    const std::size_t apart = std::min(
+        static_cast<std::size_t>(count / std::max<std::int64_t>(1, few)),
+        (std::size_t{1} << 30) / bytes + 1);
     std::vector<double> rows(static_cast<std::size_t>(few * depth_));
     if (few > 0) {
       CUDA_CHECK(cudaMemcpy2DAsync(
@@ -98,7 +98,8 @@ class ElementwiseFilter final : public PairFilter {
   void start(const FilterWork& work, cudaStream_t stream) override {
     start_elementwise_pairs(
         rule_,
-        {floats(work.rows), floats(work.columns), depth_, work.lists, work.jobs},
+        {floats(work.rows), floats(work.columns), depth_, work.lists,
+         work.jobs},
         stream);
   }
 
@@ -118,8 +119,8 @@ class ElementwiseFilter final : public PairFilter {
 
 void start_elementwise_rows(const ElementwiseRule& rule, const double* centre,
                             const PreparedRows& from, std::int64_t count,
-                            const std::int32_t* slots, const ElementwiseRows& to,
-                            cudaStream_t stream) {
+                            const std::int32_t* slots,
+                            const ElementwiseRows& to, cudaStream_t stream) {
   if (count == 0) return;
   const std::int64_t rows_a_block = kThreads / kWarp;
   const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;

@@ -75,6 +75,45 @@ test_that("the filter drops no near-tie, and rows that overflow are done again",
   expect_same_graph(small_integers(num_filtered, 4, largest = 3) + 1, 10, "cosine")
 })
 
+test_that("the elementwise filter's answer is the CPU's, whatever the data", {
+  skip_if_no_cuda()
+  base <- random_matrix(num_filtered, 13, seed = 35)
+  noise <- random_matrix(num_filtered, 13, seed = 36)
+  huge <- replace(base, 500, 1e200)
+  # Each row at a power of ten of its own.
+  wide <- base * 10^rep_len(seq(-310, 300, by = 61), num_filtered)
+  all <- list(
+    base,
+    small_integers(num_filtered, 4, largest = 3) + 1,
+    base[rep_len(1:1500, num_filtered), ] * (1 + 1e-7 * noise),
+    base[rep_len(1:60, num_filtered), ] * (1 + 1e-12 * noise),
+    huge, wide, base + 1e9, base * 1e300, exp(5 * base)
+  )
+  for (x in all) {
+    for (metric in c("manhattan", "chebyshev", "proportional")) {
+      expect_same_graph(if (metric == "proportional") abs(x) else x, 20, metric)
+    }
+  }
+  for (metric in c("manhattan", "chebyshev")) {
+    expect_same_graph(round(base * 1000) * 2^-1074, 10, metric)
+  }
+  for (k in c(1, 128, 300)) {
+    expect_same_graph(base[1:4099, ], k, "manhattan", chunk_size = 300)
+  }
+})
+
+test_that("few rows of unlike points overflow the elementwise filter's lists", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 40, seed = 37)
+  for (metric in c("manhattan", "chebyshev", "proportional")) {
+    find_knn(abs(x), 20, metric, backend = "cuda")
+    stats <- knn_stats()
+    expect_true(stats$filtered)
+    expect_lt(stats$rows_redone, 10)
+    expect_lt(stats$pairs_exact, 300 * num_filtered)
+  }
+})
+
 test_that("near neighbours that stand side by side overflow no list", {
   skip_if_no_cuda()
   small <- random_matrix(100, 40, seed = 34)

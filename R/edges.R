@@ -20,7 +20,7 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 }
 
 # kind: what the edges are, where they are no kNN graph.
-edge_attributes <- c("vertices", "metric", "sign", "k", "left_out", "kind")
+edge_attributes <- c("vertices", "metric", "sign", "k", "kind", "left_out")
 
 # What the core found, as edges in order of point, then rank: from and to as
 # numbers of points, rank, distance and, for correlations, correlation. names: of

@@ -244,8 +244,8 @@ bool FilteredGraph::redo() {
   if (WideRedo::helps(work_.lists) && !redo_widely(places)) return false;
   stats_.rows_widened = count - static_cast<double>(places.size());
   if (places.empty()) return true;
-  DoubleRedo redo(search_, workers_, stream_, points_, d_list_rows_.data(),
-                  nearest_);
+  DoubleRedo redo(search_, workers_, stream_, points_, points_,
+                  d_list_rows_.data(), nearest_);
   const bool go_on = redo.run(places);
   stats_.pairs_exact += redo.pairs();
   return go_on;

@@ -120,6 +120,12 @@ std::int32_t candidates_for(std::int64_t k);
 /// k, an odd number of blocks.
 std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 
+/// Queries that are filtered at a time: their lists are to fit in 1 GiB.
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
+inline std::int64_t query_slots(std::int64_t num_queries) {
+  return (num_queries + kFilterBlock - 1) / kFilterBlock * kFilterBlock;
+}
+
 /// What the plan knows of the filter that a search would use.
 struct FilterShape {
   bool usable = false;
@@ -153,10 +159,6 @@ struct FilterStreaming {
 FilterStreaming filter_streaming(const PlanInput& input,
                                  const FilterShape& shape,
                                  double bytes_usable);
-
-/// Entries of a list that go to the host at a time, for `rows` rows: as many
-/// ranks as fit the staging memory, at least one, at most k.
-std::int64_t ranks_at_a_time(std::int64_t rows, std::int64_t k);
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -97,6 +97,12 @@ void start_slice(const Slice& slice, cudaStream_t stream) {
 
 void start_correlations(const Slice& slice, const CorrelationOf& from,
                         cudaStream_t stream) {
+  if (from.given != nullptr) {
+    turn_given<<<static_cast<unsigned>(ceil_div(slice.size, 256)), 256, 0,
+                 stream>>>(slice, from.given);
+    CUDA_CHECK(cudaGetLastError());
+    return;
+  }
   correlate_neighbours<<<static_cast<unsigned>(
                              ceil_div(slice.size, kPairsPerBlock)),
                          kPairsPerBlock * kLanes, 0, stream>>>(slice, from);

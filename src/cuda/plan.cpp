@@ -25,6 +25,9 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b) * b;
 }
 
+// So few queries, one tile's rows, meet each point once: it is prepared, met and
+// dropped.
+constexpr std::int64_t kFewQueries = kChunkUnit;
 // Below this many points the float64 pass is as fast, and beyond so many
 // features the filter's error nears what it is to tell apart.
 constexpr std::int64_t kLeastFilteredPoints = 4096;
@@ -169,7 +172,11 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
     }
     // Round 0 is a block with itself; then 1; then as many as there were.
     jobs.end_delta = std::min(
-        end_delta, first == 0 ? first_round : 2 * first);
+        end_delta,
+        first == 0 ? first_round
+                   : std::max(first + 1, static_cast<std::int64_t>(
+                                             static_cast<double>(first) *
+                                             rounds.growth)));
     const std::int64_t deltas = jobs.end_delta - first;
     // Long jobs save starts; several a multiprocessor even out their ends.
     jobs.span = std::max<std::int64_t>(
@@ -286,7 +293,7 @@ Plan plan_panels(const PlanInput& in, double bytes_usable) {
   std::int64_t chunk = in.chunk_size > 0 ? round_up(in.chunk_size, kChunkUnit)
                                          : largest_chunk(s.padded);
   chunk = std::min(chunk, round_up(std::max(s.rows, s.points), kChunkUnit));
-  while (chunk > kChunkUnit &&
+  while (bytes_usable > 0 && chunk > kChunkUnit &&
          bytes_panels(in, chunk) + bytes_working_streamed(s, chunk) >
              bytes_usable)
     chunk = round_up(chunk * 3 / 4, kChunkUnit) == chunk
@@ -303,6 +310,88 @@ Plan plan_panels(const PlanInput& in, double bytes_usable) {
   p.bytes_peak = p.bytes_prepared + p.bytes_working;
   return p;
 }
+
+std::int64_t power_of_two_from(std::int64_t least, std::int64_t value) {
+  std::int64_t power = least;
+  while (power < value) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
+                                 double bytes_usable) {
+  FilterStreaming s;
+  const Sizes sizes = sizes_of(in);
+  const double slots =
+      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const double points = static_cast<double>(in.num_points);
+  const double row_bytes = static_cast<double>(sizes.padded) * 8 + 12;
+  // A list is cut to little more than k; a round of growth 1.5 brings about two
+  // thirds of k more, and one in very many rows half as much again.
+  s.capacity = static_cast<std::int32_t>(
+      power_of_two_from(64, in.k * 16 / 5));
+  s.fill_blocks = std::max<std::int64_t>(3, shape.fill_blocks);
+  s.fill_capacity = static_cast<std::int32_t>(
+      power_of_two_from(256, s.fill_blocks * kFilterBlock));
+  const std::int64_t most_slots =
+      FilterBlocks(in.num_points).num_slots();
+  const auto rows_in = [&](double bytes, double a_row, std::int64_t unit,
+                           std::int64_t most) {
+    const std::int64_t rows =
+        static_cast<std::int64_t>(bytes / a_row) / unit * unit;
+    return std::max(unit, std::min(rows, most));
+  };
+  // Panels and their like: 16 MiB, or less where that is much of the limit.
+  const double piece = std::min(16.0 * (1 << 20), bytes_usable / 32);
+  s.stream_rows =
+      rows_in(piece, row_bytes, kChunkUnit, round_up(in.num_points, kChunkUnit));
+  s.fill_slots = rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock,
+                         most_slots);
+  s.redo_rows = rows_in(
+      2 * piece,
+      row_bytes + static_cast<double>(s.stream_rows) * 8 +
+          static_cast<double>(in.k) * 20,
+      kChunkUnit, 4096);
+  s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit,
+                         round_up(in.num_points, kChunkUnit));
+  s.bytes_usable = bytes_usable;
+  // What the answer takes is pieces on their way: four of 8 MiB at most.
+  const double answer =
+      std::min(32.0 * (1 << 20), static_cast<double>(s.write_rows * in.k) * 20);
+  s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
+                  bytes_preparing(in.num_points, in.num_features, in.unit_dot) +
+                  static_cast<double>(s.write_rows * in.k) * 20 + answer +
+                  4 * points;
+  const double small = 20 * slots + 36 * points;
+  const double filter =
+      slots * (static_cast<double>(shape.row_bytes) +
+               static_cast<double>(shape.floats_a_slot) * 4 +
+               static_cast<double>(s.capacity) * 8) +
+      static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
+  // Candidates are little more than k a point, with room for twice that.
+  const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
+  const double collecting = slots * static_cast<double>(s.capacity) * 8 +
+                            points * static_cast<double>(in.k) * 2 * 4;
+  const double redo = 2 * piece;
+  const double left =
+      bytes_usable - s.bytes_fixed - small - pairs - redo;
+  s.stay_rows = left <= 0 ? 0
+                          : std::min(round_up(in.num_points, kChunkUnit),
+                                     static_cast<std::int64_t>(left / row_bytes) /
+                                         kChunkUnit * kChunkUnit);
+  const double settling =
+      pairs + static_cast<double>(s.stay_rows) * row_bytes;
+  s.bytes_peak = s.bytes_fixed + small +
+                 std::max({filter, collecting, settling + redo});
+  // So short a stay would read the points very often.
+  s.fits = s.capacity <= 1024 && s.bytes_peak <= bytes_usable &&
+           s.stay_rows >= std::max<std::int64_t>(s.stream_rows,
+                                                 in.num_points / 64);
+  return s;
+}
+
+namespace {
 
 Plan plan_filter(const PlanInput& in, const FilterShape& shape,
                  double bytes_usable) {
@@ -323,6 +412,24 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
   return p;
 }
 
+Plan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
+                          const FilterStreaming& streaming) {
+  Plan p = plan_filter(in, shape, 0);
+  p.streamed = true;
+  // Once for the filter's rows; then each stretch that stays, and all after it.
+  const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
+  p.num_passes = 2 + stretches / 2;
+  p.bytes_filter = static_cast<double>(FilterBlocks(in.num_points).num_slots()) *
+                   (static_cast<double>(shape.row_bytes) +
+                    static_cast<double>(shape.floats_a_slot) * 4 +
+                    static_cast<double>(streaming.capacity) * 8);
+  p.bytes_prepared = static_cast<double>(streaming.stay_rows) *
+                     (static_cast<double>(p.padded_features) * 8 + 12);
+  p.bytes_working = streaming.bytes_fixed;
+  p.bytes_peak = streaming.bytes_peak;
+  return p;
+}
+
 }  // namespace
 
 Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
@@ -330,10 +437,18 @@ Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
   const auto fits = [&](const Plan& p) {
     return usable <= 0 || p.bytes_peak <= usable;
   };
+  // Each point is needed once: none needs to be kept.
+  if (in.num_queries > 0 && in.num_queries <= kFewQueries &&
+      in.num_points > kLargestChunk)
+    return plan_panels(in, usable);
   const FilterShape shape = filter_shape(in, gpus);
   if (shape.usable) {
     const Plan p = plan_filter(in, shape, usable);
     if (fits(p)) return p;
+  }
+  if (shape.usable) {
+    const FilterStreaming streaming = filter_streaming(in, shape, usable);
+    if (streaming.fits) return plan_filter_streamed(in, shape, streaming);
   }
   const Plan p = plan_pass(in, usable);
   return fits(p) ? p : plan_panels(in, usable);

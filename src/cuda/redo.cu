@@ -20,37 +20,18 @@ __global__ void gather_sums(const double* from, const std::int32_t* places,
   if (row < num_rows) sums[row] = from[places[row]];
 }
 
-/// Slots of one operand as the first slots of another.
-struct SlotCopy {
-  FilterRows from, to;
-  const std::int32_t* slots;  ///< [num_rows]
-  std::int64_t num_rows, row_bytes, floats_a_slot;
-};
-
-// Grid: one block a row. Block: any. Shared: none.
-__global__ void copy_slots(const SlotCopy copy) {
-  const std::int64_t row = blockIdx.x, slot = copy.slots[row];
-  const std::int64_t words = copy.row_bytes / 16;
-  const uint4* const from =
-      static_cast<const uint4*>(copy.from.rows) + slot * words;
-  uint4* const to = static_cast<uint4*>(copy.to.rows) + row * words;
-  for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x)
-    to[w] = from[w];
-  for (std::int64_t f = threadIdx.x; f < copy.floats_a_slot; f += blockDim.x)
-    copy.to.values[f * copy.to.num_slots + row] =
-        copy.from.values[f * copy.from.num_slots + slot];
-}
-
 // Lists start from what their rows knew. Grid: x over slots of `to`. Block: any.
 // Shared: none.
 __global__ void start_from_bounds(const CandidateLists from,
                                   const std::int32_t* slots,
                                   std::int64_t num_rows,
-                                  const CandidateLists to) {
+                                  const CandidateLists to,
+                                  std::int32_t* own_slots) {
   const std::int64_t row =
       static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (row >= to.num_slots) return;
   to.counts[row] = 0;
+  own_slots[row] = static_cast<std::int32_t>(row);
   to.thresholds[row] = row < num_rows ? from.bounds[slots[row]] : CUDART_NAN_F;
 }
 
@@ -58,6 +39,14 @@ constexpr std::int64_t kMostWideRows = 64 * kFilterBlock;
 
 unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
   return static_cast<unsigned>((items + a_block - 1) / a_block);
+}
+
+void start_gather_sums(const double* from, const std::int32_t* places,
+                       std::int64_t num_rows, double* sums,
+                       cudaStream_t stream) {
+  gather_sums<<<blocks_for(num_rows, 256), 256, 0, stream>>>(from, places,
+                                                             num_rows, sums);
+  CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace
@@ -69,11 +58,15 @@ WideRedo::WideRedo(const Search& search, const Stream& stream)
       capacity_(std::min(kLargestCapacity, 16 * search.lists.capacity)),
       most_rows_(std::min(
           kMostWideRows, search.lists.num_slots * search.lists.capacity /
-                             capacity_ / kFilterSlab * kFilterSlab)),
+                             capacity_ / kFilterBlock * kFilterBlock)),
       rows_(most_rows_ * search.row_bytes),
       values_(most_rows_ * search.floats_a_slot),
+      prepared_(most_rows_ * search.exact.padded),
+      sums_(most_rows_),
       thresholds_(most_rows_),
       slots_(most_rows_),
+      own_slots_(most_rows_),
+      ids_(most_rows_),
       places_(most_rows_),
       counts_(most_rows_),
       redo_places_(most_rows_),
@@ -92,7 +85,7 @@ bool WideRedo::run(const std::vector<std::int32_t>& slots,
 bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
                      std::int64_t num_rows) {
   const std::int64_t num_slots =
-      (num_rows + kFilterSlab - 1) / kFilterSlab * kFilterSlab;
+      (num_rows + kFilterBlock - 1) / kFilterBlock * kFilterBlock;
   std::vector<std::int32_t> slot_places(places, places + num_rows);
   slot_places.resize(static_cast<std::size_t>(num_slots), -1);
   upload(slots_, slots, num_rows, stream_);
@@ -111,13 +104,23 @@ bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
   work.lists.places = places_.data();
   work.lists.num_slots = num_slots;
   work.lists.capacity = capacity_;
-  copy_slots<<<static_cast<unsigned>(num_rows), 64, 0, stream_.get()>>>(
-      {search_.columns, work.rows, slots_.data(), num_rows, search_.row_bytes,
-       search_.floats_a_slot});
-  CUDA_CHECK(cudaGetLastError());
   start_from_bounds<<<blocks_for(num_slots, 256), 256, 0, stream_.get()>>>(
-      search_.lists, slots_.data(), num_rows, work.lists);
+      search_.lists, slots_.data(), num_rows, work.lists, own_slots_.data());
   CUDA_CHECK(cudaGetLastError());
+  Gather gather;
+  gather.num_rows = gather.num_places = num_rows;
+  gather.padded = search_.exact.padded;
+  gather.from = search_.exact.rows;
+  gather.places = places_.data();
+  gather.ids_from = search_.lists.row_ids;
+  gather.rows = prepared_.data();
+  gather.ids = ids_.data();
+  start_gather(gather, stream_.get());
+  start_gather_sums(search_.exact.row_sums, places_.data(), num_rows,
+                    sums_.data(), stream_.get());
+  search_.filter->start_rows(
+      {prepared_.data(), sums_.data(), search_.exact.padded}, num_rows,
+      own_slots_.data(), work.rows, stream_.get());
 
   Cut cut;
   cut.lists = work.lists;
@@ -204,10 +207,8 @@ bool DoubleRedo::batch(const std::int32_t* places, std::int64_t num_rows) {
   gather.rows = rows_.data();
   gather.ids = ids_.data();
   start_gather(gather, stream_.get());
-  gather_sums<<<static_cast<unsigned>((num_rows + 255) / 256), 256, 0,
-                stream_.get()>>>(points_.sums.data(), places_.data(), num_rows,
-                                 sums_.data());
-  CUDA_CHECK(cudaGetLastError());
+  start_gather_sums(points_.sums.data(), places_.data(), num_rows,
+                    sums_.data(), stream_.get());
 
   Lists lists;
   lists.distance = list_distance_.data();

@@ -53,7 +53,8 @@ class WideRedo {
   std::int64_t most_rows_;
   DeviceBuffer<unsigned char> rows_;
   DeviceBuffer<float> values_, thresholds_;
-  DeviceBuffer<std::int32_t> slots_, places_, counts_, redo_places_, redo_count_;
+  DeviceBuffer<double> prepared_, sums_;
+  DeviceBuffer<std::int32_t> slots_, own_slots_, ids_, places_, counts_, redo_places_, redo_count_;
   std::vector<std::int32_t> left_;
   Event launch_done_[2];
   double pairs_ = 0;

@@ -90,6 +90,16 @@ TEST_CASE("an automatic chunk fits the memory that is free") {
   CHECK(plan_cuda(in, {1.0, false}).chunk_size == kChunkUnit);
 }
 
+TEST_CASE("points are not kept for few queries") {
+  const Plan few = plan_cuda(input(1533876, 295, 20, 1, 0, 1), {140e9, true});
+  CHECK(few.streamed);
+  CHECK(few.bytes_peak < 200e6);
+  check_sound(few, 1);
+  CHECK(plan_cuda(input(1533876, 295, 20, 1, 0, 1), {}).streamed);
+  CHECK_FALSE(plan_cuda(input(1533876, 295, 20, 1, 0, 65), {140e9, true}).streamed);
+  CHECK_FALSE(plan_cuda(input(8192, 295, 20, 1, 0, 1), {140e9, true}).streamed);
+}
+
 TEST_CASE("chunks are smaller where there are very many features") {
   CHECK(plan_cuda(input(100000, 50000, 20, 1), {}).chunk_size <
         plan_cuda(input(100000, 300, 20, 1), {}).chunk_size);

@@ -206,30 +206,63 @@ raise_memory_failure <- function(result, call) {
 raise_backend_failure <- function(result, call) {
   facts <- backend_facts()
   reason <- result$reason %||% result$message
-  abort_backend("cuda", reason, built = facts$cuda$built, call)
+  abort_backend(
+    "cuda", reason, built = facts$cuda$built, call,
+    cuda_words = result$cuda_words
+  )
 }
 
 raise_cuda_failure <- function(result, call) {
-  device <- result$device
-  words <- result$cuda_words
-  asked <- bytes_or_null(result$bytes_asked)
-  free <- bytes_or_null(result$bytes_free)
+  device <- result$device %||% NA_integer_
+  cuda_id <- result$cuda_id %||% NA_integer_
+  words <- result$cuda_words %||% ""
+  where <- result$where %||% ""
+  asked <- result$bytes_asked %||% NA_real_
+  free <- result$bytes_free %||% NA_real_
+  sticky <- isTRUE(result$sticky)
+  hint <- if (sticky) {
+    c(
+      "!" = "This R process can no longer use CUDA: the GPU, or CUDA's hold on it,
+             was lost.",
+      i = "Restart R to use it again; {.code backend = \"cpu\"} still works."
+    )
+  } else if (!is.na(asked)) {
+    c(i = "See {.fn knn_plan} for what a call needs, and the argument
+           {.arg max_device_memory}; other processes may hold the rest.")
+  } else {
+    c(i = "See {.fn cuda_devices}, or use {.code backend = \"cpu\"}.")
+  }
   cli_abort(
     c(
-      "CUDA failed on device {device}.",
-      x = if (nzchar(words %||% "")) "{words}",
-      x = if (!is.null(asked)) {
-        "{format_bytes(asked)} asked for, {format_bytes(free %||% 0)} free."
+      "CUDA failed{on_device(device, cuda_id)}.",
+      x = if (nzchar(words)) "{words}",
+      x = if (!is.na(asked)) {
+        "{format_bytes(asked)} asked for, {format_bytes(free)} free."
       },
-      i = "See {.fn cuda_devices}, or use {.code backend = \"cpu\"}."
+      x = if (nzchar(where)) "In {where}.",
+      hint
     ),
     class = c("fsknn_cuda_error", "fsknn_error"),
     call = call,
     device = device,
+    cuda_id = cuda_id,
     bytes_asked = asked,
     bytes_free = free,
-    cuda_words = words
+    cuda_words = words,
+    where = where,
+    sticky = sticky
   )
+}
+
+# " on device 1 (CUDA's number 0)", or nothing.
+on_device <- function(device, cuda_id) {
+  if (!is.na(device)) {
+    paste0(" on device ", device, " (CUDA's number ", cuda_id, ")")
+  } else if (!is.na(cuda_id)) {
+    paste0(" on CUDA's device ", cuda_id)
+  } else {
+    ""
+  }
 }
 
 raise_other_failure <- function(result, call) {

@@ -19,7 +19,8 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
   )
 }
 
-edge_attributes <- c("vertices", "metric", "sign", "k", "left_out")
+# kind: what the edges are, where they are no kNN graph.
+edge_attributes <- c("vertices", "metric", "sign", "k", "left_out", "kind")
 
 # What the core found, as edges in order of point, then rank: from and to as
 # numbers of points, rank, distance and, for correlations, correlation. names: of
@@ -86,7 +87,8 @@ format_edges_header <- function(x) {
     if (!is.null(attr(x, "k"))) paste0("k = ", attr(x, "k")),
     if (!is.null(metric)) describe_metric(metric, attr(x, "sign"))
   )
-  paste0("kNN graph: ", paste(parts, collapse = ", "))
+  kind <- attr(x, "kind") %||% "kNN graph"
+  paste0(kind, ": ", paste(parts, collapse = ", "))
 }
 
 tally <- function(count, what) {

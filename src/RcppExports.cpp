@@ -11,6 +11,15 @@ Rcpp::Rostream<true>&  Rcpp::Rcout = Rcpp::Rcpp_cout_get();
 Rcpp::Rostream<false>& Rcpp::Rcerr = Rcpp::Rcpp_cerr_get();
 #endif
 
+// cpp_cpu
+Rcpp::List cpp_cpu();
+RcppExport SEXP _fsknn_cpp_cpu() {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    rcpp_result_gen = Rcpp::wrap(cpp_cpu());
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_backends
 Rcpp::List cpp_backends();
 RcppExport SEXP _fsknn_cpp_backends() {
@@ -21,11 +30,38 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_cuda_devices
-Rcpp::DataFrame cpp_cuda_devices();
-RcppExport SEXP _fsknn_cpp_cuda_devices() {
+Rcpp::DataFrame cpp_cuda_devices(bool start);
+RcppExport SEXP _fsknn_cpp_cuda_devices(SEXP startSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    rcpp_result_gen = Rcpp::wrap(cpp_cuda_devices());
+    Rcpp::traits::input_parameter< bool >::type start(startSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_cuda_devices(start));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_search_cover
+Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels, Rcpp::IntegerVector classes, int alpha, int beta, int target, double seconds, int num_threads);
+RcppExport SEXP _fsknn_cpp_search_cover(SEXP levelsSEXP, SEXP classesSEXP, SEXP alphaSEXP, SEXP betaSEXP, SEXP targetSEXP, SEXP secondsSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type levels(levelsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type classes(classesSEXP);
+    Rcpp::traits::input_parameter< int >::type alpha(alphaSEXP);
+    Rcpp::traits::input_parameter< int >::type beta(betaSEXP);
+    Rcpp::traits::input_parameter< int >::type target(targetSEXP);
+    Rcpp::traits::input_parameter< double >::type seconds(secondsSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_search_cover(levels, classes, alpha, beta, target, seconds, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_agreements
+Rcpp::IntegerMatrix cpp_agreements(Rcpp::IntegerMatrix levels);
+RcppExport SEXP _fsknn_cpp_agreements(SEXP levelsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type levels(levelsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_agreements(levels));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -52,6 +88,26 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< Rcpp::List >::type cuts(cutsSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_levels(x, rows, cuts, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_arm_fault
+Rcpp::List cpp_arm_fault(Rcpp::Nullable<Rcpp::List> fault);
+RcppExport SEXP _fsknn_cpp_arm_fault(SEXP faultSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::Nullable<Rcpp::List> >::type fault(faultSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_arm_fault(fault));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_fake_machine
+bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine);
+RcppExport SEXP _fsknn_cpp_fake_machine(SEXP machineSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::Nullable<Rcpp::List> >::type machine(machineSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_fake_machine(machine));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -112,6 +168,35 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_mst_knn
+Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, int most, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_mst_knn(SEXP xSEXP, SEXP indexSEXP, SEXP distanceSEXP, SEXP mostSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< int >::type most(mostSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_mst_knn(x, index, distance, most, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_cut_forest
+Rcpp::List cpp_cut_forest(int num_points, Rcpp::IntegerVector low, Rcpp::IntegerVector high, Rcpp::NumericVector distance, Rcpp::LogicalVector in_forest, int most);
+RcppExport SEXP _fsknn_cpp_cut_forest(SEXP num_pointsSEXP, SEXP lowSEXP, SEXP highSEXP, SEXP distanceSEXP, SEXP in_forestSEXP, SEXP mostSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< int >::type num_points(num_pointsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type low(lowSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type high(highSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< Rcpp::LogicalVector >::type in_forest(in_forestSEXP);
+    Rcpp::traits::input_parameter< int >::type most(mostSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_cut_forest(num_points, low, high, distance, in_forest, most));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_plan
 Rcpp::List cpp_plan(double num_points, double num_features, double num_queries, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_plan(SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP num_queriesSEXP, SEXP requestSEXP) {
@@ -138,15 +223,22 @@ END_RCPP
 }
 
 static const R_CallMethodDef CallEntries[] = {
+    {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
-    {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 0},
+    {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
+    {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 7},
+    {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
     {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 4},
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
+    {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
+    {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
+    {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
+    {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
     {NULL, NULL, 0}

@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
+#include "cuda/backend.hpp"
 
 namespace fsknn {
 namespace bind {
@@ -105,6 +106,19 @@ Request request_from(const Rcpp::List& request) {
   return r;
 }
 
+Rcpp::List list_of(const CudaFailure& e) {
+  const int row = cuda::row_of_device(e.device);
+  Rcpp::List out = failure("cuda", e.what());
+  out["device"] = row < 0 ? NA_INTEGER : row + 1;
+  out["cuda_id"] = e.device < 0 ? NA_INTEGER : e.device;
+  out["bytes_asked"] = e.bytes_asked > 0 ? e.bytes_asked : NA_REAL;
+  out["bytes_free"] = e.bytes_asked > 0 ? e.bytes_free : NA_REAL;
+  out["cuda_words"] = e.cuda_words;
+  out["where"] = e.where;
+  out["sticky"] = e.sticky;
+  return out;
+}
+
 Rcpp::List list_of(const Stats& stats) {
   return Rcpp::List::create(
       Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
@@ -119,6 +133,29 @@ Rcpp::List list_of(const Stats& stats) {
       Rcpp::_["num_devices"] = stats.num_devices,
       Rcpp::_["filtered"] = stats.filtered,
       Rcpp::_["streamed"] = stats.streamed);
+}
+
+Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found) {
+  const int n = static_cast<int>(found.size());
+  Rcpp::IntegerVector device(n), cuda_id(n), multiprocessors(n);
+  Rcpp::CharacterVector name(n), capability(n);
+  Rcpp::NumericVector total(n), free(n);
+  for (int i = 0; i < n; ++i) {
+    const cuda::Device& d = found[static_cast<std::size_t>(i)];
+    device[i] = cuda::row_of_device(d.cuda_id) + 1;
+    cuda_id[i] = d.cuda_id;
+    name[i] = d.name;
+    capability[i] = std::to_string(d.major) + "." + std::to_string(d.minor);
+    total[i] = d.bytes_total;
+    free[i] = d.bytes_free < 0 ? NA_REAL : d.bytes_free;
+    multiprocessors[i] = d.multiprocessors;
+  }
+  return Rcpp::DataFrame::create(
+      Rcpp::_["device"] = device, Rcpp::_["cuda_id"] = cuda_id,
+      Rcpp::_["name"] = name, Rcpp::_["compute_capability"] = capability,
+      Rcpp::_["memory_total"] = total, Rcpp::_["memory_free"] = free,
+      Rcpp::_["multiprocessors"] = multiprocessors,
+      Rcpp::_["stringsAsFactors"] = false);
 }
 
 std::unique_ptr<Progress> r_progress(bool draw) {
@@ -143,14 +180,10 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
   } catch (const BackendFailure& e) {
     Rcpp::List out = failure("backend", e.what());
     out["reason"] = e.what();
-    return out;
-  } catch (const CudaFailure& e) {
-    Rcpp::List out = failure("cuda", e.what());
-    out["device"] = e.device;
-    out["bytes_asked"] = e.bytes_asked;
-    out["bytes_free"] = e.bytes_free;
     out["cuda_words"] = e.cuda_words;
     return out;
+  } catch (const CudaFailure& e) {
+    return list_of(e);
   } catch (const std::exception& e) {
     return failure("internal", e.what());
   }

@@ -5,7 +5,7 @@
 #include "core/errors.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/devices.hpp"
+#include "cuda/facts.hpp"
 #include "cuda/filter.cuh"
 #include "cuda/filtered.cuh"
 #include "cuda/plan.hpp"
@@ -25,24 +25,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// What the plan needs to know of these devices. Starts CUDA on all of them, one
-/// host thread a device, since that takes long.
-GpuFacts facts_of(const std::vector<int>& devices) {
-  std::vector<double> bytes(devices.size());
-  Workers workers(nullptr, 1);
-  workers.run(static_cast<int>(devices.size()), [&](int w) {
-    const DeviceGuard guard(devices[static_cast<std::size_t>(w)]);
-    std::size_t free = 0, total = 0;
-    CUDA_CHECK(cudaMemGetInfo(&free, &total));
-    bytes[static_cast<std::size_t>(w)] = static_cast<double>(free);
-  });
-  GpuFacts facts;
-  facts.bytes_free = *std::min_element(bytes.begin(), bytes.end());
-  facts.half_products =
-      std::all_of(devices.begin(), devices.end(), has_half_products);
-  return facts;
-}
-
 std::int64_t size_without(const RowSource& points,
                           const std::vector<std::int64_t>& skip) {
   return points.num_points() - static_cast<std::int64_t>(skip.size());
@@ -52,16 +34,17 @@ std::int64_t size_without(const RowSource& points,
 void check_fits(const Plan& plan, double bytes_usable, int device) {
   if (!plan.streamed || bytes_usable <= 0 || plan.bytes_peak <= bytes_usable)
     return;
-  throw CudaFailure(
-      "two chunks of the smallest size do not fit the memory that may be used",
-      device, plan.bytes_peak, bytes_usable, "the limit on memory is too small");
+  CudaFailure failure("the limit on memory is too small", device);
+  failure.where = "the plan: two chunks of the smallest size do not fit";
+  failure.bytes_asked = plan.bytes_peak;
+  failure.bytes_free = bytes_usable;
+  throw failure;
 }
 
 Plan make_plan(const Request& request, const RowSource& points,
                const RowSource* queries, const Neighbours& out,
-               const std::vector<int>& devices) {
-  GpuFacts facts = facts_of(devices);
-  facts.bytes_limit = request.max_device_memory;
+               const std::vector<Device>& gpus) {
+  const GpuFacts facts = facts_of(gpus, request.max_device_memory);
   PlanInput input;
   input.num_points = size_without(points, request.skip);
   input.num_features = points.num_features();
@@ -69,12 +52,12 @@ Plan make_plan(const Request& request, const RowSource& points,
       queries == nullptr ? 0 : size_without(*queries, request.query_skip);
   input.k = request.k;
   input.chunk_size = request.chunk_size;
-  input.num_workers = static_cast<int>(devices.size());
+  input.num_workers = static_cast<int>(gpus.size());
   input.correlation = out.correlation != nullptr;
   input.elementwise = request.metric->is_elementwise();
   input.unit_dot = request.metric->is_unit_dot();
   const Plan plan = plan_cuda(input, facts);
-  check_fits(plan, facts.bytes_usable(), devices[0]);
+  check_fits(plan, facts.bytes_usable(), gpus[0].cuda_id);
   return plan;
 }
 
@@ -181,7 +164,9 @@ void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
-  const std::vector<int> devices = chosen_devices(request.devices);
+  const std::vector<Device> gpus = start_devices(request.devices);
+  std::vector<int> devices;
+  for (const Device& gpu : gpus) devices.push_back(gpu.cuda_id);
   const std::int64_t num_rows =
       queries == nullptr ? size_without(points, request.skip)
                          : size_without(*queries, request.query_skip);
@@ -190,7 +175,11 @@ void find_neighbours(const Request& request, const RowSource& points,
       emit_missing(out, i, request.k);
     return;
   }
-  const Plan plan = make_plan(request, points, queries, out, devices);
+  // What the first thread does besides its share, as to pin memory or to give
+  // back what the others had, it must not start CUDA elsewhere for.
+  const DeviceGuard guard(devices[0]);
+  for (const int device : devices) reset_peak_bytes(device);
+  const Plan plan = make_plan(request, points, queries, out, gpus);
 
   // Shuffled where the filter's thresholds need it, else in their own order.
   const MetricEntry& metric = *request.metric;
@@ -219,6 +208,8 @@ void find_neighbours(const Request& request, const RowSource& points,
 
   if (stats == nullptr) return;
   *stats = found;
+  for (const int device : devices)
+    stats->bytes_device = std::max(stats->bytes_device, peak_bytes(device));
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search =
       seconds_since(start) - seconds_prepare - stats->seconds_emit;

@@ -172,3 +172,62 @@ values_for <- function(x, metric) {
 is_correlation <- function(metric) {
   metric %in% c("pearson", "spearman")
 }
+
+# Kruskal's algorithm on all pairs, by (distance, lower, higher number): rows
+# low, high. points: whose numbers they are.
+naive_tree <- function(distance, points = seq_len(nrow(distance))) {
+  if (length(points) < 2) {
+    return(matrix(0L, 0, 2))
+  }
+  pairs <- t(utils::combn(points, 2))
+  pairs <- pairs[order(distance[pairs], pairs[, 1], pairs[, 2]), , drop = FALSE]
+  group <- seq_len(nrow(distance))
+  kept <- logical(nrow(pairs))
+  for (row in seq_len(nrow(pairs))) {
+    ends <- group[pairs[row, ]]
+    if (ends[[1]] != ends[[2]]) {
+      kept[[row]] <- TRUE
+      group[group == ends[[2]]] <- ends[[1]]
+    }
+  }
+  pairs[kept, , drop = FALSE]
+}
+
+naive_is_near <- function(distance, i, j, points, k) {
+  others <- setdiff(points, i)
+  j %in% utils::head(others[order(distance[i, others], others)], k)
+}
+
+# MST-kNN by its definition: each component's own tree, made anew, and cut.
+# Gives a list of components, each a vector of points.
+naive_mst_knn <- function(distance, points = seq_len(nrow(distance))) {
+  k <- max(1, floor(log(length(points))))
+  tree <- naive_tree(distance, points)
+  near <- apply(tree, 1, function(ends) {
+    naive_is_near(distance, ends[[1]], ends[[2]], points, k) ||
+      naive_is_near(distance, ends[[2]], ends[[1]], points, k)
+  })
+  if (all(near)) {
+    return(list(points))
+  }
+  tree <- tree[unlist(near), , drop = FALSE]
+  group <- seq_len(nrow(distance))
+  for (row in seq_len(nrow(tree))) {
+    ends <- group[tree[row, ]]
+    group[group == ends[[2]]] <- ends[[1]]
+  }
+  pieces <- unname(split(points, group[points]))
+  do.call(c, lapply(pieces, naive_mst_knn, distance = distance))
+}
+
+# Components to cluster numbers: the largest first, then by first point.
+naive_membership <- function(components, num_points) {
+  components <- components[
+    order(-lengths(components), vapply(components, min, 0))
+  ]
+  membership <- integer(num_points)
+  for (at in seq_along(components)) {
+    membership[components[[at]]] <- at
+  }
+  membership
+}

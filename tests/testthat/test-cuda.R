@@ -222,22 +222,19 @@ test_that("too little GPU memory is an error with its facts, and leaves none tak
   x <- random_matrix(50, 3)
   find_knn(x, 5, backend = "cuda") # the context and the modules stay
   before <- cuda_devices()
-  # One chunk of all distances, which is more than the GPU has.
-  most <- max(before$memory_total)
-  n <- ceiling(sqrt(most / 8)) + 64
-  skip_if(n > 1048576, "No chunk is larger than this GPU.")
   error <- expect_error(
     find_knn(
-      matrix(seq_len(n)), 1, "manhattan", backend = "cuda", devices = 1,
-      chunk_size = n
+      random_matrix(5000, 30), 5, "manhattan", backend = "cuda", devices = 1,
+      max_device_memory = "64 KiB"
     ),
     class = "fsknn_cuda_error"
   )
-  expect_gt(error$bytes_asked, most)
-  expect_gt(error$bytes_free, 0)
-  expect_lte(error$bytes_free, most)
-  expect_match(error$cuda_words, "memory")
-  expect_identical(error$device, before$cuda_id[[1]])
+  expect_gt(error$bytes_asked, error$bytes_free)
+  expect_lte(error$bytes_free, 64 * 1024)
+  expect_true(nzchar(error$cuda_words))
+  expect_identical(error$device, 1L)
+  expect_identical(error$cuda_id, before$cuda_id[[1]])
+  expect_false(error$sticky)
   expect_identical(cuda_devices()$memory_free, before$memory_free)
   expect_identical(
     find_knn(x, 5, backend = "cuda"), find_knn(x, 5, backend = "cpu")

@@ -1,0 +1,196 @@
+#' The minimum spanning tree of a kNN graph
+#'
+#' Picks from the edges of a graph those of its minimum spanning tree, or, where
+#' the graph falls into several components, of the minimum spanning forest with
+#' one tree for each. The length of an edge is its distance.
+#'
+#' @details
+#' Only the edges that are there are looked at. With respect to the complete
+#' graph of all points the tree is therefore an approximation (the AMST and MSF
+#' of Arefin et al.): an edge of the true tree that joins two points of which
+#' neither is among the k nearest of the other is missing, and a graph with
+#' small k may give a forest. [mst_knn()] makes the exact tree of the complete
+#' graph from a matrix; its element `tree` holds it.
+#'
+#' Edges are taken in either direction. Of equally long ones that with the
+#' smaller row numbers at its two ends is the shorter one, so that the tree is
+#' always the same.
+#'
+#' @param graph An edge data frame from [knn_graph()] or [read_knn()], or rows of
+#'   it; or an igraph graph made of it by [as_igraph()], with an edge attribute
+#'   `distance`.
+#' @param ... Must be empty.
+#'
+#' @returns What was given, with the tree's edges only and all points: rows of
+#'   the edge data frame, one for each edge of the tree, in their order; or an
+#'   undirected igraph graph with the attributes of `graph`.
+#'
+#' @section Errors:
+#' Of class `fsknn_argument_error`: something that is no such graph, or has no
+#' distances, or missing ones.
+#' @references
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). kNN-Boruvka-GPU: A Fast
+#' and Scalable MST Construction from kNN Graphs on GPU. *ICCSA 2012*, Lecture
+#' Notes in Computer Science 7333: 71-86. \doi{10.1007/978-3-642-31125-3_6}
+#'
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
+#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
+#' e44000. \doi{10.1371/journal.pone.0044000}
+#' @seealso [mst_knn()] for clusters, [as_igraph()], [write_edges()],
+#'   [plot_neighbourhood()].
+#' @export
+#' @examples
+#' x <- matrix(rnorm(100 * 12), nrow = 100)
+#' edges <- knn_graph(x, k = 3, backend = "cpu")
+#' tree <- knn_mst(edges)
+#' tree
+#' sum(tree$distance)
+#' igraph::count_components(as_igraph(tree))
+knn_mst <- function(graph, ...) {
+  rlang::check_dots_empty()
+  rlang::check_required(graph)
+  links <- graph_links(graph)
+  rows <- sort(links$id[in_forest(links)])
+  if (igraph::is_igraph(graph)) {
+    return(keep_links(graph, rows))
+  }
+  tree <- graph[rows, , drop = FALSE]
+  attr(tree, "row.names") <- .set_row_names(length(rows))
+  attr(tree, "kind") <- forest_name(links$num_points, length(rows))
+  tree
+}
+
+forest_name <- function(num_points, num_edges) {
+  paste(
+    "Minimum spanning",
+    if (num_points - num_edges > 1) "forest" else "tree"
+  )
+}
+
+# A graph's undirected links in their total order, (distance, lower number,
+# higher number), each pair of points once: low, high, distance, and id, the
+# row or edge that it comes from. Also num_points, names, and k, the neighbours
+# of each point that the graph was made with (Inf where it is not known).
+graph_links <- function(graph, arg = "graph", call = caller_env()) {
+  facts <- if (igraph::is_igraph(graph)) {
+    igraph_facts(graph, call)
+  } else {
+    edges_facts(graph, arg, call)
+  }
+  check_distances(facts$distance, arg, call)
+  low <- pmin(facts$from, facts$to)
+  high <- pmax(facts$from, facts$to)
+  rank <- facts$rank %||% integer(length(low))
+  id <- order(facts$distance, low, high, rank, method = "radix")
+  # Exact in double for up to 9e7 points.
+  pair <- ((low - 1) * facts$num_points + high)[id]
+  id <- id[!duplicated(pair) & (low < high)[id]]
+  list(
+    low = low[id], high = high[id], distance = facts$distance[id], id = id,
+    num_points = facts$num_points, vertices = facts$vertices,
+    metric = facts$metric, sign = facts$sign,
+    correlation = facts$correlation[id],
+    k = min(facts$k, highest_rank(facts$rank), Inf)
+  )
+}
+
+highest_rank <- function(rank) {
+  if (length(rank) > 0 && !anyNA(rank)) max(rank)
+}
+
+edges_facts <- function(graph, arg, call) {
+  if (!is.data.frame(graph)) {
+    given <- describe_type(graph)
+    abort_argument(
+      "{.arg {arg}} must be an edge data frame from {.fn knn_graph} or an
+       igraph graph from {.fn as_igraph}, not {given}.",
+      call
+    )
+  }
+  vertices <- attr(graph, "vertices")
+  if (is.null(vertices) || !all(c("from", "to") %in% names(graph))) {
+    abort_argument(
+      c(
+        "{.arg {arg}} has lost its points, or the columns {.code from} and
+         {.code to}.",
+        i = "Give the edges as {.fn knn_graph} made them, or rows of them taken
+             with {.code [}; or the graph that {.fn as_igraph} makes of them
+             with {.arg vertices}."
+      ),
+      call
+    )
+  }
+  checked <- check_vertices(vertices, call)
+  list(
+    from = vertex_numbers(graph$from, checked$name, call),
+    to = vertex_numbers(graph$to, checked$name, call),
+    distance = graph$distance, rank = graph$rank,
+    correlation = graph$correlation, k = attr(graph, "k"),
+    num_points = nrow(vertices), vertices = vertices,
+    metric = attr(graph, "metric"), sign = attr(graph, "sign")
+  )
+}
+
+igraph_facts <- function(graph, call) {
+  ends <- igraph::as_edgelist(graph, names = FALSE)
+  attributes <- igraph::edge_attr(graph)
+  num_points <- igraph::vcount(graph)
+  vertices <- as.data.frame(
+    igraph::vertex_attr(graph), optional = TRUE, stringsAsFactors = FALSE
+  )
+  if (is.null(vertices$name)) {
+    vertices <- data.frame(name = seq_len(num_points))
+  }
+  list(
+    from = ends[, 1], to = ends[, 2], distance = attributes$distance,
+    rank = attributes$rank, correlation = attributes$correlation, k = NULL,
+    num_points = num_points, vertices = vertices
+  )
+}
+
+check_distances <- function(distance, arg, call) {
+  if (!is.numeric(distance)) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must have numeric distances.",
+        i = "They are the column {.code distance} of an edge data frame, or the
+             edge attribute of an igraph graph."
+      ),
+      call
+    )
+  }
+  missing <- sum(is.na(distance))
+  if (missing > 0) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must have no missing distances.",
+        x = "{format_count(missing)} of {format_count(length(distance))}
+             {cli::qty(missing)}{?is/are} missing."
+      ),
+      call
+    )
+  }
+}
+
+# Which links are the forest's. Their places in the total order are the
+# weights: no two are equal, so that there is one answer.
+in_forest <- function(links) {
+  graph <- igraph::make_empty_graph(links$num_points, directed = FALSE)
+  places <- seq_along(links$low)
+  graph <- igraph::add_edges(
+    graph, rbind(links$low, links$high), attr = list(place = places)
+  )
+  tree <- igraph::mst(graph, weights = places)
+  places %in% igraph::edge_attr(tree, "place")
+}
+
+# An undirected graph with some of the edges, and all else that there is.
+keep_links <- function(graph, rows) {
+  ends <- igraph::as_edgelist(graph, names = FALSE)[rows, , drop = FALSE]
+  kept <- igraph::make_empty_graph(igraph::vcount(graph), directed = FALSE)
+  igraph::graph_attr(kept) <- igraph::graph_attr(graph)
+  igraph::vertex_attr(kept) <- igraph::vertex_attr(graph)
+  igraph::add_edges(
+    kept, t(ends), attr = lapply(igraph::edge_attr(graph), `[`, rows)
+  )
+}

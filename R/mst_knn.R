@@ -1,0 +1,287 @@
+#' MST-kNN clusters
+#'
+#' Cuts a minimum spanning tree into clusters: an edge stays if one of its ends
+#' is among the nearest neighbours of the other, and what the tree falls into is
+#' cut again in the same way, until nothing changes. There is no number of
+#' clusters to choose.
+#'
+#' @details
+#' **From a matrix** the answer is exact: the tree is that of the complete graph
+#' of all points, under the distances of [find_knn()]. The list of all pairs is
+#' never made. Each point's nearest tell most of the tree; for components whose
+#' nearest outside point is in no list, the others are searched (Boruvka's
+#' rounds).
+#'
+#' **From a graph** only the graph's edges are used: the forest of [knn_mst()]
+#' instead of the tree, each of its trees as a component to begin with; and a
+#' point's neighbours are those that it has in the graph, in either direction.
+#' The answer depends on k, and tends to that for the matrix as k grows.
+#'
+#' In a component of n points an edge stays if either end is among the other's
+#' floor(ln n) nearest (at least 1) within the component. On data without sharp
+#' groups that is often enough to keep the whole tree in one piece; the first
+#' papers lower the number further, to the smallest k for which the kNN graph is
+#' connected. Here `k` can set a limit of its own.
+#'
+#' Neighbours are ordered by (distance, row number), edges by (distance, lower
+#' row number, higher row number), so that tree and clusters are always the same:
+#' for any backend, chunk size and number of threads.
+#'
+#' @param x Points in rows, as for [knn_graph()]: a matrix or data frame. Or a
+#'   graph: an edge data frame from [knn_graph()], or an igraph graph made of it
+#'   by [as_igraph()]; its k must be at least floor(ln n).
+#' @param ... Must be empty.
+#' @param k The largest number of nearest neighbours that count: floor(ln n)
+#'   where that is smaller, and where `k` is `NULL` (default). A smaller one
+#'   gives more clusters.
+#' @inheritParams knn_graph
+#'
+#' @returns An object of class `mst_knn`, a list of
+#'   * `membership`: an integer for each point, in their order, named where the
+#'     points are: its cluster, 1 being the largest (of equally large ones that
+#'     with the first point). It can be given to [igraph::make_clusters()];
+#'   * `sizes`: the number of points of each cluster;
+#'   * `edges`: the edges kept, shortest first: a data frame like that of
+#'     [knn_graph()], with `from`, `to`, `distance` and, where it is known,
+#'     `correlation`. Its attribute `vertices` has the column `cluster`, which
+#'     [as_igraph()], [write_edges()] and [plot_neighbourhood()] take along;
+#'   * `tree`: the whole tree (or forest), as `edges`;
+#'   * `exact`: `TRUE` if made from a matrix.
+#'
+#'   An isolated point (`constant = "isolate"`) is a cluster of its own.
+#' @inheritSection find_knn Errors
+#' @references
+#' Inostroza-Ponta M (2008). *An Integrated and Scalable Approach Based on
+#' Combinatorial Optimization Techniques for the Analysis of Microarray Data*.
+#' PhD thesis, University of Newcastle, Australia.
+#'
+#' Arefin AS, Inostroza-Ponta M, Mathieson L, Berretta R, Moscato P (2011).
+#' Clustering Nodes in Large-Scale Biological Networks Using External Memory
+#' Algorithms. *ICA3PP 2011*, Lecture Notes in Computer Science 7017: 375-386.
+#' \doi{10.1007/978-3-642-24669-2_36}
+#'
+#' Boruvka's rounds: Nesetril J, Milkova E, Nesetrilova H (2001). Otakar Boruvka
+#' on minimum spanning tree problem. *Discrete Mathematics* 233: 3-36.
+#' \doi{10.1016/S0012-365X(00)00224-7}
+#' @seealso [knn_mst()], [plot_neighbourhood()]
+#' @export
+#' @examples
+#' # Three groups of genes that vary together
+#' group <- rep(1:3, each = 30)
+#' x <- matrix(rnorm(3 * 12), nrow = 3)[group, ] + 0.3 * rnorm(90 * 12)
+#' rownames(x) <- paste0("gene", 1:90)
+#' clusters <- mst_knn(x, backend = "cpu")
+#' clusters
+#' table(clusters$membership, group)
+#'
+#' # From a graph: its edges alone
+#' mst_knn(knn_graph(x, k = 5, backend = "cpu"))
+mst_knn <- function(x, ...) {
+  rlang::check_required(x)
+  UseMethod("mst_knn")
+}
+
+#' @rdname mst_knn
+#' @export
+mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
+                            k = NULL, constant = c("error", "isolate"),
+                            backend = c("auto", "cuda", "cpu"), devices = NULL,
+                            num_threads = NULL, chunk_size = NULL,
+                            progress = NULL, verbose = FALSE) {
+  rlang::check_dots_empty()
+  refuse_lost_edges(x)
+  most <- check_most(k)
+  options <- check_options(
+    metric, sign, constant, backend, devices, num_threads, chunk_size,
+    progress, verbose
+  )
+  search <- new_search(x, k = 1L, options = options, as_edges = TRUE)
+  if (!is.matrix(search$points$values)) {
+    abort_argument(
+      c(
+        "{.arg x} must be held in memory as a matrix.",
+        i = "Use {.code as.matrix(x)} if that fits, or
+             {.code mst_knn(knn_graph(x))}."
+      ),
+      current_env()
+    )
+  }
+  num_points <- nrow(search$points$values)
+  num_joined <- num_points - length(search$request$skip)
+  search$request$k <- list_length(num_joined)
+  found <- run_search(search)
+  cut <- cpp_mst_knn(
+    search$points$values, found$index, found$distance, most, search$request
+  )
+  if (!is.null(cut$failure)) {
+    raise_failure(cut, current_env())
+  }
+  columns <- cut[c("from", "to", "distance")]
+  if (has_correlation(options$metric)) {
+    columns$correlation <- cut$correlation
+  }
+  names <- search$points$names
+  new_mst_knn(
+    cut, columns,
+    vertices = data.frame(name = names %||% seq_len(num_points)),
+    metric = options$metric$name, sign = options$sign, exact = TRUE
+  )
+}
+
+# The cuts need floor(ln n) neighbours of each point; as many again settle
+# nearly all of the tree.
+list_length <- function(num_points) {
+  wanted <- 2L * near_ranks(num_points)
+  as.integer(min(num_points - 1L, max(wanted, 8L)))
+}
+
+near_ranks <- function(num_points) {
+  max(1L, as.integer(floor(log(num_points))))
+}
+
+# What merge() and the like made of an edge data frame is no matrix of points.
+refuse_lost_edges <- function(x, call = caller_env()) {
+  if (is.data.frame(x) && all(c("from", "to", "distance") %in% names(x))) {
+    abort_argument(
+      c(
+        "{.arg x} looks like edges that have lost their class.",
+        i = "Give the edges as {.fn knn_graph} made them, or the graph that
+             {.fn as_igraph} makes of them with {.arg vertices}."
+      ),
+      call
+    )
+  }
+}
+
+#' @rdname mst_knn
+#' @export
+mst_knn.knn_edges <- function(x, ..., k = NULL) {
+  rlang::check_dots_empty()
+  cut_graph(x, check_most(k))
+}
+
+#' @rdname mst_knn
+#' @export
+mst_knn.igraph <- function(x, ..., k = NULL) {
+  rlang::check_dots_empty()
+  cut_graph(x, check_most(k))
+}
+
+# The k that is asked for; without one more than any floor(ln n).
+check_most <- function(k, call = caller_env()) {
+  if (is.null(k)) {
+    return(.Machine$integer.max)
+  }
+  check_whole_number(k, "k", min = 1, max = .Machine$integer.max, call = call)
+}
+
+cut_graph <- function(graph, most, call = caller_env()) {
+  links <- graph_links(graph, "x", call)
+  num_joined <- length(unique(c(links$low, links$high)))
+  check_graph_k(links$k, num_joined, most, call)
+  tree <- in_forest(links)
+  cut <- cpp_cut_forest(
+    links$num_points, links$low, links$high, as.double(links$distance), tree,
+    most
+  )
+  if (!is.null(cut$failure)) {
+    raise_failure(cut, call)
+  }
+  columns <- list(
+    from = links$low[tree], to = links$high[tree],
+    distance = links$distance[tree]
+  )
+  columns$correlation <- links$correlation[tree]
+  new_mst_knn(
+    cut, columns, links$vertices, links$metric, links$sign, exact = FALSE
+  )
+}
+
+check_graph_k <- function(k, num_points, most, call) {
+  needed <- min(near_ranks(num_points), most)
+  if (num_points < 2 || (is.finite(k) && k >= needed)) {
+    return(invisible())
+  }
+  why <- if (needed == most) {
+    "the k that is asked for"
+  } else {
+    paste("floor(ln n) for n =", format_count(num_points))
+  }
+  if (!is.finite(k)) {
+    abort_argument(
+      c(
+        "{.arg x} does not say how many neighbours each point has in it.",
+        i = "It must have the ranks that {.fn knn_graph} gives its edges."
+      ),
+      call
+    )
+  }
+  abort_argument(
+    c(
+      "{.arg x} must have at least {needed} neighbours of each point
+       ({why}), not {k}.",
+      i = "Make the graph with {.code k = {needed}} or more, or give the matrix
+           of the points, which has no such limit."
+    ),
+    call
+  )
+}
+
+new_mst_knn <- function(cut, columns, vertices, metric, sign, exact) {
+  names <- vertices$name
+  if (!is.numeric(names)) {
+    names <- as.character(names)
+  }
+  vertices$cluster <- cut$cluster
+  columns[c("from", "to")] <- list(names[columns$from], names[columns$to])
+  tree <- new_knn_edges(columns, vertices, metric, sign)
+  attr(tree, "kind") <- forest_name(nrow(vertices), nrow(tree))
+  edges <- tree[cut$kept, , drop = FALSE]
+  attr(edges, "row.names") <- .set_row_names(nrow(edges))
+  attr(edges, "kind") <- "MST-kNN clusters"
+  membership <- cut$cluster
+  if (is.character(names)) {
+    names(membership) <- names
+  }
+  structure(
+    list(
+      membership = membership,
+      sizes = tabulate(membership),
+      edges = edges,
+      tree = tree,
+      exact = exact
+    ),
+    class = "mst_knn"
+  )
+}
+
+#' @export
+print.mst_knn <- function(x, ...) {
+  metric <- attr(x$edges, "metric")
+  parts <- c(
+    tally(length(x$membership), "point"),
+    tally(length(x$sizes), "cluster"),
+    if (!is.null(metric)) describe_metric(metric, attr(x$edges, "sign"))
+  )
+  cat("MST-kNN: ", paste(parts, collapse = ", "), "\n", sep = "")
+  shown <- utils::head(x$sizes[x$sizes > 1], 10)
+  single <- sum(x$sizes == 1)
+  more <- length(x$sizes) - single - length(shown)
+  words <- c(
+    format_count(shown),
+    if (more > 0) paste(format_count(more), "more"),
+    if (single > 0) tally(single, "single point")
+  )
+  cat("Sizes: ", paste(words, collapse = ", "), "\n", sep = "")
+  cat(
+    "Edges kept: ", format_count(nrow(x$edges)), " of ",
+    format_count(nrow(x$tree)), " of the ",
+    if (x$exact) {
+      "complete graph's minimum spanning tree"
+    } else {
+      "given graph's minimum spanning forest"
+    },
+    "\n", sep = ""
+  )
+  invisible(x)
+}

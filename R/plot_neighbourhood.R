@@ -1,0 +1,317 @@
+#' A picture of what is near one point
+#'
+#' Draws a point of a graph with its neighbours and theirs, or the cluster that
+#' it is in, as in Figures 2 and 3a of Arefin et al. (2012).
+#'
+#' @details
+#' Points are taken by the number of steps from `point`, edges in either
+#' direction, then by the length of the way there (the sum of distances), up to
+#' `max_points`; a caption says how many are left out. All edges among the
+#' points taken are drawn, once for each pair of points.
+#'
+#' With `colour = "sign"`, edges and points show the sign of the correlation:
+#' that of a point is the one with `point`, where an edge joins the two. With
+#' `"cluster"` points show their clusters, the eight largest of the picture in
+#' colours of their own. Shapes and line types say the same as the colours, which
+#' are those of Okabe and Ito, so that nothing is lost to the colour-blind or in
+#' print.
+#'
+#' Points stand where the stress of the picture is least (the distance of two of
+#' them against their steps in the graph), found from a fixed start: the same
+#' graph gives the same picture, and the session's random numbers are not
+#' touched.
+#'
+#' @param graph A graph: an edge data frame from [knn_graph()] or [knn_mst()], an
+#'   igraph graph made of it by [as_igraph()], or clusters from [mst_knn()].
+#' @param point The point's name, or its row number where points have no names.
+#' @param ... Must be empty.
+#' @param steps How many steps from `point` to go: a whole number, or `Inf` for
+#'   all that it is connected with. `NULL` (default): 1 for a graph. For clusters
+#'   `NULL` takes the point's cluster (or, where it is alone in it, 2), and a
+#'   number takes the whole tree, in which edges that were cut are dotted.
+#' @param max_points The largest number of points to draw, 60 by default.
+#' @param clusters The clusters of all points, to colour by: a vector in their
+#'   order, or named (such as `membership` of [mst_knn()] or of an igraph
+#'   clustering). `NULL` (default): the column `cluster` of the points, if there
+#'   is one.
+#' @param colour `"sign"` or `"cluster"`. `NULL` (default): `"cluster"` where
+#'   there are clusters and more than one is in the picture, else `"sign"`.
+#' @param labels What to write beside the points instead of their names: a vector
+#'   named by point (others keep their names), or the name of a column of the
+#'   table of points, such as a gene symbol.
+#' @param label_size Size of the labels in points. `NULL` (default): 6.5 to 9, by
+#'   their number.
+#'
+#' @returns A ggplot object, to print, to add to, or to save with
+#'   [ggplot2::ggsave()]. About 7 x 6 inches suit 60 points.
+#'
+#' @section Errors:
+#' Of class `fsknn_argument_error`: a point that is not in the graph (the nearest
+#' spelling is suggested), clusters that are not known. Needs the packages
+#' ggplot2 and ggraph.
+#' @references
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
+#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
+#' e44000. \doi{10.1371/journal.pone.0044000}
+#'
+#' Gansner ER, Koren Y, North S (2005). Graph Drawing by Stress Majorization. *GD
+#' 2004*, Lecture Notes in Computer Science 3383: 239-250.
+#' \doi{10.1007/978-3-540-31843-9_25}
+#' @seealso [plot_profiles()], [knn_graph()], [mst_knn()]
+#' @export
+#' @examplesIf requireNamespace("ggraph", quietly = TRUE)
+#' group <- rep(1:3, each = 20)
+#' x <- matrix(rnorm(3 * 12), nrow = 3)[group, ] + 0.7 * rnorm(60 * 12)
+#' rownames(x) <- paste0("gene", 1:60)
+#' edges <- knn_graph(x, k = 5, sign = "absolute", backend = "cpu")
+#' plot_neighbourhood(edges, "gene7")
+#' plot_neighbourhood(mst_knn(x, backend = "cpu"), "gene7")
+plot_neighbourhood <- function(graph, point, ..., steps = NULL,
+                               max_points = 60, clusters = NULL, colour = NULL,
+                               labels = NULL, label_size = NULL) {
+  rlang::check_dots_empty()
+  rlang::check_required(graph)
+  rlang::check_required(point)
+  rlang::check_installed(c("ggplot2", "ggraph"), "to draw a graph.")
+  max_points <- check_whole_number(
+    max_points, "max_points", min = 2, max = 1000
+  )
+  steps <- check_steps(steps)
+
+  links <- drawn_links(graph, steps)
+  names <- as.character(links$vertices$name)
+  focus <- check_point(point, names, "point", "graph")
+  if (inherits(graph, "mst_knn") && is.null(steps)) {
+    links <- own_cluster(links, focus)
+    steps <- if (any(links$low == focus | links$high == focus)) Inf else 2
+    if (is.finite(steps)) links <- drawn_links(graph, steps)
+  }
+  near <- nearest_in_graph(links, focus, steps %||% 1, max_points)
+  clusters <- point_clusters(clusters, links$vertices, names)
+  colour <- choose_colour(colour, clusters[near$points])
+
+  picture <- picture_of(links, near$points, focus, clusters, colour)
+  picture$points$label <- point_labels(labels, links$vertices)[near$points]
+  picture$title <- if (colour == "cluster") "Cluster" else legend_title(picture)
+  draw_picture(
+    picture, colour, label_size %||% default_label_size(length(near$points)),
+    omitted_words(near)
+  )
+}
+
+check_steps <- function(steps, call = caller_env()) {
+  if (is.null(steps) || identical(steps, Inf)) {
+    return(steps)
+  }
+  check_whole_number(steps, "steps", min = 1, max = 1e9, call = call)
+}
+
+# Links to draw, with `kept`: not cut between two clusters.
+drawn_links <- function(graph, steps, call = caller_env()) {
+  if (!inherits(graph, "mst_knn")) {
+    links <- graph_links(graph, call = call)
+    links$kept <- rep(TRUE, length(links$low))
+    return(links)
+  }
+  links <- graph_links(graph$tree, call = call)
+  cluster <- graph$membership
+  links$kept <- unname(cluster[links$low] == cluster[links$high])
+  links
+}
+
+own_cluster <- function(links, focus) {
+  parts <- c("low", "high", "distance", "correlation", "kept")
+  here <- links$kept
+  for (part in intersect(parts, names(links))) {
+    links[[part]] <- links[[part]][here]
+  }
+  links
+}
+
+# Up to max_points by (steps, length of the way, number).
+nearest_in_graph <- function(links, focus, steps, max_points) {
+  graph <- igraph::make_empty_graph(links$num_points, directed = FALSE)
+  graph <- igraph::add_edges(graph, rbind(links$low, links$high))
+  hops <- igraph::bfs(
+    graph, focus, unreachable = FALSE, dist = TRUE, order = FALSE
+  )$dist
+  # Some igraphs count from 0 and say NaN, others -1, for what is not reached.
+  within <- which(is.finite(hops) & hops >= 0 & hops <= steps)
+  ways <- igraph::distances(
+    graph, v = focus, to = within, weights = links$distance
+  )
+  points <- within[order(hops[within], ways, within)]
+  list(points = utils::head(points, max_points), all = length(points))
+}
+
+default_label_size <- function(num_points) {
+  if (num_points > 45) 6.5 else if (num_points > 25) 7.5 else 9
+}
+
+omitted_words <- function(near) {
+  if (near$all > length(near$points)) {
+    paste0(
+      "The ", length(near$points), " nearest of ", format_count(near$all),
+      " points"
+    )
+  }
+}
+
+# --- what to show ------------------------------------------------------------
+
+point_clusters <- function(clusters, vertices, names, call = caller_env()) {
+  if (is.null(clusters)) {
+    return(vertices$cluster)
+  }
+  clusters <- c(unclass(clusters))
+  if (is.null(names(clusters)) && length(clusters) == length(names)) {
+    return(clusters)
+  }
+  known <- match(names, names(clusters))
+  if (is.null(names(clusters)) || all(is.na(known))) {
+    abort_argument(
+      "{.arg clusters} must have a value for each of the
+       {format_count(length(names))} points, or the names of points.",
+      call
+    )
+  }
+  unname(clusters[known])
+}
+
+choose_colour <- function(colour, clusters, call = caller_env()) {
+  if (is.null(colour)) {
+    several <- length(unique(clusters)) > 1
+    return(if (several) "cluster" else "sign")
+  }
+  colour <- check_choice(colour, c("sign", "cluster"), "colour", call = call)
+  if (colour == "cluster" && is.null(clusters)) {
+    abort_argument(
+      c(
+        "{.code colour = \"cluster\"} needs clusters, and {.arg graph} has none.",
+        i = "Give {.arg clusters}, or a {.arg graph} made by {.fn mst_knn}."
+      ),
+      call
+    )
+  }
+  colour
+}
+
+point_labels <- function(labels, vertices, call = caller_env()) {
+  names <- as.character(vertices$name)
+  if (is.null(labels)) {
+    return(names)
+  }
+  if (rlang::is_string(labels) && is.null(names(labels))) {
+    if (!labels %in% names(vertices)) {
+      abort_argument(
+        "{.arg labels} must be a column of the points or a named vector; there
+         is no column {.val {labels}}.",
+        call
+      )
+    }
+    given <- as.character(vertices[[labels]])
+  } else {
+    given <- as.character(labels)[match(names, names(labels))]
+  }
+  ifelse(is.na(given) | given == "", names, given)
+}
+
+# The picture's points (the focus is one of them, the last to be drawn) and
+# edges, in numbers of the picture.
+picture_of <- function(links, points, focus, clusters, colour) {
+  here <- links$low %in% points & links$high %in% points
+  edges <- data.frame(
+    from = match(links$low[here], points), to = match(links$high[here], points),
+    kept = links$kept[here], strength = rep(1, sum(here)),
+    sign = rep("not joined", sum(here))
+  )
+  if (!is.null(links$correlation)) {
+    r <- links$correlation[here]
+    edges$strength <- abs(r)
+    edges$sign <- sign_words(r)
+  }
+  at <- match(focus, points)
+  shown <- data.frame(name = points, focus = points == focus)
+  shown$group <- if (colour == "cluster") {
+    cluster_words(clusters[points])
+  } else {
+    sign_to_focus(edges, at, length(points))
+  }
+  layout <- stress_layout(length(points), edges$from, edges$to)
+  list(
+    points = cbind(shown, x = layout[, 1], y = layout[, 2]), edges = edges,
+    has_sign = !is.null(links$correlation)
+  )
+}
+
+sign_levels <- c("positive", "negative", "not joined")
+
+sign_words <- function(r) {
+  ifelse(r < 0, "negative", "positive")
+}
+
+sign_to_focus <- function(edges, focus, num_points) {
+  words <- rep("not joined", num_points)
+  out <- edges$from == focus
+  back <- edges$to == focus
+  words[edges$to[out]] <- edges$sign[out]
+  words[edges$from[back]] <- edges$sign[back]
+  words[[focus]] <- "it"
+  words
+}
+
+# The eight clusters with most points in the picture by number, others as one.
+cluster_words <- function(clusters) {
+  count <- sort(table(clusters), decreasing = TRUE)
+  own <- utils::head(names(count), length(cluster_colours))
+  words <- ifelse(as.character(clusters) %in% own, clusters, "others")
+  words[is.na(clusters)] <- "others"
+  words
+}
+
+legend_title <- function(picture) {
+  if (picture$has_sign) {
+    paste("r with", picture$points$label[picture$points$focus])
+  }
+}
+
+# --- where to put it ---------------------------------------------------------
+
+# Stress majorization (Gansner et al. 2005) from points on a spiral. A connected
+# graph; the first point is the one in the middle.
+stress_layout <- function(num_points, from, to, iterations = 300) {
+  if (num_points == 1) {
+    return(matrix(0, 1, 2))
+  }
+  graph <- igraph::make_graph(rbind(from, to), num_points, directed = FALSE)
+  steps <- igraph::distances(graph)
+  # The golden angle: no two points near each other, none on one line.
+  turn <- seq_len(num_points) * pi * (3 - sqrt(5))
+  spiral <- sqrt(seq_len(num_points) - 1) * cbind(cos(turn), sin(turn))
+  dimensions <- min(2, num_points - 1)
+  start <- suppressWarnings(stats::cmdscale(steps, k = dimensions))
+  at <- 0.05 * spiral
+  at[, seq_len(ncol(start))] <- at[, seq_len(ncol(start))] + start
+  weight <- 1 / steps^2
+  diag(weight) <- 0
+  total <- rowSums(weight)
+  for (i in seq_len(iterations)) {
+    apart <- as.matrix(stats::dist(at))
+    pull <- weight * steps / pmax(apart, 1e-9)
+    diag(pull) <- 0
+    # Each point to the mean of where the others want it.
+    moved <- (weight %*% at + rowSums(pull) * at - pull %*% at) / total
+    done <- max(abs(moved - at)) < 1e-4
+    at <- moved
+    if (done) break
+  }
+  lay_flat(at)
+}
+
+# The longest way across.
+lay_flat <- function(at) {
+  at <- sweep(at, 2, colMeans(at))
+  at <- at %*% svd(at, nu = 0, nv = 2)$v
+  # Of the two ways round, that with the first point above and on the right.
+  sweep(at, 2, ifelse(at[1, ] < 0, -1, 1), `*`)
+}

@@ -1,0 +1,218 @@
+#' Points against another, sample by sample
+#'
+#' Draws each of some points against one other, such as the outcome: a panel for
+#' each, one dot for each sample, with the correlation r and the least-squares
+#' line, as in Figure 3b to d of Arefin et al. (2012).
+#'
+#' @param x Points in rows, with row names: whatever [knn_graph()] takes.
+#'   Values may be missing here.
+#' @param points Names of rows of `x`, one for each panel. `"a - b"` (also `+`,
+#'   `*` or `/`) may stand for a row that is not there itself, if `a` and `b`
+#'   are: it is computed.
+#' @param against Name of the row to draw them against.
+#' @param ... Must be empty.
+#' @param colour Something to colour the samples by, in the order of the columns
+#'   of `x`: a vector or factor with up to eight different values. `NULL`
+#'   (default): all alike.
+#' @param ncol Number of panels side by side. `NULL` (default) chooses.
+#'
+#' @returns A ggplot object. Samples with a missing value are left out of a
+#'   panel, whose title then has their number. r is Pearson's.
+#'
+#' @section Errors:
+#' Of class `fsknn_argument_error`: a name that is no row of `x` (the nearest
+#' spelling is suggested), no row names, a constant row. Needs the package
+#' ggplot2.
+#' @references
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
+#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
+#' e44000. \doi{10.1371/journal.pone.0044000}
+#' @seealso [plot_neighbourhood()]
+#' @export
+#' @examplesIf requireNamespace("ggplot2", quietly = TRUE)
+#' outcome <- rnorm(40)
+#' x <- rbind(
+#'   ARF1 = rnorm(40), SLC40A1 = outcome + rnorm(40), years = 5 + outcome
+#' )
+#' plot_profiles(x, c("ARF1", "SLC40A1", "ARF1 - SLC40A1"), against = "years")
+plot_profiles <- function(x, points, against, ..., colour = NULL, ncol = NULL) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  rlang::check_required(points)
+  rlang::check_required(against)
+  rlang::check_installed("ggplot2", "to draw profiles.")
+  call <- current_env()
+  rows <- named_rows(x, call)
+  check_profile_names(points)
+  outcome <- profile(rows, against, "against", call)
+  values <- lapply(points, function(point) {
+    profile(rows, point, "points", call)
+  })
+  colour <- check_sample_colour(colour, length(outcome))
+
+  panels <- vapply(seq_along(points), function(at) {
+    panel_title(points[[at]], values[[at]], outcome)
+  }, "")
+  panels <- factor(panels, levels = unique(panels))
+  dots <- data.frame(
+    panel = rep(panels, each = length(outcome)),
+    value = unlist(values), outcome = rep(outcome, length(points))
+  )
+  dots$colour <- rep(colour %||% factor("all"), length(points))
+  dots <- dots[stats::complete.cases(dots[c("value", "outcome")]), ]
+  draw_profiles(dots, against, is.null(colour), ncol)
+}
+
+named_rows <- function(x, call = caller_env()) {
+  rows <- as_points(x, "x", call)
+  # Metafeatures make theirs when asked.
+  rows$names <- rows$names %||% rownames(rows$values)
+  if (is.null(rows$names)) {
+    abort_argument("{.arg x} must have row names, which it has not.", call)
+  }
+  rows
+}
+
+check_profile_names <- function(points, call = caller_env()) {
+  if (!is.character(points) || length(points) == 0 || anyNA(points)) {
+    given <- describe_value(points)
+    abort_argument("{.arg points} must be names of rows, not {given}.", call)
+  }
+}
+
+# One row as numbers, found or made of two.
+profile <- function(rows, name, arg, call) {
+  names <- rows$names
+  row_of <- function(one) {
+    as.double(as.matrix(rows$values[match(one, names), , drop = FALSE]))
+  }
+  parts <- if (!all(name %in% names)) split_name(name, names)
+  values <- if (is.null(parts)) {
+    check_point(name, names, arg, "x", call)
+    row_of(name)
+  } else {
+    match.fun(parts[[2]])(row_of(parts[[1]]), row_of(parts[[3]]))
+  }
+  usable <- values[is.finite(values)]
+  if (length(usable) < 2 || max(usable) == min(usable)) {
+    abort_argument(
+      "Row {.val {name}} of {.arg x} is constant and has no correlation.", call
+    )
+  }
+  values[!is.finite(values)] <- NA
+  values
+}
+
+# "a - b" into a, -, b where both are rows: names may hold the signs themselves.
+split_name <- function(name, names) {
+  if (!rlang::is_string(name)) {
+    return(NULL)
+  }
+  at <- gregexpr(" [-+*/] ", name)[[1]]
+  for (start in at[at > 0]) {
+    parts <- c(
+      substr(name, 1, start - 1), substr(name, start + 1, start + 1),
+      substr(name, start + 3, nchar(name))
+    )
+    if (all(parts[c(1, 3)] %in% names)) {
+      return(parts)
+    }
+  }
+  NULL
+}
+
+panel_title <- function(point, values, outcome) {
+  there <- !is.na(values) & !is.na(outcome)
+  r <- stats::cor(values[there], outcome[there])
+  left_out <- sum(!there)
+  paste0(
+    point, "\nr = ", sub("-", "\u2212", sprintf("%.3f", r), fixed = TRUE),
+    if (left_out > 0) paste0(" (", left_out, " missing)")
+  )
+}
+
+check_sample_colour <- function(colour, num_samples, call = caller_env()) {
+  if (is.null(colour)) {
+    return(NULL)
+  }
+  given <- length(colour)
+  different <- length(unique(colour))
+  if (!is.atomic(colour) || given != num_samples || different > 8) {
+    abort_argument(
+      c(
+        "{.arg colour} must be a vector with one value for each of the
+         {num_samples} columns of {.arg x}, and at most 8 different ones.",
+        x = "It has {given} value{?s}, {different} of them different."
+      ),
+      call
+    )
+  }
+  factor(colour)
+}
+
+draw_profiles <- function(dots, against, plain, ncol) {
+  plot <- ggplot2::ggplot(
+    dots, ggplot2::aes(x = .data$value, y = .data$outcome)
+  ) +
+    ggplot2::geom_smooth(
+      method = "lm", formula = y ~ x, se = FALSE, colour = "grey35",
+      linewidth = 0.6, na.rm = TRUE
+    )
+  plot <- if (plain) {
+    plot + ggplot2::geom_point(
+      shape = 21, fill = "#0072B2", colour = "white", size = 2.2, stroke = 0.3
+    )
+  } else {
+    plot + ggplot2::geom_point(
+      ggplot2::aes(fill = .data$colour, shape = .data$colour),
+      colour = "white", size = 2.4, stroke = 0.3
+    ) +
+      ggplot2::scale_fill_manual(values = cluster_colours, name = NULL) +
+      ggplot2::scale_shape_manual(values = cluster_shapes, name = NULL)
+  }
+  plot +
+    ggplot2::facet_wrap(~panel, scales = "free_x", ncol = ncol) +
+    ggplot2::labs(x = NULL, y = against) +
+    ggplot2::theme_bw(base_size = 11) +
+    ggplot2::theme(
+      panel.grid.minor = ggplot2::element_blank(),
+      strip.background = ggplot2::element_blank(),
+      strip.text = ggplot2::element_text(hjust = 0, size = 10),
+      legend.position = "bottom"
+    )
+}
+
+# --- names -------------------------------------------------------------------
+
+# A point's number; a name that is not there is an error that suggests another.
+check_point <- function(point, names, arg, where, call = caller_env()) {
+  valid <- length(point) == 1 && is.atomic(point) && !is.na(point)
+  if (!valid) {
+    given <- describe_value(point)
+    abort_argument("{.arg {arg}} must be one name, not {given}.", call)
+  }
+  point <- as.character(point)
+  at <- match(point, names)
+  if (!is.na(at)) {
+    return(at)
+  }
+  hint <- nearest_name(point, names)
+  abort_argument(
+    c(
+      "{.arg {arg}} must be a point of {.arg {where}}: there is no
+       {.val {point}}.",
+      i = if (!is.null(hint)) "Did you mean {.val {hint}}?"
+    ),
+    call
+  )
+}
+
+# Among very many names only those of about the same length.
+nearest_name <- function(name, names) {
+  names <- names[abs(nchar(names) - nchar(name)) <= 3]
+  if (length(names) > 50000) {
+    names <- names[tolower(substr(names, 1, 2)) == tolower(substr(name, 1, 2))]
+  }
+  names <- utils::head(names, 50000)
+  if (length(names) > 0) nearest_spelling(name, names)
+}

@@ -13,6 +13,7 @@
 #include "cuda/resources.cuh"
 #include "cuda/segment.cuh"
 #include "cuda/streamed.cuh"
+#include "cuda/streamed_graph.cuh"
 #include "cuda/workers.hpp"
 
 namespace fsknn {
@@ -41,9 +42,14 @@ void check_fits(const Plan& plan, double bytes_usable, int device) {
   throw failure;
 }
 
-Plan make_plan(const Request& request, const RowSource& points,
-               const RowSource* queries, const Neighbours& out,
-               const std::vector<Device>& gpus) {
+struct PlannedWork {
+  Plan plan;
+  FilterStreaming streaming;  ///< where the plan is filtered and streamed
+};
+
+PlannedWork make_plan(const Request& request, const RowSource& points,
+                      const RowSource* queries, const Neighbours& out,
+                      const std::vector<Device>& gpus) {
   const GpuFacts facts = facts_of(gpus, request.max_device_memory);
   PlanInput input;
   input.num_points = size_without(points, request.skip);
@@ -56,9 +62,13 @@ Plan make_plan(const Request& request, const RowSource& points,
   input.correlation = out.correlation != nullptr;
   input.elementwise = request.metric->is_elementwise();
   input.unit_dot = request.metric->is_unit_dot();
-  const Plan plan = plan_cuda(input, facts);
-  check_fits(plan, facts.bytes_usable(), gpus[0].cuda_id);
-  return plan;
+  PlannedWork work;
+  work.plan = plan_cuda(input, facts);
+  check_fits(work.plan, facts.bytes_usable(), gpus[0].cuda_id);
+  if (work.plan.filtered && work.plan.streamed)
+    work.streaming = filter_streaming(input, filter_shape(input, facts),
+                                      facts.bytes_usable());
+  return work;
 }
 
 void emit_missing_rows(const PointOrder& order, const Neighbours& out,
@@ -68,27 +78,29 @@ void emit_missing_rows(const PointOrder& order, const Neighbours& out,
 }
 
 /// The parts of a filtered search. None goes before the work of all is over.
+template <class Part>
 struct FilterParts {
   explicit FilterParts(int count) : parts(static_cast<std::size_t>(count)) {}
   ~FilterParts() {
     for (const auto& part : parts)
       if (part) part->wait();
   }
-  std::vector<std::unique_ptr<FilteredGraph>> parts;
+  std::vector<std::unique_ptr<Part>> parts;
 };
 
 /// The work of a filtered plan, each device its blocks' slabs.
+template <class Part>
 void run_filtered(const Search& search, const std::vector<int>& devices,
                   Progress* progress, Stats& stats) {
   const int count = Workers::at_once(search.plan.num_workers);
   FilterTeam team(devices, count);
-  Workers workers(progress, FilteredGraph::num_launches(team, search));
+  Workers workers(progress, Part::num_launches(team, search));
   team.workers = &workers;
-  FilterParts all(count);
+  FilterParts<Part> all(count);
   workers.run(count, [&](int w) {
     const std::size_t at = static_cast<std::size_t>(w);
     const DeviceGuard guard(devices[at]);
-    all.parts[at].reset(new FilteredGraph(search, team, w));
+    all.parts[at].reset(new Part(search, team, w));
     all.parts[at]->run();
   });
   for (const auto& part : all.parts) {
@@ -179,14 +191,17 @@ void find_neighbours(const Request& request, const RowSource& points,
   // back what the others had, it must not start CUDA elsewhere for.
   const DeviceGuard guard(devices[0]);
   for (const int device : devices) reset_peak_bytes(device);
-  const Plan plan = make_plan(request, points, queries, out, gpus);
+  const PlannedWork work = make_plan(request, points, queries, out, gpus);
+  const Plan& plan = work.plan;
 
   // Shuffled where the filter's thresholds need it, else in their own order.
   const MetricEntry& metric = *request.metric;
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);
   const PlacedPoints columns(points, request.skip, plan.filtered);
-  PlacedPoints own_rows;
+  PlacedPoints own_rows, ranked;
+  if (plan.filtered && plan.streamed)
+    ranked = PlacedPoints(points, request.skip, false);
   if (queries != nullptr)
     own_rows = PlacedPoints(*queries, request.query_skip, false);
   const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
@@ -194,13 +209,15 @@ void find_neighbours(const Request& request, const RowSource& points,
 
   const DistanceRule rule(metric, exponent);
   const Search search = {request, plan, rows, columns,
-                         PrepareRule(metric, exponent), rule.undo(), out};
+                         PrepareRule(metric, exponent), rule.undo(), out,
+                         work.streaming, &ranked};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered && queries != nullptr)
     run_queries(search, devices, progress, found);
   else if (plan.filtered)
-    run_filtered(search, devices, progress, found);
+    (plan.streamed ? run_filtered<StreamedGraph> : run_filtered<FilteredGraph>)(
+        search, devices, progress, found);
   else
     (plan.streamed ? run_segments<StreamedSegment> : run_segments<Segment>)(
         search, devices, progress, found);

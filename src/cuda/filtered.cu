@@ -13,18 +13,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
-  const FilterBlocks blocks(search.columns.size());
-  return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
-                      first_block_of(blocks, own + 1, team.size()),
-                      search.columns.order);
-}
-
 int multiprocessors_of(int device) {
   int count = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
                                     device));
   return count;
+}
+
+}  // namespace
+
+FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
+  const FilterBlocks blocks(search.columns.size());
+  return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
+                      first_block_of(blocks, own + 1, team.size()),
+                      search.columns.order);
 }
 
 FilterRounds rounds_of(const Search& search, std::int64_t first_block,
@@ -41,8 +43,6 @@ FilterRounds rounds_of(const Search& search, std::int64_t first_block,
   rounds.multiprocessors = multiprocessors_of(device);
   return rounds;
 }
-
-}  // namespace
 
 FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
                            std::int64_t end_block, const PointOrder& order)
@@ -76,7 +76,6 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
     : search_(search),
       team_(team),
       workers_(*team.workers),
-      own_(own),
       device_(team.shares[static_cast<std::size_t>(own)].device),
       blocks_(search.columns.size()),
       layout_(layout_of(search, team, own)),

@@ -15,13 +15,13 @@ using fsknn::PlanInput;
 using fsknn::cuda::FilterBlocks;
 using fsknn::cuda::FilterJobs;
 using fsknn::cuda::FilterRounds;
+using fsknn::cuda::GpuFacts;
 using fsknn::cuda::first_block_of;
 using fsknn::cuda::kChunkUnit;
 using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::candidates_for;
 using fsknn::cuda::fill_blocks_for;
 using fsknn::cuda::plan_cuda;
-using fsknn::cuda::ranks_at_a_time;
 using fsknn::cuda::runs_on;
 using fsknn::cuda::schedule_filter;
 
@@ -92,6 +92,16 @@ TEST_CASE("an automatic chunk fits the memory that is free") {
   CHECK(plan_cuda(in, {1.0, false}).chunk_size == kChunkUnit);
 }
 
+TEST_CASE("points are not kept for few queries") {
+  const Plan few = plan_cuda(input(1533876, 295, 20, 1, 0, 1), {140e9, true});
+  CHECK(few.streamed);
+  CHECK(few.bytes_peak < 200e6);
+  check_sound(few, 1);
+  CHECK(plan_cuda(input(1533876, 295, 20, 1, 0, 1), {}).streamed);
+  CHECK_FALSE(plan_cuda(input(1533876, 295, 20, 1, 0, 65), {140e9, true}).streamed);
+  CHECK_FALSE(plan_cuda(input(8192, 295, 20, 1, 0, 1), {140e9, true}).streamed);
+}
+
 TEST_CASE("chunks are smaller where there are very many features") {
   CHECK(plan_cuda(input(100000, 50000, 20, 1), {}).chunk_size <
         plan_cuda(input(100000, 300, 20, 1), {}).chunk_size);
@@ -133,6 +143,57 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
     i.unit_dot = false;
     i.elementwise = true;
   }));
+}
+
+TEST_CASE("a filtered graph streams where its doubles do not fit") {
+  PlanInput in = input(384126, 295, 20, 1);
+  in.unit_dot = in.correlation = true;
+  const Plan resident = plan_cuda(in, {80e9, true});
+  CHECK_FALSE(resident.streamed);
+  CHECK(resident.num_passes == 1);
+  GpuFacts gpus = {80e9, true};
+  bool filtered = true;
+  for (double share = 0.9; share > 0.02; share *= 0.8) {
+    gpus.bytes_limit = share * resident.bytes_peak;
+    const Plan p = plan_cuda(in, gpus);
+    CHECK(p.bytes_peak <= gpus.bytes_limit);
+    CHECK(p.bytes_prepared + p.bytes_working <= p.bytes_peak);
+    // The less memory, the less it keeps: never back to the filter.
+    CHECK((filtered || !p.filtered));
+    filtered = p.filtered;
+    if (!p.filtered) CHECK(p.streamed);
+    if (p.streamed) CHECK(p.num_passes > 1);
+    if (share > 0.25) CHECK(p.filtered);
+  }
+  CHECK_FALSE(filtered);
+  gpus.bytes_limit = resident.bytes_peak / 4;
+  const Plan quarter = plan_cuda(in, gpus);
+  CHECK(quarter.streamed);
+  CHECK(quarter.filtered);
+  CHECK(quarter.num_passes <= 4);
+}
+
+TEST_CASE("points come in panels where nothing else fits, queries too") {
+  for (const std::int64_t queries : {0, 5000}) {
+    PlanInput in = input(100000, 300, 20, 2, 0, queries);
+    GpuFacts gpus = {80e9, false};
+    for (const double limit : {600e6, 200e6, 100e6, 70e6}) {
+      gpus.bytes_limit = limit;
+      for (const std::int64_t chunk : {0, 64, 4096, 100000}) {
+        in.chunk_size = chunk;
+        const Plan p = plan_cuda(in, gpus);
+        CHECK(p.bytes_peak <= limit);
+        check_sound(p, 2);
+        if (limit < 200e6) CHECK(p.streamed);
+      }
+    }
+    // Too little for the smallest: the plan says what it would take.
+    in.chunk_size = 0;
+    gpus.bytes_limit = 1e5;
+    const Plan p = plan_cuda(in, gpus);
+    CHECK(p.chunk_size == kChunkUnit);
+    CHECK(p.bytes_peak > 1e5);
+  }
 }
 
 TEST_CASE("every point stands in one slot, and blocks are equally full") {
@@ -251,12 +312,6 @@ TEST_CASE("rows with known thresholds meet every block of columns once") {
   CHECK(met.size() == 6 * 95);
   CHECK(std::all_of(met.begin(), met.end(),
                     [](const auto& pair) { return pair.second == 1; }));
-}
-
-TEST_CASE("at least one rank and at most k go to the host at a time") {
-  CHECK(ranks_at_a_time(8192, 20) == 20);
-  CHECK(ranks_at_a_time(8192, 100000) < 100000);
-  CHECK(ranks_at_a_time(std::int64_t{1} << 31, 7) == 1);
 }
 
 TEST_CASE("machine code runs on its major version, PTX on all later ones") {

@@ -186,6 +186,7 @@ bool FilteredGraph::filter() {
       cut_.filled = jobs.fill ? static_cast<std::int32_t>(
                                     jobs.end_delta * kFilterBlock)
                               : 0;
+      cut_.all_valid = !jobs.fill;
       start_cut(cut_, stream_.get());
       if (!exchange_.publish(stream_)) return false;
     }

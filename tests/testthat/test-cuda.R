@@ -39,8 +39,9 @@ test_that("the filter's answer is the CPU's for every k, sign and chunk size", {
   x <- random_matrix(num_filtered, 30, seed = 31)
   x[4001:4100, ] <- x[1:100, ]
   x[4101:4200, ] <- -x[1:100, ]
-  for (k in c(1, 20, 33, 65, 128, 129)) {
+  for (k in c(1, 20, 33, 65, 128, 129, 300, 600, 1100, 2048, 2049)) {
     expect_same_graph(x, k)
+    expect_same_graph(x, k, "euclidean")
   }
   for (sign in c("absolute", "negative")) {
     expect_same_graph(x, 7, "pearson", sign)
@@ -48,6 +49,7 @@ test_that("the filter's answer is the CPU's for every k, sign and chunk size", {
   }
   for (chunk_size in c(1, 300, 4096)) {
     expect_same_graph(x, 7, "cosine", chunk_size = chunk_size)
+    expect_same_graph(x, 7, "euclidean", chunk_size = chunk_size)
   }
   expect_same_graph(x[1:4097, 1:3], 9)
   x[c(5, 4000), ] <- 1
@@ -66,6 +68,7 @@ test_that("the filter drops no near-tie, and rows that overflow are done again",
       x <- base[rep_len(seq_len(families), num_filtered), ] * (1 + gap * noise)
       expect_same_graph(x, 10)
       expect_same_graph(x, 10, "cosine", chunk_size = 1024)
+      expect_same_graph(x, 10, "euclidean")
     }
   }
   huge <- base
@@ -111,6 +114,58 @@ test_that("few rows of unlike points overflow the elementwise filter's lists", {
     expect_true(stats$filtered)
     expect_lt(stats$rows_redone, 10)
     expect_lt(stats$pairs_exact, 300 * num_filtered)
+  }
+})
+
+test_that("the filter for |a - b|^2 is right for rows of any length", {
+  skip_if_no_cuda()
+  base <- random_matrix(num_filtered, 20, seed = 35)
+  one_bit <- base[rep_len(1:900, num_filtered), ]
+  one_bit[, 1] <- one_bit[, 1] * (1 + (seq_len(num_filtered) %/% 900) * 2^-52)
+  rows <- list(
+    "far from zero" = base + 1e9,
+    "one huge entry" = replace(base, 500, 1e200),
+    "one large entry" = replace(base, 500, 1e8),
+    "some huge rows" = base * rep_len(c(1e6, rep(1, 499)), num_filtered),
+    "rows of all lengths" = base * 2^(seq_len(num_filtered) %% 40),
+    "tiny" = base * 1e-300,
+    "subnormal" = round(base * 1000) * 2^-1074,
+    "opposite rows" = rbind(base, -base)[seq_len(num_filtered) * 2, ],
+    "one bit apart" = one_bit,
+    "whole numbers" = small_integers(num_filtered, 4, largest = 9),
+    "all the same but one" = rbind(base[1, ] + 1, base[rep(1, num_filtered), ])
+  )
+  for (name in names(rows)) {
+    for (k in c(3, 200)) {
+      expect_identical(
+        find_knn(rows[[name]], k, "euclidean", backend = "cuda"),
+        find_knn(rows[[name]], k, "euclidean", backend = "cpu"),
+        label = paste(name, k)
+      )
+    }
+  }
+})
+
+test_that("queries by the filter are those of the CPU", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 30, seed = 36)
+  query <- rbind(random_matrix(560, 30, seed = 37), x[1:40, ], 1e4 * x[41:60, ])
+  x[c(7, 4100), ] <- 0
+  query[3, ] <- 0
+  metrics <- list(
+    c("pearson", "signed"), c("pearson", "absolute"), c("spearman", "negative"),
+    c("cosine", "signed"), c("euclidean", "signed")
+  )
+  for (metric in metrics) {
+    for (k in c(1, 20, 300, 1500)) {
+      answer <- function(backend) {
+        query_knn(
+          x, query, k, metric[[1]], metric[[2]], constant = "isolate",
+          backend = backend
+        )
+      }
+      expect_identical(answer("cuda"), answer("cpu"), label = paste(metric[[1]], k))
+    }
   }
 })
 

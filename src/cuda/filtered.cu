@@ -76,7 +76,6 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
     : search_(search),
       team_(team),
       workers_(*team.workers),
-      own_(own),
       device_(team.shares[static_cast<std::size_t>(own)].device),
       blocks_(search.columns.size()),
       layout_(layout_of(search, team, own)),

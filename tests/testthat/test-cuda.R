@@ -105,6 +105,22 @@ test_that("the elementwise filter's answer is the CPU's, whatever the data", {
   }
 })
 
+test_that("queries by the elementwise filter are the CPU's", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 19, seed = 38)
+  query <- rbind(random_matrix(900, 19, seed = 39), x[1:100, ], 1e3 * x[1:20, ])
+  for (metric in c("manhattan", "chebyshev", "proportional")) {
+    values <- if (metric == "proportional") abs else identity
+    for (k in c(1, 30, 200)) {
+      expect_identical(
+        query_knn(values(x), values(query), k, metric, backend = "cuda"),
+        query_knn(values(x), values(query), k, metric, backend = "cpu"),
+        label = paste(metric, "k =", k)
+      )
+    }
+  }
+})
+
 test_that("few rows of unlike points overflow the elementwise filter's lists", {
   skip_if_no_cuda()
   x <- random_matrix(num_filtered, 40, seed = 37)

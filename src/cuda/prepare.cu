@@ -141,12 +141,8 @@ class Preparer::Impl {
     }
     ~Side() {
       // After a failure, what is under way still uses the buffers.
-      int before = 0;
-      cudaGetDevice(&before);
-      cudaSetDevice(device);
       cudaStreamSynchronize(copies.get());
       for (const Event& event : used) cudaEventSynchronize(event.get());
-      cudaSetDevice(before);
     }
     void wait() {
       for (Event& event : used) event.wait();

@@ -37,6 +37,5 @@ bool can_inject() { return false; }
 void arm_fault(const Fault&) {}
 FaultReport disarm_fault() { return {}; }
 void fake_machine(const std::optional<FakeMachine>&) {}
-
 }  // namespace cuda
 }  // namespace fsknn

@@ -26,6 +26,7 @@ __global__ void empty_lists(const CandidateLists lists) {
   if (slot >= lists.num_slots) return;
   lists.counts[slot] = 0;
   lists.thresholds[slot] = lists.places[slot] < 0 ? CUDART_NAN_F : -CUDART_INF_F;
+  if (lists.bounds != nullptr) lists.bounds[slot] = -CUDART_INF_F;
 }
 
 __device__ inline void do_again(const RedoRows& redo, std::int32_t place) {
@@ -299,7 +300,9 @@ __global__ void __launch_bounds__(Block::threads)
   const int tid = static_cast<int>(threadIdx.x);
   // Too few: sums that are no numbers. Leave them to the float64 pass.
   if (count < k || count > room) {
-    if (tid == 0) do_again(step.redo, place);
+    if (tid > 0) return;
+    if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
+    do_again(step.redo, place);
     return;
   }
 
@@ -375,6 +378,8 @@ void start_cut(const Cut& cut, cudaStream_t stream) {
                             ? blocks_for(slots, kCutThreads / kWarp)
                             : static_cast<unsigned>(slots);
   switch (capacity) {
+    case 64:
+    case 128: cut_lists<4><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 256: cut_lists<8><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 512: cut_lists<16><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 1024: cut_lists<32><<<grid, kCutThreads, 0, stream>>>(cut); break;

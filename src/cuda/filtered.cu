@@ -13,18 +13,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
-  const FilterBlocks blocks(search.columns.size());
-  return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
-                      first_block_of(blocks, own + 1, team.size()),
-                      search.columns.order);
-}
-
 int multiprocessors_of(int device) {
   int count = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
                                     device));
   return count;
+}
+
+}  // namespace
+
+FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
+  const FilterBlocks blocks(search.columns.size());
+  return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
+                      first_block_of(blocks, own + 1, team.size()),
+                      search.columns.order);
 }
 
 FilterRounds rounds_of(const Search& search, std::int64_t first_block,
@@ -41,8 +43,6 @@ FilterRounds rounds_of(const Search& search, std::int64_t first_block,
   rounds.multiprocessors = multiprocessors_of(device);
   return rounds;
 }
-
-}  // namespace
 
 FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
                            std::int64_t end_block, const PointOrder& order)
@@ -244,8 +244,8 @@ bool FilteredGraph::redo() {
   if (WideRedo::helps(work_.lists) && !redo_widely(places)) return false;
   stats_.rows_widened = count - static_cast<double>(places.size());
   if (places.empty()) return true;
-  DoubleRedo redo(search_, workers_, stream_, points_, d_list_rows_.data(),
-                  nearest_);
+  DoubleRedo redo(search_, workers_, stream_, points_, points_,
+                  d_list_rows_.data(), nearest_);
   const bool go_on = redo.run(places);
   stats_.pairs_exact += redo.pairs();
   return go_on;

@@ -31,6 +31,12 @@ struct FilterLayout {
   std::vector<std::int32_t> list_rows;         ///< by place; -1: not owned
 };
 
+FilterLayout layout_of(const Search& search, const FilterTeam& team, int own);
+
+/// Jobs of the slabs of these blocks.
+FilterRounds rounds_of(const Search& search, std::int64_t first_block,
+                       std::int64_t end_block, int device);
+
 /// The part of one device. Made and run on its worker, whose current device it
 /// uses; the parts of all devices must outlive the work of each, since they read
 /// each other's lists. The points must have been shuffled: rows that stand

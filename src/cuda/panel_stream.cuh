@@ -80,19 +80,20 @@ class PanelStream {
   Preparer preparer_;
 };
 
-/// Calls use(panel) for all points, `rows` at a time, in two buffers: a panel
+/// Calls use(panel) for all points from place `from_place` on, in two buffers: a panel
 /// comes while what `use` put on `stream` for the one before is at work. `use`
 /// returns whether to go on; so does this.
 template <class Use>
 bool for_panels(PanelStream& from, PanelBuffer (&buffers)[2],
-                const Stream& stream, Use use) {
+                const Stream& stream, Use use, std::int64_t from_place = 0) {
   const std::int64_t rows = buffers[0].most_rows(), end = from.size();
   const auto count = [&](std::int64_t first) {
     return end - first < rows ? end - first : rows;
   };
-  if (end > 0) from.fetch(0, count(0), buffers[0]);
+  if (from_place < end)
+    from.fetch(from_place, count(from_place), buffers[0]);
   int now = 0;
-  for (std::int64_t first = 0; first < end; first += rows, now ^= 1) {
+  for (std::int64_t first = from_place; first < end; first += rows, now ^= 1) {
     const bool go_on = use(buffers[now].get(stream));
     buffers[now].release(stream);
     if (!go_on) return false;

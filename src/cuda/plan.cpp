@@ -16,7 +16,6 @@ constexpr std::int64_t kLargestChunk = 8192;
 constexpr double kLargestChunkWork = 1.4e11;
 // Smaller chunks are not made only to give every GPU one.
 constexpr std::int64_t kLeastShare = 1024;
-constexpr double kStagingBytes = 32 << 20;
 // What the context, the modules and fragmentation may take of the free memory.
 constexpr double kUsableShare = 0.9;
 
@@ -31,6 +30,7 @@ constexpr std::int64_t kFewQueries = kChunkUnit;
 // Below this many points the float64 pass is as fast, and beyond so many
 // features the filter's error nears what it is to tell apart.
 constexpr std::int64_t kLeastFilteredPoints = 4096;
+constexpr std::int64_t kLeastFilteredQueries = 256;
 constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
 constexpr std::int64_t kMostFilteredFeatures = 32768;
 // Beyond so many neighbours the lists of candidates take more memory than they
@@ -43,8 +43,8 @@ constexpr double kLeastFilterShare = 5.0e11;
 constexpr double kFilterLaunchWork = 1.0e13;
 
 struct Sizes {
-  std::int64_t rows, points, queries, padded, k;
-  bool correlation;
+  std::int64_t rows, points, queries, features, padded, k;
+  bool correlation, ranked;
 };
 
 std::int64_t largest_chunk(std::int64_t padded) {
@@ -67,7 +67,15 @@ double bytes_prepared(const Sizes& s, std::int64_t chunk) {
       (s.queries > 0 ? padded_to_chunks(s.queries, chunk) : 0));
   // Rows, their sums, the points' numbers, and where each point stands.
   return places * (static_cast<double>(s.padded) * 8 + 12) +
-         static_cast<double>(s.points) * 4;
+         static_cast<double>(s.points + s.queries) * 4 +
+         bytes_preparing(std::max(s.points, s.queries), s.features, s.ranked);
+}
+
+/// Pieces of the answer on their way to the host, of lists of `rows` rows.
+double bytes_answer(std::int64_t rows, std::int64_t k) {
+  return static_cast<double>(
+      std::max(AnswerShape(rows, k, true).bytes_device(),
+               AnswerShape(rows, k, false).bytes_device()));
 }
 
 double bytes_working(const Sizes& s, std::int64_t chunk) {
@@ -75,9 +83,7 @@ double bytes_working(const Sizes& s, std::int64_t chunk) {
   const std::int64_t columns = std::min(chunk, round_up(s.points, kChunkUnit));
   const double height = static_cast<double>(rows);
   return height * static_cast<double>(columns) * 8 +
-         height * static_cast<double>(s.k) * 12 +
-         height * static_cast<double>(ranks_at_a_time(rows, s.k)) *
-             (s.correlation ? 20 : 12);
+         height * static_cast<double>(s.k) * 12 + bytes_answer(rows, s.k);
 }
 
 std::int64_t automatic_chunk(const Sizes& s, std::int64_t num_devices,
@@ -99,12 +105,6 @@ std::int64_t automatic_chunk(const Sizes& s, std::int64_t num_devices,
 }
 
 }  // namespace
-
-std::int64_t ranks_at_a_time(std::int64_t rows, std::int64_t k) {
-  const std::int64_t fit = static_cast<std::int64_t>(
-      kStagingBytes / (20.0 * static_cast<double>(rows)));
-  return std::max<std::int64_t>(1, std::min(k, fit));
-}
 
 std::int64_t filter_depth(std::int64_t num_features) {
   return round_up(num_features, kFilterDepth);
@@ -172,7 +172,11 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
     }
     // Round 0 is a block with itself; then 1; then as many as there were.
     jobs.end_delta = std::min(
-        end_delta, first == 0 ? first_round : 2 * first);
+        end_delta,
+        first == 0 ? first_round
+                   : std::max(first + 1, static_cast<std::int64_t>(
+                                             static_cast<double>(first) *
+                                             rounds.growth)));
     const std::int64_t deltas = jobs.end_delta - first;
     // Long jobs save starts; several a multiprocessor even out their ends.
     jobs.span = std::max<std::int64_t>(
@@ -201,6 +205,9 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
 /// the user says how large a chunk is, as many as have a split.
 int filter_devices(const PlanInput& in, const FilterShape& shape) {
   const std::int64_t most = std::max(1, in.num_workers);
+  if (in.num_queries > 0)
+    return static_cast<int>(
+        std::min(most, ceil_div(in.num_queries, kLeastFilteredQueries)));
   if (in.chunk_size > 0)
     return static_cast<int>(
         std::min(most, ceil_div(in.num_points, round_up(in.chunk_size, kChunkUnit))));
@@ -210,9 +217,19 @@ int filter_devices(const PlanInput& in, const FilterShape& shape) {
       1.0, std::min(static_cast<double>(most), work / kLeastFilterShare)));
 }
 
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
+  constexpr std::int64_t list_bytes = std::int64_t{1} << 30;
+  const std::int64_t most = std::max(
+      kFilterBlock, list_bytes / (8 * candidates_for(k)) / kFilterBlock *
+                        kFilterBlock);
+  return std::min(num_queries, most);
+}
+
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
   FilterShape shape;
-  shape.usable = gpus.half_products && !in.elementwise && in.num_queries == 0 &&
+  shape.usable = gpus.half_products && !in.elementwise &&
+                 (in.num_queries == 0 ||
+                  in.num_queries >= kLeastFilteredQueries) &&
                  in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
                  in.num_features <= kMostFilteredFeatures &&
@@ -232,11 +249,18 @@ namespace {
 
 /// The filter's rows and candidate lists, a slot; the lists of neighbours.
 double bytes_filter(const PlanInput& in, const FilterShape& shape) {
-  const FilterBlocks blocks(in.num_points);
-  return static_cast<double>(blocks.num_slots()) *
-             (static_cast<double>(shape.row_bytes) +
-              static_cast<double>(shape.floats_a_slot) * 4 +
-              static_cast<double>(shape.capacity) * 8 + 12) +
+  const double slots =
+      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const double form = static_cast<double>(shape.row_bytes) +
+                      static_cast<double>(shape.floats_a_slot) * 4;
+  const double lists = static_cast<double>(shape.capacity) * 8 + 12;
+  if (in.num_queries > 0) {
+    const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
+    return slots * (form + 8) + static_cast<double>(in.num_queries) * 4 +
+           static_cast<double>(query_slots(rows)) * (form + lists + 12) +
+           static_cast<double>(rows) * static_cast<double>(in.k) * 12;
+  }
+  return slots * (form + lists) +
          static_cast<double>(in.num_points) *
              (static_cast<double>(in.k) * 12 + 12);
 }
@@ -252,9 +276,11 @@ Sizes sizes_of(const PlanInput& in) {
   s.rows = in.num_queries == 0 ? in.num_points : in.num_queries;
   s.points = in.num_points;
   s.queries = in.num_queries;
+  s.features = in.num_features;
   s.padded = padded_features(in.num_features);
   s.k = in.k;
   s.correlation = in.correlation;
+  s.ranked = in.unit_dot;  // or may be
   return s;
 }
 
@@ -307,6 +333,86 @@ Plan plan_panels(const PlanInput& in, double bytes_usable) {
   return p;
 }
 
+std::int64_t power_of_two_from(std::int64_t least, std::int64_t value) {
+  std::int64_t power = least;
+  while (power < value) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
+                                 double bytes_usable) {
+  FilterStreaming s;
+  const Sizes sizes = sizes_of(in);
+  const double slots =
+      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const double points = static_cast<double>(in.num_points);
+  const double row_bytes = static_cast<double>(sizes.padded) * 8 + 12;
+  // A list is cut to little more than k; a round of growth 1.5 brings about two
+  // thirds of k more, and one in very many rows half as much again.
+  s.capacity = static_cast<std::int32_t>(
+      power_of_two_from(64, in.k * 16 / 5));
+  s.fill_blocks = std::max<std::int64_t>(3, shape.fill_blocks);
+  s.fill_capacity = static_cast<std::int32_t>(
+      power_of_two_from(256, s.fill_blocks * kFilterBlock));
+  const std::int64_t most_slots =
+      FilterBlocks(in.num_points).num_slots();
+  const auto rows_in = [&](double bytes, double a_row, std::int64_t unit,
+                           std::int64_t most) {
+    const std::int64_t rows =
+        static_cast<std::int64_t>(bytes / a_row) / unit * unit;
+    return std::max(unit, std::min(rows, most));
+  };
+  // Panels and their like: 16 MiB, or less where that is much of the limit.
+  const double piece = std::min(16.0 * (1 << 20), bytes_usable / 32);
+  s.stream_rows =
+      rows_in(piece, row_bytes, kChunkUnit, round_up(in.num_points, kChunkUnit));
+  s.fill_slots = rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock,
+                         most_slots);
+  s.redo_rows = rows_in(
+      2 * piece,
+      row_bytes + static_cast<double>(s.stream_rows) * 8 +
+          static_cast<double>(in.k) * 20,
+      kChunkUnit, 4096);
+  s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit,
+                         round_up(in.num_points, kChunkUnit));
+  s.bytes_usable = bytes_usable;
+  const double answer = bytes_answer(s.write_rows, in.k);
+  s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
+                  bytes_preparing(in.num_points, in.num_features, in.unit_dot) +
+                  static_cast<double>(s.write_rows * in.k) * 20 + answer +
+                  4 * points;
+  const double small = 20 * slots + 36 * points;
+  const double filter =
+      slots * (static_cast<double>(shape.row_bytes) +
+               static_cast<double>(shape.floats_a_slot) * 4 +
+               static_cast<double>(s.capacity) * 8) +
+      static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
+  // Candidates are little more than k a point, with room for twice that.
+  const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
+  const double collecting = slots * static_cast<double>(s.capacity) * 8 +
+                            points * static_cast<double>(in.k) * 2 * 4;
+  const double redo = 2 * piece;
+  const double left =
+      bytes_usable - s.bytes_fixed - small - pairs - redo;
+  s.stay_rows = left <= 0 ? 0
+                          : std::min(round_up(in.num_points, kChunkUnit),
+                                     static_cast<std::int64_t>(left / row_bytes) /
+                                         kChunkUnit * kChunkUnit);
+  const double settling =
+      pairs + static_cast<double>(s.stay_rows) * row_bytes;
+  s.bytes_peak = s.bytes_fixed + small +
+                 std::max({filter, collecting, settling + redo});
+  // So short a stay would read the points very often.
+  s.fits = s.capacity <= 1024 && s.bytes_peak <= bytes_usable &&
+           s.stay_rows >= std::max<std::int64_t>(s.stream_rows,
+                                                 in.num_points / 64);
+  return s;
+}
+
+namespace {
+
 Plan plan_filter(const PlanInput& in, const FilterShape& shape,
                  double bytes_usable) {
   PlanInput shared = in;
@@ -317,12 +423,35 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
                                  : std::max(1.0, bytes_usable - filter));
   p.filtered = true;
   p.filter = shape.name;
+  p.bytes_working += bytes_answer(p.num_queries > 0 ? p.num_queries
+                                                    : p.num_points, p.k);
+  p.bytes_peak += bytes_answer(p.num_queries > 0 ? p.num_queries
+                                                 : p.num_points, p.k);
   p.bytes_filter = filter;
   p.bytes_peak += filter;
-  p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
+  p.num_chunks = in.num_queries > 0 ? p.num_splits * p.chunks_per_split
+                                    : p.num_splits * (p.num_splits + 1) / 2;
   p.num_workers = shared.num_workers;
   p.num_segments = shared.num_workers;
   p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
+  return p;
+}
+
+Plan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
+                          const FilterStreaming& streaming) {
+  Plan p = plan_filter(in, shape, 0);
+  p.streamed = true;
+  // Once for the filter's rows; then each stretch that stays, and all after it.
+  const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
+  p.num_passes = 2 + stretches / 2;
+  p.bytes_filter = static_cast<double>(FilterBlocks(in.num_points).num_slots()) *
+                   (static_cast<double>(shape.row_bytes) +
+                    static_cast<double>(shape.floats_a_slot) * 4 +
+                    static_cast<double>(streaming.capacity) * 8);
+  p.bytes_prepared = static_cast<double>(streaming.stay_rows) *
+                     (static_cast<double>(p.padded_features) * 8 + 12);
+  p.bytes_working = streaming.bytes_fixed;
+  p.bytes_peak = streaming.bytes_peak;
   return p;
 }
 
@@ -341,6 +470,10 @@ Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
   if (shape.usable) {
     const Plan p = plan_filter(in, shape, usable);
     if (fits(p)) return p;
+  }
+  if (shape.usable && in.num_queries == 0) {
+    const FilterStreaming streaming = filter_streaming(in, shape, usable);
+    if (streaming.fits) return plan_filter_streamed(in, shape, streaming);
   }
   const Plan p = plan_pass(in, usable);
   return fits(p) ? p : plan_panels(in, usable);

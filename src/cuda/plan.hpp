@@ -89,6 +89,8 @@ struct FilterRounds {
   std::int64_t depth = 0;       ///< features of the filter's rows
   std::int64_t chunk_size = 0;
   int multiprocessors = 1;
+  /// What points have met after a round, to what they had before; at most 2.
+  double growth = 2.0;
 };
 
 /// All jobs, in launches that are each a fraction of a second. Rounds double:
@@ -116,6 +118,12 @@ std::int32_t candidates_for(std::int64_t k);
 /// k, an odd number of blocks.
 std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 
+/// Queries that are filtered at a time: their lists are to fit in 1 GiB.
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
+inline std::int64_t query_slots(std::int64_t num_queries) {
+  return (num_queries + kFilterBlock - 1) / kFilterBlock * kFilterBlock;
+}
+
 /// What the plan knows of the filter that a search would use.
 struct FilterShape {
   bool usable = false;
@@ -128,9 +136,27 @@ struct FilterShape {
 };
 FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus);
 
-/// Entries of a list that go to the host at a time, for `rows` rows: as many
-/// ranks as fit the staging memory, at least one, at most k.
-std::int64_t ranks_at_a_time(std::int64_t rows, std::int64_t k);
+/// How a filtered graph is searched where its points do not fit a device in
+/// doubles: the filter's rows stay, with short lists, and rounds that grow
+/// slowly; doubles come in panels. See StreamedGraph.
+struct FilterStreaming {
+  bool fits = false;
+  std::int32_t capacity = 0;        ///< of the lists
+  double growth = 1.5;              ///< of the rounds
+  std::int64_t fill_blocks = 0;     ///< of the first round,
+  std::int32_t fill_capacity = 0;   ///< whose lists are longer,
+  std::int64_t fill_slots = 0;      ///< of so many slots at a time
+  std::int64_t stream_rows = 0;     ///< points of a panel that comes by
+  std::int64_t redo_rows = 0;       ///< rows done in doubles at a time
+  std::int64_t write_rows = 0;      ///< rows written out at a time
+  std::int64_t stay_rows = 0;       ///< points that stay, about
+  double bytes_usable = 0;
+  double bytes_fixed = 0;           ///< held all the time, lists and rows apart
+  double bytes_peak = 0;
+};
+FilterStreaming filter_streaming(const PlanInput& input,
+                                 const FilterShape& shape,
+                                 double bytes_usable);
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -2,7 +2,6 @@
 
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/devices.hpp"
 #include "cuda/prepare.cuh"
 #include "cuda/transfer.cuh"
 
@@ -13,7 +12,7 @@ void prepared_rows(const Request& request, const RowSource& points,
                    const std::vector<std::int32_t>* ids, double* rows,
                    double* sums) {
   PrepareTarget target;
-  target.device = chosen_devices(request.devices)[0];
+  target.device = start_devices(request.devices)[0].cuda_id;
   const DeviceGuard guard(target.device);
   const std::int64_t padded = padded_features(points.num_features());
   const std::int64_t count = ids == nullptr

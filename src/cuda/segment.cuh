@@ -31,6 +31,10 @@ struct Search {
   PrepareRule prepare;
   PowerOfTwo undo;              ///< takes off the matrix's scaling
   const Neighbours& out;
+  // Of a filtered search whose points come in panels: how, and the points in
+  // their own order.
+  FilterStreaming streaming = {};
+  const PlacedPoints* ranked = nullptr;
 };
 
 /// Host threads for one of the search's devices.

@@ -51,6 +51,42 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
   if (lane == 0 && here) p.correlation[at] = r;
 }
 
+void start_correlating(const PanelPairs& pairs, cudaStream_t stream) {
+  const std::int64_t grid =
+      (pairs.rows.count * pairs.lists.k + kPairsPerBlock - 1) / kPairsPerBlock;
+  correlate_with_panel<<<static_cast<unsigned>(grid), kPairsPerBlock * kLanes,
+                         0, stream>>>(pairs);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+/// All but the distances' place.
+Chunk chunk_of(const Search& search, const Panel& rows, const Panel& columns) {
+  Chunk chunk;
+  chunk.rows = rows.rows;
+  chunk.row_sums = rows.sums;
+  chunk.columns = columns.rows;
+  chunk.column_sums = columns.sums;
+  chunk.num_rows = rows.count;
+  chunk.num_columns = columns.count;
+  chunk.padded = search.columns.padded;
+  chunk.undo = search.undo;
+  return chunk;
+}
+
+/// All but what tells a point from itself.
+Selection selection_of(const Chunk& chunk, const Panel& columns,
+                       const Lists& lists) {
+  Selection selection;
+  selection.distances = chunk.distances;
+  selection.stride = chunk.stride;
+  selection.num_rows = chunk.num_rows;
+  selection.num_columns = chunk.num_columns;
+  selection.column_ids = columns.ids;
+  selection.self = -chunk.num_rows - 1;
+  selection.lists = lists;
+  return selection;
+}
+
 std::int64_t at_most(std::int64_t chunk_size, const PlacedPoints& points) {
   return std::min(chunk_size, whole_tiles(points.size()));
 }
@@ -106,28 +142,11 @@ void StreamedSegment::run(std::int64_t first_split, std::int64_t last_split) {
 
 /// Starts one chunk's kernels. Returns whether to go on.
 bool StreamedSegment::chunk(const Panel& rows, const Panel& columns) {
-  Chunk chunk;
-  chunk.rows = rows.rows;
-  chunk.row_sums = rows.sums;
-  chunk.columns = columns.rows;
-  chunk.column_sums = columns.sums;
-  chunk.num_rows = rows.count;
-  chunk.num_columns = columns.count;
-  chunk.padded = search_.columns.padded;
-  chunk.undo = search_.undo;
+  Chunk chunk = chunk_of(search_, rows, columns);
   chunk.distances = distances_.data();
   chunk.stride = chunk_columns_;
-
-  Selection selection;
-  selection.distances = chunk.distances;
-  selection.stride = chunk.stride;
-  selection.num_rows = rows.count;
-  selection.num_columns = columns.count;
-  selection.column_ids = columns.ids;
-  selection.self =
-      symmetric_ ? rows.first - columns.first : -rows.count - 1;
-  selection.lists = lists_;
-
+  Selection selection = selection_of(chunk, columns, lists_);
+  if (symmetric_) selection.self = rows.first - columns.first;
   Event& done = chunk_done_[num_chunks_++ % 2];
   done.wait();
   start_distances(*search_.request.metric, chunk, stream_.get());
@@ -147,13 +166,6 @@ bool StreamedSegment::correlate(const Panel& rows) {
   pairs.lists = lists_;
   pairs.correlation = list_correlation_.data();
   const std::int64_t entries = rows.count * lists_.k;
-  const auto start = [&](const Panel& columns) {
-    pairs.columns = columns;
-    const std::int64_t grid = (entries + kPairsPerBlock - 1) / kPairsPerBlock;
-    correlate_with_panel<<<static_cast<unsigned>(grid), kPairsPerBlock * kLanes,
-                           0, stream_.get()>>>(pairs);
-    CUDA_CHECK(cudaGetLastError());
-  };
   // A point read alone takes a cache line for each of its values.
   if (entries <= std::min(chunk_columns_, from_columns_.size() / 8)) {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(entries));
@@ -163,14 +175,91 @@ bool StreamedSegment::correlate(const Panel& rows) {
     std::replace(ids.begin(), ids.end(), kNoPoint, std::int32_t{0});
     from_columns_.fetch_some(ids.data(), entries, columns_[0]);
     pairs.in_order = true;
-    start(columns_[0].get(stream_));
+    pairs.columns = columns_[0].get(stream_);
+    start_correlating(pairs, stream_.get());
     columns_[0].release(stream_);
     return workers_.go_on();
   }
   return for_panels(from_columns_, columns_, stream_, [&](const Panel& columns) {
-    start(columns);
+    pairs.columns = columns;
+    start_correlating(pairs, stream_.get());
     return workers_.go_on();
   });
+}
+
+StreamedRows::StreamedRows(const Search& search, Workers& workers,
+                           PanelStream& from, PanelBuffer (&panels)[2],
+                           const Stream& stream, std::int64_t most_rows)
+    : search_(search),
+      workers_(workers),
+      from_(from),
+      panels_(panels),
+      stream_(stream),
+      rows_(most_rows, search.columns.padded),
+      distances_(most_rows * whole_tiles(panels[0].most_rows())),
+      list_distance_(most_rows * search.plan.k),
+      list_correlation_(
+          search.out.correlation != nullptr ? most_rows * search.plan.k : 0),
+      list_index_(most_rows * search.plan.k) {}
+
+bool StreamedRows::run(const std::vector<std::int32_t>& ids) {
+  const std::int64_t count = static_cast<std::int64_t>(ids.size());
+  const std::size_t size = ids.size() * static_cast<std::size_t>(search_.plan.k);
+  distance_.resize(size);
+  index_.resize(size);
+  if (list_correlation_.size() > 0) correlation_.resize(size);
+  const std::int64_t most = rows_.most_rows();
+  for (std::int64_t first = 0; first < count; first += most) {
+    if (!batch(ids.data() + first, std::min(most, count - first))) return false;
+    const std::int64_t at = first * search_.plan.k;
+    const std::int64_t entries =
+        std::min(most, count - first) * search_.plan.k;
+    download(distance_.data() + at, list_distance_, entries, stream_);
+    download(index_.data() + at, list_index_, entries, stream_);
+    if (list_correlation_.size() > 0)
+      download(correlation_.data() + at, list_correlation_, entries, stream_);
+    stream_.wait();
+  }
+  return true;
+}
+
+bool StreamedRows::batch(const std::int32_t* ids, std::int64_t count) {
+  from_.fetch_some(ids, count, rows_);
+  const Panel rows = rows_.get(stream_);
+  Lists lists;
+  lists.distance = list_distance_.data();
+  lists.index = list_index_.data();
+  lists.k = search_.plan.k;
+  start_clear(lists, count, stream_.get());
+  const bool go_on =
+      for_panels(from_, panels_, stream_, [&](const Panel& columns) {
+        Chunk chunk = chunk_of(search_, rows, columns);
+        chunk.distances = distances_.data();
+        chunk.stride = whole_tiles(panels_[0].most_rows());
+        Selection selection = selection_of(chunk, columns, lists);
+        selection.own_ids = rows.ids;
+        start_distances(*search_.request.metric, chunk, stream_.get());
+        start_selection(selection, stream_.get());
+        pairs_ += static_cast<double>(count) *
+                  static_cast<double>(columns.count);
+        return workers_.go_on();
+      });
+  rows_.release(stream_);
+  if (!go_on || list_correlation_.size() == 0) return go_on;
+  PanelPairs pairs;
+  pairs.rows = rows;
+  pairs.places = from_.places();
+  pairs.padded = search_.columns.padded;
+  pairs.lists = lists;
+  pairs.correlation = list_correlation_.data();
+  const bool correlated =
+      for_panels(from_, panels_, stream_, [&](const Panel& columns) {
+        pairs.columns = columns;
+        start_correlating(pairs, stream_.get());
+        return workers_.go_on();
+      });
+  rows_.release(stream_);
+  return correlated;
 }
 
 }  // namespace cuda

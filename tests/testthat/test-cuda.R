@@ -164,31 +164,31 @@ test_that("each GPU alone, and all together, give the same", {
 
 test_that("too little GPU memory is an error with its facts, and leaves none taken", {
   skip_if_no_cuda()
-  x <- random_matrix(50, 3)
-  find_knn(x, 5, backend = "cuda") # the context and the modules stay
+  x <- random_matrix(5000, 3)
+  work <- function(...) {
+    find_knn(x, 5, "manhattan", backend = "cuda", devices = 1, ...)
+  }
+  work() # the context and the modules stay
   before <- cuda_devices()
-  # One chunk of all distances, which is more than the GPU has.
-  most <- max(before$memory_total)
-  n <- ceiling(sqrt(most / 8)) + 64
-  skip_if(n > 1048576, "No chunk is larger than this GPU.")
   error <- expect_error(
-    find_knn(
-      matrix(seq_len(n)), 1, "manhattan", backend = "cuda", devices = 1,
-      chunk_size = n
-    ),
-    class = "fsknn_cuda_error"
+    work(max_device_memory = 1e5), class = "fsknn_cuda_error"
   )
-  expect_gt(error$bytes_asked, most)
-  expect_gt(error$bytes_free, 0)
-  expect_lte(error$bytes_free, most)
+  expect_gt(error$bytes_asked, 1e5)
+  expect_identical(error$bytes_free, 1e5)
   expect_match(error$cuda_words, "memory")
   expect_identical(error$device, 1L)
   expect_identical(error$cuda_id, before$cuda_id[[1]])
-  # More than before, where CUDA gave back what it had kept to itself.
-  expect_true(all(cuda_devices()$memory_free >= before$memory_free))
-  expect_identical(
-    find_knn(x, 5, backend = "cuda"), find_knn(x, 5, backend = "cpu")
-  )
+  expect_identical(cuda_devices()$memory_free, before$memory_free)
+  expect_identical(work(), find_knn(x, 5, "manhattan", backend = "cpu"))
+})
+
+test_that("a chunk that does not fit the GPU is made smaller", {
+  skip_if_no_cuda()
+  x <- random_matrix(9000, 3)
+  work <- function(...) find_knn(x, 5, "chebyshev", backend = "cuda", ...)
+  expected <- work()
+  expect_identical(work(chunk_size = 9000, max_device_memory = 5e7), expected)
+  expect_lte(knn_stats()$bytes_device, 5e7)
 })
 
 test_that("a call leaves no GPU memory taken", {

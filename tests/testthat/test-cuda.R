@@ -178,6 +178,7 @@ test_that("too little GPU memory is an error with its facts, and leaves none tak
   expect_match(error$cuda_words, "memory")
   expect_identical(error$device, 1L)
   expect_identical(error$cuda_id, before$cuda_id[[1]])
+  expect_false(error$sticky)
   expect_identical(cuda_devices()$memory_free, before$memory_free)
   expect_identical(work(), find_knn(x, 5, "manhattan", backend = "cpu"))
 })

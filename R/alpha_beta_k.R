@@ -23,8 +23,9 @@
 #'   and then, among the sets of that size, the largest `beta`: a larger set is
 #'   never taken for its sake.
 #' @param ... Must be empty: what follows must be named in full.
-#' @param time_limit Seconds after which the search ends, 60 by default. The
-#'   answer is a set that does, however short the time.
+#' @param time_limit Seconds after which the search ends, 60 by default. A first
+#'   set is made however short the time: seconds, for thousands of rows and tens
+#'   of thousands of pairs.
 #' @param solver `"auto"` (default) leaves what the bound below does not decide
 #'   to GLPK where the package Rglpk is installed; `"glpk"` demands that;
 #'   `"none"` does without.

@@ -1,8 +1,17 @@
 #' What this installation can run on
 #'
-#' `knn_backends()` lists the backends and says why one can't be used.
-#' `cuda_devices()` lists the GPUs. Neither ever throws: without a GPU the one
-#' says so and the other is empty, with the reason as attribute `reason`.
+#' `knn_backends()` lists the backends and says why one can't be used: not built
+#' with CUDA, no driver, a driver that is too old (with the versions), no GPU, a
+#' GPU that failed for good, a forked child. `cuda_devices()` lists the GPUs.
+#' Neither ever throws: without a GPU the one says so and the other is empty,
+#' with the reason as attribute `reason`.
+#'
+#' A GPU is not started before a call uses it, which would take a fraction of a
+#' second and about 500 MB of its memory, so that the free memory of GPUs that
+#' this R process has not used is not known.
+#'
+#' @param start Start CUDA on every GPU, to see how much memory each has free?
+#'   `FALSE` by default.
 #'
 #' @returns
 #' `knn_backends()`: a data frame with one row a backend and the columns
@@ -13,8 +22,10 @@
 #' `cuda_devices()`: a data frame of class `cuda_devices` with one row a device
 #' and the columns `device` (the number that the argument `devices` of
 #' [find_knn()] takes), `cuda_id` (CUDA's own, from 0), `name`,
-#' `compute_capability`, `memory_total` and `memory_free` (bytes) and
-#' `multiprocessors`; no rows when there is no device to use.
+#' `compute_capability`, `memory_total` and `memory_free` (bytes; `NA` where CUDA
+#' is not started) and `multiprocessors`; no rows when there is no device to use.
+#' GPUs that this installation was not compiled for are left out; then the
+#' attribute `left_out` names them.
 #' @seealso [knn_plan()] for what would run where.
 #' @export
 #' @examples
@@ -26,24 +37,26 @@ knn_backends <- function() {
 
 #' @rdname knn_backends
 #' @export
-cuda_devices <- function() {
+cuda_devices <- function(start = FALSE) {
+  start <- check_flag(start, "start")
   facts <- backend_facts()
   if (!facts$cuda$usable) {
     return(new_cuda_devices(no_cuda_devices(), facts$cuda$reason))
   }
   tryCatch(
-    new_cuda_devices(cpp_cuda_devices()),
+    new_cuda_devices(cpp_cuda_devices(start), left_out = facts$cuda$left_out),
     error = function(err) {
       new_cuda_devices(no_cuda_devices(), conditionMessage(err))
     }
   )
 }
 
-new_cuda_devices <- function(devices, reason = "") {
+new_cuda_devices <- function(devices, reason = "", left_out = "") {
   structure(
     devices,
     class = c("cuda_devices", "data.frame"),
-    reason = if (nrow(devices) == 0) reason else ""
+    reason = if (nrow(devices) == 0) reason else "",
+    left_out = left_out
   )
 }
 
@@ -96,9 +109,14 @@ print.cuda_devices <- function(x, ...) {
   } else {
     plain <- as.data.frame(unclass(x), stringsAsFactors = FALSE)
     for (column in intersect(c("memory_total", "memory_free"), names(plain))) {
-      plain[[column]] <- format_bytes(plain[[column]])
+      known <- !is.na(plain[[column]])
+      plain[[column]] <- ifelse(known, format_bytes(plain[[column]]), "?")
     }
     print(plain, row.names = FALSE)
+    left_out <- attr(x, "left_out")
+    if (nzchar(left_out %||% "")) {
+      cat(left_out, "\n", sep = "")
+    }
   }
   invisible(x)
 }
@@ -125,7 +143,13 @@ choose_backend <- function(backend, devices, facts = backend_facts(),
   }
   wants_cuda <- backend == "cuda" || !is.null(devices)
   if (wants_cuda && !facts$cuda$usable) {
-    abort_backend("cuda", facts$cuda$reason, built = facts$cuda$built, call)
+    if (!is.null(facts$cuda$lost)) {
+      raise_failure(facts$cuda$lost, call)
+    }
+    abort_backend(
+      "cuda", facts$cuda$reason, built = facts$cuda$built, call,
+      cuda_words = facts$cuda$cuda_words
+    )
   }
   if (backend == "auto") {
     backend <- if (facts$cuda$usable) "cuda" else "cpu"
@@ -145,8 +169,10 @@ tell_choice <- function(backend, facts, device_table) {
     c("Using backend \"cpu\".", x = facts$cuda$reason)
   }
   if (!is.null(text)) {
+    # A GPU may be lost after it was told of.
     rlang::inform(
-      text, .frequency = "once", .frequency_id = "fsknn_auto_backend"
+      text, .frequency = "once",
+      .frequency_id = paste0("fsknn_auto_backend_", backend)
     )
   }
 }
@@ -192,7 +218,8 @@ check_devices <- function(devices, table, call = caller_env()) {
   as.integer(devices)
 }
 
-abort_backend <- function(backend, reason, built, call, parent = NULL) {
+# A failure of CUDA, too, if one before its first call: the same fields.
+abort_backend <- function(backend, reason, built, call, cuda_words = NULL) {
   hint <- if (built) {
     "See {.fn knn_backends}, or use {.code backend = \"cpu\"}."
   } else {
@@ -205,7 +232,13 @@ abort_backend <- function(backend, reason, built, call, parent = NULL) {
       x = if (nzchar(reason)) "{reason}",
       i = hint
     ),
-    class = c("fsknn_backend_error", "fsknn_error"),
-    call = call
+    class = c("fsknn_backend_error", "fsknn_cuda_error", "fsknn_error"),
+    call = call,
+    device = NA_integer_,
+    cuda_id = NA_integer_,
+    bytes_asked = NA_real_,
+    bytes_free = NA_real_,
+    cuda_words = cuda_words %||% "",
+    sticky = FALSE
   )
 }

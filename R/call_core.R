@@ -25,7 +25,8 @@ check_options <- function(metric, sign, constant, backend, devices,
 
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
-                        correlation = FALSE, rows_made = FALSE) {
+                        correlation = FALSE, as_edges = FALSE,
+                        rows_made = FALSE, largest = -1) {
   list(
     k = k,
     metric = options$metric$name,
@@ -39,6 +40,8 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     max_device_memory = options$max_device_memory %||% 0,
     rows_made = rows_made,
     correlation = correlation,
+    as_edges = as_edges,
+    largest = largest,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
@@ -86,13 +89,15 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     request = new_request(
       k, options, skip, query_checked$skip %||% integer(),
       correlation = as_edges && has_correlation(options$metric),
-      rows_made = is_metafeatures(points$values)
+      as_edges = as_edges,
+      rows_made = is_metafeatures(points$values),
+      largest = max(checked$largest, query_checked$largest)
     )
   )
 }
 
 # One pass over the values. skip: the rows to isolate; left_out: of
-# metafeatures, those rows and why, or NULL.
+# metafeatures, those rows and why, or NULL; largest: the largest magnitude.
 check_values <- function(points, options, arg, call = caller_env()) {
   scan <- cpp_scan(points$values, options$num_threads)
   if (!is.null(scan$failure)) {
@@ -109,12 +114,15 @@ check_values <- function(points, options, arg, call = caller_env()) {
       left_out, nrow(points$values), arg,
       if (arg == "query") "query_left_out" else "left_out"
     )
-    return(list(skip = left_out$point %||% integer(), left_out = left_out))
+    return(list(
+      skip = left_out$point %||% integer(), left_out = left_out,
+      largest = scan$largest
+    ))
   }
   skip <- check_defined_rows(
     points, scan, options$metric, options$constant, arg, call = call
   )
-  list(skip = skip, left_out = NULL)
+  list(skip = skip, left_out = NULL, largest = scan$largest)
 }
 
 # Runs a search; gives what cpp_find_knn() gives.
@@ -198,30 +206,63 @@ raise_memory_failure <- function(result, call) {
 raise_backend_failure <- function(result, call) {
   facts <- backend_facts()
   reason <- result$reason %||% result$message
-  abort_backend("cuda", reason, built = facts$cuda$built, call)
+  abort_backend(
+    "cuda", reason, built = facts$cuda$built, call,
+    cuda_words = result$cuda_words
+  )
 }
 
 raise_cuda_failure <- function(result, call) {
-  device <- result$device
-  words <- result$cuda_words
-  asked <- bytes_or_null(result$bytes_asked)
-  free <- bytes_or_null(result$bytes_free)
+  device <- result$device %||% NA_integer_
+  cuda_id <- result$cuda_id %||% NA_integer_
+  words <- result$cuda_words %||% ""
+  where <- result$where %||% ""
+  asked <- result$bytes_asked %||% NA_real_
+  free <- result$bytes_free %||% NA_real_
+  sticky <- isTRUE(result$sticky)
+  hint <- if (sticky) {
+    c(
+      "!" = "This R process can no longer use CUDA: the GPU, or CUDA's hold on it,
+             was lost.",
+      i = "Restart R to use it again; {.code backend = \"cpu\"} still works."
+    )
+  } else if (!is.na(asked)) {
+    c(i = "See {.fn knn_plan} for what a call needs, and the argument
+           {.arg max_device_memory}; other processes may hold the rest.")
+  } else {
+    c(i = "See {.fn cuda_devices}, or use {.code backend = \"cpu\"}.")
+  }
   cli_abort(
     c(
-      "CUDA failed on device {device}.",
-      x = if (nzchar(words %||% "")) "{words}",
-      x = if (!is.null(asked)) {
-        "{format_bytes(asked)} asked for, {format_bytes(free %||% 0)} free."
+      "CUDA failed{on_device(device, cuda_id)}.",
+      x = if (nzchar(words)) "{words}",
+      x = if (!is.na(asked)) {
+        "{format_bytes(asked)} asked for, {format_bytes(free)} free."
       },
-      i = "See {.fn cuda_devices}, or use {.code backend = \"cpu\"}."
+      x = if (nzchar(where)) "In {where}.",
+      hint
     ),
     class = c("fsknn_cuda_error", "fsknn_error"),
     call = call,
     device = device,
+    cuda_id = cuda_id,
     bytes_asked = asked,
     bytes_free = free,
-    cuda_words = words
+    cuda_words = words,
+    where = where,
+    sticky = sticky
   )
+}
+
+# " on device 1 (CUDA's number 0)", or nothing.
+on_device <- function(device, cuda_id) {
+  if (!is.na(device)) {
+    paste0(" on device ", device, " (CUDA's number ", cuda_id, ")")
+  } else if (!is.na(cuda_id)) {
+    paste0(" on CUDA's device ", cuda_id)
+  } else {
+    ""
+  }
 }
 
 raise_other_failure <- function(result, call) {

@@ -478,7 +478,7 @@ parse_bytes <- function(value) {
 
 # options(fsknn.instruction_set = ): a testing aid, and still checked.
 check_instruction_set <- function(call = caller_env()) {
-  known <- backend_facts()$cpu$instruction_sets
+  known <- cpp_cpu()$instruction_sets
   check_choice(
     getOption("fsknn.instruction_set", "auto"), c("auto", known),
     "options(fsknn.instruction_set = )", call = call

@@ -193,7 +193,7 @@ in_child <- function(seconds, work) {
   job <- parallel::mcparallel(work(), mc.set.seed = FALSE, silent = TRUE)
   on.exit({
     tools::pskill(job$pid, tools::SIGKILL)
-    suppressWarnings(parallel::mccollect(job, wait = FALSE, timeout = 1))
+    suppressWarnings(parallel::mccollect(job))
   })
   repeat {
     result <- suppressWarnings(

@@ -57,10 +57,17 @@
 #' @section Errors:
 #' A wrong argument is an error of class `fsknn_argument_error` before any work
 #' is done. A distance that is too large for a double is a `fsknn_range_error`,
-#' too little memory a `fsknn_memory_error`, a backend that can't be used a
-#' `fsknn_backend_error`, a failure of CUDA a `fsknn_cuda_error` with the fields
-#' `device`, `bytes_asked`, `bytes_free` and `cuda_words`. All of these have class
-#' `fsknn_error`. Ctrl-C stops a call and leaves nothing behind.
+#' too little memory a `fsknn_memory_error`. A failure of CUDA is a
+#' `fsknn_cuda_error` with the fields `device` (of [cuda_devices()]), `cuda_id`,
+#' `bytes_asked` and `bytes_free` (`NA` where it was not about memory),
+#' `cuda_words` and `sticky`; one that shows before any work, as there is no
+#' device, no driver or too old a one, is a `fsknn_backend_error` too. All of these
+#' have class `fsknn_error`.
+#'
+#' After an error, and after Ctrl-C, the GPU's memory is given back and the next
+#' call works. Some errors a GPU does not recover from (`sticky` is `TRUE`): then
+#' every later use of CUDA in this R process fails with the same words, and the
+#' CPU backend still works.
 #'
 #' @section Arithmetic:
 #' Rows are brought to length 1 for correlations and cosine, each scaled by its

@@ -13,10 +13,15 @@
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
 #'   matrix or data frame of the points to find neighbours for, or their number.
 #'
-#' @returns A list of class `knn_plan`, with a print method: the backend, the
-#'   CPUs and GPUs of the host, the sizes, and the bytes that will be needed
-#'   besides the input (`bytes_prepared`, `bytes_filter`, `bytes_result`, and
-#'   `bytes_peak`, the most at any time).
+#' A plan for GPUs starts CUDA on them, to see how much of their memory is free.
+#'
+#' @returns A list of class `knn_plan`, with a print method that tells what the
+#'   paper's program told: the backend, the CPUs of the host, the GPUs that take
+#'   part (`devices`, a data frame as of [cuda_devices()]) and the host thread of
+#'   each, the sizes, and the bytes that will be needed besides the input
+#'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the most
+#'   at any time; for GPUs on each of them, save the result), and whether the
+#'   points are `streamed` through a GPU's memory in `num_passes` passes.
 #' @inheritSection find_knn Errors
 #' @inherit find_knn references
 #' @seealso [knn_backends()], [cuda_devices()]
@@ -92,20 +97,17 @@ new_plan <- function(num_points, num_features, num_queries, request,
   if (!is.null(sizes$failure)) {
     raise_failure(sizes, call)
   }
-  facts <- backend_facts()
-  devices <- if (request$backend == "cuda") cuda_devices()$name
-  if (length(request$devices) > 0) {
-    devices <- devices[request$devices]
-  }
+  used <- seq_len(min(sizes$num_workers, nrow(sizes$devices)))
+  sizes$devices <- sizes$devices[used, ]
   structure(
     c(
       list(
         backend = request$backend,
         metric = request$metric,
         sign = request$sign,
-        host_cpus = facts$cpu$threads,
+        host_cpus = cpp_cpu()$threads,
         num_threads = request$num_threads,
-        devices = devices %||% character()
+        max_device_memory = request$max_device_memory
       ),
       sizes
     ),
@@ -113,7 +115,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
   )
 }
 
-# Lines of "what: value"; those about chunks in the paper's words.
+# Lines of "what: value", what File S1's program prints among them.
 #' @export
 format.knn_plan <- function(x, ...) {
   number <- function(value) {
@@ -126,11 +128,7 @@ format.knn_plan <- function(x, ...) {
   lines <- c(
     "Backend" = x$backend,
     "Host CPUs" = paste0(number(x$host_cpus), " (", x$num_threads, " used)"),
-    "CUDA devices" = if (length(x$devices) > 0) {
-      paste0(length(x$devices), " (", paste(x$devices, collapse = ", "), ")")
-    } else {
-      "none used"
-    },
+    describe_devices(x$devices),
     "Metric" = describe_metric(x$metric, x$sign),
     "Neighbours (k)" = number(x$k),
     "Points (n)" = padded(x$num_points, x$padded_points),
@@ -142,14 +140,59 @@ format.knn_plan <- function(x, ...) {
     "Segments" = number(x$num_segments),
     "Splits in each segment" = number(x$splits_per_segment),
     "Chunks computed" = number(x$num_chunks),
-    "Memory, prepared data" = format_bytes(x$bytes_prepared),
-    "Memory, filter" = if (x$bytes_filter > 0) format_bytes(x$bytes_filter),
-    "Memory, result" = format_bytes(x$bytes_result),
-    "Memory, peak" = format_bytes(x$bytes_peak),
-    "Instruction set" = if (nzchar(x$instruction_set)) x$instruction_set,
-    "Filter" = if (nzchar(x$filter)) x$filter
+    "Filter" = if (nzchar(x$filter)) x$filter else "none",
+    if (x$backend == "cuda") describe_device_bytes(x) else describe_bytes(x),
+    "Instruction set" = if (nzchar(x$instruction_set)) x$instruction_set
   )
   paste0(format(paste0(names(lines), ":")), " ", lines)
+}
+
+# Each GPU has a host thread of its own (Arefin 2012).
+describe_devices <- function(devices) {
+  if (nrow(devices) == 0) {
+    return(c("CUDA devices" = "none used"))
+  }
+  drivers <- paste0(
+    "device ", devices$device, " (CUDA's number ", devices$cuda_id, "), ",
+    devices$name
+  )
+  names(drivers) <- paste("Host thread", seq_along(drivers), "uses")
+  c("CUDA devices" = paste(nrow(devices), "used"), drivers)
+}
+
+describe_bytes <- function(plan) {
+  c(
+    "Memory, prepared data" = format_bytes(plan$bytes_prepared),
+    "Memory, filter" = if (plan$bytes_filter > 0) {
+      format_bytes(plan$bytes_filter)
+    },
+    "Memory, result" = format_bytes(plan$bytes_result),
+    "Memory, peak" = format_bytes(plan$bytes_peak)
+  )
+}
+
+# On each GPU alike; the one with the least memory free decides.
+describe_device_bytes <- function(plan) {
+  room <- paste0(format_bytes(min(plan$devices$memory_free)), " free")
+  if (plan$max_device_memory > 0) {
+    room <- paste0(room, ", limit ", format_bytes(plan$max_device_memory))
+  }
+  limits <- c(plan$devices$memory_free, plan$max_device_memory)
+  if (plan$bytes_peak > min(limits[limits > 0])) {
+    room <- paste0(room, ": does not fit")
+  }
+  reading <- if (plan$streamed) "piece by piece" else "stay on each GPU"
+  c(
+    "Expected passes" = paste0(
+      format_count(plan$num_passes), " (points ", reading, ")"
+    ),
+    "Each GPU, points" = format_bytes(plan$bytes_prepared),
+    "Each GPU, filter" = if (plan$bytes_filter > 0) {
+      format_bytes(plan$bytes_filter)
+    },
+    "Each GPU, peak" = paste0(format_bytes(plan$bytes_peak), " (", room, ")"),
+    "Host memory, result" = format_bytes(plan$bytes_result)
+  )
 }
 
 #' @export

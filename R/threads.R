@@ -1,7 +1,7 @@
 # Threads when the user names none: what the process may use (the core asks
 # the system: affinity and control groups), and no more than each of the usual
 # limits says. R CMD check allows two.
-default_num_threads <- function(usable = cpp_backends()$cpu$threads,
+default_num_threads <- function(usable = cpp_cpu()$threads,
                                 call = caller_env()) {
   option <- getOption("fsknn.num_threads")
   if (!is.null(option)) {

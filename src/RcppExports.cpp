@@ -11,6 +11,15 @@ Rcpp::Rostream<true>&  Rcpp::Rcout = Rcpp::Rcpp_cout_get();
 Rcpp::Rostream<false>& Rcpp::Rcerr = Rcpp::Rcpp_cerr_get();
 #endif
 
+// cpp_cpu
+Rcpp::List cpp_cpu();
+RcppExport SEXP _fsknn_cpp_cpu() {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    rcpp_result_gen = Rcpp::wrap(cpp_cpu());
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_backends
 Rcpp::List cpp_backends();
 RcppExport SEXP _fsknn_cpp_backends() {
@@ -21,11 +30,12 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_cuda_devices
-Rcpp::DataFrame cpp_cuda_devices();
-RcppExport SEXP _fsknn_cpp_cuda_devices() {
+Rcpp::DataFrame cpp_cuda_devices(bool start);
+RcppExport SEXP _fsknn_cpp_cuda_devices(SEXP startSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    rcpp_result_gen = Rcpp::wrap(cpp_cuda_devices());
+    Rcpp::traits::input_parameter< bool >::type start(startSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_cuda_devices(start));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -81,6 +91,26 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_arm_fault
+Rcpp::List cpp_arm_fault(Rcpp::Nullable<Rcpp::List> fault);
+RcppExport SEXP _fsknn_cpp_arm_fault(SEXP faultSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::Nullable<Rcpp::List> >::type fault(faultSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_arm_fault(fault));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_fake_machine
+bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine);
+RcppExport SEXP _fsknn_cpp_fake_machine(SEXP machineSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::Nullable<Rcpp::List> >::type machine(machineSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_fake_machine(machine));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_find_knn
 Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_find_knn(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
@@ -102,6 +132,18 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_brute_force(x, query, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_prepared
+Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_prepared(SEXP xSEXP, SEXP idsSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type ids(idsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_prepared(x, ids, request));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -181,14 +223,18 @@ END_RCPP
 }
 
 static const R_CallMethodDef CallEntries[] = {
+    {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
-    {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 0},
+    {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
     {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 7},
     {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
     {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 4},
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
+    {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
+    {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
+    {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},

@@ -5,43 +5,44 @@
 
 using namespace fsknn;
 
+// Without a look at CUDA, which takes time and can't be undone in a fork.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_backends() {
+Rcpp::List cpp_cpu() {
   Rcpp::CharacterVector sets;
   for (const cpu::Kernels* kernels : cpu::available_kernels())
     sets.push_back(kernels->name);
-  const cuda::Status status = cuda::status();
-  return Rcpp::List::create(
-      Rcpp::_["cpu"] =
-          Rcpp::List::create(Rcpp::_["instruction_sets"] = sets,
-                             Rcpp::_["threads"] = cpu::num_processors()),
-      Rcpp::_["cuda"] = Rcpp::List::create(
-          Rcpp::_["built"] = status.built, Rcpp::_["usable"] = status.usable,
-          Rcpp::_["reason"] = status.reason,
-          Rcpp::_["toolkit"] = status.toolkit));
+  return Rcpp::List::create(Rcpp::_["instruction_sets"] = sets,
+                            Rcpp::_["threads"] = cpu::num_processors());
 }
 
 // [[Rcpp::export(rng = false)]]
-Rcpp::DataFrame cpp_cuda_devices() {
-  const std::vector<cuda::Device> found = cuda::devices();
-  const int n = static_cast<int>(found.size());
-  Rcpp::IntegerVector device(n), cuda_id(n), multiprocessors(n);
-  Rcpp::CharacterVector name(n), capability(n);
-  Rcpp::NumericVector total(n), free(n);
-  for (int i = 0; i < n; ++i) {
-    const cuda::Device& d = found[static_cast<std::size_t>(i)];
-    device[i] = i + 1;
-    cuda_id[i] = d.cuda_id;
-    name[i] = d.name;
-    capability[i] = std::to_string(d.major) + "." + std::to_string(d.minor);
-    total[i] = d.bytes_total;
-    free[i] = d.bytes_free;
-    multiprocessors[i] = d.multiprocessors;
+Rcpp::List cpp_backends() {
+  const cuda::Status status = cuda::status();
+  Rcpp::RObject lost;
+  if (status.lost) lost = bind::list_of(*status.lost);
+  return Rcpp::List::create(
+      Rcpp::_["cpu"] = cpp_cpu(),
+      Rcpp::_["cuda"] = Rcpp::List::create(
+          Rcpp::_["built"] = status.built, Rcpp::_["usable"] = status.usable,
+          Rcpp::_["reason"] = status.reason,
+          Rcpp::_["cuda_words"] = status.cuda_words,
+          Rcpp::_["toolkit"] = status.toolkit,
+          Rcpp::_["architectures"] = status.architectures,
+          Rcpp::_["left_out"] = status.left_out, Rcpp::_["lost"] = lost));
+}
+
+// start: makes CUDA's context on every device, where there is none.
+// [[Rcpp::export(rng = false)]]
+Rcpp::DataFrame cpp_cuda_devices(bool start) {
+  if (start) {
+    // A device that can't be started has no memory to give; the others have.
+    const int count = static_cast<int>(cuda::devices().size());
+    for (int row = 0; row < count; ++row) {
+      try {
+        cuda::start_devices({row});
+      } catch (const Failure&) {
+      }
+    }
   }
-  return Rcpp::DataFrame::create(
-      Rcpp::_["device"] = device, Rcpp::_["cuda_id"] = cuda_id,
-      Rcpp::_["name"] = name, Rcpp::_["compute_capability"] = capability,
-      Rcpp::_["memory_total"] = total, Rcpp::_["memory_free"] = free,
-      Rcpp::_["multiprocessors"] = multiprocessors,
-      Rcpp::_["stringsAsFactors"] = false);
+  return bind::table_of(cuda::devices());
 }

@@ -7,6 +7,7 @@
 
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
+#include "cuda/backend.hpp"
 
 namespace fsknn {
 namespace bind {
@@ -98,10 +99,24 @@ Request request_from(const Rcpp::List& request) {
   r.num_threads = Rcpp::as<int>(request["num_threads"]);
   r.chunk_size = Rcpp::as<int>(request["chunk_size"]);
   r.max_device_memory = Rcpp::as<double>(request["max_device_memory"]);
+  r.largest = Rcpp::as<double>(request["largest"]);
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
   for (const std::int64_t device : zero_based(request["devices"]))
     r.devices.push_back(static_cast<int>(device));
   return r;
+}
+
+Rcpp::List list_of(const CudaFailure& e) {
+  const int row = cuda::row_of_device(e.device);
+  Rcpp::List out = failure("cuda", e.what());
+  out["device"] = row < 0 ? NA_INTEGER : row + 1;
+  out["cuda_id"] = e.device < 0 ? NA_INTEGER : e.device;
+  out["bytes_asked"] = e.bytes_asked > 0 ? e.bytes_asked : NA_REAL;
+  out["bytes_free"] = e.bytes_asked > 0 ? e.bytes_free : NA_REAL;
+  out["cuda_words"] = e.cuda_words;
+  out["where"] = e.where;
+  out["sticky"] = e.sticky;
+  return out;
 }
 
 Rcpp::List list_of(const Stats& stats) {
@@ -118,6 +133,29 @@ Rcpp::List list_of(const Stats& stats) {
       Rcpp::_["num_devices"] = stats.num_devices,
       Rcpp::_["filtered"] = stats.filtered,
       Rcpp::_["streamed"] = stats.streamed);
+}
+
+Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found) {
+  const int n = static_cast<int>(found.size());
+  Rcpp::IntegerVector device(n), cuda_id(n), multiprocessors(n);
+  Rcpp::CharacterVector name(n), capability(n);
+  Rcpp::NumericVector total(n), free(n);
+  for (int i = 0; i < n; ++i) {
+    const cuda::Device& d = found[static_cast<std::size_t>(i)];
+    device[i] = cuda::row_of_device(d.cuda_id) + 1;
+    cuda_id[i] = d.cuda_id;
+    name[i] = d.name;
+    capability[i] = std::to_string(d.major) + "." + std::to_string(d.minor);
+    total[i] = d.bytes_total;
+    free[i] = d.bytes_free < 0 ? NA_REAL : d.bytes_free;
+    multiprocessors[i] = d.multiprocessors;
+  }
+  return Rcpp::DataFrame::create(
+      Rcpp::_["device"] = device, Rcpp::_["cuda_id"] = cuda_id,
+      Rcpp::_["name"] = name, Rcpp::_["compute_capability"] = capability,
+      Rcpp::_["memory_total"] = total, Rcpp::_["memory_free"] = free,
+      Rcpp::_["multiprocessors"] = multiprocessors,
+      Rcpp::_["stringsAsFactors"] = false);
 }
 
 std::unique_ptr<Progress> r_progress(bool draw) {
@@ -142,14 +180,10 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
   } catch (const BackendFailure& e) {
     Rcpp::List out = failure("backend", e.what());
     out["reason"] = e.what();
-    return out;
-  } catch (const CudaFailure& e) {
-    Rcpp::List out = failure("cuda", e.what());
-    out["device"] = e.device;
-    out["bytes_asked"] = e.bytes_asked;
-    out["bytes_free"] = e.bytes_free;
     out["cuda_words"] = e.cuda_words;
     return out;
+  } catch (const CudaFailure& e) {
+    return list_of(e);
   } catch (const std::exception& e) {
     return failure("internal", e.what());
   }

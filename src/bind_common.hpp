@@ -8,10 +8,12 @@
 #include <memory>
 #include <vector>
 
+#include "core/errors.hpp"
 #include "core/metafeatures.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
+#include "cuda/backend.hpp"
 
 namespace fsknn {
 namespace bind {
@@ -27,8 +29,12 @@ std::unique_ptr<RowSource> row_source(SEXP x);
 
 Request request_from(const Rcpp::List& request);
 
-/// As a named list.
+/// As named lists.
+Rcpp::List list_of(const CudaFailure& failure);
 Rcpp::List list_of(const Stats& stats);
+
+/// GPUs as a data frame, in the columns of cuda_devices().
+Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found);
 
 /// A cli progress bar (if asked for) and R's interrupts.
 std::unique_ptr<Progress> r_progress(bool draw);

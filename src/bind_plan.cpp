@@ -1,56 +1,23 @@
-#include <algorithm>
-
 #include "bind_common.hpp"
 #include "core/plan.hpp"
 #include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/facts.hpp"
 #include "cuda/plan.hpp"
 
 using namespace fsknn;
 
 namespace {
 
-/// The plan on the request's GPUs (all of them if it names none).
-Plan plan_on_gpus(PlanInput input, const Request& request) {
-  const std::vector<cuda::Device> found = cuda::devices();
-  cuda::GpuFacts gpus;
-  gpus.half_products = true;
-  int used = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto& asked = request.devices;
-    if (!asked.empty() &&
-        std::find(asked.begin(), asked.end(), static_cast<int>(i)) ==
-            asked.end())
-      continue;
-    gpus.bytes_free = used == 0
-                          ? found[i].bytes_free
-                          : std::min(gpus.bytes_free, found[i].bytes_free);
-    gpus.half_products = gpus.half_products && found[i].half_products;
-    ++used;
-  }
-  input.num_workers = std::max(1, used);
-  return cuda::plan_cuda(input, gpus);
+/// The plan on the request's GPUs (all of them if it names none). Starts CUDA on
+/// them, to see how much memory is free.
+Plan plan_on_gpus(PlanInput input, const std::vector<cuda::Device>& gpus,
+                  double bytes_limit) {
+  input.num_workers = static_cast<int>(gpus.size());
+  return cuda::plan_cuda(input, cuda::facts_of(gpus, bytes_limit));
 }
 
-}  // namespace
-
-// [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
-                    Rcpp::List request) {
-  const Request r = bind::request_from(request);
-  const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
-  PlanInput input;
-  input.num_points = static_cast<std::int64_t>(num_points);
-  input.num_features = static_cast<std::int64_t>(num_features);
-  input.num_queries = static_cast<std::int64_t>(num_queries);
-  input.k = r.k;
-  input.chunk_size = r.chunk_size;
-  input.num_workers = r.num_threads;
-  input.correlation = Rcpp::as<bool>(request["correlation"]);
-  input.elementwise = r.metric->is_elementwise();
-  input.unit_dot = r.metric->is_unit_dot();
-  input.rows_made = Rcpp::as<bool>(request["rows_made"]);
-  const Plan p = on_gpu ? plan_on_gpus(input, r) : plan_cpu(input);
+Rcpp::List sizes_of(const Plan& p) {
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   Rcpp::List out = Rcpp::List::create(
       Rcpp::_["num_points"] = number(p.num_points),
@@ -72,10 +39,50 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
   out["bytes_result"] = p.bytes_result;
   out["bytes_working"] = p.bytes_working;
   out["bytes_peak"] = p.bytes_peak;
-  out["instruction_set"] = on_gpu ? "" : cpu::choose_kernels(r.instruction_set).name;
-  out["filter"] = p.filtered          ? "products of half-precision floats by tensor cores"
-                  : on_gpu            ? ""
-                  : input.elementwise ? "whole numbers of 16 bits; floats for wide ranges"
-                                      : "whole numbers of 16 bits";
+  out["streamed"] = p.streamed;
+  out["num_passes"] = number(p.num_passes);
   return out;
+}
+
+PlanInput input_from(const Request& r, const Rcpp::List& request) {
+  PlanInput input;
+  input.k = r.k;
+  input.chunk_size = r.chunk_size;
+  input.num_workers = r.num_threads;
+  input.correlation = Rcpp::as<bool>(request["correlation"]);
+  input.elementwise = r.metric->is_elementwise();
+  input.unit_dot = r.metric->is_unit_dot();
+  input.rows_made = request.containsElementNamed("rows_made") &&
+                    Rcpp::as<bool>(request["rows_made"]);
+  return input;
+}
+
+}  // namespace
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
+                    Rcpp::List request) {
+  return bind::guarded([&] {
+    const Request r = bind::request_from(request);
+    PlanInput input = input_from(r, request);
+    input.num_points = static_cast<std::int64_t>(num_points);
+    input.num_features = static_cast<std::int64_t>(num_features);
+    input.num_queries = static_cast<std::int64_t>(num_queries);
+    if (Rcpp::as<std::string>(request["backend"]) == "cuda") {
+      const std::vector<cuda::Device> gpus = cuda::start_devices(r.devices);
+      const Plan p = plan_on_gpus(input, gpus, r.max_device_memory);
+      Rcpp::List out = sizes_of(p);
+      out["instruction_set"] = "";
+      out["filter"] = p.filter;
+      out["devices"] = bind::table_of(gpus);
+      return out;
+    }
+    Rcpp::List out = sizes_of(plan_cpu(input));
+    out["instruction_set"] = cpu::choose_kernels(r.instruction_set).name;
+    out["filter"] = input.elementwise
+                        ? "whole numbers of 16 bits; floats for wide ranges"
+                        : "whole numbers of 16 bits";
+    out["devices"] = bind::table_of({});
+    return out;
+  });
 }

@@ -9,7 +9,7 @@ fake=$scratch/toolkit
 mkdir -p "$copy/src/cuda" "$fake/bin" "$fake/lib64" || exit 1
 cp "$root/configure" "$root/cleanup" "$copy" || exit 1
 cp "$root/src/Makevars.in" "$copy/src" || exit 1
-touch "$fake/lib64/libcublas.so"
+touch "$fake/lib64/libcudart_static.a"
 before=$(cd "$copy" && find . | sort)
 unset FSKNN_CUDA_ARCH FSKNN_WITH_CUDA
 status=0
@@ -84,6 +84,6 @@ expect "an unknown architecture" 1 "knows no architecture '61' (it knows 80 90 )
   "--with-cuda=$fake"
 FSKNN_CUDA_ARCH="sm_80, 9.0a"
 expect "two architectures" 1 "compile... 80 90a ptx80" "--with-cuda=$fake"
-rm "$fake/lib64/libcublas.so"
-expect "no cuBLAS" 1 "checking for" "--with-cuda=$fake"
+rm "$fake/lib64/libcudart_static.a"
+expect "no CUDA runtime" 1 "no libcudart belongs to" "--with-cuda=$fake"
 exit $status

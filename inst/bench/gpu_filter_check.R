@@ -34,7 +34,7 @@ ask <- function(x, k, metric, sign, backend, chunk_size, skip, correlation) {
 
 check <- function(label, x, k, metric = "pearson", sign = "signed",
                   chunk_size = 0, skip = integer(), most_redone = Inf) {
-  correlation <- metric != "cosine"
+  correlation <- metric %in% c("pearson", "spearman")
   found <- ask(x, k, metric, sign, "cuda", chunk_size, skip, correlation)
   expected <- ask(x, k, metric, sign, "cpu", 0, skip, correlation)
   parts <- c("index", "distance", "correlation")
@@ -88,9 +88,15 @@ for (k in c(1, 20, 32, 33, 64, 65, 128)) {
 for (chunk_size in c(64, 300, 1000, 4096)) {
   check(paste("chunk", chunk_size), x, 20, chunk_size = chunk_size)
 }
+for (k in c(20, 128, 129, 200, 256, 500, 512, 1000, 1024, 1500, 2048)) {
+  check("many neighbours", x, k, "pearson", most_redone = 60)
+  check("many neighbours", x, k, "euclidean", most_redone = 60)
+}
+check("some left out", x, 20, "euclidean", skip = sample(6000, 700))
 check("some left out", x, 20, "pearson", "absolute", skip = sample(6000, 700))
 for (d in c(2, 3, 8, 64, 65, 1024, 5000)) {
   check("few or many features", normal(4500, d), 20)
+  check("few or many features", normal(4500, d), 20, "euclidean")
 }
 check("one feature", normal(4500, 1), 20, "cosine")
 check("whole numbers", matrix(sample.int(1000L, 5000 * 20, TRUE), 5000), 20)
@@ -111,6 +117,11 @@ hard <- list(
   "opposite rows" = rbind(base[1:3000, ], -base[1:3000, ]),
   "one huge entry a row" = spike,
   "one huge entry" = replace(base, 500, 1e200),
+  "one large entry" = replace(base, 500, 1e8),
+  "huge rows" = base * rep_len(c(1e6, rep(1, 499)), n),
+  "rows of all lengths" = base * 2^(seq_len(n) %% 40),
+  "tiny" = base * 1e-300,
+  "clusters" = base[rep_len(1:20, n), ] * 1e3 + base,
   "one bit apart" = one_bit,
   "sparse" = sparse,
   "wide range in a row" = base * 2^matrix(sample(-60:0, n * 37, TRUE), n),
@@ -133,6 +144,9 @@ for (name in names(hard)) {
   }
   check(name, x, 100, "spearman", skip = constant)
   check(name, x, 20, "cosine", skip = constant)
+  for (k in c(10, 300)) {
+    check(name, x, k, "euclidean", skip = constant)
+  }
 }
 
 # Metafeatures i - j in file order: near neighbours stand side by side.

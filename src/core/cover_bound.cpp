@@ -114,8 +114,11 @@ void CoverBound::count_covers() {
 }
 
 void CoverBound::climb(int upper, int most_steps, Watch& watch) {
+  // Measured against GLPK's relaxed optimum: 22.372 of 22.383 (425 rows, 78
+  // samples, alpha 10), 41.26 of 41.47 (600 rows, 100 samples). With a fifth of
+  // each new subgradient in place of a fiftieth, or fewer steps: 0.5 to 3% less.
   constexpr int kPatience = 20;
-  constexpr double kSmallest = 1e-4, kNew = 0.1;
+  constexpr double kSmallest = 1e-5, kNew = 0.02;
   const std::size_t m = u_.size();
   for (int step = 0; step < most_steps && !finished_ && !watch.over(); ++step) {
     find_costs();

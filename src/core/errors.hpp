@@ -30,24 +30,24 @@ struct MemoryFailure : Failure {
   double bytes_asked;
 };
 
-/// The backend cannot be used here, and why.
+/// The backend cannot be used here, and why; in CUDA's own words too, where it
+/// was CUDA that said so.
 struct BackendFailure : Failure {
-  using Failure::Failure;
+  explicit BackendFailure(const std::string& why, std::string words = "")
+      : Failure(why), cuda_words(std::move(words)) {}
+  std::string cuda_words;
 };
 
 /// CUDA said no. `device` is CUDA's own number, -1 where none is meant.
 struct CudaFailure : Failure {
-  CudaFailure(const std::string& what, int device_number, double asked,
-              double free, std::string words)
-      : Failure(what),
-        device(device_number),
-        bytes_asked(asked),
-        bytes_free(free),
-        cuda_words(std::move(words)) {}
-  int device;
-  double bytes_asked;
-  double bytes_free;
+  CudaFailure(const std::string& words, int device_number)
+      : Failure(words), cuda_words(words), device(device_number) {}
   std::string cuda_words;
+  std::string where;       ///< the call, its file and line
+  int device;
+  double bytes_asked = 0;  ///< 0: it was not about memory
+  double bytes_free = 0;
+  bool sticky = false;     ///< CUDA does nothing more in this process
 };
 
 }  // namespace fsknn

@@ -37,7 +37,10 @@ struct Plan {
   std::int64_t splits_per_segment = 0;
   std::int64_t num_chunks = 0;        ///< computed: about half, by symmetry
   int num_workers = 0;
-  bool filtered = false;      ///< GPUs: by the tensor-core filter
+  bool filtered = false;      ///< GPUs: by a filter
+  const char* filter = "";    ///< which, in words; empty: none
+  bool streamed = false;      ///< GPUs: points do not fit, and come in pieces
+  std::int64_t num_passes = 1;  ///< GPUs: times that points are read
   double bytes_prepared = 0;  ///< rows in double
   double bytes_filter = 0;    ///< rows in the filter's form
   double bytes_result = 0;    ///< index, distance (and correlation) matrices

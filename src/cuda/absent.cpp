@@ -3,6 +3,7 @@
 #include "core/errors.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/build_info.hpp"
+#include "cuda/faults.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -16,10 +17,25 @@ Status status() {
 
 std::vector<Device> devices() { return {}; }
 
+std::vector<Device> start_devices(const std::vector<int>&) {
+  throw BackendFailure(status().reason);
+}
+
+int row_of_device(int) { return -1; }
+
 void find_neighbours(const Request&, const RowSource&, const RowSource*,
                      const Neighbours&, Progress*, Stats*) {
   throw BackendFailure(status().reason);
 }
 
+void prepared_rows(const Request&, const RowSource&,
+                   const std::vector<std::int32_t>*, double*, double*) {
+  throw BackendFailure(status().reason);
+}
+
+bool can_inject() { return false; }
+void arm_fault(const Fault&) {}
+FaultReport disarm_fault() { return {}; }
+void fake_machine(const std::optional<FakeMachine>&) {}
 }  // namespace cuda
 }  // namespace fsknn

@@ -3,9 +3,11 @@
 // What the rest of the package knows of CUDA: no CUDA type in sight. Compiled
 // from *.cu where configure found a toolkit, else from absent.cpp.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/errors.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
@@ -14,30 +16,53 @@ namespace fsknn {
 namespace cuda {
 
 struct Status {
-  bool built = false;    ///< this installation holds CUDA code
-  bool usable = false;   ///< and a device that can run it is here
-  std::string reason;    ///< why not; empty when usable
-  std::string toolkit;   ///< the toolkit's version; empty when not built
+  bool built = false;      ///< this installation holds CUDA code
+  bool usable = false;     ///< and a device that can run it is here
+  std::string reason;      ///< why not; empty when usable
+  std::string cuda_words;  ///< CUDA's own, where it was CUDA that said why not
+  std::string toolkit;     ///< the toolkit's version; empty when not built
+  std::string architectures;  ///< that it was compiled for, as "80 90a ptx80"
+  std::string left_out;    ///< why some devices are not among devices()
+  /// What went wrong, where that ended CUDA's use in this process.
+  std::optional<CudaFailure> lost;
 };
 
 struct Device {
-  int cuda_id = 0;       ///< CUDA's own number
+  int cuda_id = 0;           ///< CUDA's own number
   std::string name;
   int major = 0, minor = 0;  ///< compute capability
-  double bytes_total = 0, bytes_free = 0;
+  double bytes_total = 0;
+  double bytes_free = -1;    ///< -1: not asked
   int multiprocessors = 0;
   bool half_products = false;  ///< can run the filter
 };
 
-/// Neither throws; both say what is so at this moment.
+/// Neither throws, nor starts CUDA on a device (makes its context, which takes
+/// time and memory); both say what is so at this moment. bytes_free is known of
+/// the devices that this process uses already.
 Status status();
 std::vector<Device> devices();
+
+/// The devices that a request names (rows of devices(), from 0; none: all), with
+/// CUDA started on them, so that bytes_free is known. Throws BackendFailure
+/// where CUDA or a device cannot be used, CudaFailure where it fails.
+std::vector<Device> start_devices(const std::vector<int>& rows);
+
+/// The row of devices(), from 0, that has this number of CUDA's; -1: none.
+int row_of_device(int cuda_id);
 
 /// As cpu::find_neighbours(), on the request's devices (numbers of the rows of
 /// devices(), from 0; empty: all). Throws BackendFailure where not usable.
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats);
+
+/// A testing aid: rows as the request's first device prepares them, [points x
+/// padded features], row-major, and their sums. ids: of these points only, from
+/// 0; null: of all.
+void prepared_rows(const Request& request, const RowSource& points,
+                   const std::vector<std::int32_t>* ids, double* rows,
+                   double* sums);
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -1,21 +1,51 @@
 #pragma once
 
-// CUDA's error codes as exceptions.
+// CUDA's error codes as exceptions, and a way to make them up for tests.
 
 #include <cuda_runtime.h>
+
+#include <atomic>
 
 namespace fsknn {
 namespace cuda {
 
 /// Throws CudaFailure (call, file, line, CUDA's words, the current device)
-/// unless `code` is success.
+/// unless `code` is success. An error after which CUDA does nothing more in this
+/// process is remembered: see lost_device().
 void check(cudaError_t code, const char* call, const char* file, int line);
 
 /// As check(), after an allocation of `bytes` on the current device: the
 /// failure says how many bytes were asked for and how many are free.
 void check_allocation(cudaError_t code, double bytes);
 
+/// Whether a test wants this call to fail, and how (faults.hpp). Where no fault
+/// is armed it costs one look at a flag.
+extern std::atomic<bool> fault_is_armed;
+bool fault_is_due(const char* call);
+cudaError_t fault_error();
+
+inline bool injected(const char* call) {
+  return fault_is_armed.load(std::memory_order_relaxed) && fault_is_due(call);
+}
+
+/// Memory of the current device, or a CudaFailure; and back. For DeviceBuffer,
+/// and what else must own such memory. All of it is counted.
+struct Allocation {
+  void* data = nullptr;
+  double bytes = 0;
+  int device = -1;
+};
+Allocation allocate(double bytes);
+void give_back(const Allocation& allocation) noexcept;
+
+/// The most bytes held at a time on the device, since the last reset.
+double peak_bytes(int device);
+void reset_peak_bytes(int device);
+
 }  // namespace cuda
 }  // namespace fsknn
 
-#define CUDA_CHECK(call) ::fsknn::cuda::check((call), #call, __FILE__, __LINE__)
+#define CUDA_CHECK(call)                                                      \
+  ::fsknn::cuda::check(                                                       \
+      ::fsknn::cuda::injected(#call) ? ::fsknn::cuda::fault_error() : (call), \
+      #call, __FILE__, __LINE__)

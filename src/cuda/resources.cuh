@@ -11,27 +11,25 @@
 
 #include "core/errors.hpp"
 #include "cuda/check.cuh"
+#include "cuda/driver.cuh"
 
 namespace fsknn {
 namespace cuda {
 
-/// Makes a device the current one of this thread, and the one before it again.
+/// Makes a device the current one of this thread, and what was current before it
+/// again. Not by cudaSetDevice(), which would start CUDA on that device even
+/// where nobody had used it: some time, and 500 MB.
 class DeviceGuard {
  public:
-  explicit DeviceGuard(int device) {
-    CUDA_CHECK(cudaGetDevice(&before_));
+  explicit DeviceGuard(int device) : before_(current_context()) {
     CUDA_CHECK(cudaSetDevice(device));
-    changed_ = before_ != device;
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
-  ~DeviceGuard() {
-    if (changed_) cudaSetDevice(before_);
-  }
+  ~DeviceGuard() { set_current_context(before_); }
 
  private:
-  int before_ = 0;
-  bool changed_ = false;
+  void* before_;
 };
 
 /// Device memory of the current device, not initialised.
@@ -40,36 +38,28 @@ class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   explicit DeviceBuffer(std::int64_t size) : size_(size) {
-    if (size == 0) return;
-    const double bytes = static_cast<double>(size) * sizeof(T);
-    void* data = nullptr;
-    check_allocation(
-        bytes > 1e18 ? cudaErrorMemoryAllocation
-                     : cudaMalloc(&data, static_cast<std::size_t>(size) *
-                                             sizeof(T)),
-        bytes);
-    data_ = static_cast<T*>(data);
+    if (size > 0)
+      held_ = allocate(static_cast<double>(size) *
+                       static_cast<double>(sizeof(T)));
   }
   DeviceBuffer(DeviceBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
+      : held_(std::exchange(other.held_, {})),
         size_(std::exchange(other.size_, 0)) {}
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
-    std::swap(data_, other.data_);
+    std::swap(held_, other.held_);
     std::swap(size_, other.size_);
     return *this;
   }
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-  ~DeviceBuffer() {
-    if (data_ != nullptr) cudaFree(data_);
-  }
+  ~DeviceBuffer() { give_back(held_); }
 
-  T* data() { return data_; }
-  const T* data() const { return data_; }
+  T* data() { return static_cast<T*>(held_.data); }
+  const T* data() const { return static_cast<const T*>(held_.data); }
   std::int64_t size() const { return size_; }
 
  private:
-  T* data_ = nullptr;
+  Allocation held_;
   std::int64_t size_ = 0;
 };
 
@@ -83,7 +73,9 @@ class PinnedBuffer {
     const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
     void* data = nullptr;
     const cudaError_t code =
-        cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+        injected("cudaHostAlloc")
+            ? fault_error()
+            : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
     if (code == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       throw MemoryFailure(static_cast<double>(bytes));
@@ -139,6 +131,12 @@ class Event {
   void record(const Stream& stream) {
     CUDA_CHECK(cudaEventRecord(event_, stream.get()));
   }
+  /// What is put on the stream from here on waits for what was recorded, on
+  /// whichever device.
+  void hold(const Stream& stream) const {
+    CUDA_CHECK(cudaStreamWaitEvent(stream.get(), event_, 0));
+  }
+  cudaEvent_t get() const { return event_; }
   /// Returns at once where nothing was recorded.
   void wait() { CUDA_CHECK(cudaEventSynchronize(event_)); }
 

@@ -27,7 +27,9 @@ choose <- function(backend, devices = NULL, facts = facts_with()) {
 
 # What "auto" says is said once a session: forget that it was said.
 told_by <- function(expr) {
-  rlang::reset_message_verbosity("fsknn_auto_backend")
+  for (backend in c("cpu", "cuda")) {
+    rlang::reset_message_verbosity(paste0("fsknn_auto_backend_", backend))
+  }
   # And that it was said, again, for the tests that follow.
   on.exit(suppressMessages(knn_plan(c(10, 3), k = 1)))
   told <- NULL

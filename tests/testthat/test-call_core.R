@@ -8,12 +8,20 @@ test_that("a failure of the core is an error in words", {
     fail(failure = "memory", message = "", bytes_asked = 2^35)
     fail(failure = "memory", message = "", bytes_asked = NA_real_)
     fail(
-      failure = "cuda", device = 2L, bytes_asked = 3 * 2^30, bytes_free = 2^29,
-      cuda_words = "out of memory"
+      failure = "cuda", device = 2L, cuda_id = 3L, bytes_asked = 3 * 2^30,
+      bytes_free = 2^29, cuda_words = "out of memory", where = "cudaMalloc",
+      sticky = FALSE
     )
     fail(
-      failure = "cuda", device = 1L, bytes_asked = 0, bytes_free = 0,
-      cuda_words = "unspecified launch failure"
+      failure = "cuda", device = 1L, cuda_id = 0L, bytes_asked = NA_real_,
+      bytes_free = NA_real_, cuda_words = "invalid argument",
+      where = "cudaMemcpyAsync(to, from), cuda/copy.cu:1", sticky = FALSE
+    )
+    fail(
+      failure = "cuda", device = NA_integer_, cuda_id = 4L,
+      bytes_asked = NA_real_, bytes_free = NA_real_,
+      cuda_words = "unspecified launch failure",
+      where = "cudaStreamSynchronize(stream_), cuda/stream.cu:2", sticky = TRUE
     )
     fail(failure = "internal", message = "a {brace} and what went wrong")
   })
@@ -29,16 +37,20 @@ test_that("each kind has its class, and CUDA's has its facts", {
   )
   error <- expect_error(
     fail(
-      failure = "cuda", device = 2L, bytes_asked = 100, bytes_free = 50,
-      cuda_words = "out of memory"
+      failure = "cuda", device = 2L, cuda_id = 5L, bytes_asked = 100,
+      bytes_free = 50, cuda_words = "out of memory", where = "cudaMalloc",
+      sticky = FALSE
     ),
     class = "fsknn_cuda_error"
   )
   expect_s3_class(error, "fsknn_error")
   expect_identical(error$device, 2L)
+  expect_identical(error$cuda_id, 5L)
   expect_identical(error$bytes_asked, 100)
   expect_identical(error$bytes_free, 50)
   expect_identical(error$cuda_words, "out of memory")
+  expect_identical(error$where, "cudaMalloc")
+  expect_false(error$sticky)
 })
 
 test_that("an interrupt is an interrupt, not an error", {
@@ -66,8 +78,8 @@ test_that("the request has exactly the fields that the core reads", {
     k = 3L, metric = "spearman", sign = "absolute", skip = 4L,
     query_skip = integer(), backend = "cpu", devices = integer(),
     num_threads = 2L, chunk_size = 48L, max_device_memory = 0,
-    rows_made = FALSE,
-    correlation = FALSE, progress = FALSE, instruction_set = "auto"
+    rows_made = FALSE, correlation = FALSE, as_edges = FALSE, largest = -1,
+    progress = FALSE, instruction_set = "auto"
   ))
 })
 

@@ -164,29 +164,32 @@ test_that("each GPU alone, and all together, give the same", {
 
 test_that("too little GPU memory is an error with its facts, and leaves none taken", {
   skip_if_no_cuda()
-  x <- random_matrix(50, 3)
-  find_knn(x, 5, backend = "cuda") # the context and the modules stay
+  x <- random_matrix(5000, 3)
+  work <- function(...) {
+    find_knn(x, 5, "manhattan", backend = "cuda", devices = 1, ...)
+  }
+  work() # the context and the modules stay
   before <- cuda_devices()
-  # One chunk of all distances, which is more than the GPU has.
-  most <- max(before$memory_total)
-  n <- ceiling(sqrt(most / 8)) + 64
-  skip_if(n > 1048576, "No chunk is larger than this GPU.")
   error <- expect_error(
-    find_knn(
-      matrix(seq_len(n)), 1, "manhattan", backend = "cuda", devices = 1,
-      chunk_size = n
-    ),
-    class = "fsknn_cuda_error"
+    work(max_device_memory = 1e5), class = "fsknn_cuda_error"
   )
-  expect_gt(error$bytes_asked, most)
-  expect_gt(error$bytes_free, 0)
-  expect_lte(error$bytes_free, most)
+  expect_gt(error$bytes_asked, 1e5)
+  expect_identical(error$bytes_free, 1e5)
   expect_match(error$cuda_words, "memory")
-  expect_identical(error$device, before$cuda_id[[1]])
+  expect_identical(error$device, 1L)
+  expect_identical(error$cuda_id, before$cuda_id[[1]])
+  expect_false(error$sticky)
   expect_identical(cuda_devices()$memory_free, before$memory_free)
-  expect_identical(
-    find_knn(x, 5, backend = "cuda"), find_knn(x, 5, backend = "cpu")
-  )
+  expect_identical(work(), find_knn(x, 5, "manhattan", backend = "cpu"))
+})
+
+test_that("a chunk that does not fit the GPU is made smaller", {
+  skip_if_no_cuda()
+  x <- random_matrix(9000, 3)
+  work <- function(...) find_knn(x, 5, "chebyshev", backend = "cuda", ...)
+  expected <- work()
+  expect_identical(work(chunk_size = 9000, max_device_memory = 5e7), expected)
+  expect_lte(knn_stats()$bytes_device, 5e7)
 })
 
 test_that("a call leaves no GPU memory taken", {
@@ -264,5 +267,74 @@ test_that("distances beyond a double's range are an error, on the GPU too", {
     expect_error(
       find_knn(x, 2, metric, backend = "cuda"), class = "fsknn_range_error"
     )
+  }
+})
+
+# The rows that pairs are computed from, and their sums.
+prepared_on <- function(backend, x, metric, ids = NULL, num_threads = 3L) {
+  options <- list(
+    metric = list(name = metric), sign = "signed", num_threads = num_threads,
+    chunk_size = 0L, backend = list(name = backend, devices = integer())
+  )
+  cpp_prepared(x, ids, new_request(1L, options))
+}
+
+expect_same_rows <- function(x, metric, ids = NULL) {
+  expect_identical(
+    prepared_on("cuda", x, metric, ids), prepared_on("cpu", x, metric, ids),
+    label = paste(metric, paste(dim(x), collapse = " x "), typeof(x))
+  )
+}
+
+row_metrics <- c("pearson", "spearman", "cosine", "euclidean", "manhattan")
+
+test_that("the GPU prepares rows as the CPU does, of any shape and type", {
+  skip_if_no_cuda()
+  for (d in c(1, 7, 8, 9, 31, 295, 1024, 1025, 2049, 5000)) {
+    x <- random_matrix(50, d, seed = d) * 10^seq(-300, 290, length.out = 50)
+    ties <- small_integers(50, d, largest = 5)
+    storage.mode(ties) <- "integer"
+    ties[cbind(1:50, rep_len(seq_len(d), 50))] <- 7L
+    for (metric in if (d > 1) row_metrics else row_metrics[3:5]) {
+      expect_same_rows(x, metric)
+      expect_same_rows(ties, metric)
+      expect_same_rows(ties * 2^-1074, metric)
+      # Not so few columns that a row is constant.
+      if (d > 30) expect_same_rows(x > 0, metric)
+      expect_same_rows(x, metric, ids = c(1L, 2L, 50L, 3L))
+      expect_same_rows(ties, metric, ids = 50L)
+    }
+  }
+})
+
+test_that("the GPU prepares rows as the CPU does, in many panels and pieces", {
+  skip_if_no_cuda()
+  # More panels than there are pinned pieces, and rows wider than a piece.
+  tall <- random_matrix(1e6 + 3, 20, seed = 43)
+  wide <- random_matrix(11, 250001, seed = 44)
+  for (metric in c("pearson", "spearman", "manhattan")) {
+    expect_same_rows(tall, metric)
+    expect_same_rows(tall, metric, ids = sample.int(nrow(tall), 3e5))
+    expect_same_rows(wide, metric)
+    expect_same_rows(round(wide), metric)
+  }
+  line <- matrix(sin(1:3e6), ncol = 1)
+  expect_same_rows(line, "euclidean")
+})
+
+test_that("zeros of both signs rank alike on the GPU too", {
+  skip_if_no_cuda()
+  x <- rbind(c(0, -0, 1, -1, 0), c(-0, 0, 2, -3, -0))
+  expect_same_rows(x, "spearman")
+  expect_same_rows(cbind(x, matrix(1:4000, 2)), "spearman")
+})
+
+test_that("metafeatures are made on the GPU as on the CPU", {
+  skip_if_no_cuda()
+  x <- random_matrix(60, 33, seed = 45) + 3
+  made <- metafeatures(x)
+  for (metric in row_metrics) {
+    expect_same_rows(made, metric)
+    expect_same_rows(made, metric, ids = c(60L, 61L, 1830L, 1831L, 7140L))
   }
 })

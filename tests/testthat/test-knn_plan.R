@@ -46,32 +46,48 @@ test_that("a plan for millions of points takes no time", {
 test_that("a plan can be made for the GPU", {
   skip_if_no_cuda()
   plan <- knn_plan(c(24158, 295), backend = "cuda")
-  expect_gte(length(plan$devices), 1)
+  expect_gte(nrow(plan$devices), 1)
 })
 
 test_that("a plan prints in the paper's words", {
   # Every number is made up: real ones depend on the machine.
+  gpus <- data.frame(
+    device = c(1L, 3L), cuda_id = c(0L, 2L), name = c("GTX 480", "C2050"),
+    memory_free = c(1.5, 3) * 2^30
+  )
   plan <- structure(
     list(
       backend = "cpu", metric = "pearson", sign = "negative", host_cpus = 8L,
-      num_threads = 4L, devices = character(), num_points = 24158,
+      num_threads = 4L, devices = gpus[0, ], num_points = 24158,
       num_features = 295, num_queries = 0, k = 20, chunk_size = 1024,
       padded_points = 24576, padded_features = 304, data_block = 16,
       num_splits = 24, chunks_per_split = 24, num_segments = 4,
       splits_per_segment = 6, num_chunks = 300, num_workers = 4,
       bytes_prepared = 6e7, bytes_filter = 3e7, bytes_result = 5798e3,
-      bytes_peak = 1e8, instruction_set = "baseline", filter = "some products"
+      bytes_peak = 1e8, instruction_set = "baseline", filter = "some products",
+      streamed = FALSE, num_passes = 1, max_device_memory = 0
     ),
     class = "knn_plan"
   )
   with_gpus <- plan
   with_gpus$backend <- "cuda"
-  with_gpus$devices <- c("GTX 480", "C2050")
+  with_gpus$devices <- gpus
+  with_gpus$instruction_set <- ""
   with_gpus$num_queries <- 1000
   with_gpus$padded_points <- 24158
+  streamed <- with_gpus
+  streamed$filter <- ""
+  streamed$bytes_filter <- 0
+  streamed$streamed <- TRUE
+  streamed$num_passes <- 5
+  streamed$max_device_memory <- 2^29
+  too_large <- with_gpus
+  too_large$bytes_peak <- 2^31
   expect_snapshot({
     plan
     with_gpus
+    streamed
+    too_large
   })
 })
 

@@ -1,0 +1,57 @@
+# Faults that can't be provoked on the machine at hand, made up (cuda/faults.hpp).
+
+# CUDA's numbers of its errors.
+cuda_errors <- c(
+  invalid_value = 1L, memory = 2L, initialization = 3L, old_driver = 35L,
+  no_device = 100L, mismatch = 803L, illegal_address = 700L,
+  launch_failure = 719L, unknown = 999L
+)
+
+# What is tested is in a build with CUDA only, with or without a GPU.
+skip_if_no_faults <- function() {
+  if (fsknn:::cpp_fake_machine(NULL)) {
+    return(invisible(TRUE))
+  }
+  if (identical(Sys.getenv("FSKNN_REQUIRE_CUDA"), "1")) {
+    stop("FSKNN_REQUIRE_CUDA is 1, but this is a build without CUDA.")
+  }
+  testthat::skip("Built without CUDA.")
+}
+
+# Runs `expr` while the nth CUDA call with that text fails. Gives its value or
+# its error, how many calls had that text, and whether one failed.
+with_fault <- function(expr, error, text = "", nth = 1, device = -1L) {
+  fsknn:::cpp_arm_fault(list(
+    text = text, nth = nth, code = cuda_errors[[error]], device = device
+  ))
+  on.exit(fsknn:::cpp_arm_fault(NULL))
+  value <- tryCatch(expr, error = function(err) err)
+  report <- fsknn:::cpp_arm_fault(NULL)
+  list(value = value, matched = report$matched, fired = report$fired)
+}
+
+# GPUs that this installation was compiled for, whatever it was compiled for.
+fake_gpus <- function(name, free = 40 * 2^30, half_products = TRUE) {
+  compiled <- fsknn:::backend_facts()$cuda$architectures
+  arch <- sub("[^0-9]*([0-9]+).*", "\\1", compiled)
+  data.frame(
+    name = name,
+    major = rep_len(as.integer(arch) %/% 10L, length(name)),
+    minor = rep_len(as.integer(arch) %% 10L, length(name)),
+    total = rep_len(48 * 2^30, length(name)),
+    free = rep_len(free, length(name)),
+    multiprocessors = rep_len(100L, length(name)),
+    half_products = rep_len(half_products, length(name))
+  )
+}
+
+# From here to the end of the test this is the machine.
+local_machine <- function(devices = fake_gpus(character()), error = NULL,
+                          driver = 13000L, runtime = 13000L,
+                          env = parent.frame()) {
+  fsknn:::cpp_fake_machine(list(
+    code = if (is.null(error)) 0L else cuda_errors[[error]],
+    driver = driver, runtime = runtime, devices = devices
+  ))
+  withr::defer(fsknn:::cpp_fake_machine(NULL), envir = env)
+}

@@ -263,6 +263,7 @@ __global__ void __launch_bounds__(T::threads, 1)
         const float column_threshold =
             jobs.symmetric ? __ldg(lists.thresholds + c)
                            : (column.room > 0.0f ? CUDART_INF_F : CUDART_NAN_F);
+        // Bit i is for the row, the same and 16 for the column.
         float s[T::thread_rows];
         unsigned left = 0;
 #pragma unroll
@@ -282,7 +283,8 @@ __global__ void __launch_bounds__(T::threads, 1)
           for (int q = 1; q < T::thread_rows; ++q)
             similarity = i == q ? s[q] : similarity;
           const std::int32_t r = row0 + T::down * i;
-          return {bit < 16 ? r : c, bit < 16 ? c : r, similarity};
+          if (bit < 16) return {r, c, similarity};
+          return {c, r, similarity};
         });
       }
     }

@@ -106,7 +106,10 @@ check_new_name <- function(points, name, call = caller_env()) {
 check_phenotype <- function(values, x, call = caller_env()) {
   if (!is_number_like(values) || is.object(values) || length(dim(values)) > 1) {
     given <- describe_type(values)
-    hint <- if (is.factor(values) || is.character(values)) {
+    hint <- if (rlang::is_string(values)) {
+      c(i = "The name of a column is understood where {.arg x} is an
+             ExpressionSet or a SummarizedExperiment.")
+    } else if (is.factor(values) || is.character(values)) {
       c(i = "Classes can be numbered, for example
              {.code as.numeric(values == \"relapse\")}.")
     } else if (inherits(values, "difftime")) {
@@ -118,11 +121,11 @@ check_phenotype <- function(values, x, call = caller_env()) {
   }
   if (length(values) != ncol(x)) {
     samples <- tally(ncol(x), "column")
+    given <- tally(length(values), "value")
     abort_argument(
       c(
         "{.arg values} must have one number for each sample.",
-        x = "{.arg x} has {samples}, and there {cli::qty(length(values))}
-             {?is/are} {format_count(length(values))} value{?s}."
+        x = "{.arg x} has {samples}, {.arg values} has {given}."
       ),
       call
     )
@@ -187,8 +190,8 @@ check_missing <- function(absent, samples, missing, call = caller_env()) {
   }
   where <- first_few(names, limit = 10L)
   cli::cli_inform(
-    "{format_count(count)} sample{?s} without a value {?is/are} left out:
-     {where}.",
+    "{format_count(count)} {cli::qty(count)}sample{?s} without a value
+     {?is/are} left out: {where}.",
     class = "fsknn_dropped_samples"
   )
 }
@@ -203,7 +206,7 @@ check_varies <- function(values, dropped, call = caller_env()) {
     c(
       "{.arg values} must vary.",
       x = if (length(values) == 0) {
-        "None {?is/are}{left}."
+        "All are missing."
       } else {
         "All {format_count(length(values))}{left} are {values[[1]]}."
       }
@@ -259,13 +262,12 @@ append_row.ExpressionSet <- function(x, values, name) {
   features <- Biobase::featureData(x)
   Biobase::pData(features)[name, ] <- NA
   rownames(features) <- c(Biobase::featureNames(x), name)
-  methods::initialize(
-    x,
-    assayData = do.call(
-      Biobase::assayDataNew, c(list(Biobase::storageMode(x)), matrices)
-    ),
-    featureData = features
+  methods::slot(x, "assayData", check = FALSE) <- do.call(
+    Biobase::assayDataNew, c(list(Biobase::storageMode(x)), matrices)
   )
+  methods::slot(x, "featureData", check = FALSE) <- features
+  methods::validObject(x)
+  x
 }
 
 #' @export

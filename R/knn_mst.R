@@ -70,14 +70,14 @@ forest_name <- function(num_points, num_edges) {
 # A graph's undirected links in their total order, (distance, lower number,
 # higher number), each pair of points once: low, high, distance, and id, the
 # row or edge that it comes from. Also num_points, names, and k, the neighbours
-# of each point that the graph was made with (NA where it is not known).
-graph_links <- function(graph, call = caller_env()) {
+# of each point that the graph was made with (Inf where it is not known).
+graph_links <- function(graph, arg = "graph", call = caller_env()) {
   facts <- if (igraph::is_igraph(graph)) {
     igraph_facts(graph, call)
   } else {
-    edges_facts(graph, call)
+    edges_facts(graph, arg, call)
   }
-  check_distances(facts$distance, call)
+  check_distances(facts$distance, arg, call)
   low <- pmin(facts$from, facts$to)
   high <- pmax(facts$from, facts$to)
   rank <- facts$rank %||% integer(length(low))
@@ -90,21 +90,36 @@ graph_links <- function(graph, call = caller_env()) {
     num_points = facts$num_points, vertices = facts$vertices,
     metric = facts$metric, sign = facts$sign,
     correlation = facts$correlation[id],
-    k = suppressWarnings(min(facts$k, if (length(rank) > 0) max(rank)))
+    k = min(facts$k, highest_rank(facts$rank), Inf)
   )
 }
 
-edges_facts <- function(graph, call) {
+highest_rank <- function(rank) {
+  if (length(rank) > 0 && !anyNA(rank)) max(rank)
+}
+
+edges_facts <- function(graph, arg, call) {
   if (!is.data.frame(graph)) {
     given <- describe_type(graph)
     abort_argument(
-      "{.arg graph} must be an edge data frame from {.fn knn_graph} or an
+      "{.arg {arg}} must be an edge data frame from {.fn knn_graph} or an
        igraph graph from {.fn as_igraph}, not {given}.",
       call
     )
   }
-  check_edges(graph, call)
   vertices <- attr(graph, "vertices")
+  if (is.null(vertices) || !all(c("from", "to") %in% names(graph))) {
+    abort_argument(
+      c(
+        "{.arg {arg}} has lost its points, or the columns {.code from} and
+         {.code to}.",
+        i = "Give the edges as {.fn knn_graph} made them, or rows of them taken
+             with {.code [}; or the graph that {.fn as_igraph} makes of them
+             with {.arg vertices}."
+      ),
+      call
+    )
+  }
   checked <- check_vertices(vertices, call)
   list(
     from = vertex_numbers(graph$from, checked$name, call),
@@ -133,11 +148,11 @@ igraph_facts <- function(graph, call) {
   )
 }
 
-check_distances <- function(distance, call) {
+check_distances <- function(distance, arg, call) {
   if (!is.numeric(distance)) {
     abort_argument(
       c(
-        "{.arg graph} must have numeric distances.",
+        "{.arg {arg}} must have numeric distances.",
         i = "They are the column {.code distance} of an edge data frame, or the
              edge attribute of an igraph graph."
       ),
@@ -148,7 +163,7 @@ check_distances <- function(distance, call) {
   if (missing > 0) {
     abort_argument(
       c(
-        "{.arg graph} must have no missing distances.",
+        "{.arg {arg}} must have no missing distances.",
         x = "{format_count(missing)} of {format_count(length(distance))}
              {cli::qty(missing)}{?is/are} missing."
       ),

@@ -347,9 +347,11 @@ format.metafeatures <- function(x, ...) {
   others <- if (x$num_extra > 0) {
     paste0(", and ", tally(x$num_extra, "row"), " in no pair")
   }
-  shown <- metafeature_names(x, utils::head(seq_len(size[[1]]), 3))
-  last <- if (size[[1]] > 3) metafeature_names(x, size[[1]])
-  between <- if (size[[1]] > 4) ", ...," else if (size[[1]] == 4) ","
+  shown <- unique(c(utils::head(seq_len(size[[1]]), 3), size[[1]]))
+  shown <- paste0("\"", metafeature_names(x, shown[shown > 0]), "\"")
+  if (size[[1]] > 4) {
+    shown <- append(shown, "...", after = 3)
+  }
   c(
     paste0(
       "Metafeatures: ", tally(size[[1]], "row"), " (points) x ",
@@ -359,10 +361,7 @@ format.metafeatures <- function(x, ...) {
       if (!is.null(x$kept)) "Some of those of " else "Made of ",
       tally(num_rows, "row"), " and their pairs under ", operators, others
     ),
-    paste0(
-      "Names: ", paste0("\"", shown, "\"", collapse = ", "), between,
-      if (!is.null(last)) paste0(" \"", last, "\"")
-    ),
+    if (size[[1]] > 0) paste("Names:", paste(shown, collapse = ", ")),
     paste0(
       "Held: ", format_bytes(8 * length(x$values)), "; as a matrix: ",
       format_bytes(8 * prod(size))

@@ -176,7 +176,7 @@ check_most <- function(k, call = caller_env()) {
 }
 
 cut_graph <- function(graph, most, call = caller_env()) {
-  links <- graph_links(graph, call)
+  links <- graph_links(graph, "x", call)
   num_joined <- length(unique(c(links$low, links$high)))
   check_graph_k(links$k, num_joined, most, call)
   tree <- in_forest(links)
@@ -199,7 +199,7 @@ cut_graph <- function(graph, most, call = caller_env()) {
 
 check_graph_k <- function(k, num_points, most, call) {
   needed <- min(near_ranks(num_points), most)
-  if (num_points < 2 || isTRUE(k >= needed)) {
+  if (num_points < 2 || (is.finite(k) && k >= needed)) {
     return(invisible())
   }
   why <- if (needed == most) {

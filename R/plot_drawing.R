@@ -67,11 +67,11 @@ draw_edges <- function(plot, picture, colour) {
 }
 
 edge_looks <- function(edges, by_sign) {
+  edges$colour <- rep("grey55", nrow(edges))
   if (by_sign) {
     edges$colour <- unname(sign_colours[edges$sign])
     edges$line <- ifelse(edges$sign == "negative", "dashed", "solid")
   } else {
-    edges$colour <- "grey55"
     edges$line <- ifelse(edges$kept, "solid", "dotted")
   }
   edges

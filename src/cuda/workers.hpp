@@ -15,6 +15,7 @@
 #endif
 
 #include "core/errors.hpp"
+#include "core/pieces.hpp"
 #include "core/progress.hpp"
 
 namespace fsknn {
@@ -59,7 +60,8 @@ class Workers {
         stop_ = true;
       }
     };
-#pragma omp parallel num_threads(count)
+    const int threads = threads_after_fork(count);
+#pragma omp parallel num_threads(threads)
     {
 #pragma omp single
       together_ = team_size() >= count;
@@ -92,7 +94,8 @@ class Workers {
   /// How many of `count` workers would work at the same time: what OpenMP gives.
   static int at_once(int count) {
     int threads = 1;
-#pragma omp parallel num_threads(count)
+    const int wanted = threads_after_fork(count);
+#pragma omp parallel num_threads(wanted)
     if (thread_number() == 0) threads = team_size();
     return threads < count ? threads : count;
   }

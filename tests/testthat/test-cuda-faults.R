@@ -356,6 +356,17 @@ test_that("GPUs of different kinds give the same answer", {
   expect_identical(run("cuda"), expected)
 })
 
+# What a fresh session prints.
+run_r <- function(code) {
+  withr::with_envvar(
+    c(R_LIBS = paste(.libPaths(), collapse = ":")),
+    system2(
+      file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)),
+      stdout = TRUE, stderr = TRUE
+    )
+  )
+}
+
 test_that("a GPU that was not asked for is not started", {
   skip_if_no_cuda()
   devices <- nrow(cuda_devices())
@@ -368,13 +379,7 @@ test_that("a GPU that was not asked for is not started", {
     after <- free()
     cat(before, after, sep = ' ')
   ", devices)
-  said <- withr::with_envvar(
-    c(R_LIBS = paste(.libPaths(), collapse = ":")),
-    system2(
-      file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)),
-      stdout = TRUE, stderr = TRUE
-    )
-  )
+  said <- run_r(code)
   not_started <- c(rep("TRUE", devices), rep("TRUE", devices - 1), "FALSE")
   expect_identical(
     utils::tail(said, 1), paste(not_started, collapse = " ")
@@ -403,4 +408,23 @@ test_that("a child forked after CUDA was used gets an error, and does not hang",
   expect_match(got[[1]]$explicit$message, "forked")
   expect_identical(got[[1]]$auto, expected)
   expect_identical(find_knn(small, 2, backend = "cuda"), expected)
+})
+
+test_that("a child forked after the CPU's threads were used may use CUDA", {
+  skip_if_no_cuda()
+  skip_on_os("windows")
+  # In a session of its own, in which CUDA was not used before the fork.
+  code <- "
+    library(fsknn)
+    x <- matrix(sin(seq_len(6000 * 12)^1.1), 6000)
+    here <- find_knn(x, 3, backend = 'cpu', num_threads = 2)
+    job <- parallel::mcparallel(find_knn(x, 3, backend = 'cuda', num_threads = 2))
+    got <- NULL
+    deadline <- Sys.time() + 30
+    while (is.null(got) && Sys.time() < deadline)
+      got <- parallel::mccollect(job, wait = FALSE, timeout = 1)
+    if (is.null(got)) tools::pskill(job$pid, 9)
+    cat(identical(got[[1]], here))
+  "
+  expect_identical(utils::tail(run_r(code), 1), "TRUE")
 })

@@ -178,6 +178,7 @@ test_that("too little GPU memory is an error with its facts, and leaves none tak
   expect_match(error$cuda_words, "memory")
   expect_identical(error$device, 1L)
   expect_identical(error$cuda_id, before$cuda_id[[1]])
+  expect_false(error$sticky)
   expect_identical(cuda_devices()$memory_free, before$memory_free)
   expect_identical(work(), find_knn(x, 5, "manhattan", backend = "cpu"))
 })
@@ -335,5 +336,70 @@ test_that("metafeatures are made on the GPU as on the CPU", {
   for (metric in row_metrics) {
     expect_same_rows(made, metric)
     expect_same_rows(made, metric, ids = c(60L, 61L, 1830L, 1831L, 7140L))
+  }
+})
+
+test_that("edges of the GPU are those of the CPU, in many pieces", {
+  skip_if_no_cuda()
+  x <- small_integers(3000, 4, largest = 9)
+  rownames(x) <- paste0("p", 1:3000)
+  x[c(1, 2, 1500, 3000), ] <- 0
+  for (k in c(1, 700, 2995)) {
+    graph <- function(backend) {
+      knn_graph(x, k, "proportional", constant = "isolate", backend = backend)
+    }
+    expect_identical(graph("cuda"), graph("cpu"), label = paste("k =", k))
+  }
+  # By the filter, with correlations and rows left out.
+  x <- random_matrix(num_filtered, 20, seed = 46)
+  x[c(1, 77, 78, num_filtered), ] <- 3
+  graph <- function(backend, ...) {
+    knn_graph(x, 100, constant = "isolate", backend = backend, ...)
+  }
+  expect_identical(graph("cuda"), graph("cpu"))
+  expect_identical(graph("cuda", num_threads = 1), graph("cpu"))
+})
+
+test_that("what is nearest to one point is so on the GPU, which keeps no points", {
+  skip_if_no_cuda()
+  x <- random_matrix(9000, 12, seed = 47)
+  x[8001:8100, ] <- x[1:100, ]
+  made <- metafeatures(random_matrix(110, 12, seed = 48))
+  for_all_metrics(function(metric, sign, backend) {
+    if (backend == "cpu") {
+      return()
+    }
+    x <- values_for(x, metric)
+    x[c(2, 9000), ] <- if (metric %in% c("cosine", "proportional")) 0 else 5
+    for (k in c(1, 20, 3000)) {
+      one <- function(backend) {
+        nearest(x, 8001, k, metric, sign, constant = "isolate", backend = backend)
+      }
+      expect_identical(one("cuda"), one("cpu"), label = paste(metric, sign, k))
+    }
+    expect_identical(
+      query_knn(x[-2, ][1:8900, ], x[c(1, 8001), ], 5, metric, sign, backend = "cuda"),
+      query_knn(x[-2, ][1:8900, ], x[c(1, 8001), ], 5, metric, sign, backend = "cpu")
+    )
+  })
+  for (k in c(1, 20)) {
+    expected <- nearest(made, 5, k, backend = "cpu")
+    expect_identical(nearest(made, 5, k, backend = "cuda"), expected)
+    expect_true(knn_stats()$streamed)
+  }
+})
+
+test_that("the graph of metafeatures is that of their matrix, on the GPU too", {
+  skip_if_no_cuda()
+  small <- random_matrix(100, 15, seed = 49) + 4
+  made <- metafeatures(small, ops = c("-", "/"))
+  for (metric in c("pearson", "spearman", "euclidean")) {
+    for (k in c(3, 200)) {
+      expect_identical(
+        find_knn(made, k, metric, backend = "cuda"),
+        find_knn(as.matrix(made), k, metric, backend = "cuda"),
+        label = paste(metric, k)
+      )
+    }
   }
 })

@@ -76,3 +76,20 @@ test_that("64-bit integers, whose bits are no doubles, are refused", {
   x <- structure(matrix(0, 2, 2), class = "integer64")
   expect_error(find_knn(x, 1), class = "fsknn_argument_error")
 })
+
+test_that("Bioconductor's containers are their expression values", {
+  x <- random_matrix(12, 5)
+  dimnames(x) <- list(paste0("g", 1:12), paste0("s", 1:5))
+  expected <- knn_graph(x, 2)
+  if (requireNamespace("Biobase", quietly = TRUE)) {
+    expect_identical(knn_graph(Biobase::ExpressionSet(x), 2), expected)
+  }
+  skip_if_not_installed("SummarizedExperiment")
+  set <- SummarizedExperiment::SummarizedExperiment(list(x, x + 1))
+  expect_identical(knn_graph(set, 2), expected)
+  expect_identical(knn_plan(set, 2), knn_plan(x, 2))
+  expect_error(
+    find_knn(SummarizedExperiment::SummarizedExperiment(), 2),
+    class = "fsknn_argument_error"
+  )
+})

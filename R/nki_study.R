@@ -1,0 +1,261 @@
+#' The breast-cancer study's data
+#'
+#' Expression values, probe annotation and clinical data of the patients that
+#' Arefin et al. (2012) studied (van de Vijver et al. 2002), or of the sister
+#' study (van 't Veer et al. 2002), in one form wherever they come from. This
+#' package holds none of these data.
+#'
+#' @section Where from:
+#' `"nki295"` comes from the first of these that is there:
+#' * Bioconductor's package seventyGeneData: its data set `vanDeVijver`, 24,481
+#'   probes of 295 patients;
+#' * Bioconductor's package breastCancerNKI: its data set `nki`, 24,481 probes
+#'   of 337 patients, those of both studies;
+#' * a folder with the file `nki295_small.rds`: 500 probes of 295 patients.
+#'
+#' `"vantveer78"` and `"vantveer78_876"` come from a folder with the file
+#' `vantveer78_full.rds` (24,481 probes of 78 patients, with missing values) or
+#' `vantveer78_876.rds` (876 of these probes, with none).
+#'
+#' The folder is the argument `folder`, else `options(fsknn.data = )`. Each of
+#' its files is a list, as [readRDS()] reads it, of `expr` (whole numbers, probes
+#' x patients), `scale` (log10 ratio = `expr / scale`), `probe`, `symbol`,
+#' `sample` and `clinical` (a data frame with one row a patient).
+#'
+#' @param data Which patients and probes: `"nki295"` (default), `"vantveer78"`
+#'   or `"vantveer78_876"`: see below.
+#' @param ... Must be empty.
+#' @param folder A folder to read from, and from nowhere else; `NULL` (default)
+#'   looks in all places.
+#'
+#' @returns A `SummarizedExperiment`, patients in columns. Its assay `ratio`
+#'   holds log10 ratios to the reference, double; missing ones are `NA`. Row
+#'   names are probes; `rowData` has `probe` and `symbol` (`""` where none is
+#'   known), and what else the source has. `colData` begins with
+#'   * `relapse_years`: years to the first relapse, or of follow-up without one
+#'     (for `"vantveer78"` years to a distant metastasis, or of follow-up);
+#'   * `metastasis`: was there a distant metastasis (for `"vantveer78"` within
+#'     five years)?
+#'
+#'   and goes on with all columns of the source under their own names.
+#'   `metadata()` says where the data come from.
+#' @section Errors:
+#' Where the data are nowhere a `fsknn_data_error` (also of class `fsknn_error`)
+#' says how to get them, and likewise where a file is not as described.
+#' @references
+#' van de Vijver MJ, He YD, van 't Veer LJ, et al. (2002). A Gene-Expression
+#' Signature as a Predictor of Survival in Breast Cancer. *New England Journal
+#' of Medicine* 347:1999-2009. \doi{10.1056/NEJMoa021967}
+#'
+#' van 't Veer LJ, Dai H, van de Vijver MJ, et al. (2002). Gene expression
+#' profiling predicts clinical outcome of breast cancer. *Nature* 415:530-536.
+#' \doi{10.1038/415530a}
+#'
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
+#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
+#' e44000. \doi{10.1371/journal.pone.0044000}
+#' @seealso [add_phenotype()]; `vignette("breast-cancer", "fsknn")`.
+#' @export
+#' @examples
+#' study <- try(nki_study(), silent = TRUE)
+#' if (!inherits(study, "try-error")) {
+#'   study <- add_phenotype(study, "relapse_years", "clinical metastasis",
+#'                          missing = "drop")
+#'   complete <- stats::complete.cases(SummarizedExperiment::assay(study))
+#'   nearest(study[complete, ], "clinical metastasis", k = 5)
+#' }
+nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
+                      folder = NULL) {
+  rlang::check_dots_empty()
+  data <- check_choice(data, names(study_files), "data")
+  check_folder(folder)
+  if (!requireNamespace("SummarizedExperiment", quietly = TRUE)) {
+    abort_data(c(
+      "The package {.pkg SummarizedExperiment} is needed, and is not installed.",
+      i = "Install it with
+           {.code BiocManager::install(\"SummarizedExperiment\")}."
+    ))
+  }
+  find_study(data, folder)
+}
+
+# The files of a folder.
+study_files <- c(
+  nki295 = "nki295_small.rds",
+  vantveer78 = "vantveer78_full.rds",
+  vantveer78_876 = "vantveer78_876.rds"
+)
+
+# Packages with all probes of the 295, the better one first.
+study_packages <- c(seventyGeneData = "vanDeVijver", breastCancerNKI = "nki")
+
+find_study <- function(data, folder, packages = study_packages,
+                       load = load_data_set, call = caller_env()) {
+  if (is.null(folder) && data == "nki295") {
+    for (package in names(packages)) {
+      set <- load(package, packages[[package]])
+      if (!is.null(set)) {
+        return(study_from_set(set, package, packages[[package]], call))
+      }
+    }
+  }
+  folder <- folder %||% getOption("fsknn.data")
+  if (is.null(folder)) {
+    abort_no_data(data, packages, call)
+  }
+  study_from_folder(folder, data, call)
+}
+
+check_folder <- function(folder, call = caller_env()) {
+  if (is.null(folder) || (rlang::is_string(folder) && dir.exists(folder))) {
+    return(invisible())
+  }
+  given <- describe_value(folder)
+  abort_argument(
+    "{.arg folder} must be the path of a folder, not {given}.", call
+  )
+}
+
+# A data set of a package, or NULL where there is none.
+load_data_set <- function(package, name) {
+  if (!nzchar(system.file(package = package)) ||
+        !requireNamespace("Biobase", quietly = TRUE)) {
+    return(NULL)
+  }
+  holder <- new.env()
+  found <- tryCatch(
+    utils::data(list = name, package = package, envir = holder),
+    warning = function(condition) NULL
+  )
+  if (is.null(found)) NULL else holder[[name]]
+}
+
+# An ExpressionSet in the study's form.
+study_from_set <- function(set, package, name, call = caller_env()) {
+  if (!inherits(set, "ExpressionSet")) {
+    abort_data(
+      "The data set {.code {name}} of {.pkg {package}} must be an
+       ExpressionSet, not {describe_type(set)}.",
+      call
+    )
+  }
+  clinical <- Biobase::pData(set)
+  features <- Biobase::fData(set)
+  event <- column_of(clinical, c("EVENTmeta", "TTMevent", "e.dmfs"))
+  years <- column_of(clinical, c("TIMErecurrence", "RFS"))
+  if (is.null(years)) {
+    # breastCancerNKI counts days.
+    days <- column_of(clinical, c("t.rfs", "t.dmfs"))
+    years <- if (!is.null(days)) days / 365.25
+  }
+  new_study(
+    Biobase::exprs(set),
+    symbol = column_of(
+      features,
+      c("symbol", "Gene.symbol", "HUGO.gene.symbol", "Gene", "Gene.name")
+    ),
+    features = features, years = years, event = event, clinical = clinical,
+    from = paste0(package, "::", name)
+  )
+}
+
+# The first of these columns that is there, whatever the case of its letters.
+column_of <- function(table, names) {
+  at <- match(tolower(names), tolower(colnames(table)))
+  at <- at[!is.na(at)]
+  if (length(at) > 0) table[[at[[1]]]]
+}
+
+study_from_folder <- function(folder, data, call = caller_env()) {
+  file <- file.path(folder, study_files[[data]])
+  if (!file.exists(file)) {
+    abort_data(
+      c(
+        "The folder {.file {folder}} must hold the file
+         {.file {basename(file)}}.",
+        i = "See {.code ?nki_study} for what is in it."
+      ),
+      call
+    )
+  }
+  content <- tryCatch(readRDS(file), error = function(err) NULL)
+  wanted <- c("expr", "scale", "probe", "symbol", "sample", "clinical")
+  fits <- is.list(content) && all(wanted %in% names(content)) &&
+    is.matrix(content$expr) && is.data.frame(content$clinical) &&
+    nrow(content$expr) == length(content$probe) &&
+    ncol(content$expr) == nrow(content$clinical)
+  if (!fits) {
+    abort_data(
+      c(
+        "The file {.file {file}} must be a list as {.code ?nki_study} says.",
+        x = if (is.null(content)) "It can't be read." else
+          "It lacks a part, or the parts don't fit each other."
+      ),
+      call
+    )
+  }
+  values <- content$expr / content$scale
+  dimnames(values) <- list(content$probe, content$sample)
+  clinical <- content$clinical
+  new_study(
+    values, symbol = content$symbol, features = NULL,
+    years = clinical$TIMErecurrence %||% (clinical$months / 12),
+    event = clinical$EVENTmeta %||% clinical$metastasis,
+    clinical = clinical[names(clinical) != "metastasis"],
+    from = file
+  )
+}
+
+new_study <- function(values, symbol, features, years, event, clinical, from) {
+  symbol <- as.character(symbol %||% rep("", nrow(values)))
+  symbol[is.na(symbol)] <- ""
+  annotation <- data.frame(probe = rownames(values), symbol = symbol)
+  others <- setdiff(colnames(features), names(annotation))
+  if (length(others) > 0) {
+    annotation <- cbind(annotation, features[others])
+  }
+  row.names(annotation) <- make.unique(rownames(values))
+  rownames(values) <- row.names(annotation)
+  patients <- data.frame(
+    relapse_years = as.numeric(years %||% rep(NA, ncol(values))),
+    metastasis = as.logical(event %||% rep(NA, ncol(values)))
+  )
+  others <- setdiff(colnames(clinical), names(patients))
+  patients <- cbind(patients, clinical[others])
+  row.names(patients) <- colnames(values)
+  SummarizedExperiment::SummarizedExperiment(
+    list(ratio = values), rowData = annotation, colData = patients,
+    metadata = list(
+      study = "van de Vijver et al. (2002), van 't Veer et al. (2002)",
+      source = from
+    )
+  )
+}
+
+abort_data <- function(message, call = caller_env(), .envir = parent.frame()) {
+  cli_abort(
+    message,
+    class = c("fsknn_data_error", "fsknn_error"), call = call, .envir = .envir
+  )
+}
+
+abort_no_data <- function(data, packages, call) {
+  packages <- if (data == "nki295") names(packages)
+  missing <- paste0("{.pkg ", packages, "}", collapse = " nor ")
+  abort_data(
+    c(
+      "The study's data {.val {data}} are not here.",
+      x = if (length(packages) > 0) {
+        paste("Neither", missing, "is installed.")
+      },
+      x = "{.code options(fsknn.data = )} names no folder.",
+      i = if (length(packages) > 0) {
+        "{.code BiocManager::install(\"seventyGeneData\")} brings all 24,481
+         probes of the 295 patients."
+      },
+      i = "Or name a folder with the file {.file {study_files[[data]]}}: see
+           {.code ?nki_study}."
+    ),
+    call
+  )
+}

@@ -1,0 +1,63 @@
+#include "bind_common.hpp"
+#include "core/cover.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+Rcpp::IntegerVector one_based(const std::vector<int>& from_zero) {
+  Rcpp::IntegerVector out(from_zero.begin(), from_zero.end());
+  return out + 1;
+}
+
+Rcpp::IntegerMatrix one_based(const std::vector<SamplePair>& pairs) {
+  Rcpp::IntegerMatrix out(static_cast<int>(pairs.size()), 2);
+  for (int p = 0; p < out.nrow(); ++p) {
+    out(p, 0) = pairs[static_cast<std::size_t>(p)].first + 1;
+    out(p, 1) = pairs[static_cast<std::size_t>(p)].second + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+// levels: features in rows; classes: one a column. alpha and beta are possible.
+// target: a size that is small enough, or 0.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels,
+                            Rcpp::IntegerVector classes, int alpha, int beta,
+                            int target, double seconds, int num_threads) {
+  return bind::guarded([&] {
+    CoverTask task;
+    task.levels = levels.begin();
+    task.num_features = levels.nrow();
+    task.num_samples = levels.ncol();
+    task.classes = classes.begin();
+    task.alpha = alpha;
+    task.beta = beta;
+    task.target = target;
+    task.seconds = seconds;
+    task.num_threads = num_threads;
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    const CoverAnswer answer = search_cover(task, progress.get());
+    return Rcpp::List::create(
+        Rcpp::_["chosen"] = one_based(answer.chosen),
+        Rcpp::_["bound"] = answer.bound,
+        Rcpp::_["lower_bound"] = answer.lower_bound,
+        Rcpp::_["in_all"] = one_based(answer.in_all),
+        Rcpp::_["in_smaller"] = one_based(answer.in_smaller),
+        Rcpp::_["out_of_smaller"] = one_based(answer.out_of_smaller),
+        Rcpp::_["active"] = one_based(answer.active),
+        Rcpp::_["out_of_time"] = answer.out_of_time,
+        Rcpp::_["bytes"] = answer.bytes,
+        Rcpp::_["pairs_left"] = answer.pairs_left,
+        Rcpp::_["features_left"] = answer.features_left);
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::IntegerMatrix cpp_agreements(Rcpp::IntegerMatrix levels) {
+  const std::vector<int> counts =
+      count_agreements(levels.begin(), levels.nrow(), levels.ncol());
+  return Rcpp::IntegerMatrix(levels.ncol(), levels.ncol(), counts.begin());
+}

@@ -17,6 +17,10 @@ cpp_search_cover <- function(levels, classes, alpha, beta, target, seconds, num_
     .Call(`_fsknn_cpp_search_cover`, levels, classes, alpha, beta, target, seconds, num_threads)
 }
 
+cpp_agreements <- function(levels) {
+    .Call(`_fsknn_cpp_agreements`, levels)
+}
+
 cpp_mdl_cuts <- function(x, classes, num_classes, num_threads) {
     .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads)
 }
@@ -39,6 +43,10 @@ cpp_find_knn <- function(x, query, request) {
 
 cpp_brute_force <- function(x, query, request) {
     .Call(`_fsknn_cpp_brute_force`, x, query, request)
+}
+
+cpp_names_at <- function(names, at) {
+    .Call(`_fsknn_cpp_names_at`, names, at)
 }
 
 cpp_prepared <- function(x, ids, request) {

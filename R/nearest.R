@@ -8,6 +8,9 @@
 #' memory is needed: of [metafeatures()] no more than a block of rows is there
 #' at any time.
 #'
+#' Bioconductor's IRanges, which SummarizedExperiment attaches, has another
+#' function of this name; where it was attached later, write `fsknn::nearest()`.
+#'
 #' @inheritParams find_knn
 #' @param x The points, as for [find_knn()].
 #' @param point The point: the name of a row of `x`, or its number.

@@ -222,7 +222,8 @@ picture_of <- function(links, points, focus, clusters, colour) {
   here <- links$low %in% points & links$high %in% points
   edges <- data.frame(
     from = match(links$low[here], points), to = match(links$high[here], points),
-    kept = links$kept[here], strength = 1, sign = "not joined"
+    kept = links$kept[here], strength = rep(1, sum(here)),
+    sign = rep("not joined", sum(here))
   )
   if (!is.null(links$correlation)) {
     r <- links$correlation[here]
@@ -287,7 +288,8 @@ stress_layout <- function(num_points, from, to, iterations = 300) {
   # The golden angle: no two points near each other, none on one line.
   turn <- seq_len(num_points) * pi * (3 - sqrt(5))
   spiral <- sqrt(seq_len(num_points) - 1) * cbind(cos(turn), sin(turn))
-  start <- suppressWarnings(stats::cmdscale(steps, k = 2))
+  dimensions <- min(2, num_points - 1)
+  start <- suppressWarnings(stats::cmdscale(steps, k = dimensions))
   at <- 0.05 * spiral
   at[, seq_len(ncol(start))] <- at[, seq_len(ncol(start))] + start
   weight <- 1 / steps^2

@@ -4,8 +4,8 @@
 #' each, one dot for each sample, with the correlation r and the least-squares
 #' line, as in Figure 3b to d of Arefin et al. (2012).
 #'
-#' @param x Points in rows, with row names: a numeric matrix or data frame, or
-#'   metafeatures.
+#' @param x Points in rows, with row names: whatever [knn_graph()] takes.
+#'   Values may be missing here.
 #' @param points Names of rows of `x`, one for each panel. `"a - b"` (also `+`,
 #'   `*` or `/`) may stand for a row that is not there itself, if `a` and `b`
 #'   are: it is computed.
@@ -41,12 +41,12 @@ plot_profiles <- function(x, points, against, ..., colour = NULL, ncol = NULL) {
   rlang::check_required(points)
   rlang::check_required(against)
   rlang::check_installed("ggplot2", "to draw profiles.")
-  names <- profile_names(x)
-  check_profile_names(points)
   call <- current_env()
-  outcome <- profile(x, against, names, "against", call)
+  rows <- named_rows(x, call)
+  check_profile_names(points)
+  outcome <- profile(rows, against, "against", call)
   values <- lapply(points, function(point) {
-    profile(x, point, names, "points", call)
+    profile(rows, point, "points", call)
   })
   colour <- check_sample_colour(colour, length(outcome))
 
@@ -63,17 +63,14 @@ plot_profiles <- function(x, points, against, ..., colour = NULL, ncol = NULL) {
   draw_profiles(dots, against, is.null(colour), ncol)
 }
 
-profile_names <- function(x, call = caller_env()) {
-  names <- if (length(dim(x)) == 2) rownames(x)
-  if (is.null(names)) {
-    given <- describe_type(x)
-    abort_argument(
-      "{.arg x} must be a matrix or metafeatures with row names, not {given}
-       without.",
-      call
-    )
+named_rows <- function(x, call = caller_env()) {
+  rows <- as_points(x, "x", call)
+  # Metafeatures make theirs when asked.
+  rows$names <- rows$names %||% rownames(rows$values)
+  if (is.null(rows$names)) {
+    abort_argument("{.arg x} must have row names, which it has not.", call)
   }
-  names
+  rows
 }
 
 check_profile_names <- function(points, call = caller_env()) {
@@ -84,12 +81,12 @@ check_profile_names <- function(points, call = caller_env()) {
 }
 
 # One row as numbers, found or made of two.
-profile <- function(x, name, names, arg, call = caller_env()) {
+profile <- function(rows, name, arg, call) {
+  names <- rows$names
   row_of <- function(one) {
-    row <- x[match(one, names), , drop = FALSE]
-    as.double(as.matrix(row))
+    as.double(as.matrix(rows$values[match(one, names), , drop = FALSE]))
   }
-  parts <- if (!name %in% names) split_name(name, names)
+  parts <- if (!all(name %in% names)) split_name(name, names)
   values <- if (is.null(parts)) {
     check_point(name, names, arg, "x", call)
     row_of(name)

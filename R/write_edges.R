@@ -1,18 +1,24 @@
 #' Write a kNN graph for other programs
 #'
-#' Writes the edges of a kNN graph as CSV, or the directed graph as GraphML or
-#' GML, with what is known of its points.
+#' Writes the edges of a kNN graph as CSV, or the graph as GraphML or GML, with
+#' what is known of its points. The graph is directed; the trees of [knn_mst()]
+#' and the edges that [mst_knn()] keeps are written as undirected graphs.
 #'
 #' * **CSV**: one line for each edge with the columns of `edges`, and, where the
 #'   points have more than a name, these columns for both ends (`from_symbol`,
 #'   `to_symbol`, ...). Points without edges do not appear.
-#' * **GraphML** (yEd, Cytoscape, Gephi, igraph): all points, with the columns
+#' * **GraphML** (Cytoscape, Gephi, yEd, igraph): all points, with the columns
 #'   of their table as attributes, and all edges with `rank`, `distance`,
 #'   `correlation` and any other columns.
-#' * **GML** (yEd, igraph; the format of the paper's figures): the same. Names
+#' * **GML** (yEd, Gephi, igraph; the format of the paper's figures): the same.
+#'   Names
 #'   of GML attributes hold letters and digits only: other characters are left
-#'   out, and a number is added where two would be alike. A `label`, which yEd
-#'   shows, is added where there is none: the name of the point.
+#'   out, and a number is added where two would be alike.
+#'
+#' In both a point has a `label`, which yEd (of a GML file) and Gephi show;
+#' Cytoscape shows `name`. It is added where there is none: the name of the
+#' point. No edge has a `weight`, which Gephi takes as similarity, unless `edges`
+#' has such a column: `edges$weight <- edges$correlation` makes one.
 #'
 #' Numbers are written with 15 significant digits. Factors and dates become
 #' text. In GraphML and GML a missing text becomes an empty one, and logical
@@ -20,8 +26,9 @@
 #' missing or infinite values, which GML has no sign for, and logical ones
 #' become 0 and 1.
 #'
-#' @param edges Edge data frame from [knn_graph()] or [read_knn()], or rows of
-#'   it.
+#' @param edges Edge data frame from [knn_graph()], [read_knn()] or [knn_mst()],
+#'   or rows of it; or clusters from [mst_knn()], whose kept edges are written,
+#'   with the cluster of each point.
 #' @param file Path of the file. A CSV file is compressed with gzip where the
 #'   path ends in `.gz`.
 #' @param format `"csv"`, `"graphml"` or `"gml"`. `NULL` (default): by the
@@ -57,6 +64,9 @@
 #' igraph::read_graph(file, format = "graphml")
 write_edges <- function(edges, file, format = NULL, ..., vertices = NULL) {
   rlang::check_dots_empty()
+  if (inherits(edges, "mst_knn")) {
+    edges <- edges$edges
+  }
   check_edges(edges)
   path <- check_path_out(file)
   format <- edge_format(file, format)
@@ -192,11 +202,13 @@ write_edges_graph <- function(edges, path, format, vertices,
   is_gml <- format == "gml"
   edges <- file_columns(edges, c("from", "to"), is_gml, call)
   vertices <- file_columns(vertices, "name", is_gml, call)
-  graph <- as_igraph(edges, vertices = vertices)
+  # Trees have a kind, and no direction.
+  mode <- if (is.null(attr(edges, "kind"))) "directed" else "union"
+  graph <- as_igraph(edges, vertices = vertices, mode = mode)
   points <- igraph::vertex_attr(graph)
   points$name <- file_text(points$name, is_gml)
+  points$label <- points$label %||% points$name
   if (is_gml) {
-    points$label <- points$label %||% points$name
     names(points) <- gml_names(names(points), "id")
     links <- igraph::edge_attr(graph)
     names(links) <- gml_names(names(links), c("source", "target", "label"))

@@ -55,6 +55,16 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_agreements
+Rcpp::IntegerMatrix cpp_agreements(Rcpp::IntegerMatrix levels);
+RcppExport SEXP _fsknn_cpp_agreements(SEXP levelsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type levels(levelsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_agreements(levels));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_mdl_cuts
 Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes, int num_threads);
 RcppExport SEXP _fsknn_cpp_mdl_cuts(SEXP xSEXP, SEXP classesSEXP, SEXP num_classesSEXP, SEXP num_threadsSEXP) {
@@ -122,6 +132,17 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_brute_force(x, query, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_names_at
+Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names, Rcpp::IntegerVector at);
+RcppExport SEXP _fsknn_cpp_names_at(SEXP namesSEXP, SEXP atSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::CharacterVector >::type names(namesSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type at(atSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_names_at(names, at));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -217,12 +238,14 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
     {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 7},
+    {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
     {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 4},
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
+    {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},

@@ -54,3 +54,10 @@ Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels,
         Rcpp::_["features_left"] = answer.features_left);
   });
 }
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::IntegerMatrix cpp_agreements(Rcpp::IntegerMatrix levels) {
+  const std::vector<int> counts =
+      count_agreements(levels.begin(), levels.nrow(), levels.ncol());
+  return Rcpp::IntegerMatrix(levels.ncol(), levels.ncol(), counts.begin());
+}

@@ -32,6 +32,8 @@ test r-bioc-summarizedexperiment R:SummarizedExperiment
 test r-bioc-biocneighbors R:BiocNeighbors
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
+test r-cran-rglpk   R:Rglpk
+test r-cran-slam    R:slam
 test doctest-dev    header:doctest/doctest.h
 '
 

@@ -9,13 +9,16 @@
 namespace fsknn {
 namespace {
 
-/// Steps and patience were measured on 425 and 2,000 rows of the study: more of
-/// them move neither bound nor set by 1 in a minute.
-constexpr int kStepsBetweenSets = 60;
+/// A new set is made from the bound's costs after so many steps: on 425 and on
+/// 2,000 rows sets made earlier are larger, and steps are what time goes to.
+constexpr int kStepsBetweenSets = 100;
 constexpr int kMostRounds = 40;
+/// The rest of the time is the local search's.
+constexpr double kShareOfBound = 0.5;
 
 /// With c the reduced cost of a feature, a set without it (c < 0) or with it
-/// (c > 0) has at least bound + |c| features.
+/// (c > 0) has at least bound + |c| features. `size`: only smaller ones are of
+/// interest.
 void fix_features(const CoverProblem& problem, const CoverBound& bound,
                   int size, CoverAnswer& answer) {
   if (problem.num_pairs() == 0) return;
@@ -61,7 +64,9 @@ CoverAnswer search_cover(const CoverTask& task, Progress* progress) {
 
   search.construct(std::vector<double>(
       static_cast<std::size_t>(problem.num_features()), 1.0), watch);
-  for (int round = 0; round < kMostRounds && !watch.over(); ++round) {
+  for (int round = 0; round < kMostRounds && !watch.over() &&
+                      watch.elapsed() < kShareOfBound * task.seconds;
+       ++round) {
     if (task.target > 0 ? done() : size() <= bound.ceiling()) break;
     bound.climb(std::min(upper, size()), kStepsBetweenSets, watch);
     if (bound.finished()) break;
@@ -79,13 +84,30 @@ CoverAnswer search_cover(const CoverTask& task, Progress* progress) {
   answer.bound = forced + std::max(0.0, bound.value());
   answer.lower_bound = forced + bound.ceiling();
   answer.in_all = problem.forced();
-  fix_features(problem, bound, size(), answer);
+  fix_features(problem, bound,
+               task.target > 0 ? std::min(size(), target + 1) : size(), answer);
   list_active(problem, bound, answer);
   answer.out_of_time = watch.over();
   answer.bytes = problem.bytes();
   answer.pairs_left = problem.num_pairs();
   answer.features_left = problem.num_features();
   return answer;
+}
+
+std::vector<int> count_agreements(const int* levels, int num_features,
+                                  int num_samples) {
+  const std::size_t n = static_cast<std::size_t>(num_features);
+  const std::size_t s = static_cast<std::size_t>(num_samples);
+  std::vector<int> counts(s * s, num_features);
+  for (std::size_t j = 1; j < s; ++j)
+    for (std::size_t i = 0; i < j; ++i) {
+      const int* a = levels + i * n;
+      const int* b = levels + j * n;
+      int agree = 0;
+      for (std::size_t f = 0; f < n; ++f) agree += a[f] == b[f];
+      counts[i + j * s] = counts[j + i * s] = agree;
+    }
+  return counts;
 }
 
 }  // namespace fsknn

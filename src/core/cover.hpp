@@ -1,7 +1,7 @@
 #pragma once
 
-// The (alpha, beta)-k-feature set problem (Cotta, Sloper, Moscato 2004) as a set
-// multi-cover: the fewest features so that each pair of samples of different
+// The (alpha, beta)-k-feature set problem (Cotta, Sloper, Moscato 2004) as a
+// set multi-cover: the fewest features so that each pair of samples of different
 // classes differs in at least alpha of them, and each pair of one class agrees
 // in at least beta.
 
@@ -43,5 +43,9 @@ struct CoverAnswer {
 /// Greedy cover, Lagrangian bound, local search. The same answer for any number
 /// of threads, where the time suffices.
 CoverAnswer search_cover(const CoverTask& task, Progress* progress = nullptr);
+
+/// In how many features each two samples agree: [num_samples x num_samples].
+std::vector<int> count_agreements(const int* levels, int num_features,
+                                  int num_samples);
 
 }  // namespace fsknn

@@ -12,7 +12,8 @@ namespace fsknn {
 ///   L(u) = sum_p u_p need_p + sum_f min(0, cost_f),
 ///   cost_f = 1 - sum of u_p over the pairs that f counts for,
 /// is no more than the size of any set. Its maximum over u is that of the
-/// linear relaxation; subgradient steps climb towards it.
+/// linear relaxation; steps along an average of subgradients climb towards it
+/// (the volume algorithm, Barahona and Anbil 2000).
 class CoverBound {
  public:
   CoverBound(const CoverProblem& problem, int num_threads);
@@ -35,7 +36,8 @@ class CoverBound {
 
   const CoverProblem& problem_;
   int num_threads_;
-  std::vector<double> u_, costs_, best_u_, best_costs_, direction_;
+  std::vector<double> u_, costs_, best_u_, best_costs_;
+  std::vector<double> lacks_, direction_;
   std::vector<double> partial_;
   std::vector<int> covers_, picked_;
   double best_ = 0.0;

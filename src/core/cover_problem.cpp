@@ -27,20 +27,19 @@ struct PairOfColumns {
 }  // namespace
 
 CoverProblem::CoverProblem(const CoverTask& task, Watch& watch) {
-  find_needs(task);
-  watch.over();
-  make_bits(task);
-  watch.over();
+  find_needs(task, watch);
+  make_bits(task, watch);
   drop_implied(watch);
-  make_blocks();
+  make_blocks(watch);
 }
 
 /// A pair whose features are no more than it needs puts all of them into every
 /// set. What they do for other pairs lowers the needs of these.
-void CoverProblem::find_needs(const CoverTask& task) {
+void CoverProblem::find_needs(const CoverTask& task, Watch& watch) {
   const int n = task.num_features;
   std::vector<char> forced(static_cast<std::size_t>(n), 0);
-  for (int j = 1; j < task.num_samples; ++j)
+  for (int j = 1; j < task.num_samples; ++j) {
+    watch.over();
     for (int i = 0; i < j; ++i) {
       const PairOfColumns pair(task, {i, j});
       const int need = pair.different ? task.alpha : task.beta;
@@ -54,6 +53,7 @@ void CoverProblem::find_needs(const CoverTask& task) {
       for (int f = 0; f < n; ++f)
         if (pair.counts(f)) forced[static_cast<std::size_t>(f)] = 1;
     }
+  }
   for (int f = 0; f < n; ++f)
     if (forced[static_cast<std::size_t>(f)]) forced_.push_back(f);
   std::size_t kept = 0;
@@ -85,7 +85,7 @@ void CoverProblem::find_needs(const CoverTask& task) {
   }
 }
 
-void CoverProblem::make_bits(const CoverTask& task) {
+void CoverProblem::make_bits(const CoverTask& task, Watch& watch) {
   // Features that count for no pair left are of no use.
   std::vector<char> useful(static_cast<std::size_t>(task.num_features), 0);
   for (const SamplePair samples : pairs_) {
@@ -99,6 +99,7 @@ void CoverProblem::make_bits(const CoverTask& task) {
   num_words_ = (num_features() + 63) / 64;
   by_pair_.assign(pairs_.size() * static_cast<std::size_t>(num_words_), 0);
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
+    if (p % 256 == 0) watch.over();
     const PairOfColumns pair(task, pairs_[p]);
     std::uint64_t* words =
         by_pair_.data() + p * static_cast<std::size_t>(num_words_);
@@ -149,10 +150,11 @@ void CoverProblem::drop_implied(Watch& watch) {
   by_pair_.resize(kept * words);
 }
 
-void CoverProblem::make_blocks() {
+void CoverProblem::make_blocks(Watch& watch) {
   const std::size_t n = features_.size();
   by_block_.assign(static_cast<std::size_t>(num_blocks()) * n, 0);
   for (int p = 0; p < num_pairs(); ++p) {
+    if (p % 256 == 0) watch.over();
     std::uint8_t* bytes =
         by_block_.data() + static_cast<std::size_t>(p / 8) * n;
     const std::uint64_t* words = features_of(p);

@@ -67,10 +67,10 @@ class CoverProblem {
   }
 
  private:
-  void find_needs(const CoverTask& task);
+  void find_needs(const CoverTask& task, Watch& watch);
   void drop_implied(Watch& watch);
-  void make_bits(const CoverTask& task);
-  void make_blocks();
+  void make_bits(const CoverTask& task, Watch& watch);
+  void make_blocks(Watch& watch);
   int count_without(int pair, int other) const;
 
   std::vector<SamplePair> pairs_;

@@ -20,8 +20,8 @@ class CoverSearch {
   void construct(const std::vector<double>& costs, Watch& watch);
 
   /// Looks for smaller sets until one has `enough` features, `patience` steps
-  /// have found none, or the time is over (Gao, Weise, Li 2015: pairs that are
-  /// hard to satisfy gain weight).
+  /// have found none, or the time is over (Gao, Yao, Weise, Li 2015: pairs that
+  /// are hard to satisfy gain weight).
   void improve(int enough, int patience, Watch& watch);
 
   /// The smallest set found, by the problem's numbers, increasing.

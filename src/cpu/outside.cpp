@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <mutex>
 #include <numeric>
 #include <utility>
@@ -75,8 +76,47 @@ Plan plan_for(const ExactPoints& exact, const Request& request) {
   return plan_cpu(input);
 }
 
+std::uint64_t hash_of(const double* row, std::int64_t size) {
+  std::uint64_t hash = 14695981039346656037u;  // FNV-1a, a word at a time
+  for (std::int64_t f = 0; f < size; ++f) {
+    std::uint64_t word;
+    std::memcpy(&word, row + f, sizeof word);
+    hash = (hash ^ word) * 1099511628211u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+/// For each point the one of lowest number whose prepared row has the same
+/// bits: itself, for most.
+std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
+  const std::vector<std::int32_t>& id = points.order.id;
+  std::vector<std::int32_t> twin(points.order.place.size());
+  std::iota(twin.begin(), twin.end(), 0);
+  std::vector<std::uint64_t> hash(id.size());
+  std::vector<std::int32_t> places(id.size());
+  std::iota(places.begin(), places.end(), 0);
+  for (std::size_t p = 0; p < id.size(); ++p)
+    hash[p] = hash_of(points.row(static_cast<std::int64_t>(p)), points.padded);
+  const auto at = [](std::int32_t p) { return static_cast<std::size_t>(p); };
+  std::sort(places.begin(), places.end(), [&](std::int32_t p, std::int32_t q) {
+    return hash[at(p)] != hash[at(q)] ? hash[at(p)] < hash[at(q)]
+                                      : id[at(p)] < id[at(q)];
+  });
+  std::size_t first = 0;
+  for (std::size_t s = 1; s < places.size(); ++s) {
+    const std::int32_t p = places[first], q = places[s];
+    if (hash[at(p)] != hash[at(q)])
+      first = s;
+    else if (std::memcmp(points.row(p), points.row(q),
+                         static_cast<std::size_t>(points.padded) * 8) == 0)
+      twin[at(id[at(q)])] = id[at(p)];
+  }
+  return twin;
+}
+
 /// Packed rows in another order: what stands at place_at[p] comes to p. What is
-/// beyond it, padding, stays.
+/// beyond it counts as padding.
 FilterRows reordered(const FilterRows& from,
                      const std::vector<std::int32_t>& place_at,
                      int num_threads) {
@@ -111,10 +151,13 @@ FilterRows reordered(const FilterRows& from,
 
 /// One pass. Points stand in the order (searched first, component): chunks
 /// without a point to search, and chunks within a component, are passed over.
+/// A point that has a twin of lower number in its component is left out: the
+/// twin's edges are as long, and come first.
 class Pass {
  public:
   Pass(const ExactPoints& exact, const Plan& plan, const FilterScale& scale,
        const Thresholds& thresholds, const FilterRows& packed,
+       const std::vector<std::int32_t>& twin,
        const std::vector<std::int32_t>& component,
        const std::vector<char>& search, std::vector<TreeEdge>& best,
        int num_threads)
@@ -123,10 +166,6 @@ class Pass {
         scale_(scale),
         thresholds_(thresholds),
         best_(best),
-        size_(exact.points.size()),
-        place_at_(static_cast<std::size_t>(size_)),
-        component_(static_cast<std::size_t>(size_)),
-        searched_(static_cast<std::size_t>(size_)),
         is_sought_(best.size(), 0),
         threshold_(new std::atomic<std::int32_t>[best.size()]),
         lock_(new std::mutex[best.size()]) {
@@ -134,7 +173,16 @@ class Pass {
     const auto number = [&](std::int32_t place) {
       return static_cast<std::size_t>(id[static_cast<std::size_t>(place)]);
     };
-    std::iota(place_at_.begin(), place_at_.end(), 0);
+    for (std::int32_t p = 0; p < exact.points.size(); ++p) {
+      const std::size_t i = number(p);
+      const std::int32_t first = twin[i];
+      if (first == id[static_cast<std::size_t>(p)] ||
+          component[static_cast<std::size_t>(first)] != component[i])
+        place_at_.push_back(p);
+    }
+    size_ = static_cast<std::int64_t>(place_at_.size());
+    component_.resize(place_at_.size());
+    searched_.resize(place_at_.size());
     std::stable_sort(place_at_.begin(), place_at_.end(),
                      [&](std::int32_t p, std::int32_t q) {
                        const std::size_t i = number(p), j = number(q);
@@ -153,7 +201,8 @@ class Pass {
   }
 
   void run(int num_threads, Stretch stretch) {
-    const CirculantSchedule schedule(plan_.num_splits, 1);
+    const CirculantSchedule schedule(
+        (size_ + plan_.chunk_size - 1) / plan_.chunk_size, 1);
     run_pieces(schedule.num_pieces(), num_threads, stretch, [&] {
       return [&, w = Worker(*this)](std::int64_t at) mutable {
         const CirculantSchedule::Piece piece = schedule.piece(at);
@@ -316,7 +365,7 @@ class Pass {
   const FilterScale& scale_;
   const Thresholds& thresholds_;
   std::vector<TreeEdge>& best_;
-  const std::int64_t size_;
+  std::int64_t size_ = 0;
   std::vector<std::int32_t> place_at_, component_;
   std::vector<char> searched_;
   std::vector<char> is_sought_;  ///< [components]
@@ -344,12 +393,13 @@ void OutsideSearch::lower(const std::vector<std::int32_t>& component,
     rows_ = pack(scale_, exact_.points, plan_.padded_points, num_threads_,
                  progress_);
     set_bounds(scale_, rows_, rows_, exact_.points.padded);
+    twin_ = twins_of(exact_.points);
   }
   // How many passes there will be is not known: half of the rest each.
   const double from = 1.0 - std::ldexp(1.0, -passes_);
   ++passes_;
-  Pass pass(exact_, plan_, scale_, thresholds_, rows_, component, search, best,
-            num_threads_);
+  Pass pass(exact_, plan_, scale_, thresholds_, rows_, twin_, component, search,
+            best, num_threads_);
   pass.run(num_threads_, {progress_, from, 1.0 - std::ldexp(1.0, -passes_)});
 }
 

@@ -42,15 +42,19 @@ __device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
 }
 
 /// Pairs that reach their row's threshold or, by symmetry, their column's. A
-/// threshold that is no number is padding's. column0: the thread's first.
+/// threshold that is no number is padding's. of_columns: what column_numbers()
+/// says, from the thread's first column on; column0: that column.
 template <class Kind, class Pairs>
 __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
                               const float (&row_threshold)[Pairs::rows],
-                              std::int32_t row0, std::int32_t column0,
-                              WarpQueue& queue) {
+                              const float* of_columns, std::int32_t row0,
+                              std::int32_t column0, WarpQueue& queue) {
   const CandidateLists& lists = work.lists;
-  const float* const of_columns =
-      Kind::symmetric ? lists.thresholds : work.column_there;
+  // No pair of the thread's below this is for its row.
+  float lowest = row_threshold[0];
+#pragma unroll
+  for (int i = 1; i < Pairs::rows; ++i)
+    lowest = fminf(lowest, row_threshold[i]);
   // Loaded some groups at once: one wait for all.
   constexpr int groups_loaded = 8 / Pairs::column_pairs;
   float2 loaded[groups_loaded][Pairs::column_pairs];
@@ -61,57 +65,53 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
       for (int q = 0; q < groups_loaded; ++q)
 #pragma unroll
         for (int p = 0; p < Pairs::column_pairs; ++p)
-          loaded[q][p] = __ldg(reinterpret_cast<const float2*>(
-              of_columns + column0 + (g + q) * Pairs::group_columns + 8 * p));
+          loaded[q][p] = *reinterpret_cast<const float2*>(
+              of_columns + (g + q) * Pairs::group_columns + 8 * p);
     }
-    float2(&column)[Pairs::column_pairs] = loaded[g % groups_loaded];
+    const float2(&column)[Pairs::column_pairs] = loaded[g % groups_loaded];
     bool any = false;
 #pragma unroll
     for (int at = 0; at < 16; ++at) {
-      const float for_row = row_threshold[Pairs::row_of(at)];
       const float2 two = column[Pairs::column_of(at) / 8];
       any |= Kind::similarity(pairs.value(g, at)) >=
-             (Kind::symmetric ? fminf(for_row, at % 2 == 0 ? two.x : two.y)
-                              : for_row);
+             (Kind::symmetric ? fminf(lowest, at % 2 == 0 ? two.x : two.y)
+                              : row_threshold[Pairs::row_of(at)]);
     }
     if (!__any_sync(0xffffffffu, any)) continue;
-    // Rare, so little code rather than fast code: what reaches a threshold is
-    // found first, then taken one by one. Bit `at` is for the row, the same and
-    // 16 for the column.
-    if (!Kind::symmetric) {
-#pragma unroll
-      for (int p = 0; p < Pairs::column_pairs; ++p)
-        column[p] = __ldg(reinterpret_cast<const float2*>(
-            of_columns + column0 + g * Pairs::group_columns + 8 * p));
-    }
+    // What reaches a threshold is found first, then taken one by one. Bit `at`
+    // is for the row, the same and 16 for the column.
     float s[16];
     unsigned left = 0;
 #pragma unroll
     for (int at = 0; at < 16; ++at) {
       const float2 two = column[Pairs::column_of(at) / 8];
-      const float for_row = row_threshold[Pairs::row_of(at)];
-      const float for_column = at % 2 == 0 ? two.x : two.y;
       s[at] = Kind::similarity(pairs.value(g, at));
-      if (Kind::symmetric) {
-        if (s[at] >= for_row && for_column == for_column) left |= 1u << at;
-        if (s[at] >= for_column && for_row == for_row) left |= 0x10000u << at;
-      } else if (s[at] >= for_row && for_column != 0.0f) {
-        left |= 1u << at;
-      }
+      if (s[at] >= row_threshold[Pairs::row_of(at)]) left |= 1u << at;
+      if (Kind::symmetric && s[at] >= (at % 2 == 0 ? two.x : two.y))
+        left |= 0x10000u << at;
     }
-#pragma unroll 1
-    while (__any_sync(0xffffffffu, left != 0)) {
-      const bool here = left != 0;
-      const int bit = here ? __ffs(static_cast<int>(left)) - 1 : 0;
-      left &= left - 1;
+    queue.push(lists, left, [&](int bit) -> Found {
       const int at = bit % 16;
+      const int across = g * Pairs::group_columns + Pairs::column_of(at);
       const std::int32_t r = row0 + 8 * Pairs::row_of(at);
-      const std::int32_t c =
-          column0 + g * Pairs::group_columns + Pairs::column_of(at);
-      queue.push(lists, here,
-                 {bit < 16 ? r : c, bit < 16 ? c : r, s[at]});
-    }
+      const std::int32_t c = column0 + across;
+      if (bit >= 16) {
+        const float threshold = __ldg(lists.thresholds + r);
+        return {threshold == threshold ? c : WarpQueue::none, r, s[at]};
+      }
+      const float threshold = of_columns[across];
+      const bool there = Kind::symmetric ? threshold == threshold
+                                         : threshold != 0.0f;
+      return {there ? r : WarpQueue::none, c, s[at]};
+    });
   }
+}
+
+/// [column slots] what accept() needs to know of columns: their thresholds, or
+/// which are there.
+template <class Kind>
+__device__ inline const float* column_numbers(const HalfWork& work) {
+  return Kind::symmetric ? work.lists.thresholds : work.column_there;
 }
 
 }  // namespace cuda

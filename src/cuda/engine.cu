@@ -9,6 +9,7 @@
 #include "cuda/filter.cuh"
 #include "cuda/filtered.cuh"
 #include "cuda/plan.hpp"
+#include "cuda/queries.cuh"
 #include "cuda/resources.cuh"
 #include "cuda/segment.cuh"
 #include "cuda/streamed.cuh"
@@ -115,25 +116,61 @@ void run_filtered(const Search& search, const std::vector<int>& devices,
   stats.num_devices = count;
 }
 
+/// Filtered queries, each device an equal part of them.
+void run_queries(const Search& search, const std::vector<int>& devices,
+                 Progress* progress, Stats& stats) {
+  const int count = search.plan.num_workers;
+  const std::int64_t rows = search.rows.size();
+  std::int64_t pieces = 0;
+  {
+    const DeviceGuard guard(devices[0]);
+    for (int w = 0; w < count; ++w)
+      pieces += FilteredQueries::num_launches(
+          search, rows * (w + 1) / count - rows * w / count);
+  }
+  Workers workers(progress, pieces);
+  std::vector<Stats> parts(static_cast<std::size_t>(count));
+  workers.run(count, [&](int w) {
+    const std::size_t at = static_cast<std::size_t>(w);
+    const DeviceGuard guard(devices[at]);
+    FilteredQueries part(search, workers);
+    part.run(rows * w / count, rows * (w + 1) / count);
+    parts[at] = part.stats();
+  });
+  for (const Stats& its : parts) {
+    stats.pairs_filtered += its.pairs_filtered;
+    stats.pairs_exact += its.pairs_exact;
+    stats.rows_redone += its.rows_redone;
+    stats.seconds_emit = std::max(stats.seconds_emit, its.seconds_emit);
+    stats.seconds_device = std::max(stats.seconds_device, its.seconds_device);
+  }
+  stats.filtered = true;
+  stats.num_devices = count;
+}
+
 /// The float64 pass over all pairs, each device its segment.
 template <class Part>
 void run_segments(const Search& search, const std::vector<int>& devices,
                   Progress* progress, Stats& stats) {
   const Plan& plan = search.plan;
   Workers workers(progress, plan.num_chunks);
-  std::vector<double> pairs(devices.size()), seconds_emit(devices.size());
+  std::vector<double> pairs(devices.size()), seconds_emit(devices.size()),
+      seconds(devices.size());
   workers.run(plan.num_workers, [&](int w) {
     const std::size_t at = static_cast<std::size_t>(w);
     const DeviceGuard guard(devices[at]);
     Part segment(search, workers);
+    const Clock::time_point start = Clock::now();
     segment.run(w * plan.splits_per_segment,
                 std::min((w + 1) * plan.splits_per_segment, plan.num_splits));
     pairs[at] = segment.pairs();
     seconds_emit[at] = segment.seconds_emit();
+    seconds[at] = seconds_since(start) - seconds_emit[at];
   });
   for (const double p : pairs) stats.pairs_exact += p;
   stats.seconds_emit =
       *std::max_element(seconds_emit.begin(), seconds_emit.end());
+  stats.seconds_device = *std::max_element(seconds.begin(), seconds.end());
   stats.num_devices = plan.num_workers;
 }
 
@@ -180,7 +217,9 @@ void find_neighbours(const Request& request, const RowSource& points,
                          work.streaming, &ranked};
   const double seconds_prepare = seconds_since(start);
   Stats found;
-  if (plan.filtered)
+  if (plan.filtered && queries != nullptr)
+    run_queries(search, devices, progress, found);
+  else if (plan.filtered)
     (plan.streamed ? run_filtered<StreamedGraph> : run_filtered<FilteredGraph>)(
         search, devices, progress, found);
   else

@@ -1,5 +1,6 @@
 #include "cuda/filter.cuh"
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include "cuda/check.cuh"
@@ -87,7 +88,9 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
   config.stream = stream;
   config.attrs = &cluster;
   config.numAttrs = hopper ? 1 : 0;
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, work, room));
+  HalfWork w2 = work;
+  w2.in_turns = getenv("TURNS") ? atoi(getenv("TURNS")) : 0;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, w2, room));
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ constexpr std::int64_t kLargestChunk = 8192;
 constexpr double kLargestChunkWork = 1.4e11;
 // Smaller chunks are not made only to give every GPU one.
 constexpr std::int64_t kLeastShare = 1024;
-constexpr double kStagingBytes = 32 << 20;
 // What the context, the modules and fragmentation may take of the free memory.
 constexpr double kUsableShare = 0.9;
 
@@ -31,6 +30,7 @@ constexpr std::int64_t kFewQueries = kChunkUnit;
 // Below this many points the float64 pass is as fast, and beyond so many
 // features the filter's error nears what it is to tell apart.
 constexpr std::int64_t kLeastFilteredPoints = 4096;
+constexpr std::int64_t kLeastFilteredQueries = 256;
 constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
 constexpr std::int64_t kMostFilteredFeatures = 32768;
 // Beyond so many neighbours the lists of candidates take more memory than they
@@ -39,12 +39,14 @@ constexpr std::int64_t kMostFilteredNeighbours = 2048;
 // A device's part of the filter, in products and sums: some milliseconds, or the
 // devices' meetings take as long as they save.
 constexpr double kLeastFilterShare = 5.0e11;
+// A feature of the elementwise filter takes as long as so many of the products.
+constexpr std::int64_t kWorkOfFloats = 16;
 // One launch of the filter, so that an interrupt waits for 0.1 s or so.
 constexpr double kFilterLaunchWork = 1.0e13;
 
 struct Sizes {
-  std::int64_t rows, points, queries, padded, k;
-  bool correlation;
+  std::int64_t rows, points, queries, features, padded, k;
+  bool correlation, ranked;
 };
 
 std::int64_t largest_chunk(std::int64_t padded) {
@@ -67,7 +69,15 @@ double bytes_prepared(const Sizes& s, std::int64_t chunk) {
       (s.queries > 0 ? padded_to_chunks(s.queries, chunk) : 0));
   // Rows, their sums, the points' numbers, and where each point stands.
   return places * (static_cast<double>(s.padded) * 8 + 12) +
-         static_cast<double>(s.points) * 4;
+         static_cast<double>(s.points + s.queries) * 4 +
+         bytes_preparing(std::max(s.points, s.queries), s.features, s.ranked);
+}
+
+/// Pieces of the answer on their way to the host, of lists of `rows` rows.
+double bytes_answer(std::int64_t rows, std::int64_t k) {
+  return static_cast<double>(
+      std::max(AnswerShape(rows, k, true).bytes_device(),
+               AnswerShape(rows, k, false).bytes_device()));
 }
 
 double bytes_working(const Sizes& s, std::int64_t chunk) {
@@ -75,9 +85,7 @@ double bytes_working(const Sizes& s, std::int64_t chunk) {
   const std::int64_t columns = std::min(chunk, round_up(s.points, kChunkUnit));
   const double height = static_cast<double>(rows);
   return height * static_cast<double>(columns) * 8 +
-         height * static_cast<double>(s.k) * 12 +
-         height * static_cast<double>(ranks_at_a_time(rows, s.k)) *
-             (s.correlation ? 20 : 12);
+         height * static_cast<double>(s.k) * 12 + bytes_answer(rows, s.k);
 }
 
 std::int64_t automatic_chunk(const Sizes& s, std::int64_t num_devices,
@@ -99,12 +107,6 @@ std::int64_t automatic_chunk(const Sizes& s, std::int64_t num_devices,
 }
 
 }  // namespace
-
-std::int64_t ranks_at_a_time(std::int64_t rows, std::int64_t k) {
-  const std::int64_t fit = static_cast<std::int64_t>(
-      kStagingBytes / (20.0 * static_cast<double>(rows)));
-  return std::max<std::int64_t>(1, std::min(k, fit));
-}
 
 std::int64_t filter_depth(std::int64_t num_features) {
   return round_up(num_features, kFilterDepth);
@@ -130,6 +132,11 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
 std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features) {
   return filter_depth(num_features +
                       (metric.is_unit_dot() ? 0 : kNormFeatures));
+}
+
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features) {
+  return metric.is_elementwise() ? kWorkOfFloats * padded_features(num_features)
+                                 : half_depth(metric, num_features);
 }
 
 std::vector<std::int32_t> FilterBlocks::places() const {
@@ -205,6 +212,9 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
 /// the user says how large a chunk is, as many as have a split.
 int filter_devices(const PlanInput& in, const FilterShape& shape) {
   const std::int64_t most = std::max(1, in.num_workers);
+  if (in.num_queries > 0)
+    return static_cast<int>(
+        std::min(most, ceil_div(in.num_queries, kLeastFilteredQueries)));
   if (in.chunk_size > 0)
     return static_cast<int>(
         std::min(most, ceil_div(in.num_points, round_up(in.chunk_size, kChunkUnit))));
@@ -214,19 +224,37 @@ int filter_devices(const PlanInput& in, const FilterShape& shape) {
       1.0, std::min(static_cast<double>(most), work / kLeastFilterShare)));
 }
 
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
+  constexpr std::int64_t list_bytes = std::int64_t{1} << 30;
+  const std::int64_t most = std::max(
+      kFilterBlock, list_bytes / (8 * candidates_for(k)) / kFilterBlock *
+                        kFilterBlock);
+  return std::min(num_queries, most);
+}
+
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
   FilterShape shape;
-  shape.usable = gpus.half_products && !in.elementwise && in.num_queries == 0 &&
+  shape.usable = (gpus.half_products || in.elementwise) &&
+                 (in.num_queries == 0 ||
+                  in.num_queries >= kLeastFilteredQueries) &&
                  in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
                  in.num_features <= kMostFilteredFeatures &&
                  in.k <= kMostFilteredNeighbours;
-  shape.name = "products of half-precision floats by tensor cores";
-  const int forms = in.unit_dot ? 1 : 2;
-  shape.depth =
-      filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
-  shape.row_bytes = 2 * shape.depth * forms;
-  shape.floats_a_slot = 2;
+  if (in.elementwise) {
+    shape.name = "differences of single-precision floats";
+    const std::int64_t padded = padded_features(in.num_features);
+    shape.depth = kWorkOfFloats * padded;
+    shape.row_bytes = 4 * padded;
+    shape.floats_a_slot = 3;
+  } else {
+    shape.name = "products of half-precision floats by tensor cores";
+    const int forms = in.unit_dot ? 1 : 2;
+    shape.depth =
+        filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
+    shape.row_bytes = 2 * shape.depth * forms;
+    shape.floats_a_slot = 2;
+  }
   shape.capacity = candidates_for(in.k);
   shape.fill_blocks = fill_blocks_for(in.num_points, in.k);
   return shape;
@@ -236,11 +264,18 @@ namespace {
 
 /// The filter's rows and candidate lists, a slot; the lists of neighbours.
 double bytes_filter(const PlanInput& in, const FilterShape& shape) {
-  const FilterBlocks blocks(in.num_points);
-  return static_cast<double>(blocks.num_slots()) *
-             (static_cast<double>(shape.row_bytes) +
-              static_cast<double>(shape.floats_a_slot) * 4 +
-              static_cast<double>(shape.capacity) * 8 + 12) +
+  const double slots =
+      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const double form = static_cast<double>(shape.row_bytes) +
+                      static_cast<double>(shape.floats_a_slot) * 4;
+  const double lists = static_cast<double>(shape.capacity) * 8 + 12;
+  if (in.num_queries > 0) {
+    const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
+    return slots * (form + 8) + static_cast<double>(in.num_queries) * 4 +
+           static_cast<double>(query_slots(rows)) * (form + lists + 12) +
+           static_cast<double>(rows) * static_cast<double>(in.k) * 12;
+  }
+  return slots * (form + lists) +
          static_cast<double>(in.num_points) *
              (static_cast<double>(in.k) * 12 + 12);
 }
@@ -256,9 +291,11 @@ Sizes sizes_of(const PlanInput& in) {
   s.rows = in.num_queries == 0 ? in.num_points : in.num_queries;
   s.points = in.num_points;
   s.queries = in.num_queries;
+  s.features = in.num_features;
   s.padded = padded_features(in.num_features);
   s.k = in.k;
   s.correlation = in.correlation;
+  s.ranked = in.unit_dot;  // or may be
   return s;
 }
 
@@ -356,9 +393,7 @@ FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
   s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit,
                          round_up(in.num_points, kChunkUnit));
   s.bytes_usable = bytes_usable;
-  // What the answer takes is pieces on their way: four of 8 MiB at most.
-  const double answer =
-      std::min(32.0 * (1 << 20), static_cast<double>(s.write_rows * in.k) * 20);
+  const double answer = bytes_answer(s.write_rows, in.k);
   s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
                   bytes_preparing(in.num_points, in.num_features, in.unit_dot) +
                   static_cast<double>(s.write_rows * in.k) * 20 + answer +
@@ -403,9 +438,14 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
                                  : std::max(1.0, bytes_usable - filter));
   p.filtered = true;
   p.filter = shape.name;
+  p.bytes_working += bytes_answer(p.num_queries > 0 ? p.num_queries
+                                                    : p.num_points, p.k);
+  p.bytes_peak += bytes_answer(p.num_queries > 0 ? p.num_queries
+                                                 : p.num_points, p.k);
   p.bytes_filter = filter;
   p.bytes_peak += filter;
-  p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
+  p.num_chunks = in.num_queries > 0 ? p.num_splits * p.chunks_per_split
+                                    : p.num_splits * (p.num_splits + 1) / 2;
   p.num_workers = shared.num_workers;
   p.num_segments = shared.num_workers;
   p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
@@ -446,7 +486,7 @@ Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
     const Plan p = plan_filter(in, shape, usable);
     if (fits(p)) return p;
   }
-  if (shape.usable) {
+  if (shape.usable && in.num_queries == 0) {
     const FilterStreaming streaming = filter_streaming(in, shape, usable);
     if (streaming.fits) return plan_filter_streamed(in, shape, streaming);
   }

@@ -107,6 +107,8 @@ inline std::int64_t first_block_of(const FilterBlocks& blocks, int device,
 /// Features of the half-precision filter's rows.
 std::int64_t filter_depth(std::int64_t num_features);
 std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features);
+/// What a metric's filter does for a pair, in features of that one.
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features);
 
 /// Whose rows have features more: their norms, in parts.
 static constexpr std::int64_t kNormFeatures = 6;
@@ -117,6 +119,12 @@ std::int32_t candidates_for(std::int64_t k);
 /// Blocks that a list's first entries are: with some to spare more points than
 /// k, an odd number of blocks.
 std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
+
+/// Queries that are filtered at a time: their lists are to fit in 1 GiB.
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
+inline std::int64_t query_slots(std::int64_t num_queries) {
+  return (num_queries + kFilterBlock - 1) / kFilterBlock * kFilterBlock;
+}
 
 /// What the plan knows of the filter that a search would use.
 struct FilterShape {
@@ -151,10 +159,6 @@ struct FilterStreaming {
 FilterStreaming filter_streaming(const PlanInput& input,
                                  const FilterShape& shape,
                                  double bytes_usable);
-
-/// Entries of a list that go to the host at a time, for `rows` rows: as many
-/// ranks as fit the staging memory, at least one, at most k.
-std::int64_t ranks_at_a_time(std::int64_t rows, std::int64_t k);
 
 }  // namespace cuda
 }  // namespace fsknn

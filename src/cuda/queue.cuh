@@ -21,16 +21,36 @@ struct Found {
 class WarpQueue {
  public:
   static constexpr int length = 128;
+  static constexpr std::int32_t none = -1;  ///< a row that is not for the lists
 
   __device__ WarpQueue(Found* entries, int lane)
       : entries_(entries), lane_(lane) {}
 
-  __device__ void push(const CandidateLists& lists, bool here,
-                       const Found& entry) {
-    const unsigned lanes = __ballot_sync(0xffffffffu, here);
-    if (here) entries_[count_ + __popc(lanes & ((1u << lane_) - 1))] = entry;
-    count_ += __popc(lanes);
-    if (count_ > length - 32) flush(lists);
+  /// make(bit): the entry of each bit of the lane's.
+  template <class Make>
+  __device__ void push(const CandidateLists& lists, unsigned bits, Make make) {
+    const int mine = __popc(bits);
+    int before = mine;
+#pragma unroll
+    for (int gap = 1; gap < 32; gap *= 2) {
+      const int other = __shfl_up_sync(0xffffffffu, before, gap);
+      if (lane_ >= gap) before += other;
+    }
+    const int total = __shfl_sync(0xffffffffu, before, 31);
+    before -= mine;
+    // Some at a time, where there are very many.
+    for (int first = 0; first < total; first += length) {
+      const int taken = min(total - first, length);
+      if (count_ + taken > length) flush(lists);
+      for (int at = before - first; bits != 0 && at < length;
+           ++at, ++before) {
+        const int bit = __ffs(static_cast<int>(bits)) - 1;
+        bits &= bits - 1;
+        entries_[count_ + at] = make(bit);
+      }
+      __syncwarp();
+      count_ += taken;
+    }
   }
 
   __device__ void flush(const CandidateLists& lists) {
@@ -43,7 +63,9 @@ class WarpQueue {
     for (int q = 0; q < a_lane; ++q)
       if (q * 32 + lane_ < count_) {
         entry[q] = entries_[q * 32 + lane_];
-        at[q] = atomicAdd(lists.counts + entry[q].row, 1);
+        at[q] = entry[q].row == none
+                    ? lists.capacity
+                    : atomicAdd(lists.counts + entry[q].row, 1);
       }
 #pragma unroll
     for (int q = 0; q < a_lane; ++q)

@@ -165,12 +165,14 @@ bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
 }
 
 DoubleRedo::DoubleRedo(const Search& search, Workers& workers,
-                       const Stream& stream, const DevicePoints& points,
+                       const Stream& stream, const DevicePoints& rows,
+                       const DevicePoints& columns,
                        const std::int32_t* list_rows, const Lists& nearest)
     : search_(search),
       workers_(workers),
       stream_(stream),
-      points_(points),
+      row_points_(rows),
+      points_(columns),
       list_rows_(list_rows),
       nearest_(nearest),
       chunk_rows_(std::min(search.plan.chunk_size,
@@ -201,13 +203,13 @@ bool DoubleRedo::batch(const std::int32_t* places, std::int64_t num_rows) {
   gather.num_rows = num_rows;
   gather.num_places = whole_tiles(num_rows);
   gather.padded = padded;
-  gather.from = points_.rows.data();
+  gather.from = row_points_.rows.data();
   gather.places = places_.data();
-  gather.ids_from = points_.ids.data();
+  gather.ids_from = row_points_.ids.data();
   gather.rows = rows_.data();
   gather.ids = ids_.data();
   start_gather(gather, stream_.get());
-  start_gather_sums(points_.sums.data(), places_.data(), num_rows,
+  start_gather_sums(row_points_.sums.data(), places_.data(), num_rows,
                     sums_.data(), stream_.get());
 
   Lists lists;
@@ -237,7 +239,7 @@ bool DoubleRedo::batch(const std::int32_t* places, std::int64_t num_rows) {
     selection.num_columns = chunk.num_columns;
     selection.column_ids = points_.ids.data() + column0;
     selection.self = -num_rows - 1;
-    selection.own_ids = ids_.data();
+    selection.own_ids = &row_points_ == &points_ ? ids_.data() : nullptr;
     selection.lists = lists;
     start_distances(*search_.request.metric, chunk, stream_.get());
     start_selection(selection, stream_.get());

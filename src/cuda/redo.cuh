@@ -63,9 +63,11 @@ class WideRedo {
 /// Every pair of these rows in the contract's doubles.
 class DoubleRedo {
  public:
-  /// nearest: the lists to write to; list_rows [by place, device]: their rows.
+  /// rows and columns: the same points for a graph. nearest: the lists to write
+  /// to; list_rows [by row place, device]: their rows.
   DoubleRedo(const Search& search, Workers& workers, const Stream& stream,
-             const DevicePoints& points, const std::int32_t* list_rows,
+             const DevicePoints& rows, const DevicePoints& columns,
+             const std::int32_t* list_rows,
              const Lists& nearest);
 
   /// The rows at these places. Waits for the stream. Returns whether to go on.
@@ -78,7 +80,7 @@ class DoubleRedo {
   const Search& search_;
   Workers& workers_;
   const Stream& stream_;
-  const DevicePoints& points_;
+  const DevicePoints &row_points_, &points_;
   const std::int32_t* list_rows_;
   const Lists nearest_;
   std::int64_t chunk_rows_, chunk_columns_;

@@ -214,7 +214,9 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
       if (!Kind::symmetric && work.jobs.fill)
         write_all<Kind>(work, pairs, row0, column0, delta);
       else
-        accept<Kind>(work, pairs, row_threshold, row0, column0, queue);
+        accept<Kind>(work, pairs, row_threshold,
+                     column_numbers<Kind>(work) + column0, row0, column0,
+                     queue);
       column_block = FilterJob::next(work.jobs, column_block);
     }
     queue.flush(lists);

@@ -19,26 +19,31 @@ struct HopperBlock {
   static constexpr int consumers = 2;  ///< warpgroups
   static constexpr int threads = 128 * (consumers + 1);
   static constexpr int cluster = 2;  ///< blocks
-  static constexpr int most_stages = 6;
+  static constexpr int most_stages = 4;
   /// Each consumers' warp says so to both blocks when it is done with a stage.
   static constexpr int releases = 4 * consumers * cluster;
   static constexpr int queue_bytes =
       4 * consumers * WarpQueue::length * static_cast<int>(sizeof(Found));
-  static constexpr int barrier_bytes = 8 * (2 * most_stages + 2);
+  static constexpr int barrier_bytes = 8 * (2 * most_stages + 3);
+  /// What accept() needs to know of the columns of the tiles under way: those
+  /// staged may be of most_stages tiles, and two more are being looked at.
+  static constexpr int tiles = 6;
+  static constexpr int numbers_bytes = FilterTile::columns * 4;
+  static_assert(tiles >= most_stages + 2, "no tile's numbers are overwritten");
 };
 static_assert(FilterTile::slabs == HopperBlock::cluster,
               "a cluster's rows are a block of slots");
 
 /// What of a block's shared memory is what: the rows' tiles, where they stay for
 /// a whole job; stages of the columns' tile, and the rows' where they do not;
-/// queues; barriers.
+/// queues; the columns' numbers; barriers.
 struct HopperMemory {
   int rows_bytes, stage_bytes, num_stages;
 
   __host__ __device__ HopperMemory(std::int64_t depth, int room) {
     using T = FilterTile;
     using B = HopperBlock;
-    room -= B::queue_bytes + B::barrier_bytes;
+    room -= B::queue_bytes + B::tiles * B::numbers_bytes + B::barrier_bytes;
     const std::int64_t all = depth / T::depth * T::row_tile_bytes;
     const bool stay = all + 3 * T::column_tile_bytes <= room;
     rows_bytes = stay ? static_cast<int>(all) : 0;
@@ -49,8 +54,11 @@ struct HopperMemory {
   __host__ __device__ int queues() const {
     return rows_bytes + num_stages * stage_bytes;
   }
-  __host__ __device__ int barriers() const {
+  __host__ __device__ int numbers() const {
     return queues() + HopperBlock::queue_bytes;
+  }
+  __host__ __device__ int barriers() const {
+    return numbers() + HopperBlock::tiles * HopperBlock::numbers_bytes;
   }
   __host__ __device__ int bytes() const {
     return barriers() + HopperBlock::barrier_bytes;
@@ -111,6 +119,7 @@ struct HopperBarriers {
   }
   __device__ unsigned rows_full() const { return first + 16 * num_stages; }
   __device__ unsigned rows_empty() const { return first + 16 * num_stages + 8; }
+  __device__ unsigned ahead() const { return first + 16 * num_stages + 16; }
 };
 
 /// Jobs of a cluster: two successive ones at a time.
@@ -124,6 +133,7 @@ struct ClusterJobs {
 };
 
 /// One thread: starts all copies.
+template <class Kind>
 __device__ inline void copy_for_products(const HalfWork& work,
                                          const HopperMemory& layout,
                                          const HopperBarriers& barriers,
@@ -135,6 +145,7 @@ __device__ inline void copy_for_products(const HalfWork& work,
   const unsigned stages = shared + layout.rows_bytes;
   StageTurn turn;
   unsigned job_parity = 0;
+  unsigned tile = 0;
   const ClusterJobs mine(work.jobs);
   for (std::int64_t at = mine.first; at < work.jobs.end_job; at += mine.step) {
     const FilterJob job(work.jobs, at);
@@ -156,7 +167,13 @@ __device__ inline void copy_for_products(const HalfWork& work,
         const unsigned to = stages + turn.stage * layout.stage_bytes;
         const unsigned full = barriers.full(turn.stage);
         wait_for_barrier(barriers.empty(turn.stage), turn.parity ^ 1);
-        expect_bytes(full, layout.stage_bytes);
+        const unsigned numbers_bytes = part == 0 ? HopperBlock::numbers_bytes : 0;
+        expect_bytes(full, layout.stage_bytes + numbers_bytes);
+        if (part == 0)
+          copy_bulk(shared + layout.numbers() +
+                        tile++ % HopperBlock::tiles * numbers_bytes,
+                    column_numbers<Kind>(work) + column_block * T::columns,
+                    numbers_bytes, full);
         copy_bulk_to_both(to + rank * (T::column_tile_bytes / 2),
                           work.columns.tile(column_block, part) +
                               rank * (T::columns / 2 * T::depth),
@@ -177,7 +194,8 @@ template <class Kind>
 __device__ inline void multiply_and_accept(const HalfWork& work,
                                            const HopperMemory& layout,
                                            const HopperBarriers& barriers,
-                                           unsigned shared, Found* queues) {
+                                           unsigned shared,
+                                           unsigned char* memory) {
   using T = FilterTile;
   using P = WarpgroupPairs;
   const CandidateLists& lists = work.lists;
@@ -187,13 +205,23 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
   const int parts = static_cast<int>(work.rows.depth / T::depth);
   const bool rows_stay = layout.rows_bytes > 0;
   const unsigned stages = shared + layout.rows_bytes;
-  WarpQueue queue(queues + warp * WarpQueue::length, lane);
+  WarpQueue queue(reinterpret_cast<Found*>(memory + layout.queues()) +
+                      warp * WarpQueue::length,
+                  lane);
+  const float* const numbers =
+      reinterpret_cast<const float*>(memory + layout.numbers());
   P pairs(warp, lane);
   const auto release = [&](int stage) {
     if (lane < HopperBlock::cluster) arrive_at(barriers.empty(stage), lane);
   };
   StageTurn turn;
-  unsigned job_parity = 0;
+  unsigned job_parity = 0, tile = 0;
+  // The second warpgroup starts each tile when the first is done with half of
+  // it: while one looks at its sums, the other multiplies. Not where the first
+  // could be two tiles ahead.
+  const bool in_turns = work.in_turns != 0 && parts > work.in_turns &&
+                        layout.num_stages > work.in_turns &&
+                        parts + work.in_turns >= layout.num_stages;
   const ClusterJobs mine(work.jobs);
   for (std::int64_t at = mine.first; at < work.jobs.end_job; at += mine.step) {
     const FilterJob job(work.jobs, at);
@@ -208,6 +236,7 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
 
     for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
       int before = 0;
+      if (in_turns && warp >= 4) wait_for_barrier(barriers.ahead(), tile & 1);
 #pragma unroll 1
       for (int part = 0; part < parts; ++part) {
         wait_for_barrier(barriers.full(turn.stage), turn.parity);
@@ -218,6 +247,8 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
         pairs.multiply(rows_at + half, columns_at, part == 0);
         wait_for_products<1>();
         if (part > 0) release(before);
+        if (in_turns && warp == 0 && part == work.in_turns && lane == 0)
+          arrive_at(barriers.ahead(), cluster_rank());
         before = turn.stage;
         turn.next(layout.num_stages);
       }
@@ -233,7 +264,11 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
       if (!Kind::symmetric && work.jobs.fill)
         write_all<Kind>(work, pairs, row0, column0, delta);
       else
-        accept<Kind>(work, pairs, row_threshold, row0, column0, queue);
+        accept<Kind>(work, pairs, row_threshold,
+                     numbers + tile % HopperBlock::tiles * T::columns +
+                         pairs.first_column,
+                     row0, column0, queue);
+      ++tile;
       column_block = FilterJob::next(work.jobs, column_block);
     }
   }
@@ -256,18 +291,17 @@ __device__ inline void filter_by_warpgroups(const HalfWork& work, int room,
     }
     make_barrier(barriers.rows_full(), 1);
     make_barrier(barriers.rows_empty(), 4 * B::consumers);
+    make_barrier(barriers.ahead(), 1);
     show_barriers();
   }
   cluster_sync();
   if (threadIdx.x >= 128 * B::consumers) {
     leave_registers<40>();
     if (threadIdx.x == 128 * B::consumers)
-      copy_for_products(work, layout, barriers, shared);
+      copy_for_products<Kind>(work, layout, barriers, shared);
   } else {
     take_registers<232>();
-    multiply_and_accept<Kind>(
-        work, layout, barriers, shared,
-        reinterpret_cast<Found*>(memory + layout.queues()));
+    multiply_and_accept<Kind>(work, layout, barriers, shared, memory);
   }
   // Neither block ends while the other may write to its memory.
   __syncwarp();

@@ -28,10 +28,9 @@ test_that("chunks, GPUs and their memory do not change a graph", {
   for (metric in c("pearson", "euclidean", "manhattan", "proportional")) {
     x <- values_for(x, metric)
     expected <- find_knn(x, 10, metric, backend = "cpu")
-    plan <- knn_plan(x, 10, metric, backend = "cuda", devices = 1)
-    small <- 40e6
+    # The last is for the float64 pass by panels.
     for_decompositions(
-      x, 10, metric, limits = list(NULL, plan$bytes_peak / 4, small),
+      x, 10, metric, limits = list(NULL, 60e6, 32e6),
       work = function(devices, chunk_size, limit, label) {
         found <- find_knn(
           x, 10, metric, backend = "cuda", devices = devices,
@@ -39,6 +38,7 @@ test_that("chunks, GPUs and their memory do not change a graph", {
         )
         expect_identical(found, expected, label = label)
         expect_lte(knn_stats()$num_devices, length(devices))
+        expect_lte(knn_stats()$bytes_device, limit %||% Inf)
       }
     )
   }
@@ -50,7 +50,7 @@ test_that("points left out, correlations and queries are the same from panels", 
   x[c(1, 77, 300, 5000), ] <- 3
   query <- rbind(random_matrix(1500, 12, seed = 43), x[1:10, ])
   for (devices in device_sets()) {
-    for (limit in list(NULL, 30e6)) {
+    for (limit in list(NULL, 70e6)) {
       graph <- function(backend, ...) {
         knn_graph(x, 7, constant = "isolate", backend = backend, ...)
       }
@@ -93,12 +93,60 @@ test_that("rows that overflow are settled by longer lists, the rest in doubles",
   # 6,000: too many for those, too.
   x[seq_len(6000), ] <- x[rep(5, 6000), ] *
     (1 + 1e-7 * random_matrix(6000, 20, seed = 46))
+  expected <- find_knn(x, 10, backend = "cpu")
   for (devices in device_sets()) {
     expect_identical(
       find_knn(x, 10, backend = "cuda", devices = devices, chunk_size = 1000),
-      find_knn(x, 10, backend = "cpu")
+      expected
     )
     expect_lt(knn_stats()$rows_widened, knn_stats()$rows_redone)
+  }
+})
+
+test_that("a filtered graph whose doubles do not fit is the same", {
+  skip_if_no_cuda()
+  x <- random_matrix(30000, 200, seed = 48)
+  # Rows that overflow lists, and rows left out.
+  x[101:400, ] <- x[rep(5, 300), ] * (1 + 1e-7 * x[101:400, ])
+  x[c(1, 20000), ] <- 2
+  graph <- function(backend, metric, ...) {
+    knn_graph(x, 15, metric, constant = "isolate", backend = backend, ...)
+  }
+  for (metric in c("pearson", "euclidean")) {
+    expected <- graph("cpu", metric)
+    for (devices in device_sets()) {
+      for (limit in c(60e6, 80e6)) {
+        expect_identical(
+          graph(
+            "cuda", metric, devices = devices, max_device_memory = limit,
+            chunk_size = 4096
+          ),
+          expected,
+          label = paste(metric, length(devices), "devices, limit", limit)
+        )
+        stats <- knn_stats()
+        expect_lte(stats$bytes_device, limit)
+        expect_true(stats$streamed)
+        expect_identical(stats$num_devices, length(devices))
+      }
+    }
+  }
+  skip_if(!stats$filtered, "No GPU here has the filter.")
+  expect_gte(stats$rows_redone, 300)
+})
+
+test_that("GPUs that can't read each other's memory copy it", {
+  skip_if_no_cuda()
+  skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
+  x <- random_matrix(9000, 30, seed = 49)
+  expected <- find_knn(x, 10, backend = "cpu")
+  for (nth in 1:2) {
+    found <- with_fault(
+      find_knn(x, 10, backend = "cuda", devices = 1:2, chunk_size = 1000),
+      "invalid_value", "cudaDeviceEnablePeerAccess", nth
+    )
+    expect_identical(found$value, expected)
+    expect_true(found$fired)
   }
 })
 
@@ -106,11 +154,11 @@ test_that("a limit that two chunks do not fit is an error with its facts", {
   skip_if_no_cuda()
   x <- random_matrix(3000, 30, seed = 47)
   error <- expect_error(
-    find_knn(x, 5, backend = "cuda", max_device_memory = 1e6),
+    find_knn(x, 5, backend = "cuda", max_device_memory = 1e5),
     class = "fsknn_cuda_error"
   )
-  expect_gt(error$bytes_asked, 1e6)
-  expect_identical(error$bytes_free, 1e6)
+  expect_gt(error$bytes_asked, 1e5)
+  expect_identical(error$bytes_free, 1e5)
   expect_identical(
     find_knn(x, 5, backend = "cuda"), find_knn(x, 5, backend = "cpu")
   )

@@ -177,3 +177,41 @@ test_that("what can't be written is an error, and no file is made", {
   }
   expect_identical(list.files(), character())
 })
+
+test_that("trees and clusters are written as undirected graphs", {
+  local_folder()
+  x <- random_matrix(30, 6)
+  rownames(x) <- paste0("gene", 1:30)
+  tree <- knn_mst(knn_graph(x, k = 3))
+  clusters <- mst_knn(x, k = 2)
+  for (format in c("graphml", "gml")) {
+    write_edges(tree, "edges", format)
+    graph <- igraph::read_graph("edges", format)
+    expect_false(igraph::is_directed(graph))
+    expect_identical(igraph::V(graph)$name, rownames(x))
+    expect_identical(igraph::V(graph)$label, rownames(x))
+    expect_equal(
+      sort(igraph::E(graph)$distance), sort(tree$distance), tolerance = 1e-14
+    )
+    expect_equal(
+      1 - igraph::E(graph)$correlation, igraph::E(graph)$distance,
+      tolerance = 1e-12
+    )
+
+    write_edges(clusters, "edges", format)
+    graph <- igraph::read_graph("edges", format)
+    expect_equal(igraph::V(graph)$cluster, unname(clusters$membership))
+    # Cut where the clusters end.
+    expect_identical(
+      as.integer(igraph::components(graph)$no), length(clusters$sizes)
+    )
+    ends <- igraph::as_edgelist(graph, names = FALSE)
+    expect_equal(
+      igraph::E(graph)$correlation, stats::cor(t(x))[ends], tolerance = 1e-12
+    )
+  }
+  write_edges(clusters, "edges.csv")
+  back <- read.csv("edges.csv")
+  expect_identical(back$from, clusters$edges$from)
+  expect_identical(back$from_cluster, back$to_cluster)
+})

@@ -1,0 +1,207 @@
+# A graph that is known at a glance: a star around "a", a chain from "d" to "g",
+# and a pair of its own.
+known_edges <- function() {
+  from <- c("a", "b", "c", "d", "e", "f", "g", "h", "i")
+  to <- c("b", "a", "a", "a", "d", "e", "f", "i", "h")
+  r <- c(0.9, 0.9, -0.8, 0.5, 0.6, 0.7, 0.75, 0.3, 0.3)
+  new_knn_edges(
+    list(
+      from = from, to = to, rank = rep(1L, 9), distance = 1 - abs(r),
+      correlation = r
+    ),
+    vertices = data.frame(name = letters[1:9], symbol = c(LETTERS[1:8], NA)),
+    metric = "pearson", sign = "absolute", k = 1L
+  )
+}
+
+skip_without_pictures <- function(frame = parent.frame()) {
+  skip_if_not_installed("ggplot2")
+  skip_if_not_installed("ggraph")
+  # ggraph's own layers use what ggplot2 now calls by another name.
+  rlang::local_options(lifecycle_verbosity = "quiet", .frame = frame)
+}
+
+shown <- function(plot) plot$data$label
+# Layers by their geometry.
+layer_data_of <- function(plot, geom) {
+  built <- ggplot2::ggplot_build(plot)
+  at <- which(vapply(plot$layers, function(layer) {
+    inherits(layer$geom, geom)
+  }, NA))
+  do.call(rbind, lapply(built$data[at], function(data) {
+    data[intersect(c("x", "y", "label", "fill", "shape", "size"), names(data))]
+  }))
+}
+
+test_that("the points are those within some steps, in either direction", {
+  skip_without_pictures()
+  edges <- known_edges()
+  expect_setequal(shown(plot_neighbourhood(edges, "a")), letters[1:4])
+  expect_setequal(shown(plot_neighbourhood(edges, "d")), c("d", "a", "e"))
+  expect_setequal(
+    shown(plot_neighbourhood(edges, "a", steps = 2)), letters[1:5]
+  )
+  expect_setequal(
+    shown(plot_neighbourhood(edges, "g", steps = Inf)), letters[1:7]
+  )
+  expect_setequal(shown(plot_neighbourhood(edges, "i")), c("h", "i"))
+})
+
+test_that("where there are too many the nearest stay, and a caption says so", {
+  skip_without_pictures()
+  plot <- plot_neighbourhood(known_edges(), "a", steps = Inf, max_points = 3)
+  # By distance: b is at 0.1, c at 0.2, d at 0.5.
+  expect_setequal(shown(plot), c("a", "b", "c"))
+  expect_identical(plot$labels$caption, "The 3 nearest of 7 points")
+  expect_null(plot_neighbourhood(known_edges(), "a")$labels$caption)
+})
+
+test_that("the same graph gives the same picture and leaves R's numbers alone", {
+  skip_without_pictures()
+  x <- random_matrix(80, 6)
+  edges <- knn_graph(x, k = 4)
+  set.seed(1)
+  seed <- .Random.seed
+  first <- plot_neighbourhood(edges, 7, steps = 2)
+  expect_identical(.Random.seed, seed)
+  set.seed(2)
+  second <- plot_neighbourhood(edges, "7", steps = 2)
+  places <- c("x", "y")
+  expect_identical(first$data[places], second$data[places])
+  # All apart.
+  expect_gt(min(stats::dist(first$data[places])), 0.05)
+})
+
+test_that("an igraph graph gives the same picture", {
+  skip_without_pictures()
+  edges <- known_edges()
+  places <- c("x", "y", "label", "group")
+  for (mode in c("directed", "union")) {
+    expect_identical(
+      plot_neighbourhood(as_igraph(edges, mode = mode), "a")$data[places],
+      plot_neighbourhood(edges, "a")$data[places]
+    )
+  }
+})
+
+test_that("colours and shapes show the sign of r with the point", {
+  skip_without_pictures()
+  plot <- plot_neighbourhood(known_edges(), "a", steps = 2)
+  expect_identical(
+    as.character(plot$data$group)[match(letters[2:5], shown(plot))],
+    c("positive", "negative", "positive", "not joined")
+  )
+  points <- layer_data_of(plot, "GeomPoint")
+  expect_setequal(points$fill, c("#0072B2", "#D55E00", "#9E9E9E", "#F0E442"))
+  expect_identical(length(unique(points$shape[1:4])), 2L)
+  # The point itself is the largest.
+  expect_identical(sum(points$size == max(points$size)), 1L)
+})
+
+test_that("clusters are shown where there are some, eight at most", {
+  skip_without_pictures()
+  edges <- known_edges()
+  clusters <- c(1, 1, 2, 3, 3, 3, 3, 4, 4)
+  plot <- plot_neighbourhood(edges, "a", clusters = clusters)
+  expect_identical(
+    as.character(plot$data$group)[match(letters[1:4], shown(plot))],
+    c("1", "1", "2", "3")
+  )
+  named <- c(d = 3, c = 2, b = 1, a = 1)
+  expect_identical(
+    plot_neighbourhood(edges, "a", clusters = named)$data$group,
+    plot$data$group
+  )
+  expect_identical(
+    levels(factor(
+      plot_neighbourhood(edges, "a", clusters = clusters, colour = "sign")$
+        data$group
+    )),
+    c("it", "negative", "positive")
+  )
+  many <- knn_graph(random_matrix(30, 5), k = 5)
+  plot <- plot_neighbourhood(many, 3, steps = Inf, clusters = rep_len(1:12, 30))
+  expect_identical(length(unique(plot$data$group)), 9L)
+  expect_true("others" %in% plot$data$group)
+  expect_no_error(ggplot2::ggplot_build(plot))
+})
+
+test_that("clusters of mst_knn() give the cluster, or the tree", {
+  skip_without_pictures()
+  x <- rbind(random_matrix(20, 5), random_matrix(20, 5, seed = 2) + 100)
+  rownames(x) <- paste0("g", 1:40)
+  clusters <- mst_knn(x, "euclidean")
+  own <- clusters$membership == clusters$membership[["g3"]]
+  expect_setequal(
+    shown(plot_neighbourhood(clusters, "g3")), rownames(x)[own]
+  )
+  tree <- plot_neighbourhood(clusters, "g3", steps = Inf)
+  expect_setequal(shown(tree), rownames(x))
+  expect_gt(length(unique(tree$data$group)), 1)
+  # A point alone in its cluster still has something near it.
+  alone <- mst_knn(unname(rbind(random_matrix(3, 5, seed = 4), x[1:9, ])), k = 1)
+  alone$membership[] <- seq_along(alone$membership)
+  expect_gt(length(shown(plot_neighbourhood(alone, 1))), 1)
+})
+
+test_that("labels come from a column or a named vector", {
+  skip_without_pictures()
+  edges <- known_edges()
+  expect_setequal(
+    shown(plot_neighbourhood(edges, "a", labels = "symbol")), LETTERS[1:4]
+  )
+  expect_setequal(
+    shown(plot_neighbourhood(edges, "i", labels = "symbol")), c("H", "i")
+  )
+  expect_setequal(
+    shown(plot_neighbourhood(edges, "a", labels = c(a = "outcome", c = "CD3"))),
+    c("outcome", "b", "CD3", "d")
+  )
+})
+
+test_that("a graph without correlations or with one point can be drawn", {
+  skip_without_pictures()
+  edges <- knn_graph(random_matrix(20, 5), k = 3, metric = "euclidean")
+  expect_no_error(
+    ggplot2::ggplot_build(plot_neighbourhood(edges, 4, steps = 2))
+  )
+  alone <- edges[edges$from != 4 & edges$to != 4, ]
+  expect_identical(shown(plot_neighbourhood(alone, 4)), "4")
+  expect_no_error(ggplot2::ggplot_build(plot_neighbourhood(alone, 4)))
+})
+
+test_that("a picture of 60 points is drawn to a file without a word", {
+  skip_without_pictures()
+  x <- random_matrix(120, 6)
+  rownames(x) <- paste0("Contig", 10000 + 1:120, "_RC")
+  plot <- plot_neighbourhood(
+    knn_graph(x, k = 5, sign = "absolute"), rownames(x)[[5]], steps = Inf
+  )
+  expect_identical(nrow(plot$data), 60L)
+  file <- withr::local_tempfile(fileext = ".pdf")
+  expect_no_message(expect_no_warning(
+    ggplot2::ggsave(file, plot, width = 7, height = 6)
+  ))
+  expect_gt(file.size(file), 5000)
+})
+
+test_that("what can't be drawn is an error that helps", {
+  skip_without_pictures()
+  edges <- known_edges()
+  named <- edges
+  attr(named, "vertices")$name <- paste0("clinical", 1:9)
+  named$from <- paste0("clinical", match(edges$from, letters))
+  named$to <- paste0("clinical", match(edges$to, letters))
+  expect_snapshot(error = TRUE, plot_neighbourhood(named, "clincal3"))
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, c("a", "b")))
+  expect_snapshot(error = TRUE, plot_neighbourhood(1:3, "a"))
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", steps = 0))
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", max_points = 1))
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", clusters = 1:3))
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", colour = "r"))
+  expect_snapshot(
+    error = TRUE, plot_neighbourhood(edges, "a", colour = "cluster")
+  )
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", labels = "gene"))
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", layout = "kk"))
+})

@@ -1,0 +1,104 @@
+study_rows <- function() {
+  outcome <- random_matrix(1, 40, seed = 2)[1, ]
+  x <- rbind(random_matrix(3, 40, seed = 3), 5 + outcome)
+  x[2, ] <- x[2, ] + outcome
+  rownames(x) <- c("ARF1", "SLC40A1", "A - B", "years to relapse")
+  x
+}
+
+titles <- function(plot) levels(plot$data$panel)
+
+test_that("a panel for each point has r and all samples", {
+  skip_if_not_installed("ggplot2")
+  x <- study_rows()
+  plot <- plot_profiles(x, c("SLC40A1", "ARF1"), against = "years to relapse")
+  r <- stats::cor(t(x))["years to relapse", c("SLC40A1", "ARF1")]
+  expect_identical(
+    titles(plot),
+    paste0(
+      c("SLC40A1", "ARF1"), "\nr = ", sub("-", "\u2212", sprintf("%.3f", r))
+    )
+  )
+  expect_identical(nrow(plot$data), 80L)
+  expect_equal(plot$data$value[1:40], unname(x["SLC40A1", ]))
+  expect_equal(plot$data$outcome[41:80], unname(x["years to relapse", ]))
+  expect_identical(plot$labels$y, "years to relapse")
+  expect_no_error(ggplot2::ggplot_build(plot))
+})
+
+test_that("a row that is not there is made of two that are", {
+  skip_if_not_installed("ggplot2")
+  x <- study_rows()
+  for (op in c("-", "+", "*", "/")) {
+    plot <- plot_profiles(x, paste("ARF1", op, "SLC40A1"), "years to relapse")
+    expect_equal(
+      plot$data$value, unname(match.fun(op)(x["ARF1", ], x["SLC40A1", ]))
+    )
+  }
+  # A row of that name comes first, and a name may hold a sign itself.
+  expect_equal(
+    plot_profiles(x, "A - B", "years to relapse")$data$value,
+    unname(x["A - B", ])
+  )
+  expect_equal(
+    plot_profiles(x, "A - B - ARF1", "years to relapse")$data$value,
+    unname(x["A - B", ] - x["ARF1", ])
+  )
+})
+
+test_that("metafeatures give the same panels as the matrix", {
+  skip_if_not_installed("ggplot2")
+  x <- study_rows()[c(1, 2, 4), ]
+  m <- metafeatures(x, "-")
+  points <- c("ARF1", "ARF1 - SLC40A1")
+  expect_equal(
+    plot_profiles(m, points, "years to relapse")$data,
+    plot_profiles(x, points, "years to relapse")$data
+  )
+})
+
+test_that("samples with a missing value are left out and counted", {
+  skip_if_not_installed("ggplot2")
+  x <- study_rows()
+  x["ARF1", 3:4] <- NA
+  x["years to relapse", 5] <- NA
+  plot <- plot_profiles(x, c("ARF1", "SLC40A1"), "years to relapse")
+  expect_match(titles(plot)[[1]], "(3 missing)", fixed = TRUE)
+  expect_match(titles(plot)[[2]], "(1 missing)", fixed = TRUE)
+  expect_identical(nrow(plot$data), 76L)
+  r <- stats::cor(
+    x["ARF1", ], x["years to relapse", ], use = "complete.obs"
+  )
+  expect_match(titles(plot)[[1]], sprintf("%.3f", abs(r)), fixed = TRUE)
+})
+
+test_that("samples can be coloured", {
+  skip_if_not_installed("ggplot2")
+  plot <- plot_profiles(
+    study_rows(), "ARF1", "years to relapse", colour = rep(c("yes", "no"), 20)
+  )
+  built <- ggplot2::ggplot_build(plot)
+  expect_setequal(built$data[[2]]$fill, cluster_colours[1:2])
+  expect_identical(length(unique(built$data[[2]]$shape)), 2L)
+})
+
+test_that("what can't be drawn is an error that helps", {
+  skip_if_not_installed("ggplot2")
+  x <- study_rows()
+  bare <- x
+  rownames(bare) <- NULL
+  flat <- x
+  flat["ARF1", ] <- 1
+  outcome <- "years to relapse"
+  expect_snapshot(error = TRUE, plot_profiles(x, "SLC40A2", outcome))
+  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", "year to relapse"))
+  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1 - BCAR1", outcome))
+  expect_snapshot(error = TRUE, plot_profiles(x, 1:2, outcome))
+  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", c("a", "b")))
+  expect_snapshot(error = TRUE, plot_profiles(bare, "ARF1", outcome))
+  expect_snapshot(error = TRUE, plot_profiles(flat, "ARF1", outcome))
+  expect_snapshot(error = TRUE, plot_profiles("a", "ARF1", outcome))
+  expect_snapshot(
+    error = TRUE, plot_profiles(x, "ARF1", outcome, colour = 1:3)
+  )
+})

@@ -31,8 +31,8 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
   columns <- found[c("from", "to", "rank", "distance")]
   columns$correlation <- found$correlation
   if (!is.null(names)) {
-    columns$from <- names[columns$from]
-    columns$to <- names[columns$to]
+    columns$from <- cpp_names_at(names, columns$from)
+    columns$to <- cpp_names_at(names, columns$to)
   }
   vertices <- names %||% seq_len(num_points)
   if (!is.null(left_out)) {

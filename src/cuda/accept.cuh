@@ -95,7 +95,10 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
       const int across = g * Pairs::group_columns + Pairs::column_of(at);
       const std::int32_t r = row0 + 8 * Pairs::row_of(at);
       const std::int32_t c = column0 + across;
-      if (bit >= 16) return {c, r, s[at]};
+      if (bit >= 16) {
+        const float threshold = __ldg(lists.thresholds + r);
+        return {threshold == threshold ? c : WarpQueue::none, r, s[at]};
+      }
       const float threshold = of_columns[across];
       const bool there = Kind::symmetric ? threshold == threshold
                                          : threshold != 0.0f;

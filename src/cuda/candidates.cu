@@ -13,7 +13,7 @@ namespace {
 constexpr int kWarp = 32;
 constexpr int kCutThreads = 256;
 // Lists of more candidates are cut by a block each, not by a warp.
-constexpr std::int32_t kWarpCapacity = 1024;
+constexpr std::int32_t kWarpCapacity = 512;
 
 unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
   return static_cast<unsigned>((items + a_block - 1) / a_block);
@@ -147,9 +147,11 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
     const int at = q * Group::size + group.rank();
     if (at >= count || at >= lists.capacity) continue;
     entry[q] = list[at];
-    const std::int32_t other = lists.column_places[entry[q].slot];
     const float s = entry[q].similarity;
-    if (other < 0 || lists.column_ids[other] == own || s != s) continue;
+    if (!cut.all_valid) {
+      const std::int32_t other = lists.column_places[entry[q].slot];
+      if (other < 0 || lists.column_ids[other] == own || s != s) continue;
+    }
     const double slack =
         cut.column_slack != nullptr ? cut.column_slack[entry[q].slot] : 0.0f;
     key[q] = order_key(__double2float_rd(s - row_part - slack));
@@ -255,6 +257,8 @@ struct ExactBlock {
   static constexpr int pair_threads = kLanes / 2;
   static constexpr int pairs = threads / pair_threads;
 };
+// Of lists no longer than this a small block does a row, and has room for all.
+constexpr std::int32_t kFewCandidates = 1024;
 // Up to so many candidates each is compared with each; more are sorted.
 constexpr int kMostCompared = 256;
 
@@ -382,7 +386,7 @@ void start_cut(const Cut& cut, cudaStream_t stream) {
     case 128: cut_lists<4><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 256: cut_lists<8><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 512: cut_lists<16><<<grid, kCutThreads, 0, stream>>>(cut); break;
-    case 1024: cut_lists<32><<<grid, kCutThreads, 0, stream>>>(cut); break;
+    case 1024: cut_long_lists<4><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 2048: cut_long_lists<8><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 4096: cut_long_lists<16><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 8192: cut_long_lists<32><<<grid, kCutThreads, 0, stream>>>(cut); break;
@@ -398,7 +402,7 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
       static_cast<unsigned>(step.end_slot - step.first_slot);
   // After the last cut a long list is hardly longer than k.
   const std::int32_t capacity = step.lists.capacity;
-  const int room = capacity <= kWarpCapacity ? capacity : capacity / 2;
+  const int room = capacity <= kFewCandidates ? capacity : capacity / 2;
   const int bytes =
       room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
   with_pair_rule(metric, [&](auto rule) {
@@ -407,7 +411,7 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
       rank_candidates<decltype(rule), Block>
           <<<grid, Block::threads, bytes, stream>>>(step, room);
     };
-    if (capacity <= kWarpCapacity)
+    if (capacity <= kFewCandidates)
       start(ExactBlock<128>());
     else
       start(ExactBlock<256>());

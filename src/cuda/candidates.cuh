@@ -76,6 +76,8 @@ struct Cut {
   const float* column_slack = nullptr;  ///< [column slots]; null with row_slack
   /// The lists hold this many entries, some of them padding's; 0: as counts say.
   std::int32_t filled = 0;
+  /// No entry is of padding or of the row's own point, or was dropped before.
+  bool all_valid = false;
 };
 
 /// Empties the lists.

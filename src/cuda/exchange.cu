@@ -21,8 +21,8 @@ struct OtherLists {
   std::int64_t first_slot, end_slot;
 };
 
-// Adds the other device's entries to the own lists, one warp a slot. A list that
-// has no room for them, or that overflowed there, says so by its count.
+// Adds the other device's entries to the own lists, one warp a slot. A list
+// that has no room for them, or that overflowed there, says so by its count.
 // Grid: x over slots. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     append_lists(const CandidateLists lists, const OtherLists from) {
@@ -48,8 +48,10 @@ bool can_read(int device, int other) {
   int can = 0;
   CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, other));
   if (can == 0) return false;
-  const cudaError_t code = cudaDeviceEnablePeerAccess(other, 0);
-  cudaGetLastError();
+  const cudaError_t code = injected("cudaDeviceEnablePeerAccess")
+                               ? fault_error()
+                               : cudaDeviceEnablePeerAccess(other, 0);
+  cudaGetLastError();  // or the next check would find it
   return code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
 }
 

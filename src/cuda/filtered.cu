@@ -36,7 +36,7 @@ FilterRounds rounds_of(const Search& search, std::int64_t first_block,
   rounds.first_slab = first_block * (kFilterBlock / kFilterSlab);
   rounds.num_slabs = (end_block - first_block) * (kFilterBlock / kFilterSlab);
   rounds.depth =
-      half_depth(*search.request.metric, search.columns.num_features);
+      work_depth(*search.request.metric, search.columns.num_features);
   rounds.fill_blocks =
       fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.chunk_size = search.plan.chunk_size;
@@ -76,7 +76,6 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
     : search_(search),
       team_(team),
       workers_(*team.workers),
-      own_(own),
       device_(team.shares[static_cast<std::size_t>(own)].device),
       blocks_(search.columns.size()),
       layout_(layout_of(search, team, own)),
@@ -187,6 +186,7 @@ bool FilteredGraph::filter() {
       cut_.filled = jobs.fill ? static_cast<std::int32_t>(
                                     jobs.end_delta * kFilterBlock)
                               : 0;
+      cut_.all_valid = !jobs.fill;
       start_cut(cut_, stream_.get());
       if (!exchange_.publish(stream_)) return false;
     }

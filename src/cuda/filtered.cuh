@@ -74,7 +74,7 @@ class FilteredGraph {
   const Search& search_;
   FilterTeam& team_;
   Workers& workers_;
-  const int own_, device_;
+  const int device_;
   const FilterBlocks blocks_;
   const FilterLayout layout_;
   Stream stream_;

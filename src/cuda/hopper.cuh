@@ -36,13 +36,15 @@ __device__ inline void expect_bytes(unsigned barrier, unsigned bytes) {
                "r"(bytes)
                : "memory");
 }
-/// Arrives at the barrier of that block of the cluster.
+/// Arrives at the barrier of that block of the cluster. What it orders is reads
+/// that are over and copies, nothing that this thread wrote: a release to the
+/// whole cluster would wait for all that it has written to global memory.
 __device__ inline void arrive_at(unsigned barrier, unsigned block) {
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
       "}\n" ::"r"(barrier),
       "r"(block)
       : "memory");
@@ -53,7 +55,7 @@ __device__ inline void wait_for_barrier(unsigned barrier, unsigned parity) {
       "{\n"
       ".reg .pred done;\n"
       "AGAIN:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@done bra DONE;\n"
       "bra AGAIN;\n"
       "DONE:\n"

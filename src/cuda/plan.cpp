@@ -39,6 +39,8 @@ constexpr std::int64_t kMostFilteredNeighbours = 2048;
 // A device's part of the filter, in products and sums: some milliseconds, or the
 // devices' meetings take as long as they save.
 constexpr double kLeastFilterShare = 5.0e11;
+// A feature of the elementwise filter takes as long as so many of the products.
+constexpr std::int64_t kWorkOfFloats = 16;
 // One launch of the filter, so that an interrupt waits for 0.1 s or so.
 constexpr double kFilterLaunchWork = 1.0e13;
 
@@ -130,6 +132,11 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
 std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features) {
   return filter_depth(num_features +
                       (metric.is_unit_dot() ? 0 : kNormFeatures));
+}
+
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features) {
+  return metric.is_elementwise() ? kWorkOfFloats * padded_features(num_features)
+                                 : half_depth(metric, num_features);
 }
 
 std::vector<std::int32_t> FilterBlocks::places() const {
@@ -227,19 +234,27 @@ std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
   FilterShape shape;
-  shape.usable = gpus.half_products && !in.elementwise &&
+  shape.usable = (gpus.half_products || in.elementwise) &&
                  (in.num_queries == 0 ||
                   in.num_queries >= kLeastFilteredQueries) &&
                  in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
                  in.num_features <= kMostFilteredFeatures &&
                  in.k <= kMostFilteredNeighbours;
-  shape.name = "products of half-precision floats by tensor cores";
-  const int forms = in.unit_dot ? 1 : 2;
-  shape.depth =
-      filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
-  shape.row_bytes = 2 * shape.depth * forms;
-  shape.floats_a_slot = 2;
+  if (in.elementwise) {
+    shape.name = "differences of single-precision floats";
+    const std::int64_t padded = padded_features(in.num_features);
+    shape.depth = kWorkOfFloats * padded;
+    shape.row_bytes = 4 * padded;
+    shape.floats_a_slot = 3;
+  } else {
+    shape.name = "products of half-precision floats by tensor cores";
+    const int forms = in.unit_dot ? 1 : 2;
+    shape.depth =
+        filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
+    shape.row_bytes = 2 * shape.depth * forms;
+    shape.floats_a_slot = 2;
+  }
   shape.capacity = candidates_for(in.k);
   shape.fill_blocks = fill_blocks_for(in.num_points, in.k);
   return shape;

@@ -141,12 +141,8 @@ class Preparer::Impl {
     }
     ~Side() {
       // After a failure, what is under way still uses the buffers.
-      int before = 0;
-      cudaGetDevice(&before);
-      cudaSetDevice(device);
       cudaStreamSynchronize(copies.get());
       for (const Event& event : used) cudaEventSynchronize(event.get());
-      cudaSetDevice(before);
     }
     void wait() {
       for (Event& event : used) event.wait();
@@ -194,38 +190,49 @@ class Preparer::Impl {
   }
 
   /// The host's part: pinned pieces are filled by all threads, and copied from.
+  /// They are taken in turn, on from call to call.
   void stage() {
     const std::int64_t num_pieces =
         shape_.panels(points_.count) * shape_.pieces;
-    const std::int64_t num_pinned = pinned_.count();
-    const std::int64_t num_parts = std::max<std::int64_t>(
-        1, std::min(kMostParts, std::max(shape_.piece_features, shape_.rows)));
-    for (const std::unique_ptr<Side>& side : sides_)
-      for (Event& event : side->events) event.wait();
-    const double bytes = static_cast<double>(points_.count) *
+    if (!team_) start_team();
+    team_->begin(num_pieces);
+    // Half of the pinned pieces are filled while the other half travel.
+    const std::int64_t ahead = pinned_.count() / 2;
+    std::int64_t released = 0;
+    for (std::int64_t number = 0; number < num_pieces; ++number) {
+      for (; released < std::min(num_pieces, number + ahead); ++released) {
+        for (const std::unique_ptr<Side>& side : sides_)
+          event_of(*side, released).wait();
+        team_->release(released + 1);
+      }
+      team_->finish(number);
+      for (std::size_t s = 0; s < sides_.size(); ++s) send(number, s);
+    }
+    first_panel_ += shape_.panels(points_.count);
+    first_piece_ += num_pieces;
+  }
+
+  void start_team() {
+    const std::int64_t num_parts =
+        std::min(kMostParts, std::max(shape_.piece_features, shape_.rows));
+    const double bytes = static_cast<double>(source_.num_points()) *
                          static_cast<double>(shape_.features) *
                          static_cast<double>(value_bytes_);
     const int threads = static_cast<int>(
         std::min<double>(num_threads_, 1.0 + bytes / kBytesPerThread));
-    PieceTeam team(num_pieces, num_parts, threads,
-                   [&](std::int64_t number, std::int64_t part) {
-                     fill(piece(number), part, num_parts,
-                          pinned_[number % num_pinned]);
-                   });
-    team.release(num_pinned);
-    for (std::int64_t number = 0; number < num_pieces; ++number) {
-      team.finish(number);
-      for (std::size_t s = 0; s < sides_.size(); ++s) send(number, s);
-      if (number > 0)
-        for (const std::unique_ptr<Side>& side : sides_)
-          event_of(*side, number - 1).wait();
-      team.release(number + num_pinned);
-    }
-    first_panel_ += shape_.panels(points_.count);
+    team_ = std::make_unique<PieceTeam>(
+        num_parts, threads,
+        [this, num_parts](std::int64_t number, std::int64_t part) {
+          fill(piece(number), part, num_parts, pinned_[slot_of(number)]);
+        });
+  }
+
+  std::int64_t slot_of(std::int64_t number) const {
+    return (first_piece_ + number) % pinned_.count();
   }
 
   Event& event_of(Side& side, std::int64_t number) {
-    return side.events[static_cast<std::size_t>(number % pinned_.count())];
+    return side.events[static_cast<std::size_t>(slot_of(number))];
   }
 
   void fill(Piece p, std::int64_t part, std::int64_t num_parts, char* to) const {
@@ -261,7 +268,7 @@ class Preparer::Impl {
                                      side.used[buffer].get(), 0));
     CUDA_CHECK(cudaMemcpyAsync(
         panel + p.first_feature * p.num_rows * value_bytes_,
-        pinned_[number % pinned_.count()],
+        pinned_[slot_of(number)],
         static_cast<std::size_t>(bytes_of(p)), cudaMemcpyHostToDevice,
         side.copies.get()));
     event_of(side, number).record(side.copies);
@@ -343,7 +350,8 @@ class Preparer::Impl {
   std::vector<std::unique_ptr<Side>> sides_;
   const std::vector<PrepareTarget>* targets_ = nullptr;
   Points points_;
-  std::int64_t first_panel_ = 0;
+  std::int64_t first_panel_ = 0, first_piece_ = 0;
+  std::unique_ptr<PieceTeam> team_;
 };
 
 Preparer::Preparer(const RowSource& source, const PrepareRule& rule,

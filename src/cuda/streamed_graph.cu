@@ -117,8 +117,7 @@ std::int64_t StreamedGraph::num_launches(const FilterTeam& team,
 }
 
 void StreamedGraph::run() {
-  make_rows();
-  if (!exchange_.begin(work_.lists)) return;
+  if (!make_rows() || !exchange_.begin(work_.lists)) return;
   const Clock::time_point start = Clock::now();
   if (!fill() || !filter()) return;
   collect();
@@ -130,8 +129,8 @@ void StreamedGraph::run() {
   stats_.streamed = true;
 }
 
-/// The points in the filter's form, a panel at a time.
-void StreamedGraph::make_rows() {
+/// The points in the filter's form, a panel at a time. Returns whether to go on.
+bool StreamedGraph::make_rows() {
   const std::int64_t padded = search_.columns.padded;
   // Points are shuffled: the first of them are a sample.
   const std::int64_t sample =
@@ -141,16 +140,18 @@ void StreamedGraph::make_rows() {
   filter_->learn({first.rows, first.sums, padded}, sample, search_.undo,
                  stream_.get());
   panels_[0].release(stream_);
-  for_panels(from_, panels_, stream_, [&](const Panel& panel) {
+  const bool go_on = for_panels(from_, panels_, stream_, [&](const Panel& panel) {
     filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
                         rank_slots_.data() + panel.first, work_.rows,
                         stream_.get());
-    return true;
+    return workers_.go_on();
   });
+  if (!go_on) return false;
   filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
   start_candidates(work_.lists, stream_.get());
   cut_.lists = work_.lists;
   stream_.wait();
+  return true;
 }
 
 /// The first round, whose lists are long, for some slots at a time.

@@ -19,7 +19,7 @@ struct HopperBlock {
   static constexpr int consumers = 2;  ///< warpgroups
   static constexpr int threads = 128 * (consumers + 1);
   static constexpr int cluster = 2;  ///< blocks
-  static constexpr int most_stages = 6;
+  static constexpr int most_stages = 4;
   /// Each consumers' warp says so to both blocks when it is done with a stage.
   static constexpr int releases = 4 * consumers * cluster;
   static constexpr int queue_bytes =
@@ -27,7 +27,7 @@ struct HopperBlock {
   static constexpr int barrier_bytes = 8 * (2 * most_stages + 3);
   /// What accept() needs to know of the columns of the tiles under way: those
   /// staged may be of most_stages tiles, and two more are being looked at.
-  static constexpr int tiles = 8;
+  static constexpr int tiles = 6;
   static constexpr int numbers_bytes = FilterTile::columns * 4;
   static_assert(tiles >= most_stages + 2, "no tile's numbers are overwritten");
 };
@@ -219,7 +219,9 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
   // The second warpgroup starts each tile when the first is done with half of
   // it: while one looks at its sums, the other multiplies. Not where the first
   // could be two tiles ahead.
-  const bool in_turns = work.in_turns != 0 && 2 * parts > layout.num_stages;
+  const bool in_turns = work.in_turns != 0 && parts > work.in_turns &&
+                        layout.num_stages > work.in_turns &&
+                        parts + work.in_turns >= layout.num_stages;
   const ClusterJobs mine(work.jobs);
   for (std::int64_t at = mine.first; at < work.jobs.end_job; at += mine.step) {
     const FilterJob job(work.jobs, at);

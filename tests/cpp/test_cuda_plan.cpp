@@ -326,3 +326,17 @@ TEST_CASE("machine code runs on its major version, PTX on all later ones") {
   CHECK(runs_on("100f", 10, 3));
   CHECK_FALSE(runs_on("", 9, 0));
 }
+
+TEST_CASE("elementwise metrics are filtered on any GPU, in floats") {
+  PlanInput in = input(100000, 295, 20, 1);
+  in.elementwise = true;
+  fsknn::cuda::GpuFacts gpus;
+  gpus.half_products = false;
+  const fsknn::cuda::FilterShape shape = fsknn::cuda::filter_shape(in, gpus);
+  CHECK(shape.usable);
+  CHECK(shape.row_bytes == 296 * 4);
+  CHECK(plan_cuda(in, gpus).filtered);
+  in.elementwise = false;
+  in.unit_dot = true;
+  CHECK(!plan_cuda(in, gpus).filtered);
+}

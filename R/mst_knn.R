@@ -109,6 +109,8 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   num_points <- nrow(search$points$values)
   num_joined <- num_points - length(search$request$skip)
   search$request$k <- list_length(num_joined)
+  # Lists are wanted, not a frame of edges.
+  search$request$as_edges <- FALSE
   found <- run_search(search)
   cut <- cpp_mst_knn(
     search$points$values, found$index, found$distance, most, search$request

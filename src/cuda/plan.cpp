@@ -453,10 +453,14 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
                                  : std::max(1.0, bytes_usable - filter));
   p.filtered = true;
   p.filter = shape.name;
-  p.bytes_working += bytes_answer(p.num_queries > 0 ? p.num_queries
-                                                    : p.num_points, p.k);
-  p.bytes_peak += bytes_answer(p.num_queries > 0 ? p.num_queries
-                                                 : p.num_points, p.k);
+  // All rows are written at once, and those done again in doubles gathered.
+  const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
+  const double more =
+      bytes_answer(rows, p.k) +
+      static_cast<double>(std::min(p.chunk_size, round_up(rows, kChunkUnit))) *
+          (static_cast<double>(p.padded_features) * 8 + 16);
+  p.bytes_working += more;
+  p.bytes_peak += more;
   p.bytes_filter = filter;
   p.bytes_peak += filter;
   p.num_chunks = in.num_queries > 0 ? p.num_splits * p.chunks_per_split

@@ -139,10 +139,6 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_points = 4095; }));
   CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_queries = 5; }));
   CHECK(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
-  CHECK_FALSE(filtered_with([](PlanInput& i) {
-    i.unit_dot = false;
-    i.elementwise = true;
-  }));
 }
 
 TEST_CASE("a filtered graph streams where its doubles do not fit") {

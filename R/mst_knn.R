@@ -24,8 +24,8 @@
 #' connected. Here `k` can set a limit of its own.
 #'
 #' Neighbours are ordered by (distance, row number), edges by (distance, lower
-#' row number, higher row number), so that tree and clusters are always the same:
-#' for any backend, chunk size and number of threads.
+#' row number, higher row number), so that tree and clusters are always the
+#' same: for any backend, chunk size and number of threads.
 #'
 #' @param x Points in rows, as for [knn_graph()]: a matrix or data frame. Or a
 #'   graph: an edge data frame from [knn_graph()], or an igraph graph made of it

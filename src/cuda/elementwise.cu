@@ -263,6 +263,7 @@ __global__ void __launch_bounds__(T::threads, 1)
         const float column_threshold =
             jobs.symmetric ? __ldg(lists.thresholds + c)
                            : (column.room > 0.0f ? CUDART_INF_F : CUDART_NAN_F);
+        // Bit i is for the row, the same and 16 for the column.
         float s[T::thread_rows];
         unsigned left = 0;
 #pragma unroll
@@ -274,20 +275,17 @@ __global__ void __launch_bounds__(T::threads, 1)
           if (s[i] >= column_threshold && row_threshold[i] == row_threshold[i])
             left |= 0x10000u << i;
         }
-#pragma unroll 1
-        while (__any_sync(0xffffffffu, left != 0)) {
-          const bool here = left != 0;
-          const int bit = here ? __ffs(static_cast<int>(left)) - 1 : 0;
-          left &= left - 1;
+        if (!__any_sync(0xffffffffu, left != 0)) continue;
+        queue.push(lists, left, [&](int bit) -> Found {
           const int i = bit % 16;
           float similarity = s[0];
 #pragma unroll
           for (int q = 1; q < T::thread_rows; ++q)
             similarity = i == q ? s[q] : similarity;
           const std::int32_t r = row0 + T::down * i;
-          queue.push(lists, here,
-                     {bit < 16 ? r : c, bit < 16 ? c : r, similarity});
-        }
+          if (bit < 16) return {r, c, similarity};
+          return {c, r, similarity};
+        });
       }
     }
     queue.flush(lists);

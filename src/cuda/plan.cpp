@@ -356,74 +356,89 @@ std::int64_t power_of_two_from(std::int64_t least, std::int64_t value) {
 
 }  // namespace
 
-FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
-                                 double bytes_usable) {
+namespace {
+
+/// With lists of that capacity.
+FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
+                               double bytes_usable, std::int32_t capacity) {
   FilterStreaming s;
   const Sizes sizes = sizes_of(in);
-  const double slots =
-      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const std::int64_t most_slots = FilterBlocks(in.num_points).num_slots();
+  const double slots = static_cast<double>(most_slots);
   const double points = static_cast<double>(in.num_points);
   const double row_bytes = static_cast<double>(sizes.padded) * 8 + 12;
-  // A list is cut to little more than k; a round of growth 1.5 brings about two
-  // thirds of k more, and one in very many rows half as much again.
-  s.capacity = static_cast<std::int32_t>(
-      power_of_two_from(64, in.k * 16 / 5));
+  s.capacity = capacity;
   s.fill_blocks = std::max<std::int64_t>(3, shape.fill_blocks);
   s.fill_capacity = static_cast<std::int32_t>(
-      power_of_two_from(256, s.fill_blocks * kFilterBlock));
-  const std::int64_t most_slots =
-      FilterBlocks(in.num_points).num_slots();
+      power_of_two_from(kFilterBlock, s.fill_blocks * kFilterBlock));
   const auto rows_in = [&](double bytes, double a_row, std::int64_t unit,
                            std::int64_t most) {
     const std::int64_t rows =
         static_cast<std::int64_t>(bytes / a_row) / unit * unit;
     return std::max(unit, std::min(rows, most));
   };
-  // Panels and their like: 16 MiB, or less where that is much of the limit.
-  const double piece = std::min(16.0 * (1 << 20), bytes_usable / 32);
-  s.stream_rows =
-      rows_in(piece, row_bytes, kChunkUnit, round_up(in.num_points, kChunkUnit));
-  s.fill_slots = rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock,
-                         most_slots);
-  s.redo_rows = rows_in(
-      2 * piece,
-      row_bytes + static_cast<double>(s.stream_rows) * 8 +
-          static_cast<double>(in.k) * 20,
-      kChunkUnit, 4096);
-  s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit,
-                         round_up(in.num_points, kChunkUnit));
+  // Panels and their like: 8 MiB, or less where that is much of the limit.
+  const std::int64_t all = round_up(in.num_points, kChunkUnit);
+  const double piece = std::min(8.0 * (1 << 20), bytes_usable / 32);
+  s.stream_rows = rows_in(piece, row_bytes, kChunkUnit, all);
+  s.fill_slots =
+      rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock, most_slots);
+  s.redo_rows = rows_in(4 * piece,
+                        row_bytes + static_cast<double>(s.stream_rows) * 8 +
+                            static_cast<double>(in.k) * 20,
+                        kChunkUnit, 4096);
+  s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
   s.bytes_usable = bytes_usable;
-  const double answer = bytes_answer(s.write_rows, in.k);
   s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
                   bytes_preparing(in.num_points, in.num_features, in.unit_dot) +
-                  static_cast<double>(s.write_rows * in.k) * 20 + answer +
-                  4 * points;
+                  static_cast<double>(s.write_rows * in.k) * 20 +
+                  bytes_answer(s.write_rows, in.k) + 4 * points;
+  const double lists = slots * static_cast<double>(s.capacity) * 8;
+  // Where each point stands, and what it has to reach.
   const double small = 20 * slots + 36 * points;
-  const double filter =
-      slots * (static_cast<double>(shape.row_bytes) +
-               static_cast<double>(shape.floats_a_slot) * 4 +
-               static_cast<double>(s.capacity) * 8) +
-      static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
-  // Candidates are little more than k a point, with room for twice that.
+  const double filter = slots * (static_cast<double>(shape.row_bytes) +
+                                 static_cast<double>(shape.floats_a_slot) * 4) +
+                        lists +
+                        static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
+  // Candidates are little more than k a point; there is room for more.
   const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
-  const double collecting = slots * static_cast<double>(s.capacity) * 8 +
-                            points * static_cast<double>(in.k) * 2 * 4;
-  const double redo = 2 * piece;
+  const double redo = 4 * piece;
   const double left =
-      bytes_usable - s.bytes_fixed - small - pairs - redo;
-  s.stay_rows = left <= 0 ? 0
-                          : std::min(round_up(in.num_points, kChunkUnit),
-                                     static_cast<std::int64_t>(left / row_bytes) /
-                                         kChunkUnit * kChunkUnit);
+      bytes_usable - s.bytes_fixed - 20 * points - pairs - redo / 8;
+  if (left > 0)
+    s.stay_rows = std::min(all, static_cast<std::int64_t>(left / row_bytes) /
+                                    kChunkUnit * kChunkUnit);
   const double settling =
-      pairs + static_cast<double>(s.stay_rows) * row_bytes;
-  s.bytes_peak = s.bytes_fixed + small +
-                 std::max({filter, collecting, settling + redo});
+      20 * points + pairs +
+      std::max(redo, static_cast<double>(s.stay_rows) * row_bytes);
+  s.bytes_peak = s.bytes_fixed +
+                 std::max({small + filter, small + lists + pairs, settling});
   // So short a stay would read the points very often.
-  s.fits = s.capacity <= 1024 && s.bytes_peak <= bytes_usable &&
-           s.stay_rows >= std::max<std::int64_t>(s.stream_rows,
-                                                 in.num_points / 64);
+  s.fits = s.bytes_peak <= bytes_usable &&
+           s.stay_rows >= std::max(s.stream_rows, in.num_points / 64);
   return s;
+}
+
+}  // namespace
+
+FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
+                                 double bytes_usable) {
+  // A list is cut to little more than k; a round of growth 1.5 brings about two
+  // thirds of k more, and one in very many rows half as much again.
+  const std::int64_t least = std::max<std::int64_t>(64, in.k * 16 / 5);
+  std::vector<std::int64_t> capacities;
+  for (std::int64_t c = std::min<std::int64_t>(1024, shape.capacity); c > 128;
+       c /= 2)
+    capacities.push_back(c);
+  for (std::int64_t c = 128; c >= 64; c -= 16) capacities.push_back(c);
+  FilterStreaming best;
+  for (const std::int64_t capacity : capacities) {
+    if (capacity < least) break;
+    best = streaming_with(in, shape, bytes_usable,
+                          static_cast<std::int32_t>(capacity));
+    if (best.fits) break;
+  }
+  return best;
 }
 
 namespace {

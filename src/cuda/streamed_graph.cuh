@@ -33,6 +33,7 @@ class StreamedGraph {
 
  private:
   bool make_rows();
+  bool make_all_rows();
   bool fill();
   bool filter();
   void collect();

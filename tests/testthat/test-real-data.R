@@ -123,7 +123,8 @@ test_that("the outcome's lists of 20 nearest are the known ones", {
   clinical <- small$clinical
   metastasis <- clinical$EVENTmeta == 1
   matrices <- list(
-    "nki295_small TIMErecurrence" = with_outcome(values, clinical$TIMErecurrence),
+    "nki295_small TIMErecurrence" =
+      with_outcome(values, clinical$TIMErecurrence),
     "nki295_small TIMEmeta_or_TIMEsurvival" = with_outcome(
       values, ifelse(metastasis, clinical$TIMEmeta, clinical$TIMEsurvival)
     ),
@@ -165,7 +166,9 @@ test_that("metafeatures of 876 probes have the known nearest of the outcome", {
     high <- nearest(m, "clinical metastasis", 1, backend = backend)
     expect_identical(high$name, "U45975 - Contig53506")
     expect_equal(high$correlation, 0.5603702, tolerance = 1e-7)
-    low <- nearest(m, "clinical metastasis", 1, sign = "negative", backend = backend)
+    low <- nearest(
+      m, "clinical metastasis", 1, sign = "negative", backend = backend
+    )
     expect_identical(low$name, "Contig53506 - NM_020974")
     expect_equal(low$correlation, -0.5595153, tolerance = 1e-7)
     thousand <- nearest(
@@ -192,7 +195,9 @@ test_that("metafeatures of real rows with zeros equal their matrix", {
     expect_identical(attr(found, "left_out")$point, unname(skip))
     expect_same_bits(
       found[c("index", "distance")],
-      brute_force(all, k = 5, metric = metric, sign = sign, skip = unname(skip)),
+      brute_force(
+        all, k = 5, metric = metric, sign = sign, skip = unname(skip)
+      ),
       label = paste(metric, sign, backend)
     )
   })

@@ -25,7 +25,8 @@ check_options <- function(metric, sign, constant, backend, devices,
 
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
-                        correlation = FALSE, rows_made = FALSE) {
+                        correlation = FALSE, as_edges = FALSE,
+                        rows_made = FALSE, largest = -1) {
   list(
     k = k,
     metric = options$metric$name,
@@ -39,6 +40,8 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     max_device_memory = options$max_device_memory %||% 0,
     rows_made = rows_made,
     correlation = correlation,
+    as_edges = as_edges,
+    largest = largest,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
@@ -86,13 +89,15 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     request = new_request(
       k, options, skip, query_checked$skip %||% integer(),
       correlation = as_edges && has_correlation(options$metric),
-      rows_made = is_metafeatures(points$values)
+      as_edges = as_edges,
+      rows_made = is_metafeatures(points$values),
+      largest = max(checked$largest, query_checked$largest)
     )
   )
 }
 
 # One pass over the values. skip: the rows to isolate; left_out: of
-# metafeatures, those rows and why, or NULL.
+# metafeatures, those rows and why, or NULL; largest: the largest magnitude.
 check_values <- function(points, options, arg, call = caller_env()) {
   scan <- cpp_scan(points$values, options$num_threads)
   if (!is.null(scan$failure)) {
@@ -109,12 +114,15 @@ check_values <- function(points, options, arg, call = caller_env()) {
       left_out, nrow(points$values), arg,
       if (arg == "query") "query_left_out" else "left_out"
     )
-    return(list(skip = left_out$point %||% integer(), left_out = left_out))
+    return(list(
+      skip = left_out$point %||% integer(), left_out = left_out,
+      largest = scan$largest
+    ))
   }
   skip <- check_defined_rows(
     points, scan, options$metric, options$constant, arg, call = call
   )
-  list(skip = skip, left_out = NULL)
+  list(skip = skip, left_out = NULL, largest = scan$largest)
 }
 
 # Runs a search; gives what cpp_find_knn() gives.

@@ -20,34 +20,19 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 }
 
 # kind: what the edges are, where they are no kNN graph.
-edge_attributes <- c("vertices", "metric", "sign", "k", "left_out", "kind")
+edge_attributes <- c("vertices", "metric", "sign", "k", "kind", "left_out")
 
-# Points x k matrices to edges, in order of point, then rank. A row of NA is
-# an isolated point. names: of the points, or NULL. left_out: a data frame of
-# points that are no vertices, or NULL.
-neighbours_to_edges <- function(index, distance, correlation = NULL,
-                                names = NULL, metric, sign, left_out = NULL) {
-  k <- ncol(index)
-  num_points <- nrow(index)
-  points <- which(!is.na(index[, 1]))
-  by_point <- function(values) {
-    if (length(points) < num_points) {
-      values <- values[points, , drop = FALSE]
-    }
-    as.vector(t(values))
-  }
-  columns <- list(
-    from = rep(points, each = k),
-    to = by_point(index),
-    rank = rep.int(seq_len(k), length(points)),
-    distance = by_point(distance)
-  )
-  if (!is.null(correlation)) {
-    columns$correlation <- by_point(correlation)
-  }
+# What the core found, as edges in order of point, then rank: from and to as
+# numbers of points, rank, distance and, for correlations, correlation. names: of
+# the points, or NULL. Points without edges are isolated, or no vertices at all:
+# those of the data frame left_out (or NULL).
+found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
+                           left_out = NULL) {
+  columns <- found[c("from", "to", "rank", "distance")]
+  columns$correlation <- found$correlation
   if (!is.null(names)) {
-    columns$from <- names[columns$from]
-    columns$to <- names[columns$to]
+    columns$from <- cpp_names_at(names, columns$from)
+    columns$to <- cpp_names_at(names, columns$to)
   }
   vertices <- names %||% seq_len(num_points)
   if (!is.null(left_out)) {

@@ -6,7 +6,7 @@
 #' Start with [knn_graph()], which gives an edge data frame, and [as_igraph()].
 #' [find_knn()] and [query_knn()] give plain matrices. [knn_plan()] says what
 #' would run where, [knn_backends()] and [cuda_devices()] what there is to run
-#' on.
+#' on, [knn_stats()] what the last search was like.
 #'
 #' [knn_mst()] and [mst_knn()] make trees and clusters, [write_edges()] files for
 #' other programs, [plot_neighbourhood()] and [plot_profiles()] pictures.

@@ -54,8 +54,8 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   )
   search <- new_search(x, k = k, options = options, as_edges = TRUE)
   found <- run_search(search)
-  neighbours_to_edges(
-    found$index, found$distance, found$correlation,
+  found_to_edges(
+    found, nrow(search$points$values), search$request$k,
     names = search$points$names,
     metric = options$metric$name,
     sign = options$sign,

@@ -98,6 +98,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
     raise_failure(sizes, call)
   }
   used <- seq_len(min(sizes$num_workers, nrow(sizes$devices)))
+  sizes$devices <- sizes$devices[used, ]
   structure(
     c(
       list(
@@ -108,7 +109,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
         num_threads = request$num_threads,
         max_device_memory = request$max_device_memory
       ),
-      utils::modifyList(sizes, list(devices = sizes$devices[used, ]))
+      sizes
     ),
     class = "knn_plan"
   )
@@ -175,6 +176,10 @@ describe_device_bytes <- function(plan) {
   room <- paste0(format_bytes(min(plan$devices$memory_free)), " free")
   if (plan$max_device_memory > 0) {
     room <- paste0(room, ", limit ", format_bytes(plan$max_device_memory))
+  }
+  limits <- c(plan$devices$memory_free, plan$max_device_memory)
+  if (plan$bytes_peak > min(limits[limits > 0])) {
+    room <- paste0(room, ": does not fit")
   }
   reading <- if (plan$streamed) "piece by piece" else "stay on each GPU"
   c(

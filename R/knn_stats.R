@@ -79,7 +79,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
 #' @export
 format.knn_stats <- function(x, ...) {
   seconds <- function(name) {
-    paste(format(round(x$seconds[[name]], 4), nsmall = 4), "s")
+    sprintf("%.4f s", x$seconds[[name]])
   }
   on_gpu <- x$backend == "cuda"
   lines <- c(

@@ -96,7 +96,8 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
     request = new_request(
       k, options, skip = sort(c(at, checked$skip)),
       correlation = has_correlation(options$metric),
-      rows_made = is_metafeatures(points$values)
+      rows_made = is_metafeatures(points$values),
+      largest = checked$largest
     )
   )
 }

@@ -99,6 +99,7 @@ Request request_from(const Rcpp::List& request) {
   r.num_threads = Rcpp::as<int>(request["num_threads"]);
   r.chunk_size = Rcpp::as<int>(request["chunk_size"]);
   r.max_device_memory = Rcpp::as<double>(request["max_device_memory"]);
+  r.largest = Rcpp::as<double>(request["largest"]);
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
   for (const std::int64_t device : zero_based(request["devices"]))
     r.devices.push_back(static_cast<int>(device));

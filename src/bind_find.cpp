@@ -1,7 +1,12 @@
+#include <numeric>
+
 #include "bind_common.hpp"
 #include "core/brute.hpp"
 #include "core/errors.hpp"
+#include "core/pieces.hpp"
+#include "core/prepared.hpp"
 #include "cpu/engine.hpp"
+#include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;
@@ -20,43 +25,95 @@ SEXP allocate(void* what) {
 
 SEXP no_memory(SEXP, void*) { return R_NilValue; }
 
-/// A matrix of any size that R can hold: rows * columns may pass 2^31. R's own
-/// error is caught, so that the failure is one of ours.
-SEXP new_matrix(SEXPTYPE type, std::int64_t rows, std::int64_t columns) {
-  Allocation what = {type, static_cast<R_xlen_t>(rows * columns)};
-  Rcpp::Shield<SEXP> m(R_tryCatchError(allocate, &what, no_memory, nullptr));
-  if (m == R_NilValue)
-    throw MemoryFailure(static_cast<double>(what.length) *
-                        (type == INTSXP ? 4 : 8));
-  Rf_setAttrib(m, R_DimSymbol,
-               Rcpp::IntegerVector::create(static_cast<int>(rows),
-                                           static_cast<int>(columns)));
-  return m;
+/// A vector of any length that R can hold. R's own error is caught, so that the
+/// failure is one of ours.
+SEXP new_vector(SEXPTYPE type, std::int64_t length) {
+  Allocation what = {type, static_cast<R_xlen_t>(length)};
+  const SEXP v = R_tryCatchError(allocate, &what, no_memory, nullptr);
+  if (v == R_NilValue)
+    throw MemoryFailure(static_cast<double>(length) * (type == INTSXP ? 4 : 8));
+  return v;
 }
 
-/// The matrices of the answer, and the core's view of them.
-struct Answer {
-  Answer(std::int64_t rows, std::int64_t k, bool with_correlation)
-      : index(new_matrix(INTSXP, rows, k)),
-        distance(new_matrix(REALSXP, rows, k)) {
+/// What the core writes to: matrices, or the columns of an edge data frame.
+class Answer {
+ public:
+  Answer(const Request& request, std::int64_t rows, bool with_correlation,
+         bool as_edges)
+      : num_threads_(request.num_threads), k_(request.k) {
     view.rows = rows;
-    view.index = INTEGER(index);
-    view.distance = REAL(distance);
     view.missing_index = NA_INTEGER;
     view.missing_value = NA_REAL;
-    if (with_correlation) {
-      correlation = new_matrix(REALSXP, rows, k);
-      view.correlation = REAL(correlation);
+    if (as_edges) {
+      view.edges_a_row = k_;
+      view.left_out = &request.skip;
+      rows -= static_cast<std::int64_t>(request.skip.size());
     }
+    length_ = rows * k_;
+    index_ = column(INTSXP);
+    distance_ = column(REALSXP);
+    if (with_correlation) correlation_ = column(REALSXP);
+    if (as_edges) {
+      from_ = column(INTSXP);
+      rank_ = column(INTSXP);
+    }
+    view.index = INTEGER(index_);
+    view.distance = REAL(distance_);
+    view.correlation = with_correlation ? REAL(correlation_) : nullptr;
   }
-  Rcpp::RObject index, distance, correlation;
+
   Neighbours view;
 
   Rcpp::List list(const Rcpp::List& stats) const {
+    if (!view.as_edges())
+      return Rcpp::List::create(
+          Rcpp::_["index"] = index_, Rcpp::_["distance"] = distance_,
+          Rcpp::_["correlation"] = correlation_, Rcpp::_["stats"] = stats);
+    fill_edges(INTEGER(from_), INTEGER(rank_));
     return Rcpp::List::create(
-        Rcpp::_["index"] = index, Rcpp::_["distance"] = distance,
-        Rcpp::_["correlation"] = correlation, Rcpp::_["stats"] = stats);
+        Rcpp::_["from"] = from_, Rcpp::_["to"] = index_,
+        Rcpp::_["rank"] = rank_,
+        Rcpp::_["distance"] = distance_, Rcpp::_["correlation"] = correlation_,
+        Rcpp::_["stats"] = stats);
   }
+
+ private:
+  /// A column of the edges, or a matrix.
+  Rcpp::RObject column(SEXPTYPE type) const {
+    const Rcpp::RObject v = new_vector(type, length_);
+    if (!view.as_edges())
+      Rf_setAttrib(v, R_DimSymbol,
+                   Rcpp::IntegerVector::create(static_cast<int>(view.rows),
+                                               static_cast<int>(k_)));
+    return v;
+  }
+
+  /// By all threads: what takes time is memory that is touched first.
+  void fill_edges(int* from, int* rank) const {
+    constexpr std::int64_t block = 4096;
+    const int threads =
+        useful_threads(num_threads_, static_cast<double>(length_) / 4);
+    run_pieces((view.rows + block - 1) / block, threads, {}, [&] {
+      return [&](std::int64_t piece) {
+        const std::int64_t end = std::min(view.rows, (piece + 1) * block);
+        auto left_out = std::lower_bound(view.left_out->begin(),
+                                         view.left_out->end(), piece * block);
+        for (std::int64_t i = piece * block; i < end; ++i) {
+          if (left_out != view.left_out->end() && *left_out == i) {
+            ++left_out;
+            continue;
+          }
+          const std::int64_t at = view.at(i, 0);
+          std::fill_n(from + at, k_, static_cast<int>(i + 1));
+          std::iota(rank + at, rank + at + k_, 1);
+        }
+      };
+    });
+  }
+
+  int num_threads_;
+  std::int64_t k_, length_ = 0;
+  Rcpp::RObject index_, distance_, correlation_, from_, rank_;
 };
 
 struct Question {
@@ -64,8 +121,10 @@ struct Question {
       : points(bind::row_source(x)),
         queries(Rf_isNull(query) ? nullptr : bind::row_source(query)),
         request(bind::request_from(list)),
-        answer((queries != nullptr ? *queries : *points).num_points(),
-               request.k, Rcpp::as<bool>(list["correlation"])) {}
+        answer(request,
+               (queries != nullptr ? *queries : *points).num_points(),
+               Rcpp::as<bool>(list["correlation"]),
+               Rcpp::as<bool>(list["as_edges"])) {}
   std::unique_ptr<RowSource> points, queries;
   Request request;
   Answer answer;
@@ -94,5 +153,62 @@ Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
     Question q(x, query, request);
     brute_force(q.request, *q.points, q.queries.get(), q.answer.view);
     return q.answer.list(Rcpp::List());
+  });
+}
+
+// names[at], for tens of millions of edges. Each assignment touches the string
+// itself, which is seldom in the cache: it is asked for some steps before.
+// [[Rcpp::export(rng = false)]]
+Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
+                                   Rcpp::IntegerVector at) {
+  constexpr R_xlen_t ahead = 24;
+  const R_xlen_t length = at.size();
+  const int* index = at.begin();
+  Rcpp::Shield<SEXP> out(Rf_allocVector(STRSXP, length));
+  const SEXP* strings = STRING_PTR_RO(names);
+  for (R_xlen_t e = 0; e < length; ++e) {
+    if (e + ahead < length)
+      __builtin_prefetch(strings[index[e + ahead] - 1], 1);
+    SET_STRING_ELT(out, e, strings[index[e] - 1]);
+  }
+  return Rcpp::CharacterVector(out);
+}
+
+// A testing aid: the rows that pairs are computed from, [padded features x
+// points], and their sums; `ids`: of these points only (from 1), or NULL.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
+  return bind::guarded([&] {
+    const Request r = bind::request_from(request);
+    const std::unique_ptr<RowSource> source = bind::row_source(x);
+    std::vector<std::int32_t> points;
+    if (!Rf_isNull(ids)) {
+      points = Rcpp::as<std::vector<std::int32_t>>(ids);
+      for (std::int32_t& i : points) --i;
+    } else {
+      points.resize(static_cast<std::size_t>(source->num_points()));
+      std::iota(points.begin(), points.end(), 0);
+    }
+    const int padded =
+        static_cast<int>(padded_features(source->num_features()));
+    const int count = static_cast<int>(points.size());
+    Rcpp::NumericMatrix rows(padded, count);
+    Rcpp::NumericVector sums(count);
+    if (Rcpp::as<std::string>(request["backend"]) == "cuda") {
+      cuda::prepared_rows(r, *source, Rf_isNull(ids) ? nullptr : &points,
+                          rows.begin(), sums.begin());
+    } else {
+      const PreparedPoints all = prepare_points(
+          *source, *r.metric,
+          common_exponent(r, *source, nullptr, r.num_threads), {},
+          false, cpu::choose_kernels(r.instruction_set).prepare_row,
+          r.num_threads);
+      for (int i = 0; i < count; ++i) {
+        const double* row = all.row(points[static_cast<std::size_t>(i)]);
+        std::copy_n(row, padded, rows.begin() + static_cast<R_xlen_t>(i) * padded);
+        sums[i] = all.sums[points[static_cast<std::size_t>(i)]];
+      }
+    }
+    return Rcpp::List::create(Rcpp::_["rows"] = rows, Rcpp::_["sums"] = sums);
   });
 }

@@ -11,9 +11,10 @@ namespace {
 
 /// The plan on the request's GPUs (all of them if it names none). Starts CUDA on
 /// them, to see how much memory is free.
-Plan plan_on_gpus(PlanInput input, const std::vector<cuda::Device>& gpus) {
+Plan plan_on_gpus(PlanInput input, const std::vector<cuda::Device>& gpus,
+                  double bytes_limit) {
   input.num_workers = static_cast<int>(gpus.size());
-  return cuda::plan_cuda(input, cuda::facts_of(gpus));
+  return cuda::plan_cuda(input, cuda::facts_of(gpus, bytes_limit));
 }
 
 Rcpp::List sizes_of(const Plan& p) {
@@ -51,7 +52,8 @@ PlanInput input_from(const Request& r, const Rcpp::List& request) {
   input.correlation = Rcpp::as<bool>(request["correlation"]);
   input.elementwise = r.metric->is_elementwise();
   input.unit_dot = r.metric->is_unit_dot();
-  input.rows_made = Rcpp::as<bool>(request["rows_made"]);
+  input.rows_made = request.containsElementNamed("rows_made") &&
+                    Rcpp::as<bool>(request["rows_made"]);
   return input;
 }
 
@@ -68,7 +70,7 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
     input.num_queries = static_cast<std::int64_t>(num_queries);
     if (Rcpp::as<std::string>(request["backend"]) == "cuda") {
       const std::vector<cuda::Device> gpus = cuda::start_devices(r.devices);
-      const Plan p = plan_on_gpus(input, gpus);
+      const Plan p = plan_on_gpus(input, gpus, r.max_device_memory);
       Rcpp::List out = sizes_of(p);
       out["instruction_set"] = "";
       out["filter"] = p.filter;

@@ -36,6 +36,7 @@ Rcpp::List cpp_scan(SEXP x, int num_threads) {
         Rcpp::_["negative"] = static_cast<double>(facts.negative),
         Rcpp::_["negative_at"] = one_based(facts.negative_at),
         Rcpp::_["constant"] = one_based(facts.constant),
-        Rcpp::_["zero"] = one_based(facts.zero));
+        Rcpp::_["zero"] = one_based(facts.zero),
+        Rcpp::_["largest"] = facts.largest);
   });
 }

@@ -43,7 +43,7 @@ hog <- sprintf("
   writeLines(format(free), '%s')
   Sys.sleep(60)
 ", library_file, ready)
-find_knn(x[1:2000, ], 5, backend = "cuda")
+warm <- find_knn(x[1:2000, ], 5, backend = "cuda")
 pid_file <- tempfile()
 system(sprintf(
   "%s -e %s > /dev/null 2>&1 & echo $! > %s", rscript, shQuote(hog), pid_file

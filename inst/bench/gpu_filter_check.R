@@ -1,6 +1,6 @@
 # Is the answer of the tensor-core filter identical() to that of backend "cpu",
 # on data made to break its bound or to overflow its lists? As gpu_check.R, at
-# sizes where the filter is used. Needs a GPU of compute capability 8.0 or more:
+# sizes where the filter is used. Needs a GPU of compute capability 7.5 or more:
 #
 #   Rscript gpu_filter_check.R
 #
@@ -20,7 +20,8 @@ checked <- 0L
 failed <- character()
 threads <- parallel::detectCores()
 
-ask <- function(x, k, metric, sign, backend, chunk_size, skip, correlation) {
+ask <- function(x, k, metric, sign, backend, chunk_size, skip, correlation,
+                query = NULL) {
   options <- list(
     metric = list(name = metric), sign = sign, num_threads = threads,
     chunk_size = as.integer(chunk_size),
@@ -29,14 +30,15 @@ ask <- function(x, k, metric, sign, backend, chunk_size, skip, correlation) {
   request <- fsknn:::new_request(
     as.integer(k), options, sort(as.integer(skip)), correlation = correlation
   )
-  fsknn:::cpp_find_knn(x, NULL, request)
+  fsknn:::cpp_find_knn(x, query, request)
 }
 
 check <- function(label, x, k, metric = "pearson", sign = "signed",
-                  chunk_size = 0, skip = integer(), most_redone = Inf) {
-  correlation <- metric != "cosine"
-  found <- ask(x, k, metric, sign, "cuda", chunk_size, skip, correlation)
-  expected <- ask(x, k, metric, sign, "cpu", 0, skip, correlation)
+                  chunk_size = 0, skip = integer(), most_redone = Inf,
+                  query = NULL) {
+  correlation <- metric %in% c("pearson", "spearman")
+  found <- ask(x, k, metric, sign, "cuda", chunk_size, skip, correlation, query)
+  expected <- ask(x, k, metric, sign, "cpu", 0, skip, correlation, query)
   parts <- c("index", "distance", "correlation")
   said <- if (!is.null(found$failure)) {
     "FAILS: "
@@ -88,9 +90,15 @@ for (k in c(1, 20, 32, 33, 64, 65, 128)) {
 for (chunk_size in c(64, 300, 1000, 4096)) {
   check(paste("chunk", chunk_size), x, 20, chunk_size = chunk_size)
 }
+for (k in c(20, 128, 129, 200, 256, 500, 512, 1000, 1024, 1500, 2048)) {
+  check("many neighbours", x, k, "pearson", most_redone = 60)
+  check("many neighbours", x, k, "euclidean", most_redone = 60)
+}
+check("some left out", x, 20, "euclidean", skip = sample(6000, 700))
 check("some left out", x, 20, "pearson", "absolute", skip = sample(6000, 700))
 for (d in c(2, 3, 8, 64, 65, 1024, 5000)) {
   check("few or many features", normal(4500, d), 20)
+  check("few or many features", normal(4500, d), 20, "euclidean")
 }
 check("one feature", normal(4500, 1), 20, "cosine")
 check("whole numbers", matrix(sample.int(1000L, 5000 * 20, TRUE), 5000), 20)
@@ -111,6 +119,11 @@ hard <- list(
   "opposite rows" = rbind(base[1:3000, ], -base[1:3000, ]),
   "one huge entry a row" = spike,
   "one huge entry" = replace(base, 500, 1e200),
+  "one large entry" = replace(base, 500, 1e8),
+  "huge rows" = base * rep_len(c(1e6, rep(1, 499)), n),
+  "rows of all lengths" = base * 2^(seq_len(n) %% 40),
+  "tiny" = base * 1e-300,
+  "clusters" = base[rep_len(1:20, n), ] * 1e3 + base,
   "one bit apart" = one_bit,
   "sparse" = sparse,
   "wide range in a row" = base * 2^matrix(sample(-60:0, n * 37, TRUE), n),
@@ -133,6 +146,33 @@ for (name in names(hard)) {
   }
   check(name, x, 100, "spearman", skip = constant)
   check(name, x, 20, "cosine", skip = constant)
+  for (k in c(10, 300)) {
+    check(name, x, k, "euclidean", skip = constant)
+  }
+}
+
+# Queries: other points, some of the points themselves, and some far away.
+x <- simulated(6000, 100)
+for (count in c(256, 300, 2000)) {
+  query <- rbind(
+    simulated(count - 40, 100), x[1:20, ], x[21:40, ] * rep(c(1, 1e6), 10)
+  )
+  for (k in c(1, 20, 130, 1000)) {
+    for (metric in c("pearson", "spearman", "cosine", "euclidean")) {
+      check(paste(count, "queries"), x, k, metric, query = query)
+    }
+  }
+  check(paste(count, "queries"), x, 20, "pearson", "absolute", query = query)
+  check(paste(count, "queries"), x, 20, "spearman", "negative", query = query)
+}
+for (name in names(hard)) {
+  x <- hard[[name]]
+  if (any(apply(x, 1, function(row) max(row) == min(row)))) {
+    next
+  }
+  for (metric in c("pearson", "cosine", "euclidean")) {
+    check(paste("queries,", name), x, 10, metric, query = x[1:500, ])
+  }
 }
 
 # Metafeatures i - j in file order: near neighbours stand side by side.
@@ -141,7 +181,48 @@ pairs <- utils::combn(200, 2)
 check("differences", b[pairs[1, ], ] - b[pairs[2, ], ], 20, most_redone = 200)
 check("sums", b[pairs[1, ], ] + b[pairs[2, ], ], 20, "spearman", most_redone = 200)
 
+# The elementwise filter. Data of a proportion are not negative.
+elementwise <- function(label, x, k, ..., metrics = c("manhattan", "chebyshev", "proportional")) {
+  for (metric in metrics) {
+    values <- if (metric == "proportional") abs(x) else x
+    empty <- if (metric == "proportional") which(rowSums(values) == 0)
+    check(label, values, k, metric, skip = empty, ...)
+  }
+}
+for (d in c(1, 2, 3, 8, 31, 32, 33, 64, 300, 1024, 5000)) {
+  elementwise("few or many features", normal(4500, d), 20)
+}
+for (n in c(4096, 4097, 5000, 8191, 12545)) {
+  elementwise("normal", normal(n, 37), 20, most_redone = 20)
+}
+x <- simulated(6000, 295)
+for (k in c(1, 20, 32, 33, 65, 128, 300, 1024, 2048)) {
+  check("simulated", x, k, "manhattan")
+}
+elementwise("simulated", x, 128)
+for (chunk_size in c(64, 300, 4096)) {
+  elementwise(paste("chunk", chunk_size), x, 20, chunk_size = chunk_size)
+}
+check("some left out", x, 20, "manhattan", skip = sample(6000, 700))
+wide <- list(
+  "1e-318 to 1e290" = base * 10^rep_len(seq(-318, 290, by = 32), n),
+  "all at 1e300" = base * 1e300, "all subnormal" = base * 1e-320,
+  "heavy tails" = exp(5 * base), "counts" = round(exp(3 * base)),
+  "one huge entry in a hundred rows" =
+    replace(base, cbind(1:100, rep_len(1:37, 100)), 1e200)
+)
+for (name in c(names(hard), names(wide))) {
+  # Sums of such a range are beyond a double, or no proportions.
+  few <- if (name %in% c("1e-318 to 1e290", "subnormal", "all subnormal")) {
+    c("manhattan", "chebyshev")
+  } else {
+    c("manhattan", "chebyshev", "proportional")
+  }
+  elementwise(name, c(hard, wide)[[name]], 10, metrics = few)
+}
+
 x <- simulated(24158, 295)
+elementwise("simulated", x, 20, most_redone = 20)
 check("simulated", x, 20, most_redone = 20)
 check("simulated", x, 100, "pearson", "absolute", most_redone = 20)
 check(

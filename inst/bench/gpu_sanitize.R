@@ -21,10 +21,17 @@ invisible(find_knn(long, 2500, "euclidean", backend = "cuda", chunk_size = 2900)
 invisible(query_knn(
   long, long[1:3, , drop = FALSE], 2999, "manhattan", backend = "cuda"
 ))
-# The filter: lists of each capacity, and rows that overflow.
+# The filter: lists of each capacity, few and many features, both forms of rows,
+# queries, and rows that overflow.
 many <- matrix(sin(seq_len(4200 * 70)^1.5), 4200)
-for (k in c(5, 40, 100)) {
+for (k in c(5, 40, 100, 400, 1000, 2000)) {
   invisible(find_knn(many, k, backend = "cuda"))
+}
+invisible(find_knn(many, 5, "euclidean", backend = "cuda"))
+invisible(find_knn(replace(many, 7, 1e200), 300, "euclidean", backend = "cuda"))
+invisible(find_knn(many[, rep(1:70, 9)], 5, "cosine", backend = "cuda"))
+for (metric in c("pearson", "euclidean")) {
+  invisible(query_knn(many, many[1:300, ] + 0.1, 5, metric, backend = "cuda"))
 }
 invisible(knn_graph(many[, 1:9], 3, "spearman", "negative", backend = "cuda"))
 near <- rbind(many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ]), many[301:4200, ])

@@ -28,7 +28,7 @@ double scalar_sum(Accumulation accumulation, const double* a, const double* b,
 void brute_force(const Request& request, const RowSource& points,
                  const RowSource* queries, const Neighbours& out) {
   const MetricEntry& metric = *request.metric;
-  const int exponent = common_exponent(metric, points, queries, 1);
+  const int exponent = common_exponent(request, points, queries, 1);
   const DistanceRule rule(metric, exponent);
   const PreparedPoints columns =
       prepare_points(points, metric, exponent, request.skip, false,
@@ -58,8 +58,8 @@ void brute_force(const Request& request, const RowSource& points,
     }
     heap.sort();
     if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
-    for (std::size_t r = 0; r < k; ++r) {
-      const std::int64_t at = static_cast<std::int64_t>(r) * out.rows + i;
+    std::int64_t at = out.at(i, 0);
+    for (std::size_t r = 0; r < k; ++r, at += out.step()) {
       out.index[at] = index[r] + 1;
       out.distance[at] = distance[r];
       if (out.correlation != nullptr) {

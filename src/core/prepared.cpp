@@ -95,21 +95,26 @@ PreparedPoints prepare_points(const RowSource& source,
   return points;
 }
 
-int common_exponent(const MetricEntry& metric, const RowSource& points,
+int common_exponent(const Request& request, const RowSource& points,
                     const RowSource* queries, int num_threads) {
+  const MetricEntry& metric = *request.metric;
   if (metric.matrix_scale == MatrixScale::none) return 0;
-  double largest = scan(points, num_threads).largest;
-  if (queries != nullptr)
-    largest = std::max(largest, scan(*queries, num_threads).largest);
+  double largest = request.largest;
+  if (largest < 0) {
+    largest = scan(points, num_threads).largest;
+    if (queries != nullptr)
+      largest = std::max(largest, scan(*queries, num_threads).largest);
+  }
   return matrix_exponent(metric, largest);
 }
 
 void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k) {
+  if (out.as_edges()) return;
   for (std::int64_t rank = 0; rank < k; ++rank) {
-    out.index[rank * out.rows + query] = out.missing_index;
-    out.distance[rank * out.rows + query] = out.missing_value;
-    if (out.correlation != nullptr)
-      out.correlation[rank * out.rows + query] = out.missing_value;
+    const std::int64_t at = out.at(query, rank);
+    out.index[at] = out.missing_index;
+    out.distance[at] = out.missing_value;
+    if (out.correlation != nullptr) out.correlation[at] = out.missing_value;
   }
 }
 

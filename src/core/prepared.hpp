@@ -101,10 +101,10 @@ PreparedPoints prepare_points(const RowSource& source,
                               Progress* progress = nullptr, bool hold = true);
 
 /// The exponent for matrix_exponent() over points and queries (may be null).
-int common_exponent(const MetricEntry& metric, const RowSource& points,
+int common_exponent(const Request& request, const RowSource& points,
                     const RowSource* queries, int num_threads);
 
-/// Fills row `query` of `out` as missing.
+/// Fills row `query` of `out` as missing; of edges there are none to fill.
 void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k);
 
 }  // namespace fsknn

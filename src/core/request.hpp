@@ -2,6 +2,7 @@
 
 // What is asked of a backend, and what it gives back.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,18 +21,37 @@ struct Request {
   std::int64_t chunk_size = 0;           ///< 0: automatic
   std::vector<int> devices;              ///< 0-based; empty: all
   double max_device_memory = 0;          ///< bytes on each GPU; 0: what is free
+  /// Largest |x| of points and queries; below 0: not known.
+  double largest = -1;
   std::string instruction_set = "auto";  ///< CPU: force one (a testing aid)
 };
 
-/// Where the neighbours go: column-major matrices of `rows` rows, one column a
-/// rank, as R wants them. Indices are 1-based. `correlation` may be null.
+/// Where the neighbours go. Matrices: column-major, `rows` rows, one column a
+/// rank, as R wants them. Or edges: the k entries of each row stand together, in
+/// order of the rows, and rows that are left out have none. Indices are 1-based.
+/// `correlation` may be null.
 struct Neighbours {
   std::int64_t rows = 0;
   std::int32_t* index = nullptr;
   double* distance = nullptr;
   double* correlation = nullptr;
-  std::int32_t missing_index = 0;  ///< written for skipped rows
+  std::int32_t missing_index = 0;  ///< matrices: written for rows left out
   double missing_value = 0.0;
+  std::int64_t edges_a_row = 0;    ///< k for edges; 0: matrices
+  /// Edges: the rows left out, ascending; null: none.
+  const std::vector<std::int64_t>* left_out = nullptr;
+
+  bool as_edges() const { return edges_a_row > 0; }
+  /// Where a row's entry of a rank stands; of edges, a row that has some.
+  std::int64_t at(std::int64_t row, std::int64_t rank) const {
+    if (!as_edges()) return rank * rows + row;
+    if (left_out != nullptr)
+      row -= std::lower_bound(left_out->begin(), left_out->end(), row) -
+             left_out->begin();
+    return row * edges_a_row + rank;
+  }
+  /// From one rank of a row to the next.
+  std::int64_t step() const { return as_edges() ? 1 : rows; }
 };
 
 /// What the work was like; never part of the answer.

@@ -293,14 +293,15 @@ class Search {
     const double* distance = lists_.distances(place);
     const std::int32_t* index = lists_.indices(place);
     if (!(distance[k - 1] < HUGE_VAL)) *beyond = true;
+    const std::int64_t first = out.at(i, 0), step = out.step();
     for (std::int64_t rank = 0; rank < k; ++rank) {
-      out.index[rank * out.rows + i] = index[rank] + 1;
-      out.distance[rank * out.rows + i] = distance[rank];
+      out.index[first + rank * step] = index[rank] + 1;
+      out.distance[first + rank * step] = distance[rank];
     }
     if (out.correlation == nullptr) return;
     const double* r = correlations(place, index, k);
     for (std::int64_t rank = 0; rank < k; ++rank)
-      out.correlation[rank * out.rows + i] = r[rank];
+      out.correlation[first + rank * step] = r[rank];
   }
 
   const Request& request_;
@@ -410,7 +411,7 @@ void find_neighbours(const Request& asked, const RowSource& points,
                              static_cast<double>(points.num_features()) / 16);
   Request request = asked;
   request.num_threads = threads;
-  const int exponent = common_exponent(metric, points, queries, threads);
+  const int exponent = common_exponent(asked, points, queries, threads);
   if (few_queries(request, queries))
     return find_for_few(request, kernels, exponent, points, *queries, out,
                         progress, stats);

@@ -142,8 +142,8 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
     const double* distance = lists.distances(query);
     const std::int32_t* index = lists.indices(query);
     if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
-    for (std::int64_t rank = 0; rank < k; ++rank) {
-      const std::int64_t at = rank * out.rows + i;
+    std::int64_t at = out.at(i, 0);
+    for (std::int64_t rank = 0; rank < k; ++rank, at += out.step()) {
       out.index[at] = index[rank] + 1;
       out.distance[at] = distance[rank];
       if (out.correlation == nullptr) continue;

@@ -17,7 +17,7 @@ namespace cpu {
 ExactPoints::ExactPoints(const Request& request, const RowSource& source,
                          Progress* progress)
     : ExactPoints(request, source,
-                  common_exponent(*request.metric, source, nullptr,
+                  common_exponent(request, source, nullptr,
                                   request.num_threads),
                   progress) {}
 

@@ -28,10 +28,14 @@ void find_neighbours(const Request&, const RowSource&, const RowSource*,
   throw BackendFailure(status().reason);
 }
 
+void prepared_rows(const Request&, const RowSource&,
+                   const std::vector<std::int32_t>*, double*, double*) {
+  throw BackendFailure(status().reason);
+}
+
 bool can_inject() { return false; }
 void arm_fault(const Fault&) {}
 FaultReport disarm_fault() { return {}; }
 void fake_machine(const std::optional<FakeMachine>&) {}
-
 }  // namespace cuda
 }  // namespace fsknn

@@ -57,5 +57,12 @@ void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats);
 
+/// A testing aid: rows as the request's first device prepares them, [points x
+/// padded features], row-major, and their sums. ids: of these points only, from
+/// 0; null: of all.
+void prepared_rows(const Request& request, const RowSource& points,
+                   const std::vector<std::int32_t>* ids, double* rows,
+                   double* sums);
+
 }  // namespace cuda
 }  // namespace fsknn

@@ -7,11 +7,12 @@
 // blocks, the points spread evenly over them, so that every block has nearly as
 // many points as any other. Slots left over are padding: rows of zeros.
 //
-// Similarities are in the filter's units: the metric's (r, -r or |r|) times
-// kSimilarityScale. A pair's distance is 1 - similarity, but for the filter's
-// error e: a row's threshold is the k-th largest similarity of its candidates
-// less 2 e, for the k-th nearest is no farther than 1 - (k-th largest - e), and
-// a pair that is nearer than that, or as near, is filtered as at least e less.
+// Similarities are in the filter's units, and each is an upper bound of the
+// pair's or within an error of it: see Cut. What is less similar by the
+// contract's distance is less similar here, but for that error. A row's
+// threshold is the k-th largest of what its candidates' similarities are at
+// least: k of its pairs are as similar as that or more, so a pair that is
+// filtered below it is no neighbour.
 
 #include <cuda_runtime.h>
 
@@ -31,16 +32,30 @@ struct Candidate {
 /// A list whose count says that it overflowed: its row is done again.
 static constexpr std::int32_t kOverflowed = -1;
 
+/// Lists of row slots, of pairs with column slots; in a graph these are the same.
 /// All pointers are device memory.
 struct CandidateLists {
   Candidate* entries = nullptr;      ///< [num_slots x capacity], row-major
   std::int32_t* counts = nullptr;    ///< [num_slots]; may pass the capacity
   float* thresholds = nullptr;       ///< [num_slots]; infinity: takes no more;
                                      ///< not a number: padding
+  /// [num_slots] or null. A row that overflows leaves here the threshold that
+  /// what its list holds is good for.
+  float* bounds = nullptr;
   const std::int32_t* places = nullptr;  ///< [num_slots]; -1: padding
+  const std::int32_t* column_places = nullptr;  ///< [column slots]; -1: padding
+  /// By place: the user's numbers of rows and columns. A pair of equal numbers
+  /// is a point with itself, and no candidate. row_ids is null where rows and
+  /// columns are different points.
+  const std::int32_t* row_ids = nullptr;
+  const std::int32_t* column_ids = nullptr;
   std::int64_t num_slots = 0;
-  std::int32_t capacity = 0;
+  std::int32_t capacity = 0;  ///< see kSmallestCapacity, kLargestCapacity
 };
+
+/// A capacity is a power of two between these.
+static constexpr std::int32_t kSmallestCapacity = 256;
+static constexpr std::int32_t kLargestCapacity = 8192;
 
 /// Rows that are to be done again, in no order. Device memory.
 struct RedoRows {
@@ -48,15 +63,21 @@ struct RedoRows {
   std::int32_t* count = nullptr;   ///< one number
 };
 
-/// What cuts lists after a round.
+/// What cuts lists after a round. A candidate's similarity is at least
+/// entry.similarity - row_slack - column_slack - twice_error and at most
+/// entry.similarity + twice_error / 2, all in the filter's units.
 struct Cut {
   CandidateLists lists;
   RedoRows redo;
   std::int32_t k = 0;
-  double twice_error = 0;  ///< 2 e in the filter's units
-  /// The lists hold this many entries, one for each slot of the row's own
-  /// block, its own and padding among them; 0: as counts say.
+  double twice_error = 0;
+  std::int64_t first_slot = 0, end_slot = 0;  ///< to cut
+  const float* row_slack = nullptr;  ///< [num_slots], may be infinite; or null
+  const float* column_slack = nullptr;  ///< [column slots]; null with row_slack
+  /// The lists hold this many entries, some of them padding's; 0: as counts say.
   std::int32_t filled = 0;
+  /// No entry is of padding or of the row's own point, or was dropped before.
+  bool all_valid = false;
 };
 
 /// Empties the lists.
@@ -69,11 +90,15 @@ void start_cut(const Cut& cut, cudaStream_t stream);
 struct ExactStep {
   CandidateLists lists;
   RedoRows redo;
-  const double* rows = nullptr;       ///< [.. x padded], by place
-  const std::int32_t* ids = nullptr;  ///< by place: the user's numbers
+  std::int64_t first_slot = 0, end_slot = 0;  ///< to do
+  const double* rows = nullptr;         ///< [.. x padded], by row place
+  const double* row_sums = nullptr;     ///< by row place
+  const double* columns = nullptr;      ///< [.. x padded], by column place
+  const double* column_sums = nullptr;  ///< by column place
   const std::int32_t* list_rows = nullptr;  ///< by place: the row of `nearest`
   std::int64_t padded = 0;
-  Lists nearest;                      ///< out
+  PowerOfTwo undo = {1.0, 1.0};             ///< takes off the matrix's scaling
+  Lists nearest;                            ///< out
 };
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream);

@@ -222,12 +222,6 @@ std::vector<Device> start_devices(const std::vector<int>& rows) {
   return these;
 }
 
-std::vector<int> chosen_devices(const std::vector<int>& rows) {
-  std::vector<int> ids;
-  for (const Device& device : chosen(rows)) ids.push_back(device.cuda_id);
-  return ids;
-}
-
 int row_of_device(int cuda_id) {
   const std::lock_guard<std::mutex> hold(guard);
   const std::optional<Found>& found = fake ? fake : real;

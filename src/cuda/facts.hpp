@@ -11,9 +11,11 @@
 namespace fsknn {
 namespace cuda {
 
-/// Of devices of different kinds, what all can do.
-inline GpuFacts facts_of(const std::vector<Device>& devices) {
+/// Of devices of different kinds, what all can do. bytes_limit: the request's.
+inline GpuFacts facts_of(const std::vector<Device>& devices,
+                         double bytes_limit) {
   GpuFacts facts;
+  facts.bytes_limit = bytes_limit;
   facts.half_products = true;
   for (const Device& device : devices) {
     const bool first = &device == &devices.front();

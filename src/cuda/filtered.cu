@@ -1,112 +1,195 @@
 #include "cuda/filtered.cuh"
 
 #include <algorithm>
+#include <chrono>
 
-#include "cuda/distance.cuh"
 #include "cuda/plan.hpp"
+#include "cuda/redo.cuh"
 #include "cuda/transfer.cuh"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-std::int64_t whole_tiles(std::int64_t count) {
-  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
-}
+using Clock = std::chrono::steady_clock;
 
-std::int64_t rows_at_a_time(const Search& search) {
-  return std::min(search.plan.chunk_size, whole_tiles(search.rows.size()));
+int multiprocessors_of(int device) {
+  int count = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount,
+                                    device));
+  return count;
 }
 
 }  // namespace
 
-FilteredGraph::FilteredGraph(const Search& search, Workers& workers,
-                             const std::vector<FilterJobs>& launches)
-    : search_(search),
-      workers_(workers),
-      launches_(launches),
-      blocks_(search.columns.size()),
-      points_(search.columns, search.plan.padded_points, stream_),
-      row_ids_(search.columns.order.id),
-      d_list_rows_(search.columns.size()),
-      d_row_places_(search.columns.size()),
-      nearest_distance_(search.columns.size() * search.plan.k),
-      nearest_index_(search.columns.size() * search.plan.k),
-      redo_places_(search.columns.size()),
-      redo_count_(1),
-      answer_(search.out, rows_at_a_time(search), search.plan.k) {
-  const PointOrder& order = search.columns.order;
-  std::sort(row_ids_.begin(), row_ids_.end());
-  list_rows_.resize(row_ids_.size());
-  row_places_.resize(row_ids_.size());
-  for (std::size_t row = 0; row < row_ids_.size(); ++row) {
-    const std::int32_t place = order.place[static_cast<std::size_t>(row_ids_[row])];
-    row_places_[row] = place;
-    list_rows_[static_cast<std::size_t>(place)] = static_cast<std::int32_t>(row);
+FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
+  const FilterBlocks blocks(search.columns.size());
+  return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
+                      first_block_of(blocks, own + 1, team.size()),
+                      search.columns.order);
+}
+
+FilterRounds rounds_of(const Search& search, std::int64_t first_block,
+                       std::int64_t end_block, int device) {
+  FilterRounds rounds;
+  rounds.num_blocks = FilterBlocks(search.columns.size()).count;
+  rounds.first_slab = first_block * (kFilterBlock / kFilterSlab);
+  rounds.num_slabs = (end_block - first_block) * (kFilterBlock / kFilterSlab);
+  rounds.depth =
+      work_depth(*search.request.metric, search.columns.num_features);
+  rounds.fill_blocks =
+      fill_blocks_for(search.columns.size(), search.plan.k);
+  rounds.chunk_size = search.plan.chunk_size;
+  rounds.multiprocessors = multiprocessors_of(device);
+  return rounds;
+}
+
+FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
+                           std::int64_t end_block, const PointOrder& order)
+    : num_slots(blocks.num_slots()),
+      first_slot(first_block * kFilterBlock),
+      end_slot(end_block * kFilterBlock),
+      places(blocks.places()),
+      slots(static_cast<std::size_t>(blocks.num_points)),
+      list_rows(static_cast<std::size_t>(blocks.num_points), -1) {
+  for (std::size_t slot = 0; slot < places.size(); ++slot)
+    if (places[slot] >= 0)
+      slots[static_cast<std::size_t>(places[slot])] =
+          static_cast<std::int32_t>(slot);
+  const std::int64_t first = blocks.first(first_block);
+  const std::int64_t end = blocks.first(end_block);
+  // Places in the order of their points' numbers: those numbers from the first
+  // to the last, which is quicker than to sort.
+  row_ids.reserve(static_cast<std::size_t>(end - first));
+  row_places.reserve(static_cast<std::size_t>(end - first));
+  for (std::size_t id = 0; id < order.place.size(); ++id) {
+    const std::int32_t place = order.place[id];
+    if (place < first || place >= end) continue;
+    list_rows[static_cast<std::size_t>(place)] =
+        static_cast<std::int32_t>(row_ids.size());
+    row_ids.push_back(static_cast<std::int32_t>(id));
+    row_places.push_back(place);
   }
-  upload(d_list_rows_, list_rows_.data(), d_list_rows_.size(), stream_);
-  upload(d_row_places_, row_places_.data(), d_row_places_.size(), stream_);
+}
+
+FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
+    : search_(search),
+      team_(team),
+      workers_(*team.workers),
+      device_(team.shares[static_cast<std::size_t>(own)].device),
+      blocks_(search.columns.size()),
+      layout_(layout_of(search, team, own)),
+      exchange_(team, own),
+      points_(search.columns, search, search.plan.padded_points, stream_),
+      filter_(make_pair_filter(*search.request.metric,
+                               search.columns.num_features)),
+      d_slot_places_(layout_.num_slots),
+      d_slots_(search.columns.size()),
+      d_list_rows_(search.columns.size()),
+      d_row_places_(num_owned()),
+      filter_rows_(layout_.num_slots * filter_->row_bytes()),
+      filter_values_(layout_.num_slots * filter_->floats_a_slot()),
+      counts_(layout_.num_slots),
+      thresholds_(layout_.num_slots),
+      bounds_(layout_.num_slots),
+      entries_(layout_.num_slots * candidates_for(search.plan.k)),
+      nearest_distance_(num_owned() * search.plan.k),
+      nearest_index_(num_owned() * search.plan.k),
+      redo_places_(num_owned()),
+      redo_count_(1),
+      answer_(search.out, num_owned(), search.plan.k, threads_of(search)) {
+  upload(d_slot_places_, layout_.places.data(), layout_.num_slots, stream_);
+  upload(d_slots_, layout_.slots.data(), d_slots_.size(), stream_);
+  upload(d_list_rows_, layout_.list_rows.data(), d_list_rows_.size(), stream_);
+  upload(d_row_places_, layout_.row_places.data(), num_owned(), stream_);
   clear_from(redo_count_, 0, stream_);
+  clear_from(filter_rows_, 0, stream_);
+  if (filter_values_.size() > 0) clear_from(filter_values_, 0, stream_);
   nearest_.distance = nearest_distance_.data();
   nearest_.index = nearest_index_.data();
   nearest_.k = search.plan.k;
-  if (search.out.correlation == nullptr) return;
-  column_places_ =
-      DeviceBuffer<std::int32_t>(static_cast<std::int64_t>(order.place.size()));
-  upload(column_places_, order.place.data(), column_places_.size(), stream_);
+
+  work_.rows = {filter_rows_.data(), filter_values_.data(), layout_.num_slots};
+  work_.columns = work_.rows;
+  work_.lists.entries = entries_.data();
+  work_.lists.counts = counts_.data();
+  work_.lists.thresholds = thresholds_.data();
+  work_.lists.bounds = bounds_.data();
+  work_.lists.places = work_.lists.column_places = d_slot_places_.data();
+  work_.lists.row_ids = work_.lists.column_ids = points_.ids.data();
+  work_.lists.num_slots = layout_.num_slots;
+  work_.lists.capacity = candidates_for(search.plan.k);
+  cut_.redo = {redo_places_.data(), redo_count_.data()};
+  cut_.k = static_cast<std::int32_t>(search.plan.k);
+  cut_.first_slot = layout_.first_slot;
+  cut_.end_slot = layout_.end_slot;
+
+  FilterShare& share = team.shares[static_cast<std::size_t>(own)];
+  share.first_slot = layout_.first_slot;
+  share.end_slot = layout_.end_slot;
+}
+
+std::int64_t FilteredGraph::num_launches(const FilterTeam& team,
+                                         const Search& search) {
+  std::int64_t launches = 0;
+  const FilterBlocks blocks(search.columns.size());
+  for (int w = 0; w < team.size(); ++w)
+    launches += static_cast<std::int64_t>(
+        schedule_filter(
+            rounds_of(search, first_block_of(blocks, w, team.size()),
+                      first_block_of(blocks, w + 1, team.size()),
+                      team.shares[static_cast<std::size_t>(w)].device))
+            .size());
+  return launches;
 }
 
 void FilteredGraph::run() {
-  if (filter() && redo()) write_out();
+  make_rows();
+  if (!exchange_.begin(work_.lists)) return;
+  const Clock::time_point start = Clock::now();
+  if (!filter()) return;
+  finish();
+  if (!redo() || !workers_.meet()) return;
+  stats_.seconds_device =
+      std::chrono::duration<double>(Clock::now() - start).count();
+  write_out();
+  stats_.seconds_emit = answer_.seconds();
 }
 
-/// The candidates, and the nearest of them. Returns whether to go on.
-bool FilteredGraph::filter() {
-  const std::int64_t num_slots = blocks_.num_slots();
-  const std::int64_t depth = filter_depth(search_.columns.num_features);
-  const std::int32_t capacity = candidates_for(search_.plan.k);
-  const std::vector<std::int32_t> slot_places = blocks_.places();
-  DeviceBuffer<std::int32_t> places(num_slots), counts(num_slots);
-  DeviceBuffer<float> thresholds(num_slots);
-  DeviceBuffer<Candidate> entries(num_slots * capacity);
-  DeviceBuffer<__half> rows(num_slots * depth);
-  DeviceBuffer<double> errors(2);
-  upload(places, slot_places.data(), num_slots, stream_);
-  clear_from(errors, 0, stream_);
-
-  FilterWork work;
-  work.points = {rows.data(), depth};
-  work.lists.entries = entries.data();
-  work.lists.counts = counts.data();
-  work.lists.thresholds = thresholds.data();
-  work.lists.places = places.data();
-  work.lists.num_slots = num_slots;
-  work.lists.capacity = capacity;
-  start_candidates(work.lists, stream_.get());
-  start_half_rows(points_.rows.data(), padded(), places.data(), num_slots,
-                  work.points, {errors.data(), errors.data() + 1},
-                  stream_.get());
-  double h_errors[2];
-  download(h_errors, errors, 2, stream_);
+/// The points in the filter's form, and empty lists.
+void FilteredGraph::make_rows() {
+  const PreparedRows points = {points_.rows.data(), points_.sums.data(),
+                               padded()};
+  // Points are shuffled: the first of them are a sample.
+  filter_->learn(points, search_.columns.size(), search_.undo, stream_.get());
+  filter_->start_rows(points, d_slots_.size(), d_slots_.data(), work_.rows,
+                      stream_.get());
+  filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
+  start_candidates(work_.lists, stream_.get());
+  cut_.lists = work_.lists;
   stream_.wait();
+}
 
-  Cut cut;
-  cut.lists = work.lists;
-  cut.redo = {redo_places_.data(), redo_count_.data()};
-  cut.k = static_cast<std::int32_t>(search_.plan.k);
-  cut.twice_error =
-      2.0 * kSimilarityScale *
-      filter_error(h_errors[0], h_errors[1], depth, padded());
+/// The candidates. Returns whether to go on.
+bool FilteredGraph::filter() {
+  rounds_ = rounds_of(search_, layout_.first_slot / kFilterBlock,
+                      layout_.end_slot / kFilterBlock, device_);
   int launch = 0;
-  for (const FilterJobs& jobs : launches_) {
+  for (const FilterJobs& jobs : schedule_filter(rounds_)) {
     Event& done = launch_done_[launch++ % 2];
     done.wait();
-    work.jobs = jobs;
-    start_filter(*search_.request.metric, work, stream_.get());
-    cut.filled = jobs.first_delta == 0
-                     ? static_cast<std::int32_t>(kFilterBlock)
-                     : 0;
-    if (jobs.ends_round) start_cut(cut, stream_.get());
+    work_.jobs = jobs;
+    filter_->start(work_, stream_.get());
+    if (jobs.ends_round) {
+      // The first round's pairs are all for the lists of their rows.
+      if (!jobs.fill && !exchange_.gather(stream_)) return false;
+      cut_.filled = jobs.fill ? static_cast<std::int32_t>(
+                                    jobs.end_delta * kFilterBlock)
+                              : 0;
+      cut_.all_valid = !jobs.fill;
+      start_cut(cut_, stream_.get());
+      if (!exchange_.publish(stream_)) return false;
+    }
     done.record(stream_);
     if (!workers_.go_on()) {
       stream_.wait();
@@ -114,124 +197,93 @@ bool FilteredGraph::filter() {
     }
   }
   const double n = static_cast<double>(blocks_.num_points);
-  pairs_filtered_ = n * (n - 1) / 2;
-
-  ExactStep step;
-  step.lists = work.lists;
-  step.redo = cut.redo;
-  step.rows = points_.rows.data();
-  step.ids = points_.ids.data();
-  step.list_rows = d_list_rows_.data();
-  step.padded = padded();
-  step.nearest = nearest_;
-  start_exact(*search_.request.metric, step, stream_.get());
-  std::vector<std::int32_t> h_counts(static_cast<std::size_t>(num_slots));
-  download(h_counts.data(), counts, num_slots, stream_);
-  stream_.wait();
-  for (std::size_t slot = 0; slot < h_counts.size(); ++slot)
-    if (slot_places[slot] >= 0 && h_counts[slot] > 0)
-      pairs_exact_ += h_counts[slot];
+  stats_.pairs_filtered = n * (n - 1) / 2 / team_.size();
   return true;
 }
 
-/// Rows whose candidates overflowed, by the float64 pass over all points.
+/// The nearest of the candidates of each owned slot.
+void FilteredGraph::finish() {
+  exact_.lists = work_.lists;
+  exact_.redo = cut_.redo;
+  exact_.first_slot = layout_.first_slot;
+  exact_.end_slot = layout_.end_slot;
+  exact_.rows = exact_.columns = points_.rows.data();
+  exact_.row_sums = exact_.column_sums = points_.sums.data();
+  exact_.list_rows = d_list_rows_.data();
+  exact_.padded = padded();
+  exact_.undo = search_.undo;
+  exact_.nearest = nearest_;
+  start_exact(*search_.request.metric, exact_, stream_.get());
+  const std::size_t num_slots =
+      static_cast<std::size_t>(layout_.end_slot - layout_.first_slot);
+  std::vector<std::int32_t> counts(num_slots);
+  CUDA_CHECK(cudaMemcpyAsync(counts.data(),
+                             counts_.data() + layout_.first_slot,
+                             num_slots * sizeof(std::int32_t),
+                             cudaMemcpyDeviceToHost, stream_.get()));
+  stream_.wait();
+  for (std::size_t at = 0; at < num_slots; ++at)
+    if (layout_.places[static_cast<std::size_t>(layout_.first_slot) + at] >=
+            0 &&
+        counts[at] > 0)
+      stats_.pairs_exact += counts[at];
+}
+
+/// Rows whose candidates overflowed: by longer lists, and what is too much for
+/// those in doubles. Returns whether to go on.
 bool FilteredGraph::redo() {
   std::int32_t count = 0;
   download(&count, redo_count_, 1, stream_);
   stream_.wait();
-  rows_redone_ = count;
+  stats_.rows_redone = count;
   if (count == 0) return true;
   std::vector<std::int32_t> places(static_cast<std::size_t>(count));
   download(places.data(), redo_places_, count, stream_);
   stream_.wait();
   std::sort(places.begin(), places.end());
-  const std::int64_t batch = rows_at_a_time(search_);
-  for (std::int64_t first = 0; first < count; first += batch)
-    if (!redo_batch(places.data() + first,
-                    std::min<std::int64_t>(batch, count - first)))
-      return false;
-  return true;
+  if (WideRedo::helps(work_.lists) && !redo_widely(places)) return false;
+  stats_.rows_widened = count - static_cast<double>(places.size());
+  if (places.empty()) return true;
+  DoubleRedo redo(search_, workers_, stream_, points_, points_,
+                  d_list_rows_.data(), nearest_);
+  const bool go_on = redo.run(places);
+  stats_.pairs_exact += redo.pairs();
+  return go_on;
 }
 
-bool FilteredGraph::redo_batch(const std::int32_t* places,
-                               std::int64_t num_rows) {
-  const std::int64_t k = search_.plan.k, chunk_size = search_.plan.chunk_size;
-  const std::int64_t num_columns = search_.columns.size();
-  Gather gather;
-  gather.num_rows = num_rows;
-  gather.num_places = whole_tiles(num_rows);
-  gather.padded = padded();
-  DeviceBuffer<std::int32_t> d_places(num_rows), ids(num_rows);
-  DeviceBuffer<double> rows(gather.num_places * padded());
-  DeviceBuffer<double> list_distance(num_rows * k);
-  DeviceBuffer<std::int32_t> list_index(num_rows * k);
-  const std::int64_t stride = std::min(chunk_size, whole_tiles(num_columns));
-  DeviceBuffer<double> distances(num_rows * stride);
-  upload(d_places, places, num_rows, stream_);
-  gather.from = points_.rows.data();
-  gather.places = d_places.data();
-  gather.ids_from = points_.ids.data();
-  gather.rows = rows.data();
-  gather.ids = ids.data();
-  start_gather(gather, stream_.get());
-
-  Lists lists;
-  lists.distance = list_distance.data();
-  lists.index = list_index.data();
-  lists.k = k;
-  start_clear(lists, num_rows, stream_.get());
-  bool go_on = true;
-  for (std::int64_t column0 = 0; column0 < num_columns && go_on;
-       column0 += chunk_size) {
-    Chunk chunk;
-    chunk.rows = rows.data();
-    chunk.row_sums = points_.sums.data();  // rows of length 1: all are 0
-    chunk.columns = points_.rows.data() + column0 * padded();
-    chunk.column_sums = points_.sums.data() + column0;
-    chunk.num_rows = num_rows;
-    chunk.num_columns = std::min(chunk_size, num_columns - column0);
-    chunk.padded = padded();
-    chunk.undo = search_.undo;
-    chunk.distances = distances.data();
-    chunk.stride = stride;
-    Selection selection;
-    selection.distances = chunk.distances;
-    selection.stride = chunk.stride;
-    selection.num_rows = num_rows;
-    selection.num_columns = chunk.num_columns;
-    selection.column_ids = points_.ids.data() + column0;
-    selection.self = -num_rows - 1;
-    selection.own_ids = ids.data();
-    selection.lists = lists;
-    start_distances(*search_.request.metric, chunk, stream_.get());
-    start_selection(selection, stream_.get());
-    stream_.wait();
-    pairs_exact_ += static_cast<double>(num_rows) *
-                    static_cast<double>(chunk.num_columns);
-    go_on = workers_.go_on();
-  }
-  start_scatter(lists, d_places.data(), d_list_rows_.data(), num_rows, nearest_,
-                stream_.get());
-  stream_.wait();
+/// Leaves in `places` what is to be done in doubles. Returns whether to go on.
+bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
+  WideRedo::Search search;
+  search.metric = search_.request.metric;
+  search.workers = &workers_;
+  search.filter = filter_.get();
+  search.columns = work_.columns;
+  search.lists = work_.lists;
+  search.exact = exact_;
+  search.rounds = rounds_;
+  search.row_bytes = filter_->row_bytes();
+  search.floats_a_slot = filter_->floats_a_slot();
+  std::vector<std::int32_t> slots;
+  for (const std::int32_t place : places)
+    slots.push_back(layout_.slots[static_cast<std::size_t>(place)]);
+  WideRedo redo(search, stream_);
+  const bool go_on = redo.run(slots, places);
+  stats_.pairs_exact += redo.pairs();
+  stats_.pairs_filtered += static_cast<double>(places.size()) *
+                           static_cast<double>(blocks_.num_points);
+  places = redo.left();
+  std::sort(places.begin(), places.end());
   return go_on;
 }
 
 void FilteredGraph::write_out() {
-  const std::int64_t n = search_.columns.size(), k = search_.plan.k;
-  const std::int64_t batch = rows_at_a_time(search_);
-  for (std::int64_t row0 = 0; row0 < n; row0 += batch) {
-    Lists lists = nearest_;
-    lists.distance += row0 * k;
-    lists.index += row0 * k;
-    CorrelationOf from;
-    from.rows = points_.rows.data();
-    from.row_places = d_row_places_.data() + row0;
-    from.columns = points_.rows.data();
-    from.places = column_places_.data();
-    from.padded = padded();
-    answer_.write(lists, std::min(batch, n - row0), row_ids_.data() + row0,
-                  from, stream_);
-  }
+  CorrelationOf from;
+  from.rows = points_.rows.data();
+  from.row_places = d_row_places_.data();
+  from.columns = points_.rows.data();
+  from.places = points_.places.data();
+  from.padded = padded();
+  answer_.write(nearest_, num_owned(), layout_.row_ids.data(), from, stream_);
 }
 
 }  // namespace cuda

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cuda/panels.hpp"
+
 namespace fsknn {
 namespace cuda {
 namespace {
@@ -14,7 +16,6 @@ constexpr std::int64_t kLargestChunk = 8192;
 constexpr double kLargestChunkWork = 1.4e11;
 // Smaller chunks are not made only to give every GPU one.
 constexpr std::int64_t kLeastShare = 1024;
-constexpr double kStagingBytes = 32 << 20;
 // What the context, the modules and fragmentation may take of the free memory.
 constexpr double kUsableShare = 0.9;
 
@@ -23,19 +24,29 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b) * b;
 }
 
+// So few queries, one tile's rows, meet each point once: it is prepared, met and
+// dropped.
+constexpr std::int64_t kFewQueries = kChunkUnit;
 // Below this many points the float64 pass is as fast, and beyond so many
 // features the filter's error nears what it is to tell apart.
 constexpr std::int64_t kLeastFilteredPoints = 4096;
+constexpr std::int64_t kLeastFilteredQueries = 256;
 constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
 constexpr std::int64_t kMostFilteredFeatures = 32768;
-// A row's first candidates are its own block: k must be well below a block.
-constexpr std::int64_t kMostFilteredNeighbours = kFilterBlock / 2;
+// Beyond so many neighbours the lists of candidates take more memory than they
+// are worth, and the float64 pass with its merging selection does all.
+constexpr std::int64_t kMostFilteredNeighbours = 2048;
+// A device's part of the filter, in products and sums: some milliseconds, or the
+// devices' meetings take as long as they save.
+constexpr double kLeastFilterShare = 5.0e11;
+// A feature of the elementwise filter takes as long as so many of the products.
+constexpr std::int64_t kWorkOfFloats = 16;
 // One launch of the filter, so that an interrupt waits for 0.1 s or so.
 constexpr double kFilterLaunchWork = 1.0e13;
 
 struct Sizes {
-  std::int64_t rows, points, queries, padded, k;
-  bool correlation;
+  std::int64_t rows, points, queries, features, padded, k;
+  bool correlation, ranked;
 };
 
 std::int64_t largest_chunk(std::int64_t padded) {
@@ -58,7 +69,15 @@ double bytes_prepared(const Sizes& s, std::int64_t chunk) {
       (s.queries > 0 ? padded_to_chunks(s.queries, chunk) : 0));
   // Rows, their sums, the points' numbers, and where each point stands.
   return places * (static_cast<double>(s.padded) * 8 + 12) +
-         static_cast<double>(s.points) * 4;
+         static_cast<double>(s.points + s.queries) * 4 +
+         bytes_preparing(std::max(s.points, s.queries), s.features, s.ranked);
+}
+
+/// Pieces of the answer on their way to the host, of lists of `rows` rows.
+double bytes_answer(std::int64_t rows, std::int64_t k) {
+  return static_cast<double>(
+      std::max(AnswerShape(rows, k, true).bytes_device(),
+               AnswerShape(rows, k, false).bytes_device()));
 }
 
 double bytes_working(const Sizes& s, std::int64_t chunk) {
@@ -66,13 +85,11 @@ double bytes_working(const Sizes& s, std::int64_t chunk) {
   const std::int64_t columns = std::min(chunk, round_up(s.points, kChunkUnit));
   const double height = static_cast<double>(rows);
   return height * static_cast<double>(columns) * 8 +
-         height * static_cast<double>(s.k) * 12 +
-         height * static_cast<double>(ranks_at_a_time(rows, s.k)) *
-             (s.correlation ? 20 : 12);
+         height * static_cast<double>(s.k) * 12 + bytes_answer(rows, s.k);
 }
 
 std::int64_t automatic_chunk(const Sizes& s, std::int64_t num_devices,
-                             double bytes_free) {
+                             double bytes_usable) {
   const std::int64_t most = std::max(s.rows, s.points);
   const std::int64_t limit = largest_chunk(s.padded);
   std::int64_t splits = ceil_div(s.rows, limit);
@@ -82,20 +99,14 @@ std::int64_t automatic_chunk(const Sizes& s, std::int64_t num_devices,
     const std::int64_t chunk =
         splits == 1 ? std::min(limit, round_up(most, kChunkUnit))
                     : round_up(ceil_div(s.rows, splits), kChunkUnit);
-    const bool fits = bytes_prepared(s, chunk) + bytes_working(s, chunk) <=
-                      kUsableShare * bytes_free;
-    if (bytes_free <= 0 || fits || chunk == kChunkUnit) return chunk;
+    const bool fits =
+        bytes_prepared(s, chunk) + bytes_working(s, chunk) <= bytes_usable;
+    if (bytes_usable <= 0 || fits || chunk == kChunkUnit) return chunk;
     splits = round_up(2 * splits, num_devices);
   }
 }
 
 }  // namespace
-
-std::int64_t ranks_at_a_time(std::int64_t rows, std::int64_t k) {
-  const std::int64_t fit = static_cast<std::int64_t>(
-      kStagingBytes / (20.0 * static_cast<double>(rows)));
-  return std::max<std::int64_t>(1, std::min(k, fit));
-}
 
 std::int64_t filter_depth(std::int64_t num_features) {
   return round_up(num_features, kFilterDepth);
@@ -104,7 +115,28 @@ std::int64_t filter_depth(std::int64_t num_features) {
 std::int32_t candidates_for(std::int64_t k) {
   // A round brings about k more, the first two k more than that; the rest is
   // for how much that varies.
-  return k <= 32 ? 256 : k <= 64 ? 512 : 1024;
+  return k <= 32     ? 256
+         : k <= 64   ? 512
+         : k <= 256  ? 1024
+         : k <= 512  ? 2048
+         : k <= 1024 ? 4096
+                     : 8192;
+}
+
+std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
+  const FilterBlocks blocks(num_points);
+  const std::int64_t a_block = num_points / blocks.count;
+  return ceil_div(k + k / 32 + 8, a_block) | 1;
+}
+
+std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features) {
+  return filter_depth(num_features +
+                      (metric.is_unit_dot() ? 0 : kNormFeatures));
+}
+
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features) {
+  return metric.is_elementwise() ? kWorkOfFloats * padded_features(num_features)
+                                 : half_depth(metric, num_features);
 }
 
 std::vector<std::int32_t> FilterBlocks::places() const {
@@ -117,100 +149,355 @@ std::vector<std::int32_t> FilterBlocks::places() const {
   return places;
 }
 
-std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
-                                        std::int64_t depth,
-                                        std::int64_t chunk_size,
-                                        int multiprocessors) {
+double GpuFacts::bytes_usable() const {
+  const double free = kUsableShare * bytes_free;
+  if (bytes_limit <= 0) return free;
+  return free > 0 ? std::min(free, bytes_limit) : bytes_limit;
+}
+
+std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
   std::vector<FilterJobs> launches;
-  const std::int64_t slabs = 2 * blocks.count;
-  const std::int64_t end_delta = blocks.count / 2 + 1;
+  const std::int64_t end_delta =
+      rounds.symmetric ? rounds.num_blocks / 2 + 1 : rounds.num_blocks;
+  // Where thresholds are known, the first cuts only tighten them.
+  const std::int64_t first_round =
+      rounds.fill_blocks > 0 ? rounds.fill_blocks
+                             : std::max<std::int64_t>(1, end_delta / 32);
   for (std::int64_t first = 0; first < end_delta;) {
     FilterJobs jobs;
-    jobs.num_blocks = blocks.count;
+    jobs.num_blocks = rounds.num_blocks;
+    jobs.first_slab = rounds.first_slab;
+    jobs.num_slabs = rounds.num_slabs;
+    jobs.symmetric = rounds.symmetric;
+    jobs.fill = first == 0 && rounds.fill_blocks > 0;
     jobs.first_delta = first;
+    // Row block I meets I - F + 1 .. I + F - 1, each from its own side.
+    const std::int64_t to_either_side = rounds.fill_blocks / 2;
+    if (jobs.fill && rounds.symmetric) {
+      jobs.symmetric = false;
+      jobs.shift = rounds.num_blocks - to_either_side;
+    }
     // Round 0 is a block with itself; then 1; then as many as there were.
-    jobs.end_delta = std::min(end_delta, first < 2 ? first + 1 : 2 * first);
+    jobs.end_delta = std::min(
+        end_delta,
+        first == 0 ? first_round
+                   : std::max(first + 1, static_cast<std::int64_t>(
+                                             static_cast<double>(first) *
+                                             rounds.growth)));
     const std::int64_t deltas = jobs.end_delta - first;
     // Long jobs save starts; several a multiprocessor even out their ends.
     jobs.span = std::max<std::int64_t>(
-        1, std::min(ceil_div(chunk_size, kFilterBlock),
-                    deltas * slabs / (4 * multiprocessors)));
-    const std::int64_t num_jobs = slabs * ceil_div(deltas, jobs.span);
+        1, std::min(ceil_div(rounds.chunk_size, kFilterBlock),
+                    deltas * jobs.num_slabs / (4 * rounds.multiprocessors)));
+    const std::int64_t num_jobs = jobs.num_slabs * ceil_div(deltas, jobs.span);
     const double work = static_cast<double>(jobs.span) *
-                        static_cast<double>(depth) * kFilterBlock *
+                        static_cast<double>(rounds.depth) * kFilterBlock *
                         kFilterBlock;
     const std::int64_t a_launch = round_up(
         std::max<std::int64_t>(1, static_cast<std::int64_t>(kFilterLaunchWork /
                                                             work)),
-        multiprocessors);
+        round_up(rounds.multiprocessors, 2));
     for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
       jobs.first_job = job;
       jobs.end_job = std::min(job + a_launch, num_jobs);
       jobs.ends_round = jobs.end_job == num_jobs;
       launches.push_back(jobs);
     }
-    first = jobs.end_delta;
+    first = jobs.fill && rounds.symmetric ? to_either_side + 1 : jobs.end_delta;
   }
   return launches;
 }
 
-namespace {
-
-bool can_filter(const PlanInput& in, const GpuFacts& gpus) {
-  return gpus.half_products && in.unit_dot && in.num_queries == 0 &&
-         in.num_points >= kLeastFilteredPoints &&
-         in.num_points <= kMostFilteredPoints &&
-         in.num_features <= kMostFilteredFeatures &&
-         in.k <= kMostFilteredNeighbours;
+/// How many devices a graph's filter is spread over: no more than help. Where
+/// the user says how large a chunk is, as many as have a split.
+int filter_devices(const PlanInput& in, const FilterShape& shape) {
+  const std::int64_t most = std::max(1, in.num_workers);
+  if (in.num_queries > 0)
+    return static_cast<int>(
+        std::min(most, ceil_div(in.num_queries, kLeastFilteredQueries)));
+  if (in.chunk_size > 0)
+    return static_cast<int>(
+        std::min(most, ceil_div(in.num_points, round_up(in.chunk_size, kChunkUnit))));
+  const double n = static_cast<double>(in.num_points);
+  const double work = n * n / 2 * static_cast<double>(shape.depth);
+  return static_cast<int>(std::max(
+      1.0, std::min(static_cast<double>(most), work / kLeastFilterShare)));
 }
 
-/// Half rows and candidate lists, a slot; the lists of neighbours.
-double bytes_filter(const PlanInput& in) {
-  const FilterBlocks blocks(in.num_points);
-  return static_cast<double>(blocks.num_slots()) *
-             (static_cast<double>(filter_depth(in.num_features)) * 2 +
-              static_cast<double>(candidates_for(in.k)) * 8 + 12) +
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
+  constexpr std::int64_t list_bytes = std::int64_t{1} << 30;
+  const std::int64_t most = std::max(
+      kFilterBlock, list_bytes / (8 * candidates_for(k)) / kFilterBlock *
+                        kFilterBlock);
+  return std::min(num_queries, most);
+}
+
+FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
+  FilterShape shape;
+  shape.usable = (gpus.half_products || in.elementwise) &&
+                 (in.num_queries == 0 ||
+                  in.num_queries >= kLeastFilteredQueries) &&
+                 in.num_points >= kLeastFilteredPoints &&
+                 in.num_points <= kMostFilteredPoints &&
+                 in.num_features <= kMostFilteredFeatures &&
+                 in.k <= kMostFilteredNeighbours;
+  if (in.elementwise) {
+    shape.name = "differences of single-precision floats";
+    const std::int64_t padded = padded_features(in.num_features);
+    shape.depth = kWorkOfFloats * padded;
+    shape.row_bytes = 4 * padded;
+    shape.floats_a_slot = 3;
+  } else {
+    shape.name = "products of half-precision floats by tensor cores";
+    const int forms = in.unit_dot ? 1 : 2;
+    shape.depth =
+        filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
+    shape.row_bytes = 2 * shape.depth * forms;
+    shape.floats_a_slot = 2;
+  }
+  shape.capacity = candidates_for(in.k);
+  shape.fill_blocks = fill_blocks_for(in.num_points, in.k);
+  return shape;
+}
+
+namespace {
+
+/// The filter's rows and candidate lists, a slot; the lists of neighbours.
+double bytes_filter(const PlanInput& in, const FilterShape& shape) {
+  const double slots =
+      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const double form = static_cast<double>(shape.row_bytes) +
+                      static_cast<double>(shape.floats_a_slot) * 4;
+  const double lists = static_cast<double>(shape.capacity) * 8 + 12;
+  if (in.num_queries > 0) {
+    const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
+    return slots * (form + 8) + static_cast<double>(in.num_queries) * 4 +
+           static_cast<double>(query_slots(rows)) * (form + lists + 12) +
+           static_cast<double>(rows) * static_cast<double>(in.k) * 12;
+  }
+  return slots * (form + lists) +
          static_cast<double>(in.num_points) *
              (static_cast<double>(in.k) * 12 + 12);
 }
 
-Plan plan_pass(const PlanInput& in, double bytes_free);
+Plan plan_pass(const PlanInput& in, double bytes_usable);
 
 }  // namespace
 
-Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
-  if (can_filter(in, gpus)) {
-    PlanInput one = in;
-    one.num_workers = 1;
-    const double filter = bytes_filter(in);
-    const double left = gpus.bytes_free - filter;
-    if (gpus.bytes_free <= 0 || left > 0) {
-      Plan p = plan_pass(one, gpus.bytes_free <= 0 ? 0 : left);
-      p.filtered = true;
-      p.filter = "products of half-precision floats by tensor cores";
-      p.bytes_filter = filter;
-      p.bytes_peak += filter;
-      p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
-      if (gpus.bytes_free <= 0 ||
-          p.bytes_peak <= kUsableShare * gpus.bytes_free)
-        return p;
-    }
-  }
-  return plan_pass(in, gpus.bytes_free);
+namespace {
+
+Sizes sizes_of(const PlanInput& in) {
+  Sizes s;
+  s.rows = in.num_queries == 0 ? in.num_points : in.num_queries;
+  s.points = in.num_points;
+  s.queries = in.num_queries;
+  s.features = in.num_features;
+  s.padded = padded_features(in.num_features);
+  s.k = in.k;
+  s.correlation = in.correlation;
+  s.ranked = in.unit_dot;  // or may be
+  return s;
+}
+
+/// What the float64 pass holds of points that come in panels: one panel of rows
+/// and two of columns, what preparing them takes, and where each point stands.
+double bytes_panels(const PlanInput& in, std::int64_t chunk) {
+  const Sizes s = sizes_of(in);
+  const double row_bytes = static_cast<double>(s.padded) * 8 + 12;
+  const std::int64_t rows = std::min(chunk, round_up(s.rows, kChunkUnit));
+  const std::int64_t columns = std::min(chunk, round_up(s.points, kChunkUnit));
+  double bytes = static_cast<double>(rows + 2 * columns) * row_bytes +
+                 static_cast<double>(s.points) * 4 +
+                 bytes_preparing(s.points, in.num_features, in.unit_dot);
+  if (s.queries > 0)
+    bytes += static_cast<double>(s.queries) * 4 +
+             bytes_preparing(s.queries, in.num_features, in.unit_dot);
+  return bytes;
+}
+
+double bytes_working_streamed(const Sizes& s, std::int64_t chunk) {
+  const std::int64_t rows = std::min(chunk, round_up(s.rows, kChunkUnit));
+  return bytes_working(s, chunk) +
+         (s.correlation ? static_cast<double>(rows) * static_cast<double>(s.k) *
+                              8
+                        : 0.0);
+}
+
+/// The float64 pass with the largest chunks that fit, or else the smallest
+/// there are.
+Plan plan_panels(const PlanInput& in, double bytes_usable) {
+  const Sizes s = sizes_of(in);
+  std::int64_t chunk = in.chunk_size > 0 ? round_up(in.chunk_size, kChunkUnit)
+                                         : largest_chunk(s.padded);
+  chunk = std::min(chunk, round_up(std::max(s.rows, s.points), kChunkUnit));
+  while (bytes_usable > 0 && chunk > kChunkUnit &&
+         bytes_panels(in, chunk) + bytes_working_streamed(s, chunk) >
+             bytes_usable)
+    chunk = round_up(chunk * 3 / 4, kChunkUnit) == chunk
+                ? chunk - kChunkUnit
+                : round_up(chunk * 3 / 4, kChunkUnit);
+  PlanInput cut = in;
+  cut.chunk_size = chunk;
+  Plan p = plan_pass(cut, bytes_usable);
+  p.streamed = true;
+  // The columns once for each split of rows, and again for the correlations.
+  p.num_passes = 1 + p.num_splits * (in.correlation ? 2 : 1);
+  p.bytes_prepared = bytes_panels(in, chunk);
+  p.bytes_working = bytes_working_streamed(s, chunk);
+  p.bytes_peak = p.bytes_prepared + p.bytes_working;
+  return p;
+}
+
+std::int64_t power_of_two_from(std::int64_t least, std::int64_t value) {
+  std::int64_t power = least;
+  while (power < value) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
+                                 double bytes_usable) {
+  FilterStreaming s;
+  const Sizes sizes = sizes_of(in);
+  const double slots =
+      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const double points = static_cast<double>(in.num_points);
+  const double row_bytes = static_cast<double>(sizes.padded) * 8 + 12;
+  // A list is cut to little more than k; a round of growth 1.5 brings about two
+  // thirds of k more, and one in very many rows half as much again.
+  s.capacity = static_cast<std::int32_t>(
+      power_of_two_from(64, in.k * 16 / 5));
+  s.fill_blocks = std::max<std::int64_t>(3, shape.fill_blocks);
+  s.fill_capacity = static_cast<std::int32_t>(
+      power_of_two_from(256, s.fill_blocks * kFilterBlock));
+  const std::int64_t most_slots =
+      FilterBlocks(in.num_points).num_slots();
+  const auto rows_in = [&](double bytes, double a_row, std::int64_t unit,
+                           std::int64_t most) {
+    const std::int64_t rows =
+        static_cast<std::int64_t>(bytes / a_row) / unit * unit;
+    return std::max(unit, std::min(rows, most));
+  };
+  // Panels and their like: 16 MiB, or less where that is much of the limit.
+  const double piece = std::min(16.0 * (1 << 20), bytes_usable / 32);
+  s.stream_rows =
+      rows_in(piece, row_bytes, kChunkUnit, round_up(in.num_points, kChunkUnit));
+  s.fill_slots = rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock,
+                         most_slots);
+  s.redo_rows = rows_in(
+      2 * piece,
+      row_bytes + static_cast<double>(s.stream_rows) * 8 +
+          static_cast<double>(in.k) * 20,
+      kChunkUnit, 4096);
+  s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit,
+                         round_up(in.num_points, kChunkUnit));
+  s.bytes_usable = bytes_usable;
+  const double answer = bytes_answer(s.write_rows, in.k);
+  s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
+                  bytes_preparing(in.num_points, in.num_features, in.unit_dot) +
+                  static_cast<double>(s.write_rows * in.k) * 20 + answer +
+                  4 * points;
+  const double small = 20 * slots + 36 * points;
+  const double filter =
+      slots * (static_cast<double>(shape.row_bytes) +
+               static_cast<double>(shape.floats_a_slot) * 4 +
+               static_cast<double>(s.capacity) * 8) +
+      static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
+  // Candidates are little more than k a point, with room for twice that.
+  const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
+  const double collecting = slots * static_cast<double>(s.capacity) * 8 +
+                            points * static_cast<double>(in.k) * 2 * 4;
+  const double redo = 2 * piece;
+  const double left =
+      bytes_usable - s.bytes_fixed - small - pairs - redo;
+  s.stay_rows = left <= 0 ? 0
+                          : std::min(round_up(in.num_points, kChunkUnit),
+                                     static_cast<std::int64_t>(left / row_bytes) /
+                                         kChunkUnit * kChunkUnit);
+  const double settling =
+      pairs + static_cast<double>(s.stay_rows) * row_bytes;
+  s.bytes_peak = s.bytes_fixed + small +
+                 std::max({filter, collecting, settling + redo});
+  // So short a stay would read the points very often.
+  s.fits = s.capacity <= 1024 && s.bytes_peak <= bytes_usable &&
+           s.stay_rows >= std::max<std::int64_t>(s.stream_rows,
+                                                 in.num_points / 64);
+  return s;
 }
 
 namespace {
 
-Plan plan_pass(const PlanInput& in, double bytes_free) {
-  const bool graph = in.num_queries == 0;
-  Sizes s;
-  s.rows = graph ? in.num_points : in.num_queries;
-  s.points = in.num_points;
-  s.queries = in.num_queries;
-  s.padded = padded_features(in.num_features);
-  s.k = in.k;
-  s.correlation = in.correlation;
+Plan plan_filter(const PlanInput& in, const FilterShape& shape,
+                 double bytes_usable) {
+  PlanInput shared = in;
+  shared.num_workers = filter_devices(in, shape);
+  const double filter = bytes_filter(in, shape);
+  Plan p = plan_pass(shared, bytes_usable <= 0
+                                 ? 0
+                                 : std::max(1.0, bytes_usable - filter));
+  p.filtered = true;
+  p.filter = shape.name;
+  p.bytes_working += bytes_answer(p.num_queries > 0 ? p.num_queries
+                                                    : p.num_points, p.k);
+  p.bytes_peak += bytes_answer(p.num_queries > 0 ? p.num_queries
+                                                 : p.num_points, p.k);
+  p.bytes_filter = filter;
+  p.bytes_peak += filter;
+  p.num_chunks = in.num_queries > 0 ? p.num_splits * p.chunks_per_split
+                                    : p.num_splits * (p.num_splits + 1) / 2;
+  p.num_workers = shared.num_workers;
+  p.num_segments = shared.num_workers;
+  p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
+  return p;
+}
 
+Plan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
+                          const FilterStreaming& streaming) {
+  Plan p = plan_filter(in, shape, 0);
+  p.streamed = true;
+  // Once for the filter's rows; then each stretch that stays, and all after it.
+  const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
+  p.num_passes = 2 + stretches / 2;
+  p.bytes_filter = static_cast<double>(FilterBlocks(in.num_points).num_slots()) *
+                   (static_cast<double>(shape.row_bytes) +
+                    static_cast<double>(shape.floats_a_slot) * 4 +
+                    static_cast<double>(streaming.capacity) * 8);
+  p.bytes_prepared = static_cast<double>(streaming.stay_rows) *
+                     (static_cast<double>(p.padded_features) * 8 + 12);
+  p.bytes_working = streaming.bytes_fixed;
+  p.bytes_peak = streaming.bytes_peak;
+  return p;
+}
+
+}  // namespace
+
+Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
+  const double usable = gpus.bytes_usable();
+  const auto fits = [&](const Plan& p) {
+    return usable <= 0 || p.bytes_peak <= usable;
+  };
+  // Each point is needed once: none needs to be kept.
+  if (in.num_queries > 0 && in.num_queries <= kFewQueries &&
+      in.num_points > kLargestChunk)
+    return plan_panels(in, usable);
+  const FilterShape shape = filter_shape(in, gpus);
+  if (shape.usable) {
+    const Plan p = plan_filter(in, shape, usable);
+    if (fits(p)) return p;
+  }
+  if (shape.usable && in.num_queries == 0) {
+    const FilterStreaming streaming = filter_streaming(in, shape, usable);
+    if (streaming.fits) return plan_filter_streamed(in, shape, streaming);
+  }
+  const Plan p = plan_pass(in, usable);
+  return fits(p) ? p : plan_panels(in, usable);
+}
+
+namespace {
+
+Plan plan_pass(const PlanInput& in, double bytes_usable) {
+  const Sizes s = sizes_of(in);
   Plan p;
   p.num_points = in.num_points;
   p.num_features = in.num_features;
@@ -222,7 +509,7 @@ Plan plan_pass(const PlanInput& in, double bytes_free) {
   const std::int64_t most = round_up(std::max(s.rows, s.points), kChunkUnit);
   p.chunk_size = in.chunk_size > 0
                      ? round_up(std::min(in.chunk_size, most), kChunkUnit)
-                     : automatic_chunk(s, devices, bytes_free);
+                     : automatic_chunk(s, devices, bytes_usable);
   p.num_splits = ceil_div(s.rows, p.chunk_size);
   p.chunks_per_split = ceil_div(s.points, p.chunk_size);
   p.padded_points = p.chunks_per_split * p.chunk_size;

@@ -16,12 +16,17 @@ static constexpr std::int64_t kChunkUnit = 64;
 /// The filter's rows and columns of pairs come in blocks of this many points,
 /// their features in steps of this many.
 static constexpr std::int64_t kFilterBlock = 256;
+static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
 static constexpr std::int64_t kFilterDepth = 64;
 
 /// What a plan needs to know of the devices.
 struct GpuFacts {
   double bytes_free = 0;       ///< of the one that has least; 0: not known
   bool half_products = false;  ///< all can run the filter
+  double bytes_limit = 0;      ///< no more than this on each; 0: no limit
+
+  /// What a plan may use on each; 0: not known.
+  double bytes_usable() const;
 };
 
 /// input.num_workers: the devices. An automatic chunk is made small enough to
@@ -53,32 +58,107 @@ struct FilterBlocks {
   std::vector<std::int32_t> places() const;
 };
 
-/// Jobs first_job .. end_job - 1 of a round. Job j is half a block of rows, the
-/// (j mod 2 num_blocks)-th, against `span` successive blocks of columns.
+/// Jobs first_job .. end_job - 1 of a round. Job j is a slab, half a block, of
+/// rows, the (j mod num_slabs)-th from first_slab on, against `span` successive
+/// blocks of columns: row block I meets column block I + delta.
 struct FilterJobs {
-  std::int64_t num_blocks = 0;
+  std::int64_t num_blocks = 0;  ///< of columns
+  std::int64_t first_slab = 0, num_slabs = 0;
   std::int64_t first_delta = 0, end_delta = 0;  ///< the round's
   std::int64_t span = 1;
+  /// Row block I meets column block I + delta + shift.
+  std::int64_t shift = 0;
   std::int64_t first_job = 0, end_job = 0;
   bool ends_round = false;
+  /// Rows and columns are the same slots, and a pair is for both its lists.
+  bool symmetric = true;
+  /// Thresholds are not known yet: all pairs are written to their row's list,
+  /// delta's at delta blocks from its start. Not with `symmetric`: what a graph
+  /// fills it meets once from each side.
+  bool fill = false;
+};
+
+/// What jobs are to be made of.
+struct FilterRounds {
+  std::int64_t num_blocks = 0;  ///< of columns
+  std::int64_t first_slab = 0, num_slabs = 0;
+  bool symmetric = true;
+  /// Whether the first round fills lists, with so many blocks to each; an odd
+  /// number where symmetric.
+  std::int64_t fill_blocks = 1;
+  std::int64_t depth = 0;       ///< features of the filter's rows
+  std::int64_t chunk_size = 0;
+  int multiprocessors = 1;
+  /// What points have met after a round, to what they had before; at most 2.
+  double growth = 2.0;
 };
 
 /// All jobs, in launches that are each a fraction of a second. Rounds double:
-/// each lets a point meet as many others as all rounds before it.
-std::vector<FilterJobs> schedule_filter(const FilterBlocks& blocks,
-                                        std::int64_t depth,
-                                        std::int64_t chunk_size,
-                                        int multiprocessors);
+/// each lets a point meet as many others as all rounds before it. Rounds are
+/// the same whichever slabs are asked for.
+std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds);
 
-/// Features of the filter's rows.
+/// The blocks of a device's segment, of `count` devices'.
+inline std::int64_t first_block_of(const FilterBlocks& blocks, int device,
+                                   int count) {
+  return blocks.count * device / count;
+}
+
+/// Features of the half-precision filter's rows.
 std::int64_t filter_depth(std::int64_t num_features);
+std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features);
+/// What a metric's filter does for a pair, in features of that one.
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features);
+
+/// Whose rows have features more: their norms, in parts.
+static constexpr std::int64_t kNormFeatures = 6;
 
 /// Candidates that a row of the filter has room for.
 std::int32_t candidates_for(std::int64_t k);
 
-/// Entries of a list that go to the host at a time, for `rows` rows: as many
-/// ranks as fit the staging memory, at least one, at most k.
-std::int64_t ranks_at_a_time(std::int64_t rows, std::int64_t k);
+/// Blocks that a list's first entries are: with some to spare more points than
+/// k, an odd number of blocks.
+std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
+
+/// Queries that are filtered at a time: their lists are to fit in 1 GiB.
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
+inline std::int64_t query_slots(std::int64_t num_queries) {
+  return (num_queries + kFilterBlock - 1) / kFilterBlock * kFilterBlock;
+}
+
+/// What the plan knows of the filter that a search would use.
+struct FilterShape {
+  bool usable = false;
+  const char* name = "";           ///< in words
+  std::int64_t row_bytes = 0;      ///< of a slot's row in the filter's form
+  std::int64_t floats_a_slot = 0;  ///< besides
+  std::int64_t depth = 0;          ///< features of its rows
+  std::int32_t capacity = 0;       ///< candidates that a list has room for
+  std::int64_t fill_blocks = 1;    ///< blocks that a list's first entries are
+};
+FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus);
+
+/// How a filtered graph is searched where its points do not fit a device in
+/// doubles: the filter's rows stay, with short lists, and rounds that grow
+/// slowly; doubles come in panels. See StreamedGraph.
+struct FilterStreaming {
+  bool fits = false;
+  std::int32_t capacity = 0;        ///< of the lists
+  double growth = 1.5;              ///< of the rounds
+  std::int64_t fill_blocks = 0;     ///< of the first round,
+  std::int32_t fill_capacity = 0;   ///< whose lists are longer,
+  std::int64_t fill_slots = 0;      ///< of so many slots at a time
+  std::int64_t stream_rows = 0;     ///< points of a panel that comes by
+  std::int64_t redo_rows = 0;       ///< rows done in doubles at a time
+  std::int64_t write_rows = 0;      ///< rows written out at a time
+  std::int64_t stay_rows = 0;       ///< points that stay, about
+  double bytes_usable = 0;
+  double bytes_fixed = 0;           ///< held all the time, lists and rows apart
+  double bytes_peak = 0;
+};
+FilterStreaming filter_streaming(const PlanInput& input,
+                                 const FilterShape& shape,
+                                 double bytes_usable);
 
 }  // namespace cuda
 }  // namespace fsknn

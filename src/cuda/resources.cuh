@@ -131,6 +131,12 @@ class Event {
   void record(const Stream& stream) {
     CUDA_CHECK(cudaEventRecord(event_, stream.get()));
   }
+  /// What is put on the stream from here on waits for what was recorded, on
+  /// whichever device.
+  void hold(const Stream& stream) const {
+    CUDA_CHECK(cudaStreamWaitEvent(stream.get(), event_, 0));
+  }
+  cudaEvent_t get() const { return event_; }
   /// Returns at once where nothing was recorded.
   void wait() { CUDA_CHECK(cudaEventSynchronize(event_)); }
 

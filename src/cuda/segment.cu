@@ -9,28 +9,39 @@
 
 namespace fsknn {
 namespace cuda {
-namespace {
 
-std::int64_t whole_tiles(std::int64_t count) {
-  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
+int threads_of(const Search& search) {
+  return std::max(1, search.request.num_threads / search.plan.num_workers);
 }
 
-}  // namespace
-
-DevicePoints::DevicePoints(const PreparedPoints& points,
+DevicePoints::DevicePoints(const PlacedPoints& points, const Search& search,
                            std::int64_t num_places, const Stream& stream)
-    : rows(num_places * points.padded), sums(num_places), ids(num_places) {
+    : rows(num_places * points.padded),
+      sums(num_places),
+      ids(num_places),
+      places(points.source->num_points()) {
   const std::int64_t n = points.size();
-  upload_padded(rows, points.rows.data(), n * points.padded, stream);
-  upload_padded(sums, points.sums.data(), n, stream);
+  clear_from(rows, n * points.padded, stream);
+  clear_from(sums, n, stream);
   upload_padded(ids, points.order.id.data(), n, stream);
+  upload(places, points.order.place.data(), places.size(), stream);
+  PrepareTarget target;
+  CUDA_CHECK(cudaGetDevice(&target.device));
+  target.stream = stream.get();
+  target.rows = rows.data();
+  target.sums = sums.data();
+  target.places = places.data();
+  Preparer preparer(*points.source, search.prepare, threads_of(search),
+                    {target.device});
+  preparer.prepare(0, places.size(), {target});
+  preparer.check();
 }
 
 Segment::Segment(const Search& search, Workers& workers)
     : search_(search),
       workers_(workers),
       symmetric_(&search.rows == &search.columns),
-      columns_(search.columns, search.plan.padded_points, stream_),
+      columns_(search.columns, search, search.plan.padded_points, stream_),
       chunk_rows_(std::min(search.plan.chunk_size,
                            whole_tiles(search.rows.size()))),
       chunk_columns_(std::min(search.plan.chunk_size,
@@ -38,18 +49,14 @@ Segment::Segment(const Search& search, Workers& workers)
       distances_(chunk_rows_ * chunk_columns_),
       list_distance_(chunk_rows_ * search.plan.k),
       list_index_(chunk_rows_ * search.plan.k),
-      answer_(search.out, chunk_rows_, search.plan.k) {
+      answer_(search.out, chunk_rows_, search.plan.k,
+              threads_of(search)) {
   if (!symmetric_)
     own_rows_ =
-        DevicePoints(search.rows, search.plan.padded_queries, stream_);
+        DevicePoints(search.rows, search, search.plan.padded_queries, stream_);
   lists_.distance = list_distance_.data();
   lists_.index = list_index_.data();
   lists_.k = search.plan.k;
-  if (search.out.correlation == nullptr) return;
-  const std::vector<std::int32_t>& place = search.columns.order.place;
-  const std::int64_t num_places = static_cast<std::int64_t>(place.size());
-  column_places_ = DeviceBuffer<std::int32_t>(num_places);
-  upload(column_places_, place.data(), num_places, stream_);
 }
 
 void Segment::run(std::int64_t first_split, std::int64_t last_split) {
@@ -108,7 +115,7 @@ void Segment::emit(std::int64_t row0, std::int64_t num_rows) {
   CorrelationOf from;
   from.rows = rows.rows.data() + row0 * search_.columns.padded;
   from.columns = columns_.rows.data();
-  from.places = column_places_.data();
+  from.places = columns_.places.data();
   from.padded = search_.columns.padded;
   answer_.write(lists_, num_rows, search_.rows.order.id.data() + row0, from,
                 stream_);

@@ -6,9 +6,10 @@
 #include <cstdint>
 
 #include "core/plan.hpp"
-#include "core/prepared.hpp"
 #include "core/request.hpp"
 #include "cuda/answer.cuh"
+#include "cuda/plan.hpp"
+#include "cuda/prepare.cuh"
 #include "cuda/resources.cuh"
 #include "cuda/select.cuh"
 #include "cuda/workers.hpp"
@@ -16,26 +17,41 @@
 namespace fsknn {
 namespace cuda {
 
+/// Rows that `count` of them take, in whole tiles of the distance kernel.
+inline std::int64_t whole_tiles(std::int64_t count) {
+  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
+}
+
 /// What all segments of a search read.
 struct Search {
   const Request& request;
   const Plan& plan;
-  const PreparedPoints& rows;
-  const PreparedPoints& columns;  ///< the same object for a graph
-  PowerOfTwo undo;                ///< takes off the matrix's scaling
+  const PlacedPoints& rows;
+  const PlacedPoints& columns;  ///< the same object for a graph
+  PrepareRule prepare;
+  PowerOfTwo undo;              ///< takes off the matrix's scaling
   const Neighbours& out;
+  // Of a filtered search whose points come in panels: how, and the points in
+  // their own order.
+  FilterStreaming streaming = {};
+  const PlacedPoints* ranked = nullptr;
 };
+
+/// Host threads for one of the search's devices.
+int threads_of(const Search& search);
 
 /// Prepared points on the current device, by place, padded with rows of zeros
 /// to whole chunks (Arefin 2012, Eq. 1).
 struct DevicePoints {
   DevicePoints() = default;
-  DevicePoints(const PreparedPoints& points, std::int64_t num_places,
-               const Stream& stream);
+  DevicePoints(const PlacedPoints& points, const Search& search,
+               std::int64_t num_places, const Stream& stream);
 
   DeviceBuffer<double> rows;       ///< [num_places x padded], row-major
   DeviceBuffer<double> sums;       ///< [num_places]
   DeviceBuffer<std::int32_t> ids;  ///< [num_places]: the user's numbers from 0
+  /// [the source's points]: where each stands, -1: nowhere.
+  DeviceBuffer<std::int32_t> places;
 };
 
 /// Made and run on one host thread, whose current device it uses.
@@ -62,7 +78,6 @@ class Segment {
   const bool symmetric_;
   Stream stream_;
   DevicePoints columns_, own_rows_;
-  DeviceBuffer<std::int32_t> column_places_;  ///< [points]; for correlations
   std::int64_t chunk_rows_, chunk_columns_;   ///< at most, of any chunk
   DeviceBuffer<double> distances_;            ///< [chunk_rows_ x chunk_columns_]
   DeviceBuffer<double> list_distance_;        ///< [chunk_rows_ x k]

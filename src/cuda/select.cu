@@ -2,8 +2,8 @@
 
 #include <math_constants.h>
 
-#include "core/select.hpp"
 #include "cuda/check.cuh"
+#include "cuda/sorting.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -19,65 +19,6 @@ struct SelectBlock {
 };
 static_assert((SelectBlock::capacity & (SelectBlock::capacity - 1)) == 0,
               "the sort is bitonic");
-
-struct Entry {
-  double distance;
-  std::int32_t index;
-};
-
-/// The order of neighbours: core's.
-__device__ inline bool comes_before(const Entry& a, const Entry& b) {
-  return nearer(a.distance, a.index, b.distance, b.index);
-}
-
-/// Entries in shared or global memory, as two arrays.
-struct Entries {
-  double* distance;
-  std::int32_t* index;
-  __device__ Entry get(std::int64_t at) const {
-    return {distance[at], index[at]};
-  }
-  __device__ void set(std::int64_t at, const Entry& entry) const {
-    distance[at] = entry.distance;
-    index[at] = entry.index;
-  }
-  /// Of the first `size`, which are sorted, how many come before `entry`.
-  __device__ std::int64_t rank_of(const Entry& entry, std::int64_t size) const {
-    std::int64_t low = 0;
-    while (low < size) {
-      const std::int64_t middle = low + (size - low) / 2;
-      if (comes_before(get(middle), entry))
-        low = middle + 1;
-      else
-        size = middle;
-    }
-    return low;
-  }
-};
-
-/// Bitonic sort of `count` gathered entries in shared memory, by the block.
-__device__ inline void sort_gathered(const Entries& gathered, int count) {
-  const int tid = static_cast<int>(threadIdx.x);
-  int size = 2;
-  while (size < count) size *= 2;
-  for (int i = count + tid; i < size; i += SelectBlock::threads)
-    gathered.set(i, {CUDART_INF, kNoPoint});
-  __syncthreads();
-  for (int run = 2; run <= size; run *= 2) {
-    for (int gap = run / 2; gap > 0; gap /= 2) {
-      for (int i = tid; i < size / 2; i += SelectBlock::threads) {
-        const int low = 2 * i - (i & (gap - 1)), high = low + gap;
-        const Entry a = gathered.get(low), b = gathered.get(high);
-        const bool ascending = (low & run) == 0;
-        if (comes_before(b, a) == ascending) {
-          gathered.set(low, b);
-          gathered.set(high, a);
-        }
-      }
-      __syncthreads();
-    }
-  }
-}
 
 /// Merges `count` sorted entries into the row's sorted list, in place, by the
 /// block: every entry's place is its place in its own sequence and the number
@@ -164,7 +105,7 @@ __global__ void __launch_bounds__(SelectBlock::threads)
     __syncthreads();
     if (!merge_now || count == 0) continue;
     if (tid == 0) num_gathered = 0;
-    sort_gathered(gathered, count);
+    sort_gathered<B::threads>(gathered, count);
     merge(gathered, count, list, k);
     __syncthreads();
     farthest = list.get(k - 1);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <stdexcept>
 #include <thread>
 
 #ifdef _OPENMP
@@ -14,6 +15,7 @@
 #endif
 
 #include "core/errors.hpp"
+#include "core/pieces.hpp"
 #include "core/progress.hpp"
 
 namespace fsknn {
@@ -47,6 +49,7 @@ class Workers {
   template <class Work>
   void run(int count, Work work) {
     std::atomic<int> unfinished{count};
+    count_ = count;
     std::exception_ptr failure;
     const auto guarded = [&](auto step) {
       try {
@@ -57,8 +60,11 @@ class Workers {
         stop_ = true;
       }
     };
-#pragma omp parallel num_threads(count)
+    const int threads = threads_after_fork(count);
+#pragma omp parallel num_threads(threads)
     {
+#pragma omp single
+      together_ = team_size() >= count;
       for (int w = thread_number(); w < count; w += team_size()) {
         guarded([&] {
           if (!stop_) work(w);
@@ -85,6 +91,34 @@ class Workers {
     return !stop_;
   }
 
+  /// How many of `count` workers would work at the same time: what OpenMP gives.
+  static int at_once(int count) {
+    int threads = 1;
+    const int wanted = threads_after_fork(count);
+#pragma omp parallel num_threads(wanted)
+    if (thread_number() == 0) threads = team_size();
+    return threads < count ? threads : count;
+  }
+
+  /// Waits until all workers have come here, each as often as the others. Returns
+  /// whether to go on: not once a worker has failed or the user has stopped, so
+  /// that none waits for one that will not come. All must work at once.
+  bool meet() {
+    if (count_ > 1 && !together_)
+      throw std::logic_error("workers that do not work at once cannot meet");
+    const std::int64_t meeting = meetings_;
+    if (++arrived_ == count_) {
+      arrived_ = 0;
+      ++meetings_;
+    }
+    while (meetings_ == meeting) {
+      if (stop_) return false;
+      if (thread_number() == 0) listen();
+      std::this_thread::yield();
+    }
+    return !stop_;
+  }
+
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -103,6 +137,10 @@ class Workers {
   std::int64_t num_pieces_;
   std::atomic<std::int64_t> pieces_done_{0};
   std::atomic<bool> stop_{false};
+  int count_ = 1;
+  std::atomic<bool> together_{false};
+  std::atomic<int> arrived_{0};
+  std::atomic<std::int64_t> meetings_{0};
   Clock::time_point told_ = Clock::now();
 };
 

@@ -14,10 +14,14 @@ using fsknn::Plan;
 using fsknn::PlanInput;
 using fsknn::cuda::FilterBlocks;
 using fsknn::cuda::FilterJobs;
+using fsknn::cuda::FilterRounds;
+using fsknn::cuda::GpuFacts;
+using fsknn::cuda::first_block_of;
 using fsknn::cuda::kChunkUnit;
 using fsknn::cuda::kFilterBlock;
+using fsknn::cuda::candidates_for;
+using fsknn::cuda::fill_blocks_for;
 using fsknn::cuda::plan_cuda;
-using fsknn::cuda::ranks_at_a_time;
 using fsknn::cuda::runs_on;
 using fsknn::cuda::schedule_filter;
 
@@ -88,6 +92,16 @@ TEST_CASE("an automatic chunk fits the memory that is free") {
   CHECK(plan_cuda(in, {1.0, false}).chunk_size == kChunkUnit);
 }
 
+TEST_CASE("points are not kept for few queries") {
+  const Plan few = plan_cuda(input(1533876, 295, 20, 1, 0, 1), {140e9, true});
+  CHECK(few.streamed);
+  CHECK(few.bytes_peak < 200e6);
+  check_sound(few, 1);
+  CHECK(plan_cuda(input(1533876, 295, 20, 1, 0, 1), {}).streamed);
+  CHECK_FALSE(plan_cuda(input(1533876, 295, 20, 1, 0, 65), {140e9, true}).streamed);
+  CHECK_FALSE(plan_cuda(input(8192, 295, 20, 1, 0, 1), {140e9, true}).streamed);
+}
+
 TEST_CASE("chunks are smaller where there are very many features") {
   CHECK(plan_cuda(input(100000, 50000, 20, 1), {}).chunk_size <
         plan_cuda(input(100000, 300, 20, 1), {}).chunk_size);
@@ -98,7 +112,17 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   in.unit_dot = true;
   const Plan p = plan_cuda(in, {80e9, true});
   CHECK(p.filtered);
+  // Too small to be shared, unless chunks are asked for.
   CHECK(p.num_workers == 1);
+  PlanInput cut = in;
+  cut.chunk_size = 4096;
+  CHECK(plan_cuda(cut, {80e9, true}).num_workers == 2);
+  cut.chunk_size = 24158;
+  CHECK(plan_cuda(cut, {80e9, true}).num_workers == 1);
+  PlanInput large = in;
+  large.num_points = 1533876;
+  large.num_workers = 4;
+  CHECK(plan_cuda(large, {80e9, true}).num_workers == 4);
   CHECK(p.bytes_filter > 0);
   CHECK(p.bytes_peak >=
         p.bytes_filter + p.bytes_prepared + p.bytes_working);
@@ -109,12 +133,67 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
     change(other);
     return plan_cuda(other, {80e9, true}).filtered;
   };
-  CHECK(filtered_with([](PlanInput& i) { i.k = 128; }));
-  CHECK_FALSE(filtered_with([](PlanInput& i) { i.k = 129; }));
+  CHECK(filtered_with([](PlanInput& i) { i.k = 2048; }));
+  CHECK_FALSE(filtered_with([](PlanInput& i) { i.k = 2049; }));
   CHECK(filtered_with([](PlanInput& i) { i.num_points = 4096; }));
   CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_points = 4095; }));
   CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_queries = 5; }));
-  CHECK_FALSE(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
+  CHECK(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
+  CHECK_FALSE(filtered_with([](PlanInput& i) {
+    i.unit_dot = false;
+    i.elementwise = true;
+  }));
+}
+
+TEST_CASE("a filtered graph streams where its doubles do not fit") {
+  PlanInput in = input(384126, 295, 20, 1);
+  in.unit_dot = in.correlation = true;
+  const Plan resident = plan_cuda(in, {80e9, true});
+  CHECK_FALSE(resident.streamed);
+  CHECK(resident.num_passes == 1);
+  GpuFacts gpus = {80e9, true};
+  bool filtered = true;
+  for (double share = 0.9; share > 0.02; share *= 0.8) {
+    gpus.bytes_limit = share * resident.bytes_peak;
+    const Plan p = plan_cuda(in, gpus);
+    CHECK(p.bytes_peak <= gpus.bytes_limit);
+    CHECK(p.bytes_prepared + p.bytes_working <= p.bytes_peak);
+    // The less memory, the less it keeps: never back to the filter.
+    CHECK((filtered || !p.filtered));
+    filtered = p.filtered;
+    if (!p.filtered) CHECK(p.streamed);
+    if (p.streamed) CHECK(p.num_passes > 1);
+    if (share > 0.25) CHECK(p.filtered);
+  }
+  CHECK_FALSE(filtered);
+  gpus.bytes_limit = resident.bytes_peak / 4;
+  const Plan quarter = plan_cuda(in, gpus);
+  CHECK(quarter.streamed);
+  CHECK(quarter.filtered);
+  CHECK(quarter.num_passes <= 4);
+}
+
+TEST_CASE("points come in panels where nothing else fits, queries too") {
+  for (const std::int64_t queries : {0, 5000}) {
+    PlanInput in = input(100000, 300, 20, 2, 0, queries);
+    GpuFacts gpus = {80e9, false};
+    for (const double limit : {600e6, 200e6, 100e6, 70e6}) {
+      gpus.bytes_limit = limit;
+      for (const std::int64_t chunk : {0, 64, 4096, 100000}) {
+        in.chunk_size = chunk;
+        const Plan p = plan_cuda(in, gpus);
+        CHECK(p.bytes_peak <= limit);
+        check_sound(p, 2);
+        if (limit < 200e6) CHECK(p.streamed);
+      }
+    }
+    // Too little for the smallest: the plan says what it would take.
+    in.chunk_size = 0;
+    gpus.bytes_limit = 1e5;
+    const Plan p = plan_cuda(in, gpus);
+    CHECK(p.chunk_size == kChunkUnit);
+    CHECK(p.bytes_peak > 1e5);
+  }
 }
 
 TEST_CASE("every point stands in one slot, and blocks are equally full") {
@@ -140,40 +219,99 @@ TEST_CASE("every point stands in one slot, and blocks are equally full") {
   }
 }
 
-TEST_CASE("each pair of the filter's blocks is met once, rounds in order") {
+TEST_CASE("each pair of the filter's blocks is met once over all devices") {
   for (const std::int64_t n : {4096, 24158, 60000})
-    for (const std::int64_t chunk : {64, 300, 8192}) {
-      const FilterBlocks blocks(n);
-      std::map<std::pair<std::int64_t, std::int64_t>, int> met;
-      std::int64_t first_delta = 0, next_job = 0;
-      for (const FilterJobs& jobs : schedule_filter(blocks, 64, chunk, 132)) {
-        CHECK(jobs.first_delta == first_delta);
-        CHECK(jobs.first_job == next_job);
-        CHECK(jobs.span * kFilterBlock < chunk + kFilterBlock);
-        next_job = jobs.ends_round ? 0 : jobs.end_job;
-        if (jobs.ends_round) first_delta = jobs.end_delta;
-        for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
-          const std::int64_t slab = job % (2 * blocks.count);
-          const std::int64_t from =
-              jobs.first_delta + job / (2 * blocks.count) * jobs.span;
-          for (std::int64_t delta = from;
-               delta < std::min(from + jobs.span, jobs.end_delta); ++delta) {
-            const std::int64_t a = slab / 2, b = (a + delta) % blocks.count;
-            ++met[{std::min(a, b), std::max(a, b)}];
+    for (const std::int64_t chunk : {64, 300, 8192})
+      for (const int devices : {1, 2, 3, 4}) {
+        // Lists of more neighbours start with more blocks.
+        const std::int64_t k = devices == 1 ? 20 : 512 * (devices - 1);
+        const FilterBlocks blocks(n);
+        // A row's half block with a block of columns, for the row's lists.
+        std::map<std::pair<std::int64_t, std::int64_t>, int> met;
+        std::vector<std::int64_t> rounds_of_first;
+        std::int64_t end_slab = 0;
+        for (int device = 0; device < devices; ++device) {
+          FilterRounds rounds;
+          rounds.num_blocks = blocks.count;
+          rounds.first_slab = 2 * first_block_of(blocks, device, devices);
+          CHECK(rounds.first_slab == end_slab);
+          end_slab = 2 * first_block_of(blocks, device + 1, devices);
+          rounds.num_slabs = end_slab - rounds.first_slab;
+          rounds.depth = 64;
+          rounds.fill_blocks = fill_blocks_for(n, k);
+          CHECK(rounds.fill_blocks % 2 == 1);
+          CHECK(rounds.fill_blocks * (n / blocks.count) > k);
+          CHECK(rounds.fill_blocks * kFilterBlock <= candidates_for(k));
+          rounds.chunk_size = chunk;
+          rounds.multiprocessors = device == 1 ? 20 : 132;
+          std::int64_t first_delta = 0, next_job = 0;
+          std::vector<std::int64_t> ends;
+          for (const FilterJobs& jobs : schedule_filter(rounds)) {
+            CHECK(jobs.first_delta == first_delta);
+            CHECK(jobs.first_job == next_job);
+            CHECK(jobs.fill == (first_delta == 0));
+            CHECK(jobs.symmetric == !jobs.fill);
+            CHECK(jobs.first_job % 2 == 0);
+            CHECK(jobs.end_job % 2 == 0);
+            CHECK(jobs.span * kFilterBlock < chunk + kFilterBlock);
+            next_job = jobs.ends_round ? 0 : jobs.end_job;
+            if (jobs.ends_round) {
+              first_delta =
+                  jobs.fill ? rounds.fill_blocks / 2 + 1 : jobs.end_delta;
+              ends.push_back(first_delta);
+            }
+            for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
+              const std::int64_t slab =
+                  jobs.first_slab + job % jobs.num_slabs;
+              const std::int64_t from =
+                  jobs.first_delta + job / jobs.num_slabs * jobs.span;
+              for (std::int64_t delta = from;
+                   delta < std::min(from + jobs.span, jobs.end_delta);
+                   ++delta) {
+                const std::int64_t a = slab / 2;
+                const std::int64_t b = (a + delta + jobs.shift) % blocks.count;
+                ++met[{a, b}];
+                if (jobs.symmetric) ++met[{b, a}];
+              }
+            }
           }
+          // All devices meet at the same rounds' ends.
+          if (device == 0) rounds_of_first = ends;
+          CHECK(ends == rounds_of_first);
         }
+        CHECK(end_slab == 2 * blocks.count);
+        CHECK(static_cast<std::int64_t>(met.size()) ==
+              blocks.count * blocks.count);
+        CHECK(std::all_of(met.begin(), met.end(),
+                          [](const auto& pair) { return pair.second == 2; }));
       }
-      CHECK(static_cast<std::int64_t>(met.size()) ==
-            blocks.count * (blocks.count + 1) / 2);
-      CHECK(std::all_of(met.begin(), met.end(),
-                        [](const auto& pair) { return pair.second == 2; }));
-    }
 }
 
-TEST_CASE("at least one rank and at most k go to the host at a time") {
-  CHECK(ranks_at_a_time(8192, 20) == 20);
-  CHECK(ranks_at_a_time(8192, 100000) < 100000);
-  CHECK(ranks_at_a_time(std::int64_t{1} << 31, 7) == 1);
+TEST_CASE("rows with known thresholds meet every block of columns once") {
+  FilterRounds rounds;
+  rounds.num_blocks = 95;
+  rounds.num_slabs = 6;
+  rounds.symmetric = false;
+  rounds.fill_blocks = 0;
+  rounds.depth = 320;
+  rounds.chunk_size = 4096;
+  rounds.multiprocessors = 132;
+  std::map<std::pair<std::int64_t, std::int64_t>, int> met;
+  for (const FilterJobs& jobs : schedule_filter(rounds)) {
+    CHECK_FALSE(jobs.fill);
+    CHECK_FALSE(jobs.symmetric);
+    for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
+      const std::int64_t slab = job % jobs.num_slabs;
+      const std::int64_t from =
+          jobs.first_delta + job / jobs.num_slabs * jobs.span;
+      for (std::int64_t delta = from;
+           delta < std::min(from + jobs.span, jobs.end_delta); ++delta)
+        ++met[{slab, (slab / 2 + delta) % 95}];
+    }
+  }
+  CHECK(met.size() == 6 * 95);
+  CHECK(std::all_of(met.begin(), met.end(),
+                    [](const auto& pair) { return pair.second == 1; }));
 }
 
 TEST_CASE("machine code runs on its major version, PTX on all later ones") {
@@ -187,4 +325,18 @@ TEST_CASE("machine code runs on its major version, PTX on all later ones") {
   CHECK_FALSE(runs_on("ptx120", 9, 0));
   CHECK(runs_on("100f", 10, 3));
   CHECK_FALSE(runs_on("", 9, 0));
+}
+
+TEST_CASE("elementwise metrics are filtered on any GPU, in floats") {
+  PlanInput in = input(100000, 295, 20, 1);
+  in.elementwise = true;
+  fsknn::cuda::GpuFacts gpus;
+  gpus.half_products = false;
+  const fsknn::cuda::FilterShape shape = fsknn::cuda::filter_shape(in, gpus);
+  CHECK(shape.usable);
+  CHECK(shape.row_bytes == 296 * 4);
+  CHECK(plan_cuda(in, gpus).filtered);
+  in.elementwise = false;
+  in.unit_dot = true;
+  CHECK(!plan_cuda(in, gpus).filtered);
 }

@@ -98,3 +98,46 @@ TEST_CASE("a worker's failure stops the others and is thrown") {
                   fsknn::RangeFailure);
   CHECK(pieces < 2000);
 }
+
+TEST_CASE("workers that meet wait for each other, and for none that failed") {
+  const int count = Workers::at_once(3);
+  {
+    Workers workers(nullptr, 1);
+    std::atomic<int> arrived{0};
+    std::atomic<bool> early{false};
+    workers.run(count, [&](int w) {
+      for (int round = 1; round <= 50; ++round) {
+        if (w == round % count) sleep_ms(1);
+        ++arrived;
+        if (!workers.meet()) return;
+        if (arrived < round * count) early = true;
+        if (!workers.meet()) return;
+      }
+    });
+    CHECK(arrived == 50 * count);
+    CHECK_FALSE(early);
+  }
+  Workers workers(nullptr, 1);
+  std::atomic<int> went_on{0};
+  CHECK_THROWS_AS(workers.run(count,
+                              [&](int w) {
+                                if (!workers.meet()) return;
+                                if (w == 0) throw fsknn::RangeFailure();
+                                if (workers.meet()) ++went_on;
+                              }),
+                  fsknn::RangeFailure);
+  CHECK(went_on == 0);
+}
+
+TEST_CASE("the user's stop ends a meeting") {
+  Impatient user;
+  Workers workers(&user, 1);
+  const int count = Workers::at_once(2);
+  if (count < 2) return;
+  CHECK_THROWS_AS(workers.run(count,
+                              [&](int w) {
+                                if (w == 1) sleep_ms(400);
+                                workers.meet();
+                              }),
+                  Interrupted);
+}

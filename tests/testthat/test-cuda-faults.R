@@ -124,6 +124,10 @@ test_that("a plan names each GPU and the host thread that drives it", {
   )
   expect_match(lines, "^Expected passes: +1 \\(points stay", all = FALSE)
   expect_match(lines, "^Each GPU, peak: +.* \\(40.0 GiB free\\)$", all = FALSE)
+  # A matrix smaller than one split uses one.
+  small <- knn_plan(c(100, 5), k = 2, "manhattan", backend = "cuda")
+  expect_identical(small$devices$name, "Alpha")
+  expect_match(format(small), "^CUDA devices: +1 used$", all = FALSE)
 })
 
 test_that("where a GPU does not answer, CUDA's words are the error", {
@@ -185,6 +189,7 @@ searches <- function() {
   x <- random_matrix(4500, 12, seed = 41)
   x[4000:4400, ] <- x[1:401, ] * (1 + 1e-12)
   query <- random_matrix(300, 12, seed = 42)
+  wide <- matrix(sin(seq_len(4000 * 1000)^1.1), 4000)
   on <- function(backend, devices, ...) {
     find_knn(x, ..., backend = backend, devices = devices)
   }
@@ -201,6 +206,12 @@ searches <- function() {
     },
     "edges" = function(backend, devices = NULL) {
       knn_graph(x, 4, backend = backend, devices = devices)
+    },
+    "streamed" = function(backend, devices = NULL) {
+      find_knn(
+        wide, 3, "euclidean", backend = backend, devices = devices,
+        max_device_memory = 3e7
+      )
     },
     "queries" = function(backend, devices = NULL) {
       query_knn(x, query, 7, backend = backend, devices = devices)
@@ -266,7 +277,7 @@ test_that("too little page-locked memory is an error, and leaves nothing", {
 
 test_that("any call that fails leaves the device clean", {
   skip_if_no_cuda()
-  for (name in c("filtered", "elementwise", "queries")) {
+  for (name in c("filtered", "elementwise", "queries", "streamed")) {
     run <- searches()[[name]]
     expected <- run("cuda")
     before <- memory_free()
@@ -287,9 +298,11 @@ test_that("any call that fails leaves the device clean", {
   }
 })
 
-test_that("a device lost in the middle ends the call, and names the device", {
+for (name in c("filtered", "streamed")) test_that(paste0(
+  "a device lost in the middle ends the call (", name, "), and is named"
+), {
   skip_if_no_cuda()
-  run <- searches()[["filtered"]]
+  run <- searches()[[name]]
   expected <- run("cpu")
   devices <- cuda_devices()
   for (row in devices$device) {
@@ -343,6 +356,17 @@ test_that("GPUs of different kinds give the same answer", {
   expect_identical(run("cuda"), expected)
 })
 
+# What a fresh session prints.
+run_r <- function(code) {
+  withr::with_envvar(
+    c(R_LIBS = paste(.libPaths(), collapse = ":")),
+    system2(
+      file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)),
+      stdout = TRUE, stderr = TRUE
+    )
+  )
+}
+
 test_that("a GPU that was not asked for is not started", {
   skip_if_no_cuda()
   devices <- nrow(cuda_devices())
@@ -355,13 +379,7 @@ test_that("a GPU that was not asked for is not started", {
     after <- free()
     cat(before, after, sep = ' ')
   ", devices)
-  said <- withr::with_envvar(
-    c(R_LIBS = paste(.libPaths(), collapse = ":")),
-    system2(
-      file.path(R.home("bin"), "Rscript"), c("-e", shQuote(code)),
-      stdout = TRUE, stderr = TRUE
-    )
-  )
+  said <- run_r(code)
   not_started <- c(rep("TRUE", devices), rep("TRUE", devices - 1), "FALSE")
   expect_identical(
     utils::tail(said, 1), paste(not_started, collapse = " ")
@@ -389,6 +407,24 @@ test_that("a child forked after CUDA was used gets an error, and does not hang",
   expect_true("fsknn_cuda_error" %in% got[[1]]$explicit$class)
   expect_match(got[[1]]$explicit$message, "forked")
   expect_identical(got[[1]]$auto, expected)
-  parallel::mccollect(job)
   expect_identical(find_knn(small, 2, backend = "cuda"), expected)
+})
+
+test_that("a child forked after the CPU's threads were used may use CUDA", {
+  skip_if_no_cuda()
+  skip_on_os("windows")
+  # In a session of its own, in which CUDA was not used before the fork.
+  code <- "
+    library(fsknn)
+    x <- matrix(sin(seq_len(6000 * 12)^1.1), 6000)
+    here <- find_knn(x, 3, backend = 'cpu', num_threads = 2)
+    job <- parallel::mcparallel(find_knn(x, 3, backend = 'cuda', num_threads = 2))
+    got <- NULL
+    deadline <- Sys.time() + 30
+    while (is.null(got) && Sys.time() < deadline)
+      got <- parallel::mccollect(job, wait = FALSE, timeout = 1)
+    if (is.null(got)) tools::pskill(job$pid, 9)
+    cat(identical(got[[1]], here))
+  "
+  expect_identical(utils::tail(run_r(code), 1), "TRUE")
 })

@@ -39,8 +39,9 @@ test_that("the filter's answer is the CPU's for every k, sign and chunk size", {
   x <- random_matrix(num_filtered, 30, seed = 31)
   x[4001:4100, ] <- x[1:100, ]
   x[4101:4200, ] <- -x[1:100, ]
-  for (k in c(1, 20, 33, 65, 128, 129)) {
+  for (k in c(1, 20, 33, 65, 128, 129, 300, 600, 1100, 2048, 2049)) {
     expect_same_graph(x, k)
+    expect_same_graph(x, k, "euclidean")
   }
   for (sign in c("absolute", "negative")) {
     expect_same_graph(x, 7, "pearson", sign)
@@ -48,6 +49,7 @@ test_that("the filter's answer is the CPU's for every k, sign and chunk size", {
   }
   for (chunk_size in c(1, 300, 4096)) {
     expect_same_graph(x, 7, "cosine", chunk_size = chunk_size)
+    expect_same_graph(x, 7, "euclidean", chunk_size = chunk_size)
   }
   expect_same_graph(x[1:4097, 1:3], 9)
   x[c(5, 4000), ] <- 1
@@ -66,6 +68,7 @@ test_that("the filter drops no near-tie, and rows that overflow are done again",
       x <- base[rep_len(seq_len(families), num_filtered), ] * (1 + gap * noise)
       expect_same_graph(x, 10)
       expect_same_graph(x, 10, "cosine", chunk_size = 1024)
+      expect_same_graph(x, 10, "euclidean")
     }
   }
   huge <- base
@@ -73,6 +76,113 @@ test_that("the filter drops no near-tie, and rows that overflow are done again",
   expect_same_graph(huge, 10, "pearson", "negative")
   expect_same_graph(round(base * 1000) * 2^-1074, 10)
   expect_same_graph(small_integers(num_filtered, 4, largest = 3) + 1, 10, "cosine")
+})
+
+test_that("the elementwise filter's answer is the CPU's, whatever the data", {
+  skip_if_no_cuda()
+  base <- random_matrix(num_filtered, 13, seed = 35)
+  noise <- random_matrix(num_filtered, 13, seed = 36)
+  huge <- replace(base, 500, 1e200)
+  # Each row at a power of ten of its own.
+  wide <- base * 10^rep_len(seq(-310, 300, by = 61), num_filtered)
+  all <- list(
+    base,
+    small_integers(num_filtered, 4, largest = 3) + 1,
+    base[rep_len(1:1500, num_filtered), ] * (1 + 1e-7 * noise),
+    base[rep_len(1:60, num_filtered), ] * (1 + 1e-12 * noise),
+    huge, wide, base + 1e9, base * 1e300, exp(5 * base)
+  )
+  for (x in all) {
+    for (metric in c("manhattan", "chebyshev", "proportional")) {
+      expect_same_graph(if (metric == "proportional") abs(x) else x, 20, metric)
+    }
+  }
+  for (metric in c("manhattan", "chebyshev")) {
+    expect_same_graph(round(base * 1000) * 2^-1074, 10, metric)
+  }
+  for (k in c(1, 128, 300)) {
+    expect_same_graph(base[1:4099, ], k, "manhattan", chunk_size = 300)
+  }
+})
+
+test_that("queries by the elementwise filter are the CPU's", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 19, seed = 38)
+  query <- rbind(random_matrix(900, 19, seed = 39), x[1:100, ], 1e3 * x[1:20, ])
+  for (metric in c("manhattan", "chebyshev", "proportional")) {
+    values <- if (metric == "proportional") abs else identity
+    for (k in c(1, 30, 200)) {
+      expect_identical(
+        query_knn(values(x), values(query), k, metric, backend = "cuda"),
+        query_knn(values(x), values(query), k, metric, backend = "cpu"),
+        label = paste(metric, "k =", k)
+      )
+    }
+  }
+})
+
+test_that("few rows of unlike points overflow the elementwise filter's lists", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 40, seed = 37)
+  for (metric in c("manhattan", "chebyshev", "proportional")) {
+    find_knn(abs(x), 20, metric, backend = "cuda")
+    stats <- knn_stats()
+    expect_true(stats$filtered)
+    expect_lt(stats$rows_redone, 10)
+    expect_lt(stats$pairs_exact, 300 * num_filtered)
+  }
+})
+
+test_that("the filter for |a - b|^2 is right for rows of any length", {
+  skip_if_no_cuda()
+  base <- random_matrix(num_filtered, 20, seed = 35)
+  one_bit <- base[rep_len(1:900, num_filtered), ]
+  one_bit[, 1] <- one_bit[, 1] * (1 + (seq_len(num_filtered) %/% 900) * 2^-52)
+  rows <- list(
+    "far from zero" = base + 1e9,
+    "one huge entry" = replace(base, 500, 1e200),
+    "one large entry" = replace(base, 500, 1e8),
+    "some huge rows" = base * rep_len(c(1e6, rep(1, 499)), num_filtered),
+    "rows of all lengths" = base * 2^(seq_len(num_filtered) %% 40),
+    "tiny" = base * 1e-300,
+    "subnormal" = round(base * 1000) * 2^-1074,
+    "opposite rows" = rbind(base, -base)[seq_len(num_filtered) * 2, ],
+    "one bit apart" = one_bit,
+    "whole numbers" = small_integers(num_filtered, 4, largest = 9),
+    "all the same but one" = rbind(base[1, ] + 1, base[rep(1, num_filtered), ])
+  )
+  for (name in names(rows)) {
+    for (k in c(3, 200)) {
+      expect_identical(
+        find_knn(rows[[name]], k, "euclidean", backend = "cuda"),
+        find_knn(rows[[name]], k, "euclidean", backend = "cpu"),
+        label = paste(name, k)
+      )
+    }
+  }
+})
+
+test_that("queries by the filter are those of the CPU", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 30, seed = 36)
+  query <- rbind(random_matrix(560, 30, seed = 37), x[1:40, ], 1e4 * x[41:60, ])
+  x[c(7, 4100), ] <- 0
+  query[3, ] <- 0
+  metrics <- list(
+    c("pearson", "signed"), c("pearson", "absolute"), c("spearman", "negative"),
+    c("cosine", "signed"), c("euclidean", "signed")
+  )
+  for (metric in metrics) {
+    for (k in c(1, 20, 300, 1500)) {
+      answer <- function(backend) {
+        query_knn(
+          x, query, k, metric[[1]], metric[[2]], constant = "isolate",
+          backend = backend
+        )
+      }
+      expect_identical(answer("cuda"), answer("cpu"), label = paste(metric[[1]], k))
+    }
+  }
 })
 
 test_that("near neighbours that stand side by side overflow no list", {
@@ -164,30 +274,32 @@ test_that("each GPU alone, and all together, give the same", {
 
 test_that("too little GPU memory is an error with its facts, and leaves none taken", {
   skip_if_no_cuda()
-  x <- random_matrix(50, 3)
-  find_knn(x, 5, backend = "cuda") # the context and the modules stay
+  x <- random_matrix(5000, 3)
+  work <- function(...) {
+    find_knn(x, 5, "manhattan", backend = "cuda", devices = 1, ...)
+  }
+  work() # the context and the modules stay
   before <- cuda_devices()
-  # One chunk of all distances, which is more than the GPU has.
-  most <- max(before$memory_total)
-  n <- ceiling(sqrt(most / 8)) + 64
-  skip_if(n > 1048576, "No chunk is larger than this GPU.")
   error <- expect_error(
-    find_knn(
-      matrix(seq_len(n)), 1, "manhattan", backend = "cuda", devices = 1,
-      chunk_size = n
-    ),
-    class = "fsknn_cuda_error"
+    work(max_device_memory = 1e5), class = "fsknn_cuda_error"
   )
-  expect_gt(error$bytes_asked, most)
-  expect_gt(error$bytes_free, 0)
-  expect_lte(error$bytes_free, most)
+  expect_gt(error$bytes_asked, 1e5)
+  expect_identical(error$bytes_free, 1e5)
   expect_match(error$cuda_words, "memory")
   expect_identical(error$device, 1L)
   expect_identical(error$cuda_id, before$cuda_id[[1]])
+  expect_false(error$sticky)
   expect_identical(cuda_devices()$memory_free, before$memory_free)
-  expect_identical(
-    find_knn(x, 5, backend = "cuda"), find_knn(x, 5, backend = "cpu")
-  )
+  expect_identical(work(), find_knn(x, 5, "manhattan", backend = "cpu"))
+})
+
+test_that("a chunk that does not fit the GPU is made smaller", {
+  skip_if_no_cuda()
+  x <- random_matrix(9000, 3)
+  work <- function(...) find_knn(x, 5, "chebyshev", backend = "cuda", ...)
+  expected <- work()
+  expect_identical(work(chunk_size = 9000, max_device_memory = 5e7), expected)
+  expect_lte(knn_stats()$bytes_device, 5e7)
 })
 
 test_that("a call leaves no GPU memory taken", {
@@ -265,5 +377,139 @@ test_that("distances beyond a double's range are an error, on the GPU too", {
     expect_error(
       find_knn(x, 2, metric, backend = "cuda"), class = "fsknn_range_error"
     )
+  }
+})
+
+# The rows that pairs are computed from, and their sums.
+prepared_on <- function(backend, x, metric, ids = NULL, num_threads = 3L) {
+  options <- list(
+    metric = list(name = metric), sign = "signed", num_threads = num_threads,
+    chunk_size = 0L, backend = list(name = backend, devices = integer())
+  )
+  cpp_prepared(x, ids, new_request(1L, options))
+}
+
+expect_same_rows <- function(x, metric, ids = NULL) {
+  expect_identical(
+    prepared_on("cuda", x, metric, ids), prepared_on("cpu", x, metric, ids),
+    label = paste(metric, paste(dim(x), collapse = " x "), typeof(x))
+  )
+}
+
+row_metrics <- c("pearson", "spearman", "cosine", "euclidean", "manhattan")
+
+test_that("the GPU prepares rows as the CPU does, of any shape and type", {
+  skip_if_no_cuda()
+  for (d in c(1, 7, 8, 9, 31, 295, 1024, 1025, 2049, 5000)) {
+    x <- random_matrix(50, d, seed = d) * 10^seq(-300, 290, length.out = 50)
+    ties <- small_integers(50, d, largest = 5)
+    storage.mode(ties) <- "integer"
+    ties[cbind(1:50, rep_len(seq_len(d), 50))] <- 7L
+    for (metric in if (d > 1) row_metrics else row_metrics[3:5]) {
+      expect_same_rows(x, metric)
+      expect_same_rows(ties, metric)
+      expect_same_rows(ties * 2^-1074, metric)
+      # Not so few columns that a row is constant.
+      if (d > 30) expect_same_rows(x > 0, metric)
+      expect_same_rows(x, metric, ids = c(1L, 2L, 50L, 3L))
+      expect_same_rows(ties, metric, ids = 50L)
+    }
+  }
+})
+
+test_that("the GPU prepares rows as the CPU does, in many panels and pieces", {
+  skip_if_no_cuda()
+  # More panels than there are pinned pieces, and rows wider than a piece.
+  tall <- random_matrix(1e6 + 3, 20, seed = 43)
+  wide <- random_matrix(11, 250001, seed = 44)
+  for (metric in c("pearson", "spearman", "manhattan")) {
+    expect_same_rows(tall, metric)
+    expect_same_rows(tall, metric, ids = sample.int(nrow(tall), 3e5))
+    expect_same_rows(wide, metric)
+    expect_same_rows(round(wide), metric)
+  }
+  line <- matrix(sin(1:3e6), ncol = 1)
+  expect_same_rows(line, "euclidean")
+})
+
+test_that("zeros of both signs rank alike on the GPU too", {
+  skip_if_no_cuda()
+  x <- rbind(c(0, -0, 1, -1, 0), c(-0, 0, 2, -3, -0))
+  expect_same_rows(x, "spearman")
+  expect_same_rows(cbind(x, matrix(1:4000, 2)), "spearman")
+})
+
+test_that("metafeatures are made on the GPU as on the CPU", {
+  skip_if_no_cuda()
+  x <- random_matrix(60, 33, seed = 45) + 3
+  made <- metafeatures(x)
+  for (metric in row_metrics) {
+    expect_same_rows(made, metric)
+    expect_same_rows(made, metric, ids = c(60L, 61L, 1830L, 1831L, 7140L))
+  }
+})
+
+test_that("edges of the GPU are those of the CPU, in many pieces", {
+  skip_if_no_cuda()
+  x <- small_integers(3000, 4, largest = 9)
+  rownames(x) <- paste0("p", 1:3000)
+  x[c(1, 2, 1500, 3000), ] <- 0
+  for (k in c(1, 700, 2995)) {
+    graph <- function(backend) {
+      knn_graph(x, k, "proportional", constant = "isolate", backend = backend)
+    }
+    expect_identical(graph("cuda"), graph("cpu"), label = paste("k =", k))
+  }
+  # By the filter, with correlations and rows left out.
+  x <- random_matrix(num_filtered, 20, seed = 46)
+  x[c(1, 77, 78, num_filtered), ] <- 3
+  graph <- function(backend, ...) {
+    knn_graph(x, 100, constant = "isolate", backend = backend, ...)
+  }
+  expect_identical(graph("cuda"), graph("cpu"))
+  expect_identical(graph("cuda", num_threads = 1), graph("cpu"))
+})
+
+test_that("what is nearest to one point is so on the GPU, which keeps no points", {
+  skip_if_no_cuda()
+  x <- random_matrix(9000, 12, seed = 47)
+  x[8001:8100, ] <- x[1:100, ]
+  made <- metafeatures(random_matrix(110, 12, seed = 48))
+  for_all_metrics(function(metric, sign, backend) {
+    if (backend == "cpu") {
+      return()
+    }
+    x <- values_for(x, metric)
+    x[c(2, 9000), ] <- if (metric %in% c("cosine", "proportional")) 0 else 5
+    for (k in c(1, 20, 3000)) {
+      one <- function(backend) {
+        nearest(x, 8001, k, metric, sign, constant = "isolate", backend = backend)
+      }
+      expect_identical(one("cuda"), one("cpu"), label = paste(metric, sign, k))
+    }
+    expect_identical(
+      query_knn(x[-2, ][1:8900, ], x[c(1, 8001), ], 5, metric, sign, backend = "cuda"),
+      query_knn(x[-2, ][1:8900, ], x[c(1, 8001), ], 5, metric, sign, backend = "cpu")
+    )
+  })
+  for (k in c(1, 20)) {
+    expected <- nearest(made, 5, k, backend = "cpu")
+    expect_identical(nearest(made, 5, k, backend = "cuda"), expected)
+    expect_true(knn_stats()$streamed)
+  }
+})
+
+test_that("the graph of metafeatures is that of their matrix, on the GPU too", {
+  skip_if_no_cuda()
+  small <- random_matrix(100, 15, seed = 49) + 4
+  made <- metafeatures(small, ops = c("-", "/"))
+  for (metric in c("pearson", "spearman", "euclidean")) {
+    for (k in c(3, 200)) {
+      expect_identical(
+        find_knn(made, k, metric, backend = "cuda"),
+        find_knn(as.matrix(made), k, metric, backend = "cuda"),
+        label = paste(metric, k)
+      )
+    }
   }
 })

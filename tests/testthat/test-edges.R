@@ -1,27 +1,64 @@
+# As cpp_find_knn() gives edges; the third of four points is isolated.
 small_edges <- function() {
-  index <- rbind(c(2L, 3L), c(1L, 4L), c(NA, NA), c(2L, 1L))
-  distance <- rbind(c(0.5, 1), c(0.5, 0.75), c(NA, NA), c(0.75, 2))
-  neighbours_to_edges <- fsknn:::neighbours_to_edges
-  neighbours_to_edges(
-    index, distance, names = c("a", "b", "c", "d"), metric = "euclidean",
-    sign = "signed"
+  fsknn:::found_to_edges(
+    list(
+      from = c(1L, 1L, 2L, 2L, 4L, 4L), to = c(2L, 3L, 1L, 4L, 2L, 1L),
+      rank = c(1L, 2L, 1L, 2L, 1L, 2L),
+      distance = c(0.5, 1, 0.5, 0.75, 0.75, 2), correlation = NULL
+    ),
+    num_points = 4L, k = 2L, names = c("a", "b", "c", "d"),
+    metric = "euclidean", sign = "signed"
   )
 }
 
-test_that("matrices become edges, without those of isolated points", {
+test_that("what the core finds becomes edges with names", {
   edges <- small_edges()
   expect_s3_class(edges, c("knn_edges", "data.frame"), exact = TRUE)
+  expect_named(edges, c("from", "to", "rank", "distance"))
   expect_identical(edges$from, c("a", "a", "b", "b", "d", "d"))
   expect_identical(edges$to, c("b", "c", "a", "d", "b", "a"))
   expect_identical(edges$rank, c(1L, 2L, 1L, 2L, 1L, 2L))
-  expect_identical(edges$distance, c(0.5, 1, 0.5, 0.75, 0.75, 2))
+  expect_identical(attr(edges, "vertices")$name, c("a", "b", "c", "d"))
   expect_identical(attr(edges, "k"), 2L)
 })
 
+test_that("many names are put where they belong", {
+  names <- paste0("p", 1:1000)
+  at <- sample.int(1000, 5000, replace = TRUE)
+  expect_identical(fsknn:::cpp_names_at(names, at), names[at])
+  expect_identical(fsknn:::cpp_names_at(as.character(1:9), 9:1), names(table(1:9))[9:1])
+  expect_identical(fsknn:::cpp_names_at("a", integer()), character())
+})
+
+test_that("the core's edges are its matrices, row by row", {
+  x <- random_matrix(60, 7, seed = 41)
+  x[c(1, 20, 21, 60), ] <- 2
+  for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    x[c(1, 20, 21, 60), ] <- if (metric == "cosine") 0 else 2
+    if (metric == "proportional") x[c(1, 20, 21, 60), ] <- 0
+    for (k in c(1, 5)) {
+      nn <- find_knn(
+        x, k, metric, sign, constant = "isolate", backend = backend
+      )
+      edges <- knn_graph(
+        x, k, metric, sign, constant = "isolate", backend = backend
+      )
+      points <- which(!is.na(nn$index[, 1]))
+      expect_identical(edges$from, rep(points, each = k))
+      expect_identical(edges$to, as.vector(t(nn$index[points, ])))
+      expect_identical(edges$rank, rep.int(seq_len(k), length(points)))
+      expect_identical(edges$distance, as.vector(t(nn$distance[points, ])))
+    }
+  })
+})
+
 test_that("no edges at all are still an edge data frame", {
-  edges <- fsknn:::neighbours_to_edges(
-    matrix(NA_integer_, 3, 2), matrix(NA_real_, 3, 2), metric = "pearson",
-    sign = "signed"
+  edges <- fsknn:::found_to_edges(
+    list(
+      from = integer(), to = integer(), rank = integer(), distance = double()
+    ),
+    num_points = 3L, k = 2L, metric = "pearson", sign = "signed"
   )
   expect_identical(nrow(edges), 0L)
   expect_identical(nrow(attr(edges, "vertices")), 3L)

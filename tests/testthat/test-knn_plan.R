@@ -81,10 +81,13 @@ test_that("a plan prints in the paper's words", {
   streamed$streamed <- TRUE
   streamed$num_passes <- 5
   streamed$max_device_memory <- 2^29
+  too_large <- with_gpus
+  too_large$bytes_peak <- 2^31
   expect_snapshot({
     plan
     with_gpus
     streamed
+    too_large
   })
 })
 

@@ -24,24 +24,24 @@ __device__ inline void raise(double* largest, double x) {
                 0x7fffffffffffffffull);
 }
 
-// One warp a slot. In: rows [.. x padded] by place, row-major; places
-// [num_slots]. Out: half rows, errors. Grid: x over slots. Block: kThreads.
-// Shared: none.
+// One warp a row. In: prepared rows; slots [count]. Out: half rows, there,
+// errors. Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
-    round_rows(const double* rows, std::int64_t padded,
-               const std::int32_t* places, std::int64_t num_slots,
-               const HalfRows to, const RowErrors errors) {
-  const std::int64_t slot =
+    round_rows(const PreparedRows from, std::int64_t count,
+               const std::int32_t* slots, const HalfRows to, float* there,
+               const RowErrors errors) {
+  const std::int64_t row =
       (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  if (slot >= num_slots) return;
-  const std::int32_t place = places[slot];
+  if (row >= count) return;
+  const std::int64_t slot = slots[row];
+  if (slot < 0) return;
   double squares = 0.0, rounding = 0.0;
   for (std::int64_t f = lane; f < to.depth; f += kWarp) {
     const double x =
-        place >= 0 && f < padded ? rows[place * padded + f] : 0.0;
+        f < from.padded ? from.rows[row * from.padded + f] : 0.0;
     const __half rounded = __double2half(x * kHalfScale);
-    to.rows[slot * to.depth + f] = rounded;
+    *to.at(slot, f) = rounded;
     const double lost =
         x - static_cast<double>(__half2float(rounded)) / kHalfScale;
     squares = fma(x, x, squares);
@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   squares = warp_sum(squares);
   rounding = warp_sum(rounding);
-  if (lane > 0 || place < 0) return;
+  if (lane > 0) return;
+  there[slot] = 1.0f;
   // What the sums' own rounding may have taken; what underflow took is far
   // below the 2^-400 added.
   const double up = 1.0 + static_cast<double>(to.depth + 64) * 0x1p-52;
@@ -59,14 +60,14 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void start_half_rows(const double* rows, std::int64_t padded,
-                     const std::int32_t* places, std::int64_t num_slots,
-                     const HalfRows& to, const RowErrors& errors,
+void start_unit_rows(const PreparedRows& from, std::int64_t count,
+                     const std::int32_t* slots, const HalfRows& to,
+                     float* there, const RowErrors& errors,
                      cudaStream_t stream) {
-  const std::int64_t slots_a_block = kThreads / kWarp;
-  const std::int64_t grid = (num_slots + slots_a_block - 1) / slots_a_block;
+  const std::int64_t rows_a_block = kThreads / kWarp;
+  const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
   round_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
-      rows, padded, places, num_slots, to, errors);
+      from, count, slots, to, there, errors);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -82,7 +83,7 @@ void start_half_rows(const double* rows, std::int64_t padded,
 //  * The contract's sum, joined and finished in doubles, is within
 //    rounding_of_sums() of the sum of magnitudes, at most N^2, from z_i z_j.
 //  * Clamping to [-1, 1] moves it by at most N^2 - 1 more.
-double filter_error(double length, double rounding, std::int64_t depth,
+double unit_error(double length, double rounding, std::int64_t depth,
                     std::int64_t padded) {
   const double rounded = length + rounding;
   const double square = length * length;

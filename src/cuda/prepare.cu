@@ -1,0 +1,383 @@
+#include "cuda/prepare.cuh"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/errors.hpp"
+#include "core/metafeatures.hpp"
+#include "cuda/pieces.hpp"
+#include "cuda/prepare_rows.cuh"
+#include "cuda/staging.cuh"
+#include "cuda/transfer.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr std::int64_t kPinnedPieces = 6;
+constexpr std::int64_t kMostParts = 16;
+// A thread is worth starting for this much.
+constexpr double kBytesPerThread = 1 << 20;
+
+/// Which of a source's points: a stretch, or those of a list.
+struct Points {
+  std::int64_t first = 0, count = 0;
+  const std::int32_t* ids = nullptr;  ///< [count]; null: first, first + 1, ...
+};
+
+/// One piece of a panel, or a part of it: rows row0 .. of the points asked for,
+/// features first_feature .. end_feature - 1.
+struct Piece {
+  std::int64_t row0, num_rows;
+  std::int64_t first_feature, end_feature;
+};
+
+/// Part `part` of `num_parts` even parts of [first, end): where it begins.
+std::int64_t part_begin(std::int64_t first, std::int64_t end, std::int64_t part,
+                        std::int64_t num_parts) {
+  return first + (end - first) * part / num_parts;
+}
+
+/// Copies to [features x num_rows].
+template <class T>
+void copy_columns(const MatrixSource<T>& source, const Points& points,
+                  const Piece& piece, std::int64_t panel_feature0, T* to) {
+  const std::int64_t n = source.num_points();
+  for (std::int64_t f = piece.first_feature; f < piece.end_feature; ++f) {
+    const T* column = source.values() + f * n;
+    T* out = to + (f - panel_feature0) * piece.num_rows;
+    if (points.ids == nullptr) {
+      std::memcpy(out, column + points.first + piece.row0,
+                  static_cast<std::size_t>(piece.num_rows) * sizeof(T));
+      continue;
+    }
+    for (std::int64_t r = 0; r < piece.num_rows; ++r)
+      out[r] = column[points.ids[piece.row0 + r]];
+  }
+}
+
+/// Copies rows first_row .. end_row - 1 of a panel to [rows x features].
+void copy_rows(const RowSource& source, const Points& points,
+               std::int64_t panel_row0, std::int64_t first_row,
+               std::int64_t end_row, double* to) {
+  const std::int64_t d = source.num_features();
+  if (points.ids == nullptr) {
+    if (end_row > first_row)
+      source.read(points.first + panel_row0 + first_row, end_row - first_row,
+                  to + first_row * d, d);
+    return;
+  }
+  for (std::int64_t r = first_row; r < end_row; ++r)
+    source.read(points.ids[panel_row0 + r], 1, to + r * d, d);
+}
+
+}  // namespace
+
+class Preparer::Impl {
+ public:
+  Impl(const RowSource& source, const PrepareRule& rule, int num_threads,
+       std::vector<int> devices)
+      : source_(source),
+        doubles_(dynamic_cast<const MatrixSource<double>*>(&source)),
+        ints_(dynamic_cast<const MatrixSource<int>*>(&source)),
+        metafeatures_(dynamic_cast<const MetafeatureSource*>(&source)),
+        rule_(rule),
+        num_threads_(num_threads),
+        shape_(source.num_points(), source.num_features(),
+               doubles_ != nullptr || ints_ != nullptr),
+        value_bytes_(ints_ != nullptr ? sizeof(int) : sizeof(double)),
+        pinned_(metafeatures_ != nullptr
+                    ? 0
+                    : std::max<std::int64_t>(
+                          2, std::min(kPinnedPieces,
+                                      shape_.pieces *
+                                          shape_.panels(source.num_points()))),
+                shape_.piece_bytes) {
+    for (const int device : devices) {
+      const DeviceGuard guard(device);
+      sides_.push_back(std::make_unique<Side>(*this, device));
+    }
+  }
+
+  void prepare(const Points& points, const std::vector<PrepareTarget>& targets) {
+    if (points.count == 0) return;
+    targets_ = &targets;
+    points_ = points;
+    if (metafeatures_ != nullptr)
+      make();
+    else
+      stage();
+  }
+
+  void check() {
+    if (!rule_.needs_sums) return;
+    for (const std::unique_ptr<Side>& side : sides_) {
+      const DeviceGuard guard(side->device);
+      std::int32_t beyond = 0;
+      side->wait();
+      download(&beyond, side->beyond, 1, side->copies);
+      side->copies.wait();
+      if (beyond != 0) throw RangeFailure();
+    }
+  }
+
+ private:
+  /// What belongs to one device.
+  struct Side {
+    Side(const Impl& impl, int device_number)
+        : device(device_number),
+          buffers(impl.metafeatures_ != nullptr ? 0 : impl.shape_.buffers),
+          events(static_cast<std::size_t>(impl.pinned_.count())),
+          copied(static_cast<std::size_t>(impl.shape_.buffers)),
+          used(static_cast<std::size_t>(impl.shape_.buffers)),
+          panels(buffers * impl.shape_.panel_size() * impl.value_bytes_),
+          beyond(1),
+          ranker(impl.rule_.form == RowForm::ranked_unit ? impl.shape_.rows : 0,
+                 impl.rule_.form == RowForm::ranked_unit ? impl.shape_.features
+                                                         : 1) {
+      clear_from(beyond, 0, copies);
+      if (impl.metafeatures_ != nullptr) hold_small(*impl.metafeatures_);
+      copies.wait();
+    }
+    ~Side() {
+      // After a failure, what is under way still uses the buffers.
+      cudaStreamSynchronize(copies.get());
+      for (const Event& event : used) cudaEventSynchronize(event.get());
+    }
+    void wait() {
+      for (Event& event : used) event.wait();
+    }
+    void hold_small(const MetafeatureSource& source) {
+      rows = DeviceBuffer<double>(source.small_rows() * source.small_stride());
+      upload(rows, source.small(), rows.size(), copies);
+      small.order = source.order();
+      small.rows = rows.data();
+      small.stride = source.small_stride();
+      if (source.kept() == nullptr) return;
+      kept = DeviceBuffer<std::int32_t>(source.num_points());
+      upload(kept, source.kept(), kept.size(), copies);
+      small.kept = kept.data();
+    }
+    char* panel(std::int64_t buffer) {
+      return panels.data() + buffer * (panels.size() / buffers);
+    }
+
+    const int device;
+    const std::int64_t buffers;
+    Stream copies;
+    std::vector<Event> events;        ///< of each pinned piece: copied from
+    std::vector<Event> copied, used;  ///< of each panel buffer
+    DeviceBuffer<char> panels;
+    DeviceBuffer<std::int32_t> beyond;
+    Ranker ranker;
+    DeviceBuffer<double> rows;
+    DeviceBuffer<std::int32_t> kept, ids;
+    SmallMatrix small;
+  };
+
+  Piece piece(std::int64_t number) const {
+    Piece p;
+    p.row0 = number / shape_.pieces * shape_.rows;
+    p.num_rows = std::min(shape_.rows, points_.count - p.row0);
+    p.first_feature = number % shape_.pieces * shape_.piece_features;
+    p.end_feature =
+        std::min(p.first_feature + shape_.piece_features, shape_.features);
+    return p;
+  }
+
+  std::int64_t bytes_of(const Piece& p) const {
+    return p.num_rows * (p.end_feature - p.first_feature) * value_bytes_;
+  }
+
+  /// The host's part: pinned pieces are filled by all threads, and copied from.
+  /// They are taken in turn, on from call to call.
+  void stage() {
+    const std::int64_t num_pieces =
+        shape_.panels(points_.count) * shape_.pieces;
+    if (!team_) start_team();
+    team_->begin(num_pieces);
+    // Half of the pinned pieces are filled while the other half travel.
+    const std::int64_t ahead = pinned_.count() / 2;
+    std::int64_t released = 0;
+    for (std::int64_t number = 0; number < num_pieces; ++number) {
+      for (; released < std::min(num_pieces, number + ahead); ++released) {
+        for (const std::unique_ptr<Side>& side : sides_)
+          event_of(*side, released).wait();
+        team_->release(released + 1);
+      }
+      team_->finish(number);
+      for (std::size_t s = 0; s < sides_.size(); ++s) send(number, s);
+    }
+    first_panel_ += shape_.panels(points_.count);
+    first_piece_ += num_pieces;
+  }
+
+  void start_team() {
+    const std::int64_t num_parts =
+        std::min(kMostParts, std::max(shape_.piece_features, shape_.rows));
+    const double bytes = static_cast<double>(source_.num_points()) *
+                         static_cast<double>(shape_.features) *
+                         static_cast<double>(value_bytes_);
+    const int threads = static_cast<int>(
+        std::min<double>(num_threads_, 1.0 + bytes / kBytesPerThread));
+    team_ = std::make_unique<PieceTeam>(
+        num_parts, threads,
+        [this, num_parts](std::int64_t number, std::int64_t part) {
+          fill(piece(number), part, num_parts, pinned_[slot_of(number)]);
+        });
+  }
+
+  std::int64_t slot_of(std::int64_t number) const {
+    return (first_piece_ + number) % pinned_.count();
+  }
+
+  Event& event_of(Side& side, std::int64_t number) {
+    return side.events[static_cast<std::size_t>(slot_of(number))];
+  }
+
+  void fill(Piece p, std::int64_t part, std::int64_t num_parts, char* to) const {
+    const std::int64_t feature0 = p.first_feature;
+    if (doubles_ == nullptr && ints_ == nullptr) {
+      copy_rows(source_, points_, p.row0,
+                part_begin(0, p.num_rows, part, num_parts),
+                part_begin(0, p.num_rows, part + 1, num_parts),
+                reinterpret_cast<double*>(to));
+      return;
+    }
+    const std::int64_t end = p.end_feature;
+    p.first_feature = part_begin(feature0, end, part, num_parts);
+    p.end_feature = part_begin(feature0, end, part + 1, num_parts);
+    if (doubles_ != nullptr)
+      copy_columns(*doubles_, points_, p, feature0,
+                   reinterpret_cast<double*>(to));
+    else
+      copy_columns(*ints_, points_, p, feature0, reinterpret_cast<int*>(to));
+  }
+
+  /// A filled piece to one device; the last of a panel starts its kernels.
+  void send(std::int64_t number, std::size_t s) {
+    Side& side = *sides_[s];
+    const PrepareTarget& target = (*targets_)[s];
+    const DeviceGuard guard(side.device);
+    const Piece p = piece(number);
+    const std::size_t buffer = static_cast<std::size_t>(
+        (first_panel_ + number / shape_.pieces) % side.buffers);
+    char* const panel = side.panel(static_cast<std::int64_t>(buffer));
+    if (p.first_feature == 0)
+      CUDA_CHECK(cudaStreamWaitEvent(side.copies.get(),
+                                     side.used[buffer].get(), 0));
+    CUDA_CHECK(cudaMemcpyAsync(
+        panel + p.first_feature * p.num_rows * value_bytes_,
+        pinned_[slot_of(number)],
+        static_cast<std::size_t>(bytes_of(p)), cudaMemcpyHostToDevice,
+        side.copies.get()));
+    event_of(side, number).record(side.copies);
+    if (p.end_feature < shape_.features) return;
+    side.copied[buffer].record(side.copies);
+    CUDA_CHECK(
+        cudaStreamWaitEvent(target.stream, side.copied[buffer].get(), 0));
+    const PanelRows to = panel_rows(target, p.row0, p.num_rows);
+    if (ints_ != nullptr)
+      start_turn(reinterpret_cast<const int*>(panel), to, target.stream);
+    else if (doubles_ != nullptr)
+      start_turn(reinterpret_cast<const double*>(panel), to, target.stream);
+    else
+      start_copy(reinterpret_cast<const double*>(panel), to, target.stream);
+    finish(side, target, to, buffer);
+  }
+
+  /// Metafeatures: nothing comes from the host but the points' numbers.
+  void make() {
+    for (std::size_t s = 0; s < sides_.size(); ++s) {
+      Side& side = *sides_[s];
+      const PrepareTarget& target = (*targets_)[s];
+      const DeviceGuard guard(side.device);
+      if (points_.ids != nullptr) {
+        side.wait();
+        side.ids = DeviceBuffer<std::int32_t>(points_.count);
+        upload(side.ids, points_.ids, points_.count, side.copies);
+        side.copies.wait();
+      }
+      for (std::int64_t row0 = 0; row0 < points_.count; row0 += shape_.rows) {
+        const PanelRows to = panel_rows(
+            target, row0, std::min(shape_.rows, points_.count - row0));
+        start_make(side.small,
+                   points_.ids == nullptr ? nullptr : side.ids.data() + row0,
+                   points_.first + row0, to, target.stream);
+        finish(side, target, to, 0);
+      }
+    }
+  }
+
+  PanelRows panel_rows(const PrepareTarget& target, std::int64_t row0,
+                       std::int64_t count) const {
+    PanelRows to;
+    to.count = count;
+    to.num_features = shape_.features;
+    to.padded = padded_features(shape_.features);
+    to.rows = target.rows;
+    to.sums = target.sums;
+    if (target.places != nullptr) {
+      to.places = target.places + points_.first + row0;
+      to.first_place = target.first_place;
+      to.num_places = target.num_places;
+    } else {
+      to.rows += row0 * to.padded;
+      if (to.sums != nullptr) to.sums += row0;
+    }
+    return to;
+  }
+
+  /// Rows that stand at their places become what pairs are computed from.
+  void finish(Side& side, const PrepareTarget& target, const PanelRows& at,
+              std::size_t buffer) {
+    if (rule_.form == RowForm::ranked_unit)
+      side.ranker.start(at, target.stream);
+    start_prepare(rule_.form, rule_.scale, at, rule_.needs_sums,
+                  side.beyond.data(), target.stream);
+    CUDA_CHECK(cudaEventRecord(side.used[buffer].get(), target.stream));
+  }
+
+  const RowSource& source_;
+  const MatrixSource<double>* doubles_;
+  const MatrixSource<int>* ints_;
+  const MetafeatureSource* metafeatures_;
+  const PrepareRule rule_;
+  const int num_threads_;
+  const PanelShape shape_;
+  const std::int64_t value_bytes_;
+  PinnedPieces pinned_;
+  std::vector<std::unique_ptr<Side>> sides_;
+  const std::vector<PrepareTarget>* targets_ = nullptr;
+  Points points_;
+  std::int64_t first_panel_ = 0, first_piece_ = 0;
+  std::unique_ptr<PieceTeam> team_;
+};
+
+Preparer::Preparer(const RowSource& source, const PrepareRule& rule,
+                   int num_threads, std::vector<int> devices)
+    : impl_(std::make_unique<Impl>(source, rule, num_threads,
+                                   std::move(devices))) {}
+
+Preparer::~Preparer() = default;
+
+void Preparer::prepare(std::int64_t first, std::int64_t count,
+                       const std::vector<PrepareTarget>& targets) {
+  Points points;
+  points.first = first;
+  points.count = count;
+  impl_->prepare(points, targets);
+}
+
+void Preparer::prepare_some(const std::int32_t* ids, std::int64_t count,
+                            const std::vector<PrepareTarget>& targets) {
+  Points points;
+  points.count = count;
+  points.ids = ids;
+  impl_->prepare(points, targets);
+}
+
+void Preparer::check() { impl_->check(); }
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,258 @@
+#include "cuda/redo.cuh"
+
+#include <math_constants.h>
+
+#include <algorithm>
+
+#include "cuda/candidates.cuh"
+#include "cuda/distance.cuh"
+#include "cuda/transfer.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// Grid: x over rows. Block: any. Shared: none.
+__global__ void gather_sums(const double* from, const std::int32_t* places,
+                            std::int64_t num_rows, double* sums) {
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (row < num_rows) sums[row] = from[places[row]];
+}
+
+// Lists start from what their rows knew. Grid: x over slots of `to`. Block: any.
+// Shared: none.
+__global__ void start_from_bounds(const CandidateLists from,
+                                  const std::int32_t* slots,
+                                  std::int64_t num_rows,
+                                  const CandidateLists to,
+                                  std::int32_t* own_slots) {
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (row >= to.num_slots) return;
+  to.counts[row] = 0;
+  own_slots[row] = static_cast<std::int32_t>(row);
+  to.thresholds[row] = row < num_rows ? from.bounds[slots[row]] : CUDART_NAN_F;
+}
+
+constexpr std::int64_t kMostWideRows = 64 * kFilterBlock;
+
+unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
+  return static_cast<unsigned>((items + a_block - 1) / a_block);
+}
+
+void start_gather_sums(const double* from, const std::int32_t* places,
+                       std::int64_t num_rows, double* sums,
+                       cudaStream_t stream) {
+  gather_sums<<<blocks_for(num_rows, 256), 256, 0, stream>>>(from, places,
+                                                             num_rows, sums);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace
+
+WideRedo::WideRedo(const Search& search, const Stream& stream)
+    : search_(search),
+      stream_(stream),
+      // Sixteen times as many; the exact step ranks them all against each other.
+      capacity_(std::min(kLargestCapacity, 16 * search.lists.capacity)),
+      most_rows_(std::min(
+          kMostWideRows, search.lists.num_slots * search.lists.capacity /
+                             capacity_ / kFilterBlock * kFilterBlock)),
+      rows_(most_rows_ * search.row_bytes),
+      values_(most_rows_ * search.floats_a_slot),
+      prepared_(most_rows_ * search.exact.padded),
+      sums_(most_rows_),
+      thresholds_(most_rows_),
+      slots_(most_rows_),
+      own_slots_(most_rows_),
+      ids_(most_rows_),
+      places_(most_rows_),
+      counts_(most_rows_),
+      redo_places_(most_rows_),
+      redo_count_(1) {}
+
+bool WideRedo::run(const std::vector<std::int32_t>& slots,
+                   const std::vector<std::int32_t>& places) {
+  const std::int64_t count = static_cast<std::int64_t>(places.size());
+  for (std::int64_t first = 0; first < count; first += most_rows_)
+    if (!batch(slots.data() + first, places.data() + first,
+               std::min(most_rows_, count - first)))
+      return false;
+  return true;
+}
+
+bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
+                     std::int64_t num_rows) {
+  const std::int64_t num_slots =
+      (num_rows + kFilterBlock - 1) / kFilterBlock * kFilterBlock;
+  std::vector<std::int32_t> slot_places(places, places + num_rows);
+  slot_places.resize(static_cast<std::size_t>(num_slots), -1);
+  upload(slots_, slots, num_rows, stream_);
+  upload(places_, slot_places.data(), num_slots, stream_);
+  clear_from(rows_, 0, stream_);
+  if (values_.size() > 0) clear_from(values_, 0, stream_);
+  clear_from(redo_count_, 0, stream_);
+
+  FilterWork work;
+  work.rows = {rows_.data(), values_.data(), num_slots};
+  work.columns = search_.columns;
+  work.lists = search_.lists;
+  work.lists.counts = counts_.data();
+  work.lists.thresholds = thresholds_.data();
+  work.lists.bounds = nullptr;
+  work.lists.places = places_.data();
+  work.lists.num_slots = num_slots;
+  work.lists.capacity = capacity_;
+  start_from_bounds<<<blocks_for(num_slots, 256), 256, 0, stream_.get()>>>(
+      search_.lists, slots_.data(), num_rows, work.lists, own_slots_.data());
+  CUDA_CHECK(cudaGetLastError());
+  Gather gather;
+  gather.num_rows = gather.num_places = num_rows;
+  gather.padded = search_.exact.padded;
+  gather.from = search_.exact.rows;
+  gather.places = places_.data();
+  gather.ids_from = search_.lists.row_ids;
+  gather.rows = prepared_.data();
+  gather.ids = ids_.data();
+  start_gather(gather, stream_.get());
+  start_gather_sums(search_.exact.row_sums, places_.data(), num_rows,
+                    sums_.data(), stream_.get());
+  search_.filter->start_rows(
+      {prepared_.data(), sums_.data(), search_.exact.padded}, num_rows,
+      own_slots_.data(), work.rows, stream_.get());
+
+  Cut cut;
+  cut.lists = work.lists;
+  cut.redo = {redo_places_.data(), redo_count_.data()};
+  cut.k = static_cast<std::int32_t>(search_.exact.nearest.k);
+  cut.end_slot = num_slots;
+  search_.filter->set_errors(cut, work.rows, work.columns, stream_);
+  FilterRounds rounds = search_.rounds;
+  rounds.first_slab = 0;
+  rounds.num_slabs = num_slots / kFilterSlab;
+  rounds.symmetric = false;
+  rounds.fill_blocks = 0;
+  int launch = 0;
+  for (const FilterJobs& jobs : schedule_filter(rounds)) {
+    Event& done = launch_done_[launch++ % 2];
+    done.wait();
+    work.jobs = jobs;
+    search_.filter->start(work, stream_.get());
+    if (jobs.ends_round) start_cut(cut, stream_.get());
+    done.record(stream_);
+    if (!search_.workers->go_on()) return false;
+  }
+
+  ExactStep exact = search_.exact;
+  exact.lists = work.lists;
+  exact.redo = cut.redo;
+  exact.first_slot = 0;
+  exact.end_slot = num_slots;
+  start_exact(*search_.metric, exact, stream_.get());
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(num_rows));
+  std::int32_t num_left = 0;
+  download(counts.data(), counts_, num_rows, stream_);
+  download(&num_left, redo_count_, 1, stream_);
+  stream_.wait();
+  for (const std::int32_t count : counts) pairs_ += std::max(count, 0);
+  const std::size_t before = left_.size();
+  left_.resize(before + static_cast<std::size_t>(num_left));
+  if (num_left > 0)
+    download(left_.data() + before, redo_places_, num_left, stream_);
+  stream_.wait();
+  return true;
+}
+
+DoubleRedo::DoubleRedo(const Search& search, Workers& workers,
+                       const Stream& stream, const DevicePoints& rows,
+                       const DevicePoints& columns,
+                       const std::int32_t* list_rows, const Lists& nearest)
+    : search_(search),
+      workers_(workers),
+      stream_(stream),
+      row_points_(rows),
+      points_(columns),
+      list_rows_(list_rows),
+      nearest_(nearest),
+      chunk_rows_(std::min(search.plan.chunk_size,
+                           whole_tiles(search.rows.size()))),
+      chunk_columns_(std::min(search.plan.chunk_size,
+                              whole_tiles(search.columns.size()))),
+      places_(chunk_rows_),
+      ids_(chunk_rows_),
+      rows_(chunk_rows_ * search.columns.padded),
+      sums_(chunk_rows_),
+      list_distance_(chunk_rows_ * search.plan.k),
+      distances_(chunk_rows_ * chunk_columns_),
+      list_index_(chunk_rows_ * search.plan.k) {}
+
+bool DoubleRedo::run(const std::vector<std::int32_t>& places) {
+  const std::int64_t count = static_cast<std::int64_t>(places.size());
+  for (std::int64_t first = 0; first < count; first += chunk_rows_)
+    if (!batch(places.data() + first, std::min(chunk_rows_, count - first)))
+      return false;
+  return true;
+}
+
+bool DoubleRedo::batch(const std::int32_t* places, std::int64_t num_rows) {
+  const std::int64_t padded = search_.columns.padded;
+  const std::int64_t num_columns = search_.columns.size();
+  upload(places_, places, num_rows, stream_);
+  Gather gather;
+  gather.num_rows = num_rows;
+  gather.num_places = whole_tiles(num_rows);
+  gather.padded = padded;
+  gather.from = row_points_.rows.data();
+  gather.places = places_.data();
+  gather.ids_from = row_points_.ids.data();
+  gather.rows = rows_.data();
+  gather.ids = ids_.data();
+  start_gather(gather, stream_.get());
+  start_gather_sums(row_points_.sums.data(), places_.data(), num_rows,
+                    sums_.data(), stream_.get());
+
+  Lists lists;
+  lists.distance = list_distance_.data();
+  lists.index = list_index_.data();
+  lists.k = search_.plan.k;
+  start_clear(lists, num_rows, stream_.get());
+  bool go_on = true;
+  for (std::int64_t column0 = 0; column0 < num_columns && go_on;
+       column0 += search_.plan.chunk_size) {
+    Chunk chunk;
+    chunk.rows = rows_.data();
+    chunk.row_sums = sums_.data();
+    chunk.columns = points_.rows.data() + column0 * padded;
+    chunk.column_sums = points_.sums.data() + column0;
+    chunk.num_rows = num_rows;
+    chunk.num_columns =
+        std::min(search_.plan.chunk_size, num_columns - column0);
+    chunk.padded = padded;
+    chunk.undo = search_.undo;
+    chunk.distances = distances_.data();
+    chunk.stride = chunk_columns_;
+    Selection selection;
+    selection.distances = chunk.distances;
+    selection.stride = chunk.stride;
+    selection.num_rows = num_rows;
+    selection.num_columns = chunk.num_columns;
+    selection.column_ids = points_.ids.data() + column0;
+    selection.self = -num_rows - 1;
+    selection.own_ids = &row_points_ == &points_ ? ids_.data() : nullptr;
+    selection.lists = lists;
+    start_distances(*search_.request.metric, chunk, stream_.get());
+    start_selection(selection, stream_.get());
+    stream_.wait();
+    pairs_ += static_cast<double>(num_rows) *
+              static_cast<double>(chunk.num_columns);
+    go_on = workers_.go_on();
+  }
+  start_scatter(lists, places_.data(), list_rows_, num_rows, nearest_,
+                stream_.get());
+  stream_.wait();
+  return go_on;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,384 @@
+#include "cuda/streamed_graph.cuh"
+
+#include <algorithm>
+#include <chrono>
+
+#include "cuda/streamed.cuh"
+#include "cuda/transfer.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kSample = 64;
+
+/// Of each owned point, by its number's place among all that take part.
+std::vector<std::int32_t> ranks_of(const FilterLayout& layout,
+                                   const PlacedPoints& ranked) {
+  std::vector<std::int32_t> ranks;
+  ranks.reserve(layout.row_ids.size());
+  for (const std::int32_t id : layout.row_ids)
+    ranks.push_back(ranked.order.place[static_cast<std::size_t>(id)]);
+  return ranks;
+}
+
+FilterRounds narrow_rounds(FilterRounds rounds, const FilterStreaming& shape) {
+  rounds.fill_blocks = shape.fill_blocks;
+  rounds.growth = shape.growth;
+  return rounds;
+}
+
+}  // namespace
+
+StreamedGraph::StreamedGraph(const Search& search, FilterTeam& team, int own)
+    : search_(search),
+      team_(team),
+      workers_(*team.workers),
+      shape_(search.streaming),
+      layout_(layout_of(search, team, own)),
+      rounds_(narrow_rounds(
+          rounds_of(search, layout_.first_slot / kFilterBlock,
+                    layout_.end_slot / kFilterBlock,
+                    team.shares[static_cast<std::size_t>(own)].device),
+          shape_)),
+      own_ranks_(ranks_of(layout_, *search.ranked)),
+      exchange_(team, own),
+      from_(*search.ranked, search.prepare, threads_of(search)),
+      panels_{{shape_.stream_rows, search.columns.padded},
+              {shape_.stream_rows, search.columns.padded}},
+      filter_(make_pair_filter(*search.request.metric,
+                               search.columns.num_features)),
+      ids_(num_points()),
+      slot_places_(layout_.num_slots),
+      slot_ranks_(layout_.num_slots),
+      rank_slots_(num_points()),
+      rank_ids_(num_points()),
+      own_slots_(num_owned()),
+      d_own_ranks_(num_owned()),
+      counts_(layout_.num_slots),
+      thresholds_(layout_.num_slots),
+      bounds_(layout_.num_slots),
+      filter_rows_(layout_.num_slots * filter_->row_bytes()),
+      filter_values_(layout_.num_slots * filter_->floats_a_slot()),
+      entries_(layout_.num_slots * shape_.capacity),
+      redo_places_(num_owned()),
+      redo_count_(1) {
+  const PointOrder& order = search.columns.order;
+  const PointOrder& ranked = search.ranked->order;
+  std::vector<std::int32_t> rank_slots(ranked.id.size());
+  std::vector<std::int32_t> slot_ranks(layout_.places.size(), -1);
+  for (std::size_t rank = 0; rank < ranked.id.size(); ++rank) {
+    const std::int32_t place =
+        order.place[static_cast<std::size_t>(ranked.id[rank])];
+    const std::int32_t slot = layout_.slots[static_cast<std::size_t>(place)];
+    rank_slots[rank] = slot;
+    slot_ranks[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(rank);
+  }
+  std::vector<std::int32_t> own_slots;
+  own_slots.reserve(own_ranks_.size());
+  for (const std::int32_t rank : own_ranks_)
+    own_slots.push_back(rank_slots[static_cast<std::size_t>(rank)]);
+  upload(ids_, order.id.data(), num_points(), stream_);
+  upload(slot_places_, layout_.places.data(), layout_.num_slots, stream_);
+  upload(slot_ranks_, slot_ranks.data(), layout_.num_slots, stream_);
+  upload(rank_slots_, rank_slots.data(), num_points(), stream_);
+  upload(rank_ids_, ranked.id.data(), num_points(), stream_);
+  upload(own_slots_, own_slots.data(), num_owned(), stream_);
+  upload(d_own_ranks_, own_ranks_.data(), num_owned(), stream_);
+  clear_from(redo_count_, 0, stream_);
+  clear_from(filter_rows_, 0, stream_);
+  if (filter_values_.size() > 0) clear_from(filter_values_, 0, stream_);
+
+  work_.rows = {filter_rows_.data(), filter_values_.data(), layout_.num_slots};
+  work_.columns = work_.rows;
+  work_.lists.entries = entries_.data();
+  work_.lists.counts = counts_.data();
+  work_.lists.thresholds = thresholds_.data();
+  work_.lists.bounds = bounds_.data();
+  work_.lists.places = work_.lists.column_places = slot_places_.data();
+  work_.lists.row_ids = work_.lists.column_ids = ids_.data();
+  work_.lists.num_slots = layout_.num_slots;
+  work_.lists.capacity = shape_.capacity;
+  cut_.redo = {redo_places_.data(), redo_count_.data()};
+  cut_.k = static_cast<std::int32_t>(search.plan.k);
+  cut_.first_slot = layout_.first_slot;
+  cut_.end_slot = layout_.end_slot;
+  FilterShare& share = team.shares[static_cast<std::size_t>(own)];
+  share.first_slot = layout_.first_slot;
+  share.end_slot = layout_.end_slot;
+  stream_.wait();  // the vectors go
+}
+
+std::int64_t StreamedGraph::num_launches(const FilterTeam& team,
+                                         const Search& search) {
+  return FilteredGraph::num_launches(team, search) * 2;
+}
+
+void StreamedGraph::run() {
+  if (!make_rows() || !exchange_.begin(work_.lists)) return;
+  const Clock::time_point start = Clock::now();
+  if (!fill() || !filter()) return;
+  collect();
+  if (!redo() || !settle()) return;
+  from_.check();
+  stats_.seconds_device =
+      std::chrono::duration<double>(Clock::now() - start).count() -
+      stats_.seconds_emit;
+  stats_.streamed = true;
+}
+
+/// The points in the filter's form, a panel at a time. Returns whether to go on.
+bool StreamedGraph::make_rows() {
+  const std::int64_t padded = search_.columns.padded;
+  // Points are shuffled: the first of them are a sample.
+  const std::int64_t sample =
+      std::min({kSample, num_points(), panels_[0].most_rows()});
+  from_.fetch_some(search_.columns.order.id.data(), sample, panels_[0]);
+  const Panel first = panels_[0].get(stream_);
+  filter_->learn({first.rows, first.sums, padded}, sample, search_.undo,
+                 stream_.get());
+  panels_[0].release(stream_);
+  const bool go_on = for_panels(from_, panels_, stream_, [&](const Panel& panel) {
+    filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
+                        rank_slots_.data() + panel.first, work_.rows,
+                        stream_.get());
+    return workers_.go_on();
+  });
+  if (!go_on) return false;
+  filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
+  start_candidates(work_.lists, stream_.get());
+  cut_.lists = work_.lists;
+  stream_.wait();
+  return true;
+}
+
+/// The first round, whose lists are long, for some slots at a time.
+bool StreamedGraph::fill() {
+  DeviceBuffer<Candidate> entries(shape_.fill_slots * shape_.fill_capacity);
+  for (std::int64_t slot = layout_.first_slot; slot < layout_.end_slot;
+       slot += shape_.fill_slots) {
+    FilterWork work = work_;
+    work.lists.capacity = shape_.fill_capacity;
+    work.lists.entries = entries.data() - slot * shape_.fill_capacity;
+    Cut cut = cut_;
+    cut.lists = work.lists;
+    cut.first_slot = slot;
+    cut.end_slot = std::min(slot + shape_.fill_slots, layout_.end_slot);
+    FilterRounds rounds = rounds_;
+    rounds.first_slab = cut.first_slot / kFilterSlab;
+    rounds.num_slabs = (cut.end_slot - cut.first_slot) / kFilterSlab;
+    for (const FilterJobs& jobs : schedule_filter(rounds)) {
+      if (!jobs.fill) break;
+      work.jobs = jobs;
+      filter_->start(work, stream_.get());
+      if (!jobs.ends_round) continue;
+      cut.filled = static_cast<std::int32_t>(jobs.end_delta * kFilterBlock);
+      start_cut(cut, stream_.get());
+    }
+    start_narrowing(work.lists, work_.lists, cut.first_slot, cut.end_slot,
+                    stream_.get());
+  }
+  // Lists that are too short for what was kept say so.
+  start_cut(cut_, stream_.get());
+  const bool go_on = exchange_.publish(stream_) && workers_.go_on();
+  stream_.wait();
+  return go_on;
+}
+
+bool StreamedGraph::filter() {
+  int launch = 0;
+  for (const FilterJobs& jobs : schedule_filter(rounds_)) {
+    if (jobs.fill) continue;
+    Event& done = launch_done_[launch++ % 2];
+    done.wait();
+    work_.jobs = jobs;
+    filter_->start(work_, stream_.get());
+    if (jobs.ends_round) {
+      if (!exchange_.gather(stream_)) return false;
+      start_cut(cut_, stream_.get());
+      if (!exchange_.publish(stream_)) return false;
+    }
+    done.record(stream_);
+    if (!workers_.go_on()) {
+      stream_.wait();
+      return false;
+    }
+  }
+  stream_.wait();
+  const double n = static_cast<double>(num_points());
+  stats_.pairs_filtered = n * (n - 1) / 2 / team_.size();
+  // The others may still read this device's lists: see that they do not.
+  return workers_.meet();
+}
+
+/// The candidates into one list; the filter's rows and its lists go.
+void StreamedGraph::collect() {
+  filter_rows_ = {};
+  filter_values_ = {};
+  filter_.reset();
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(layout_.num_slots));
+  std::vector<std::int64_t> first(own_ranks_.size() + 1, 0);
+  download(counts.data(), counts_, layout_.num_slots, stream_);
+  stream_.wait();
+  for (std::size_t own = 0; own < own_ranks_.size(); ++own) {
+    const std::int32_t place = layout_.row_places[own];
+    const std::int32_t slot = layout_.slots[static_cast<std::size_t>(place)];
+    std::int32_t count = counts[static_cast<std::size_t>(slot)];
+    // Overflowed; or too few, where sums are no numbers.
+    if (count < search_.plan.k) {
+      redone_.push_back(static_cast<std::int64_t>(own));
+      count = 0;
+    }
+    most_pairs_ = std::max(most_pairs_, count);
+    first[own + 1] = first[own] + count;
+  }
+  stats_.rows_redone = static_cast<double>(redone_.size());
+  stats_.pairs_exact = static_cast<double>(first.back());
+  first_pair_ = DeviceBuffer<std::int64_t>(num_owned() + 1);
+  upload(first_pair_, first.data(), first_pair_.size(), stream_);
+  pair_columns_ = DeviceBuffer<std::int32_t>(std::max<std::int64_t>(1, first.back()));
+  pairs_.own_ranks = d_own_ranks_.data();
+  pairs_.first = first_pair_.data();
+  pairs_.columns = pair_columns_.data();
+  PairsFromLists lists;
+  lists.lists = work_.lists;
+  lists.own_slots = own_slots_.data();
+  lists.slot_ranks = slot_ranks_.data();
+  lists.num_owned = num_owned();
+  start_waiting(lists, pairs_, stream_.get());
+  stream_.wait();
+  entries_ = {};
+  pair_values_ = DeviceBuffer<double>(pair_columns_.size());
+  pairs_.values = pair_values_.data();
+}
+
+/// Rows that overflowed, in doubles. Returns whether to go on.
+bool StreamedGraph::redo() {
+  if (redone_.empty()) return true;
+  StreamedRows rows(search_, workers_, from_, panels_, stream_,
+                    shape_.redo_rows);
+  std::vector<std::int32_t> ids;
+  for (const std::int64_t own : redone_)
+    ids.push_back(layout_.row_ids[static_cast<std::size_t>(own)]);
+  const bool go_on = rows.run(ids);
+  redone_distance_ = rows.distance();
+  redone_index_ = rows.index();
+  redone_correlation_ = rows.correlation();
+  stats_.pairs_exact += rows.pairs();
+  return go_on;
+}
+
+double StreamedGraph::bytes_held() const {
+  const double slots = static_cast<double>(layout_.num_slots);
+  const double points = static_cast<double>(num_points());
+  const double owned = static_cast<double>(num_owned());
+  return shape_.bytes_fixed + 20 * slots + 12 * points + 24 * owned +
+         12 * static_cast<double>(pair_columns_.size());
+}
+
+/// Of owned points, how many have a smaller rank.
+std::int64_t StreamedGraph::owned_before(std::int64_t rank) const {
+  return std::lower_bound(own_ranks_.begin(), own_ranks_.end(), rank) -
+         own_ranks_.begin();
+}
+
+/// The exact step: as many points as fit stay, and all after them come by; then
+/// those that come next. Each pair of panels is met once, for both its sides.
+bool StreamedGraph::settle() {
+  const std::int64_t n = num_points(), batch = shape_.write_rows;
+  const std::int64_t k = search_.plan.k;
+  answer_.reset(new AnswerWriter(search_.out, batch, k, threads_of(search_)));
+  nearest_distance_ = DeviceBuffer<double>(batch * k);
+  nearest_index_ = DeviceBuffer<std::int32_t>(batch * k);
+  if (search_.out.correlation != nullptr)
+    nearest_correlation_ = DeviceBuffer<double>(batch * k);
+  const double row_bytes =
+      static_cast<double>(search_.columns.padded) * 8 + 12;
+  const double room = shape_.bytes_usable - bytes_held();
+  std::int64_t stay = static_cast<std::int64_t>(room / row_bytes) /
+                      kChunkUnit * kChunkUnit;
+  stay = std::min(whole_tiles(n), std::max(stay, shape_.stream_rows));
+  // Equal stretches are the least to carry.
+  const std::int64_t stretches = (n + stay - 1) / stay;
+  stay = std::min(stay, whole_tiles((n + stretches - 1) / stretches));
+  PanelBuffer buffer(stay, search_.columns.padded);
+  for (std::int64_t first = 0; first < n; first += stay) {
+    from_.fetch(first, std::min(stay, n - first), buffer);
+    if (!settle_panel(buffer.get(stream_))) return false;
+    buffer.release(stream_);
+  }
+  return true;
+}
+
+bool StreamedGraph::settle_panel(const Panel& panel) {
+  const MetricEntry& metric = *search_.request.metric;
+  Settling settling;
+  settling.pairs = pairs_;
+  settling.padded = search_.columns.padded;
+  settling.undo = search_.undo;
+  const auto one_side = [&](const Panel& rows, const Panel& columns) {
+    settling.rows = rows;
+    settling.columns = columns;
+    settling.first_owned = owned_before(rows.first);
+    settling.end_owned = owned_before(rows.first + rows.count);
+    start_settling(metric, settling, stream_.get());
+  };
+  one_side(panel, panel);
+  const bool go_on = for_panels(
+      from_, panels_, stream_,
+      [&](const Panel& other) {
+        one_side(panel, other);
+        one_side(other, panel);
+        return workers_.go_on();
+      },
+      panel.first + panel.count);
+  if (go_on) write_out(panel);
+  return go_on;
+}
+
+/// The neighbours of the panel's points, all of whose pairs are settled.
+void StreamedGraph::write_out(const Panel& panel) {
+  const std::int64_t k = search_.plan.k;
+  const std::int64_t end = owned_before(panel.first + panel.count);
+  const bool correlations = search_.out.correlation != nullptr;
+  for (std::int64_t own = owned_before(panel.first); own < end;
+       own += shape_.write_rows) {
+    Ranking ranking;
+    ranking.pairs = pairs_;
+    ranking.first_owned = own;
+    ranking.end_owned = std::min(own + shape_.write_rows, end);
+    ranking.ids = rank_ids_.data();
+    ranking.most_pairs = most_pairs_;
+    ranking.nearest.distance = nearest_distance_.data();
+    ranking.nearest.index = nearest_index_.data();
+    ranking.nearest.k = k;
+    ranking.correlation = correlations ? nearest_correlation_.data() : nullptr;
+    start_ranking(*search_.request.metric, ranking, stream_.get());
+    const auto copy = [&](auto& to, std::int64_t row, const auto& from,
+                          std::size_t which) {
+      CUDA_CHECK(cudaMemcpyAsync(
+          to.data() + row * k, from.data() + which * static_cast<std::size_t>(k),
+          static_cast<std::size_t>(k) * sizeof(*to.data()),
+          cudaMemcpyHostToDevice, stream_.get()));
+    };
+    const auto first = std::lower_bound(redone_.begin(), redone_.end(), own);
+    for (auto it = first; it != redone_.end() && *it < ranking.end_owned;
+         ++it) {
+      const std::size_t which = static_cast<std::size_t>(it - redone_.begin());
+      copy(nearest_distance_, *it - own, redone_distance_, which);
+      copy(nearest_index_, *it - own, redone_index_, which);
+      if (correlations)
+        copy(nearest_correlation_, *it - own, redone_correlation_, which);
+    }
+    CorrelationOf given;
+    given.given = nearest_correlation_.data();
+    answer_->write(ranking.nearest, ranking.end_owned - own,
+                   layout_.row_ids.data() + own, given, stream_);
+  }
+  stats_.seconds_emit = answer_->seconds();
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,90 @@
+#pragma once
+
+// A graph by a filter where the points do not fit the device in doubles: the
+// filter's rows stay, with short lists, and doubles come in panels, once to make
+// the filter's rows and again for the exact step.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cuda/answer.cuh"
+#include "cuda/filtered.cuh"
+#include "cuda/panel_stream.cuh"
+#include "cuda/settle.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// The part of one device; used as FilteredGraph is.
+class StreamedGraph {
+ public:
+  StreamedGraph(const Search& search, FilterTeam& team, int own);
+  StreamedGraph(const StreamedGraph&) = delete;
+  StreamedGraph& operator=(const StreamedGraph&) = delete;
+  ~StreamedGraph() { wait(); }
+  void wait() { cudaStreamSynchronize(stream_.get()); }
+
+  void run();
+
+  const Stats& stats() const { return stats_; }
+  static std::int64_t num_launches(const FilterTeam& team,
+                                   const Search& search);
+
+ private:
+  bool make_rows();
+  bool fill();
+  bool filter();
+  void collect();
+  bool redo();
+  bool settle();
+  bool settle_panel(const Panel& panel);
+  void write_out(const Panel& panel);
+  std::int64_t owned_before(std::int64_t rank) const;
+  std::int64_t num_owned() const {
+    return static_cast<std::int64_t>(layout_.row_ids.size());
+  }
+  std::int64_t num_points() const { return search_.columns.size(); }
+  double bytes_held() const;
+
+  const Search& search_;
+  FilterTeam& team_;
+  Workers& workers_;
+  const FilterStreaming shape_;
+  const FilterLayout layout_;
+  const FilterRounds rounds_;
+  std::vector<std::int32_t> own_ranks_;
+  Stream stream_;
+  Exchange exchange_;
+  PanelStream from_;
+  PanelBuffer panels_[2];
+  std::unique_ptr<PairFilter> filter_;
+  DeviceBuffer<std::int32_t> ids_, slot_places_, slot_ranks_, rank_slots_,
+      rank_ids_;
+  DeviceBuffer<std::int32_t> own_slots_, d_own_ranks_, counts_;
+  DeviceBuffer<float> thresholds_, bounds_;
+  DeviceBuffer<unsigned char> filter_rows_;
+  DeviceBuffer<float> filter_values_;
+  DeviceBuffer<Candidate> entries_;
+  DeviceBuffer<std::int32_t> redo_places_, redo_count_;
+  FilterWork work_;
+  Cut cut_;
+  DeviceBuffer<std::int64_t> first_pair_;
+  DeviceBuffer<std::int32_t> pair_columns_;
+  DeviceBuffer<double> pair_values_;
+  WaitingPairs pairs_;
+  std::int32_t most_pairs_ = 1;
+  // Of owned points that were done again, ascending: k distances, numbers (and
+  // correlations) of each.
+  std::vector<std::int64_t> redone_;
+  std::vector<double> redone_distance_, redone_correlation_;
+  std::vector<std::int32_t> redone_index_;
+  std::unique_ptr<AnswerWriter> answer_;
+  DeviceBuffer<double> nearest_distance_, nearest_correlation_;
+  DeviceBuffer<std::int32_t> nearest_index_;
+  Event launch_done_[2];
+  Stats stats_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -108,10 +108,12 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   }
   num_points <- nrow(search$points$values)
   num_joined <- num_points - length(search$request$skip)
+  # The lists as matrices; r is wanted of the tree's edges only.
   search$request$k <- list_length(num_joined)
-  # Lists are wanted, not a frame of edges.
   search$request$as_edges <- FALSE
+  search$request$correlation <- FALSE
   found <- run_search(search)
+  search$request$correlation <- has_correlation(options$metric)
   cut <- cpp_mst_knn(
     search$points$values, found$index, found$distance, most, search$request
   )

@@ -205,7 +205,8 @@ Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
           r.num_threads);
       for (int i = 0; i < count; ++i) {
         const double* row = all.row(points[static_cast<std::size_t>(i)]);
-        std::copy_n(row, padded, rows.begin() + static_cast<R_xlen_t>(i) * padded);
+        std::copy_n(row, padded,
+                    rows.begin() + static_cast<R_xlen_t>(i) * padded);
         sums[i] = all.sums[points[static_cast<std::size_t>(i)]];
       }
     }

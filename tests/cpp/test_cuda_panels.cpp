@@ -1,5 +1,5 @@
-// How a matrix, and an answer, are cut up on their way to and from a device, and
-// the host threads that copy the pieces.
+// How a matrix, and an answer, are cut up on their way to and from a device,
+// and the host threads that copy the pieces.
 
 #include <doctest/doctest.h>
 

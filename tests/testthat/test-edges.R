@@ -26,7 +26,9 @@ test_that("many names are put where they belong", {
   names <- paste0("p", 1:1000)
   at <- sample.int(1000, 5000, replace = TRUE)
   expect_identical(fsknn:::cpp_names_at(names, at), names[at])
-  expect_identical(fsknn:::cpp_names_at(as.character(1:9), 9:1), names(table(1:9))[9:1])
+  expect_identical(
+    fsknn:::cpp_names_at(as.character(1:9), 9:1), rev(as.character(1:9))
+  )
   expect_identical(fsknn:::cpp_names_at("a", integer()), character())
 })
 

@@ -387,7 +387,8 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
                         row_bytes + static_cast<double>(s.stream_rows) * 8 +
                             static_cast<double>(in.k) * 20,
                         kChunkUnit, 4096);
-  s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
+  s.write_rows =
+      rows_in(2 * piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
   s.bytes_usable = bytes_usable;
   s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
                   bytes_preparing(in.num_points, in.num_features, in.unit_dot) +

@@ -167,6 +167,13 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK(quarter.streamed);
   CHECK(quarter.filtered);
   CHECK(quarter.num_passes <= 4);
+  // In two stretches: what stays is half of the points at least.
+  const fsknn::cuda::FilterStreaming streaming =
+      fsknn::cuda::filter_streaming(
+          in, fsknn::cuda::filter_shape(in, gpus), gpus.bytes_usable());
+  CHECK(streaming.fits);
+  CHECK(2 * streaming.stay_rows >= in.num_points);
+  CHECK(streaming.bytes_peak <= gpus.bytes_limit);
 }
 
 TEST_CASE("points come in panels where nothing else fits, queries too") {

@@ -54,7 +54,7 @@ struct CandidateLists {
 };
 
 /// A capacity is a power of two between these.
-static constexpr std::int32_t kSmallestCapacity = 256;
+static constexpr std::int32_t kSmallestCapacity = 64;
 static constexpr std::int32_t kLargestCapacity = 8192;
 
 /// Rows that are to be done again, in no order. Device memory.

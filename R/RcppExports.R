@@ -45,6 +45,10 @@ cpp_brute_force <- function(x, query, request) {
     .Call(`_fsknn_cpp_brute_force`, x, query, request)
 }
 
+cpp_names_at <- function(names, at) {
+    .Call(`_fsknn_cpp_names_at`, names, at)
+}
+
 cpp_prepared <- function(x, ids, request) {
     .Call(`_fsknn_cpp_prepared`, x, ids, request)
 }

@@ -20,8 +20,8 @@
 #' @returns `x` with one more row, the last.
 #'   * A matrix or a data frame: where `x` had no row names, the other rows are
 #'     named by their numbers.
-#'   * An `ExpressionSet`: its feature data has a row of `NA` for it, and so have
-#'     matrices besides the expression values.
+#'   * An `ExpressionSet`: its feature data has a row of `NA` for it, and so
+#'     have matrices besides the expression values.
 #'   * A `SummarizedExperiment`: likewise; the outcome is a row of the first
 #'     assay. A `RangedSummarizedExperiment` or another child becomes a plain
 #'     `SummarizedExperiment`, since an outcome has no place on a genome.
@@ -288,6 +288,7 @@ append_row.SummarizedExperiment <- function(x, values, name) {
   rownames(features) <- c(names, name)
   SummarizedExperiment::SummarizedExperiment(
     assays, rowData = features,
-    colData = SummarizedExperiment::colData(x), metadata = methods::slot(x, "metadata")
+    colData = SummarizedExperiment::colData(x),
+    metadata = methods::slot(x, "metadata")
   )
 }

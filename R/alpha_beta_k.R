@@ -123,6 +123,9 @@ alpha_beta_k <- function(x, class = NULL, alpha = "max", beta = "max", ...,
     found <- solve_cover(cover, alpha, beta, 0L, seconds, current_env())
     c(found, list(beta = beta, beta_bound = beta))
   }
+  # The search is long and this is short: nothing unproven leaves here.
+  lacks <- pair_lacks(cover, found$chosen, alpha, found$beta)
+  stopifnot("the set found does not fulfil all pairs" = all(lacks == 0))
   k <- length(found$chosen)
   structure(
     list(
@@ -175,7 +178,9 @@ most_agreement <- function(cover, alpha, seconds, call) {
     }
   }
   bound <- min(bound, length(best$chosen))
-  c(best, list(beta = as.integer(low), beta_bound = as.integer(max(bound, low))))
+  best$beta <- as.integer(low)
+  best$beta_bound <- as.integer(max(bound, low))
+  best
 }
 
 # --- arguments ---------------------------------------------------------------
@@ -210,7 +215,9 @@ cover_input <- function(x, class, num_threads, call = caller_env()) {
 
 check_some_rows <- function(count, words, call) {
   if (count == 0) {
-    abort_argument(c("{.arg x} must have rows to choose from.", x = words), call)
+    abort_argument(
+      c("{.arg x} must have rows to choose from.", x = words), call
+    )
   }
 }
 

@@ -222,8 +222,8 @@ raise_cuda_failure <- function(result, call) {
   sticky <- isTRUE(result$sticky)
   hint <- if (sticky) {
     c(
-      "!" = "This R process can no longer use CUDA: the GPU, or CUDA's hold on it,
-             was lost.",
+      "!" = "This R process can no longer use CUDA: the GPU, or CUDA's hold on
+             it, was lost.",
       i = "Restart R to use it again; {.code backend = \"cpu\"} still works."
     )
   } else if (!is.na(asked)) {

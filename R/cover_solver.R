@@ -171,10 +171,10 @@ run_glpk <- function(cover, alpha, beta, fixed, free, pairs, relaxed, seconds) {
   if (is.null(solved$status)) {
     return(NULL)
   }
-  # GLPK's words: 5 optimal, 4 (and 3 for a relaxed one) no solution.
+  # GLPK's words: 5 optimal, 4 no solution. 3 is only one that it gave up on.
   status <- if (solved$status == 5) {
     "optimal"
-  } else if (solved$status %in% 3:4) {
+  } else if (solved$status == 4) {
     "infeasible"
   } else {
     "unknown"

@@ -20,19 +20,19 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 }
 
 # kind: what the edges are, where they are no kNN graph.
-edge_attributes <- c("vertices", "metric", "sign", "k", "left_out", "kind")
+edge_attributes <- c("vertices", "metric", "sign", "k", "kind", "left_out")
 
 # What the core found, as edges in order of point, then rank: from and to as
-# numbers of points, rank, distance and, for correlations, correlation. names: of
-# the points, or NULL. Points without edges are isolated, or no vertices at all:
+# numbers of points, rank, distance and, for correlations, correlation. names:
+# of the points, or NULL. Points without edges are isolated, or no vertices at all:
 # those of the data frame left_out (or NULL).
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
                            left_out = NULL) {
   columns <- found[c("from", "to", "rank", "distance")]
   columns$correlation <- found$correlation
   if (!is.null(names)) {
-    columns$from <- names[columns$from]
-    columns$to <- names[columns$to]
+    columns$from <- cpp_names_at(names, columns$from)
+    columns$to <- cpp_names_at(names, columns$to)
   }
   vertices <- names %||% seq_len(num_points)
   if (!is.null(left_out)) {

@@ -8,6 +8,9 @@
 #' would run where, [knn_backends()] and [cuda_devices()] what there is to run
 #' on, [knn_stats()] what the last search was like.
 #'
+#' [knn_mst()] and [mst_knn()] make trees and clusters, [write_edges()] files for
+#' other programs, [plot_neighbourhood()] and [plot_profiles()] pictures.
+#'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.
 #' * `fsknn.max_device_memory`: the default of `max_device_memory`, the most

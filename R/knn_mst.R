@@ -16,9 +16,9 @@
 #' smaller row numbers at its two ends is the shorter one, so that the tree is
 #' always the same.
 #'
-#' @param graph An edge data frame from [knn_graph()] or [read_knn()], or rows of
-#'   it; or an igraph graph made of it by [as_igraph()], with an edge attribute
-#'   `distance`.
+#' @param graph An edge data frame from [knn_graph()] or [read_knn()], or rows
+#'   of it; or an igraph graph made of it by [as_igraph()], with an edge
+#'   attribute `distance`.
 #' @param ... Must be empty.
 #'
 #' @returns What was given, with the tree's edges only and all points: rows of

@@ -17,11 +17,11 @@
 #'
 #' @returns A list of class `knn_plan`, with a print method that tells what the
 #'   paper's program told: the backend, the CPUs of the host, the GPUs that take
-#'   part (`devices`, a data frame as of [cuda_devices()]) and the host thread of
-#'   each, the sizes, and the bytes that will be needed besides the input
-#'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the most
-#'   at any time; for GPUs on each of them, save the result), and whether the
-#'   points are `streamed` through a GPU's memory in `num_passes` passes.
+#'   part (`devices`, a data frame as of [cuda_devices()]) and the host thread
+#'   of each, the sizes, and the bytes that will be needed besides the input
+#'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the
+#'   most at any time; for GPUs on each of them, save the result), and whether
+#'   the points are `streamed` through a GPU's memory in `num_passes` passes.
 #' @inheritSection find_knn Errors
 #' @inherit find_knn references
 #' @seealso [knn_backends()], [cuda_devices()]

@@ -14,8 +14,8 @@
 #'   * `pairs_filtered`, `pairs_exact`: pairs of points that the filter looked
 #'     at, and pairs whose distance was made in double precision;
 #'   * `rows_redone`: points with more candidates than their list had room for,
-#'     which were done again, and `rows_widened`: those of them for which a wider
-#'     filter was enough;
+#'     which were done again, and `rows_widened`: those of them for which a
+#'     wider filter was enough;
 #'   * `filtered`: whether there was a filter; `streamed`: whether points were
 #'     read more than once, as they did not fit the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`

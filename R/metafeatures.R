@@ -168,20 +168,6 @@ dimnames.metafeatures <- function(x) {
   list(metafeature_names(x), colnames(x$values))
 }
 
-# Names of the rows of the small matrix.
-part_names <- function(x) {
-  rownames(x$values) %||% as.character(seq_len(nrow(x$values)))
-}
-
-# All names, or those of some rows. They are not kept: a million and a half of
-# them take more memory than what they name.
-metafeature_names <- function(x, rows = NULL) {
-  if (!is.null(rows)) {
-    x <- keep_metafeatures(x, rows)
-  }
-  cpp_metafeature_names(x, part_names(x))
-}
-
 # rows: positive whole numbers within the rows of x.
 keep_metafeatures <- function(x, rows) {
   x$kept <- if (is.null(x$kept)) as.integer(rows) else x$kept[rows]
@@ -260,83 +246,6 @@ metafeature_rows <- function(x, i, call = caller_env()) {
     )
   }
   rows
-}
-
-# The numbers of metafeatures with these names. For a few names each is taken
-# apart, for many all names are made.
-find_metafeatures <- function(x, names, call = caller_env()) {
-  rows <- if (length(names) > 1000) {
-    match(names, metafeature_names(x))
-  } else {
-    numbers <- vapply(names, number_by_name, 0, x = x, USE.NAMES = FALSE)
-    if (is.null(x$kept)) numbers else match(numbers, x$kept)
-  }
-  if (anyNA(rows)) {
-    unknown <- unique(names[is.na(rows)])
-    reversed <- reversed_name(x, unknown[[1]])
-    count <- length(unknown)
-    where <- first_few(paste0("\"", utils::head(unknown, 3), "\""), count)
-    abort_argument(
-      c(
-        "Metafeatures must be named as they are.",
-        x = "{format_count(count)} {cli::qty(count)}name{?s} {?is/are} not
-             there: {where}.",
-        i = if (!is.null(reversed)) {
-          "There is {.val {reversed}}: the row that stands first in the matrix
-           comes first."
-        }
-      ),
-      call
-    )
-  }
-  as.integer(rows)
-}
-
-# The name of the same pair in its right order, or NULL.
-reversed_name <- function(x, name) {
-  for (op in x$ops) {
-    for (parts in split_at(name, paste0(" ", op, " "))) {
-      reversed <- paste(parts[[2]], op, parts[[1]])
-      if (!is.na(number_by_name(reversed, x))) {
-        return(reversed)
-      }
-    }
-  }
-  NULL
-}
-
-# Among all metafeatures, kept or not; NA where there is none of that name.
-number_by_name <- function(name, x) {
-  parts <- part_names(x)
-  num_rows <- length(parts) - x$num_extra
-  num_pairs <- as.double(num_rows) * (num_rows - 1) / 2
-  at <- match(name, parts)
-  if (!is.na(at)) {
-    return(if (at <= num_rows) at else at + length(x$ops) * num_pairs)
-  }
-  parts <- parts[seq_len(num_rows)]
-  for (which_op in seq_along(x$ops)) {
-    for (pair in split_at(name, paste0(" ", x$ops[[which_op]], " "))) {
-      i <- as.double(match(pair[[1]], parts))
-      j <- as.double(match(pair[[2]], parts))
-      if (!is.na(i) && !is.na(j) && i < j) {
-        before <- (i - 1) * (2 * num_rows - i) / 2
-        return(num_rows + (which_op - 1) * num_pairs + before + (j - i))
-      }
-    }
-  }
-  NA_real_
-}
-
-# All ways to cut `name` in two at `separator`: a row's own name may hold it.
-split_at <- function(name, separator) {
-  starts <- gregexpr(separator, name, fixed = TRUE)[[1]]
-  lapply(starts[starts > 0], function(start) {
-    c(
-      substr(name, 1, start - 1),
-      substr(name, start + nchar(separator), nchar(name))
-    )
-  })
 }
 
 #' @export

@@ -24,8 +24,8 @@
 #' connected. Here `k` can set a limit of its own.
 #'
 #' Neighbours are ordered by (distance, row number), edges by (distance, lower
-#' row number, higher row number), so that tree and clusters are always the same:
-#' for any backend, chunk size and number of threads.
+#' row number, higher row number), so that tree and clusters are always the
+#' same: for any backend, chunk size and number of threads.
 #'
 #' @param x Points in rows, as for [knn_graph()]: a matrix or data frame. Or a
 #'   graph: an edge data frame from [knn_graph()], or an igraph graph made of it
@@ -108,8 +108,12 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   }
   num_points <- nrow(search$points$values)
   num_joined <- num_points - length(search$request$skip)
+  # The lists as matrices; r is wanted of the tree's edges only.
   search$request$k <- list_length(num_joined)
+  search$request$as_edges <- FALSE
+  search$request$correlation <- FALSE
   found <- run_search(search)
+  search$request$correlation <- has_correlation(options$metric)
   cut <- cpp_mst_knn(
     search$points$values, found$index, found$distance, most, search$request
   )

@@ -80,8 +80,8 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
     row <- describe_rows(at, points)
     abort_argument(
       c(
-        "{.arg point} must be a row for which metric {.val {options$metric$name}}
-         has a value.",
+        "{.arg point} must be a row for which metric
+         {.val {options$metric$name}} has a value.",
         x = "Row {row} has none."
       ),
       call

@@ -150,8 +150,8 @@ draw_labels <- function(plot, label_size) {
       size = ifelse(.data$focus, label_size * 1.3, label_size) / ggplot2::.pt
     ),
     repel = TRUE, seed = 1, bg.color = "white", bg.r = 0.15, max.overlaps = Inf,
-    max.time = 60, max.iter = 20000, force = 1, force_pull = 0.5,
-    box.padding = 0.25, point.padding = 0.1,
+    max.time = 60, max.iter = 20000, force = 0.5, force_pull = 0.05,
+    box.padding = 0.3, point.padding = 0.1,
     min.segment.length = 0.35, segment.size = 0.25, segment.colour = "grey40",
     colour = "grey10"
   ) + ggplot2::scale_size_identity()

@@ -12,23 +12,23 @@
 #' With `colour = "sign"`, edges and points show the sign of the correlation:
 #' that of a point is the one with `point`, where an edge joins the two. With
 #' `"cluster"` points show their clusters, the eight largest of the picture in
-#' colours of their own. Shapes and line types say the same as the colours, which
-#' are those of Okabe and Ito, so that nothing is lost to the colour-blind or in
-#' print.
+#' colours of their own. Shapes and line types say the same as the colours,
+#' which are those of Okabe and Ito, so that nothing is lost to the colour-blind
+#' or in print.
 #'
 #' Points stand where the stress of the picture is least (the distance of two of
 #' them against their steps in the graph), found from a fixed start: the same
 #' graph gives the same picture, and the session's random numbers are not
 #' touched.
 #'
-#' @param graph A graph: an edge data frame from [knn_graph()] or [knn_mst()], an
-#'   igraph graph made of it by [as_igraph()], or clusters from [mst_knn()].
+#' @param graph A graph: an edge data frame from [knn_graph()] or [knn_mst()],
+#'   an igraph graph made of it by [as_igraph()], or clusters from [mst_knn()].
 #' @param point The point's name, or its row number where points have no names.
 #' @param ... Must be empty.
 #' @param steps How many steps from `point` to go: a whole number, or `Inf` for
-#'   all that it is connected with. `NULL` (default): 1 for a graph. For clusters
-#'   `NULL` takes the point's cluster (or, where it is alone in it, 2), and a
-#'   number takes the whole tree, in which edges that were cut are dotted.
+#'   all that it is connected with. `NULL` (default): 1 for a graph. For
+#'   clusters `NULL` takes the point's cluster (or, where it is alone in it, 2),
+#'   and a number takes the whole tree, in which edges that were cut are dotted.
 #' @param max_points The largest number of points to draw, 60 by default.
 #' @param clusters The clusters of all points, to colour by: a vector in their
 #'   order, or named (such as `membership` of [mst_knn()] or of an igraph
@@ -36,26 +36,26 @@
 #'   is one.
 #' @param colour `"sign"` or `"cluster"`. `NULL` (default): `"cluster"` where
 #'   there are clusters and more than one is in the picture, else `"sign"`.
-#' @param labels What to write beside the points instead of their names: a vector
-#'   named by point (others keep their names), or the name of a column of the
-#'   table of points, such as a gene symbol.
-#' @param label_size Size of the labels in points. `NULL` (default): 6.5 to 9, by
-#'   their number.
+#' @param labels What to write beside the points instead of their names: a
+#'   vector named by point (others keep their names), or the name of a column of
+#'   the table of points, such as a gene symbol.
+#' @param label_size Size of the labels in points. `NULL` (default): 6.5 to 9,
+#'   by their number.
 #'
 #' @returns A ggplot object, to print, to add to, or to save with
 #'   [ggplot2::ggsave()]. About 7 x 6 inches suit 60 points.
 #'
 #' @section Errors:
-#' Of class `fsknn_argument_error`: a point that is not in the graph (the nearest
-#' spelling is suggested), clusters that are not known. Needs the packages
-#' ggplot2 and ggraph.
+#' Of class `fsknn_argument_error`: a point that is not in the graph (the
+#' nearest spelling is suggested), clusters that are not known. Needs the
+#' packages ggplot2 and ggraph.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
 #'
-#' Gansner ER, Koren Y, North S (2005). Graph Drawing by Stress Majorization. *GD
-#' 2004*, Lecture Notes in Computer Science 3383: 239-250.
+#' Gansner ER, Koren Y, North S (2005). Graph Drawing by Stress Majorization.
+#' *GD 2004*, Lecture Notes in Computer Science 3383: 239-250.
 #' \doi{10.1007/978-3-540-31843-9_25}
 #' @seealso [plot_profiles()], [knn_graph()], [mst_knn()]
 #' @export
@@ -65,7 +65,8 @@
 #' rownames(x) <- paste0("gene", 1:60)
 #' edges <- knn_graph(x, k = 5, sign = "absolute", backend = "cpu")
 #' plot_neighbourhood(edges, "gene7")
-#' plot_neighbourhood(mst_knn(x, backend = "cpu"), "gene7")
+#' clusters <- mst_knn(x, backend = "cpu")
+#' picture <- plot_neighbourhood(clusters, "gene7") # to print or to save
 plot_neighbourhood <- function(graph, point, ..., steps = NULL,
                                max_points = 60, clusters = NULL, colour = NULL,
                                labels = NULL, label_size = NULL) {
@@ -187,7 +188,8 @@ choose_colour <- function(colour, clusters, call = caller_env()) {
   if (colour == "cluster" && is.null(clusters)) {
     abort_argument(
       c(
-        "{.code colour = \"cluster\"} needs clusters, and {.arg graph} has none.",
+        "{.code colour = \"cluster\"} needs clusters, and {.arg graph} has
+         none.",
         i = "Give {.arg clusters}, or a {.arg graph} made by {.fn mst_knn}."
       ),
       call

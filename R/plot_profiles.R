@@ -126,7 +126,7 @@ panel_title <- function(point, values, outcome) {
   r <- stats::cor(values[there], outcome[there])
   left_out <- sum(!there)
   paste0(
-    point, "\nr = ", sub("-", "\u2212", sprintf("%.3f", r), fixed = TRUE),
+    point, "\nr = ", sprintf("%.3f", r),
     if (left_out > 0) paste0(" (", left_out, " missing)")
   )
 }

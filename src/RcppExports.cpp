@@ -135,6 +135,17 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_names_at
+Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names, Rcpp::IntegerVector at);
+RcppExport SEXP _fsknn_cpp_names_at(SEXP namesSEXP, SEXP atSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::CharacterVector >::type names(namesSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type at(atSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_names_at(names, at));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_prepared
 Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_prepared(SEXP xSEXP, SEXP idsSEXP, SEXP requestSEXP) {
@@ -234,6 +245,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
+    {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},

@@ -5,8 +5,8 @@
 
 using namespace fsknn;
 
-// fault: a list of text, nth, code and device (CUDA's numbers), or NULL for none.
-// Gives how many calls the fault before it met, and whether one failed.
+// fault: a list of text, nth, code and device (CUDA's numbers), or NULL for
+// none. Gives how many calls the fault before it met, and whether one failed.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_arm_fault(Rcpp::Nullable<Rcpp::List> fault) {
   const cuda::FaultReport report = cuda::disarm_fault();

@@ -156,6 +156,24 @@ Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
   });
 }
 
+// names[at], for tens of millions of edges. Each assignment touches the string
+// itself, which is seldom in the cache: it is asked for some steps before.
+// [[Rcpp::export(rng = false)]]
+Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
+                                   Rcpp::IntegerVector at) {
+  constexpr R_xlen_t ahead = 24;
+  const R_xlen_t length = at.size();
+  const int* index = at.begin();
+  Rcpp::Shield<SEXP> out(Rf_allocVector(STRSXP, length));
+  const SEXP* strings = STRING_PTR_RO(names);
+  for (R_xlen_t e = 0; e < length; ++e) {
+    if (e + ahead < length)
+      __builtin_prefetch(strings[index[e + ahead] - 1], 1);
+    SET_STRING_ELT(out, e, strings[index[e] - 1]);
+  }
+  return Rcpp::CharacterVector(out);
+}
+
 // A testing aid: the rows that pairs are computed from, [padded features x
 // points], and their sums; `ids`: of these points only (from 1), or NULL.
 // [[Rcpp::export(rng = false)]]
@@ -187,7 +205,8 @@ Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
           r.num_threads);
       for (int i = 0; i < count; ++i) {
         const double* row = all.row(points[static_cast<std::size_t>(i)]);
-        std::copy_n(row, padded, rows.begin() + static_cast<R_xlen_t>(i) * padded);
+        std::copy_n(row, padded,
+                    rows.begin() + static_cast<R_xlen_t>(i) * padded);
         sums[i] = all.sums[points[static_cast<std::size_t>(i)]];
       }
     }

@@ -9,8 +9,8 @@ using namespace fsknn;
 
 namespace {
 
-/// The plan on the request's GPUs (all of them if it names none). Starts CUDA on
-/// them, to see how much memory is free.
+/// The plan on the request's GPUs (all of them if it names none). Starts CUDA
+/// on them, to see how much memory is free.
 Plan plan_on_gpus(PlanInput input, const std::vector<cuda::Device>& gpus,
                   double bytes_limit) {
   input.num_workers = static_cast<int>(gpus.size());

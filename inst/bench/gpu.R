@@ -1,58 +1,431 @@
-# How long does backend "cuda" take? The whole R call from a double matrix to
-# index and distance: wall clock, median of 5 after one to warm up. Needs a GPU:
+# How long does backend "cuda" take, on the device and in R?
 #
-#   Rscript gpu.R [results.csv]
+#   Rscript inst/bench/gpu.R [SECTION ...] [--folder=DIR] [--quick] [--short]
+#     [--seconds=N] [--no-peer]
 #
-# Simulated expression data (64 latent factors and noise). That the answer is
-# the CPU's is checked first at each n up to 24,158; see gpu_check.R for more.
+# with the package installed (R_LIBS says where) and a GPU. Sections:
+#   main     d = 295, k = 20, n = 24,158 to 1,533,876
+#   points   n = 100,000: other k, d and metrics
+#   dashti   n = 16,384 of 4,096 and 16,384 features, k up to 1,024
+#   real     metafeatures of real data beside simulated data of that size; the
+#            environment variable FSKNN_BENCH_RDS names the file
+#   devices  1, 2, 4, ... GPUs
+#   stream   a quarter of the memory, beside all of it
+#   first    the first call of a fresh session, and the second
+# All of them where none is named. --quick leaves out the largest sizes, --short
+# runs each case fewer times and checks fewer rows, --seconds=N begins nothing
+# after N seconds. With --folder tables are kept in DIR/gpu.csv and
+# DIR/gpu-machine.csv, a row as soon as it is there; a section's rows take the
+# place of those of an earlier run. README.md beside this file says what is
+# measured and how.
+
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+bench_file <- function(name) file.path(dirname(normalizePath(script)), name)
+rscript <- file.path(R.home("bin"), "Rscript")
 
 library(fsknn)
 
+arguments <- commandArgs(TRUE)
+options_given <- grep("^--", arguments, value = TRUE)
+quick <- "--quick" %in% options_given
+short <- "--short" %in% options_given
+with_peer <- !"--no-peer" %in% options_given
+option_value <- function(name) {
+  pattern <- paste0("^--", name, "=")
+  sub(pattern, "", grep(pattern, options_given, value = TRUE))
+}
+folder <- option_value("folder")
+most_seconds <- as.numeric(c(option_value("seconds"), Inf)[[1]])
+sections <- setdiff(arguments, options_given)
+all_sections <- c("first", "main", "points", "real", "dashti", "stream", "devices")
+stopifnot(
+  "No such section." = sections %in% all_sections,
+  "The folder must be there already." = length(folder) == 0 || dir.exists(folder)
+)
+if (length(sections) == 0) {
+  sections <- all_sections
+}
 if (!knn_backends()$usable[[2]]) {
   stop(knn_backends()$detail[[2]])
 }
-print(cuda_devices())
-set.seed(1)
+gpus <- cuda_devices()
+print(gpus)
+threads <- parallel::detectCores()
 
-normal <- function(n, d) matrix(rnorm(n * d), n, d)
+# --- Compiled parts -----------------------------------------------------------
 
-simulated <- function(n, d, factors = 64) {
-  normal(n, factors) %*% normal(factors, d) + normal(n, d)
+build <- tempfile("bench")
+dir.create(build)
+invisible(file.copy(bench_file("gpu_tools.cpp"), build))
+writeLines(
+  c(
+    "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS) -O3",
+    "PKG_LIBS = $(SHLIB_OPENMP_CXXFLAGS)"
+  ),
+  file.path(build, "Makevars")
+)
+old <- setwd(build)
+log <- suppressWarnings(system2(
+  file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "gpu_tools.cpp"),
+  stdout = TRUE, stderr = TRUE
+))
+if (!file.exists("gpu_tools.so")) {
+  stop("gpu_tools.cpp can't be compiled:\n", paste(log, collapse = "\n"))
 }
+dyn.load("gpu_tools.so")
+setwd(old)
 
-time_call <- function(x, k, metric = "pearson", devices = NULL, times = 5) {
-  run <- function() find_knn(x, k, metric, backend = "cuda", devices = devices)
-  found <- run()
-  if (nrow(x) <= 24158) {
-    stopifnot(identical(found, find_knn(x, k, metric, backend = "cpu")))
-  }
-  seconds <- vapply(seq_len(times), function(i) system.time(run())[["elapsed"]], 0)
-  data.frame(
-    n = nrow(x), d = ncol(x), k = k, metric = metric,
-    gpus = if (is.null(devices)) nrow(cuda_devices()) else length(devices),
-    median = median(seconds), least = min(seconds), most = max(seconds)
+simulated <- function(n, d, seed = 1) {
+  .Call(
+    "bench_simulate", as.integer(n), as.integer(d), 64L, as.integer(seed),
+    threads, PACKAGE = "gpu_tools"
   )
 }
 
-x <- simulated(24158, 295)
-timing <- rbind(
-  time_call(x, 1),
-  time_call(x, 20),
-  time_call(x, 1000),
-  time_call(x[, 1:8], 20),
-  time_call(x, 20, "spearman"),
-  time_call(abs(x), 20, "euclidean"),
-  time_call(abs(x), 20, "manhattan"),
-  time_call(abs(x), 20, "chebyshev"),
-  time_call(abs(x), 20, "proportional")
-)
-x <- simulated(100000, 295)
-for (gpus in unique(c(1, nrow(cuda_devices())))) {
-  timing <- rbind(timing, time_call(x, 20, devices = seq_len(gpus), times = 3))
+# --- One measurement ------------------------------------------------------------
+
+started <- Sys.time()
+say <- function(...) message(format(Sys.time(), "%H:%M:%S "), ...)
+show <- function(...) {
+  print(..., row.names = FALSE)
+  flush(stdout())
+}
+time_left <- function() {
+  most_seconds - as.double(Sys.time() - started, units = "secs")
 }
 
-print(timing, row.names = FALSE)
-results <- commandArgs(TRUE)
-if (length(results) > 0) {
-  utils::write.csv(timing, results[[1]], row.names = FALSE)
+# Sampled rows against other code in double, and some of them against backend
+# "cpu", bit for bit.
+check_rows <- function(x, found, rows, metric, cpu_rows) {
+  k <- ncol(found$index)
+  outcome <- .Call(
+    "bench_check", x, rows, found$index[rows, , drop = FALSE],
+    found$distance[rows, , drop = FALSE], metric, 1e-9, threads,
+    PACKAGE = "gpu_tools"
+  )
+  cpu_rows <- rows[seq_len(min(cpu_rows, length(rows)))]
+  same <- NA
+  if (length(cpu_rows) > 0 && k < nrow(x) - 1) {
+    cpu <- query_knn(
+      x, x[cpu_rows, , drop = FALSE], k + 1, metric, backend = "cpu",
+      constant = "isolate"
+    )
+    same <- all(vapply(seq_along(cpu_rows), function(at) {
+      others <- which(cpu$index[at, ] != cpu_rows[[at]])[seq_len(k)]
+      identical(cpu$index[at, others], found$index[cpu_rows[[at]], ]) &&
+        identical(cpu$distance[at, others], found$distance[cpu_rows[[at]], ])
+    }, NA))
+  }
+  list(
+    recall = 1 - outcome[[1]] / (length(rows) * k), error = outcome[[2]],
+    rows = length(rows), identical = same
+  )
 }
+
+# Rows to check: spread ones, and those with the nearest neighbours, which are the
+# ones whose candidates overflow.
+rows_to_check <- function(found, count) {
+  k <- ncol(found$index)
+  there <- which(!is.na(found$distance[, k]))
+  spread <- there[round(seq(1, length(there), length.out = count / 2))]
+  crowded <- order(found$distance[, k])[seq_len(count / 2)]
+  sort(unique(as.integer(c(spread, crowded))))
+}
+
+measure <- function(section, x, k, metric = "pearson", devices = 1L,
+                    data = "simulated", checked = 128, cpu_rows = 16,
+                    max_device_memory = NULL) {
+  label <- paste0(
+    section, ": n = ", nrow(x), ", d = ", ncol(x), ", k = ", k, ", ", metric,
+    ", ", length(devices), " GPU(s)"
+  )
+  if (time_left() < 0) {
+    say(label, ": left out, no time left")
+    return()
+  }
+  say(label)
+  large <- as.double(nrow(x)) * ncol(x) > 2e8 || k > 256
+  times <- if (short && large) 2 else if (short || large) 3 else 5
+  if (short) {
+    checked <- if (startsWith(data, "real")) checked else min(checked, 64)
+    cpu_rows <- min(cpu_rows, 4)
+  }
+  call <- function(verb) {
+    verb(
+      x, k, metric, backend = "cuda", devices = devices, constant = "isolate",
+      max_device_memory = max_device_memory
+    )
+  }
+  found <- call(find_knn)
+  one <- function(i) {
+    gc(FALSE)
+    seconds <- system.time(answer <- call(knn_graph), gcFirst = FALSE)[["elapsed"]]
+    rm(answer)
+    c(seconds, knn_stats()$seconds[["device"]])
+  }
+  runs <- vapply(seq_len(times), one, numeric(2))
+  stats <- knn_stats()
+  outcome <- list(recall = NA, error = NA, rows = 0, identical = NA)
+  if (checked > 0) {
+    outcome <- check_rows(x, found, rows_to_check(found, checked), metric, cpu_rows)
+  }
+  row <- data.frame(
+    section = section, who = "fsknn", data = data, n = nrow(x), d = ncol(x),
+    k = k, metric = metric, gpus = length(devices), runs = times,
+    device_median = median(runs[2, ]), device_lowest = min(runs[2, ]),
+    device_highest = max(runs[2, ]), call_median = median(runs[1, ]),
+    call_lowest = min(runs[1, ]), call_highest = max(runs[1, ]),
+    streamed = stats$streamed, device_bytes = stats$bytes_device,
+    rows_redone = stats$rows_redone, rows_widened = stats$rows_widened,
+    exact_a_row = stats$pairs_exact / nrow(x), rows_checked = outcome$rows,
+    recall = outcome$recall, largest_error = outcome$error,
+    same_as_cpu = outcome$identical, note = ""
+  )
+  keep(row)
+  show(row[c(
+    "device_median", "call_median", "recall", "largest_error", "same_as_cpu",
+    "rows_checked", "rows_redone", "exact_a_row", "device_bytes"
+  )])
+  if (isTRUE(outcome$recall < 1) || isFALSE(outcome$identical)) {
+    stop("The answer is wrong: ", label)
+  }
+}
+
+# Rows that are there, of earlier runs' too: those of a section of this run go as
+# its first new one comes.
+renewed <- character()
+keep <- function(row) {
+  results <<- rbind(results, row)
+  if (length(folder) == 0) {
+    return()
+  }
+  measured <- grep("^(device_[mlh]|call_|exact_|largest_)", names(row))
+  row[measured] <- lapply(row[measured], signif, digits = 4)
+  file <- file.path(folder, "gpu.csv")
+  if (file.exists(file)) {
+    stored <- utils::read.csv(file, stringsAsFactors = FALSE)
+    if (!row$section %in% renewed) {
+      stored <- stored[stored$section != row$section, ]
+    }
+    row <- rbind(stored, row)
+  } else {
+    utils::write.csv(
+      describe_machine(), file.path(folder, "gpu-machine.csv"),
+      row.names = FALSE
+    )
+  }
+  renewed <<- union(renewed, utils::tail(row$section, 1))
+  utils::write.csv(row, file, row.names = FALSE)
+}
+results <- NULL
+
+peer_row <- function(section, fields) {
+  value <- function(at) as.numeric(fields[[at]])
+  scaled <- value(9) == 0
+  data.frame(
+    section = section, who = paste("PyTorch", fields[[1]], "fp32"),
+    data = "simulated", n = value(2), d = value(3), k = value(4),
+    metric = "pearson", gpus = 1, runs = max(1, value(9)),
+    device_median = value(6), device_lowest = value(7),
+    device_highest = value(8), call_median = NA, call_lowest = NA,
+    call_highest = NA, streamed = FALSE, device_bytes = NA,
+    rows_redone = NA, rows_widened = NA, exact_a_row = NA, rows_checked = 0,
+    recall = NA, largest_error = NA, same_as_cpu = NA,
+    note = if (scaled) "part of the rows, scaled" else ""
+  )
+}
+
+python <- Sys.which("python3")
+has_torch <- with_peer && nzchar(python) && identical(
+  suppressWarnings(system2(
+    python, c("-c", shQuote("import torch; torch.zeros(1).cuda()")),
+    stdout = FALSE, stderr = FALSE
+  )),
+  0L
+)
+if (!has_torch) {
+  say("No PyTorch beside it: python3 has none that sees a GPU, or --no-peer.")
+}
+
+# cases: a matrix of n, d, k.
+measure_torch <- function(section, cases) {
+  if (!has_torch || time_left() < 0) {
+    return()
+  }
+  say(section, ": PyTorch")
+  lines <- system2(
+    python,
+    c(
+      shQuote(bench_file("torch_peer.py")),
+      format(t(cases), scientific = FALSE, trim = TRUE)
+    ),
+    stdout = TRUE
+  )
+  for (fields in strsplit(lines, ",")) {
+    row <- peer_row(section, fields)
+    keep(row)
+    show(row[c("who", "n", "d", "k", "device_median")])
+  }
+}
+
+# --- Sections -------------------------------------------------------------------
+
+metafeatures_of <- function(base, operations) {
+  .Call("bench_expand", base, operations, threads, PACKAGE = "gpu_tools")
+}
+
+run_section <- list(
+  first = function() {
+    code <- paste(
+      "library(fsknn); x <- matrix(sin(seq_len(24158 * 50) * 7), 24158);",
+      "for (i in 1:3) cat(system.time(knn_graph(x, 20, backend = \"cuda\",",
+      "devices = 1))[[\"elapsed\"]], \"\")"
+    )
+    say("first: three sessions")
+    sessions <- vapply(1:3, function(i) {
+      scan(
+        text = system2(rscript, c("-e", shQuote(code)), stdout = TRUE),
+        quiet = TRUE
+      )
+    }, numeric(3))
+    show(as.data.frame(t(sessions)))
+    one <- function(seconds, note) {
+      row <- peer_row("first", c("", 24158, 50, 20, 0, NA, NA, NA, 3))
+      row$who <- "fsknn"
+      row$call_median <- median(seconds)
+      row$call_lowest <- min(seconds)
+      row$call_highest <- max(seconds)
+      row$note <- note
+      keep(row)
+    }
+    one(sessions[1, ], "first call of a session")
+    one(sessions[3, ], "third call")
+  },
+  main = function() {
+    sizes <- c(24158, 100000, 384126, 1533876)
+    if (quick) {
+      sizes <- sizes[1:2]
+    }
+    for (n in sizes) {
+      measure("main", simulated(n, 295), 20, checked = 256, cpu_rows = 16)
+    }
+    measure_torch("main", cbind(sizes, 295, 20))
+  },
+  points = function() {
+    n <- if (quick) 24158 else 100000
+    x <- simulated(n, 295)
+    for (k in c(1, 128, 1024)) {
+      measure("points", x, k)
+    }
+    for (metric in c("manhattan", "proportional", "chebyshev", "euclidean")) {
+      values <- if (metric == "proportional") exp(x / 8) else x
+      measure("points", values, 20, metric)
+    }
+    for (d in c(8, 32, 1024)) {
+      measure("points", simulated(n, d), 20)
+    }
+    measure_torch(
+      "points",
+      cbind(n, c(295, 295, 295, 8, 32, 1024), c(1, 128, 1024, 20, 20, 20))
+    )
+  },
+  real = function() {
+    file <- Sys.getenv("FSKNN_BENCH_RDS")
+    if (!file.exists(file)) {
+      say("real: left out, FSKNN_BENCH_RDS names no file.")
+      return()
+    }
+    read <- readRDS(file)
+    base <- unname(read$expr / read$scale)
+    for (operations in c("-", if (!quick) "-+*/")) {
+      x <- metafeatures_of(base, operations)
+      measure(
+        "real", x, 20, checked = 512, cpu_rows = 8,
+        data = paste("real, expanded by", operations)
+      )
+      measure("real", simulated(nrow(x), ncol(x)), 20, checked = 64, cpu_rows = 4)
+    }
+  },
+  dashti = function() {
+    x <- simulated(16384, 4096)
+    for (k in if (quick) 128 else c(128, 512, 1024)) {
+      measure("dashti", x, k, checked = 64, cpu_rows = 8)
+    }
+    if (!quick) {
+      measure("dashti", simulated(16384, 16384), 512, checked = 32, cpu_rows = 4)
+    }
+    cases <- rbind(
+      cbind(16384, 4096, c(128, 512, 1024)), c(16384, 16384, 512)
+    )
+    measure_torch("dashti", cases[if (quick) 1 else 1:4, , drop = FALSE])
+  },
+  stream = function() {
+    x <- simulated(if (quick) 100000 else 384126, 295)
+    plan <- knn_plan(x, 20, backend = "cuda", devices = 1)
+    measure("stream", x, 20, checked = 64, cpu_rows = 4)
+    measure(
+      "stream", x, 20, max_device_memory = plan$bytes_peak / 4, checked = 64,
+      cpu_rows = 4
+    )
+  },
+  devices = function() {
+    x <- simulated(if (quick) 384126 else 1533876, 295)
+    for (count in intersect(c(1, 2, 4, 8), seq_len(nrow(gpus)))) {
+      measure("devices", x, 20, devices = seq_len(count), checked = 64, cpu_rows = 4)
+    }
+  }
+)
+
+# --- The machine, without its name ------------------------------------------------
+
+driver <- function() {
+  said <- tryCatch(
+    suppressWarnings(system2(
+      "nvidia-smi", c("--query-gpu=driver_version", "--format=csv,noheader"),
+      stdout = TRUE, stderr = FALSE
+    )),
+    error = function(e) "-"
+  )
+  if (length(said) == 0) "-" else said[[1]]
+}
+
+describe_machine <- function() {
+  cpu <- grep("^model name", readLines("/proc/cpuinfo"), value = TRUE)
+  facts <- c(
+    date = format(Sys.time(), "%Y-%m-%d"),
+    GPU = paste(nrow(gpus), "x", gpus$name[[1]]),
+    driver = driver(),
+    toolkit = sub(".*CUDA ([0-9.]+).*", "\\1", paste(knn_backends()$detail[[2]], "")),
+    "host CPU" = paste(threads, "x", sub(".*: ", "", cpu[1])),
+    R = as.character(getRversion()),
+    fsknn = as.character(utils::packageVersion("fsknn"))
+  )
+  data.frame(what = names(facts), value = unname(facts))
+}
+
+# --- Run ------------------------------------------------------------------------
+
+options(width = 160)
+failures <- character()
+for (section in sections) {
+  tryCatch(run_section[[section]](), error = function(err) {
+    failures <<- c(failures, paste0(section, ": ", conditionMessage(err)))
+    say("FAILED: ", conditionMessage(err))
+  })
+}
+cat("\nAll: seconds, medians\n")
+if (!is.null(results)) {
+  show(
+    results[c(
+      "section", "who", "data", "n", "d", "k", "metric", "gpus",
+      "device_median", "call_median", "recall", "same_as_cpu", "rows_redone",
+      "note"
+    )],
+    digits = 4
+  )
+}
+say(sprintf(
+  "done in %.1f minutes", as.double(Sys.time() - started, units = "mins")
+))
+writeLines(failures)
+quit(status = length(failures) > 0)

@@ -34,7 +34,7 @@ for (i in 1:3) {
   say("fresh session: %s", utils::tail(run_in_child(first_call), 1))
 }
 
-# --- Another process holds most of the memory -----------------------------------
+# --- Another process holds most of the memory ---------------------------------
 
 ready <- tempfile()
 hog <- sprintf("
@@ -76,7 +76,7 @@ stopifnot(
 tools::pskill(as.integer(readLines(pid_file)))
 say("memory is given back, and the next call works")
 
-# --- An error that CUDA does not recover from -------------------------------------
+# --- An error that CUDA does not recover from ---------------------------------
 
 dyn.load(library_file)
 say("CUDA's code of the real error: %d", .C("spoil", 0L, code = 0L)$code)

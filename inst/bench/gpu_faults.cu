@@ -1,5 +1,5 @@
-// What gpu_faults.R does to a GPU: takes its memory, or a kernel writes to where
-// nothing is, which CUDA does not recover from in that process.
+// What gpu_faults.R does to a GPU: takes its memory, or a kernel writes to
+// where nothing is, which CUDA does not recover from in that process.
 
 #include <cuda_runtime.h>
 

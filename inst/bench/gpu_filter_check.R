@@ -181,7 +181,48 @@ pairs <- utils::combn(200, 2)
 check("differences", b[pairs[1, ], ] - b[pairs[2, ], ], 20, most_redone = 200)
 check("sums", b[pairs[1, ], ] + b[pairs[2, ], ], 20, "spearman", most_redone = 200)
 
+# The elementwise filter. Data of a proportion are not negative.
+elementwise <- function(label, x, k, ..., metrics = c("manhattan", "chebyshev", "proportional")) {
+  for (metric in metrics) {
+    values <- if (metric == "proportional") abs(x) else x
+    empty <- if (metric == "proportional") which(rowSums(values) == 0)
+    check(label, values, k, metric, skip = empty, ...)
+  }
+}
+for (d in c(1, 2, 3, 8, 31, 32, 33, 64, 300, 1024, 5000)) {
+  elementwise("few or many features", normal(4500, d), 20)
+}
+for (n in c(4096, 4097, 5000, 8191, 12545)) {
+  elementwise("normal", normal(n, 37), 20, most_redone = 20)
+}
+x <- simulated(6000, 295)
+for (k in c(1, 20, 32, 33, 65, 128, 300, 1024, 2048)) {
+  check("simulated", x, k, "manhattan")
+}
+elementwise("simulated", x, 128)
+for (chunk_size in c(64, 300, 4096)) {
+  elementwise(paste("chunk", chunk_size), x, 20, chunk_size = chunk_size)
+}
+check("some left out", x, 20, "manhattan", skip = sample(6000, 700))
+wide <- list(
+  "1e-318 to 1e290" = base * 10^rep_len(seq(-318, 290, by = 32), n),
+  "all at 1e300" = base * 1e300, "all subnormal" = base * 1e-320,
+  "heavy tails" = exp(5 * base), "counts" = round(exp(3 * base)),
+  "one huge entry in a hundred rows" =
+    replace(base, cbind(1:100, rep_len(1:37, 100)), 1e200)
+)
+for (name in c(names(hard), names(wide))) {
+  # Sums of such a range are beyond a double, or no proportions.
+  few <- if (name %in% c("1e-318 to 1e290", "subnormal", "all subnormal")) {
+    c("manhattan", "chebyshev")
+  } else {
+    c("manhattan", "chebyshev", "proportional")
+  }
+  elementwise(name, c(hard, wide)[[name]], 10, metrics = few)
+}
+
 x <- simulated(24158, 295)
+elementwise("simulated", x, 20, most_redone = 20)
 check("simulated", x, 20, most_redone = 20)
 check("simulated", x, 100, "pearson", "absolute", most_redone = 20)
 check(

@@ -34,5 +34,12 @@ for (metric in c("pearson", "euclidean")) {
   invisible(query_knn(many, many[1:300, ] + 0.1, 5, metric, backend = "cuda"))
 }
 invisible(knn_graph(many[, 1:9], 3, "spearman", "negative", backend = "cuda"))
+# The elementwise filter, its last features a part of what is staged at a time.
+for (metric in c("manhattan", "chebyshev", "proportional")) {
+  values <- if (metric == "proportional") abs(many) + 1e-3 else many
+  invisible(find_knn(values, 5, metric, backend = "cuda"))
+  invisible(query_knn(values, values[1:300, ] + 0.1, 5, metric, backend = "cuda"))
+}
+invisible(find_knn(many[, 1:5], 300, "manhattan", backend = "cuda"))
 near <- rbind(many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ]), many[301:4200, ])
 invisible(knn_graph(near, 5, "pearson", "absolute", backend = "cuda"))

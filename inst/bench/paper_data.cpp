@@ -1,5 +1,5 @@
-// Simulated data for paper_tables.R, quickly: sums of latent factors plus noise.
-// Compiled by it with R CMD SHLIB; no part of the package.
+// Simulated data for paper_tables.R, quickly: sums of latent factors plus
+// noise. Compiled by it with R CMD SHLIB; no part of the package.
 
 #include <algorithm>
 #include <cstdint>
@@ -50,9 +50,11 @@ void simulate(double* out, std::int64_t n, std::int64_t d, std::int64_t factors,
       for (std::int64_t f = 0; f < d; ++f) {
         for (std::int64_t i = 0; i < count; ++i)
           sum[static_cast<std::size_t>(i)] =
-              normal(noise_from + static_cast<std::uint64_t>(f * n + first + i));
+              normal(noise_from +
+                     static_cast<std::uint64_t>(f * n + first + i));
         for (std::int64_t k = 0; k < factors; ++k) {
-          const float weight = loading[static_cast<std::size_t>(f * factors + k)];
+          const float weight =
+              loading[static_cast<std::size_t>(f * factors + k)];
           const float* from = score.data() + k * kRows;
           for (std::int64_t i = 0; i < count; ++i)
             sum[static_cast<std::size_t>(i)] += weight * from[i];

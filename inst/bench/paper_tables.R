@@ -5,18 +5,18 @@
 #
 # with the package installed (R_LIBS says where). Sections: table2, table3,
 # figure4; all where none is named. --where says what to time: one GPU, four
-# GPUs (all, where there are fewer), the CPU; what is not there is left out. What
-# would take the CPU longer than --cpu-limit (600 seconds) is timed for fewer
-# points, multiplied by the ratio of the numbers of pairs, and marked. --quick
-# takes a tenth of the points and times once, to see whether all runs. With
-# --folder the rows are kept in DIR/paper.csv, in the place of earlier rows for
-# the same question. README.md beside this file says what is measured.
+# GPUs (all, where there are fewer), the CPU; what is not there is left out.
+# What would take the CPU longer than --cpu-limit (600 seconds) is timed for
+# fewer points, multiplied by the ratio of the numbers of pairs, and marked.
+# --quick takes a tenth of the points and times once, to see whether all runs.
+# With --folder the rows are kept in DIR/paper.csv, in the place of earlier rows
+# for the same question. README.md beside this file says what is measured.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 here <- dirname(normalizePath(script))
 library(fsknn)
 
-# --- What is asked --------------------------------------------------------------
+# --- What is asked ------------------------------------------------------------
 
 arguments <- commandArgs(TRUE)
 given <- grep("^--", arguments, value = TRUE)
@@ -60,7 +60,7 @@ this_machine <- machine()
 today <- format(Sys.Date())
 say(this_machine)
 
-# --- Data -------------------------------------------------------------------------
+# --- Data ---------------------------------------------------------------------
 
 build <- tempfile("bench")
 dir.create(build)
@@ -91,7 +91,7 @@ simulated <- function(n, d) {
   )
 }
 
-# --- One measurement ----------------------------------------------------------------
+# --- One measurement ----------------------------------------------------------
 
 # The whole R call, from a double matrix to the edge data frame. Once to warm up
 # where that is short, then three times, or once where it takes long.
@@ -109,7 +109,10 @@ time_graph <- function(x, k, where, chunk_size = NULL) {
   }
   first <- run()
   times <- if (quick || first[[1]] > 60) 0 else if (first[[1]] > 8) 1 else 3
-  runs <- if (times == 0) list(first) else lapply(seq_len(times), function(i) run())
+  runs <- list(first)
+  if (times > 0) {
+    runs <- lapply(seq_len(times), function(i) run())
+  }
   runs <- do.call(rbind, runs)
   # The run with the median time, so that its parts belong together.
   middle <- runs[order(runs[, 1])[(nrow(runs) + 1) %/% 2], ]
@@ -157,7 +160,7 @@ note <- function(table, set, x, k, where, chunk_size = NULL) {
   }
   row <- data.frame(
     table = table, set = set, n = nrow(x), d = ncol(x), k = k,
-    chunk_size = if (is.null(chunk_size)) NA_integer_ else as.integer(chunk_size),
+    chunk_size = as.integer(if (is.null(chunk_size)) NA else chunk_size),
     where = where,
     gpus = switch(where, gpu = 1L, gpus = as.integer(many), cpu = 0L),
     threads = threads, found, machine = this_machine, date = today
@@ -201,7 +204,7 @@ for (where in intersect(wanted, c("gpu", "gpus"))) {
   invisible(time_graph(matrix(stats::rnorm(5000 * 20), 5000), 5, where))
 }
 
-# --- Sections -------------------------------------------------------------------------
+# --- Sections -----------------------------------------------------------------
 
 chunk_sizes <- c(4096, 16384, 32768)
 sets <- c(original = 24158, expanded_A = 384126, expanded_B = 1533876)
@@ -210,7 +213,8 @@ table3 <- data.frame(
   n = c(10000, 25000, 50000, 100000, 1533876), k = c(10, 11, 11, 12, 15)
 )
 
-# One large matrix serves all: its first rows and columns are data of that shape.
+# One large matrix serves all: its first rows and columns are data of that
+# shape.
 everything <- NULL
 first_of <- function(n, d) {
   if (is.null(everything) || nrow(everything) < n) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The (alpha, beta)-k-feature set problem (Cotta, Sloper, Moscato 2004) as a set
-// multi-cover: the fewest features so that each pair of samples of different
+// The (alpha, beta)-k-feature set problem (Cotta, Sloper, Moscato 2004) as a
+// set multi-cover: the fewest features so that each pair of samples of different
 // classes differs in at least alpha of them, and each pair of one class agrees
 // in at least beta.
 

@@ -30,9 +30,9 @@ struct Cut {
 std::int64_t near_ranks(std::int64_t num_members, std::int64_t most);
 
 /// An edge of a component of n_c points stays if either end is among the
-/// other's near_ranks(n_c, most) nearest within the component; so on with what it
-/// falls into, until nothing changes. beyond (may be null): where a list does
-/// not tell; without it, what is in no list does not count.
+/// other's near_ranks(n_c, most) nearest within the component; so on with what
+/// it falls into, until nothing changes. beyond (may be null): where a list
+/// does not tell; without it, what is in no list does not count.
 ///
 /// The forest need not be made again: the minimum spanning tree of points that
 /// a connected piece of the whole tree joins is that piece. And an edge that

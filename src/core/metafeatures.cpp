@@ -61,7 +61,8 @@ void MetafeatureSource::read(std::int64_t first, std::int64_t count,
     if (!next_known) made = made_of(first + r);
     make(made, out);
     // The next pair has the same first row, but for the last of a row's pairs.
-    next_known = whole_ && made.second >= 0 && made.second + 1 < order_.num_rows;
+    next_known =
+        whole_ && made.second >= 0 && made.second + 1 < order_.num_rows;
     if (next_known) ++made.second;
   }
 }

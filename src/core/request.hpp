@@ -27,9 +27,9 @@ struct Request {
 };
 
 /// Where the neighbours go. Matrices: column-major, `rows` rows, one column a
-/// rank, as R wants them. Or edges: the k entries of each row stand together, in
-/// order of the rows, and rows that are left out have none. Indices are 1-based.
-/// `correlation` may be null.
+/// rank, as R wants them. Or edges: the k entries of each row stand together,
+/// in order of the rows, and rows that are left out have none. Indices are
+/// 1-based. `correlation` may be null.
 struct Neighbours {
   std::int64_t rows = 0;
   std::int32_t* index = nullptr;

@@ -41,8 +41,12 @@ class Lists {
         offer(query, other.distances(query)[r], other.indices(query)[r]);
     }
   }
-  double* distances(std::int64_t query) { return distance_.data() + query * k_; }
-  std::int32_t* indices(std::int64_t query) { return index_.data() + query * k_; }
+  double* distances(std::int64_t query) {
+    return distance_.data() + query * k_;
+  }
+  std::int32_t* indices(std::int64_t query) {
+    return index_.data() + query * k_;
+  }
 
  private:
   std::int64_t k_;

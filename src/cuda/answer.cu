@@ -68,10 +68,10 @@ void AnswerWriter::write(const Lists& lists, std::int64_t num_rows,
   const int threads = static_cast<int>(std::min<double>(
       num_threads_, 1.0 + static_cast<double>(all) * AnswerShape::entry_bytes /
                               kBytesPerThread));
-  PieceTeam team(pieces, kParts, threads,
-                 [&](std::int64_t piece, std::int64_t part) {
-                   copy_out(job, piece, part);
-                 });
+  PieceTeam team(kParts, threads, [&](std::int64_t piece, std::int64_t part) {
+    copy_out(job, piece, part);
+  });
+  team.begin(pieces);
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     if (piece >= shape_.slots) team.finish(piece - shape_.slots);
     send(job, piece);

@@ -43,9 +43,10 @@ struct Device {
 Status status();
 std::vector<Device> devices();
 
-/// The devices that a request names (rows of devices(), from 0; none: all), with
-/// CUDA started on them, so that bytes_free is known. Throws BackendFailure
-/// where CUDA or a device cannot be used, CudaFailure where it fails.
+/// The devices that a request names (rows of devices(), from 0; none: all),
+/// with CUDA started on them, so that bytes_free is known. Throws
+/// BackendFailure where CUDA or a device cannot be used, CudaFailure where it
+/// fails.
 std::vector<Device> start_devices(const std::vector<int>& rows);
 
 /// The row of devices(), from 0, that has this number of CUDA's; -1: none.

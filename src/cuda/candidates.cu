@@ -381,9 +381,12 @@ void start_cut(const Cut& cut, cudaStream_t stream) {
   const unsigned grid = capacity <= kWarpCapacity
                             ? blocks_for(slots, kCutThreads / kWarp)
                             : static_cast<unsigned>(slots);
+  if (capacity <= 128) {
+    cut_lists<4><<<grid, kCutThreads, 0, stream>>>(cut);
+    CUDA_CHECK(cudaGetLastError());
+    return;
+  }
   switch (capacity) {
-    case 64:
-    case 128: cut_lists<4><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 256: cut_lists<8><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 512: cut_lists<16><<<grid, kCutThreads, 0, stream>>>(cut); break;
     case 1024: cut_long_lists<4><<<grid, kCutThreads, 0, stream>>>(cut); break;

@@ -46,8 +46,8 @@ double bytes_free_now() {
   return 0.0;
 }
 
-// The first failure of the process that was sticky, the memory that is held, and
-// the fault that is armed.
+// The first failure of the process that was sticky, the memory that is held,
+// and the fault that is armed.
 std::mutex guard;
 std::optional<CudaFailure> lost;
 struct Held {
@@ -96,10 +96,10 @@ Allocation allocate(double bytes) {
   Allocation made;
   made.bytes = bytes;
   made.device = current_device();
+  const std::size_t size = bytes > 1e18 ? 0 : static_cast<std::size_t>(bytes);
   check_allocation(injected("cudaMalloc") ? fault_error()
-                   : bytes > 1e18
-                       ? cudaErrorMemoryAllocation
-                       : cudaMalloc(&made.data, static_cast<std::size_t>(bytes)),
+                   : size == 0            ? cudaErrorMemoryAllocation
+                                          : cudaMalloc(&made.data, size),
                    bytes);
   const std::lock_guard<std::mutex> hold(guard);
   Held& held = held_on[made.device];

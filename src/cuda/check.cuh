@@ -10,8 +10,8 @@ namespace fsknn {
 namespace cuda {
 
 /// Throws CudaFailure (call, file, line, CUDA's words, the current device)
-/// unless `code` is success. An error after which CUDA does nothing more in this
-/// process is remembered: see lost_device().
+/// unless `code` is success. An error after which CUDA does nothing more in
+/// this process is remembered: see lost_device().
 void check(cudaError_t code, const char* call, const char* file, int line);
 
 /// As check(), after an allocation of `bytes` on the current device: the

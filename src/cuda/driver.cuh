@@ -1,8 +1,8 @@
 #pragma once
 
 // The few things that CUDA's driver can do and its runtime can't. Its functions
-// are asked for when needed: libcuda belongs to the driver, which a machine that
-// only builds does not have, so that it is never linked.
+// are asked for when needed: libcuda belongs to the driver, which a machine
+// that only builds does not have, so that it is never linked.
 
 namespace fsknn {
 namespace cuda {

@@ -83,7 +83,9 @@ __global__ void turn_given(const Slice s, const double* given) {
                      : s.first_entry + at];
 }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 
 }  // namespace
 

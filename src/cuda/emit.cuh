@@ -12,9 +12,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// A piece. Turned: ranks rank0 .. of rows row0 .., each rank's entries together,
-/// as a column-major matrix has them. Else entries first_entry .. of the lists as
-/// they stand. All pointers are device memory.
+/// A piece. Turned: ranks rank0 .. of rows row0 .., each rank's entries
+/// together, as a column-major matrix has them. Else entries first_entry .. of
+/// the lists as they stand. All pointers are device memory.
 struct Slice {
   Lists lists;
   bool turned = true;

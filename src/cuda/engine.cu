@@ -154,19 +154,23 @@ void run_segments(const Search& search, const std::vector<int>& devices,
                   Progress* progress, Stats& stats) {
   const Plan& plan = search.plan;
   Workers workers(progress, plan.num_chunks);
-  std::vector<double> pairs(devices.size()), seconds_emit(devices.size());
+  std::vector<double> pairs(devices.size()), seconds_emit(devices.size()),
+      seconds(devices.size());
   workers.run(plan.num_workers, [&](int w) {
     const std::size_t at = static_cast<std::size_t>(w);
     const DeviceGuard guard(devices[at]);
     Part segment(search, workers);
+    const Clock::time_point start = Clock::now();
     segment.run(w * plan.splits_per_segment,
                 std::min((w + 1) * plan.splits_per_segment, plan.num_splits));
     pairs[at] = segment.pairs();
     seconds_emit[at] = segment.seconds_emit();
+    seconds[at] = seconds_since(start) - seconds_emit[at];
   });
   for (const double p : pairs) stats.pairs_exact += p;
   stats.seconds_emit =
       *std::max_element(seconds_emit.begin(), seconds_emit.end());
+  stats.seconds_device = *std::max_element(seconds.begin(), seconds.end());
   stats.num_devices = plan.num_workers;
 }
 

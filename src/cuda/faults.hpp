@@ -1,8 +1,8 @@
 #pragma once
 
-// Faults made up for tests: what can't be provoked on the machine at hand (a lost
-// device, an old driver, GPUs of different kinds) and what can't be provoked at
-// every place (too little memory). No CUDA type in sight.
+// Faults made up for tests: what can't be provoked on the machine at hand (a
+// lost device, an old driver, GPUs of different kinds) and what can't be
+// provoked at every place (too little memory). No CUDA type in sight.
 
 #include <cstdint>
 #include <optional>
@@ -16,9 +16,9 @@ namespace fsknn {
 namespace cuda {
 
 /// The nth checked call whose text holds `text` fails with CUDA's error number
-/// `code`, without being made. After an error that a real device does not recover
-/// from, so do all calls on that device. An allocation's text is "cudaMalloc",
-/// one of pinned memory "cudaHostAlloc".
+/// `code`, without being made. After an error that a real device does not
+/// recover from, so do all calls on that device. An allocation's text is
+/// "cudaMalloc", one of pinned memory "cudaHostAlloc".
 struct Fault {
   std::string text;
   std::int64_t nth = 0;  ///< from 1; 0: none fails, calls are counted

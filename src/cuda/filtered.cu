@@ -36,7 +36,7 @@ FilterRounds rounds_of(const Search& search, std::int64_t first_block,
   rounds.first_slab = first_block * (kFilterBlock / kFilterSlab);
   rounds.num_slabs = (end_block - first_block) * (kFilterBlock / kFilterSlab);
   rounds.depth =
-      half_depth(*search.request.metric, search.columns.num_features);
+      work_depth(*search.request.metric, search.columns.num_features);
   rounds.fill_blocks =
       fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.chunk_size = search.plan.chunk_size;

@@ -1,5 +1,6 @@
 #include "cuda/pair_filter.cuh"
 
+#include "cuda/elementwise.cuh"
 #include "cuda/filter.cuh"
 
 namespace fsknn {
@@ -7,6 +8,8 @@ namespace cuda {
 
 std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
                                              std::int64_t num_features) {
+  if (metric.is_elementwise())
+    return make_elementwise_filter(metric, num_features);
   return make_half_filter(metric, num_features);
 }
 

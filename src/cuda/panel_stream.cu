@@ -70,6 +70,16 @@ void PanelStream::fetch_some(const std::int32_t* ids, std::int64_t count,
 }
 
 void PanelStream::finish(std::int64_t count, PanelBuffer& to) {
+  // Tiles are read whole.
+  const std::int64_t padded = points_.padded;
+  const std::int64_t beyond = whole_tiles(count) - count;
+  CUDA_CHECK(cudaMemsetAsync(
+      to.rows_.data() + count * padded, 0,
+      static_cast<std::size_t>(beyond * padded) * sizeof(double),
+      copies_.get()));
+  CUDA_CHECK(cudaMemsetAsync(to.sums_.data() + count, 0,
+                             static_cast<std::size_t>(beyond) * sizeof(double),
+                             copies_.get()));
   to.panel_.count = count;
   to.panel_.rows = to.rows_.data();
   to.panel_.sums = to.sums_.data();

@@ -1,7 +1,7 @@
 #pragma once
 
-// How a matrix is cut up on its way to a device. Plain C++: the plan counts with
-// it, and it is tested without a GPU.
+// How a matrix is cut up on its way to a device, and an answer on its way back.
+// Plain C++: the plan counts with it, and it is tested without a GPU.
 
 #include <algorithm>
 #include <cstdint>
@@ -48,8 +48,8 @@ struct PanelShape {
   std::int64_t panel_size() const { return rows * features; }
 };
 
-/// What sorting rows takes: `rows` at a time, each in `width` places, a power of
-/// two; none where ranks are counted.
+/// What sorting rows takes: `rows` at a time, each in `width` places, a power
+/// of two; none where ranks are counted.
 struct SortShape {
   /// 1,024 values need 1,024 x 1,024 comparisons, about what sorting takes.
   static constexpr std::int64_t most_counted = 1024;
@@ -66,8 +66,8 @@ struct SortShape {
   std::int64_t width = 0, rows = 0;
 };
 
-/// Lists of neighbours on their way to the host, a piece at a time. Matrices: some
-/// ranks of some rows; edges: entries as they stand, whatever their row.
+/// Lists of neighbours on their way to the host, a piece at a time. Matrices:
+/// some ranks of some rows; edges: entries as they stand, whatever their row.
 struct AnswerShape {
   AnswerShape(std::int64_t num_rows, std::int64_t k, bool as_edges) {
     const std::int64_t all = num_rows * k;

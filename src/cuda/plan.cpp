@@ -39,6 +39,8 @@ constexpr std::int64_t kMostFilteredNeighbours = 2048;
 // A device's part of the filter, in products and sums: some milliseconds, or the
 // devices' meetings take as long as they save.
 constexpr double kLeastFilterShare = 5.0e11;
+// A feature of the elementwise filter takes as long as so many of the products.
+constexpr std::int64_t kWorkOfFloats = 16;
 // One launch of the filter, so that an interrupt waits for 0.1 s or so.
 constexpr double kFilterLaunchWork = 1.0e13;
 
@@ -130,6 +132,11 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
 std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features) {
   return filter_depth(num_features +
                       (metric.is_unit_dot() ? 0 : kNormFeatures));
+}
+
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features) {
+  return metric.is_elementwise() ? kWorkOfFloats * padded_features(num_features)
+                                 : half_depth(metric, num_features);
 }
 
 std::vector<std::int32_t> FilterBlocks::places() const {
@@ -227,19 +234,27 @@ std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
   FilterShape shape;
-  shape.usable = gpus.half_products && !in.elementwise &&
+  shape.usable = (gpus.half_products || in.elementwise) &&
                  (in.num_queries == 0 ||
                   in.num_queries >= kLeastFilteredQueries) &&
                  in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
                  in.num_features <= kMostFilteredFeatures &&
                  in.k <= kMostFilteredNeighbours;
-  shape.name = "products of half-precision floats by tensor cores";
-  const int forms = in.unit_dot ? 1 : 2;
-  shape.depth =
-      filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
-  shape.row_bytes = 2 * shape.depth * forms;
-  shape.floats_a_slot = 2;
+  if (in.elementwise) {
+    shape.name = "differences of single-precision floats";
+    const std::int64_t padded = padded_features(in.num_features);
+    shape.depth = kWorkOfFloats * padded;
+    shape.row_bytes = 4 * padded;
+    shape.floats_a_slot = 3;
+  } else {
+    shape.name = "products of half-precision floats by tensor cores";
+    const int forms = in.unit_dot ? 1 : 2;
+    shape.depth =
+        filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
+    shape.row_bytes = 2 * shape.depth * forms;
+    shape.floats_a_slot = 2;
+  }
   shape.capacity = candidates_for(in.k);
   shape.fill_blocks = fill_blocks_for(in.num_points, in.k);
   return shape;
@@ -341,74 +356,89 @@ std::int64_t power_of_two_from(std::int64_t least, std::int64_t value) {
 
 }  // namespace
 
-FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
-                                 double bytes_usable) {
+namespace {
+
+/// With lists of that capacity.
+FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
+                               double bytes_usable, std::int32_t capacity) {
   FilterStreaming s;
   const Sizes sizes = sizes_of(in);
-  const double slots =
-      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const std::int64_t most_slots = FilterBlocks(in.num_points).num_slots();
+  const double slots = static_cast<double>(most_slots);
   const double points = static_cast<double>(in.num_points);
   const double row_bytes = static_cast<double>(sizes.padded) * 8 + 12;
-  // A list is cut to little more than k; a round of growth 1.5 brings about two
-  // thirds of k more, and one in very many rows half as much again.
-  s.capacity = static_cast<std::int32_t>(
-      power_of_two_from(64, in.k * 16 / 5));
+  s.capacity = capacity;
   s.fill_blocks = std::max<std::int64_t>(3, shape.fill_blocks);
   s.fill_capacity = static_cast<std::int32_t>(
-      power_of_two_from(256, s.fill_blocks * kFilterBlock));
-  const std::int64_t most_slots =
-      FilterBlocks(in.num_points).num_slots();
+      power_of_two_from(kFilterBlock, s.fill_blocks * kFilterBlock));
   const auto rows_in = [&](double bytes, double a_row, std::int64_t unit,
                            std::int64_t most) {
     const std::int64_t rows =
         static_cast<std::int64_t>(bytes / a_row) / unit * unit;
     return std::max(unit, std::min(rows, most));
   };
-  // Panels and their like: 16 MiB, or less where that is much of the limit.
-  const double piece = std::min(16.0 * (1 << 20), bytes_usable / 32);
-  s.stream_rows =
-      rows_in(piece, row_bytes, kChunkUnit, round_up(in.num_points, kChunkUnit));
-  s.fill_slots = rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock,
-                         most_slots);
-  s.redo_rows = rows_in(
-      2 * piece,
-      row_bytes + static_cast<double>(s.stream_rows) * 8 +
-          static_cast<double>(in.k) * 20,
-      kChunkUnit, 4096);
-  s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit,
-                         round_up(in.num_points, kChunkUnit));
+  // Panels and their like: 8 MiB, or less where that is much of the limit.
+  const std::int64_t all = round_up(in.num_points, kChunkUnit);
+  const double piece = std::min(8.0 * (1 << 20), bytes_usable / 32);
+  s.stream_rows = rows_in(piece, row_bytes, kChunkUnit, all);
+  s.fill_slots =
+      rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock, most_slots);
+  s.redo_rows = rows_in(4 * piece,
+                        row_bytes + static_cast<double>(s.stream_rows) * 8 +
+                            static_cast<double>(in.k) * 20,
+                        kChunkUnit, 4096);
+  s.write_rows = rows_in(piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
   s.bytes_usable = bytes_usable;
-  const double answer = bytes_answer(s.write_rows, in.k);
   s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
                   bytes_preparing(in.num_points, in.num_features, in.unit_dot) +
-                  static_cast<double>(s.write_rows * in.k) * 20 + answer +
-                  4 * points;
+                  static_cast<double>(s.write_rows * in.k) * 20 +
+                  bytes_answer(s.write_rows, in.k) + 4 * points;
+  const double lists = slots * static_cast<double>(s.capacity) * 8;
+  // Where each point stands, and what it has to reach.
   const double small = 20 * slots + 36 * points;
-  const double filter =
-      slots * (static_cast<double>(shape.row_bytes) +
-               static_cast<double>(shape.floats_a_slot) * 4 +
-               static_cast<double>(s.capacity) * 8) +
-      static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
-  // Candidates are little more than k a point, with room for twice that.
+  const double filter = slots * (static_cast<double>(shape.row_bytes) +
+                                 static_cast<double>(shape.floats_a_slot) * 4) +
+                        lists +
+                        static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
+  // Candidates are little more than k a point; there is room for more.
   const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
-  const double collecting = slots * static_cast<double>(s.capacity) * 8 +
-                            points * static_cast<double>(in.k) * 2 * 4;
-  const double redo = 2 * piece;
+  const double redo = 4 * piece;
   const double left =
-      bytes_usable - s.bytes_fixed - small - pairs - redo;
-  s.stay_rows = left <= 0 ? 0
-                          : std::min(round_up(in.num_points, kChunkUnit),
-                                     static_cast<std::int64_t>(left / row_bytes) /
-                                         kChunkUnit * kChunkUnit);
+      bytes_usable - s.bytes_fixed - 20 * points - pairs - redo / 8;
+  if (left > 0)
+    s.stay_rows = std::min(all, static_cast<std::int64_t>(left / row_bytes) /
+                                    kChunkUnit * kChunkUnit);
   const double settling =
-      pairs + static_cast<double>(s.stay_rows) * row_bytes;
-  s.bytes_peak = s.bytes_fixed + small +
-                 std::max({filter, collecting, settling + redo});
+      20 * points + pairs +
+      std::max(redo, static_cast<double>(s.stay_rows) * row_bytes);
+  s.bytes_peak = s.bytes_fixed +
+                 std::max({small + filter, small + lists + pairs, settling});
   // So short a stay would read the points very often.
-  s.fits = s.capacity <= 1024 && s.bytes_peak <= bytes_usable &&
-           s.stay_rows >= std::max<std::int64_t>(s.stream_rows,
-                                                 in.num_points / 64);
+  s.fits = s.bytes_peak <= bytes_usable &&
+           s.stay_rows >= std::max(s.stream_rows, in.num_points / 64);
   return s;
+}
+
+}  // namespace
+
+FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
+                                 double bytes_usable) {
+  // A list is cut to little more than k; a round of growth 1.5 brings about two
+  // thirds of k more, and one in very many rows half as much again.
+  const std::int64_t least = std::max<std::int64_t>(64, in.k * 16 / 5);
+  std::vector<std::int64_t> capacities;
+  for (std::int64_t c = std::min<std::int64_t>(1024, shape.capacity); c > 128;
+       c /= 2)
+    capacities.push_back(c);
+  for (std::int64_t c = 128; c >= 64; c -= 16) capacities.push_back(c);
+  FilterStreaming best;
+  for (const std::int64_t capacity : capacities) {
+    if (capacity < least) break;
+    best = streaming_with(in, shape, bytes_usable,
+                          static_cast<std::int32_t>(capacity));
+    if (best.fits) break;
+  }
+  return best;
 }
 
 namespace {
@@ -423,10 +453,14 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
                                  : std::max(1.0, bytes_usable - filter));
   p.filtered = true;
   p.filter = shape.name;
-  p.bytes_working += bytes_answer(p.num_queries > 0 ? p.num_queries
-                                                    : p.num_points, p.k);
-  p.bytes_peak += bytes_answer(p.num_queries > 0 ? p.num_queries
-                                                 : p.num_points, p.k);
+  // All rows are written at once, and those done again in doubles gathered.
+  const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
+  const double more =
+      bytes_answer(rows, p.k) +
+      static_cast<double>(std::min(p.chunk_size, round_up(rows, kChunkUnit))) *
+          (static_cast<double>(p.padded_features) * 8 + 16);
+  p.bytes_working += more;
+  p.bytes_peak += more;
   p.bytes_filter = filter;
   p.bytes_peak += filter;
   p.num_chunks = in.num_queries > 0 ? p.num_splits * p.chunks_per_split

@@ -107,6 +107,8 @@ inline std::int64_t first_block_of(const FilterBlocks& blocks, int device,
 /// Features of the half-precision filter's rows.
 std::int64_t filter_depth(std::int64_t num_features);
 std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features);
+/// What a metric's filter does for a pair, in features of that one.
+std::int64_t work_depth(const MetricEntry& metric, std::int64_t num_features);
 
 /// Whose rows have features more: their norms, in parts.
 static constexpr std::int64_t kNormFeatures = 6;

@@ -1,12 +1,12 @@
 #include "cuda/prepare.cuh"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/errors.hpp"
 #include "core/metafeatures.hpp"
 #include "cuda/pieces.hpp"
 #include "cuda/prepare_rows.cuh"
+#include "cuda/read_pieces.hpp"
 #include "cuda/staging.cuh"
 #include "cuda/transfer.cuh"
 
@@ -18,58 +18,6 @@ constexpr std::int64_t kPinnedPieces = 6;
 constexpr std::int64_t kMostParts = 16;
 // A thread is worth starting for this much.
 constexpr double kBytesPerThread = 1 << 20;
-
-/// Which of a source's points: a stretch, or those of a list.
-struct Points {
-  std::int64_t first = 0, count = 0;
-  const std::int32_t* ids = nullptr;  ///< [count]; null: first, first + 1, ...
-};
-
-/// One piece of a panel, or a part of it: rows row0 .. of the points asked for,
-/// features first_feature .. end_feature - 1.
-struct Piece {
-  std::int64_t row0, num_rows;
-  std::int64_t first_feature, end_feature;
-};
-
-/// Part `part` of `num_parts` even parts of [first, end): where it begins.
-std::int64_t part_begin(std::int64_t first, std::int64_t end, std::int64_t part,
-                        std::int64_t num_parts) {
-  return first + (end - first) * part / num_parts;
-}
-
-/// Copies to [features x num_rows].
-template <class T>
-void copy_columns(const MatrixSource<T>& source, const Points& points,
-                  const Piece& piece, std::int64_t panel_feature0, T* to) {
-  const std::int64_t n = source.num_points();
-  for (std::int64_t f = piece.first_feature; f < piece.end_feature; ++f) {
-    const T* column = source.values() + f * n;
-    T* out = to + (f - panel_feature0) * piece.num_rows;
-    if (points.ids == nullptr) {
-      std::memcpy(out, column + points.first + piece.row0,
-                  static_cast<std::size_t>(piece.num_rows) * sizeof(T));
-      continue;
-    }
-    for (std::int64_t r = 0; r < piece.num_rows; ++r)
-      out[r] = column[points.ids[piece.row0 + r]];
-  }
-}
-
-/// Copies rows first_row .. end_row - 1 of a panel to [rows x features].
-void copy_rows(const RowSource& source, const Points& points,
-               std::int64_t panel_row0, std::int64_t first_row,
-               std::int64_t end_row, double* to) {
-  const std::int64_t d = source.num_features();
-  if (points.ids == nullptr) {
-    if (end_row > first_row)
-      source.read(points.first + panel_row0 + first_row, end_row - first_row,
-                  to + first_row * d, d);
-    return;
-  }
-  for (std::int64_t r = first_row; r < end_row; ++r)
-    source.read(points.ids[panel_row0 + r], 1, to + r * d, d);
-}
 
 }  // namespace
 
@@ -99,7 +47,8 @@ class Preparer::Impl {
     }
   }
 
-  void prepare(const Points& points, const std::vector<PrepareTarget>& targets) {
+  void prepare(const Points& points,
+               const std::vector<PrepareTarget>& targets) {
     if (points.count == 0) return;
     targets_ = &targets;
     points_ = points;
@@ -141,12 +90,8 @@ class Preparer::Impl {
     }
     ~Side() {
       // After a failure, what is under way still uses the buffers.
-      int before = 0;
-      cudaGetDevice(&before);
-      cudaSetDevice(device);
       cudaStreamSynchronize(copies.get());
       for (const Event& event : used) cudaEventSynchronize(event.get());
-      cudaSetDevice(before);
     }
     void wait() {
       for (Event& event : used) event.wait();
@@ -194,41 +139,53 @@ class Preparer::Impl {
   }
 
   /// The host's part: pinned pieces are filled by all threads, and copied from.
+  /// They are taken in turn, on from call to call.
   void stage() {
     const std::int64_t num_pieces =
         shape_.panels(points_.count) * shape_.pieces;
-    const std::int64_t num_pinned = pinned_.count();
-    const std::int64_t num_parts = std::max<std::int64_t>(
-        1, std::min(kMostParts, std::max(shape_.piece_features, shape_.rows)));
-    for (const std::unique_ptr<Side>& side : sides_)
-      for (Event& event : side->events) event.wait();
-    const double bytes = static_cast<double>(points_.count) *
+    if (!team_) start_team();
+    team_->begin(num_pieces);
+    // Half of the pinned pieces are filled while the other half travel.
+    const std::int64_t ahead = pinned_.count() / 2;
+    std::int64_t released = 0;
+    for (std::int64_t number = 0; number < num_pieces; ++number) {
+      for (; released < std::min(num_pieces, number + ahead); ++released) {
+        for (const std::unique_ptr<Side>& side : sides_)
+          event_of(*side, released).wait();
+        team_->release(released + 1);
+      }
+      team_->finish(number);
+      for (std::size_t s = 0; s < sides_.size(); ++s) send(number, s);
+    }
+    first_panel_ += shape_.panels(points_.count);
+    first_piece_ += num_pieces;
+  }
+
+  void start_team() {
+    const std::int64_t num_parts =
+        std::min(kMostParts, std::max(shape_.piece_features, shape_.rows));
+    const double bytes = static_cast<double>(source_.num_points()) *
                          static_cast<double>(shape_.features) *
                          static_cast<double>(value_bytes_);
     const int threads = static_cast<int>(
         std::min<double>(num_threads_, 1.0 + bytes / kBytesPerThread));
-    PieceTeam team(num_pieces, num_parts, threads,
-                   [&](std::int64_t number, std::int64_t part) {
-                     fill(piece(number), part, num_parts,
-                          pinned_[number % num_pinned]);
-                   });
-    team.release(num_pinned);
-    for (std::int64_t number = 0; number < num_pieces; ++number) {
-      team.finish(number);
-      for (std::size_t s = 0; s < sides_.size(); ++s) send(number, s);
-      if (number > 0)
-        for (const std::unique_ptr<Side>& side : sides_)
-          event_of(*side, number - 1).wait();
-      team.release(number + num_pinned);
-    }
-    first_panel_ += shape_.panels(points_.count);
+    team_ = std::make_unique<PieceTeam>(
+        num_parts, threads,
+        [this, num_parts](std::int64_t number, std::int64_t part) {
+          fill(piece(number), part, num_parts, pinned_[slot_of(number)]);
+        });
+  }
+
+  std::int64_t slot_of(std::int64_t number) const {
+    return (first_piece_ + number) % pinned_.count();
   }
 
   Event& event_of(Side& side, std::int64_t number) {
-    return side.events[static_cast<std::size_t>(number % pinned_.count())];
+    return side.events[static_cast<std::size_t>(slot_of(number))];
   }
 
-  void fill(Piece p, std::int64_t part, std::int64_t num_parts, char* to) const {
+  void fill(Piece p, std::int64_t part, std::int64_t num_parts,
+            char* to) const {
     const std::int64_t feature0 = p.first_feature;
     if (doubles_ == nullptr && ints_ == nullptr) {
       copy_rows(source_, points_, p.row0,
@@ -261,7 +218,7 @@ class Preparer::Impl {
                                      side.used[buffer].get(), 0));
     CUDA_CHECK(cudaMemcpyAsync(
         panel + p.first_feature * p.num_rows * value_bytes_,
-        pinned_[number % pinned_.count()],
+        pinned_[slot_of(number)],
         static_cast<std::size_t>(bytes_of(p)), cudaMemcpyHostToDevice,
         side.copies.get()));
     event_of(side, number).record(side.copies);
@@ -343,7 +300,8 @@ class Preparer::Impl {
   std::vector<std::unique_ptr<Side>> sides_;
   const std::vector<PrepareTarget>* targets_ = nullptr;
   Points points_;
-  std::int64_t first_panel_ = 0;
+  std::int64_t first_panel_ = 0, first_piece_ = 0;
+  std::unique_ptr<PieceTeam> team_;
 };
 
 Preparer::Preparer(const RowSource& source, const PrepareRule& rule,

@@ -54,9 +54,10 @@ struct PrepareTarget {
   cudaStream_t stream = nullptr; ///< of that device: all its work goes here
   double* rows = nullptr;        ///< [.. x padded], row-major
   double* sums = nullptr;        ///< [..]; 0 but for raw rows. May be null
-  /// [num_points] the place of each of the source's points, -1: none. Those from
-  /// first_place on, num_places of them, go to rows 0, 1, ... of `rows`; others
-  /// go nowhere. Null: the points come one after the other, from row 0 on.
+  /// [num_points] the place of each of the source's points, -1: none. Those
+  /// from first_place on, num_places of them, go to rows 0, 1, ... of `rows`;
+  /// others go nowhere. Null: the points come one after the other, from row 0
+  /// on.
   const std::int32_t* places = nullptr;
   std::int64_t first_place = 0, num_places = std::int64_t{1} << 31;
 };

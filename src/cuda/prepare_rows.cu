@@ -27,10 +27,12 @@ __global__ void __launch_bounds__(TurnTile::side* TurnTile::height)
   __shared__ double tile[Tile::side][Tile::side + 1];
   __shared__ std::int64_t target[Tile::side];
   const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * Tile::side;
-  const int x = static_cast<int>(threadIdx.x), y0 = static_cast<int>(threadIdx.y);
+  const int x = static_cast<int>(threadIdx.x);
+  const int y0 = static_cast<int>(threadIdx.y);
   if (y0 == 0) target[x] = to.target(row0 + x);
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * Tile::side;
   for (std::int64_t f0 = static_cast<std::int64_t>(blockIdx.y) * Tile::side;
-       f0 < to.padded; f0 += static_cast<std::int64_t>(gridDim.y) * Tile::side) {
+       f0 < to.padded; f0 += step) {
     __syncthreads();
     for (int y = y0; y < Tile::side; y += Tile::height) {
       const std::int64_t f = f0 + y, row = row0 + x;

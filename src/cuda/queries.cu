@@ -25,7 +25,7 @@ FilterRounds rounds_of(const Search& search, std::int64_t num_rows) {
   rounds.symmetric = false;
   rounds.fill_blocks = fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.depth =
-      half_depth(*search.request.metric, search.columns.num_features);
+      work_depth(*search.request.metric, search.columns.num_features);
   rounds.chunk_size = search.plan.chunk_size;
   rounds.multiprocessors = multiprocessors;
   return rounds;

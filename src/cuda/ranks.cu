@@ -22,7 +22,8 @@ static_assert(kSortTile == SortShape::tile, "a tile is sorted at once");
 
 // One block a row. In and out: at.rows. Grid: x over rows. Block:
 // kCountThreads. Shared: 8 KiB.
-__global__ void __launch_bounds__(kCountThreads) count_ranks(const PanelRows at) {
+__global__ void __launch_bounds__(kCountThreads)
+    count_ranks(const PanelRows at) {
   __shared__ double row[kMostCounted];
   const std::int64_t target = at.target(blockIdx.x);
   if (target < 0) return;

@@ -16,8 +16,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// Makes a device the current one of this thread, and what was current before it
-/// again. Not by cudaSetDevice(), which would start CUDA on that device even
+/// Makes a device the current one of this thread, and what was current before
+/// it again. Not by cudaSetDevice(), which would start CUDA on that device even
 /// where nobody had used it: some time, and 500 MB.
 class DeviceGuard {
  public:

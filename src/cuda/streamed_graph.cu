@@ -13,6 +13,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kSample = 64;
+// Of a panel, where there is memory: some milliseconds' worth.
+constexpr std::int64_t kLongPanel = std::int64_t{64} << 20;
 
 /// Of each owned point, by its number's place among all that take part.
 std::vector<std::int32_t> ranks_of(const FilterLayout& layout,
@@ -62,7 +64,6 @@ StreamedGraph::StreamedGraph(const Search& search, FilterTeam& team, int own)
       bounds_(layout_.num_slots),
       filter_rows_(layout_.num_slots * filter_->row_bytes()),
       filter_values_(layout_.num_slots * filter_->floats_a_slot()),
-      entries_(layout_.num_slots * shape_.capacity),
       redo_places_(num_owned()),
       redo_count_(1) {
   const PointOrder& order = search.columns.order;
@@ -93,7 +94,6 @@ StreamedGraph::StreamedGraph(const Search& search, FilterTeam& team, int own)
 
   work_.rows = {filter_rows_.data(), filter_values_.data(), layout_.num_slots};
   work_.columns = work_.rows;
-  work_.lists.entries = entries_.data();
   work_.lists.counts = counts_.data();
   work_.lists.thresholds = thresholds_.data();
   work_.lists.bounds = bounds_.data();
@@ -117,8 +117,7 @@ std::int64_t StreamedGraph::num_launches(const FilterTeam& team,
 }
 
 void StreamedGraph::run() {
-  make_rows();
-  if (!exchange_.begin(work_.lists)) return;
+  if (!make_rows() || !exchange_.begin(work_.lists)) return;
   const Clock::time_point start = Clock::now();
   if (!fill() || !filter()) return;
   collect();
@@ -130,8 +129,8 @@ void StreamedGraph::run() {
   stats_.streamed = true;
 }
 
-/// The points in the filter's form, a panel at a time.
-void StreamedGraph::make_rows() {
+/// The points in the filter's form, a panel at a time. Returns whether to go on.
+bool StreamedGraph::make_rows() {
   const std::int64_t padded = search_.columns.padded;
   // Points are shuffled: the first of them are a sample.
   const std::int64_t sample =
@@ -141,16 +140,35 @@ void StreamedGraph::make_rows() {
   filter_->learn({first.rows, first.sums, padded}, sample, search_.undo,
                  stream_.get());
   panels_[0].release(stream_);
-  for_panels(from_, panels_, stream_, [&](const Panel& panel) {
-    filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
-                        rank_slots_.data() + panel.first, work_.rows,
-                        stream_.get());
-    return true;
-  });
+  if (!make_all_rows()) return false;
   filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
+  entries_ =
+      DeviceBuffer<Candidate>(layout_.num_slots * shape_.capacity);
+  work_.lists.entries = entries_.data();
   start_candidates(work_.lists, stream_.get());
   cut_.lists = work_.lists;
   stream_.wait();
+  return true;
+}
+
+bool StreamedGraph::make_all_rows() {
+  // The lists are not there yet: panels may be as large as they will be.
+  const std::int64_t padded = search_.columns.padded;
+  const std::int64_t lists = layout_.num_slots * shape_.capacity *
+                             static_cast<std::int64_t>(sizeof(Candidate));
+  const std::int64_t rows = std::min(
+      whole_tiles(num_points()),
+      std::max(kChunkUnit, std::min(kLongPanel, lists / 2) /
+                               (padded * 8 + 12) / kChunkUnit * kChunkUnit));
+  PanelBuffer panels[2] = {{rows, padded}, {rows, padded}};
+  const bool go_on = for_panels(from_, panels, stream_, [&](const Panel& panel) {
+    filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
+                        rank_slots_.data() + panel.first, work_.rows,
+                        stream_.get());
+    return workers_.go_on();
+  });
+  stream_.wait();
+  return go_on;
 }
 
 /// The first round, whose lists are long, for some slots at a time.
@@ -249,6 +267,15 @@ void StreamedGraph::collect() {
   start_waiting(lists, pairs_, stream_.get());
   stream_.wait();
   entries_ = {};
+  // Nor is anything that only the filter needs.
+  ids_ = {};
+  slot_places_ = {};
+  slot_ranks_ = {};
+  rank_slots_ = {};
+  own_slots_ = {};
+  counts_ = {};
+  thresholds_ = {};
+  bounds_ = {};
   pair_values_ = DeviceBuffer<double>(pair_columns_.size());
   pairs_.values = pair_values_.data();
 }
@@ -270,10 +297,9 @@ bool StreamedGraph::redo() {
 }
 
 double StreamedGraph::bytes_held() const {
-  const double slots = static_cast<double>(layout_.num_slots);
   const double points = static_cast<double>(num_points());
   const double owned = static_cast<double>(num_owned());
-  return shape_.bytes_fixed + 20 * slots + 12 * points + 24 * owned +
+  return shape_.bytes_fixed + 4 * points + 16 * owned +
          12 * static_cast<double>(pair_columns_.size());
 }
 

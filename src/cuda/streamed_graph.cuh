@@ -32,7 +32,8 @@ class StreamedGraph {
                                    const Search& search);
 
  private:
-  void make_rows();
+  bool make_rows();
+  bool make_all_rows();
   bool fill();
   bool filter();
   void collect();

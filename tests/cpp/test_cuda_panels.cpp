@@ -1,10 +1,12 @@
-// How a matrix, and an answer, are cut up on their way to and from a device, and
-// the host threads that copy the pieces.
+// How a matrix, and an answer, are cut up on their way to and from a device,
+// and the host threads that copy the pieces.
 
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "cuda/panels.hpp"
@@ -90,18 +92,22 @@ TEST_CASE("every part is done once, and none before its piece is released") {
     std::vector<std::atomic<int>> done(pieces);
     std::atomic<std::int64_t> allowed{0};
     std::atomic<bool> too_early{false};
-    {
-      PieceTeam team(pieces, parts, threads,
-                     [&](std::int64_t piece, std::int64_t part) {
-                       if (piece >= allowed) too_early = true;
-                       done[static_cast<std::size_t>(piece)] +=
-                           1 << (2 * part);
-                     });
-      for (std::int64_t piece = 0; piece < pieces; ++piece) {
-        allowed = std::min(pieces, piece + 3);
+    PieceTeam team(parts, threads, [&](std::int64_t piece, std::int64_t part) {
+      if (piece >= allowed) too_early = true;
+      done[static_cast<std::size_t>(piece)] += 1 << (2 * part);
+    });
+    // One job after the other, with rests long enough to fall asleep in.
+    for (const std::int64_t now : {pieces, std::int64_t{1}, pieces}) {
+      for (std::atomic<int>& d : done) d = 0;
+      allowed = 0;
+      team.begin(now);
+      for (std::int64_t piece = 0; piece < now; ++piece) {
+        allowed = std::min(now, piece + 3);
         team.release(piece + 3);
         team.finish(piece);
         CHECK(done[static_cast<std::size_t>(piece)] == 0x1555);
+        if (piece % 16 == 0)
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
     }
     CHECK_FALSE(too_early);
@@ -110,9 +116,10 @@ TEST_CASE("every part is done once, and none before its piece is released") {
 
 TEST_CASE("what a part throws reaches the thread that waits, and all stop") {
   for (const int threads : {1, 4}) {
-    PieceTeam team(10, 4, threads, [](std::int64_t piece, std::int64_t part) {
+    PieceTeam team(4, threads, [](std::int64_t piece, std::int64_t part) {
       if (piece == 2 && part == 3) throw std::runtime_error("no more");
     });
+    team.begin(10);
     team.release(10);
     const auto all = [&] {
       for (std::int64_t piece = 0; piece < 10; ++piece) team.finish(piece);

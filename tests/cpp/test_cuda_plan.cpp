@@ -140,10 +140,6 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_queries = 5; }));
   CHECK(filtered_with([](PlanInput& i) { i.num_queries = 300; }));
   CHECK(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
-  CHECK_FALSE(filtered_with([](PlanInput& i) {
-    i.unit_dot = false;
-    i.elementwise = true;
-  }));
 }
 
 TEST_CASE("a filtered graph streams where its doubles do not fit") {
@@ -326,4 +322,18 @@ TEST_CASE("machine code runs on its major version, PTX on all later ones") {
   CHECK_FALSE(runs_on("ptx120", 9, 0));
   CHECK(runs_on("100f", 10, 3));
   CHECK_FALSE(runs_on("", 9, 0));
+}
+
+TEST_CASE("elementwise metrics are filtered on any GPU, in floats") {
+  PlanInput in = input(100000, 295, 20, 1);
+  in.elementwise = true;
+  fsknn::cuda::GpuFacts gpus;
+  gpus.half_products = false;
+  const fsknn::cuda::FilterShape shape = fsknn::cuda::filter_shape(in, gpus);
+  CHECK(shape.usable);
+  CHECK(shape.row_bytes == 296 * 4);
+  CHECK(plan_cuda(in, gpus).filtered);
+  in.elementwise = false;
+  in.unit_dot = true;
+  CHECK(!plan_cuda(in, gpus).filtered);
 }

@@ -25,8 +25,9 @@ struct Line : Outside, Ranks {
   }
   NearLists lists(std::size_t k) const {
     NearLists lists;
-    lists.index = Buffer<std::int32_t>(static_cast<std::int64_t>(at.size() * k));
-    lists.distance = Buffer<double>(static_cast<std::int64_t>(at.size() * k));
+    const std::int64_t size = static_cast<std::int64_t>(at.size() * k);
+    lists.index = Buffer<std::int32_t>(size);
+    lists.distance = Buffer<double>(size);
     lists.start.push_back(0);
     for (std::size_t i = 0; i < at.size(); ++i) {
       std::vector<std::size_t> others;
@@ -37,7 +38,8 @@ struct Line : Outside, Ranks {
                          return distance(i, a) < distance(i, b);
                        });
       for (std::size_t r = 0; r < k; ++r) {
-        const std::int64_t to = lists.start.back() + static_cast<std::int64_t>(r);
+        const std::int64_t to =
+            lists.start.back() + static_cast<std::int64_t>(r);
         lists.index[to] = static_cast<std::int32_t>(others[r]);
         lists.distance[to] = distance(i, others[r]);
       }
@@ -108,7 +110,7 @@ TEST_CASE("lists that tell the tree are not searched beyond") {
   CHECK(line.searches == 0);
 }
 
-TEST_CASE("points as far from each other need no search: ties go to the lower") {
+TEST_CASE("points equally far need no search: ties go to the lower") {
   Line line(std::vector<double>(40, 3.0));
   const std::vector<TreeEdge> tree = spanning_tree(line.lists(2), line);
   REQUIRE(tree.size() == 39);
@@ -159,7 +161,7 @@ TEST_CASE("a tree is cut where neither end is near the other by rank") {
   }
 }
 
-TEST_CASE("points in no edge are clusters of their own, after the larger ones") {
+TEST_CASE("points in no edge are clusters of their own, the last") {
   NearLists lists;
   lists.start.assign(6, 0);
   const std::vector<TreeEdge> forest = {edge_between(1, 1, 4)};

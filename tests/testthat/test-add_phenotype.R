@@ -73,13 +73,14 @@ test_that("missing values are an error, or their samples are dropped", {
     found <- add_phenotype(x, absent, "relapse", missing = "drop")
     unnamed <- add_phenotype(unname(x), absent, "relapse", missing = "drop")
   })
-  expect_identical(found, add_phenotype(x[, -c(2, 5)], years[-c(2, 5)], "relapse"))
+  rest <- x[, -c(2, 5)]
+  expect_identical(found, add_phenotype(rest, years[-c(2, 5)], "relapse"))
   suppressMessages(
     m <- add_phenotype(metafeatures(x), absent, "relapse", missing = "drop")
   )
   expect_identical(
     as.matrix(m),
-    as.matrix(add_phenotype(metafeatures(x[, -c(2, 5)]), years[-c(2, 5)], "relapse"))
+    as.matrix(add_phenotype(metafeatures(rest), years[-c(2, 5)], "relapse"))
   )
 })
 
@@ -89,7 +90,9 @@ test_that("an ExpressionSet gets a row, and NA for what is not known of it", {
   set <- Biobase::ExpressionSet(
     Biobase::assayDataNew(exprs = x, error = x + 1),
     Biobase::AnnotatedDataFrame(
-      data.frame(years = years, death = replace(years, 3, NA), row.names = colnames(x))
+      data.frame(
+        years = years, death = replace(years, 3, NA), row.names = colnames(x)
+      )
     ),
     Biobase::AnnotatedDataFrame(
       data.frame(symbol = letters[1:6], row.names = rownames(x))

@@ -78,6 +78,61 @@ test_that("the filter drops no near-tie, and rows that overflow are done again",
   expect_same_graph(small_integers(num_filtered, 4, largest = 3) + 1, 10, "cosine")
 })
 
+test_that("the elementwise filter's answer is the CPU's, whatever the data", {
+  skip_if_no_cuda()
+  base <- random_matrix(num_filtered, 13, seed = 35)
+  noise <- random_matrix(num_filtered, 13, seed = 36)
+  huge <- replace(base, 500, 1e200)
+  # Each row at a power of ten of its own.
+  wide <- base * 10^rep_len(seq(-310, 300, by = 61), num_filtered)
+  all <- list(
+    base,
+    small_integers(num_filtered, 4, largest = 3) + 1,
+    base[rep_len(1:1500, num_filtered), ] * (1 + 1e-7 * noise),
+    base[rep_len(1:60, num_filtered), ] * (1 + 1e-12 * noise),
+    huge, wide, base + 1e9, base * 1e300, exp(5 * base)
+  )
+  for (x in all) {
+    for (metric in c("manhattan", "chebyshev", "proportional")) {
+      expect_same_graph(if (metric == "proportional") abs(x) else x, 20, metric)
+    }
+  }
+  for (metric in c("manhattan", "chebyshev")) {
+    expect_same_graph(round(base * 1000) * 2^-1074, 10, metric)
+  }
+  for (k in c(1, 128, 300)) {
+    expect_same_graph(base[1:4099, ], k, "manhattan", chunk_size = 300)
+  }
+})
+
+test_that("queries by the elementwise filter are the CPU's", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 19, seed = 38)
+  query <- rbind(random_matrix(900, 19, seed = 39), x[1:100, ], 1e3 * x[1:20, ])
+  for (metric in c("manhattan", "chebyshev", "proportional")) {
+    values <- if (metric == "proportional") abs else identity
+    for (k in c(1, 30, 200)) {
+      expect_identical(
+        query_knn(values(x), values(query), k, metric, backend = "cuda"),
+        query_knn(values(x), values(query), k, metric, backend = "cpu"),
+        label = paste(metric, "k =", k)
+      )
+    }
+  }
+})
+
+test_that("few rows of unlike points overflow the elementwise filter's lists", {
+  skip_if_no_cuda()
+  x <- random_matrix(num_filtered, 40, seed = 37)
+  for (metric in c("manhattan", "chebyshev", "proportional")) {
+    find_knn(abs(x), 20, metric, backend = "cuda")
+    stats <- knn_stats()
+    expect_true(stats$filtered)
+    expect_lt(stats$rows_redone, 10)
+    expect_lt(stats$pairs_exact, 300 * num_filtered)
+  }
+})
+
 test_that("the filter for |a - b|^2 is right for rows of any length", {
   skip_if_no_cuda()
   base <- random_matrix(num_filtered, 20, seed = 35)
@@ -391,5 +446,73 @@ test_that("metafeatures are made on the GPU as on the CPU", {
   for (metric in row_metrics) {
     expect_same_rows(made, metric)
     expect_same_rows(made, metric, ids = c(60L, 61L, 1830L, 1831L, 7140L))
+  }
+})
+
+test_that("edges of the GPU are those of the CPU, in many pieces", {
+  skip_if_no_cuda()
+  x <- small_integers(3000, 4, largest = 9)
+  rownames(x) <- paste0("p", 1:3000)
+  x[c(1, 2, 1500, 3000), ] <- 0
+  for (k in c(1, 700, 2995)) {
+    graph <- function(backend) {
+      knn_graph(x, k, "proportional", constant = "isolate", backend = backend)
+    }
+    expect_identical(graph("cuda"), graph("cpu"), label = paste("k =", k))
+  }
+  # By the filter, with correlations and rows left out.
+  x <- random_matrix(num_filtered, 20, seed = 46)
+  x[c(1, 77, 78, num_filtered), ] <- 3
+  graph <- function(backend, ...) {
+    knn_graph(x, 100, constant = "isolate", backend = backend, ...)
+  }
+  expect_identical(graph("cuda"), graph("cpu"))
+  expect_identical(graph("cuda", num_threads = 1), graph("cpu"))
+})
+
+test_that("what is nearest to one point is so on a GPU that keeps no points", {
+  skip_if_no_cuda()
+  x <- random_matrix(9000, 12, seed = 47)
+  x[8001:8100, ] <- x[1:100, ]
+  made <- metafeatures(random_matrix(110, 12, seed = 48))
+  for_all_metrics(function(metric, sign, backend) {
+    if (backend == "cpu") {
+      return()
+    }
+    x <- values_for(x, metric)
+    x[c(2, 9000), ] <- if (metric %in% c("cosine", "proportional")) 0 else 5
+    for (k in c(1, 20, 3000)) {
+      one <- function(backend) {
+        nearest(
+          x, 8001, k, metric, sign, constant = "isolate", backend = backend
+        )
+      }
+      expect_identical(one("cuda"), one("cpu"), label = paste(metric, sign, k))
+    }
+    some <- x[-c(2, 9000), ]
+    two <- function(backend) {
+      query_knn(some, x[c(1, 8001), ], 5, metric, sign, backend = backend)
+    }
+    expect_identical(two("cuda"), two("cpu"), label = paste(metric, sign))
+  })
+  for (k in c(1, 20)) {
+    expected <- nearest(made, 5, k, backend = "cpu")
+    expect_identical(nearest(made, 5, k, backend = "cuda"), expected)
+    expect_true(knn_stats()$streamed)
+  }
+})
+
+test_that("the graph of metafeatures is that of their matrix, on the GPU too", {
+  skip_if_no_cuda()
+  small <- random_matrix(100, 15, seed = 49) + 4
+  made <- metafeatures(small, ops = c("-", "/"))
+  for (metric in c("pearson", "spearman", "euclidean")) {
+    for (k in c(3, 200)) {
+      expect_identical(
+        find_knn(made, k, metric, backend = "cuda"),
+        find_knn(as.matrix(made), k, metric, backend = "cuda"),
+        label = paste(metric, k)
+      )
+    }
   }
 })

@@ -22,6 +22,16 @@ test_that("what the core finds becomes edges with names", {
   expect_identical(attr(edges, "k"), 2L)
 })
 
+test_that("many names are put where they belong", {
+  names <- paste0("p", 1:1000)
+  at <- sample.int(1000, 5000, replace = TRUE)
+  expect_identical(fsknn:::cpp_names_at(names, at), names[at])
+  expect_identical(
+    fsknn:::cpp_names_at(as.character(1:9), 9:1), rev(as.character(1:9))
+  )
+  expect_identical(fsknn:::cpp_names_at("a", integer()), character())
+})
+
 test_that("the core's edges are its matrices, row by row", {
   x <- random_matrix(60, 7, seed = 41)
   x[c(1, 20, 21, 60), ] <- 2

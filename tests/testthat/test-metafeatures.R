@@ -45,15 +45,6 @@ test_that("the paper's numbers of rows come out", {
   expect_identical(dim(metafeatures(x)), c(1533876L, 2L))
 })
 
-test_that("names of unnamed rows are their numbers", {
-  x <- unname(small(3))
-  expect_identical(
-    rownames(metafeatures(x, "-")),
-    c("1", "2", "3", "1 - 2", "1 - 3", "2 - 3")
-  )
-  expect_null(colnames(metafeatures(x)))
-})
-
 test_that("integers, data frames and Bioconductor's containers will do", {
   x <- small()
   storage.mode(x) <- "integer"
@@ -94,30 +85,15 @@ test_that("rows and columns are taken as of a matrix", {
   expect_identical(as.matrix(utils::head(m, 2)), all[1:2, ])
 })
 
-test_that("every row is found by its name, many or few at a time", {
-  m <- metafeatures(small())
-  names <- rownames(m)
-  expect_identical(fsknn:::find_metafeatures(m, names), seq_along(names))
-  many <- rep(rev(names), 20)
-  expect_identical(fsknn:::find_metafeatures(m, many), rep(91:1, 20))
-})
-
-test_that("names that hold an operator are understood", {
-  x <- small(3)
-  rownames(x) <- c("a", "a - b", "b")
-  m <- metafeatures(x, "-")
-  expect_identical(m["a - b", ], x["a - b", ])
-  expect_identical(m["a - a - b", ], x[1, ] - x[2, ])
-  expect_identical(m["a - b - b", ], x[2, ] - x[3, ])
-})
-
 test_that("it is a seed for DelayedArray", {
   skip_if_not_installed("DelayedArray")
   m <- metafeatures(small())
   delayed <- DelayedArray::DelayedArray(m)
   expect_identical(dim(delayed), dim(m))
   expect_identical(as.matrix(delayed), as.matrix(m))
-  expect_identical(as.matrix(delayed[c(90, 2, 2), 3:1]), as.matrix(m)[c(90, 2, 2), 3:1])
+  expect_identical(
+    as.matrix(delayed[c(90, 2, 2), 3:1]), as.matrix(m)[c(90, 2, 2), 3:1]
+  )
   expect_identical(
     DelayedArray::extract_array(m, list(c(20L, 4L), NULL)),
     as.matrix(m)[c(20, 4), ]

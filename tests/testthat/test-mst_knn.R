@@ -82,7 +82,7 @@ test_that("tree and clusters are those by definition, for every metric", {
   expect_gt(searched, 40)
 })
 
-test_that("the length of the lists changes nothing, nor does the work's shape", {
+test_that("neither the lists' length nor the work's shape changes anything", {
   x <- far_clusters(150, 6, 5)
   for (metric in c("pearson", "euclidean", "manhattan")) {
     expected <- core_mst_knn(x, 149, metric)
@@ -120,7 +120,7 @@ test_that("clusters that fall apart again are cut by their own sizes", {
   ))
 })
 
-test_that("whole numbers full of ties give the independent reference's answer", {
+test_that("whole numbers full of ties give the reference's answer", {
   for (seed in 1:4) {
     x <- small_integers(40, 3, seed = seed)
     for (metric in c("manhattan", "chebyshev")) {

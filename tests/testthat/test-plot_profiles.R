@@ -15,9 +15,7 @@ test_that("a panel for each point has r and all samples", {
   r <- stats::cor(t(x))["years to relapse", c("SLC40A1", "ARF1")]
   expect_identical(
     titles(plot),
-    paste0(
-      c("SLC40A1", "ARF1"), "\nr = ", sub("-", "\u2212", sprintf("%.3f", r))
-    )
+    paste0(c("SLC40A1", "ARF1"), "\nr = ", sprintf("%.3f", r))
   )
   expect_identical(nrow(plot$data), 80L)
   expect_equal(plot$data$value[1:40], unname(x["SLC40A1", ]))

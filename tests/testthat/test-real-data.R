@@ -94,3 +94,111 @@ test_that("every metric agrees with brute force on real data", {
     )
   })
 })
+
+# The outcome of the 78 patients of the sister study, as the study uses it.
+outcome_of_78 <- function() {
+  data <- read_nki295("vantveer78_full.rds")
+  x <- data$expr / data$scale
+  rownames(x) <- data$probe
+  list(x = x, years = data$clinical$months / 12,
+       relapsed = data$clinical$metastasis == 1)
+}
+
+with_outcome <- function(x, years) {
+  add_phenotype(x, years, "clinical metastasis")
+}
+
+test_that("the outcome's lists of 20 nearest are the known ones", {
+  of_78 <- outcome_of_78()
+  known <- utils::read.csv(
+    file.path(nki295_folder(), "nearest20.csv"), stringsAsFactors = FALSE
+  )
+  complete <- stats::complete.cases(of_78$x)
+  imputed <- of_78$x[rowSums(!is.na(of_78$x)) > 0, ]
+  gaps <- which(is.na(imputed), arr.ind = TRUE)
+  imputed[gaps] <- rowMeans(imputed, na.rm = TRUE)[gaps[, 1]]
+  small <- read_nki295("nki295_small.rds")
+  values <- small$expr / small$scale
+  rownames(values) <- small$probe
+  clinical <- small$clinical
+  metastasis <- clinical$EVENTmeta == 1
+  matrices <- list(
+    "nki295_small TIMErecurrence" =
+      with_outcome(values, clinical$TIMErecurrence),
+    "nki295_small TIMEmeta_or_TIMEsurvival" = with_outcome(
+      values, ifelse(metastasis, clinical$TIMEmeta, clinical$TIMEsurvival)
+    ),
+    "nki295_small TIMEmeta_events_only" = with_outcome(
+      values[, metastasis], clinical$TIMEmeta[metastasis]
+    ),
+    "vantveer78_complete months_over_12_all78" =
+      with_outcome(of_78$x[complete, ], of_78$years),
+    "vantveer78_complete months_over_12_34_relapsed" = with_outcome(
+      of_78$x[complete, of_78$relapsed], of_78$years[of_78$relapsed]
+    ),
+    "vantveer78_imputed months_over_12_all78" =
+      with_outcome(imputed, of_78$years)
+  )
+  signs <- c(highest = "signed", lowest = "negative", abs = "absolute")
+  for (name in names(matrices)) {
+    for (list in names(signs)) {
+      wanted <- known[
+        paste(known$dataset, known$clinical) == name & known$list == list,
+      ]
+      expect_identical(nrow(wanted), 20L)
+      found <- nearest(
+        matrices[[name]], "clinical metastasis", 20, sign = signs[[list]]
+      )
+      expect_identical(found$index - 1L, wanted$row0, label = paste(name, list))
+      expect_identical(found$name, wanted$probe)
+      expect_equal(found$correlation, wanted$r, tolerance = 2e-10)
+    }
+  }
+})
+
+test_that("metafeatures of 876 probes have the known nearest of the outcome", {
+  data <- read_nki295("vantveer78_876.rds")
+  x <- data$expr / data$scale
+  rownames(x) <- data$probe
+  m <- with_outcome(metafeatures(x, "-"), data$clinical$months / 12)
+  expect_identical(nrow(m), 384127L)
+  for (backend in backends_here()) {
+    high <- nearest(m, "clinical metastasis", 1, backend = backend)
+    expect_identical(high$name, "U45975 - Contig53506")
+    expect_equal(high$correlation, 0.5603702, tolerance = 1e-7)
+    low <- nearest(
+      m, "clinical metastasis", 1, sign = "negative", backend = backend
+    )
+    expect_identical(low$name, "Contig53506 - NM_020974")
+    expect_equal(low$correlation, -0.5595153, tolerance = 1e-7)
+    thousand <- nearest(
+      m, "clinical metastasis", 1000, sign = "absolute", backend = backend
+    )
+    has_slc40a1 <- grepl("NM_014585", thousand$name, fixed = TRUE)
+    expect_identical(c(sum(has_slc40a1[1:20]), sum(has_slc40a1)), c(0L, 3L))
+  }
+})
+
+test_that("metafeatures of real rows with zeros equal their matrix", {
+  data <- read_nki295("vantveer78_876.rds")
+  x <- (data$expr / data$scale)[1:40, ]
+  rownames(x) <- data$probe[1:40]
+  m <- metafeatures(x)
+  all <- as.matrix(m)
+  skip <- which(apply(!is.finite(all), 1, any))
+  expect_gt(length(skip), 0)
+  for_all_metrics(function(metric, sign, backend) {
+    if (metric == "proportional") {
+      return()
+    }
+    suppressMessages(found <- find_knn(m, 5, metric, sign, backend = backend))
+    expect_identical(attr(found, "left_out")$point, unname(skip))
+    expect_same_bits(
+      found[c("index", "distance")],
+      brute_force(
+        all, k = 5, metric = metric, sign = sign, skip = unname(skip)
+      ),
+      label = paste(metric, sign, backend)
+    )
+  })
+})

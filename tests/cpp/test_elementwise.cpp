@@ -1,0 +1,128 @@
+// The elementwise filter of the GPUs, its arithmetic done here: a pair's
+// similarity lies between what the filter says and that less both slacks.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/errors.hpp"
+#include "core/prepared.hpp"
+#include "core/scan.hpp"
+#include "cpu/kernels.hpp"
+#include "cuda/elementwise.hpp"
+
+using namespace fsknn;
+using namespace fsknn::cuda;
+
+namespace {
+
+struct Rows {
+  std::vector<float> entries;
+  std::vector<RowBounds> bounds;
+};
+
+Rows filter_rows(const PreparedPoints& points, const ElementwiseScale& scale,
+                 const ElementwiseRule& rule) {
+  Rows rows;
+  for (std::int64_t i = 0; i < points.size(); ++i) {
+    RowTerms terms;
+    for (std::int64_t f = 0; f < points.padded; ++f)
+      rows.entries.push_back(
+          filter_entry(rule, points.row(i)[f],
+                       scale.centre[static_cast<std::size_t>(f)], terms));
+    rows.bounds.push_back(row_bounds(rule, terms, points.sums[i]));
+  }
+  return rows;
+}
+
+// As the kernel does it: one float after the other.
+float differences(const ElementwiseRule& rule, const float* a, const float* b,
+                  std::int64_t depth) {
+  float s = 0.0f;
+  for (std::int64_t f = 0; f < depth; ++f) {
+    const float t = std::fabs(a[f] - b[f]);
+    s = rule.largest ? std::max(s, t) : s + t;
+  }
+  return s;
+}
+
+struct Found {
+  std::int64_t pairs = 0, too_near = 0, too_far = 0, not_numbers = 0, loose = 0;
+};
+
+Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
+  const ElementwiseScale scale = elementwise_scale(
+      points.rows.data(), std::min<std::int64_t>(points.size(), 32),
+      points.padded);
+  const ElementwiseRule rule =
+      elementwise_rule(metric, points.padded, scale.inverse_unit);
+  const Rows rows = filter_rows(points, scale, rule);
+  Found found;
+  for (std::int64_t i = 0; i < points.size(); ++i)
+    for (std::int64_t j = 0; j < points.size(); ++j) {
+      const std::int64_t depth = points.padded;
+      const cpu::Pair pair = {static_cast<std::int32_t>(i),
+                         static_cast<std::int32_t>(j)};
+      double sum;
+      cpu::kBaselineKernels.exact(metric.accumulation, points.rows.data(),
+                                  points.rows.data(), depth, &pair, 1, &sum);
+      const double distance =
+          metric.finish(sum, points.sums[i], points.sums[j]);
+      if (!(distance < HUGE_VAL)) continue;
+      const RowBounds& a = rows.bounds[static_cast<std::size_t>(i)];
+      const RowBounds& b = rows.bounds[static_cast<std::size_t>(j)];
+      const float s = upper_similarity(
+          differences(rule, rows.entries.data() + i * depth,
+                      rows.entries.data() + j * depth, depth),
+          a, b, rule.proportion);
+      const long double truth =
+          -static_cast<long double>(distance) *
+          (rule.proportion ? 1.0L : static_cast<long double>(rule.inverse_unit));
+      ++found.pairs;
+      found.not_numbers += s != s;
+      found.too_near += static_cast<long double>(s) < truth;
+      const long double slack = static_cast<long double>(a.slack) +
+                                static_cast<long double>(b.slack);
+      found.too_far += truth < static_cast<long double>(s) - slack;
+      found.loose += slack > 1e-3L * std::fabs(truth) && i != j;
+    }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the elementwise filter's bounds hold for every pair") {
+  for (const std::int64_t d : {1, 2, 13, 64, 301}) {
+    for (const Matrix& hard : hard_cases(60, d)) {
+      for (const MetricEntry& metric : all_metrics()) {
+        if (!metric.is_elementwise()) continue;
+        Matrix m = hard;
+        std::vector<std::int64_t> skip;
+        if (metric.least_overlap != nullptr) {
+          for (double& x : m.values) x = std::fabs(x);
+          skip = scan(m.source(), 1).zero;
+        }
+        const auto source = m.source();
+        PreparedPoints points;
+        try {
+          points = prepare_points(
+              source, metric, matrix_exponent(metric, scan(source, 1).largest),
+              skip, true, cpu::kBaselineKernels.prepare_row, 1);
+        } catch (const RangeFailure&) {
+          continue;
+        }
+        const Found found = check_pairs(metric, points);
+        INFO(m.name << ", " << metric.name << ", d = " << d);
+        CHECK(found.pairs > 0);
+        CHECK(found.not_numbers == 0);
+        CHECK(found.too_near == 0);
+        CHECK(found.too_far == 0);
+        // And they say something, where points are not as good as equal.
+        if (m.name == "normal" && d > 2) CHECK(found.loose == 0);
+      }
+    }
+  }
+}

@@ -53,8 +53,8 @@ struct CandidateLists {
   std::int32_t capacity = 0;  ///< see kSmallestCapacity, kLargestCapacity
 };
 
-/// A capacity is a power of two between these.
-static constexpr std::int32_t kSmallestCapacity = 64;
+/// A capacity is a power of two between these, or any up to 128.
+static constexpr std::int32_t kSmallestCapacity = 256;
 static constexpr std::int32_t kLargestCapacity = 8192;
 
 /// Rows that are to be done again, in no order. Device memory.

@@ -1,7 +1,8 @@
 #include "cuda/filter.cuh"
 
-#include <cstdlib>
+#include <algorithm>
 #include <stdexcept>
+#include <type_traits>
 
 #include "cuda/check.cuh"
 #include "cuda/warp_pairs.cuh"
@@ -88,9 +89,7 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
   config.stream = stream;
   config.attrs = &cluster;
   config.numAttrs = hopper ? 1 : 0;
-  HalfWork w2 = work;
-  w2.in_turns = getenv("TURNS") ? atoi(getenv("TURNS")) : 0;
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, w2, room));
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, work, room));
 }
 
 }  // namespace

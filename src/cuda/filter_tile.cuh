@@ -57,7 +57,6 @@ struct HalfWork {
   const float* column_there = nullptr;
   CandidateLists lists;
   FilterJobs jobs;
-  int in_turns = 0;
 };
 
 /// A job of this block: a slab of rows against blocks of columns.

@@ -24,7 +24,7 @@ struct HopperBlock {
   static constexpr int releases = 4 * consumers * cluster;
   static constexpr int queue_bytes =
       4 * consumers * WarpQueue::length * static_cast<int>(sizeof(Found));
-  static constexpr int barrier_bytes = 8 * (2 * most_stages + 3);
+  static constexpr int barrier_bytes = 8 * (2 * most_stages + 2);
   /// What accept() needs to know of the columns of the tiles under way: those
   /// staged may be of most_stages tiles, and two more are being looked at.
   static constexpr int tiles = 6;
@@ -119,7 +119,6 @@ struct HopperBarriers {
   }
   __device__ unsigned rows_full() const { return first + 16 * num_stages; }
   __device__ unsigned rows_empty() const { return first + 16 * num_stages + 8; }
-  __device__ unsigned ahead() const { return first + 16 * num_stages + 16; }
 };
 
 /// Jobs of a cluster: two successive ones at a time.
@@ -216,12 +215,6 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
   };
   StageTurn turn;
   unsigned job_parity = 0, tile = 0;
-  // The second warpgroup starts each tile when the first is done with half of
-  // it: while one looks at its sums, the other multiplies. Not where the first
-  // could be two tiles ahead.
-  const bool in_turns = work.in_turns != 0 && parts > work.in_turns &&
-                        layout.num_stages > work.in_turns &&
-                        parts + work.in_turns >= layout.num_stages;
   const ClusterJobs mine(work.jobs);
   for (std::int64_t at = mine.first; at < work.jobs.end_job; at += mine.step) {
     const FilterJob job(work.jobs, at);
@@ -236,7 +229,6 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
 
     for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
       int before = 0;
-      if (in_turns && warp >= 4) wait_for_barrier(barriers.ahead(), tile & 1);
 #pragma unroll 1
       for (int part = 0; part < parts; ++part) {
         wait_for_barrier(barriers.full(turn.stage), turn.parity);
@@ -247,8 +239,6 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
         pairs.multiply(rows_at + half, columns_at, part == 0);
         wait_for_products<1>();
         if (part > 0) release(before);
-        if (in_turns && warp == 0 && part == work.in_turns && lane == 0)
-          arrive_at(barriers.ahead(), cluster_rank());
         before = turn.stage;
         turn.next(layout.num_stages);
       }
@@ -291,7 +281,6 @@ __device__ inline void filter_by_warpgroups(const HalfWork& work, int room,
     }
     make_barrier(barriers.rows_full(), 1);
     make_barrier(barriers.rows_empty(), 4 * B::consumers);
-    make_barrier(barriers.ahead(), 1);
     show_barriers();
   }
   cluster_sync();

@@ -138,6 +138,7 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   CHECK(filtered_with([](PlanInput& i) { i.num_points = 4096; }));
   CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_points = 4095; }));
   CHECK_FALSE(filtered_with([](PlanInput& i) { i.num_queries = 5; }));
+  CHECK(filtered_with([](PlanInput& i) { i.num_queries = 300; }));
   CHECK(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
 }
 

@@ -54,15 +54,14 @@ class AnswerWriter {
                                            shape_.entries);
   }
   char* device_slot(std::int64_t piece) {
-    return staged_.data() +
-           piece % shape_.slots * shape_.entries * AnswerShape::entry_bytes;
+    return staged_.data() + piece % shape_.slots * shape_.slot_bytes();
   }
 
   const Neighbours& out_;
   const std::int64_t k_;
   const int num_threads_;
   const AnswerShape shape_;
-  DeviceBuffer<char> staged_;  ///< [slots x entries x entry_bytes]
+  DeviceBuffer<char> staged_;  ///< [slots x slot_bytes]
   PinnedPieces pinned_;        ///< [slots]
   Event sent_[AnswerShape::most_slots];
   double seconds_ = 0;

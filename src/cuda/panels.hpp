@@ -97,8 +97,14 @@ struct AnswerShape {
   std::int64_t num_pieces = 0;
   std::int64_t slots = 0;              ///< pieces that are under way at a time
 
+  /// From one piece to the next on the device. Each starts with doubles, also
+  /// where a piece has an odd number of entries.
+  std::int64_t slot_bytes() const {
+    constexpr std::int64_t aligned = 16;
+    return (entries * entry_bytes + aligned - 1) / aligned * aligned;
+  }
   /// Device memory that it takes.
-  std::int64_t bytes_device() const { return slots * entries * entry_bytes; }
+  std::int64_t bytes_device() const { return slots * slot_bytes(); }
 };
 
 /// Bytes that preparing holds on each device, whatever the source.

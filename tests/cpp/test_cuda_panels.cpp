@@ -80,8 +80,15 @@ TEST_CASE("the pieces of an answer hold all of it") {
       CHECK(m.num_pieces ==
             ((rows + m.rows - 1) / m.rows) * ((k + m.ranks - 1) / m.ranks));
       CHECK(m.bytes_device() <= 4 * kPieceBytes);
+      CHECK(m.slot_bytes() >= m.entries * AnswerShape::entry_bytes);
+      CHECK(m.slot_bytes() % 8 == 0);
       CHECK(m.slots == std::min<std::int64_t>(4, m.num_pieces));
     }
+  // An odd number of entries a piece, and several pieces under way.
+  const AnswerShape odd(619, 1500, false);
+  CHECK(odd.entries % 2 == 1);
+  CHECK(odd.slots > 1);
+  CHECK(odd.slot_bytes() % 8 == 0);
   CHECK(AnswerShape(0, 20, true).num_pieces == 0);
   CHECK(AnswerShape(0, 20, false).num_pieces == 0);
 }

@@ -299,7 +299,9 @@ check_pair_demand <- function(value, arg, cover, call = caller_env()) {
 
 abort_pair_demand <- function(value, arg, most, pair, cover, call) {
   rows <- format_count(nrow(cover$levels))
-  samples <- describe_rows(as.vector(pair), colnames(cover$levels))
+  samples <- describe_rows(
+    as.vector(pair), list(names = colnames(cover$levels))
+  )
   does <- if (arg == "alpha") "differ" else "agree"
   kind <- if (arg == "alpha") "of different classes" else "of the same class"
   wanted <- if (identical(value, "max")) {

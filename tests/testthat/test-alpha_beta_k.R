@@ -284,7 +284,10 @@ test_that("Ctrl-C stops the search and the solver within a second", {
       sprintf("cat(Sys.getpid(), '\n', file = '%s.pid')", out),
       "said <- tryCatch({",
       if (stage == "search") {
-        "alpha_beta_k(x, class, 30, 30, time_limit = 60, solver = 'none')"
+        "alpha_beta_k(
+           matrix(rbinom(2000 * 290, 1, 0.4), 2000), rep(1:2, 145), 30, 30,
+           time_limit = 60, solver = 'none'
+         )"
       } else {
         "fsknn:::solve_exactly(cover, 30L, 30L, 0L, answer, found,
            function() 60)"

@@ -69,7 +69,8 @@ nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
   rlang::check_dots_empty()
   data <- check_choice(data, names(study_files), "data")
   check_folder(folder)
-  if (!requireNamespace("SummarizedExperiment", quietly = TRUE)) {
+  # Looked for, not loaded: that takes seconds, in vain where there are no data.
+  if (!nzchar(system.file(package = "SummarizedExperiment"))) {
     abort_data(c(
       "The package {.pkg SummarizedExperiment} is needed, and is not installed.",
       i = "Install it with

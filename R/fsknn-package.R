@@ -26,6 +26,7 @@
 #'
 #' @useDynLib fsknn, .registration = TRUE
 #' @importFrom Rcpp sourceCpp
+#' @importFrom BiocGenerics t
 #' @importFrom cli cli_abort
 #' @importFrom rlang %||% .data caller_env current_env
 #' @keywords internal

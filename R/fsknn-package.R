@@ -32,6 +32,10 @@
 #' @keywords internal
 "_PACKAGE"
 
+.onLoad <- function(libname, pkgname) {
+  register_when_loaded()
+}
+
 .onUnload <- function(libpath) {
   library.dynam.unload("fsknn", libpath)
 }

@@ -2,7 +2,7 @@
 
 check_room <- function(size, arg, call = caller_env()) {
   needed <- 8 * prod(size)
-  free <- free_memory()
+  free <- memory_left()
   if (is.na(free) || needed <= free) {
     return(invisible())
   }
@@ -22,7 +22,7 @@ check_room <- function(size, arg, call = caller_env()) {
 
 # Bytes that this process can still have: of the machine, and of the control
 # group that it is in; NA where neither can be told.
-free_memory <- function(root = "") {
+memory_left <- function(root = "") {
   number <- function(file) {
     path <- paste0(root, file)
     text <- if (file.exists(path)) readLines(path, n = 1, warn = FALSE)

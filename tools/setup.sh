@@ -33,6 +33,10 @@ test r-bioc-summarizedexperiment R:SummarizedExperiment
 test r-bioc-singlecellexperiment R:SingleCellExperiment
 test r-cran-matrix  R:Matrix
 test r-bioc-biocneighbors R:BiocNeighbors
+test r-bioc-biocparallel R:BiocParallel
+test r-bioc-bluster R:bluster
+test r-bioc-scran   R:scran
+test r-bioc-scater  R:scater
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
 test r-cran-rglpk   R:Rglpk

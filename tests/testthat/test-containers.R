@@ -80,6 +80,21 @@ test_that("query_knn(), nearest() and knn_plan() read containers alike", {
     knn_plan(set, 3, "euclidean", dimred = "PCA"),
     knn_plan(c(9, 4), 3, "euclidean")
   )
+  expect_identical(
+    find_within(set, 0.4, points = "columns", assay = "logcounts"),
+    find_within(cells, 0.4)
+  )
+  expect_identical(
+    query_within(set, set[, 3:5], 0.4, points = "columns", assay = 2),
+    query_within(cells, cells[3:5, ], 0.4)
+  )
+  expect_identical(
+    similarity_graph(set, 0.3, points = "columns", assay = 2),
+    similarity_graph(cells, 0.3)
+  )
+  expect_identical(
+    mst_knn(set, points = "columns", assay = 2), mst_knn(cells)
+  )
   # x from a reduced dimension, queries as plain rows of the same
   pca <- SingleCellExperiment::reducedDim(set, "PCA")
   expect_identical(

@@ -41,7 +41,8 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
                         backend = c("auto", "cuda", "cpu"), devices = NULL,
                         num_threads = NULL, chunk_size = NULL,
                         max_device_memory = NULL, progress = NULL,
-                        subset = NULL) {
+                        points = c("rows", "columns"), assay = NULL,
+                        dimred = NULL, subset = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(distance)
@@ -49,6 +50,7 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(x, k = 1L, options = options, subset = subset)
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)
@@ -62,7 +64,9 @@ query_within <- function(x, query, distance, metric = "pearson",
                          constant = c("error", "isolate"),
                          backend = c("auto", "cuda", "cpu"), devices = NULL,
                          num_threads = NULL, chunk_size = NULL,
-                         max_device_memory = NULL, progress = NULL) {
+                         max_device_memory = NULL, progress = NULL,
+                         points = c("rows", "columns"), assay = NULL,
+                         dimred = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
@@ -74,6 +78,7 @@ query_within <- function(x, query, distance, metric = "pearson",
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(x, query, k = 1L, options = options)
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)

@@ -20,7 +20,10 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 }
 
 # kind: what the edges are, where they are no kNN graph.
-edge_attributes <- c("vertices", "metric", "sign", "k", "kind", "left_out")
+# directed: FALSE where each pair of points is there once.
+edge_attributes <- c(
+  "vertices", "metric", "sign", "k", "kind", "left_out", "directed"
+)
 
 # What the core found, as edges in order of point, then rank: from and to as
 # numbers of points, rank, distance and, for correlations, correlation. names:
@@ -28,7 +31,9 @@ edge_attributes <- c("vertices", "metric", "sign", "k", "kind", "left_out")
 # those of the data frame left_out (or NULL).
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
                            left_out = NULL) {
-  columns <- found[c("from", "to", "rank", "distance")]
+  columns <- found[
+    intersect(c("from", "to", "rank", "distance"), names(found))
+  ]
   columns$correlation <- found$correlation
   if (!is.null(names)) {
     columns$from <- cpp_names_at(names, columns$from)

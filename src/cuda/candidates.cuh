@@ -47,7 +47,7 @@ struct CandidateLists {
   const std::int32_t* column_places = nullptr;  ///< [column slots]; -1: padding
   /// By place: the user's numbers of rows and columns. A pair of equal numbers
   /// is a point with itself, and no candidate. row_ids is null where rows and
-  /// columns are different points.
+  /// columns are different points; a row that is none of them has kNoPoint.
   const std::int32_t* row_ids = nullptr;
   const std::int32_t* column_ids = nullptr;
   std::int64_t num_slots = 0;
@@ -109,7 +109,7 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
 struct Gather {
   const double* from = nullptr;           ///< [.. x padded], by place
   const std::int32_t* places = nullptr;   ///< [num_rows]
-  const std::int32_t* ids_from = nullptr;
+  const std::int32_t* ids_from = nullptr;  ///< null: no ids are wanted
   double* rows = nullptr;                 ///< out: [num_places x padded]
   std::int32_t* ids = nullptr;            ///< out: [num_rows]
   std::int64_t num_rows = 0, num_places = 0, padded = 0;

@@ -28,6 +28,8 @@ test r-cran-withr   R:withr
 test r-cran-knitr   R:knitr
 test r-cran-rmarkdown R:rmarkdown
 test r-bioc-biocstyle R:BiocStyle
+test r-bioc-bioccheck R:BiocCheck
+test r-cran-pkgdown R:pkgdown
 test pandoc         command:pandoc
 test r-bioc-multtest R:multtest
 test r-bioc-summarizedexperiment R:SummarizedExperiment

@@ -109,7 +109,7 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
 struct Gather {
   const double* from = nullptr;           ///< [.. x padded], by place
   const std::int32_t* places = nullptr;   ///< [num_rows]
-  const std::int32_t* ids_from = nullptr;
+  const std::int32_t* ids_from = nullptr;  ///< null: no ids are wanted
   double* rows = nullptr;                 ///< out: [num_places x padded]
   std::int32_t* ids = nullptr;            ///< out: [num_rows]
   std::int64_t num_rows = 0, num_places = 0, padded = 0;

@@ -243,11 +243,12 @@ WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
   constexpr double bytes = 64.0 * (1 << 20);
   constexpr std::int64_t most = 64 * kFilterBlock;
   // In the filter's form and in doubles, and what is kept of each.
-  row_bytes = static_cast<double>(form_bytes + padded * 8 + 36);
+  row_bytes = static_cast<double>(form_bytes + padded * 8 + 32);
   const std::int64_t fit = static_cast<std::int64_t>(bytes / row_bytes);
   const std::int64_t have_lists = num_slots * list_capacity / capacity;
   rows = std::max(kFilterBlock, std::min({most, fit, have_lists}) /
                                     kFilterBlock * kFilterBlock);
+  own_lists = have_lists < kFilterBlock;
 }
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
@@ -290,7 +291,7 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
   if (in.num_queries > 0) {
     const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
     return slots * (form + 8) + static_cast<double>(in.num_queries) * 4 +
-           static_cast<double>(query_slots(rows)) * (form + lists + 12) +
+           static_cast<double>(query_slots(rows)) * (form + lists + 16) +
            static_cast<double>(rows) * static_cast<double>(in.k) * 12;
   }
   return slots * (form + lists) +
@@ -495,7 +496,10 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
   // All rows are written at once, and those done again gathered, for a wider
   // filter or in doubles.
   const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
-  const WideRows wide(FilterBlocks(in.num_points).num_slots(), shape.capacity,
+  const WideRows wide(in.num_queries > 0
+                          ? query_slots(queries_at_a_time(rows, in.k))
+                          : FilterBlocks(in.num_points).num_slots(),
+                      shape.capacity,
                       shape.row_bytes + 4 * shape.floats_a_slot,
                       p.padded_features);
   const double more =
@@ -504,7 +508,7 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
           static_cast<double>(
               std::min(p.chunk_size, round_up(rows, kChunkUnit))) *
               (static_cast<double>(p.padded_features) * 8 + 16),
-          static_cast<double>(wide.rows) * wide.row_bytes);
+          wide.bytes());
   p.bytes_working += more;
   p.bytes_peak += more;
   p.bytes_filter = filter;

@@ -56,6 +56,7 @@ WideRedo::WideRedo(const Search& search, const Stream& stream,
       shape_(search.lists.num_slots, search.lists.capacity,
              search.row_bytes + 4 * search.floats_a_slot, search.exact.padded),
       most_rows_(std::min(shape_.rows, query_slots(num_rows))),
+      entries_(shape_.own_lists ? most_rows_ * shape_.capacity : 0),
       rows_(most_rows_ * search.row_bytes),
       values_(most_rows_ * search.floats_a_slot),
       prepared_(most_rows_ * search.exact.padded),
@@ -63,7 +64,6 @@ WideRedo::WideRedo(const Search& search, const Stream& stream,
       thresholds_(most_rows_),
       slots_(most_rows_),
       own_slots_(most_rows_),
-      ids_(most_rows_),
       places_(most_rows_),
       counts_(most_rows_),
       redo_places_(most_rows_),
@@ -101,6 +101,7 @@ bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
   work.lists.places = places_.data();
   work.lists.num_slots = num_slots;
   work.lists.capacity = shape_.capacity;
+  if (shape_.own_lists) work.lists.entries = entries_.data();
   start_from_bounds<<<blocks_for(num_slots, 256), 256, 0, stream_.get()>>>(
       search_.lists, slots_.data(), num_rows, work.lists, own_slots_.data());
   CUDA_CHECK(cudaGetLastError());
@@ -109,9 +110,7 @@ bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
   gather.padded = search_.exact.padded;
   gather.from = search_.exact.rows;
   gather.places = places_.data();
-  gather.ids_from = search_.lists.row_ids;
   gather.rows = prepared_.data();
-  gather.ids = ids_.data();
   start_gather(gather, stream_.get());
   start_gather_sums(search_.exact.row_sums, places_.data(), num_rows,
                     sums_.data(), stream_.get());

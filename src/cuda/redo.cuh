@@ -17,7 +17,7 @@ namespace cuda {
 class WideRedo {
  public:
   /// Of the search on this device. `lists` are not needed any more: their memory
-  /// is used.
+  /// is used, where there is enough.
   struct Search {
     const MetricEntry* metric = nullptr;
     Workers* workers = nullptr;
@@ -51,10 +51,11 @@ class WideRedo {
   const Stream& stream_;
   const WideRows shape_;
   const std::int64_t most_rows_;  ///< at a time
+  DeviceBuffer<Candidate> entries_;  ///< [most_rows_ x capacity], or none
   DeviceBuffer<unsigned char> rows_;
   DeviceBuffer<float> values_, thresholds_;
   DeviceBuffer<double> prepared_, sums_;
-  DeviceBuffer<std::int32_t> slots_, own_slots_, ids_, places_, counts_,
+  DeviceBuffer<std::int32_t> slots_, own_slots_, places_, counts_,
       redo_places_, redo_count_;
   std::vector<std::int32_t> left_;
   Event launch_done_[2];

@@ -40,6 +40,7 @@ test r-bioc-biocparallel R:BiocParallel
 test r-bioc-bluster R:bluster
 test r-bioc-scran   R:scran
 test r-bioc-scater  R:scater
+test r-bioc-destiny R:destiny
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
 test r-cran-rglpk   R:Rglpk

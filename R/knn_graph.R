@@ -9,6 +9,8 @@
 #'   [metafeatures()]: points in rows (genes, probes), features in columns
 #'   (samples). All values must be finite. Row names, if there are any, name the
 #'   points and must be unique.
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points. It is never cut down to fit.
 #' @param subset The points whose edges to find, as for [find_knn()], none of
 #'   them twice. The other points are vertices, to which edges may lead.
 #'

@@ -8,6 +8,8 @@
 #' Points and features are padded to n' and d'.
 #'
 #' @inheritParams find_knn
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points.
 #' @param x A matrix or data frame as for [find_knn()], or just its size: two
 #'   whole numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the

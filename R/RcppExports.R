@@ -49,6 +49,10 @@ cpp_names_at <- function(names, at) {
     .Call(`_fsknn_cpp_names_at`, names, at)
 }
 
+cpp_cut_rows <- function(index, distance, k) {
+    .Call(`_fsknn_cpp_cut_rows`, index, distance, k)
+}
+
 cpp_prepared <- function(x, ids, request) {
     .Call(`_fsknn_cpp_prepared`, x, ids, request)
 }
@@ -75,6 +79,10 @@ cpp_plan <- function(num_points, num_features, num_queries, request) {
 
 cpp_scan <- function(x, num_threads) {
     .Call(`_fsknn_cpp_scan`, x, num_threads)
+}
+
+cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {
+    .Call(`_fsknn_cpp_shared_neighbours`, index, type, least, most, num_threads, progress)
 }
 
 cpp_find_within <- function(x, query, request, within) {

@@ -79,6 +79,13 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_row_names(points$names, "x", points$turned, call = call)
   }
   subset <- check_subset(subset, points, distinct = as_edges, call = call)
+  num_rows <- if (!is.null(subset)) {
+    length(subset)
+  } else {
+    nrow((queries %||% points)$values)
+  }
+  each_k <- if (!as_edges) check_each_k(k, num_rows, call = call)
+  k <- if (is.null(each_k)) k else max(each_k, 1)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
   checked <- check_values(points, options, "x", call = call)
@@ -99,6 +106,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     queries = queries,
     left_out = checked$left_out,
     query_left_out = query_checked$left_out,
+    each_k = each_k,
     verbose = options$verbose,
     request = new_request(
       k, options, skip, query_checked$skip %||% integer(),

@@ -12,7 +12,8 @@
 #'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
 #'   `assay` and `dimred`), or [metafeatures()]. All values must be finite.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
-#'   number of other points. It is never cut down to fit.
+#'   number of other points. It is never cut down to fit. Or one number for each
+#'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are lists.
 #' @param metric The distance, made in double precision, `"pearson"` by default:
 #'
 #'   `r metric_help()`
@@ -66,6 +67,9 @@
 #'   `x` (or of `subset`), and k columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
+#'
+#'   With a `k` for each point they are lists of vectors instead, one for each
+#'   point, as [find_within()] gives them.
 #'
 #'   Neither has dimension names: row names of `x` are not used, and may repeat.
 #'   Rows of isolated points are `NA`.
@@ -125,5 +129,5 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   )
   options$input <- check_input(points, assay, dimred)
   search <- new_search(x, k = k, options = options, subset = subset)
-  add_left_out(run_search(search)[c("index", "distance")], search)
+  index_and_distance(run_search(search), search)
 }

@@ -7,6 +7,8 @@
 #' @param x The points, as for [find_knn()]. Row names (column names where
 #'   `points = "columns"` or a `dimred` is taken), if there are any, name the
 #'   points and must be unique.
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points. It is never cut down to fit.
 #' @param subset The points whose edges to find, as for [find_knn()], none of
 #'   them twice. The other points are vertices, to which edges may lead.
 #'

@@ -11,7 +11,8 @@
 #'   `dimred` are for both, but a plain matrix beside a container needs `points`
 #'   only.
 #' @param k Number of neighbours of each point of `query`, a whole number from 1
-#'   to the number of points of `x`.
+#'   to the number of points of `x`; or one number for each, from 0: then `index`
+#'   and `distance` are lists.
 #'
 #' @returns A list of two matrices with one row for each point of `query`, in
 #'   its order, and k columns, the nearest first:
@@ -47,5 +48,5 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
     abort_input(query, "query", current_env())
   }
   search <- new_search(x, query, k = k, options = options)
-  add_left_out(run_search(search)[c("index", "distance")], search)
+  index_and_distance(run_search(search), search)
 }

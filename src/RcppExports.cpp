@@ -146,6 +146,18 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_cut_rows
+Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, Rcpp::NumericVector k);
+RcppExport SEXP _fsknn_cpp_cut_rows(SEXP indexSEXP, SEXP distanceSEXP, SEXP kSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type k(kSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_cut_rows(index, distance, k));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_prepared
 Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_prepared(SEXP xSEXP, SEXP idsSEXP, SEXP requestSEXP) {
@@ -232,6 +244,21 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_shared_neighbours
+Rcpp::List cpp_shared_neighbours(SEXP index, std::string type, double least, double most, int num_threads, bool progress);
+RcppExport SEXP _fsknn_cpp_shared_neighbours(SEXP indexSEXP, SEXP typeSEXP, SEXP leastSEXP, SEXP mostSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< std::string >::type type(typeSEXP);
+    Rcpp::traits::input_parameter< double >::type least(leastSEXP);
+    Rcpp::traits::input_parameter< double >::type most(mostSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    Rcpp::traits::input_parameter< bool >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_shared_neighbours(index, type, least, most, num_threads, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_find_within
 Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request, Rcpp::List within);
 RcppExport SEXP _fsknn_cpp_find_within(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP, SEXP withinSEXP) {
@@ -259,6 +286,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
+    {"_fsknn_cpp_cut_rows", (DL_FUNC) &_fsknn_cpp_cut_rows, 3},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
@@ -266,6 +294,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
+    {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_find_within", (DL_FUNC) &_fsknn_cpp_find_within, 4},
     {NULL, NULL, 0}
 };

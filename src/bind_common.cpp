@@ -184,6 +184,12 @@ SEXP new_bar(const std::string& what) {
   return bar;
 }
 
+void set_bar(SEXP bar, double done) {
+  if (CLI_SHOULD_TICK) cli_progress_set(bar, done);
+}
+
+void end_bar(SEXP bar) { cli_progress_done(bar); }
+
 std::unique_ptr<Progress> r_progress(bool draw, const char* what) {
   return std::unique_ptr<Progress>(new RProgress(draw, what));
 }

@@ -45,8 +45,10 @@ std::unique_ptr<Progress> r_progress(bool draw,
 /// watch (a file without which nobody waits for the answer any more).
 std::unique_ptr<Progress> r_progress(const Rcpp::List& request);
 
-/// A cli progress bar from 0 to 1. May leave by a long jump.
+/// A cli progress bar from 0 to 1. These may leave by a long jump.
 SEXP new_bar(const std::string& what);
+void set_bar(SEXP bar, double done);
+void end_bar(SEXP bar);
 
 /// Runs the work; a failure below becomes list(failure =, message =, facts),
 /// which the R layer turns into a condition with words.

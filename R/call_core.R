@@ -26,7 +26,7 @@ check_options <- function(metric, sign, constant, backend, devices,
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
-                        rows_made = FALSE, largest = -1) {
+                        rows_made = FALSE, largest = -1, subset = NULL) {
   list(
     k = k,
     metric = options$metric$name,
@@ -42,15 +42,17 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     correlation = correlation,
     as_edges = as_edges,
     largest = largest,
+    subset = subset,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
 }
 
 # Data and request, all checked. `as_edges`: the answer will be a data frame,
-# so that row names must be usable and the edges few enough.
+# so that row names must be usable and the edges few enough. `subset`: of the
+# points of `x`, those whose neighbours are asked for (see check_subset()).
 new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
-                       call = caller_env()) {
+                       subset = NULL, call = caller_env()) {
   points <- as_points(x, "x", call = call)
   queries <- if (!is.null(query)) as_points(query, "query", call = call)
   self_excluded <- is.null(query)
@@ -66,6 +68,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     points$names <- point_names(points)
     check_row_names(points$names, "x", call = call)
   }
+  subset <- check_subset(subset, points, distinct = as_edges, call = call)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
   checked <- check_values(points, options, "x", call = call)
@@ -78,7 +81,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_k(k, num_points, length(skip), self_excluded, call = call)
   }
   if (as_edges) {
-    check_num_edges(num_points - length(skip), k, call = call)
+    asked <- if (is.null(subset)) num_points - length(skip) else length(subset)
+    check_num_edges(asked, k, call = call)
   }
   list(
     points = points,
@@ -91,7 +95,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       correlation = as_edges && has_correlation(options$metric),
       as_edges = as_edges,
       rows_made = is_metafeatures(points$values),
-      largest = max(checked$largest, query_checked$largest)
+      largest = max(checked$largest, query_checked$largest),
+      subset = subset
     )
   )
 }
@@ -126,19 +131,21 @@ check_values <- function(points, options, arg, call = caller_env()) {
 }
 
 # Runs a search; gives what cpp_find_knn() gives.
-run_search <- function(search, call = caller_env()) {
+# long: see check_long_work().
+run_search <- function(search, long = NULL, call = caller_env()) {
+  search$long <- long
   values <- search$points$values
   queries <- search$queries$values
   if (!search$verbose) {
-    return(find_in_core(values, queries, search$request, call))
+    return(find_somehow(search, call))
   }
   plan <- new_plan(
-    nrow(values), ncol(values), NROW(queries) * !is.null(queries),
+    nrow(values), ncol(values), num_queries(queries, search$request),
     search$request, call = call
   )
   started <- Sys.time()
   tell_lines(c(format(plan), paste("Start:", format(started))))
-  result <- find_in_core(values, queries, search$request, call)
+  result <- find_somehow(search, call)
   ended <- Sys.time()
   seconds <- as.double(ended - started, units = "secs")
   tell_lines(c(
@@ -146,6 +153,20 @@ run_search <- function(search, call = caller_env()) {
     paste("Seconds:", format(round(seconds, 3), nsmall = 3))
   ))
   result
+}
+
+# Points whose neighbours are asked for among others'; 0: those of all points.
+num_queries <- function(queries, request) {
+  if (!is.null(queries)) nrow(queries) else length(request$subset)
+}
+
+find_somehow <- function(search, call) {
+  if (!is.null(search$long)) {
+    return(find_by_splits(search, call))
+  }
+  find_in_core(
+    search$points$values, search$queries$values, search$request, call
+  )
 }
 
 # One message, its lines as they are.

@@ -9,9 +9,11 @@
 #'   [metafeatures()]: points in rows (genes, probes), features in columns
 #'   (samples). All values must be finite. Row names, if there are any, name the
 #'   points and must be unique.
+#' @param subset The points whose edges to find, as for [find_knn()], none of
+#'   them twice. The other points are vertices, to which edges may lead.
 #'
 #' @returns A data frame of class `knn_edges` with one row for each edge, in the
-#'   order of the points in `x`, then of rank:
+#'   order of the points in `x` (or of `subset`), then of rank:
 #'   * `from`, `to`: the point and its neighbour, as row names of `x` where it
 #'     has any (character), else as row numbers (integer);
 #'   * `rank`: 1 for the nearest neighbour, to k;
@@ -45,15 +47,20 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE) {
+                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      subset = NULL, BPPARAM = NULL, checkpoint = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory
   )
-  search <- new_search(x, k = k, options = options, as_edges = TRUE)
-  found <- run_search(search)
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
+  search <- new_search(
+    x, k = k, options = options, as_edges = TRUE, subset = subset
+  )
+  found <- run_search(search, long)
   found_to_edges(
     found, nrow(search$points$values), search$request$k,
     names = search$points$names,

@@ -31,10 +31,12 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE) {
+                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      BPPARAM = NULL, checkpoint = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory
@@ -42,6 +44,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(x, query, k = k, options = options)
-  add_left_out(run_search(search)[c("index", "distance")], search)
+  add_left_out(run_search(search, long)[c("index", "distance")], search)
 }

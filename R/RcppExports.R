@@ -29,6 +29,14 @@ cpp_read_sealed <- function(path) {
     .Call(`_fsknn_cpp_read_sealed`, path)
 }
 
+cpp_lend_matrix <- function(x, path) {
+    .Call(`_fsknn_cpp_lend_matrix`, x, path)
+}
+
+cpp_borrow_matrix <- function(lent) {
+    .Call(`_fsknn_cpp_borrow_matrix`, lent)
+}
+
 cpp_lock_file <- function(path) {
     .Call(`_fsknn_cpp_lock_file`, path)
 }

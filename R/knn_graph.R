@@ -30,6 +30,8 @@
 #'   a `weight` by itself and reads it as similarity in some functions and as
 #'   length in others: see [as_igraph()].
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Workers
+#' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
 #' @seealso [as_igraph()] for a graph, [find_knn()] for plain matrices (and for
 #'   graphs with more edges than a data frame can hold, 2^31 - 1).

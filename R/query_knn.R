@@ -20,6 +20,8 @@
 #'   Neither has dimension names. With `constant = "isolate"` the rows of
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Workers
+#' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
 #' @seealso [find_knn()]
 #' @export

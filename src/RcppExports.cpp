@@ -82,6 +82,27 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_lend_matrix
+Rcpp::List cpp_lend_matrix(SEXP x, std::string path);
+RcppExport SEXP _fsknn_cpp_lend_matrix(SEXP xSEXP, SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_lend_matrix(x, path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_borrow_matrix
+Rcpp::List cpp_borrow_matrix(Rcpp::List lent);
+RcppExport SEXP _fsknn_cpp_borrow_matrix(SEXP lentSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type lent(lentSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_borrow_matrix(lent));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_lock_file
 Rcpp::List cpp_lock_file(std::string path);
 RcppExport SEXP _fsknn_cpp_lock_file(SEXP pathSEXP) {
@@ -345,6 +366,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_digest_raw", (DL_FUNC) &_fsknn_cpp_digest_raw, 1},
     {"_fsknn_cpp_write_durably", (DL_FUNC) &_fsknn_cpp_write_durably, 3},
     {"_fsknn_cpp_read_sealed", (DL_FUNC) &_fsknn_cpp_read_sealed, 1},
+    {"_fsknn_cpp_lend_matrix", (DL_FUNC) &_fsknn_cpp_lend_matrix, 2},
+    {"_fsknn_cpp_borrow_matrix", (DL_FUNC) &_fsknn_cpp_borrow_matrix, 1},
     {"_fsknn_cpp_lock_file", (DL_FUNC) &_fsknn_cpp_lock_file, 1},
     {"_fsknn_cpp_unlock_file", (DL_FUNC) &_fsknn_cpp_unlock_file, 1},
     {"_fsknn_cpp_put_part", (DL_FUNC) &_fsknn_cpp_put_part, 3},

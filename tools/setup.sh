@@ -30,6 +30,7 @@ test pandoc         command:pandoc
 test r-bioc-multtest R:multtest
 test r-bioc-summarizedexperiment R:SummarizedExperiment
 test r-bioc-biocneighbors R:BiocNeighbors
+test r-bioc-biocparallel R:BiocParallel
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
 test r-cran-rglpk   R:Rglpk

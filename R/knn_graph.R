@@ -30,6 +30,8 @@
 #'   a `weight` by itself and reads it as similarity in some functions and as
 #'   length in others: see [as_igraph()].
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Workers
+#' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
 #' @seealso [as_igraph()] for a graph, [find_knn()] for plain matrices (and for
 #'   graphs with more edges than a data frame can hold, 2^31 - 1).
@@ -49,18 +51,21 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
                       points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                      subset = NULL) {
+                      subset = NULL,
+                      BPPARAM = NULL, checkpoint = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory
   )
   options$input <- check_input(points, assay, dimred)
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(
     x, k = k, options = options, as_edges = TRUE, subset = subset
   )
-  found <- run_search(search)
+  found <- run_search(search, long)
   found_to_edges(
     found, nrow(search$points$values), search$request$k,
     names = search$points$names,

@@ -22,6 +22,8 @@
 #'   Neither has dimension names. With `constant = "isolate"` the rows of
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Workers
+#' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
 #' @seealso [find_knn()] for the points among themselves, [nearest()] for one of
 #'   them.
@@ -35,10 +37,12 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                      points = c("rows", "columns"), assay = NULL, dimred = NULL) {
+                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
+                      BPPARAM = NULL, checkpoint = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory
@@ -47,6 +51,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(x, query, k = k, options = options)
-  index_and_distance(run_search(search), search)
+  index_and_distance(run_search(search, long), search)
 }

@@ -45,5 +45,6 @@
 }
 
 .onUnload <- function(libpath) {
+  cpp_give_back() # pinned memory that is kept from call to call
   library.dynam.unload("fsknn", libpath)
 }

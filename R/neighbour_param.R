@@ -15,11 +15,13 @@
 #'   `BPPARAM` the number of workers is read.
 #' * `get.index` and `get.distance` may be `"normal"` or `"transposed"`, `k` one
 #'   number for each point, `threshold` too, `subset` numbers, names or a
-#'   logical vector, as BiocNeighbors' help says. `.check.nonfinite` changes nothing:
+#'   logical vector, as BiocNeighbors' help says. `.check.nonfinite` changes
+#'   nothing:
 #'   values that are not finite are an error.
 #' * With BiocNeighbors 1.16, ties among the distances are warned of, unless
 #'   `warn.ties = FALSE` (the order does not depend on them here), and a point
-#'   is among those that `findNeighbors()` gives for it. Later versions do neither.
+#'   is among those that `findNeighbors()` gives for it. Later versions do
+#'   neither.
 #'
 #' BiocNeighbors 1.16 and all versions from 2.0 on are understood. It has to be
 #' installed, which this package does not ask for otherwise.

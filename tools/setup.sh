@@ -43,6 +43,15 @@ test r-bioc-scater  R:scater
 test r-bioc-destiny R:destiny
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
+test r-bioc-bluster R:bluster
+test r-bioc-s4vectors R:S4Vectors
+test r-bioc-singlecellexperiment R:SingleCellExperiment
+test r-cran-dbscan  R:dbscan
+test r-cran-matrix  R:Matrix
+test r-cran-rcppannoy R:RcppAnnoy
+test r-cran-seurat  R:Seurat
+test r-cran-seuratobject R:SeuratObject
+test r-cran-uwot    R:uwot
 test r-cran-rglpk   R:Rglpk
 test r-cran-slam    R:slam
 test doctest-dev    header:doctest/doctest.h

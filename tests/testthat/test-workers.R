@@ -24,13 +24,17 @@ test_that("the answer of workers is that of one process", {
   found <- query_knn(x, query, 5, constant = "isolate", backend = "cpu")
   for (param in params_here()) {
     expect_identical(
-      find_knn(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param), whole
+      find_knn(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param),
+      whole
     )
     expect_identical(
-      knn_graph(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param), edges
+      knn_graph(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param),
+      edges
     )
     expect_identical(
-      query_knn(x, query, 5, constant = "isolate", backend = "cpu", BPPARAM = param), found
+      query_knn(x, query, 5, constant = "isolate", backend = "cpu",
+                BPPARAM = param),
+      found
     )
   }
   # In this process.
@@ -51,13 +55,15 @@ test_that("workers that are up stay so, and take one call after another", {
       whole <- find_knn(x, 5, backend = "cpu")
       expect_identical(find_knn(x, 5, backend = "cpu", BPPARAM = param), whole)
       expect_error(
-        find_knn(too_far_apart(), 198, "manhattan", backend = "cpu", BPPARAM = param),
+        find_knn(too_far_apart(), 198, "manhattan", backend = "cpu",
+                 BPPARAM = param),
         class = "fsknn_range_error"
       )
     }
     x <- metafeatures(random_matrix(7, 9))
     expect_identical(
-      find_knn(x, 3, backend = "cpu", BPPARAM = param), find_knn(x, 3, backend = "cpu")
+      find_knn(x, 3, backend = "cpu", BPPARAM = param),
+      find_knn(x, 3, backend = "cpu")
     )
     expect_true(BiocParallel::bpisup(param))
     BiocParallel::bpstop(param)
@@ -158,7 +164,8 @@ test_that("workers and checkpoints work together", {
   for (param in params_here()) {
     folder <- withr::local_tempdir()
     expect_identical(
-      knn_graph(x, 5, backend = "cpu", BPPARAM = param, checkpoint = folder), whole
+      knn_graph(x, 5, backend = "cpu", BPPARAM = param, checkpoint = folder),
+      whole
     )
     files <- list.files(folder, "split", full.names = TRUE)
     expect_length(files, 4)

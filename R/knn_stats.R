@@ -7,7 +7,8 @@
 #'
 #' @returns `NULL` where there was no search yet; else a list of class
 #'   `knn_stats`, with a print method:
-#'   * `backend`, `metric`, `sign`, `k`, `num_points`, `num_features`,
+#'   * `backend`, `metric`, `sign`, `k` (`NA` for [find_within()] and
+#'     [similarity_graph()]), `num_points`, `num_features`,
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
 #'     `devices`: their rows in [cuda_devices()];
@@ -87,7 +88,11 @@ format.knn_stats <- function(x, ...) {
     "Backend" = x$backend,
     "CUDA devices" = if (on_gpu) paste(x$devices, collapse = ", "),
     "Metric" = describe_metric(x$metric, x$sign),
-    "Neighbours (k)" = format_count(x$k),
+    "Neighbours (k)" = if (is.na(x$k)) {
+      "all within a distance"
+    } else {
+      format_count(x$k)
+    },
     "Points (n)" = format_count(x$num_points),
     "Features (d)" = format_count(x$num_features),
     "Query points" = if (x$num_queries > 0) format_count(x$num_queries),

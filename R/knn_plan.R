@@ -9,6 +9,8 @@
 #' them, to see how much of their memory is free.
 #'
 #' @inheritParams find_knn
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points.
 #' @param x The points, as for [find_knn()], or just their size: two whole
 #'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
@@ -114,6 +116,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
 }
 
 # Lines of "what: value", what File S1's program prints among them.
+#' @method format knn_plan
 #' @export
 format.knn_plan <- function(x, ...) {
   number <- function(value) {

@@ -164,7 +164,7 @@ bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
   exact.redo = filter_.redo();
   exact.first_slot = 0;
   exact.end_slot = filter_.lists().num_slots;
-  start_exact(metric_, exact, stream_.get());
+  run_exact(metric_, exact, stream_);
   const auto get = [&](std::int32_t* to, const std::int32_t* from,
                        std::int64_t count) {
     CUDA_CHECK(cudaMemcpyAsync(to, from,

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/metrics.hpp"
+#include "core/weights.hpp"
 
 namespace fsknn {
 
@@ -17,6 +19,8 @@ struct Request {
   /// Points left out: nobody's neighbour, their own rows missing. Ascending.
   std::vector<std::int64_t> skip;
   std::vector<std::int64_t> query_skip;
+  /// Of the features; null: all weigh alike.
+  std::shared_ptr<const SampleWeights> weights;
   int num_threads = 1;
   std::int64_t chunk_size = 0;           ///< 0: automatic
   std::vector<int> devices;              ///< 0-based; empty: all

@@ -73,7 +73,7 @@ cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
 }
 
-cpp_scan <- function(x, num_threads) {
-    .Call(`_fsknn_cpp_scan`, x, num_threads)
+cpp_scan <- function(x, num_threads, binary = FALSE) {
+    .Call(`_fsknn_cpp_scan`, x, num_threads, binary)
 }
 

@@ -42,7 +42,8 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
                     constant = c("error", "isolate"),
                     backend = c("auto", "cuda", "cpu"), devices = NULL,
                     num_threads = NULL, max_device_memory = NULL,
-                    progress = NULL, verbose = FALSE) {
+                    progress = NULL, verbose = FALSE,
+                    weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(point)
@@ -50,6 +51,7 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads,
     chunk_size = NULL, progress, verbose, max_device_memory
   )
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- search_of_point(x, point, k, options)
   found <- run_search(search)
   index <- found$index[1, ]
@@ -73,6 +75,9 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
   num_points <- nrow(points$values)
   check_num_points(num_points, 2L, "x", call = call)
   check_num_features(ncol(points$values), options$metric, "x", call = call)
+  weights <- fit_weights(options$weights, points, call = call)
+  points <- keep_samples(points, weights)
+  options$weights <- weights$values
   at <- find_point(points, point, call = call)
   check_k(k, num_points, call = call)
   checked <- check_values(points, options, "x", call = call)

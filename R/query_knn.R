@@ -31,7 +31,8 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE) {
+                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
@@ -39,6 +40,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory
   )
+  options$weights <- check_sample_weights(weights, options$metric)
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }

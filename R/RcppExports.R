@@ -77,3 +77,7 @@ cpp_scan <- function(x, num_threads, binary = FALSE) {
     .Call(`_fsknn_cpp_scan`, x, num_threads, binary)
 }
 
+cpp_find_within <- function(x, query, request, within) {
+    .Call(`_fsknn_cpp_find_within`, x, query, request, within)
+}
+

@@ -26,7 +26,7 @@ check_options <- function(metric, sign, constant, backend, devices,
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
-                        rows_made = FALSE, largest = -1) {
+                        rows_made = FALSE, largest = -1, subset = NULL) {
   list(
     k = k,
     metric = options$metric$name,
@@ -43,30 +43,43 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     correlation = correlation,
     as_edges = as_edges,
     largest = largest,
+    subset = subset,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
 }
 
 # Data and request, all checked. `as_edges`: the answer will be a data frame,
-# so that row names must be usable and the edges few enough.
+# so that row names must be usable and the edges few enough. `subset`: of the
+# points of `x`, those whose neighbours are asked for (see check_subset()).
 new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
-                       call = caller_env()) {
-  points <- as_points(x, "x", call = call)
-  queries <- if (!is.null(query)) as_points(query, "query", call = call)
+                       subset = NULL, call = caller_env()) {
+  points <- read_points(x, options$input, "x", call = call)
+  queries <- if (!is.null(query)) {
+    read_points(query, query_input(options$input, x, query), "query", call = call)
+  }
   self_excluded <- is.null(query)
   num_points <- nrow(points$values)
 
-  check_num_points(num_points, 1L + self_excluded, "x", call = call)
-  check_num_features(ncol(points$values), options$metric, "x", call = call)
+  check_num_points(
+    num_points, 1L + self_excluded, "x", points$turned, call = call
+  )
+  check_num_features(
+    ncol(points$values), options$metric, "x", points$turned, call = call
+  )
   if (!self_excluded) {
-    check_num_points(nrow(queries$values), 1L, "query", call = call)
-    check_query_columns(points$values, queries$values, call = call)
+    check_num_points(
+      nrow(queries$values), 1L, "query", queries$turned, call = call
+    )
+    check_query_columns(
+      points$values, queries$values, queries$turned, call = call
+    )
   }
   if (as_edges) {
     points$names <- point_names(points)
-    check_row_names(points$names, "x", call = call)
+    check_row_names(points$names, "x", points$turned, call = call)
   }
+  subset <- check_subset(subset, points, distinct = as_edges, call = call)
   weights <- fit_weights(options$weights, points, call = call)
   points <- keep_samples(points, weights)
   queries <- keep_samples(queries, weights)
@@ -83,7 +96,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_k(k, num_points, length(skip), self_excluded, call = call)
   }
   if (as_edges) {
-    check_num_edges(num_points - length(skip), k, call = call)
+    asked <- if (is.null(subset)) num_points - length(skip) else length(subset)
+    check_num_edges(asked, k, call = call)
   }
   list(
     points = points,
@@ -96,7 +110,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       correlation = as_edges && has_correlation(options$metric),
       as_edges = as_edges,
       rows_made = is_metafeatures(points$values),
-      largest = max(checked$largest, query_checked$largest)
+      largest = max(checked$largest, query_checked$largest),
+      subset = subset
     )
   )
 }
@@ -141,7 +156,7 @@ run_search <- function(search, call = caller_env()) {
     return(find_in_core(values, queries, search$request, call))
   }
   plan <- new_plan(
-    nrow(values), ncol(values), NROW(queries) * !is.null(queries),
+    nrow(values), ncol(values), num_queries(queries, search$request),
     search$request, call = call
   )
   started <- Sys.time()
@@ -154,6 +169,11 @@ run_search <- function(search, call = caller_env()) {
     paste("Seconds:", format(round(seconds, 3), nsmall = 3))
   ))
   result
+}
+
+# Points whose neighbours are asked for among others'; 0: those of all points.
+num_queries <- function(queries, request) {
+  if (!is.null(queries)) nrow(queries) else length(request$subset)
 }
 
 # One message, its lines as they are.

@@ -4,12 +4,13 @@
 #' distance. The answer is exact: neighbours are ordered by (distance, index),
 #' the lower index first on a tie, where the distance is a double made by one
 #' fixed sequence of operations. It is the same to the last bit on every
-#' backend and for any number of threads and any chunk size.
+#' backend, for any number of threads or GPUs, and for any chunk size.
 #'
-#' @param x A numeric, integer or logical matrix, a data frame of numeric
-#'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
-#'   [metafeatures()]: points in rows (genes, probes), features in columns
-#'   (samples). All values must be finite.
+#' @param x Points in rows (genes, probes), features in columns (samples),
+#'   unless `points` says otherwise: a numeric, integer or logical matrix, a data
+#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), an
+#'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
+#'   `assay` and `dimred`), or [metafeatures()]. All values must be finite.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit.
 #' @param metric The distance, made in double precision, `"pearson"` by default:
@@ -35,7 +36,7 @@
 #'   CPU elsewhere, and says so once a session when it takes a GPU; `"cuda"` and
 #'   `"cpu"` take that one or fail. See [knn_backends()].
 #' @param devices Which GPUs to use: whole numbers from the column `device` of
-#'   [cuda_devices()]. `NULL` (default) takes all.
+#'   [cuda_devices()]. `NULL` (default) takes all; a small matrix uses fewer.
 #' @param num_threads Number of CPU threads. `NULL` (default) takes all that the
 #'   process may use, and no more than any of the environment variables
 #'   `OMP_THREAD_LIMIT` and `OMP_NUM_THREADS` and
@@ -53,7 +54,20 @@
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
 #'   `FALSE` by default.
-#'
+#' @param points Which side of `x` are the points: its `"rows"` (default), or
+#'   its `"columns"`, as for the cells of a `SingleCellExperiment` or the samples
+#'   of an `ExpressionSet`. What is said here of rows then holds for columns.
+#'   Columns are turned into rows first, which takes a copy of `x`.
+#' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
+#'   children: the name or the number of the assay that holds the values. `NULL`
+#'   (default) takes the first (of an `ExpressionSet`, `exprs`).
+#' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
+#'   number of a reduced dimension to take in place of an assay. Its cells are
+#'   the points.
+#' @param subset The points whose neighbours to find, among all points of `x`:
+#'   row numbers (from 1), row names, or a logical vector with one value for each
+#'   point. `NULL` (default): all of them. The answer for them is that of the
+#'   whole search, to the last bit, in the order asked for.
 #' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
 #'   (column of `x`, and of `query`), finite and not negative: r is then the
 #'   weighted correlation, as `stats::cov.wt(cor = TRUE)` has it, under
@@ -64,11 +78,12 @@
 #'   than 1e15 times the smallest one above 0. `NULL` (default): all weigh alike.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
-#'   `x`, and k columns, the nearest first:
+#'   `x` (or of `subset`), and k columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
-#'   Neither has dimension names: row names of `x` are not used, and may repeat. Rows of isolated points are `NA`.
+#'   Neither has dimension names: row names of `x` are not used, and may repeat.
+#'   Rows of isolated points are `NA`.
 #'
 #' @section Errors:
 #' A wrong argument is an error of class `fsknn_argument_error` before any work
@@ -104,7 +119,8 @@
 #' Parallel accelerated vector similarity calculations for genomics applications.
 #' *Parallel Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
 #' @seealso [knn_graph()] for an edge data frame with names, [query_knn()] for
-#'   the neighbours of other points.
+#'   the neighbours of other points, [nearest()] for those of one,
+#'   [knn_stats()] for what the search was like.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200) # 200 points, 12 features
@@ -121,19 +137,24 @@
 #'
 #' # what is there and what is not
 #' find_knn(x > 0, k = 1, metric = "jaccard")$distance[1:5, ]
+#'
+#' # the samples as points
+#' find_knn(x, k = 2, points = "columns")$index
 find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      constant = c("error", "isolate"),
                      backend = c("auto", "cuda", "cpu"), devices = NULL,
                      num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                     weights = NULL) {
+                     points = c("rows", "columns"), assay = NULL, dimred = NULL,
+                     subset = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory
   )
+  options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
-  search <- new_search(x, k = k, options = options)
+  search <- new_search(x, k = k, options = options, subset = subset)
   add_left_out(run_search(search)[c("index", "distance")], search)
 }

@@ -5,15 +5,14 @@
 #' words are those of the paper (Arefin 2012): the n x n matrix of distances is
 #' cut into *chunks* of `chunk_size` on a side; chunks in the same rows are a
 #' *split*; the splits are dealt to the workers (GPUs or threads) in *segments*.
-#' Points and features are padded to n' and d'.
+#' Points and features are padded to n' and d'. A plan for GPUs starts CUDA on
+#' them, to see how much of their memory is free.
 #'
 #' @inheritParams find_knn
-#' @param x A matrix or data frame as for [find_knn()], or just its size: two
-#'   whole numbers, `c(points, features)`.
+#' @param x The points, as for [find_knn()], or just their size: two whole
+#'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
 #'   matrix or data frame of the points to find neighbours for, or their number.
-#'
-#' A plan for GPUs starts CUDA on them, to see how much of their memory is free.
 #'
 #' @returns A list of class `knn_plan`, with a print method that tells what the
 #'   paper's program told: the backend, the CPUs of the host, the GPUs that take
@@ -24,7 +23,8 @@
 #'   the points are `streamed` through a GPU's memory in `num_passes` passes.
 #' @inheritSection find_knn Errors
 #' @inherit find_knn references
-#' @seealso [knn_backends()], [cuda_devices()]
+#' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search
+#'   was like.
 #' @export
 #' @examples
 #' # the expression matrix of the paper
@@ -32,20 +32,26 @@
 knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
-                     max_device_memory = NULL, weights = NULL) {
+                     max_device_memory = NULL, points = c("rows", "columns"),
+                     assay = NULL, dimred = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant = "error", backend, devices, num_threads,
     chunk_size, progress = FALSE, verbose = FALSE, max_device_memory
   )
+  input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   self_excluded <- is.null(query)
-  size <- plan_size(x)
+  size <- plan_size(x, input)
   check_num_points(size[[1]], 1L + self_excluded, "x")
   check_num_features(size[[2]], options$metric, "x")
-  num_queries <- if (self_excluded) 0 else query_count(query, size)
-  weights <- weights_for(options$weights, size[[2]])
+  num_queries <- if (self_excluded) {
+    0
+  } else {
+    query_count(query, size, query_input(input, x, query))
+  }
+  weights <- weights_for(options$weights, size[[2]], input$points == "columns")
   options$weights <- weights$values
   num_features <- length(weights$samples %||% seq_len(size[[2]]))
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
@@ -57,9 +63,9 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
 }
 
 # c(points, features) of a matrix, or as given.
-plan_size <- function(x, call = caller_env()) {
+plan_size <- function(x, input, call = caller_env()) {
   if (!is.null(dim(x)) || !is.numeric(x)) {
-    return(dim(as_points(x, "x", call = call)$values))
+    return(points_size(x, input, "x", call = call))
   }
   good <- length(x) == 2 && all(is.finite(x)) && all(x == trunc(x)) &&
     all(x >= 0) && all(x <= .Machine$integer.max)
@@ -77,22 +83,18 @@ plan_size <- function(x, call = caller_env()) {
   as.integer(x)
 }
 
-query_count <- function(query, size, call = caller_env()) {
+query_count <- function(query, size, input, call = caller_env()) {
   if (is.null(dim(query)) && is.numeric(query)) {
     return(check_whole_number(
       query, "query", 1, .Machine$integer.max, call = call
     ))
   }
-  values <- as_points(query, "query", call = call)$values
-  check_num_points(nrow(values), 1L, "query", call = call)
-  if (ncol(values) != size[[2]]) {
-    abort_argument(
-      "{.arg query} must have as many columns (features) as {.arg x}:
-       {size[[2]]}, not {ncol(values)}.",
-      call
-    )
-  }
-  nrow(values)
+  query_size <- points_size(query, input, "query", call = call)
+  check_num_points(query_size[[1]], 1L, "query", call = call)
+  check_same_features(
+    size[[2]], query_size[[2]], input$points == "columns", call = call
+  )
+  query_size[[1]]
 }
 
 new_plan <- function(num_points, num_features, num_queries, request,

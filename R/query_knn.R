@@ -7,8 +7,9 @@
 #' @inheritParams find_knn
 #' @param x The points to search: as for [find_knn()]. One row is enough.
 #' @param query The points whose neighbours to find, with the features (columns)
-#'   of `x` in the same order: a numeric, integer or logical matrix, a data
-#'   frame of numeric columns, or what else `x` can be.
+#'   of `x` in the same order: anything that `x` can be. `points`, `assay` and
+#'   `dimred` are for both, but a plain matrix beside a container needs `points`
+#'   only.
 #' @param k Number of neighbours of each point of `query`, a whole number from 1
 #'   to the number of points of `x`.
 #'
@@ -21,7 +22,8 @@
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
 #' @inheritSection find_knn Errors
 #' @inherit find_knn references
-#' @seealso [find_knn()]
+#' @seealso [find_knn()] for the points among themselves, [nearest()] for one of
+#'   them.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
@@ -32,6 +34,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
                       weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
@@ -40,6 +43,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory
   )
+  options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   if (is.null(query)) {
     abort_input(query, "query", current_env())

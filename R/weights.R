@@ -19,8 +19,8 @@ check_sample_weights <- function(weights, metric, call = caller_env()) {
   if (!is.numeric(weights) || is.object(weights) || !is.null(dim(weights))) {
     given <- describe_type(weights)
     abort_argument(
-      "{.arg weights} must be a numeric vector with one number for each column
-       (feature) of {.arg x}, not {given}.",
+      "{.arg weights} must be a numeric vector with one number for each feature
+       of {.arg x}, not {given}.",
       call
     )
   }
@@ -37,7 +37,7 @@ refuse_weights <- function(wrong, weights, wanted, call) {
   count <- length(at)
   first <- utils::head(at, 3)
   where <- first_few(
-    paste(as.character(weights[first]), "for column", first), total = count
+    paste0("number ", first, " is ", weights[first]), total = count
   )
   abort_argument(
     c(
@@ -55,13 +55,15 @@ largest_weight_ratio <- 1e15
 # for all of them; values, their weights, or NULL where all weigh alike (then
 # nothing is weighted, and the bits are those without weights). NULL without
 # weights.
-weights_for <- function(weights, num_features, call = caller_env()) {
+weights_for <- function(weights, num_features, turned = FALSE,
+                        call = caller_env()) {
   if (is.null(weights)) {
     return(NULL)
   }
   if (length(weights) != num_features) {
+    side <- feature_side(list(turned = turned))
     abort_argument(
-      "{.arg weights} must have one number for each column (feature) of {.arg x}:
+      "{.arg weights} must have one number for each {side} (feature) of {.arg x}:
        {num_features}, not {length(weights)}.",
       call
     )
@@ -99,15 +101,19 @@ weights_for <- function(weights, num_features, call = caller_env()) {
 
 # As weights_for() for the columns of some points.
 fit_weights <- function(weights, points, call = caller_env()) {
-  fitted <- weights_for(weights, ncol(points$values), call = call)
+  fitted <- weights_for(
+    weights, ncol(points$values), points$turned, call = call
+  )
   of_columns <- feature_names(points$values)
   if (!is.null(names(weights)) && setequal(names(weights), of_columns) &&
         !identical(names(weights), of_columns)) {
+    side <- feature_side(points)
+    names_of <- if (side == "column") "colnames(x)" else "rownames(x)"
     abort_argument(
       c(
-        "{.arg weights} must be in the order of the columns of {.arg x}.",
+        "{.arg weights} must be in the order of the {side}s of {.arg x}.",
         x = "The names are the same, but in another order.",
-        i = "Use {.code weights[colnames(x)]}."
+        i = "Use {.code weights[{names_of}]}."
       ),
       call
     )

@@ -53,6 +53,7 @@ PlannedWork make_plan(const Request& request, const RowSource& points,
   const GpuFacts facts = facts_of(gpus, request.max_device_memory);
   PlanInput input;
   input.num_points = size_without(points, request.skip);
+  input.num_given = points.num_points();
   input.num_features = points.num_features();
   input.num_queries =
       queries == nullptr ? 0 : size_without(*queries, request.query_skip);
@@ -141,6 +142,7 @@ void run_queries(const Search& search, const std::vector<int>& devices,
     stats.pairs_filtered += its.pairs_filtered;
     stats.pairs_exact += its.pairs_exact;
     stats.rows_redone += its.rows_redone;
+    stats.rows_widened += its.rows_widened;
     stats.seconds_emit = std::max(stats.seconds_emit, its.seconds_emit);
     stats.seconds_device = std::max(stats.seconds_device, its.seconds_device);
   }
@@ -206,8 +208,12 @@ void find_neighbours(const Request& request, const RowSource& points,
   PlacedPoints own_rows, ranked;
   if (plan.filtered && plan.streamed)
     ranked = PlacedPoints(points, request.skip, false);
-  if (queries != nullptr)
+  if (queries != nullptr) {
     own_rows = PlacedPoints(*queries, request.query_skip, false);
+    own_rows.self = self_by_place(request, own_rows.order);
+    std::replace(own_rows.self.begin(), own_rows.self.end(), std::int32_t{-1},
+                 kNoPoint);
+  }
   const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
   emit_missing_rows(rows.order, out, request.k);
 

@@ -34,7 +34,14 @@ struct PlacedPoints {
   std::int64_t num_features = 0;
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
   PointOrder order;
+  /// Of queries: the number of the point that each is, by place; kNoPoint: none.
+  /// Empty: none is.
+  std::vector<std::int32_t> self;
   std::int64_t size() const { return order.num_active(); }
+  /// By place: the numbers of points that are no neighbours.
+  const std::int32_t* own_ids() const {
+    return self.empty() ? order.id.data() : self.data();
+  }
 };
 
 /// Where prepared rows go on one device. Pointers are device memory.
@@ -68,6 +75,16 @@ class Preparer {
   /// there for whatever is put on the targets' streams after.
   void prepare(std::int64_t first, std::int64_t count,
                const std::vector<PrepareTarget>& targets);
+
+  /// Points that come after each other: begin() says which, and each next()
+  /// is a prepare() of the next ones. Host threads copy ahead from one to the
+  /// next, so that they need not wait while the caller starts work on what came
+  /// before. Whatever else is prepared ends it.
+  struct Range {
+    std::int64_t first = 0, count = 0;
+  };
+  void begin(const std::vector<Range>& ranges);
+  void next(const std::vector<PrepareTarget>& targets);
 
   /// As prepare(), of the points ids[0 .. count - 1] (ascending is faster), to
   /// rows 0 .. count - 1 (`places` must be null).

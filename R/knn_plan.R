@@ -9,6 +9,8 @@
 #' them, to see how much of their memory is free.
 #'
 #' @inheritParams find_knn
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points.
 #' @param x The points, as for [find_knn()], or just their size: two whole
 #'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the

@@ -19,10 +19,12 @@
 #'   `r metric_help()`
 #'
 #'   The biweight midcorrelation is that of WGCNA's `bicor()` with its defaults
-#'   (`maxPOutliers = 1`, `pearsonFallback = "individual"`): a value counts the
-#'   less the further it is from the row's median, and nothing from 9 median
-#'   absolute deviations on; a row in which more than half of the values are
-#'   equal (deviation 0) is taken as under `"pearson"`.
+#'   (`maxPOutliers = 1`, `pearsonFallback = "individual"`; Langfelder and Horvath
+#'   2012, \doi{10.18637/jss.v046.i11}): a value counts the less the further it is
+#'   from the row's median, and nothing from 9 median absolute deviations on; a row
+#'   in which more than half of the values are equal (deviation 0) is taken as
+#'   under `"pearson"`. Proportional Similarity is that of Joubert et al. (2018,
+#'   \doi{10.1016/j.parco.2018.03.009}).
 #' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), what is
 #'   near: `"signed"` (default) takes 1 - r, `"absolute"` 1 - |r|, `"negative"`
 #'   1 + r. With other metrics only `"signed"`, which changes nothing, is allowed.
@@ -160,14 +162,6 @@
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
-#'
-#' Biweight midcorrelation: Langfelder P, Horvath S (2012). Fast R Functions for
-#' Robust Correlations and Hierarchical Clustering. *Journal of Statistical
-#' Software* 46(11): 1-17. \doi{10.18637/jss.v046.i11}
-#'
-#' Proportional Similarity: Joubert W, Nance J, Weighill D, Jacobson D (2018).
-#' Parallel accelerated vector similarity calculations for genomics applications.
-#' *Parallel Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
 #' @seealso [knn_graph()] for an edge data frame with names, [query_knn()] for
 #'   the neighbours of other points, [nearest()] for those of one,
 #'   [knn_stats()] for what the search was like.

@@ -129,8 +129,8 @@ cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
 }
 
-cpp_scan <- function(x, num_threads) {
-    .Call(`_fsknn_cpp_scan`, x, num_threads)
+cpp_scan <- function(x, num_threads, binary = FALSE) {
+    .Call(`_fsknn_cpp_scan`, x, num_threads, binary)
 }
 
 cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {

@@ -38,6 +38,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     num_threads = options$num_threads,
     chunk_size = options$chunk_size,
     max_device_memory = options$max_device_memory %||% 0,
+    weights = options$weights,
     rows_made = rows_made,
     correlation = correlation,
     as_edges = as_edges,
@@ -87,6 +88,10 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
   }
   each_k <- if (!as_edges) check_each_k(k, num_rows, call = call)
   k <- if (is.null(each_k)) k else max(each_k, 1)
+  weights <- fit_weights(options$weights, points, call = call)
+  points <- keep_samples(points, weights)
+  queries <- keep_samples(queries, weights)
+  options$weights <- weights$values
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
   checked <- check_values(points, options, "x", call = call)
@@ -123,7 +128,9 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
 # One pass over the values. skip: the rows to isolate; left_out: of
 # metafeatures, those rows and why, or NULL; largest: the largest magnitude.
 check_values <- function(points, options, arg, call = caller_env()) {
-  scan <- cpp_scan(points$values, options$num_threads)
+  scan <- cpp_scan(
+    points$values, options$num_threads, options$metric$binary
+  )
   if (!is.null(scan$failure)) {
     raise_failure(scan, call)
   }
@@ -132,6 +139,7 @@ check_values <- function(points, options, arg, call = caller_env()) {
     check_finite(points, scan, arg, call = call)
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
+  check_binary(points, scan, options$metric, arg, call = call)
   if (made) {
     left_out <- find_left_out(points, scan)
     tell_left_out(

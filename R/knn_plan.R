@@ -35,7 +35,7 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, points = c("rows", "columns"),
-                     assay = NULL, dimred = NULL) {
+                     assay = NULL, dimred = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
@@ -43,17 +43,25 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     chunk_size, progress = FALSE, verbose = FALSE, max_device_memory
   )
   input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   self_excluded <- is.null(query)
   size <- plan_size(x, input)
   check_num_points(size[[1]], 1L + self_excluded, "x")
   check_num_features(size[[2]], options$metric, "x")
-  num_queries <- if (self_excluded) 0 else query_count(query, size, query_input(input, x, query))
+  num_queries <- if (self_excluded) {
+    0
+  } else {
+    query_count(query, size, query_input(input, x, query))
+  }
+  weights <- weights_for(options$weights, size[[2]], input$points == "columns")
+  options$weights <- weights$values
+  num_features <- length(weights$samples %||% seq_len(size[[2]]))
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
     rows_made = is_metafeatures(x)
   )
-  new_plan(size[[1]], size[[2]], num_queries, request)
+  new_plan(size[[1]], num_features, num_queries, request)
 }
 
 # c(points, features) of a matrix, or as given.
@@ -105,6 +113,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
         backend = request$backend,
         metric = request$metric,
         sign = request$sign,
+        weighted = !is.null(request$weights),
         host_cpus = cpp_cpu()$threads,
         num_threads = request$num_threads,
         max_device_memory = request$max_device_memory
@@ -130,7 +139,7 @@ format.knn_plan <- function(x, ...) {
     "Backend" = x$backend,
     "Host CPUs" = paste0(number(x$host_cpus), " (", x$num_threads, " used)"),
     describe_devices(x$devices),
-    "Metric" = describe_metric(x$metric, x$sign),
+    "Metric" = describe_metric(x$metric, x$sign, x$weighted),
     "Neighbours (k)" = number(x$k),
     "Points (n)" = padded(x$num_points, x$padded_points),
     "Features (d)" = padded(x$num_features, x$padded_features),

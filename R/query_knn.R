@@ -38,7 +38,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
                       points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                      BPPARAM = NULL, checkpoint = NULL) {
+                      BPPARAM = NULL, checkpoint = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
@@ -48,6 +48,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
     progress, verbose, max_device_memory
   )
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }

@@ -367,13 +367,14 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_scan
-Rcpp::List cpp_scan(SEXP x, int num_threads);
-RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary);
+RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP, SEXP binarySEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads));
+    Rcpp::traits::input_parameter< bool >::type binary(binarySEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads, binary));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -439,7 +440,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
-    {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
+    {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 3},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_find_within", (DL_FUNC) &_fsknn_cpp_find_within, 4},
     {NULL, NULL, 0}

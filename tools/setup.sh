@@ -54,6 +54,8 @@ test r-cran-seuratobject R:SeuratObject
 test r-cran-uwot    R:uwot
 test r-cran-rglpk   R:Rglpk
 test r-cran-slam    R:slam
+test r-cran-proxy   R:proxy
+test r-cran-wgcna   R:WGCNA
 test doctest-dev    header:doctest/doctest.h
 '
 

@@ -45,12 +45,13 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE) {
+                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory
+    progress, verbose, max_device_memory, max_memory
   )
   search <- new_search(x, k = k, options = options, as_edges = TRUE)
   found <- run_search(search)

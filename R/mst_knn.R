@@ -87,14 +87,16 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             k = NULL, constant = c("error", "isolate"),
                             backend = c("auto", "cuda", "cpu"), devices = NULL,
                             num_threads = NULL, chunk_size = NULL,
-                            progress = NULL, verbose = FALSE) {
+                            progress = NULL, verbose = FALSE,
+                            max_memory = NULL) {
   rlang::check_dots_empty()
   refuse_lost_edges(x)
   most <- check_most(k)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose
+    progress, verbose, max_memory = max_memory
   )
+  options$in_memory <- TRUE
   search <- new_search(x, k = 1L, options = options, as_edges = TRUE)
   if (!is.matrix(search$points$values)) {
     abort_argument(

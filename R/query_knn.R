@@ -31,13 +31,14 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE) {
+                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory
+    progress, verbose, max_device_memory, max_memory
   )
   if (is.null(query)) {
     abort_input(query, "query", current_env())

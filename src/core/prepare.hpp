@@ -114,6 +114,7 @@ double prepare_row(RowForm form, PowerOfTwo scale, AverageRanks& ranks,
     case RowForm::unit:
       prepare_unit<L>(x, padded);
       return 0.0;
+    case RowForm::ready: return 0.0;
     default: return prepare_raw<L>(x, padded, scale);
   }
 }

@@ -49,9 +49,10 @@ PreparedPoints prepare_points(const RowSource& source,
   points.order = order_points(n, skip, shuffle);
   points.sums = Buffer<double>(points.size());
   const PowerOfTwo scale = power_of_two(-exponent);
-  if (!hold && source.made_when_read()) {
+  const RowForm form = row_form_of(metric, source);
+  if (!hold && (source.made_when_read() || source.on_disk())) {
     points.source = &source;
-    points.row_form = metric.row_form;
+    points.row_form = form;
     points.scale = scale;
     points.kernel = kernel;
     if (metric.row_form != RowForm::raw) {
@@ -84,7 +85,7 @@ PreparedPoints prepare_points(const RowSource& source,
         }
         clear_padding(row, d, padded);
         points.sums[place] =
-            kernel(metric.row_form, scale, ranks, row, d, padded);
+            kernel(form, scale, ranks, row, d, padded);
         // Two rows of entries too small to add up have no proportion.
         if (metric.matrix_scale == MatrixScale::overlap &&
             !(points.sums[place] > 0.0))

@@ -16,6 +16,11 @@
 
 namespace fsknn {
 
+/// What is left to do to the rows of a source.
+inline RowForm row_form_of(const MetricEntry& metric, const RowSource& source) {
+  return source.prepared() ? RowForm::ready : metric.row_form;
+}
+
 struct PreparedPoints {
   std::int64_t num_features = 0;
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
@@ -93,7 +98,7 @@ inline double rounding_of_sums(std::int64_t padded) {
 
 /// Reads, prepares and places all points of `source` but `skip`. progress (may
 /// be null) is only asked whether to go on. Unless `hold`, rows of a source
-/// that makes them when they are read are not held.
+/// that makes them when they are read, or is on disk, are not held.
 PreparedPoints prepare_points(const RowSource& source,
                               const MetricEntry& metric, int exponent,
                               const std::vector<std::int64_t>& skip,

@@ -52,7 +52,14 @@ RowFacts facts_of(const double* x, std::int64_t d) {
   return facts;
 }
 
-void scan_row(const double* x, std::int64_t d, std::int64_t point,
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+bool scan_row(const double* x, std::int64_t d, std::int64_t point,
               MatrixFacts& facts) {
   const RowFacts row = facts_of(x, d);
   if (!row.finite) {
@@ -62,7 +69,7 @@ void scan_row(const double* x, std::int64_t d, std::int64_t point,
       ++facts.non_finite;
       note(facts.non_finite_at, {point, f});
     }
-    return;
+    return false;
   }
   if (row.least < 0.0) {
     for (std::int64_t f = 0; f < d; ++f) facts.negative += x[f] < 0.0;
@@ -76,14 +83,10 @@ void scan_row(const double* x, std::int64_t d, std::int64_t point,
   if (row.least == row.most) facts.constant.push_back(point);
   if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);
   facts.largest = std::max(facts.largest, std::max(row.most, -row.least));
+  return row.least < row.most;
 }
 
-template <class T>
-void append(std::vector<T>& to, const std::vector<T>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-void merge(MatrixFacts& to, const MatrixFacts& from) {
+void add_facts(MatrixFacts& to, const MatrixFacts& from) {
   to.non_finite += from.non_finite;
   to.negative += from.negative;
   for (const Position p : from.non_finite_at) note(to.non_finite_at, p);
@@ -93,8 +96,6 @@ void merge(MatrixFacts& to, const MatrixFacts& from) {
   append(to.zero, from.zero);
   to.largest = std::max(to.largest, from.largest);
 }
-
-}  // namespace
 
 MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress) {
   const std::int64_t n = source.num_points(), d = source.num_features();
@@ -115,7 +116,7 @@ MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress) {
     };
   });
   MatrixFacts facts;
-  for (const MatrixFacts& block : of_block) merge(facts, block);
+  for (const MatrixFacts& block : of_block) add_facts(facts, block);
   return facts;
 }
 

@@ -26,6 +26,14 @@ struct MatrixFacts {
   double largest = 0.0;                   ///< largest |x|
 };
 
+/// Adds a row, which is point `point`. Returns whether it is finite and has two
+/// different values.
+bool scan_row(const double* row, std::int64_t num_features, std::int64_t point,
+              MatrixFacts& facts);
+
+/// Adds the facts of rows that come after.
+void add_facts(MatrixFacts& to, const MatrixFacts& from);
+
 /// progress (may be null) is only asked whether to go on.
 MatrixFacts scan(const RowSource& source, int num_threads,
                  Progress* progress = nullptr);

@@ -434,7 +434,7 @@ void find_neighbours(const Request& asked, const RowSource& points,
   input.chunk_size = request.chunk_size;
   input.num_workers = threads;
   input.elementwise = metric.is_elementwise();
-  input.rows_made = points.made_when_read();
+  input.rows_made = !columns.held();
   const Plan plan = plan_cpu(input);
 
   bool out_of_range = false;

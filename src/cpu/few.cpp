@@ -100,8 +100,9 @@ class Worker {
     const std::int64_t padded = queries_.padded;
     double* row = block_.data() + r * padded;
     clear_padding(row, queries_.num_features, padded);
-    const double sum = kernels_.prepare_row(metric.row_form, scale_, ranks_,
-                                            row, queries_.num_features, padded);
+    const double sum =
+        kernels_.prepare_row(row_form_of(metric, points_), scale_, ranks_, row,
+                             queries_.num_features, padded);
     if (metric.matrix_scale == MatrixScale::overlap && !(sum > 0.0))
       throw RangeFailure();
     for (std::size_t q = 0; q < pairs_.size(); ++q)
@@ -153,8 +154,8 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
       if (out.correlation == nullptr) continue;
       points.read(index[rank], 1, row.data(), padded);
       clear_padding(row.data(), queries.num_features, padded);
-      kernels.prepare_row(request.metric->row_form, scale, ranks, row.data(),
-                          queries.num_features, padded);
+      kernels.prepare_row(row_form_of(*request.metric, points), scale, ranks,
+                          row.data(), queries.num_features, padded);
       const Pair pair = {static_cast<std::int32_t>(query), 0};
       double sum = 0.0;
       kernels.exact(Accumulation::dot, queries.rows.data(), row.data(), padded,

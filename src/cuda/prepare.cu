@@ -29,7 +29,7 @@ class Preparer::Impl {
         doubles_(dynamic_cast<const MatrixSource<double>*>(&source)),
         ints_(dynamic_cast<const MatrixSource<int>*>(&source)),
         metafeatures_(dynamic_cast<const MetafeatureSource*>(&source)),
-        rule_(rule),
+        rule_(rule.of(source)),
         num_threads_(num_threads),
         shape_(source.num_points(), source.num_features(),
                doubles_ != nullptr || ints_ != nullptr),

@@ -27,6 +27,12 @@ struct PrepareRule {
       : form(metric.row_form),
         scale(power_of_two(-exponent)),
         needs_sums(metric.matrix_scale == MatrixScale::overlap) {}
+  /// What is left to do to the rows of this source.
+  PrepareRule of(const RowSource& source) const {
+    PrepareRule rule = *this;
+    if (source.prepared()) rule.form = RowForm::ready;
+    return rule;
+  }
   RowForm form;
   PowerOfTwo scale;  ///< the matrix's; raw rows only
   bool needs_sums;   ///< a sum that is not above 0 is beyond range

@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
     sum = raw(x, end, lane, scale);
   else if (form == RowForm::unit)
     unit(x, end, lane);
-  else
+  else if (form != RowForm::ready)
     centred_unit(x, at.num_features, end, lane);
   if (target < 0 || lane > 0) return;
   if (at.sums != nullptr) at.sums[target] = sum;
@@ -225,6 +225,10 @@ void start_prepare(RowForm form, PowerOfTwo scale, const PanelRows& at,
       break;
     case RowForm::unit:
       prepare_rows<RowForm::unit>
+          <<<grid, threads, 0, stream>>>(at, scale, needs_sums, beyond);
+      break;
+    case RowForm::ready:
+      prepare_rows<RowForm::ready>
           <<<grid, threads, 0, stream>>>(at, scale, needs_sums, beyond);
       break;
     default:

@@ -21,7 +21,8 @@
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
 #' @inheritSection find_knn Errors
 #' @inherit find_knn references
-#' @seealso [find_knn()]
+#' @seealso [find_knn()] for the points among themselves, [nearest()] for one of
+#'   them.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)

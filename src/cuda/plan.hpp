@@ -34,10 +34,11 @@ struct GpuFacts {
 /// one device (working: a chunk of distances, the neighbour lists of a split, and
 /// what is on its way to the host).
 ///
-/// Here is chosen what the filter does (Plan::filtered): graphs of enough
-/// points, not too many neighbours, dot metrics of rows of length 1. It uses one
-/// device. A chunk is then what a block of threads meets at a time, and what the
-/// rows whose candidates overflowed are done again by.
+/// Here is chosen what the filter does (Plan::filtered): graphs of enough points
+/// and enough queries, with not too many neighbours; on how many of the devices;
+/// and whether the points come piece by piece (Plan::streamed). A chunk is then
+/// what a block of threads meets at a time, and what the rows that no filter
+/// settles are done again by.
 Plan plan_cuda(const PlanInput& input, const GpuFacts& gpus);
 
 /// Points in the filter's blocks, an odd number of blocks, so that in round

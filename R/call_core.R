@@ -28,7 +28,8 @@ check_options <- function(metric, sign, constant, backend, devices,
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
-                        rows_made = FALSE, largest = -1, max_memory = 0) {
+                        rows_made = FALSE, largest = -1, subset = NULL,
+                        max_memory = 0) {
   list(
     k = k,
     metric = options$metric$name,
@@ -45,15 +46,17 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     correlation = correlation,
     as_edges = as_edges,
     largest = largest,
+    subset = subset,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
 }
 
 # Data and request, all checked. `as_edges`: the answer will be a data frame,
-# so that row names must be usable and the edges few enough.
+# so that row names must be usable and the edges few enough. `subset`: of the
+# points of `x`, those whose neighbours are asked for (see check_subset()).
 new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
-                       call = caller_env()) {
+                       subset = NULL, call = caller_env()) {
   points <- as_points(x, "x", call = call)
   queries <- if (!is.null(query)) as_points(query, "query", call = call)
   self_excluded <- is.null(query)
@@ -69,6 +72,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     points$names <- point_names(points)
     check_row_names(points$names, "x", call = call)
   }
+  subset <- check_subset(subset, points, distinct = as_edges, call = call)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
   brought <- bring_all(points, queries, options, call)
@@ -84,7 +88,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_k(k, num_points, length(skip), self_excluded, call = call)
   }
   if (as_edges) {
-    check_num_edges(num_points - length(skip), k, call = call)
+    asked <- if (is.null(subset)) num_points - length(skip) else length(subset)
+    check_num_edges(asked, k, call = call)
   }
   list(
     points = points,
@@ -98,6 +103,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       as_edges = as_edges,
       rows_made = is_metafeatures(points$values),
       largest = max(checked$largest, query_checked$largest),
+      subset = subset,
       max_memory = brought$max_memory
     )
   )
@@ -140,7 +146,7 @@ run_search <- function(search, call = caller_env()) {
     return(find_in_core(values, queries, search$request, call))
   }
   plan <- new_plan(
-    nrow(values), ncol(values), NROW(queries) * !is.null(queries),
+    nrow(values), ncol(values), num_queries(queries, search$request),
     search$request, call = call
   )
   started <- Sys.time()
@@ -153,6 +159,11 @@ run_search <- function(search, call = caller_env()) {
     paste("Seconds:", format(round(seconds, 3), nsmall = 3))
   ))
   result
+}
+
+# Points whose neighbours are asked for among others'; 0: those of all points.
+num_queries <- function(queries, request) {
+  if (!is.null(queries)) nrow(queries) else length(request$subset)
 }
 
 # One message, its lines as they are.

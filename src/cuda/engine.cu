@@ -206,8 +206,12 @@ void find_neighbours(const Request& request, const RowSource& points,
   PlacedPoints own_rows, ranked;
   if (plan.filtered && plan.streamed)
     ranked = PlacedPoints(points, request.skip, false);
-  if (queries != nullptr)
+  if (queries != nullptr) {
     own_rows = PlacedPoints(*queries, request.query_skip, false);
+    own_rows.self = self_by_place(request, own_rows.order);
+    std::replace(own_rows.self.begin(), own_rows.self.end(), std::int32_t{-1},
+                 kNoPoint);
+  }
   const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
   emit_missing_rows(rows.order, out, request.k);
 

@@ -139,7 +139,7 @@ chunks_of <- function(x) {
 
 # A tile is copied some times on its way through R.
 tile_bytes <- function(max_memory) {
-  min(max(max_memory / 16, 2^20), 2^26)
+  min(max(max_memory / 16, 2^16), 2^26)
 }
 
 # Calls use(tile, rows, strip, columns) for every tile, strip by strip of

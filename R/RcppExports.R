@@ -13,16 +13,16 @@ cpp_cuda_devices <- function(start) {
     .Call(`_fsknn_cpp_cuda_devices`, start)
 }
 
-cpp_search_cover <- function(levels, classes, alpha, beta, target, seconds, num_threads) {
-    .Call(`_fsknn_cpp_search_cover`, levels, classes, alpha, beta, target, seconds, num_threads)
+cpp_search_cover <- function(levels, classes, alpha, beta, target, seconds, num_threads, progress) {
+    .Call(`_fsknn_cpp_search_cover`, levels, classes, alpha, beta, target, seconds, num_threads, progress)
 }
 
 cpp_agreements <- function(levels) {
     .Call(`_fsknn_cpp_agreements`, levels)
 }
 
-cpp_mdl_cuts <- function(x, classes, num_classes, num_threads) {
-    .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads)
+cpp_mdl_cuts <- function(x, classes, num_classes, num_threads, progress) {
+    .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads, progress)
 }
 
 cpp_levels <- function(x, rows, cuts, num_threads) {

@@ -40,8 +40,8 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_search_cover
-Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels, Rcpp::IntegerVector classes, int alpha, int beta, int target, double seconds, int num_threads);
-RcppExport SEXP _fsknn_cpp_search_cover(SEXP levelsSEXP, SEXP classesSEXP, SEXP alphaSEXP, SEXP betaSEXP, SEXP targetSEXP, SEXP secondsSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels, Rcpp::IntegerVector classes, int alpha, int beta, int target, double seconds, int num_threads, bool progress);
+RcppExport SEXP _fsknn_cpp_search_cover(SEXP levelsSEXP, SEXP classesSEXP, SEXP alphaSEXP, SEXP betaSEXP, SEXP targetSEXP, SEXP secondsSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type levels(levelsSEXP);
@@ -51,12 +51,13 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< int >::type target(targetSEXP);
     Rcpp::traits::input_parameter< double >::type seconds(secondsSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_search_cover(levels, classes, alpha, beta, target, seconds, num_threads));
+    Rcpp::traits::input_parameter< bool >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_search_cover(levels, classes, alpha, beta, target, seconds, num_threads, progress));
     return rcpp_result_gen;
 END_RCPP
 }
 // cpp_agreements
-Rcpp::IntegerMatrix cpp_agreements(Rcpp::IntegerMatrix levels);
+Rcpp::List cpp_agreements(Rcpp::IntegerMatrix levels);
 RcppExport SEXP _fsknn_cpp_agreements(SEXP levelsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
@@ -66,15 +67,16 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_mdl_cuts
-Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes, int num_threads);
-RcppExport SEXP _fsknn_cpp_mdl_cuts(SEXP xSEXP, SEXP classesSEXP, SEXP num_classesSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes, int num_threads, bool progress);
+RcppExport SEXP _fsknn_cpp_mdl_cuts(SEXP xSEXP, SEXP classesSEXP, SEXP num_classesSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type classes(classesSEXP);
     Rcpp::traits::input_parameter< int >::type num_classes(num_classesSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_mdl_cuts(x, classes, num_classes, num_threads));
+    Rcpp::traits::input_parameter< bool >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_mdl_cuts(x, classes, num_classes, num_threads, progress));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -293,9 +295,9 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
-    {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 7},
+    {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 8},
     {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
-    {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 4},
+    {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 5},
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},

@@ -150,9 +150,8 @@ struct Question {
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
     Question q(x, query, request);
-    const std::unique_ptr<Progress> progress =
-        bind::r_progress(Rcpp::as<bool>(request["progress"]));
     Stats stats;
     const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
     (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
@@ -165,6 +164,7 @@ Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
     Question q(x, query, request);
     brute_force(q.request, *q.points, q.asked(), q.answer.view);
     return q.answer.list(Rcpp::List());
@@ -182,6 +182,7 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
   Rcpp::Shield<SEXP> out(Rf_allocVector(STRSXP, length));
   const SEXP* strings = STRING_PTR_RO(names);
   for (R_xlen_t e = 0; e < length; ++e) {
+    if (e % (1 << 20) == 0) Rcpp::checkUserInterrupt();
     if (e + ahead < length)
       __builtin_prefetch(strings[index[e + ahead] - 1], 1);
     SET_STRING_ELT(out, e, strings[index[e] - 1]);
@@ -194,6 +195,7 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
   return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const Request r = bind::request_from(request);
     const std::unique_ptr<RowSource> source = bind::row_source(x);
     std::vector<std::int32_t> points;

@@ -1,7 +1,9 @@
 #include "cuda/candidates.cuh"
 
+#include <algorithm>
 #include <stdexcept>
 
+#include "core/poll.hpp"
 #include "cuda/check.cuh"
 #include "cuda/rules.cuh"
 #include "cuda/sorting.cuh"
@@ -420,6 +422,25 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
       start(ExactBlock<256>());
   });
   CUDA_CHECK(cudaGetLastError());
+}
+
+void run_exact(const MetricEntry& metric, const ExactStep& step,
+               const Stream& stream) {
+  // Of pairs: at 1,536 a row and 296 features 100,000 rows take 64 ms (H200).
+  constexpr double kOperations = 5e10;
+  const double of_slot = static_cast<double>(step.lists.capacity) *
+                         static_cast<double>(step.padded);
+  const std::int64_t turn =
+      1024 + static_cast<std::int64_t>(kOperations / of_slot);
+  ExactStep part = step;
+  for (; part.first_slot < step.end_slot; part.first_slot = part.end_slot) {
+    if (part.first_slot > step.first_slot) {
+      stream.wait();
+      poll();
+    }
+    part.end_slot = std::min(step.end_slot, part.first_slot + turn);
+    start_exact(metric, part, stream.get());
+  }
 }
 
 void start_gather(const Gather& gather, cudaStream_t stream) {

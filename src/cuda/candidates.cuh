@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "core/metrics.hpp"
+#include "cuda/resources.cuh"
 #include "cuda/select.cuh"
 
 namespace fsknn {
@@ -102,6 +103,10 @@ struct ExactStep {
 };
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream);
+
+/// The same in turns of about 0.1 s, and polls between them.
+void run_exact(const MetricEntry& metric, const ExactStep& step,
+               const Stream& stream);
 
 /// Rows at these places, gathered for the float64 pass, padded with zeros to
 /// num_places rows.

@@ -213,7 +213,7 @@ void FilteredGraph::finish() {
   exact_.padded = padded();
   exact_.undo = search_.undo;
   exact_.nearest = nearest_;
-  start_exact(*search_.request.metric, exact_, stream_.get());
+  run_exact(*search_.request.metric, exact_, stream_);
   const std::size_t num_slots =
       static_cast<std::size_t>(layout_.end_slot - layout_.first_slot);
   std::vector<std::int32_t> counts(num_slots);

@@ -4,6 +4,7 @@
 
 #include "core/errors.hpp"
 #include "core/metafeatures.hpp"
+#include "core/poll.hpp"
 #include "cuda/pieces.hpp"
 #include "cuda/prepare_rows.cuh"
 #include "cuda/read_pieces.hpp"
@@ -156,6 +157,7 @@ class Preparer::Impl {
       }
       team_->finish(number);
       for (std::size_t s = 0; s < sides_.size(); ++s) send(number, s);
+      poll();
     }
     first_panel_ += shape_.panels(points_.count);
     first_piece_ += num_pieces;
@@ -255,6 +257,7 @@ class Preparer::Impl {
                    points_.ids == nullptr ? nullptr : side.ids.data() + row0,
                    points_.first + row0, to, target.stream);
         finish(side, target, to, 0);
+        poll();
       }
     }
   }

@@ -184,7 +184,7 @@ bool FilteredQueries::batch(std::int64_t row0, std::int64_t num_rows) {
   step.padded = padded();
   step.undo = search_.undo;
   step.nearest = nearest_;
-  start_exact(*search_.request.metric, step, stream_.get());
+  run_exact(*search_.request.metric, step, stream_);
   std::vector<std::int32_t> counts(static_cast<std::size_t>(num_rows));
   download(counts.data(), counts_, num_rows, stream_);
   stream_.wait();

@@ -149,7 +149,7 @@ bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
   exact.redo = cut.redo;
   exact.first_slot = 0;
   exact.end_slot = num_slots;
-  start_exact(*search_.metric, exact, stream_.get());
+  run_exact(*search_.metric, exact, stream_);
   std::vector<std::int32_t> counts(static_cast<std::size_t>(num_rows));
   std::int32_t num_left = 0;
   download(counts.data(), counts_, num_rows, stream_);

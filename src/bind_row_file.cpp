@@ -47,8 +47,8 @@ SEXP cpp_row_file(std::string folder, double num_points, double num_features,
     out = Rcpp::XPtr<RowFile>(new RowFile(
         folder, static_cast<std::int64_t>(num_points),
         static_cast<std::int64_t>(num_features),
-        static_cast<std::int64_t>(strip_features), *r.metric,
-        cpu::choose_kernels(r.instruction_set).prepare_row, r.num_threads));
+        static_cast<std::int64_t>(strip_features), r,
+        cpu::choose_kernels(r.instruction_set).prepare_row));
     return Rcpp::List();
   });
   return out.isNULL() ? Rcpp::RObject(failed) : out;

@@ -15,6 +15,8 @@
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
 #include "core/prepare.hpp"
+#include "core/prepared.hpp"
+#include "core/row_scratch.hpp"
 
 namespace fsknn {
 namespace {
@@ -125,11 +127,11 @@ void DiskMatrix::read(std::int64_t first, std::int64_t count, double* rows,
 
 RowFile::RowFile(const std::string& folder, std::int64_t num_points,
                  std::int64_t num_features, std::int64_t strip_features,
-                 const MetricEntry& metric, RowKernel kernel, int num_threads)
+                 const Request& request, RowKernel kernel)
     : matrix_(folder, num_points, num_features, strip_features),
-      form_(metric.row_form),
-      kernel_(kernel),
-      num_threads_(num_threads) {}
+      request_(request),
+      recipe_(recipe_of(request_, 0)),
+      kernel_(kernel) {}
 
 /// fetch(first, count, rows, stride) gives rows; they are looked at, prepared,
 /// and written.
@@ -140,9 +142,9 @@ void RowFile::settle(std::int64_t first, std::int64_t count,
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (count + block_rows - 1) / block_rows;
   std::vector<MatrixFacts> of_block(static_cast<std::size_t>(num_blocks));
-  run_pieces(num_blocks, num_threads_, {progress, 0.0, 0.0}, [&] {
+  run_pieces(num_blocks, request_.num_threads, {progress, 0.0, 0.0}, [&] {
     return [&, rows = Buffer<double>(block_rows * padded),
-            ranks = AverageRanks()](std::int64_t b) mutable {
+            scratch = RowScratch()](std::int64_t b) mutable {
       const std::int64_t row0 = b * block_rows;
       const std::int64_t num_rows = std::min(block_rows, count - row0);
       fetch(row0, num_rows, rows.data(), padded);
@@ -151,11 +153,11 @@ void RowFile::settle(std::int64_t first, std::int64_t count,
         const bool varies = scan_row(row, d, first + row0 + r,
                                      of_block[static_cast<std::size_t>(b)]);
         // What has no form is left out, or an error, later.
-        if (form_ == RowForm::raw ||
-            !(varies || (form_ == RowForm::unit && row[0] != 0.0)))
+        if (recipe_.form == RowForm::raw ||
+            !(varies || (recipe_.form == RowForm::unit && row[0] != 0.0)))
           continue;
         clear_padding(row, d, padded);
-        kernel_(form_, no_scaling(), ranks, row, d, padded);
+        kernel_(recipe_, scratch, row, d, padded);
       }
       matrix_.write(first + row0, num_rows, rows.data(), padded);
     };
@@ -176,7 +178,8 @@ void RowFile::add(std::int64_t strip, std::int64_t first,
   }
   const std::int64_t width = tile.num_features();
   const std::int64_t block_rows = rows_per_block(width);
-  run_pieces((count + block_rows - 1) / block_rows, num_threads_, {}, [&] {
+  run_pieces((count + block_rows - 1) / block_rows, request_.num_threads, {},
+             [&] {
     return [&, rows = Buffer<double>(block_rows * width)](
                std::int64_t b) mutable {
       const std::int64_t row0 = b * block_rows;

@@ -11,8 +11,9 @@
 #include <cstdint>
 #include <string>
 
-#include "core/metrics.hpp"
+#include "core/kinds.hpp"
 #include "core/progress.hpp"
+#include "core/request.hpp"
 #include "core/scan.hpp"
 #include "core/source.hpp"
 
@@ -67,10 +68,10 @@ class DiskMatrix {
 /// Fills a file with the rows of a source that comes in tiles.
 class RowFile final : public RowSource {
  public:
-  /// The metric's form is that of `kernel`.
+  /// Rows are prepared as the request wants them, by `kernel`.
   RowFile(const std::string& folder, std::int64_t num_points,
           std::int64_t num_features, std::int64_t strip_features,
-          const MetricEntry& metric, RowKernel kernel, int num_threads);
+          const Request& request, RowKernel kernel);
 
   /// Rows first .. of one strip, in order: strip by strip, rows ascending.
   void add(std::int64_t strip, std::int64_t first, const RowSource& tile);
@@ -86,7 +87,7 @@ class RowFile final : public RowSource {
     matrix_.read(first, count, out, stride);
   }
   bool on_disk() const override { return true; }
-  bool prepared() const override { return form_ != RowForm::raw; }
+  bool prepared() const override { return recipe_.form != RowForm::raw; }
 
  private:
   template <class Fetch>
@@ -94,9 +95,9 @@ class RowFile final : public RowSource {
               Fetch fetch);
 
   DiskMatrix matrix_;
-  const RowForm form_;
+  const Request request_;  ///< the weights that the recipe points to
+  const RowRecipe recipe_;
   const RowKernel kernel_;
-  const int num_threads_;
   MatrixFacts facts_;
 };
 

@@ -430,13 +430,14 @@ void find_neighbours(const Request& asked, const RowSource& points,
     return find_for_few(request, kernels, exponent, points, *queries, out,
                         progress, stats);
   const DistanceRule rule(metric, exponent);
+  const RowRecipe recipe = recipe_of(request, exponent);
   const PreparedPoints columns =
-      prepare_points(points, metric, exponent, request.skip, true,
+      prepare_points(points, recipe, request.skip, true,
                      kernels.prepare_row, threads, progress, false);
   PreparedPoints own_rows;
   if (queries != nullptr)
-    own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
-                              false, kernels.prepare_row, threads, progress,
+    own_rows = prepare_points(*queries, recipe, request.query_skip, false,
+                              kernels.prepare_row, threads, progress,
                               false);
   const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
 

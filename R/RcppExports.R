@@ -13,6 +13,46 @@ cpp_cuda_devices <- function(start) {
     .Call(`_fsknn_cpp_cuda_devices`, start)
 }
 
+cpp_digest <- function(x, num_threads) {
+    .Call(`_fsknn_cpp_digest`, x, num_threads)
+}
+
+cpp_digest_raw <- function(bytes) {
+    .Call(`_fsknn_cpp_digest_raw`, bytes)
+}
+
+cpp_write_durably <- function(path, bytes, sealed) {
+    .Call(`_fsknn_cpp_write_durably`, path, bytes, sealed)
+}
+
+cpp_read_sealed <- function(path) {
+    .Call(`_fsknn_cpp_read_sealed`, path)
+}
+
+cpp_lock_file <- function(path) {
+    .Call(`_fsknn_cpp_lock_file`, path)
+}
+
+cpp_unlock_file <- function(lock) {
+    invisible(.Call(`_fsknn_cpp_unlock_file`, lock))
+}
+
+cpp_put_part <- function(whole, part, first) {
+    invisible(.Call(`_fsknn_cpp_put_part`, whole, part, first))
+}
+
+cpp_new_bar <- function(what) {
+    .Call(`_fsknn_cpp_new_bar`, what)
+}
+
+cpp_set_bar <- function(bar, done) {
+    invisible(.Call(`_fsknn_cpp_set_bar`, bar, done))
+}
+
+cpp_end_bar <- function(bar) {
+    invisible(.Call(`_fsknn_cpp_end_bar`, bar))
+}
+
 cpp_search_cover <- function(levels, classes, alpha, beta, target, seconds, num_threads, progress) {
     .Call(`_fsknn_cpp_search_cover`, levels, classes, alpha, beta, target, seconds, num_threads, progress)
 }

@@ -58,7 +58,9 @@ bring_all <- function(points, queries, options, call = caller_env()) {
   lazy <- is_read_by_blocks(points$values) ||
     is_read_by_blocks(queries$values)
   if (!lazy) {
-    return(list(points = points, queries = queries, max_memory = 0))
+    return(list(
+      points = points, queries = queries, max_memory = 0, on_disk = FALSE
+    ))
   }
   left <- max_memory_of(options)
   points <- bring_points(points, options, "x", left, call)
@@ -67,7 +69,10 @@ bring_all <- function(points, queries, options, call = caller_env()) {
     queries <- bring_points(queries, options, "query", left, call)
     left <- left - bytes_brought(queries)
   }
-  list(points = points, queries = queries, max_memory = left)
+  list(
+    points = points, queries = queries, max_memory = max(left, 1),
+    on_disk = is_row_file(points$values) || is_row_file(queries$values)
+  )
 }
 
 bytes_brought <- function(points) {

@@ -29,7 +29,7 @@ check_options <- function(metric, sign, constant, backend, devices,
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
                         rows_made = FALSE, largest = -1, subset = NULL,
-                        max_memory = 0) {
+                        max_memory = 0, on_disk = FALSE) {
   list(
     k = k,
     metric = options$metric$name,
@@ -42,6 +42,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     chunk_size = options$chunk_size,
     max_device_memory = options$max_device_memory %||% 0,
     max_memory = max_memory,
+    on_disk = on_disk,
     rows_made = rows_made,
     correlation = correlation,
     as_edges = as_edges,
@@ -104,7 +105,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       rows_made = is_metafeatures(points$values),
       largest = max(checked$largest, query_checked$largest),
       subset = subset,
-      max_memory = brought$max_memory
+      max_memory = brought$max_memory, on_disk = brought$on_disk
     )
   )
 }

@@ -100,7 +100,7 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
       correlation = has_correlation(options$metric),
       rows_made = is_metafeatures(points$values),
       largest = checked$largest,
-      max_memory = brought$max_memory
+      max_memory = brought$max_memory, on_disk = brought$on_disk
     )
   )
 }

@@ -39,6 +39,108 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_digest
+Rcpp::List cpp_digest(SEXP x, int num_threads);
+RcppExport SEXP _fsknn_cpp_digest(SEXP xSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_digest(x, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_digest_raw
+std::string cpp_digest_raw(Rcpp::RawVector bytes);
+RcppExport SEXP _fsknn_cpp_digest_raw(SEXP bytesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::RawVector >::type bytes(bytesSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_digest_raw(bytes));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_write_durably
+Rcpp::List cpp_write_durably(std::string path, Rcpp::RawVector bytes, bool sealed);
+RcppExport SEXP _fsknn_cpp_write_durably(SEXP pathSEXP, SEXP bytesSEXP, SEXP sealedSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< Rcpp::RawVector >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< bool >::type sealed(sealedSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_write_durably(path, bytes, sealed));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_read_sealed
+Rcpp::List cpp_read_sealed(std::string path);
+RcppExport SEXP _fsknn_cpp_read_sealed(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_read_sealed(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_lock_file
+Rcpp::List cpp_lock_file(std::string path);
+RcppExport SEXP _fsknn_cpp_lock_file(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_lock_file(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_unlock_file
+void cpp_unlock_file(SEXP lock);
+RcppExport SEXP _fsknn_cpp_unlock_file(SEXP lockSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type lock(lockSEXP);
+    cpp_unlock_file(lock);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_put_part
+void cpp_put_part(SEXP whole, SEXP part, double first);
+RcppExport SEXP _fsknn_cpp_put_part(SEXP wholeSEXP, SEXP partSEXP, SEXP firstSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type whole(wholeSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type part(partSEXP);
+    Rcpp::traits::input_parameter< double >::type first(firstSEXP);
+    cpp_put_part(whole, part, first);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_new_bar
+SEXP cpp_new_bar(std::string what);
+RcppExport SEXP _fsknn_cpp_new_bar(SEXP whatSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type what(whatSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_new_bar(what));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_set_bar
+void cpp_set_bar(SEXP bar, double done);
+RcppExport SEXP _fsknn_cpp_set_bar(SEXP barSEXP, SEXP doneSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type bar(barSEXP);
+    Rcpp::traits::input_parameter< double >::type done(doneSEXP);
+    cpp_set_bar(bar, done);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_end_bar
+void cpp_end_bar(SEXP bar);
+RcppExport SEXP _fsknn_cpp_end_bar(SEXP barSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type bar(barSEXP);
+    cpp_end_bar(bar);
+    return R_NilValue;
+END_RCPP
+}
 // cpp_search_cover
 Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels, Rcpp::IntegerVector classes, int alpha, int beta, int target, double seconds, int num_threads, bool progress);
 RcppExport SEXP _fsknn_cpp_search_cover(SEXP levelsSEXP, SEXP classesSEXP, SEXP alphaSEXP, SEXP betaSEXP, SEXP targetSEXP, SEXP secondsSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
@@ -295,6 +397,16 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
+    {"_fsknn_cpp_digest", (DL_FUNC) &_fsknn_cpp_digest, 2},
+    {"_fsknn_cpp_digest_raw", (DL_FUNC) &_fsknn_cpp_digest_raw, 1},
+    {"_fsknn_cpp_write_durably", (DL_FUNC) &_fsknn_cpp_write_durably, 3},
+    {"_fsknn_cpp_read_sealed", (DL_FUNC) &_fsknn_cpp_read_sealed, 1},
+    {"_fsknn_cpp_lock_file", (DL_FUNC) &_fsknn_cpp_lock_file, 1},
+    {"_fsknn_cpp_unlock_file", (DL_FUNC) &_fsknn_cpp_unlock_file, 1},
+    {"_fsknn_cpp_put_part", (DL_FUNC) &_fsknn_cpp_put_part, 3},
+    {"_fsknn_cpp_new_bar", (DL_FUNC) &_fsknn_cpp_new_bar, 1},
+    {"_fsknn_cpp_set_bar", (DL_FUNC) &_fsknn_cpp_set_bar, 2},
+    {"_fsknn_cpp_end_bar", (DL_FUNC) &_fsknn_cpp_end_bar, 1},
     {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 8},
     {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
     {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 5},

@@ -20,8 +20,16 @@ as_points.big.matrix <- function(x, arg = "x", call = caller_env()) {
   list(values = x, names = rownames(x))
 }
 
+# Package Matrix: every prepared row is dense, so that sparse ones are written
+# out in full, in memory or in a file.
+#' @export
+as_points.Matrix <- function(x, arg = "x", call = caller_env()) {
+  need_package("Matrix", arg, call)
+  list(values = x, names = rownames(x))
+}
+
 is_read_by_blocks <- function(values) {
-  inherits(values, c("DelayedMatrix", "big.matrix"))
+  inherits(values, c("DelayedMatrix", "big.matrix", "Matrix"))
 }
 
 # Values as doubles in memory.
@@ -29,22 +37,56 @@ dense_bytes <- function(values) {
   8 * prod(as.double(dim(values)))
 }
 
-# Points whose values can be searched: a matrix in memory where the dense form
-# fits in `max_memory` bytes, else rows in a temporary file, which is gone when
-# the frame `call` ends.
-bring_points <- function(points, options, arg = "x",
-                         max_memory = max_memory_of(options),
-                         call = caller_env()) {
+# Where the values of points and queries will be: which of the two go to a file,
+# as their dense form does not fit, the bytes of the files, and what is left of
+# the memory for blocks of them.
+storage_of <- function(x, query, options) {
+  storage <- list(in_file = c(FALSE, FALSE), bytes_file = 0, max_memory = 0)
+  values <- list(x, query)
+  lazy <- vapply(values, is_read_by_blocks, NA)
+  if (!any(lazy)) {
+    return(storage)
+  }
+  left <- max_memory_of(options)
+  for (at in which(lazy)) {
+    bytes <- dense_bytes(values[[at]])
+    if (bytes <= left) {
+      left <- left - bytes
+    } else {
+      storage$in_file[[at]] <- TRUE
+      storage$bytes_file <- storage$bytes_file + bytes
+    }
+  }
+  storage$max_memory <- max(left, 1)
+  storage
+}
+
+# Points and queries whose values can be searched: matrices in memory, or rows in
+# temporary files, which are gone when the frame `call` ends.
+bring_all <- function(points, queries, options, call = caller_env()) {
+  storage <- storage_of(points$values, queries$values, options)
+  points <- bring_points(
+    points, storage$in_file[[1]], storage$max_memory, options, "x", call
+  )
+  if (!is.null(queries)) {
+    queries <- bring_points(
+      queries, storage$in_file[[2]], storage$max_memory, options, "query", call
+    )
+  }
+  c(list(points = points, queries = queries), storage)
+}
+
+bring_points <- function(points, in_file, max_memory, options, arg, call) {
   if (!is_read_by_blocks(points$values)) {
     return(points)
   }
   points$blocks <- points$values
-  if (dense_bytes(points$values) <= max_memory) {
+  if (!in_file) {
     points$values <- read_matrix(points$blocks, max_memory, options, arg, call)
     return(points)
   }
   if (isTRUE(options$in_memory)) {
-    abort_too_large(points$values, max_memory, arg, call)
+    abort_too_large(points$values, options, arg, call)
   }
   file <- new_row_file(points$blocks, options, max_memory, call)
   defer(close_row_file(file), call)
@@ -53,43 +95,18 @@ bring_points <- function(points, options, arg = "x",
   points
 }
 
-# Points and queries; and what is left of the memory for blocks of them.
-bring_all <- function(points, queries, options, call = caller_env()) {
-  lazy <- is_read_by_blocks(points$values) ||
-    is_read_by_blocks(queries$values)
-  if (!lazy) {
-    return(list(
-      points = points, queries = queries, max_memory = 0, on_disk = FALSE
-    ))
-  }
-  left <- max_memory_of(options)
-  points <- bring_points(points, options, "x", left, call)
-  left <- left - bytes_brought(points)
-  if (!is.null(queries)) {
-    queries <- bring_points(queries, options, "query", left, call)
-    left <- left - bytes_brought(queries)
-  }
-  list(
-    points = points, queries = queries, max_memory = max(left, 1),
-    on_disk = is_row_file(points$values) || is_row_file(queries$values)
-  )
-}
-
-bytes_brought <- function(points) {
-  held <- !is.null(points$blocks) && is.matrix(points$values)
-  if (held) dense_bytes(points$values) else 0
-}
-
 # As a plain matrix, or an error: for what needs all values in memory.
 in_memory <- function(points, arg = "x", call = caller_env()) {
+  options <- list(in_memory = TRUE)
+  storage <- storage_of(points$values, NULL, options)
   bring_points(
-    points, list(in_memory = TRUE), arg, call = call
+    points, storage$in_file[[1]], storage$max_memory, options, arg, call
   )
 }
 
-abort_too_large <- function(values, max_memory, arg, call) {
+abort_too_large <- function(values, options, arg, call) {
   needed <- format_bytes(dense_bytes(values))
-  limit <- format_bytes(max_memory)
+  limit <- format_bytes(max_memory_of(options))
   abort_argument(
     c(
       "{.arg {arg}} must fit in memory as a matrix.",
@@ -139,7 +156,12 @@ tile_shape <- function(size, chunk = NULL, most) {
 }
 
 chunks_of <- function(x) {
-  if (inherits(x, "DelayedMatrix")) DelayedArray::chunkdim(x)
+  if (inherits(x, "DelayedMatrix")) {
+    DelayedArray::chunkdim(x)
+  } else if (inherits(x, "CsparseMatrix")) {
+    # Columns are at hand; a row is looked for in all of them.
+    c(nrow(x), 1)
+  }
 }
 
 # A tile is copied some times on its way through R.

@@ -29,7 +29,7 @@ check_options <- function(metric, sign, constant, backend, devices,
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
                         rows_made = FALSE, largest = -1, subset = NULL,
-                        max_memory = 0, on_disk = FALSE) {
+                        max_memory = 0, bytes_file = 0) {
   list(
     k = k,
     metric = options$metric$name,
@@ -42,7 +42,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     chunk_size = options$chunk_size,
     max_device_memory = options$max_device_memory %||% 0,
     max_memory = max_memory,
-    on_disk = on_disk,
+    bytes_file = bytes_file,
     rows_made = rows_made,
     correlation = correlation,
     as_edges = as_edges,
@@ -58,20 +58,30 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
 # points of `x`, those whose neighbours are asked for (see check_subset()).
 new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
                        subset = NULL, call = caller_env()) {
-  points <- as_points(x, "x", call = call)
-  queries <- if (!is.null(query)) as_points(query, "query", call = call)
+  points <- read_points(x, options$input, "x", call = call)
+  queries <- if (!is.null(query)) {
+    read_points(query, query_input(options$input, x, query), "query", call = call)
+  }
   self_excluded <- is.null(query)
   num_points <- nrow(points$values)
 
-  check_num_points(num_points, 1L + self_excluded, "x", call = call)
-  check_num_features(ncol(points$values), options$metric, "x", call = call)
+  check_num_points(
+    num_points, 1L + self_excluded, "x", points$turned, call = call
+  )
+  check_num_features(
+    ncol(points$values), options$metric, "x", points$turned, call = call
+  )
   if (!self_excluded) {
-    check_num_points(nrow(queries$values), 1L, "query", call = call)
-    check_query_columns(points$values, queries$values, call = call)
+    check_num_points(
+      nrow(queries$values), 1L, "query", queries$turned, call = call
+    )
+    check_query_columns(
+      points$values, queries$values, queries$turned, call = call
+    )
   }
   if (as_edges) {
     points$names <- point_names(points)
-    check_row_names(points$names, "x", call = call)
+    check_row_names(points$names, "x", points$turned, call = call)
   }
   subset <- check_subset(subset, points, distinct = as_edges, call = call)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
@@ -105,7 +115,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       rows_made = is_metafeatures(points$values),
       largest = max(checked$largest, query_checked$largest),
       subset = subset,
-      max_memory = brought$max_memory, on_disk = brought$on_disk
+      max_memory = brought$max_memory, bytes_file = brought$bytes_file
     )
   )
 }

@@ -6,10 +6,11 @@
 #' fixed sequence of operations. It is the same to the last bit on every
 #' backend, for any number of threads or GPUs, and for any chunk size.
 #'
-#' @param x A numeric, integer or logical matrix, a data frame of numeric
-#'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
-#'   [metafeatures()]: points in rows (genes, probes), features in columns
-#'   (samples). All values must be finite.
+#' @param x Points in rows (genes, probes), features in columns (samples),
+#'   unless `points` says otherwise: a numeric, integer or logical matrix, a data
+#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), an
+#'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
+#'   `assay` and `dimred`), or [metafeatures()]. All values must be finite.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit.
 #' @param metric The distance, made in double precision, `"pearson"` by default:
@@ -46,6 +47,16 @@
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
 #'   `FALSE` by default.
+#' @param points Which side of `x` are the points: its `"rows"` (default), or
+#'   its `"columns"`, as for the cells of a `SingleCellExperiment` or the samples
+#'   of an `ExpressionSet`. What is said here of rows then holds for columns.
+#'   Columns are turned into rows first, which takes a copy of `x`.
+#' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
+#'   children: the name or the number of the assay that holds the values. `NULL`
+#'   (default) takes the first (of an `ExpressionSet`, `exprs`).
+#' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
+#'   number of a reduced dimension to take in place of an assay. Its cells are
+#'   the points.
 #' @param subset The points whose neighbours to find, among all points of `x`:
 #'   row numbers (from 1), row names, or a logical vector with one value for each
 #'   point. `NULL` (default): all of them. The answer for them is that of the
@@ -96,11 +107,15 @@
 #'
 #' # the most anti-correlated rows
 #' find_knn(x, k = 1, sign = "negative")$index[1:5, ]
+#'
+#' # the samples as points
+#' find_knn(x, k = 2, points = "columns")$index
 find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      constant = c("error", "isolate"),
                      backend = c("auto", "cuda", "cpu"), devices = NULL,
                      num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                     points = c("rows", "columns"), assay = NULL, dimred = NULL,
                      subset = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
@@ -108,6 +123,7 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, max_memory
   )
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(x, k = k, options = options, subset = subset)
   add_left_out(run_search(search)[c("index", "distance")], search)
 }

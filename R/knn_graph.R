@@ -4,10 +4,8 @@
 #' nearest neighbours, by the rules of [find_knn()].
 #'
 #' @inheritParams find_knn
-#' @param x A numeric, integer or logical matrix, a data frame of numeric
-#'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
-#'   [metafeatures()]: points in rows (genes, probes), features in columns
-#'   (samples). All values must be finite. Row names, if there are any, name the
+#' @param x The points, as for [find_knn()]. Row names (column names where
+#'   `points = "columns"` or a `dimred` is taken), if there are any, name the
 #'   points and must be unique.
 #' @param subset The points whose edges to find, as for [find_knn()], none of
 #'   them twice. The other points are vertices, to which edges may lead.
@@ -48,6 +46,7 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
                       subset = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
@@ -55,6 +54,7 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, max_memory
   )
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(
     x, k = k, options = options, as_edges = TRUE, subset = subset
   )

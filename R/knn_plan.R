@@ -9,7 +9,7 @@
 #' them, to see how much of their memory is free.
 #'
 #' @inheritParams find_knn
-#' @param x What [find_knn()] takes (points in rows), or just its size: two whole
+#' @param x The points, as for [find_knn()], or just their size: two whole
 #'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
 #'   matrix or data frame of the points to find neighbours for, or their number.
@@ -32,30 +32,44 @@
 knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
-                     max_device_memory = NULL) {
+                     max_device_memory = NULL, points = c("rows", "columns"),
+                     assay = NULL, dimred = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant = "error", backend, devices, num_threads,
-    chunk_size, progress = FALSE, verbose = FALSE, max_device_memory
+    chunk_size, progress = FALSE, verbose = FALSE, max_device_memory, max_memory
   )
+  input <- check_input(points, assay, dimred)
   self_excluded <- is.null(query)
-  size <- plan_size(x)
+  size <- plan_size(x, input)
   check_num_points(size[[1]], 1L + self_excluded, "x")
   check_num_features(size[[2]], options$metric, "x")
-  num_queries <- if (self_excluded) 0 else query_count(query, size)
+  of_query <- query_input(input, x, query)
+  num_queries <- if (self_excluded) 0 else query_count(query, size, of_query)
+  storage <- storage_of(
+    taken_values(x, input), taken_values(query, of_query), options
+  )
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
-    rows_made = is_metafeatures(x)
+    rows_made = is_metafeatures(x), max_memory = storage$max_memory,
+    bytes_file = storage$bytes_file
   )
   new_plan(size[[1]], size[[2]], num_queries, request)
 }
 
+# What is in a container, or a matrix as it is; NULL for a size.
+taken_values <- function(x, input, call = caller_env()) {
+  if (length(dim(x)) == 2 || is_container(x)) {
+    take_matrix(x, input, call = call)$values
+  }
+}
+
 # c(points, features) of a matrix, or as given.
-plan_size <- function(x, call = caller_env()) {
+plan_size <- function(x, input, call = caller_env()) {
   if (!is.null(dim(x)) || !is.numeric(x)) {
-    return(dim(as_points(x, "x", call = call)$values))
+    return(points_size(x, input, "x", call = call))
   }
   good <- length(x) == 2 && all(is.finite(x)) && all(x == trunc(x)) &&
     all(x >= 0) && all(x <= .Machine$integer.max)
@@ -73,22 +87,18 @@ plan_size <- function(x, call = caller_env()) {
   as.integer(x)
 }
 
-query_count <- function(query, size, call = caller_env()) {
+query_count <- function(query, size, input, call = caller_env()) {
   if (is.null(dim(query)) && is.numeric(query)) {
     return(check_whole_number(
       query, "query", 1, .Machine$integer.max, call = call
     ))
   }
-  values <- as_points(query, "query", call = call)$values
-  check_num_points(nrow(values), 1L, "query", call = call)
-  if (ncol(values) != size[[2]]) {
-    abort_argument(
-      "{.arg query} must have as many columns (features) as {.arg x}:
-       {size[[2]]}, not {ncol(values)}.",
-      call
-    )
-  }
-  nrow(values)
+  query_size <- points_size(query, input, "query", call = call)
+  check_num_points(query_size[[1]], 1L, "query", call = call)
+  check_same_features(
+    size[[2]], query_size[[2]], input$points == "columns", call = call
+  )
+  query_size[[1]]
 }
 
 new_plan <- function(num_points, num_features, num_queries, request,
@@ -107,7 +117,8 @@ new_plan <- function(num_points, num_features, num_queries, request,
         sign = request$sign,
         host_cpus = cpp_cpu()$threads,
         num_threads = request$num_threads,
-        max_device_memory = request$max_device_memory
+        max_device_memory = request$max_device_memory,
+        bytes_file = request$bytes_file
       ),
       sizes
     ),
@@ -141,6 +152,7 @@ format.knn_plan <- function(x, ...) {
     "Splits in each segment" = number(x$splits_per_segment),
     "Chunks computed" = number(x$num_chunks),
     "Filter" = if (nzchar(x$filter)) x$filter else "none",
+    describe_file(x$bytes_file),
     if (x$backend == "cuda") describe_device_bytes(x) else describe_bytes(x),
     "Instruction set" = if (nzchar(x$instruction_set)) x$instruction_set
   )
@@ -160,8 +172,31 @@ describe_devices <- function(devices) {
   c("CUDA devices" = paste(nrow(devices), "used"), drivers)
 }
 
+# What does not fit in memory, and the room for it.
+describe_file <- function(bytes, folder = temporary_folder()) {
+  if (bytes > 0) {
+    free <- cpp_bytes_free(folder)$bytes
+    room <- if (!is.null(free)) {
+      paste0(", ", format_bytes(free), " free", if (free < bytes) ": does not fit")
+    }
+    c("Temporary file" = paste0(format_bytes(bytes), " in ", folder, room))
+  }
+}
+
 describe_bytes <- function(plan) {
+  blocks <- ceiling(
+    c(plan$num_points, plan$num_queries) / max(1, plan$block_points)
+  )
   c(
+    "Blocks of points" = if (plan$streamed) {
+      paste0(
+        format_count(sum(blocks)), " of ", format_count(plan$block_points),
+        ", two in memory at a time"
+      )
+    },
+    "Times that the file is read" = if (plan$streamed) {
+      format_count(plan$num_passes)
+    },
     "Memory, prepared data" = format_bytes(plan$bytes_prepared),
     "Memory, filter" = if (plan$bytes_filter > 0) {
       format_bytes(plan$bytes_filter)

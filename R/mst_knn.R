@@ -88,7 +88,8 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             backend = c("auto", "cuda", "cpu"), devices = NULL,
                             num_threads = NULL, chunk_size = NULL,
                             progress = NULL, verbose = FALSE,
-                            max_memory = NULL) {
+                            points = c("rows", "columns"), assay = NULL,
+                            dimred = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   refuse_lost_edges(x)
   most <- check_most(k)
@@ -97,6 +98,7 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
     progress, verbose, max_memory = max_memory
   )
   options$in_memory <- TRUE
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(x, k = 1L, options = options, as_edges = TRUE)
   if (!is.matrix(search$points$values)) {
     abort_argument(

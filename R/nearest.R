@@ -42,7 +42,9 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
                     constant = c("error", "isolate"),
                     backend = c("auto", "cuda", "cpu"), devices = NULL,
                     num_threads = NULL, max_device_memory = NULL,
-                    progress = NULL, verbose = FALSE, max_memory = NULL) {
+                    progress = NULL, verbose = FALSE,
+                    points = c("rows", "columns"), assay = NULL,
+                    dimred = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(point)
@@ -50,6 +52,7 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads,
     chunk_size = NULL, progress, verbose, max_device_memory, max_memory
   )
+  options$input <- check_input(points, assay, dimred)
   search <- search_of_point(x, point, k, options)
   found <- run_search(search)
   index <- found$index[1, ]
@@ -69,10 +72,12 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
 
 # The search for one point among the others, all checked.
 search_of_point <- function(x, point, k, options, call = caller_env()) {
-  points <- as_points(x, "x", call = call)
+  points <- read_points(x, options$input, "x", call = call)
   num_points <- nrow(points$values)
-  check_num_points(num_points, 2L, "x", call = call)
-  check_num_features(ncol(points$values), options$metric, "x", call = call)
+  check_num_points(num_points, 2L, "x", points$turned, call = call)
+  check_num_features(
+    ncol(points$values), options$metric, "x", points$turned, call = call
+  )
   at <- find_point(points, point, call = call)
   check_k(k, num_points, call = call)
   brought <- bring_all(points, NULL, options, call)
@@ -80,11 +85,12 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
   checked <- check_values(points, options, "x", call = call)
   if (at %in% checked$skip) {
     row <- describe_rows(at, points)
+    side <- point_side(points)
     abort_argument(
       c(
-        "{.arg point} must be a row for which metric
+        "{.arg point} must be a {side} for which metric
          {.val {options$metric$name}} has a value.",
-        x = "Row {row} has none."
+        x = "{tools::toTitleCase(side)} {row} has none."
       ),
       call
     )
@@ -100,7 +106,7 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
       correlation = has_correlation(options$metric),
       rows_made = is_metafeatures(points$values),
       largest = checked$largest,
-      max_memory = brought$max_memory, on_disk = brought$on_disk
+      max_memory = brought$max_memory, bytes_file = brought$bytes_file
     )
   )
 }
@@ -114,6 +120,7 @@ find_point <- function(points, point, arg = "point", call = caller_env()) {
   if (is_metafeatures(points$values)) {
     return(find_metafeatures(points$values, point, call = call))
   }
+  side <- point_side(points)
   at <- which(points$names == point)
   if (length(at) == 1) {
     return(at)
@@ -122,9 +129,9 @@ find_point <- function(points, point, arg = "point", call = caller_env()) {
     where <- first_few(at)
     abort_argument(
       c(
-        "{.arg {arg}} must name one row of {.arg x}.",
-        x = "Rows {where} are called {.val {point}}.",
-        i = "Give the row's number."
+        "{.arg {arg}} must name one {side} of {.arg x}.",
+        x = "{tools::toTitleCase(side)}s {where} are called {.val {point}}.",
+        i = "Give the {side}'s number."
       ),
       call
     )
@@ -132,11 +139,11 @@ find_point <- function(points, point, arg = "point", call = caller_env()) {
   nearest <- if (length(points$names) > 0) nearest_spelling(point, points$names)
   abort_argument(
     c(
-      "{.arg {arg}} must be the name of a row of {.arg x}, or its number.",
+      "{.arg {arg}} must be the name of a {side} of {.arg x}, or its number.",
       x = if (is.null(points$names)) {
-        "{.arg x} has no row names."
+        "{.arg x} has no {side} names."
       } else {
-        "There is no row {.val {point}}."
+        "There is no {side} {.val {point}}."
       },
       i = if (!is.null(nearest)) "Did you mean {.val {nearest}}?"
     ),

@@ -7,8 +7,9 @@
 #' @inheritParams find_knn
 #' @param x The points to search: as for [find_knn()]. One row is enough.
 #' @param query The points whose neighbours to find, with the features (columns)
-#'   of `x` in the same order: a numeric, integer or logical matrix, a data
-#'   frame of numeric columns, or what else `x` can be.
+#'   of `x` in the same order: anything that `x` can be. `points`, `assay` and
+#'   `dimred` are for both, but a plain matrix beside a container needs `points`
+#'   only.
 #' @param k Number of neighbours of each point of `query`, a whole number from 1
 #'   to the number of points of `x`.
 #'
@@ -33,6 +34,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
                       max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
@@ -41,6 +43,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, max_memory
   )
+  options$input <- check_input(points, assay, dimred)
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }

@@ -392,6 +392,19 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_find_within
+Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request, Rcpp::List within);
+RcppExport SEXP _fsknn_cpp_find_within(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP, SEXP withinSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type within(withinSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_find_within(x, query, request, within));
+    return rcpp_result_gen;
+END_RCPP
+}
 
 static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
@@ -428,6 +441,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_row_file_close", (DL_FUNC) &_fsknn_cpp_row_file_close, 1},
     {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
+    {"_fsknn_cpp_find_within", (DL_FUNC) &_fsknn_cpp_find_within, 4},
     {NULL, NULL, 0}
 };
 

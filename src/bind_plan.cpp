@@ -55,7 +55,7 @@ PlanInput input_from(const Request& r, const Rcpp::List& request) {
   input.unit_dot = r.metric->is_unit_dot();
   input.rows_made = request.containsElementNamed("rows_made") &&
                     Rcpp::as<bool>(request["rows_made"]);
-  input.on_disk = Rcpp::as<bool>(request["on_disk"]);
+  input.on_disk = Rcpp::as<double>(request["bytes_file"]) > 0;
   input.max_memory = r.max_memory;
   return input;
 }

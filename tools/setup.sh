@@ -16,6 +16,7 @@ both r-cran-rcpparmadillo R:RcppArmadillo
 both r-cran-cli     R:cli
 both r-cran-rlang   R:rlang
 both r-cran-igraph  R:igraph
+both r-bioc-biocgenerics R:BiocGenerics
 both r-cran-ggplot2 R:ggplot2
 both r-cran-ggraph  R:ggraph
 both r-bioc-biobase R:Biobase
@@ -26,10 +27,19 @@ test r-cran-testthat R:testthat
 test r-cran-withr   R:withr
 test r-cran-knitr   R:knitr
 test r-cran-rmarkdown R:rmarkdown
+test r-bioc-biocstyle R:BiocStyle
+test r-bioc-bioccheck R:BiocCheck
+test r-cran-pkgdown R:pkgdown
 test pandoc         command:pandoc
 test r-bioc-multtest R:multtest
 test r-bioc-summarizedexperiment R:SummarizedExperiment
+test r-bioc-singlecellexperiment R:SingleCellExperiment
+test r-cran-matrix  R:Matrix
 test r-bioc-biocneighbors R:BiocNeighbors
+test r-bioc-biocparallel R:BiocParallel
+test r-bioc-bluster R:bluster
+test r-bioc-scran   R:scran
+test r-bioc-scater  R:scater
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
 test r-cran-rglpk   R:Rglpk

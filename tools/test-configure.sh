@@ -70,6 +70,30 @@ for file in "$root"/src/*.cpp "$root"/src/*/*.cpp "$root"/src/*/*.cu; do
   esac
 done
 
+# Each .cu has its rule, and what holds or starts kernels is compiled for every
+# architecture: a kernel compiled for one would be missing on other GPUs, and
+# show only there. Kernels stand in no header, which any file may include.
+kernels='__global__|<<<|cudaLaunchKernel|cudaLaunchCooperative'
+for file in "$root"/src/cuda/*.cu; do
+  name=cuda/${file##*/}
+  rule=$(sed -n "\\|^${name%.cu}\.o: |{n;p;}" "$root/src/Makevars.in" |
+    tr -d '\t')
+  if grep -q -E "$kernels" "$file"; then
+    compiler=NVCC_KERNELS
+  else
+    compiler=NVCC_PLAIN
+  fi
+  wanted="\$($compiler) -c $name -o ${name%.cu}.o"
+  if [ "$rule" != "$wanted" ]; then
+    echo "src/Makevars.in: the rule of $name must be '$wanted', not '$rule'"
+    status=1
+  fi
+done
+if grep -l -E "$kernels" "$root"/src/cuda/*.cuh "$root"/src/cuda/*.hpp; then
+  echo "These headers hold or start kernels, which belong in a .cu."
+  status=1
+fi
+
 expect "without CUDA" 0 'cuda_reason = "it was configured with --without-cuda.";' \
   --without-cuda
 expect "no such toolkit" 1 "there is no /nowhere/bin/nvcc" --with-cuda=/nowhere
@@ -82,6 +106,9 @@ FSKNN_CUDA_ARCH=61
 export FSKNN_CUDA_ARCH
 expect "an unknown architecture" 1 "knows no architecture '61' (it knows 80 90 )" \
   "--with-cuda=$fake"
+FSKNN_CUDA_ARCH=none
+expect "no architecture" 0 \
+  'cuda_reason = "it was configured with FSKNN_CUDA_ARCH=none.";'
 FSKNN_CUDA_ARCH="sm_80, 9.0a"
 expect "two architectures" 1 "compile... 80 90a ptx80" "--with-cuda=$fake"
 rm "$fake/lib64/libcudart_static.a"

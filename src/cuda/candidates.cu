@@ -356,7 +356,8 @@ __global__ void gather_rows(const Gather gather) {
   for (std::int64_t f = threadIdx.x; f < gather.padded; f += blockDim.x)
     gather.rows[row * gather.padded + f] =
         there ? gather.from[place * gather.padded + f] : 0.0;
-  if (there && threadIdx.x == 0) gather.ids[row] = gather.ids_from[place];
+  if (there && threadIdx.x == 0 && gather.ids_from != nullptr)
+    gather.ids[row] = gather.ids_from[place];
 }
 
 // Grid: one block a row. Block: any. Shared: none.

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "core/metrics.hpp"
+#include "cuda/plan.hpp"
 #include "cuda/resources.cuh"
 #include "cuda/select.cuh"
 
@@ -56,7 +57,7 @@ struct CandidateLists {
 
 /// A capacity is a power of two between these, or any up to 128.
 static constexpr std::int32_t kSmallestCapacity = 256;
-static constexpr std::int32_t kLargestCapacity = 8192;
+static constexpr std::int32_t kLargestCapacity = kMostCandidates;
 
 /// Rows that are to be done again, in no order. Device memory.
 struct RedoRows {
@@ -113,7 +114,7 @@ void run_exact(const MetricEntry& metric, const ExactStep& step,
 struct Gather {
   const double* from = nullptr;           ///< [.. x padded], by place
   const std::int32_t* places = nullptr;   ///< [num_rows]
-  const std::int32_t* ids_from = nullptr;
+  const std::int32_t* ids_from = nullptr;  ///< null: no ids are wanted
   double* rows = nullptr;                 ///< out: [num_places x padded]
   std::int32_t* ids = nullptr;            ///< out: [num_rows]
   std::int64_t num_rows = 0, num_places = 0, padded = 0;

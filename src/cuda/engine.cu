@@ -53,6 +53,7 @@ PlannedWork make_plan(const Request& request, const RowSource& points,
   const GpuFacts facts = facts_of(gpus, request.max_device_memory);
   PlanInput input;
   input.num_points = size_without(points, request.skip);
+  input.num_given = points.num_points();
   input.num_features = points.num_features();
   input.num_queries =
       queries == nullptr ? 0 : size_without(*queries, request.query_skip);
@@ -141,6 +142,7 @@ void run_queries(const Search& search, const std::vector<int>& devices,
     stats.pairs_filtered += its.pairs_filtered;
     stats.pairs_exact += its.pairs_exact;
     stats.rows_redone += its.rows_redone;
+    stats.rows_widened += its.rows_widened;
     stats.seconds_emit = std::max(stats.seconds_emit, its.seconds_emit);
     stats.seconds_device = std::max(stats.seconds_device, its.seconds_device);
   }

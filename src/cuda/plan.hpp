@@ -117,6 +117,30 @@ static constexpr std::int64_t kNormFeatures = 6;
 /// Candidates that a row of the filter has room for.
 std::int32_t candidates_for(std::int64_t k);
 
+/// The longest list there is.
+static constexpr std::int32_t kMostCandidates = 8192;
+
+/// How rows whose candidates overflowed are filtered again: so many at a time,
+/// with lists that are up to sixteen times as long, in the memory of the search's
+/// own.
+struct WideRows {
+  /// form_bytes: a slot's, of the filter.
+  WideRows(std::int64_t num_slots, std::int32_t list_capacity,
+           std::int64_t form_bytes, std::int64_t padded);
+  std::int32_t capacity;
+  std::int64_t rows;       ///< whole blocks
+  double row_bytes;        ///< besides the lists
+  bool own_lists;          ///< the search's are too few for one block
+  double bytes() const {
+    return static_cast<double>(rows) *
+           (row_bytes + (own_lists ? 8.0 * capacity : 0.0));
+  }
+};
+
+/// Where memory of another device cannot be read, lists are copied so many bytes
+/// at a time.
+static constexpr std::int64_t kStagedBytes = std::int64_t{16} << 20;
+
 /// Blocks that a list's first entries are: with some to spare more points than
 /// k, an odd number of blocks.
 std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);

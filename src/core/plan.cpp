@@ -72,8 +72,11 @@ Plan plan_cpu(const PlanInput& in) {
                             p.num_workers);
   if (in.rows_made) p.chunk_size = std::min(p.chunk_size, kLargestMadeChunk);
   if (in.on_disk && in.max_memory > 0) {
+    const double lists = static_cast<double>(rows) *
+                             (static_cast<double>(in.k) * 12 + 16) +
+                         static_cast<double>(in.num_points) * 32;
     const double fit =
-        in.max_memory / 2 /
+        std::max(in.max_memory - lists, 0.0) / 2 /
         bytes_in_block(in, static_cast<double>(p.padded_features));
     if (fit < static_cast<double>(p.chunk_size))
       p.chunk_size = std::max(static_cast<std::int64_t>(fit) / kChunkUnit *

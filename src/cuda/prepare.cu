@@ -4,6 +4,7 @@
 
 #include "core/errors.hpp"
 #include "core/metafeatures.hpp"
+#include "core/prepared.hpp"
 #include "core/poll.hpp"
 #include "cuda/pieces.hpp"
 #include "cuda/prepare_rows.cuh"

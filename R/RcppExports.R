@@ -135,6 +135,8 @@ cpp_bytes_free <- function(folder) {
 
 cpp_scan <- function(x, num_threads) {
     .Call(`_fsknn_cpp_scan`, x, num_threads)
+cpp_scan <- function(x, num_threads, binary = FALSE) {
+    .Call(`_fsknn_cpp_scan`, x, num_threads, binary)
 }
 
 cpp_find_within <- function(x, query, request, within) {

@@ -43,6 +43,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     max_device_memory = options$max_device_memory %||% 0,
     max_memory = max_memory,
     bytes_file = bytes_file,
+    weights = options$weights,
     rows_made = rows_made,
     correlation = correlation,
     as_edges = as_edges,
@@ -84,6 +85,10 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_row_names(points$names, "x", points$turned, call = call)
   }
   subset <- check_subset(subset, points, distinct = as_edges, call = call)
+  weights <- fit_weights(options$weights, points, call = call)
+  points <- keep_samples(points, weights)
+  queries <- keep_samples(queries, weights)
+  options$weights <- weights$values
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
   brought <- bring_all(points, queries, options, call)
@@ -123,7 +128,9 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
 # One pass over the values. skip: the rows to isolate; left_out: of
 # metafeatures, those rows and why, or NULL; largest: the largest magnitude.
 check_values <- function(points, options, arg, call = caller_env()) {
-  scan <- points$scan %||% cpp_scan(points$values, options$num_threads)
+  scan <- points$scan %||% cpp_scan(
+    points$values, options$num_threads, options$metric$binary
+  )
   if (!is.null(scan$failure)) {
     raise_failure(scan, call)
   }
@@ -132,6 +139,7 @@ check_values <- function(points, options, arg, call = caller_env()) {
     check_finite(points, scan, arg, call = call)
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
+  check_binary(points, scan, options$metric, arg, call = call)
   if (made) {
     left_out <- find_left_out(points, scan)
     tell_left_out(

@@ -16,12 +16,19 @@
 #' @param metric The distance, made in double precision, `"pearson"` by default:
 #'
 #'   `r metric_help()`
-#' @param sign For `"pearson"` and `"spearman"`, what is near: `"signed"`
-#'   (default) takes 1 - r, `"absolute"` 1 - |r|, `"negative"` 1 + r.
+#'
+#'   The biweight midcorrelation is that of WGCNA's `bicor()` with its defaults
+#'   (`maxPOutliers = 1`, `pearsonFallback = "individual"`): a value counts the
+#'   less the further it is from the row's median, and nothing from 9 median
+#'   absolute deviations on; a row in which more than half of the values are
+#'   equal (deviation 0) is taken as under `"pearson"`.
+#' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), what is
+#'   near: `"signed"` (default) takes 1 - r, `"absolute"` 1 - |r|, `"negative"`
+#'   1 + r. With other metrics only `"signed"`, which changes nothing, is allowed.
 #' @param ... Must be empty: what follows must be named in full.
 #' @param constant What to do with points for which the metric has no value
-#'   (constant rows under a correlation, rows of zeros under `"cosine"` and
-#'   `"proportional"`): `"error"` (default), or `"isolate"`, which keeps them as
+#'   (constant rows under a correlation, rows of zeros under `"cosine"`,
+#'   `"proportional"`, `"jaccard"` and `"sorensen"`): `"error"` (default), or `"isolate"`, which keeps them as
 #'   isolated points. An isolated point has no neighbours (`NA`), and is
 #'   nobody's neighbour; `k` may not exceed the number of the other points less
 #'   one. Of [metafeatures()] such rows are always left out.
@@ -61,6 +68,14 @@
 #'   row numbers (from 1), row names, or a logical vector with one value for each
 #'   point. `NULL` (default): all of them. The answer for them is that of the
 #'   whole search, to the last bit, in the order asked for.
+#' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
+#'   (column of `x`, and of `query`), finite and not negative: r is then the
+#'   weighted correlation, as `stats::cov.wt(cor = TRUE)` has it, under
+#'   `"spearman"` that of the ordinary average ranks. Only the weights'
+#'   proportions matter. A sample of weight 0 is left out: its values are not
+#'   looked at (`x` is copied without it), they are not ranked, and a row is
+#'   constant if it is on the other samples. The largest weight may be no more
+#'   than 1e15 times the smallest one above 0. `NULL` (default): all weigh alike.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
 #'   `x` (or of `subset`), and k columns, the nearest first:
@@ -95,6 +110,14 @@
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
+#'
+#' Biweight midcorrelation: Langfelder P, Horvath S (2012). Fast R Functions for
+#' Robust Correlations and Hierarchical Clustering. *Journal of Statistical
+#' Software* 46(11): 1-17. \doi{10.18637/jss.v046.i11}
+#'
+#' Proportional Similarity: Joubert W, Nance J, Weighill D, Jacobson D (2018).
+#' Parallel accelerated vector similarity calculations for genomics applications.
+#' *Parallel Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
 #' @seealso [knn_graph()] for an edge data frame with names, [query_knn()] for
 #'   the neighbours of other points, [nearest()] for those of one,
 #'   [knn_stats()] for what the search was like.
@@ -108,6 +131,13 @@
 #' # the most anti-correlated rows
 #' find_knn(x, k = 1, sign = "negative")$index[1:5, ]
 #'
+#' # robust against outliers; samples that weigh more than others
+#' find_knn(x, k = 1, metric = "bicor")$index[1:5, ]
+#' find_knn(x, k = 1, weights = rep(c(1, 4), 6))$index[1:5, ]
+#'
+#' # what is there and what is not
+#' find_knn(x > 0, k = 1, metric = "jaccard")$distance[1:5, ]
+#'
 #' # the samples as points
 #' find_knn(x, k = 2, points = "columns")$index
 find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
@@ -116,7 +146,7 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                     subset = NULL, max_memory = NULL) {
+                     subset = NULL, weights = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
@@ -124,6 +154,7 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     progress, verbose, max_device_memory, max_memory
   )
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = k, options = options, subset = subset)
   add_left_out(run_search(search)[c("index", "distance")], search)
 }

@@ -42,7 +42,7 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
                         num_threads = NULL, chunk_size = NULL,
                         max_device_memory = NULL, progress = NULL,
                         points = c("rows", "columns"), assay = NULL,
-                        dimred = NULL, subset = NULL) {
+                        dimred = NULL, subset = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(distance)
@@ -51,6 +51,7 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
     progress, verbose = FALSE, max_device_memory
   )
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options, subset = subset)
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)
@@ -66,7 +67,7 @@ query_within <- function(x, query, distance, metric = "pearson",
                          num_threads = NULL, chunk_size = NULL,
                          max_device_memory = NULL, progress = NULL,
                          points = c("rows", "columns"), assay = NULL,
-                         dimred = NULL) {
+                         dimred = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
@@ -79,6 +80,7 @@ query_within <- function(x, query, distance, metric = "pearson",
     abort_input(query, "query", current_env())
   }
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, query, k = 1L, options = options)
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)

@@ -33,7 +33,8 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, points = c("rows", "columns"),
-                     assay = NULL, dimred = NULL, max_memory = NULL) {
+                     assay = NULL, dimred = NULL, weights = NULL,
+                     max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
@@ -41,6 +42,7 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     chunk_size, progress = FALSE, verbose = FALSE, max_device_memory, max_memory
   )
   input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   self_excluded <- is.null(query)
   size <- plan_size(x, input)
   check_num_points(size[[1]], 1L + self_excluded, "x")
@@ -50,13 +52,16 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   storage <- storage_of(
     taken_values(x, input), taken_values(query, of_query), options
   )
+  weights <- weights_for(options$weights, size[[2]], input$points == "columns")
+  options$weights <- weights$values
+  num_features <- length(weights$samples %||% seq_len(size[[2]]))
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
     rows_made = is_metafeatures(x), max_memory = storage$max_memory,
     bytes_file = storage$bytes_file
   )
-  new_plan(size[[1]], size[[2]], num_queries, request)
+  new_plan(size[[1]], num_features, num_queries, request)
 }
 
 # What is in a container, or a matrix as it is; NULL for a size.
@@ -115,6 +120,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
         backend = request$backend,
         metric = request$metric,
         sign = request$sign,
+        weighted = !is.null(request$weights),
         host_cpus = cpp_cpu()$threads,
         num_threads = request$num_threads,
         max_device_memory = request$max_device_memory,
@@ -140,7 +146,7 @@ format.knn_plan <- function(x, ...) {
     "Backend" = x$backend,
     "Host CPUs" = paste0(number(x$host_cpus), " (", x$num_threads, " used)"),
     describe_devices(x$devices),
-    "Metric" = describe_metric(x$metric, x$sign),
+    "Metric" = describe_metric(x$metric, x$sign, x$weighted),
     "Neighbours (k)" = number(x$k),
     "Points (n)" = padded(x$num_points, x$padded_points),
     "Features (d)" = padded(x$num_features, x$padded_features),

@@ -44,7 +44,7 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
                     num_threads = NULL, max_device_memory = NULL,
                     progress = NULL, verbose = FALSE,
                     points = c("rows", "columns"), assay = NULL,
-                    dimred = NULL, max_memory = NULL) {
+                    dimred = NULL, weights = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(point)
@@ -53,6 +53,7 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
     chunk_size = NULL, progress, verbose, max_device_memory, max_memory
   )
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- search_of_point(x, point, k, options)
   found <- run_search(search)
   index <- found$index[1, ]
@@ -78,6 +79,9 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
   check_num_features(
     ncol(points$values), options$metric, "x", points$turned, call = call
   )
+  weights <- fit_weights(options$weights, points, call = call)
+  points <- keep_samples(points, weights)
+  options$weights <- weights$values
   at <- find_point(points, point, call = call)
   check_k(k, num_points, call = call)
   brought <- bring_all(points, NULL, options, call)

@@ -5,7 +5,8 @@ new_row_file <- function(x, options, max_memory, call = caller_env()) {
   shape <- tile_shape(dim(x), chunks_of(x), tile_bytes(max_memory))
   folder <- temporary_folder(call)
   file <- cpp_row_file(
-    folder, nrow(x), ncol(x), shape[[2]], new_request(1L, options)
+    folder, nrow(x), ncol(x), shape[[2]], new_request(1L, options),
+    options$metric$binary
   )
   if (is.list(file)) {
     raise_failure(file, call)

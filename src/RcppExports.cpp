@@ -382,13 +382,14 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_scan
-Rcpp::List cpp_scan(SEXP x, int num_threads);
-RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary);
+RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP, SEXP binarySEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads));
+    Rcpp::traits::input_parameter< bool >::type binary(binarySEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads, binary));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -441,6 +442,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_row_file_close", (DL_FUNC) &_fsknn_cpp_row_file_close, 1},
     {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
+    {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 3},
     {"_fsknn_cpp_find_within", (DL_FUNC) &_fsknn_cpp_find_within, 4},
     {NULL, NULL, 0}
 };

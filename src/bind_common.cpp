@@ -121,6 +121,10 @@ Request request_from(const Rcpp::List& request) {
   r.max_device_memory = Rcpp::as<double>(request["max_device_memory"]);
   r.max_memory = Rcpp::as<double>(request["max_memory"]);
   r.largest = Rcpp::as<double>(request["largest"]);
+  if (request.containsElementNamed("weights") &&
+      !Rf_isNull(request["weights"]))
+    r.weights = std::make_shared<SampleWeights>(
+        Rcpp::as<std::vector<double>>(request["weights"]));
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
   for (const std::int64_t device : zero_based(request["devices"]))
     r.devices.push_back(static_cast<int>(device));

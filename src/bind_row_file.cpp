@@ -40,7 +40,7 @@ std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x) {
 // a failure.
 // [[Rcpp::export(rng = false)]]
 SEXP cpp_row_file(std::string folder, double num_points, double num_features,
-                  double strip_features, Rcpp::List request) {
+                  double strip_features, Rcpp::List request, bool binary) {
   Rcpp::RObject out;
   const Rcpp::List failed = bind::guarded([&] {
     const Request r = bind::request_from(request);
@@ -48,7 +48,7 @@ SEXP cpp_row_file(std::string folder, double num_points, double num_features,
         folder, static_cast<std::int64_t>(num_points),
         static_cast<std::int64_t>(num_features),
         static_cast<std::int64_t>(strip_features), r,
-        cpu::choose_kernels(r.instruction_set).prepare_row));
+        cpu::choose_kernels(r.instruction_set).prepare_row, binary));
     return Rcpp::List();
   });
   return out.isNULL() ? Rcpp::RObject(failed) : out;

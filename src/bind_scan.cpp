@@ -33,6 +33,8 @@ Rcpp::List list_of(const MatrixFacts& facts) {
       Rcpp::_["non_finite_rows"] = one_based(facts.non_finite_rows),
       Rcpp::_["negative"] = static_cast<double>(facts.negative),
       Rcpp::_["negative_at"] = one_based(facts.negative_at),
+      Rcpp::_["non_binary"] = static_cast<double>(facts.non_binary),
+      Rcpp::_["non_binary_at"] = one_based(facts.non_binary_at),
       Rcpp::_["constant"] = one_based(facts.constant),
       Rcpp::_["zero"] = one_based(facts.zero),
       Rcpp::_["largest"] = facts.largest);
@@ -42,10 +44,10 @@ Rcpp::List list_of(const MatrixFacts& facts) {
 }  // namespace fsknn
 
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_scan(SEXP x, int num_threads) {
+Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary = false) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     return bind::list_of(
-        scan(*bind::row_source(x), num_threads, progress.get()));
+        scan(*bind::row_source(x), num_threads, progress.get(), binary));
   });
 }

@@ -44,6 +44,8 @@ test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
 test r-cran-rglpk   R:Rglpk
 test r-cran-slam    R:slam
+test r-cran-proxy   R:proxy
+test r-cran-wgcna   R:WGCNA
 test doctest-dev    header:doctest/doctest.h
 '
 

@@ -127,11 +127,12 @@ void DiskMatrix::read(std::int64_t first, std::int64_t count, double* rows,
 
 RowFile::RowFile(const std::string& folder, std::int64_t num_points,
                  std::int64_t num_features, std::int64_t strip_features,
-                 const Request& request, RowKernel kernel)
+                 const Request& request, RowKernel kernel, bool binary)
     : matrix_(folder, num_points, num_features, strip_features),
       request_(request),
       recipe_(recipe_of(request_, 0)),
-      kernel_(kernel) {}
+      kernel_(kernel),
+      binary_(binary) {}
 
 /// fetch(first, count, rows, stride) gives rows; they are looked at, prepared,
 /// and written.
@@ -150,7 +151,7 @@ void RowFile::settle(std::int64_t first, std::int64_t count,
       fetch(row0, num_rows, rows.data(), padded);
       for (std::int64_t r = 0; r < num_rows; ++r) {
         double* const row = rows.data() + r * padded;
-        const bool varies = scan_row(row, d, first + row0 + r,
+        const bool varies = scan_row(row, d, first + row0 + r, binary_,
                                      of_block[static_cast<std::size_t>(b)]);
         // What has no form is left out, or an error, later.
         if (recipe_.form == RowForm::raw ||

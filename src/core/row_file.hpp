@@ -68,10 +68,11 @@ class DiskMatrix {
 /// Fills a file with the rows of a source that comes in tiles.
 class RowFile final : public RowSource {
  public:
-  /// Rows are prepared as the request wants them, by `kernel`.
+  /// Rows are prepared as the request wants them, by `kernel`. binary: as of
+  /// scan().
   RowFile(const std::string& folder, std::int64_t num_points,
           std::int64_t num_features, std::int64_t strip_features,
-          const Request& request, RowKernel kernel);
+          const Request& request, RowKernel kernel, bool binary = false);
 
   /// Rows first .. of one strip, in order: strip by strip, rows ascending.
   void add(std::int64_t strip, std::int64_t first, const RowSource& tile);
@@ -98,6 +99,7 @@ class RowFile final : public RowSource {
   const Request request_;  ///< the weights that the recipe points to
   const RowRecipe recipe_;
   const RowKernel kernel_;
+  const bool binary_;
   MatrixFacts facts_;
 };
 

@@ -240,7 +240,8 @@ void find_within(const Request& asked, const Within& within,
   const DistanceRule rule(metric, exponent);
   const RowRecipe recipe = recipe_of(request, exponent);
   const PreparedPoints columns =
-      prepare_points(points, recipe, request.skip, true, kernels.prepare_row, request.num_threads, progress, false);
+      prepare_points(points, recipe, request.skip, true,
+                     kernels.prepare_row, request.num_threads, progress, false);
   PreparedPoints own_rows;
   if (queries != nullptr)
     own_rows = prepare_points(*queries, recipe, request.query_skip, false,

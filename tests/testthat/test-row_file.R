@@ -70,7 +70,7 @@ test_that("columns come in strips where chunks are tall", {
     backend = list(name = "cpu", devices = integer())
   )
   request <- fsknn:::new_request(1L, options)
-  file <- fsknn:::cpp_row_file(tempdir(), 1500, 12, 5, request)
+  file <- fsknn:::cpp_row_file(tempdir(), 1500, 12, 5, request, FALSE)
   for (strip in 1:3) {
     columns <- (strip - 1) * 5 + seq_len(c(5, 5, 2)[[strip]])
     for (first in c(1, 701)) {

@@ -29,6 +29,14 @@ cpp_read_sealed <- function(path) {
     .Call(`_fsknn_cpp_read_sealed`, path)
 }
 
+cpp_lend_matrix <- function(x, path) {
+    .Call(`_fsknn_cpp_lend_matrix`, x, path)
+}
+
+cpp_borrow_matrix <- function(lent) {
+    .Call(`_fsknn_cpp_borrow_matrix`, lent)
+}
+
 cpp_lock_file <- function(path) {
     .Call(`_fsknn_cpp_lock_file`, path)
 }
@@ -89,6 +97,10 @@ cpp_names_at <- function(names, at) {
     .Call(`_fsknn_cpp_names_at`, names, at)
 }
 
+cpp_cut_rows <- function(index, distance, k) {
+    .Call(`_fsknn_cpp_cut_rows`, index, distance, k)
+}
+
 cpp_prepared <- function(x, ids, request) {
     .Call(`_fsknn_cpp_prepared`, x, ids, request)
 }
@@ -113,8 +125,8 @@ cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
 }
 
-cpp_row_file <- function(folder, num_points, num_features, strip_features, request) {
-    .Call(`_fsknn_cpp_row_file`, folder, num_points, num_features, strip_features, request)
+cpp_row_file <- function(folder, num_points, num_features, strip_features, request, binary) {
+    .Call(`_fsknn_cpp_row_file`, folder, num_points, num_features, strip_features, request, binary)
 }
 
 cpp_row_file_add <- function(file, strip, first, tile) {
@@ -133,10 +145,12 @@ cpp_bytes_free <- function(folder) {
     .Call(`_fsknn_cpp_bytes_free`, folder)
 }
 
-cpp_scan <- function(x, num_threads) {
-    .Call(`_fsknn_cpp_scan`, x, num_threads)
 cpp_scan <- function(x, num_threads, binary = FALSE) {
     .Call(`_fsknn_cpp_scan`, x, num_threads, binary)
+}
+
+cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {
+    .Call(`_fsknn_cpp_shared_neighbours`, index, type, least, most, num_threads, progress)
 }
 
 cpp_find_within <- function(x, query, request, within) {

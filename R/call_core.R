@@ -89,6 +89,13 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
   points <- keep_samples(points, weights)
   queries <- keep_samples(queries, weights)
   options$weights <- weights$values
+  num_rows <- if (!is.null(subset)) {
+    length(subset)
+  } else {
+    nrow((queries %||% points)$values)
+  }
+  each_k <- if (!as_edges) check_each_k(k, num_rows, call = call)
+  k <- if (is.null(each_k)) k else max(each_k, 1)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
   brought <- bring_all(points, queries, options, call)
@@ -112,6 +119,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     queries = queries,
     left_out = checked$left_out,
     query_left_out = query_checked$left_out,
+    each_k = each_k,
     verbose = options$verbose,
     request = new_request(
       k, options, skip, query_checked$skip %||% integer(),
@@ -158,11 +166,13 @@ check_values <- function(points, options, arg, call = caller_env()) {
 }
 
 # Runs a search; gives what cpp_find_knn() gives.
-run_search <- function(search, call = caller_env()) {
+# long: see check_long_work().
+run_search <- function(search, long = NULL, call = caller_env()) {
+  search$long <- long
   values <- search$points$values
   queries <- search$queries$values
   if (!search$verbose) {
-    return(find_in_core(values, queries, search$request, call))
+    return(find_somehow(search, call))
   }
   plan <- new_plan(
     nrow(values), ncol(values), num_queries(queries, search$request),
@@ -170,7 +180,7 @@ run_search <- function(search, call = caller_env()) {
   )
   started <- Sys.time()
   tell_lines(c(format(plan), paste("Start:", format(started))))
-  result <- find_in_core(values, queries, search$request, call)
+  result <- find_somehow(search, call)
   ended <- Sys.time()
   seconds <- as.double(ended - started, units = "secs")
   tell_lines(c(
@@ -183,6 +193,15 @@ run_search <- function(search, call = caller_env()) {
 # Points whose neighbours are asked for among others'; 0: those of all points.
 num_queries <- function(queries, request) {
   if (!is.null(queries)) nrow(queries) else length(request$subset)
+}
+
+find_somehow <- function(search, call) {
+  if (!is.null(search$long)) {
+    return(find_by_splits(search, call))
+  }
+  find_in_core(
+    search$points$values, search$queries$values, search$request, call
+  )
 }
 
 # One message, its lines as they are.

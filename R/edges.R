@@ -22,8 +22,9 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 }
 
 # kind: what the edges are, where they are no kNN graph.
+# directed: FALSE where each pair of points is there once.
 edge_attributes <- c(
-  "vertices", "metric", "sign", "k", "weighted", "kind", "left_out"
+  "vertices", "metric", "sign", "k", "weighted", "kind", "left_out", "directed"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
@@ -32,7 +33,9 @@ edge_attributes <- c(
 # those of the data frame left_out (or NULL).
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
                            left_out = NULL, weighted = FALSE) {
-  columns <- found[c("from", "to", "rank", "distance")]
+  columns <- found[
+    intersect(c("from", "to", "rank", "distance"), names(found))
+  ]
   columns$correlation <- found$correlation
   if (!is.null(names)) {
     columns$from <- cpp_names_at(names, columns$from)

@@ -8,11 +8,13 @@
 #'
 #' @param x Points in rows (genes, probes), features in columns (samples),
 #'   unless `points` says otherwise: a numeric, integer or logical matrix, a data
-#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), an
+#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
+#'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, an
 #'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
 #'   `assay` and `dimred`), or [metafeatures()]. All values must be finite.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
-#'   number of other points. It is never cut down to fit.
+#'   number of other points. It is never cut down to fit. Or one number for each
+#'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are lists.
 #' @param metric The distance, made in double precision, `"pearson"` by default:
 #'
 #'   `r metric_help()`
@@ -50,6 +52,10 @@
 #'   `getOption("fsknn.max_device_memory")` where that is set, else what is
 #'   free. Points that do not fit are read piece by piece; the answer is the
 #'   same. The CPU engine does not read it.
+#' @param max_memory The most memory to use for an `x` (and `query`) that is read
+#'   by blocks: bytes, or a string such as `"4 GiB"`. `NULL` (default) takes
+#'   `getOption("fsknn.max_memory")` where that is set, else a third of what is
+#'   free. See the section on data larger than memory.
 #' @param progress Show a progress bar? `NULL` (default) does so in an
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
@@ -76,11 +82,20 @@
 #'   looked at (`x` is copied without it), they are not ranked, and a row is
 #'   constant if it is on the other samples. The largest weight may be no more
 #'   than 1e15 times the smallest one above 0. `NULL` (default): all weigh alike.
+#' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
+#'   `BiocParallel::SnowParam(4)`: the points are dealt out in splits to its
+#'   workers. See the section on workers.
+#' @param checkpoint `NULL` (default), or the path of a folder, new or empty:
+#'   each split that is done is kept there, and the same call goes on from them
+#'   after it was ended at any moment. See the section on checkpoints.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
 #'   `x` (or of `subset`), and k columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
+#'
+#'   With a `k` for each point they are lists of vectors instead, one for each
+#'   point, as [find_within()] gives them.
 #'
 #'   Neither has dimension names: row names of `x` are not used, and may repeat.
 #'   Rows of isolated points are `NA`.
@@ -99,6 +114,60 @@
 #' call works. Some errors a GPU does not recover from (`sticky` is `TRUE`): then
 #' every later use of CUDA in this R process fails with the same words, and the
 #' CPU backend still works.
+#'
+#' @section Workers:
+#' With `BPPARAM` the answer is the same to the last bit, and so are errors: a
+#' failure of a worker is the error that it would be here, and a worker that is
+#' lost is a `fsknn_worker_error`. One process uses all threads and all GPUs of
+#' its machine and compares each two points once; workers compare them twice,
+#' once from each side. So they gain nothing on one machine, and much on several.
+#'
+#' * Each worker needs this version of fsknn, and holds a copy of `x` (forked
+#'   ones need none). On this machine it comes by way of a temporary file.
+#' * Where `num_threads` is `NULL` the threads of this machine are shared out;
+#'   workers elsewhere take what they may use there.
+#' * With backend `"cuda"` each worker of a `SnowParam` has one GPU of its own
+#'   (an even share where there are more GPUs). More workers than GPUs are an
+#'   error. Workers on other machines take the `devices` named, there.
+#' * Workers of a `MulticoreParam` are forks, which can't use CUDA once this
+#'   process has, and work with one thread each. Backend `"auto"` takes the CPU
+#'   then, `"cuda"` is an error.
+#' * Ctrl-C stops workers of this machine too, save those that are still starting
+#'   R; others end their split first. A call from within a worker should say
+#'   `num_threads = 1`.
+#'
+#' @section Checkpoints:
+#' With `checkpoint` a run that was ended (by `kill -9`, by a queue's time limit,
+#' by the machine) loses the splits that were at work, one for each worker, and no
+#' more. Call it again with the same data and the same folder; backend, devices,
+#' threads, workers and chunk size may be others. The answer is the same to the
+#' last bit. Data or arguments that would change the answer are a
+#' `fsknn_checkpoint_error` that says which; a damaged file is noticed, and its
+#' split done again; a folder that holds something else is refused; and two
+#' processes can't have the same folder. The folder takes 12 bytes for each point
+#' and neighbour (20 with correlations) and stays when the call is over: then the
+#' same call only reads it. Delete it when it is not needed any more.
+#'
+#' A split is a range of points whose neighbours are searched for among all. The
+#' points are prepared again for each, and splits are made so large that this is
+#' at most a twentieth of their time: half a minute's work, at least 1,024 points
+#' on the CPU, 800,000 on a GPU. But each two points are compared twice, once
+#' from each side, where a run without splits does so once: it takes about half
+#' the time. `options(fsknn.split_size = )` sets the number of points in a split.
+#'
+#' @section Data larger than memory:
+#' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks, whole
+#' chunks of the file that they come from, each once. Where their dense form (8
+#' bytes a value) fits in `max_memory`, they become a matrix in memory. Else
+#' they are checked, prepared for the metric, and written to a temporary file as
+#' they are read; then blocks of the file are searched against blocks, two in
+#' memory at a time on the CPU, and piece by piece through the memory of GPUs. The
+#' answer is the same to the last bit. The file is as large as the dense form. It
+#' has no name, so that its room is free again when the call ends, in whatever
+#' way, and stands in `tempdir()`, or in the folder that
+#' `options(fsknn.temporary_folder = )` names: it should be on a disk, and not in
+#' memory as `/tmp` is on some systems. Where there is too little room, that is a
+#' `fsknn_disk_error` before anything is read. [knn_plan()] tells what would be.
 #'
 #' @section Arithmetic:
 #' Rows are brought to length 1 for correlations and cosine, each scaled by its
@@ -146,15 +215,18 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                     subset = NULL, weights = NULL, max_memory = NULL) {
+                     subset = NULL, BPPARAM = NULL, checkpoint = NULL,
+                     weights = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, max_memory
   )
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(x, k = k, options = options, subset = subset)
-  add_left_out(run_search(search)[c("index", "distance")], search)
+  index_and_distance(run_search(search, long), search)
 }

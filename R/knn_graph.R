@@ -7,6 +7,8 @@
 #' @param x The points, as for [find_knn()]. Row names (column names where
 #'   `points = "columns"` or a `dimred` is taken), if there are any, name the
 #'   points and must be unique.
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points. It is never cut down to fit.
 #' @param subset The points whose edges to find, as for [find_knn()], none of
 #'   them twice. The other points are vertices, to which edges may lead.
 #'
@@ -28,6 +30,8 @@
 #'   a `weight` by itself and reads it as similarity in some functions and as
 #'   length in others: see [as_igraph()].
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Workers
+#' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
 #' @seealso [as_igraph()] for a graph, [find_knn()] for plain matrices (and for
 #'   graphs with more edges than a data frame can hold, 2^31 - 1).
@@ -47,19 +51,22 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
                       points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                      subset = NULL, weights = NULL, max_memory = NULL) {
+                      subset = NULL, BPPARAM = NULL, checkpoint = NULL,
+                      weights = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, max_memory
   )
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(
     x, k = k, options = options, as_edges = TRUE, subset = subset
   )
-  found <- run_search(search)
+  found <- run_search(search, long)
   found_to_edges(
     found, nrow(search$points$values), search$request$k,
     names = search$points$names,

@@ -9,6 +9,8 @@
 #' them, to see how much of their memory is free.
 #'
 #' @inheritParams find_knn
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points.
 #' @param x The points, as for [find_knn()], or just their size: two whole
 #'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
@@ -20,7 +22,9 @@
 #'   of each, the sizes, and the bytes that will be needed besides the input
 #'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the
 #'   most at any time; for GPUs on each of them, save the result), and whether
-#'   the points are `streamed` through a GPU's memory in `num_passes` passes.
+#'   the points are `streamed` through a GPU's memory, or by blocks of
+#'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
+#'   passes.
 #' @inheritSection find_knn Errors
 #' @inherit find_knn references
 #' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search

@@ -25,14 +25,27 @@ reference_of <- function(a) {
 }
 
 # Rows of the query, turned and of the subset.
-query_of <- function(a) {
+query_of <- function(a, reference) {
   query <- if (isTRUE(a$transposed)) t(a$query) else a$query
-  rows <- subset_rows(a$subset, nrow(query), rownames(query), a$.frame)
+  if (NCOL(query) != ncol(reference$values)) {
+    abort_argument(
+      c(
+        "Points and queries must have the same dimensionality.",
+        x = "A mismatch: {.arg X} has {ncol(reference$values)} dimensions,
+             {.arg query} {NCOL(query)}."
+      ),
+      a$.frame
+    )
+  }
+  rows <- subset_rows(
+    a$subset, nrow(query), rownames(query), a$.frame, "out of bounds"
+  )
   if (is.null(rows)) query else query[rows, , drop = FALSE]
 }
 
 # As R takes elements of a vector, or NULL.
-subset_rows <- function(subset, num_points, names, call) {
+subset_rows <- function(subset, num_points, names, call,
+                        words = "out-of-range") {
   if (is.null(subset)) {
     return(NULL)
   }
@@ -40,7 +53,7 @@ subset_rows <- function(subset, num_points, names, call) {
   names(rows) <- names
   rows <- unname(rows[subset])
   if (anyNA(rows)) {
-    abort_argument("Indices of {.arg subset} are out-of-range.", call)
+    abort_argument("Indices of {.arg subset} are {words}.", call)
   }
   rows
 }
@@ -162,8 +175,12 @@ within_of <- function(a, reference, threshold, rows = NULL, query = NULL) {
 check_thresholds <- function(threshold, num_asked, call) {
   if (!length(threshold) %in% c(1, num_asked)) {
     abort_argument(
-      "The length of {.arg threshold} should be equal to the number of points
-       asked for, {num_asked}, not {length(threshold)}.",
+      c(
+        "{.arg threshold} must be one number, or of length equal to the number of
+         points asked for.",
+        x = "That length should be equal to {num_asked}, not
+             {length(threshold)}."
+      ),
       call
     )
   }
@@ -276,7 +293,7 @@ find_task <- function(a, reference = reference_of(a)) {
 query_task <- function(a, reference = reference_of(a)) {
   check_wanted(a, "get.index")
   check_wanted(a, "get.distance")
-  query <- query_of(a)
+  query <- query_of(a, reference)
   k <- cap_k(
     a$k, nrow(query), nrow(reference$values), minus_one = FALSE, a$.frame
   )
@@ -301,7 +318,7 @@ within_task <- function(a, reference = reference_of(a)) {
 }
 
 query_within_task <- function(a, reference = reference_of(a)) {
-  within_of(a, reference, a$threshold, query = query_of(a))
+  within_of(a, reference, a$threshold, query = query_of(a, reference))
 }
 
 build_task <- function(a) {

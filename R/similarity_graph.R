@@ -53,6 +53,7 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
+  options$input <- check_input(points, assay, dimred)
   least <- check_similarity(min_similarity, options$metric)
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)

@@ -115,6 +115,21 @@ device_groups <- function(workers, devices, call,
 
 # --- the parent --------------------------------------------------------------
 
+# What a worker of this machine reads itself; other things are small, and sent.
+lend_values <- function(values, office, name, call) {
+  plain <- is.matrix(values) && typeof(values) %in%
+    c("double", "integer", "logical")
+  if (!plain) {
+    return(values)
+  }
+  lent <- cpp_lend_matrix(values, file.path(office, name))
+  if (identical(lent$failure, "file")) {
+    # No room for it in the temporary folder.
+    return(values)
+  }
+  structure(in_core(lent, call), class = "fsknn_lent")
+}
+
 # Splits `left` to the workers; `take` is called here with each as it comes.
 run_on_workers <- function(workers, work, left, take, call,
                            dispatch = dispatch_to_workers) {
@@ -122,13 +137,25 @@ run_on_workers <- function(workers, work, left, take, call,
     return(invisible())
   }
   office <- open_office(workers)
+  state <- new.env(parent = emptyenv())
   # Gone, it tells workers that nobody waits for them any more.
-  on.exit(close_office(office))
+  on.exit({
+    close_office(office)
+    if (!isTRUE(state$done)) {
+      forget_children(workers)
+    }
+  })
   work$request <- worker_request(work$request, workers, office)
   work$office <- if (workers$local) office
+  # Children that are forked when they are needed have all there is.
+  has_all <- workers$forked && !BiocParallel::bpisup(workers$param)
+  if (workers$local && !has_all) {
+    # By way of a file: what goes through a socket can't be stopped half way.
+    work$values <- lend_values(work$values, office, "x", call)
+    work$queries <- lend_values(work$queries, office, "query", call)
+  }
   work$groups <- workers$groups
   work$version <- package_version_text()
-  state <- new.env(parent = emptyenv())
   state$left <- left
   next_split <- function() {
     if (!is.null(state$failure) || length(state$left) == 0) {
@@ -143,11 +170,19 @@ run_on_workers <- function(workers, work, left, take, call,
     if (!is.null(state$failure)) {
       return()
     }
-    if (is.null(reply$found$failure)) {
-      take(reply$split, reply$found)
-    } else {
-      state$failure <- reply
+    # What fails is told once all workers have answered: a reply that nobody
+    # waits for would be taken for one to the next call.
+    fail <- function(raise) {
+      state$failure <- raise
       close_office(office)
+    }
+    if (is.null(reply$found$failure)) {
+      tryCatch(
+        take(reply$split, reply$found),
+        error = function(err) fail(function() rlang::cnd_signal(err))
+      )
+    } else {
+      fail(function() raise_reply(reply, call))
     }
   }
   tryCatch(
@@ -156,10 +191,20 @@ run_on_workers <- function(workers, work, left, take, call,
       dispatch(workers$param, next_split, receive, work),
       interrupt = function(condition) close_office(office)
     ),
-    bperror = function(err) raise_worker_failure(err, call)
+    error = function(err) raise_worker_failure(err, call)
   )
+  state$done <- TRUE
   if (!is.null(state$failure)) {
-    raise_reply(state$failure, call)
+    state$failure()
+  }
+}
+
+# Children that nobody asked how they fared would be asked by the next call.
+forget_children <- function(workers) {
+  if (workers$forked) {
+    suppressWarnings(
+      while (!is.null(parallel::mccollect(wait = FALSE, timeout = 1))) NULL
+    )
   }
 }
 
@@ -258,6 +303,9 @@ find_as_worker <- function(split, work) {
   if (version != work$version) {
     stop("This worker has fsknn ", version, ", not ", work$version, ".")
   }
+  if (!is.null(work$office) && !dir.exists(work$office)) {
+    return(list(failure = "interrupt"))
+  }
   request <- work$request
   if (is.na(request$num_threads)) {
     request$num_threads <- default_num_threads()
@@ -265,7 +313,27 @@ find_as_worker <- function(split, work) {
   if (!is.null(work$groups)) {
     request$devices <- claim_devices(work$office, work$groups)
   }
+  work$values <- borrow_values(work$values)
+  work$queries <- borrow_values(work$queries)
   search_split(work, split, request)
+}
+
+# Read once, and kept until another call's are asked for.
+borrow_values <- function(values) {
+  if (!inherits(values, "fsknn_lent")) {
+    return(values)
+  }
+  name <- paste0("borrowed_", basename(values$path))
+  held <- get0(name, envir = session, inherits = FALSE)
+  if (!identical(held$path, values$path)) {
+    rm(list = intersect(name, ls(session)), envir = session)
+    held <- list(
+      path = values$path,
+      values = in_core(cpp_borrow_matrix(unclass(values)))$values
+    )
+    assign(name, held, envir = session)
+  }
+  held$values
 }
 
 # The GPUs that are this worker's as long as the call is: the first group that

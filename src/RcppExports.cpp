@@ -82,6 +82,27 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_lend_matrix
+Rcpp::List cpp_lend_matrix(SEXP x, std::string path);
+RcppExport SEXP _fsknn_cpp_lend_matrix(SEXP xSEXP, SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_lend_matrix(x, path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_borrow_matrix
+Rcpp::List cpp_borrow_matrix(Rcpp::List lent);
+RcppExport SEXP _fsknn_cpp_borrow_matrix(SEXP lentSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type lent(lentSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_borrow_matrix(lent));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_lock_file
 Rcpp::List cpp_lock_file(std::string path);
 RcppExport SEXP _fsknn_cpp_lock_file(SEXP pathSEXP) {
@@ -250,6 +271,18 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_cut_rows
+Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, Rcpp::NumericVector k);
+RcppExport SEXP _fsknn_cpp_cut_rows(SEXP indexSEXP, SEXP distanceSEXP, SEXP kSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type k(kSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_cut_rows(index, distance, k));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_prepared
 Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_prepared(SEXP xSEXP, SEXP idsSEXP, SEXP requestSEXP) {
@@ -326,8 +359,8 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_row_file
-SEXP cpp_row_file(std::string folder, double num_points, double num_features, double strip_features, Rcpp::List request);
-RcppExport SEXP _fsknn_cpp_row_file(SEXP folderSEXP, SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP strip_featuresSEXP, SEXP requestSEXP) {
+SEXP cpp_row_file(std::string folder, double num_points, double num_features, double strip_features, Rcpp::List request, bool binary);
+RcppExport SEXP _fsknn_cpp_row_file(SEXP folderSEXP, SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP strip_featuresSEXP, SEXP requestSEXP, SEXP binarySEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< std::string >::type folder(folderSEXP);
@@ -335,7 +368,8 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< double >::type num_features(num_featuresSEXP);
     Rcpp::traits::input_parameter< double >::type strip_features(strip_featuresSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_row_file(folder, num_points, num_features, strip_features, request));
+    Rcpp::traits::input_parameter< bool >::type binary(binarySEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_row_file(folder, num_points, num_features, strip_features, request, binary));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -393,6 +427,21 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_shared_neighbours
+Rcpp::List cpp_shared_neighbours(SEXP index, std::string type, double least, double most, int num_threads, bool progress);
+RcppExport SEXP _fsknn_cpp_shared_neighbours(SEXP indexSEXP, SEXP typeSEXP, SEXP leastSEXP, SEXP mostSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< std::string >::type type(typeSEXP);
+    Rcpp::traits::input_parameter< double >::type least(leastSEXP);
+    Rcpp::traits::input_parameter< double >::type most(mostSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    Rcpp::traits::input_parameter< bool >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_shared_neighbours(index, type, least, most, num_threads, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_find_within
 Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request, Rcpp::List within);
 RcppExport SEXP _fsknn_cpp_find_within(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP, SEXP withinSEXP) {
@@ -415,6 +464,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_digest_raw", (DL_FUNC) &_fsknn_cpp_digest_raw, 1},
     {"_fsknn_cpp_write_durably", (DL_FUNC) &_fsknn_cpp_write_durably, 3},
     {"_fsknn_cpp_read_sealed", (DL_FUNC) &_fsknn_cpp_read_sealed, 1},
+    {"_fsknn_cpp_lend_matrix", (DL_FUNC) &_fsknn_cpp_lend_matrix, 2},
+    {"_fsknn_cpp_borrow_matrix", (DL_FUNC) &_fsknn_cpp_borrow_matrix, 1},
     {"_fsknn_cpp_lock_file", (DL_FUNC) &_fsknn_cpp_lock_file, 1},
     {"_fsknn_cpp_unlock_file", (DL_FUNC) &_fsknn_cpp_unlock_file, 1},
     {"_fsknn_cpp_put_part", (DL_FUNC) &_fsknn_cpp_put_part, 3},
@@ -430,19 +481,20 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
+    {"_fsknn_cpp_cut_rows", (DL_FUNC) &_fsknn_cpp_cut_rows, 3},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
-    {"_fsknn_cpp_row_file", (DL_FUNC) &_fsknn_cpp_row_file, 5},
+    {"_fsknn_cpp_row_file", (DL_FUNC) &_fsknn_cpp_row_file, 6},
     {"_fsknn_cpp_row_file_add", (DL_FUNC) &_fsknn_cpp_row_file_add, 4},
     {"_fsknn_cpp_row_file_finish", (DL_FUNC) &_fsknn_cpp_row_file_finish, 1},
     {"_fsknn_cpp_row_file_close", (DL_FUNC) &_fsknn_cpp_row_file_close, 1},
     {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
-    {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 3},
+    {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_find_within", (DL_FUNC) &_fsknn_cpp_find_within, 4},
     {NULL, NULL, 0}
 };

@@ -64,6 +64,37 @@ Rcpp::List cpp_read_sealed(std::string path) {
   });
 }
 
+// A double, integer or logical matrix by way of a file, for another process of
+// this machine; no attributes but its dimension.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_lend_matrix(SEXP x, std::string path) {
+  return with_files([&] {
+    const bool is_double = TYPEOF(x) == REALSXP;
+    write_bytes(path, is_double ? static_cast<const void*>(REAL(x))
+                                : static_cast<const void*>(INTEGER(x)),
+                Rf_xlength(x) * (is_double ? 8 : 4));
+    return Rcpp::List::create(Rcpp::_["path"] = path,
+                              Rcpp::_["is_double"] = is_double,
+                              Rcpp::_["rows"] = Rf_nrows(x),
+                              Rcpp::_["columns"] = Rf_ncols(x));
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_borrow_matrix(Rcpp::List lent) {
+  const int rows = Rcpp::as<int>(lent["rows"]);
+  const int columns = Rcpp::as<int>(lent["columns"]);
+  const bool is_double = Rcpp::as<bool>(lent["is_double"]);
+  Rcpp::RObject x = Rf_allocMatrix(is_double ? REALSXP : INTSXP, rows, columns);
+  return with_files([&] {
+    read_bytes(Rcpp::as<std::string>(lent["path"]),
+               is_double ? static_cast<void*>(REAL(x))
+                         : static_cast<void*>(INTEGER(x)),
+               Rf_xlength(x) * (is_double ? 8 : 4));
+    return Rcpp::List::create(Rcpp::_["values"] = x);
+  });
+}
+
 // lock: NULL where another process has it (owner: its number, or 0).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_lock_file(std::string path) {

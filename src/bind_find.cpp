@@ -190,6 +190,27 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
   return Rcpp::CharacterVector(out);
 }
 
+// Rows of an answer's matrices as lists of vectors, of row i the first k[i].
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance,
+                        Rcpp::NumericVector k) {
+  const int rows = index.nrow();
+  Rcpp::List indices(rows), distances(rows);
+  for (int i = 0; i < rows; ++i) {
+    const int count = static_cast<int>(k[i]);
+    Rcpp::IntegerVector of_index(count);
+    Rcpp::NumericVector of_distance(count);
+    for (int rank = 0; rank < count; ++rank) {
+      of_index[rank] = index(i, rank);
+      of_distance[rank] = distance(i, rank);
+    }
+    indices[i] = of_index;
+    distances[i] = of_distance;
+  }
+  return Rcpp::List::create(Rcpp::_["index"] = indices,
+                            Rcpp::_["distance"] = distances);
+}
+
 // A testing aid: the rows that pairs are computed from, [padded features x
 // points], and their sums; `ids`: of these points only (from 1), or NULL.
 // [[Rcpp::export(rng = false)]]

@@ -9,12 +9,14 @@ namespace {
 /// What R holds, for as long as a search needs it.
 class OpenFile final : public RowSource {
  public:
-  explicit OpenFile(SEXP file) : file_(file) {}
-  std::int64_t num_points() const override { return file_->num_points(); }
-  std::int64_t num_features() const override { return file_->num_features(); }
+  /// `count` of its points, from `first` on.
+  OpenFile(SEXP file, std::int64_t first, std::int64_t count)
+      : file_(file), first_(first), count_(count) {}
+  std::int64_t num_points() const override { return count_; }
+  std::int64_t num_features() const override { return rows_->num_features(); }
   void read(std::int64_t first, std::int64_t count, double* out,
             std::int64_t stride) const override {
-    rows_->read(first, count, out, stride);
+    rows_->read(first_ + first, count, out, stride);
   }
   bool on_disk() const override { return rows_->on_disk(); }
   bool prepared() const override { return rows_->prepared(); }
@@ -22,6 +24,7 @@ class OpenFile final : public RowSource {
  private:
   Rcpp::XPtr<RowFile> file_;
   const RowFile* rows_ = file_.checked_get();
+  std::int64_t first_, count_;
 };
 
 }  // namespace
@@ -30,7 +33,13 @@ namespace fsknn {
 namespace bind {
 
 std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x) {
-  return std::unique_ptr<RowSource>(new OpenFile(x["file"]));
+  const Rcpp::NumericVector size = x["size"];
+  const double first = x.containsElementNamed("first")
+                           ? Rcpp::as<double>(x["first"])
+                           : 1.0;
+  return std::unique_ptr<RowSource>(
+      new OpenFile(x["file"], static_cast<std::int64_t>(first) - 1,
+                   static_cast<std::int64_t>(size[0])));
 }
 
 }  // namespace bind

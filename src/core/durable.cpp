@@ -118,6 +118,16 @@ void write_then_name(const std::string& path, Write write) {
 
 }  // namespace
 
+void write_bytes(const std::string& path, const void* bytes,
+                 std::int64_t size) {
+  File(path, O_WRONLY | O_CREAT | O_TRUNC).write(bytes, size);
+}
+
+void read_bytes(const std::string& path, void* bytes, std::int64_t size) {
+  if (File(path, O_RDONLY).read(bytes, size) != size)
+    throw FileFailure{path, "it is shorter than it should be"};
+}
+
 void write_durably(const std::string& path, const void* bytes,
                    std::int64_t size) {
   write_then_name(path, [&](File& file) { file.write(bytes, size); });

@@ -55,7 +55,8 @@ struct CandidateLists {
   std::int32_t capacity = 0;  ///< see kSmallestCapacity, kLargestCapacity
 };
 
-/// A capacity is a power of two between these, or any up to 128.
+/// A capacity is a power of two between these, or any up to 128, or from 512 to
+/// 1,024.
 static constexpr std::int32_t kSmallestCapacity = 256;
 static constexpr std::int32_t kLargestCapacity = kMostCandidates;
 

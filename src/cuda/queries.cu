@@ -208,7 +208,7 @@ bool FilteredQueries::redo() {
   download(places.data(), redo_places_, count, stream_);
   stream_.wait();
   std::sort(places.begin(), places.end());
-  if (WideRedo::helps(work_.lists) && !redo_widely(places)) return false;
+  if (WideFilter::helps(work_.lists) && !redo_widely(places)) return false;
   stats_.rows_widened += count - static_cast<double>(places.size());
   if (places.empty()) return true;
   DoubleRedo redo(search_, workers_, stream_, own_rows_, columns_,
@@ -220,20 +220,20 @@ bool FilteredQueries::redo() {
 
 /// Leaves in `places` what is to be done in doubles. Returns whether to go on.
 bool FilteredQueries::redo_widely(std::vector<std::int32_t>& places) {
-  WideRedo::Search search;
-  search.metric = search_.request.metric;
+  WideFilter::Search search;
   search.workers = &workers_;
   search.filter = filter_.get();
   search.columns = work_.columns;
   search.lists = work_.lists;
-  search.exact = exact_;
+  search.lists.num_slots = counts_.size();  // the memory of all that there are
   search.rounds = rounds_of(search_, num_rows_);
-  search.row_bytes = filter_->row_bytes();
-  search.floats_a_slot = filter_->floats_a_slot();
+  search.padded = padded();
+  search.k = search_.plan.k;
   std::vector<std::int32_t> slots;
   for (const std::int32_t place : places)
     slots.push_back(place - static_cast<std::int32_t>(row0_));
-  WideRedo redo(search, stream_, static_cast<std::int64_t>(places.size()));
+  WideRedo redo(search, *search_.request.metric, exact_, stream_,
+                static_cast<std::int64_t>(places.size()));
   const bool go_on = redo.run(slots, places);
   stats_.pairs_exact += redo.pairs();
   stats_.pairs_filtered += static_cast<double>(places.size()) *

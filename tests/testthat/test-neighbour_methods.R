@@ -186,7 +186,7 @@ test_that("a subset is the same rows, by number, name or flag", {
   )
   expect_error(
     BiocNeighbors::queryKNN(x, query = y, k = 5, subset = "z", BNPARAM = param),
-    "out-of-range"
+    "out of bounds"
   )
 })
 
@@ -342,11 +342,15 @@ test_that("what makes no sense is an error", {
   )
   expect_error(
     BiocNeighbors::queryKNN(x, query = cbind(x, 1), k = 2, BNPARAM = param),
-    class = "fsknn_argument_error"
+    "dimensionality"
   )
   expect_error(
     BiocNeighbors::findKNN(x, k = 2, BNPARAM = param, neighbours = 3),
     class = "fsknn_argument_error"
+  )
+  expect_error(
+    BiocNeighbors::queryKNN(x, query = x[, 0], k = 2, BNPARAM = param),
+    "mismatch"
   )
   # no feature: all points are alike
   found <- BiocNeighbors::findKNN(

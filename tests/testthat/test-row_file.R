@@ -86,7 +86,7 @@ test_that("columns come in strips where chunks are tall", {
   )
   request$skip <- 7L
   found <- fsknn:::cpp_find_knn(
-    structure(list(file = file), class = "row_file"), NULL,
+    structure(list(file = file, size = c(1500L, 12L)), class = "row_file"), NULL,
     utils::modifyList(request, list(k = 4L, max_memory = 2e5))
   )
   fsknn:::cpp_row_file_close(file)

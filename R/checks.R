@@ -329,7 +329,7 @@ describe_cells <- function(at, points) {
   if (nrow(at) == 0) {
     return(character())
   }
-  values <- points$values[at]
+  values <- cells_of(points, at)
   words <- ifelse(is.nan(values), "NaN", as.character(values))
   # Not "1 is neither 0 nor 1" of what is almost 1.
   short <- words %in% c("0", "1") & values != (words == "1")
@@ -499,9 +499,13 @@ check_device_memory <- function(max_device_memory, call = caller_env()) {
   if (is.null(max_device_memory)) {
     return(0)
   }
-  bytes <- parse_bytes(max_device_memory)
+  check_bytes(max_device_memory, arg, call)
+}
+
+check_bytes <- function(value, arg, call = caller_env()) {
+  bytes <- parse_bytes(value)
   if (is.na(bytes) || bytes < 1) {
-    given <- describe_value(max_device_memory)
+    given <- describe_value(value)
     abort_argument(
       c(
         "{.arg {arg}} must be a number of bytes, 1 or more, not {given}.",

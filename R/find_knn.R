@@ -8,7 +8,8 @@
 #'
 #' @param x Points in rows (genes, probes), features in columns (samples),
 #'   unless `points` says otherwise: a numeric, integer or logical matrix, a data
-#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), an
+#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
+#'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, an
 #'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
 #'   `assay` and `dimred`), or [metafeatures()]. All values must be finite.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
@@ -53,6 +54,10 @@
 #'   `getOption("fsknn.max_device_memory")` where that is set, else what is
 #'   free. Points that do not fit are read piece by piece; the answer is the
 #'   same. The CPU engine does not read it.
+#' @param max_memory The most memory to use for an `x` (and `query`) that is read
+#'   by blocks: bytes, or a string such as `"4 GiB"`. `NULL` (default) takes
+#'   `getOption("fsknn.max_memory")` where that is set, else a third of what is
+#'   free. See the section on data larger than memory.
 #' @param progress Show a progress bar? `NULL` (default) does so in an
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
@@ -71,12 +76,6 @@
 #'   row numbers (from 1), row names, or a logical vector with one value for each
 #'   point. `NULL` (default): all of them. The answer for them is that of the
 #'   whole search, to the last bit, in the order asked for.
-#' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
-#'   `BiocParallel::SnowParam(4)`: the points are dealt out in splits to its
-#'   workers. See the section on workers.
-#' @param checkpoint `NULL` (default), or the path of a folder, new or empty:
-#'   each split that is done is kept there, and the same call goes on from them
-#'   after it was ended at any moment. See the section on checkpoints.
 #' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
 #'   (column of `x`, and of `query`), finite and not negative: r is then the
 #'   weighted correlation, as `stats::cov.wt(cor = TRUE)` has it, under
@@ -85,6 +84,12 @@
 #'   looked at (`x` is copied without it), they are not ranked, and a row is
 #'   constant if it is on the other samples. The largest weight may be no more
 #'   than 1e15 times the smallest one above 0. `NULL` (default): all weigh alike.
+#' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
+#'   `BiocParallel::SnowParam(4)`: the points are dealt out in splits to its
+#'   workers. See the section on workers.
+#' @param checkpoint `NULL` (default), or the path of a folder, new or empty:
+#'   each split that is done is kept there, and the same call goes on from them
+#'   after it was ended at any moment. See the section on checkpoints.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
 #'   `x` (or of `subset`), and k columns, the nearest first:
@@ -152,6 +157,20 @@
 #' from each side, where a run without splits does so once: it takes about half
 #' the time. `options(fsknn.split_size = )` sets the number of points in a split.
 #'
+#' @section Data larger than memory:
+#' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks, whole
+#' chunks of the file that they come from, each once. Where their dense form (8
+#' bytes a value) fits in `max_memory`, they become a matrix in memory. Else
+#' they are checked, prepared for the metric, and written to a temporary file as
+#' they are read; then blocks of the file are searched against blocks, two in
+#' memory at a time on the CPU, and piece by piece through the memory of GPUs. The
+#' answer is the same to the last bit. The file is as large as the dense form. It
+#' has no name, so that its room is free again when the call ends, in whatever
+#' way, and stands in `tempdir()`, or in the folder that
+#' `options(fsknn.temporary_folder = )` names: it should be on a disk, and not in
+#' memory as `/tmp` is on some systems. Where there is too little room, that is a
+#' `fsknn_disk_error` before anything is read. [knn_plan()] tells what would be.
+#'
 #' @section Arithmetic:
 #' Rows are brought to length 1 for correlations and cosine, each scaled by its
 #' own power of two first, so that their magnitude does not matter. Euclidean
@@ -190,14 +209,14 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                     subset = NULL,
-                     BPPARAM = NULL, checkpoint = NULL, weights = NULL) {
+                     subset = NULL, BPPARAM = NULL, checkpoint = NULL,
+                     weights = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory
+    progress, verbose, max_device_memory, max_memory
   )
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)

@@ -168,15 +168,8 @@ most_pairs <- function(within, search) {
   } else {
     40
   }
-  most <- free_memory() / bytes
+  most <- (check_max_memory(NULL) %||% free_memory()) / bytes
   floor(if (within$as_edges) min(most, max_edges) else most)
-}
-
-# Bytes for the answer; Inf where it is not known.
-free_memory <- function() {
-  asked <- getOption("fsknn.max_memory")
-  bytes <- if (is.null(asked)) memory_left() else parse_bytes(asked)
-  if (is.na(bytes)) Inf else bytes
 }
 
 raise_too_many <- function(result, within, call) {

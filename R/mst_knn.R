@@ -89,14 +89,15 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             num_threads = NULL, chunk_size = NULL,
                             progress = NULL, verbose = FALSE,
                             points = c("rows", "columns"), assay = NULL,
-                            dimred = NULL, weights = NULL) {
+                            dimred = NULL, weights = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   refuse_lost_edges(x)
   most <- check_most(k)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose
+    progress, verbose, max_memory = max_memory
   )
+  options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options, as_edges = TRUE)

@@ -13,7 +13,8 @@ enum class RowForm {
   ranked_unit,    ///< average ranks, then as centred_unit (Spearman)
   biweight_unit,  ///< off the median, by weights, brought to length 1 (bicor)
   unit,           ///< scaled, brought to length 1 (cosine)
-  raw             ///< the matrix's values times the matrix's power of two
+  raw,            ///< the matrix's values times the matrix's power of two
+  ready           ///< of length 1 already: nothing is left to do
 };
 
 /// What is accumulated over the features of a pair (arithmetic.hpp).

@@ -191,6 +191,7 @@ double prepare_row(const RowRecipe& recipe, RowScratch& scratch, double* x,
     case RowForm::unit:
       prepare_unit<L>(x, padded);
       return 0.0;
+    case RowForm::ready: return 0.0;
     default: return prepare_raw<L>(x, padded, recipe.scale);
   }
 }

@@ -46,7 +46,8 @@ RowRecipe recipe_of(const Request& request, int exponent) {
   return recipe;
 }
 
-PreparedPoints prepare_points(const RowSource& source, const RowRecipe& recipe,
+PreparedPoints prepare_points(const RowSource& source,
+                              const RowRecipe& whole_recipe,
                               const std::vector<std::int64_t>& skip,
                               bool shuffle, RowKernel kernel, int num_threads,
                               Progress* progress, bool hold) {
@@ -57,7 +58,8 @@ PreparedPoints prepare_points(const RowSource& source, const RowRecipe& recipe,
   points.padded = padded;
   points.order = order_points(n, skip, shuffle);
   points.sums = Buffer<double>(points.size());
-  if (!hold && source.made_when_read()) {
+  const RowRecipe recipe = what_is_left(whole_recipe, source);
+  if (!hold && (source.made_when_read() || source.on_disk())) {
     points.source = &source;
     points.recipe = recipe;
     points.kernel = kernel;

@@ -94,9 +94,15 @@ inline double rounding_of_sums(std::int64_t padded) {
 /// The request's weights must stay.
 RowRecipe recipe_of(const Request& request, int exponent);
 
+/// The same for a source whose rows may be prepared already.
+inline RowRecipe what_is_left(RowRecipe recipe, const RowSource& source) {
+  if (source.prepared()) recipe.form = RowForm::ready;
+  return recipe;
+}
+
 /// Reads, prepares and places all points of `source` but `skip`. progress (may
 /// be null) is only asked whether to go on. Unless `hold`, rows of a source
-/// that makes them when they are read are not held.
+/// that makes them when they are read, or is on disk, are not held.
 PreparedPoints prepare_points(const RowSource& source, const RowRecipe& recipe,
                               const std::vector<std::int64_t>& skip,
                               bool shuffle, RowKernel kernel, int num_threads,

@@ -28,6 +28,8 @@ struct Request {
   std::int64_t chunk_size = 0;           ///< 0: automatic
   std::vector<int> devices;              ///< 0-based; empty: all
   double max_device_memory = 0;          ///< bytes on each GPU; 0: what is free
+  /// Bytes that points from a file may take; 0: no limit. CPU.
+  double max_memory = 0;
   /// Largest |x| of points and queries; below 0: not known.
   double largest = -1;
   std::string instruction_set = "auto";  ///< CPU: force one (a testing aid)

@@ -52,6 +52,11 @@ RowFacts facts_of(const double* x, std::int64_t d) {
   return facts;
 }
 
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
 /// Counts what `is_wrong`, and notes the first positions. Those are wanted
 /// column by column: later columns can't be among the first three any more.
 template <class IsWrong>
@@ -64,7 +69,9 @@ void note_wrong(const double* x, std::int64_t d, std::int64_t point,
     if (is_wrong(x[f])) note(at, {point, f});
 }
 
-void scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
+}  // namespace
+
+bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
               MatrixFacts& facts) {
   const RowFacts row = facts_of(x, d);
   if (!row.finite) {
@@ -74,7 +81,7 @@ void scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
       ++facts.non_finite;
       note(facts.non_finite_at, {point, f});
     }
-    return;
+    return false;
   }
   if (row.least < 0.0)
     note_wrong(x, d, point, [](double v) { return v < 0.0; }, facts.negative,
@@ -85,14 +92,10 @@ void scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
   if (row.least == row.most) facts.constant.push_back(point);
   if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);
   facts.largest = std::max(facts.largest, std::max(row.most, -row.least));
+  return row.least < row.most;
 }
 
-template <class T>
-void append(std::vector<T>& to, const std::vector<T>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-void merge(MatrixFacts& to, const MatrixFacts& from) {
+void add_facts(MatrixFacts& to, const MatrixFacts& from) {
   to.non_finite += from.non_finite;
   to.negative += from.negative;
   for (const Position p : from.non_finite_at) note(to.non_finite_at, p);
@@ -104,8 +107,6 @@ void merge(MatrixFacts& to, const MatrixFacts& from) {
   append(to.zero, from.zero);
   to.largest = std::max(to.largest, from.largest);
 }
-
-}  // namespace
 
 MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
                  bool binary) {
@@ -127,7 +128,7 @@ MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
     };
   });
   MatrixFacts facts;
-  for (const MatrixFacts& block : of_block) merge(facts, block);
+  for (const MatrixFacts& block : of_block) add_facts(facts, block);
   return facts;
 }
 

@@ -61,7 +61,8 @@ class Worker {
   Worker(const Request& request, const Kernels& kernels, int exponent,
          const RowSource& points, const PreparedPoints& queries, Lists& all)
       : request_(request), kernels_(kernels),
-        rule_(*request.metric, exponent), recipe_(recipe_of(request, exponent)),
+        rule_(*request.metric, exponent),
+        recipe_(what_is_left(recipe_of(request, exponent), points)),
         points_(points), queries_(queries),
         self_(self_by_place(request, queries.order)), all_(&all),
         lists_(queries.size(), request.k),
@@ -136,7 +137,7 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
           const RowSource& points, const PreparedPoints& queries, Lists& lists,
           const Neighbours& out) {
   const std::int64_t k = request.k, padded = queries.padded;
-  const RowRecipe recipe = recipe_of(request, exponent);
+  const RowRecipe recipe = what_is_left(recipe_of(request, exponent), points);
   Buffer<double> row(padded);
   RowScratch scratch;
   for (std::int64_t i = 0; i < out.rows; ++i) {

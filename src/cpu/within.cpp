@@ -263,7 +263,7 @@ void find_within(const Request& asked, const Within& within,
   input.chunk_size = request.chunk_size;
   input.num_workers = request.num_threads;
   input.elementwise = metric.is_elementwise();
-  input.rows_made = points.made_when_read();
+  input.rows_made = !columns.held();
   const Plan plan = plan_cpu(input);
   WithinSearch search(request, within, plan, kernels, rule, rows, columns,
                       progress);

@@ -4,6 +4,7 @@
 
 #include "core/errors.hpp"
 #include "core/metafeatures.hpp"
+#include "core/prepared.hpp"
 #include "core/poll.hpp"
 #include "cuda/pieces.hpp"
 #include "cuda/prepare_rows.cuh"
@@ -30,7 +31,7 @@ class Preparer::Impl {
         doubles_(dynamic_cast<const MatrixSource<double>*>(&source)),
         ints_(dynamic_cast<const MatrixSource<int>*>(&source)),
         metafeatures_(dynamic_cast<const MetafeatureSource*>(&source)),
-        recipe_(recipe),
+        recipe_(what_is_left(recipe, source)),
         num_threads_(num_threads),
         shape_(source.num_points(), source.num_features(),
                doubles_ != nullptr || ints_ != nullptr),

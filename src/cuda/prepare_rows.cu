@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
     unit(x, end, lane);
   else if (form == RowForm::biweight_unit)
     biweight_unit(x, at.num_features, end, lane);
-  else
+  else if (form != RowForm::ready)
     centred_unit<weighted>(x, at.num_features, end, lane, recipe.weights);
   if (target < 0 || lane > 0) return;
   if (at.sums != nullptr) at.sums[target] = sum;
@@ -150,6 +150,10 @@ void start_prepare(const RowRecipe& recipe, const PanelRows& at,
       break;
     case RowForm::biweight_unit:
       prepare_rows<RowForm::biweight_unit, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      break;
+    case RowForm::ready:
+      prepare_rows<RowForm::ready, false>
           <<<grid, threads, 0, stream>>>(at, recipe, beyond);
       break;
     default:

@@ -17,6 +17,7 @@
 #include "cpu/filter.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/lists.hpp"
+#include "cpu/masked.hpp"
 #include "cpu/rows.hpp"
 
 namespace fsknn {
@@ -400,6 +401,8 @@ void Search::seed_split(std::int64_t split, std::int64_t num_samples,
 void find_neighbours(const Request& asked, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  if (asked.na_pairwise)
+    return find_masked(asked, points, queries, out, progress, stats);
   const Clock::time_point start = Clock::now();
   const Kernels& kernels = choose_kernels(asked.instruction_set);
   const MetricEntry& metric = *asked.metric;

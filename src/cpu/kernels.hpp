@@ -98,6 +98,11 @@ struct Kernels {
   void (*lower_best)(Test test, const std::int32_t* sums, int num_panels,
                      const Side& row, const Side& columns, int group,
                      int num_groups, float* best);
+
+  /// Pairwise r of `count` pairs of rows with missing values (core/masked.hpp).
+  void (*masked)(const double* rows_a, const double* rows_b,
+                 std::int64_t padded, double min_pairs, const Pair* pairs,
+                 std::int64_t count, double* r);
 };
 
 /// Those that this processor can run, slowest first; never empty.

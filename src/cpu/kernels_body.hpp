@@ -58,6 +58,15 @@ static void exact(Accumulation accumulation, const double* rows_a,
   }
 }
 
+static void masked_pairs(const double* rows_a, const double* rows_b,
+                         std::int64_t padded, double min_pairs,
+                         const Pair* pairs, std::int64_t count, double* r) {
+  for (std::int64_t i = 0; i < count; ++i)
+    r[i] = masked_correlation<Lanes>(rows_a + pairs[i].row * padded,
+                                     rows_b + pairs[i].column * padded, padded,
+                                     min_pairs);
+}
+
 static void accumulate_products(Product product, const std::int32_t* a,
                                 const std::int32_t* b, int num_panels,
                                 std::int64_t steps, std::int32_t* sums) {

@@ -1,0 +1,411 @@
+#include "cpu/masked.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "core/masked.hpp"
+#include "core/masked_points.hpp"
+#include "core/pieces.hpp"
+#include "core/plan.hpp"
+#include "core/prepared.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/lists.hpp"
+#include "cpu/masked_filter.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+constexpr float kKeepAll = -std::numeric_limits<float>::infinity();
+constexpr float kKeepNone = std::numeric_limits<float>::infinity();
+// As few queries as are met by the exact step alone.
+constexpr std::int64_t kFew = 16;
+
+/// One search among points with missing values: as the engine's (engine.cpp),
+/// with thresholds in similarity, and lists that may stay short.
+class MaskedSearch {
+ public:
+  MaskedSearch(const Request& request, const Plan& plan, const Kernels& kernels,
+               const MaskedPoints& rows, const MaskedPoints& columns,
+               bool filtered, Progress* progress)
+      : request_(request),
+        plan_(plan),
+        kernels_(kernels),
+        rows_(rows),
+        columns_(columns),
+        symmetric_(&rows == &columns),
+        filtered_(filtered),
+        progress_(progress),
+        lists_(rows.size(), request.k),
+        threshold_(new std::atomic<float>[static_cast<std::size_t>(
+            plan.padded_queries)]) {
+    for (std::int64_t p = 0; p < plan.padded_queries; ++p)
+      threshold_[static_cast<std::size_t>(p)].store(
+          p < rows.size() ? kKeepAll : kKeepNone, std::memory_order_relaxed);
+    if (!filtered) return;
+    const MissingClasses classes =
+        missing_classes(columns, symmetric_ ? nullptr : &rows);
+    column_filter_ = pack_masked(columns, classes, plan.padded_points,
+                                 request.min_pairs, request.num_threads,
+                                 progress);
+    if (!symmetric_)
+      row_filter_ = pack_masked(rows, classes, plan.padded_queries,
+                                request.min_pairs, request.num_threads,
+                                progress);
+  }
+
+  void run() {
+    const auto go = [&](std::int64_t num_pieces, auto chunks_of) {
+      run_pieces(num_pieces, request_.num_threads, {progress_, 0.05, 1.0}, [&] {
+        return [&, w = Worker(*this)](std::int64_t at) mutable {
+          chunks_of(w, at);
+        };
+      });
+    };
+    if (!symmetric_) {
+      go(plan_.num_splits * plan_.chunks_per_split,
+         [&](Worker& w, std::int64_t at) {
+           w.chunk(at / plan_.chunks_per_split, at % plan_.chunks_per_split);
+         });
+      return;
+    }
+    const CirculantSchedule schedule(plan_.num_splits, 1);
+    go(schedule.num_pieces(), [&](Worker& w, std::int64_t at) {
+      const CirculantSchedule::Piece piece = schedule.piece(at);
+      const std::int64_t column = schedule.column(piece.row, piece.first_round);
+      if (column >= 0) w.chunk(piece.row, column);
+    });
+  }
+
+  /// Returns how many rows have fewer than k neighbours.
+  double emit(const Neighbours& out) {
+    std::atomic<std::int64_t> rows_short{0};
+    constexpr std::int64_t block_rows = 64;
+    run_pieces((out.rows + block_rows - 1) / block_rows, request_.num_threads,
+               {progress_, 1.0, 1.0}, [&] {
+      return [&, r = std::vector<double>()](std::int64_t block) mutable {
+        const std::int64_t last =
+            std::min(out.rows, (block + 1) * block_rows);
+        for (std::int64_t i = block * block_rows; i < last; ++i)
+          rows_short += emit_row(out, i, r);
+      };
+    });
+    return static_cast<double>(rows_short);
+  }
+
+  double pairs_filtered() const { return pairs_filtered_; }
+  double pairs_exact() const { return pairs_exact_; }
+
+ private:
+  const MaskedFilterRows& row_filter() const {
+    return symmetric_ ? column_filter_ : row_filter_;
+  }
+
+  class Worker {
+   public:
+    explicit Worker(MaskedSearch& search) : s_(&search) {
+      hits_.reserve(kHits + Tile::rows * Tile::columns);
+      r_.resize(hits_.capacity());
+      row_threshold_.resize(static_cast<std::size_t>(s_->plan_.chunk_size));
+      column_threshold_.resize(row_threshold_.size());
+    }
+    Worker(Worker&& other) noexcept
+        : s_(std::exchange(other.s_, nullptr)),
+          row_threshold_(std::move(other.row_threshold_)),
+          column_threshold_(std::move(other.column_threshold_)),
+          hits_(std::move(other.hits_)),
+          r_(std::move(other.r_)) {}
+    ~Worker() {
+      if (s_ == nullptr) return;
+#pragma omp critical(fsknn_counts)
+      {
+        s_->pairs_filtered_ += pairs_filtered_;
+        s_->pairs_exact_ += pairs_exact_;
+      }
+    }
+
+    /// All pairs of a chunk: filter, exact, select.
+    void chunk(std::int64_t row_chunk, std::int64_t column_chunk) {
+      const std::int64_t size = s_->plan_.chunk_size;
+      row0_ = row_chunk * size;
+      column0_ = column_chunk * size;
+      num_rows_ = std::min(size, s_->rows_.size() - row0_);
+      num_columns_ = std::min(size, s_->columns_.size() - column0_);
+      if (num_rows_ <= 0 || num_columns_ <= 0) return;
+      diagonal_ = s_->symmetric_ && row_chunk == column_chunk;
+      copy_thresholds(row0_, num_rows_, row_threshold_);
+      if (s_->symmetric_)
+        copy_thresholds(column0_, num_columns_, column_threshold_);
+      else
+        std::fill(column_threshold_.begin(), column_threshold_.end(),
+                  kKeepNone);
+      if (s_->filtered_)
+        filter();
+      else
+        take_all();
+      settle();
+    }
+
+   private:
+    static constexpr std::size_t kHits = 2048;
+
+    void copy_thresholds(std::int64_t place0, std::int64_t count,
+                         std::vector<float>& to) {
+      std::fill(to.begin(), to.end(), kKeepNone);
+      for (std::int64_t p = 0; p < count; ++p)
+        to[static_cast<std::size_t>(p)] = s_->threshold(place0 + p);
+    }
+
+    void take_all() {
+      for (std::int64_t r = 0; r < num_rows_; ++r)
+        for (std::int64_t c = diagonal_ ? r + 1 : 0; c < num_columns_; ++c)
+          take(r, c);
+    }
+
+    void take(std::int64_t row, std::int64_t column) {
+      hits_.push_back({static_cast<std::int32_t>(row),
+                       static_cast<std::int32_t>(column)});
+      if (hits_.size() >= kHits) settle();
+    }
+
+    void filter() {
+      const MaskedFilterRows& a = s_->row_filter();
+      const MaskedFilterRows& b = s_->column_filter_;
+      for (std::int64_t c = 0; c < num_columns_; c += Tile::columns) {
+        const int panels = static_cast<int>(
+            (std::min<std::int64_t>(Tile::columns, num_columns_ - c) +
+             Tile::panel - 1) / Tile::panel);
+        for (std::int64_t r = 0; r < num_rows_; r += Tile::rows) {
+          // Below the diagonal: met from the other side.
+          if (diagonal_ && r >= c + Tile::columns) break;
+          s_->kernels_.accumulate(Product::dot, a.row(row0_ + r),
+                                  b.panel(column0_ + c), panels, a.steps,
+                                  tile_);
+          test(r, c, panels);
+        }
+      }
+      pairs_filtered_ += static_cast<double>(num_rows_) *
+                         static_cast<double>(num_columns_) *
+                         (diagonal_ ? 0.5 : 1.0);
+    }
+
+    /// Step 1 of a micro-tile.
+    void test(std::int64_t row, std::int64_t column, int panels) {
+      const MaskedFilterRows& a = s_->row_filter();
+      const MaskedFilterRows& b = s_->column_filter_;
+      const std::int64_t i0 = row0_ + row, j0 = column0_ + column;
+      const std::int64_t row_class = a.panel_class[i0 / Tile::panel];
+      std::int64_t column_class = 0;
+      for (int p = 0; p < panels; ++p)
+        column_class = std::max<std::int64_t>(
+            column_class, b.panel_class[j0 / Tile::panel + p]);
+      const int width = panels * Tile::panel;
+      const float* error = b.error.data() + j0;
+      const float* alpha = b.alpha.data() + row_class * b.num_places + j0;
+      const float* w = b.w.data() + row_class * b.num_places + j0;
+      const float* threshold =
+          column_threshold_.data() + static_cast<std::size_t>(column);
+      for (int r = 0; r < Tile::rows && row + r < num_rows_; ++r) {
+        const std::int64_t own = column_class * a.num_places + i0 + r;
+        const RowNumbers numbers = {
+            row_threshold_[static_cast<std::size_t>(row + r)],
+            a.error[i0 + r], a.alpha[own], a.w[own]};
+        if (!test_row(tile_ + r * Tile::columns, width, numbers, threshold,
+                      error, alpha, w))
+          continue;
+        for (int c = 0; c < width; ++c)
+          if (keep_[c] != 0) refine(row + r, column + c, r, c);
+      }
+    }
+
+    struct RowNumbers {
+      float threshold, error, alpha, w;
+    };
+
+    /// Which columns stay, to keep_; whether any does. Plain loops that the
+    /// compiler turns into vector code.
+    bool test_row(const std::int32_t* sums, int width, const RowNumbers& row,
+                  const float* threshold, const float* error,
+                  const float* alpha, const float* w) {
+      const float unit = static_cast<float>(masked_unit());
+      const Sign sign = s_->request_.metric->sign;
+      float similarity[Tile::columns];
+      for (int c = 0; c < Tile::columns; ++c)
+        similarity[c] = static_cast<float>(sums[c]) * unit;
+      if (sign != Sign::signed_value)
+        for (int c = 0; c < Tile::columns; ++c)
+          similarity[c] = sign == Sign::negative ? -similarity[c]
+                                                 : std::fabs(similarity[c]);
+      std::int32_t any = 0;
+      for (int c = 0; c < width; ++c) {
+        const float t =
+            threshold[c] < row.threshold ? threshold[c] : row.threshold;
+        const float most =
+            (similarity[c] + (row.error + error[c])) + row.alpha * alpha[c];
+        keep_[c] = (most >= t * (row.w * w[c])) | (t <= 0.0f);
+        any |= keep_[c];
+      }
+      return any != 0;
+    }
+
+    /// Step 2 of one pair, numbered within the chunk and the micro-tile.
+    void refine(std::int64_t row, std::int64_t column, int r, int c) {
+      if (column >= num_columns_ || (diagonal_ && row >= column)) return;
+      const float t = std::min(row_threshold_[static_cast<std::size_t>(row)],
+                               column_threshold_[static_cast<std::size_t>(
+                                   column)]);
+      if (may_be_near(s_->row_filter(), row0_ + row, s_->column_filter_,
+                      column0_ + column, tile_[r * Tile::columns + c],
+                      s_->request_.metric->sign, s_->request_.min_pairs, t))
+        take(row, column);
+    }
+
+    /// Exact distances of the hits so far, offered to their lists.
+    void settle() {
+      if (hits_.empty()) return;
+      const MaskedPoints& rows = s_->rows_;
+      const MaskedPoints& columns = s_->columns_;
+      s_->kernels_.masked(rows.row(row0_), columns.row(column0_),
+                          columns.padded,
+                          static_cast<double>(s_->request_.min_pairs),
+                          hits_.data(), static_cast<std::int64_t>(hits_.size()),
+                          r_.data());
+      for (std::size_t h = 0; h < hits_.size(); ++h) {
+        if (!has_value(r_[h])) continue;
+        const double distance =
+            s_->request_.metric->finish(r_[h], 0.0, 0.0);
+        const std::int64_t row = row0_ + hits_[h].row;
+        const std::int64_t column = column0_ + hits_[h].column;
+        const std::size_t r = static_cast<std::size_t>(hits_[h].row);
+        const std::size_t c = static_cast<std::size_t>(hits_[h].column);
+        if (s_->offer(row, distance,
+                      columns.order.id[static_cast<std::size_t>(column)]))
+          row_threshold_[r] = s_->threshold(row);
+        if (s_->symmetric_ &&
+            s_->offer(column, distance,
+                      rows.order.id[static_cast<std::size_t>(row)]))
+          column_threshold_[c] = s_->threshold(column);
+      }
+      pairs_exact_ += static_cast<double>(hits_.size());
+      hits_.clear();
+    }
+
+    MaskedSearch* s_;
+    std::vector<float> row_threshold_, column_threshold_;
+    std::vector<Pair> hits_;
+    std::vector<double> r_;
+    alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
+    std::int32_t keep_[Tile::columns];
+    std::int64_t row0_ = 0, column0_ = 0, num_rows_ = 0, num_columns_ = 0;
+    bool diagonal_ = false;
+    double pairs_filtered_ = 0, pairs_exact_ = 0;
+  };
+
+  float threshold(std::int64_t row) const {
+    return threshold_[static_cast<std::size_t>(row)].load(
+        std::memory_order_relaxed);
+  }
+
+  bool offer(std::int64_t row, double distance, std::int32_t index) {
+    if (distance > lists_.limit(row) || !lists_.offer(row, distance, index))
+      return false;
+    threshold_[static_cast<std::size_t>(row)].store(
+        masked_threshold(lists_.limit(row)), std::memory_order_relaxed);
+    return true;
+  }
+
+  bool emit_row(const Neighbours& out, std::int64_t i, std::vector<double>& r) {
+    const std::int64_t k = request_.k;
+    const std::int32_t place = rows_.order.place[static_cast<std::size_t>(i)];
+    if (place < 0) {
+      emit_missing(out, i, k);
+      return false;
+    }
+    NeighbourHeap list = lists_.heap(place);
+    const std::int64_t size = list.size();
+    list.sort();
+    const std::int32_t* index = lists_.indices(place);
+    if (out.correlation != nullptr) {
+      r.resize(static_cast<std::size_t>(k));
+      std::vector<Pair> pairs;
+      for (std::int64_t rank = 0; rank < size; ++rank)
+        pairs.push_back(
+            {place,
+             columns_.order.place[static_cast<std::size_t>(index[rank])]});
+      kernels_.masked(rows_.rows.data(), columns_.rows.data(), columns_.padded,
+                      static_cast<double>(request_.min_pairs), pairs.data(),
+                      size, r.data());
+    }
+    emit_masked(out, i, k, size, lists_.distances(place), index, r.data());
+    return size < k;
+  }
+
+  const Request& request_;
+  const Plan& plan_;
+  const Kernels& kernels_;
+  const MaskedPoints& rows_;
+  const MaskedPoints& columns_;
+  const bool symmetric_, filtered_;
+  Progress* progress_;
+  NeighbourLists lists_;
+  std::unique_ptr<std::atomic<float>[]> threshold_;
+  MaskedFilterRows column_filter_, row_filter_;
+  double pairs_filtered_ = 0, pairs_exact_ = 0;
+};
+
+}  // namespace
+
+void find_masked(const Request& asked, const RowSource& points,
+                 const RowSource* queries, const Neighbours& out,
+                 Progress* progress, Stats* stats) {
+  const Clock::time_point start = Clock::now();
+  const Kernels& kernels = choose_kernels(asked.instruction_set);
+  const RowForm form = asked.metric->row_form;
+  Request request = asked;
+  request.num_threads = useful_threads(
+      asked.num_threads,
+      static_cast<double>(queries != nullptr ? queries->num_points()
+                                             : points.num_points()) *
+          static_cast<double>(points.num_points()) *
+          static_cast<double>(points.num_features()) / 16);
+  const MaskedPoints columns = prepare_masked(
+      points, form, request.skip, true, request.num_threads, progress);
+  MaskedPoints own_rows;
+  if (queries != nullptr)
+    own_rows = prepare_masked(*queries, form, request.query_skip, false,
+                              request.num_threads, progress);
+  const MaskedPoints& rows = queries != nullptr ? own_rows : columns;
+  if (rows.size() == 0 || columns.size() == 0) {
+    for (std::int64_t i = 0; i < out.rows; ++i) emit_missing(out, i, request.k);
+    return;
+  }
+  PlanInput input;
+  input.num_points = columns.size();
+  input.num_features = columns.num_features;
+  input.num_queries = queries != nullptr ? rows.size() : 0;
+  input.k = request.k;
+  input.chunk_size = request.chunk_size;
+  input.num_workers = request.num_threads;
+  const Plan plan = plan_cpu(input);
+  MaskedSearch search(request, plan, kernels, rows, columns,
+                      rows.size() > kFew, progress);
+  const double seconds_prepare = seconds_since(start);
+  search.run();
+  const double seconds_search = seconds_since(start) - seconds_prepare;
+  const double rows_short = search.emit(out);
+  if (stats == nullptr) return;
+  stats->pairs_filtered = search.pairs_filtered();
+  stats->filtered = stats->pairs_filtered > 0;
+  stats->pairs_exact = search.pairs_exact();
+  stats->rows_short = rows_short;
+  stats->seconds_prepare = seconds_prepare;
+  stats->seconds_search = seconds_search;
+  stats->seconds_emit = seconds_since(start) - seconds_prepare - seconds_search;
+}
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -5,11 +5,15 @@
 # that goes without the data.
 check_options <- function(metric, sign, constant, backend, devices,
                           num_threads, chunk_size, progress, verbose,
-                          max_device_memory = NULL, call = caller_env()) {
+                          max_device_memory = NULL, na = "error",
+                          min_pairs = default_min_pairs, call = caller_env()) {
   metric <- check_metric(metric, call = call)
+  missing <- check_na(na, min_pairs, metric, call = call)
   list(
     metric = metric,
     sign = check_sign(sign, metric, call = call),
+    na = missing$na,
+    min_pairs = missing$min_pairs,
     constant = check_choice(
       constant, c("error", "isolate"), "constant", call = call
     ),
@@ -26,7 +30,8 @@ check_options <- function(metric, sign, constant, backend, devices,
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
-                        rows_made = FALSE, largest = -1) {
+                        rows_made = FALSE, largest = -1,
+                        na = options$na %||% "error") {
   list(
     k = k,
     metric = options$metric$name,
@@ -42,6 +47,8 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     correlation = correlation,
     as_edges = as_edges,
     largest = largest,
+    na = na,
+    min_pairs = options$min_pairs %||% as.integer(default_min_pairs),
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
@@ -91,14 +98,19 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       correlation = as_edges && has_correlation(options$metric),
       as_edges = as_edges,
       rows_made = is_metafeatures(points$values),
-      largest = max(checked$largest, query_checked$largest)
+      largest = max(checked$largest, query_checked$largest),
+      na = na_of_search(options, checked, query_checked)
     )
   )
 }
 
 # One pass over the values. skip: the rows to isolate; left_out: of
-# metafeatures, those rows and why, or NULL; largest: the largest magnitude.
+# metafeatures, those rows and why, or NULL; largest: the largest magnitude;
+# missing: how many values are.
 check_values <- function(points, options, arg, call = caller_env()) {
+  if (options$na != "error") {
+    return(check_known_values(points, options, arg, call = call))
+  }
   scan <- cpp_scan(points$values, options$num_threads)
   if (!is.null(scan$failure)) {
     raise_failure(scan, call)
@@ -116,13 +128,13 @@ check_values <- function(points, options, arg, call = caller_env()) {
     )
     return(list(
       skip = left_out$point %||% integer(), left_out = left_out,
-      largest = scan$largest
+      largest = scan$largest, missing = 0
     ))
   }
   skip <- check_defined_rows(
     points, scan, options$metric, options$constant, arg, call = call
   )
-  list(skip = skip, left_out = NULL, largest = scan$largest)
+  list(skip = skip, left_out = NULL, largest = scan$largest, missing = 0)
 }
 
 # Runs a search; gives what cpp_find_knn() gives.
@@ -130,7 +142,8 @@ run_search <- function(search, call = caller_env()) {
   values <- search$points$values
   queries <- search$queries$values
   if (!search$verbose) {
-    return(find_in_core(values, queries, search$request, call))
+    found <- find_in_core(values, queries, search$request, call)
+    return(finish_short_rows(found, search))
   }
   plan <- new_plan(
     nrow(values), ncol(values), NROW(queries) * !is.null(queries),
@@ -145,7 +158,7 @@ run_search <- function(search, call = caller_env()) {
     paste("End:", format(ended)),
     paste("Seconds:", format(round(seconds, 3), nsmall = 3))
   ))
-  result
+  finish_short_rows(result, search)
 }
 
 # One message, its lines as they are.

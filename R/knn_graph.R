@@ -7,7 +7,8 @@
 #' @param x A numeric, integer or logical matrix, a data frame of numeric
 #'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
 #'   [metafeatures()]: points in rows (genes, probes), features in columns
-#'   (samples). All values must be finite. Row names, if there are any, name the
+#'   (samples). Values must be finite, or
+#'   missing where `na` allows it. Row names, if there are any, name the
 #'   points and must be unique.
 #'
 #' @returns A data frame of class `knn_edges` with one row for each edge, in the
@@ -28,6 +29,7 @@
 #'   a `weight` by itself and reads it as similarity in some functions and as
 #'   length in others: see [as_igraph()].
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Missing values
 #' @inherit find_knn references
 #' @seealso [as_igraph()] for a graph, [find_knn()] for plain matrices (and for
 #'   graphs with more edges than a data frame can hold, 2^31 - 1).
@@ -45,12 +47,13 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE) {
+                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory
+    progress, verbose, max_device_memory, na, min_pairs
   )
   search <- new_search(x, k = k, options = options, as_edges = TRUE)
   found <- run_search(search)

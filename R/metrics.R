@@ -11,24 +11,26 @@
 # undefined_rows  rows for which the metric has no value: "constant", "zero"
 #                 or "none"
 # non_negative    must all entries be at least 0?
+# pairwise        is it defined over the samples that two rows have in common
+#                 (`na = "pairwise"`)?
 # synonyms        what others call it, separated by spaces; only for "Did you
 #                 mean"
 metric_row <- function(name, label, has_sign, distance, similarity,
                        undefined_rows = "none", non_negative = FALSE,
-                       synonyms = "") {
+                       pairwise = FALSE, synonyms = "") {
   data.frame(
     name, label, has_sign, distance, similarity, undefined_rows, non_negative,
-    synonyms
+    pairwise, synonyms
   )
 }
 
 known_metrics <- rbind(
   metric_row("pearson", "Pearson correlation", TRUE, "1 - r",
-             "correlation", undefined_rows = "constant",
+             "correlation", undefined_rows = "constant", pairwise = TRUE,
              synonyms = "cor correlation"),
   metric_row("spearman", "Spearman correlation", TRUE,
              "1 - r of the average ranks", "correlation",
-             undefined_rows = "constant"),
+             undefined_rows = "constant", pairwise = TRUE),
   metric_row("cosine", "cosine", FALSE, "1 - cos(a, b)",
              "complement", undefined_rows = "zero"),
   metric_row("euclidean", "Euclidean", FALSE, "sqrt(sum((a - b)^2))",

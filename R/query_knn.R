@@ -20,6 +20,7 @@
 #'   Neither has dimension names. With `constant = "isolate"` the rows of
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Missing values
 #' @inherit find_knn references
 #' @seealso [find_knn()]
 #' @export
@@ -31,13 +32,14 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE) {
+                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory
+    progress, verbose, max_device_memory, na, min_pairs
   )
   if (is.null(query)) {
     abort_input(query, "query", current_env())

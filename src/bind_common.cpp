@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/filled.hpp"
 #include "core/pieces.hpp"
 #include "cuda/backend.hpp"
 
@@ -89,6 +90,12 @@ std::unique_ptr<RowSource> row_source(SEXP x) {
   return matrix_source(x);
 }
 
+std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request) {
+  std::unique_ptr<RowSource> source = row_source(x);
+  if (Rcpp::as<std::string>(request["na"]) != "mean") return source;
+  return std::unique_ptr<RowSource>(new MeanFilled(std::move(source)));
+}
+
 Request request_from(const Rcpp::List& request) {
   Request r;
   r.k = Rcpp::as<int>(request["k"]);
@@ -100,6 +107,8 @@ Request request_from(const Rcpp::List& request) {
   r.chunk_size = Rcpp::as<int>(request["chunk_size"]);
   r.max_device_memory = Rcpp::as<double>(request["max_device_memory"]);
   r.largest = Rcpp::as<double>(request["largest"]);
+  r.na_pairwise = Rcpp::as<std::string>(request["na"]) == "pairwise";
+  r.min_pairs = Rcpp::as<int>(request["min_pairs"]);
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
   for (const std::int64_t device : zero_based(request["devices"]))
     r.devices.push_back(static_cast<int>(device));
@@ -125,6 +134,7 @@ Rcpp::List list_of(const Stats& stats) {
       Rcpp::_["pairs_exact"] = stats.pairs_exact,
       Rcpp::_["rows_redone"] = stats.rows_redone,
       Rcpp::_["rows_widened"] = stats.rows_widened,
+      Rcpp::_["rows_short"] = stats.rows_short,
       Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
       Rcpp::_["seconds_search"] = stats.seconds_search,
       Rcpp::_["seconds_emit"] = stats.seconds_emit,

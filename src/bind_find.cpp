@@ -118,13 +118,14 @@ class Answer {
 
 struct Question {
   Question(SEXP x, SEXP query, const Rcpp::List& list)
-      : points(bind::row_source(x)),
-        queries(Rf_isNull(query) ? nullptr : bind::row_source(query)),
+      : points(bind::row_source(x, list)),
+        queries(Rf_isNull(query) ? nullptr : bind::row_source(query, list)),
         request(bind::request_from(list)),
         answer(request,
                (queries != nullptr ? *queries : *points).num_points(),
                Rcpp::as<bool>(list["correlation"]),
-               Rcpp::as<bool>(list["as_edges"])) {}
+               // Rows may be short of edges: R makes them of matrices.
+               Rcpp::as<bool>(list["as_edges"]) && !request.na_pairwise) {}
   std::unique_ptr<RowSource> points, queries;
   Request request;
   Answer answer;
@@ -180,7 +181,7 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
 Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
   return bind::guarded([&] {
     const Request r = bind::request_from(request);
-    const std::unique_ptr<RowSource> source = bind::row_source(x);
+    const std::unique_ptr<RowSource> source = bind::row_source(x, request);
     std::vector<std::int32_t> points;
     if (!Rf_isNull(ids)) {
       points = Rcpp::as<std::vector<std::int32_t>>(ids);

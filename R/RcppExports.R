@@ -85,3 +85,7 @@ cpp_scan <- function(x, num_threads) {
     .Call(`_fsknn_cpp_scan`, x, num_threads)
 }
 
+cpp_find_within <- function(x, query, request, within) {
+    .Call(`_fsknn_cpp_find_within`, x, query, request, within)
+}
+

@@ -11,6 +11,9 @@
 #' `rank` is the smaller of the two (other columns are taken from the direction
 #' with that rank).
 #'
+#' Edges that have each pair of points once, as those of [similarity_graph()] and
+#' [snn_graph()], give an undirected graph as they are, whatever `mode` is.
+#'
 #' No edge attribute `weight` is made unless it is asked for, since some igraph
 #' functions read it as similarity (clustering: `weight = "similarity"`) and
 #' others as length (spanning trees, shortest paths: `weight = "distance"`).
@@ -22,7 +25,8 @@
 #' @param weight Edge attribute `weight`: `"none"` (default), `"similarity"` or
 #'   `"distance"`. Similarity is r for correlations (|r| under
 #'   `sign = "absolute"`, -r under `sign = "negative"`), 1 - distance for
-#'   `"cosine"` and `"proportional"`, and 1 / (1 + distance) otherwise.
+#'   `"cosine"` and `"proportional"`, and 1 / (1 + distance) otherwise; or the
+#'   column `similarity` where `edges` has one.
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive:
 #'   `"error"` (default), or `"drop"`, which leaves out these edges and keeps
@@ -72,12 +76,13 @@ as_igraph <- function(edges, ..., weight = c("none", "similarity", "distance"),
     columns$weight <- edge_weights(edges, weight)
     columns <- check_weights(columns, negative)
   }
-  if (mode != "directed") {
+  directed <- mode == "directed" && !is_undirected(edges)
+  if (mode != "directed" && !is_undirected(edges)) {
     columns <- merge_directions(columns, mode, nrow(vertices))
   }
 
   graph <- igraph::make_empty_graph(
-    n = nrow(vertices), directed = mode == "directed"
+    n = nrow(vertices), directed = directed
   )
   for (name in names(vertices)) {
     graph <- igraph::set_vertex_attr(
@@ -178,6 +183,9 @@ vertex_numbers <- function(ends, names, call = caller_env()) {
 edge_weights <- function(edges, weight, call = caller_env()) {
   if (weight == "distance") {
     return(edge_column(edges, "distance", weight, call))
+  }
+  if (is.numeric(edges$similarity)) {
+    return(edges$similarity)
   }
   metric <- metric_facts(attr(edges, "metric") %||% NA)
   if (is.null(metric)) {

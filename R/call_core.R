@@ -30,7 +30,7 @@ check_options <- function(metric, sign, constant, backend, devices,
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
-                        rows_made = FALSE, largest = -1,
+                        rows_made = FALSE, largest = -1, subset = NULL,
                         na = options$na %||% "error") {
   list(
     k = k,
@@ -49,15 +49,17 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     largest = largest,
     na = na,
     min_pairs = options$min_pairs %||% as.integer(default_min_pairs),
+    subset = subset,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
 }
 
 # Data and request, all checked. `as_edges`: the answer will be a data frame,
-# so that row names must be usable and the edges few enough.
+# so that row names must be usable and the edges few enough. `subset`: of the
+# points of `x`, those whose neighbours are asked for (see check_subset()).
 new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
-                       call = caller_env()) {
+                       subset = NULL, call = caller_env()) {
   points <- as_points(x, "x", call = call)
   queries <- if (!is.null(query)) as_points(query, "query", call = call)
   self_excluded <- is.null(query)
@@ -73,6 +75,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     points$names <- point_names(points)
     check_row_names(points$names, "x", call = call)
   }
+  subset <- check_subset(subset, points, distinct = as_edges, call = call)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
   checked <- check_values(points, options, "x", call = call)
@@ -85,7 +88,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_k(k, num_points, length(skip), self_excluded, call = call)
   }
   if (as_edges) {
-    check_num_edges(num_points - length(skip), k, call = call)
+    asked <- if (is.null(subset)) num_points - length(skip) else length(subset)
+    check_num_edges(asked, k, call = call)
   }
   list(
     points = points,
@@ -99,6 +103,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       as_edges = as_edges,
       rows_made = is_metafeatures(points$values),
       largest = max(checked$largest, query_checked$largest),
+      subset = subset,
       na = na_of_search(options, checked, query_checked)
     )
   )
@@ -146,7 +151,7 @@ run_search <- function(search, call = caller_env()) {
     return(finish_short_rows(found, search))
   }
   plan <- new_plan(
-    nrow(values), ncol(values), NROW(queries) * !is.null(queries),
+    nrow(values), ncol(values), num_queries(queries, search$request),
     search$request, call = call
   )
   started <- Sys.time()
@@ -159,6 +164,11 @@ run_search <- function(search, call = caller_env()) {
     paste("Seconds:", format(round(seconds, 3), nsmall = 3))
   ))
   finish_short_rows(result, search)
+}
+
+# Points whose neighbours are asked for among others'; 0: those of all points.
+num_queries <- function(queries, request) {
+  if (!is.null(queries)) nrow(queries) else length(request$subset)
 }
 
 # One message, its lines as they are.

@@ -20,7 +20,10 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 }
 
 # kind: what the edges are, where they are no kNN graph.
-edge_attributes <- c("vertices", "metric", "sign", "k", "kind", "left_out")
+# directed: FALSE where each pair of points is there once.
+edge_attributes <- c(
+  "vertices", "metric", "sign", "k", "kind", "left_out", "directed"
+)
 
 # What the core found, as edges in order of point, then rank: from and to as
 # numbers of points, rank, distance and, for correlations, correlation. names:
@@ -28,7 +31,9 @@ edge_attributes <- c("vertices", "metric", "sign", "k", "kind", "left_out")
 # those of the data frame left_out (or NULL).
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
                            left_out = NULL) {
-  columns <- found[c("from", "to", "rank", "distance")]
+  columns <- found[
+    intersect(c("from", "to", "rank", "distance"), names(found))
+  ]
   columns$correlation <- found$correlation
   if (!is.null(names)) {
     columns$from <- cpp_names_at(names, columns$from)
@@ -84,7 +89,7 @@ format_edges_header <- function(x) {
   parts <- c(
     if (!is.null(vertices)) tally(nrow(vertices), "point"),
     tally(nrow(x), "edge"),
-    if (!is.null(attr(x, "k"))) paste0("k = ", attr(x, "k")),
+    if (!is.null(attr(x, "k", exact = TRUE))) paste0("k = ", attr(x, "k", exact = TRUE)),
     if (!is.null(metric)) describe_metric(metric, attr(x, "sign"))
   )
   kind <- attr(x, "kind") %||% "kNN graph"

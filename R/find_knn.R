@@ -47,6 +47,10 @@
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
 #'   `FALSE` by default.
+#' @param subset The points whose neighbours to find, among all points of `x`:
+#'   row numbers (from 1), row names, or a logical vector with one value for each
+#'   point. `NULL` (default): all of them. The answer for them is that of the
+#'   whole search, to the last bit, in the order asked for.
 #' @param na What to do with missing values (`NA` and `NaN`; infinite values are
 #'   an error always): `"error"` (default) says how many there are, and where the
 #'   first are; `"mean"` takes the mean of what the row has in their place;
@@ -61,7 +65,7 @@
 #'   should be asked for.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
-#'   `x`, and k columns, the nearest first:
+#'   `x` (or of `subset`), and k columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
@@ -132,13 +136,14 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      backend = c("auto", "cuda", "cpu"), devices = NULL,
                      num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                     na = c("error", "pairwise", "mean"), min_pairs = 3) {
+                     subset = NULL, na = c("error", "pairwise", "mean"),
+                     min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, na, min_pairs
   )
-  search <- new_search(x, k = k, options = options)
+  search <- new_search(x, k = k, options = options, subset = subset)
   add_left_out(run_search(search)[c("index", "distance")], search)
 }

@@ -10,9 +10,11 @@
 #'   (samples). Values must be finite, or
 #'   missing where `na` allows it. Row names, if there are any, name the
 #'   points and must be unique.
+#' @param subset The points whose edges to find, as for [find_knn()], none of
+#'   them twice. The other points are vertices, to which edges may lead.
 #'
 #' @returns A data frame of class `knn_edges` with one row for each edge, in the
-#'   order of the points in `x`, then of rank:
+#'   order of the points in `x` (or of `subset`), then of rank:
 #'   * `from`, `to`: the point and its neighbour, as row names of `x` where it
 #'     has any (character), else as row numbers (integer);
 #'   * `rank`: 1 for the nearest neighbour, to k;
@@ -48,14 +50,17 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                      na = c("error", "pairwise", "mean"), min_pairs = 3) {
+                      subset = NULL, na = c("error", "pairwise", "mean"),
+                      min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, na, min_pairs
   )
-  search <- new_search(x, k = k, options = options, as_edges = TRUE)
+  search <- new_search(
+    x, k = k, options = options, as_edges = TRUE, subset = subset
+  )
   found <- run_search(search)
   found_to_edges(
     found, nrow(search$points$values), search$request$k,

@@ -57,7 +57,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       k = request$k,
       num_points = nrow(values),
       num_features = ncol(values),
-      num_queries = if (is.null(queries)) 0L else nrow(queries),
+      num_queries = num_queries(queries, request),
       num_devices = stats$num_devices,
       devices = devices[seq_len(stats$num_devices)],
       pairs_filtered = stats$pairs_filtered,

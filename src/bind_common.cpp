@@ -115,6 +115,19 @@ Request request_from(const Rcpp::List& request) {
   return r;
 }
 
+std::unique_ptr<RowSubset> subset_of(const RowSource& points,
+                                     const Rcpp::List& list,
+                                     Request& request) {
+  if (!list.containsElementNamed("subset") || Rf_isNull(list["subset"]))
+    return nullptr;
+  std::vector<std::int32_t> numbers =
+      Rcpp::as<std::vector<std::int32_t>>(list["subset"]);
+  for (std::int32_t& i : numbers) --i;
+  request.query_self = numbers;
+  request.query_skip = positions_in(numbers, request.skip);
+  return std::unique_ptr<RowSubset>(new RowSubset(points, std::move(numbers)));
+}
+
 Rcpp::List list_of(const CudaFailure& e) {
   const int row = cuda::row_of_device(e.device);
   Rcpp::List out = failure("cuda", e.what());

@@ -14,6 +14,7 @@
 #include "core/request.hpp"
 #include "core/scan.hpp"
 #include "core/source.hpp"
+#include "core/subset.hpp"
 #include "cuda/backend.hpp"
 
 namespace fsknn {
@@ -32,6 +33,11 @@ std::unique_ptr<RowSource> row_source(SEXP x);
 std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request);
 
 Request request_from(const Rcpp::List& request);
+
+/// The request's `subset`, rows of `points` whose neighbours are asked for, as
+/// queries; null where it is NULL. Tells the request that they are points.
+std::unique_ptr<RowSubset> subset_of(const RowSource& points,
+                                     const Rcpp::List& list, Request& request);
 
 /// As named lists.
 Rcpp::List list_of(const CudaFailure& failure);

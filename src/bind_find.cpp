@@ -38,16 +38,17 @@ SEXP new_vector(SEXPTYPE type, std::int64_t length) {
 /// What the core writes to: matrices, or the columns of an edge data frame.
 class Answer {
  public:
-  Answer(const Request& request, std::int64_t rows, bool with_correlation,
-         bool as_edges)
-      : num_threads_(request.num_threads), k_(request.k) {
+  /// subset: whose neighbours these are; null: of all points, or of queries.
+  Answer(const Request& request, std::int64_t rows, const RowSubset* subset,
+         bool with_correlation, bool as_edges)
+      : num_threads_(request.num_threads), k_(request.k), subset_(subset) {
     view.rows = rows;
     view.missing_index = NA_INTEGER;
     view.missing_value = NA_REAL;
     if (as_edges) {
       view.edges_a_row = k_;
-      view.left_out = &request.skip;
-      rows -= static_cast<std::int64_t>(request.skip.size());
+      view.left_out = subset != nullptr ? &request.query_skip : &request.skip;
+      rows -= static_cast<std::int64_t>(view.left_out->size());
     }
     length_ = rows * k_;
     index_ = column(INTSXP);
@@ -104,30 +105,44 @@ class Answer {
             continue;
           }
           const std::int64_t at = view.at(i, 0);
-          std::fill_n(from + at, k_, static_cast<int>(i + 1));
+          std::fill_n(from + at, k_, number_of(i));
           std::iota(rank + at, rank + at + k_, 1);
         }
       };
     });
   }
 
+  /// The point of a row, from 1.
+  int number_of(std::int64_t row) const {
+    if (subset_ != nullptr)
+      row = subset_->numbers()[static_cast<std::size_t>(row)];
+    return static_cast<int>(row + 1);
+  }
+
   int num_threads_;
   std::int64_t k_, length_ = 0;
+  const RowSubset* subset_;
   Rcpp::RObject index_, distance_, correlation_, from_, rank_;
 };
 
 struct Question {
   Question(SEXP x, SEXP query, const Rcpp::List& list)
       : points(bind::row_source(x, list)),
-        queries(Rf_isNull(query) ? nullptr : bind::row_source(query, list)),
         request(bind::request_from(list)),
-        answer(request,
-               (queries != nullptr ? *queries : *points).num_points(),
-               Rcpp::as<bool>(list["correlation"]),
+        subset(bind::subset_of(*points, list, request)),
+        queries(Rf_isNull(query) ? nullptr : bind::row_source(query, list)),
+        answer(request, (asked() != nullptr ? *asked() : *points).num_points(),
+               subset.get(), Rcpp::as<bool>(list["correlation"]),
                // Rows may be short of edges: R makes them of matrices.
                Rcpp::as<bool>(list["as_edges"]) && !request.na_pairwise) {}
-  std::unique_ptr<RowSource> points, queries;
+  /// Whose neighbours are asked for; null: those of all points.
+  const RowSource* asked() const {
+    return subset != nullptr ? subset.get() : queries.get();
+  }
+  std::unique_ptr<RowSource> points;
   Request request;
+  std::unique_ptr<RowSubset> subset;
+  std::unique_ptr<RowSource> queries;
   Answer answer;
 };
 
@@ -142,7 +157,7 @@ Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
     Stats stats;
     const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
     (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
-        q.request, *q.points, q.queries.get(), q.answer.view, progress.get(),
+        q.request, *q.points, q.asked(), q.answer.view, progress.get(),
         &stats);
     return q.answer.list(bind::list_of(stats));
   });
@@ -152,7 +167,7 @@ Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
 Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
     Question q(x, query, request);
-    brute_force(q.request, *q.points, q.queries.get(), q.answer.view);
+    brute_force(q.request, *q.points, q.asked(), q.answer.view);
     return q.answer.list(Rcpp::List());
   });
 }

@@ -42,6 +42,8 @@ void brute_force(const Request& request, const RowSource& points,
                               false, &prepare_row<ScalarLanes>, 1);
   const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
 
+  const std::vector<std::int32_t> self = self_by_place(request, rows.order);
+
   const std::size_t k = static_cast<std::size_t>(request.k);
   std::vector<double> distance(k);
   std::vector<std::int32_t> index(k);
@@ -53,11 +55,15 @@ void brute_force(const Request& request, const RowSource& points,
     }
     NeighbourHeap heap(distance.data(), index.data(), request.k, 0);
     for (std::int32_t b = 0; b < columns.size(); ++b) {
-      if (queries == nullptr && a == b) continue;
+      const std::int32_t other = columns.order.id[static_cast<std::size_t>(b)];
+      if (queries == nullptr
+              ? a == b
+              : !self.empty() && self[static_cast<std::size_t>(a)] == other)
+        continue;
       const double sum = scalar_sum(metric.accumulation, rows.row(a),
                                     columns.row(b), columns.padded);
       const double value = rule(sum, rows.sums[a], columns.sums[b]);
-      heap.offer(value, columns.order.id[static_cast<std::size_t>(b)]);
+      heap.offer(value, other);
     }
     heap.sort();
     if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();

@@ -122,6 +122,7 @@ void brute_force_masked(const Request& request, const RowSource& points,
                                            columns.padded, min_pairs);
   };
 
+  const std::vector<std::int32_t> self = self_by_place(request, rows.order);
   const std::size_t k = static_cast<std::size_t>(request.k);
   std::vector<double> distance(k), correlation(k);
   std::vector<std::int32_t> index(k);
@@ -134,7 +135,10 @@ void brute_force_masked(const Request& request, const RowSource& points,
     NeighbourHeap heap(distance.data(), index.data(), request.k, 0);
     for (std::int32_t b = 0; b < columns.size(); ++b) {
       const std::int32_t id = columns.order.id[static_cast<std::size_t>(b)];
-      if (queries == nullptr && a == b) continue;
+      if (queries == nullptr
+              ? a == b
+              : !self.empty() && self[static_cast<std::size_t>(a)] == id)
+        continue;
       const double r = pair(a, b);
       if (has_value(r)) heap.offer(metric.finish(r, 0.0, 0.0), id);
     }

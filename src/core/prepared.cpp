@@ -108,6 +108,16 @@ int common_exponent(const Request& request, const RowSource& points,
   return matrix_exponent(metric, largest);
 }
 
+std::vector<std::int32_t> self_by_place(const Request& request,
+                                        const PointOrder& queries) {
+  std::vector<std::int32_t> self;
+  if (request.query_self.empty()) return self;
+  self.reserve(queries.id.size());
+  for (const std::int32_t i : queries.id)
+    self.push_back(request.query_self[static_cast<std::size_t>(i)]);
+  return self;
+}
+
 void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k) {
   if (out.as_edges()) return;
   for (std::int64_t rank = 0; rank < k; ++rank) {

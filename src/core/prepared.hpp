@@ -104,6 +104,10 @@ PreparedPoints prepare_points(const RowSource& source,
 int common_exponent(const Request& request, const RowSource& points,
                     const RowSource* queries, int num_threads);
 
+/// [places of the queries] request.query_self in their order; empty: none.
+std::vector<std::int32_t> self_by_place(const Request& request,
+                                        const PointOrder& queries);
+
 /// Fills row `query` of `out` as missing; of edges there are none to fill.
 void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k);
 

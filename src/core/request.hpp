@@ -17,6 +17,9 @@ struct Request {
   /// Points left out: nobody's neighbour, their own rows missing. Ascending.
   std::vector<std::int64_t> skip;
   std::vector<std::int64_t> query_skip;
+  /// [queries] the number of the point that each query is, so that it is not
+  /// its own neighbour; -1: none. Empty: none is.
+  std::vector<std::int32_t> query_self;
   int num_threads = 1;
   std::int64_t chunk_size = 0;           ///< 0: automatic
   std::vector<int> devices;              ///< 0-based; empty: all

@@ -42,6 +42,8 @@ class Search {
         rows_(rows),
         columns_(columns),
         symmetric_(&rows == &columns),
+        self_(symmetric_ ? std::vector<std::int32_t>()
+                         : self_by_place(request, rows.order)),
         progress_(progress),
         scale_(choose_scale(metric_, rule, kernels, columns,
                             symmetric_ ? nullptr : &rows,
@@ -236,8 +238,9 @@ class Search {
         const std::int64_t row = row0 + hit.row, column = column0 + hit.column;
         const double distance =
             s_->rule_(sums_[h], rows.sums[row], columns.sums[column]);
-        if (s_->offer(row, distance,
-                      columns.order.id[static_cast<std::size_t>(column)]))
+        const std::int32_t other =
+            columns.order.id[static_cast<std::size_t>(column)];
+        if (other != s_->self_of(row) && s_->offer(row, distance, other))
           row_threshold_[hit.row] =
               s_->row_threshold_[row].load(std::memory_order_relaxed);
         if (s_->symmetric_ &&
@@ -260,6 +263,11 @@ class Search {
     double pairs_filtered_ = 0, pairs_exact_ = 0;
   };
 
+  /// The point that a query is; -1: none.
+  std::int32_t self_of(std::int64_t row) const {
+    return self_.empty() ? -1 : self_[static_cast<std::size_t>(row)];
+  }
+
   bool offer(std::int64_t row, double distance, std::int32_t index) {
     if (distance > lists_.limit(row) ||
         !lists_.offer(row, distance, index))
@@ -276,6 +284,8 @@ class Search {
   /// A first threshold for every row: k points of another chunk are at most
   /// that far. The points of a chunk are a random sample of all.
   void seed();
+  /// Points to have seen for k that count: a query may be one of them itself.
+  std::int64_t seeds() const { return request_.k + (self_.empty() ? 0 : 1); }
   void seed_split(std::int64_t split, std::int64_t num_samples, int num_groups,
                   std::vector<float>& best);
 
@@ -313,6 +323,7 @@ class Search {
   const PreparedPoints& rows_;
   const PreparedPoints& columns_;
   const bool symmetric_;
+  const std::vector<std::int32_t> self_;
   Progress* progress_;
   FilterScale scale_;
   Thresholds thresholds_;
@@ -324,7 +335,7 @@ class Search {
 };
 
 void Search::seed() {
-  const std::int64_t size = plan_.chunk_size, k = request_.k;
+  const std::int64_t size = plan_.chunk_size, k = seeds();
   const std::int64_t full_chunks = columns_.size() / size;
   const std::int64_t others = full_chunks - (symmetric_ ? 1 : 0);
   if (others < 1) return;
@@ -388,9 +399,9 @@ void Search::seed_split(std::int64_t split, std::int64_t num_samples,
   }
   for (std::int64_t r = 0; r < num_rows; ++r) {
     float* keys = best.data() + static_cast<std::size_t>(r) * width;
-    std::nth_element(keys, keys + (request_.k - 1), keys + width);
+    std::nth_element(keys, keys + (seeds() - 1), keys + width);
     const double limit = thresholds_.upper_distance(
-        keys[request_.k - 1], a.upper_side(row0 + r));
+        keys[seeds() - 1], a.upper_side(row0 + r));
     lists_.set_limit(row0 + r, limit);
     set_threshold(row0 + r);
   }

@@ -62,7 +62,8 @@ class Worker {
          const RowSource& points, const PreparedPoints& queries, Lists& all)
       : request_(request), kernels_(kernels),
         rule_(*request.metric, exponent), scale_(power_of_two(-exponent)),
-        points_(points), queries_(queries), all_(&all),
+        points_(points), queries_(queries),
+        self_(self_by_place(request, queries.order)), all_(&all),
         lists_(queries.size(), request.k),
         block_(rows_per_block(points.num_features()) * queries.padded) {
     pairs_.resize(static_cast<std::size_t>(queries.size()));
@@ -108,11 +109,11 @@ class Worker {
       pairs_[q] = {static_cast<std::int32_t>(q), static_cast<std::int32_t>(r)};
     kernels_.exact(metric.accumulation, queries_.rows.data(), block_.data(),
                    padded, pairs_.data(), queries_.size(), sums_.data());
-    for (std::int64_t q = 0; q < queries_.size(); ++q)
-      lists_.offer(q,
-                   rule_(sums_[static_cast<std::size_t>(q)], queries_.sums[q],
-                         sum),
-                   point);
+    for (std::int64_t q = 0; q < queries_.size(); ++q) {
+      const std::size_t at = static_cast<std::size_t>(q);
+      if (!self_.empty() && self_[at] == point) continue;
+      lists_.offer(q, rule_(sums_[at], queries_.sums[q], sum), point);
+    }
   }
 
   const Request& request_;
@@ -121,6 +122,7 @@ class Worker {
   PowerOfTwo scale_;
   const RowSource& points_;
   const PreparedPoints& queries_;
+  const std::vector<std::int32_t> self_;
   Lists* all_;
   Lists lists_;
   Buffer<double> block_;

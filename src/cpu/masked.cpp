@@ -38,6 +38,7 @@ class MaskedSearch {
         rows_(rows),
         columns_(columns),
         symmetric_(&rows == &columns),
+        self_(self_by_place(request, rows.order)),
         filtered_(filtered),
         progress_(progress),
         lists_(rows.size(), request.k),
@@ -282,8 +283,9 @@ class MaskedSearch {
         const std::int64_t column = column0_ + hits_[h].column;
         const std::size_t r = static_cast<std::size_t>(hits_[h].row);
         const std::size_t c = static_cast<std::size_t>(hits_[h].column);
-        if (s_->offer(row, distance,
-                      columns.order.id[static_cast<std::size_t>(column)]))
+        const std::int32_t id =
+            columns.order.id[static_cast<std::size_t>(column)];
+        if (!s_->is_self(row, id) && s_->offer(row, distance, id))
           row_threshold_[r] = s_->threshold(row);
         if (s_->symmetric_ &&
             s_->offer(column, distance,
@@ -308,6 +310,10 @@ class MaskedSearch {
   float threshold(std::int64_t row) const {
     return threshold_[static_cast<std::size_t>(row)].load(
         std::memory_order_relaxed);
+  }
+
+  bool is_self(std::int64_t row, std::int32_t id) const {
+    return !self_.empty() && self_[static_cast<std::size_t>(row)] == id;
   }
 
   bool offer(std::int64_t row, double distance, std::int32_t index) {
@@ -349,7 +355,9 @@ class MaskedSearch {
   const Kernels& kernels_;
   const MaskedPoints& rows_;
   const MaskedPoints& columns_;
-  const bool symmetric_, filtered_;
+  const bool symmetric_;
+  const std::vector<std::int32_t> self_;  ///< queries: which point each is
+  const bool filtered_;
   Progress* progress_;
   NeighbourLists lists_;
   std::unique_ptr<std::atomic<float>[]> threshold_;

@@ -28,6 +28,11 @@ void find_neighbours(const Request&, const RowSource&, const RowSource*,
   throw BackendFailure(status().reason);
 }
 
+void find_within(const Request&, const Within&, const RowSource&,
+                 const RowSource*, WithinAnswer&, Progress*, Stats*) {
+  throw BackendFailure(status().reason);
+}
+
 void prepared_rows(const Request&, const RowSource&,
                    const std::vector<std::int32_t>*, double*, double*) {
   throw BackendFailure(status().reason);

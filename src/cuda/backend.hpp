@@ -11,6 +11,7 @@
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
+#include "core/within.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -57,6 +58,11 @@ int row_of_device(int cuda_id);
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats);
+
+/// As cpu::find_within(), on the request's devices.
+void find_within(const Request& request, const Within& within,
+                 const RowSource& points, const RowSource* queries,
+                 WithinAnswer& answer, Progress* progress, Stats* stats);
 
 /// A testing aid: rows as the request's first device prepares them, [points x
 /// padded features], row-major, and their sums. ids: of these points only, from

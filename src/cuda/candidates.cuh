@@ -46,7 +46,7 @@ struct CandidateLists {
   const std::int32_t* column_places = nullptr;  ///< [column slots]; -1: padding
   /// By place: the user's numbers of rows and columns. A pair of equal numbers
   /// is a point with itself, and no candidate. row_ids is null where rows and
-  /// columns are different points.
+  /// columns are different points; a row that is none of them has kNoPoint.
   const std::int32_t* row_ids = nullptr;
   const std::int32_t* column_ids = nullptr;
   std::int64_t num_slots = 0;

@@ -154,17 +154,33 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
   }
 }
 
+/// The sum itself.
+struct Product {
+  static constexpr Accumulation accumulation = Accumulation::dot;
+  FSKNN_HD static double finish(double sum, double, double) { return sum; }
+};
+
+dim3 tiles_of(const Chunk& chunk) {
+  using T = DistanceTile;
+  return dim3(
+      static_cast<unsigned>((chunk.num_columns + T::columns - 1) / T::columns),
+      static_cast<unsigned>((chunk.num_rows + T::rows - 1) / T::rows));
+}
+
 }  // namespace
 
 void start_distances(const MetricEntry& metric, const Chunk& chunk,
                      cudaStream_t stream) {
-  using T = DistanceTile;
-  const dim3 grid(
-      static_cast<unsigned>((chunk.num_columns + T::columns - 1) / T::columns),
-      static_cast<unsigned>((chunk.num_rows + T::rows - 1) / T::rows));
   with_pair_rule(metric, [&](auto rule) {
-    chunk_distances<decltype(rule)><<<grid, T::threads, 0, stream>>>(chunk);
+    chunk_distances<decltype(rule)>
+        <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
   });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_products(const Chunk& chunk, cudaStream_t stream) {
+  chunk_distances<Product>
+      <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -32,5 +32,8 @@ struct Chunk {
 void start_distances(const MetricEntry& metric, const Chunk& chunk,
                      cudaStream_t stream);
 
+/// Of rows of length 1: each entry is the pair's product, not its distance.
+void start_products(const Chunk& chunk, cudaStream_t stream);
+
 }  // namespace cuda
 }  // namespace fsknn

@@ -8,6 +8,7 @@
 #include "cuda/facts.hpp"
 #include "cuda/filter.cuh"
 #include "cuda/filtered.cuh"
+#include "cuda/masked.hpp"
 #include "cuda/plan.hpp"
 #include "cuda/queries.cuh"
 #include "cuda/resources.cuh"
@@ -179,6 +180,8 @@ void run_segments(const Search& search, const std::vector<int>& devices,
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  if (request.na_pairwise)
+    return find_masked(request, points, queries, out, progress, stats);
   const Clock::time_point start = Clock::now();
   const std::vector<Device> gpus = start_devices(request.devices);
   std::vector<int> devices;
@@ -206,8 +209,12 @@ void find_neighbours(const Request& request, const RowSource& points,
   PlacedPoints own_rows, ranked;
   if (plan.filtered && plan.streamed)
     ranked = PlacedPoints(points, request.skip, false);
-  if (queries != nullptr)
+  if (queries != nullptr) {
     own_rows = PlacedPoints(*queries, request.query_skip, false);
+    own_rows.self = self_by_place(request, own_rows.order);
+    std::replace(own_rows.self.begin(), own_rows.self.end(), std::int32_t{-1},
+                 kNoPoint);
+  }
   const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
   emit_missing_rows(rows.order, out, request.k);
 

@@ -40,7 +40,7 @@ void PanelStream::fetch(std::int64_t first, std::int64_t count,
   to.free_.hold(copies_);
   to.panel_.first = first;
   const std::int32_t* const ids = points_.order.id.data() + first;
-  upload(to.ids_, ids, count, copies_);
+  upload(to.ids_, points_.own_ids() + first, count, copies_);
   PrepareTarget target;
   target.device = device_;
   target.stream = copies_.get();

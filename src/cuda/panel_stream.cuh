@@ -18,7 +18,8 @@ namespace cuda {
 struct Panel {
   const double* rows = nullptr;       ///< [count x padded], and whole tiles
   const double* sums = nullptr;       ///< [count]
-  const std::int32_t* ids = nullptr;  ///< [count]: the user's numbers from 0
+  /// [count]: the user's numbers from 0, or PlacedPoints::self.
+  const std::int32_t* ids = nullptr;
   std::int64_t first = 0, count = 0;  ///< places
 };
 

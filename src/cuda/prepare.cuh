@@ -45,7 +45,14 @@ struct PlacedPoints {
   std::int64_t num_features = 0;
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
   PointOrder order;
+  /// Of queries: the number of the point that each is, by place; kNoPoint: none.
+  /// Empty: none is.
+  std::vector<std::int32_t> self;
   std::int64_t size() const { return order.num_active(); }
+  /// By place: the numbers of points that are no neighbours.
+  const std::int32_t* own_ids() const {
+    return self.empty() ? order.id.data() : self.data();
+  }
 };
 
 /// Where prepared rows go on one device. Pointers are device memory.

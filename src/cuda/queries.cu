@@ -142,6 +142,7 @@ bool FilteredQueries::batch(std::int64_t row0, std::int64_t num_rows) {
   work.lists.places = row_places_.data();
   work.lists.column_places = column_places_.data();
   work.lists.column_ids = columns_.ids.data();
+  if (!search_.rows.self.empty()) work.lists.row_ids = own_rows_.ids.data();
   work.lists.num_slots = num_slots;
   work.lists.capacity = candidates_for(search_.plan.k);
   start_candidates(work.lists, stream_.get());

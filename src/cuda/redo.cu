@@ -239,7 +239,9 @@ bool DoubleRedo::batch(const std::int32_t* places, std::int64_t num_rows) {
     selection.num_columns = chunk.num_columns;
     selection.column_ids = points_.ids.data() + column0;
     selection.self = -num_rows - 1;
-    selection.own_ids = &row_points_ == &points_ ? ids_.data() : nullptr;
+    selection.own_ids = &row_points_ == &points_ || !search_.rows.self.empty()
+                            ? ids_.data()
+                            : nullptr;
     selection.lists = lists;
     start_distances(*search_.request.metric, chunk, stream_.get());
     start_selection(selection, stream_.get());

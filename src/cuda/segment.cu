@@ -23,7 +23,7 @@ DevicePoints::DevicePoints(const PlacedPoints& points, const Search& search,
   const std::int64_t n = points.size();
   clear_from(rows, n * points.padded, stream);
   clear_from(sums, n, stream);
-  upload_padded(ids, points.order.id.data(), n, stream);
+  upload_padded(ids, points.own_ids(), n, stream);
   upload(places, points.order.place.data(), places.size(), stream);
   PrepareTarget target;
   CUDA_CHECK(cudaGetDevice(&target.device));
@@ -97,6 +97,7 @@ bool Segment::chunk(std::int64_t row0, std::int64_t num_rows,
   selection.num_columns = chunk.num_columns;
   selection.column_ids = columns_.ids.data() + column0;
   selection.self = symmetric_ ? row0 - column0 : -num_rows - 1;
+  if (!search_.rows.self.empty()) selection.own_ids = rows.ids.data() + row0;
   selection.lists = lists_;
 
   Event& done = chunk_done_[num_chunks_++ % 2];

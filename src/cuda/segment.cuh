@@ -49,7 +49,9 @@ struct DevicePoints {
 
   DeviceBuffer<double> rows;       ///< [num_places x padded], row-major
   DeviceBuffer<double> sums;       ///< [num_places]
-  DeviceBuffer<std::int32_t> ids;  ///< [num_places]: the user's numbers from 0
+  /// [num_places]: the user's numbers from 0; of queries with PlacedPoints::self
+  /// what that says.
+  DeviceBuffer<std::int32_t> ids;
   /// [the source's points]: where each stands, -1: nowhere.
   DeviceBuffer<std::int32_t> places;
 };

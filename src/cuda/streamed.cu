@@ -147,6 +147,7 @@ bool StreamedSegment::chunk(const Panel& rows, const Panel& columns) {
   chunk.stride = chunk_columns_;
   Selection selection = selection_of(chunk, columns, lists_);
   if (symmetric_) selection.self = rows.first - columns.first;
+  if (!search_.rows.self.empty()) selection.own_ids = rows.ids;
   Event& done = chunk_done_[num_chunks_++ % 2];
   done.wait();
   start_distances(*search_.request.metric, chunk, stream_.get());

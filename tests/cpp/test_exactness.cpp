@@ -10,6 +10,7 @@
 #include "core/brute.hpp"
 #include "core/errors.hpp"
 #include "core/scan.hpp"
+#include "core/subset.hpp"
 #include "cpu/engine.hpp"
 #include "cpu/kernels.hpp"
 
@@ -187,6 +188,50 @@ TEST_CASE("queries, and points left out, give the same") {
       r.num_threads = 2;
       CAPTURE(label(metric, m));
       CHECK(same(by_engine(r, m, &q, metric.is_unit_dot()), expected));
+    }
+  }
+}
+
+TEST_CASE("queries that are points are not their own neighbours") {
+  // Equal rows, so that a point's own place among them matters.
+  for (const Matrix& hard : {ties(230, 6, 2, 2), normal("normal", 230, 9, 71)}) {
+    for (const MetricEntry& metric : all_metrics()) {
+      const Matrix m = fit(metric, hard);
+      Request r = request_for(metric, 4);
+      r.skip = unfit(metric, m);
+      const Answer whole = by_definition(r, m, nullptr, false);
+      std::vector<std::int32_t> few = {229, 3, 3, 0}, many;
+      for (std::int32_t i = 0; i < 230; i += 1 + i % 3) many.push_back(229 - i);
+      for (const std::vector<std::int32_t>& numbers : {few, many}) {
+        const auto points = m.source();
+        const RowSubset queries(points, numbers);
+        r.query_self = numbers;
+        r.query_skip = positions_in(numbers, r.skip);
+        CAPTURE(label(metric, m));
+        Answer rows(queries.num_points(), r.k);
+        for (std::size_t p = 0; p < numbers.size(); ++p)
+          for (std::int64_t rank = 0; rank < r.k; ++rank) {
+            const std::size_t to = static_cast<std::size_t>(
+                rank * queries.num_points()) + p;
+            const std::size_t from =
+                static_cast<std::size_t>(rank * m.n + numbers[p]);
+            rows.index[to] = whole.index[from];
+            rows.distance[to] = whole.distance[from];
+          }
+        Answer defined(queries.num_points(), r.k);
+        brute_force(r, points, &queries, defined.view);
+        CHECK(same(defined, rows));
+        for (const std::int64_t chunk : {0, 48}) {
+          r.chunk_size = chunk;
+          Answer found(queries.num_points(), r.k);
+          cpu::find_neighbours(r, points, &queries, found.view, nullptr,
+                               nullptr);
+          CHECK(same(found, rows));
+        }
+        r.chunk_size = 0;
+      }
+      r.query_self.clear();
+      r.query_skip.clear();
     }
   }
 }

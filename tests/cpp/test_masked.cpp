@@ -255,6 +255,20 @@ TEST_CASE("queries with missing values, few and many") {
       const Found expected = find(brute_force, r, m, &q);
       CHECK(same(find(by_engine, r, m, &q), expected));
     }
+    // Queries that are points of their own.
+    Request r = request_for(find_metric("pearson", "signed"), 5);
+    const Found whole = find(brute_force, r, m);
+    Matrix own = make("own", rows, m.d);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      r.query_self.push_back(static_cast<std::int32_t>(3 * i));
+      for (std::int64_t f = 0; f < m.d; ++f)
+        own.at(i, f) = m.values[static_cast<std::size_t>(f * m.n + 3 * i)];
+    }
+    const Found found = find(by_engine, r, m, &own);
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t rank = 0; rank < r.k; ++rank)
+        CHECK(found.index[static_cast<std::size_t>(rank * rows + i)] ==
+              whole.index[static_cast<std::size_t>(rank * m.n + 3 * i)]);
   }
 }
 

@@ -1,0 +1,107 @@
+#' The graph of all pairs above a similarity
+#'
+#' Joins every two points whose similarity is at least `min_similarity`, however
+#' many there are: the relevance or co-expression network of a hard threshold.
+#'
+#' Similarity is r for correlations (|r| under `sign = "absolute"`, -r under
+#' `sign = "negative"`), the cosine, and 1 - distance for the other metrics with a
+#' similarity. For correlations and the cosine the double r itself is compared,
+#' not 1 - r, which has lost r's last bits. Metrics that measure lengths, as
+#' `"euclidean"`, have no similarity: see [find_within()].
+#'
+#' @inheritParams knn_graph
+#' @param min_similarity The least similarity that counts, one number: between -1
+#'   and 1 for correlations and cosine, between 0 and 1 otherwise.
+#'
+#' @returns A data frame of class `knn_edges` with each pair of points once, in
+#'   the order of `from`, the one that stands first in `x`, then of distance:
+#'   * `from`, `to`: the points, as row names of `x` where it has any
+#'     (character), else as row numbers (integer);
+#'   * `distance`: double, as [find_knn()] has it;
+#'   * `correlation`: for correlations only, the signed r, whatever `sign` is.
+#'
+#'   Its attribute `vertices` holds all points, isolated ones too, and
+#'   [as_igraph()] makes an undirected graph of it.
+#' @section Errors:
+#' As for [find_knn()]. The pairs are counted before memory for them is asked for:
+#' more of them than fit it, or than the 2^31 - 1 rows of a data frame, are a
+#' `fsknn_size_error` that says which `min_similarity` would fit.
+#' @inherit find_knn references
+#' @seealso [knn_graph()] for as many neighbours of each point, [find_within()]
+#'   for distances and for lists.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(200 * 12), nrow = 200)
+#' rownames(x) <- paste0("gene", 1:200)
+#' edges <- similarity_graph(x, min_similarity = 0.7)
+#' edges
+#' g <- as_igraph(edges, weight = "similarity")
+#' igraph::count_components(g)
+similarity_graph <- function(x, min_similarity, metric = "pearson",
+                             sign = "signed", ...,
+                             constant = c("error", "isolate"),
+                             backend = c("auto", "cuda", "cpu"),
+                             devices = NULL, num_threads = NULL,
+                             chunk_size = NULL, max_device_memory = NULL,
+                             progress = NULL) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  rlang::check_required(min_similarity)
+  options <- check_options(
+    metric, sign, constant, backend, devices, num_threads, chunk_size,
+    progress, verbose = FALSE, max_device_memory
+  )
+  least <- check_similarity(min_similarity, options$metric)
+  search <- new_search(x, k = 1L, options = options)
+  search$points$names <- point_names(search$points)
+  check_row_names(search$points$names, "x")
+  found <- run_within(
+    search, new_within(1 - least, as_edges = TRUE, similarity = least)
+  )
+  if (!has_correlation(options$metric)) {
+    found$correlation <- NULL
+  }
+  edges <- found_to_edges(
+    found, nrow(search$points$values), k = NULL,
+    names = search$points$names,
+    metric = options$metric$name, sign = options$sign,
+    left_out = search$left_out
+  )
+  as_undirected(edges, "Similarity graph")
+}
+
+check_similarity <- function(similarity, metric, call = caller_env()) {
+  if (metric$similarity == "reciprocal") {
+    abort_argument(
+      c(
+        "Metric {.val {metric$name}} has no similarity to compare with
+         {.arg min_similarity}.",
+        i = "Use {.fn find_within} with a distance."
+      ),
+      call
+    )
+  }
+  signed <- has_correlation(metric) || metric$name == "cosine"
+  least <- if (signed) -1 else 0
+  plain <- is.numeric(similarity) && !is.object(similarity) &&
+    length(similarity) == 1 && !is.na(similarity)
+  if (!plain || similarity < least || similarity > 1) {
+    given <- describe_value(similarity)
+    abort_argument(
+      "{.arg min_similarity} must be a number between {least} and 1, not {given}.",
+      call
+    )
+  }
+  as.double(similarity)
+}
+
+# Edges that have each pair once, whichever end comes first. kind: as printed.
+as_undirected <- function(edges, kind) {
+  attr(edges, "kind") <- kind
+  attr(edges, "directed") <- FALSE
+  edges
+}
+
+is_undirected <- function(edges) {
+  isFALSE(attr(edges, "directed"))
+}

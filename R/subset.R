@@ -1,0 +1,115 @@
+# subset = : the points whose neighbours are asked for, among all points.
+
+# Row numbers of the points (integer), in the order asked for, or NULL.
+# distinct: none may be there twice.
+check_subset <- function(subset, points, distinct = FALSE,
+                         call = caller_env()) {
+  if (is.null(subset)) {
+    return(NULL)
+  }
+  num_points <- nrow(points$values)
+  rows <- if (is.logical(subset)) {
+    check_logical_subset(subset, num_points, call)
+  } else if (is.character(subset)) {
+    find_subset(subset, points, call)
+  } else {
+    check_subset_numbers(subset, num_points, call)
+  }
+  if (distinct && anyDuplicated(rows) > 0) {
+    repeated <- unique(rows[duplicated(rows)])
+    where <- first_few(utils::head(repeated, 3), length(repeated))
+    abort_argument(
+      c(
+        "{.arg subset} must not repeat a row: its edges would be there twice.",
+        x = "Repeated: row {where}."
+      ),
+      call
+    )
+  }
+  rows
+}
+
+check_logical_subset <- function(subset, num_points, call) {
+  if (length(subset) != num_points) {
+    abort_argument(
+      c(
+        "A logical {.arg subset} must have one value for each point.",
+        x = "{.arg x} has {tally(num_points, \"point\")}, {.arg subset}
+             {tally(length(subset), \"value\")}."
+      ),
+      call
+    )
+  }
+  if (anyNA(subset)) {
+    where <- first_few(utils::head(which(is.na(subset)), 3), sum(is.na(subset)))
+    abort_argument(
+      c("{.arg subset} must not be {.code NA}.", x = "It is at {where}."),
+      call
+    )
+  }
+  which(subset, useNames = FALSE)
+}
+
+check_subset_numbers <- function(subset, num_points, call) {
+  plain <- is.numeric(subset) && !is.object(subset) && is.null(dim(subset))
+  if (!plain) {
+    given <- describe_type(subset)
+    abort_argument(
+      "{.arg subset} must be row numbers, row names or a logical vector, not
+       {given}.",
+      call
+    )
+  }
+  bad <- is.na(subset) | subset < 1 | subset > num_points |
+    subset != trunc(subset)
+  if (any(bad)) {
+    where <- first_few(
+      vapply(utils::head(subset[bad], 3), format_bound, ""), sum(bad)
+    )
+    abort_argument(
+      c(
+        "The row numbers in {.arg subset} must be whole numbers between 1 and
+         {format_bound(num_points)}.",
+        x = "Not so: {where}."
+      ),
+      call
+    )
+  }
+  as.integer(subset)
+}
+
+# The rows of these names.
+find_subset <- function(subset, points, call) {
+  if (is_metafeatures(points$values)) {
+    return(find_metafeatures(points$values, subset, call = call))
+  }
+  if (is.null(points$names)) {
+    abort_argument(
+      c(
+        "{.arg subset} must be row numbers or a logical vector here.",
+        x = "{.arg x} has no row names."
+      ),
+      call
+    )
+  }
+  rows <- match(subset, points$names)
+  missing <- subset[is.na(rows)]
+  twice <- unique(points$names[duplicated(points$names)])
+  repeated <- intersect(subset, twice)
+  if (length(missing) > 0 || length(repeated) > 0) {
+    quoted <- function(names) {
+      first_few(paste0("\"", utils::head(names, 3), "\""), length(names))
+    }
+    abort_argument(
+      c(
+        "Each name in {.arg subset} must be that of one row of {.arg x}.",
+        x = if (length(missing) > 0) "No row has the name {quoted(missing)}.",
+        x = if (length(repeated) > 0) {
+          "More than one row has the name {quoted(repeated)}."
+        }
+      ),
+      call
+    )
+  }
+  rows
+}

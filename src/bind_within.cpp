@@ -1,0 +1,228 @@
+// All pairs within a distance: as lists, one entry a point, or as edges.
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "bind_common.hpp"
+#include "core/pieces.hpp"
+#include "core/within.hpp"
+#include "cpu/within.hpp"
+#include "cuda/backend.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+using Counts = std::vector<std::int32_t>;
+
+/// R's error where memory is short is caught: the failure is one of ours.
+SEXP without_errors(SEXP (*make)(void*), void* what, double bytes) {
+  const SEXP made = R_tryCatchError(
+      make, what, [](SEXP, void*) -> SEXP { return R_NilValue; }, nullptr);
+  if (made == R_NilValue) throw MemoryFailure(bytes);
+  return made;
+}
+
+double total_of(const Counts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), 0.0);
+}
+
+/// Two lists of vectors.
+class ListAnswer final : public WithinAnswer {
+ public:
+  void allocate(const Counts& counts) override {
+    const double bytes = 12 * total_of(counts);
+    void* const what = const_cast<Counts*>(&counts);
+    index_ = without_errors(&make<INTSXP>, what, bytes);
+    distance_ = without_errors(&make<REALSXP>, what, bytes);
+    indices_.reserve(counts.size());
+    distances_.reserve(counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      const R_xlen_t at = static_cast<R_xlen_t>(i);
+      indices_.push_back(INTEGER(VECTOR_ELT(index_, at)));
+      distances_.push_back(REAL(VECTOR_ELT(distance_, at)));
+    }
+  }
+  std::int32_t* index(std::int64_t row) override {
+    return indices_[static_cast<std::size_t>(row)];
+  }
+  double* distance(std::int64_t row) override {
+    return distances_[static_cast<std::size_t>(row)];
+  }
+  double* correlation(std::int64_t) override { return nullptr; }
+
+  Rcpp::List list() const {
+    return Rcpp::List::create(Rcpp::_["index"] = index_,
+                              Rcpp::_["distance"] = distance_);
+  }
+
+ private:
+  template <SEXPTYPE type>
+  static SEXP make(void* what) {
+    const Counts& counts = *static_cast<const Counts*>(what);
+    const SEXP list =
+        PROTECT(Rf_allocVector(VECSXP, static_cast<R_xlen_t>(counts.size())));
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      SET_VECTOR_ELT(list, static_cast<R_xlen_t>(i),
+                     Rf_allocVector(type, counts[i]));
+    UNPROTECT(1);
+    return list;
+  }
+  Rcpp::RObject index_, distance_;
+  std::vector<std::int32_t*> indices_;
+  std::vector<double*> distances_;
+};
+
+/// The columns of an edge data frame.
+class EdgeAnswer final : public WithinAnswer {
+ public:
+  explicit EdgeAnswer(bool with_correlation)
+      : with_correlation_(with_correlation) {}
+  void allocate(const Counts& counts) override {
+    const double total = total_of(counts);
+    first_.assign(1, 0);
+    for (const std::int32_t count : counts)
+      first_.push_back(first_.back() + count);
+    Room room = {static_cast<R_xlen_t>(total), with_correlation_};
+    columns_ = without_errors(&make, &room, total * 24);
+    int* const from = INTEGER(VECTOR_ELT(columns_, 0));
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      std::fill_n(from + first_[i], counts[i], static_cast<int>(i + 1));
+  }
+  std::int32_t* index(std::int64_t row) override {
+    return INTEGER(VECTOR_ELT(columns_, 1)) + at(row);
+  }
+  double* distance(std::int64_t row) override {
+    return REAL(VECTOR_ELT(columns_, 2)) + at(row);
+  }
+  double* correlation(std::int64_t row) override {
+    if (!with_correlation_) return nullptr;
+    return REAL(VECTOR_ELT(columns_, 3)) + at(row);
+  }
+
+  /// Those whose similarity is at least this much. 1 - r loses r's last bits:
+  /// what is as near as the distance by them only goes.
+  void keep_similar(Sign sign, double least) {
+    if (!with_correlation_) return;
+    const double* const r = REAL(VECTOR_ELT(columns_, 3));
+    const R_xlen_t size = Rf_xlength(VECTOR_ELT(columns_, 3));
+    const auto similar = [&](double x) {
+      if (sign == Sign::absolute) x = std::fabs(x);
+      if (sign == Sign::negative) x = -x;
+      return x >= least;
+    };
+    const R_xlen_t left = std::count_if(r, r + size, similar);
+    if (left == size) return;
+    Room room = {left, true};
+    const Rcpp::RObject kept =
+        without_errors(&make, &room, static_cast<double>(left) * 24);
+    R_xlen_t to = 0;
+    for (R_xlen_t e = 0; e < size; ++e) {
+      if (!similar(r[e])) continue;
+      for (const int c : {0, 1})
+        INTEGER(VECTOR_ELT(kept, c))[to] = INTEGER(VECTOR_ELT(columns_, c))[e];
+      for (const int c : {2, 3})
+        REAL(VECTOR_ELT(kept, c))[to] = REAL(VECTOR_ELT(columns_, c))[e];
+      ++to;
+    }
+    columns_ = kept;
+  }
+
+  Rcpp::List list() const {
+    const Rcpp::List columns(columns_);
+    return Rcpp::List::create(
+        Rcpp::_["from"] = columns[0], Rcpp::_["to"] = columns[1],
+        Rcpp::_["distance"] = columns[2], Rcpp::_["correlation"] = columns[3]);
+  }
+
+ private:
+  struct Room {
+    R_xlen_t length;
+    bool with_correlation;
+  };
+  static SEXP make(void* what) {
+    const Room& room = *static_cast<const Room*>(what);
+    const SEXP columns = PROTECT(Rf_allocVector(VECSXP, 4));
+    SET_VECTOR_ELT(columns, 0, Rf_allocVector(INTSXP, room.length));
+    SET_VECTOR_ELT(columns, 1, Rf_allocVector(INTSXP, room.length));
+    SET_VECTOR_ELT(columns, 2, Rf_allocVector(REALSXP, room.length));
+    if (room.with_correlation)
+      SET_VECTOR_ELT(columns, 3, Rf_allocVector(REALSXP, room.length));
+    UNPROTECT(1);
+    return columns;
+  }
+  std::int64_t at(std::int64_t row) const {
+    return first_[static_cast<std::size_t>(row)];
+  }
+  bool with_correlation_;
+  std::vector<std::int64_t> first_;
+  Rcpp::RObject columns_;
+};
+
+Within within_from(const Rcpp::List& list) {
+  Within within;
+  within.limits = Rcpp::as<std::vector<double>>(list["limits"]);
+  within.once = Rcpp::as<bool>(list["once"]);
+  within.most = Rcpp::as<double>(list["most"]);
+  within.most_kept =
+      static_cast<std::int64_t>(Rcpp::as<double>(list["most_kept"]));
+  return within;
+}
+
+Rcpp::List failure_of(const TooManyPairs& e) {
+  return Rcpp::List::create(
+      Rcpp::_["failure"] = "too_many_pairs", Rcpp::_["message"] = e.what(),
+      Rcpp::_["pairs"] = e.pairs, Rcpp::_["estimated"] = e.estimated,
+      Rcpp::_["most"] = e.most, Rcpp::_["fits"] = e.fits);
+}
+
+/// backend: "cuda", "cpu", or "brute", the answer by definition.
+void search(const std::string& backend, const Request& request,
+            const Within& within, const RowSource& points,
+            const RowSource* queries, WithinAnswer& answer, bool progress,
+            Stats& stats) {
+  if (backend == "brute")
+    return brute_within(request, within, points, queries, answer);
+  const std::unique_ptr<Progress> shown = bind::r_progress(progress);
+  (backend == "cuda" ? cuda::find_within : cpu::find_within)(
+      request, within, points, queries, answer, shown.get(), &stats);
+}
+
+}  // namespace
+
+// within: limits, once, most, most_kept, and as_edges, similarity (NULL, or the
+// least that edges must have).
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request,
+                           Rcpp::List within) {
+  return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<RowSource> points = bind::row_source(x);
+    Request r = bind::request_from(request);
+    const std::unique_ptr<RowSubset> subset =
+        bind::subset_of(*points, request, r);
+    const std::unique_ptr<RowSource> queries =
+        Rf_isNull(query) ? nullptr : bind::row_source(query);
+    const RowSource* const asked =
+        subset != nullptr ? subset.get() : queries.get();
+    const Within w = within_from(within);
+    const bool as_edges = Rcpp::as<bool>(within["as_edges"]);
+    ListAnswer lists;
+    EdgeAnswer edges(r.metric->is_unit_dot());
+    WithinAnswer& answer =
+        as_edges ? static_cast<WithinAnswer&>(edges) : lists;
+    Stats stats;
+    try {
+      search(Rcpp::as<std::string>(request["backend"]), r, w, *points, asked,
+             answer, Rcpp::as<bool>(request["progress"]), stats);
+    } catch (const TooManyPairs& e) {
+      return failure_of(e);
+    }
+    if (as_edges && !Rf_isNull(within["similarity"]))
+      edges.keep_similar(r.metric->sign,
+                         Rcpp::as<double>(within["similarity"]));
+    Rcpp::List out = as_edges ? edges.list() : lists.list();
+    out["stats"] = bind::list_of(stats);
+    return out;
+  });
+}

@@ -1,0 +1,56 @@
+#pragma once
+
+// Some rows of another source, in any order, each any number of times.
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/source.hpp"
+
+namespace fsknn {
+
+class RowSubset final : public RowSource {
+ public:
+  /// numbers: of rows of `whole`, from 0. `whole` must outlive this.
+  RowSubset(const RowSource& whole, std::vector<std::int32_t> numbers)
+      : whole_(whole), numbers_(std::move(numbers)) {}
+
+  const std::vector<std::int32_t>& numbers() const { return numbers_; }
+  std::int64_t num_points() const override {
+    return static_cast<std::int64_t>(numbers_.size());
+  }
+  std::int64_t num_features() const override { return whole_.num_features(); }
+  /// Rows that follow each other in `whole` are read together.
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    const std::int32_t* const at = numbers_.data() + first;
+    for (std::int64_t r = 0; r < count;) {
+      std::int64_t end = r + 1;
+      while (end < count && at[end] == at[end - 1] + 1) ++end;
+      whole_.read(at[r], end - r, out + r * stride, stride);
+      r = end;
+    }
+  }
+  bool made_when_read() const override { return whole_.made_when_read(); }
+
+ private:
+  const RowSource& whole_;
+  std::vector<std::int32_t> numbers_;
+};
+
+/// Of `numbers`, the positions of those that are in `skip` (ascending).
+inline std::vector<std::int64_t> positions_in(
+    const std::vector<std::int32_t>& numbers,
+    const std::vector<std::int64_t>& skip) {
+  std::vector<std::int64_t> at;
+  if (skip.empty()) return at;
+  for (std::size_t p = 0; p < numbers.size(); ++p)
+    if (std::binary_search(skip.begin(), skip.end(),
+                           static_cast<std::int64_t>(numbers[p])))
+      at.push_back(static_cast<std::int64_t>(p));
+  return at;
+}
+
+}  // namespace fsknn

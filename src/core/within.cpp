@@ -1,0 +1,362 @@
+#include "core/within.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "core/pieces.hpp"
+#include "core/prepared.hpp"
+#include "core/split_mix.hpp"
+#include "core/subset.hpp"
+
+namespace fsknn {
+namespace {
+
+// A thread hands over this many pairs at a time.
+constexpr std::size_t kHanded = 4096;
+// Points of the sample: half a million pairs.
+constexpr std::int64_t kSampled = 1024;
+
+// Bins are runs of 2^16 floats, in their order: 128 to each power of two.
+constexpr int kBinBits = 16;
+
+float float_of_bin(std::size_t bin) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(bin) << kBinBits;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+double sum_of(Accumulation accumulation, const double* a, const double* b,
+              std::int64_t padded) {
+  switch (accumulation) {
+    case Accumulation::dot: return accumulate<ScalarLanes, Dot>(a, b, padded);
+    case Accumulation::squared_difference:
+      return accumulate<ScalarLanes, SquaredDifference>(a, b, padded);
+    case Accumulation::absolute_difference:
+      return accumulate<ScalarLanes, AbsoluteDifference>(a, b, padded);
+    case Accumulation::largest_difference:
+      return accumulate<ScalarLanes, LargestDifference>(a, b, padded);
+    default: return accumulate<ScalarLanes, SmallerSum>(a, b, padded);
+  }
+}
+
+/// Rows of two sets of points, and what pairs of them have.
+struct ExactPairs {
+  ExactPairs(const Request& request, const RowSource& points,
+             const std::vector<std::int64_t>& skip, const RowSource* queries,
+             const std::vector<std::int64_t>& query_skip, int exponent)
+      : metric(*request.metric),
+        rule(metric, exponent),
+        columns(prepare_points(points, metric, exponent, skip, false,
+                               &prepare_row<ScalarLanes>, 1)) {
+    if (queries != nullptr)
+      own_rows = prepare_points(*queries, metric, exponent, query_skip, false,
+                                &prepare_row<ScalarLanes>, 1);
+  }
+  /// What a Taker takes.
+  double value(const PreparedPoints& rows, std::int64_t a,
+               std::int64_t b) const {
+    const double sum = sum_of(metric.accumulation, rows.row(a), columns.row(b),
+                              columns.padded);
+    return metric.is_unit_dot() ? sum : rule(sum, rows.sums[a], columns.sums[b]);
+  }
+  const MetricEntry& metric;
+  const DistanceRule rule;
+  const PreparedPoints columns;
+  PreparedPoints own_rows;
+};
+
+/// At most `most` of n numbers that are not in `skip`, ascending.
+std::vector<std::int32_t> sample_of(std::int64_t n,
+                                    const std::vector<std::int64_t>& skip,
+                                    std::int64_t most) {
+  const PointOrder order = order_points(n, skip, false);
+  std::vector<std::int32_t> numbers = order.id;
+  if (static_cast<std::int64_t>(numbers.size()) <= most) return numbers;
+  SplitMix random(20130002);
+  for (std::size_t p = 0; p < static_cast<std::size_t>(most); ++p)
+    std::swap(numbers[p],
+              numbers[p + random.below(
+                              static_cast<std::uint32_t>(numbers.size() - p))]);
+  numbers.resize(static_cast<std::size_t>(most));
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace
+
+std::size_t DistanceTally::bin_of(double distance) {
+  const float value = static_cast<float>(distance);
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<std::size_t>(bits >> kBinBits);
+}
+
+void DistanceTally::add_all(const DistanceTally& other) {
+  for (std::size_t b = 0; b < count_.size(); ++b) count_[b] += other.count_[b];
+}
+
+double DistanceTally::reach(double most) const {
+  double sum = 0.0;
+  for (std::size_t b = 0; b < count_.size(); ++b) {
+    sum += static_cast<double>(count_[b]);
+    if (sum <= most) continue;
+    if (b == 0) return -1.0;
+    // Below every double that rounds to a float of this bin.
+    return static_cast<double>(std::nextafter(float_of_bin(b), 0.0f));
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+WithinCollector::WithinCollector(const Request& request, const Within& within,
+                                 std::int64_t num_rows, bool graph)
+    : request_(request),
+      within_(within),
+      metric_(*request.metric),
+      graph_(graph),
+      unit_dot_(metric_.is_unit_dot()),
+      num_rows_(num_rows),
+      count_(new std::atomic<std::int32_t>[static_cast<std::size_t>(num_rows)]) {
+  for (std::int64_t i = 0; i < num_rows; ++i)
+    count_[static_cast<std::size_t>(i)].store(0, std::memory_order_relaxed);
+}
+
+WithinCollector::Taker::Taker(Taker&& other) noexcept
+    : all_(other.all_),
+      tally_(std::move(other.tally_)),
+      pairs_(std::move(other.pairs_)) {
+  other.all_ = nullptr;
+}
+
+WithinCollector::Taker::~Taker() {
+  if (all_ == nullptr || all_->answer_ != nullptr) return;
+  hand_over();
+  const std::lock_guard<std::mutex> held(all_->lock_);
+  all_->tally_.add_all(tally_);
+}
+
+void WithinCollector::Taker::hand_over() {
+  if (pairs_.empty()) return;
+  const std::lock_guard<std::mutex> held(all_->lock_);
+  if (all_->keeps_) {
+    all_->num_kept_ += static_cast<std::int64_t>(pairs_.size());
+    if (all_->num_kept_ > all_->within_.most_kept) {
+      all_->keeps_ = false;
+      all_->kept_ = {};
+    } else {
+      all_->kept_.push_back(std::move(pairs_));
+    }
+  }
+  pairs_.clear();
+}
+
+void WithinCollector::Taker::take(std::int32_t row, std::int32_t column,
+                                  double value) {
+  if (all_->is_self(row, column)) return;
+  all_->offer(row, column, value, tally_);
+  if (all_->answer_ != nullptr || !all_->keeps_) return;
+  const double distance = all_->distance_of(value);
+  if (!all_->is_within(row, distance) &&
+      !(all_->graph_ && all_->is_within(column, distance)))
+    return;
+  pairs_.push_back({row, column, value});
+  if (pairs_.size() >= kHanded) hand_over();
+}
+
+bool WithinCollector::is_within(std::int32_t row, double distance) const {
+  return distance <= within_.limit(row);
+}
+
+void WithinCollector::offer(std::int32_t row, std::int32_t column, double value,
+                            DistanceTally& tally) {
+  const double distance = distance_of(value);
+  const auto one = [&](std::int32_t a, std::int32_t b) {
+    if (!is_within(a, distance)) return;
+    if (!(distance < HUGE_VAL)) throw RangeFailure();
+    if (answer_ == nullptr)
+      count(a, distance, tally);
+    else
+      fill(a, b, distance, value);
+  };
+  if (graph_ && within_.once)
+    return one(std::min(row, column), std::max(row, column));
+  one(row, column);
+  if (graph_) one(column, row);
+}
+
+void WithinCollector::count(std::int32_t row, double distance,
+                            DistanceTally& tally) {
+  count_[static_cast<std::size_t>(row)].fetch_add(1, std::memory_order_relaxed);
+  tally.add(distance);
+}
+
+void WithinCollector::fill(std::int32_t row, std::int32_t index,
+                           double distance, double value) {
+  const std::int32_t at = count_[static_cast<std::size_t>(row)].fetch_add(
+      1, std::memory_order_relaxed);
+  answer_->index(row)[at] = index + 1;
+  answer_->distance(row)[at] = distance;
+  double* const r = answer_->correlation(row);
+  if (r != nullptr) r[at] = clamp_to_one(value);
+}
+
+bool WithinCollector::allocate(WithinAnswer& answer) {
+  counts_.resize(static_cast<std::size_t>(num_rows_));
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    counts_[i] = count_[i].exchange(0, std::memory_order_relaxed);
+    entries_ += counts_[i];
+  }
+  if (entries_ > within_.most)
+    throw TooManyPairs(entries_, false, within_.most,
+                       tally_.reach(within_.most));
+  answer.allocate(counts_);
+  answer_ = &answer;
+  if (!keeps_) return false;
+  for (const std::vector<Taker::Pair>& pairs : kept_)
+    for (const Taker::Pair& pair : pairs)
+      offer(pair.row, pair.column, pair.value, tally_);
+  kept_ = {};
+  return true;
+}
+
+void WithinCollector::finish() {
+  constexpr std::int64_t block = 64;
+  const int threads = useful_threads(request_.num_threads, 20.0 * entries_);
+  run_pieces((num_rows_ + block - 1) / block, threads, {}, [&] {
+    return [&](std::int64_t piece) {
+      const std::int64_t end = std::min(num_rows_, (piece + 1) * block);
+      for (std::int64_t row = piece * block; row < end; ++row) sort_row(row);
+    };
+  });
+}
+
+void WithinCollector::sort_row(std::int64_t row) {
+  struct Entry {
+    double distance;
+    std::int32_t index;
+    double correlation;
+  };
+  const std::size_t size = static_cast<std::size_t>(
+      counts_[static_cast<std::size_t>(row)]);
+  if (size < 2) return;
+  std::int32_t* const index = answer_->index(row);
+  double* const distance = answer_->distance(row);
+  double* const correlation = answer_->correlation(row);
+  std::vector<Entry> entries(size);
+  for (std::size_t e = 0; e < size; ++e)
+    entries[e] = {distance[e], index[e],
+                  correlation != nullptr ? correlation[e] : 0.0};
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) {
+              return a.distance < b.distance ||
+                     (a.distance == b.distance && a.index < b.index);
+            });
+  for (std::size_t e = 0; e < size; ++e) {
+    distance[e] = entries[e].distance;
+    index[e] = entries[e].index;
+    if (correlation != nullptr) correlation[e] = entries[e].correlation;
+  }
+}
+
+void check_sample(const Request& request, const Within& within,
+                  const RowSource& points, const RowSource* queries) {
+  const double n = static_cast<double>(points.num_points()) -
+                   static_cast<double>(request.skip.size());
+  const double rows =
+      queries == nullptr ? n
+                         : static_cast<double>(queries->num_points()) -
+                               static_cast<double>(request.query_skip.size());
+  const double all = queries == nullptr && within.once ? n * (n - 1) / 2
+                                                       : rows * n;
+  // The sample must see what a quarter of the room would be full of.
+  if (!(all > 2.0 * within.most)) return;
+  const RowSubset few(points,
+                      sample_of(points.num_points(), request.skip, kSampled));
+  const std::vector<std::int32_t> rows_taken =
+      queries == nullptr ? std::vector<std::int32_t>()
+                         : sample_of(queries->num_points(), request.query_skip,
+                                     kSampled / 2);
+  std::unique_ptr<RowSubset> few_rows;
+  if (queries != nullptr) few_rows.reset(new RowSubset(*queries, rows_taken));
+  const int exponent =
+      common_exponent(request, points, queries, request.num_threads);
+  const ExactPairs pairs(request, few, {}, few_rows.get(), {}, exponent);
+  const PreparedPoints& from =
+      queries == nullptr ? pairs.columns : pairs.own_rows;
+  const std::vector<std::int32_t>& numbers =
+      queries == nullptr ? few.numbers() : rows_taken;
+  DistanceTally tally;
+  double seen = 0.0, inside = 0.0;
+  for (std::int64_t a = 0; a < from.size(); ++a) {
+    const double limit =
+        within.limit(numbers[static_cast<std::size_t>(a)]);
+    for (std::int64_t b = 0; b < pairs.columns.size(); ++b) {
+      if (queries == nullptr && a == b) continue;
+      ++seen;
+      const double value = pairs.value(from, a, b);
+      const double distance =
+          pairs.metric.is_unit_dot() ? pairs.metric.finish(value, 0, 0) : value;
+      if (!(distance <= limit)) continue;
+      ++inside;
+      tally.add(distance);
+    }
+  }
+  if (seen == 0.0) return;
+  const double expected = inside / seen * all;
+  if (!(expected > 2.0 * within.most)) return;
+  // Four fifths: a sample is not all.
+  throw TooManyPairs(expected, true, within.most,
+                     tally.reach(0.8 * within.most / all * seen));
+}
+
+void brute_within(const Request& request, const Within& within,
+                  const RowSource& points, const RowSource* queries,
+                  WithinAnswer& answer) {
+  const int exponent = common_exponent(request, points, queries, 1);
+  const ExactPairs pairs(request, points, request.skip, queries,
+                         request.query_skip, exponent);
+  const bool graph = queries == nullptr;
+  const PreparedPoints& rows = graph ? pairs.columns : pairs.own_rows;
+  struct Entry {
+    double distance;
+    std::int32_t index;
+    double value;
+  };
+  const std::size_t num_rows = rows.order.place.size();
+  std::vector<std::vector<Entry>> found(num_rows);
+  std::vector<std::int32_t> counts(num_rows, 0);
+  for (std::size_t i = 0; i < num_rows; ++i) {
+    const std::int32_t a = rows.order.place[i];
+    if (a < 0) continue;
+    for (std::int32_t b = 0; b < pairs.columns.size(); ++b) {
+      const std::int32_t j = pairs.columns.order.id[static_cast<std::size_t>(b)];
+      if (graph ? a == b || (within.once && b < a)
+                : !request.query_self.empty() && request.query_self[i] == j)
+        continue;
+      const double value = pairs.value(rows, a, b);
+      const double distance =
+          pairs.metric.is_unit_dot() ? pairs.metric.finish(value, 0, 0) : value;
+      if (!(distance <= within.limit(static_cast<std::int64_t>(i)))) continue;
+      if (!(distance < HUGE_VAL)) throw RangeFailure();
+      found[i].push_back({distance, j, value});
+    }
+    std::stable_sort(
+        found[i].begin(), found[i].end(),
+        [](const Entry& x, const Entry& y) { return x.distance < y.distance; });
+    counts[i] = static_cast<std::int32_t>(found[i].size());
+  }
+  answer.allocate(counts);
+  for (std::size_t i = 0; i < num_rows; ++i) {
+    const std::int64_t row = static_cast<std::int64_t>(i);
+    for (std::size_t e = 0; e < found[i].size(); ++e) {
+      answer.index(row)[e] = found[i][e].index + 1;
+      answer.distance(row)[e] = found[i][e].distance;
+      if (answer.correlation(row) != nullptr)
+        answer.correlation(row)[e] = clamp_to_one(found[i][e].value);
+    }
+  }
+}
+
+}  // namespace fsknn

@@ -1,0 +1,158 @@
+#pragma once
+
+// All pairs of points within a distance: what is asked for, and the part that
+// backends share. They bring pairs that may be within, with what was summed over
+// their features; here those that are within are counted, and then filled in.
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "core/progress.hpp"
+#include "core/request.hpp"
+#include "core/source.hpp"
+
+namespace fsknn {
+
+/// What is asked for besides the Request (whose k is not read).
+struct Within {
+  /// The largest distance that counts: one for all rows, or one for each.
+  std::vector<double> limits;
+  /// A graph's pairs once each, with the lower number; else with both.
+  bool once = false;
+  /// Entries that there is room for.
+  double most = std::numeric_limits<double>::infinity();
+  /// Pairs that are kept from counting, so that no second pass is needed.
+  std::int64_t most_kept = std::int64_t{1} << 24;
+
+  double limit(std::int64_t row) const {
+    return limits.size() == 1 ? limits[0]
+                              : limits[static_cast<std::size_t>(row)];
+  }
+};
+
+/// More entries than there is room for.
+struct TooManyPairs : Failure {
+  TooManyPairs(double count, bool is_estimate, double room, double limit)
+      : Failure("too many pairs are within the distance"),
+        pairs(count),
+        estimated(is_estimate),
+        most(room),
+        fits(limit) {}
+  double pairs;
+  bool estimated;
+  double most;
+  double fits;  ///< a distance within which there is room for all; -1: none
+};
+
+/// Where the pairs go: each row's stand together, by (distance, index).
+class WithinAnswer {
+ public:
+  virtual ~WithinAnswer() = default;
+  /// Makes room, by the first thread: counts[row] entries for each row.
+  virtual void allocate(const std::vector<std::int32_t>& counts) = 0;
+  // Of a row with entries. Numbers from 1; correlations may be null.
+  virtual std::int32_t* index(std::int64_t row) = 0;
+  virtual double* distance(std::int64_t row) = 0;
+  virtual double* correlation(std::int64_t row) = 0;
+};
+
+/// How many pairs there are at which distance, to three digits or so.
+class DistanceTally {
+ public:
+  DistanceTally() : count_(std::size_t{1} << 15, 0) {}
+  void add(double distance) { ++count_[bin_of(distance)]; }
+  void add_all(const DistanceTally& other);
+  /// A distance such that no more than `most` of those added are at most that
+  /// far; -1: none.
+  double reach(double most) const;
+
+ private:
+  static std::size_t bin_of(double distance);
+  std::vector<std::int64_t> count_;
+};
+
+class WithinCollector {
+ public:
+  /// graph: rows are the points themselves.
+  WithinCollector(const Request& request, const Within& within,
+                  std::int64_t num_rows, bool graph);
+
+  /// One thread's hand. What it took counts once it is destroyed.
+  class Taker {
+   public:
+    explicit Taker(WithinCollector& all) : all_(&all) {}
+    Taker(Taker&& other) noexcept;
+    Taker& operator=(Taker&&) = delete;
+    ~Taker();
+    /// Row and point by their numbers from 0, each pair once. value: of rows of
+    /// length 1 their product, else the distance.
+    void take(std::int32_t row, std::int32_t column, double value);
+
+   private:
+    struct Pair {
+      std::int32_t row, column;
+      double value;
+    };
+    friend class WithinCollector;
+    void hand_over();
+    WithinCollector* all_;
+    DistanceTally tally_;
+    std::vector<Pair> pairs_;
+  };
+
+  /// After all pairs were taken once: makes room. Returns whether that was all;
+  /// else all pairs are to be taken once more. Throws TooManyPairs.
+  bool allocate(WithinAnswer& answer);
+  /// At the end: brings each row's entries in order.
+  void finish();
+
+  double entries() const { return entries_; }
+
+ private:
+  double distance_of(double value) const {
+    return unit_dot_ ? metric_.finish(value, 0.0, 0.0) : value;
+  }
+  bool is_self(std::int32_t row, std::int32_t column) const {
+    return !request_.query_self.empty() &&
+           request_.query_self[static_cast<std::size_t>(row)] == column;
+  }
+  bool is_within(std::int32_t row, double distance) const;
+  void count(std::int32_t row, double distance, DistanceTally& tally);
+  void fill(std::int32_t row, std::int32_t index, double distance,
+            double value);
+  void offer(std::int32_t row, std::int32_t column, double value,
+             DistanceTally& tally);
+  void sort_row(std::int64_t row);
+
+  const Request& request_;
+  const Within& within_;
+  const MetricEntry& metric_;
+  const bool graph_, unit_dot_;
+  std::int64_t num_rows_;
+  std::unique_ptr<std::atomic<std::int32_t>[]> count_;
+  std::vector<std::int32_t> counts_;
+  DistanceTally tally_;
+  std::mutex lock_;
+  std::vector<std::vector<Taker::Pair>> kept_;
+  std::int64_t num_kept_ = 0;
+  std::atomic<bool> keeps_{true};
+  WithinAnswer* answer_ = nullptr;  ///< null: still counting
+  double entries_ = 0;
+};
+
+/// From pairs of some points only: throws TooManyPairs where there are far more
+/// than there is room for, before the work of counting them.
+void check_sample(const Request& request, const Within& within,
+                  const RowSource& points, const RowSource* queries);
+
+/// The answer by definition, as brute_force(). queries: null for the graph.
+void brute_within(const Request& request, const Within& within,
+                  const RowSource& points, const RowSource* queries,
+                  WithinAnswer& answer);
+
+}  // namespace fsknn

@@ -1,0 +1,223 @@
+// All pairs within a distance, against the answer by definition, bit for bit.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/brute.hpp"
+#include "core/metrics.hpp"
+#include "core/scan.hpp"
+#include "core/subset.hpp"
+#include "core/within.hpp"
+#include "cpu/within.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+class Rows final : public WithinAnswer {
+ public:
+  void allocate(const std::vector<std::int32_t>& counts) override {
+    for (const std::int32_t count : counts) {
+      const std::size_t size = static_cast<std::size_t>(count);
+      index_.emplace_back(size, -7);
+      distance_.emplace_back(size, -7.0);
+      correlation_.emplace_back(size, -7.0);
+    }
+  }
+  std::int32_t* index(std::int64_t row) override { return at(index_, row); }
+  double* distance(std::int64_t row) override { return at(distance_, row); }
+  double* correlation(std::int64_t row) override {
+    return at(correlation_, row);
+  }
+  bool operator==(const Rows& other) const {
+    if (index_ != other.index_) return false;
+    for (std::size_t i = 0; i < index_.size(); ++i) {
+      const std::size_t bytes = 8 * distance_[i].size();
+      if (bytes == 0) continue;
+      if (std::memcmp(distance_[i].data(), other.distance_[i].data(), bytes) ||
+          std::memcmp(correlation_[i].data(), other.correlation_[i].data(),
+                      bytes))
+        return false;
+    }
+    return true;
+  }
+  double size() const {
+    double sum = 0;
+    for (const auto& row : index_) sum += static_cast<double>(row.size());
+    return sum;
+  }
+  const std::vector<std::vector<double>>& distances() const {
+    return distance_;
+  }
+
+ private:
+  template <class T>
+  static T* at(std::vector<std::vector<T>>& rows, std::int64_t row) {
+    return rows[static_cast<std::size_t>(row)].data();
+  }
+  std::vector<std::vector<std::int32_t>> index_;
+  std::vector<std::vector<double>> distance_, correlation_;
+};
+
+Matrix fit(const MetricEntry& metric, Matrix m) {
+  if (metric.least_overlap != nullptr)
+    for (double& x : m.values) x = std::fabs(x);
+  return m;
+}
+
+std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
+  const MatrixFacts facts = scan(m.source(), 1);
+  switch (metric.row_form) {
+    case RowForm::raw:
+      return metric.least_overlap != nullptr ? facts.zero
+                                             : std::vector<std::int64_t>();
+    case RowForm::unit: return facts.zero;
+    default: return facts.constant;
+  }
+}
+
+/// A distance that some pairs have, so that equality counts.
+double some_distance(const Request& r, const Matrix& m, double share) {
+  Within all;
+  all.limits = {std::numeric_limits<double>::max()};
+  Rows rows;
+  brute_within(r, all, m.source(), nullptr, rows);
+  std::vector<double> distances;
+  for (const auto& row : rows.distances())
+    distances.insert(distances.end(), row.begin(), row.end());
+  if (distances.empty()) return 0.0;
+  std::sort(distances.begin(), distances.end());
+  return distances[static_cast<std::size_t>(
+      share * static_cast<double>(distances.size() - 1))];
+}
+
+void check_same(const Request& asked, const Within& asked_within,
+                const RowSource& points, const RowSource* queries) {
+  Rows defined;
+  brute_within(asked, asked_within, points, queries, defined);
+  Request r = asked;
+  Within within = asked_within;
+  for (const int threads : {1, 3}) {
+    for (const std::int64_t kept : {std::int64_t{0}, std::int64_t{1} << 24}) {
+      r.num_threads = threads;
+      r.chunk_size = threads == 1 ? 0 : 48;
+      within.most_kept = kept;
+      Rows found;
+      cpu::find_within(r, within, points, queries, found, nullptr, nullptr);
+      CHECK(found == defined);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("pairs within a distance are those of the definition") {
+  std::vector<Matrix> matrices = hard_cases(110, 11);
+  matrices.push_back(normal("normal", 301, 20, 80));
+  for (const Matrix& hard : matrices) {
+    for (const MetricEntry& metric : all_metrics()) {
+      const Matrix m = fit(metric, hard);
+      Request r;
+      r.k = 1;
+      r.metric = &metric;
+      r.skip = unfit(metric, m);
+      CAPTURE(metric.name);
+      CAPTURE(m.name);
+      for (const double share : {0.0, 0.1, 0.7}) {
+        Within within;
+        try {
+          within.limits = {some_distance(r, m, share)};
+        } catch (const RangeFailure&) {
+          continue;
+        }
+        for (const bool once : {false, true}) {
+          within.once = once;
+          check_same(r, within, m.source(), nullptr);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("each row has its own distance, and queries too") {
+  for (const MetricEntry& metric : all_metrics()) {
+    const Matrix m = fit(metric, ties(130, 9, 3, 5));
+    Request r;
+    r.k = 1;
+    r.metric = &metric;
+    r.skip = unfit(metric, m);
+    CAPTURE(metric.name);
+    Within within;
+    for (int i = 0; i < 130; ++i)
+      within.limits.push_back(some_distance(r, m, 0.01 * (i % 40)));
+    const auto points = m.source();
+    check_same(r, within, points, nullptr);
+    std::vector<std::int32_t> numbers = {5, 5, 129, 0, 64, 63, 62};
+    for (std::int32_t i = 20; i < 60; ++i) numbers.push_back(i);
+    const RowSubset queries(points, numbers);
+    within.limits.resize(numbers.size());
+    for (const bool is_point : {false, true}) {
+      if (is_point) r.query_self = numbers;
+      r.query_skip = positions_in(numbers, r.skip);
+      check_same(r, within, points, &queries);
+    }
+  }
+}
+
+TEST_CASE("every pair is within any distance") {
+  const Matrix m = normal("normal", 60, 5, 9);
+  for (const MetricEntry& metric : all_metrics()) {
+    const Matrix fitted = fit(metric, m);
+    Request r;
+    r.k = 1;
+    r.metric = &metric;
+    Within within;
+    within.limits = {std::numeric_limits<double>::infinity()};
+    Rows rows;
+    cpu::find_within(r, within, fitted.source(), nullptr, rows, nullptr,
+                     nullptr);
+    CHECK(rows.size() == 60 * 59);
+    check_same(r, within, fitted.source(), nullptr);
+  }
+}
+
+TEST_CASE("too many pairs are refused with a distance that fits") {
+  const Matrix m = normal("normal", 400, 30, 10);
+  for (const MetricEntry& metric : all_metrics()) {
+    const Matrix fitted = fit(metric, m);
+    Request r;
+    r.k = 1;
+    r.metric = &metric;
+    CAPTURE(metric.name);
+    const double limit = some_distance(r, fitted, 0.5);
+    // Exactly, and from a sample: 400 points are all in it.
+    for (const double most : {60000.0, 5000.0}) {
+      Within within;
+      within.limits = {limit};
+      within.most = most;
+      Rows none;
+      try {
+        cpu::find_within(r, within, fitted.source(), nullptr, none, nullptr,
+                         nullptr);
+        FAIL("not refused");
+      } catch (const TooManyPairs& e) {
+        CHECK(e.estimated == (most < 10000));
+        CHECK(e.pairs == doctest::Approx(400 * 399 / 2).epsilon(0.01));
+        CHECK(e.most == most);
+        CHECK(e.fits < limit);
+        within.limits = {e.fits};
+        Rows rows;
+        cpu::find_within(r, within, fitted.source(), nullptr, rows, nullptr,
+                         nullptr);
+        CHECK(rows.size() <= most);
+        CHECK(rows.size() > 0.5 * most);
+      }
+    }
+  }
+}

@@ -1,0 +1,180 @@
+# By definition: every pair by the core's exact step.
+within_by_definition <- function(x, distance, metric, sign = "signed") {
+  n <- nrow(x)
+  all <- brute_force(x, k = n - 1, metric = metric, sign = sign)
+  distance <- rep_len(distance, n)
+  rows <- seq_len(n)
+  list(
+    index = lapply(rows, function(i) {
+      all$index[i, all$distance[i, ] <= distance[[i]]]
+    }),
+    distance = lapply(rows, function(i) {
+      all$distance[i, all$distance[i, ] <= distance[[i]]]
+    })
+  )
+}
+
+# A distance that some pairs have, so that "at most" is told from "less".
+some_distance <- function(x, metric, sign, share) {
+  all <- brute_force(x, k = nrow(x) - 1, metric = metric, sign = sign)$distance
+  sort(all)[[ceiling(share * length(all))]]
+}
+
+test_that("all neighbours within a distance are those of the definition", {
+  for (matrix in list(random_matrix(150, 9), small_integers(120, 6))) {
+    for_all_metrics(function(metric, sign, backend) {
+      x <- values_for(matrix, metric)
+      for (share in c(0.02, 0.4)) {
+        limit <- some_distance(x, metric, sign, share)
+        found <- find_within(
+          x, limit, metric, sign, backend = backend, chunk_size = 48
+        )
+        expect_identical(
+          found, within_by_definition(x, limit, metric, sign),
+          label = paste(metric, sign, backend)
+        )
+      }
+    })
+  }
+})
+
+test_that("hard matrices have their neighbours within a distance, too", {
+  matrices <- hard_matrices()
+  for (name in names(matrices)) {
+    for_all_metrics(function(metric, sign, backend) {
+      x <- values_for(matrices[[name]], metric)
+      limit <- some_distance(x, metric, sign, 0.3)
+      expect_identical(
+        find_within(x, limit, metric, sign, backend = backend),
+        within_by_definition(x, limit, metric, sign),
+        label = paste(name, metric, sign, backend)
+      )
+    })
+  }
+})
+
+test_that("the naive reference agrees on whole numbers", {
+  x <- small_integers(50, 5, largest = 4)
+  distance <- without_self(naive_distance(x, metric = "manhattan"))
+  found <- find_within(x, 4, "manhattan")
+  expect_identical(
+    lapply(found$index, sort), lapply(1:50, function(i) which(distance[i, ] <= 4))
+  )
+  expect_identical(
+    find_within(x, 0, "manhattan")$index,
+    lapply(1:50, function(i) which(distance[i, ] == 0))
+  )
+})
+
+test_that("each point may have its own distance", {
+  x <- random_matrix(80, 7)
+  limits <- uniform_numbers(80)
+  for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    limits <- limits * some_distance(x, metric, sign, 0.5)
+    expect_identical(
+      find_within(x, limits, metric, sign, backend = backend),
+      within_by_definition(x, limits, metric, sign)
+    )
+  })
+})
+
+test_that("a subset's neighbours within a distance are part of the whole", {
+  x <- random_matrix(90, 7)
+  rows <- c(90, 3, 41, 40, 3)
+  limits <- seq(0.3, 0.7, by = 0.1)
+  for (backend in backends_here()) {
+    found <- find_within(x, limits, subset = rows, backend = backend)
+    all <- within_by_definition(
+      x, replace(rep(0, 90), rows[1:4], limits[1:4]), "pearson"
+    )
+    expect_identical(found$index[1:4], all$index[rows[1:4]])
+    expect_identical(found$distance[1:4], all$distance[rows[1:4]])
+    last <- within_by_definition(x, 0.7, "pearson")
+    expect_identical(found$index[[5]], last$index[[3]])
+  }
+})
+
+test_that("points of a query are found, but points that it is not", {
+  x <- random_matrix(70, 6)
+  query <- x[c(5, 60), ]
+  for (backend in backends_here()) {
+    found <- query_within(x, query, 0.5, backend = backend)
+    near <- query_knn(x, query, 70, backend = "cpu")
+    expect_identical(
+      found$index, lapply(1:2, function(i) near$index[i, near$distance[i, ] <= 0.5])
+    )
+    expect_identical(vapply(found$index, `[`, 1L, 1L), c(5L, 60L))
+  }
+})
+
+test_that("the second pass gives what was not kept from the first", {
+  x <- random_matrix(200, 6)
+  options <- fsknn:::check_options(
+    "pearson", "signed", "error", "cpu", NULL, 2, 48, FALSE, FALSE
+  )
+  search <- fsknn:::new_search(x, k = 1L, options = options)
+  for (backend in backends_here()) {
+    search$request$backend <- backend
+    within <- fsknn:::new_within(0.5)
+    kept <- fsknn:::run_within(search, within)
+    within$most_kept <- 100
+    expect_identical(fsknn:::run_within(search, within), kept)
+  }
+})
+
+test_that("isolated points have no neighbours within any distance", {
+  x <- random_matrix(30, 5)
+  x[c(4, 9), ] <- 2
+  for (backend in backends_here()) {
+    found <- find_within(x, 2, constant = "isolate", backend = backend)
+    expect_identical(lengths(found$index)[c(4, 9, 1)], c(0L, 0L, 27L))
+    expect_false(any(unlist(found$index) %in% c(4, 9)))
+  }
+})
+
+test_that("nothing within a distance is an empty list", {
+  x <- random_matrix(20, 4)
+  found <- find_within(x, 0, metric = "euclidean")
+  expect_identical(found$index, rep(list(integer()), 20))
+  expect_identical(found$distance, rep(list(double()), 20))
+})
+
+test_that("more pairs than there is memory for are refused with a cure", {
+  x <- random_matrix(300, 8)
+  for (backend in backends_here()) {
+    for (room in c(40000, 6000)) {
+      withr::with_options(list(fsknn.max_memory = 12 * room), {
+        error <- expect_error(
+          find_within(x, 1, backend = backend), class = "fsknn_size_error"
+        )
+      })
+      expect_identical(error$most, room)
+      expect_gt(error$pairs, room)
+      limit <- as.double(fsknn:::round_down(error$fits))
+      entries <- sum(lengths(find_within(x, limit)$index))
+      expect_lte(entries, room)
+      expect_gt(entries, room / 2)
+    }
+  }
+})
+
+test_that("what can't be a distance, or is too much, is said", {
+  x <- small_integers(40, 4, largest = 4)
+  expect_snapshot(error = TRUE, {
+    find_within(x, -1)
+    find_within(x, c(1, 2))
+    find_within(x, NA_real_)
+    find_within(x, "far")
+    find_within(x)
+    query_within(x, x[1:2, ], c(1, NA))
+  })
+  withr::local_options(fsknn.max_memory = 12 * 1000)
+  expect_snapshot(error = TRUE, {
+    find_within(x, 8, "manhattan")
+    find_within(x, rep(8, 40), "manhattan")
+    similarity_graph(x, -1)
+  })
+  withr::local_options(fsknn.max_memory = 12)
+  expect_snapshot(error = TRUE, find_within(x[c(1:9, 1:9), ], 1))
+})

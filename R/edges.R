@@ -86,10 +86,12 @@ print.knn_edges <- function(x, ..., n = 10) {
 format_edges_header <- function(x) {
   vertices <- attr(x, "vertices")
   metric <- attr(x, "metric")
+  # In full: without it the attribute `kind` would be taken for it.
+  k <- attr(x, "k", exact = TRUE)
   parts <- c(
     if (!is.null(vertices)) tally(nrow(vertices), "point"),
     tally(nrow(x), "edge"),
-    if (!is.null(attr(x, "k", exact = TRUE))) paste0("k = ", attr(x, "k", exact = TRUE)),
+    if (!is.null(k)) paste0("k = ", k),
     if (!is.null(metric)) describe_metric(metric, attr(x, "sign"))
   )
   kind <- attr(x, "kind") %||% "kNN graph"

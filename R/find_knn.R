@@ -4,7 +4,7 @@
 #' distance. The answer is exact: neighbours are ordered by (distance, index),
 #' the lower index first on a tie, where the distance is a double made by one
 #' fixed sequence of operations. It is the same to the last bit on every
-#' backend and for any number of threads and any chunk size.
+#' backend, for any number of threads or GPUs, and for any chunk size.
 #'
 #' @param x A numeric, integer or logical matrix, a data frame of numeric
 #'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
@@ -29,7 +29,7 @@
 #'   CPU elsewhere, and says so once a session when it takes a GPU; `"cuda"` and
 #'   `"cpu"` take that one or fail. See [knn_backends()].
 #' @param devices Which GPUs to use: whole numbers from the column `device` of
-#'   [cuda_devices()]. `NULL` (default) takes all.
+#'   [cuda_devices()]. `NULL` (default) takes all; a small matrix uses fewer.
 #' @param num_threads Number of CPU threads. `NULL` (default) takes all that the
 #'   process may use, and no more than any of the environment variables
 #'   `OMP_THREAD_LIMIT` and `OMP_NUM_THREADS` and
@@ -69,7 +69,8 @@
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
-#'   Neither has dimension names: row names of `x` are not used, and may repeat. Rows of isolated points are `NA`.
+#'   Neither has dimension names: row names of `x` are not used, and may repeat.
+#'   Rows of isolated points are `NA`.
 #'
 #' @section Errors:
 #' A wrong argument is an error of class `fsknn_argument_error` before any work
@@ -117,7 +118,8 @@
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
 #' @seealso [knn_graph()] for an edge data frame with names, [query_knn()] for
-#'   the neighbours of other points.
+#'   the neighbours of other points, [nearest()] for those of one,
+#'   [knn_stats()] for what the search was like.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200) # 200 points, 12 features

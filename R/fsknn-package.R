@@ -3,13 +3,21 @@
 #' CPUs, with the same answer to the last bit on all of them. Rows are points
 #' (probes, genes), columns are features (samples).
 #'
-#' Start with [knn_graph()], which gives an edge data frame, and [as_igraph()].
-#' [find_knn()] and [query_knn()] give plain matrices. [knn_plan()] says what
-#' would run where, [knn_backends()] and [cuda_devices()] what there is to run
-#' on, [knn_stats()] what the last search was like.
+#' Start with [knn_graph()], which gives an edge data frame, and [as_igraph()];
+#' `vignette("fsknn")` shows the way.
 #'
-#' [knn_mst()] and [mst_knn()] make trees and clusters, [write_edges()] files for
-#' other programs, [plot_neighbourhood()] and [plot_profiles()] pictures.
+#' * Neighbours: [knn_graph()], and as plain matrices [find_knn()] and
+#'   [query_knn()]; [nearest()] those of one point alone.
+#' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
+#'   [knn_backends()] and [cuda_devices()] what there is to run on.
+#' * Before the graph: [mdl_filter()], [discretise()] and [alpha_beta_k()] choose
+#'   rows that tell of a class, [metafeatures()] stands for all their pairs,
+#'   [add_phenotype()] makes an outcome one more point, and [nki_study()] brings
+#'   the breast-cancer study's data.
+#' * After it: [as_igraph()], [knn_mst()] and [mst_knn()] make graphs, trees and
+#'   clusters, [plot_neighbourhood()] and [plot_profiles()] pictures.
+#' * Files: [write_edges()] for other programs; [read_cibm()], [write_cibm()],
+#'   [read_knn()] and [write_knn()] in the formats of GPU-FS-kNN.
 #'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.

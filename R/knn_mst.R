@@ -125,7 +125,8 @@ edges_facts <- function(graph, arg, call) {
     from = vertex_numbers(graph$from, checked$name, call),
     to = vertex_numbers(graph$to, checked$name, call),
     distance = graph$distance, rank = graph$rank,
-    correlation = graph$correlation, k = attr(graph, "k", exact = TRUE),
+    correlation = graph$correlation,
+    k = attr(graph, "k", exact = TRUE),
     num_points = nrow(vertices), vertices = vertices,
     metric = attr(graph, "metric"), sign = attr(graph, "sign")
   )

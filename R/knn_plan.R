@@ -5,15 +5,14 @@
 #' words are those of the paper (Arefin 2012): the n x n matrix of distances is
 #' cut into *chunks* of `chunk_size` on a side; chunks in the same rows are a
 #' *split*; the splits are dealt to the workers (GPUs or threads) in *segments*.
-#' Points and features are padded to n' and d'.
+#' Points and features are padded to n' and d'. A plan for GPUs starts CUDA on
+#' them, to see how much of their memory is free.
 #'
 #' @inheritParams find_knn
-#' @param x A matrix or data frame as for [find_knn()], or just its size: two
-#'   whole numbers, `c(points, features)`.
+#' @param x What [find_knn()] takes (points in rows), or just its size: two whole
+#'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
 #'   matrix or data frame of the points to find neighbours for, or their number.
-#'
-#' A plan for GPUs starts CUDA on them, to see how much of their memory is free.
 #'
 #' @returns A list of class `knn_plan`, with a print method that tells what the
 #'   paper's program told: the backend, the CPUs of the host, the GPUs that take
@@ -24,7 +23,8 @@
 #'   the points are `streamed` through a GPU's memory in `num_passes` passes.
 #' @inheritSection find_knn Errors
 #' @inherit find_knn references
-#' @seealso [knn_backends()], [cuda_devices()]
+#' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search
+#'   was like.
 #' @export
 #' @examples
 #' # the expression matrix of the paper

@@ -20,8 +20,8 @@
 #'   * `filtered`: whether there was a filter; `streamed`: whether points were
 #'     read more than once, as they did not fit the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
-#'     (filter, exact step and selection), `emit` (the answer's matrices),
-#'     `device` (on GPUs, from prepared points to merged lists; part of
+#'     (filter, exact step and selection), `emit` (the answer's matrices or
+#'     edges), `device` (on GPUs, from prepared points to merged lists; part of
 #'     `search`), and `call`, the whole call of the core;
 #'   * `bytes_device`: the most memory held at a time on any one GPU.
 #' @seealso [knn_plan()] for what a search would be like.

@@ -69,7 +69,8 @@ nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
   rlang::check_dots_empty()
   data <- check_choice(data, names(study_files), "data")
   check_folder(folder)
-  if (!requireNamespace("SummarizedExperiment", quietly = TRUE)) {
+  # Looked for, not loaded: that takes seconds, in vain where there are no data.
+  if (!nzchar(system.file(package = "SummarizedExperiment"))) {
     abort_data(c(
       "The package {.pkg SummarizedExperiment} is needed, and is not installed.",
       i = "Install it with
@@ -99,20 +100,23 @@ find_study <- function(data, folder, packages = study_packages,
       }
     }
   }
-  folder <- folder %||% getOption("fsknn.data")
+  if (is.null(folder)) {
+    folder <- getOption("fsknn.data")
+    check_folder(folder, "option {.code fsknn.data}", call)
+  }
   if (is.null(folder)) {
     abort_no_data(data, packages, call)
   }
   study_from_folder(folder, data, call)
 }
 
-check_folder <- function(folder, call = caller_env()) {
+check_folder <- function(folder, what = "{.arg folder}", call = caller_env()) {
   if (is.null(folder) || (rlang::is_string(folder) && dir.exists(folder))) {
     return(invisible())
   }
   given <- describe_value(folder)
   abort_argument(
-    "{.arg folder} must be the path of a folder, not {given}.", call
+    paste(what, "must be the path of a folder, not {given}."), call
   )
 }
 

@@ -178,7 +178,9 @@ draw_profiles <- function(dots, against, plain, ncol) {
       panel.grid.minor = ggplot2::element_blank(),
       strip.background = ggplot2::element_blank(),
       strip.text = ggplot2::element_text(hjust = 0, size = 10),
-      legend.position = "bottom"
+      legend.position = "bottom",
+      # Room for the last panel's rightmost number.
+      plot.margin = ggplot2::margin(6, 14, 6, 6)
     )
 }
 

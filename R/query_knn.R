@@ -22,7 +22,8 @@
 #' @inheritSection find_knn Errors
 #' @inheritSection find_knn Missing values
 #' @inherit find_knn references
-#' @seealso [find_knn()]
+#' @seealso [find_knn()] for the points among themselves, [nearest()] for one of
+#'   them.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)

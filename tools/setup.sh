@@ -26,6 +26,7 @@ test r-cran-testthat R:testthat
 test r-cran-withr   R:withr
 test r-cran-knitr   R:knitr
 test r-cran-rmarkdown R:rmarkdown
+test r-bioc-biocstyle R:BiocStyle
 test pandoc         command:pandoc
 test r-bioc-multtest R:multtest
 test r-bioc-summarizedexperiment R:SummarizedExperiment

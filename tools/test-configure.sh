@@ -70,6 +70,30 @@ for file in "$root"/src/*.cpp "$root"/src/*/*.cpp "$root"/src/*/*.cu; do
   esac
 done
 
+# Each .cu has its rule, and what holds or starts kernels is compiled for every
+# architecture: a kernel compiled for one would be missing on other GPUs, and
+# show only there. Kernels stand in no header, which any file may include.
+kernels='__global__|<<<|cudaLaunchKernel|cudaLaunchCooperative'
+for file in "$root"/src/cuda/*.cu; do
+  name=cuda/${file##*/}
+  rule=$(sed -n "\\|^${name%.cu}\.o: |{n;p;}" "$root/src/Makevars.in" |
+    tr -d '\t')
+  if grep -q -E "$kernels" "$file"; then
+    compiler=NVCC_KERNELS
+  else
+    compiler=NVCC_PLAIN
+  fi
+  wanted="\$($compiler) -c $name -o ${name%.cu}.o"
+  if [ "$rule" != "$wanted" ]; then
+    echo "src/Makevars.in: the rule of $name must be '$wanted', not '$rule'"
+    status=1
+  fi
+done
+if grep -l -E "$kernels" "$root"/src/cuda/*.cuh "$root"/src/cuda/*.hpp; then
+  echo "These headers hold or start kernels, which belong in a .cu."
+  status=1
+fi
+
 expect "without CUDA" 0 'cuda_reason = "it was configured with --without-cuda.";' \
   --without-cuda
 expect "no such toolkit" 1 "there is no /nowhere/bin/nvcc" --with-cuda=/nowhere

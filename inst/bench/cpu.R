@@ -123,12 +123,11 @@ simulate_expression <- function(n, d, num_factors = 200, seed = 1) {
 # Sampled rows must have the very bits of the core's brute force.
 check_against_core <- function(x, found, k, metric, sign = "signed") {
   rows <- unique(round(seq(1, nrow(x), length.out = 24)))
-  request <- list(
-    k = k + 1L, metric = metric, sign = sign, skip = integer(),
-    query_skip = integer(), backend = "cpu", devices = integer(),
-    num_threads = 1L, chunk_size = 0L, max_device_memory = 0,
-    correlation = FALSE, progress = FALSE, instruction_set = "auto"
-  )
+  # As the package makes it, so that what a request holds is known there alone.
+  request <- fsknn:::new_request(k + 1L, fsknn:::check_options(
+    metric, sign, "error", "cpu", NULL,
+    num_threads = 1, chunk_size = NULL, progress = FALSE, verbose = FALSE
+  ))
   expected <- fsknn:::cpp_brute_force(x, x[rows, , drop = FALSE], request)
   for (at in seq_along(rows)) {
     others <- which(expected$index[at, ] != rows[[at]])[seq_len(k)]
@@ -589,7 +588,9 @@ compiler_version <- function() {
   command <- system2(
     file.path(R.home("bin"), "R"), c("CMD", "config", "CXX17"), stdout = TRUE
   )
-  words <- system2(strsplit(command, " ")[[1]][[1]], "--version", stdout = TRUE)
+  # The command may begin with a launcher, such as a compiler cache.
+  command <- strsplit(command, " ")[[1]]
+  words <- system2(command[[1]], c(command[-1], "--version"), stdout = TRUE)
   words[[1]]
 }
 

@@ -3,15 +3,24 @@
 # memory accesses and leaks, races in shared memory, reads of memory that nothing
 # wrote, and barriers that not all threads reach. Needs a GPU and the toolkit:
 #
-#   sh gpu_sanitize.sh
+#   sh gpu_sanitize.sh [TOOL ...]
 #
-# Ends with status 1 when a tool found something.
+# Some minutes, most of them racecheck's. Ends with status 1 when a tool found
+# something.
 
 here=$(cd "$(dirname "$0")" && pwd)
+[ $# -gt 0 ] || set -- memcheck racecheck initcheck synccheck
+parts=$(Rscript "$here/gpu_sanitize.R") || exit 1
 status=0
-for tool in "memcheck --leak-check full" racecheck initcheck synccheck; do
-  echo "== $tool"
-  compute-sanitizer --tool $tool --target-processes all --error-exitcode 1 \
-    Rscript "$here/gpu_sanitize.R" || status=1
+for tool in "$@"; do
+  for part in $parts; do
+    echo "== $tool, $part"
+    case $tool in
+      memcheck) options="--leak-check full" ;;
+      *) options= ;;
+    esac
+    compute-sanitizer --tool "$tool" $options --target-processes all \
+      --error-exitcode 1 Rscript "$here/gpu_sanitize.R" "$part" || status=1
+  done
 done
 exit $status

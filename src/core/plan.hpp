@@ -13,6 +13,8 @@ namespace fsknn {
 
 struct PlanInput {
   std::int64_t num_points = 0;
+  /// Those and the points that are left out; 0: none are.
+  std::int64_t num_given = 0;
   std::int64_t num_features = 0;
   std::int64_t num_queries = 0;  ///< 0: the graph of the points themselves
   std::int64_t k = 0;

@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "core/metrics.hpp"
+#include "cuda/plan.hpp"
 #include "cuda/select.cuh"
 
 namespace fsknn {
@@ -55,7 +56,7 @@ struct CandidateLists {
 
 /// A capacity is a power of two between these, or any up to 128.
 static constexpr std::int32_t kSmallestCapacity = 256;
-static constexpr std::int32_t kLargestCapacity = 8192;
+static constexpr std::int32_t kLargestCapacity = kMostCandidates;
 
 /// Rows that are to be done again, in no order. Device memory.
 struct RedoRows {

@@ -54,6 +54,7 @@ PlannedWork make_plan(const Request& request, const RowSource& points,
   const GpuFacts facts = facts_of(gpus, request.max_device_memory);
   PlanInput input;
   input.num_points = size_without(points, request.skip);
+  input.num_given = points.num_points();
   input.num_features = points.num_features();
   input.num_queries =
       queries == nullptr ? 0 : size_without(*queries, request.query_skip);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/check.cuh"
+#include "cuda/plan.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -10,10 +11,6 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kThreads = 256;
-// Where memory of another device cannot be read, lists are copied so many bytes
-// at a time.
-constexpr std::int64_t kStagedBytes = 64 << 20;
-
 /// Lists of some slots: entries and counts of the first of them on.
 struct OtherLists {
   const Candidate* entries;

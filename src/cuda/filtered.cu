@@ -266,7 +266,7 @@ bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
   std::vector<std::int32_t> slots;
   for (const std::int32_t place : places)
     slots.push_back(layout_.slots[static_cast<std::size_t>(place)]);
-  WideRedo redo(search, stream_);
+  WideRedo redo(search, stream_, static_cast<std::int64_t>(places.size()));
   const bool go_on = redo.run(slots, places);
   stats_.pairs_exact += redo.pairs();
   stats_.pairs_filtered += static_cast<double>(places.size()) *

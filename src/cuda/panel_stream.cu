@@ -1,5 +1,8 @@
 #include "cuda/panel_stream.cuh"
 
+#include <algorithm>
+#include <vector>
+
 #include "cuda/transfer.cuh"
 
 namespace fsknn {
@@ -35,6 +38,21 @@ PanelStream::PanelStream(const PlacedPoints& points, const PrepareRule& rule,
     upload(places_, points.order.place.data(), places_.size(), copies_);
 }
 
+Preparer::Range PanelStream::range(std::int64_t first,
+                                   std::int64_t count) const {
+  const std::int32_t* const ids = points_.order.id.data() + first;
+  return {ids[0], ids[count - 1] - ids[0] + 1};
+}
+
+void PanelStream::expect(std::int64_t first, std::int64_t rows) {
+  std::vector<Preparer::Range> ranges;
+  for (std::int64_t at = first; at < size(); at += rows)
+    ranges.push_back(range(at, std::min(rows, size() - at)));
+  preparer_.begin(ranges);
+  expected_ = first;
+  expected_rows_ = rows;
+}
+
 void PanelStream::fetch(std::int64_t first, std::int64_t count,
                         PanelBuffer& to) {
   to.free_.hold(copies_);
@@ -51,7 +69,14 @@ void PanelStream::fetch(std::int64_t first, std::int64_t count,
     target.first_place = first;
     target.num_places = count;
   }
-  preparer_.prepare(ids[0], ids[count - 1] - ids[0] + 1, {target});
+  const Preparer::Range points = range(first, count);
+  if (first == expected_ && count == std::min(expected_rows_, size() - first)) {
+    preparer_.next({target});
+    expected_ = first + count < size() ? first + count : -1;
+  } else {
+    preparer_.prepare(points.first, points.count, {target});
+    expected_ = -1;
+  }
   finish(count, to);
 }
 
@@ -66,6 +91,7 @@ void PanelStream::fetch_some(const std::int32_t* ids, std::int64_t count,
   target.rows = to.rows_.data();
   target.sums = to.sums_.data();
   preparer_.prepare_some(ids, count, {target});
+  expected_ = -1;
   finish(count, to);
 }
 

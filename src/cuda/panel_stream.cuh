@@ -37,6 +37,11 @@ class PanelBuffer {
   /// What was put on `stream` so far has to be over before the next panel comes.
   void release(const Stream& stream) { free_.record(stream); }
 
+  /// Its memory, for other use on the stream that read the panel, until it is
+  /// released; so many doubles.
+  double* memory() { return rows_.data(); }
+  std::int64_t size() const { return rows_.size(); }
+
  private:
   friend class PanelStream;
   DeviceBuffer<double> rows_, sums_;
@@ -55,6 +60,10 @@ class PanelStream {
   PanelStream& operator=(const PanelStream&) = delete;
   ~PanelStream() { cudaStreamSynchronize(copies_.get()); }
 
+  /// Says that the points from place `first` on will be fetched, `rows` at a
+  /// time to the last: the host then works ahead.
+  void expect(std::int64_t first, std::int64_t rows);
+
   /// Puts the points at places first .. first + count - 1 into the buffer, once
   /// it is free. Returns when the host's part is done.
   void fetch(std::int64_t first, std::int64_t count, PanelBuffer& to);
@@ -72,9 +81,12 @@ class PanelStream {
   const std::int32_t* places() const { return places_.data(); }
 
  private:
+  Preparer::Range range(std::int64_t first, std::int64_t count) const;
   void finish(std::int64_t count, PanelBuffer& to);
 
   const PlacedPoints& points_;
+  std::int64_t expected_ = -1;  ///< the place that is to be fetched next, with
+  std::int64_t expected_rows_ = 0;  ///< so many rows, or all that are left
   int device_ = 0;
   Stream copies_;
   DeviceBuffer<std::int32_t> places_;
@@ -91,8 +103,9 @@ bool for_panels(PanelStream& from, PanelBuffer (&buffers)[2],
   const auto count = [&](std::int64_t first) {
     return end - first < rows ? end - first : rows;
   };
-  if (from_place < end)
-    from.fetch(from_place, count(from_place), buffers[0]);
+  if (from_place >= end) return true;
+  from.expect(from_place, rows);
+  from.fetch(from_place, count(from_place), buffers[0]);
   int now = 0;
   for (std::int64_t first = from_place; first < end; first += rows, now ^= 1) {
     const bool go_on = use(buffers[now].get(stream));

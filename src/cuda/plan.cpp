@@ -14,6 +14,8 @@ constexpr std::int64_t kLargestChunk = 8192;
 // With very many features a chunk is smaller, so that an interrupt still waits
 // for a fraction of a second: this many products and sums.
 constexpr double kLargestChunkWork = 1.4e11;
+// The distance kernel's grid has no more tiles of rows.
+constexpr std::int64_t kMostChunk = 65535 * kChunkUnit;
 // Smaller chunks are not made only to give every GPU one.
 constexpr std::int64_t kLeastShare = 1024;
 // What the context, the modules and fragmentation may take of the free memory.
@@ -45,7 +47,7 @@ constexpr std::int64_t kWorkOfFloats = 16;
 constexpr double kFilterLaunchWork = 1.0e13;
 
 struct Sizes {
-  std::int64_t rows, points, queries, features, padded, k;
+  std::int64_t rows, points, given, queries, features, padded, k;
   bool correlation, ranked;
 };
 
@@ -69,8 +71,8 @@ double bytes_prepared(const Sizes& s, std::int64_t chunk) {
       (s.queries > 0 ? padded_to_chunks(s.queries, chunk) : 0));
   // Rows, their sums, the points' numbers, and where each point stands.
   return places * (static_cast<double>(s.padded) * 8 + 12) +
-         static_cast<double>(s.points + s.queries) * 4 +
-         bytes_preparing(std::max(s.points, s.queries), s.features, s.ranked);
+         static_cast<double>(s.given + s.queries) * 4 +
+         bytes_preparing(std::max(s.given, s.queries), s.features, s.ranked);
 }
 
 /// Pieces of the answer on their way to the host, of lists of `rows` rows.
@@ -211,7 +213,10 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
 /// How many devices a graph's filter is spread over: no more than help. Where
 /// the user says how large a chunk is, as many as have a split.
 int filter_devices(const PlanInput& in, const FilterShape& shape) {
-  const std::int64_t most = std::max(1, in.num_workers);
+  // None without a block.
+  const std::int64_t most =
+      std::min<std::int64_t>(std::max(1, in.num_workers),
+                             FilterBlocks(in.num_points).count);
   if (in.num_queries > 0)
     return static_cast<int>(
         std::min(most, ceil_div(in.num_queries, kLeastFilteredQueries)));
@@ -230,6 +235,19 @@ std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
       kFilterBlock, list_bytes / (8 * candidates_for(k)) / kFilterBlock *
                         kFilterBlock);
   return std::min(num_queries, most);
+}
+
+WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
+                   std::int64_t form_bytes, std::int64_t padded)
+    : capacity(std::min(kMostCandidates, 16 * list_capacity)) {
+  constexpr double bytes = 64.0 * (1 << 20);
+  constexpr std::int64_t most = 64 * kFilterBlock;
+  // In the filter's form and in doubles, and what is kept of each.
+  row_bytes = static_cast<double>(form_bytes + padded * 8 + 36);
+  const std::int64_t fit = static_cast<std::int64_t>(bytes / row_bytes);
+  const std::int64_t have_lists = num_slots * list_capacity / capacity;
+  rows = std::max(kFilterBlock, std::min({most, fit, have_lists}) /
+                                    kFilterBlock * kFilterBlock);
 }
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
@@ -268,7 +286,7 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
       static_cast<double>(FilterBlocks(in.num_points).num_slots());
   const double form = static_cast<double>(shape.row_bytes) +
                       static_cast<double>(shape.floats_a_slot) * 4;
-  const double lists = static_cast<double>(shape.capacity) * 8 + 12;
+  const double lists = static_cast<double>(shape.capacity) * 8 + 16;
   if (in.num_queries > 0) {
     const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
     return slots * (form + 8) + static_cast<double>(in.num_queries) * 4 +
@@ -277,7 +295,7 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
   }
   return slots * (form + lists) +
          static_cast<double>(in.num_points) *
-             (static_cast<double>(in.k) * 12 + 12);
+             (static_cast<double>(in.k) * 12 + 16);
 }
 
 Plan plan_pass(const PlanInput& in, double bytes_usable);
@@ -290,6 +308,7 @@ Sizes sizes_of(const PlanInput& in) {
   Sizes s;
   s.rows = in.num_queries == 0 ? in.num_points : in.num_queries;
   s.points = in.num_points;
+  s.given = std::max(in.num_points, in.num_given);
   s.queries = in.num_queries;
   s.features = in.num_features;
   s.padded = padded_features(in.num_features);
@@ -307,8 +326,8 @@ double bytes_panels(const PlanInput& in, std::int64_t chunk) {
   const std::int64_t rows = std::min(chunk, round_up(s.rows, kChunkUnit));
   const std::int64_t columns = std::min(chunk, round_up(s.points, kChunkUnit));
   double bytes = static_cast<double>(rows + 2 * columns) * row_bytes +
-                 static_cast<double>(s.points) * 4 +
-                 bytes_preparing(s.points, in.num_features, in.unit_dot);
+                 static_cast<double>(s.given) * 4 +
+                 bytes_preparing(s.given, in.num_features, in.unit_dot);
   if (s.queries > 0)
     bytes += static_cast<double>(s.queries) * 4 +
              bytes_preparing(s.queries, in.num_features, in.unit_dot);
@@ -327,8 +346,10 @@ double bytes_working_streamed(const Sizes& s, std::int64_t chunk) {
 /// there are.
 Plan plan_panels(const PlanInput& in, double bytes_usable) {
   const Sizes s = sizes_of(in);
-  std::int64_t chunk = in.chunk_size > 0 ? round_up(in.chunk_size, kChunkUnit)
-                                         : largest_chunk(s.padded);
+  std::int64_t chunk =
+      in.chunk_size > 0
+          ? round_up(std::min(in.chunk_size, kMostChunk), kChunkUnit)
+          : largest_chunk(s.padded);
   chunk = std::min(chunk, round_up(std::max(s.rows, s.points), kChunkUnit));
   while (bytes_usable > 0 && chunk > kChunkUnit &&
          bytes_panels(in, chunk) + bytes_working_streamed(s, chunk) >
@@ -391,9 +412,13 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
       rows_in(2 * piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
   s.bytes_usable = bytes_usable;
   s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
-                  bytes_preparing(in.num_points, in.num_features, in.unit_dot) +
-                  static_cast<double>(s.write_rows * in.k) * 20 +
-                  bytes_answer(s.write_rows, in.k) + 4 * points;
+                  bytes_preparing(std::max(in.num_points, in.num_given),
+                                  in.num_features, in.unit_dot) +
+                  (in.num_given > in.num_points
+                       ? 4 * static_cast<double>(in.num_given)
+                       : 0) +
+                  bytes_answer(in.num_points, in.k) + 4 * points +
+                  (in.num_workers > 1 ? static_cast<double>(kStagedBytes) : 0);
   const double lists = slots * static_cast<double>(s.capacity) * 8;
   // Where each point stands, and what it has to reach.
   const double small = 20 * slots + 36 * points;
@@ -404,11 +429,20 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   // Candidates are little more than k a point; there is room for more.
   const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
   const double redo = 4 * piece;
-  const double left =
-      bytes_usable - s.bytes_fixed - 20 * points - pairs - redo / 8;
-  if (left > 0)
-    s.stay_rows = std::min(all, static_cast<std::int64_t>(left / row_bytes) /
-                                    kChunkUnit * kChunkUnit);
+  const auto let_stay = [&] {
+    const double left =
+        bytes_usable - s.bytes_fixed - 20 * points - pairs - redo / 8;
+    if (left > 0)
+      s.stay_rows = std::min(all, static_cast<std::int64_t>(left / row_bytes) /
+                                      kChunkUnit * kChunkUnit);
+  };
+  let_stay();
+  // Lists are written out from the memory of what stays, if they fit there.
+  const double written = static_cast<double>(s.write_rows * in.k) * 24;
+  if (static_cast<double>(s.stay_rows * sizes.padded) * 8 < written) {
+    s.bytes_fixed += written;
+    let_stay();
+  }
   const double settling =
       20 * points + pairs +
       std::max(redo, static_cast<double>(s.stay_rows) * row_bytes);
@@ -445,21 +479,32 @@ FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
 namespace {
 
 Plan plan_filter(const PlanInput& in, const FilterShape& shape,
-                 double bytes_usable) {
+                 double bytes_usable, std::int64_t chunk_size) {
   PlanInput shared = in;
   shared.num_workers = filter_devices(in, shape);
-  const double filter = bytes_filter(in, shape);
+  shared.chunk_size = chunk_size;
+  const double filter = bytes_filter(in, shape) +
+                        (shared.num_workers > 1 && in.num_queries == 0
+                             ? static_cast<double>(kStagedBytes)
+                             : 0.0);
   Plan p = plan_pass(shared, bytes_usable <= 0
                                  ? 0
                                  : std::max(1.0, bytes_usable - filter));
   p.filtered = true;
   p.filter = shape.name;
-  // All rows are written at once, and those done again in doubles gathered.
+  // All rows are written at once, and those done again gathered, for a wider
+  // filter or in doubles.
   const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
+  const WideRows wide(FilterBlocks(in.num_points).num_slots(), shape.capacity,
+                      shape.row_bytes + 4 * shape.floats_a_slot,
+                      p.padded_features);
   const double more =
       bytes_answer(rows, p.k) +
-      static_cast<double>(std::min(p.chunk_size, round_up(rows, kChunkUnit))) *
-          (static_cast<double>(p.padded_features) * 8 + 16);
+      std::max(
+          static_cast<double>(
+              std::min(p.chunk_size, round_up(rows, kChunkUnit))) *
+              (static_cast<double>(p.padded_features) * 8 + 16),
+          static_cast<double>(wide.rows) * wide.row_bytes);
   p.bytes_working += more;
   p.bytes_peak += more;
   p.bytes_filter = filter;
@@ -474,7 +519,7 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
 
 Plan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
                           const FilterStreaming& streaming) {
-  Plan p = plan_filter(in, shape, 0);
+  Plan p = plan_filter(in, shape, 0, in.chunk_size);
   p.streamed = true;
   // Once for the filter's rows; then each stretch that stays, and all after it.
   const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
@@ -502,9 +547,12 @@ Plan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
       in.num_points > kLargestChunk)
     return plan_panels(in, usable);
   const FilterShape shape = filter_shape(in, gpus);
-  if (shape.usable) {
-    const Plan p = plan_filter(in, shape, usable);
+  // Chunks are for rows done again only: smaller ones do as well.
+  for (std::int64_t chunk = in.chunk_size; shape.usable;) {
+    const Plan p = plan_filter(in, shape, usable, chunk);
     if (fits(p)) return p;
+    if (p.chunk_size <= kLeastShare) break;
+    chunk = p.chunk_size / 2;
   }
   if (shape.usable && in.num_queries == 0) {
     const FilterStreaming streaming = filter_streaming(in, shape, usable);
@@ -528,7 +576,8 @@ Plan plan_pass(const PlanInput& in, double bytes_usable) {
   const std::int64_t devices = std::max(1, in.num_workers);
   const std::int64_t most = round_up(std::max(s.rows, s.points), kChunkUnit);
   p.chunk_size = in.chunk_size > 0
-                     ? round_up(std::min(in.chunk_size, most), kChunkUnit)
+                     ? round_up(std::min({in.chunk_size, most, kMostChunk}),
+                                kChunkUnit)
                      : automatic_chunk(s, devices, bytes_usable);
   p.num_splits = ceil_div(s.rows, p.chunk_size);
   p.chunks_per_split = ceil_div(s.points, p.chunk_size);

@@ -34,10 +34,11 @@ struct GpuFacts {
 /// one device (working: a chunk of distances, the neighbour lists of a split, and
 /// what is on its way to the host).
 ///
-/// Here is chosen what the filter does (Plan::filtered): graphs of enough
-/// points, not too many neighbours, dot metrics of rows of length 1. It uses one
-/// device. A chunk is then what a block of threads meets at a time, and what the
-/// rows whose candidates overflowed are done again by.
+/// Here is chosen what the filter does (Plan::filtered): graphs of enough points
+/// and enough queries, with not too many neighbours; on how many of the devices;
+/// and whether the points come piece by piece (Plan::streamed). A chunk is then
+/// what a block of threads meets at a time, and what the rows that no filter
+/// settles are done again by.
 Plan plan_cuda(const PlanInput& input, const GpuFacts& gpus);
 
 /// Points in the filter's blocks, an odd number of blocks, so that in round
@@ -115,6 +116,25 @@ static constexpr std::int64_t kNormFeatures = 6;
 
 /// Candidates that a row of the filter has room for.
 std::int32_t candidates_for(std::int64_t k);
+
+/// The longest list there is.
+static constexpr std::int32_t kMostCandidates = 8192;
+
+/// How rows whose candidates overflowed are filtered again: so many at a time,
+/// with lists that are up to sixteen times as long, in the memory of the search's
+/// own.
+struct WideRows {
+  /// form_bytes: a slot's, of the filter.
+  WideRows(std::int64_t num_slots, std::int32_t list_capacity,
+           std::int64_t form_bytes, std::int64_t padded);
+  std::int32_t capacity;
+  std::int64_t rows;       ///< whole blocks
+  double row_bytes;        ///< besides the lists
+};
+
+/// Where memory of another device cannot be read, lists are copied so many bytes
+/// at a time.
+static constexpr std::int64_t kStagedBytes = std::int64_t{16} << 20;
 
 /// Blocks that a list's first entries are: with some to spare more points than
 /// k, an odd number of blocks.

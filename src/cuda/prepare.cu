@@ -50,12 +50,32 @@ class Preparer::Impl {
   void prepare(const Points& points,
                const std::vector<PrepareTarget>& targets) {
     if (points.count == 0) return;
+    begin({points});
+    next(targets);
+  }
+
+  void begin(std::vector<Points> ranges) {
+    abandon();
+    ranges_ = std::move(ranges);
+    now_ = 0;
+    first_of_.assign(1, 0);
+    for (const Points& points : ranges_)
+      first_of_.push_back(first_of_.back() +
+                          shape_.panels(points.count) * shape_.pieces);
+    if (metafeatures_ != nullptr) return;
+    if (!team_) start_team();
+    team_->begin(first_of_.back());
+    released_ = 0;
+    under_way_ = true;
+  }
+
+  void next(const std::vector<PrepareTarget>& targets) {
     targets_ = &targets;
-    points_ = points;
     if (metafeatures_ != nullptr)
-      make();
+      make(ranges_[now_]);
     else
       stage();
+    if (++now_ == ranges_.size()) abandon();
   }
 
   void check() {
@@ -124,11 +144,21 @@ class Preparer::Impl {
     SmallMatrix small;
   };
 
+  /// Pieces are numbered on over the ranges, each of which has whole panels.
+  const Points& range_of(std::int64_t number) const {
+    const auto after =
+        std::upper_bound(first_of_.begin(), first_of_.end(), number);
+    return ranges_[static_cast<std::size_t>(after - first_of_.begin()) - 1];
+  }
+
   Piece piece(std::int64_t number) const {
+    const Points& points = range_of(number);
+    const std::int64_t within =
+        number - first_of_[static_cast<std::size_t>(&points - ranges_.data())];
     Piece p;
-    p.row0 = number / shape_.pieces * shape_.rows;
-    p.num_rows = std::min(shape_.rows, points_.count - p.row0);
-    p.first_feature = number % shape_.pieces * shape_.piece_features;
+    p.row0 = within / shape_.pieces * shape_.rows;
+    p.num_rows = std::min(shape_.rows, points.count - p.row0);
+    p.first_feature = within % shape_.pieces * shape_.piece_features;
     p.end_feature =
         std::min(p.first_feature + shape_.piece_features, shape_.features);
     return p;
@@ -141,24 +171,29 @@ class Preparer::Impl {
   /// The host's part: pinned pieces are filled by all threads, and copied from.
   /// They are taken in turn, on from call to call.
   void stage() {
-    const std::int64_t num_pieces =
-        shape_.panels(points_.count) * shape_.pieces;
-    if (!team_) start_team();
-    team_->begin(num_pieces);
     // Half of the pinned pieces are filled while the other half travel.
     const std::int64_t ahead = pinned_.count() / 2;
-    std::int64_t released = 0;
-    for (std::int64_t number = 0; number < num_pieces; ++number) {
-      for (; released < std::min(num_pieces, number + ahead); ++released) {
+    for (std::int64_t number = first_of_[now_]; number < first_of_[now_ + 1];
+         ++number) {
+      for (; released_ < std::min(first_of_.back(), number + ahead);
+           ++released_) {
         for (const std::unique_ptr<Side>& side : sides_)
-          event_of(*side, released).wait();
-        team_->release(released + 1);
+          event_of(*side, released_).wait();
+        team_->release(released_ + 1);
       }
       team_->finish(number);
       for (std::size_t s = 0; s < sides_.size(); ++s) send(number, s);
     }
-    first_panel_ += shape_.panels(points_.count);
-    first_piece_ += num_pieces;
+  }
+
+  /// Ends what begin() began, wherever it is.
+  void abandon() {
+    if (!under_way_) return;
+    under_way_ = false;
+    for (std::int64_t number = first_of_[now_]; number < released_; ++number)
+      team_->finish(number);
+    first_panel_ += first_of_.back() / shape_.pieces;
+    first_piece_ += first_of_.back();
   }
 
   void start_team() {
@@ -172,7 +207,8 @@ class Preparer::Impl {
     team_ = std::make_unique<PieceTeam>(
         num_parts, threads,
         [this, num_parts](std::int64_t number, std::int64_t part) {
-          fill(piece(number), part, num_parts, pinned_[slot_of(number)]);
+          fill(range_of(number), piece(number), part, num_parts,
+               pinned_[slot_of(number)]);
         });
   }
 
@@ -184,11 +220,11 @@ class Preparer::Impl {
     return side.events[static_cast<std::size_t>(slot_of(number))];
   }
 
-  void fill(Piece p, std::int64_t part, std::int64_t num_parts,
-            char* to) const {
+  void fill(const Points& points, Piece p, std::int64_t part,
+            std::int64_t num_parts, char* to) const {
     const std::int64_t feature0 = p.first_feature;
     if (doubles_ == nullptr && ints_ == nullptr) {
-      copy_rows(source_, points_, p.row0,
+      copy_rows(source_, points, p.row0,
                 part_begin(0, p.num_rows, part, num_parts),
                 part_begin(0, p.num_rows, part + 1, num_parts),
                 reinterpret_cast<double*>(to));
@@ -198,10 +234,10 @@ class Preparer::Impl {
     p.first_feature = part_begin(feature0, end, part, num_parts);
     p.end_feature = part_begin(feature0, end, part + 1, num_parts);
     if (doubles_ != nullptr)
-      copy_columns(*doubles_, points_, p, feature0,
+      copy_columns(*doubles_, points, p, feature0,
                    reinterpret_cast<double*>(to));
     else
-      copy_columns(*ints_, points_, p, feature0, reinterpret_cast<int*>(to));
+      copy_columns(*ints_, points, p, feature0, reinterpret_cast<int*>(to));
   }
 
   /// A filled piece to one device; the last of a panel starts its kernels.
@@ -226,7 +262,8 @@ class Preparer::Impl {
     side.copied[buffer].record(side.copies);
     CUDA_CHECK(
         cudaStreamWaitEvent(target.stream, side.copied[buffer].get(), 0));
-    const PanelRows to = panel_rows(target, p.row0, p.num_rows);
+    const PanelRows to =
+        panel_rows(target, range_of(number), p.row0, p.num_rows);
     if (ints_ != nullptr)
       start_turn(reinterpret_cast<const int*>(panel), to, target.stream);
     else if (doubles_ != nullptr)
@@ -237,30 +274,30 @@ class Preparer::Impl {
   }
 
   /// Metafeatures: nothing comes from the host but the points' numbers.
-  void make() {
+  void make(const Points& points) {
     for (std::size_t s = 0; s < sides_.size(); ++s) {
       Side& side = *sides_[s];
       const PrepareTarget& target = (*targets_)[s];
       const DeviceGuard guard(side.device);
-      if (points_.ids != nullptr) {
+      if (points.ids != nullptr) {
         side.wait();
-        side.ids = DeviceBuffer<std::int32_t>(points_.count);
-        upload(side.ids, points_.ids, points_.count, side.copies);
+        side.ids = DeviceBuffer<std::int32_t>(points.count);
+        upload(side.ids, points.ids, points.count, side.copies);
         side.copies.wait();
       }
-      for (std::int64_t row0 = 0; row0 < points_.count; row0 += shape_.rows) {
+      for (std::int64_t row0 = 0; row0 < points.count; row0 += shape_.rows) {
         const PanelRows to = panel_rows(
-            target, row0, std::min(shape_.rows, points_.count - row0));
+            target, points, row0, std::min(shape_.rows, points.count - row0));
         start_make(side.small,
-                   points_.ids == nullptr ? nullptr : side.ids.data() + row0,
-                   points_.first + row0, to, target.stream);
+                   points.ids == nullptr ? nullptr : side.ids.data() + row0,
+                   points.first + row0, to, target.stream);
         finish(side, target, to, 0);
       }
     }
   }
 
-  PanelRows panel_rows(const PrepareTarget& target, std::int64_t row0,
-                       std::int64_t count) const {
+  PanelRows panel_rows(const PrepareTarget& target, const Points& points,
+                       std::int64_t row0, std::int64_t count) const {
     PanelRows to;
     to.count = count;
     to.num_features = shape_.features;
@@ -268,7 +305,7 @@ class Preparer::Impl {
     to.rows = target.rows;
     to.sums = target.sums;
     if (target.places != nullptr) {
-      to.places = target.places + points_.first + row0;
+      to.places = target.places + points.first + row0;
       to.first_place = target.first_place;
       to.num_places = target.num_places;
     } else {
@@ -299,7 +336,13 @@ class Preparer::Impl {
   PinnedPieces pinned_;
   std::vector<std::unique_ptr<Side>> sides_;
   const std::vector<PrepareTarget>* targets_ = nullptr;
-  Points points_;
+  // What begin() began: of each range its first piece, and past the last's; the
+  // range that comes next; pieces that may be filled.
+  std::vector<Points> ranges_;
+  std::vector<std::int64_t> first_of_ = {0};
+  std::size_t now_ = 0;
+  std::int64_t released_ = 0;
+  bool under_way_ = false;
   std::int64_t first_panel_ = 0, first_piece_ = 0;
   std::unique_ptr<PieceTeam> team_;
 };
@@ -317,6 +360,19 @@ void Preparer::prepare(std::int64_t first, std::int64_t count,
   points.first = first;
   points.count = count;
   impl_->prepare(points, targets);
+}
+
+void Preparer::begin(const std::vector<Range>& ranges) {
+  std::vector<Points> points(ranges.size());
+  for (std::size_t r = 0; r < ranges.size(); ++r) {
+    points[r].first = ranges[r].first;
+    points[r].count = ranges[r].count;
+  }
+  impl_->begin(std::move(points));
+}
+
+void Preparer::next(const std::vector<PrepareTarget>& targets) {
+  impl_->next(targets);
 }
 
 void Preparer::prepare_some(const std::int32_t* ids, std::int64_t count,

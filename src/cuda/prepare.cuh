@@ -87,6 +87,16 @@ class Preparer {
   void prepare(std::int64_t first, std::int64_t count,
                const std::vector<PrepareTarget>& targets);
 
+  /// Points that come after each other: begin() says which, and each next()
+  /// is a prepare() of the next ones. Host threads copy ahead from one to the
+  /// next, so that they need not wait while the caller starts work on what came
+  /// before. Whatever else is prepared ends it.
+  struct Range {
+    std::int64_t first = 0, count = 0;
+  };
+  void begin(const std::vector<Range>& ranges);
+  void next(const std::vector<PrepareTarget>& targets);
+
   /// As prepare(), of the points ids[0 .. count - 1] (ascending is faster), to
   /// rows 0 .. count - 1 (`places` must be null).
   void prepare_some(const std::int32_t* ids, std::int64_t count,

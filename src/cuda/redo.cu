@@ -35,8 +35,6 @@ __global__ void start_from_bounds(const CandidateLists from,
   to.thresholds[row] = row < num_rows ? from.bounds[slots[row]] : CUDART_NAN_F;
 }
 
-constexpr std::int64_t kMostWideRows = 64 * kFilterBlock;
-
 unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
   return static_cast<unsigned>((items + a_block - 1) / a_block);
 }
@@ -51,14 +49,13 @@ void start_gather_sums(const double* from, const std::int32_t* places,
 
 }  // namespace
 
-WideRedo::WideRedo(const Search& search, const Stream& stream)
+WideRedo::WideRedo(const Search& search, const Stream& stream,
+                   std::int64_t num_rows)
     : search_(search),
       stream_(stream),
-      // Sixteen times as many; the exact step ranks them all against each other.
-      capacity_(std::min(kLargestCapacity, 16 * search.lists.capacity)),
-      most_rows_(std::min(
-          kMostWideRows, search.lists.num_slots * search.lists.capacity /
-                             capacity_ / kFilterBlock * kFilterBlock)),
+      shape_(search.lists.num_slots, search.lists.capacity,
+             search.row_bytes + 4 * search.floats_a_slot, search.exact.padded),
+      most_rows_(std::min(shape_.rows, query_slots(num_rows))),
       rows_(most_rows_ * search.row_bytes),
       values_(most_rows_ * search.floats_a_slot),
       prepared_(most_rows_ * search.exact.padded),
@@ -103,7 +100,7 @@ bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
   work.lists.bounds = nullptr;
   work.lists.places = places_.data();
   work.lists.num_slots = num_slots;
-  work.lists.capacity = capacity_;
+  work.lists.capacity = shape_.capacity;
   start_from_bounds<<<blocks_for(num_slots, 256), 256, 0, stream_.get()>>>(
       search_.lists, slots_.data(), num_rows, work.lists, own_slots_.data());
   CUDA_CHECK(cudaGetLastError());

@@ -28,7 +28,7 @@ class WideRedo {
     FilterRounds rounds;    ///< the same
     std::int64_t row_bytes = 0, floats_a_slot = 0;
   };
-  WideRedo(const Search& search, const Stream& stream);
+  WideRedo(const Search& search, const Stream& stream, std::int64_t num_rows);
 
   /// Whether there are longer lists than the search's.
   static bool helps(const CandidateLists& lists) {
@@ -49,12 +49,13 @@ class WideRedo {
 
   const Search& search_;
   const Stream& stream_;
-  std::int32_t capacity_;
-  std::int64_t most_rows_;
+  const WideRows shape_;
+  const std::int64_t most_rows_;  ///< at a time
   DeviceBuffer<unsigned char> rows_;
   DeviceBuffer<float> values_, thresholds_;
   DeviceBuffer<double> prepared_, sums_;
-  DeviceBuffer<std::int32_t> slots_, own_slots_, ids_, places_, counts_, redo_places_, redo_count_;
+  DeviceBuffer<std::int32_t> slots_, own_slots_, ids_, places_, counts_,
+      redo_places_, redo_count_;
   std::vector<std::int32_t> left_;
   Event launch_done_[2];
   double pairs_ = 0;

@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kSample = 64;
 // Of a panel, where there is memory: some milliseconds' worth.
 constexpr std::int64_t kLongPanel = std::int64_t{64} << 20;
+// An entry of a list that is written out: distance, correlation, number.
+constexpr std::int64_t kListDoubles = 3;
 
 /// Of each owned point, by its number's place among all that take part.
 std::vector<std::int32_t> ranks_of(const FilterLayout& layout,
@@ -197,7 +199,9 @@ bool StreamedGraph::fill() {
     start_narrowing(work.lists, work_.lists, cut.first_slot, cut.end_slot,
                     stream_.get());
   }
-  // Lists that are too short for what was kept say so.
+  // Lists that are too short for what was kept say so. What is in lists from
+  // here on are pairs of two points, as the rounds are.
+  cut_.all_valid = true;
   start_cut(cut_, stream_.get());
   const bool go_on = exchange_.publish(stream_) && workers_.go_on();
   stream_.wait();
@@ -312,13 +316,7 @@ std::int64_t StreamedGraph::owned_before(std::int64_t rank) const {
 /// The exact step: as many points as fit stay, and all after them come by; then
 /// those that come next. Each pair of panels is met once, for both its sides.
 bool StreamedGraph::settle() {
-  const std::int64_t n = num_points(), batch = shape_.write_rows;
-  const std::int64_t k = search_.plan.k;
-  answer_.reset(new AnswerWriter(search_.out, batch, k, threads_of(search_)));
-  nearest_distance_ = DeviceBuffer<double>(batch * k);
-  nearest_index_ = DeviceBuffer<std::int32_t>(batch * k);
-  if (search_.out.correlation != nullptr)
-    nearest_correlation_ = DeviceBuffer<double>(batch * k);
+  const std::int64_t n = num_points();
   const double row_bytes =
       static_cast<double>(search_.columns.padded) * 8 + 12;
   const double room = shape_.bytes_usable - bytes_held();
@@ -329,15 +327,26 @@ bool StreamedGraph::settle() {
   const std::int64_t stretches = (n + stay - 1) / stay;
   stay = std::min(stay, whole_tiles((n + stretches - 1) / stretches));
   PanelBuffer buffer(stay, search_.columns.padded);
+  // What stays is not needed any more when its rows are written out: many at a
+  // time, in its memory; where that is too small, fewer.
+  write_rows_ = buffer.size() / (kListDoubles * search_.plan.k);
+  if (write_rows_ < shape_.write_rows) {
+    write_rows_ = shape_.write_rows;
+    lists_ = DeviceBuffer<double>(write_rows_ * kListDoubles * search_.plan.k);
+  }
+  write_rows_ = std::min(write_rows_, whole_tiles(n));
+  answer_.reset(new AnswerWriter(search_.out, write_rows_, search_.plan.k,
+                                 threads_of(search_)));
   for (std::int64_t first = 0; first < n; first += stay) {
     from_.fetch(first, std::min(stay, n - first), buffer);
-    if (!settle_panel(buffer.get(stream_))) return false;
+    if (!settle_panel(buffer)) return false;
     buffer.release(stream_);
   }
   return true;
 }
 
-bool StreamedGraph::settle_panel(const Panel& panel) {
+bool StreamedGraph::settle_panel(PanelBuffer& buffer) {
+  const Panel panel = buffer.get(stream_);
   const MetricEntry& metric = *search_.request.metric;
   Settling settling;
   settling.pairs = pairs_;
@@ -359,46 +368,51 @@ bool StreamedGraph::settle_panel(const Panel& panel) {
         return workers_.go_on();
       },
       panel.first + panel.count);
-  if (go_on) write_out(panel);
+  if (go_on) write_out(panel, buffer);
   return go_on;
 }
 
 /// The neighbours of the panel's points, all of whose pairs are settled.
-void StreamedGraph::write_out(const Panel& panel) {
+void StreamedGraph::write_out(const Panel& panel, PanelBuffer& buffer) {
   const std::int64_t k = search_.plan.k;
+  double* const distances =
+      lists_.size() > 0 ? lists_.data() : buffer.memory();
+  double* const correlations = distances + write_rows_ * k;
+  std::int32_t* const indices =
+      reinterpret_cast<std::int32_t*>(correlations + write_rows_ * k);
   const std::int64_t end = owned_before(panel.first + panel.count);
-  const bool correlations = search_.out.correlation != nullptr;
+  const bool correlated = search_.out.correlation != nullptr;
   for (std::int64_t own = owned_before(panel.first); own < end;
-       own += shape_.write_rows) {
+       own += write_rows_) {
     Ranking ranking;
     ranking.pairs = pairs_;
     ranking.first_owned = own;
-    ranking.end_owned = std::min(own + shape_.write_rows, end);
+    ranking.end_owned = std::min(own + write_rows_, end);
     ranking.ids = rank_ids_.data();
     ranking.most_pairs = most_pairs_;
-    ranking.nearest.distance = nearest_distance_.data();
-    ranking.nearest.index = nearest_index_.data();
+    ranking.nearest.distance = distances;
+    ranking.nearest.index = indices;
     ranking.nearest.k = k;
-    ranking.correlation = correlations ? nearest_correlation_.data() : nullptr;
+    ranking.correlation = correlated ? correlations : nullptr;
     start_ranking(*search_.request.metric, ranking, stream_.get());
-    const auto copy = [&](auto& to, std::int64_t row, const auto& from,
+    const auto copy = [&](auto* to, std::int64_t row, const auto& from,
                           std::size_t which) {
       CUDA_CHECK(cudaMemcpyAsync(
-          to.data() + row * k, from.data() + which * static_cast<std::size_t>(k),
-          static_cast<std::size_t>(k) * sizeof(*to.data()),
+          to + row * k, from.data() + which * static_cast<std::size_t>(k),
+          static_cast<std::size_t>(k) * sizeof(*to),
           cudaMemcpyHostToDevice, stream_.get()));
     };
     const auto first = std::lower_bound(redone_.begin(), redone_.end(), own);
     for (auto it = first; it != redone_.end() && *it < ranking.end_owned;
          ++it) {
       const std::size_t which = static_cast<std::size_t>(it - redone_.begin());
-      copy(nearest_distance_, *it - own, redone_distance_, which);
-      copy(nearest_index_, *it - own, redone_index_, which);
-      if (correlations)
-        copy(nearest_correlation_, *it - own, redone_correlation_, which);
+      copy(distances, *it - own, redone_distance_, which);
+      copy(indices, *it - own, redone_index_, which);
+      if (correlated)
+        copy(correlations, *it - own, redone_correlation_, which);
     }
     CorrelationOf given;
-    given.given = nearest_correlation_.data();
+    given.given = correlations;
     answer_->write(ranking.nearest, ranking.end_owned - own,
                    layout_.row_ids.data() + own, given, stream_);
   }

@@ -39,8 +39,8 @@ class StreamedGraph {
   void collect();
   bool redo();
   bool settle();
-  bool settle_panel(const Panel& panel);
-  void write_out(const Panel& panel);
+  bool settle_panel(PanelBuffer& buffer);
+  void write_out(const Panel& panel, PanelBuffer& buffer);
   std::int64_t owned_before(std::int64_t rank) const;
   std::int64_t num_owned() const {
     return static_cast<std::int64_t>(layout_.row_ids.size());
@@ -81,8 +81,8 @@ class StreamedGraph {
   std::vector<double> redone_distance_, redone_correlation_;
   std::vector<std::int32_t> redone_index_;
   std::unique_ptr<AnswerWriter> answer_;
-  DeviceBuffer<double> nearest_distance_, nearest_correlation_;
-  DeviceBuffer<std::int32_t> nearest_index_;
+  std::int64_t write_rows_ = 0;   ///< written out at a time
+  DeviceBuffer<double> lists_;    ///< where they do not fit what stays
   Event launch_done_[2];
   Stats stats_;
 };

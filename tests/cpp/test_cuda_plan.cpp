@@ -200,6 +200,69 @@ TEST_CASE("points come in panels where nothing else fits, queries too") {
   }
 }
 
+TEST_CASE("rows that are filtered again are bounded, and planned for") {
+  for (const std::int64_t n : {4096, 100000, 1533876})
+    for (const std::int64_t d : {1, 295, 32768})
+      for (const std::int64_t k : {1, 20, 600, 2048}) {
+        PlanInput in = input(n, d, k, 1, 64);
+        in.unit_dot = true;
+        const GpuFacts gpus = {1e13, true};
+        const auto shape = fsknn::cuda::filter_shape(in, gpus);
+        const std::int64_t slots = FilterBlocks(n).num_slots();
+        const fsknn::cuda::WideRows wide(
+            slots, shape.capacity, shape.row_bytes + 4 * shape.floats_a_slot,
+            fsknn::padded_features(d));
+        CHECK(wide.rows % kFilterBlock == 0);
+        CHECK(wide.rows > 0);
+        CHECK(wide.capacity >= shape.capacity);
+        // Their lists are in the memory of the search's.
+        CHECK(wide.rows * wide.capacity <= slots * shape.capacity);
+        const double bytes = static_cast<double>(wide.rows) * wide.row_bytes;
+        CHECK((bytes <= 64 << 20 || wide.rows == kFilterBlock));
+        const Plan p = plan_cuda(in, gpus);
+        REQUIRE(p.filtered);
+        CHECK(p.bytes_peak >= p.bytes_filter + p.bytes_prepared + bytes);
+      }
+}
+
+TEST_CASE("a chunk has no more rows than the kernel's grid, nor than help") {
+  // Very many queries by few points.
+  const PlanInput tall = input(1000, 8, 5, 1, 5000000, 5000000);
+  for (const double limit : {0.0, 1e9}) {
+    GpuFacts gpus = {140e9, true};
+    gpus.bytes_limit = limit;
+    CHECK(plan_cuda(tall, gpus).chunk_size <= 65535 * kChunkUnit);
+  }
+  // Chunks of a filtered graph are for rows done again only: one too large to
+  // fit is made smaller before points are streamed.
+  PlanInput in = input(200000, 295, 20, 1, 200000);
+  in.unit_dot = true;
+  const Plan p = plan_cuda(in, {80e9, true});
+  CHECK(p.filtered);
+  CHECK_FALSE(p.streamed);
+  CHECK(p.chunk_size < 200000);
+  CHECK(p.bytes_peak <= 80e9);
+}
+
+TEST_CASE("no device of a filtered graph is without a block") {
+  PlanInput in = input(4096, 30, 5, 64, 64);
+  in.unit_dot = true;
+  const Plan p = plan_cuda(in, {80e9, true});
+  REQUIRE(p.filtered);
+  const FilterBlocks blocks(4096);
+  for (int w = 0; w < p.num_workers; ++w)
+    CHECK(first_block_of(blocks, w, p.num_workers) <
+          first_block_of(blocks, w + 1, p.num_workers));
+}
+
+TEST_CASE("points that are left out are read, and their places kept") {
+  PlanInput in = input(5000, 30, 5, 1);
+  in.unit_dot = true;
+  const double all_in = plan_cuda(in, {80e9, true}).bytes_peak;
+  in.num_given = 100000000;
+  CHECK(plan_cuda(in, {80e9, true}).bytes_peak >= all_in + 4 * 99995000.0);
+}
+
 TEST_CASE("every point stands in one slot, and blocks are equally full") {
   for (const std::int64_t n : {4096, 4097, 4352, 5000, 99706, 100000}) {
     const FilterBlocks blocks(n);

@@ -5,7 +5,7 @@
 # that goes without the data.
 check_options <- function(metric, sign, constant, backend, devices,
                           num_threads, chunk_size, progress, verbose,
-                          max_device_memory = NULL, na = "error",
+                          max_device_memory = NULL, na = NULL,
                           min_pairs = default_min_pairs, call = caller_env()) {
   metric <- check_metric(metric, call = call)
   missing <- check_na(na, min_pairs, metric, call = call)
@@ -113,7 +113,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
 # metafeatures, those rows and why, or NULL; largest: the largest magnitude;
 # missing: how many values are.
 check_values <- function(points, options, arg, call = caller_env()) {
-  if (options$na != "error") {
+  if (!is.null(options$na) && options$na != "error") {
     return(check_known_values(points, options, arg, call = call))
   }
   scan <- cpp_scan(points$values, options$num_threads)
@@ -122,7 +122,9 @@ check_values <- function(points, options, arg, call = caller_env()) {
   }
   made <- is_metafeatures(points$values)
   if (!made) {
-    check_finite(points, scan, arg, call = call)
+    check_finite(
+      points, scan, arg, cures_missing = !is.null(options$na), call = call
+    )
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
   if (made) {

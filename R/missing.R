@@ -6,8 +6,11 @@ na_choices <- c("error", "pairwise", "mean")
 # Two values always lie on a line: r would be 1 or -1.
 default_min_pairs <- 3
 
-# Gives list(na, min_pairs).
+# Gives list(na, min_pairs). na: NULL where a verb has no such argument.
 check_na <- function(na, min_pairs, metric, call = caller_env()) {
+  if (is.null(na)) {
+    return(list(na = NULL, min_pairs = NULL))
+  }
   na <- check_choice(na, na_choices, "na", call = call)
   min_pairs <- check_whole_number(
     min_pairs, "min_pairs", min = 2, max = .Machine$integer.max,
@@ -109,7 +112,7 @@ check_common_samples <- function(points, options, arg, call = caller_env()) {
 # samples: the search is the one without missing values, to the last bit.
 na_of_search <- function(options, checked, query_checked = NULL) {
   missing <- sum(checked$missing, query_checked$missing)
-  if (missing == 0) "error" else options$na
+  if (missing == 0) "error" else options$na %||% "error"
 }
 
 # --- rows with too few neighbours --------------------------------------------

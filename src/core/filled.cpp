@@ -21,8 +21,9 @@ double mean_of_known(const double* x, std::int64_t d) {
   }
   if (known == 0) return no_correlation();
   const double largest = std::max(std::fabs(least), std::fabs(most));
-  // An infinite value is an error elsewhere.
-  if (!(largest > 0.0) || !std::isfinite(largest)) return least;
+  // Rows with an infinite value are an error: here they get no more of them.
+  if (!std::isfinite(largest)) return 0.0;
+  if (!(largest > 0.0)) return least;
   const int e = exponent_of(largest);
   const PowerOfTwo down = power_of_two(-e), up = power_of_two(e);
   double lanes[kLanes] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};

@@ -109,7 +109,7 @@ class MaskedSearch {
   class Worker {
    public:
     explicit Worker(MaskedSearch& search) : s_(&search) {
-      hits_.reserve(kHits + Tile::rows * Tile::columns);
+      hits_.reserve(kHits);
       r_.resize(hits_.capacity());
       row_threshold_.resize(static_cast<std::size_t>(s_->plan_.chunk_size));
       column_threshold_.resize(row_threshold_.size());
@@ -180,13 +180,14 @@ class MaskedSearch {
         const int panels = static_cast<int>(
             (std::min<std::int64_t>(Tile::columns, num_columns_ - c) +
              Tile::panel - 1) / Tile::panel);
-        for (std::int64_t r = 0; r < num_rows_; r += Tile::rows) {
+        for (std::int64_t r = 0; r < num_rows_; r += CommonTile::rows) {
           // Below the diagonal: met from the other side.
           if (diagonal_ && r >= c + Tile::columns) break;
-          s_->kernels_.accumulate(Product::dot, a.row(row0_ + r),
-                                  b.panel(column0_ + c), panels, a.steps,
-                                  tile_);
-          test(r, c, panels);
+          for (int half = 0; half < CommonTile::rows; half += Tile::rows)
+            s_->kernels_.accumulate(
+                Product::dot, a.row(row0_ + r + half), b.panel(column0_ + c),
+                panels, a.steps, tile_ + half * Tile::columns);
+          if (test(r, c, panels)) refine(r, c, panels);
         }
       }
       pairs_filtered_ += static_cast<double>(num_rows_) *
@@ -194,8 +195,8 @@ class MaskedSearch {
                          (diagonal_ ? 0.5 : 1.0);
     }
 
-    /// Step 1 of a micro-tile.
-    void test(std::int64_t row, std::int64_t column, int panels) {
+    /// Step 1 of a tile of 16 rows, to keep_; whether any pair is left.
+    bool test(std::int64_t row, std::int64_t column, int panels) {
       const MaskedFilterRows& a = s_->row_filter();
       const MaskedFilterRows& b = s_->column_filter_;
       const std::int64_t i0 = row0_ + row, j0 = column0_ + column;
@@ -204,34 +205,35 @@ class MaskedSearch {
       for (int p = 0; p < panels; ++p)
         column_class = std::max<std::int64_t>(
             column_class, b.panel_class[j0 / Tile::panel + p]);
-      const int width = panels * Tile::panel;
       const float* error = b.error.data() + j0;
       const float* alpha = b.alpha.data() + row_class * b.num_places + j0;
       const float* w = b.w.data() + row_class * b.num_places + j0;
       const float* threshold =
           column_threshold_.data() + static_cast<std::size_t>(column);
-      for (int r = 0; r < Tile::rows && row + r < num_rows_; ++r) {
+      bool any = false;
+      for (int r = 0; r < CommonTile::rows; ++r) {
+        row_kept_[r] = false;
+        if (row + r >= num_rows_) continue;
         const std::int64_t own = column_class * a.num_places + i0 + r;
         const RowNumbers numbers = {
             row_threshold_[static_cast<std::size_t>(row + r)],
             a.error[i0 + r], a.alpha[own], a.w[own]};
-        if (!test_row(tile_ + r * Tile::columns, width, numbers, threshold,
-                      error, alpha, w))
-          continue;
-        for (int c = 0; c < width; ++c)
-          if (keep_[c] != 0) refine(row + r, column + c, r, c);
+        row_kept_[r] = test_row(tile_ + r * Tile::columns, panels * Tile::panel,
+                                numbers, threshold, error, alpha, w, keep_[r]);
+        any = any || row_kept_[r];
       }
+      return any;
     }
 
     struct RowNumbers {
       float threshold, error, alpha, w;
     };
 
-    /// Which columns stay, to keep_; whether any does. Plain loops that the
+    /// Which columns stay, to `keep`; whether any does. Plain loops that the
     /// compiler turns into vector code.
     bool test_row(const std::int32_t* sums, int width, const RowNumbers& row,
                   const float* threshold, const float* error,
-                  const float* alpha, const float* w) {
+                  const float* alpha, const float* w, std::int32_t* keep) {
       const float unit = static_cast<float>(masked_unit());
       const Sign sign = s_->request_.metric->sign;
       float similarity[Tile::columns];
@@ -247,20 +249,46 @@ class MaskedSearch {
             threshold[c] < row.threshold ? threshold[c] : row.threshold;
         const float most =
             (similarity[c] + (row.error + error[c])) + row.alpha * alpha[c];
-        keep_[c] = (most >= t * (row.w * w[c])) | (t <= 0.0f);
-        any |= keep_[c];
+        keep[c] = (most >= t * (row.w * w[c])) | (t <= 0.0f);
+        any |= keep[c];
       }
       return any != 0;
     }
 
-    /// Step 2 of one pair, numbered within the chunk and the micro-tile.
-    void refine(std::int64_t row, std::int64_t column, int r, int c) {
-      if (column >= num_columns_ || (diagonal_ && row >= column)) return;
+    /// Step 2 of a tile.
+    void refine(std::int64_t row, std::int64_t column, int panels) {
+      const MaskedFilterRows& a = s_->row_filter();
+      const MaskedFilterRows& b = s_->column_filter_;
+      const std::int64_t i0 = row0_ + row, j0 = column0_ + column;
+      const int width = static_cast<int>(std::min<std::int64_t>(
+          panels * Tile::panel, num_columns_ - column));
+      bool column_kept[Tile::columns] = {};
+      for (int r = 0; r < CommonTile::rows; ++r) {
+        if (!row_kept_[r]) continue;
+        for (int c = 0; c < width; ++c)
+          column_kept[c] = column_kept[c] || keep_[r][c] != 0;
+        sum_of_columns(a, i0 + r, b, j0, panels, common_.b[r], common_.y[r]);
+      }
+      for (int c = 0; c < width; ++c)
+        if (column_kept[c])
+          sum_of_rows(a, i0, b, j0 + c, common_.a[c], common_.x[c]);
+      for (int r = 0; r < CommonTile::rows; ++r) {
+        if (!row_kept_[r]) continue;
+        for (int c = 0; c < width; ++c)
+          if (keep_[r][c] != 0 && !(diagonal_ && row + r >= column + c))
+            refine_pair(row + r, column + c, r, c);
+      }
+    }
+
+    void refine_pair(std::int64_t row, std::int64_t column, int r, int c) {
       const float t = std::min(row_threshold_[static_cast<std::size_t>(row)],
                                column_threshold_[static_cast<std::size_t>(
                                    column)]);
-      if (may_be_near(s_->row_filter(), row0_ + row, s_->column_filter_,
-                      column0_ + column, tile_[r * Tile::columns + c],
+      const MaskedPair pair = {
+          row0_ + row,     column0_ + column, tile_[r * Tile::columns + c],
+          common_.a[c][r], common_.x[c][r],   common_.b[r][c],
+          common_.y[r][c]};
+      if (may_be_near(s_->row_filter(), s_->column_filter_, pair,
                       s_->request_.metric->sign, s_->request_.min_pairs, t))
         take(row, column);
     }
@@ -300,8 +328,10 @@ class MaskedSearch {
     std::vector<float> row_threshold_, column_threshold_;
     std::vector<Pair> hits_;
     std::vector<double> r_;
-    alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
-    std::int32_t keep_[Tile::columns];
+    alignas(64) std::int32_t tile_[CommonTile::rows * Tile::columns];
+    alignas(64) CommonTile common_;
+    std::int32_t keep_[CommonTile::rows][Tile::columns];
+    bool row_kept_[CommonTile::rows];
     std::int64_t row0_ = 0, column0_ = 0, num_rows_ = 0, num_columns_ = 0;
     bool diagonal_ = false;
     double pairs_filtered_ = 0, pairs_exact_ = 0;

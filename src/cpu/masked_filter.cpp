@@ -47,7 +47,7 @@ class Packer {
     const MaskedPoints& points = *to_.points;
     const std::int64_t d = points.num_features;
     const double known = static_cast<double>(points.known[place]);
-    to_float(points.row(place), known, to_.z.data() + place * d);
+    to_float(place, known);
     double residual = 0.0;
     std::int32_t* packed =
         to_.packed.data() + place / 16 * 16 * to_.steps + place % 16;
@@ -70,8 +70,10 @@ class Packer {
   }
 
  private:
-  void to_float(const double* row, double known, float* z) {
+  void to_float(std::int64_t place, double known) {
     const std::int64_t d = to_.points->num_features;
+    const double* row = to_.points->row(place);
+    float* z = to_.z.data() + place / 16 * 16 * d + place % 16;
     double mean = 0.0;
     for (std::int64_t f = 0; f < d; ++f)
       if (has_value(row[f])) mean += row[f];
@@ -88,12 +90,11 @@ class Packer {
           varies && has_value(row[f])
               ? static_cast<float>((row[f] - mean) / length)
               : 0.0f;
-      z[f] = value;
+      z[f * 16] = value;
       z_[static_cast<std::size_t>(f)] = value;
       sum += value;
       square += static_cast<double>(value) * value;
     }
-    const std::int64_t place = (z - to_.z.data()) / d;
     to_.sum[place] = sum;
     to_.square[place] = square;
   }
@@ -140,6 +141,7 @@ void list_features(MaskedFilterRows& rows) {
   const MaskedPoints& points = *rows.points;
   const std::int64_t d = points.num_features;
   rows.list_start.assign(1, 0);
+  rows.list_error = Buffer<double>(points.size());
   for (std::int64_t i = 0; i < points.size(); ++i) {
     const bool of_known = points.known[i] < d - points.known[i];
     const double* row = points.row(i);
@@ -149,26 +151,45 @@ void list_features(MaskedFilterRows& rows) {
           rows.list.push_back(static_cast<std::int32_t>(f));
     rows.lists_known.push_back(of_known);
     rows.list_start.push_back(static_cast<std::int64_t>(rows.list.size()));
+    const double length = static_cast<double>(rows.list.size()) -
+                          static_cast<double>(
+                              rows.list_start[rows.list_start.size() - 2]);
+    rows.list_error[i] = (length + 4.0) * 0x1p-24 * std::sqrt(length + 1.0);
   }
 }
 
-/// Over the features that `other` has too: sum z and sum z^2 of a row.
-struct CommonPart {
-  double sum, square;
-};
-CommonPart common_part(const MaskedFilterRows& rows, std::int64_t row,
-                       const MaskedFilterRows& others, std::int64_t other) {
-  const float* z = rows.z.data() + row * rows.points->num_features;
-  const std::size_t o = static_cast<std::size_t>(other);
-  double sum = 0.0, square = 0.0;
-  for (std::int64_t at = others.list_start[o]; at < others.list_start[o + 1];
-       ++at) {
-    const double v = z[others.list[static_cast<std::size_t>(at)]];
-    sum += v;
-    square += v * v;
+/// Sums of z and z^2 over a list's features, of the 16 points of a panel.
+void sum_list(const float* panel, const std::int32_t* list, std::int64_t length,
+              float* sum, float* square) {
+  float s[16] = {}, q[16] = {};
+  for (std::int64_t at = 0; at < length; ++at) {
+    const float* z = panel + std::int64_t{16} * list[at];
+    for (int c = 0; c < 16; ++c) {
+      s[c] += z[c];
+      q[c] += z[c] * z[c];
+    }
   }
-  if (others.lists_known[o]) return {sum, square};
-  return {rows.sum[row] - sum, rows.square[row] - square};
+  for (int c = 0; c < 16; ++c) {
+    sum[c] = s[c];
+    square[c] = q[c];
+  }
+}
+
+/// Of points `of` (a panel, from place0) over what `other` of `others` has.
+void sum_common(const MaskedFilterRows& of, std::int64_t place0,
+                const MaskedFilterRows& others, std::int64_t other, float* sum,
+                float* square) {
+  const std::size_t o = static_cast<std::size_t>(other);
+  const std::int64_t start = others.list_start[o];
+  sum_list(of.z_panel(place0), others.list.data() + start,
+           others.list_start[o + 1] - start, sum, square);
+  if (others.lists_known[o]) return;
+  const std::int64_t there =
+      std::min<std::int64_t>(16, of.points->size() - place0);
+  for (std::int64_t c = 0; c < there; ++c) {
+    sum[c] = static_cast<float>(of.sum[place0 + c]) - sum[c];
+    square[c] = static_cast<float>(of.square[place0 + c]) - square[c];
+  }
 }
 
 }  // namespace
@@ -217,7 +238,9 @@ MaskedFilterRows pack_masked(const MaskedPoints& points,
   rows.w = Buffer<float>(num_classes * num_places);
   for (Buffer<float>* all : {&rows.error, &rows.alpha, &rows.w})
     std::fill_n(all->data(), all->size(), 0.0f);
-  rows.z = Buffer<float>(n * d);
+  rows.z = Buffer<float>(num_places * d);
+  // Of padding places only, but they are few.
+  std::fill_n(rows.z.data(), rows.z.size(), 0.0f);
   rows.sum = Buffer<double>(n);
   rows.square = Buffer<double>(n);
   for (std::int64_t p = 0; p < rows.panel_class.size(); ++p) {
@@ -250,29 +273,48 @@ float masked_threshold(double distance) {
   return below((1.0 - distance) - 0x1p-50);
 }
 
-bool may_be_near(const MaskedFilterRows& rows, std::int64_t row,
+void sum_of_rows(const MaskedFilterRows& rows, std::int64_t row0,
                  const MaskedFilterRows& columns, std::int64_t column,
-                 std::int32_t sum, Sign sign, std::int64_t min_pairs,
+                 float* a, float* x) {
+  sum_common(rows, row0, columns, column, a, x);
+}
+
+void sum_of_columns(const MaskedFilterRows& rows, std::int64_t row,
+                    const MaskedFilterRows& columns, std::int64_t column0,
+                    int panels, float* b, float* y) {
+  for (int p = 0; p < panels; ++p)
+    sum_common(columns, column0 + p * 16, rows, row, b + p * 16, y + p * 16);
+}
+
+bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
+                 const MaskedPair& pair, Sign sign, std::int64_t min_pairs,
                  float threshold) {
-  const std::uint64_t* a = rows.points->mask(row);
-  const std::uint64_t* b = columns.points->mask(column);
+  const std::uint64_t* p = rows.points->mask(pair.row);
+  const std::uint64_t* q = columns.points->mask(pair.column);
   std::int64_t n = 0;
   for (std::int64_t w = 0; w < rows.points->words; ++w)
-    n += count_bits(a[w] & b[w]);
+    n += count_bits(p[w] & q[w]);
   if (n < min_pairs) return false;
   if (!(threshold > 0.0f)) return true;
-  const double pairs = static_cast<double>(n);
-  const CommonPart x = common_part(rows, row, columns, column);
-  const CommonPart y = common_part(columns, column, rows, row);
-  const double xx = x.square - x.sum * x.sum / pairs - 2e-6;
-  const double yy = y.square - y.sum * y.sum / pairs - 2e-6;
+  // In units of the root of n: each at most 1 but for rounding.
+  const double unit = 1.0 / std::sqrt(static_cast<double>(n));
+  const double a = pair.a * unit, b = pair.b * unit;
+  const double error_a = columns.list_error[pair.column] * unit;
+  const double error_b = rows.list_error[pair.row] * unit;
+  const double xx = pair.x - a * a - columns.list_error[pair.column] -
+                    (2.0 * std::fabs(a) + error_a) * error_a - 2e-6;
+  const double yy = pair.y - b * b - rows.list_error[pair.row] -
+                    (2.0 * std::fabs(b) + error_b) * error_b - 2e-6;
   if (!(xx > 0.0) || !(yy > 0.0)) return true;  // its bound says nothing
-  double similarity = sum * masked_unit() - x.sum * y.sum / pairs;
+  double similarity = pair.sum * masked_unit() - a * b;
   if (sign == Sign::absolute) similarity = std::fabs(similarity);
   if (sign == Sign::negative) similarity = -similarity;
-  return similarity + static_cast<double>(rows.error[row]) +
-             static_cast<double>(columns.error[column]) >=
-         static_cast<double>(threshold) * std::sqrt(xx * yy) * (1.0 - 1e-12);
+  const double error =
+      static_cast<double>(rows.error[pair.row]) +
+      static_cast<double>(columns.error[pair.column]) +
+      std::fabs(a) * error_b + std::fabs(b) * error_a + error_a * error_b;
+  return similarity + error >= static_cast<double>(threshold) *
+                                   std::sqrt(xx * yy) * (1.0 - 1e-12);
 }
 
 }  // namespace cpu

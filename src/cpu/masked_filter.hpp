@@ -21,16 +21,18 @@
 //
 //      P + e_i + e_j + alpha_i alpha_j < t w_i w_j,  t > 0   drops the pair.
 //
-// 2. What is left: n by its bits, A, X, B and Y by what the other row lacks (or
-//    has, if that is less), in double, and r's bound by the formula above. Where
-//    X - A^2 / n is not above its error, the pair goes to the exact step.
+// 2. Where a tile has pairs left: A, X, B and Y by what the other row lacks (or
+//    has, if that is less), in floats, 16 rows at a time; then, of the pairs that
+//    are left, n by its bits and r's bound by the formula above. Where X - A^2 / n
+//    is not above its error, the pair goes to the exact step.
 //
 // Errors. z is an affine image of the row but for 2^-23 of each entry (one
 // rounding to double, one to float), which moves P - A B / n by at most 2^-22 and
 // X - A^2 / n by 2^-22 (its root is a norm). P's whole numbers z' = round(Q z):
 // |P - sum z'_i z'_j / Q^2| <= rho_i |z_j| + (|z_i| + rho_i) rho_j with rho =
 // |z - z' / Q|, measured for each row. The recipe's own rounding is below
-// rounding_of_sums(). kSlack covers these but for rho, and the rounding of the
+// rounding_of_sums(). Of step 2, a float sum of m entries of z errs by m 2^-24 of
+// their magnitudes, at most sqrt(m) together, and one of squares by m 2^-24. kSlack covers these but for rho, and the rounding of the
 // test in floats.
 
 #include <cstdint>
@@ -62,13 +64,17 @@ struct MaskedFilterRows {
   Buffer<std::int32_t> panel_class;  ///< [panels]: the highest of its rows'
   Buffer<float> error;               ///< [num_places]: e
   Buffer<float> alpha, w;            ///< [class x num_places]
-  Buffer<float> z;                   ///< [size x features]
+  Buffer<float> z;                   ///< [panel][feature][16]
   Buffer<double> sum, square;        ///< [size]: of z, z^2
   // What each row lacks, or has, if that is less: features list_start[i] on.
   std::vector<std::int64_t> list_start;
   std::vector<std::int32_t> list;
   std::vector<char> lists_known;     ///< [size]: the list is of what it has
+  Buffer<double> list_error;         ///< [size]: of a sum of z over the list
 
+  const float* z_panel(std::int64_t place) const {
+    return z.data() + place / 16 * 16 * points->num_features;
+  }
   const std::int32_t* row(std::int64_t place) const {
     return panel(place) + place % 16;
   }
@@ -90,10 +96,32 @@ double masked_unit();
 /// similarity less all rounding.
 float masked_threshold(double distance);
 
-/// Step 2 of one pair. sum: its whole product. threshold: as above.
-bool may_be_near(const MaskedFilterRows& rows, std::int64_t row,
+/// Sums over the features that both have, of 16 rows and up to 48 columns.
+struct CommonTile {
+  static constexpr int rows = 16, columns = 48;
+  float a[columns][rows], x[columns][rows];  ///< of the row's z, z^2
+  float b[rows][columns], y[rows][columns];  ///< of the column's
+};
+
+/// Fills a, x of one column against a panel of rows; b, y of one row against
+/// some panels of columns.
+void sum_of_rows(const MaskedFilterRows& rows, std::int64_t row0,
                  const MaskedFilterRows& columns, std::int64_t column,
-                 std::int32_t sum, Sign sign, std::int64_t min_pairs,
+                 float* a, float* x);
+void sum_of_columns(const MaskedFilterRows& rows, std::int64_t row,
+                    const MaskedFilterRows& columns, std::int64_t column0,
+                    int panels, float* b, float* y);
+
+/// A pair of step 2: its whole product, and its four sums.
+struct MaskedPair {
+  std::int64_t row, column;
+  std::int32_t sum;
+  float a, x, b, y;
+};
+
+/// threshold: in similarity, as of masked_threshold().
+bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
+                 const MaskedPair& pair, Sign sign, std::int64_t min_pairs,
                  float threshold);
 
 }  // namespace cpu

@@ -202,7 +202,9 @@ const Kernels kAvx2Kernels = {"avx2",
                               &avx2::accumulate_products,
                               &avx2::test_sums,
                               &avx2::lower_best,
-    &avx2::masked_pairs};
+    &avx2::masked_pairs,
+    &avx2::masked_test,
+    &avx2::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

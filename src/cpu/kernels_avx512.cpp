@@ -29,7 +29,9 @@ const Kernels kAvx512Kernels = {
     &avx512::accumulate_products,
     &avx512::test_sums,
     &avx512::lower_best,
-    &avx512::masked_pairs};
+    &avx512::masked_pairs,
+    &avx512::masked_test,
+    &avx512::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

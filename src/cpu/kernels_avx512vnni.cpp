@@ -29,7 +29,9 @@ const Kernels kAvx512VnniKernels = {
     &avx512vnni::accumulate_products,
     &avx512vnni::test_sums,
     &avx512vnni::lower_best,
-    &avx512vnni::masked_pairs};
+    &avx512vnni::masked_pairs,
+    &avx512vnni::masked_test,
+    &avx512vnni::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -154,7 +154,9 @@ const Kernels kBaselineKernels = {"baseline",
                                   &baseline::accumulate_products,
                                   &baseline::test_sums,
                                   &baseline::lower_best,
-    &baseline::masked_pairs};
+    &baseline::masked_pairs,
+    &baseline::masked_test,
+    &baseline::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

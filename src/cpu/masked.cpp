@@ -205,52 +205,23 @@ class MaskedSearch {
       for (int p = 0; p < panels; ++p)
         column_class = std::max<std::int64_t>(
             column_class, b.panel_class[j0 / Tile::panel + p]);
-      const float* error = b.error.data() + j0;
-      const float* alpha = b.alpha.data() + row_class * b.num_places + j0;
-      const float* w = b.w.data() + row_class * b.num_places + j0;
-      const float* threshold =
-          column_threshold_.data() + static_cast<std::size_t>(column);
-      bool any = false;
+      const std::int64_t at = row_class * b.num_places + j0;
+      const MaskedSide columns = {
+          column_threshold_.data() + static_cast<std::size_t>(column),
+          b.error.data() + j0, b.alpha.data() + at, b.w.data() + at};
+      const float unit = static_cast<float>(masked_unit());
+      std::uint64_t any = 0;
       for (int r = 0; r < CommonTile::rows; ++r) {
-        row_kept_[r] = false;
+        keep_[r] = 0;
         if (row + r >= num_rows_) continue;
         const std::int64_t own = column_class * a.num_places + i0 + r;
-        const RowNumbers numbers = {
-            row_threshold_[static_cast<std::size_t>(row + r)],
-            a.error[i0 + r], a.alpha[own], a.w[own]};
-        row_kept_[r] = test_row(tile_ + r * Tile::columns, panels * Tile::panel,
-                                numbers, threshold, error, alpha, w, keep_[r]);
-        any = any || row_kept_[r];
-      }
-      return any;
-    }
-
-    struct RowNumbers {
-      float threshold, error, alpha, w;
-    };
-
-    /// Which columns stay, to `keep`; whether any does. Plain loops that the
-    /// compiler turns into vector code.
-    bool test_row(const std::int32_t* sums, int width, const RowNumbers& row,
-                  const float* threshold, const float* error,
-                  const float* alpha, const float* w, std::int32_t* keep) {
-      const float unit = static_cast<float>(masked_unit());
-      const Sign sign = s_->request_.metric->sign;
-      float similarity[Tile::columns];
-      for (int c = 0; c < Tile::columns; ++c)
-        similarity[c] = static_cast<float>(sums[c]) * unit;
-      if (sign != Sign::signed_value)
-        for (int c = 0; c < Tile::columns; ++c)
-          similarity[c] = sign == Sign::negative ? -similarity[c]
-                                                 : std::fabs(similarity[c]);
-      std::int32_t any = 0;
-      for (int c = 0; c < width; ++c) {
-        const float t =
-            threshold[c] < row.threshold ? threshold[c] : row.threshold;
-        const float most =
-            (similarity[c] + (row.error + error[c])) + row.alpha * alpha[c];
-        keep[c] = (most >= t * (row.w * w[c])) | (t <= 0.0f);
-        any |= keep[c];
+        const MaskedSide side = {
+            row_threshold_.data() + static_cast<std::size_t>(row + r),
+            a.error.data() + i0 + r, a.alpha.data() + own, a.w.data() + own};
+        keep_[r] = s_->kernels_.masked_test(
+            s_->request_.metric->sign, tile_ + r * Tile::columns, panels, unit,
+            side, columns);
+        any |= keep_[r];
       }
       return any != 0;
     }
@@ -260,24 +231,27 @@ class MaskedSearch {
       const MaskedFilterRows& a = s_->row_filter();
       const MaskedFilterRows& b = s_->column_filter_;
       const std::int64_t i0 = row0_ + row, j0 = column0_ + column;
-      const int width = static_cast<int>(std::min<std::int64_t>(
-          panels * Tile::panel, num_columns_ - column));
-      bool column_kept[Tile::columns] = {};
+      const std::int64_t width = num_columns_ - column;
+      const std::uint64_t there =
+          width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
+      std::uint64_t columns_kept = 0;
       for (int r = 0; r < CommonTile::rows; ++r) {
-        if (!row_kept_[r]) continue;
-        for (int c = 0; c < width; ++c)
-          column_kept[c] = column_kept[c] || keep_[r][c] != 0;
-        sum_of_columns(a, i0 + r, b, j0, panels, common_.b[r], common_.y[r]);
+        keep_[r] &= there;
+        columns_kept |= keep_[r];
+        if (keep_[r] != 0)
+          sum_of_columns(s_->kernels_, a, i0 + r, b, j0, panels, common_.b[r],
+                         common_.y[r]);
       }
-      for (int c = 0; c < width; ++c)
-        if (column_kept[c])
-          sum_of_rows(a, i0, b, j0 + c, common_.a[c], common_.x[c]);
-      for (int r = 0; r < CommonTile::rows; ++r) {
-        if (!row_kept_[r]) continue;
-        for (int c = 0; c < width; ++c)
-          if (keep_[r][c] != 0 && !(diagonal_ && row + r >= column + c))
+      for (; columns_kept != 0; columns_kept &= columns_kept - 1) {
+        const int c = __builtin_ctzll(columns_kept);
+        sum_of_rows(s_->kernels_, a, i0, b, j0 + c, common_.a[c], common_.x[c]);
+      }
+      for (int r = 0; r < CommonTile::rows; ++r)
+        for (std::uint64_t mask = keep_[r]; mask != 0; mask &= mask - 1) {
+          const int c = __builtin_ctzll(mask);
+          if (!(diagonal_ && row + r >= column + c))
             refine_pair(row + r, column + c, r, c);
-      }
+        }
     }
 
     void refine_pair(std::int64_t row, std::int64_t column, int r, int c) {
@@ -330,8 +304,7 @@ class MaskedSearch {
     std::vector<double> r_;
     alignas(64) std::int32_t tile_[CommonTile::rows * Tile::columns];
     alignas(64) CommonTile common_;
-    std::int32_t keep_[CommonTile::rows][Tile::columns];
-    bool row_kept_[CommonTile::rows];
+    std::uint64_t keep_[CommonTile::rows];  ///< bit c: column c of the tile
     std::int64_t row0_ = 0, column0_ = 0, num_rows_ = 0, num_columns_ = 0;
     bool diagonal_ = false;
     double pairs_filtered_ = 0, pairs_exact_ = 0;

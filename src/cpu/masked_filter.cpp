@@ -158,31 +158,15 @@ void list_features(MaskedFilterRows& rows) {
   }
 }
 
-/// Sums of z and z^2 over a list's features, of the 16 points of a panel.
-void sum_list(const float* panel, const std::int32_t* list, std::int64_t length,
-              float* sum, float* square) {
-  float s[16] = {}, q[16] = {};
-  for (std::int64_t at = 0; at < length; ++at) {
-    const float* z = panel + std::int64_t{16} * list[at];
-    for (int c = 0; c < 16; ++c) {
-      s[c] += z[c];
-      q[c] += z[c] * z[c];
-    }
-  }
-  for (int c = 0; c < 16; ++c) {
-    sum[c] = s[c];
-    square[c] = q[c];
-  }
-}
-
 /// Of points `of` (a panel, from place0) over what `other` of `others` has.
-void sum_common(const MaskedFilterRows& of, std::int64_t place0,
+void sum_common(const Kernels& kernels, const MaskedFilterRows& of,
+                std::int64_t place0,
                 const MaskedFilterRows& others, std::int64_t other, float* sum,
                 float* square) {
   const std::size_t o = static_cast<std::size_t>(other);
   const std::int64_t start = others.list_start[o];
-  sum_list(of.z_panel(place0), others.list.data() + start,
-           others.list_start[o + 1] - start, sum, square);
+  kernels.masked_sums(of.z_panel(place0), others.list.data() + start,
+                      others.list_start[o + 1] - start, sum, square);
   if (others.lists_known[o]) return;
   const std::int64_t there =
       std::min<std::int64_t>(16, of.points->size() - place0);
@@ -273,17 +257,20 @@ float masked_threshold(double distance) {
   return below((1.0 - distance) - 0x1p-50);
 }
 
-void sum_of_rows(const MaskedFilterRows& rows, std::int64_t row0,
+void sum_of_rows(const Kernels& kernels, const MaskedFilterRows& rows,
+                 std::int64_t row0,
                  const MaskedFilterRows& columns, std::int64_t column,
                  float* a, float* x) {
-  sum_common(rows, row0, columns, column, a, x);
+  sum_common(kernels, rows, row0, columns, column, a, x);
 }
 
-void sum_of_columns(const MaskedFilterRows& rows, std::int64_t row,
+void sum_of_columns(const Kernels& kernels, const MaskedFilterRows& rows,
+                    std::int64_t row,
                     const MaskedFilterRows& columns, std::int64_t column0,
                     int panels, float* b, float* y) {
   for (int p = 0; p < panels; ++p)
-    sum_common(columns, column0 + p * 16, rows, row, b + p * 16, y + p * 16);
+    sum_common(kernels, columns, column0 + p * 16, rows, row, b + p * 16,
+               y + p * 16);
 }
 
 bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,

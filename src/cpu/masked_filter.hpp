@@ -41,6 +41,7 @@
 #include "core/buffer.hpp"
 #include "core/masked_points.hpp"
 #include "core/progress.hpp"
+#include "cpu/kernels.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -105,10 +106,12 @@ struct CommonTile {
 
 /// Fills a, x of one column against a panel of rows; b, y of one row against
 /// some panels of columns.
-void sum_of_rows(const MaskedFilterRows& rows, std::int64_t row0,
+void sum_of_rows(const Kernels& kernels, const MaskedFilterRows& rows,
+                 std::int64_t row0,
                  const MaskedFilterRows& columns, std::int64_t column,
                  float* a, float* x);
-void sum_of_columns(const MaskedFilterRows& rows, std::int64_t row,
+void sum_of_columns(const Kernels& kernels, const MaskedFilterRows& rows,
+                    std::int64_t row,
                     const MaskedFilterRows& columns, std::int64_t column0,
                     int panels, float* b, float* y);
 

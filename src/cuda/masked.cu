@@ -31,7 +31,7 @@ constexpr double kSlack = 4e-6;
 
 /// The numbers of a search that the host chooses.
 struct MaskedPlan {
-  std::int64_t depth, capacity, batch_rows;
+  std::int64_t depth, capacity, first_columns, batch_rows;
   float error, square_error;
 };
 
@@ -42,6 +42,9 @@ MaskedPlan plan_masked(const Request& request, const MaskedPoints& rows,
   plan.depth =
       (columns.num_features + kMaskedDepth - 1) / kMaskedDepth * kMaskedDepth;
   plan.capacity = std::min(columns.size(), std::max<std::int64_t>(512, 2 * k));
+  // All pairs of the first round are candidates: no more than the lists hold.
+  plan.first_columns =
+      std::min(plan.capacity, std::max<std::int64_t>(64, 2 * k));
   const double row_bytes =
       static_cast<double>(plan.capacity) * 4 + static_cast<double>(k) * 20 + 8;
   plan.batch_rows = std::max<std::int64_t>(
@@ -178,7 +181,7 @@ class MaskedSegment {
         kLeastColumns, static_cast<std::int64_t>(kLaunchWork / row_work));
     for (std::int64_t seen = 0; seen < num_columns;) {
       const std::int64_t wanted =
-          seen == 0 ? search_.plan.capacity : std::min(seen, most);
+          seen == 0 ? search_.plan.first_columns : std::min(seen, most);
       work_.column0 = seen;
       work_.num_columns = std::min(wanted, num_columns - seen);
       Event& done = done_[num_launches_++ % 2];
@@ -291,7 +294,7 @@ void run_segments(const MaskedSearch& search, const std::vector<Device>& gpus,
   const std::int64_t n = search.rows.size();
   const double rounds =
       2.0 + std::log2(static_cast<double>(search.columns.size()) /
-                      static_cast<double>(search.plan.capacity));
+                      static_cast<double>(search.plan.first_columns));
   const double batches = std::ceil(static_cast<double>(n) /
                                    static_cast<double>(search.plan.batch_rows));
   Workers workers(progress, static_cast<std::int64_t>(rounds * batches) + 1);

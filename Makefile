@@ -1,7 +1,8 @@
 # From a clone:
 #   make demo      the main job on real data; writes demo-output/
 #   make test      everything that must hold; its last line counts it
-# Both install what they need from Debian's packages, where it is missing.
+#   make site      the web pages of the package, into _build/site
+# These install what they need from Debian's packages, where it is missing.
 #
 #   make install   installs into R's own library
 #   make document  writes RcppExports.*, NAMESPACE and man/ anew
@@ -13,7 +14,7 @@
 
 SHELL = /bin/sh
 
-.PHONY: demo test install document clean
+.PHONY: demo test site install document clean
 
 demo:
 	@sh tools/demo.sh
@@ -21,6 +22,9 @@ demo:
 test: export FSKNN_CUDA_ARCH ?= 80 90a
 test:
 	@sh tools/test.sh
+
+site:
+	@sh tools/site.sh
 
 install:
 	@sh tools/build.sh install

@@ -13,16 +13,64 @@ cpp_cuda_devices <- function(start) {
     .Call(`_fsknn_cpp_cuda_devices`, start)
 }
 
-cpp_search_cover <- function(levels, classes, alpha, beta, target, seconds, num_threads) {
-    .Call(`_fsknn_cpp_search_cover`, levels, classes, alpha, beta, target, seconds, num_threads)
+cpp_digest <- function(x, num_threads) {
+    .Call(`_fsknn_cpp_digest`, x, num_threads)
+}
+
+cpp_digest_raw <- function(bytes) {
+    .Call(`_fsknn_cpp_digest_raw`, bytes)
+}
+
+cpp_write_durably <- function(path, bytes, sealed) {
+    .Call(`_fsknn_cpp_write_durably`, path, bytes, sealed)
+}
+
+cpp_read_sealed <- function(path) {
+    .Call(`_fsknn_cpp_read_sealed`, path)
+}
+
+cpp_lend_matrix <- function(x, path) {
+    .Call(`_fsknn_cpp_lend_matrix`, x, path)
+}
+
+cpp_borrow_matrix <- function(lent) {
+    .Call(`_fsknn_cpp_borrow_matrix`, lent)
+}
+
+cpp_lock_file <- function(path) {
+    .Call(`_fsknn_cpp_lock_file`, path)
+}
+
+cpp_unlock_file <- function(lock) {
+    invisible(.Call(`_fsknn_cpp_unlock_file`, lock))
+}
+
+cpp_put_part <- function(whole, part, first) {
+    invisible(.Call(`_fsknn_cpp_put_part`, whole, part, first))
+}
+
+cpp_new_bar <- function(what) {
+    .Call(`_fsknn_cpp_new_bar`, what)
+}
+
+cpp_set_bar <- function(bar, done) {
+    invisible(.Call(`_fsknn_cpp_set_bar`, bar, done))
+}
+
+cpp_end_bar <- function(bar) {
+    invisible(.Call(`_fsknn_cpp_end_bar`, bar))
+}
+
+cpp_search_cover <- function(levels, classes, alpha, beta, target, seconds, num_threads, progress) {
+    .Call(`_fsknn_cpp_search_cover`, levels, classes, alpha, beta, target, seconds, num_threads, progress)
 }
 
 cpp_agreements <- function(levels) {
     .Call(`_fsknn_cpp_agreements`, levels)
 }
 
-cpp_mdl_cuts <- function(x, classes, num_classes, num_threads) {
-    .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads)
+cpp_mdl_cuts <- function(x, classes, num_classes, num_threads, progress) {
+    .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads, progress)
 }
 
 cpp_levels <- function(x, rows, cuts, num_threads) {
@@ -47,6 +95,10 @@ cpp_brute_force <- function(x, query, request) {
 
 cpp_names_at <- function(names, at) {
     .Call(`_fsknn_cpp_names_at`, names, at)
+}
+
+cpp_cut_rows <- function(index, distance, k) {
+    .Call(`_fsknn_cpp_cut_rows`, index, distance, k)
 }
 
 cpp_prepared <- function(x, ids, request) {
@@ -83,6 +135,10 @@ cpp_plan <- function(num_points, num_features, num_queries, request) {
 
 cpp_scan <- function(x, num_threads) {
     .Call(`_fsknn_cpp_scan`, x, num_threads)
+}
+
+cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {
+    .Call(`_fsknn_cpp_shared_neighbours`, index, type, least, most, num_threads, progress)
 }
 
 cpp_find_within <- function(x, query, request, within) {

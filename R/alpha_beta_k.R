@@ -103,15 +103,16 @@
 #' # after the first filter: alpha_beta_k(mdl_filter(x, class))
 alpha_beta_k <- function(x, class = NULL, alpha = "max", beta = "max", ...,
                          time_limit = 60, solver = c("auto", "glpk", "none"),
-                         num_threads = NULL) {
+                         num_threads = NULL, progress = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   started <- Sys.time()
   seconds <- check_time_limit(time_limit)
   solver <- choose_solver(solver)
   num_threads <- check_num_threads(num_threads)
+  progress <- check_progress(progress)
   input <- cover_input(x, class, num_threads)
-  cover <- new_cover(input$levels, input$class, num_threads, solver)
+  cover <- new_cover(input$levels, input$class, num_threads, solver, progress)
   alpha <- check_pair_demand(alpha, "alpha", cover)
   wants_most <- identical(beta, "max")
   if (!wants_most) {

@@ -60,22 +60,39 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
 # points of `x`, those whose neighbours are asked for (see check_subset()).
 new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
                        subset = NULL, call = caller_env()) {
-  points <- as_points(x, "x", call = call)
-  queries <- if (!is.null(query)) as_points(query, "query", call = call)
+  points <- read_points(x, options$input, "x", call = call)
+  queries <- if (!is.null(query)) {
+    read_points(query, query_input(options$input, x, query), "query", call = call)
+  }
   self_excluded <- is.null(query)
   num_points <- nrow(points$values)
 
-  check_num_points(num_points, 1L + self_excluded, "x", call = call)
-  check_num_features(ncol(points$values), options$metric, "x", call = call)
+  check_num_points(
+    num_points, 1L + self_excluded, "x", points$turned, call = call
+  )
+  check_num_features(
+    ncol(points$values), options$metric, "x", points$turned, call = call
+  )
   if (!self_excluded) {
-    check_num_points(nrow(queries$values), 1L, "query", call = call)
-    check_query_columns(points$values, queries$values, call = call)
+    check_num_points(
+      nrow(queries$values), 1L, "query", queries$turned, call = call
+    )
+    check_query_columns(
+      points$values, queries$values, queries$turned, call = call
+    )
   }
   if (as_edges) {
     points$names <- point_names(points)
-    check_row_names(points$names, "x", call = call)
+    check_row_names(points$names, "x", points$turned, call = call)
   }
   subset <- check_subset(subset, points, distinct = as_edges, call = call)
+  num_rows <- if (!is.null(subset)) {
+    length(subset)
+  } else {
+    nrow((queries %||% points)$values)
+  }
+  each_k <- if (!as_edges) check_each_k(k, num_rows, call = call)
+  k <- if (is.null(each_k)) k else max(each_k, 1)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
   checked <- check_values(points, options, "x", call = call)
@@ -96,6 +113,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     queries = queries,
     left_out = checked$left_out,
     query_left_out = query_checked$left_out,
+    each_k = each_k,
     verbose = options$verbose,
     request = new_request(
       k, options, skip, query_checked$skip %||% integer(),
@@ -145,12 +163,13 @@ check_values <- function(points, options, arg, call = caller_env()) {
 }
 
 # Runs a search; gives what cpp_find_knn() gives.
-run_search <- function(search, call = caller_env()) {
+# long: see check_long_work().
+run_search <- function(search, long = NULL, call = caller_env()) {
+  search$long <- long
   values <- search$points$values
   queries <- search$queries$values
   if (!search$verbose) {
-    found <- find_in_core(values, queries, search$request, call)
-    return(finish_short_rows(found, search))
+    return(find_somehow(search, call))
   }
   plan <- new_plan(
     nrow(values), ncol(values), num_queries(queries, search$request),
@@ -158,19 +177,35 @@ run_search <- function(search, call = caller_env()) {
   )
   started <- Sys.time()
   tell_lines(c(format(plan), paste("Start:", format(started))))
-  result <- find_in_core(values, queries, search$request, call)
+  result <- find_somehow(search, call)
   ended <- Sys.time()
   seconds <- as.double(ended - started, units = "secs")
   tell_lines(c(
     paste("End:", format(ended)),
     paste("Seconds:", format(round(seconds, 3), nsmall = 3))
   ))
-  finish_short_rows(result, search)
+  result
 }
 
 # Points whose neighbours are asked for among others'; 0: those of all points.
 num_queries <- function(queries, request) {
   if (!is.null(queries)) nrow(queries) else length(request$subset)
+}
+
+find_somehow <- function(search, call) {
+  if (identical(search$request$na, "pairwise")) {
+    return(find_pairwise(search, call))
+  }
+  find_in_parts_or_whole(search, call)
+}
+
+find_in_parts_or_whole <- function(search, call) {
+  if (!is.null(search$long)) {
+    return(find_by_splits(search, call))
+  }
+  find_in_core(
+    search$points$values, search$queries$values, search$request, call
+  )
 }
 
 # One message, its lines as they are.

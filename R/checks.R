@@ -213,30 +213,40 @@ check_k <- function(k, num_points, isolated = 0L, self_excluded = TRUE,
 
 # --- sizes -------------------------------------------------------------------
 
-check_num_points <- function(num_points, at_least, arg, call = caller_env()) {
+# Where a point is in what the user brought.
+point_side <- function(points) {
+  if (isTRUE(points$turned)) "column" else "row"
+}
+
+check_num_points <- function(num_points, at_least, arg, turned = FALSE,
+                             call = caller_env()) {
+  side <- point_side(list(turned = turned))
   if (num_points < at_least) {
     abort_argument(
-      "{.arg {arg}} must have at least {at_least} row{?s} (points), not
-       {num_points}.",
+      "{.arg {arg}} must have at least {at_least} {side}{cli::qty(at_least)}{?s}
+       (points), not {num_points}.",
       call
     )
   }
 }
 
-check_num_features <- function(num_features, metric, arg, call = caller_env()) {
+check_num_features <- function(num_features, metric, arg, turned = FALSE,
+                               call = caller_env()) {
+  side <- point_side(list(turned = !isTRUE(turned)))
+  other <- point_side(list(turned = turned))
   at_least <- if (metric$undefined_rows == "constant") 2L else 1L
   if (num_features >= at_least) {
     return(invisible())
   }
   hint <- if (num_features > 0) {
-    c(i = "With one column every row is constant, and metric
+    c(i = "With one {side} every {other} is constant, and metric
            {.val {metric$name}} has no value.")
   }
   at_least <- if (num_features > 0) at_least else 1L
   abort_argument(
     c(
-      "{.arg {arg}} must have at least {at_least} column{?s} (features), not
-       {num_features}.",
+      "{.arg {arg}} must have at least {at_least} {side}{cli::qty(at_least)}{?s}
+       (features), not {num_features}.",
       hint
     ),
     call
@@ -260,25 +270,35 @@ check_num_edges <- function(num_points, k, call = caller_env()) {
   }
 }
 
-check_query_columns <- function(x, query, call = caller_env()) {
-  wanted <- ncol(x)
-  given <- ncol(query)
-  if (wanted != given) {
-    abort_argument(
-      "{.arg query} must have as many columns (features) as {.arg x}: {wanted},
-       not {given}.",
-      call
-    )
-  }
+check_query_columns <- function(x, query, turned = FALSE,
+                                call = caller_env()) {
+  check_same_features(ncol(x), ncol(query), turned, call = call)
   x_names <- feature_names(x)
   query_names <- feature_names(query)
+  side <- point_side(list(turned = !isTRUE(turned)))
   if (setequal(x_names, query_names) && !identical(x_names, query_names)) {
     abort_argument(
       c(
-        "{.arg query} must have its columns in the order of {.arg x}.",
-        x = "The column names are the same, but in another order.",
-        i = "Use {.code query[, colnames(x)]}."
+        "{.arg query} must have its {side}s in the order of {.arg x}.",
+        x = "The {side} names are the same, but in another order.",
+        i = if (side == "column") {
+          "Use {.code query[, colnames(x)]}."
+        } else {
+          "Use {.code query[rownames(x), ]}."
+        }
       ),
+      call
+    )
+  }
+}
+
+check_same_features <- function(wanted, given, turned = FALSE,
+                                call = caller_env()) {
+  if (wanted != given) {
+    side <- point_side(list(turned = !isTRUE(turned)))
+    abort_argument(
+      "{.arg query} must have as many {side}s (features) as {.arg x}: {wanted},
+       not {given}.",
       call
     )
   }
@@ -306,9 +326,11 @@ describe_cells <- function(at, points) {
     return(character())
   }
   values <- points$values[at]
+  side <- point_side(points)
+  other <- if (side == "row") "column" else "row"
   paste0(
     ifelse(is.nan(values), "NaN", as.character(values)),
-    " at row ", describe_rows(at[, 1], points), ", column ",
+    " at ", side, " ", describe_rows(at[, 1], points), ", ", other, " ",
     as.integer(at[, 2])
   )
 }
@@ -372,11 +394,12 @@ check_defined_rows <- function(points, scan, metric, constant, arg,
   named <- describe_rows(utils::head(rows, 3), points)
   where <- first_few(named, total = count)
   what <- if (metric$undefined_rows == "constant") "constant" else "all zeros"
+  side <- point_side(points)
   abort_argument(
     c(
-      "{.arg {arg}} must have no row that is {what} under metric
+      "{.arg {arg}} must have no {side} that is {what} under metric
        {.val {metric$name}}.",
-      x = "{format_count(count)} {cli::qty(count)}row{?s} {?is/are} {what}:
+      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?is/are} {what}:
            {where}.",
       i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
            {?an isolated point/isolated points} with
@@ -386,7 +409,10 @@ check_defined_rows <- function(points, scan, metric, constant, arg,
   )
 }
 
-check_row_names <- function(names, arg, call = caller_env()) {
+check_row_names <- function(names, arg, turned = FALSE,
+                            call = caller_env()) {
+  side <- point_side(list(turned = turned))
+  function_name <- if (side == "row") "rownames" else "colnames"
   if (is.null(names)) {
     return(invisible())
   }
@@ -396,11 +422,11 @@ check_row_names <- function(names, arg, call = caller_env()) {
     where <- first_few(empty)
     abort_argument(
       c(
-        "The row names of {.arg {arg}} must not be missing or empty.",
-        x = "{format_count(count)} {cli::qty(count)}row{?s} {?has/have} none:
+        "The {side} names of {.arg {arg}} must not be missing or empty.",
+        x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have} none:
              {where}.",
         i = "Name {cli::qty(count)}{?it/them}, or take all names away with
-             {.code rownames({arg}) <- NULL}."
+             {.code {function_name}({arg}) <- NULL}."
       ),
       call
     )
@@ -411,10 +437,11 @@ check_row_names <- function(names, arg, call = caller_env()) {
     where <- first_few(paste0("\"", utils::head(repeated, 3), "\""), count)
     abort_argument(
       c(
-        "The row names of {.arg {arg}} must be unique.",
+        "The {side} names of {.arg {arg}} must be unique.",
         x = "{format_count(count)} {cli::qty(count)}name{?s}
              {?is/are} repeated: {where}.",
-        i = "Use {.code rownames({arg}) <- make.unique(rownames({arg}))}."
+        i = "Use {.code {function_name}({arg}) <-
+             make.unique({function_name}({arg}))}."
       ),
       call
     )

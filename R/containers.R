@@ -2,26 +2,143 @@
 # a SummarizedExperiment and its children. Neither package is needed until a
 # user brings such an object.
 
-# The plain matrix of a container; anything else as it is.
-expression_of <- function(x, arg = "x", call = caller_env()) {
-  if (inherits(x, "ExpressionSet")) {
-    need_package("Biobase", arg, call)
-    return(Biobase::exprs(x))
+is_container <- function(x) {
+  inherits(x, c("ExpressionSet", "SummarizedExperiment"))
+}
+
+# What a container holds and `input` (of check_input()) asks for:
+#   values  a matrix of any kind
+#   turn    are its columns the points?
+#   cells   are the points cells (samples), the columns of `x`, though they are
+#           rows of `values`?
+take_matrix <- function(x, input, arg = "x", call = caller_env()) {
+  UseMethod("take_matrix")
+}
+
+#' @export
+take_matrix.default <- function(x, input, arg = "x", call = caller_env()) {
+  for (element in c("assay", "dimred")) {
+    if (!is.null(input[[element]])) {
+      given <- describe_type(x)
+      abort_argument(
+        c(
+          "{.arg {element}} says what to take out of a container, and
+           {.arg {arg}} is {given}.",
+          i = "Leave {.arg {element}} out."
+        ),
+        call
+      )
+    }
   }
-  if (!inherits(x, "SummarizedExperiment")) {
-    return(x)
+  list(values = x, turn = input$points == "columns", cells = FALSE)
+}
+
+#' @export
+take_matrix.ExpressionSet <- function(x, input, arg = "x",
+                                      call = caller_env()) {
+  need_package("Biobase", arg, call)
+  check_no_dimred(x, input, arg, call)
+  names <- Biobase::assayDataElementNames(x)
+  values <- if (is.null(input$assay)) {
+    Biobase::exprs(x)
+  } else {
+    at <- find_element(input$assay, names, "assay", "assay", arg, call)
+    Biobase::assayDataElement(x, names[[at]])
   }
+  list(values = values, turn = input$points == "columns", cells = FALSE)
+}
+
+#' @export
+take_matrix.SummarizedExperiment <- function(x, input, arg = "x",
+                                             call = caller_env()) {
   need_package("SummarizedExperiment", arg, call)
-  if (length(SummarizedExperiment::assayNames(x)) == 0 &&
-        length(SummarizedExperiment::assays(x)) == 0) {
+  if (!is.null(input$dimred)) {
+    return(take_reduced(x, input, arg, call))
+  }
+  names <- SummarizedExperiment::assayNames(x)
+  num_assays <- length(SummarizedExperiment::assays(x))
+  if (num_assays == 0) {
     abort_argument("{.arg {arg}} must hold an assay, and has none.", call)
   }
-  values <- SummarizedExperiment::assay(x)
-  # Its row names are those of the experiment, not always those of the assay.
-  if (is.matrix(values)) {
-    dimnames(values) <- dimnames(x)
+  at <- find_element(
+    input$assay %||% 1L, names, "assay", "assay", arg, call,
+    count = num_assays
+  )
+  # With the dimension names of the experiment, not always those of the assay.
+  values <- SummarizedExperiment::assay(x, at)
+  list(values = values, turn = input$points == "columns", cells = FALSE)
+}
+
+# A reduced dimension has a row for each cell, so cells are the points.
+take_reduced <- function(x, input, arg, call = caller_env()) {
+  check_no_dimred(x, input, arg, call)
+  need_package("SingleCellExperiment", arg, call)
+  if (input$chosen && input$points == "rows") {
+    abort_argument(
+      c(
+        "{.arg points} can't be \"rows\" with {.arg dimred}.",
+        i = "A reduced dimension has values for the columns (cells) of
+             {.arg {arg}} only."
+      ),
+      call
+    )
   }
-  values
+  names <- SingleCellExperiment::reducedDimNames(x)
+  at <- find_element(
+    input$dimred, names, "dimred", "reduced dimension", arg, call
+  )
+  values <- SingleCellExperiment::reducedDim(x, at)
+  if (inherits(values, "LinearEmbeddingMatrix")) {
+    values <- as.matrix(values)
+  }
+  list(values = values, turn = FALSE, cells = TRUE)
+}
+
+check_no_dimred <- function(x, input, arg, call = caller_env()) {
+  if (is.null(input$dimred) || inherits(x, "SingleCellExperiment")) {
+    return(invisible())
+  }
+  given <- describe_type(x)
+  abort_argument(
+    "{.arg dimred} needs a SingleCellExperiment, and {.arg {arg}} is {given}.",
+    call
+  )
+}
+
+# The number of the element that is named or numbered.
+find_element <- function(value, names, option, what, arg, call = caller_env(),
+                         count = length(names)) {
+  if (!is.character(value)) {
+    if (value <= count) {
+      return(as.integer(value))
+    }
+    abort_argument(
+      "{.arg {option}} must be at most {count}, the number of {what}s of
+       {.arg {arg}}, not {value}.",
+      call
+    )
+  }
+  at <- match(value, names)
+  if (!is.na(at)) {
+    return(at)
+  }
+  nearest <- if (length(names) > 0) nearest_spelling(value, names)
+  known <- first_few(paste0("\"", names, "\""), limit = 10L)
+  abort_argument(
+    c(
+      "{.arg {arg}} has no {what} {.val {value}}.",
+      x = if (length(names) > 0) "There are: {known}.",
+      x = if (length(names) == 0) "Its {what}s have no names, or there are none.",
+      i = if (!is.null(nearest)) "Did you mean {.val {nearest}}?"
+    ),
+    call
+  )
+}
+
+# The matrix of a container, features of the container in rows; anything else
+# as it is.
+expression_of <- function(x, arg = "x", call = caller_env()) {
+  take_matrix(x, check_input(), arg = arg, call = call)$values
 }
 
 # The table that describes the samples of a container, or NULL.

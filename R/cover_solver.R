@@ -10,7 +10,7 @@
 # one used, on few constraints at a time.
 
 # What is asked, in one place.
-new_cover <- function(levels, class, num_threads, solver) {
+new_cover <- function(levels, class, num_threads, solver, progress = FALSE) {
   same <- outer(as.integer(class), as.integer(class), "==")
   list(
     levels = levels,
@@ -18,13 +18,14 @@ new_cover <- function(levels, class, num_threads, solver) {
     same = same,
     upper = upper.tri(same),
     num_threads = num_threads,
-    solver = solver
+    solver = solver,
+    progress = progress
   )
 }
 
 # In how many rows each pair of samples agrees (same class) or differs.
 pair_counts <- function(cover, rows) {
-  agree <- cpp_agreements(cover$levels[rows, , drop = FALSE])
+  agree <- in_core(cpp_agreements(cover$levels[rows, , drop = FALSE]))$counts
   ifelse(cover$same, agree, length(rows) - agree)
 }
 
@@ -50,7 +51,7 @@ solve_cover <- function(cover, alpha, beta, target, seconds, call) {
   found <- in_core(
     cpp_search_cover(
       cover$levels, cover$class, alpha, beta, target,
-      if (exact) seconds / 2 else seconds, cover$num_threads
+      if (exact) seconds / 2 else seconds, cover$num_threads, cover$progress
     ),
     call
   )

@@ -54,7 +54,16 @@ open_for_writing <- function(path) {
 read_text_lines <- function(path) {
   connection <- gzfile(path, "rt") # reads plain files as well
   on.exit(close(connection))
-  lines <- readLines(connection, warn = FALSE, skipNul = TRUE)
+  # Part by part, so that Ctrl-C is heard between them.
+  parts <- list()
+  repeat {
+    part <- readLines(connection, 1e5, warn = FALSE, skipNul = TRUE)
+    parts[[length(parts) + 1L]] <- part
+    if (length(part) < 1e5) {
+      break
+    }
+  }
+  lines <- unlist(parts)
   if (all(validUTF8(lines))) {
     Encoding(lines) <- "UTF-8"
   } else {

@@ -6,13 +6,15 @@
 #' fixed sequence of operations. It is the same to the last bit on every
 #' backend, for any number of threads or GPUs, and for any chunk size.
 #'
-#' @param x A numeric, integer or logical matrix, a data frame of numeric
-#'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
-#'   [metafeatures()]: points in rows (genes, probes), features in columns
-#'   (samples). Values must be finite, or
-#'   missing where `na` allows it.
+#' @param x Points in rows (genes, probes), features in columns (samples),
+#'   unless `points` says otherwise: a numeric, integer or logical matrix, a data
+#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), an
+#'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
+#'   `assay` and `dimred`), or [metafeatures()]. Values must be
+#'   finite, or missing where `na` allows it.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
-#'   number of other points. It is never cut down to fit.
+#'   number of other points. It is never cut down to fit. Or one number for each
+#'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are lists.
 #' @param metric The distance, made in double precision, `"pearson"` by default:
 #'
 #'   `r metric_help()`
@@ -47,10 +49,26 @@
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
 #'   `FALSE` by default.
+#' @param points Which side of `x` are the points: its `"rows"` (default), or
+#'   its `"columns"`, as for the cells of a `SingleCellExperiment` or the samples
+#'   of an `ExpressionSet`. What is said here of rows then holds for columns.
+#'   Columns are turned into rows first, which takes a copy of `x`.
+#' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
+#'   children: the name or the number of the assay that holds the values. `NULL`
+#'   (default) takes the first (of an `ExpressionSet`, `exprs`).
+#' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
+#'   number of a reduced dimension to take in place of an assay. Its cells are
+#'   the points.
 #' @param subset The points whose neighbours to find, among all points of `x`:
 #'   row numbers (from 1), row names, or a logical vector with one value for each
 #'   point. `NULL` (default): all of them. The answer for them is that of the
 #'   whole search, to the last bit, in the order asked for.
+#' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
+#'   `BiocParallel::SnowParam(4)`: the points are dealt out in splits to its
+#'   workers. See the section on workers.
+#' @param checkpoint `NULL` (default), or the path of a folder, new or empty:
+#'   each split that is done is kept there, and the same call goes on from them
+#'   after it was ended at any moment. See the section on checkpoints.
 #' @param na What to do with missing values (`NA` and `NaN`; infinite values are
 #'   an error always): `"error"` (default) says how many there are, and where the
 #'   first are; `"mean"` takes the mean of what the row has in their place;
@@ -69,6 +87,9 @@
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
+#'   With a `k` for each point they are lists of vectors instead, one for each
+#'   point, as [find_within()] gives them.
+#'
 #'   Neither has dimension names: row names of `x` are not used, and may repeat.
 #'   Rows of isolated points are `NA`.
 #'
@@ -86,6 +107,46 @@
 #' call works. Some errors a GPU does not recover from (`sticky` is `TRUE`): then
 #' every later use of CUDA in this R process fails with the same words, and the
 #' CPU backend still works.
+#'
+#' @section Workers:
+#' With `BPPARAM` the answer is the same to the last bit, and so are errors: a
+#' failure of a worker is the error that it would be here, and a worker that is
+#' lost is a `fsknn_worker_error`. One process uses all threads and all GPUs of
+#' its machine and compares each two points once; workers compare them twice,
+#' once from each side. So they gain nothing on one machine, and much on several.
+#'
+#' * Each worker needs this version of fsknn, and holds a copy of `x` (forked
+#'   ones need none). On this machine it comes by way of a temporary file.
+#' * Where `num_threads` is `NULL` the threads of this machine are shared out;
+#'   workers elsewhere take what they may use there.
+#' * With backend `"cuda"` each worker of a `SnowParam` has one GPU of its own
+#'   (an even share where there are more GPUs). More workers than GPUs are an
+#'   error. Workers on other machines take the `devices` named, there.
+#' * Workers of a `MulticoreParam` are forks, which can't use CUDA once this
+#'   process has, and work with one thread each. Backend `"auto"` takes the CPU
+#'   then, `"cuda"` is an error.
+#' * Ctrl-C stops workers of this machine too, save those that are still starting
+#'   R; others end their split first. A call from within a worker should say
+#'   `num_threads = 1`.
+#'
+#' @section Checkpoints:
+#' With `checkpoint` a run that was ended (by `kill -9`, by a queue's time limit,
+#' by the machine) loses the splits that were at work, one for each worker, and no
+#' more. Call it again with the same data and the same folder; backend, devices,
+#' threads, workers and chunk size may be others. The answer is the same to the
+#' last bit. Data or arguments that would change the answer are a
+#' `fsknn_checkpoint_error` that says which; a damaged file is noticed, and its
+#' split done again; a folder that holds something else is refused; and two
+#' processes can't have the same folder. The folder takes 12 bytes for each point
+#' and neighbour (20 with correlations) and stays when the call is over: then the
+#' same call only reads it. Delete it when it is not needed any more.
+#'
+#' A split is a range of points whose neighbours are searched for among all. The
+#' points are prepared again for each, and splits are made so large that this is
+#' at most a twentieth of their time: half a minute's work, at least 1,024 points
+#' on the CPU, 800,000 on a GPU. But each two points are compared twice, once
+#' from each side, where a run without splits does so once: it takes about half
+#' the time. `options(fsknn.split_size = )` sets the number of points in a split.
 #'
 #' @section Arithmetic:
 #' Rows are brought to length 1 for correlations and cosine, each scaled by its
@@ -133,19 +194,26 @@
 #' # missing values: each pair over the samples that both have
 #' x[sample(length(x), 100)] <- NA
 #' find_knn(x, k = 3, na = "pairwise", min_pairs = 8)$distance[1:3, ]
+#' # the samples as points
+#' find_knn(x, k = 2, points = "columns")$index
 find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      constant = c("error", "isolate"),
                      backend = c("auto", "cuda", "cpu"), devices = NULL,
                      num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                     subset = NULL, na = c("error", "pairwise", "mean"),
-                     min_pairs = 3) {
+                     points = c("rows", "columns"), assay = NULL, dimred = NULL,
+                     subset = NULL,
+                     BPPARAM = NULL, checkpoint = NULL,
+                     na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, na, min_pairs
   )
+  options$input <- check_input(points, assay, dimred)
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(x, k = k, options = options, subset = subset)
-  add_left_out(run_search(search)[c("index", "distance")], search)
+  index_and_distance(run_search(search, long), search)
 }

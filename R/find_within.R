@@ -41,7 +41,8 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
                         backend = c("auto", "cuda", "cpu"), devices = NULL,
                         num_threads = NULL, chunk_size = NULL,
                         max_device_memory = NULL, progress = NULL,
-                        subset = NULL) {
+                        points = c("rows", "columns"), assay = NULL,
+                        dimred = NULL, subset = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(distance)
@@ -49,6 +50,8 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
+  options$input <- check_input(points, assay, dimred)
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(x, k = 1L, options = options, subset = subset)
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)
@@ -62,7 +65,9 @@ query_within <- function(x, query, distance, metric = "pearson",
                          constant = c("error", "isolate"),
                          backend = c("auto", "cuda", "cpu"), devices = NULL,
                          num_threads = NULL, chunk_size = NULL,
-                         max_device_memory = NULL, progress = NULL) {
+                         max_device_memory = NULL, progress = NULL,
+                         points = c("rows", "columns"), assay = NULL,
+                         dimred = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
@@ -71,9 +76,11 @@ query_within <- function(x, query, distance, metric = "pearson",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
+  options$input <- check_input(points, assay, dimred)
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(x, query, k = 1L, options = options)
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)
@@ -157,40 +164,11 @@ most_pairs <- function(within, search) {
   floor(if (within$as_edges) min(most, max_edges) else most)
 }
 
-# Bytes that this process may still take; Inf where it is not known.
+# Bytes for the answer; Inf where it is not known.
 free_memory <- function() {
   asked <- getOption("fsknn.max_memory")
-  if (!is.null(asked)) {
-    bytes <- parse_bytes(asked)
-    return(if (is.na(bytes)) Inf else bytes)
-  }
-  min(system_memory("/proc/meminfo"), control_group_memory("/sys/fs/cgroup"))
-}
-
-system_memory <- function(file) {
-  if (!file.exists(file)) {
-    return(Inf)
-  }
-  line <- grep("^MemAvailable:", readLines(file, warn = FALSE), value = TRUE)
-  if (length(line) == 1) as.double(gsub("[^0-9]", "", line)) * 1024 else Inf
-}
-
-# Version 2, then version 1.
-control_group_memory <- function(folder) {
-  number_in <- function(...) {
-    file <- file.path(folder, ...)
-    if (!file.exists(file)) {
-      return(NA_real_)
-    }
-    text <- readLines(file, n = 1, warn = FALSE)
-    if (grepl("^[0-9]+$", text)) as.double(text) else NA_real_
-  }
-  free <- c(
-    number_in("memory.max") - number_in("memory.current"),
-    number_in("memory", "memory.limit_in_bytes") -
-      number_in("memory", "memory.usage_in_bytes")
-  )
-  max(0, min(free, Inf, na.rm = TRUE))
+  bytes <- if (is.null(asked)) memory_left() else parse_bytes(asked)
+  if (is.na(bytes)) Inf else bytes
 }
 
 raise_too_many <- function(result, within, call) {

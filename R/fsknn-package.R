@@ -34,10 +34,15 @@
 #'
 #' @useDynLib fsknn, .registration = TRUE
 #' @importFrom Rcpp sourceCpp
+#' @importFrom BiocGenerics t
 #' @importFrom cli cli_abort
 #' @importFrom rlang %||% .data caller_env current_env
 #' @keywords internal
 "_PACKAGE"
+
+.onLoad <- function(libname, pkgname) {
+  register_when_loaded()
+}
 
 .onUnload <- function(libpath) {
   library.dynam.unload("fsknn", libpath)

@@ -1,10 +1,105 @@
-# What users bring, as the core takes it: as_points() gives
+# What users bring, as the core takes it. read_points() is what the verbs call:
+# it takes the matrix out of a container (R/containers.R), turns it where its
+# columns are the points, and hands it to as_points(), which gives
 #   values  a double, integer or logical matrix, points in rows, handed on as
 #           it is, with no copy; or metafeatures
 #   names   the row names, or NULL
-# A new kind of input is one method.
+#   turned  TRUE where the points were columns of what the user brought; only
+#           messages read it
+# A new kind of matrix is one method of as_points(), a new container one method
+# of take_matrix(). Both are S3, registered in NAMESPACE: a package whose class
+# it is need not be there.
 as_points <- function(x, arg = "x", call = caller_env()) {
   UseMethod("as_points")
+}
+
+# How `x` and `query` are to be read. `chosen`: did the user say which of rows
+# and columns are the points?
+check_input <- function(points = point_sides, assay = NULL, dimred = NULL,
+                        call = caller_env()) {
+  chosen <- !identical(points, point_sides)
+  points <- check_choice(points, point_sides, "points", call = call)
+  check_element(assay, "assay", call = call)
+  check_element(dimred, "dimred", call = call)
+  if (!is.null(assay) && !is.null(dimred)) {
+    abort_argument(
+      "Only one of {.arg assay} and {.arg dimred} can say where the values
+       are.",
+      call
+    )
+  }
+  list(points = points, chosen = chosen, assay = assay, dimred = dimred)
+}
+
+point_sides <- c("rows", "columns")
+
+# A name or a number of an element of a container.
+check_element <- function(value, arg, call = caller_env()) {
+  good <- is.null(value) || rlang::is_string(value) && !is.na(value) ||
+    is_whole(value) && value >= 1
+  if (!good) {
+    given <- describe_value(value)
+    abort_argument("{.arg {arg}} must be a name or a number, not {given}.", call)
+  }
+}
+
+# A query that is no container beside an `x` that is one: plain values.
+query_input <- function(input, x, query) {
+  if (is_container(x) && !is_container(query)) {
+    input[c("assay", "dimred")] <- list(NULL)
+  }
+  input
+}
+
+read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
+  input <- input %||% check_input()
+  taken <- take_matrix(x, input, arg = arg, call = call)
+  if (!taken$turn) {
+    points <- as_points(taken$values, arg = arg, call = call)
+  } else {
+    points <- as_points(turn(taken$values, arg, call), arg = arg, call = call)
+  }
+  points$turned <- taken$turn || taken$cells
+  points
+}
+
+# The number of points and of features, with no value read.
+points_size <- function(x, input = NULL, arg = "x", call = caller_env()) {
+  input <- input %||% check_input()
+  taken <- take_matrix(x, input, arg = arg, call = call)
+  values <- taken$values
+  size <- if (isS4(values) && length(dim(values)) == 2) {
+    dim(values)
+  } else {
+    dim(as_points(values, arg = arg, call = call)$values)
+  }
+  if (taken$turn) rev(size) else size
+}
+
+# Columns become rows. What is no matrix is left to as_points(), which says so.
+turn <- function(x, arg, call = caller_env()) {
+  if (is.data.frame(x)) {
+    points <- as_points(x, arg = arg, call = call)
+    values <- points$values
+    dimnames(values) <- list(points$names, names(x))
+    return(t(values))
+  }
+  if (is_metafeatures(x)) {
+    abort_argument(
+      "{.arg points} can't be \"columns\" with metafeatures, whose points are
+       rows.",
+      call
+    )
+  }
+  if (length(dim(x)) != 2) {
+    return(x)
+  }
+  tryCatch(t(x), error = function(err) {
+    given <- describe_type(x)
+    abort_argument(
+      "{.arg points} can't be \"columns\" where {.arg {arg}} is {given}.", call
+    )
+  })
 }
 
 #' @export
@@ -51,6 +146,15 @@ as_points.ExpressionSet <- function(x, arg = "x", call = caller_env()) {
 #' @export
 as_points.SummarizedExperiment <- function(x, arg = "x", call = caller_env()) {
   as_points(expression_of(x, arg, call), arg, call)
+}
+
+# Package Matrix: sparse ones are written out in full, since every prepared row
+# is dense; not without a look at the memory.
+#' @export
+as_points.Matrix <- function(x, arg = "x", call = caller_env()) {
+  need_package("Matrix", arg, call)
+  check_room(dim(x), arg, call)
+  as_points(as.matrix(x), arg, call)
 }
 
 #' @export

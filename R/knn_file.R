@@ -65,7 +65,14 @@ write_knn <- function(edges, file, ..., vertices = NULL) {
   connection <- open_for_writing(path)
   on.exit(close(connection))
   writeLines(sprintf("%d %d", length(points), nrow(edges)), connection)
-  writeLines(sprintf("%d %d %f", from - 1L, to - 1L, weight), connection)
+  # Part by part, so that Ctrl-C is heard between them.
+  for (first in seq_len(ceiling(length(from) / 1e5)) * 1e5 - 1e5 + 1) {
+    rows <- seq.int(first, min(first + 1e5 - 1, length(from)))
+    writeLines(
+      sprintf("%d %d %f", from[rows] - 1L, to[rows] - 1L, weight[rows]),
+      connection
+    )
+  }
   invisible(file)
 }
 

@@ -4,12 +4,11 @@
 #' nearest neighbours, by the rules of [find_knn()].
 #'
 #' @inheritParams find_knn
-#' @param x A numeric, integer or logical matrix, a data frame of numeric
-#'   columns, an `ExpressionSet`, a `SummarizedExperiment` (its first assay), or
-#'   [metafeatures()]: points in rows (genes, probes), features in columns
-#'   (samples). Values must be finite, or
-#'   missing where `na` allows it. Row names, if there are any, name the
+#' @param x The points, as for [find_knn()]. Row names (column names where
+#'   `points = "columns"` or a `dimred` is taken), if there are any, name the
 #'   points and must be unique.
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points. It is never cut down to fit.
 #' @param subset The points whose edges to find, as for [find_knn()], none of
 #'   them twice. The other points are vertices, to which edges may lead.
 #'
@@ -32,6 +31,8 @@
 #'   length in others: see [as_igraph()].
 #' @inheritSection find_knn Errors
 #' @inheritSection find_knn Missing values
+#' @inheritSection find_knn Workers
+#' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
 #' @seealso [as_igraph()] for a graph, [find_knn()] for plain matrices (and for
 #'   graphs with more edges than a data frame can hold, 2^31 - 1).
@@ -50,18 +51,23 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                      subset = NULL, na = c("error", "pairwise", "mean"),
-                      min_pairs = 3) {
+                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
+                      subset = NULL,
+                      BPPARAM = NULL, checkpoint = NULL,
+                      na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, na, min_pairs
   )
+  options$input <- check_input(points, assay, dimred)
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(
     x, k = k, options = options, as_edges = TRUE, subset = subset
   )
-  found <- run_search(search)
+  found <- run_search(search, long)
   found_to_edges(
     found, nrow(search$points$values), search$request$k,
     names = search$points$names,

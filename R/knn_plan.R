@@ -9,7 +9,9 @@
 #' them, to see how much of their memory is free.
 #'
 #' @inheritParams find_knn
-#' @param x What [find_knn()] takes (points in rows), or just its size: two whole
+#' @param k Number of neighbours of each point, a whole number from 1 to the
+#'   number of other points.
+#' @param x The points, as for [find_knn()], or just their size: two whole
 #'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
 #'   matrix or data frame of the points to find neighbours for, or their number.
@@ -32,18 +34,20 @@
 knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
-                     max_device_memory = NULL) {
+                     max_device_memory = NULL, points = c("rows", "columns"),
+                     assay = NULL, dimred = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant = "error", backend, devices, num_threads,
     chunk_size, progress = FALSE, verbose = FALSE, max_device_memory
   )
+  input <- check_input(points, assay, dimred)
   self_excluded <- is.null(query)
-  size <- plan_size(x)
+  size <- plan_size(x, input)
   check_num_points(size[[1]], 1L + self_excluded, "x")
   check_num_features(size[[2]], options$metric, "x")
-  num_queries <- if (self_excluded) 0 else query_count(query, size)
+  num_queries <- if (self_excluded) 0 else query_count(query, size, query_input(input, x, query))
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
@@ -53,9 +57,9 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
 }
 
 # c(points, features) of a matrix, or as given.
-plan_size <- function(x, call = caller_env()) {
+plan_size <- function(x, input, call = caller_env()) {
   if (!is.null(dim(x)) || !is.numeric(x)) {
-    return(dim(as_points(x, "x", call = call)$values))
+    return(points_size(x, input, "x", call = call))
   }
   good <- length(x) == 2 && all(is.finite(x)) && all(x == trunc(x)) &&
     all(x >= 0) && all(x <= .Machine$integer.max)
@@ -73,22 +77,18 @@ plan_size <- function(x, call = caller_env()) {
   as.integer(x)
 }
 
-query_count <- function(query, size, call = caller_env()) {
+query_count <- function(query, size, input, call = caller_env()) {
   if (is.null(dim(query)) && is.numeric(query)) {
     return(check_whole_number(
       query, "query", 1, .Machine$integer.max, call = call
     ))
   }
-  values <- as_points(query, "query", call = call)$values
-  check_num_points(nrow(values), 1L, "query", call = call)
-  if (ncol(values) != size[[2]]) {
-    abort_argument(
-      "{.arg query} must have as many columns (features) as {.arg x}:
-       {size[[2]]}, not {ncol(values)}.",
-      call
-    )
-  }
-  nrow(values)
+  query_size <- points_size(query, input, "query", call = call)
+  check_num_points(query_size[[1]], 1L, "query", call = call)
+  check_same_features(
+    size[[2]], query_size[[2]], input$points == "columns", call = call
+  )
+  query_size[[1]]
 }
 
 new_plan <- function(num_points, num_features, num_queries, request,

@@ -73,18 +73,19 @@
 #' f
 #' f$cuts
 #' table(discretise(f, t(iris[, 1:4]))["Petal.Length", ], iris$Species)
-mdl_filter <- function(x, class, ..., num_threads = NULL) {
+mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(class)
   num_threads <- check_num_threads(num_threads)
+  progress <- check_progress(progress)
   points <- as_points(expression_of(x))
   check_num_points(nrow(points$values), 1L, "x")
   class <- check_class(class, x, ncol(points$values))
   scan <- in_core(cpp_scan(points$values, num_threads))
   check_finite(points, scan, "x")
   found <- in_core(
-    cpp_mdl_cuts(points$values, class, nlevels(class), num_threads)
+    cpp_mdl_cuts(points$values, class, nlevels(class), num_threads, progress)
   )
   cuts <- stats::setNames(found$cuts, points$names)
   filter <- list(

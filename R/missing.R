@@ -117,42 +117,43 @@ na_of_search <- function(options, checked, query_checked = NULL) {
 
 # --- rows with too few neighbours --------------------------------------------
 
-# What the core found with `na = "pairwise"`: matrices, NA where there is no
-# neighbour. Says how many rows are short of k; gives edges where the request
-# wants them.
-finish_short_rows <- function(found, search) {
-  request <- search$request
-  if (!identical(request$na, "pairwise")) {
-    return(found)
-  }
-  tell_short_rows(count_short_rows(found, search), search)
-  if (request$as_edges) edges_of_matrices(found, request$subset) else found
+# Rows may be short of k, and have as many edges as there are neighbours: the
+# core gives matrices, NA where there is no neighbour, and edges are made here.
+# Says how many rows are short.
+find_pairwise <- function(search, call) {
+  as_edges <- search$request$as_edges
+  search$request$as_edges <- FALSE
+  found <- find_in_parts_or_whole(search, call)
+  tell_short_rows(count_short_rows(found, search), search, as_edges)
+  if (as_edges) edges_of_matrices(found, search$request$subset) else found
 }
 
 # Isolated points have none for another reason.
 count_short_rows <- function(found, search) {
   request <- search$request
   skip <- if (is.null(search$queries)) request$skip else request$query_skip
-  rows <- request$subset %||% seq_len(nrow(found$index))
-  sum(is.na(found$index[, ncol(found$index)]) & !rows %in% skip)
+  num_rows <- nrow(found$index)
+  rows <- request$subset %||% seq_len(num_rows)
+  k <- rep_len(search$each_k %||% request$k, num_rows)
+  asked <- which(k > 0 & !rows %in% skip)
+  sum(is.na(found$index[cbind(asked, k[asked])]))
 }
 
-tell_short_rows <- function(count, search) {
+tell_short_rows <- function(count, search, as_edges) {
   if (count == 0) {
     return(invisible())
   }
-  request <- search$request
-  k <- request$k
-  what <- if (request$as_edges) {
+  wanted <- if (is.null(search$each_k)) paste(" =", search$request$k) else ""
+  what <- if (as_edges) {
     "They have fewer edges."
   } else {
     "The places that are left hold {.code NA}."
   }
-  min_pairs <- request$min_pairs
+  min_pairs <- search$request$min_pairs
   cli::cli_inform(
     c(
       "{format_count(count)} {cli::qty(count)}point{?s} {?has/have} fewer than
-       {.arg k} = {k} neighbours.",
+       {.arg k}{wanted} neighbours.",
       x = "The other pairs have fewer than {.arg min_pairs} = {min_pairs}
            samples in common, or no variation on them.",
       i = what

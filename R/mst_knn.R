@@ -87,7 +87,9 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             k = NULL, constant = c("error", "isolate"),
                             backend = c("auto", "cuda", "cpu"), devices = NULL,
                             num_threads = NULL, chunk_size = NULL,
-                            progress = NULL, verbose = FALSE) {
+                            progress = NULL, verbose = FALSE,
+                            points = c("rows", "columns"), assay = NULL,
+                            dimred = NULL) {
   rlang::check_dots_empty()
   refuse_lost_edges(x)
   most <- check_most(k)
@@ -95,6 +97,7 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose
   )
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(x, k = 1L, options = options, as_edges = TRUE)
   if (!is.matrix(search$points$values)) {
     abort_argument(

@@ -45,6 +45,8 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
                     backend = c("auto", "cuda", "cpu"), devices = NULL,
                     num_threads = NULL, max_device_memory = NULL,
                     progress = NULL, verbose = FALSE,
+                    points = c("rows", "columns"), assay = NULL,
+                    dimred = NULL,
                     na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
@@ -53,6 +55,7 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads,
     chunk_size = NULL, progress, verbose, max_device_memory, na, min_pairs
   )
+  options$input <- check_input(points, assay, dimred)
   search <- search_of_point(x, point, k, options)
   found <- run_search(search)
   there <- !is.na(found$index[1, ])
@@ -73,20 +76,23 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
 
 # The search for one point among the others, all checked.
 search_of_point <- function(x, point, k, options, call = caller_env()) {
-  points <- as_points(x, "x", call = call)
+  points <- read_points(x, options$input, "x", call = call)
   num_points <- nrow(points$values)
-  check_num_points(num_points, 2L, "x", call = call)
-  check_num_features(ncol(points$values), options$metric, "x", call = call)
+  check_num_points(num_points, 2L, "x", points$turned, call = call)
+  check_num_features(
+    ncol(points$values), options$metric, "x", points$turned, call = call
+  )
   at <- find_point(points, point, call = call)
   check_k(k, num_points, call = call)
   checked <- check_values(points, options, "x", call = call)
   if (at %in% checked$skip) {
     row <- describe_rows(at, points)
+    side <- point_side(points)
     abort_argument(
       c(
-        "{.arg point} must be a row for which metric
+        "{.arg point} must be a {side} for which metric
          {.val {options$metric$name}} has a value.",
-        x = "Row {row} has none."
+        x = "{tools::toTitleCase(side)} {row} has none."
       ),
       call
     )
@@ -116,6 +122,7 @@ find_point <- function(points, point, arg = "point", call = caller_env()) {
   if (is_metafeatures(points$values)) {
     return(find_metafeatures(points$values, point, call = call))
   }
+  side <- point_side(points)
   at <- which(points$names == point)
   if (length(at) == 1) {
     return(at)
@@ -124,9 +131,9 @@ find_point <- function(points, point, arg = "point", call = caller_env()) {
     where <- first_few(at)
     abort_argument(
       c(
-        "{.arg {arg}} must name one row of {.arg x}.",
-        x = "Rows {where} are called {.val {point}}.",
-        i = "Give the row's number."
+        "{.arg {arg}} must name one {side} of {.arg x}.",
+        x = "{tools::toTitleCase(side)}s {where} are called {.val {point}}.",
+        i = "Give the {side}'s number."
       ),
       call
     )
@@ -134,11 +141,11 @@ find_point <- function(points, point, arg = "point", call = caller_env()) {
   nearest <- if (length(points$names) > 0) nearest_spelling(point, points$names)
   abort_argument(
     c(
-      "{.arg {arg}} must be the name of a row of {.arg x}, or its number.",
+      "{.arg {arg}} must be the name of a {side} of {.arg x}, or its number.",
       x = if (is.null(points$names)) {
-        "{.arg x} has no row names."
+        "{.arg x} has no {side} names."
       } else {
-        "There is no row {.val {point}}."
+        "There is no {side} {.val {point}}."
       },
       i = if (!is.null(nearest)) "Did you mean {.val {nearest}}?"
     ),

@@ -7,10 +7,12 @@
 #' @inheritParams find_knn
 #' @param x The points to search: as for [find_knn()]. One row is enough.
 #' @param query The points whose neighbours to find, with the features (columns)
-#'   of `x` in the same order: a numeric, integer or logical matrix, a data
-#'   frame of numeric columns, or what else `x` can be.
+#'   of `x` in the same order: anything that `x` can be. `points`, `assay` and
+#'   `dimred` are for both, but a plain matrix beside a container needs `points`
+#'   only.
 #' @param k Number of neighbours of each point of `query`, a whole number from 1
-#'   to the number of points of `x`.
+#'   to the number of points of `x`; or one number for each, from 0: then `index`
+#'   and `distance` are lists.
 #'
 #' @returns A list of two matrices with one row for each point of `query`, in
 #'   its order, and k columns, the nearest first:
@@ -21,6 +23,8 @@
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
 #' @inheritSection find_knn Errors
 #' @inheritSection find_knn Missing values
+#' @inheritSection find_knn Workers
+#' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
 #' @seealso [find_knn()] for the points among themselves, [nearest()] for one of
 #'   them.
@@ -34,17 +38,22 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
+                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
+                      BPPARAM = NULL, checkpoint = NULL,
                       na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
+  backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose, max_device_memory, na, min_pairs
   )
+  options$input <- check_input(points, assay, dimred)
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }
+  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(x, query, k = k, options = options)
-  add_left_out(run_search(search)[c("index", "distance")], search)
+  index_and_distance(run_search(search, long), search)
 }

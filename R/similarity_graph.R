@@ -43,7 +43,9 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
                              backend = c("auto", "cuda", "cpu"),
                              devices = NULL, num_threads = NULL,
                              chunk_size = NULL, max_device_memory = NULL,
-                             progress = NULL) {
+                             progress = NULL,
+                             points = c("rows", "columns"), assay = NULL,
+                             dimred = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(min_similarity)
@@ -51,10 +53,12 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
+  options$input <- check_input(points, assay, dimred)
   least <- check_similarity(min_similarity, options$metric)
+  options$input <- check_input(points, assay, dimred)
   search <- new_search(x, k = 1L, options = options)
   search$points$names <- point_names(search$points)
-  check_row_names(search$points$names, "x")
+  check_row_names(search$points$names, "x", search$points$turned)
   found <- run_within(
     search, new_within(1 - least, as_edges = TRUE, similarity = least)
   )

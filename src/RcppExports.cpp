@@ -39,9 +39,132 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_digest
+Rcpp::List cpp_digest(SEXP x, int num_threads);
+RcppExport SEXP _fsknn_cpp_digest(SEXP xSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_digest(x, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_digest_raw
+std::string cpp_digest_raw(Rcpp::RawVector bytes);
+RcppExport SEXP _fsknn_cpp_digest_raw(SEXP bytesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::RawVector >::type bytes(bytesSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_digest_raw(bytes));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_write_durably
+Rcpp::List cpp_write_durably(std::string path, Rcpp::RawVector bytes, bool sealed);
+RcppExport SEXP _fsknn_cpp_write_durably(SEXP pathSEXP, SEXP bytesSEXP, SEXP sealedSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< Rcpp::RawVector >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< bool >::type sealed(sealedSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_write_durably(path, bytes, sealed));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_read_sealed
+Rcpp::List cpp_read_sealed(std::string path);
+RcppExport SEXP _fsknn_cpp_read_sealed(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_read_sealed(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_lend_matrix
+Rcpp::List cpp_lend_matrix(SEXP x, std::string path);
+RcppExport SEXP _fsknn_cpp_lend_matrix(SEXP xSEXP, SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_lend_matrix(x, path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_borrow_matrix
+Rcpp::List cpp_borrow_matrix(Rcpp::List lent);
+RcppExport SEXP _fsknn_cpp_borrow_matrix(SEXP lentSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type lent(lentSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_borrow_matrix(lent));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_lock_file
+Rcpp::List cpp_lock_file(std::string path);
+RcppExport SEXP _fsknn_cpp_lock_file(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_lock_file(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_unlock_file
+void cpp_unlock_file(SEXP lock);
+RcppExport SEXP _fsknn_cpp_unlock_file(SEXP lockSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type lock(lockSEXP);
+    cpp_unlock_file(lock);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_put_part
+void cpp_put_part(SEXP whole, SEXP part, double first);
+RcppExport SEXP _fsknn_cpp_put_part(SEXP wholeSEXP, SEXP partSEXP, SEXP firstSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type whole(wholeSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type part(partSEXP);
+    Rcpp::traits::input_parameter< double >::type first(firstSEXP);
+    cpp_put_part(whole, part, first);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_new_bar
+SEXP cpp_new_bar(std::string what);
+RcppExport SEXP _fsknn_cpp_new_bar(SEXP whatSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type what(whatSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_new_bar(what));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_set_bar
+void cpp_set_bar(SEXP bar, double done);
+RcppExport SEXP _fsknn_cpp_set_bar(SEXP barSEXP, SEXP doneSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type bar(barSEXP);
+    Rcpp::traits::input_parameter< double >::type done(doneSEXP);
+    cpp_set_bar(bar, done);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_end_bar
+void cpp_end_bar(SEXP bar);
+RcppExport SEXP _fsknn_cpp_end_bar(SEXP barSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type bar(barSEXP);
+    cpp_end_bar(bar);
+    return R_NilValue;
+END_RCPP
+}
 // cpp_search_cover
-Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels, Rcpp::IntegerVector classes, int alpha, int beta, int target, double seconds, int num_threads);
-RcppExport SEXP _fsknn_cpp_search_cover(SEXP levelsSEXP, SEXP classesSEXP, SEXP alphaSEXP, SEXP betaSEXP, SEXP targetSEXP, SEXP secondsSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels, Rcpp::IntegerVector classes, int alpha, int beta, int target, double seconds, int num_threads, bool progress);
+RcppExport SEXP _fsknn_cpp_search_cover(SEXP levelsSEXP, SEXP classesSEXP, SEXP alphaSEXP, SEXP betaSEXP, SEXP targetSEXP, SEXP secondsSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type levels(levelsSEXP);
@@ -51,12 +174,13 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< int >::type target(targetSEXP);
     Rcpp::traits::input_parameter< double >::type seconds(secondsSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_search_cover(levels, classes, alpha, beta, target, seconds, num_threads));
+    Rcpp::traits::input_parameter< bool >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_search_cover(levels, classes, alpha, beta, target, seconds, num_threads, progress));
     return rcpp_result_gen;
 END_RCPP
 }
 // cpp_agreements
-Rcpp::IntegerMatrix cpp_agreements(Rcpp::IntegerMatrix levels);
+Rcpp::List cpp_agreements(Rcpp::IntegerMatrix levels);
 RcppExport SEXP _fsknn_cpp_agreements(SEXP levelsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
@@ -66,15 +190,16 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_mdl_cuts
-Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes, int num_threads);
-RcppExport SEXP _fsknn_cpp_mdl_cuts(SEXP xSEXP, SEXP classesSEXP, SEXP num_classesSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes, int num_threads, bool progress);
+RcppExport SEXP _fsknn_cpp_mdl_cuts(SEXP xSEXP, SEXP classesSEXP, SEXP num_classesSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type classes(classesSEXP);
     Rcpp::traits::input_parameter< int >::type num_classes(num_classesSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_mdl_cuts(x, classes, num_classes, num_threads));
+    Rcpp::traits::input_parameter< bool >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_mdl_cuts(x, classes, num_classes, num_threads, progress));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -143,6 +268,18 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< Rcpp::CharacterVector >::type names(namesSEXP);
     Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type at(atSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_names_at(names, at));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_cut_rows
+Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, Rcpp::NumericVector k);
+RcppExport SEXP _fsknn_cpp_cut_rows(SEXP indexSEXP, SEXP distanceSEXP, SEXP kSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type k(kSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_cut_rows(index, distance, k));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -253,6 +390,21 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_shared_neighbours
+Rcpp::List cpp_shared_neighbours(SEXP index, std::string type, double least, double most, int num_threads, bool progress);
+RcppExport SEXP _fsknn_cpp_shared_neighbours(SEXP indexSEXP, SEXP typeSEXP, SEXP leastSEXP, SEXP mostSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< std::string >::type type(typeSEXP);
+    Rcpp::traits::input_parameter< double >::type least(leastSEXP);
+    Rcpp::traits::input_parameter< double >::type most(mostSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    Rcpp::traits::input_parameter< bool >::type progress(progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_shared_neighbours(index, type, least, most, num_threads, progress));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_find_within
 Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request, Rcpp::List within);
 RcppExport SEXP _fsknn_cpp_find_within(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP, SEXP withinSEXP) {
@@ -271,15 +423,28 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
-    {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 7},
+    {"_fsknn_cpp_digest", (DL_FUNC) &_fsknn_cpp_digest, 2},
+    {"_fsknn_cpp_digest_raw", (DL_FUNC) &_fsknn_cpp_digest_raw, 1},
+    {"_fsknn_cpp_write_durably", (DL_FUNC) &_fsknn_cpp_write_durably, 3},
+    {"_fsknn_cpp_read_sealed", (DL_FUNC) &_fsknn_cpp_read_sealed, 1},
+    {"_fsknn_cpp_lend_matrix", (DL_FUNC) &_fsknn_cpp_lend_matrix, 2},
+    {"_fsknn_cpp_borrow_matrix", (DL_FUNC) &_fsknn_cpp_borrow_matrix, 1},
+    {"_fsknn_cpp_lock_file", (DL_FUNC) &_fsknn_cpp_lock_file, 1},
+    {"_fsknn_cpp_unlock_file", (DL_FUNC) &_fsknn_cpp_unlock_file, 1},
+    {"_fsknn_cpp_put_part", (DL_FUNC) &_fsknn_cpp_put_part, 3},
+    {"_fsknn_cpp_new_bar", (DL_FUNC) &_fsknn_cpp_new_bar, 1},
+    {"_fsknn_cpp_set_bar", (DL_FUNC) &_fsknn_cpp_set_bar, 2},
+    {"_fsknn_cpp_end_bar", (DL_FUNC) &_fsknn_cpp_end_bar, 1},
+    {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 8},
     {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
-    {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 4},
+    {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 5},
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
     {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
+    {"_fsknn_cpp_cut_rows", (DL_FUNC) &_fsknn_cpp_cut_rows, 3},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
@@ -289,6 +454,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
+    {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_find_within", (DL_FUNC) &_fsknn_cpp_find_within, 4},
     {NULL, NULL, 0}
 };

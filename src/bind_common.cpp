@@ -1,6 +1,7 @@
 #include "bind_common.hpp"
 
 #include <cli/progress.h>
+#include <unistd.h>
 
 #include <new>
 #include <string>
@@ -8,6 +9,7 @@
 #include "core/errors.hpp"
 #include "core/filled.hpp"
 #include "core/pieces.hpp"
+#include "core/poll.hpp"
 #include "cuda/backend.hpp"
 
 namespace fsknn {
@@ -21,20 +23,35 @@ std::vector<std::int64_t> zero_based(const Rcpp::IntegerVector& rows) {
 }
 
 /// R's C functions may leave by a long jump: each is run so that it cannot.
-class RProgress final : public Progress {
+class RProgress final : public Progress, private Listener {
  public:
-  explicit RProgress(bool draw) : draw_(draw) {}
+  RProgress(bool draw, std::string what)
+      : draw_(draw), what_(std::move(what)), listening_(this) {}
   ~RProgress() override {
-    if (bar_ == R_NilValue) return;
+    if (bar_ == R_NilValue || !own_bar_) return;
     R_ToplevelExec(&RProgress::finish, this);
     R_ReleaseObject(bar_);
   }
+  /// Draws into a bar of somebody else: from .. to of it.
+  void share_bar(SEXP bar, double from, double to) {
+    bar_ = bar;
+    own_bar_ = false;
+    draw_ = true;
+    from_ = from;
+    to_ = to;
+  }
+  void watch(const std::string& file) { watched_ = file; }
+
   bool report(double done) override {
-    done_ = done;
+    if (done >= 0.0) done_ = from_ + (to_ - from_) * done;
+    if (!watched_.empty() && access(watched_.c_str(), F_OK) != 0) return false;
     return R_ToplevelExec(&RProgress::step, this) == TRUE;
   }
 
  private:
+  void listen() override {
+    if (tenths_.over() && !report(-1.0)) throw Interrupted();
+  }
   static void step(void* self) {
     RProgress* p = static_cast<RProgress*>(self);
     R_CheckUserInterrupt();
@@ -45,11 +62,8 @@ class RProgress final : public Progress {
   void draw() {
     if (bar_ == R_NilValue) {
       if (seconds_since(start_) < 0.5) return;
-      SEXP bar = PROTECT(cli_progress_bar(1.0, R_NilValue));
-      R_PreserveObject(bar);
-      UNPROTECT(1);
-      bar_ = bar;
-      cli_progress_set_name(bar_, "Nearest neighbours");
+      bar_ = new_bar(what_);
+      R_PreserveObject(bar_);
     }
     if (CLI_SHOULD_TICK) cli_progress_set(bar_, done_);
   }
@@ -58,9 +72,14 @@ class RProgress final : public Progress {
   }
 
   bool draw_;
+  const std::string what_;
+  Listening listening_;
+  std::string watched_;
   Clock::time_point start_ = Clock::now();
+  Tenths tenths_;
   SEXP bar_ = R_NilValue;
-  double done_ = 0.0;
+  bool own_bar_ = true;
+  double done_ = 0.0, from_ = 0.0, to_ = 1.0;
 };
 
 Rcpp::List failure(const char* kind, const std::string& message) {
@@ -181,11 +200,41 @@ Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found) {
       Rcpp::_["stringsAsFactors"] = false);
 }
 
-std::unique_ptr<Progress> r_progress(bool draw) {
-  return std::unique_ptr<Progress>(new RProgress(draw));
+SEXP new_bar(const std::string& what) {
+  SEXP bar = PROTECT(cli_progress_bar(1.0, R_NilValue));
+  cli_progress_set_name(bar, what.c_str());
+  UNPROTECT(1);
+  return bar;
+}
+
+void set_bar(SEXP bar, double done) {
+  if (CLI_SHOULD_TICK) cli_progress_set(bar, done);
+}
+
+void end_bar(SEXP bar) { cli_progress_done(bar); }
+
+std::unique_ptr<Progress> r_progress(bool draw, const char* what) {
+  return std::unique_ptr<Progress>(new RProgress(draw, what));
+}
+
+std::unique_ptr<Progress> r_progress(const Rcpp::List& request) {
+  std::unique_ptr<RProgress> progress(new RProgress(
+      Rcpp::as<bool>(request["progress"]), "Nearest neighbours"));
+  const auto given = [&](const char* name) {
+    return request.containsElementNamed(name) && !Rf_isNull(request[name]);
+  };
+  if (given("bar")) {
+    const Rcpp::NumericVector share = request["share"];
+    progress->share_bar(request["bar"], share[0], share[1]);
+  }
+  if (given("watch"))
+    progress->watch(Rcpp::as<std::string>(request["watch"]));
+  return progress;
 }
 
 Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
+  // R's own error in an earlier call may have jumped past who listened.
+  const Listening nobody(nullptr);
   try {
     return work();
   } catch (const Interrupted& e) {

@@ -49,8 +49,19 @@ Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows);
 /// GPUs as a data frame, in the columns of cuda_devices().
 Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found);
 
-/// A cli progress bar (if asked for) and R's interrupts.
-std::unique_ptr<Progress> r_progress(bool draw);
+/// A cli progress bar (if asked for) and R's interrupts. While it lives, poll()
+/// hears R's interrupts too.
+std::unique_ptr<Progress> r_progress(bool draw,
+                                     const char* what = "Nearest neighbours");
+
+/// As a request has it: progress; bar, share (a part of a bar that R holds);
+/// watch (a file without which nobody waits for the answer any more).
+std::unique_ptr<Progress> r_progress(const Rcpp::List& request);
+
+/// A cli progress bar from 0 to 1. These may leave by a long jump.
+SEXP new_bar(const std::string& what);
+void set_bar(SEXP bar, double done);
+void end_bar(SEXP bar);
 
 /// Runs the work; a failure below becomes list(failure =, message =, facts),
 /// which the R layer turns into a condition with words.

@@ -26,7 +26,8 @@ Rcpp::IntegerMatrix one_based(const std::vector<SamplePair>& pairs) {
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels,
                             Rcpp::IntegerVector classes, int alpha, int beta,
-                            int target, double seconds, int num_threads) {
+                            int target, double seconds, int num_threads,
+                            bool progress) {
   return bind::guarded([&] {
     CoverTask task;
     task.levels = levels.begin();
@@ -38,8 +39,9 @@ Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels,
     task.target = target;
     task.seconds = seconds;
     task.num_threads = num_threads;
-    const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    const CoverAnswer answer = search_cover(task, progress.get());
+    const std::unique_ptr<Progress> told =
+        bind::r_progress(progress, "Feature set");
+    const CoverAnswer answer = search_cover(task, told.get());
     return Rcpp::List::create(
         Rcpp::_["chosen"] = one_based(answer.chosen),
         Rcpp::_["bound"] = answer.bound,
@@ -56,8 +58,13 @@ Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels,
 }
 
 // [[Rcpp::export(rng = false)]]
-Rcpp::IntegerMatrix cpp_agreements(Rcpp::IntegerMatrix levels) {
-  const std::vector<int> counts =
-      count_agreements(levels.begin(), levels.nrow(), levels.ncol());
-  return Rcpp::IntegerMatrix(levels.ncol(), levels.ncol(), counts.begin());
+Rcpp::List cpp_agreements(Rcpp::IntegerMatrix levels) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    const std::vector<int> counts =
+        count_agreements(levels.begin(), levels.nrow(), levels.ncol());
+    return Rcpp::List::create(
+        Rcpp::_["counts"] = Rcpp::IntegerMatrix(levels.ncol(), levels.ncol(),
+                                                counts.begin()));
+  });
 }

@@ -6,14 +6,14 @@ using namespace fsknn;
 // x: points in rows, finite; classes: from 1, one a column.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes,
-                        int num_threads) {
+                        int num_threads, bool progress) {
   return bind::guarded([&] {
     std::vector<int> of_column(classes.begin(), classes.end());
     for (int& c : of_column) --c;
-    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    const std::unique_ptr<Progress> told = bind::r_progress(progress, "Cuts");
     const std::vector<RowCuts> found =
         discretise(*bind::matrix_source(x), of_column, num_classes,
-                   num_threads, progress.get());
+                   num_threads, told.get());
     Rcpp::List cuts(found.size());
     Rcpp::NumericVector gain(found.size());
     const Rcpp::NumericVector none(0);

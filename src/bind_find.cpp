@@ -151,9 +151,8 @@ struct Question {
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
     Question q(x, query, request);
-    const std::unique_ptr<Progress> progress =
-        bind::r_progress(Rcpp::as<bool>(request["progress"]));
     Stats stats;
     const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
     (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
@@ -166,6 +165,7 @@ Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
     Question q(x, query, request);
     brute_force(q.request, *q.points, q.asked(), q.answer.view);
     return q.answer.list(Rcpp::List());
@@ -183,6 +183,7 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
   Rcpp::Shield<SEXP> out(Rf_allocVector(STRSXP, length));
   const SEXP* strings = STRING_PTR_RO(names);
   for (R_xlen_t e = 0; e < length; ++e) {
+    if (e % (1 << 20) == 0) Rcpp::checkUserInterrupt();
     if (e + ahead < length)
       __builtin_prefetch(strings[index[e + ahead] - 1], 1);
     SET_STRING_ELT(out, e, strings[index[e] - 1]);
@@ -190,11 +191,33 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
   return Rcpp::CharacterVector(out);
 }
 
+// Rows of an answer's matrices as lists of vectors, of row i the first k[i].
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance,
+                        Rcpp::NumericVector k) {
+  const int rows = index.nrow();
+  Rcpp::List indices(rows), distances(rows);
+  for (int i = 0; i < rows; ++i) {
+    const int count = static_cast<int>(k[i]);
+    Rcpp::IntegerVector of_index(count);
+    Rcpp::NumericVector of_distance(count);
+    for (int rank = 0; rank < count; ++rank) {
+      of_index[rank] = index(i, rank);
+      of_distance[rank] = distance(i, rank);
+    }
+    indices[i] = of_index;
+    distances[i] = of_distance;
+  }
+  return Rcpp::List::create(Rcpp::_["index"] = indices,
+                            Rcpp::_["distance"] = distances);
+}
+
 // A testing aid: the rows that pairs are computed from, [padded features x
 // points], and their sums; `ids`: of these points only (from 1), or NULL.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
   return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const Request r = bind::request_from(request);
     const std::unique_ptr<RowSource> source = bind::row_source(x, request);
     std::vector<std::int32_t> points;

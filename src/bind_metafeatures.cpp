@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/poll.hpp"
+
 using namespace fsknn;
 
 namespace {
@@ -44,12 +46,14 @@ std::unique_ptr<MetafeatureSource> metafeature_source(const Rcpp::List& x) {
 // The rows as a matrix.
 // [[Rcpp::export(rng = false)]]
 Rcpp::NumericMatrix cpp_metafeature_rows(Rcpp::List x) {
+  const Listening nobody(nullptr);
   const std::unique_ptr<MetafeatureSource> source = bind::metafeature_source(x);
   const std::int64_t n = source->num_points(), d = source->num_features();
   Rcpp::NumericMatrix out(static_cast<int>(n), static_cast<int>(d));
   const std::int64_t block = 64;
   std::vector<double> rows(static_cast<std::size_t>(block * d));
   for (std::int64_t first = 0; first < n; first += block) {
+    if (first % 4096 == 0) Rcpp::checkUserInterrupt();
     const std::int64_t count = std::min(block, n - first);
     source->read(first, count, rows.data(), d);
     for (std::int64_t f = 0; f < d; ++f)
@@ -64,6 +68,7 @@ Rcpp::NumericMatrix cpp_metafeature_rows(Rcpp::List x) {
 // [[Rcpp::export(rng = false)]]
 Rcpp::CharacterVector cpp_metafeature_names(Rcpp::List x,
                                             Rcpp::CharacterVector names) {
+  const Listening nobody(nullptr);
   const std::unique_ptr<MetafeatureSource> source = bind::metafeature_source(x);
   static const char* const words[] = {" - ", " + ", " * ", " / "};
   std::vector<std::string> of_row;
@@ -73,6 +78,7 @@ Rcpp::CharacterVector cpp_metafeature_names(Rcpp::List x,
   Rcpp::CharacterVector out(n);
   std::string name;
   for (std::int64_t p = 0; p < n; ++p) {
+    if (p % 65536 == 0) Rcpp::checkUserInterrupt();
     const MadeOf made = source->made_of(p);
     if (made.second < 0) {
       SET_STRING_ELT(out, p, names[made.first]);

@@ -2,6 +2,7 @@
 
 #include "bind_common.hpp"
 #include "core/cut.hpp"
+#include "core/poll.hpp"
 #include "core/spanning.hpp"
 #include "cpu/outside.hpp"
 
@@ -23,6 +24,7 @@ NearLists lists_from(const Rcpp::IntegerMatrix& index,
   lists.distance = Buffer<double>(lists.start.back());
   for (std::int64_t i = 0; i < n; ++i) {
     if (lists.empty(static_cast<std::int32_t>(i))) continue;
+    poll_after(20.0 * static_cast<double>(k));
     const std::int64_t to = lists.start[static_cast<std::size_t>(i)];
     for (std::int64_t r = 0; r < k; ++r) {
       lists.index[to + r] = index[r * n + i] - 1;
@@ -46,6 +48,7 @@ NearLists lists_from(std::int64_t n, const std::vector<TreeEdge>& edges) {
   std::vector<std::int64_t> next(lists.start.begin(), lists.start.end() - 1);
   // In order of length each list comes out in its own order.
   for (const TreeEdge& e : edges) {
+    poll_after(100.0);
     std::int64_t& low = next[static_cast<std::size_t>(e.low)];
     std::int64_t& high = next[static_cast<std::size_t>(e.high)];
     lists.index[low] = e.high;
@@ -73,10 +76,10 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
                        Rcpp::NumericMatrix distance, int most,
                        Rcpp::List request) {
   return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(
+        Rcpp::as<bool>(request["progress"]), "Spanning tree");
     const std::unique_ptr<RowSource> source = bind::matrix_source(x);
     const Request asked = bind::request_from(request);
-    const std::unique_ptr<Progress> progress =
-        bind::r_progress(Rcpp::as<bool>(request["progress"]));
     const NearLists lists = lists_from(index, distance);
     const cpu::ExactPoints exact(asked, *source, progress.get());
     cpu::OutsideSearch outside(exact, asked, progress.get());
@@ -93,6 +96,7 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
       to[e] = edge.high + 1;
       length[e] = edge.distance;
       if (r.size() > 0) r[e] = exact.correlation(edge);
+      poll_after(200.0 + static_cast<double>(source->num_features()));
     }
     return Rcpp::List::create(
         Rcpp::_["from"] = from, Rcpp::_["to"] = to,
@@ -110,13 +114,13 @@ Rcpp::List cpp_cut_forest(int num_points, Rcpp::IntegerVector low,
                           Rcpp::NumericVector distance,
                           Rcpp::LogicalVector in_forest, int most) {
   return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
     std::vector<TreeEdge> edges, forest;
     edges.reserve(static_cast<std::size_t>(low.size()));
     for (R_xlen_t e = 0; e < low.size(); ++e) {
       edges.push_back(edge_between(distance[e], low[e] - 1, high[e] - 1));
       if (in_forest[e]) forest.push_back(edges.back());
     }
-    const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const Cut cut = cut_forest(forest, lists_from(num_points, edges), most,
                                nullptr, 1, progress.get());
     return Rcpp::List::create(Rcpp::_["kept"] = kept_of(cut),

@@ -106,6 +106,9 @@ FSKNN_CUDA_ARCH=61
 export FSKNN_CUDA_ARCH
 expect "an unknown architecture" 1 "knows no architecture '61' (it knows 80 90 )" \
   "--with-cuda=$fake"
+FSKNN_CUDA_ARCH=none
+expect "no architecture" 0 \
+  'cuda_reason = "it was configured with FSKNN_CUDA_ARCH=none.";'
 FSKNN_CUDA_ARCH="sm_80, 9.0a"
 expect "two architectures" 1 "compile... 80 90a ptx80" "--with-cuda=$fake"
 rm "$fake/lib64/libcudart_static.a"

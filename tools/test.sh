@@ -174,6 +174,17 @@ count_package_tests() {
   sort -t "$(printf '\t')" -k 2 -n -r "$results" | head -n 5 | cut -f 2-
 }
 
+# Bioconductor's check passes with notes, which CONTRIBUTING.md explains. It
+# installs the package anew: in haste and without CUDA.
+bioc_check() {
+  rm -rf "$build/bioccheck"
+  mkdir -p "$build/bioccheck" || return 1
+  printf 'CXX17FLAGS = -O0 -g0\n' > "$build/bioccheck/Makevars"
+  R_MAKEVARS_USER=$build/bioccheck/Makevars FSKNN_CUDA_ARCH=none \
+    Rscript tools/bioccheck.R "$(find_tarball "$check_dir")" \
+    "$build/bioccheck"
+}
+
 # The package that R CMD check installed has CUDA in it.
 check_cuda_build() {
   if ! sed -n '/^found nvcc/p' "$install_log" | grep -q .; then
@@ -218,6 +229,7 @@ step "Debian's packages bring all that DESCRIPTION names" check_needs
 step "The core compiles without R and CUDA" check_core
 step "configure and cleanup do as they say" sh tools/test-configure.sh
 step "RcppExports is up to date" check_bindings
+step "The pages' index names every help page" sh tools/site.sh check
 step "The C++ tests compile" build_cpp_tests && {
   step "The C++ tests pass" run_cpp_tests
   count_cpp_tests
@@ -227,6 +239,7 @@ step "Contraction by the compiler changes no bit of the core" check_contraction
 if step "R CMD build" build_package; then
   step "R CMD check: no error, no warning" check_package
   count_package_tests
+  step "BiocCheck: no error, no warning" bioc_check
   install_log=$check_dir/fsknn.Rcheck/00install.out
   if [ -d "$check_dir/fsknn.Rcheck/fsknn" ]; then
     step "The CUDA build links and loads" check_cuda_build

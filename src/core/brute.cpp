@@ -4,6 +4,7 @@
 
 #include "core/errors.hpp"
 #include "core/masked_points.hpp"
+#include "core/poll.hpp"
 #include "core/prepared.hpp"
 #include "core/select.hpp"
 
@@ -62,6 +63,7 @@ void brute_force(const Request& request, const RowSource& points,
         continue;
       const double sum = scalar_sum(metric.accumulation, rows.row(a),
                                     columns.row(b), columns.padded);
+      poll_after(static_cast<double>(columns.padded));
       const double value = rule(sum, rows.sums[a], columns.sums[b]);
       heap.offer(value, other);
     }

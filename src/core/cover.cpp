@@ -5,6 +5,7 @@
 
 #include "core/cover_bound.hpp"
 #include "core/cover_search.hpp"
+#include "core/poll.hpp"
 
 namespace fsknn {
 namespace {
@@ -106,6 +107,7 @@ std::vector<int> count_agreements(const int* levels, int num_features,
       int agree = 0;
       for (std::size_t f = 0; f < n; ++f) agree += a[f] == b[f];
       counts[i + j * s] = counts[j + i * s] = agree;
+      poll_after(static_cast<double>(n));
     }
   return counts;
 }

@@ -22,7 +22,8 @@ class Watch {
   bool over() {
     if (progress_ != nullptr && seconds_since(asked_) > 0.1) {
       asked_ = Clock::now();
-      if (!progress_->report(0.0)) throw Interrupted();
+      const double share = seconds_ > 0.0 ? elapsed() / seconds_ : 1.0;
+      if (!progress_->report(share < 1.0 ? share : 1.0)) throw Interrupted();
     }
     return left() <= 0.0;
   }

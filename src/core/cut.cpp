@@ -57,6 +57,7 @@ class Cutter {
       open[c].k =
           near_ranks(static_cast<std::int64_t>(open[c].members.size()), most_);
       for (const std::int32_t e : open[c].edges) {
+        poll_after(200.0);
         const Verdict verdict = by_lists(e, open[c].k);
         cut_.kept[static_cast<std::size_t>(e)] = verdict == Verdict::near;
         if (verdict == Verdict::unknown) questions.push_back({e, &open[c]});
@@ -141,6 +142,7 @@ class Cutter {
     };
     std::vector<std::int32_t> low(whole.edges.size());
     for (std::size_t e = 0; e < whole.edges.size(); ++e) {
+      poll_after(200.0);
       const TreeEdge& edge =
           forest_[static_cast<std::size_t>(whole.edges[e])];
       low[e] = local(edge.low);

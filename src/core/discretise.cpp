@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/pieces.hpp"
+#include "core/sorting.hpp"
 
 namespace fsknn {
 namespace {
@@ -59,10 +60,9 @@ class Cutter {
       samples_[f] = {row[f], classes_[f]};
     // By value alone: how equal values stand changes nothing, as they go into
     // one block.
-    std::sort(samples_.begin(), samples_.end(),
-              [](const Sample& a, const Sample& b) {
-                return a.value < b.value;
-              });
+    sort_in_runs(samples_, spare_, [](const Sample& a, const Sample& b) {
+      return a.value < b.value;
+    });
     find_blocks();
     RowCuts found;
     within_ = 0.0;
@@ -130,6 +130,7 @@ class Cutter {
     const int first = blocks_[from].first, last = blocks_[to - 1].last;
     const int count = last - first;
     const double bits = bits_of(all_, count);
+    poll_after(20.0 * count);
     if (to - from < 2) {
       within_ += bits;
       return;
@@ -197,7 +198,7 @@ class Cutter {
   const std::vector<int>& classes_;
   std::size_t num_classes_;
   const Logs& logs_;
-  std::vector<Sample> samples_;
+  std::vector<Sample> samples_, spare_;
   std::vector<Block> blocks_;
   std::vector<int> all_, left_, right_;
   std::vector<double> scores_;
@@ -218,7 +219,7 @@ std::vector<RowCuts> discretise(const RowSource& source,
   const double operations =
       32.0 * static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations),
-             {progress, 0.0, 0.0}, [&] {
+             {progress, 0.0, 1.0}, [&] {
     return [&, cutter = Cutter(classes, num_classes, logs),
             rows = std::vector<double>(static_cast<std::size_t>(
                 block_rows * d))](std::int64_t b) mutable {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <thread>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -16,6 +17,7 @@
 #endif
 
 #include "core/errors.hpp"
+#include "core/poll.hpp"
 #include "core/progress.hpp"
 
 namespace fsknn {
@@ -53,45 +55,98 @@ struct Stretch {
   double from = 0.0, to = 0.0;
 };
 
+/// What the threads of run_pieces() share, and how each of them hears of it.
+class PiecesListener final : public Listener {
+ public:
+  /// The first thread asks the progress, and tells it `share`, or asks whoever
+  /// it listened to before (may be null); the others look whether to stop.
+  PiecesListener(Stretch stretch, bool first, Listener* before,
+                 const std::atomic<bool>& stop)
+      : stretch_(stretch), first_(first), before_(before), stop_(stop) {}
+  bool asks() const {
+    return first_ && (stretch_.progress != nullptr || before_ != nullptr);
+  }
+  void set_share(double share) {
+    at_ = stretch_.from + (stretch_.to - stretch_.from) * share;
+  }
+  void listen() override {
+    if (stop_.load(std::memory_order_relaxed)) throw StoppedElsewhere();
+    if (!first_) return;
+    if (stretch_.progress == nullptr) {
+      if (before_ != nullptr) before_->listen();
+    } else if (tenths_.over() && !stretch_.progress->report(at_)) {
+      throw Interrupted();
+    }
+  }
+
+ private:
+  const Stretch stretch_;
+  const bool first_;
+  Listener* const before_;
+  const std::atomic<bool>& stop_;
+  double at_ = stretch_.from;
+  Tenths tenths_;
+};
+
 /// Each thread makes a worker and calls it with the numbers of pieces, in
-/// order, until none is left. Between two of them the first thread tells the
-/// progress and asks whether to go on. Joins all threads, then rethrows what
-/// one of them threw.
+/// order, until none is left. Between two of them, and where a piece calls
+/// poll(), the first thread tells the progress and asks whether to go on.
+/// Joins all threads, then rethrows what one of them threw.
 template <class MakeWorker>
 void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
                 MakeWorker make_worker) {
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> stop{false};
+  std::atomic<int> others_at_work{0};
   std::exception_ptr failure;
   num_threads = threads_after_fork(static_cast<int>(std::max<std::int64_t>(
       1, std::min<std::int64_t>(num_threads, num_pieces))));
 #pragma omp parallel num_threads(num_threads)
   {
 #ifdef _OPENMP
-    const bool tells = omp_get_thread_num() == 0 && stretch.progress != nullptr;
+    const bool first = omp_get_thread_num() == 0;
+    const int others = omp_get_num_threads() - 1;
 #else
-    const bool tells = stretch.progress != nullptr;
+    const bool first = true;
+    const int others = 0;
 #endif
-    try {
+    // Counted down by each of the others, from whatever the first adds.
+    if (first) others_at_work += others;
+    PiecesListener listener(stretch, first, listener_of_thread(), stop);
+    const Listening listening(&listener);
+    const auto guarded = [&](auto step) {
+      try {
+        step();
+      } catch (const StoppedElsewhere&) {
+      } catch (...) {
+#pragma omp critical(fsknn_pieces)
+        if (!failure) failure = std::current_exception();
+        stop = true;
+      }
+    };
+    guarded([&] {
       auto work = make_worker();
-      Clock::time_point told = Clock::now();
       while (!stop.load(std::memory_order_relaxed)) {
         const std::int64_t piece = next.fetch_add(1, std::memory_order_relaxed);
         if (piece >= num_pieces) break;
         work(piece);
-        if (!tells || seconds_since(told) < 0.1) continue;
-        told = Clock::now();
-        const double share =
-            static_cast<double>(piece + 1) / static_cast<double>(num_pieces);
-        if (!stretch.progress->report(stretch.from +
-                                      (stretch.to - stretch.from) * share))
-          throw Interrupted();
+        listener.set_share(static_cast<double>(piece + 1) /
+                           static_cast<double>(num_pieces));
+        if (listener.asks()) listener.listen();
       }
-    } catch (...) {
-#pragma omp critical(fsknn_pieces)
-      if (!failure) failure = std::current_exception();
-      stop = true;
-    }
+    });
+    if (!first) --others_at_work;
+    // The last pieces of the others may take long.
+    if (listener.asks())
+      guarded([&] {
+        for (int idle = 0; others_at_work > 0; ++idle) {
+          if (idle < 1000)
+            std::this_thread::yield();
+          else
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+          listener.listen();
+        }
+      });
   }
   if (failure) std::rethrow_exception(failure);
 }

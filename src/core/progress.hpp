@@ -7,7 +7,8 @@ namespace fsknn {
 class Progress {
  public:
   virtual ~Progress() = default;
-  /// done: share of the work, 0 to 1. Returns false to stop.
+  /// done: share of the work, 0 to 1; below 0: as before. Returns false to
+  /// stop.
   virtual bool report(double done) = 0;
 };
 

@@ -1,6 +1,6 @@
 #include "core/ranks.hpp"
 
-#include <algorithm>
+#include "core/sorting.hpp"
 
 namespace fsknn {
 
@@ -8,8 +8,9 @@ void AverageRanks::operator()(double* x, std::int64_t d) {
   sorted_.resize(static_cast<std::size_t>(d));
   for (std::int64_t f = 0; f < d; ++f)
     sorted_[static_cast<std::size_t>(f)] = {x[f], f};
-  std::sort(sorted_.begin(), sorted_.end(),
-            [](const Entry& a, const Entry& b) { return a.value < b.value; });
+  sort_in_runs(sorted_, spare_, [](const Entry& a, const Entry& b) {
+    return a.value < b.value;
+  });
   std::size_t first = 0;
   while (first < sorted_.size()) {
     std::size_t last = first;

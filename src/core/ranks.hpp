@@ -16,7 +16,7 @@ class AverageRanks {
     double value;
     std::int64_t at;
   };
-  std::vector<Entry> sorted_;
+  std::vector<Entry> sorted_, spare_;
 };
 
 }  // namespace fsknn

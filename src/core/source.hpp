@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/poll.hpp"
+
 namespace fsknn {
 
 class RowSource {
@@ -46,10 +48,16 @@ class MatrixSource final : public RowSource {
     // Eight rows at a time: one cache line of each column.
     for (std::int64_t r0 = 0; r0 < count; r0 += 8) {
       const std::int64_t r1 = r0 + 8 < count ? r0 + 8 : count;
-      for (std::int64_t f = 0; f < d_; ++f) {
-        const T* column = values_ + f * n_ + first;
-        for (std::int64_t r = r0; r < r1; ++r)
-          out[r * stride + f] = as_double(column[r]);
+      for (std::int64_t f0 = 0; f0 < d_; f0 += kFeaturesAtOnce) {
+        const std::int64_t f1 =
+            f0 + kFeaturesAtOnce < d_ ? f0 + kFeaturesAtOnce : d_;
+        for (std::int64_t f = f0; f < f1; ++f) {
+          const T* column = values_ + f * n_ + first;
+          for (std::int64_t r = r0; r < r1; ++r)
+            out[r * stride + f] = as_double(column[r]);
+        }
+        // A cache line of each column, and often a page of its own.
+        poll_after(30.0 * static_cast<double>(f1 - f0));
       }
     }
   }
@@ -63,6 +71,7 @@ class MatrixSource final : public RowSource {
   }
 
  private:
+  static constexpr std::int64_t kFeaturesAtOnce = 4096;
   const T* values_;
   std::int64_t n_, d_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/errors.hpp"
+#include "core/poll.hpp"
 
 namespace fsknn {
 
@@ -54,6 +55,7 @@ class Boruvka {
     std::vector<std::int32_t> number(component_.size(), -1);
     size_.clear();
     for (std::int32_t i = 0; i < lists_.num_points(); ++i) {
+      poll_after(50.0);
       std::int32_t& own = component_[static_cast<std::size_t>(i)];
       own = -1;
       if (lists_.empty(i)) continue;
@@ -88,6 +90,7 @@ class Boruvka {
     bound_.assign(size_.size(), TreeEdge());
     for (std::int32_t i = 0; i < lists_.num_points(); ++i) {
       if (lists_.empty(i)) continue;
+      poll_after(50.0);
       const std::size_t own = component(i);
       std::int64_t& at = next_[static_cast<std::size_t>(i)];
       const std::int64_t end = lists_.start[static_cast<std::size_t>(i) + 1];

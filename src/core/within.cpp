@@ -214,9 +214,14 @@ bool WithinCollector::allocate(WithinAnswer& answer) {
   answer.allocate(counts_);
   answer_ = &answer;
   if (!keeps_) return false;
-  for (const std::vector<Taker::Pair>& pairs : kept_)
-    for (const Taker::Pair& pair : pairs)
-      offer(pair.row, pair.column, pair.value, tally_);
+  run_pieces(static_cast<std::int64_t>(kept_.size()), request_.num_threads, {},
+             [&] {
+               return [&](std::int64_t piece) {
+                 for (const Taker::Pair& pair :
+                      kept_[static_cast<std::size_t>(piece)])
+                   offer(pair.row, pair.column, pair.value, tally_);
+               };
+             });
   kept_ = {};
   return true;
 }

@@ -19,6 +19,7 @@
 #include "cpu/lists.hpp"
 #include "cpu/masked.hpp"
 #include "cpu/rows.hpp"
+#include "cpu/turns.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -184,6 +185,7 @@ class Search {
                             keep);
           collect(keep, r, c, num_rows, num_columns);
           if (hits_.size() >= kHits) settle(row0, column0);
+          poll_after(tile_cost(a.steps));
         }
       }
       settle(row0, column0);
@@ -228,11 +230,11 @@ class Search {
       for (const Pair& hit : hits_) {
         rows_.need(hit.row);
         columns_.need(hit.column);
+        poll_after(10.0);
       }
-      s_->kernels_.exact(s_->metric_.accumulation, rows_.rows(),
-                         columns_.rows(), columns.padded, hits_.data(),
-                         static_cast<std::int64_t>(hits_.size()),
-                         sums_.data());
+      exact_in_turns(s_->kernels_, s_->metric_.accumulation, rows_.rows(),
+                     columns_.rows(), columns.padded, hits_.data(),
+                     static_cast<std::int64_t>(hits_.size()), sums_.data());
       for (std::size_t h = 0; h < hits_.size(); ++h) {
         const Pair hit = hits_[h];
         const std::int64_t row = row0 + hit.row, column = column0 + hit.column;
@@ -393,6 +395,7 @@ void Search::seed_split(std::int64_t split, std::int64_t num_samples,
               scale_.test, tile + q * Tile::columns, Tile::panels,
               a.upper_side(row + q), column_filter_.upper_side(column), group,
               num_groups, best.data() + static_cast<std::size_t>(r + q) * width);
+        poll_after(tile_cost(a.steps));
       }
       group = (group + Tile::panels) % num_groups;
     }

@@ -109,6 +109,8 @@ class Worker {
       pairs_[q] = {static_cast<std::int32_t>(q), static_cast<std::int32_t>(r)};
     kernels_.exact(metric.accumulation, queries_.rows.data(), block_.data(),
                    padded, pairs_.data(), queries_.size(), sums_.data());
+    poll_after(static_cast<double>(queries_.size()) *
+               static_cast<double>(padded));
     for (std::int64_t q = 0; q < queries_.size(); ++q) {
       const std::size_t at = static_cast<std::size_t>(q);
       if (!self_.empty() && self_[at] == point) continue;
@@ -161,6 +163,7 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
       double sum = 0.0;
       kernels.exact(Accumulation::dot, queries.rows.data(), row.data(), padded,
                     &pair, 1, &sum);
+      poll_after(200.0 + 4.0 * static_cast<double>(padded));
       out.correlation[at] = clamp_to_one(sum);
     }
   }

@@ -10,6 +10,7 @@
 
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
+#include "cpu/turns.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -40,9 +41,9 @@ bool ExactPoints::is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
     const std::size_t count = std::min(kAtOnce, members.size() - first);
     for (std::size_t m = 0; m < count; ++m)
       pairs[m] = {place(i), place(members[first + m])};
-    kernels.exact(metric.accumulation, points.rows.data(), points.rows.data(),
-                  points.padded, pairs, static_cast<std::int64_t>(count),
-                  sums);
+    exact_in_turns(kernels, metric.accumulation, points.rows.data(),
+                   points.rows.data(), points.padded, pairs,
+                   static_cast<std::int64_t>(count), sums);
     for (std::size_t m = 0; m < count; ++m) {
       const std::int32_t j = members[first + m];
       if (j == i) continue;
@@ -96,8 +97,10 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
   std::vector<std::uint64_t> hash(id.size());
   std::vector<std::int32_t> places(id.size());
   std::iota(places.begin(), places.end(), 0);
-  for (std::size_t p = 0; p < id.size(); ++p)
+  for (std::size_t p = 0; p < id.size(); ++p) {
     hash[p] = hash_of(points.row(static_cast<std::int64_t>(p)), points.padded);
+    poll_after(2.0 * static_cast<double>(points.padded));
+  }
   const auto at = [](std::int32_t p) { return static_cast<std::size_t>(p); };
   std::sort(places.begin(), places.end(), [&](std::int32_t p, std::int32_t q) {
     return hash[at(p)] != hash[at(q)] ? hash[at(p)] < hash[at(q)]
@@ -111,6 +114,7 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
     else if (std::memcmp(points.row(p), points.row(q),
                          static_cast<std::size_t>(points.padded) * 8) == 0)
       twin[at(id[at(q)])] = id[at(p)];
+    poll_after(5.0);
   }
   return twin;
 }
@@ -273,6 +277,7 @@ class Pass {
           if (diagonal && r >= c + Tile::columns) break;
           tile(r, c, panels, diagonal);
           if (hits_.size() >= kHits) settle();
+          poll_after(tile_cost(s_->rows_.steps));
         }
       }
       settle();
@@ -329,10 +334,10 @@ class Pass {
       for (std::size_t h = 0; h < hits_.size(); ++h)
         pairs_[h] = {s_->place_at_[static_cast<std::size_t>(hits_[h].row)],
                      s_->place_at_[static_cast<std::size_t>(hits_[h].column)]};
-      exact.kernels.exact(exact.metric.accumulation, points.rows.data(),
-                          points.rows.data(), points.padded, pairs_.data(),
-                          static_cast<std::int64_t>(hits_.size()),
-                          sums_.data());
+      exact_in_turns(exact.kernels, exact.metric.accumulation,
+                     points.rows.data(), points.rows.data(), points.padded,
+                     pairs_.data(), static_cast<std::int64_t>(hits_.size()),
+                     sums_.data());
       bool changed = false;
       for (std::size_t h = 0; h < hits_.size(); ++h) {
         const Pair pair = pairs_[h];

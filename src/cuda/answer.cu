@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/errors.hpp"
+#include "core/poll.hpp"
 #include "cuda/check.cuh"
 #include "cuda/pieces.hpp"
 
@@ -53,9 +54,22 @@ AnswerWriter::AnswerWriter(const Neighbours& out, std::int64_t most_rows,
       staged_(shape_.bytes_device()),
       pinned_(shape_.slots, kPieceBytes) {}
 
+/// Nothing may be on its way to the pinned slots when they go.
 void AnswerWriter::write(const Lists& lists, std::int64_t num_rows,
                          const std::int32_t* ids, const CorrelationOf& from,
                          const Stream& stream) {
+  try {
+    write_pieces(lists, num_rows, ids, from, stream);
+  } catch (...) {
+    cudaStreamSynchronize(stream.get());
+    throw;
+  }
+}
+
+void AnswerWriter::write_pieces(const Lists& lists, std::int64_t num_rows,
+                                const std::int32_t* ids,
+                                const CorrelationOf& from,
+                                const Stream& stream) {
   stream.wait();
   const auto start = std::chrono::steady_clock::now();
   const Job job = {lists, num_rows, ids, from, stream.get()};
@@ -79,10 +93,14 @@ void AnswerWriter::write(const Lists& lists, std::int64_t num_rows,
     if (piece == 0) continue;
     sent_[(piece - 1) % shape_.slots].wait();
     team.release(piece);
+    poll();
   }
   if (pieces > 0) sent_[(pieces - 1) % shape_.slots].wait();
   team.release(pieces);
-  for (std::int64_t piece = 0; piece < pieces; ++piece) team.finish(piece);
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    team.finish(piece);
+    poll();
+  }
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() -
                                             start)
                   .count();

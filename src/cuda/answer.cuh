@@ -35,6 +35,9 @@ class AnswerWriter {
 
  private:
   struct Job;
+  void write_pieces(const Lists& lists, std::int64_t num_rows,
+                    const std::int32_t* ids, const CorrelationOf& from,
+                    const Stream& stream);
   Slice slice(const Job& job, std::int64_t piece);
   void send(const Job& job, std::int64_t piece);
   void copy_out(const Job& job, std::int64_t piece, std::int64_t part);

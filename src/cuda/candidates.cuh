@@ -20,6 +20,7 @@
 
 #include "core/metrics.hpp"
 #include "cuda/plan.hpp"
+#include "cuda/resources.cuh"
 #include "cuda/select.cuh"
 
 namespace fsknn {
@@ -54,7 +55,8 @@ struct CandidateLists {
   std::int32_t capacity = 0;  ///< see kSmallestCapacity, kLargestCapacity
 };
 
-/// A capacity is a power of two between these, or any up to 128.
+/// A capacity is a power of two between these, or any up to 128, or from 512 to
+/// 1,024.
 static constexpr std::int32_t kSmallestCapacity = 256;
 static constexpr std::int32_t kLargestCapacity = kMostCandidates;
 
@@ -104,12 +106,16 @@ struct ExactStep {
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream);
 
+/// The same in turns of about 0.1 s, and polls between them.
+void run_exact(const MetricEntry& metric, const ExactStep& step,
+               const Stream& stream);
+
 /// Rows at these places, gathered for the float64 pass, padded with zeros to
 /// num_places rows.
 struct Gather {
   const double* from = nullptr;           ///< [.. x padded], by place
   const std::int32_t* places = nullptr;   ///< [num_rows]
-  const std::int32_t* ids_from = nullptr;
+  const std::int32_t* ids_from = nullptr;  ///< null: no ids are wanted
   double* rows = nullptr;                 ///< out: [num_places x padded]
   std::int32_t* ids = nullptr;            ///< out: [num_rows]
   std::int64_t num_rows = 0, num_places = 0, padded = 0;

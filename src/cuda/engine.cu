@@ -143,6 +143,7 @@ void run_queries(const Search& search, const std::vector<int>& devices,
     stats.pairs_filtered += its.pairs_filtered;
     stats.pairs_exact += its.pairs_exact;
     stats.rows_redone += its.rows_redone;
+    stats.rows_widened += its.rows_widened;
     stats.seconds_emit = std::max(stats.seconds_emit, its.seconds_emit);
     stats.seconds_device = std::max(stats.seconds_device, its.seconds_device);
   }

@@ -213,7 +213,7 @@ void FilteredGraph::finish() {
   exact_.padded = padded();
   exact_.undo = search_.undo;
   exact_.nearest = nearest_;
-  start_exact(*search_.request.metric, exact_, stream_.get());
+  run_exact(*search_.request.metric, exact_, stream_);
   const std::size_t num_slots =
       static_cast<std::size_t>(layout_.end_slot - layout_.first_slot);
   std::vector<std::int32_t> counts(num_slots);
@@ -241,7 +241,7 @@ bool FilteredGraph::redo() {
   download(places.data(), redo_places_, count, stream_);
   stream_.wait();
   std::sort(places.begin(), places.end());
-  if (WideRedo::helps(work_.lists) && !redo_widely(places)) return false;
+  if (WideFilter::helps(work_.lists) && !redo_widely(places)) return false;
   stats_.rows_widened = count - static_cast<double>(places.size());
   if (places.empty()) return true;
   DoubleRedo redo(search_, workers_, stream_, points_, points_,
@@ -253,20 +253,19 @@ bool FilteredGraph::redo() {
 
 /// Leaves in `places` what is to be done in doubles. Returns whether to go on.
 bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
-  WideRedo::Search search;
-  search.metric = search_.request.metric;
+  WideFilter::Search search;
   search.workers = &workers_;
   search.filter = filter_.get();
   search.columns = work_.columns;
   search.lists = work_.lists;
-  search.exact = exact_;
   search.rounds = rounds_;
-  search.row_bytes = filter_->row_bytes();
-  search.floats_a_slot = filter_->floats_a_slot();
+  search.padded = padded();
+  search.k = search_.plan.k;
   std::vector<std::int32_t> slots;
   for (const std::int32_t place : places)
     slots.push_back(layout_.slots[static_cast<std::size_t>(place)]);
-  WideRedo redo(search, stream_, static_cast<std::int64_t>(places.size()));
+  WideRedo redo(search, *search_.request.metric, exact_, stream_,
+                static_cast<std::int64_t>(places.size()));
   const bool go_on = redo.run(slots, places);
   stats_.pairs_exact += redo.pairs();
   stats_.pairs_filtered += static_cast<double>(places.size()) *

@@ -128,7 +128,10 @@ std::int32_t candidates_for(std::int64_t k) {
 std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
   const FilterBlocks blocks(num_points);
   const std::int64_t a_block = num_points / blocks.count;
-  return ceil_div(k + k / 32 + 8, a_block) | 1;
+  const std::int64_t fewest = ceil_div(k + k / 32 + 8, a_block) | 1;
+  // The k-th of one block's is near the middle of all: the next round would
+  // bring half of its pairs.
+  return k > kFilterBlock / 4 ? std::max<std::int64_t>(3, fewest) : fewest;
 }
 
 std::int64_t half_depth(const MetricEntry& metric, std::int64_t num_features) {
@@ -239,15 +242,18 @@ std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
 
 WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
                    std::int64_t form_bytes, std::int64_t padded)
-    : capacity(std::min(kMostCandidates, 16 * list_capacity)) {
+    : capacity(kFilterBlock) {
+  while (2 * capacity <= std::min(kMostCandidates, 16 * list_capacity))
+    capacity *= 2;
   constexpr double bytes = 64.0 * (1 << 20);
   constexpr std::int64_t most = 64 * kFilterBlock;
   // In the filter's form and in doubles, and what is kept of each.
-  row_bytes = static_cast<double>(form_bytes + padded * 8 + 36);
+  row_bytes = static_cast<double>(form_bytes + padded * 8 + 32);
   const std::int64_t fit = static_cast<std::int64_t>(bytes / row_bytes);
   const std::int64_t have_lists = num_slots * list_capacity / capacity;
   rows = std::max(kFilterBlock, std::min({most, fit, have_lists}) /
                                     kFilterBlock * kFilterBlock);
+  own_lists = have_lists < kFilterBlock;
 }
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
@@ -290,7 +296,7 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
   if (in.num_queries > 0) {
     const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
     return slots * (form + 8) + static_cast<double>(in.num_queries) * 4 +
-           static_cast<double>(query_slots(rows)) * (form + lists + 12) +
+           static_cast<double>(query_slots(rows)) * (form + lists + 16) +
            static_cast<double>(rows) * static_cast<double>(in.k) * 12;
   }
   return slots * (form + lists) +
@@ -390,8 +396,9 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   const double row_bytes = static_cast<double>(sizes.padded) * 8 + 12;
   s.capacity = capacity;
   s.fill_blocks = std::max<std::int64_t>(3, shape.fill_blocks);
+  const std::int64_t filled = s.fill_blocks * kFilterBlock;
   s.fill_capacity = static_cast<std::int32_t>(
-      power_of_two_from(kFilterBlock, s.fill_blocks * kFilterBlock));
+      filled <= 1024 ? filled : power_of_two_from(kFilterBlock, filled));
   const auto rows_in = [&](double bytes, double a_row, std::int64_t unit,
                            std::int64_t most) {
     const std::int64_t rows =
@@ -423,9 +430,9 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   // Where each point stands, and what it has to reach.
   const double small = 20 * slots + 36 * points;
   const double filter = slots * (static_cast<double>(shape.row_bytes) +
-                                 static_cast<double>(shape.floats_a_slot) * 4) +
-                        lists +
-                        static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
+                                 static_cast<double>(shape.floats_a_slot) * 4);
+  const double filling =
+      static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
   // Candidates are little more than k a point; there is room for more.
   const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
   const double redo = 4 * piece;
@@ -446,8 +453,16 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   const double settling =
       20 * points + pairs +
       std::max(redo, static_cast<double>(s.stay_rows) * row_bytes);
-  s.bytes_peak = s.bytes_fixed +
-                 std::max({small + filter, small + lists + pairs, settling});
+  // The answer's pieces come last; then, while rows are filtered again, the
+  // filter's own are still there beside the candidates' numbers.
+  const double unanswered = s.bytes_fixed - bytes_answer(in.num_points, in.k);
+  const WideRows wide(most_slots, capacity,
+                      shape.row_bytes + 4 * shape.floats_a_slot, 0);
+  s.bytes_peak = std::max(
+      {unanswered + small + filter + lists + filling,
+       unanswered + small + filter + lists + 8 * points + pairs / 3 +
+           wide.bytes(),
+       unanswered + small + lists + pairs, s.bytes_fixed + settling});
   // So short a stay would read the points very often.
   s.fits = s.bytes_peak <= bytes_usable &&
            s.stay_rows >= std::max(s.stream_rows, in.num_points / 64);
@@ -495,7 +510,10 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
   // All rows are written at once, and those done again gathered, for a wider
   // filter or in doubles.
   const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
-  const WideRows wide(FilterBlocks(in.num_points).num_slots(), shape.capacity,
+  const WideRows wide(in.num_queries > 0
+                          ? query_slots(queries_at_a_time(rows, in.k))
+                          : FilterBlocks(in.num_points).num_slots(),
+                      shape.capacity,
                       shape.row_bytes + 4 * shape.floats_a_slot,
                       p.padded_features);
   const double more =
@@ -504,7 +522,7 @@ Plan plan_filter(const PlanInput& in, const FilterShape& shape,
           static_cast<double>(
               std::min(p.chunk_size, round_up(rows, kChunkUnit))) *
               (static_cast<double>(p.padded_features) * 8 + 16),
-          static_cast<double>(wide.rows) * wide.row_bytes);
+          wide.bytes());
   p.bytes_working += more;
   p.bytes_peak += more;
   p.bytes_filter = filter;

@@ -130,6 +130,11 @@ struct WideRows {
   std::int32_t capacity;
   std::int64_t rows;       ///< whole blocks
   double row_bytes;        ///< besides the lists
+  bool own_lists;          ///< the search's are too few for one block
+  double bytes() const {
+    return static_cast<double>(rows) *
+           (row_bytes + (own_lists ? 8.0 * capacity : 0.0));
+  }
 };
 
 /// Where memory of another device cannot be read, lists are copied so many bytes

@@ -4,6 +4,7 @@
 
 #include "core/errors.hpp"
 #include "core/metafeatures.hpp"
+#include "core/poll.hpp"
 #include "cuda/pieces.hpp"
 #include "cuda/prepare_rows.cuh"
 #include "cuda/read_pieces.hpp"
@@ -183,6 +184,7 @@ class Preparer::Impl {
       }
       team_->finish(number);
       for (std::size_t s = 0; s < sides_.size(); ++s) send(number, s);
+      poll();
     }
   }
 
@@ -292,6 +294,7 @@ class Preparer::Impl {
                    points.ids == nullptr ? nullptr : side.ids.data() + row0,
                    points.first + row0, to, target.stream);
         finish(side, target, to, 0);
+        poll();
       }
     }
   }

@@ -58,6 +58,7 @@ FilteredQueries::FilteredQueries(const Search& search, Workers& workers)
       row_values_(query_slots(most_rows_) * filter_->floats_a_slot()),
       counts_(query_slots(most_rows_)),
       thresholds_(query_slots(most_rows_)),
+      bounds_(query_slots(most_rows_)),
       entries_(query_slots(most_rows_) * candidates_for(search.plan.k)),
       nearest_distance_(most_rows_ * search.plan.k),
       nearest_index_(most_rows_ * search.plan.k),
@@ -104,6 +105,7 @@ void FilteredQueries::run(std::int64_t first_row, std::int64_t end_row) {
     const std::int64_t num_rows = std::min(most_rows_, end_row - row0);
     const Clock::time_point start = Clock::now();
     row0_ = row0;
+    num_rows_ = num_rows;
     if (!batch(row0, num_rows) || !redo()) return;
     stats_.seconds_device +=
         std::chrono::duration<double>(Clock::now() - start).count();
@@ -132,13 +134,14 @@ bool FilteredQueries::batch(std::int64_t row0, std::int64_t num_rows) {
   clear_from(row_values_, 0, stream_);
   clear_from(redo_count_, 0, stream_);
 
-  FilterWork work;
+  FilterWork& work = work_;
   work.rows = {row_form_.data(), row_values_.data(), num_slots};
   work.columns = {column_form_.data(), column_values_.data(),
                   blocks_.num_slots()};
   work.lists.entries = entries_.data();
   work.lists.counts = counts_.data();
   work.lists.thresholds = thresholds_.data();
+  work.lists.bounds = bounds_.data();
   work.lists.places = row_places_.data();
   work.lists.column_places = column_places_.data();
   work.lists.column_ids = columns_.ids.data();
@@ -172,7 +175,7 @@ bool FilteredQueries::batch(std::int64_t row0, std::int64_t num_rows) {
   stats_.pairs_filtered += static_cast<double>(num_rows) *
                            static_cast<double>(blocks_.num_points);
 
-  ExactStep step;
+  ExactStep& step = exact_;
   step.lists = work.lists;
   step.redo = cut.redo;
   step.end_slot = num_slots;
@@ -184,7 +187,7 @@ bool FilteredQueries::batch(std::int64_t row0, std::int64_t num_rows) {
   step.padded = padded();
   step.undo = search_.undo;
   step.nearest = nearest_;
-  start_exact(*search_.request.metric, step, stream_.get());
+  run_exact(*search_.request.metric, step, stream_);
   std::vector<std::int32_t> counts(static_cast<std::size_t>(num_rows));
   download(counts.data(), counts_, num_rows, stream_);
   stream_.wait();
@@ -193,7 +196,8 @@ bool FilteredQueries::batch(std::int64_t row0, std::int64_t num_rows) {
   return true;
 }
 
-/// Queries whose candidates overflowed, in doubles. Returns whether to go on.
+/// Queries whose candidates overflowed: by longer lists, and what is too much for
+/// those in doubles. Returns whether to go on.
 bool FilteredQueries::redo() {
   std::int32_t count = 0;
   download(&count, redo_count_, 1, stream_);
@@ -204,10 +208,38 @@ bool FilteredQueries::redo() {
   download(places.data(), redo_places_, count, stream_);
   stream_.wait();
   std::sort(places.begin(), places.end());
+  if (WideFilter::helps(work_.lists) && !redo_widely(places)) return false;
+  stats_.rows_widened += count - static_cast<double>(places.size());
+  if (places.empty()) return true;
   DoubleRedo redo(search_, workers_, stream_, own_rows_, columns_,
                   list_rows_.data(), nearest_);
   const bool go_on = redo.run(places);
   stats_.pairs_exact += redo.pairs();
+  return go_on;
+}
+
+/// Leaves in `places` what is to be done in doubles. Returns whether to go on.
+bool FilteredQueries::redo_widely(std::vector<std::int32_t>& places) {
+  WideFilter::Search search;
+  search.workers = &workers_;
+  search.filter = filter_.get();
+  search.columns = work_.columns;
+  search.lists = work_.lists;
+  search.lists.num_slots = counts_.size();  // the memory of all that there are
+  search.rounds = rounds_of(search_, num_rows_);
+  search.padded = padded();
+  search.k = search_.plan.k;
+  std::vector<std::int32_t> slots;
+  for (const std::int32_t place : places)
+    slots.push_back(place - static_cast<std::int32_t>(row0_));
+  WideRedo redo(search, *search_.request.metric, exact_, stream_,
+                static_cast<std::int64_t>(places.size()));
+  const bool go_on = redo.run(slots, places);
+  stats_.pairs_exact += redo.pairs();
+  stats_.pairs_filtered += static_cast<double>(places.size()) *
+                           static_cast<double>(blocks_.num_points);
+  places = redo.left();
+  std::sort(places.begin(), places.end());
   return go_on;
 }
 

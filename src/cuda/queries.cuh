@@ -36,6 +36,7 @@ class FilteredQueries {
  private:
   bool batch(std::int64_t row0, std::int64_t num_rows);
   bool redo();
+  bool redo_widely(std::vector<std::int32_t>& places);
   std::int64_t padded() const { return search_.columns.padded; }
 
   const Search& search_;
@@ -49,7 +50,7 @@ class FilteredQueries {
   DeviceBuffer<unsigned char> column_form_, row_form_;
   DeviceBuffer<float> column_values_, row_values_;
   DeviceBuffer<std::int32_t> counts_;
-  DeviceBuffer<float> thresholds_;
+  DeviceBuffer<float> thresholds_, bounds_;
   DeviceBuffer<Candidate> entries_;
   DeviceBuffer<double> nearest_distance_;  ///< [queries at a time x k]
   DeviceBuffer<std::int32_t> nearest_index_;
@@ -57,7 +58,10 @@ class FilteredQueries {
   DeviceBuffer<std::int32_t> redo_places_, redo_count_;
   AnswerWriter answer_;
   Event launch_done_[2];
-  std::int64_t row0_ = 0;
+  // Of the queries that are being done.
+  std::int64_t row0_ = 0, num_rows_ = 0;
+  FilterWork work_;
+  ExactStep exact_;
   Stats stats_;
 };
 

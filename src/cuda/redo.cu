@@ -49,40 +49,29 @@ void start_gather_sums(const double* from, const std::int32_t* places,
 
 }  // namespace
 
-WideRedo::WideRedo(const Search& search, const Stream& stream,
-                   std::int64_t num_rows)
+WideFilter::WideFilter(const Search& search, const Stream& stream,
+                       std::int64_t num_rows)
     : search_(search),
       stream_(stream),
       shape_(search.lists.num_slots, search.lists.capacity,
-             search.row_bytes + 4 * search.floats_a_slot, search.exact.padded),
+             search.filter->row_bytes() + 4 * search.filter->floats_a_slot(),
+             search.padded),
       most_rows_(std::min(shape_.rows, query_slots(num_rows))),
-      rows_(most_rows_ * search.row_bytes),
-      values_(most_rows_ * search.floats_a_slot),
-      prepared_(most_rows_ * search.exact.padded),
-      sums_(most_rows_),
+      entries_(shape_.own_lists ? most_rows_ * shape_.capacity : 0),
+      rows_(most_rows_ * search.filter->row_bytes()),
+      values_(most_rows_ * search.filter->floats_a_slot()),
       thresholds_(most_rows_),
       slots_(most_rows_),
       own_slots_(most_rows_),
-      ids_(most_rows_),
       places_(most_rows_),
       counts_(most_rows_),
       redo_places_(most_rows_),
       redo_count_(1) {}
 
-bool WideRedo::run(const std::vector<std::int32_t>& slots,
-                   const std::vector<std::int32_t>& places) {
-  const std::int64_t count = static_cast<std::int64_t>(places.size());
-  for (std::int64_t first = 0; first < count; first += most_rows_)
-    if (!batch(slots.data() + first, places.data() + first,
-               std::min(most_rows_, count - first)))
-      return false;
-  return true;
-}
-
-bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
-                     std::int64_t num_rows) {
-  const std::int64_t num_slots =
-      (num_rows + kFilterBlock - 1) / kFilterBlock * kFilterBlock;
+void WideFilter::begin(const std::int32_t* slots, const std::int32_t* places,
+                       std::int64_t num_rows) {
+  num_rows_ = num_rows;
+  const std::int64_t num_slots = query_slots(num_rows);
   std::vector<std::int32_t> slot_places(places, places + num_rows);
   slot_places.resize(static_cast<std::size_t>(num_slots), -1);
   upload(slots_, slots, num_rows, stream_);
@@ -91,72 +80,106 @@ bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
   if (values_.size() > 0) clear_from(values_, 0, stream_);
   clear_from(redo_count_, 0, stream_);
 
-  FilterWork work;
-  work.rows = {rows_.data(), values_.data(), num_slots};
-  work.columns = search_.columns;
-  work.lists = search_.lists;
-  work.lists.counts = counts_.data();
-  work.lists.thresholds = thresholds_.data();
-  work.lists.bounds = nullptr;
-  work.lists.places = places_.data();
-  work.lists.num_slots = num_slots;
-  work.lists.capacity = shape_.capacity;
+  work_.rows = {rows_.data(), values_.data(), num_slots};
+  work_.columns = search_.columns;
+  work_.lists = search_.lists;
+  work_.lists.counts = counts_.data();
+  work_.lists.thresholds = thresholds_.data();
+  work_.lists.bounds = nullptr;
+  work_.lists.places = places_.data();
+  work_.lists.num_slots = num_slots;
+  work_.lists.capacity = shape_.capacity;
+  if (shape_.own_lists) work_.lists.entries = entries_.data();
   start_from_bounds<<<blocks_for(num_slots, 256), 256, 0, stream_.get()>>>(
-      search_.lists, slots_.data(), num_rows, work.lists, own_slots_.data());
+      search_.lists, slots_.data(), num_rows, work_.lists, own_slots_.data());
   CUDA_CHECK(cudaGetLastError());
-  Gather gather;
-  gather.num_rows = gather.num_places = num_rows;
-  gather.padded = search_.exact.padded;
-  gather.from = search_.exact.rows;
-  gather.places = places_.data();
-  gather.ids_from = search_.lists.row_ids;
-  gather.rows = prepared_.data();
-  gather.ids = ids_.data();
-  start_gather(gather, stream_.get());
-  start_gather_sums(search_.exact.row_sums, places_.data(), num_rows,
-                    sums_.data(), stream_.get());
-  search_.filter->start_rows(
-      {prepared_.data(), sums_.data(), search_.exact.padded}, num_rows,
-      own_slots_.data(), work.rows, stream_.get());
+}
 
+bool WideFilter::run(const PreparedRows& rows) {
+  search_.filter->start_rows(rows, num_rows_, own_slots_.data(), work_.rows,
+                             stream_.get());
   Cut cut;
-  cut.lists = work.lists;
-  cut.redo = {redo_places_.data(), redo_count_.data()};
-  cut.k = static_cast<std::int32_t>(search_.exact.nearest.k);
-  cut.end_slot = num_slots;
-  search_.filter->set_errors(cut, work.rows, work.columns, stream_);
+  cut.lists = work_.lists;
+  cut.redo = redo();
+  cut.k = static_cast<std::int32_t>(search_.k);
+  cut.end_slot = work_.lists.num_slots;
+  search_.filter->set_errors(cut, work_.rows, work_.columns, stream_);
   FilterRounds rounds = search_.rounds;
   rounds.first_slab = 0;
-  rounds.num_slabs = num_slots / kFilterSlab;
+  rounds.num_slabs = work_.lists.num_slots / kFilterSlab;
   rounds.symmetric = false;
   rounds.fill_blocks = 0;
+  rounds.growth = 2.0;
   int launch = 0;
   for (const FilterJobs& jobs : schedule_filter(rounds)) {
     Event& done = launch_done_[launch++ % 2];
     done.wait();
-    work.jobs = jobs;
-    search_.filter->start(work, stream_.get());
+    work_.jobs = jobs;
+    search_.filter->start(work_, stream_.get());
     if (jobs.ends_round) start_cut(cut, stream_.get());
     done.record(stream_);
     if (!search_.workers->go_on()) return false;
   }
+  return true;
+}
 
-  ExactStep exact = search_.exact;
-  exact.lists = work.lists;
-  exact.redo = cut.redo;
+WideRedo::WideRedo(const WideFilter::Search& search, const MetricEntry& metric,
+                   const ExactStep& exact, const Stream& stream,
+                   std::int64_t num_rows)
+    : metric_(metric),
+      exact_(exact),
+      stream_(stream),
+      filter_(search, stream, num_rows),
+      prepared_(filter_.most_rows() * exact.padded),
+      sums_(filter_.most_rows()) {}
+
+bool WideRedo::run(const std::vector<std::int32_t>& slots,
+                   const std::vector<std::int32_t>& places) {
+  const std::int64_t count = static_cast<std::int64_t>(places.size());
+  const std::int64_t most = filter_.most_rows();
+  for (std::int64_t first = 0; first < count; first += most)
+    if (!batch(slots.data() + first, places.data() + first,
+               std::min(most, count - first)))
+      return false;
+  return true;
+}
+
+bool WideRedo::batch(const std::int32_t* slots, const std::int32_t* places,
+                     std::int64_t num_rows) {
+  filter_.begin(slots, places, num_rows);
+  Gather gather;
+  gather.num_rows = gather.num_places = num_rows;
+  gather.padded = exact_.padded;
+  gather.from = exact_.rows;
+  gather.places = filter_.places();
+  gather.rows = prepared_.data();
+  start_gather(gather, stream_.get());
+  start_gather_sums(exact_.row_sums, filter_.places(), num_rows, sums_.data(),
+                    stream_.get());
+  if (!filter_.run({prepared_.data(), sums_.data(), exact_.padded}))
+    return false;
+
+  ExactStep exact = exact_;
+  exact.lists = filter_.lists();
+  exact.redo = filter_.redo();
   exact.first_slot = 0;
-  exact.end_slot = num_slots;
-  start_exact(*search_.metric, exact, stream_.get());
+  exact.end_slot = filter_.lists().num_slots;
+  run_exact(metric_, exact, stream_);
+  const auto get = [&](std::int32_t* to, const std::int32_t* from,
+                       std::int64_t count) {
+    CUDA_CHECK(cudaMemcpyAsync(to, from,
+                               static_cast<std::size_t>(count) * sizeof(*to),
+                               cudaMemcpyDeviceToHost, stream_.get()));
+  };
   std::vector<std::int32_t> counts(static_cast<std::size_t>(num_rows));
   std::int32_t num_left = 0;
-  download(counts.data(), counts_, num_rows, stream_);
-  download(&num_left, redo_count_, 1, stream_);
+  get(counts.data(), filter_.lists().counts, num_rows);
+  get(&num_left, exact.redo.count, 1);
   stream_.wait();
   for (const std::int32_t count : counts) pairs_ += std::max(count, 0);
   const std::size_t before = left_.size();
   left_.resize(before + static_cast<std::size_t>(num_left));
-  if (num_left > 0)
-    download(left_.data() + before, redo_places_, num_left, stream_);
+  if (num_left > 0) get(left_.data() + before, exact.redo.places, num_left);
   stream_.wait();
   return true;
 }

@@ -14,26 +14,62 @@ namespace cuda {
 
 /// Rows by the same filter as before against all points, with much longer lists
 /// and from the thresholds that what they had found is good for.
-class WideRedo {
+class WideFilter {
  public:
   /// Of the search on this device. `lists` are not needed any more: their memory
-  /// is used.
+  /// is used, where there is enough.
   struct Search {
-    const MetricEntry* metric = nullptr;
     Workers* workers = nullptr;
     PairFilter* filter = nullptr;
     FilterRows columns;
     CandidateLists lists;
-    ExactStep exact;        ///< as for the search's own lists
     FilterRounds rounds;    ///< the same
-    std::int64_t row_bytes = 0, floats_a_slot = 0;
+    std::int64_t padded = 0, k = 0;
   };
-  WideRedo(const Search& search, const Stream& stream, std::int64_t num_rows);
+  WideFilter(const Search& search, const Stream& stream, std::int64_t num_rows);
 
   /// Whether there are longer lists than the search's.
   static bool helps(const CandidateLists& lists) {
     return lists.capacity < kLargestCapacity && lists.bounds != nullptr;
   }
+  std::int64_t most_rows() const { return most_rows_; }
+
+  /// The next rows, no more than most_rows(), are these in the search's lists.
+  void begin(const std::int32_t* slots, const std::int32_t* places,
+             std::int64_t num_rows);
+  /// [num_rows] of the rows, device memory.
+  const std::int32_t* places() const { return places_.data(); }
+  /// Those rows, prepared, against all points. Returns whether to go on.
+  bool run(const PreparedRows& rows);
+
+  /// What was found, row r in slot r; rows that even these lists are too short
+  /// for are in redo().
+  const CandidateLists& lists() const { return work_.lists; }
+  RedoRows redo() { return {redo_places_.data(), redo_count_.data()}; }
+  /// [rows] 0, 1, ..., device memory.
+  const std::int32_t* slots() const { return own_slots_.data(); }
+
+ private:
+  const Search search_;
+  const Stream& stream_;
+  const WideRows shape_;
+  const std::int64_t most_rows_;
+  DeviceBuffer<Candidate> entries_;  ///< [most_rows_ x capacity], or none
+  DeviceBuffer<unsigned char> rows_;
+  DeviceBuffer<float> values_, thresholds_;
+  DeviceBuffer<std::int32_t> slots_, own_slots_, places_, counts_, redo_places_,
+      redo_count_;
+  FilterWork work_;
+  std::int64_t num_rows_ = 0;
+  Event launch_done_[2];
+};
+
+/// Rows by a wider filter, and the contract's distances of what it leaves.
+class WideRedo {
+ public:
+  /// exact: as for the search's own lists.
+  WideRedo(const WideFilter::Search& search, const MetricEntry& metric,
+           const ExactStep& exact, const Stream& stream, std::int64_t num_rows);
 
   /// The rows in these slots. Waits for the stream. Returns whether to go on.
   bool run(const std::vector<std::int32_t>& slots,
@@ -47,17 +83,12 @@ class WideRedo {
   bool batch(const std::int32_t* slots, const std::int32_t* places,
              std::int64_t num_rows);
 
-  const Search& search_;
+  const MetricEntry& metric_;
+  const ExactStep exact_;
   const Stream& stream_;
-  const WideRows shape_;
-  const std::int64_t most_rows_;  ///< at a time
-  DeviceBuffer<unsigned char> rows_;
-  DeviceBuffer<float> values_, thresholds_;
+  WideFilter filter_;
   DeviceBuffer<double> prepared_, sums_;
-  DeviceBuffer<std::int32_t> slots_, own_slots_, ids_, places_, counts_,
-      redo_places_, redo_count_;
   std::vector<std::int32_t> left_;
-  Event launch_done_[2];
   double pairs_ = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <math_constants.h>
 
+#include <algorithm>
+
 #include "core/select.hpp"
 #include "cuda/check.cuh"
 #include "cuda/rules.cuh"
@@ -49,42 +51,72 @@ __global__ void __launch_bounds__(kThreads)
     to.columns[first + at] = from.slot_ranks[list[at].slot];
 }
 
-// One warp an owned point: 32 of its pairs are looked at together, and of those
-// that are here four at a time are made, by 8 threads each, one a lane.
-// In and out: see Settling. Grid: x over points. Block: kThreads. Shared: none.
-template <class Rule>
-__global__ void __launch_bounds__(kThreads) settle_pairs(const Settling s) {
+/// A warp settles pairs of 32 / row_threads owned points from `own` on, each by
+/// row_threads threads: so many of its pairs are looked at together, and of those
+/// that are here as many are made at a time as there are groups of 8 threads, one
+/// a lane.
+template <class Rule, int row_threads>
+__device__ inline void settle_rows(const Settling& s, std::int64_t own) {
   using Sum = SumOf<Rule::accumulation>;
-  const std::int64_t own = s.first_owned + warp_number();
-  if (own >= s.end_owned) return;
+  constexpr int at_a_time = row_threads / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const std::int64_t row = s.pairs.own_ranks[own] - s.rows.first;
-  const std::int64_t first = s.pairs.first[own], end = s.pairs.first[own + 1];
-  for (std::int64_t at = first; at < end; at += kWarp) {
+  const int first_lane = lane / row_threads * row_threads;
+  const int own_lane = lane - first_lane, group = own_lane / kLanes;
+  own += lane / row_threads;
+  const bool there = own < s.end_owned;
+  const std::int64_t row =
+      there ? s.pairs.own_ranks[own] - s.rows.first : 0;
+  const std::int64_t end = there ? s.pairs.first[own + 1] : 0;
+  std::int64_t at = there ? s.pairs.first[own] : 0;
+  for (; __any_sync(kWholeWarp, at < end); at += row_threads) {
     const std::int64_t column =
-        at + lane < end ? s.pairs.columns[at + lane] - s.columns.first : -1;
-    unsigned left = __ballot_sync(
-        kWholeWarp, column >= 0 && column < s.columns.count);
-    while (left != 0) {
-      // The group's own of the next four; groups left over do the last again.
-      int which = __ffs(static_cast<int>(left)) - 1;
-      const int group = lane / kLanes, found = __popc(left);
-      for (int skip = 0; skip < kWarp / kLanes; ++skip) {
-        if (left == 0) break;
-        const int next = __ffs(static_cast<int>(left)) - 1;
-        if (skip <= group) which = next;
+        at + own_lane < end ? s.pairs.columns[at + own_lane] - s.columns.first
+                            : -1;
+    unsigned left = __ballot_sync(kWholeWarp,
+                                  column >= 0 && column < s.columns.count);
+    if (row_threads < kWarp)
+      left = (left >> first_lane) & ((1u << row_threads % kWarp) - 1);
+    while (__any_sync(kWholeWarp, left != 0)) {
+      // The group's own of the next; groups left over go along.
+      int which = -1;
+      for (int skip = 0; skip < at_a_time && left != 0; ++skip) {
+        if (skip == group) which = __ffs(static_cast<int>(left)) - 1;
         left &= left - 1;
       }
-      const std::int64_t other = __shfl_sync(
-          kWholeWarp, static_cast<int>(column), which);
-      const double sum = joined<Sum>(
-          lane_sum<Sum>(s.rows.rows + row * s.padded,
-                        s.columns.rows + other * s.padded, s.padded,
-                        lane % kLanes));
-      if (lane % kLanes == 0 && group < found)
+      const std::int64_t other =
+          __shfl_sync(kWholeWarp, static_cast<int>(column),
+                      first_lane + max(which, 0));
+      double part = 0.0;
+      if (which >= 0)
+        part = lane_sum<Sum>(s.rows.rows + row * s.padded,
+                             s.columns.rows + other * s.padded, s.padded,
+                             lane % kLanes);
+      const double sum = joined<Sum>(part);
+      if (which >= 0 && lane % kLanes == 0)
         s.pairs.values[at + which] = settled<Rule>(
             sum, s.rows.sums[row], s.columns.sums[other], s.undo);
     }
+  }
+}
+
+// The first blocks a warp a point of `few`, the rest a warp four of `many`.
+// In and out: see Settling. Grid: as that takes. Block: kThreads. Shared: none.
+template <class Rule>
+__global__ void __launch_bounds__(kThreads)
+    settle_pairs(const Settling few, const unsigned few_blocks,
+                 const Settling many) {
+  constexpr int warps = kThreads / kWarp, rows = kWarp / kLanes;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  if (blockIdx.x < few_blocks) {
+    const std::int64_t own = few.first_owned +
+                             static_cast<std::int64_t>(blockIdx.x) * warps +
+                             warp;
+    if (own < few.end_owned) settle_rows<Rule, kWarp>(few, own);
+  } else {
+    const std::int64_t at =
+        static_cast<std::int64_t>(blockIdx.x - few_blocks) * warps + warp;
+    const std::int64_t own = many.first_owned + at * rows;
+    if (own < many.end_owned) settle_rows<Rule, kLanes>(many, own);
   }
 }
 
@@ -100,7 +132,10 @@ __global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
   std::int32_t* const point =
       reinterpret_cast<std::int32_t*>(distance + r.most_pairs);
   const std::int64_t own = r.first_owned + blockIdx.x, k = r.nearest.k;
-  const std::int64_t out = static_cast<std::int64_t>(blockIdx.x) * k;
+  const std::int64_t out =
+      (r.rows != nullptr ? r.rows[own] - r.first_row
+                         : static_cast<std::int64_t>(blockIdx.x)) *
+      k;
   const std::int64_t first = r.pairs.first[own];
   const int count = static_cast<int>(r.pairs.first[own + 1] - first);
   const int tid = static_cast<int>(threadIdx.x);
@@ -153,11 +188,21 @@ void start_waiting(const PairsFromLists& from, const WaitingPairs& to,
 
 void start_settling(const MetricEntry& metric, const Settling& settling,
                     cudaStream_t stream) {
-  const std::int64_t count = settling.end_owned - settling.first_owned;
-  if (count <= 0) return;
+  start_settling(metric, settling, Settling(), stream);
+}
+
+void start_settling(const MetricEntry& metric, const Settling& few,
+                    const Settling& many, cudaStream_t stream) {
+  constexpr std::int64_t rows = kWarp / kLanes;
+  const unsigned few_blocks =
+      warps_for(std::max<std::int64_t>(0, few.end_owned - few.first_owned));
+  const unsigned many_blocks =
+      warps_for((many.end_owned - many.first_owned + rows - 1) / rows);
+  if (few_blocks + many_blocks == 0) return;
   with_pair_rule(metric, [&](auto rule) {
     settle_pairs<decltype(rule)>
-        <<<warps_for(count), kThreads, 0, stream>>>(settling);
+        <<<few_blocks + many_blocks, kThreads, 0, stream>>>(few, few_blocks,
+                                                            many);
   });
   CUDA_CHECK(cudaGetLastError());
 }

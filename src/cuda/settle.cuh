@@ -46,6 +46,11 @@ struct Settling {
 void start_settling(const MetricEntry& metric, const Settling& settling,
                     cudaStream_t stream);
 
+/// Both at once: `many` has very many rows, each with few pairs that are here, as
+/// where a short panel comes by.
+void start_settling(const MetricEntry& metric, const Settling& few,
+                    const Settling& many, cudaStream_t stream);
+
 /// The nearest of settled pairs, for a stretch of the owned points. Lists of
 /// points without pairs are left empty.
 struct Ranking {
@@ -53,6 +58,10 @@ struct Ranking {
   std::int64_t first_owned = 0, end_owned = 0;
   const std::int32_t* ids = nullptr;  ///< by rank; null: the rank
   std::int32_t most_pairs = 0;        ///< of a point
+  /// By owned point: the row of `nearest` that is its, before first_row is taken
+  /// off; null: they come one after the other.
+  const std::int32_t* rows = nullptr;
+  std::int64_t first_row = 0;
   Lists nearest;                      ///< out: [end_owned - first_owned x k]
   double* correlation = nullptr;      ///< out: the same; null: not wanted
 };

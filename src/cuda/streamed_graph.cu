@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <type_traits>
 
 #include "cuda/streamed.cuh"
 #include "cuda/transfer.cuh"
@@ -26,6 +27,11 @@ std::vector<std::int32_t> ranks_of(const FilterLayout& layout,
   for (const std::int32_t id : layout.row_ids)
     ranks.push_back(ranked.order.place[static_cast<std::size_t>(id)]);
   return ranks;
+}
+
+/// How many of ascending ranks are smaller.
+std::int64_t before(const std::vector<std::int32_t>& ranks, std::int64_t rank) {
+  return std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin();
 }
 
 FilterRounds narrow_rounds(FilterRounds rounds, const FilterStreaming& shape) {
@@ -123,6 +129,8 @@ void StreamedGraph::run() {
   const Clock::time_point start = Clock::now();
   if (!fill() || !filter()) return;
   collect();
+  if (!redo_widely()) return;
+  let_go();
   if (!redo() || !settle()) return;
   from_.check();
   stats_.seconds_device =
@@ -234,11 +242,8 @@ bool StreamedGraph::filter() {
   return workers_.meet();
 }
 
-/// The candidates into one list; the filter's rows and its lists go.
+/// The candidates into one list.
 void StreamedGraph::collect() {
-  filter_rows_ = {};
-  filter_values_ = {};
-  filter_.reset();
   std::vector<std::int32_t> counts(static_cast<std::size_t>(layout_.num_slots));
   std::vector<std::int64_t> first(own_ranks_.size() + 1, 0);
   download(counts.data(), counts_, layout_.num_slots, stream_);
@@ -270,8 +275,78 @@ void StreamedGraph::collect() {
   lists.num_owned = num_owned();
   start_waiting(lists, pairs_, stream_.get());
   stream_.wait();
+}
+
+/// Rows that overflowed, by longer lists in the memory of those that are not
+/// needed any more. Leaves in redone_ what is to be done in doubles. Returns
+/// whether to go on.
+bool StreamedGraph::redo_widely() {
+  if (redone_.empty() || !WideFilter::helps(work_.lists)) return true;
+  WideFilter::Search search;
+  search.workers = &workers_;
+  search.filter = filter_.get();
+  search.columns = work_.columns;
+  search.lists = work_.lists;
+  search.rounds = rounds_;
+  search.padded = search_.columns.padded;
+  search.k = search_.plan.k;
+  StreamedWide::Rows rows;
+  for (const std::int64_t own : redone_) {
+    const std::size_t at = static_cast<std::size_t>(own);
+    rows.ids.push_back(layout_.row_ids[at]);
+    rows.places.push_back(layout_.row_places[at]);
+    rows.slots.push_back(
+        layout_.slots[static_cast<std::size_t>(rows.places.back())]);
+  }
+  StreamedWide wide(search, from_, panels_[0], stream_,
+                    static_cast<std::int64_t>(redone_.size()));
+  if (!wide.run(rows, slot_ranks_.data())) return false;
+  stats_.pairs_filtered += static_cast<double>(redone_.size()) *
+                           static_cast<double>(num_points());
+  keep_wide(wide);
+  return true;
+}
+
+/// What was found waits with all the rest.
+void StreamedGraph::keep_wide(const StreamedWide& wide) {
+  std::vector<std::int64_t> left, first(1, 0);
+  for (std::size_t at = 0; at < redone_.size(); ++at) {
+    const std::int32_t count = wide.counts()[at];
+    if (count == 0) {
+      left.push_back(redone_[at]);
+      continue;
+    }
+    wide_own_.push_back(static_cast<std::int32_t>(redone_[at]));
+    wide_ranks_.push_back(own_ranks_[static_cast<std::size_t>(redone_[at])]);
+    first.push_back(first.back() + count);
+    most_wide_pairs_ = std::max(most_wide_pairs_, count);
+  }
+  redone_.swap(left);
+  if (wide_own_.empty()) return;
+  const auto copy = [&](auto& to, const auto& from) {
+    to = std::decay_t<decltype(to)>(static_cast<std::int64_t>(from.size()));
+    upload(to, from.data(), to.size(), stream_);
+  };
+  copy(d_wide_own_, wide_own_);
+  copy(d_wide_ranks_, wide_ranks_);
+  copy(wide_first_, first);
+  copy(wide_columns_, wide.columns());
+  wide_values_ = DeviceBuffer<double>(wide_columns_.size());
+  wide_pairs_.own_ranks = d_wide_ranks_.data();
+  wide_pairs_.first = wide_first_.data();
+  wide_pairs_.columns = wide_columns_.data();
+  wide_pairs_.values = wide_values_.data();
+  stats_.rows_widened = static_cast<double>(wide_own_.size());
+  stats_.pairs_exact += wide.num_pairs();
+  stream_.wait();
+}
+
+/// Of what only the filter needs.
+void StreamedGraph::let_go() {
+  filter_rows_ = {};
+  filter_values_ = {};
+  filter_.reset();
   entries_ = {};
-  // Nor is anything that only the filter needs.
   ids_ = {};
   slot_places_ = {};
   slot_ranks_ = {};
@@ -284,7 +359,7 @@ void StreamedGraph::collect() {
   pairs_.values = pair_values_.data();
 }
 
-/// Rows that overflowed, in doubles. Returns whether to go on.
+/// Rows that overflowed longer lists too, in doubles. Returns whether to go on.
 bool StreamedGraph::redo() {
   if (redone_.empty()) return true;
   StreamedRows rows(search_, workers_, from_, panels_, stream_,
@@ -304,13 +379,14 @@ double StreamedGraph::bytes_held() const {
   const double points = static_cast<double>(num_points());
   const double owned = static_cast<double>(num_owned());
   return shape_.bytes_fixed + 4 * points + 16 * owned +
-         12 * static_cast<double>(pair_columns_.size());
+         12 * static_cast<double>(pair_columns_.size() +
+                                  wide_columns_.size()) +
+         16 * static_cast<double>(wide_own_.size());
 }
 
 /// Of owned points, how many have a smaller rank.
 std::int64_t StreamedGraph::owned_before(std::int64_t rank) const {
-  return std::lower_bound(own_ranks_.begin(), own_ranks_.end(), rank) -
-         own_ranks_.begin();
+  return before(own_ranks_, rank);
 }
 
 /// The exact step: as many points as fit stay, and all after them come by; then
@@ -349,22 +425,35 @@ bool StreamedGraph::settle_panel(PanelBuffer& buffer) {
   const Panel panel = buffer.get(stream_);
   const MetricEntry& metric = *search_.request.metric;
   Settling settling;
-  settling.pairs = pairs_;
   settling.padded = search_.columns.padded;
   settling.undo = search_.undo;
-  const auto one_side = [&](const Panel& rows, const Panel& columns) {
+  const auto side = [&](const Panel& rows, const Panel& columns) {
     settling.rows = rows;
     settling.columns = columns;
+    settling.pairs = pairs_;
     settling.first_owned = owned_before(rows.first);
     settling.end_owned = owned_before(rows.first + rows.count);
-    start_settling(metric, settling, stream_.get());
+    return settling;
   };
-  one_side(panel, panel);
+  const auto wide_side = [&](const Panel& rows, const Panel& columns) {
+    side(rows, columns);
+    settling.pairs = wide_pairs_;
+    settling.first_owned = before(wide_ranks_, rows.first);
+    settling.end_owned = before(wide_ranks_, rows.first + rows.count);
+    return settling;
+  };
+  const bool any_wide = !wide_own_.empty();
+  start_settling(metric, side(panel, panel), stream_.get());
+  if (any_wide)
+    start_settling(metric, wide_side(panel, panel), stream_.get());
   const bool go_on = for_panels(
       from_, panels_, stream_,
       [&](const Panel& other) {
-        one_side(panel, other);
-        one_side(other, panel);
+        start_settling(metric, side(other, panel), side(panel, other),
+                       stream_.get());
+        if (any_wide)
+          start_settling(metric, wide_side(other, panel),
+                         wide_side(panel, other), stream_.get());
         return workers_.go_on();
       },
       panel.first + panel.count);
@@ -395,6 +484,15 @@ void StreamedGraph::write_out(const Panel& panel, PanelBuffer& buffer) {
     ranking.nearest.k = k;
     ranking.correlation = correlated ? correlations : nullptr;
     start_ranking(*search_.request.metric, ranking, stream_.get());
+    // Over the empty lists of those that were filtered again.
+    Ranking again = ranking;
+    again.pairs = wide_pairs_;
+    again.first_owned = before(wide_own_, ranking.first_owned);
+    again.end_owned = before(wide_own_, ranking.end_owned);
+    again.most_pairs = most_wide_pairs_;
+    again.rows = d_wide_own_.data();
+    again.first_row = ranking.first_owned;
+    start_ranking(*search_.request.metric, again, stream_.get());
     const auto copy = [&](auto* to, std::int64_t row, const auto& from,
                           std::size_t which) {
       CUDA_CHECK(cudaMemcpyAsync(

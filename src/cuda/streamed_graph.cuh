@@ -12,6 +12,7 @@
 #include "cuda/filtered.cuh"
 #include "cuda/panel_stream.cuh"
 #include "cuda/settle.cuh"
+#include "cuda/streamed_wide.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -37,6 +38,9 @@ class StreamedGraph {
   bool fill();
   bool filter();
   void collect();
+  bool redo_widely();
+  void keep_wide(const StreamedWide& wide);
+  void let_go();
   bool redo();
   bool settle();
   bool settle_panel(PanelBuffer& buffer);
@@ -75,7 +79,14 @@ class StreamedGraph {
   DeviceBuffer<double> pair_values_;
   WaitingPairs pairs_;
   std::int32_t most_pairs_ = 1;
-  // Of owned points that were done again, ascending: k distances, numbers (and
+  // The same of owned points that were filtered again.
+  std::vector<std::int32_t> wide_own_, wide_ranks_;  ///< ascending
+  DeviceBuffer<std::int32_t> d_wide_own_, d_wide_ranks_, wide_columns_;
+  DeviceBuffer<std::int64_t> wide_first_;
+  DeviceBuffer<double> wide_values_;
+  WaitingPairs wide_pairs_;
+  std::int32_t most_wide_pairs_ = 1;
+  // Of owned points that were done in doubles, ascending: k distances, numbers (and
   // correlations) of each.
   std::vector<std::int64_t> redone_;
   std::vector<double> redone_distance_, redone_correlation_;

@@ -26,6 +26,8 @@ namespace {
 constexpr int kThreads = 256;
 // Pairs that travel at a time.
 constexpr std::int64_t kMostFound = std::int64_t{1} << 20;
+// Of which a host thread takes so many.
+constexpr std::int64_t kPairsAPiece = std::int64_t{1} << 15;
 constexpr std::int64_t kLargestSide = 8192;
 
 /// By places.
@@ -147,7 +149,9 @@ class WithinPart {
       const Panel rows = rows_.get(stream_);
       const bool go_on = for_panels(
           from_columns_, columns_, stream_,
-          [&](const Panel& columns) { return chunk(rows, columns, taker); },
+          [&](const Panel& columns) {
+            return chunk(rows, columns, collector, taker);
+          },
           work_.graph() ? row0 : 0);
       rows_.release(stream_);
       if (!go_on) return;
@@ -160,7 +164,7 @@ class WithinPart {
 
  private:
   bool chunk(const Panel& rows, const Panel& columns,
-             WithinCollector::Taker& taker) {
+             WithinCollector& collector, WithinCollector::Taker& taker) {
     Chunk chunk;
     chunk.rows = rows.rows;
     chunk.row_sums = rows.sums;
@@ -192,21 +196,22 @@ class WithinPart {
     band.found = found_.data();
     band.capacity = static_cast<std::int32_t>(kMostFound);
     band.count = count_.data();
-    if (!take(band, taker)) {
+    if (!take(band, collector, taker)) {
       // Too many at once: as many rows at a time as there is room for.
       const std::int64_t height =
           std::max<std::int64_t>(1, kMostFound / columns.count);
       for (std::int64_t r = 0; r < rows.count; r += height) {
         band.first_row = r;
         band.end_row = std::min(rows.count, r + height);
-        take(band, taker);
+        take(band, collector, taker);
       }
     }
     return workers_.go_on();
   }
 
   /// Whether there was room for all that is within.
-  bool take(const Band& band, WithinCollector::Taker& taker) {
+  bool take(const Band& band, WithinCollector& collector,
+            WithinCollector::Taker& taker) {
     clear_from(count_, 0, stream_);
     start_band(*work_.request.metric, band, stream_.get());
     std::int32_t count = 0;
@@ -216,11 +221,30 @@ class WithinPart {
     if (count == 0) return true;
     download(h_found_.data(), found_, count, stream_);
     stream_.wait();
+    if (count <= kPairsAPiece) {
+      hand_over(0, count, taker);
+      return true;
+    }
+    run_pieces((count + kPairsAPiece - 1) / kPairsAPiece, work_.num_threads, {},
+               [&] {
+                 return [&, own = WithinCollector::Taker(collector)](
+                            std::int64_t piece) mutable {
+                   const std::int64_t first = piece * kPairsAPiece;
+                   hand_over(first,
+                             std::min<std::int64_t>(count, first + kPairsAPiece),
+                             own);
+                 };
+               });
+    return true;
+  }
+
+  void hand_over(std::int64_t first, std::int64_t end,
+                 WithinCollector::Taker& taker) {
     const std::int32_t* const row_ids = work_.rows.order.id.data();
     const std::int32_t* const column_ids = work_.columns.order.id.data();
-    for (const FoundPair *p = h_found_.data(), *end = p + count; p < end; ++p)
+    const FoundPair* const found = h_found_.data();
+    for (const FoundPair* p = found + first; p < found + end; ++p)
       taker.take(row_ids[p->row], column_ids[p->column], p->value);
-    return true;
   }
 
   const Work& work_;

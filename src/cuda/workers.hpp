@@ -16,6 +16,7 @@
 
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
+#include "core/poll.hpp"
 #include "core/progress.hpp"
 
 namespace fsknn {
@@ -53,7 +54,10 @@ class Workers {
     std::exception_ptr failure;
     const auto guarded = [&](auto step) {
       try {
+        Ear ear(*this);
+        const Listening listening(&ear);
         step();
+      } catch (const StoppedElsewhere&) {
       } catch (...) {
 #pragma omp critical(fsknn_cuda_workers)
         if (!failure) failure = std::current_exception();
@@ -121,6 +125,19 @@ class Workers {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  /// poll() on a worker's thread.
+  class Ear final : public Listener {
+   public:
+    explicit Ear(Workers& workers) : workers_(workers) {}
+    void listen() override {
+      if (workers_.stop_) throw StoppedElsewhere();
+      if (thread_number() == 0) workers_.listen();
+    }
+
+   private:
+    Workers& workers_;
+  };
 
   /// On the thread that called run() only.
   void listen() {

@@ -216,12 +216,17 @@ TEST_CASE("rows that are filtered again are bounded, and planned for") {
         CHECK(wide.rows > 0);
         CHECK(wide.capacity >= shape.capacity);
         // Their lists are in the memory of the search's.
+        CHECK_FALSE(wide.own_lists);
         CHECK(wide.rows * wide.capacity <= slots * shape.capacity);
-        const double bytes = static_cast<double>(wide.rows) * wide.row_bytes;
-        CHECK((bytes <= 64 << 20 || wide.rows == kFilterBlock));
+        CHECK((wide.bytes() <= 64 << 20 || wide.rows == kFilterBlock));
         const Plan p = plan_cuda(in, gpus);
         REQUIRE(p.filtered);
-        CHECK(p.bytes_peak >= p.bytes_filter + p.bytes_prepared + bytes);
+        CHECK(p.bytes_peak >= p.bytes_filter + p.bytes_prepared + wide.bytes());
+        // Few queries have fewer lists than a block of longer ones.
+        const fsknn::cuda::WideRows few(kFilterBlock, shape.capacity,
+                                        shape.row_bytes, 8);
+        CHECK(few.rows == kFilterBlock);
+        CHECK(few.own_lists == (few.capacity > shape.capacity));
       }
 }
 

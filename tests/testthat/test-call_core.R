@@ -79,7 +79,7 @@ test_that("the request has exactly the fields that the core reads", {
     query_skip = integer(), backend = "cpu", devices = integer(),
     num_threads = 2L, chunk_size = 48L, max_device_memory = 0,
     rows_made = FALSE, correlation = FALSE, as_edges = FALSE, largest = -1,
-    progress = FALSE, instruction_set = "auto"
+    subset = NULL, progress = FALSE, instruction_set = "auto"
   ))
 })
 

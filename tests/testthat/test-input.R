@@ -93,3 +93,89 @@ test_that("Bioconductor's containers are their expression values", {
     class = "fsknn_argument_error"
   )
 })
+
+test_that("columns of a matrix or a data frame can be the points", {
+  x <- random_matrix(7, 12)
+  dimnames(x) <- list(paste0("s", 1:7), paste0("g", 1:12))
+  turned <- find_knn(t(x), 3)
+  expect_identical(find_knn(x, 3, points = "columns"), turned)
+  expect_identical(
+    find_knn(as.data.frame(x), 3, points = "columns"), turned
+  )
+  expect_identical(
+    knn_graph(as.data.frame(x), 3, points = "columns"), knn_graph(t(x), 3)
+  )
+  whole <- small_integers(7, 12)
+  storage.mode(whole) <- "integer"
+  expect_type(
+    fsknn:::read_points(whole, fsknn:::check_input("columns"))$values, "integer"
+  )
+  expect_identical(
+    find_knn(whole, 3, points = "columns"), find_knn(t(whole), 3)
+  )
+  expect_identical(
+    find_knn(table(c(1, 1, 2, 3), c(1, 2, 2, 2)), 1, "euclidean",
+             points = "columns"),
+    find_knn(matrix(c(1, 0, 0, 1, 1, 1), 2, byrow = TRUE), 1, "euclidean")
+  )
+})
+
+test_that("where columns are the points, messages speak of columns", {
+  x <- random_matrix(5, 6)
+  dimnames(x) <- list(NULL, paste0("g", 1:6))
+  flat <- x
+  flat[, 2] <- 1
+  broken <- x
+  broken[3, 4] <- NaN
+  named <- x
+  rownames(named) <- paste0("s", 1:5)
+  expect_snapshot(error = TRUE, {
+    query_knn(named, named[5:1, ], 2, points = "columns")
+    find_knn(flat, 2, points = "columns")
+    find_knn(broken, 2, points = "columns")
+    find_knn(x[, 1, drop = FALSE], 1, points = "columns")
+    find_knn(x[1, , drop = FALSE], 1, points = "columns")
+    find_knn(x[0, , drop = FALSE], 1, points = "columns")
+    nearest(x, "g9", 1, points = "columns")
+    nearest(flat, "g2", 1, points = "columns", constant = "isolate")
+    query_knn(x, x[1:4, ], 2, points = "columns")
+    find_knn(x, 2, points = "cells")
+    find_knn(list(1, 2), 1, points = "columns")
+    find_knn(data.frame(a = 1:3, b = letters[1:3]), 1, points = "columns")
+    find_knn(metafeatures(abs(x)), 2, points = "columns")
+  })
+})
+
+test_that("matrices of package Matrix are as the plain ones", {
+  skip_if_not_installed("Matrix")
+  x <- small_integers(15, 8, largest = 1)
+  dimnames(x) <- list(paste0("g", 1:15), paste0("s", 1:8))
+  expected <- knn_graph(x, 3, "manhattan")
+  turned <- knn_graph(x, 3, "manhattan", points = "columns")
+  kinds <- list(
+    methods::as(x, "CsparseMatrix"), methods::as(x, "RsparseMatrix"),
+    methods::as(x, "TsparseMatrix"), Matrix::Matrix(x, sparse = FALSE),
+    methods::as(methods::as(x == 1, "CsparseMatrix"), "nMatrix"),
+    methods::as(x == 1, "CsparseMatrix")
+  )
+  for (kind in kinds) {
+    expect_identical(knn_graph(kind, 3, "manhattan"), expected)
+    expect_identical(
+      knn_graph(kind, 3, "manhattan", points = "columns"), turned
+    )
+    expect_identical(knn_plan(kind, 3), knn_plan(x, 3))
+  }
+  symmetric <- Matrix::forceSymmetric(Matrix::Matrix(random_matrix(9, 9)))
+  expect_identical(find_knn(symmetric, 2), find_knn(as.matrix(symmetric), 2))
+})
+
+test_that("a plan reads no value of a sparse matrix", {
+  skip_if_not_installed("Matrix")
+  wide <- Matrix::sparseMatrix(1, 1, x = 1, dims = c(2e6, 4e5))
+  plan <- knn_plan(wide, 3, backend = "cpu")
+  expect_identical(plan$num_points, knn_plan(c(2e6, 4e5), 3)$num_points)
+  plan <- knn_plan(wide, 3, points = "columns", backend = "cpu")
+  expect_identical(plan$num_points, knn_plan(c(4e5, 2e6), 3)$num_points)
+  # 6 TB as doubles
+  expect_error(find_knn(wide, 3), class = "fsknn_error")
+})

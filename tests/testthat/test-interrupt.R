@@ -1,52 +1,98 @@
-# A running call, stopped by the signal that Ctrl-C sends.
+# Running calls, stopped by the signal that Ctrl-C sends. Each would run for
+# more than three seconds.
 
-start_long_call <- function(seconds_file, threads) {
-  script <- tempfile(fileext = ".R")
-  lib <- .libPaths()
-  writeLines(c(
-    sprintf(".libPaths(%s)", paste(deparse(lib), collapse = "")),
-    "library(fsknn)",
+test_that("Ctrl-C stops a search within a second, with a bar shown", {
+  expect_interrupted(
     "x <- matrix(rnorm(120000 * 100), ncol = 100)",
-    sprintf("out <- %s", deparse(seconds_file)),
-    "cat(Sys.getpid(), '\\n', file = paste0(out, '.pid'))",
-    "said <- tryCatch({",
-    sprintf("  find_knn(x, k = 200, num_threads = %d, progress = TRUE, backend = 'cpu')", threads),
-    "  'finished'",
-    "}, interrupt = function(e) 'interrupted')",
-    "stopped <- as.double(Sys.time())",
-    "again <- find_knn(x[1:500, ], k = 3, num_threads = 1)",
-    "cat(said, format(stopped, digits = 15), dim(again$index), file = out)"
-  ), script)
-  rscript <- file.path(R.home("bin"), "Rscript")
-  system2(
-    rscript, c("--vanilla", shQuote(script)), wait = FALSE, stdout = FALSE,
-    stderr = FALSE
+    "find_knn(x, k = 200, num_threads = 2, progress = TRUE, backend = 'cpu')",
+    delay = 1.5
   )
-}
+})
 
-wait_for <- function(condition, seconds) {
-  until <- Sys.time() + seconds
-  while (!condition() && Sys.time() < until) Sys.sleep(0.02)
-  condition()
-}
+test_that("Ctrl-C stops a search under each metric", {
+  for (metric in fsknn:::metric_table()$name) {
+    expect_interrupted(
+      "x <- abs(matrix(rnorm(100000 * 100), ncol = 100))",
+      sprintf("find_knn(x, 100, '%s', backend = 'cpu')", metric)
+    )
+  }
+})
 
-test_that("Ctrl-C stops a call within a second, and the next call works", {
-  skip_on_os("windows")
-  out <- tempfile()
-  pid_file <- paste0(out, ".pid")
-  start_long_call(out, threads = 2)
-  started <- wait_for(function() {
-    file.exists(pid_file) && length(readLines(pid_file, warn = FALSE)) > 0
-  }, 60)
-  expect_true(started)
-  pid <- scan(pid_file, integer(), quiet = TRUE)
-  Sys.sleep(1.5)
-  sent <- as.double(Sys.time())
-  tools::pskill(pid, tools::SIGINT)
-  expect_true(wait_for(function() file.exists(out) && file.size(out) > 0, 60))
-  Sys.sleep(0.1)
-  answer <- strsplit(readLines(out, warn = FALSE), " ")[[1]]
-  expect_identical(answer[[1]], "interrupted")
-  expect_lt(as.double(answer[[2]]) - sent, 1)
-  expect_identical(answer[3:4], c("500", "3"))
+test_that("Ctrl-C stops what is done to one row of millions of features", {
+  setup <- "x <- matrix(rnorm(3 * 8e6), 3)"
+  # While rows are ranked, one of them for seconds.
+  expect_interrupted(
+    setup, "find_knn(x, 1, 'spearman', num_threads = 1, backend = 'cpu')",
+    delay = 2
+  )
+  # While pairs are filtered and computed, each for long.
+  expect_interrupted(
+    "x <- matrix(rnorm(48 * 4e5), 48)",
+    "for (i in 1:100) find_knn(x, 40, num_threads = 1, backend = 'cpu')"
+  )
+  expect_interrupted(
+    setup, "for (i in 1:100) query_knn(x, x[1:2, ], k = 2, backend = 'cpu')"
+  )
+})
+
+test_that("Ctrl-C stops queries, few and many", {
+  setup <- "x <- matrix(rnorm(150000 * 100), ncol = 100)"
+  expect_interrupted(
+    setup, "query_knn(x, x[1:60000, ], k = 100, backend = 'cpu')"
+  )
+  expect_interrupted(
+    setup, "for (i in 1:100) query_knn(x, x[1:16, ], k = 9, backend = 'cpu')"
+  )
+  # Correlations of very many neighbours of one point.
+  expect_interrupted(
+    "x <- matrix(rnorm(4e5 * 50), ncol = 50)",
+    "for (i in 1:20) fsknn::nearest(x, 1, k = 399999, backend = 'cpu')"
+  )
+})
+
+test_that("Ctrl-C stops metafeatures", {
+  expect_interrupted(
+    "m <- metafeatures(matrix(rnorm(300 * 60), 300))",
+    "find_knn(m, k = 20, backend = 'cpu')", delay = 1.5
+  )
+})
+
+test_that("Ctrl-C stops clusters and filters", {
+  expect_interrupted(
+    "x <- matrix(rnorm(60000 * 60), ncol = 60)",
+    "for (i in 1:20) mst_knn(x, backend = 'cpu')", delay = 4
+  )
+  expect_interrupted(
+    c("x <- matrix(rnorm(20000 * 300), ncol = 300)",
+      "class <- rep(c('a', 'b'), 150)"),
+    "for (i in 1:100) mdl_filter(x, class)"
+  )
+  expect_interrupted(
+    c("x <- matrix(rep_len(c(0, 1, 1, 0, 1), 4000 * 200), 4000)",
+      "x <- matrix(rbinom(4000 * 200, 1, 0.4), 4000)",
+      "class <- rep(c('a', 'b'), 100)"),
+    "alpha_beta_k(x, class, alpha = 40, beta = 40, time_limit = 30)"
+  )
+})
+
+test_that("Ctrl-C stops files of many edges while they are written", {
+  setup <- c(
+    "x <- matrix(rnorm(2e4 * 3), ncol = 3)",
+    "edges <- knn_graph(x, k = 200, backend = 'cpu')"
+  )
+  expect_interrupted(setup, "write_knn(edges, file.path(tempdir(), 'a.knn'))")
+})
+
+test_that("Ctrl-C stops splits, and workers with them", {
+  setup <- "x <- matrix(rnorm(100000 * 50), ncol = 50)"
+  expect_interrupted(
+    setup,
+    "find_knn(x, 100, backend = 'cpu', checkpoint = file.path(tempdir(), 'c'))"
+  )
+  skip_if_not_installed("BiocParallel")
+  expect_interrupted(
+    setup,
+    "find_knn(x, 100, BPPARAM = BiocParallel::MulticoreParam(2))", delay = 2,
+    within = 2
+  )
 })

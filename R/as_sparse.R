@@ -1,0 +1,117 @@
+#' Edges as a sparse matrix, or as hits
+#'
+#' `as_sparse()` gives the adjacency matrix of a graph as a `dgCMatrix` of the
+#' Matrix package, which Seurat and many others take; `as_self_hits()` a
+#' `SelfHits` of S4Vectors, which `SingleCellExperiment::colPair()` takes.
+#'
+#' The entry in row i and column j is the edge from i to j, j being the neighbour.
+#' Of graphs that have each pair once, as [snn_graph()], both (i, j) and (j, i) are
+#' there. A distance of 0 is an entry that is 0, as no entry is no edge: it stays
+#' until something as [Matrix::drop0()] takes it away.
+#'
+#' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data frame
+#'   of any kind.
+#' @param value What the entries are: `"distance"` (less is nearer), `"similarity"`
+#'   (more is nearer; as for `weight` in [as_igraph()]), `"one"`, or the name of
+#'   another numeric column of the edges. `NULL` (default): distance where there
+#'   is one, else similarity.
+#' @param ... Must be empty.
+#'
+#' @returns `as_sparse()`: a `dgCMatrix` with one row and column for each point, in
+#'   order, named by them where they have names. `as_self_hits()`: a `SelfHits` with
+#'   as many nodes, the edges as they stand, and their other columns (`rank`,
+#'   `distance`, ...) as metadata columns.
+#' @section Errors:
+#' Of class `fsknn_argument_error`: neighbours in no shape that is known, a value
+#' that is no column; `fsknn_size_error`: more entries than the 2^31 - 1 that a
+#' `dgCMatrix` holds; `fsknn_package_error` where Matrix or S4Vectors is not there.
+#' @seealso [as_igraph()], [convert_knn()]
+#' @export
+#' @examples
+#' x <- matrix(rnorm(50 * 6), nrow = 50)
+#' edges <- knn_graph(x, k = 3)
+#' if (requireNamespace("Matrix", quietly = TRUE)) {
+#'   m <- as_sparse(edges)
+#'   dim(m)
+#'   sum(m != 0)
+#' }
+as_sparse <- function(x, value = NULL, ...) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  check_package("Matrix", "A sparse matrix")
+  edges <- edges_of(x)
+  entries <- edge_values(edges, value)
+  facts <- edges_facts(edges, "x", current_env())
+  from <- facts$from
+  to <- facts$to
+  if (is_undirected(edges)) {
+    check_num_entries(2 * length(from))
+    ends <- list(c(from, to), c(to, from))
+    from <- ends[[1]]
+    to <- ends[[2]]
+    entries <- c(entries, entries)
+  }
+  names <- facts$vertices$name
+  names <- if (is.character(names)) list(names, names)
+  n <- facts$num_points
+  # Column by column. Not Matrix::sparseMatrix(), which adds up and checks.
+  order <- order(to, from, method = "radix")
+  methods::new(
+    methods::getClass("dgCMatrix", where = asNamespace("Matrix")),
+    i = from[order] - 1L,
+    p = c(0L, cumsum(tabulate(to, n))),
+    x = as.double(entries[order]),
+    Dim = c(n, n), Dimnames = names %||% list(NULL, NULL)
+  )
+}
+
+check_num_entries <- function(count, call = caller_env()) {
+  if (count > max_edges) {
+    cli_abort(
+      "A {.cls dgCMatrix} can't hold {format_count(count)} entries; its limit is
+       {format_count(max_edges)}.",
+      class = c("fsknn_size_error", "fsknn_error"), call = call
+    )
+  }
+}
+
+edge_values <- function(edges, value, call = caller_env()) {
+  if (is.null(value)) {
+    value <- if (is.numeric(edges$distance)) {
+      "distance"
+    } else if (is.numeric(edges$similarity)) {
+      "similarity"
+    } else {
+      "one"
+    }
+  }
+  numeric <- names(edges)[vapply(edges, is.numeric, NA)]
+  choices <- unique(
+    c("distance", "similarity", "one", setdiff(numeric, c("from", "to")))
+  )
+  value <- check_choice(value, choices, "value", call = call)
+  switch(
+    value,
+    one = rep(1, nrow(edges)),
+    similarity = edge_weights(edges, "similarity", call),
+    edge_column(edges, value, value, call)
+  )
+}
+
+#' @rdname as_sparse
+#' @export
+as_self_hits <- function(x, ...) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  check_package("S4Vectors", "A SelfHits")
+  edges <- edges_of(x)
+  facts <- edges_facts(edges, "x", current_env())
+  others <- setdiff(names(edges), c("from", "to"))
+  columns <- lapply(unclass(edges)[others], function(column) column)
+  do.call(
+    S4Vectors::SelfHits,
+    c(
+      list(from = facts$from, to = facts$to, nnode = facts$num_points), columns
+    )
+  )
+}

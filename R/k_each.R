@@ -1,0 +1,45 @@
+# A number of neighbours for each point: top k is a prefix of top K, so one search
+# with the largest k, whose rows are cut.
+
+# k: as the user gave it. NULL where it is one number for all (which new_search()
+# checks), else one whole number for each of the points, checked.
+check_each_k <- function(k, num_rows, call = caller_env()) {
+  plain <- is.numeric(k) && (!is.object(k) || inherits(k, "AsIs")) &&
+    is.null(dim(k))
+  if (!plain || (length(k) == 1 && !inherits(k, "AsIs"))) {
+    return(NULL)
+  }
+  if (length(k) != num_rows) {
+    abort_argument(
+      c(
+        "{.arg k} must be one number, or one for each point, not
+         {describe_value(unclass(k))}.",
+        i = "Neighbours are asked for of {tally(num_rows, \"point\")}."
+      ),
+      call
+    )
+  }
+  bad <- is.na(k) | k < 0 | k != trunc(k)
+  if (any(bad)) {
+    where <- first_few(
+      vapply(utils::head(unclass(k)[bad], 3), format_bound, ""), sum(bad)
+    )
+    abort_argument(
+      c(
+        "A {.arg k} for each point must hold whole numbers, 0 or more.",
+        x = "Not so: {where}."
+      ),
+      call
+    )
+  }
+  as.double(unclass(k))
+}
+
+# The answer of a search, as matrices, or cut to lists.
+index_and_distance <- function(found, search) {
+  found <- found[c("index", "distance")]
+  if (!is.null(search$each_k)) {
+    found <- cpp_cut_rows(found$index, found$distance, search$each_k)
+  }
+  add_left_out(found, search)
+}

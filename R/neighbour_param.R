@@ -1,0 +1,130 @@
+#' Exact neighbours for every package that takes a BiocNeighbors parameter
+#'
+#' An object to hand as `BNPARAM` to [BiocNeighbors::findKNN()] and its
+#' relatives, and to all that call them: `bluster::makeSNNGraph()`,
+#' `makeKNNGraph()` and `clusterRows()`, `scran::buildSNNGraph()`,
+#' `scater::runUMAP(external_neighbors = TRUE)` and others. They then search by
+#' [find_knn()], [query_knn()] and [find_within()]: exactly, with the lower index
+#' first on a tie, under any metric, and on the GPU where there is one.
+#'
+#' The answers have BiocNeighbors' form, and its customs are kept here, though
+#' nowhere else in this package:
+#' * `k` that is too large is cut down with a warning.
+#' * `num.threads` and `BPPARAM` give the number of CPU threads, where
+#'   `num_threads` is not set in the parameter. Nothing is forked: of a `BPPARAM`
+#'   the number of workers is read.
+#' * `get.index` and `get.distance` may be `"normal"` or `"transposed"`, `k` one
+#'   number for each point, `threshold` too, `subset` numbers, names or a logical
+#'   vector, as BiocNeighbors' help says. `.check.nonfinite` changes nothing:
+#'   values that are not finite are an error.
+#' * With BiocNeighbors 1.16, ties among the distances are warned of, unless
+#'   `warn.ties = FALSE` (the order does not depend on them here), and a point is
+#'   among those that `findNeighbors()` gives for it. Later versions do neither.
+#'
+#' BiocNeighbors 1.16 and all versions from 2.0 on are understood. It has to be
+#' installed, which this package does not ask for otherwise.
+#'
+#' @param distance The metric: one of those of [find_knn()], such as
+#'   `"pearson"`; or BiocNeighbors' names, `"Euclidean"` (default) and
+#'   `"Manhattan"`, or `"Cosine"`, by which BiocNeighbors means the Euclidean
+#'   distance of rows brought to length 1, \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2 (1 -
+#'   cos))}. Written `"cosine"` it is that of [find_knn()], 1 - cos.
+#' @param ... More arguments of [find_knn()] by name, such as `sign`, `backend`,
+#'   `devices`, `num_threads` or `progress`.
+#'
+#' @returns An object of S4 class `FsknnParam`, which extends
+#'   `BiocNeighborParam`: `distance` is as given, and the slot `options` has the
+#'   list of the other arguments. `BiocNeighbors::buildIndex()` makes an
+#'   `FsknnIndex` of it, which holds the points.
+#'
+#' @section Errors:
+#' An unknown metric or argument, or one that can't be chosen here, is an error
+#' of class `fsknn_argument_error`; so is every point that has fewer than k
+#' neighbours, since those who call would read its missing ones. Other errors
+#' are those of [find_knn()].
+#' @references
+#' Lun A (2018). BiocNeighbors: Nearest Neighbor Detection for Bioconductor
+#' Packages. \doi{10.18129/B9.bioc.BiocNeighbors}
+#' @seealso [find_knn()] and [query_knn()], without BiocNeighbors.
+#' @aliases FsknnParam-class FsknnIndex-class
+#' @export
+#' @examples
+#' if (requireNamespace("BiocNeighbors", quietly = TRUE)) {
+#'   x <- matrix(rnorm(200 * 12), nrow = 200)
+#'   param <- FsknnParam("pearson", backend = "cpu")
+#'   nn <- BiocNeighbors::findKNN(x, k = 3, BNPARAM = param)
+#'   head(nn$index)
+#'   if (requireNamespace("bluster", quietly = TRUE)) {
+#'     print(bluster::makeSNNGraph(x, k = 5, BNPARAM = param))
+#'   }
+#' }
+FsknnParam <- function(distance = "Euclidean", ...) {
+  options <- check_neighbour_options(distance, list(...))
+  if (!requireNamespace("BiocNeighbors", quietly = TRUE)) {
+    abort_argument(
+      c(
+        "The package {.pkg BiocNeighbors} is needed for {.fn FsknnParam}, and is
+         not installed.",
+        i = "Install it with {.code BiocManager::install(\"BiocNeighbors\")}."
+      ),
+      current_env()
+    )
+  }
+  register_neighbours()
+  methods::new(
+    "FsknnParam", distance = distance, options = options, package = topenv()
+  )
+}
+
+# What a metric is called here: its own name in any case, or BiocNeighbors'.
+# unit: are rows brought to length 1 first?
+metric_of_distance <- function(distance, call = caller_env()) {
+  if (identical(distance, "Cosine")) {
+    return(list(metric = "euclidean", unit = TRUE))
+  }
+  known <- metric_table()$name
+  if (rlang::is_string(distance) && tolower(distance) %in% known) {
+    return(list(metric = tolower(distance), unit = FALSE))
+  }
+  check_choice(
+    distance, c(known, "Euclidean", "Manhattan", "Cosine"), "distance",
+    synonyms = metric_synonyms(), call = call
+  )
+}
+
+# Arguments of find_knn() that are BiocNeighbors' to give, or that its callers
+# could not bear: they read every index, so no point may lack neighbours.
+not_options <- c(
+  "x", "k", "metric", "...", "constant", "subset", "points", "assay", "dimred",
+  "BPPARAM", "checkpoint"
+)
+
+check_neighbour_options <- function(distance, options, call = caller_env()) {
+  metric <- metric_facts(metric_of_distance(distance, call = call)$metric)
+  names <- rlang::names2(options)
+  if (any(names == "")) {
+    abort_argument("Arguments after {.arg distance} must be named.", call)
+  }
+  known <- setdiff(names(formals(find_knn)), not_options)
+  unknown <- setdiff(names, known)
+  if (length(unknown) > 0) {
+    nearest <- nearest_spelling(unknown[[1]], known)
+    refused <- unknown[[1]] %in% not_options
+    abort_argument(
+      c(
+        "{.arg {unknown[[1]]}} is no argument of {.fn FsknnParam}.",
+        i = if (refused) {
+          "What it says of {.fn find_knn} is BiocNeighbors' to say, or not to be
+           had with it."
+        } else if (!is.null(nearest)) {
+          "Did you mean {.arg {nearest}}?"
+        }
+      ),
+      call
+    )
+  }
+  if (!is.null(options$sign)) {
+    check_sign(options$sign, metric, call = call)
+  }
+  options
+}

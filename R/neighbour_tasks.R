@@ -1,0 +1,450 @@
+# What BiocNeighbors' generics ask for, done by find_knn(), query_knn(),
+# find_within() and query_within(), in BiocNeighbors' form. A task gets the list
+# `a` of a call's arguments, under BiocNeighbors' names (X, k, get.index, ...),
+# and the frame of that call, for messages, as `.frame`.
+
+# --- the points ------------------------------------------------------------
+
+# values: points in rows; names: theirs, or NULL; param: the FsknnParam.
+reference_of <- function(a) {
+  index <- if (methods::is(a$BNINDEX, "FsknnIndex")) a$BNINDEX else a$X
+  if (!methods::is(index, "FsknnIndex")) {
+    if (isTRUE(a$raw.index)) {
+      abort_argument(
+        "{.arg raw.index} is not valid without a {.arg BNINDEX}.",
+        a$.frame
+      )
+    }
+    return(list(values = a$X, names = rownames(a$X), param = a$BNPARAM))
+  }
+  values <- index@data
+  list(
+    values = if ("distance" %in% methods::slotNames(index)) t(values) else values,
+    names = index@NAMES, param = index@param
+  )
+}
+
+# Rows of the query, turned and of the subset.
+query_of <- function(a, reference) {
+  query <- if (isTRUE(a$transposed)) t(a$query) else a$query
+  if (NCOL(query) != ncol(reference$values)) {
+    abort_argument(
+      c(
+        "Points and queries must have the same dimensionality.",
+        x = "A mismatch: {.arg X} has {ncol(reference$values)} dimensions,
+             {.arg query} {NCOL(query)}."
+      ),
+      a$.frame
+    )
+  }
+  rows <- subset_rows(
+    a$subset, nrow(query), rownames(query), a$.frame, "out of bounds"
+  )
+  if (is.null(rows)) query else query[rows, , drop = FALSE]
+}
+
+# As R takes elements of a vector, or NULL.
+subset_rows <- function(subset, num_points, names, call,
+                        words = "out-of-range") {
+  if (is.null(subset)) {
+    return(NULL)
+  }
+  rows <- seq_len(num_points)
+  names(rows) <- names
+  rows <- unname(rows[subset])
+  if (anyNA(rows)) {
+    abort_argument("Indices of {.arg subset} are {words}.", call)
+  }
+  rows
+}
+
+# The values that find_knn() is to see: rows of length 1 for BiocNeighbors'
+# "Cosine"; and where there is no feature, one in which all points are alike.
+searched_values <- function(x, metric, call) {
+  if (length(dim(x)) == 2 && ncol(x) == 0 && metric$metric %in% plain_metrics) {
+    return(matrix(0, nrow(x), 1))
+  }
+  if (!metric$unit) {
+    return(x)
+  }
+  x <- in_memory_matrix(x)
+  length <- sqrt(rowSums(x^2))
+  zero <- which(length == 0)
+  if (length(zero) > 0) {
+    where <- first_few(utils::head(zero, 3), length(zero))
+    abort_argument(
+      c(
+        "No row may be all zeros under distance \"Cosine\".",
+        x = "It is so in row {where}."
+      ),
+      call
+    )
+  }
+  x / length
+}
+
+plain_metrics <- c("euclidean", "manhattan", "chebyshev")
+
+in_memory_matrix <- function(x) {
+  x <- as_points(x)$values
+  if (is.matrix(x)) x else as.matrix(x)
+}
+
+# --- the searches ----------------------------------------------------------
+
+search_options <- function(a, param, metric, verb) {
+  options <- param@options
+  if (is.null(options$num_threads)) {
+    options$num_threads <- threads_of(a)
+  }
+  unknown <- setdiff(names(options), names(formals(verb)))
+  if (length(unknown) > 0) {
+    abort_argument(
+      "A search for all within a distance can't have {.arg {unknown}}.",
+      a$.frame
+    )
+  }
+  c(list(metric = metric$metric), options)
+}
+
+# NULL: as find_knn() chooses.
+threads_of <- function(a) {
+  workers <- if (!is.null(a$BPPARAM)) {
+    BiocParallel::bpnworkers(a$BPPARAM)
+  } else {
+    a$num.threads
+  }
+  if (!is.null(workers)) as.integer(max(workers, 1))
+}
+
+# The k nearest of every point, of those in rows, or of the queries: index and
+# distance, points x k. k is within bounds; 0 gives no column.
+nearest_of <- function(a, reference, k, rows = NULL, query = NULL) {
+  num_points <- nrow(reference$values)
+  num_asked <- if (is.null(query)) length(rows %||% seq_len(num_points)) else
+    nrow(query)
+  if (k < 1 || num_asked == 0) {
+    return(list(
+      index = matrix(0L, num_asked, k), distance = matrix(0, num_asked, k)
+    ))
+  }
+  metric <- metric_of_distance(reference$param@distance)
+  options <- search_options(a, reference$param, metric, find_knn)
+  x <- searched_values(reference$values, metric, a$.frame)
+  found <- if (is.null(query)) {
+    do.call("find_knn", c(list(quote(x), k = k, subset = rows), options))
+  } else {
+    query <- searched_values(query, metric, a$.frame)
+    do.call("query_knn", c(list(quote(x), quote(query), k = k), options))
+  }
+  check_all_found(found$index, a$.frame)
+  found[c("index", "distance")]
+}
+
+# As lists: all within a distance of each point (not itself), or of each query.
+within_of <- function(a, reference, threshold, rows = NULL, query = NULL) {
+  num_points <- nrow(reference$values)
+  num_asked <- if (is.null(query)) length(rows %||% seq_len(num_points)) else
+    nrow(query)
+  threshold <- check_thresholds(threshold, num_asked, a$.frame)
+  alone <- if (is.null(query)) num_points < 2 else num_points < 1
+  if (alone || num_asked == 0) {
+    return(list(
+      index = rep(list(integer()), num_asked),
+      distance = rep(list(numeric()), num_asked)
+    ))
+  }
+  metric <- metric_of_distance(reference$param@distance)
+  options <- search_options(a, reference$param, metric, find_within)
+  x <- searched_values(reference$values, metric, a$.frame)
+  found <- if (is.null(query)) {
+    do.call(
+      "find_within",
+      c(list(quote(x), distance = threshold, subset = rows), options)
+    )
+  } else {
+    query <- searched_values(query, metric, a$.frame)
+    do.call(
+      "query_within",
+      c(list(quote(x), quote(query), distance = threshold), options)
+    )
+  }
+  found[c("index", "distance")]
+}
+
+check_thresholds <- function(threshold, num_asked, call) {
+  if (!length(threshold) %in% c(1, num_asked)) {
+    abort_argument(
+      c(
+        "{.arg threshold} must be one number, or of length equal to the number of
+         points asked for.",
+        x = "That length should be equal to {num_asked}, not
+             {length(threshold)}."
+      ),
+      call
+    )
+  }
+  threshold
+}
+
+# Those who call read every index.
+check_all_found <- function(index, call) {
+  lacking <- sum(is.na(index[, ncol(index)]))
+  if (lacking > 0) {
+    abort_argument(
+      c(
+        "Every point must have {ncol(index)} neighbours.",
+        x = "{format_count(lacking)} {cli::qty(lacking)}point{?s} {?has/have}
+             fewer.",
+        i = "Leave such points out, or use {.fn find_knn}."
+      ),
+      call
+    )
+  }
+}
+
+# k as a whole number for each point, at most `most`.
+cap_k <- function(k, num_asked, most, minus_one, call) {
+  varies <- inherits(k, "AsIs") || length(k) != 1
+  k <- as.integer(k)
+  if (anyNA(k) || any(k < 0)) {
+    abort_argument("{.arg k} must be positive.", call)
+  }
+  if (varies && length(k) != num_asked) {
+    abort_argument(
+      "The length of {.arg k} must be equal to the number of points asked for,
+       {num_asked}, not {length(k)}.",
+      call
+    )
+  }
+  most <- max(most, 0L)
+  if (any(k > most)) {
+    warning(
+      "'k' capped at the number of observations",
+      if (minus_one) " minus 1", call. = FALSE
+    )
+    k <- pmin(k, most)
+  }
+  list(each = k, most = as.integer(max(k, 0L)), varies = varies)
+}
+
+# --- the form of the answers -----------------------------------------------
+
+# With one k for all, matrices; else lists, cut to each point's own k.
+form_answer <- function(found, k, get_index, get_distance) {
+  wanted <- list(index = get_index %||% TRUE, distance = get_distance %||% TRUE)
+  answer <- list()
+  for (what in names(wanted)) {
+    if (isFALSE(wanted[[what]])) {
+      next
+    }
+    values <- found[[what]]
+    answer[[what]] <- if (k$varies) {
+      lapply(seq_along(k$each), function(at) values[at, seq_len(k$each[[at]])])
+    } else if (identical(wanted[[what]], "transposed")) {
+      t(values)
+    } else {
+      values
+    }
+  }
+  answer
+}
+
+check_wanted <- function(a, arg) {
+  wanted <- a[[arg]]
+  good <- is.null(wanted) || isTRUE(wanted) || isFALSE(wanted) ||
+    identical(wanted, "normal") || identical(wanted, "transposed")
+  if (!good) {
+    given <- describe_value(wanted)
+    abort_argument(
+      "{.arg {arg}} must be TRUE, FALSE, \"normal\" or \"transposed\", not
+       {given}.",
+      a$.frame
+    )
+  }
+}
+
+# Without either, how many there are.
+form_within <- function(found, a) {
+  index <- a$get.index %||% TRUE
+  distance <- a$get.distance %||% TRUE
+  if (isFALSE(index) && isFALSE(distance)) {
+    return(lengths(found$index))
+  }
+  c(
+    if (!isFALSE(index)) found["index"],
+    if (!isFALSE(distance)) found["distance"]
+  )
+}
+
+# --- the tasks of BiocNeighbors 2.0 and later --------------------------------
+
+find_task <- function(a, reference = reference_of(a)) {
+  check_wanted(a, "get.index")
+  check_wanted(a, "get.distance")
+  num_points <- nrow(reference$values)
+  rows <- subset_rows(a$subset, num_points, reference$names, a$.frame)
+  num_asked <- if (is.null(rows)) num_points else length(rows)
+  k <- cap_k(a$k, num_asked, num_points - 1L, minus_one = TRUE, a$.frame)
+  found <- nearest_of(a, reference, k$most, rows)
+  list(found = found, k = k)
+}
+
+query_task <- function(a, reference = reference_of(a)) {
+  check_wanted(a, "get.index")
+  check_wanted(a, "get.distance")
+  query <- query_of(a, reference)
+  k <- cap_k(
+    a$k, nrow(query), nrow(reference$values), minus_one = FALSE, a$.frame
+  )
+  found <- nearest_of(a, reference, k$most, query = query)
+  list(found = found, k = k)
+}
+
+# The distance to the last neighbour; NA where none is asked for.
+last_distance <- function(done) {
+  k <- rep_len(done$k$each, nrow(done$found$distance))
+  last <- rep(NA_real_, length(k))
+  has <- which(k > 0)
+  last[has] <- done$found$distance[cbind(has, k[has])]
+  last
+}
+
+within_task <- function(a, reference = reference_of(a)) {
+  rows <- subset_rows(
+    a$subset, nrow(reference$values), reference$names, a$.frame
+  )
+  within_of(a, reference, a$threshold, rows)
+}
+
+query_within_task <- function(a, reference = reference_of(a)) {
+  within_of(a, reference, a$threshold, query = query_of(a, reference))
+}
+
+build_task <- function(a) {
+  values <- if (isTRUE(a$transposed)) t(a$X) else a$X
+  methods::new(
+    "FsknnIndex", data = values, NAMES = rownames(values), param = a$BNPARAM
+  )
+}
+
+# --- those of 1.16 ---------------------------------------------------------
+
+# Checked, as there is nothing after them that would take what is left over.
+old_arguments <- c(
+  "X", "k", "threshold", "query", "BNINDEX", "BNPARAM", "get.index",
+  "get.distance", "last", "subset", "raw.index", "warn.ties", "BPPARAM",
+  "transposed", "num.threads"
+)
+
+check_old_arguments <- function(a) {
+  unknown <- setdiff(names(a), c(old_arguments, ".frame"))
+  if (length(unknown) > 0) {
+    abort_argument("Unused argument {.arg {unknown}}.", a$.frame)
+  }
+}
+
+# One neighbour more tells of a tie with the last.
+old_knn <- function(a, task, most) {
+  check_old_arguments(a)
+  if (is_whole(a$k) && a$k < 1) {
+    abort_argument("{.arg k} must be positive.", a$.frame)
+  }
+  reference <- reference_of(a)
+  most <- max(nrow(reference$values) - most, 0L)
+  warn <- !isFALSE(a$warn.ties)
+  more <- warn && is_whole(a$k) && a$k < most
+  if (more) {
+    a$k <- a$k + 1
+  }
+  done <- task(a, reference)
+  found <- done$found
+  if (warn && has_ties(found$distance)) {
+    warning(
+      "detected tied distances to neighbors, see ?'BiocNeighbors-ties'",
+      call. = FALSE
+    )
+  }
+  k <- ncol(found$distance) - more
+  last <- min(a$last %||% k, k)
+  kept <- seq_len(last) + (k - last)
+  found <- lapply(found, function(x) x[, kept, drop = FALSE])
+  form_answer(found, list(varies = FALSE), a$get.index, a$get.distance)
+}
+
+has_ties <- function(distance) {
+  columns <- seq_len(max(ncol(distance) - 1, 0))
+  any(distance[, columns] == distance[, columns + 1])
+}
+
+# A point itself is among those within a distance of it.
+old_within <- function(a) {
+  check_old_arguments(a)
+  check_positive(a)
+  reference <- reference_of(a)
+  found <- within_task(a, reference)
+  num_points <- nrow(reference$values)
+  rows <- subset_rows(a$subset, num_points, reference$names, a$.frame) %||%
+    seq_len(num_points)
+  found$index <- Map(c, rows, found$index)
+  found$distance <- lapply(found$distance, function(x) c(0, x))
+  form_within(found, a)
+}
+
+check_positive <- function(a) {
+  threshold <- a$threshold
+  if (!is.numeric(threshold) || anyNA(threshold) || any(threshold <= 0)) {
+    abort_argument("{.arg threshold} must be positive.", a$.frame)
+  }
+}
+
+build_old_task <- function(a) {
+  values <- if (isTRUE(a$transposed)) a$X else t(a$X)
+  values <- if (is.matrix(values)) values else as.matrix(values)
+  storage.mode(values) <- "double"
+  names <- colnames(values)
+  methods::new(
+    "FsknnIndex", data = values, NAMES = names,
+    distance = a$BNPARAM@distance, param = a$BNPARAM
+  )
+}
+
+# --- files -----------------------------------------------------------------
+
+save_neighbours <- function(a) {
+  writeLines("fsknn", file.path(a$dir, "ALGORITHM"))
+  saveRDS(a$BNINDEX, file.path(a$dir, "index.rds"))
+  invisible()
+}
+
+load_neighbours <- function(dir, ...) {
+  readRDS(file.path(dir, "index.rds"))
+}
+
+# --- by name ---------------------------------------------------------------
+
+neighbour_tasks <- list(
+  build = function(a) build_task(a),
+  find = function(a) {
+    done <- find_task(a)
+    form_answer(done$found, done$k, a$get.index, a$get.distance)
+  },
+  query_find = function(a) {
+    done <- query_task(a)
+    form_answer(done$found, done$k, a$get.index, a$get.distance)
+  },
+  distance = function(a) last_distance(find_task(a)),
+  query_distance = function(a) last_distance(query_task(a)),
+  within = function(a) form_within(within_task(a), a),
+  query_within = function(a) form_within(query_within_task(a), a),
+  build_old = function(a) build_old_task(a),
+  find_old = function(a) old_knn(a, find_task, 1L),
+  query_old = function(a) old_knn(a, query_task, 0L),
+  within_old = function(a) old_within(a),
+  query_within_old = function(a) {
+    check_old_arguments(a)
+    check_positive(a)
+    form_within(query_within_task(a), a)
+  },
+  save = function(a) save_neighbours(a)
+)

@@ -1,0 +1,90 @@
+#' The shared-nearest-neighbour graph
+#'
+#' Joins every two points that have a neighbour in common, each point counting as
+#' a neighbour of its own, and says how similar their neighbours are. For clusters
+#' by [igraph::cluster_louvain()] and others.
+#'
+#' `type` is as in bluster's `makeSNNGraph()`, and gives the same numbers:
+#' * `"rank"` (Xu and Su 2015): k - r / 2, where r is the least sum of the ranks
+#'   that any shared neighbour has in the two lists (a point has rank 0 in its
+#'   own);
+#' * `"number"`: the number of shared neighbours;
+#' * `"jaccard"` (as Seurat has it, which counts a point among its k): the shared
+#'   neighbours' number over that of the neighbours of either.
+#'
+#' A similarity that would be 0 is 1e-6, so that the edge counts in igraph.
+#'
+#' @param x Neighbours, in any shape that [as_knn()] takes: what [find_knn()]
+#'   gives, an edge data frame from [knn_graph()], and others.
+#' @param type What similarity is: see Details.
+#' @param ... Must be empty.
+#' @param min_similarity Leave out edges that are less similar than this; 0
+#'   (default) keeps all. Seurat keeps Jaccard indices of at least 1 / 15.
+#' @param names Names of the points. `NULL` (default): those that `x` has, else
+#'   row numbers.
+#' @inheritParams find_knn
+#'
+#' @returns A data frame of class `knn_edges` with each pair of points once, in
+#'   order of `from` and `to`, and the column `similarity` (double), larger for
+#'   closer. [as_igraph()] with `weight = "similarity"` makes it the weight.
+#' @section Errors:
+#' Of class `fsknn_argument_error`: neighbours in no shape that is known, or that
+#' are not of the points themselves. More edges than the 2^31 - 1 rows of a data
+#' frame are a `fsknn_size_error`.
+#' @references
+#' Xu C, Su Z (2015). Identification of cell types from single-cell transcriptomes
+#' using a novel clustering method. *Bioinformatics* 31(12): 1974-1980.
+#' \doi{10.1093/bioinformatics/btv088}
+#' @seealso [undirected_graph()] for mutual neighbours.
+#' @export
+#' @examples
+#' x <- rbind(matrix(rnorm(300), 50), matrix(rnorm(300, mean = 3), 50))
+#' edges <- snn_graph(find_knn(x, k = 8, metric = "euclidean"), type = "jaccard")
+#' edges
+#' g <- as_igraph(edges, weight = "similarity")
+#' igraph::sizes(igraph::cluster_louvain(g))
+snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
+                      min_similarity = 0, names = NULL, num_threads = NULL,
+                      progress = NULL) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  type <- check_choice(type, c("rank", "number", "jaccard"), "type")
+  num_threads <- check_num_threads(num_threads)
+  progress <- check_progress(progress)
+  if (!is.numeric(min_similarity) || length(min_similarity) != 1 ||
+        is.na(min_similarity)) {
+    given <- describe_value(min_similarity)
+    abort_argument(
+      "{.arg min_similarity} must be a number, not {given}.", current_env()
+    )
+  }
+  nn <- read_knn_shape(x)
+  num_points <- num_rows_of(nn)
+  names <- check_neighbour_names(names %||% nn$names, num_points)
+  index <- unlist(nn$index, use.names = FALSE)
+  check_graph_indices(index[!is.na(index)], num_points, current_env())
+  found <- cpp_shared_neighbours(
+    nn$index, type, as.double(min_similarity), max_edges, num_threads, progress
+  )
+  if (identical(found$failure, "too_many_pairs")) {
+    cli_abort(
+      c(
+        "Too many points share neighbours: a data frame has room for
+         {format_count(max_edges)} edges.",
+        i = "Use fewer neighbours, or a greater {.arg min_similarity}."
+      ),
+      class = c("fsknn_size_error", "fsknn_error")
+    )
+  }
+  if (!is.null(found$failure)) {
+    raise_failure(found, current_env())
+  }
+  if (!is.null(names)) {
+    found$from <- cpp_names_at(names, found$from)
+    found$to <- cpp_names_at(names, found$to)
+  }
+  edges <- new_knn_edges(
+    found, data.frame(name = names %||% seq_len(num_points))
+  )
+  as_undirected(edges, paste0("Shared-nearest-neighbour graph (", type, ")"))
+}

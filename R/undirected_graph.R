@@ -1,0 +1,150 @@
+#' Mutual neighbours, unions and intersections of graphs
+#'
+#' In a kNN graph i may be a neighbour of j without j being one of i.
+#' `undirected_graph()` gives the edges that either direction makes (`"union"`) or
+#' that both make (`"mutual"`), each pair of points once. `combine_graphs()` gives
+#' the edges that any of several graphs of the same points has (`"union"`), or
+#' all of them (`"intersection"`): the neighbours that two metrics agree on, say.
+#'
+#' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data frame
+#'   of any kind.
+#' @param mode `"union"` (default), and `"mutual"` or `"intersection"`.
+#' @param ... For `undirected_graph()`, must be empty. For `combine_graphs()`, two
+#'   graphs or more: edge data frames whose `vertices` are the same points in the
+#'   same order, all directed (as of [knn_graph()]) or all undirected.
+#'
+#' @returns An edge data frame of class `knn_edges`. Of `undirected_graph()`: each
+#'   pair once, in order of its two points, `from` the one that stands first;
+#'   `rank` is the smaller of the two, and the other columns are of that
+#'   direction. Of `combine_graphs()`: the edges in the order of the first graph
+#'   that has each, with that one's columns as far as all graphs have them, and
+#'   `graphs`, the number of graphs that have the edge.
+#' @section Errors:
+#' Of class `fsknn_argument_error`: neighbours in no shape that is known, graphs of
+#' different points, directed graphs with undirected ones.
+#' @seealso [as_igraph()], whose `mode` does the same on the way to igraph.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(100 * 6), nrow = 100)
+#' edges <- knn_graph(x, k = 5)
+#' undirected_graph(edges, "mutual")
+#'
+#' # neighbours by both correlations
+#' combine_graphs(edges, knn_graph(x, k = 5, metric = "spearman"),
+#'                mode = "intersection")
+undirected_graph <- function(x, mode = c("union", "mutual"), ...) {
+  rlang::check_dots_empty()
+  rlang::check_required(x)
+  mode <- check_choice(
+    mode, c("union", "mutual"), "mode",
+    synonyms = c(intersection = "mutual", both = "mutual", either = "union")
+  )
+  edges <- edges_of(x)
+  if (is_undirected(edges)) {
+    return(edges)
+  }
+  facts <- edges_facts(edges, "x", current_env())
+  columns <- as.list(edges)
+  columns$from <- facts$from
+  columns$to <- facts$to
+  columns <- merge_directions(columns, mode, facts$num_points)
+  vertices <- attr(edges, "vertices")
+  columns$from <- vertices$name[columns$from]
+  columns$to <- vertices$name[columns$to]
+  merged <- new_knn_edges(
+    columns, vertices, attr(edges, "metric"), attr(edges, "sign"),
+    attr(edges, "k", exact = TRUE)
+  )
+  attr(merged, "left_out") <- attr(edges, "left_out")
+  kind <- if (mode == "mutual") "Mutual kNN graph" else "Symmetric kNN graph"
+  as_undirected(merged, kind)
+}
+
+#' @rdname undirected_graph
+#' @export
+combine_graphs <- function(..., mode = c("union", "intersection")) {
+  graphs <- list(...)
+  mode <- check_choice(
+    mode, c("union", "intersection"), "mode", synonyms = c(mutual = "intersection")
+  )
+  if (length(graphs) < 2) {
+    abort_argument("Two graphs or more must be given.", current_env())
+  }
+  graphs <- lapply(graphs, edges_of, call = current_env())
+  first <- graphs[[1]]
+  for (at in seq_along(graphs)) {
+    check_same_points(first, graphs[[at]], at)
+  }
+  columns <- Reduce(intersect, lapply(graphs, names))
+  all <- do.call(rbind, lapply(graphs, function(graph) {
+    as.data.frame(unclass(graph)[columns], stringsAsFactors = FALSE)
+  }))
+  facts <- edges_facts(
+    new_knn_edges(all, attr(first, "vertices")), "...", current_env()
+  )
+  ends <- cbind(facts$from, facts$to)
+  if (is_undirected(first)) {
+    ends <- cbind(pmin(ends[, 1], ends[, 2]), pmax(ends[, 1], ends[, 2]))
+  }
+  # Exact in double for up to 9e7 points.
+  pair <- (ends[, 1] - 1) * facts$num_points + ends[, 2]
+  graph <- rep(seq_along(graphs), vapply(graphs, nrow, 1L))
+  once <- !duplicated(data.frame(pair, graph))
+  group <- match(pair, unique(pair))
+  count <- tabulate(group[once], max(group, 0L))
+  kept <- !duplicated(group)
+  if (mode == "intersection") {
+    kept <- kept & count[group] == length(graphs)
+  }
+  columns <- lapply(all, `[`, kept)
+  columns$graphs <- count[group[kept]]
+  same <- function(name) {
+    values <- unique(lapply(graphs, attr, name, exact = TRUE))
+    if (length(values) == 1) values[[1]]
+  }
+  combined <- new_knn_edges(
+    columns, attr(first, "vertices"), same("metric"), same("sign")
+  )
+  attr(combined, "directed") <- attr(first, "directed")
+  attr(combined, "kind") <- paste0(
+    if (mode == "union") "Union" else "Intersection", " of ", length(graphs),
+    " graphs"
+  )
+  combined
+}
+
+# An edge data frame as it is; other neighbours as edges.
+edges_of <- function(x, call = caller_env()) {
+  if (is.data.frame(x)) {
+    check_edges(x, call)
+    check_vertices(attr(x, "vertices"), call)
+    return(x)
+  }
+  nn <- read_knn_shape(x, call = call)
+  to_edges(nn[c("index", "distance")], nn$names)
+}
+
+check_same_points <- function(first, graph, at, call = caller_env()) {
+  names <- lapply(list(first, graph), function(edges) {
+    as.character(attr(edges, "vertices")$name)
+  })
+  if (!identical(names[[1]], names[[2]])) {
+    abort_argument(
+      c(
+        "The graphs must have the same points in the same order.",
+        x = "Graph {at} has others than the first."
+      ),
+      call
+    )
+  }
+  if (is_undirected(first) != is_undirected(graph)) {
+    abort_argument(
+      c(
+        "The graphs must all be directed, or all undirected.",
+        x = "Graph {at} is not as the first.",
+        i = "See {.fn undirected_graph}."
+      ),
+      call
+    )
+  }
+}

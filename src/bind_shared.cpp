@@ -1,0 +1,82 @@
+// Shared-nearest-neighbour graphs.
+
+#include <algorithm>
+
+#include "bind_common.hpp"
+#include "core/shared.hpp"
+#include "core/within.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// A matrix of numbers from 1, a row a point, or a list of vectors of them.
+/// Missing ones are no neighbours.
+NeighbourSets sets_from(SEXP index) {
+  NeighbourSets sets;
+  const auto add = [&](int i) {
+    if (i != NA_INTEGER) sets.index.push_back(i - 1);
+  };
+  const auto end_row = [&] {
+    sets.start.push_back(static_cast<std::int64_t>(sets.index.size()));
+  };
+  if (TYPEOF(index) == VECSXP) {
+    const Rcpp::List rows(index);
+    for (R_xlen_t i = 0; i < rows.size(); ++i) {
+      for (const int at : Rcpp::IntegerVector(rows[i])) add(at);
+      end_row();
+    }
+    return sets;
+  }
+  const Rcpp::IntegerMatrix rows(index);
+  sets.index.reserve(static_cast<std::size_t>(rows.size()));
+  for (int i = 0; i < rows.nrow(); ++i) {
+    for (int rank = 0; rank < rows.ncol(); ++rank) add(rows(i, rank));
+    end_row();
+  }
+  return sets;
+}
+
+SharedKind kind_of(const std::string& name) {
+  if (name == "rank") return SharedKind::rank;
+  return name == "number" ? SharedKind::number : SharedKind::jaccard;
+}
+
+template <class Vector, class T>
+Vector joined(const std::vector<SharedEdges>& parts,
+              std::vector<T> SharedEdges::*column) {
+  R_xlen_t size = 0;
+  for (const SharedEdges& part : parts)
+    size += static_cast<R_xlen_t>((part.*column).size());
+  Vector all(size);
+  R_xlen_t at = 0;
+  for (const SharedEdges& part : parts) {
+    std::copy((part.*column).begin(), (part.*column).end(), all.begin() + at);
+    at += static_cast<R_xlen_t>((part.*column).size());
+  }
+  return all;
+}
+
+}  // namespace
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_shared_neighbours(SEXP index, std::string type, double least,
+                                 double most, int num_threads, bool progress) {
+  return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<Progress> shown = bind::r_progress(progress);
+    std::vector<SharedEdges> parts;
+    try {
+      parts = shared_neighbours(sets_from(index), kind_of(type), least, most,
+                                num_threads, shown.get());
+    } catch (const TooManyPairs& e) {
+      return Rcpp::List::create(Rcpp::_["failure"] = "too_many_pairs",
+                                Rcpp::_["message"] = e.what());
+    }
+    return Rcpp::List::create(
+        Rcpp::_["from"] =
+            joined<Rcpp::IntegerVector>(parts, &SharedEdges::from),
+        Rcpp::_["to"] = joined<Rcpp::IntegerVector>(parts, &SharedEdges::to),
+        Rcpp::_["similarity"] =
+            joined<Rcpp::NumericVector>(parts, &SharedEdges::similarity));
+  });
+}

@@ -1,0 +1,88 @@
+# R processes of their own, that a test ends by a signal.
+
+# Starts `lines` (code of R, with fsknn attached) and gives the process's
+# number and the files it writes to: `out` says what it wants said.
+start_child <- function(lines) {
+  out <- tempfile("child-")
+  script <- tempfile(fileext = ".R")
+  writeLines(c(
+    sprintf(".libPaths(%s)", paste(deparse(.libPaths()), collapse = "")),
+    "suppressMessages(library(fsknn))",
+    sprintf("out <- %s", deparse(out)),
+    "say <- function(...) {",
+    "  part <- paste0(out, '.part')",
+    "  cat(..., '\\n', sep = ' ', file = part)",
+    "  invisible(file.rename(part, out))",
+    "}",
+    "cat(Sys.getpid(), '\\n', file = paste0(out, '.pid.part'))",
+    "invisible(file.rename(paste0(out, '.pid.part'), paste0(out, '.pid')))",
+    lines
+  ), script)
+  # A child of Rscript can be told to stop, even where R itself was started so
+  # that it can't (in the background of a shell).
+  system2(
+    file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)),
+    wait = FALSE, stdout = FALSE, stderr = FALSE
+  )
+  pid_file <- paste0(out, ".pid")
+  if (!wait_for(function() file.exists(pid_file), 60)) {
+    stop("The child process did not start.")
+  }
+  list(pid = scan(pid_file, integer(), quiet = TRUE), out = out)
+}
+
+wait_for <- function(condition, seconds) {
+  until <- Sys.time() + seconds
+  while (!condition() && Sys.time() < until) Sys.sleep(0.02)
+  condition()
+}
+
+# What the child said, as words; it is ended where it says nothing.
+said_by <- function(child, seconds = 60) {
+  if (!wait_for(function() file.exists(child$out), seconds)) {
+    tools::pskill(child$pid, tools::SIGKILL)
+    return("nothing")
+  }
+  strsplit(trimws(readLines(child$out, warn = FALSE)), " +")[[1]]
+}
+
+# Sends SIGINT to a child that runs `call` (after `setup`) once it has run for
+# `delay` seconds. Gives what came of it, the seconds until then, whether the
+# next call works, and what was left in the temporary folder.
+interrupt_call <- function(setup, call, delay) {
+  child <- start_child(c(
+    setup,
+    "file.create(paste0(out, '.ready'))",
+    "end <- tryCatch({",
+    paste0("  ", call),
+    "  'finished'",
+    "}, interrupt = function(e) 'interrupted', error = conditionMessage)",
+    "stopped <- as.double(Sys.time())",
+    "again <- find_knn(matrix(sin(1:600), 60), k = 3, num_threads = 1,",
+    "                  backend = 'cpu')",
+    "left <- length(list.files(tempdir(), '^fsknn-'))",
+    "say(gsub(' ', '-', end), format(stopped, digits = 15),",
+    "    dim(again$index), left)"
+  ))
+  ready <- paste0(child$out, ".ready")
+  wait_for(function() file.exists(ready), 60)
+  Sys.sleep(delay)
+  sent <- as.double(Sys.time())
+  tools::pskill(child$pid, tools::SIGINT)
+  answer <- said_by(child)
+  list(
+    end = answer[[1]],
+    seconds = as.double(answer[2]) - sent,
+    again = answer[3:4],
+    left = answer[5]
+  )
+}
+
+expect_interrupted <- function(setup, call, delay = 1, within = 1) {
+  testthat::skip_on_os("windows")
+  got <- interrupt_call(setup, call, delay)
+  testthat::expect_identical(got$end, "interrupted", label = call)
+  testthat::expect_lt(got$seconds, within, label = paste("Seconds of", call))
+  testthat::expect_identical(got$again, c("60", "3"))
+  testthat::expect_identical(got$left, "0")
+}

@@ -1,0 +1,68 @@
+test_that("a sparse matrix has each edge in its row and column", {
+  skip_if_not_installed("Matrix")
+  x <- random_matrix(40, 5)
+  edges <- knn_graph(x, 4)
+  for (value in c("distance", "rank", "correlation", "one", "similarity")) {
+    m <- as_sparse(edges, value)
+    expect_s4_class(m, "dgCMatrix")
+    expect_true(methods::validObject(m))
+    dense <- matrix(0, 40, 40)
+    dense[cbind(edges$from, edges$to)] <- switch(
+      value, one = 1, similarity = edges$correlation, edges[[value]]
+    )
+    expect_equal(as.matrix(m), dense, ignore_attr = TRUE)
+  }
+  expect_identical(as_sparse(edges), as_sparse(edges, "distance"))
+  expect_identical(as_sparse(find_knn(x, 4)), as_sparse(edges))
+})
+
+test_that("undirected edges are there both ways, and zeros stay", {
+  skip_if_not_installed("Matrix")
+  x <- random_matrix(30, 5)[rep(1:15, 2), ]
+  rownames(x) <- paste0("gene", 1:30)
+  edges <- similarity_graph(x, 0.5)
+  m <- as_sparse(edges)
+  expect_equal(length(m@x), 2 * nrow(edges))
+  expect_gt(sum(m@x == 0), 0)
+  expect_identical(dimnames(m), list(rownames(x), rownames(x)))
+  expect_true(Matrix::isSymmetric(m))
+  snn <- as_sparse(snn_graph(find_knn(x, 3), "number"))
+  expect_equal(max(snn), max(snn_graph(find_knn(x, 3), "number")$similarity))
+})
+
+test_that("hits hold the edges and their columns", {
+  skip_if_not_installed("S4Vectors")
+  edges <- knn_graph(random_matrix(30, 5), 3)
+  hits <- as_self_hits(edges)
+  expect_s4_class(hits, "SelfHits")
+  expect_identical(S4Vectors::nnode(hits), 30L)
+  expect_identical(S4Vectors::from(hits), edges$from)
+  expect_identical(S4Vectors::to(hits), edges$to)
+  expect_identical(S4Vectors::mcols(hits)$distance, edges$distance)
+  expect_identical(S4Vectors::mcols(hits)$rank, edges$rank)
+})
+
+test_that("hits are pairs of a SingleCellExperiment's cells", {
+  skip_if_not_installed("SingleCellExperiment")
+  x <- random_matrix(20, 5)
+  cells <- SingleCellExperiment::SingleCellExperiment(list(counts = t(x)))
+  hits <- as_self_hits(find_knn(x, 3))
+  SingleCellExperiment::colPair(cells, "knn") <- hits
+  # It sorts them, by point and neighbour.
+  pairs <- SingleCellExperiment::colPair(cells, "knn")
+  in_order <- order(S4Vectors::from(hits), S4Vectors::to(hits))
+  expect_identical(S4Vectors::to(pairs), S4Vectors::to(hits)[in_order])
+  expect_identical(
+    S4Vectors::mcols(pairs)$distance, S4Vectors::mcols(hits)$distance[in_order]
+  )
+})
+
+test_that("a value that is no column is an error", {
+  skip_if_not_installed("Matrix")
+  edges <- knn_graph(random_matrix(10, 4), 2)
+  expect_snapshot(error = TRUE, {
+    as_sparse(edges, "weight")
+    as_sparse(data.frame(a = 1))
+    as_sparse(data.frame(from = 1, to = 2))
+  })
+})

@@ -1,0 +1,290 @@
+# A matrix, and splits so small that it has several.
+local_splits <- function(size, env = parent.frame()) {
+  withr::local_options(fsknn.split_size = size, .local_envir = env)
+}
+
+split_files <- function(folder) {
+  list.files(folder, "^fsknn-split-[0-9]+$", full.names = TRUE)
+}
+
+test_that("a kept search gives the answer of a plain one, and gives it again", {
+  local_splits(40L)
+  x <- random_matrix(150, 9)
+  rownames(x) <- paste0("g", 1:150)
+  x[17, ] <- 1
+  for (metric in c("pearson", "manhattan")) {
+    folder <- withr::local_tempdir()
+    whole <- find_knn(x, 5, metric, constant = "isolate", backend = "cpu")
+    kept <- find_knn(x, 5, metric, constant = "isolate", backend = "cpu",
+                     checkpoint = folder)
+    expect_identical(kept, whole)
+    expect_length(split_files(folder), 4)
+    expect_message(
+      again <- find_knn(x, 5, metric, constant = "isolate", backend = "cpu",
+                        num_threads = 1, checkpoint = folder),
+      class = "fsknn_resumed"
+    )
+    expect_identical(again, whole)
+  }
+})
+
+test_that("edges, subsets and queries can be kept", {
+  local_splits(40L)
+  x <- random_matrix(150, 9)
+  rownames(x) <- paste0("g", 1:150)
+  x[c(3, 41), ] <- 1
+  folder <- withr::local_tempdir()
+  whole <- knn_graph(x, 5, constant = "isolate", backend = "cpu")
+  for (time in 1:2) {
+    expect_identical(
+      suppressMessages(knn_graph(
+        x, 5, constant = "isolate", backend = "cpu", checkpoint = folder
+      )),
+      whole
+    )
+  }
+  subset <- c(90:150, 40:42, 5L, 3L)
+  folder <- withr::local_tempdir()
+  expect_identical(
+    knn_graph(x, 5, constant = "isolate", backend = "cpu", subset = subset,
+              checkpoint = folder),
+    knn_graph(x, 5, constant = "isolate", backend = "cpu", subset = subset)
+  )
+  folder <- withr::local_tempdir()
+  query <- rbind(random_matrix(99, 9, seed = 2), 1)
+  expect_identical(
+    query_knn(x, query, 5, constant = "isolate", backend = "cpu",
+              checkpoint = folder),
+    query_knn(x, query, 5, constant = "isolate", backend = "cpu")
+  )
+})
+
+test_that("metafeatures can be kept", {
+  local_splits(30L)
+  m <- metafeatures(random_matrix(7, 9))
+  folder <- withr::local_tempdir()
+  expect_identical(
+    find_knn(m, 3, backend = "cpu", checkpoint = folder),
+    find_knn(m, 3, backend = "cpu")
+  )
+})
+
+test_that("a split that is not as it was written is seen, and done again", {
+  local_splits(40L)
+  x <- random_matrix(150, 9)
+  whole <- find_knn(x, 5, backend = "cpu")
+  folder <- withr::local_tempdir()
+  invisible(find_knn(x, 5, backend = "cpu", checkpoint = folder))
+  damage <- list(
+    cut = function(bytes) bytes[seq_len(length(bytes) - 9)],
+    empty = function(bytes) raw(),
+    turned = function(bytes) {
+      at <- length(bytes) - 100
+      bytes[[at]] <- xor(bytes[[at]], as.raw(4))
+      bytes
+    },
+    longer = function(bytes) c(bytes, as.raw(0))
+  )
+  file <- split_files(folder)[[3]]
+  bytes <- readBin(file, "raw", file.size(file))
+  for (kind in names(damage)) {
+    writeBin(damage[[kind]](bytes), file)
+    expect_message(
+      again <- find_knn(x, 5, backend = "cpu", checkpoint = folder),
+      "Split 3 was damaged", label = kind
+    )
+    expect_identical(again, whole)
+    expect_identical(readBin(file, "raw", file.size(file)), bytes)
+  }
+  # Another split's file under this one's name is whole, and not it.
+  file.copy(split_files(folder)[[1]], file, overwrite = TRUE)
+  expect_message(
+    again <- find_knn(x, 5, backend = "cpu", checkpoint = folder), "damaged"
+  )
+  expect_identical(again, whole)
+})
+
+test_that("a run ended by kill -9 goes on from its last split", {
+  skip_on_os("windows")
+  x <- random_matrix(3000, 40)
+  data <- withr::local_tempfile(fileext = ".rds")
+  saveRDS(x, data)
+  whole <- knn_graph(x, 5, "spearman", backend = "cpu")
+  folder <- withr::local_tempdir()
+  for (at_least in c(3, 8)) {
+    child <- start_child(c(
+      "options(fsknn.split_size = 100)",
+      sprintf("x <- readRDS(%s)", deparse(data)),
+      # Slow enough to be met half way.
+      "trace('keep_split', quote(Sys.sleep(0.05)), print = FALSE,",
+      "      where = asNamespace('fsknn'))",
+      sprintf(
+        "knn_graph(x, 5, 'spearman', backend = 'cpu', checkpoint = %s)",
+        deparse(folder)
+      ),
+      "say('finished')"
+    ))
+    expect_true(wait_for(function() {
+      length(split_files(folder)) >= at_least
+    }, 60))
+    tools::pskill(child$pid, tools::SIGKILL)
+    wait_for(function() !file.exists(file.path("/proc", child$pid)), 5)
+    expect_false(file.exists(child$out))
+  }
+  done <- split_files(folder)
+  times <- file.mtime(done)
+  expect_lt(length(done), 30)
+  # Other options than the run had that was ended.
+  expect_message(
+    again <- knn_graph(x, 5, "spearman", backend = "cpu", num_threads = 1,
+                       checkpoint = folder),
+    paste(length(done), "of 30 splits"), class = "fsknn_resumed"
+  )
+  expect_identical(again, whole)
+  # They were not done again.
+  expect_identical(file.mtime(done), times)
+  expect_length(list.files(folder, "part"), 0)
+})
+
+test_that("a folder of another search says what is different", {
+  x <- random_matrix(60, 9)
+  folder <- "kept"
+  local_folder()
+  invisible(find_knn(x, 5, backend = "cpu", checkpoint = folder))
+  other <- x
+  other[60, 9] <- 0
+  constant <- x
+  constant[4, ] <- 2
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 4, "spearman", "absolute", checkpoint = folder)
+    find_knn(other, 5, checkpoint = folder)
+    find_knn(x[-1, ], 5, checkpoint = folder)
+    find_knn(x, 5, subset = 1:3, checkpoint = folder)
+    query_knn(x, x, 5, checkpoint = folder)
+    knn_graph(x, 5, checkpoint = folder)
+    find_knn(constant, 5, constant = "isolate", checkpoint = folder)
+  })
+  # What does not change the answer may change.
+  expect_identical(
+    suppressMessages(find_knn(
+      x, 5, chunk_size = 48, num_threads = 1, checkpoint = folder
+    )),
+    find_knn(x, 5, backend = "cpu")
+  )
+  # The same numbers in another type.
+  y <- small_integers(60, 9)
+  invisible(find_knn(y, 5, backend = "cpu", checkpoint = "whole"))
+  storage.mode(y) <- "integer"
+  expect_message(find_knn(y, 5, backend = "cpu", checkpoint = "whole"))
+})
+
+test_that("a folder that holds something else is refused, and left alone", {
+  x <- random_matrix(60, 9)
+  local_folder()
+  dir.create("letters")
+  writeLines("dear", "letters/to-mother.txt")
+  writeLines("not a folder", "file.txt")
+  dir.create("broken")
+  writeLines("form fsknn", "broken/fsknn-search.dcf")
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 5, checkpoint = "letters")
+    find_knn(x, 5, checkpoint = "file.txt")
+    find_knn(x, 5, checkpoint = "broken")
+    find_knn(x, 5, checkpoint = NA)
+    find_knn(x, 5, checkpoint = c("a", "b"))
+  })
+  expect_identical(list.files("letters"), "to-mother.txt")
+  # What a run leaves that was ended at its very start.
+  dir.create("young")
+  file.create(c("young/fsknn-lock", "young/fsknn-search.dcf.part-77"))
+  expect_identical(
+    find_knn(x, 5, backend = "cpu", checkpoint = "young"),
+    find_knn(x, 5, backend = "cpu")
+  )
+})
+
+test_that("a folder is for one process at a time", {
+  skip_on_os("windows")
+  x <- random_matrix(60, 9)
+  folder <- withr::local_tempdir()
+  child <- start_child(c(
+    sprintf(
+      "lock <- fsknn:::cpp_lock_file(%s)",
+      deparse(file.path(folder, "fsknn-lock"))
+    ),
+    "say('locked'); Sys.sleep(60)"
+  ))
+  expect_identical(said_by(child), "locked")
+  error <- expect_error(
+    find_knn(x, 5, backend = "cpu", checkpoint = folder),
+    class = "fsknn_checkpoint_error"
+  )
+  expect_match(conditionMessage(error), "in use")
+  expect_match(conditionMessage(error), child$pid)
+  tools::pskill(child$pid, tools::SIGKILL)
+  free <- function() {
+    !inherits(try(
+      find_knn(x, 5, backend = "cpu", checkpoint = folder), silent = TRUE
+    ), "try-error")
+  }
+  expect_true(wait_for(free, 5))
+  # And again in this process.
+  expect_true(free())
+})
+
+test_that("what the file system refuses is told", {
+  skip_if(identical(Sys.info()[["user"]], "root"), "root may write anywhere")
+  folder <- withr::local_tempdir()
+  Sys.chmod(folder, "500")
+  expect_error(
+    find_knn(random_matrix(60, 9), 5, backend = "cpu", checkpoint = folder),
+    "Permission", class = "fsknn_checkpoint_error"
+  )
+})
+
+test_that("a file is whole, or is not there", {
+  folder <- withr::local_tempdir()
+  path <- file.path(folder, "file")
+  bytes <- as.raw(seq_len(255))
+  fsknn:::cpp_write_durably(path, bytes, TRUE)
+  expect_identical(fsknn:::cpp_read_sealed(path)$bytes, bytes)
+  fsknn:::cpp_write_durably(path, raw(), TRUE)
+  expect_identical(fsknn:::cpp_read_sealed(path)$bytes, raw())
+  expect_null(fsknn:::cpp_read_sealed(file.path(folder, "none"))$bytes)
+  answer <- fsknn:::cpp_write_durably(
+    file.path(folder, "none", "file"), bytes, TRUE
+  )
+  expect_identical(answer$failure, "file")
+  expect_identical(list.files(folder), "file")
+})
+
+test_that("a digest is of values, and of each of them", {
+  digest <- function(x, threads = 1L) fsknn:::cpp_digest(x, threads)$digest
+  x <- random_matrix(200, 30)
+  expect_identical(digest(x, 2L), digest(x))
+  seen <- digest(x)
+  for (at in c(1, 7, 200, 201, 3333, 6000)) {
+    y <- x
+    y[[at]] <- y[[at]] * (1 + 2^-52)
+    expect_false(digest(y) == seen)
+  }
+  expect_false(digest(x[200:1, ]) == seen)
+  expect_false(digest(matrix(x, 100)) == seen)
+  # Rows and columns of zeros count.
+  expect_false(digest(matrix(0, 2, 3)) == digest(matrix(0, 3, 2)))
+})
+
+test_that("splits are so large that preparing again costs little", {
+  request <- list(backend = "cpu", num_threads = 2L, k = 20L)
+  size <- fsknn:::automatic_split(1533876, 295, 1533876, request, 1L)
+  expect_gte(size, 1024)
+  expect_lt(size, 10000)
+  # Nothing to split.
+  expect_identical(fsknn:::automatic_split(500, 20, 500, request, 1L), 500L)
+  # For each worker some.
+  expect_lte(
+    fsknn:::automatic_split(50000, 20, 50000, request, 4L), 50000 / 12
+  )
+  request$backend <- "cuda"
+  expect_gte(fsknn:::automatic_split(1e7, 295, 1e7, request, 1L), 800000)
+})

@@ -1,0 +1,201 @@
+# A small experiment: 14 genes x 9 cells, two assays, two reduced dimensions.
+small_experiment <- function() {
+  counts <- small_integers(14, 9, largest = 6)
+  dimnames(counts) <- list(paste0("g", 1:14), paste0("c", 1:9))
+  SingleCellExperiment::SingleCellExperiment(
+    list(counts = counts, logcounts = log2(counts + 1)),
+    reducedDims = list(
+      PCA = random_matrix(9, 4), UMAP = random_matrix(9, 2, seed = 2)
+    )
+  )
+}
+
+test_that("an assay is taken by its name or number, the first by default", {
+  skip_if_not_installed("SingleCellExperiment")
+  set <- small_experiment()
+  logs <- SummarizedExperiment::assay(set, "logcounts")
+  counts <- SummarizedExperiment::assay(set, "counts")
+  expect_identical(knn_graph(set, 3), knn_graph(counts, 3))
+  expect_identical(knn_graph(set, 3, assay = "logcounts"), knn_graph(logs, 3))
+  expect_identical(knn_graph(set, 3, assay = 2), knn_graph(logs, 3))
+  expect_identical(
+    find_knn(set, 3, assay = "logcounts"), find_knn(logs, 3)
+  )
+})
+
+test_that("cells are the points where columns are", {
+  skip_if_not_installed("SingleCellExperiment")
+  set <- small_experiment()
+  counts <- SummarizedExperiment::assay(set)
+  cells <- knn_graph(set, 3, points = "columns")
+  expect_identical(cells, knn_graph(t(counts), 3))
+  expect_identical(attr(cells, "vertices")$name, colnames(set))
+})
+
+test_that("a reduced dimension is taken by its name or number", {
+  skip_if_not_installed("SingleCellExperiment")
+  set <- small_experiment()
+  pca <- SingleCellExperiment::reducedDim(set, "PCA")
+  umap <- SingleCellExperiment::reducedDim(set, "UMAP")
+  rownames(pca) <- rownames(umap) <- colnames(set)
+  expect_identical(
+    knn_graph(set, 3, "euclidean", dimred = "PCA"),
+    knn_graph(pca, 3, "euclidean")
+  )
+  expect_identical(
+    knn_graph(set, 3, "euclidean", dimred = 2, points = "columns"),
+    knn_graph(umap, 3, "euclidean")
+  )
+  # one with attributes and one of a class of its own
+  plain <- find_knn(pca, 3, "euclidean")
+  attr(pca, "percentVar") <- c(60, 20, 15, 5)
+  SingleCellExperiment::reducedDim(set, "PCA") <- pca
+  expect_identical(find_knn(set, 3, "euclidean", dimred = "PCA"), plain)
+  factors <- SingleCellExperiment::LinearEmbeddingMatrix(
+    unname(pca), matrix(0, 14, 4)
+  )
+  SingleCellExperiment::reducedDim(set, "LEM") <- factors
+  expect_identical(find_knn(set, 3, "euclidean", dimred = "LEM"), plain)
+})
+
+test_that("query_knn(), nearest() and knn_plan() read containers alike", {
+  skip_if_not_installed("SingleCellExperiment")
+  set <- small_experiment()
+  cells <- t(SummarizedExperiment::assay(set, "logcounts"))
+  expect_identical(
+    query_knn(
+      set, set[, 3:5], 2, points = "columns", assay = "logcounts"
+    ),
+    query_knn(cells, cells[3:5, ], 2)
+  )
+  expect_identical(
+    nearest(set, "c7", 4, points = "columns", assay = "logcounts"),
+    nearest(cells, "c7", 4)
+  )
+  expect_identical(
+    knn_plan(set, 3, points = "columns", query = set[, 1:2]),
+    knn_plan(cells, 3, query = cells[1:2, ])
+  )
+  expect_identical(
+    knn_plan(set, 3, "euclidean", dimred = "PCA"),
+    knn_plan(c(9, 4), 3, "euclidean")
+  )
+  expect_identical(
+    find_within(set, 0.4, points = "columns", assay = "logcounts"),
+    find_within(cells, 0.4)
+  )
+  expect_identical(
+    query_within(set, set[, 3:5], 0.4, points = "columns", assay = 2),
+    query_within(cells, cells[3:5, ], 0.4)
+  )
+  expect_identical(
+    similarity_graph(set, 0.3, points = "columns", assay = 2),
+    similarity_graph(cells, 0.3)
+  )
+  expect_identical(
+    mst_knn(set, points = "columns", assay = 2), mst_knn(cells)
+  )
+  # x from a reduced dimension, queries as plain rows of the same
+  pca <- SingleCellExperiment::reducedDim(set, "PCA")
+  expect_identical(
+    query_knn(set, pca[4:6, ], 2, "euclidean", dimred = "PCA"),
+    query_knn(pca, pca[4:6, ], 2, "euclidean")
+  )
+  expect_identical(
+    query_knn(set, t(cells), 2, assay = "logcounts", points = "columns"),
+    query_knn(cells, cells, 2)
+  )
+  expect_identical(
+    query_knn(set, set[, 2:3], 2, "euclidean", dimred = "PCA"),
+    query_knn(pca, pca[2:3, ], 2, "euclidean")
+  )
+})
+
+test_that("an ExpressionSet's elements and samples are taken too", {
+  skip_if_not_installed("Biobase")
+  x <- random_matrix(12, 7)
+  dimnames(x) <- list(paste0("g", 1:12), paste0("s", 1:7))
+  set <- Biobase::ExpressionSet(
+    Biobase::assayDataNew(exprs = x, se.exprs = x^2)
+  )
+  expect_identical(knn_graph(set, 2), knn_graph(x, 2))
+  expect_identical(knn_graph(set, 2, assay = "se.exprs"), knn_graph(x^2, 2))
+  expect_identical(
+    knn_graph(set, 2, points = "columns"), knn_graph(t(x), 2)
+  )
+})
+
+test_that("an assay of any matrix class goes the way of that class", {
+  skip_if_not_installed("SingleCellExperiment")
+  skip_if_not_installed("Matrix")
+  set <- small_experiment()
+  counts <- SummarizedExperiment::assay(set)
+  sparse <- set
+  SummarizedExperiment::assay(sparse, "counts") <- methods::as(
+    counts, "CsparseMatrix"
+  )
+  expect_identical(knn_graph(sparse, 3), knn_graph(set, 3))
+  expect_identical(
+    knn_graph(sparse, 3, points = "columns"),
+    knn_graph(set, 3, points = "columns")
+  )
+})
+
+test_that("what a container has not is an error that says what it has", {
+  skip_if_not_installed("SingleCellExperiment")
+  skip_if_not_installed("Biobase")
+  set <- small_experiment()
+  plain <- random_matrix(6, 4)
+  samples <- Biobase::ExpressionSet(plain)
+  experiment <- methods::as(set, "SummarizedExperiment")
+  unnamed <- SummarizedExperiment::SummarizedExperiment(list(plain, plain))
+  expect_snapshot(error = TRUE, {
+    find_knn(set, 2, assay = "logcount")
+    find_knn(set, 2, assay = 3)
+    find_knn(set, 2, assay = 1.5)
+    find_knn(set, 2, assay = c("counts", "logcounts"))
+    find_knn(set, 2, dimred = "pca")
+    find_knn(set, 2, dimred = "tSNE")
+    find_knn(set, 2, dimred = 5)
+    find_knn(set, 2, assay = "counts", dimred = "PCA")
+    find_knn(set, 2, dimred = "PCA", points = "rows")
+    find_knn(experiment, 2, dimred = "PCA")
+    find_knn(unnamed, 2, assay = "counts")
+    find_knn(samples, 2, dimred = "PCA")
+    find_knn(samples, 2, assay = "counts")
+    find_knn(plain, 2, assay = "counts")
+    knn_graph(plain, 2, dimred = "PCA")
+    query_knn(plain, plain, 2, assay = 1)
+    knn_plan(plain, 2, assay = 1)
+    nearest(plain, 1, 2, assay = 1)
+    find_knn(set, 2, assays = "counts")
+  })
+})
+
+test_that("names that repeat are an error in every kind of input", {
+  skip_if_not_installed("SingleCellExperiment")
+  skip_if_not_installed("Matrix")
+  set <- small_experiment()
+  colnames(set)[4] <- "c2"
+  plain <- SummarizedExperiment::assay(set)
+  sparse <- methods::as(plain, "CsparseMatrix")
+  rows <- set
+  rownames(rows)[c(3, 5)] <- c("g1", "g2")
+  sparse_rows <- methods::as(SummarizedExperiment::assay(rows), "CsparseMatrix")
+  frame <- as.data.frame(plain)
+  names(frame)[4] <- "c2"
+  expect_snapshot(error = TRUE, {
+    knn_graph(set, 2, points = "columns")
+    knn_graph(set, 2, "euclidean", dimred = "PCA")
+    knn_graph(plain, 2, points = "columns")
+    knn_graph(sparse, 2, points = "columns")
+    knn_graph(frame, 2, points = "columns")
+    knn_graph(rows, 2)
+    knn_graph(sparse_rows, 2)
+    nearest(set, "c2", 2, points = "columns")
+  })
+  # not used, so they may
+  expect_identical(
+    find_knn(set, 2, points = "columns"), find_knn(t(plain), 2)
+  )
+})

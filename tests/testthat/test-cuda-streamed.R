@@ -1,0 +1,87 @@
+# Rows that are done again by a wider filter, and searches that must do with
+# little of a GPU's memory. Limits are such that the filter's rows still fit.
+
+on_one_gpu <- function(f, ...) f(..., backend = "cuda", devices = 1)
+
+# Families of rows that only double precision can tell apart: of 300, which are
+# too many for a list; of 1,500, too many for a longer one too; and none.
+families <- function(d, seed) {
+  x <- random_matrix(30000, d, seed = seed)
+  x[1:12000, ] <- x[rep_len(1:40, 12000), ]
+  x[12001:15000, ] <- x[rep_len(12001:12002, 3000), ]
+  x[1:15000, ] <- x[1:15000, ] *
+    (1 + 1e-12 * random_matrix(15000, d, seed = seed + 1))
+  x
+}
+
+test_that("rows that overflow while points come in panels are filtered again", {
+  skip_if_no_cuda()
+  x <- families(64, seed = 61)
+  for (metric in c("pearson", "euclidean", "manhattan")) {
+    expected <- on_one_gpu(find_knn, x, 10, metric)
+    expect_true(knn_stats()$filtered)
+    expect_false(knn_stats()$streamed)
+    limit <- if (metric == "pearson") 80e6 else 95e6
+    expect_identical(
+      on_one_gpu(find_knn, x, 10, metric, max_device_memory = limit), expected,
+      label = metric
+    )
+    stats <- knn_stats()
+    expect_true(stats$streamed, label = metric)
+    expect_true(stats$filtered, label = metric)
+    expect_gte(stats$rows_widened, 12000)
+    expect_gte(stats$rows_redone - stats$rows_widened, 3000)
+    expect_lte(stats$bytes_device, limit)
+  }
+  expect_identical(
+    on_one_gpu(find_knn, x, 10, "pearson"), find_knn(x, 10, backend = "cpu")
+  )
+  x[c(7, 14000, 29999), ] <- 1
+  graph <- function(...) {
+    on_one_gpu(knn_graph, x, 10, constant = "isolate", ...)
+  }
+  expect_identical(graph(max_device_memory = 80e6), graph())
+})
+
+test_that("a search keeps to its plan, also where rows are done again", {
+  skip_if_no_cuda()
+  x <- families(300, seed = 63)[1:20000, ]
+  for (chunk_size in list(NULL, 64)) {
+    for (metric in c("pearson", "manhattan")) {
+      planned <- on_one_gpu(
+        knn_plan, x, 10, metric, chunk_size = chunk_size
+      )$bytes_peak
+      expected <- on_one_gpu(find_knn, x, 10, metric)
+      found <- on_one_gpu(
+        find_knn, x, 10, metric, chunk_size = chunk_size,
+        max_device_memory = planned
+      )
+      stats <- knn_stats()
+      expect_identical(found, expected, label = metric)
+      expect_false(stats$streamed)
+      expect_gt(stats$rows_redone, 0)
+      expect_lte(stats$bytes_device, planned)
+    }
+  }
+})
+
+test_that("queries that overflow are done again by a wider filter", {
+  skip_if_no_cuda()
+  x <- families(30, seed = 65)
+  some <- c(1:400, 12001:12050, 20000:20100)
+  query <- x[some, ] * (1 + 1e-12 * random_matrix(length(some), 30, seed = 67))
+  for (metric in c("pearson", "euclidean", "chebyshev")) {
+    for (k in c(1, 20, 100)) {
+      answer <- function(backend) query_knn(x, query, k, metric, backend = backend)
+      expected <- answer("cpu")
+      expect_identical(answer("cuda"), expected, label = paste(metric, k))
+      stats <- knn_stats()
+      expect_true(stats$filtered)
+      if (k == 20) {
+        expect_gte(stats$rows_widened, 400)
+        # Families of 1,500 fit the longer lists of a resident search.
+        expect_lte(stats$rows_redone, 450)
+      }
+    }
+  }
+})

@@ -1,0 +1,64 @@
+cut_rows <- function(found, k) {
+  rows <- seq_along(k)
+  list(
+    index = lapply(rows, function(i) found$index[i, seq_len(k[[i]])]),
+    distance = lapply(rows, function(i) found$distance[i, seq_len(k[[i]])])
+  )
+}
+
+test_that("a k for each point gives the first of each row, as lists", {
+  x <- random_matrix(50, 6)
+  k <- rep(c(3, 0, 7, 1, 49), 10)
+  for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    all <- find_knn(x, 49, metric, sign)
+    expect_identical(
+      find_knn(x, k, metric, sign, backend = backend), cut_rows(all, k)
+    )
+  })
+  all <- find_knn(x, 7)
+  few <- c(9, 2, 30)
+  expect_identical(
+    find_knn(x, c(2L, 0L, 7L), subset = few),
+    cut_rows(lapply(all, function(m) m[few, ]), c(2, 0, 7))
+  )
+  expect_identical(find_knn(x, rep(0, 50))$index, rep(list(integer()), 50))
+})
+
+test_that("I() of one number makes lists of one point's neighbours", {
+  x <- random_matrix(20, 5)
+  expect_type(find_knn(x, I(rep(2, 20)))$index, "list")
+  expect_identical(
+    find_knn(x, I(4), subset = 3)$index, list(find_knn(x, 4)$index[3, ])
+  )
+  expect_true(is.matrix(find_knn(x, 4, subset = 3)$index))
+})
+
+test_that("queries have a k each, too", {
+  x <- random_matrix(30, 5)
+  query <- random_matrix(4, 5, seed = 2)
+  k <- c(30, 1, 0, 2)
+  expect_identical(
+    query_knn(x, query, k), cut_rows(query_knn(x, query, 30), k)
+  )
+})
+
+test_that("isolated points have that many missing neighbours", {
+  x <- random_matrix(20, 5)
+  x[3, ] <- 0
+  found <- find_knn(x, rep(2:3, 10), constant = "isolate")
+  expect_identical(found$index[[3]], c(NA_integer_, NA_integer_))
+  expect_identical(found$distance[[3]], c(NA_real_, NA_real_))
+})
+
+test_that("a k for each point that is none is an error", {
+  x <- random_matrix(20, 5)
+  expect_snapshot(error = TRUE, {
+    find_knn(x, c(1, 2))
+    find_knn(x, rep(c(2, -1), 10))
+    find_knn(x, rep(c(2, 20), 10))
+    find_knn(x, rep(c(2, 0.5, NA, 1), 5))
+    query_knn(x, x[1:3, ], 1:2)
+    knn_graph(x, rep(2, 20))
+  })
+})

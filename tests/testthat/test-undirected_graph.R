@@ -1,0 +1,67 @@
+directed_edges <- function(n = 40, k = 4) {
+  knn_graph(random_matrix(n, 5), k)
+}
+
+test_that("union and mutual edges are those of the adjacency matrix", {
+  edges <- directed_edges()
+  adjacent <- matrix(FALSE, 40, 40)
+  adjacent[cbind(edges$from, edges$to)] <- TRUE
+  for (mode in c("union", "mutual")) {
+    either <- if (mode == "union") adjacent | t(adjacent) else adjacent & t(adjacent)
+    expected <- which(either & upper.tri(either), arr.ind = TRUE)
+    found <- undirected_graph(edges, mode)
+    expect_identical(order(found$from, found$to), seq_len(nrow(found)))
+    expect_setequal(
+      paste(found$from, found$to), paste(expected[, 1], expected[, 2])
+    )
+    rank <- matrix(Inf, 40, 40)
+    rank[cbind(edges$from, edges$to)] <- edges$rank
+    at <- cbind(found$from, found$to)
+    expect_equal(found$rank, pmin(rank, t(rank))[at])
+    graph <- as_igraph(found)
+    expect_true(igraph::identical_graphs(
+      graph, as_igraph(edges, mode = mode), attrs = FALSE
+    ))
+    expect_identical(undirected_graph(found), found)
+  }
+  expect_identical(
+    undirected_graph(find_knn(random_matrix(40, 5), 4), "mutual")$to,
+    undirected_graph(edges, "mutual")$to
+  )
+})
+
+test_that("graphs of the same points are united and intersected", {
+  x <- random_matrix(50, 6)
+  rownames(x) <- paste0("gene", 1:50)
+  a <- knn_graph(x, 5)
+  b <- knn_graph(x, 5, metric = "spearman")
+  c <- knn_graph(x, 3, metric = "spearman")
+  pairs <- function(edges) paste(edges$from, edges$to)
+  both <- combine_graphs(a, b, mode = "intersection")
+  expect_identical(pairs(both), intersect(pairs(a), pairs(b)))
+  expect_identical(both$distance, a$distance[pairs(a) %in% pairs(b)])
+  any <- combine_graphs(a, b, c)
+  expect_identical(pairs(any), union(pairs(a), pairs(b)))
+  in_how_many <- (pairs(any) %in% pairs(a)) + (pairs(any) %in% pairs(b)) +
+    (pairs(any) %in% pairs(c))
+  expect_equal(any$graphs, in_how_many)
+  expect_null(attr(any, "metric"))
+  expect_identical(attr(combine_graphs(b, c), "metric"), "spearman")
+  mutual <- lapply(list(a, b), undirected_graph, mode = "mutual")
+  merged <- combine_graphs(mutual[[1]], mutual[[2]])
+  expect_identical(attr(merged, "directed"), FALSE)
+  expect_setequal(pairs(merged), union(pairs(mutual[[1]]), pairs(mutual[[2]])))
+  expect_output(print(any), "Union of 3 graphs: 50 points")
+})
+
+test_that("graphs that don't go together are errors", {
+  edges <- directed_edges()
+  expect_snapshot(error = TRUE, {
+    undirected_graph(edges, "any")
+    undirected_graph(as.matrix(edges))
+    undirected_graph(1:3)
+    combine_graphs(edges)
+    combine_graphs(edges, directed_edges(30))
+    combine_graphs(edges, undirected_graph(edges))
+  })
+})

@@ -10,8 +10,8 @@
 #'   unless `points` says otherwise: a numeric, integer or logical matrix, a data
 #'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), an
 #'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
-#'   `assay` and `dimred`), or [metafeatures()]. Values must be
-#'   finite, or missing where `na` allows it.
+#'   `assay` and `dimred`), or [metafeatures()]. Values must be finite;
+#'   where there is an argument `na`, it says what becomes of missing ones.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit. Or one number for each
 #'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are lists.

@@ -50,8 +50,8 @@ struct Band {
 };
 
 // Each warp's finds take their places together.
-// In and out: see Band. Grid: x over columns, y over rows of the band, in steps.
-// Block: kThreads. Shared: none.
+// In and out: see Band. Grid: x over columns, y over rows of the band, in
+// steps. Block: kThreads. Shared: none.
 template <class Rule, bool products>
 __global__ void __launch_bounds__(kThreads) find_in_band(const Band band) {
   const std::int64_t c =
@@ -230,9 +230,9 @@ class WithinPart {
                  return [&, own = WithinCollector::Taker(collector)](
                             std::int64_t piece) mutable {
                    const std::int64_t first = piece * kPairsAPiece;
-                   hand_over(first,
-                             std::min<std::int64_t>(count, first + kPairsAPiece),
-                             own);
+                   const std::int64_t end =
+                       std::min<std::int64_t>(count, first + kPairsAPiece);
+                   hand_over(first, end, own);
                  };
                });
     return true;

@@ -5,6 +5,10 @@ cpp_cpu <- function() {
     .Call(`_fsknn_cpp_cpu`)
 }
 
+cpp_give_back <- function() {
+    invisible(.Call(`_fsknn_cpp_give_back`))
+}
+
 cpp_backends <- function() {
     .Call(`_fsknn_cpp_backends`)
 }

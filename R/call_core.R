@@ -55,7 +55,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
                        subset = NULL, call = caller_env()) {
   points <- read_points(x, options$input, "x", call = call)
   queries <- if (!is.null(query)) {
-    read_points(query, query_input(options$input, x, query), "query", call = call)
+    input <- query_input(options$input, x, query)
+    read_points(query, input, "query", call = call)
   }
   self_excluded <- is.null(query)
   num_points <- nrow(points$values)

@@ -77,6 +77,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
   )
 }
 
+#' @method format knn_stats
 #' @export
 format.knn_stats <- function(x, ...) {
   seconds <- function(name) {

@@ -20,6 +20,14 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_give_back
+void cpp_give_back();
+RcppExport SEXP _fsknn_cpp_give_back() {
+BEGIN_RCPP
+    cpp_give_back();
+    return R_NilValue;
+END_RCPP
+}
 // cpp_backends
 Rcpp::List cpp_backends();
 RcppExport SEXP _fsknn_cpp_backends() {
@@ -400,6 +408,7 @@ END_RCPP
 
 static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
+    {"_fsknn_cpp_give_back", (DL_FUNC) &_fsknn_cpp_give_back, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
     {"_fsknn_cpp_digest", (DL_FUNC) &_fsknn_cpp_digest, 2},

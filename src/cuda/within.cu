@@ -28,7 +28,10 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMostFound = std::int64_t{1} << 20;
 // Of which a host thread takes so many.
 constexpr std::int64_t kPairsAPiece = std::int64_t{1} << 15;
-constexpr std::int64_t kLargestSide = 8192;
+// Rows are read again for each split: few splits. A chunk's values take 2 GiB.
+constexpr std::int64_t kLargestSide = 16384;
+// A chunk's pairs are counted in 32 bits.
+constexpr std::int64_t kMostSide = 32768;
 
 /// By places.
 struct FoundPair {
@@ -284,8 +287,7 @@ std::int64_t choose_side(const Request& request, const PlacedPoints& rows,
   const std::int64_t all = whole_tiles(std::max(rows.size(), columns.size()));
   const std::int64_t asked =
       request.chunk_size > 0 ? request.chunk_size : kLargestSide;
-  // A chunk's pairs are counted in 32 bits.
-  std::int64_t side = std::min({all, whole_tiles(asked), 4 * kLargestSide});
+  std::int64_t side = std::min({all, whole_tiles(asked), kMostSide});
   const auto fits = [&] {
     return bytes_usable <= 0 ||
            bytes_for(side, rows, columns, ranked) <= bytes_usable;

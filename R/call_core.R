@@ -5,7 +5,8 @@
 # that goes without the data.
 check_options <- function(metric, sign, constant, backend, devices,
                           num_threads, chunk_size, progress, verbose,
-                          max_device_memory = NULL, call = caller_env()) {
+                          max_device_memory = NULL, max_memory = NULL,
+                          call = caller_env()) {
   metric <- check_metric(metric, call = call)
   list(
     metric = metric,
@@ -16,6 +17,7 @@ check_options <- function(metric, sign, constant, backend, devices,
     chunk_size = check_chunk_size(chunk_size, call = call),
     num_threads = check_num_threads(num_threads, call = call),
     max_device_memory = check_device_memory(max_device_memory, call = call),
+    max_memory = check_max_memory(max_memory, call = call),
     progress = check_progress(progress, call = call),
     verbose = check_flag(verbose, "verbose", call = call),
     instruction_set = check_instruction_set(call = call),
@@ -26,7 +28,8 @@ check_options <- function(metric, sign, constant, backend, devices,
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
-                        rows_made = FALSE, largest = -1, subset = NULL) {
+                        rows_made = FALSE, largest = -1, subset = NULL,
+                        max_memory = 0, bytes_file = 0) {
   list(
     k = k,
     metric = options$metric$name,
@@ -38,6 +41,9 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     num_threads = options$num_threads,
     chunk_size = options$chunk_size,
     max_device_memory = options$max_device_memory %||% 0,
+    max_memory = max_memory,
+    bytes_file = bytes_file,
+    weights = options$weights,
     rows_made = rows_made,
     correlation = correlation,
     as_edges = as_edges,
@@ -80,6 +86,10 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_row_names(points$names, "x", points$turned, call = call)
   }
   subset <- check_subset(subset, points, distinct = as_edges, call = call)
+  weights <- fit_weights(options$weights, points, call = call)
+  points <- keep_samples(points, weights)
+  queries <- keep_samples(queries, weights)
+  options$weights <- weights$values
   num_rows <- if (!is.null(subset)) {
     length(subset)
   } else {
@@ -89,6 +99,9 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
   k <- if (is.null(each_k)) k else max(each_k, 1)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
+  brought <- bring_all(points, queries, options, call)
+  points <- brought$points
+  queries <- brought$queries
   checked <- check_values(points, options, "x", call = call)
   skip <- checked$skip
   query_checked <- NULL
@@ -115,7 +128,8 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       as_edges = as_edges,
       rows_made = is_metafeatures(points$values),
       largest = max(checked$largest, query_checked$largest),
-      subset = subset
+      subset = subset,
+      max_memory = brought$max_memory, bytes_file = brought$bytes_file
     )
   )
 }
@@ -123,7 +137,9 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
 # One pass over the values. skip: the rows to isolate; left_out: of
 # metafeatures, those rows and why, or NULL; largest: the largest magnitude.
 check_values <- function(points, options, arg, call = caller_env()) {
-  scan <- cpp_scan(points$values, options$num_threads)
+  scan <- points$scan %||% cpp_scan(
+    points$values, options$num_threads, options$metric$binary
+  )
   if (!is.null(scan$failure)) {
     raise_failure(scan, call)
   }
@@ -132,6 +148,7 @@ check_values <- function(points, options, arg, call = caller_env()) {
     check_finite(points, scan, arg, call = call)
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
+  check_binary(points, scan, options$metric, arg, call = call)
   if (made) {
     left_out <- find_left_out(points, scan)
     tell_left_out(
@@ -211,6 +228,7 @@ raise_failure <- function(result, call) {
     interrupt = rlang::interrupt(),
     range = raise_range_failure(call),
     memory = raise_memory_failure(result, call),
+    disk = raise_disk_failure(result, call),
     backend = raise_backend_failure(result, call),
     cuda = raise_cuda_failure(result, call),
     raise_other_failure(result, call)

@@ -7,8 +7,9 @@
 #'
 #' @returns `NULL` where there was no search yet; else a list of class
 #'   `knn_stats`, with a print method:
-#'   * `backend`, `metric`, `sign`, `k` (`NA` for [find_within()] and
-#'     [similarity_graph()]), `num_points`, `num_features`,
+#'   * `backend`, `metric`, `sign`, `weighted` (whether samples had weights),
+#'     `k` (`NA` for [find_within()] and [similarity_graph()]), `num_points`,
+#'     `num_features` (without those of weight 0),
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
 #'     `devices`: their rows in [cuda_devices()];
@@ -54,6 +55,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       backend = request$backend,
       metric = request$metric,
       sign = request$sign,
+      weighted = !is.null(request$weights),
       k = request$k,
       num_points = nrow(values),
       num_features = ncol(values),
@@ -87,7 +89,7 @@ format.knn_stats <- function(x, ...) {
   lines <- c(
     "Backend" = x$backend,
     "CUDA devices" = if (on_gpu) paste(x$devices, collapse = ", "),
-    "Metric" = describe_metric(x$metric, x$sign),
+    "Metric" = describe_metric(x$metric, x$sign, x$weighted),
     "Neighbours (k)" = if (is.na(x$k)) {
       "all within a distance"
     } else {

@@ -44,15 +44,16 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
                     num_threads = NULL, max_device_memory = NULL,
                     progress = NULL, verbose = FALSE,
                     points = c("rows", "columns"), assay = NULL,
-                    dimred = NULL) {
+                    dimred = NULL, weights = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(point)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads,
-    chunk_size = NULL, progress, verbose, max_device_memory
+    chunk_size = NULL, progress, verbose, max_device_memory, max_memory
   )
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- search_of_point(x, point, k, options)
   found <- run_search(search)
   index <- found$index[1, ]
@@ -78,8 +79,13 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
   check_num_features(
     ncol(points$values), options$metric, "x", points$turned, call = call
   )
+  weights <- fit_weights(options$weights, points, call = call)
+  points <- keep_samples(points, weights)
+  options$weights <- weights$values
   at <- find_point(points, point, call = call)
   check_k(k, num_points, call = call)
+  brought <- bring_all(points, NULL, options, call)
+  points <- brought$points
   checked <- check_values(points, options, "x", call = call)
   if (at %in% checked$skip) {
     row <- describe_rows(at, points)
@@ -96,14 +102,15 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
   k <- check_k(k, num_points, length(checked$skip), call = call)
   list(
     points = points,
-    queries = list(values = points$values[at, , drop = FALSE]),
+    queries = list(values = rows_of(points, at)),
     left_out = checked$left_out,
     verbose = options$verbose,
     request = new_request(
       k, options, skip = sort(c(at, checked$skip)),
       correlation = has_correlation(options$metric),
       rows_made = is_metafeatures(points$values),
-      largest = checked$largest
+      largest = checked$largest,
+      max_memory = brought$max_memory, bytes_file = brought$bytes_file
     )
   )
 }

@@ -38,16 +38,18 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
                       points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                      BPPARAM = NULL, checkpoint = NULL) {
+                      BPPARAM = NULL, checkpoint = NULL, weights = NULL,
+                      max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
   backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory
+    progress, verbose, max_device_memory, max_memory
   )
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }

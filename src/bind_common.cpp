@@ -105,6 +105,7 @@ std::unique_ptr<RowSource> matrix_source(SEXP x) {
 
 std::unique_ptr<RowSource> row_source(SEXP x) {
   if (Rf_inherits(x, "metafeatures")) return metafeature_source(x);
+  if (Rf_inherits(x, "row_file")) return row_file_source(x);
   return matrix_source(x);
 }
 
@@ -118,7 +119,12 @@ Request request_from(const Rcpp::List& request) {
   r.num_threads = Rcpp::as<int>(request["num_threads"]);
   r.chunk_size = Rcpp::as<int>(request["chunk_size"]);
   r.max_device_memory = Rcpp::as<double>(request["max_device_memory"]);
+  r.max_memory = Rcpp::as<double>(request["max_memory"]);
   r.largest = Rcpp::as<double>(request["largest"]);
+  if (request.containsElementNamed("weights") &&
+      !Rf_isNull(request["weights"]))
+    r.weights = std::make_shared<SampleWeights>(
+        Rcpp::as<std::vector<double>>(request["weights"]));
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
   for (const std::int64_t device : zero_based(request["devices"]))
     r.devices.push_back(static_cast<int>(device));
@@ -234,6 +240,11 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
   } catch (const MemoryFailure& e) {
     Rcpp::List out = failure("memory", e.what());
     out["bytes_asked"] = e.bytes_asked;
+    return out;
+  } catch (const DiskFailure& e) {
+    Rcpp::List out = failure("disk", e.what());
+    out["bytes_asked"] = e.bytes_asked;
+    out["bytes_free"] = e.bytes_free;
     return out;
   } catch (const std::bad_alloc& e) {
     Rcpp::List out = failure("memory", "not enough memory");

@@ -237,8 +237,8 @@ Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
                           rows.begin(), sums.begin());
     } else {
       const PreparedPoints all = prepare_points(
-          *source, *r.metric,
-          common_exponent(r, *source, nullptr, r.num_threads), {},
+          *source,
+          recipe_of(r, common_exponent(r, *source, nullptr, r.num_threads)), {},
           false, cpu::choose_kernels(r.instruction_set).prepare_row,
           r.num_threads);
       for (int i = 0; i < count; ++i) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/metrics.hpp"
+#include "core/weights.hpp"
 
 namespace fsknn {
 
@@ -20,10 +22,14 @@ struct Request {
   /// [queries] the number of the point that each query is, so that it is not
   /// its own neighbour; -1: none. Empty: none is.
   std::vector<std::int32_t> query_self;
+  /// Of the features; null: all weigh alike.
+  std::shared_ptr<const SampleWeights> weights;
   int num_threads = 1;
   std::int64_t chunk_size = 0;           ///< 0: automatic
   std::vector<int> devices;              ///< 0-based; empty: all
   double max_device_memory = 0;          ///< bytes on each GPU; 0: what is free
+  /// Bytes that points from a file may take; 0: no limit. CPU.
+  double max_memory = 0;
   /// Largest |x| of points and queries; below 0: not known.
   double largest = -1;
   std::string instruction_set = "auto";  ///< CPU: force one (a testing aid)

@@ -219,7 +219,7 @@ void find_neighbours(const Request& request, const RowSource& points,
 
   const DistanceRule rule(metric, exponent);
   const Search search = {request, plan, rows, columns,
-                         PrepareRule(metric, exponent), rule.undo(), out,
+                         recipe_of(request, exponent), rule.undo(), out,
                          work.streaming, &ranked};
   const double seconds_prepare = seconds_since(start);
   Stats found;

@@ -31,6 +31,8 @@
 #' * `fsknn.max_memory`: the default of `max_memory`, the most memory to use for
 #'   data that are read by blocks.
 #' * `fsknn.temporary_folder`: where data that do not fit in memory go.
+#' * `fsknn.split_size`: points in a split of work that is dealt out or kept by
+#'   `checkpoint`.
 #' * `fsknn.instruction_set`: one of the instruction sets that
 #'   [knn_backends()] names, to have the CPU engine use that one instead of the
 #'   best. The answer is the same; this is an aid for tests.

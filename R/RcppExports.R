@@ -117,6 +117,14 @@ cpp_metafeature_names <- function(x, names) {
     .Call(`_fsknn_cpp_metafeature_names`, x, names)
 }
 
+cpp_scan_missing <- function(x, num_threads) {
+    .Call(`_fsknn_cpp_scan_missing`, x, num_threads)
+}
+
+cpp_filled <- function(x) {
+    .Call(`_fsknn_cpp_filled`, x)
+}
+
 cpp_mst_knn <- function(x, index, distance, most, request) {
     .Call(`_fsknn_cpp_mst_knn`, x, index, distance, most, request)
 }
@@ -129,8 +137,28 @@ cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
 }
 
-cpp_scan <- function(x, num_threads) {
-    .Call(`_fsknn_cpp_scan`, x, num_threads)
+cpp_row_file <- function(folder, num_points, num_features, strip_features, request, binary) {
+    .Call(`_fsknn_cpp_row_file`, folder, num_points, num_features, strip_features, request, binary)
+}
+
+cpp_row_file_add <- function(file, strip, first, tile) {
+    .Call(`_fsknn_cpp_row_file_add`, file, strip, first, tile)
+}
+
+cpp_row_file_finish <- function(file) {
+    .Call(`_fsknn_cpp_row_file_finish`, file)
+}
+
+cpp_row_file_close <- function(file) {
+    invisible(.Call(`_fsknn_cpp_row_file_close`, file))
+}
+
+cpp_bytes_free <- function(folder) {
+    .Call(`_fsknn_cpp_bytes_free`, folder)
+}
+
+cpp_scan <- function(x, num_threads, binary = FALSE) {
+    .Call(`_fsknn_cpp_scan`, x, num_threads, binary)
 }
 
 cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {

@@ -51,7 +51,7 @@ add_phenotype <- function(x, values, name, ...,
     name <- if (is_sample_column(x, values)) values
   }
   check_phenotype_name(name)
-  points <- as_points(x, "x", call = current_env())
+  points <- in_memory(as_points(x, "x", call = current_env()))
   check_new_name(points, name)
   values <- check_phenotype(
     sample_variable(x, values, "values"), points$values

@@ -198,7 +198,9 @@ cover_input <- function(x, class, num_threads, call = caller_env()) {
     rows <- unname(which(x$keep))
     return(list(levels = x$levels, class = class, rows = rows))
   }
-  points <- as_points(expression_of(x, call = call), call = call)
+  points <- in_memory(
+    as_points(expression_of(x, call = call), call = call), call = call
+  )
   levels <- points$values
   check_some_rows(nrow(levels), "{.arg x} has no row.", call)
   class <- check_class(class, x, ncol(levels), call = call)

@@ -25,8 +25,9 @@
 #' @param weight Edge attribute `weight`: `"none"` (default), `"similarity"` or
 #'   `"distance"`. Similarity is r for correlations (|r| under
 #'   `sign = "absolute"`, -r under `sign = "negative"`), 1 - distance for
-#'   `"cosine"` and `"proportional"`, and 1 / (1 + distance) otherwise; or the
-#'   column `similarity` where `edges` has one.
+#'   `"cosine"`, `"proportional"`, `"jaccard"` and `"sorensen"`, and
+#'   1 / (1 + distance) otherwise; or the column `similarity` where `edges` has
+#'   one.
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive:
 #'   `"error"` (default), or `"drop"`, which leaves out these edges and keeps

@@ -5,17 +5,23 @@
 # that goes without the data.
 check_options <- function(metric, sign, constant, backend, devices,
                           num_threads, chunk_size, progress, verbose,
-                          max_device_memory = NULL, call = caller_env()) {
+                          max_device_memory = NULL, max_memory = NULL,
+                          na = NULL, min_pairs = default_min_pairs,
+                          call = caller_env()) {
   metric <- check_metric(metric, call = call)
+  missing <- check_na(na, min_pairs, metric, call = call)
   list(
     metric = metric,
     sign = check_sign(sign, metric, call = call),
+    na = missing$na,
+    min_pairs = missing$min_pairs,
     constant = check_choice(
       constant, c("error", "isolate"), "constant", call = call
     ),
     chunk_size = check_chunk_size(chunk_size, call = call),
     num_threads = check_num_threads(num_threads, call = call),
     max_device_memory = check_device_memory(max_device_memory, call = call),
+    max_memory = check_max_memory(max_memory, call = call),
     progress = check_progress(progress, call = call),
     verbose = check_flag(verbose, "verbose", call = call),
     instruction_set = check_instruction_set(call = call),
@@ -26,7 +32,9 @@ check_options <- function(metric, sign, constant, backend, devices,
 # The request as the core reads it.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
-                        rows_made = FALSE, largest = -1, subset = NULL) {
+                        rows_made = FALSE, largest = -1, subset = NULL,
+                        max_memory = 0, bytes_file = 0,
+                        na = options$na %||% "error") {
   list(
     k = k,
     metric = options$metric$name,
@@ -38,10 +46,15 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     num_threads = options$num_threads,
     chunk_size = options$chunk_size,
     max_device_memory = options$max_device_memory %||% 0,
+    max_memory = max_memory,
+    bytes_file = bytes_file,
+    weights = options$weights,
     rows_made = rows_made,
     correlation = correlation,
     as_edges = as_edges,
     largest = largest,
+    na = na,
+    min_pairs = options$min_pairs %||% as.integer(default_min_pairs),
     subset = subset,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
@@ -80,6 +93,11 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_row_names(points$names, "x", points$turned, call = call)
   }
   subset <- check_subset(subset, points, distinct = as_edges, call = call)
+  check_na_alone(options, call = call)
+  weights <- fit_weights(options$weights, points, call = call)
+  points <- keep_samples(points, weights)
+  queries <- keep_samples(queries, weights)
+  options$weights <- weights$values
   num_rows <- if (!is.null(subset)) {
     length(subset)
   } else {
@@ -89,6 +107,9 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
   k <- if (is.null(each_k)) k else max(each_k, 1)
   k <- check_k(k, num_points, self_excluded = self_excluded, call = call)
 
+  brought <- bring_all(points, queries, options, call)
+  points <- brought$points
+  queries <- brought$queries
   checked <- check_values(points, options, "x", call = call)
   skip <- checked$skip
   query_checked <- NULL
@@ -115,23 +136,34 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       as_edges = as_edges,
       rows_made = is_metafeatures(points$values),
       largest = max(checked$largest, query_checked$largest),
-      subset = subset
+      subset = subset,
+      max_memory = brought$max_memory, bytes_file = brought$bytes_file,
+      na = na_of_search(options, checked, query_checked)
     )
   )
 }
 
 # One pass over the values. skip: the rows to isolate; left_out: of
-# metafeatures, those rows and why, or NULL; largest: the largest magnitude.
+# metafeatures, those rows and why, or NULL; largest: the largest magnitude;
+# missing: how many values are.
 check_values <- function(points, options, arg, call = caller_env()) {
-  scan <- cpp_scan(points$values, options$num_threads)
+  if (!is.null(options$na) && options$na != "error") {
+    return(check_known_values(points, options, arg, call = call))
+  }
+  scan <- points$scan %||% cpp_scan(
+    points$values, options$num_threads, options$metric$binary
+  )
   if (!is.null(scan$failure)) {
     raise_failure(scan, call)
   }
   made <- is_metafeatures(points$values)
   if (!made) {
-    check_finite(points, scan, arg, call = call)
+    check_finite(
+      points, scan, arg, cures_missing = !is.null(options$na), call = call
+    )
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
+  check_binary(points, scan, options$metric, arg, call = call)
   if (made) {
     left_out <- find_left_out(points, scan)
     tell_left_out(
@@ -140,13 +172,13 @@ check_values <- function(points, options, arg, call = caller_env()) {
     )
     return(list(
       skip = left_out$point %||% integer(), left_out = left_out,
-      largest = scan$largest
+      largest = scan$largest, missing = 0
     ))
   }
   skip <- check_defined_rows(
     points, scan, options$metric, options$constant, arg, call = call
   )
-  list(skip = skip, left_out = NULL, largest = scan$largest)
+  list(skip = skip, left_out = NULL, largest = scan$largest, missing = 0)
 }
 
 # Runs a search; gives what cpp_find_knn() gives.
@@ -180,6 +212,13 @@ num_queries <- function(queries, request) {
 }
 
 find_somehow <- function(search, call) {
+  if (identical(search$request$na, "pairwise")) {
+    return(find_pairwise(search, call))
+  }
+  find_in_parts_or_whole(search, call)
+}
+
+find_in_parts_or_whole <- function(search, call) {
   if (!is.null(search$long)) {
     return(find_by_splits(search, call))
   }
@@ -211,6 +250,7 @@ raise_failure <- function(result, call) {
     interrupt = rlang::interrupt(),
     range = raise_range_failure(call),
     memory = raise_memory_failure(result, call),
+    disk = raise_disk_failure(result, call),
     backend = raise_backend_failure(result, call),
     cuda = raise_cuda_failure(result, call),
     raise_other_failure(result, call)

@@ -171,7 +171,7 @@ check_sign <- function(sign, metric, call = caller_env()) {
   sign <- check_choice(sign, metric_signs, "sign", call = call)
   if (!metric$has_sign && sign != "signed") {
     table <- metric_table()
-    signed <- paste0("\"", table$name[table$has_sign], "\"", collapse = " and ")
+    signed <- quote_metrics(table$name[table$has_sign])
     abort_argument(
       c(
         "{.arg sign} can't be {.val {sign}} with metric {.val {metric$name}}.",
@@ -214,6 +214,10 @@ check_k <- function(k, num_points, isolated = 0L, self_excluded = TRUE,
 # --- sizes -------------------------------------------------------------------
 
 # Where a point is in what the user brought.
+feature_side <- function(points) {
+  if (isTRUE(points$turned)) "row" else "column"
+}
+
 point_side <- function(points) {
   if (isTRUE(points$turned)) "column" else "row"
 }
@@ -325,17 +329,26 @@ describe_cells <- function(at, points) {
   if (nrow(at) == 0) {
     return(character())
   }
-  values <- points$values[at]
+  values <- cells_of(points, at)
+  words <- ifelse(is.nan(values), "NaN", as.character(values))
+  # Not "1 is neither 0 nor 1" of what is almost 1.
+  short <- words %in% c("0", "1") & values != (words == "1")
+  words[short] <- format(values[short], digits = 17)
+  features <- as.integer(at[, 2])
+  if (!is.null(points$samples)) {
+    # Some were left out: the user's numbers.
+    features <- points$samples[features]
+  }
   side <- point_side(points)
-  other <- if (side == "row") "column" else "row"
   paste0(
-    ifelse(is.nan(values), "NaN", as.character(values)),
-    " at ", side, " ", describe_rows(at[, 1], points), ", ", other, " ",
-    as.integer(at[, 2])
+    words, " at ", side, " ", describe_rows(at[, 1], points), ", ",
+    feature_side(points), " ", features
   )
 }
 
-check_finite <- function(points, scan, arg, call = caller_env()) {
+# cures_missing: has the verb an argument `na`?
+check_finite <- function(points, scan, arg, cures_missing = FALSE,
+                         call = caller_env()) {
   if (scan$non_finite == 0) {
     return(invisible())
   }
@@ -348,7 +361,10 @@ check_finite <- function(points, scan, arg, call = caller_env()) {
       "{.arg {arg}} must hold finite numbers only.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
            {where}{rest}.",
-      i = "Leave out such rows or columns, or fill the values in."
+      i = "Leave out such rows or columns, or fill the values in.",
+      i = if (cures_missing && any(is.na(points$values[scan$non_finite_at]))) {
+        "See the argument {.arg na} for missing values."
+      }
     ),
     call
   )
@@ -368,6 +384,26 @@ check_non_negative <- function(points, scan, metric, arg, call = caller_env()) {
        {.val {metric$name}}.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} negative:
            {where}{rest}."
+    ),
+    call
+  )
+}
+
+check_binary <- function(points, scan, metric, arg, call = caller_env()) {
+  if (!metric$binary || scan$non_binary == 0) {
+    return(invisible())
+  }
+  cells <- describe_cells(scan$non_binary_at, points)
+  where <- paste(cells, collapse = "; ")
+  count <- scan$non_binary
+  rest <- if (count > length(cells)) " (the first three)" else ""
+  abort_argument(
+    c(
+      "{.arg {arg}} must hold only 0 and 1 (or FALSE and TRUE) under metric
+       {.val {metric$name}}.",
+      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} neither:
+           {where}{rest}.",
+      i = "For what is there at all, use {.code {arg} > 0}."
     ),
     call
   )
@@ -468,9 +504,13 @@ check_device_memory <- function(max_device_memory, call = caller_env()) {
   if (is.null(max_device_memory)) {
     return(0)
   }
-  bytes <- parse_bytes(max_device_memory)
+  check_bytes(max_device_memory, arg, call)
+}
+
+check_bytes <- function(value, arg, call = caller_env()) {
+  bytes <- parse_bytes(value)
   if (is.na(bytes) || bytes < 1) {
-    given <- describe_value(max_device_memory)
+    given <- describe_value(value)
     abort_argument(
       c(
         "{.arg {arg}} must be a number of bytes, 1 or more, not {given}.",

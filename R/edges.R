@@ -3,10 +3,11 @@
 # `columns`: a list or data frame with from, to, rank, distance and, for
 # correlations, correlation. `vertices`: a data frame with column `name`, all
 # points in order. metric, sign and k may be NULL where they are not known.
+# weighted: whether samples had weights.
 # Nothing here says how the edges were computed: they are the same on every
 # backend.
 new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
-                          k = NULL) {
+                          k = NULL, weighted = FALSE) {
   # Not data.frame(): it would copy and check tens of millions of rows.
   structure(
     as.list(columns),
@@ -15,14 +16,15 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
     vertices = vertices,
     metric = metric,
     sign = sign,
-    k = k
+    k = k,
+    weighted = if (isTRUE(weighted)) TRUE
   )
 }
 
 # kind: what the edges are, where they are no kNN graph.
 # directed: FALSE where each pair of points is there once.
 edge_attributes <- c(
-  "vertices", "metric", "sign", "k", "kind", "left_out", "directed"
+  "vertices", "metric", "sign", "k", "weighted", "kind", "left_out", "directed"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
@@ -30,7 +32,7 @@ edge_attributes <- c(
 # of the points, or NULL. Points without edges are isolated, or no vertices at all:
 # those of the data frame left_out (or NULL).
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
-                           left_out = NULL) {
+                           left_out = NULL, weighted = FALSE) {
   columns <- found[
     intersect(c("from", "to", "rank", "distance"), names(found))
   ]
@@ -45,7 +47,7 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
   }
   edges <- new_knn_edges(
     columns, vertices = data.frame(name = vertices),
-    metric = metric, sign = sign, k = k
+    metric = metric, sign = sign, k = k, weighted = weighted
   )
   attr(edges, "left_out") <- left_out
   edges
@@ -92,7 +94,9 @@ format_edges_header <- function(x) {
     if (!is.null(vertices)) tally(nrow(vertices), "point"),
     tally(nrow(x), "edge"),
     if (!is.null(k)) paste0("k = ", k),
-    if (!is.null(metric)) describe_metric(metric, attr(x, "sign"))
+    if (!is.null(metric)) {
+      describe_metric(metric, attr(x, "sign"), attr(x, "weighted"))
+    }
   )
   kind <- attr(x, "kind") %||% "kNN graph"
   paste0(kind, ": ", paste(parts, collapse = ", "))

@@ -8,21 +8,32 @@
 #'
 #' @param x Points in rows (genes, probes), features in columns (samples),
 #'   unless `points` says otherwise: a numeric, integer or logical matrix, a data
-#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), an
+#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
+#'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, an
 #'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
-#'   `assay` and `dimred`), or [metafeatures()]. All values must be finite.
+#'   `assay` and `dimred`), or [metafeatures()]. Values must be finite;
+#'   where there is an argument `na`, it says what becomes of missing ones.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit. Or one number for each
 #'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are lists.
 #' @param metric The distance, made in double precision, `"pearson"` by default:
 #'
 #'   `r metric_help()`
-#' @param sign For `"pearson"` and `"spearman"`, what is near: `"signed"`
-#'   (default) takes 1 - r, `"absolute"` 1 - |r|, `"negative"` 1 + r.
+#'
+#'   The biweight midcorrelation is that of WGCNA's `bicor()` with its defaults
+#'   (`maxPOutliers = 1`, `pearsonFallback = "individual"`; Langfelder and Horvath
+#'   2012, \doi{10.18637/jss.v046.i11}): a value counts the less the further it is
+#'   from the row's median, and nothing from 9 median absolute deviations on; a row
+#'   in which more than half of the values are equal (deviation 0) is taken as
+#'   under `"pearson"`. Proportional Similarity is that of Joubert et al. (2018,
+#'   \doi{10.1016/j.parco.2018.03.009}).
+#' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), what is
+#'   near: `"signed"` (default) takes 1 - r, `"absolute"` 1 - |r|, `"negative"`
+#'   1 + r. With other metrics only `"signed"`, which changes nothing, is allowed.
 #' @param ... Must be empty: what follows must be named in full.
 #' @param constant What to do with points for which the metric has no value
-#'   (constant rows under a correlation, rows of zeros under `"cosine"` and
-#'   `"proportional"`): `"error"` (default), or `"isolate"`, which keeps them as
+#'   (constant rows under a correlation, rows of zeros under `"cosine"`,
+#'   `"proportional"`, `"jaccard"` and `"sorensen"`): `"error"` (default), or `"isolate"`, which keeps them as
 #'   isolated points. An isolated point has no neighbours (`NA`), and is
 #'   nobody's neighbour; `k` may not exceed the number of the other points less
 #'   one. Of [metafeatures()] such rows are always left out.
@@ -44,6 +55,10 @@
 #'   `getOption("fsknn.max_device_memory")` where that is set, else what is
 #'   free. Points that do not fit are read piece by piece; the answer is the
 #'   same. The CPU engine does not read it.
+#' @param max_memory The most memory to use for an `x` (and `query`) that is read
+#'   by blocks: bytes, or a string such as `"4 GiB"`. `NULL` (default) takes
+#'   `getOption("fsknn.max_memory")` where that is set, else a third of what is
+#'   free. See the section on data larger than memory.
 #' @param progress Show a progress bar? `NULL` (default) does so in an
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
@@ -62,12 +77,32 @@
 #'   row numbers (from 1), row names, or a logical vector with one value for each
 #'   point. `NULL` (default): all of them. The answer for them is that of the
 #'   whole search, to the last bit, in the order asked for.
+#' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
+#'   (column of `x`, and of `query`), finite and not negative: r is then the
+#'   weighted correlation, as `stats::cov.wt(cor = TRUE)` has it, under
+#'   `"spearman"` that of the ordinary average ranks. Only the weights'
+#'   proportions matter. A sample of weight 0 is left out: its values are not
+#'   looked at (`x` is copied without it), they are not ranked, and a row is
+#'   constant if it is on the other samples. The largest weight may be no more
+#'   than 1e15 times the smallest one above 0. `NULL` (default): all weigh alike.
 #' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
 #'   `BiocParallel::SnowParam(4)`: the points are dealt out in splits to its
 #'   workers. See the section on workers.
 #' @param checkpoint `NULL` (default), or the path of a folder, new or empty:
 #'   each split that is done is kept there, and the same call goes on from them
 #'   after it was ended at any moment. See the section on checkpoints.
+#' @param na What to do with missing values (`NA` and `NaN`; infinite values are
+#'   an error always): `"error"` (default) says how many there are, and where the
+#'   first are; `"mean"` takes the mean of what the row has in their place;
+#'   `"pairwise"` (`"pearson"` and `"spearman"` only, with any `sign`) takes each
+#'   pair over the samples that both rows have: see the section on missing
+#'   values. A row with no value at all is an error, or isolated, as `constant`
+#'   says.
+#' @param min_pairs With `na = "pairwise"`, the fewest samples that a pair must
+#'   have in common to be neighbours: a whole number from 2 to the number of
+#'   columns, 3 by default. Over few samples a high correlation comes by chance
+#'   (over two it always is 1 or -1), so that where many values are missing more
+#'   should be asked for.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
 #'   `x` (or of `subset`), and k columns, the nearest first:
@@ -135,11 +170,45 @@
 #' from each side, where a run without splits does so once: it takes about half
 #' the time. `options(fsknn.split_size = )` sets the number of points in a split.
 #'
+#' @section Data larger than memory:
+#' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks, whole
+#' chunks of the file that they come from, each once. Where their dense form (8
+#' bytes a value) fits in `max_memory`, they become a matrix in memory. Else
+#' they are checked, prepared for the metric, and written to a temporary file as
+#' they are read; then blocks of the file are searched against blocks, two in
+#' memory at a time on the CPU, and piece by piece through the memory of GPUs. The
+#' answer is the same to the last bit. The file is as large as the dense form. It
+#' has no name, so that its room is free again when the call ends, in whatever
+#' way, and stands in `tempdir()`, or in the folder that
+#' `options(fsknn.temporary_folder = )` names: it should be on a disk, and not in
+#' memory as `/tmp` is on some systems. Where there is too little room, that is a
+#' `fsknn_disk_error` before anything is read. [knn_plan()] tells what would be.
+#'
 #' @section Arithmetic:
 #' Rows are brought to length 1 for correlations and cosine, each scaled by its
 #' own power of two first, so that their magnitude does not matter. Euclidean
 #' distances scale the whole matrix by one power of two: differences below about
 #' 1e-162 of its largest entry count as 0. The vignette "method" has every step.
+#'
+#' @section Missing values:
+#' With `na = "pairwise"` the distance of two points is made of Pearson's r over
+#' the samples that both have, as of `cor(use = "pairwise.complete.obs")`: means
+#' first, then sums of squares and products of the deviations. Under
+#' `"spearman"` each row is ranked once, over what it has, and r is Pearson's of
+#' those ranks over the common samples; [stats::cor()] ranks both rows anew over
+#' the common samples of each pair, so that its values differ where values are
+#' missing.
+#'
+#' A pair with fewer than `min_pairs` samples in common, or with a row that does
+#' not vary on them, is no pair of neighbours. Points left with fewer than k
+#' neighbours have `NA` in the places that remain (in a graph: fewer edges); a
+#' message of class `fsknn_short_rows` says how many there are, and
+#' [knn_stats()] has the number as `rows_short`. A row that does not vary over
+#' all that it has is constant: see `constant`.
+#'
+#' Where nothing is missing the answer is that of `na = "error"`, to the last
+#' bit. These distances are no metric: points are compared over different
+#' samples.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
@@ -158,24 +227,38 @@
 #' # the most anti-correlated rows
 #' find_knn(x, k = 1, sign = "negative")$index[1:5, ]
 #'
+#' # robust against outliers; samples that weigh more than others
+#' find_knn(x, k = 1, metric = "bicor")$index[1:5, ]
+#' find_knn(x, k = 1, weights = rep(c(1, 4), 6))$index[1:5, ]
+#'
+#' # what is there and what is not
+#' find_knn(x > 0, k = 1, metric = "jaccard")$distance[1:5, ]
+#'
 #' # the samples as points
 #' find_knn(x, k = 2, points = "columns")$index
+#'
+#' # missing values: each pair over the samples that both have
+#' x[sample(length(x), 100)] <- NA
+#' find_knn(x, k = 3, na = "pairwise", min_pairs = 8)$distance[1:3, ]
 find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      constant = c("error", "isolate"),
                      backend = c("auto", "cuda", "cpu"), devices = NULL,
                      num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                     subset = NULL,
-                     BPPARAM = NULL, checkpoint = NULL) {
+                     subset = NULL, BPPARAM = NULL, checkpoint = NULL,
+                     weights = NULL, max_memory = NULL,
+                     na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory
+    progress, verbose, max_device_memory, max_memory, na,
+    min_pairs
   )
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(x, k = k, options = options, subset = subset)
   index_and_distance(run_search(search, long), search)

@@ -42,7 +42,7 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
                         num_threads = NULL, chunk_size = NULL,
                         max_device_memory = NULL, progress = NULL,
                         points = c("rows", "columns"), assay = NULL,
-                        dimred = NULL, subset = NULL) {
+                        dimred = NULL, subset = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(distance)
@@ -51,7 +51,7 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
     progress, verbose = FALSE, max_device_memory
   )
   options$input <- check_input(points, assay, dimred)
-  options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options, subset = subset)
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)
@@ -67,7 +67,7 @@ query_within <- function(x, query, distance, metric = "pearson",
                          num_threads = NULL, chunk_size = NULL,
                          max_device_memory = NULL, progress = NULL,
                          points = c("rows", "columns"), assay = NULL,
-                         dimred = NULL) {
+                         dimred = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
@@ -81,6 +81,7 @@ query_within <- function(x, query, distance, metric = "pearson",
     abort_input(query, "query", current_env())
   }
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, query, k = 1L, options = options)
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)
@@ -139,6 +140,7 @@ run_within <- function(search, within, call = caller_env()) {
   values <- search$points$values
   queries <- search$queries$values
   within$most <- most_pairs(within, search)
+  started <- Sys.time()
   result <- cpp_find_within(values, queries, search$request, within)
   if (identical(result$failure, "too_many_pairs")) {
     raise_too_many(result, within, call)
@@ -146,6 +148,12 @@ run_within <- function(search, within, call = caller_env()) {
   if (!is.null(result$failure)) {
     raise_failure(result, call)
   }
+  request <- search$request
+  request["k"] <- NA_integer_
+  remember_search(
+    values, queries, request, result$stats,
+    as.double(Sys.time() - started, units = "secs")
+  )
   result$stats <- NULL
   result
 }
@@ -160,15 +168,8 @@ most_pairs <- function(within, search) {
   } else {
     40
   }
-  most <- free_memory() / bytes
+  most <- (check_max_memory(NULL) %||% free_memory()) / bytes
   floor(if (within$as_edges) min(most, max_edges) else most)
-}
-
-# Bytes for the answer; Inf where it is not known.
-free_memory <- function() {
-  asked <- getOption("fsknn.max_memory")
-  bytes <- if (is.null(asked)) memory_left() else parse_bytes(asked)
-  if (is.na(bytes)) Inf else bytes
 }
 
 raise_too_many <- function(result, within, call) {

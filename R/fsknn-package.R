@@ -28,6 +28,9 @@
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.
 #' * `fsknn.max_device_memory`: the default of `max_device_memory`, the most
 #'   memory to use on each GPU, as bytes or a string such as `"4 GiB"`.
+#' * `fsknn.max_memory`: the default of `max_memory`, the most memory to use for
+#'   data that are read by blocks.
+#' * `fsknn.temporary_folder`: where data that do not fit in memory go.
 #' * `fsknn.instruction_set`: one of the instruction sets that
 #'   [knn_backends()] names, to have the CPU engine use that one instead of the
 #'   best. The answer is the same; this is an aid for tests.

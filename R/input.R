@@ -150,15 +150,6 @@ as_points.SummarizedExperiment <- function(x, arg = "x", call = caller_env()) {
   as_points(expression_of(x, arg, call), arg, call)
 }
 
-# Package Matrix: sparse ones are written out in full, since every prepared row
-# is dense; not without a look at the memory.
-#' @export
-as_points.Matrix <- function(x, arg = "x", call = caller_env()) {
-  need_package("Matrix", arg, call)
-  check_room(dim(x), arg, call)
-  as_points(as.matrix(x), arg, call)
-}
-
 #' @export
 as_points.default <- function(x, arg = "x", call = caller_env()) {
   # A matrix with a class of its own (table, AsIs) is still a matrix.

@@ -18,18 +18,19 @@
 #'     has any (character), else as row numbers (integer);
 #'   * `rank`: 1 for the nearest neighbour, to k;
 #'   * `distance`: double;
-#'   * `correlation`: for `"pearson"` and `"spearman"` only, the signed r,
+#'   * `correlation`: for correlations only, the signed r,
 #'     whatever `sign` is.
 #'
 #'   Its attribute `vertices` is a data frame whose column `name` holds all
 #'   points in order, isolated ones too; `metric`, `sign` and `k` are attributes
-#'   as well. Taking rows with `[` keeps them. There is nothing in the result
+#'   as well, and `weighted` (`TRUE`) where samples had weights. Taking rows with `[` keeps them. There is nothing in the result
 #'   that depends on the backend.
 #'
 #'   The column is called `distance`, and no column `weight`, since igraph takes
 #'   a `weight` by itself and reads it as similarity in some functions and as
 #'   length in others: see [as_igraph()].
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Missing values
 #' @inheritSection find_knn Workers
 #' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
@@ -51,16 +52,19 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       num_threads = NULL, chunk_size = NULL,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
                       points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                      subset = NULL,
-                      BPPARAM = NULL, checkpoint = NULL) {
+                      subset = NULL, BPPARAM = NULL, checkpoint = NULL,
+                      weights = NULL, max_memory = NULL,
+                      na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory
+    progress, verbose, max_device_memory, max_memory, na,
+    min_pairs
   )
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(
     x, k = k, options = options, as_edges = TRUE, subset = subset
@@ -71,6 +75,7 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     names = search$points$names,
     metric = options$metric$name,
     sign = options$sign,
-    left_out = search$left_out
+    left_out = search$left_out,
+    weighted = !is.null(search$request$weights)
   )
 }

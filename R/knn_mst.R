@@ -88,7 +88,7 @@ graph_links <- function(graph, arg = "graph", call = caller_env()) {
   list(
     low = low[id], high = high[id], distance = facts$distance[id], id = id,
     num_points = facts$num_points, vertices = facts$vertices,
-    metric = facts$metric, sign = facts$sign,
+    metric = facts$metric, sign = facts$sign, weighted = facts$weighted,
     correlation = facts$correlation[id],
     k = min(facts$k, highest_rank(facts$rank), Inf)
   )
@@ -128,7 +128,8 @@ edges_facts <- function(graph, arg, call) {
     correlation = graph$correlation,
     k = attr(graph, "k", exact = TRUE),
     num_points = nrow(vertices), vertices = vertices,
-    metric = attr(graph, "metric"), sign = attr(graph, "sign")
+    metric = attr(graph, "metric"), sign = attr(graph, "sign"),
+    weighted = attr(graph, "weighted")
   )
 }
 

@@ -22,7 +22,9 @@
 #'   of each, the sizes, and the bytes that will be needed besides the input
 #'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the
 #'   most at any time; for GPUs on each of them, save the result), and whether
-#'   the points are `streamed` through a GPU's memory in `num_passes` passes.
+#'   the points are `streamed` through a GPU's memory, or by blocks of
+#'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
+#'   passes.
 #' @inheritSection find_knn Errors
 #' @inherit find_knn references
 #' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search
@@ -35,25 +37,42 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, points = c("rows", "columns"),
-                     assay = NULL, dimred = NULL) {
+                     assay = NULL, dimred = NULL, weights = NULL,
+                     max_memory = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant = "error", backend, devices, num_threads,
-    chunk_size, progress = FALSE, verbose = FALSE, max_device_memory
+    chunk_size, progress = FALSE, verbose = FALSE, max_device_memory, max_memory
   )
   input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   self_excluded <- is.null(query)
   size <- plan_size(x, input)
   check_num_points(size[[1]], 1L + self_excluded, "x")
   check_num_features(size[[2]], options$metric, "x")
-  num_queries <- if (self_excluded) 0 else query_count(query, size, query_input(input, x, query))
+  of_query <- query_input(input, x, query)
+  num_queries <- if (self_excluded) 0 else query_count(query, size, of_query)
+  storage <- storage_of(
+    taken_values(x, input), taken_values(query, of_query), options
+  )
+  weights <- weights_for(options$weights, size[[2]], input$points == "columns")
+  options$weights <- weights$values
+  num_features <- length(weights$samples %||% seq_len(size[[2]]))
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
-    rows_made = is_metafeatures(x)
+    rows_made = is_metafeatures(x), max_memory = storage$max_memory,
+    bytes_file = storage$bytes_file
   )
-  new_plan(size[[1]], size[[2]], num_queries, request)
+  new_plan(size[[1]], num_features, num_queries, request)
+}
+
+# What is in a container, or a matrix as it is; NULL for a size.
+taken_values <- function(x, input, call = caller_env()) {
+  if (length(dim(x)) == 2 || is_container(x)) {
+    take_matrix(x, input, call = call)$values
+  }
 }
 
 # c(points, features) of a matrix, or as given.
@@ -105,9 +124,11 @@ new_plan <- function(num_points, num_features, num_queries, request,
         backend = request$backend,
         metric = request$metric,
         sign = request$sign,
+        weighted = !is.null(request$weights),
         host_cpus = cpp_cpu()$threads,
         num_threads = request$num_threads,
-        max_device_memory = request$max_device_memory
+        max_device_memory = request$max_device_memory,
+        bytes_file = request$bytes_file
       ),
       sizes
     ),
@@ -130,7 +151,7 @@ format.knn_plan <- function(x, ...) {
     "Backend" = x$backend,
     "Host CPUs" = paste0(number(x$host_cpus), " (", x$num_threads, " used)"),
     describe_devices(x$devices),
-    "Metric" = describe_metric(x$metric, x$sign),
+    "Metric" = describe_metric(x$metric, x$sign, x$weighted),
     "Neighbours (k)" = number(x$k),
     "Points (n)" = padded(x$num_points, x$padded_points),
     "Features (d)" = padded(x$num_features, x$padded_features),
@@ -142,6 +163,7 @@ format.knn_plan <- function(x, ...) {
     "Splits in each segment" = number(x$splits_per_segment),
     "Chunks computed" = number(x$num_chunks),
     "Filter" = if (nzchar(x$filter)) x$filter else "none",
+    describe_file(x$bytes_file),
     if (x$backend == "cuda") describe_device_bytes(x) else describe_bytes(x),
     "Instruction set" = if (nzchar(x$instruction_set)) x$instruction_set
   )
@@ -161,8 +183,31 @@ describe_devices <- function(devices) {
   c("CUDA devices" = paste(nrow(devices), "used"), drivers)
 }
 
+# What does not fit in memory, and the room for it.
+describe_file <- function(bytes, folder = temporary_folder()) {
+  if (bytes > 0) {
+    free <- cpp_bytes_free(folder)$bytes
+    room <- if (!is.null(free)) {
+      paste0(", ", format_bytes(free), " free", if (free < bytes) ": does not fit")
+    }
+    c("Temporary file" = paste0(format_bytes(bytes), " in ", folder, room))
+  }
+}
+
 describe_bytes <- function(plan) {
+  blocks <- ceiling(
+    c(plan$num_points, plan$num_queries) / max(1, plan$block_points)
+  )
   c(
+    "Blocks of points" = if (plan$streamed) {
+      paste0(
+        format_count(sum(blocks)), " of ", format_count(plan$block_points),
+        ", two in memory at a time"
+      )
+    },
+    "Times that the file is read" = if (plan$streamed) {
+      format_count(plan$num_passes)
+    },
     "Memory, prepared data" = format_bytes(plan$bytes_prepared),
     "Memory, filter" = if (plan$bytes_filter > 0) {
       format_bytes(plan$bytes_filter)

@@ -37,6 +37,7 @@ check_split_size <- function(call = caller_env()) {
 
 # What find_in_core() gives, found by splits.
 find_by_splits <- function(search, call = caller_env()) {
+  check_file_is_shared(search, call)
   started <- Sys.time()
   work <- new_split_work(search)
   kept <- open_checkpoint(search, work, call)

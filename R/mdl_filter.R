@@ -79,7 +79,7 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
   rlang::check_required(class)
   num_threads <- check_num_threads(num_threads)
   progress <- check_progress(progress)
-  points <- as_points(expression_of(x))
+  points <- in_memory(as_points(expression_of(x)))
   check_num_points(nrow(points$values), 1L, "x")
   class <- check_class(class, x, ncol(points$values))
   scan <- in_core(cpp_scan(points$values, num_threads))
@@ -117,7 +117,7 @@ discretise <- function(filter, x, ..., num_threads = NULL) {
     )
   }
   num_threads <- check_num_threads(num_threads)
-  points <- as_points(expression_of(x))
+  points <- in_memory(as_points(expression_of(x)))
   check_filter_rows(filter, points)
   levels_by(filter, points$values, num_threads)
 }

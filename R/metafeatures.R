@@ -74,7 +74,7 @@ metafeatures <- function(x, ops = c("-", "+", "*", "/")) {
       current_env()
     )
   }
-  points <- as_points(x, "x", call = current_env())
+  points <- in_memory(as_points(x, "x", call = current_env()))
   check_num_points(nrow(points$values), 2L, "x")
   if (ncol(points$values) < 1) {
     abort_argument(

@@ -11,24 +11,33 @@
 # undefined_rows  rows for which the metric has no value: "constant", "zero"
 #                 or "none"
 # non_negative    must all entries be at least 0?
+# binary          must all entries be 0 or 1 (FALSE or TRUE)?
+# takes_weights   can samples be weighted?
+# pairwise        is it defined over the samples that two rows have in common
+#                 (`na = "pairwise"`)?
 # synonyms        what others call it, separated by spaces; only for "Did you
 #                 mean"
 metric_row <- function(name, label, has_sign, distance, similarity,
                        undefined_rows = "none", non_negative = FALSE,
-                       synonyms = "") {
+                       binary = FALSE, takes_weights = FALSE,
+                       pairwise = FALSE, synonyms = "") {
   data.frame(
     name, label, has_sign, distance, similarity, undefined_rows, non_negative,
-    synonyms
+    binary, takes_weights, pairwise, synonyms
   )
 }
 
 known_metrics <- rbind(
   metric_row("pearson", "Pearson correlation", TRUE, "1 - r",
-             "correlation", undefined_rows = "constant",
-             synonyms = "cor correlation"),
+             "correlation", undefined_rows = "constant", takes_weights = TRUE,
+             pairwise = TRUE, synonyms = "cor correlation"),
   metric_row("spearman", "Spearman correlation", TRUE,
              "1 - r of the average ranks", "correlation",
-             undefined_rows = "constant"),
+             undefined_rows = "constant", takes_weights = TRUE,
+             pairwise = TRUE),
+  metric_row("bicor", "biweight midcorrelation", TRUE, "1 - r",
+             "correlation", undefined_rows = "constant",
+             synonyms = "biweight bimidcor midcorrelation"),
   metric_row("cosine", "cosine", FALSE, "1 - cos(a, b)",
              "complement", undefined_rows = "zero"),
   metric_row("euclidean", "Euclidean", FALSE, "sqrt(sum((a - b)^2))",
@@ -40,7 +49,14 @@ known_metrics <- rbind(
   metric_row("proportional", "Proportional Similarity (Czekanowski; Bray-Curtis)", FALSE,
              "1 - 2 sum(min(a, b)) / sum(a + b)",
              "complement", undefined_rows = "zero", non_negative = TRUE,
-             synonyms = "bray braycurtis bray-curtis czekanowski sorensen")
+             synonyms = "bray braycurtis bray-curtis czekanowski"),
+  metric_row("jaccard", "Jaccard", FALSE, "1 - sum(a & b) / sum(a | b)",
+             "complement", undefined_rows = "zero", binary = TRUE,
+             synonyms = "binary"),
+  metric_row("sorensen", "Sorensen (Dice)", FALSE,
+             "1 - 2 sum(a & b) / (sum(a) + sum(b))",
+             "complement", undefined_rows = "zero", binary = TRUE,
+             synonyms = "dice sorensen-dice")
 )
 
 metric_table <- function() {
@@ -53,6 +69,7 @@ metric_signs <- c("signed", "absolute", "negative")
 metric_help <- function() {
   table <- metric_table()
   needs <- ifelse(table$non_negative, ", for data without negative values", "")
+  needs[table$binary] <- ", for binary data (0 and 1, or logical)"
   paste0(
     "* `\"", table$name, "\"`: ", table$label, ", ", table$distance, needs,
     collapse = "\n"
@@ -79,11 +96,23 @@ has_correlation <- function(metric) {
   metric$similarity == "correlation"
 }
 
-# "pearson (absolute)" or "euclidean": how prints name a metric.
-describe_metric <- function(name, sign) {
+# "pearson (absolute)", "pearson (signed), weighted" or "euclidean": how prints
+# name a metric.
+describe_metric <- function(name, sign, weighted = FALSE) {
   facts <- metric_facts(name)
-  if (is.null(facts) || !facts$has_sign || is.null(sign)) {
-    return(name)
+  if (!is.null(facts) && facts$has_sign && !is.null(sign)) {
+    name <- paste0(name, " (", sign, ")")
   }
-  paste0(name, " (", sign, ")")
+  paste0(name, if (isTRUE(weighted)) ", weighted")
+}
+
+# "\"pearson\", \"spearman\" and \"bicor\"". By hand: cli's words for the last
+# of a list differ between its versions.
+quote_metrics <- function(names) {
+  quoted <- paste0("\"", names, "\"")
+  last <- length(quoted)
+  if (last < 2) {
+    return(quoted)
+  }
+  paste(paste(quoted[-last], collapse = ", "), "and", quoted[[last]])
 }

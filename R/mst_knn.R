@@ -89,15 +89,17 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             num_threads = NULL, chunk_size = NULL,
                             progress = NULL, verbose = FALSE,
                             points = c("rows", "columns"), assay = NULL,
-                            dimred = NULL) {
+                            dimred = NULL, weights = NULL, max_memory = NULL) {
   rlang::check_dots_empty()
   refuse_lost_edges(x)
   most <- check_most(k)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose
+    progress, verbose, max_memory = max_memory
   )
+  options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options, as_edges = TRUE)
   if (!is.matrix(search$points$values)) {
     abort_argument(
@@ -131,7 +133,8 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   new_mst_knn(
     cut, columns,
     vertices = data.frame(name = names %||% seq_len(num_points)),
-    metric = options$metric$name, sign = options$sign, exact = TRUE
+    metric = options$metric$name, sign = options$sign, exact = TRUE,
+    weighted = !is.null(search$request$weights)
   )
 }
 
@@ -200,7 +203,8 @@ cut_graph <- function(graph, most, call = caller_env()) {
   )
   columns$correlation <- links$correlation[tree]
   new_mst_knn(
-    cut, columns, links$vertices, links$metric, links$sign, exact = FALSE
+    cut, columns, links$vertices, links$metric, links$sign, exact = FALSE,
+    weighted = links$weighted
   )
 }
 
@@ -234,14 +238,15 @@ check_graph_k <- function(k, num_points, most, call) {
   )
 }
 
-new_mst_knn <- function(cut, columns, vertices, metric, sign, exact) {
+new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
+                        weighted = FALSE) {
   names <- vertices$name
   if (!is.numeric(names)) {
     names <- as.character(names)
   }
   vertices$cluster <- cut$cluster
   columns[c("from", "to")] <- list(names[columns$from], names[columns$to])
-  tree <- new_knn_edges(columns, vertices, metric, sign)
+  tree <- new_knn_edges(columns, vertices, metric, sign, weighted = weighted)
   attr(tree, "kind") <- forest_name(nrow(vertices), nrow(tree))
   edges <- tree[cut$kept, , drop = FALSE]
   attr(edges, "row.names") <- .set_row_names(nrow(edges))
@@ -268,7 +273,9 @@ print.mst_knn <- function(x, ...) {
   parts <- c(
     tally(length(x$membership), "point"),
     tally(length(x$sizes), "cluster"),
-    if (!is.null(metric)) describe_metric(metric, attr(x$edges, "sign"))
+    if (!is.null(metric)) {
+      describe_metric(metric, attr(x$edges, "sign"), attr(x$edges, "weighted"))
+    }
   )
   cat("MST-kNN: ", paste(parts, collapse = ", "), "\n", sep = "")
   shown <- utils::head(x$sizes[x$sizes > 1], 10)

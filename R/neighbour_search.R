@@ -84,7 +84,7 @@ searched_values <- function(x, metric, call) {
 plain_metrics <- c("euclidean", "manhattan", "chebyshev")
 
 in_memory_matrix <- function(x) {
-  x <- as_points(x)$values
+  x <- in_memory(as_points(x))$values
   if (is.matrix(x)) x else as.matrix(x)
 }
 

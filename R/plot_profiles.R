@@ -64,7 +64,7 @@ plot_profiles <- function(x, points, against, ..., colour = NULL, ncol = NULL) {
 }
 
 named_rows <- function(x, call = caller_env()) {
-  rows <- as_points(x, "x", call)
+  rows <- in_memory(as_points(x, "x", call), "x", call)
   # Metafeatures make theirs when asked.
   rows$names <- rows$names %||% rownames(rows$values)
   if (is.null(rows$names)) {

@@ -45,7 +45,7 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
                              chunk_size = NULL, max_device_memory = NULL,
                              progress = NULL,
                              points = c("rows", "columns"), assay = NULL,
-                             dimred = NULL) {
+                             dimred = NULL, weights = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(min_similarity)
@@ -56,6 +56,7 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
   options$input <- check_input(points, assay, dimred)
   least <- check_similarity(min_similarity, options$metric)
   options$input <- check_input(points, assay, dimred)
+  options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options)
   search$points$names <- point_names(search$points)
   check_row_names(search$points$names, "x", search$points$turned)
@@ -69,7 +70,8 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
     found, nrow(search$points$values), k = NULL,
     names = search$points$names,
     metric = options$metric$name, sign = options$sign,
-    left_out = search$left_out
+    left_out = search$left_out,
+    weighted = !is.null(search$request$weights)
   )
   as_undirected(edges, "Similarity graph")
 }

@@ -324,6 +324,27 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_scan_missing
+Rcpp::List cpp_scan_missing(SEXP x, int num_threads);
+RcppExport SEXP _fsknn_cpp_scan_missing(SEXP xSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan_missing(x, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_filled
+Rcpp::List cpp_filled(SEXP x);
+RcppExport SEXP _fsknn_cpp_filled(SEXP xSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_filled(x));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_mst_knn
 Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, int most, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_mst_knn(SEXP xSEXP, SEXP indexSEXP, SEXP distanceSEXP, SEXP mostSEXP, SEXP requestSEXP) {
@@ -366,14 +387,72 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_row_file
+SEXP cpp_row_file(std::string folder, double num_points, double num_features, double strip_features, Rcpp::List request, bool binary);
+RcppExport SEXP _fsknn_cpp_row_file(SEXP folderSEXP, SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP strip_featuresSEXP, SEXP requestSEXP, SEXP binarySEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type folder(folderSEXP);
+    Rcpp::traits::input_parameter< double >::type num_points(num_pointsSEXP);
+    Rcpp::traits::input_parameter< double >::type num_features(num_featuresSEXP);
+    Rcpp::traits::input_parameter< double >::type strip_features(strip_featuresSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    Rcpp::traits::input_parameter< bool >::type binary(binarySEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_row_file(folder, num_points, num_features, strip_features, request, binary));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_row_file_add
+SEXP cpp_row_file_add(SEXP file, double strip, double first, SEXP tile);
+RcppExport SEXP _fsknn_cpp_row_file_add(SEXP fileSEXP, SEXP stripSEXP, SEXP firstSEXP, SEXP tileSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type file(fileSEXP);
+    Rcpp::traits::input_parameter< double >::type strip(stripSEXP);
+    Rcpp::traits::input_parameter< double >::type first(firstSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type tile(tileSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_row_file_add(file, strip, first, tile));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_row_file_finish
+Rcpp::List cpp_row_file_finish(SEXP file);
+RcppExport SEXP _fsknn_cpp_row_file_finish(SEXP fileSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type file(fileSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_row_file_finish(file));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_row_file_close
+void cpp_row_file_close(SEXP file);
+RcppExport SEXP _fsknn_cpp_row_file_close(SEXP fileSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type file(fileSEXP);
+    cpp_row_file_close(file);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_bytes_free
+Rcpp::List cpp_bytes_free(std::string folder);
+RcppExport SEXP _fsknn_cpp_bytes_free(SEXP folderSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type folder(folderSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_bytes_free(folder));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_scan
-Rcpp::List cpp_scan(SEXP x, int num_threads);
-RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary);
+RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP, SEXP binarySEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads));
+    Rcpp::traits::input_parameter< bool >::type binary(binarySEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads, binary));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -436,10 +515,17 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
+    {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 2},
+    {"_fsknn_cpp_filled", (DL_FUNC) &_fsknn_cpp_filled, 1},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
-    {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 2},
+    {"_fsknn_cpp_row_file", (DL_FUNC) &_fsknn_cpp_row_file, 6},
+    {"_fsknn_cpp_row_file_add", (DL_FUNC) &_fsknn_cpp_row_file_add, 4},
+    {"_fsknn_cpp_row_file_finish", (DL_FUNC) &_fsknn_cpp_row_file_finish, 1},
+    {"_fsknn_cpp_row_file_close", (DL_FUNC) &_fsknn_cpp_row_file_close, 1},
+    {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
+    {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 3},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_find_within", (DL_FUNC) &_fsknn_cpp_find_within, 4},
     {NULL, NULL, 0}

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/filled.hpp"
 #include "core/pieces.hpp"
 #include "core/poll.hpp"
 #include "cuda/backend.hpp"
@@ -105,7 +106,14 @@ std::unique_ptr<RowSource> matrix_source(SEXP x) {
 
 std::unique_ptr<RowSource> row_source(SEXP x) {
   if (Rf_inherits(x, "metafeatures")) return metafeature_source(x);
+  if (Rf_inherits(x, "row_file")) return row_file_source(x);
   return matrix_source(x);
+}
+
+std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request) {
+  std::unique_ptr<RowSource> source = row_source(x);
+  if (Rcpp::as<std::string>(request["na"]) != "mean") return source;
+  return std::unique_ptr<RowSource>(new MeanFilled(std::move(source)));
 }
 
 Request request_from(const Rcpp::List& request) {
@@ -118,7 +126,14 @@ Request request_from(const Rcpp::List& request) {
   r.num_threads = Rcpp::as<int>(request["num_threads"]);
   r.chunk_size = Rcpp::as<int>(request["chunk_size"]);
   r.max_device_memory = Rcpp::as<double>(request["max_device_memory"]);
+  r.max_memory = Rcpp::as<double>(request["max_memory"]);
   r.largest = Rcpp::as<double>(request["largest"]);
+  if (request.containsElementNamed("weights") &&
+      !Rf_isNull(request["weights"]))
+    r.weights = std::make_shared<SampleWeights>(
+        Rcpp::as<std::vector<double>>(request["weights"]));
+  r.na_pairwise = Rcpp::as<std::string>(request["na"]) == "pairwise";
+  r.min_pairs = Rcpp::as<int>(request["min_pairs"]);
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
   for (const std::int64_t device : zero_based(request["devices"]))
     r.devices.push_back(static_cast<int>(device));
@@ -157,6 +172,7 @@ Rcpp::List list_of(const Stats& stats) {
       Rcpp::_["pairs_exact"] = stats.pairs_exact,
       Rcpp::_["rows_redone"] = stats.rows_redone,
       Rcpp::_["rows_widened"] = stats.rows_widened,
+      Rcpp::_["rows_short"] = stats.rows_short,
       Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
       Rcpp::_["seconds_search"] = stats.seconds_search,
       Rcpp::_["seconds_emit"] = stats.seconds_emit,
@@ -234,6 +250,11 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
   } catch (const MemoryFailure& e) {
     Rcpp::List out = failure("memory", e.what());
     out["bytes_asked"] = e.bytes_asked;
+    return out;
+  } catch (const DiskFailure& e) {
+    Rcpp::List out = failure("disk", e.what());
+    out["bytes_asked"] = e.bytes_asked;
+    out["bytes_free"] = e.bytes_free;
     return out;
   } catch (const std::bad_alloc& e) {
     Rcpp::List out = failure("memory", "not enough memory");

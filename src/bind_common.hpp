@@ -12,6 +12,7 @@
 #include "core/metafeatures.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
+#include "core/scan.hpp"
 #include "core/source.hpp"
 #include "core/subset.hpp"
 #include "cuda/backend.hpp"
@@ -25,8 +26,14 @@ std::unique_ptr<RowSource> matrix_source(SEXP x);
 /// What `x` is an R object of class "metafeatures" of.
 std::unique_ptr<MetafeatureSource> metafeature_source(const Rcpp::List& x);
 
-/// Whatever as_points() gives as values.
+/// The rows in a temporary file, an R object of class "row_file".
+std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x);
+
+/// Whatever can be searched: what bring_points() gives as values.
 std::unique_ptr<RowSource> row_source(SEXP x);
+
+/// As row_source(), its missing values filled where the request says so.
+std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request);
 
 Request request_from(const Rcpp::List& request);
 
@@ -38,6 +45,9 @@ std::unique_ptr<RowSubset> subset_of(const RowSource& points,
 /// As named lists.
 Rcpp::List list_of(const CudaFailure& failure);
 Rcpp::List list_of(const Stats& stats);
+Rcpp::List list_of(const MatrixFacts& facts);
+
+Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows);
 
 /// GPUs as a data frame, in the columns of cuda_devices().
 Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found);

@@ -41,6 +41,7 @@ Rcpp::List sizes_of(const Plan& p) {
   out["bytes_peak"] = p.bytes_peak;
   out["streamed"] = p.streamed;
   out["num_passes"] = number(p.num_passes);
+  out["block_points"] = number(p.block_points);
   return out;
 }
 
@@ -54,6 +55,8 @@ PlanInput input_from(const Request& r, const Rcpp::List& request) {
   input.unit_dot = r.metric->is_unit_dot();
   input.rows_made = request.containsElementNamed("rows_made") &&
                     Rcpp::as<bool>(request["rows_made"]);
+  input.on_disk = Rcpp::as<double>(request["bytes_file"]) > 0;
+  input.max_memory = r.max_memory;
   return input;
 }
 

@@ -41,6 +41,8 @@ test r-bioc-bluster R:bluster
 test r-bioc-scran   R:scran
 test r-bioc-scater  R:scater
 test r-bioc-destiny R:destiny
+test r-bioc-hdf5array R:HDF5Array
+test r-cran-bigmemory R:bigmemory
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
 test r-bioc-bluster R:bluster
@@ -54,6 +56,8 @@ test r-cran-seuratobject R:SeuratObject
 test r-cran-uwot    R:uwot
 test r-cran-rglpk   R:Rglpk
 test r-cran-slam    R:slam
+test r-cran-proxy   R:proxy
+test r-cran-wgcna   R:WGCNA
 test doctest-dev    header:doctest/doctest.h
 '
 

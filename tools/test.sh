@@ -146,7 +146,9 @@ check_package() {
   _R_CHECK_TESTS_NLINES_=0
   # Snapshots are skipped otherwise.
   NOT_CRAN=true
-  export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN
+  # Those that take a minute or so.
+  FSKNN_LONG_TESTS=1
+  export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN FSKNN_LONG_TESTS
   (cd "$check_dir" && R CMD check --no-manual "$(find_tarball "$check_dir")")
   status=$?
   log=$check_dir/fsknn.Rcheck/00check.log

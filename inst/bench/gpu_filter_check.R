@@ -2,8 +2,9 @@
 # on data made to break its bound or to overflow its lists? As gpu_check.R, at
 # sizes where the filter is used. Needs a GPU of compute capability 7.5 or more:
 #
-#   Rscript gpu_filter_check.R
+#   Rscript gpu_filter_check.R [METRIC ...]
 #
+# With metrics (or "weights") it makes the comparisons of those alone.
 # Prints each case with the rows whose candidates overflowed (which are done
 # again in float64), and the number of comparisons that fail; ends with status 1
 # when one did.
@@ -16,15 +17,16 @@ if (!knn_backends()$usable[[2]]) {
 print(cuda_devices())
 set.seed(1)
 
+only <- commandArgs(trailingOnly = TRUE)
 checked <- 0L
 failed <- character()
 threads <- parallel::detectCores()
 
 ask <- function(x, k, metric, sign, backend, chunk_size, skip, correlation,
-                query = NULL) {
+                query = NULL, weights = NULL) {
   options <- list(
     metric = list(name = metric), sign = sign, num_threads = threads,
-    chunk_size = as.integer(chunk_size),
+    chunk_size = as.integer(chunk_size), weights = weights,
     backend = list(name = backend, devices = if (backend == "cuda") 1L else integer())
   )
   request <- fsknn:::new_request(
@@ -35,10 +37,16 @@ ask <- function(x, k, metric, sign, backend, chunk_size, skip, correlation,
 
 check <- function(label, x, k, metric = "pearson", sign = "signed",
                   chunk_size = 0, skip = integer(), most_redone = Inf,
-                  query = NULL) {
-  correlation <- metric %in% c("pearson", "spearman")
-  found <- ask(x, k, metric, sign, "cuda", chunk_size, skip, correlation, query)
-  expected <- ask(x, k, metric, sign, "cpu", 0, skip, correlation, query)
+                  query = NULL, weights = NULL) {
+  if (length(only) > 0 && !any(c(metric, if (!is.null(weights)) "weights") %in% only)) {
+    return(invisible())
+  }
+  correlation <- metric %in% c("pearson", "spearman", "bicor")
+  answer <- function(backend, chunk_size) {
+    ask(x, k, metric, sign, backend, chunk_size, skip, correlation, query, weights)
+  }
+  found <- answer("cuda", chunk_size)
+  expected <- answer("cpu", 0)
   parts <- c("index", "distance", "correlation")
   said <- if (!is.null(found$failure)) {
     "FAILS: "
@@ -53,7 +61,8 @@ check <- function(label, x, k, metric = "pearson", sign = "signed",
   }
   checked <<- checked + 1L
   label <- paste0(
-    said, label, ", ", nrow(x), " x ", ncol(x), ", k = ", k, ", ", metric, " ", sign
+    said, label, ", ", nrow(x), " x ", ncol(x), ", k = ", k, ", ", metric, " ",
+    sign, if (!is.null(weights)) ", weighted"
   )
   if (nzchar(said)) {
     failed <<- c(failed, label)
@@ -80,9 +89,11 @@ for (n in c(4096, 4097, 5000, 8191, 12545)) {
 }
 x <- simulated(6000, 295)
 for (sign in signs) {
-  for (metric in c("pearson", "spearman")) {
+  for (metric in c("pearson", "spearman", "bicor")) {
     check("simulated", x, 20, metric, sign)
   }
+  check("simulated", x, 20, "pearson", sign, weights = rexp(295))
+  check("simulated", x, 20, "spearman", sign, weights = 2^-(1:295 / 8))
 }
 for (k in c(1, 20, 32, 33, 64, 65, 128)) {
   check("simulated", x, k, "cosine", most_redone = 60)
@@ -145,6 +156,11 @@ for (name in names(hard)) {
     check(name, x, 10, "pearson", sign, skip = constant)
   }
   check(name, x, 100, "spearman", skip = constant)
+  check(name, x, 10, "bicor", skip = constant)
+  check(name, x, 30, "bicor", "absolute", skip = constant)
+  weights <- 2^seq(-20, 20, length.out = ncol(x))
+  check(name, x, 10, "pearson", skip = constant, weights = weights)
+  check(name, x, 10, "spearman", skip = constant, weights = weights)
   check(name, x, 20, "cosine", skip = constant)
   for (k in c(10, 300)) {
     check(name, x, k, "euclidean", skip = constant)
@@ -158,10 +174,11 @@ for (count in c(256, 300, 2000)) {
     simulated(count - 40, 100), x[1:20, ], x[21:40, ] * rep(c(1, 1e6), 10)
   )
   for (k in c(1, 20, 130, 1000)) {
-    for (metric in c("pearson", "spearman", "cosine", "euclidean")) {
+    for (metric in c("pearson", "spearman", "bicor", "cosine", "euclidean")) {
       check(paste(count, "queries"), x, k, metric, query = query)
     }
   }
+  check(paste(count, "queries"), x, 20, query = query, weights = rexp(100))
   check(paste(count, "queries"), x, 20, "pearson", "absolute", query = query)
   check(paste(count, "queries"), x, 20, "spearman", "negative", query = query)
 }
@@ -180,6 +197,12 @@ b <- simulated(200, 78, 10)
 pairs <- utils::combn(200, 2)
 check("differences", b[pairs[1, ], ] - b[pairs[2, ], ], 20, most_redone = 200)
 check("sums", b[pairs[1, ], ] + b[pairs[2, ], ], 20, "spearman", most_redone = 200)
+made <- metafeatures(b[1:60, ])
+for (metric in c("pearson", "bicor")) {
+  check("metafeatures", made, 20, metric)
+  check("metafeatures", made, 20, metric, query = made[1:300, ])
+}
+check("metafeatures", made, 20, weights = rexp(78))
 
 # The elementwise filter. Data of a proportion are not negative.
 elementwise <- function(label, x, k, ..., metrics = c("manhattan", "chebyshev", "proportional")) {
@@ -221,7 +244,25 @@ for (name in c(names(hard), names(wide))) {
   elementwise(name, c(hard, wide)[[name]], 10, metrics = few)
 }
 
+# Zeros and ones: many pairs are equally far apart.
+for (d in c(7, 64, 300, 3000)) {
+  for (share in c(0.02, 0.5, 0.9)) {
+    x <- matrix(as.integer(runif(5000 * d) < share), 5000)
+    # Rows that have much in common, and none without anything.
+    x[2001:4000, ] <- x[1:2000, ]
+    x[2001:4000, seq_len(min(d, 5))] <- 1L
+    x[cbind(1:5000, sample(d, 5000, TRUE))] <- 1L
+    for (metric in c("jaccard", "sorensen")) {
+      for (k in c(1, 20, 300)) {
+        check(paste("share", share), x, k, metric)
+      }
+      check("300 queries", x, 20, metric, query = x[3001:3300, ])
+    }
+  }
+}
+
 x <- simulated(24158, 295)
+check("simulated", x, 20, "bicor", most_redone = 20)
 elementwise("simulated", x, 20, most_redone = 20)
 check("simulated", x, 20, most_redone = 20)
 check("simulated", x, 100, "pearson", "absolute", most_redone = 20)

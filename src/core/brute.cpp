@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/masked_points.hpp"
 #include "core/poll.hpp"
 #include "core/prepared.hpp"
 #include "core/select.hpp"
@@ -28,16 +29,19 @@ double scalar_sum(Accumulation accumulation, const double* a, const double* b,
 
 void brute_force(const Request& request, const RowSource& points,
                  const RowSource* queries, const Neighbours& out) {
+  if (request.na_pairwise)
+    return brute_force_masked(request, points, queries, out);
   const MetricEntry& metric = *request.metric;
   const int exponent = common_exponent(request, points, queries, 1);
   const DistanceRule rule(metric, exponent);
+  const RowRecipe recipe = recipe_of(request, exponent);
   const PreparedPoints columns =
-      prepare_points(points, metric, exponent, request.skip, false,
+      prepare_points(points, recipe, request.skip, false,
                      &prepare_row<ScalarLanes>, 1);
   PreparedPoints own_rows;
   if (queries != nullptr)
-    own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
-                              false, &prepare_row<ScalarLanes>, 1);
+    own_rows = prepare_points(*queries, recipe, request.query_skip, false,
+                              &prepare_row<ScalarLanes>, 1);
   const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
 
   const std::vector<std::int32_t> self = self_by_place(request, rows.order);

@@ -30,6 +30,14 @@ struct MemoryFailure : Failure {
   double bytes_asked;
 };
 
+/// A temporary file could not be made, written or read. bytes_asked is 0 where
+/// it was not about room.
+struct DiskFailure : Failure {
+  DiskFailure(const std::string& why, double asked, double free)
+      : Failure(why), bytes_asked(asked), bytes_free(free) {}
+  double bytes_asked, bytes_free;
+};
+
 /// The backend cannot be used here, and why; in CUDA's own words too, where it
 /// was CUDA that said so.
 struct BackendFailure : Failure {

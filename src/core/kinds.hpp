@@ -9,10 +9,12 @@ namespace fsknn {
 
 /// How a row becomes the form that pairs are computed from.
 enum class RowForm {
-  centred_unit,  ///< scaled, centred, brought to length 1 (Pearson)
-  ranked_unit,   ///< average ranks, then as centred_unit (Spearman)
-  unit,          ///< scaled, brought to length 1 (cosine)
-  raw            ///< the matrix's values times the matrix's power of two
+  centred_unit,   ///< scaled, centred, brought to length 1 (Pearson)
+  ranked_unit,    ///< average ranks, then as centred_unit (Spearman)
+  biweight_unit,  ///< off the median, by weights, brought to length 1 (bicor)
+  unit,           ///< scaled, brought to length 1 (cosine)
+  raw,            ///< the matrix's values times the matrix's power of two
+  ready           ///< of length 1 already: nothing is left to do
 };
 
 /// What is accumulated over the features of a pair (arithmetic.hpp).
@@ -42,11 +44,28 @@ struct PowerOfTwo {
   double second;
 };
 
-class AverageRanks;
+/// Weights of features (samples), padded with zeros to a multiple of 8; null:
+/// all weigh alike. SampleWeights (weights.hpp) holds them.
+struct FeatureWeights {
+  const double* weight = nullptr;  ///< the largest is in [1, 2)
+  const double* root = nullptr;    ///< their square roots
+  double total = 0.0;              ///< their sum
+
+  bool given() const { return weight != nullptr; }
+};
+
+/// What is done to the rows of a search, but for the rows themselves.
+struct RowRecipe {
+  RowForm form = RowForm::raw;
+  PowerOfTwo scale = {1.0, 1.0};  ///< the matrix's; raw rows only
+  FeatureWeights weights;         ///< centred and ranked rows only
+  bool needs_sums = false;        ///< a sum that is not above 0 is beyond range
+};
+
+struct RowScratch;
 
 /// prepare_row<L>() (prepare.hpp) of one instruction set.
-using RowKernel = double (*)(RowForm form, PowerOfTwo scale,
-                             AverageRanks& ranks, double* x, std::int64_t d,
-                             std::int64_t padded);
+using RowKernel = double (*)(const RowRecipe& recipe, RowScratch& scratch,
+                             double* x, std::int64_t d, std::int64_t padded);
 
 }  // namespace fsknn

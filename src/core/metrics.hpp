@@ -47,6 +47,14 @@ struct Spearman : UnitDot<sign_> {
   static constexpr RowForm row_form = RowForm::ranked_unit;
 };
 
+// Biweight midcorrelation, as WGCNA::bicor() with its defaults: maxPOutliers =
+// 1, and rows whose median absolute deviation is 0 as under Pearson's.
+template <Sign sign_>
+struct Bicor : UnitDot<sign_> {
+  static constexpr const char* name = "bicor";
+  static constexpr RowForm row_form = RowForm::biweight_unit;
+};
+
 struct Cosine : UnitDot<Sign::signed_value> {
   static constexpr const char* name = "cosine";
   static constexpr RowForm row_form = RowForm::unit;
@@ -98,11 +106,35 @@ struct Proportional : RawMetric {
   }
 };
 
+// Of rows of 0 and 1, sum min(a, b) is the number of features that both have,
+// and the rows' sums are how many each has; so Sorensen's distance (Dice's) is
+// Proportional's, and Jaccard's is 1 - both / either. Sums are whole numbers,
+// and exact.
+struct Sorensen : Proportional {
+  static constexpr const char* name = "sorensen";
+};
+
+struct Jaccard : RawMetric {
+  static constexpr const char* name = "jaccard";
+  static constexpr Accumulation accumulation = Accumulation::smaller_sum;
+  static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
+  FSKNN_HD static double finish(double both, double sum_a, double sum_b) {
+    const double distance = 1.0 - both / ((sum_a + sum_b) - both);
+    return distance < 0.0 ? 0.0 : distance;
+  }
+  // With the overlap o = 2 both / (s_a + s_b), both / either is o / (2 - o).
+  FSKNN_HD static double least_overlap(double distance) {
+    return (2.0 * (1.0 - distance)) / (2.0 - distance);
+  }
+};
+
 using AllMetrics =
     std::tuple<Pearson<Sign::signed_value>, Pearson<Sign::absolute>,
                Pearson<Sign::negative>, Spearman<Sign::signed_value>,
-               Spearman<Sign::absolute>, Spearman<Sign::negative>, Cosine,
-               Euclidean, Manhattan, Chebyshev, Proportional>;
+               Spearman<Sign::absolute>, Spearman<Sign::negative>,
+               Bicor<Sign::signed_value>, Bicor<Sign::absolute>,
+               Bicor<Sign::negative>, Cosine, Euclidean, Manhattan, Chebyshev,
+               Proportional, Jaccard, Sorensen>;
 
 /// A metric chosen at run time.
 struct MetricEntry {

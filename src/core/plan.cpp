@@ -31,6 +31,26 @@ std::int64_t automatic_chunk(std::int64_t n, std::int64_t padded,
   return std::max(chunk, kChunkUnit);
 }
 
+/// Bytes of a point in a block, in both forms.
+double bytes_in_block(const PlanInput& in, double padded) {
+  return padded * (8 + (in.elementwise ? 4 : 2)) + 40;
+}
+
+/// Points of a block, as many as leave room for two, in blocks that are all as
+/// large but for whole chunks.
+std::int64_t points_of_block(const PlanInput& in, const Plan& p, double working) {
+  const std::int64_t all = std::max(in.num_points, in.num_queries);
+  std::int64_t fit = all;
+  if (in.max_memory > 0) {
+    const double room = std::max(in.max_memory - working, 0.0);
+    fit = static_cast<std::int64_t>(std::min<double>(
+        room / 2 / bytes_in_block(in, static_cast<double>(p.padded_features)),
+        static_cast<double>(all)));
+  }
+  fit = std::max(fit / p.chunk_size * p.chunk_size, p.chunk_size);
+  return round_up(ceil_div(all, ceil_div(all, fit)), p.chunk_size);
+}
+
 }  // namespace
 
 Plan plan_cpu(const PlanInput& in) {
@@ -51,6 +71,17 @@ Plan plan_cpu(const PlanInput& in) {
           : automatic_chunk(std::max(rows, in.num_points), p.padded_features,
                             p.num_workers);
   if (in.rows_made) p.chunk_size = std::min(p.chunk_size, kLargestMadeChunk);
+  if (in.on_disk && in.max_memory > 0) {
+    const double lists = static_cast<double>(rows) *
+                             (static_cast<double>(in.k) * 12 + 16) +
+                         static_cast<double>(in.num_points) * 32;
+    const double fit =
+        std::max(in.max_memory - lists, 0.0) / 2 /
+        bytes_in_block(in, static_cast<double>(p.padded_features));
+    if (fit < static_cast<double>(p.chunk_size))
+      p.chunk_size = std::max(static_cast<std::int64_t>(fit) / kChunkUnit *
+                                  kChunkUnit, kChunkUnit);
+  }
   p.num_splits = ceil_div(rows, p.chunk_size);
   p.chunks_per_split = ceil_div(in.num_points, p.chunk_size);
   p.padded_queries = p.num_splits * p.chunk_size;
@@ -75,6 +106,17 @@ Plan plan_cpu(const PlanInput& in) {
   // Lists of k (distance, index), thresholds and filter parameters, order.
   p.bytes_working = static_cast<double>(rows) * (k * 12 + 16) + places * 24 +
                     (n + queries) * 8;
+  if (in.on_disk) {
+    p.streamed = true;
+    p.block_points = points_of_block(in, p, p.bytes_working);
+    const double held = 2 * static_cast<double>(p.block_points);
+    p.bytes_prepared = held * (d + 1) * 8;
+    p.bytes_filter = held * d * (in.elementwise ? 4 : 2);
+    const std::int64_t blocks = ceil_div(in.num_points, p.block_points);
+    // One for the filter's bound; of a graph every other pair of blocks.
+    p.num_passes = 1 + (graph ? ceil_div(blocks, 2)
+                              : ceil_div(in.num_queries, p.block_points));
+  }
   p.bytes_peak =
       p.bytes_prepared + p.bytes_filter + p.bytes_result + p.bytes_working;
   return p;

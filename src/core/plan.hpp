@@ -24,6 +24,8 @@ struct PlanInput {
   bool elementwise = false;      ///< not a dot metric: the filter may be floats
   bool unit_dot = false;         ///< a dot metric of rows of length 1
   bool rows_made = false;        ///< points are made when read, and not held
+  bool on_disk = false;          ///< points, or queries, come by blocks
+  double max_memory = 0;         ///< bytes for such blocks; 0: no limit
 };
 
 struct Plan {
@@ -41,7 +43,8 @@ struct Plan {
   int num_workers = 0;
   bool filtered = false;      ///< GPUs: by a filter
   const char* filter = "";    ///< which, in words; empty: none
-  bool streamed = false;      ///< GPUs: points do not fit, and come in pieces
+  bool streamed = false;      ///< points do not fit, and come in pieces
+  std::int64_t block_points = 0;  ///< CPU: of a piece; two are there at a time
   std::int64_t num_passes = 1;  ///< GPUs: times that points are read
   double bytes_prepared = 0;  ///< rows in double
   double bytes_filter = 0;    ///< rows in the filter's form

@@ -5,7 +5,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/kinds.hpp"
-#include "core/ranks.hpp"
+#include "core/row_scratch.hpp"
 
 namespace fsknn {
 
@@ -70,6 +70,80 @@ void prepare_centred_unit(double* x, std::int64_t d, std::int64_t padded) {
   scale_to_length_one<L>(x, padded);
 }
 
+/// As centre(), the mean being the weighted one.
+template <class L>
+void centre_weighted(double* x, std::int64_t d, std::int64_t padded,
+                     PowerOfTwo scale, const FeatureWeights& weights) {
+  const L first = L::all(scale.first), second = L::all(scale.second);
+  L s = L::all(0.0);
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    s = fma(L::load(weights.weight + f),
+            mul(mul(L::load(x + f), first), second), s);
+  double v[kLanes];
+  s.store(v);
+  const L minus_mean = L::all(-(join_sum(v) / weights.total));
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    fma(mul(L::load(x + f), first), second, minus_mean).store(x + f);
+  clear_padding(x, d, padded);
+}
+
+/// As prepare_centred_unit(), for the weighted correlation
+///   sum w (a - mean a) (b - mean b) / sqrt(sum w (a - mean a)^2 sum ...),
+/// which is the product of two rows whose entries were multiplied by sqrt(w).
+template <class L>
+void prepare_weighted_unit(double* x, std::int64_t d, std::int64_t padded,
+                           const FeatureWeights& weights) {
+  const int e = exponent_of(largest_magnitude<L>(x, padded));
+  centre_weighted<L>(x, d, padded, power_of_two(-e), weights);
+  centre_weighted<L>(x, d, padded, no_scaling(), weights);
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    mul(L::load(x + f), L::load(weights.root + f)).store(x + f);
+  scale_to_length_one<L>(x, padded);
+}
+
+/// Only entries of 2^1001 and more are brought down, so that the sum of two is
+/// a double. Smaller ones stay: beside one huge entry the others would underflow,
+/// and they are what medians are made of.
+static constexpr int kHighestForMedians = 1000;
+
+FSKNN_HD static inline PowerOfTwo scale_for_medians(double largest) {
+  const int e = exponent_of(largest);
+  return power_of_two(e > kHighestForMedians ? kHighestForMedians - e : 0);
+}
+
+/// The biweight of one entry (Langfelder and Horvath 2012, eq. 3 and 4): t is
+/// its distance from the median over 9 MAD; what is 9 MAD away or more counts
+/// nothing. Off by the factor 9 MAD of the whole row, which bringing the row to
+/// length 1 takes away.
+template <class L>
+FSKNN_INLINE L biweight(const L& x, const L& median, const L& nine_mads) {
+  const L one = L::all(1.0), minus_one = L::all(-1.0);
+  const L t = smaller(larger(div(sub(x, median), nine_mads), minus_one), one);
+  const L u = fma(mul(t, minus_one), t, one);
+  return mul(t, mul(u, u));
+}
+
+/// x: one row of d features padded with zeros, for the biweight
+/// midcorrelation; a row whose MAD is 0 as for Pearson's. Must not be constant.
+template <class L>
+void prepare_biweight_unit(double* x, std::int64_t d, std::int64_t padded,
+                           Medians& medians) {
+  const PowerOfTwo scale = scale_for_medians(largest_magnitude<L>(x, padded));
+  const L first = L::all(scale.first), second = L::all(scale.second);
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    mul(mul(L::load(x + f), first), second).store(x + f);
+  const MedianAndMad m = medians(x, d);
+  if (!(m.mad > 0.0)) {
+    prepare_centred_unit<L>(x, d, padded);
+    return;
+  }
+  const L median = L::all(m.median), nine_mads = L::all(9.0 * m.mad);
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    biweight<L>(L::load(x + f), median, nine_mads).store(x + f);
+  clear_padding(x, d, padded);
+  scale_to_length_one<L>(x, padded);
+}
+
 /// x: one row; the row must have an entry other than zero.
 template <class L>
 void prepare_unit(double* x, std::int64_t padded) {
@@ -98,23 +172,27 @@ double prepare_raw(double* x, std::int64_t padded, PowerOfTwo scale) {
 }
 
 /// One row of d features, padded with zeros, into the form that pairs are
-/// computed from, in place. `scale` is the matrix's power of two (raw rows
-/// only). Returns the row's sum for raw rows, 0 otherwise.
+/// computed from, in place. Returns the row's sum for raw rows, 0 otherwise.
 template <class L>
-double prepare_row(RowForm form, PowerOfTwo scale, AverageRanks& ranks,
-                   double* x, std::int64_t d, std::int64_t padded) {
-  switch (form) {
+double prepare_row(const RowRecipe& recipe, RowScratch& scratch, double* x,
+                   std::int64_t d, std::int64_t padded) {
+  switch (recipe.form) {
     case RowForm::ranked_unit:
-      ranks(x, d);
-      prepare_centred_unit<L>(x, d, padded);
-      return 0.0;
     case RowForm::centred_unit:
-      prepare_centred_unit<L>(x, d, padded);
+      if (recipe.form == RowForm::ranked_unit) scratch.ranks(x, d);
+      if (recipe.weights.given())
+        prepare_weighted_unit<L>(x, d, padded, recipe.weights);
+      else
+        prepare_centred_unit<L>(x, d, padded);
+      return 0.0;
+    case RowForm::biweight_unit:
+      prepare_biweight_unit<L>(x, d, padded, scratch.medians);
       return 0.0;
     case RowForm::unit:
       prepare_unit<L>(x, padded);
       return 0.0;
-    default: return prepare_raw<L>(x, padded, scale);
+    case RowForm::ready: return 0.0;
+    default: return prepare_raw<L>(x, padded, recipe.scale);
   }
 }
 

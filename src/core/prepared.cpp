@@ -33,11 +33,21 @@ void RowReader::make(std::int64_t place, double* out) {
   }
   p.source->read(p.order.id[static_cast<std::size_t>(place)], 1, out, p.padded);
   clear_padding(out, p.num_features, p.padded);
-  p.kernel(p.row_form, p.scale, ranks_, out, p.num_features, p.padded);
+  p.kernel(p.recipe, scratch_, out, p.num_features, p.padded);
+}
+
+RowRecipe recipe_of(const Request& request, int exponent) {
+  const MetricEntry& metric = *request.metric;
+  RowRecipe recipe;
+  recipe.form = metric.row_form;
+  recipe.scale = power_of_two(-exponent);
+  recipe.needs_sums = metric.matrix_scale == MatrixScale::overlap;
+  if (request.weights != nullptr) recipe.weights = request.weights->view();
+  return recipe;
 }
 
 PreparedPoints prepare_points(const RowSource& source,
-                              const MetricEntry& metric, int exponent,
+                              const RowRecipe& whole_recipe,
                               const std::vector<std::int64_t>& skip,
                               bool shuffle, RowKernel kernel, int num_threads,
                               Progress* progress, bool hold) {
@@ -48,13 +58,12 @@ PreparedPoints prepare_points(const RowSource& source,
   points.padded = padded;
   points.order = order_points(n, skip, shuffle);
   points.sums = Buffer<double>(points.size());
-  const PowerOfTwo scale = power_of_two(-exponent);
-  if (!hold && source.made_when_read()) {
+  const RowRecipe recipe = what_is_left(whole_recipe, source);
+  if (!hold && (source.made_when_read() || source.on_disk())) {
     points.source = &source;
-    points.row_form = metric.row_form;
-    points.scale = scale;
+    points.recipe = recipe;
     points.kernel = kernel;
-    if (metric.row_form != RowForm::raw) {
+    if (recipe.form != RowForm::raw) {
       std::fill_n(points.sums.data(), points.size(), 0.0);
       return points;
     }
@@ -68,7 +77,7 @@ PreparedPoints prepare_points(const RowSource& source,
   run_pieces(num_blocks, useful_threads(num_threads, operations),
              {progress, 0.0, 0.0}, [&] {
     return [&, block = Buffer<double>(block_rows * padded),
-            ranks = AverageRanks()](std::int64_t b) mutable {
+            scratch = RowScratch()](std::int64_t b) mutable {
       const std::int64_t first = b * block_rows;
       const std::int64_t count = std::min(block_rows, n - first);
       source.read(first, count, block.data(), padded);
@@ -83,11 +92,9 @@ PreparedPoints prepare_points(const RowSource& source,
                       static_cast<std::size_t>(d) * sizeof(double));
         }
         clear_padding(row, d, padded);
-        points.sums[place] =
-            kernel(metric.row_form, scale, ranks, row, d, padded);
+        points.sums[place] = kernel(recipe, scratch, row, d, padded);
         // Two rows of entries too small to add up have no proportion.
-        if (metric.matrix_scale == MatrixScale::overlap &&
-            !(points.sums[place] > 0.0))
+        if (recipe.needs_sums && !(points.sums[place] > 0.0))
           throw RangeFailure();
       }
     };

@@ -10,8 +10,8 @@
 #include "core/metrics.hpp"
 #include "core/order.hpp"
 #include "core/progress.hpp"
-#include "core/ranks.hpp"
 #include "core/request.hpp"
+#include "core/row_scratch.hpp"
 #include "core/source.hpp"
 
 namespace fsknn {
@@ -25,8 +25,7 @@ struct PreparedPoints {
 
   // Rows that are not held, since they can be made again: from what, and how.
   const RowSource* source = nullptr;  ///< null: `rows` holds them
-  RowForm row_form = RowForm::raw;
-  PowerOfTwo scale = {1.0, 1.0};
+  RowRecipe recipe;
   RowKernel kernel = nullptr;
 
   std::int64_t size() const { return order.num_active(); }
@@ -54,7 +53,7 @@ class RowReader {
  private:
   const PreparedPoints* points_;
   Buffer<double> made_;
-  AverageRanks ranks_;
+  RowScratch scratch_;
 };
 
 /// The distance as it is returned.
@@ -91,11 +90,20 @@ inline double rounding_of_sums(std::int64_t padded) {
   return static_cast<double>(padded / kLanes + 32) * 0x1p-50;
 }
 
+/// What the request's metric does to rows; `exponent` is matrix_exponent()'s.
+/// The request's weights must stay.
+RowRecipe recipe_of(const Request& request, int exponent);
+
+/// The same for a source whose rows may be prepared already.
+inline RowRecipe what_is_left(RowRecipe recipe, const RowSource& source) {
+  if (source.prepared()) recipe.form = RowForm::ready;
+  return recipe;
+}
+
 /// Reads, prepares and places all points of `source` but `skip`. progress (may
 /// be null) is only asked whether to go on. Unless `hold`, rows of a source
-/// that makes them when they are read are not held.
-PreparedPoints prepare_points(const RowSource& source,
-                              const MetricEntry& metric, int exponent,
+/// that makes them when they are read, or is on disk, are not held.
+PreparedPoints prepare_points(const RowSource& source, const RowRecipe& recipe,
                               const std::vector<std::int64_t>& skip,
                               bool shuffle, RowKernel kernel, int num_threads,
                               Progress* progress = nullptr, bool hold = true);

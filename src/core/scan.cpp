@@ -52,7 +52,26 @@ RowFacts facts_of(const double* x, std::int64_t d) {
   return facts;
 }
 
-void scan_row(const double* x, std::int64_t d, std::int64_t point,
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// Counts what `is_wrong`, and notes the first positions. Those are wanted
+/// column by column: later columns can't be among the first three any more.
+template <class IsWrong>
+void note_wrong(const double* x, std::int64_t d, std::int64_t point,
+                IsWrong is_wrong, std::int64_t& count,
+                std::vector<Position>& at) {
+  for (std::int64_t f = 0; f < d; ++f) count += is_wrong(x[f]);
+  const std::int64_t last = at.size() < kShown ? d - 1 : at.back().feature;
+  for (std::int64_t f = 0; f <= last; ++f)
+    if (is_wrong(x[f])) note(at, {point, f});
+}
+
+}  // namespace
+
+bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
               MatrixFacts& facts) {
   const RowFacts row = facts_of(x, d);
   if (!row.finite) {
@@ -62,41 +81,35 @@ void scan_row(const double* x, std::int64_t d, std::int64_t point,
       ++facts.non_finite;
       note(facts.non_finite_at, {point, f});
     }
-    return;
+    return false;
   }
-  if (row.least < 0.0) {
-    for (std::int64_t f = 0; f < d; ++f) facts.negative += x[f] < 0.0;
-    // Positions are wanted column by column: later columns can't be among the
-    // first three any more.
-    const std::vector<Position>& at = facts.negative_at;
-    const std::int64_t last = at.size() < kShown ? d - 1 : at.back().feature;
-    for (std::int64_t f = 0; f <= last; ++f)
-      if (x[f] < 0.0) note(facts.negative_at, {point, f});
-  }
+  if (row.least < 0.0)
+    note_wrong(x, d, point, [](double v) { return v < 0.0; }, facts.negative,
+               facts.negative_at);
+  if (binary)
+    note_wrong(x, d, point, [](double v) { return v != 0.0 && v != 1.0; },
+               facts.non_binary, facts.non_binary_at);
   if (row.least == row.most) facts.constant.push_back(point);
   if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);
   facts.largest = std::max(facts.largest, std::max(row.most, -row.least));
+  return row.least < row.most;
 }
 
-template <class T>
-void append(std::vector<T>& to, const std::vector<T>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-void merge(MatrixFacts& to, const MatrixFacts& from) {
+void add_facts(MatrixFacts& to, const MatrixFacts& from) {
   to.non_finite += from.non_finite;
   to.negative += from.negative;
   for (const Position p : from.non_finite_at) note(to.non_finite_at, p);
   for (const Position p : from.negative_at) note(to.negative_at, p);
+  to.non_binary += from.non_binary;
+  for (const Position p : from.non_binary_at) note(to.non_binary_at, p);
   append(to.non_finite_rows, from.non_finite_rows);
   append(to.constant, from.constant);
   append(to.zero, from.zero);
   to.largest = std::max(to.largest, from.largest);
 }
 
-}  // namespace
-
-MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress) {
+MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
+                 bool binary) {
   const std::int64_t n = source.num_points(), d = source.num_features();
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
@@ -110,12 +123,12 @@ MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress) {
       const std::int64_t count = std::min(block_rows, n - first);
       source.read(first, count, rows.data(), d);
       for (std::int64_t r = 0; r < count; ++r)
-        scan_row(rows.data() + r * d, d, first + r,
+        scan_row(rows.data() + r * d, d, first + r, binary,
                  of_block[static_cast<std::size_t>(b)]);
     };
   });
   MatrixFacts facts;
-  for (const MatrixFacts& block : of_block) merge(facts, block);
+  for (const MatrixFacts& block : of_block) add_facts(facts, block);
   return facts;
 }
 

@@ -20,14 +20,25 @@ struct MatrixFacts {
   std::vector<Position> non_finite_at;    ///< the first three, column by column
   std::int64_t negative = 0;              ///< entries below 0
   std::vector<Position> negative_at;      ///< the first three, column by column
+  std::int64_t non_binary = 0;            ///< entries but 0 and 1, if asked for
+  std::vector<Position> non_binary_at;    ///< the first three, column by column
   std::vector<std::int64_t> non_finite_rows;  ///< rows with such an entry
   std::vector<std::int64_t> constant;     ///< rows with max == min
   std::vector<std::int64_t> zero;         ///< rows of zeros only
   double largest = 0.0;                   ///< largest |x|
 };
 
-/// progress (may be null) is only asked whether to go on.
+/// Adds a row, which is point `point`. binary: whether to look for entries other
+/// than 0 and 1. Returns whether it is finite and has two different values.
+bool scan_row(const double* row, std::int64_t num_features, std::int64_t point,
+              bool binary, MatrixFacts& facts);
+
+/// Adds the facts of rows that come after.
+void add_facts(MatrixFacts& to, const MatrixFacts& from);
+
+/// progress (may be null) is only asked whether to go on. binary: whether to
+/// look for entries other than 0 and 1.
 MatrixFacts scan(const RowSource& source, int num_threads,
-                 Progress* progress = nullptr);
+                 Progress* progress = nullptr, bool binary = false);
 
 }  // namespace fsknn

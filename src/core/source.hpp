@@ -22,6 +22,33 @@ class RowSource {
   /// Whether rows are made when they are read, from much less than they are:
   /// then a backend makes them again rather than keep them all.
   virtual bool made_when_read() const { return false; }
+  /// Whether rows come from a file, since they do not fit in memory: then a
+  /// backend holds some of them at a time.
+  virtual bool on_disk() const { return false; }
+  /// Whether rows come in the metric's form of length 1 already.
+  virtual bool prepared() const { return false; }
+};
+
+/// Points first .. first + count - 1 of a source. on_disk: whether they are to
+/// be treated as if they were.
+class RowRange final : public RowSource {
+ public:
+  RowRange(const RowSource& whole, std::int64_t first, std::int64_t count,
+           bool on_disk = false)
+      : whole_(whole), first_(first), count_(count), on_disk_(on_disk) {}
+  std::int64_t num_points() const override { return count_; }
+  std::int64_t num_features() const override { return whole_.num_features(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    whole_.read(first_ + first, count, out, stride);
+  }
+  bool on_disk() const override { return on_disk_; }
+  bool prepared() const override { return whole_.prepared(); }
+
+ private:
+  const RowSource& whole_;
+  std::int64_t first_, count_;
+  bool on_disk_;
 };
 
 /// How many rows to read at once: about 1 MiB, and whole cache lines of a

@@ -34,6 +34,8 @@ class RowSubset final : public RowSource {
     }
   }
   bool made_when_read() const override { return whole_.made_when_read(); }
+  bool on_disk() const override { return whole_.on_disk(); }
+  bool prepared() const override { return whole_.prepared(); }
 
  private:
   const RowSource& whole_;

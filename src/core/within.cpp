@@ -49,11 +49,12 @@ struct ExactPairs {
              const std::vector<std::int64_t>& query_skip, int exponent)
       : metric(*request.metric),
         rule(metric, exponent),
-        columns(prepare_points(points, metric, exponent, skip, false,
-                               &prepare_row<ScalarLanes>, 1)) {
+        columns(prepare_points(points, recipe_of(request, exponent), skip,
+                               false, &prepare_row<ScalarLanes>, 1)) {
     if (queries != nullptr)
-      own_rows = prepare_points(*queries, metric, exponent, query_skip, false,
-                                &prepare_row<ScalarLanes>, 1);
+      own_rows = prepare_points(*queries, recipe_of(request, exponent),
+                                query_skip, false, &prepare_row<ScalarLanes>,
+                                1);
   }
   /// What a Taker takes.
   double value(const PreparedPoints& rows, std::int64_t a,

@@ -61,7 +61,8 @@ class Worker {
   Worker(const Request& request, const Kernels& kernels, int exponent,
          const RowSource& points, const PreparedPoints& queries, Lists& all)
       : request_(request), kernels_(kernels),
-        rule_(*request.metric, exponent), scale_(power_of_two(-exponent)),
+        rule_(*request.metric, exponent),
+        recipe_(what_is_left(recipe_of(request, exponent), points)),
         points_(points), queries_(queries),
         self_(self_by_place(request, queries.order)), all_(&all),
         lists_(queries.size(), request.k),
@@ -101,10 +102,9 @@ class Worker {
     const std::int64_t padded = queries_.padded;
     double* row = block_.data() + r * padded;
     clear_padding(row, queries_.num_features, padded);
-    const double sum = kernels_.prepare_row(metric.row_form, scale_, ranks_,
-                                            row, queries_.num_features, padded);
-    if (metric.matrix_scale == MatrixScale::overlap && !(sum > 0.0))
-      throw RangeFailure();
+    const double sum = kernels_.prepare_row(recipe_, scratch_, row,
+                                            queries_.num_features, padded);
+    if (recipe_.needs_sums && !(sum > 0.0)) throw RangeFailure();
     for (std::size_t q = 0; q < pairs_.size(); ++q)
       pairs_[q] = {static_cast<std::int32_t>(q), static_cast<std::int32_t>(r)};
     kernels_.exact(metric.accumulation, queries_.rows.data(), block_.data(),
@@ -121,14 +121,14 @@ class Worker {
   const Request& request_;
   const Kernels& kernels_;
   DistanceRule rule_;
-  PowerOfTwo scale_;
+  RowRecipe recipe_;
   const RowSource& points_;
   const PreparedPoints& queries_;
   const std::vector<std::int32_t> self_;
   Lists* all_;
   Lists lists_;
   Buffer<double> block_;
-  AverageRanks ranks_;
+  RowScratch scratch_;
   std::vector<Pair> pairs_;
   std::vector<double> sums_;
 };
@@ -137,9 +137,9 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
           const RowSource& points, const PreparedPoints& queries, Lists& lists,
           const Neighbours& out) {
   const std::int64_t k = request.k, padded = queries.padded;
-  const PowerOfTwo scale = power_of_two(-exponent);
+  const RowRecipe recipe = what_is_left(recipe_of(request, exponent), points);
   Buffer<double> row(padded);
-  AverageRanks ranks;
+  RowScratch scratch;
   for (std::int64_t i = 0; i < out.rows; ++i) {
     const std::int64_t query = queries.order.place[static_cast<std::size_t>(i)];
     if (query < 0) {
@@ -157,8 +157,8 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
       if (out.correlation == nullptr) continue;
       points.read(index[rank], 1, row.data(), padded);
       clear_padding(row.data(), queries.num_features, padded);
-      kernels.prepare_row(request.metric->row_form, scale, ranks, row.data(),
-                          queries.num_features, padded);
+      kernels.prepare_row(recipe, scratch, row.data(), queries.num_features,
+                          padded);
       const Pair pair = {static_cast<std::int32_t>(query), 0};
       double sum = 0.0;
       kernels.exact(Accumulation::dot, queries.rows.data(), row.data(), padded,
@@ -181,7 +181,7 @@ void find_for_few(const Request& request, const Kernels& kernels, int exponent,
                   const Neighbours& out, Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
   const PreparedPoints prepared =
-      prepare_points(queries, *request.metric, exponent, request.query_skip,
+      prepare_points(queries, recipe_of(request, exponent), request.query_skip,
                      false, kernels.prepare_row, 1);
   Lists lists(prepared.size(), request.k);
   const std::int64_t block_rows = rows_per_block(points.num_features());

@@ -59,22 +59,27 @@ float float_up(double x) {
 }
 float float_down(double x) { return -float_up(-x); }
 
-/// The first `count` points in the order of their places; [count x padded].
-Buffer<double> first_rows(const PreparedPoints& points, std::int64_t count) {
+/// A sample of `count` points is spread evenly over their places.
+std::int64_t sampled(const PreparedPoints& points, std::int64_t i,
+                     std::int64_t count) {
+  return i * points.size() / count;
+}
+
+/// [count x padded]
+Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count) {
   Buffer<double> rows(count * points.padded);
   RowReader reader(points);
   for (std::int64_t i = 0; i < count; ++i)
-    reader.make(i, rows.data() + i * points.padded);
+    reader.make(sampled(points, i, count), rows.data() + i * points.padded);
   return rows;
 }
 
-/// Column medians of some points; [padded]. Points stand in random order, so
-/// the first ones are a sample; and one huge entry moves no median.
+/// Column medians of some points; [padded]. One huge entry moves no median.
 Buffer<double> column_medians(const PreparedPoints& points) {
   const std::int64_t m = std::min<std::int64_t>(points.size(), 63);
   Buffer<double> centre(points.padded);
   std::vector<double> column(static_cast<std::size_t>(m));
-  const Buffer<double> rows = first_rows(points, m);
+  const Buffer<double> rows = sample_rows(points, m);
   for (std::int64_t f = 0; f < points.padded; ++f) {
     for (std::int64_t i = 0; i < m; ++i)
       column[static_cast<std::size_t>(i)] = rows[i * points.padded + f];
@@ -274,8 +279,7 @@ void pack_overlap_row(RowPacker& packer, FilterRows& rows, double row_sum,
 namespace {
 
 /// Whether one unit for the whole matrix would blur near rows: its rounding
-/// against how far apart near rows are, seen on a sample (points stand in
-/// random order, so the first ones are one).
+/// against how far apart near rows are, seen on a sample.
 bool unit_is_coarse(const FilterScale& scale, const MetricEntry& metric,
                     const DistanceRule& rule, const Kernels& kernels,
                     const PreparedPoints& points) {
@@ -285,7 +289,7 @@ bool unit_is_coarse(const FilterScale& scale, const MetricEntry& metric,
       scale.test == Test::largest_difference
           ? scale.unit
           : 0.5 * scale.unit * static_cast<double>(points.num_features);
-  const Buffer<double> rows = first_rows(points, m);
+  const Buffer<double> rows = sample_rows(points, m);
   std::int32_t coarse = 0;
   for (std::int32_t i = 0; i < m; ++i) {
     double nearest = kInfinity, allowed = rounding;
@@ -295,9 +299,10 @@ bool unit_is_coarse(const FilterScale& scale, const MetricEntry& metric,
       double sum = 0.0;
       kernels.exact(metric.accumulation, rows.data(), rows.data(),
                     points.padded, &pair, 1, &sum);
-      const double sums = points.sums[i] + points.sums[j];
-      const double distance =
-          rule.before_scaling(rule(sum, points.sums[i], points.sums[j]));
+      const double own = points.sums[sampled(points, i, m)];
+      const double other = points.sums[sampled(points, j, m)];
+      const double sums = own + other;
+      const double distance = rule.before_scaling(rule(sum, own, other));
       if (distance < nearest) {
         nearest = distance;
         if (scale.test == Test::overlap) allowed = 2.0 * rounding / sums;
@@ -466,15 +471,12 @@ void bound_lengths(const FilterScale& scale, FilterRows& rows) {
 
 }  // namespace
 
-void set_bounds(FilterScale& scale, FilterRows& rows, FilterRows& columns,
-                std::int64_t padded) {
-  const double e = std::max(rows.error, columns.error) * (1.0 + 1e-6) + 1e-12;
+void set_slack(FilterScale& scale, double error, std::int64_t padded) {
+  const double e = error * (1.0 + 1e-6) + 1e-12;
   const double products = 2.0 * e + e * e;
   switch (scale.test) {
     case Test::squared_distance:
       scale.slack = products + kFloatSlack + rounding_of_sums(padded);
-      bound_lengths(scale, rows);
-      if (&rows != &columns) bound_lengths(scale, columns);
       break;
     case Test::sum_distance:
     case Test::largest_difference:
@@ -486,14 +488,21 @@ void set_bounds(FilterScale& scale, FilterRows& rows, FilterRows& columns,
       break;
     default: scale.slack = products + rounding_of_sums(padded);
   }
+}
+
+void complete(const FilterScale& scale, FilterRows& rows) {
+  if (scale.test == Test::squared_distance) bound_lengths(scale, rows);
   if (scale.test == Test::overlap || scale.test == Test::float_overlap) {
-    for (FilterRows* side : {&rows, &columns}) {
-      std::copy_n(side->first.data(), side->num_places,
-                  side->first_upper.data());
-      std::copy_n(side->second.data(), side->num_places,
-                  side->second_upper.data());
-    }
+    std::copy_n(rows.first.data(), rows.num_places, rows.first_upper.data());
+    std::copy_n(rows.second.data(), rows.num_places, rows.second_upper.data());
   }
+}
+
+void set_bounds(FilterScale& scale, FilterRows& rows, FilterRows& columns,
+                std::int64_t padded) {
+  set_slack(scale, std::max(rows.error, columns.error), padded);
+  complete(scale, rows);
+  if (&rows != &columns) complete(scale, columns);
 }
 
 std::int32_t Thresholds::keep_all() const {

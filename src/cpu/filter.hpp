@@ -69,6 +69,11 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
                 std::int64_t num_places, int num_threads,
                 Progress* progress = nullptr);
 
+/// Once all rows' errors are known: the common slack; and with it the rows'
+/// numbers.
+void set_slack(FilterScale& scale, double error, std::int64_t padded);
+void complete(const FilterScale& scale, FilterRows& rows);
+
 /// Completes the rows' numbers and the common slack, once all rows' errors are
 /// known. rows may be the same object as columns.
 void set_bounds(FilterScale& scale, FilterRows& rows, FilterRows& columns,

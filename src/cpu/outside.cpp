@@ -27,7 +27,8 @@ ExactPoints::ExactPoints(const Request& request, const RowSource& source,
     : kernels(choose_kernels(request.instruction_set)),
       metric(*request.metric),
       rule(metric, exponent),
-      points(prepare_points(source, metric, exponent, request.skip, true,
+      points(prepare_points(source, recipe_of(request, exponent),
+                            request.skip, true,
                             kernels.prepare_row, request.num_threads,
                             progress)) {}
 

@@ -238,13 +238,14 @@ void find_within(const Request& asked, const Within& within,
   const int exponent =
       common_exponent(asked, points, queries, request.num_threads);
   const DistanceRule rule(metric, exponent);
+  const RowRecipe recipe = recipe_of(request, exponent);
   const PreparedPoints columns =
-      prepare_points(points, metric, exponent, request.skip, true,
+      prepare_points(points, recipe, request.skip, true,
                      kernels.prepare_row, request.num_threads, progress, false);
   PreparedPoints own_rows;
   if (queries != nullptr)
-    own_rows = prepare_points(*queries, metric, exponent, request.query_skip,
-                              false, kernels.prepare_row, request.num_threads,
+    own_rows = prepare_points(*queries, recipe, request.query_skip, false,
+                              kernels.prepare_row, request.num_threads,
                               progress, false);
   const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
   WithinCollector collector(request, within, asked_for.num_points(),
@@ -262,7 +263,7 @@ void find_within(const Request& asked, const Within& within,
   input.chunk_size = request.chunk_size;
   input.num_workers = request.num_threads;
   input.elementwise = metric.is_elementwise();
-  input.rows_made = points.made_when_read();
+  input.rows_made = !columns.held();
   const Plan plan = plan_cpu(input);
   WithinSearch search(request, within, plan, kernels, rule, rows, columns,
                       progress);

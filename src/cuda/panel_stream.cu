@@ -26,14 +26,14 @@ PanelBuffer::PanelBuffer(std::int64_t most_rows, std::int64_t padded)
       sums_(whole_tiles(most_rows)),
       ids_(most_rows) {}
 
-PanelStream::PanelStream(const PlacedPoints& points, const PrepareRule& rule,
+PanelStream::PanelStream(const PlacedPoints& points, const RowRecipe& recipe,
                          int num_threads)
     : points_(points),
       device_(current_device()),
       places_(any_left_out(points)
                   ? static_cast<std::int64_t>(points.order.place.size())
                   : 0),
-      preparer_(*points.source, rule, num_threads, {device_}) {
+      preparer_(*points.source, recipe, num_threads, {device_}) {
   if (places_.size() > 0)
     upload(places_, points.order.place.data(), places_.size(), copies_);
 }

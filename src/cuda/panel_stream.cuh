@@ -54,7 +54,7 @@ class PanelBuffer {
 /// thread. The points must be in their own order (not shuffled).
 class PanelStream {
  public:
-  PanelStream(const PlacedPoints& points, const PrepareRule& rule,
+  PanelStream(const PlacedPoints& points, const RowRecipe& recipe,
               int num_threads);
   PanelStream(const PanelStream&) = delete;
   PanelStream& operator=(const PanelStream&) = delete;

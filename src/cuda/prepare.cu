@@ -4,6 +4,7 @@
 
 #include "core/errors.hpp"
 #include "core/metafeatures.hpp"
+#include "core/prepared.hpp"
 #include "core/poll.hpp"
 #include "cuda/pieces.hpp"
 #include "cuda/prepare_rows.cuh"
@@ -24,13 +25,13 @@ constexpr double kBytesPerThread = 1 << 20;
 
 class Preparer::Impl {
  public:
-  Impl(const RowSource& source, const PrepareRule& rule, int num_threads,
+  Impl(const RowSource& source, const RowRecipe& recipe, int num_threads,
        std::vector<int> devices)
       : source_(source),
         doubles_(dynamic_cast<const MatrixSource<double>*>(&source)),
         ints_(dynamic_cast<const MatrixSource<int>*>(&source)),
         metafeatures_(dynamic_cast<const MetafeatureSource*>(&source)),
-        rule_(rule),
+        recipe_(what_is_left(recipe, source)),
         num_threads_(num_threads),
         shape_(source.num_points(), source.num_features(),
                doubles_ != nullptr || ints_ != nullptr),
@@ -80,7 +81,7 @@ class Preparer::Impl {
   }
 
   void check() {
-    if (!rule_.needs_sums) return;
+    if (!recipe_.needs_sums) return;
     for (const std::unique_ptr<Side>& side : sides_) {
       const DeviceGuard guard(side->device);
       std::int32_t beyond = 0;
@@ -102,10 +103,11 @@ class Preparer::Impl {
           used(static_cast<std::size_t>(impl.shape_.buffers)),
           panels(buffers * impl.shape_.panel_size() * impl.value_bytes_),
           beyond(1),
-          ranker(impl.rule_.form == RowForm::ranked_unit ? impl.shape_.rows : 0,
-                 impl.rule_.form == RowForm::ranked_unit ? impl.shape_.features
-                                                         : 1) {
+          ranker(impl.ranked() ? impl.shape_.rows : 0,
+                 impl.ranked() ? impl.shape_.features : 1),
+          recipe(impl.recipe_) {
       clear_from(beyond, 0, copies);
+      if (recipe.weights.given()) hold_weights(impl.shape_.features);
       if (impl.metafeatures_ != nullptr) hold_small(*impl.metafeatures_);
       copies.wait();
     }
@@ -116,6 +118,16 @@ class Preparer::Impl {
     }
     void wait() {
       for (Event& event : used) event.wait();
+    }
+    void hold_weights(std::int64_t num_features) {
+      const std::int64_t padded = padded_features(num_features);
+      weights = DeviceBuffer<double>(2 * padded);
+      upload(weights, recipe.weights.weight, padded, copies);
+      CUDA_CHECK(cudaMemcpyAsync(weights.data() + padded, recipe.weights.root,
+                                 static_cast<std::size_t>(padded) * 8,
+                                 cudaMemcpyHostToDevice, copies.get()));
+      recipe.weights.weight = weights.data();
+      recipe.weights.root = weights.data() + padded;
     }
     void hold_small(const MetafeatureSource& source) {
       rows = DeviceBuffer<double>(source.small_rows() * source.small_stride());
@@ -140,10 +152,13 @@ class Preparer::Impl {
     DeviceBuffer<char> panels;
     DeviceBuffer<std::int32_t> beyond;
     Ranker ranker;
-    DeviceBuffer<double> rows;
+    RowRecipe recipe;  ///< its pointers are device memory
+    DeviceBuffer<double> weights, rows;
     DeviceBuffer<std::int32_t> kept, ids;
     SmallMatrix small;
   };
+
+  bool ranked() const { return recipe_.form == RowForm::ranked_unit; }
 
   /// Pieces are numbered on over the ranges, each of which has whole panels.
   const Points& range_of(std::int64_t number) const {
@@ -321,10 +336,8 @@ class Preparer::Impl {
   /// Rows that stand at their places become what pairs are computed from.
   void finish(Side& side, const PrepareTarget& target, const PanelRows& at,
               std::size_t buffer) {
-    if (rule_.form == RowForm::ranked_unit)
-      side.ranker.start(at, target.stream);
-    start_prepare(rule_.form, rule_.scale, at, rule_.needs_sums,
-                  side.beyond.data(), target.stream);
+    if (ranked()) side.ranker.start(at, target.stream);
+    start_prepare(side.recipe, at, side.beyond.data(), target.stream);
     CUDA_CHECK(cudaEventRecord(side.used[buffer].get(), target.stream));
   }
 
@@ -332,7 +345,7 @@ class Preparer::Impl {
   const MatrixSource<double>* doubles_;
   const MatrixSource<int>* ints_;
   const MetafeatureSource* metafeatures_;
-  const PrepareRule rule_;
+  const RowRecipe recipe_;
   const int num_threads_;
   const PanelShape shape_;
   const std::int64_t value_bytes_;
@@ -350,9 +363,9 @@ class Preparer::Impl {
   std::unique_ptr<PieceTeam> team_;
 };
 
-Preparer::Preparer(const RowSource& source, const PrepareRule& rule,
+Preparer::Preparer(const RowSource& source, const RowRecipe& recipe,
                    int num_threads, std::vector<int> devices)
-    : impl_(std::make_unique<Impl>(source, rule, num_threads,
+    : impl_(std::make_unique<Impl>(source, recipe, num_threads,
                                    std::move(devices))) {}
 
 Preparer::~Preparer() = default;

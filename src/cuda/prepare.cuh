@@ -21,17 +21,6 @@
 namespace fsknn {
 namespace cuda {
 
-/// What a metric does to the rows of a matrix.
-struct PrepareRule {
-  PrepareRule(const MetricEntry& metric, int exponent)
-      : form(metric.row_form),
-        scale(power_of_two(-exponent)),
-        needs_sums(metric.matrix_scale == MatrixScale::overlap) {}
-  RowForm form;
-  PowerOfTwo scale;  ///< the matrix's; raw rows only
-  bool needs_sums;   ///< a sum that is not above 0 is beyond range
-};
-
 /// The points of a source that take part, and where each of them stands.
 struct PlacedPoints {
   PlacedPoints() = default;
@@ -75,7 +64,7 @@ struct PrepareTarget {
 class Preparer {
  public:
   /// devices: CUDA's own numbers. The source must outlive this.
-  Preparer(const RowSource& source, const PrepareRule& rule, int num_threads,
+  Preparer(const RowSource& source, const RowRecipe& recipe, int num_threads,
            std::vector<int> devices);
   ~Preparer();  ///< waits for what is under way
   Preparer(const Preparer&) = delete;

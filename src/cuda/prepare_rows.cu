@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "core/arithmetic.hpp"
 #include "cuda/check.cuh"
-#include "cuda/rules.cuh"
+#include "cuda/prepare_row.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -78,91 +77,11 @@ __global__ void make_metafeatures(const SmallMatrix small,
   }
 }
 
-/// The row's largest |x|, for each of the 8 threads, one a lane.
-__device__ inline double joined_largest(double part) {
-  double v[kLanes];
-#pragma unroll
-  for (int l = 0; l < kLanes; ++l)
-    v[l] = __shfl_sync(0xffffffffu, part, l, kLanes);
-  return join_largest(v);
-}
-
-/// largest_magnitude() of core/prepare.hpp.
-__device__ inline double largest_of(const double* x, std::int64_t end,
-                                    int lane) {
-  double m = 0.0;
-#pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes) {
-    const double a = fabs(x[f]);
-    m = a > m ? a : m;
-  }
-  return joined_largest(m);
-}
-
-/// prepare_centred_unit(). What one centring leaves is made again in each pass
-/// rather than written: the same operations, so the same bits.
-__device__ inline void centred_unit(double* x, std::int64_t d,
-                                    std::int64_t end, int lane) {
-  const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
-  double s = 0.0;
-#pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes)
-    s = fma(x[f] * scale.first, scale.second, s);
-  const double minus_first = -(joined<Dot>(s) / static_cast<double>(d));
-  const auto once = [&](std::int64_t f) {
-    return f < d ? fma(x[f] * scale.first, scale.second, minus_first) : 0.0;
-  };
-  s = 0.0;
-#pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes) s = fma(once(f), 1.0, s);
-  const double minus_second = -(joined<Dot>(s) / static_cast<double>(d));
-  const auto twice = [&](std::int64_t f) {
-    return f < d ? fma(once(f), 1.0, minus_second) : 0.0;
-  };
-  s = 0.0;
-#pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes) {
-    const double c = twice(f);
-    s = fma(c, c, s);
-  }
-  const double length = sqrt(joined<Dot>(s));
-#pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes) x[f] = twice(f) / length;
-}
-
-/// prepare_unit().
-__device__ inline void unit(double* x, std::int64_t end, int lane) {
-  const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
-  double s = 0.0;
-#pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes) {
-    const double c = (x[f] * scale.first) * scale.second;
-    s = fma(c, c, s);
-  }
-  const double length = sqrt(joined<Dot>(s));
-#pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes)
-    x[f] = ((x[f] * scale.first) * scale.second) / length;
-}
-
-/// prepare_raw().
-__device__ inline double raw(double* x, std::int64_t end, int lane,
-                             PowerOfTwo scale) {
-  double s = 0.0;
-#pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes) {
-    const double half = x[f] * scale.first;
-    s = fma(half, scale.second, s);
-    x[f] = half * scale.second;
-  }
-  return joined<Dot>(s);
-}
-
 // 8 threads, one a lane, a row. In and out: at.rows; out: at.sums. Grid: x over
 // rows. Block: kRowsPerBlock * 8. Shared: none.
-template <RowForm form>
+template <RowForm form, bool weighted>
 __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
-    prepare_rows(const PanelRows at, PowerOfTwo scale, bool needs_sums,
+    prepare_rows(const PanelRows at, const RowRecipe recipe,
                  std::int32_t* beyond) {
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const std::int64_t target =
@@ -173,14 +92,16 @@ __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
   double* const x = at.rows + (target < 0 ? 0 : target * at.padded);
   double sum = 0.0;
   if (form == RowForm::raw)
-    sum = raw(x, end, lane, scale);
+    sum = raw(x, end, lane, recipe.scale);
   else if (form == RowForm::unit)
     unit(x, end, lane);
-  else
-    centred_unit(x, at.num_features, end, lane);
+  else if (form == RowForm::biweight_unit)
+    biweight_unit(x, at.num_features, end, lane);
+  else if (form != RowForm::ready)
+    centred_unit<weighted>(x, at.num_features, end, lane, recipe.weights);
   if (target < 0 || lane > 0) return;
   if (at.sums != nullptr) at.sums[target] = sum;
-  if (needs_sums && !(sum > 0.0)) *beyond = 1;
+  if (recipe.needs_sums && !(sum > 0.0)) *beyond = 1;
 }
 
 unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
@@ -214,22 +135,34 @@ void start_make(const SmallMatrix& small, const std::int32_t* ids,
   CUDA_CHECK(cudaGetLastError());
 }
 
-void start_prepare(RowForm form, PowerOfTwo scale, const PanelRows& at,
-                   bool needs_sums, std::int32_t* beyond, cudaStream_t stream) {
+void start_prepare(const RowRecipe& recipe, const PanelRows& at,
+                   std::int32_t* beyond, cudaStream_t stream) {
   const unsigned grid = blocks_for(at.count, kRowsPerBlock);
   constexpr int threads = kRowsPerBlock * kLanes;
-  switch (form) {
+  switch (recipe.form) {
     case RowForm::raw:
-      prepare_rows<RowForm::raw>
-          <<<grid, threads, 0, stream>>>(at, scale, needs_sums, beyond);
+      prepare_rows<RowForm::raw, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
       break;
     case RowForm::unit:
-      prepare_rows<RowForm::unit>
-          <<<grid, threads, 0, stream>>>(at, scale, needs_sums, beyond);
+      prepare_rows<RowForm::unit, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      break;
+    case RowForm::biweight_unit:
+      prepare_rows<RowForm::biweight_unit, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      break;
+    case RowForm::ready:
+      prepare_rows<RowForm::ready, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
       break;
     default:
-      prepare_rows<RowForm::centred_unit>
-          <<<grid, threads, 0, stream>>>(at, scale, needs_sums, beyond);
+      if (recipe.weights.given())
+        prepare_rows<RowForm::centred_unit, true>
+            <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      else
+        prepare_rows<RowForm::centred_unit, false>
+            <<<grid, threads, 0, stream>>>(at, recipe, beyond);
   }
   CUDA_CHECK(cudaGetLastError());
 }

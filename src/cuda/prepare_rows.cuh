@@ -57,10 +57,10 @@ void start_make(const SmallMatrix& small, const std::int32_t* ids,
                 std::int64_t first, const PanelRows& to, cudaStream_t stream);
 
 /// prepare_row() of core/prepare.hpp but for the ranks: the rows that `at`
-/// says, in place. Sets *beyond (device) where `needs_sums` and a sum is not
-/// above 0.
-void start_prepare(RowForm form, PowerOfTwo scale, const PanelRows& at,
-                   bool needs_sums, std::int32_t* beyond, cudaStream_t stream);
+/// says, in place. The recipe's weights are device memory. Sets *beyond (device)
+/// where the recipe needs sums and one is not above 0.
+void start_prepare(const RowRecipe& recipe, const PanelRows& at,
+                   std::int32_t* beyond, cudaStream_t stream);
 
 /// AverageRanks (core/ranks.hpp) of rows in place.
 class Ranker {

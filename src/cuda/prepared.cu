@@ -25,7 +25,7 @@ void prepared_rows(const Request& request, const RowSource& points,
   target.sums = d_sums.data();
   const int exponent =
       common_exponent(request, points, nullptr, request.num_threads);
-  Preparer preparer(points, PrepareRule(*request.metric, exponent),
+  Preparer preparer(points, recipe_of(request, exponent),
                     request.num_threads, {target.device});
   if (ids == nullptr)
     preparer.prepare(0, count, {target});

@@ -27,11 +27,13 @@ template <>
 struct SumOf<Accumulation::smaller_sum> : SmallerSum {};
 
 /// The part of a metric that a pair's distance depends on once its rows are
-/// prepared: metrics that differ in preparation only share their kernels.
+/// prepared: metrics that differ in what rows are, only, share their kernels.
 template <class Metric>
-using PairRule =
-    std::conditional_t<std::is_base_of<UnitDot<Metric::sign>, Metric>::value,
-                       UnitDot<Metric::sign>, Metric>;
+using PairRule = std::conditional_t<
+    std::is_base_of<UnitDot<Metric::sign>, Metric>::value,
+    UnitDot<Metric::sign>,
+    std::conditional_t<std::is_base_of<Proportional, Metric>::value,
+                       Proportional, Metric>>;
 
 /// Calls use(PairRule<M>()) for the metric M of core's list that `metric`
 /// describes.

@@ -28,7 +28,7 @@ struct Search {
   const Plan& plan;
   const PlacedPoints& rows;
   const PlacedPoints& columns;  ///< the same object for a graph
-  PrepareRule prepare;
+  RowRecipe prepare;
   PowerOfTwo undo;              ///< takes off the matrix's scaling
   const Neighbours& out;
   // Of a filtered search whose points come in panels: how, and the points in

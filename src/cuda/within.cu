@@ -99,7 +99,7 @@ struct Work {
   const Request& request;
   const PlacedPoints& rows;
   const PlacedPoints& columns;  ///< the same object for a graph
-  PrepareRule prepare;
+  RowRecipe prepare;
   PowerOfTwo undo;
   std::int64_t side;            ///< of a chunk
   std::vector<double> limits;   ///< by place of rows
@@ -342,7 +342,7 @@ void find_within(const Request& request, const Within& within,
       request, rows, columns,
       facts_of(gpus, request.max_device_memory).bytes_usable(),
       gpus[0].cuda_id);
-  Work work = {request, rows, columns, PrepareRule(*request.metric, exponent),
+  Work work = {request, rows, columns, recipe_of(request, exponent),
                rule.undo(), side, {}, 1};
   work.limits.reserve(rows.order.id.size());
   for (const std::int32_t id : rows.order.id)

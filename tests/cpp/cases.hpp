@@ -64,6 +64,8 @@ inline std::vector<Matrix> hard_cases(std::int64_t n, std::int64_t d) {
   std::vector<Matrix> all;
   all.push_back(normal("normal", n, d, 1));
   all.push_back(ties(n, d, 3, 2));
+  all.push_back(ties(n, d, 2, 17));
+  all.back().name = "zeros and ones";
   all.push_back(near_ties(n, d, 1e-7, 3));
   all.push_back(near_ties(n, d, 1e-12, 4));
   all.push_back(near_ties(n, d, 1e-15, 5));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "cases.hpp"
@@ -53,6 +54,13 @@ struct Found {
   std::int64_t pairs = 0, too_near = 0, too_far = 0, not_numbers = 0, loose = 0;
 };
 
+/// Of Jaccard's distance D, what the filter compares: the proportional distance,
+/// which is D / (2 - D).
+long double in_proportion(const MetricEntry& metric, long double distance) {
+  return std::string(metric.name) == "jaccard" ? distance / (2.0L - distance)
+                                               : distance;
+}
+
 Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
   const ElementwiseScale scale = elementwise_scale(
       points.rows.data(), std::min<std::int64_t>(points.size(), 32),
@@ -79,7 +87,7 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
                       rows.entries.data() + j * depth, depth),
           a, b, rule.proportion);
       const long double truth =
-          -static_cast<long double>(distance) *
+          -in_proportion(metric, static_cast<long double>(distance)) *
           (rule.proportion ? 1.0L : static_cast<long double>(rule.inverse_unit));
       ++found.pairs;
       found.not_numbers += s != s;
@@ -108,8 +116,12 @@ TEST_CASE("the elementwise filter's bounds hold for every pair") {
         const auto source = m.source();
         PreparedPoints points;
         try {
+          Request request;
+          request.metric = &metric;
           points = prepare_points(
-              source, metric, matrix_exponent(metric, scan(source, 1).largest),
+              source,
+              recipe_of(request,
+                        matrix_exponent(metric, scan(source, 1).largest)),
               skip, true, cpu::kBaselineKernels.prepare_row, 1);
         } catch (const RangeFailure&) {
           continue;

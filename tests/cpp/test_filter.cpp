@@ -35,7 +35,10 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
 void prepare(const MetricEntry& metric, const Matrix& m, Prepared& p) {
   const auto source = m.source();
   p.exponent = matrix_exponent(metric, scan(source, 1).largest);
-  p.points = prepare_points(source, metric, p.exponent, unfit(metric, m), true,
+  Request request;
+  request.metric = &metric;
+  p.points = prepare_points(source, recipe_of(request, p.exponent),
+                            unfit(metric, m), true,
                             kBaselineKernels.prepare_row, 1);
   p.scale = choose_scale(metric, DistanceRule(metric, p.exponent),
                          kBaselineKernels, p.points, nullptr, 1);

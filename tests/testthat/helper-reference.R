@@ -25,6 +25,10 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
       r <- stats::cor(t(scale_rows(x)), t(scale_rows(y)), method = metric)
       switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
     },
+    bicor = {
+      r <- tcrossprod(biweight_rows(x), biweight_rows(y))
+      switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
+    },
     cosine = {
       # Half the squared chord between two points of the unit sphere.
       a <- scale_rows(x)
@@ -42,8 +46,36 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
     proportional = each_pair(x, y, function(p, q) {
       unit <- power_of_two(max(p, q))
       sum(abs(p / unit - q / unit)) / sum(p / unit + q / unit)
+    }),
+    # Of sets: what one has and the other has not, of what either has.
+    jaccard = each_pair(x, y, function(p, q) {
+      sum(xor(p, q)) / sum(p | q)
+    }),
+    sorensen = each_pair(x, y, function(p, q) {
+      sum(xor(p, q)) / (sum(p == 1) + sum(q == 1))
     })
   )
+}
+
+# Rows of length 1 whose products are biweight midcorrelations, by Langfelder
+# and Horvath's (2012) formulas and R's own medians.
+biweight_rows <- function(x) {
+  rows <- apply(x + 0, 1, function(row) {
+    # So that no difference overflows.
+    row <- row / max(1, power_of_two(max(abs(row))) / 2^990)
+    far <- row - stats::median(row)
+    mad <- stats::mad(row, constant = 1)
+    if (mad == 0) {
+      row <- drop(scale_rows(matrix(row, 1)))
+      row <- row - mean(row)
+      row <- row - mean(row)
+      return(row / sqrt(sum(row^2)))
+    }
+    u <- far / mad / 9
+    tilde <- ifelse(abs(u) < 1, u * (1 - u^2)^2, 0)
+    tilde / sqrt(sum(tilde^2))
+  })
+  t(rows)
 }
 
 # A pair in units of the size of its own largest difference.
@@ -164,13 +196,25 @@ for_all_metrics <- function(fun, metrics = all_metrics()) {
   }
 }
 
-# Proportional takes no negative values.
+# Proportional takes no negative values, Jaccard and Sorensen only 0 and 1: what
+# is above 0, or the first feature of a row that has nothing above it.
 values_for <- function(x, metric) {
-  if (fsknn:::metric_facts(metric)$non_negative) abs(x) else x
+  facts <- fsknn:::metric_facts(metric)
+  if (facts$binary) {
+    there <- x > 0
+    there[rowSums(there) == 0, 1] <- TRUE
+    return(there + 0)
+  }
+  if (facts$non_negative) abs(x) else x
+}
+
+# What a row is filled with that the metric has no value for.
+undefined_value <- function(metric) {
+  if (fsknn:::metric_facts(metric)$undefined_rows == "constant") 5 else 0
 }
 
 is_correlation <- function(metric) {
-  metric %in% c("pearson", "spearman")
+  metric %in% c("pearson", "spearman", "bicor")
 }
 
 # Kruskal's algorithm on all pairs, by (distance, lower, higher number): rows

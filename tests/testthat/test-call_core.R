@@ -78,8 +78,9 @@ test_that("the request has exactly the fields that the core reads", {
     k = 3L, metric = "spearman", sign = "absolute", skip = 4L,
     query_skip = integer(), backend = "cpu", devices = integer(),
     num_threads = 2L, chunk_size = 48L, max_device_memory = 0,
-    rows_made = FALSE, correlation = FALSE, as_edges = FALSE, largest = -1,
-    subset = NULL, progress = FALSE, instruction_set = "auto"
+    max_memory = 0, bytes_file = 0, weights = NULL, rows_made = FALSE,
+    correlation = FALSE, as_edges = FALSE, largest = -1, subset = NULL,
+    progress = FALSE, instruction_set = "auto"
   ))
 })
 

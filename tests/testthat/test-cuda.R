@@ -381,22 +381,26 @@ test_that("distances beyond a double's range are an error, on the GPU too", {
 })
 
 # The rows that pairs are computed from, and their sums.
-prepared_on <- function(backend, x, metric, ids = NULL, num_threads = 3L) {
+prepared_on <- function(backend, x, metric, ids = NULL, weights = NULL,
+                        num_threads = 3L) {
   options <- list(
     metric = list(name = metric), sign = "signed", num_threads = num_threads,
-    chunk_size = 0L, backend = list(name = backend, devices = integer())
+    chunk_size = 0L, weights = weights, backend = list(name = backend, devices = integer())
   )
   cpp_prepared(x, ids, new_request(1L, options))
 }
 
-expect_same_rows <- function(x, metric, ids = NULL) {
+expect_same_rows <- function(x, metric, ids = NULL, weights = NULL) {
   expect_identical(
-    prepared_on("cuda", x, metric, ids), prepared_on("cpu", x, metric, ids),
+    prepared_on("cuda", x, metric, ids, weights),
+    prepared_on("cpu", x, metric, ids, weights),
     label = paste(metric, paste(dim(x), collapse = " x "), typeof(x))
   )
 }
 
-row_metrics <- c("pearson", "spearman", "cosine", "euclidean", "manhattan")
+row_metrics <- c(
+  "pearson", "spearman", "bicor", "cosine", "euclidean", "manhattan"
+)
 
 test_that("the GPU prepares rows as the CPU does, of any shape and type", {
   skip_if_no_cuda()
@@ -405,7 +409,7 @@ test_that("the GPU prepares rows as the CPU does, of any shape and type", {
     ties <- small_integers(50, d, largest = 5)
     storage.mode(ties) <- "integer"
     ties[cbind(1:50, rep_len(seq_len(d), 50))] <- 7L
-    for (metric in if (d > 1) row_metrics else row_metrics[3:5]) {
+    for (metric in if (d > 1) row_metrics else row_metrics[4:6]) {
       expect_same_rows(x, metric)
       expect_same_rows(ties, metric)
       expect_same_rows(ties * 2^-1074, metric)
@@ -414,7 +418,60 @@ test_that("the GPU prepares rows as the CPU does, of any shape and type", {
       expect_same_rows(x, metric, ids = c(1L, 2L, 50L, 3L))
       expect_same_rows(ties, metric, ids = 50L)
     }
+    weights <- 2^seq(-30, 20, length.out = d)
+    for (metric in if (d > 1) c("pearson", "spearman")) {
+      expect_same_rows(x, metric, weights = weights)
+      expect_same_rows(ties, metric, weights = weights)
+      expect_same_rows(ties, metric, ids = 50L, weights = 1 / weights)
+    }
   }
+})
+
+test_that("medians on the GPU are those of the CPU, of awkward rows", {
+  skip_if_no_cuda()
+  for (d in c(2, 3, 4, 5, 8, 9, 64, 65)) {
+    base <- random_matrix(40, d, seed = d)
+    expect_same_rows(base * 1.5e307, "bicor") # two of them add up to infinity
+    expect_same_rows(base * 1e-318, "bicor")
+    outlier <- base
+    outlier[cbind(1:40, rep_len(seq_len(d), 40))] <- 1.7e308
+    expect_same_rows(outlier, "bicor")
+    expect_same_rows(-outlier, "bicor")
+    # More than half of the values alike, or nearly so: the MAD is 0, or tiny.
+    alike <- base
+    alike[, seq_len(d %/% 2 + 1)] <- rep(c(0, -0, 7, -1e300), 10)
+    alike[1:20, seq_len(d %/% 2 + 1)] <-
+      alike[1:20, seq_len(d %/% 2 + 1)] * (1 + 2^-52 * seq_len(d %/% 2 + 1))
+    alike[, d] <- 3
+    expect_same_rows(alike, "bicor")
+    # Half below and half above zero; zeros of both signs.
+    expect_same_rows(sign(base) * 0 + (base > 1), "bicor")
+    expect_same_rows(sign(base), "bicor")
+  }
+})
+
+test_that("weighted searches on the GPU are those of the CPU", {
+  skip_if_no_cuda()
+  weights <- c(0, 1, 2, 0.3, 1e-9, 5, 0, 7:20)
+  for (n in c(300, num_filtered)) {
+    x <- random_matrix(n, 21, seed = 51)
+    x[, 1] <- NA
+    for (metric in c("pearson", "spearman")) {
+      graph <- function(backend, ...) {
+        knn_graph(x, 9, metric, weights = weights, backend = backend, ...)
+      }
+      expect_identical(graph("cuda"), graph("cpu"), label = paste(metric, n))
+      expect_identical(
+        nearest(x, 7, 5, metric, weights = weights, backend = "cuda"),
+        nearest(x, 7, 5, metric, weights = weights, backend = "cpu")
+      )
+    }
+  }
+  made <- metafeatures(x[1:40, -1])
+  graph <- function(backend) {
+    knn_graph(made, 9, "spearman", weights = weights[-1], backend = backend)
+  }
+  expect_identical(graph("cuda"), graph("cpu"))
 })
 
 test_that("the GPU prepares rows as the CPU does, in many panels and pieces", {
@@ -480,7 +537,7 @@ test_that("what is nearest to one point is so on a GPU that keeps no points", {
       return()
     }
     x <- values_for(x, metric)
-    x[c(2, 9000), ] <- if (metric %in% c("cosine", "proportional")) 0 else 5
+    x[c(2, 9000), ] <- undefined_value(metric)
     for (k in c(1, 20, 3000)) {
       one <- function(backend) {
         nearest(

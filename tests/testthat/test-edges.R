@@ -37,8 +37,7 @@ test_that("the core's edges are its matrices, row by row", {
   x[c(1, 20, 21, 60), ] <- 2
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    x[c(1, 20, 21, 60), ] <- if (metric == "cosine") 0 else 2
-    if (metric == "proportional") x[c(1, 20, 21, 60), ] <- 0
+    x[c(1, 20, 21, 60), ] <- undefined_value(metric)
     for (k in c(1, 5)) {
       nn <- find_knn(
         x, k, metric, sign, constant = "isolate", backend = backend

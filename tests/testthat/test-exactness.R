@@ -39,6 +39,7 @@ test_that("one feature is enough where no correlation is asked for", {
     if (is_correlation(metric)) {
       return()
     }
+    x <- values_for(x, metric)
     found <- find_knn(x, 5, metric, sign, backend = backend)
     expect_same_bits(found, brute_force(x, k = 5, metric = metric, sign = sign))
     expect_same_neighbours(
@@ -50,6 +51,7 @@ test_that("one feature is enough where no correlation is asked for", {
 test_that("one row beside another, and both alike, are found", {
   x <- rbind(c(1, 2, 4), c(1, 2, 4))
   for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
     found <- find_knn(x, 1, metric, sign, backend = backend)
     expect_identical(found$index, cbind(2:1), label = metric)
     expect_identical(found$distance[[1]], found$distance[[2]])
@@ -86,7 +88,7 @@ test_that("the answer is the same for every instruction set", {
   for (row in seq_len(nrow(metrics))) {
     metric <- metrics$metric[[row]]
     sign <- metrics$sign[[row]]
-    for (values in list(values_for(x, metric), integers)) {
+    for (values in lapply(list(x, integers), values_for, metric)) {
       expected <- brute_force(values, k = 11, metric = metric, sign = sign)
       for (set in sets) {
         rlang::with_options(

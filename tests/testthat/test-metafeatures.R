@@ -101,9 +101,28 @@ test_that("it is a seed for DelayedArray", {
   expect_equal(as.vector(sum(delayed)), sum(as.matrix(m)))
 })
 
+test_that("products of binary rows are binary: what both have", {
+  x <- values_for(small(12, 9), "jaccard")
+  m <- metafeatures(x, "*")
+  for (backend in backends_here()) {
+    for (metric in c("jaccard", "sorensen")) {
+      found <- suppressMessages(find_knn(m, 4, metric, backend = backend))
+      skip <- attr(found, "left_out")$point
+      expect_gt(length(skip), 0) # those that no two rows have in common
+      expect_same_bits(
+        found[c("index", "distance")],
+        brute_force(as.matrix(m), k = 4, metric = metric, skip = skip)
+      )
+    }
+  }
+})
+
 test_that("every metric finds the neighbours of the matrix of all rows", {
   m <- metafeatures(small(9, 11))
   for_all_metrics(function(metric, sign, backend) {
+    if (fsknn:::metric_facts(metric)$binary) {
+      return() # see the next test
+    }
     if (metric == "proportional") {
       m <- metafeatures(abs(small(9, 11)), c("+", "*", "/"))
     }

@@ -33,3 +33,124 @@ test_that("the help page names every metric", {
     eval(formals(find_knn)$metric), fsknn:::metric_table()$name[[1]]
   )
 })
+
+test_that("bicor is WGCNA's", {
+  skip_if_not_installed("WGCNA")
+  # Rows with outliers on either side; rows whose MAD is 0, some of them in
+  # pairs with one another; an even and an odd number of samples.
+  for (d in c(12, 31)) {
+    x <- random_matrix(40, d, seed = d)
+    x[5, 3] <- 1e6
+    x[6, 1:4] <- c(-50, 80, -1e9, 7)
+    x[7, seq_len(d - 3)] <- 2
+    x[8, seq_len(d - 4)] <- 5
+    x[9:14, ] <- small_integers(6, d, largest = 2)
+    expected <- suppressWarnings(WGCNA::bicor(t(x)))
+    for (backend in backends_here()) {
+      edges <- knn_graph(x, 39, "bicor", backend = backend)
+      expect_equal(
+        edges$correlation, expected[cbind(edges$from, edges$to)],
+        tolerance = 1e-12
+      )
+    }
+  }
+})
+
+test_that("bicor of real microarrays is WGCNA's", {
+  skip_if_not_installed("WGCNA")
+  data <- read_nki295("vantveer78_876.rds")
+  x <- (data$expr / data$scale)[1:200, ]
+  expected <- suppressWarnings(WGCNA::bicor(t(x)))
+  edges <- knn_graph(x, 20, "bicor", "absolute", backend = "cpu")
+  expect_equal(
+    edges$correlation, expected[cbind(edges$from, edges$to)], tolerance = 1e-12
+  )
+  diag(expected) <- NA
+  largest <- apply(abs(expected), 1, max, na.rm = TRUE)
+  expect_equal(edges$distance[edges$rank == 1], 1 - largest, tolerance = 1e-10)
+})
+
+test_that("bicor by hand", {
+  # Median 2, deviations 2 1 0 1 8: MAD 1. 10 is 8 / 9 of the way to where a
+  # value counts nothing; 11 is there.
+  tilde <- function(u) u * (1 - u^2)^2
+  a <- c(0, 1, 2, 3, 10)
+  b <- c(0, 1, 2, 3, 11)
+  u <- c(-2, -1, 0, 1, 8) / 9
+  v <- c(-2, -1, 0, 1, 9) / 9
+  r <- sum(tilde(u) * tilde(v)) / sqrt(sum(tilde(u)^2) * sum(tilde(v)^2))
+  edges <- knn_graph(rbind(a, b), 1, "bicor")
+  expect_equal(edges$correlation, c(r, r), tolerance = 1e-14)
+})
+
+test_that("jaccard and sorensen are base R's and proxy's", {
+  x <- values_for(random_matrix(40, 23), "jaccard")
+  x[3, ] <- 1
+  expected <- list(jaccard = list(stats::dist(x, "binary")), sorensen = list())
+  if (rlang::is_installed("proxy")) {
+    expected$jaccard[[2]] <- proxy::dist(x > 0, method = "Jaccard")
+    expected$sorensen[[1]] <- proxy::dist(x > 0, method = "Dice")
+  }
+  for (backend in backends_here()) {
+    for (metric in names(expected)) {
+      edges <- knn_graph(x > 0, 39, metric, backend = backend)
+      for (other in expected[[metric]]) {
+        expect_equal(
+          edges$distance, as.matrix(other)[cbind(edges$from, edges$to)],
+          tolerance = 1e-14
+        )
+      }
+    }
+  }
+})
+
+test_that("jaccard and sorensen by hand", {
+  x <- rbind(c(1, 1, 1, 0, 0), c(0, 1, 1, 1, 0), c(0, 0, 0, 0, 1))
+  expect_identical(
+    find_knn(x, 2, "jaccard")$distance,
+    rbind(c(1 - 2 / 4, 1), c(1 - 2 / 4, 1), c(1, 1))
+  )
+  expect_identical(
+    find_knn(x, 2, "sorensen")$distance,
+    rbind(c(1 - 4 / 6, 1), c(1 - 4 / 6, 1), c(1, 1))
+  )
+})
+
+test_that("what is not binary is an error that says where", {
+  x <- values_for(random_matrix(10, 4), "jaccard")
+  rownames(x) <- paste0("g", 1:10)
+  one <- replace(x, 12, 0.5)
+  many <- replace(x, c(2, 13, 25, 36), c(-1, 2, 1 + 2^-52, 1e300))
+  expect_snapshot(error = TRUE, {
+    find_knn(one, 2, "jaccard")
+    knn_graph(many, 2, "sorensen")
+    query_knn(x, many, 2, "sorensen")
+    find_knn(replace(x, 3, NA), 2, "jaccard")
+    find_knn(metafeatures(x, "+"), 2, "jaccard")
+  })
+})
+
+test_that("rows of zeros are an error or isolated under jaccard and sorensen", {
+  x <- values_for(random_matrix(10, 4), "jaccard")
+  rownames(x) <- paste0("g", 1:10)
+  x[c(2, 7), ] <- 0
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 2, "jaccard")
+    find_knn(x[1:3, ], 1, "sorensen")
+  })
+  for (backend in backends_here()) {
+    for (metric in c("jaccard", "sorensen")) {
+      found <- find_knn(x, 7, metric, constant = "isolate", backend = backend)
+      expect_identical(which(is.na(found$index[, 1])), c(2L, 7L))
+      expect_same_bits(
+        found, brute_force(x, k = 7, metric = metric, skip = c(2L, 7L))
+      )
+    }
+  }
+})
+
+test_that("-0 is 0 in binary data", {
+  x <- values_for(random_matrix(12, 5), "jaccard")
+  minus <- replace(x, x == 0, -0)
+  expect_identical(find_knn(minus, 3, "jaccard"), find_knn(x, 3, "jaccard"))
+})

@@ -32,7 +32,8 @@ test_that("of metafeatures it is the same as of their matrix", {
   all <- as.matrix(m)
   skip <- which(apply(!is.finite(all), 1, any))
   for_all_metrics(function(metric, sign, backend) {
-    if (metric == "proportional") {
+    facts <- fsknn:::metric_facts(metric)
+    if (facts$non_negative || facts$binary) {
       return()
     }
     suppressMessages(

@@ -22,6 +22,8 @@ test_that("the answer is the same for every chunk size and number of threads", {
   x <- small_integers(130, 6)
   query <- small_integers(75, 6, seed = 2)
   for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    query <- values_for(query, metric)
     first <- query_knn(x, query, 9, metric, sign, backend = backend)
     for (chunk_size in c(16, 48, 1000)) {
       for (num_threads in 1:2) {
@@ -36,7 +38,7 @@ test_that("the answer is the same for every chunk size and number of threads", {
 })
 
 test_that("a point of x finds itself, and otherwise its neighbours in x", {
-  x <- random_matrix(40, 8)
+  x <- random_matrix(40, 21)
   for_all_metrics(function(metric, sign, backend) {
     if (sign != "signed") {
       return()

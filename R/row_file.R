@@ -1,0 +1,131 @@
+# Rows in a temporary file, prepared for one metric: what is too large for
+# memory. `file` is the core's; it has no name and goes with the process.
+
+new_row_file <- function(x, options, max_memory, call = caller_env()) {
+  shape <- tile_shape(dim(x), chunks_of(x), tile_bytes(max_memory))
+  folder <- temporary_folder(call)
+  file <- cpp_row_file(
+    folder, nrow(x), ncol(x), shape[[2]], new_request(1L, options),
+    options$metric$binary
+  )
+  if (is.list(file)) {
+    raise_failure(file, call)
+  }
+  structure(
+    list(
+      file = file, size = dim(x), columns = colnames(x), shape = shape
+    ),
+    class = "row_file"
+  )
+}
+
+is_row_file <- function(x) {
+  inherits(x, "row_file")
+}
+
+# Every value is read once, checked and prepared; gives what cpp_scan() does.
+fill_row_file <- function(file, x, options, arg, call = caller_env()) {
+  for_tiles(
+    x, file$shape, options, arg, call,
+    function(tile, rows, strip, columns) {
+      failed <- cpp_row_file_add(file$file, strip, rows[[1]], tile)
+      if (!is.null(failed)) {
+        raise_failure(failed, call)
+      }
+    }
+  )
+  scan <- cpp_row_file_finish(file$file)
+  if (!is.null(scan$failure)) {
+    raise_failure(scan, call)
+  }
+  scan
+}
+
+close_row_file <- function(file) {
+  cpp_row_file_close(file$file)
+}
+
+# Successive rows.
+#' @export
+`[.row_file` <- function(x, i, j, ..., drop = FALSE) {
+  x$first <- (x$first %||% 1) + i[[1]] - 1
+  x$size[[1]] <- length(i)
+  x
+}
+
+# Another process can't read the file, unless it was forked from this one.
+check_file_is_shared <- function(search, call = caller_env()) {
+  workers <- search$long$workers
+  in_file <- is_row_file(search$points$values) ||
+    is_row_file(search$queries$values)
+  if (in_file && !is.null(workers) && !isTRUE(workers$forked)) {
+    abort_argument(
+      c(
+        "{.arg BPPARAM} can't be a {.cls {class(workers$param)}} where the data
+         do not fit in memory.",
+        x = "They are in a temporary file of this process.",
+        i = "Use {.code BiocParallel::MulticoreParam()}, or no {.arg BPPARAM};
+             {.arg max_memory} says what fits."
+      ),
+      call
+    )
+  }
+}
+
+#' @export
+dim.row_file <- function(x) {
+  x$size
+}
+
+#' @export
+dimnames.row_file <- function(x) {
+  list(NULL, x$columns)
+}
+
+#' @export
+length.row_file <- function(x) {
+  prod(x$size)
+}
+
+# options(fsknn.temporary_folder = ): where large files go, if not where R's own
+# temporary files do.
+temporary_folder <- function(call = caller_env()) {
+  folder <- getOption("fsknn.temporary_folder", tempdir())
+  if (!rlang::is_string(folder) || !dir.exists(folder)) {
+    given <- describe_value(folder)
+    abort_argument(
+      "{.arg options(fsknn.temporary_folder = )} must be a folder that is there,
+       not {given}.",
+      call
+    )
+  }
+  path.expand(folder)
+}
+
+# Runs `expr` when the frame ends, in whatever way.
+defer <- function(expr, frame) {
+  run <- as.call(list(function() expr))
+  do.call(on.exit, list(run, TRUE), envir = frame)
+}
+
+raise_disk_failure <- function(result, call) {
+  asked <- bytes_or_null(result$bytes_asked)
+  folder <- temporary_folder(call)
+  cli_abort(
+    c(
+      "The data do not fit in memory, and there is no temporary file for them.",
+      x = if (is.null(asked)) {
+        "{result$message}."
+      } else {
+        "{format_bytes(asked)} are needed in {.file {folder}}, and
+         {format_bytes(result$bytes_free)} are free."
+      },
+      i = "Another folder can be named by
+           {.code options(fsknn.temporary_folder = )}; {.arg max_memory} says
+           what fits in memory."
+    ),
+    class = c("fsknn_disk_error", "fsknn_error"),
+    call = call,
+    bytes_asked = asked
+  )
+}

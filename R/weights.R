@@ -1,0 +1,133 @@
+# Weights of samples (features), for correlations.
+
+# What can be said without the data: NULL, or the weights as given.
+check_sample_weights <- function(weights, metric, call = caller_env()) {
+  if (is.null(weights)) {
+    return(NULL)
+  }
+  if (!metric$takes_weights) {
+    table <- metric_table()
+    weighted <- quote_metrics(table$name[table$takes_weights])
+    abort_argument(
+      c(
+        "{.arg weights} can't be used with metric {.val {metric$name}}.",
+        i = "Only {weighted} take weights."
+      ),
+      call
+    )
+  }
+  if (!is.numeric(weights) || is.object(weights) || !is.null(dim(weights))) {
+    given <- describe_type(weights)
+    abort_argument(
+      "{.arg weights} must be a numeric vector with one number for each feature
+       of {.arg x}, not {given}.",
+      call
+    )
+  }
+  refuse_weights(!is.finite(weights), weights, "finite", call)
+  refuse_weights(weights < 0, weights, "0 or more", call)
+  weights
+}
+
+refuse_weights <- function(wrong, weights, wanted, call) {
+  if (!any(wrong)) {
+    return(invisible())
+  }
+  at <- which(wrong)
+  count <- length(at)
+  first <- utils::head(at, 3)
+  where <- first_few(
+    paste0("number ", first, " is ", weights[first]), total = count
+  )
+  abort_argument(
+    c(
+      "All {.arg weights} must be {wanted}.",
+      x = "{format_count(count)} {cli::qty(count)}{?is/are} not: {where}."
+    ),
+    call
+  )
+}
+
+# Beyond this ratio a sample is lost in the rounding of another one.
+largest_weight_ratio <- 1e15
+
+# The weights for this many features: samples, the columns that count, or NULL
+# for all of them; values, their weights, or NULL where all weigh alike (then
+# nothing is weighted, and the bits are those without weights). NULL without
+# weights.
+weights_for <- function(weights, num_features, turned = FALSE,
+                        call = caller_env()) {
+  if (is.null(weights)) {
+    return(NULL)
+  }
+  if (length(weights) != num_features) {
+    side <- feature_side(list(turned = turned))
+    abort_argument(
+      "{.arg weights} must have one number for each {side} (feature) of {.arg x}:
+       {num_features}, not {length(weights)}.",
+      call
+    )
+  }
+  samples <- which(weights > 0)
+  count <- length(samples)
+  if (count < 2) {
+    abort_argument(
+      c(
+        "At least 2 of the {.arg weights} must be above 0, not {count}.",
+        i = "A sample of weight 0 is left out."
+      ),
+      call
+    )
+  }
+  values <- as.double(unname(weights[samples]))
+  if (max(values) / min(values) > largest_weight_ratio) {
+    least <- format(min(values))
+    most <- format(max(values))
+    abort_argument(
+      c(
+        "The largest of the {.arg weights} must be no more than 1e15 times the
+         smallest one above 0.",
+        x = "They are {most} and {least}.",
+        i = "Use 0 for samples that are to count nothing."
+      ),
+      call
+    )
+  }
+  list(
+    samples = if (count < length(weights)) samples,
+    values = if (any(values != values[[1]])) values
+  )
+}
+
+# As weights_for() for the columns of some points.
+fit_weights <- function(weights, points, call = caller_env()) {
+  fitted <- weights_for(
+    weights, ncol(points$values), points$turned, call = call
+  )
+  of_columns <- feature_names(points$values)
+  if (!is.null(names(weights)) && setequal(names(weights), of_columns) &&
+        !identical(names(weights), of_columns)) {
+    side <- feature_side(points)
+    names_of <- if (side == "column") "colnames(x)" else "rownames(x)"
+    abort_argument(
+      c(
+        "{.arg weights} must be in the order of the {side}s of {.arg x}.",
+        x = "The names are the same, but in another order.",
+        i = "Use {.code weights[{names_of}]}."
+      ),
+      call
+    )
+  }
+  fitted
+}
+
+# Points without the columns (samples) of weight 0, so that nobody ever sees
+# those. samples: the user's numbers of the others, for messages.
+keep_samples <- function(points, weights) {
+  if (is.null(points) || is.null(weights$samples)) {
+    return(points)
+  }
+  points$values <- points$values[, weights$samples, drop = FALSE]
+  points$samples <- weights$samples
+  points
+}

@@ -1,0 +1,100 @@
+#include "bind_common.hpp"
+#include "core/row_file.hpp"
+#include "cpu/kernels.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// What R holds, for as long as a search needs it.
+class OpenFile final : public RowSource {
+ public:
+  /// `count` of its points, from `first` on.
+  OpenFile(SEXP file, std::int64_t first, std::int64_t count)
+      : file_(file), first_(first), count_(count) {}
+  std::int64_t num_points() const override { return count_; }
+  std::int64_t num_features() const override { return rows_->num_features(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    rows_->read(first_ + first, count, out, stride);
+  }
+  bool on_disk() const override { return rows_->on_disk(); }
+  bool prepared() const override { return rows_->prepared(); }
+
+ private:
+  Rcpp::XPtr<RowFile> file_;
+  const RowFile* rows_ = file_.checked_get();
+  std::int64_t first_, count_;
+};
+
+}  // namespace
+
+namespace fsknn {
+namespace bind {
+
+std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x) {
+  const Rcpp::NumericVector size = x["size"];
+  const double first = x.containsElementNamed("first")
+                           ? Rcpp::as<double>(x["first"])
+                           : 1.0;
+  return std::unique_ptr<RowSource>(
+      new OpenFile(x["file"], static_cast<std::int64_t>(first) - 1,
+                   static_cast<std::int64_t>(size[0])));
+}
+
+}  // namespace bind
+}  // namespace fsknn
+
+// An external pointer to an empty file for rows under the request's metric; or
+// a failure.
+// [[Rcpp::export(rng = false)]]
+SEXP cpp_row_file(std::string folder, double num_points, double num_features,
+                  double strip_features, Rcpp::List request, bool binary) {
+  Rcpp::RObject out;
+  const Rcpp::List failed = bind::guarded([&] {
+    const Request r = bind::request_from(request);
+    out = Rcpp::XPtr<RowFile>(new RowFile(
+        folder, static_cast<std::int64_t>(num_points),
+        static_cast<std::int64_t>(num_features),
+        static_cast<std::int64_t>(strip_features), r,
+        cpu::choose_kernels(r.instruction_set).prepare_row, binary));
+    return Rcpp::List();
+  });
+  return out.isNULL() ? Rcpp::RObject(failed) : out;
+}
+
+// A tile of strip `strip`, whose first row is `first` (both from 1). NULL, or a
+// failure.
+// [[Rcpp::export(rng = false)]]
+SEXP cpp_row_file_add(SEXP file, double strip, double first, SEXP tile) {
+  const Rcpp::List failed = bind::guarded([&] {
+    Rcpp::XPtr<RowFile>(file)->add(static_cast<std::int64_t>(strip) - 1,
+                                   static_cast<std::int64_t>(first) - 1,
+                                   *bind::matrix_source(tile));
+    return Rcpp::List();
+  });
+  return failed.size() > 0 ? Rcpp::RObject(failed) : Rcpp::RObject();
+}
+
+// What cpp_scan() gives of a matrix.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_row_file_finish(SEXP file) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    return bind::list_of(
+        Rcpp::XPtr<RowFile>(file)->finish(progress.get()));
+  });
+}
+
+// Gives the room back at once.
+// [[Rcpp::export(rng = false)]]
+void cpp_row_file_close(SEXP file) {
+  Rcpp::XPtr<RowFile>(file).release();
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_bytes_free(std::string folder) {
+  return bind::guarded([&] {
+    return Rcpp::List::create(Rcpp::_["bytes"] = bytes_free_in(folder));
+  });
+}

@@ -1,0 +1,204 @@
+#include "core/row_file.hpp"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/errors.hpp"
+#include "core/pieces.hpp"
+#include "core/prepare.hpp"
+#include "core/prepared.hpp"
+#include "core/row_scratch.hpp"
+
+namespace fsknn {
+namespace {
+
+// Rows that one call of the system moves: at most 1024 may be named.
+constexpr std::int64_t kMostNamed = 512;
+
+[[noreturn]] void fail(const std::string& what, int error) {
+  throw DiskFailure(what + ": " + std::strerror(error), 0.0, 0.0);
+}
+
+/// A file that nobody else can open: it has no name any more.
+int open_nameless(const std::string& folder) {
+  std::string path = folder + "/fsknn-XXXXXX";
+  const int file = mkstemp(&path[0]);
+  if (file < 0) fail("a temporary file could not be made", errno);
+  fcntl(file, F_SETFD, FD_CLOEXEC);
+  unlink(path.c_str());
+  return file;
+}
+
+/// Past what has been moved so far.
+void advance(std::vector<iovec>& parts, std::size_t& from, std::size_t moved) {
+  while (from < parts.size() && moved >= parts[from].iov_len)
+    moved -= parts[from++].iov_len;
+  if (moved == 0) return;
+  parts[from].iov_base = static_cast<char*>(parts[from].iov_base) + moved;
+  parts[from].iov_len -= moved;
+}
+
+}  // namespace
+
+double bytes_free_in(const std::string& folder) {
+  struct statvfs room;
+  if (statvfs(folder.c_str(), &room) != 0)
+    fail("the folder for temporary files can't be used", errno);
+  return static_cast<double>(room.f_bavail) *
+         static_cast<double>(room.f_frsize);
+}
+
+DiskMatrix::DiskMatrix(const std::string& folder, std::int64_t num_rows,
+                       std::int64_t num_columns, std::int64_t strip_columns)
+    : num_rows_(num_rows),
+      num_columns_(num_columns),
+      strip_columns_(strip_columns) {
+  const double free = bytes_free_in(folder);
+  if (bytes() > free)
+    throw DiskFailure("too little room for a temporary file", bytes(), free);
+  file_ = open_nameless(folder);
+}
+
+DiskMatrix::~DiskMatrix() { close(file_); }
+
+std::int64_t DiskMatrix::width_of(std::int64_t strip) const {
+  return std::min(strip_columns_, num_columns_ - strip * strip_columns_);
+}
+
+void DiskMatrix::move(Way way, std::int64_t strip, std::int64_t first,
+                      std::int64_t count, double* rows,
+                      std::int64_t stride) const {
+  const std::int64_t width = width_of(strip);
+  std::int64_t at = 8 * (strip * strip_columns_ * num_rows_ + first * width);
+  std::vector<iovec> parts;
+  for (std::int64_t r0 = 0; r0 < count; r0 += kMostNamed) {
+    const std::int64_t r1 = std::min(count, r0 + kMostNamed);
+    parts.clear();
+    if (stride == width)
+      parts.push_back({rows + r0 * stride,
+                       static_cast<std::size_t>((r1 - r0) * width) * 8});
+    else
+      for (std::int64_t r = r0; r < r1; ++r)
+        parts.push_back(
+            {rows + r * stride, static_cast<std::size_t>(width) * 8});
+    for (std::size_t from = 0; from < parts.size();) {
+      const int left = static_cast<int>(parts.size() - from);
+      const ssize_t moved =
+          way == Way::out ? pwritev(file_, parts.data() + from, left, at)
+                          : preadv(file_, parts.data() + from, left, at);
+      if (moved < 0 && errno == EINTR) continue;
+      if (moved < 0)
+        fail(way == Way::out ? "a temporary file could not be written"
+                             : "a temporary file could not be read",
+             errno);
+      if (moved == 0) fail("a temporary file has become too short", EIO);
+      at += moved;
+      advance(parts, from, static_cast<std::size_t>(moved));
+    }
+  }
+}
+
+void DiskMatrix::write_strip(std::int64_t strip, std::int64_t first,
+                             std::int64_t count, double* rows,
+                             std::int64_t stride) {
+  move(Way::out, strip, first, count, rows, stride);
+}
+
+void DiskMatrix::write(std::int64_t first, std::int64_t count, double* rows,
+                       std::int64_t stride) {
+  for (std::int64_t s = 0; s < num_strips(); ++s)
+    move(Way::out, s, first, count, rows + s * strip_columns_, stride);
+}
+
+void DiskMatrix::read(std::int64_t first, std::int64_t count, double* rows,
+                      std::int64_t stride) const {
+  for (std::int64_t s = 0; s < num_strips(); ++s)
+    move(Way::in, s, first, count, rows + s * strip_columns_, stride);
+}
+
+RowFile::RowFile(const std::string& folder, std::int64_t num_points,
+                 std::int64_t num_features, std::int64_t strip_features,
+                 const Request& request, RowKernel kernel, bool binary)
+    : matrix_(folder, num_points, num_features, strip_features),
+      request_(request),
+      recipe_(recipe_of(request_, 0)),
+      kernel_(kernel),
+      binary_(binary) {}
+
+/// fetch(first, count, rows, stride) gives rows; they are looked at, prepared,
+/// and written.
+template <class Fetch>
+void RowFile::settle(std::int64_t first, std::int64_t count,
+                     Progress* progress, Fetch fetch) {
+  const std::int64_t d = num_features(), padded = padded_features(d);
+  const std::int64_t block_rows = rows_per_block(d);
+  const std::int64_t num_blocks = (count + block_rows - 1) / block_rows;
+  std::vector<MatrixFacts> of_block(static_cast<std::size_t>(num_blocks));
+  run_pieces(num_blocks, request_.num_threads, {progress, 0.0, 0.0}, [&] {
+    return [&, rows = Buffer<double>(block_rows * padded),
+            scratch = RowScratch()](std::int64_t b) mutable {
+      const std::int64_t row0 = b * block_rows;
+      const std::int64_t num_rows = std::min(block_rows, count - row0);
+      fetch(row0, num_rows, rows.data(), padded);
+      for (std::int64_t r = 0; r < num_rows; ++r) {
+        double* const row = rows.data() + r * padded;
+        const bool varies = scan_row(row, d, first + row0 + r, binary_,
+                                     of_block[static_cast<std::size_t>(b)]);
+        // What has no form is left out, or an error, later.
+        if (recipe_.form == RowForm::raw ||
+            !(varies || (recipe_.form == RowForm::unit && row[0] != 0.0)))
+          continue;
+        clear_padding(row, d, padded);
+        kernel_(recipe_, scratch, row, d, padded);
+      }
+      matrix_.write(first + row0, num_rows, rows.data(), padded);
+    };
+  });
+  for (const MatrixFacts& block : of_block) add_facts(facts_, block);
+}
+
+void RowFile::add(std::int64_t strip, std::int64_t first,
+                  const RowSource& tile) {
+  const std::int64_t count = tile.num_points();
+  if (matrix_.num_strips() == 1) {
+    settle(first, count, nullptr,
+           [&](std::int64_t row0, std::int64_t num_rows, double* rows,
+               std::int64_t stride) {
+             tile.read(row0, num_rows, rows, stride);
+           });
+    return;
+  }
+  const std::int64_t width = tile.num_features();
+  const std::int64_t block_rows = rows_per_block(width);
+  run_pieces((count + block_rows - 1) / block_rows, request_.num_threads, {},
+             [&] {
+    return [&, rows = Buffer<double>(block_rows * width)](
+               std::int64_t b) mutable {
+      const std::int64_t row0 = b * block_rows;
+      const std::int64_t num_rows = std::min(block_rows, count - row0);
+      tile.read(row0, num_rows, rows.data(), width);
+      matrix_.write_strip(strip, first + row0, num_rows, rows.data(), width);
+    };
+  });
+}
+
+const MatrixFacts& RowFile::finish(Progress* progress) {
+  if (matrix_.num_strips() > 1)
+    settle(0, num_points(), progress,
+           [&](std::int64_t row0, std::int64_t num_rows, double* rows,
+               std::int64_t stride) {
+             matrix_.read(row0, num_rows, rows, stride);
+           });
+  return facts_;
+}
+
+}  // namespace fsknn

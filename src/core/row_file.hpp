@@ -1,0 +1,106 @@
+#pragma once
+
+// Rows that do not fit in memory, in a temporary file. They come in tiles, as a
+// block reader delivers them, are checked and brought to the metric's form once,
+// and are read by blocks again and again.
+//
+// The file holds doubles. Unit forms are stored prepared, since ranks and medians
+// cost more than reading them; raw rows as they are, since their power of two is
+// known only when all have been seen, and costs one product.
+
+#include <cstdint>
+#include <string>
+
+#include "core/kinds.hpp"
+#include "core/progress.hpp"
+#include "core/request.hpp"
+#include "core/scan.hpp"
+#include "core/source.hpp"
+
+namespace fsknn {
+
+/// Bytes free in a folder, for this user. Throws DiskFailure.
+double bytes_free_in(const std::string& folder);
+
+/// A matrix in a file without a name: it is gone when it is closed, or when the
+/// process ends in whatever way. Columns stand in strips, one after the other:
+/// within a strip row follows row. With one strip rows are whole.
+class DiskMatrix {
+ public:
+  /// Throws DiskFailure, also where the folder has too little room.
+  DiskMatrix(const std::string& folder, std::int64_t num_rows,
+             std::int64_t num_columns, std::int64_t strip_columns);
+  ~DiskMatrix();
+  DiskMatrix(const DiskMatrix&) = delete;
+  DiskMatrix& operator=(const DiskMatrix&) = delete;
+
+  std::int64_t num_rows() const { return num_rows_; }
+  std::int64_t num_columns() const { return num_columns_; }
+  std::int64_t num_strips() const {
+    return (num_columns_ + strip_columns_ - 1) / strip_columns_;
+  }
+  double bytes() const {
+    return 8.0 * static_cast<double>(num_rows_) *
+           static_cast<double>(num_columns_);
+  }
+
+  // Of several threads at once. `stride` doubles from row to row in memory.
+
+  /// Rows of one strip, row-major.
+  void write_strip(std::int64_t strip, std::int64_t first, std::int64_t count,
+                   double* rows, std::int64_t stride);
+  /// Whole rows.
+  void write(std::int64_t first, std::int64_t count, double* rows,
+             std::int64_t stride);
+  void read(std::int64_t first, std::int64_t count, double* rows,
+            std::int64_t stride) const;
+
+ private:
+  enum class Way { in, out };
+  void move(Way way, std::int64_t strip, std::int64_t first,
+            std::int64_t count, double* rows, std::int64_t stride) const;
+  std::int64_t width_of(std::int64_t strip) const;
+
+  const std::int64_t num_rows_, num_columns_, strip_columns_;
+  int file_ = -1;
+};
+
+/// Fills a file with the rows of a source that comes in tiles.
+class RowFile final : public RowSource {
+ public:
+  /// Rows are prepared as the request wants them, by `kernel`. binary: as of
+  /// scan().
+  RowFile(const std::string& folder, std::int64_t num_points,
+          std::int64_t num_features, std::int64_t strip_features,
+          const Request& request, RowKernel kernel, bool binary = false);
+
+  /// Rows first .. of one strip, in order: strip by strip, rows ascending.
+  void add(std::int64_t strip, std::int64_t first, const RowSource& tile);
+  /// After the last tile: the facts of all rows. progress (may be null) is only
+  /// asked whether to go on.
+  const MatrixFacts& finish(Progress* progress);
+
+  double bytes() const { return matrix_.bytes(); }
+  std::int64_t num_points() const override { return matrix_.num_rows(); }
+  std::int64_t num_features() const override { return matrix_.num_columns(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    matrix_.read(first, count, out, stride);
+  }
+  bool on_disk() const override { return true; }
+  bool prepared() const override { return recipe_.form != RowForm::raw; }
+
+ private:
+  template <class Fetch>
+  void settle(std::int64_t first, std::int64_t count, Progress* progress,
+              Fetch fetch);
+
+  DiskMatrix matrix_;
+  const Request request_;  ///< the weights that the recipe points to
+  const RowRecipe recipe_;
+  const RowKernel kernel_;
+  const bool binary_;
+  MatrixFacts facts_;
+};
+
+}  // namespace fsknn

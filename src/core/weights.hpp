@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/kinds.hpp"
+
+namespace fsknn {
+
+/// Weights of features (samples) in the form that rows are prepared by.
+class SampleWeights {
+ public:
+  /// weights: positive and finite, one for each feature; the largest no more
+  /// than 2^52 times the smallest. Only their proportions matter.
+  explicit SampleWeights(const std::vector<double>& weights);
+
+  std::int64_t num_features() const { return num_features_; }
+  FeatureWeights view() const {
+    FeatureWeights v;
+    v.weight = weight_.data();
+    v.root = root_.data();
+    v.total = total_;
+    return v;
+  }
+
+ private:
+  std::int64_t num_features_;
+  Buffer<double> weight_, root_;  ///< [padded features]
+  double total_;
+};
+
+}  // namespace fsknn

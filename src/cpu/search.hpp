@@ -1,0 +1,103 @@
+#pragma once
+
+// One search: points met by points, filter, exact step and lists. All points
+// may be there at once, or some of them at a time, in blocks.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/pieces.hpp"
+#include "core/plan.hpp"
+#include "core/prepared.hpp"
+#include "core/request.hpp"
+#include "cpu/filter.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/lists.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+/// Points in both forms: all there are, or a block of them.
+struct PointBlock {
+  const PreparedPoints* points = nullptr;
+  const FilterRows* filter = nullptr;
+  std::int64_t first_place = 0;  ///< of all places, at which a block starts
+  std::int32_t first_id = 0;     ///< the number of the block's point 0
+
+  std::int64_t size() const { return points->size(); }
+  /// The user's number of the point at a place of the block.
+  std::int32_t id(std::int64_t place) const {
+    return first_id + points->order.id[static_cast<std::size_t>(place)];
+  }
+};
+
+class Search {
+ public:
+  /// num_places: of all points (queries) whose neighbours are found. `scale`
+  /// must have its slack; it and the other references must stay.
+  Search(const Request& request, const Plan& plan, const Kernels& kernels,
+         const DistanceRule& rule, const FilterScale& scale, bool is_graph,
+         std::int64_t num_places, Progress* progress);
+
+  /// A first threshold for every row, before it is met by any: k points of
+  /// another chunk are at most that far. The points of a chunk are a random
+  /// sample of the block.
+  void seed(const PointBlock& rows, const PointBlock& columns, double from,
+            double to);
+
+  /// All pairs of two blocks. Of a graph either is a neighbour of the other,
+  /// and a block may meet itself. from, to: shares of the whole work.
+  void meet(const PointBlock& rows, const PointBlock& columns, double from,
+            double to);
+
+  /// Writes out the lists, and correlations where `columns` is given. place:
+  /// where each row's list stands, -1: the row is left out. Returns whether all
+  /// distances are within range.
+  bool emit(const Neighbours& out, const std::vector<std::int32_t>& place,
+            const PreparedPoints* rows, const PreparedPoints* columns);
+
+  double pairs_filtered() const { return pairs_filtered_; }
+  double pairs_exact() const { return pairs_exact_; }
+
+ private:
+  class Worker;
+
+  std::int64_t chunks_of(const PointBlock& block) const {
+    return (block.size() + plan_.chunk_size - 1) / plan_.chunk_size;
+  }
+  bool offer(std::int64_t place, double distance, std::int32_t index);
+  void set_threshold(std::int64_t place);
+  /// The point that a row is, where it is a query; -1: none.
+  std::int32_t self_of(std::int32_t row) const {
+    return request_.query_self.empty()
+               ? -1
+               : request_.query_self[static_cast<std::size_t>(row)];
+  }
+  /// Points to have seen for k that count: a query may be one of them itself.
+  std::int64_t seeds() const {
+    return request_.k + (request_.query_self.empty() ? 0 : 1);
+  }
+  void seed_split(const PointBlock& rows, const PointBlock& columns,
+                  std::int64_t split, std::int64_t num_samples, int num_groups,
+                  std::vector<float>& best);
+  void emit_row(const Neighbours& out, std::int64_t i, std::int32_t place,
+                std::atomic<bool>* beyond);
+
+  const Request& request_;
+  const MetricEntry& metric_;
+  const Plan& plan_;
+  const Kernels& kernels_;
+  const DistanceRule& rule_;
+  const FilterScale& scale_;
+  const bool is_graph_;
+  Progress* progress_;
+  Thresholds thresholds_;
+  NeighbourLists lists_;
+  std::unique_ptr<std::atomic<std::int32_t>[]> threshold_;  ///< by place
+  double pairs_filtered_ = 0, pairs_exact_ = 0;
+};
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,78 @@
+# Matrices that are read by blocks, all of the values of x, by name. Of HDF5Array
+# and bigmemory only those that are installed.
+block_matrices <- function(x) {
+  skip_if_not_installed("DelayedArray")
+  n <- nrow(x)
+  d <- ncol(x)
+  made <- list(
+    "in memory" = DelayedArray::DelayedArray(x),
+    "delayed operations" =
+      DelayedArray::DelayedArray(rbind(0, x * 2))[-1, , drop = FALSE] / 2
+  )
+  if (requireNamespace("HDF5Array", quietly = TRUE)) {
+    write <- function(values, chunk) {
+      HDF5Array::writeHDF5Array(
+        values, withr::local_tempfile(.local_envir = teardown_env()), "x",
+        chunkdim = pmin(chunk, dim(values)), with.dimnames = FALSE
+      )
+    }
+    made[["square chunks"]] <- write(x, c(50L, 7L))
+    made[["tall chunks"]] <- write(x, c(n, 2L))
+    made[["turned"]] <- t(write(t(x), c(7L, 50L)))
+    made[["sparse in a file"]] <- tenx_matrix(x)
+  }
+  if (requireNamespace("bigmemory", quietly = TRUE)) {
+    made[["big.matrix"]] <- bigmemory::as.big.matrix(x)
+  }
+  if (requireNamespace("Matrix", quietly = TRUE)) {
+    made[["dgCMatrix"]] <- methods::as(x, "CsparseMatrix")
+  }
+  made
+}
+
+# Not by TENxMatrix(): HDF5Array 1.26 with rhdf5 2.42 can't open its own files.
+tenx_matrix <- function(x) {
+  sparse <- methods::as(x + 0, "CsparseMatrix")
+  dimnames(sparse) <- list(
+    paste0("r", seq_len(nrow(x))), paste0("c", seq_len(ncol(x)))
+  )
+  file <- withr::local_tempfile(.local_envir = teardown_env())
+  try(
+    suppressWarnings(suppressMessages(
+      HDF5Array::writeTENxMatrix(sparse, file, group = "mat")
+    )),
+    silent = TRUE
+  )
+  seed <- methods::new(
+    "TENxMatrixSeed",
+    filepath = file, group = "mat", subdata = NULL, dim = dim(x),
+    indptr_ranges = data.frame(
+      start = sparse@p[-length(sparse@p)] + 1, width = diff(sparse@p)
+    ),
+    dimnames = list(NULL, NULL)
+  )
+  DelayedArray::DelayedArray(seed)
+}
+
+# Temporary files that this process holds open.
+open_row_files <- function() {
+  skip_if_not(dir.exists("/proc/self/fd"), "There is no /proc")
+  grep("fsknn-", Sys.readlink(list.files("/proc/self/fd", full.names = TRUE)),
+       value = TRUE)
+}
+
+# Values that every metric takes.
+metric_values <- function(metric, n, d, seed = 1) {
+  x <- random_matrix(n, d, seed)
+  switch(
+    metric,
+    proportional = abs(x),
+    jaccard = ,
+    sorensen = {
+      x <- (x > 0) + 0
+      x[rowSums(x) == 0, 1] <- 1
+      x
+    },
+    x
+  )
+}

@@ -1,0 +1,208 @@
+same_as_matrix <- function(x, blocks, k, metric, sign, max_memory, label) {
+  for (backend in backends_here()) {
+    expect_same_bits(
+      find_knn(
+        blocks, k, metric, sign, backend = backend, max_memory = max_memory
+      ),
+      find_knn(x, k, metric, sign, backend = "cpu"),
+      paste(label, metric, sign, backend)
+    )
+  }
+}
+
+test_that("every kind of matrix gives the answer of a plain one, fitting or not", {
+  x <- metric_values("pearson", 210, 23)
+  x[cbind(1:210, rep_len(1:23, 210))] <- 0
+  blocks <- block_matrices(x)
+  for (kind in names(blocks)) {
+    for (max_memory in c(1e9, 1e4)) {
+      same_as_matrix(
+        x, blocks[[kind]], 6, "pearson", "signed", max_memory, kind
+      )
+    }
+  }
+})
+
+test_that("block against block is exact under every metric", {
+  skip_if_not_installed("DelayedArray")
+  metrics <- all_metrics()
+  for (at in seq_len(nrow(metrics))) {
+    metric <- metrics$metric[[at]]
+    x <- metric_values(metric, 199, 11)
+    same_as_matrix(
+      x, DelayedArray::DelayedArray(x), 7, metric, metrics$sign[[at]], 1e4,
+      "blocks"
+    )
+  }
+})
+
+test_that("hard matrices come through blocks as they are", {
+  skip_if_not_installed("DelayedArray")
+  hard <- hard_matrices()
+  for (name in names(hard)) {
+    x <- hard[[name]]
+    for (metric in c("pearson", "euclidean", "manhattan")) {
+      expect_same_bits(
+        find_knn(
+          DelayedArray::DelayedArray(x), 5, metric, backend = "cpu",
+          max_memory = 1, constant = "isolate"
+        ),
+        find_knn(x, 5, metric, backend = "cpu", constant = "isolate"),
+        paste(name, metric)
+      )
+    }
+  }
+})
+
+test_that("sorted rows, whose neighbours are all in one block, are no harder", {
+  skip_if_not_installed("DelayedArray")
+  x <- random_matrix(300, 9, seed = 5)
+  x <- x[order(x[, 1]), ]
+  x[, 1] <- x[, 1] * 50
+  expect_same_bits(
+    find_knn(
+      DelayedArray::DelayedArray(x), 9, "euclidean", backend = "cpu",
+      max_memory = 1e4
+    ),
+    find_knn(x, 9, "euclidean", backend = "cpu")
+  )
+})
+
+test_that("queries by blocks, against points by blocks or in memory", {
+  skip_if_not_installed("DelayedArray")
+  x <- metric_values("pearson", 230, 12)
+  query <- metric_values("pearson", 120, 12, seed = 2)
+  lazy <- DelayedArray::DelayedArray
+  for (metric in c("pearson", "euclidean", "chebyshev")) {
+    expected <- query_knn(x, query, 5, metric, backend = "cpu")
+    ask <- function(x, query, max_memory, rows = TRUE) {
+      query_knn(
+        x, query, 5, metric, backend = "cpu", max_memory = max_memory
+      )
+    }
+    expect_identical(ask(lazy(x), lazy(query), 1e3), expected)
+    expect_identical(ask(lazy(x), query, 1e3), expected)
+    expect_identical(ask(x, lazy(query), 1e3), expected)
+    # Room for the query alone.
+    expect_identical(ask(lazy(x), lazy(query), 15000), expected)
+    few <- query_knn(x, query[1:3, ], 5, metric, backend = "cpu")
+    expect_identical(ask(lazy(x), query[1:3, ], 1e3), few)
+  }
+})
+
+test_that("edges, correlations, names and isolated points are those of a matrix", {
+  skip_if_not_installed("DelayedArray")
+  x <- random_matrix(230, 12)
+  x[c(1, 50, 51, 229), ] <- 3
+  rownames(x) <- paste0("gene", 1:230)
+  lazy <- DelayedArray::DelayedArray(x)
+  for (sign in c("signed", "absolute")) {
+    expect_identical(
+      knn_graph(
+        lazy, 4, "spearman", sign, constant = "isolate", max_memory = 1e3,
+        backend = "cpu"
+      ),
+      knn_graph(x, 4, "spearman", sign, constant = "isolate", backend = "cpu")
+    )
+  }
+  expect_identical(
+    fsknn::nearest(
+      lazy, "gene7", 6, constant = "isolate", max_memory = 1e3, backend = "cpu"
+    ),
+    fsknn::nearest(x, "gene7", 6, constant = "isolate", backend = "cpu")
+  )
+})
+
+test_that("some points, and pairs within a distance, are those of a matrix", {
+  skip_if_not_installed("DelayedArray")
+  withr::local_options(fsknn.max_memory = 1e4)
+  x <- random_matrix(220, 9)
+  lazy <- DelayedArray::DelayedArray(x)
+  rows <- c(200L, 3L, 4L, 5L, 77L, 100:130)
+  expect_identical(
+    find_knn(lazy, 5, backend = "cpu", subset = rows),
+    find_knn(x, 5, backend = "cpu", subset = rows)
+  )
+  # So much that pairs fit, and the matrix does not.
+  withr::local_options(fsknn.max_memory = 15000)
+  expected <- find_within(x, 0.2, backend = "cpu")
+  expect_gt(sum(lengths(expected$index)), 0)
+  expect_identical(find_within(lazy, 0.2, backend = "cpu"), expected)
+})
+
+test_that("columns as points, integers and logicals are read by blocks", {
+  skip_if_not_installed("DelayedArray")
+  x <- small_integers(150, 8)
+  storage.mode(x) <- "integer"
+  expected <- find_knn(x, 4, "manhattan", backend = "cpu")
+  turned <- DelayedArray::DelayedArray(t(x))
+  expect_identical(
+    find_knn(
+      turned, 4, "manhattan", backend = "cpu", points = "columns",
+      max_memory = 1e3
+    ),
+    expected
+  )
+  flags <- x > 1
+  flags[rowSums(flags) == 0, 1] <- TRUE
+  expect_identical(
+    find_knn(
+      DelayedArray::DelayedArray(flags), 4, "jaccard", backend = "cpu",
+      max_memory = 1e3
+    ),
+    find_knn(flags, 4, "jaccard", backend = "cpu")
+  )
+})
+
+test_that("what is wrong with values is found while they are read", {
+  skip_if_not_installed("DelayedArray")
+  x <- random_matrix(130, 7)
+  rownames(x) <- paste0("g", 1:130)
+  message_of <- function(x, metric = "pearson") {
+    conditionMessage(tryCatch(
+      find_knn(x, 3, metric, backend = "cpu", max_memory = 1e3),
+      error = identity
+    ))
+  }
+  lazy <- DelayedArray::DelayedArray
+  broken <- x
+  broken[c(2, 120), 3] <- c(NA, Inf)
+  expect_identical(message_of(lazy(broken)), message_of(broken))
+  flat <- x
+  flat[77, ] <- 1
+  expect_identical(message_of(lazy(flat)), message_of(flat))
+  expect_identical(
+    message_of(lazy(x), "proportional"), message_of(x, "proportional")
+  )
+  expect_identical(open_row_files(), character())
+  text <- lazy(matrix("a", 5, 5))
+  expect_snapshot(error = TRUE, find_knn(text, 2))
+})
+
+test_that("what needs a matrix in memory says so", {
+  skip_if_not_installed("DelayedArray")
+  withr::local_options(fsknn.max_memory = 1e3)
+  x <- DelayedArray::DelayedArray(random_matrix(130, 7))
+  expect_snapshot(error = TRUE, mst_knn(x))
+  expect_error(metafeatures(x), class = "fsknn_argument_error")
+  withr::local_options(fsknn.max_memory = NULL)
+  expect_identical(
+    mst_knn(x, backend = "cpu"),
+    mst_knn(random_matrix(130, 7), backend = "cpu")
+  )
+})
+
+test_that("tiles are whole chunks, each in one tile", {
+  shape <- fsknn:::tile_shape
+  # Rows as they are stored.
+  expect_identical(shape(c(1000, 50), c(100, 50), 1e5), c(200, 50))
+  # No chunks: whole rows.
+  expect_identical(shape(c(1000, 50), NULL, 1e5), c(250, 50))
+  # A stripe of chunks is too large: some chunks beside each other.
+  expect_identical(shape(c(1000, 500), c(100, 20), 1e5), c(100, 120))
+  # Whole columns.
+  expect_identical(shape(c(1000, 500), c(1000, 1), 1e5), c(1000, 12))
+  # One chunk at least, and one row.
+  expect_identical(shape(c(1000, 500), c(1000, 1), 10), c(1000, 1))
+  expect_identical(shape(c(1000, 500), NULL, 10), c(1, 500))
+})

@@ -5,6 +5,10 @@ cpp_cpu <- function() {
     .Call(`_fsknn_cpp_cpu`)
 }
 
+cpp_give_back <- function() {
+    invisible(.Call(`_fsknn_cpp_give_back`))
+}
+
 cpp_backends <- function() {
     .Call(`_fsknn_cpp_backends`)
 }
@@ -111,6 +115,14 @@ cpp_metafeature_rows <- function(x) {
 
 cpp_metafeature_names <- function(x, names) {
     .Call(`_fsknn_cpp_metafeature_names`, x, names)
+}
+
+cpp_scan_missing <- function(x, num_threads) {
+    .Call(`_fsknn_cpp_scan_missing`, x, num_threads)
+}
+
+cpp_filled <- function(x) {
+    .Call(`_fsknn_cpp_filled`, x)
 }
 
 cpp_mst_knn <- function(x, index, distance, most, request) {

@@ -340,6 +340,7 @@ print.alpha_beta_k <- function(x, ..., n = 10) {
   invisible(x)
 }
 
+#' @method format alpha_beta_k
 #' @export
 format.alpha_beta_k <- function(x, ..., n = 10) {
   size <- if (x$k == x$lower_bound) {

@@ -128,7 +128,9 @@ find_element <- function(value, names, option, what, arg, call = caller_env(),
     c(
       "{.arg {arg}} has no {what} {.val {value}}.",
       x = if (length(names) > 0) "There are: {known}.",
-      x = if (length(names) == 0) "Its {what}s have no names, or there are none.",
+      x = if (length(names) == 0) {
+        "Its {what}s have no names, or there are none."
+      },
       i = if (!is.null(nearest)) "Did you mean {.val {nearest}}?"
     ),
     call

@@ -140,6 +140,7 @@ run_within <- function(search, within, call = caller_env()) {
   values <- search$points$values
   queries <- search$queries$values
   within$most <- most_pairs(within, search)
+  started <- Sys.time()
   result <- cpp_find_within(values, queries, search$request, within)
   if (identical(result$failure, "too_many_pairs")) {
     raise_too_many(result, within, call)
@@ -147,6 +148,12 @@ run_within <- function(search, within, call = caller_env()) {
   if (!is.null(result$failure)) {
     raise_failure(result, call)
   }
+  request <- search$request
+  request["k"] <- NA_integer_
+  remember_search(
+    values, queries, request, result$stats,
+    as.double(Sys.time() - started, units = "secs")
+  )
   result$stats <- NULL
   result
 }

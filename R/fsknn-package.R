@@ -7,17 +7,22 @@
 #' `vignette("fsknn")` shows the way.
 #'
 #' * Neighbours: [knn_graph()], and as plain matrices [find_knn()] and
-#'   [query_knn()]; [nearest()] those of one point alone.
+#'   [query_knn()]; [nearest()] those of one point alone. All within a distance:
+#'   [find_within()], [query_within()], [similarity_graph()].
+#' * Graphs of graphs: [undirected_graph()], [snn_graph()], [combine_graphs()];
+#'   [knn_recall()] compares an approximate one.
 #' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
 #'   [knn_backends()] and [cuda_devices()] what there is to run on.
 #' * Before the graph: [mdl_filter()], [discretise()] and [alpha_beta_k()] choose
 #'   rows that tell of a class, [metafeatures()] stands for all their pairs,
 #'   [add_phenotype()] makes an outcome one more point, and [nki_study()] brings
 #'   the breast-cancer study's data.
-#' * After it: [as_igraph()], [knn_mst()] and [mst_knn()] make graphs, trees and
-#'   clusters, [plot_neighbourhood()] and [plot_profiles()] pictures.
-#' * Files: [write_edges()] for other programs; [read_cibm()], [write_cibm()],
-#'   [read_knn()] and [write_knn()] in the formats of GPU-FS-kNN.
+#' * After it: [knn_mst()] and [mst_knn()] make trees and clusters,
+#'   [plot_neighbourhood()] and [plot_profiles()] pictures.
+#' * To and from other packages: [FsknnParam()] for all that take a `BNPARAM`;
+#'   [as_igraph()], [as_sparse()], [as_self_hits()]; [convert_knn()] and [as_knn()]
+#'   for the neighbours of others; [write_edges()], [write_knn()], [read_knn()],
+#'   [write_cibm()] and [read_cibm()] for files.
 #'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.
@@ -48,5 +53,6 @@
 }
 
 .onUnload <- function(libpath) {
+  cpp_give_back() # pinned memory that is kept from call to call
   library.dynam.unload("fsknn", libpath)
 }

@@ -39,7 +39,9 @@ check_element <- function(value, arg, call = caller_env()) {
     is_whole(value) && value >= 1
   if (!good) {
     given <- describe_value(value)
-    abort_argument("{.arg {arg}} must be a name or a number, not {given}.", call)
+    abort_argument(
+      "{.arg {arg}} must be a name or a number, not {given}.", call
+    )
   }
 }
 

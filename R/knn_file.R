@@ -66,8 +66,8 @@ write_knn <- function(edges, file, ..., vertices = NULL) {
   on.exit(close(connection))
   writeLines(sprintf("%d %d", length(points), nrow(edges)), connection)
   # Part by part, so that Ctrl-C is heard between them.
-  for (first in seq_len(ceiling(length(from) / 1e5)) * 1e5 - 1e5 + 1) {
-    rows <- seq.int(first, min(first + 1e5 - 1, length(from)))
+  for (first in seq_len(ceiling(length(from) / 2e4)) * 2e4 - 2e4 + 1) {
+    rows <- seq.int(first, min(first + 2e4 - 1, length(from)))
     writeLines(
       sprintf("%d %d %f", from[rows] - 1L, to[rows] - 1L, weight[rows]),
       connection

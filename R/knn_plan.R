@@ -137,6 +137,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
 }
 
 # Lines of "what: value", what File S1's program prints among them.
+#' @method format knn_plan
 #' @export
 format.knn_plan <- function(x, ...) {
   number <- function(value) {

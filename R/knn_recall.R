@@ -113,6 +113,7 @@ check_recall <- function(found, truth, call = caller_env()) {
   }
 }
 
+#' @method format knn_recall
 #' @export
 format.knn_recall <- function(x, ...) {
   percent <- function(share) paste0(format(100 * share, digits = 4), "%")

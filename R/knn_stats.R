@@ -8,7 +8,8 @@
 #' @returns `NULL` where there was no search yet; else a list of class
 #'   `knn_stats`, with a print method:
 #'   * `backend`, `metric`, `sign`, `weighted` (whether samples had weights),
-#'     `k`, `num_points`, `num_features` (without those of weight 0),
+#'     `k` (`NA` for [find_within()] and [similarity_graph()]), `num_points`,
+#'     `num_features` (without those of weight 0),
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
 #'     `devices`: their rows in [cuda_devices()];
@@ -17,6 +18,7 @@
 #'   * `rows_redone`: points with more candidates than their list had room for,
 #'     which were done again, and `rows_widened`: those of them for which a
 #'     wider filter was enough;
+#'   * `rows_short`: with `na = "pairwise"`, points with fewer than k neighbours;
 #'   * `filtered`: whether there was a filter; `streamed`: whether points were
 #'     read more than once, as they did not fit the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
@@ -65,6 +67,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       pairs_exact = stats$pairs_exact,
       rows_redone = stats$rows_redone,
       rows_widened = stats$rows_widened,
+      rows_short = stats$rows_short,
       filtered = stats$filtered,
       streamed = stats$streamed,
       seconds = c(
@@ -78,6 +81,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
   )
 }
 
+#' @method format knn_stats
 #' @export
 format.knn_stats <- function(x, ...) {
   seconds <- function(name) {
@@ -88,7 +92,11 @@ format.knn_stats <- function(x, ...) {
     "Backend" = x$backend,
     "CUDA devices" = if (on_gpu) paste(x$devices, collapse = ", "),
     "Metric" = describe_metric(x$metric, x$sign, x$weighted),
-    "Neighbours (k)" = format_count(x$k),
+    "Neighbours (k)" = if (is.na(x$k)) {
+      "all within a distance"
+    } else {
+      format_count(x$k)
+    },
     "Points (n)" = format_count(x$num_points),
     "Features (d)" = format_count(x$num_features),
     "Query points" = if (x$num_queries > 0) format_count(x$num_queries),
@@ -102,6 +110,7 @@ format.knn_stats <- function(x, ...) {
         paste0(" (", format_count(x$rows_widened), " by a wider filter)")
       }
     ),
+    "Rows short of k" = if (x$rows_short > 0) format_count(x$rows_short),
     "Time, prepare" = seconds("prepare"),
     "Time, search" = seconds("search"),
     "Time, on devices" = if (on_gpu) seconds("device"),

@@ -121,8 +121,8 @@ automatic_split <- function(num_points, num_features, num_rows, request,
   if (num_workers > 1) {
     rows <- min(rows, num_rows / (3 * num_workers))
   }
-  # A split is held twice on its way to a file: at most 2^28 bytes of it.
-  rows <- min(max(rows, least), max(1, 2^28 / (20 * request$k)))
+  # A split is held twice on its way to a file: at most 2^29 bytes of it.
+  rows <- min(max(rows, least), max(1, 2^29 / (20 * request$k)))
   if (num_workers > 1) {
     rows <- min(rows, num_rows / num_workers)
   }

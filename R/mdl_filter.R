@@ -185,6 +185,7 @@ print.mdl_filter <- function(x, ..., n = 5) {
   invisible(x)
 }
 
+#' @method format mdl_filter
 #' @export
 format.mdl_filter <- function(x, ..., n = 5) {
   all <- length(x$keep)

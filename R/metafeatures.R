@@ -186,6 +186,7 @@ as.array.metafeatures <- function(x, ...) {
   as.matrix(x)
 }
 
+#' @method as.data.frame metafeatures
 #' @export
 as.data.frame.metafeatures <- function(x, ...) {
   as.data.frame(as.matrix(x), ...)
@@ -248,6 +249,7 @@ metafeature_rows <- function(x, i, call = caller_env()) {
   rows
 }
 
+#' @method format metafeatures
 #' @export
 format.metafeatures <- function(x, ...) {
   size <- dim(x)

@@ -4,22 +4,24 @@
 #' relatives, and to all that call them: `bluster::makeSNNGraph()`,
 #' `makeKNNGraph()` and `clusterRows()`, `scran::buildSNNGraph()`,
 #' `scater::runUMAP(external_neighbors = TRUE)` and others. They then search by
-#' [find_knn()], [query_knn()] and [find_within()]: exactly, with the lower index
-#' first on a tie, under any metric, and on the GPU where there is one.
+#' [find_knn()], [query_knn()] and [find_within()]: exactly, with the lower
+#' index first on a tie, under any metric, and on the GPU where there is one.
 #'
 #' The answers have BiocNeighbors' form, and its customs are kept here, though
 #' nowhere else in this package:
 #' * `k` that is too large is cut down with a warning.
 #' * `num.threads` and `BPPARAM` give the number of CPU threads, where
-#'   `num_threads` is not set in the parameter. Nothing is forked: of a `BPPARAM`
-#'   the number of workers is read.
+#'   `num_threads` is not set in the parameter. Nothing is forked: of a
+#'   `BPPARAM` the number of workers is read.
 #' * `get.index` and `get.distance` may be `"normal"` or `"transposed"`, `k` one
-#'   number for each point, `threshold` too, `subset` numbers, names or a logical
-#'   vector, as BiocNeighbors' help says. `.check.nonfinite` changes nothing:
+#'   number for each point, `threshold` too, `subset` numbers, names or a
+#'   logical vector, as BiocNeighbors' help says. `.check.nonfinite` changes
+#'   nothing:
 #'   values that are not finite are an error.
 #' * With BiocNeighbors 1.16, ties among the distances are warned of, unless
-#'   `warn.ties = FALSE` (the order does not depend on them here), and a point is
-#'   among those that `findNeighbors()` gives for it. Later versions do neither.
+#'   `warn.ties = FALSE` (the order does not depend on them here), and a point
+#'   is among those that `findNeighbors()` gives for it. Later versions do
+#'   neither.
 #'
 #' BiocNeighbors 1.16 and all versions from 2.0 on are understood. It has to be
 #' installed, which this package does not ask for otherwise.

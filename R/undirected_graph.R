@@ -53,7 +53,7 @@ undirected_graph <- function(x, mode = c("union", "mutual"), ...) {
   columns$to <- vertices$name[columns$to]
   merged <- new_knn_edges(
     columns, vertices, attr(edges, "metric"), attr(edges, "sign"),
-    attr(edges, "k", exact = TRUE)
+    attr(edges, "k", exact = TRUE), attr(edges, "weighted")
   )
   attr(merged, "left_out") <- attr(edges, "left_out")
   kind <- if (mode == "mutual") "Mutual kNN graph" else "Symmetric kNN graph"
@@ -103,7 +103,8 @@ combine_graphs <- function(..., mode = c("union", "intersection")) {
     if (length(values) == 1) values[[1]]
   }
   combined <- new_knn_edges(
-    columns, attr(first, "vertices"), same("metric"), same("sign")
+    columns, attr(first, "vertices"), same("metric"), same("sign"),
+    weighted = same("weighted")
   )
   attr(combined, "directed") <- attr(first, "directed")
   attr(combined, "kind") <- paste0(

@@ -105,7 +105,8 @@ device_groups <- function(workers, devices, call,
       c(
         "{.arg BPPARAM} must not have more workers than there are GPUs: each
          worker has its own.",
-        x = "It has {workers$count} for {length(devices)} GPU{?s}."
+        x = "It has {workers$count} for {length(devices)} GPU{?s}.",
+        i = "Use as many workers as GPUs, or {.code backend = \"cpu\"}."
       ),
       call
     )

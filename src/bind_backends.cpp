@@ -15,6 +15,10 @@ Rcpp::List cpp_cpu() {
                             Rcpp::_["threads"] = cpu::num_processors());
 }
 
+// Called when the package is unloaded.
+// [[Rcpp::export(rng = false)]]
+void cpp_give_back() { cuda::give_back_kept(); }
+
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_backends() {
   const cuda::Status status = cuda::status();

@@ -64,18 +64,45 @@ parts <- list(
     }
     graph(many[, 1:5], 300, "manhattan")
   },
-  # The filter's rows resident and the doubles streamed, then all streamed.
+  # The filter's rows resident and the doubles streamed, rows that overflow among
+  # them; then all streamed.
   streamed = function() {
-    for (bytes in c(0.6, 0.3, 0.1) * 4200 * 70 * 8 + 3e6) {
-      try(graph(many, 5, max_device_memory = bytes))
-      print(unlist(knn_stats()[c("streamed", "filtered")]))
+    near <- many
+    near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-12 * many[1:300, ])
+    for (metric in c("pearson", "euclidean", "manhattan")) {
+      for (filtered in c(TRUE, FALSE)) {
+        limit <- streaming_limit(near, 5, metric, filtered)
+        graph(near, 5, metric, max_device_memory = limit)
+        stats <- knn_stats()
+        stopifnot(stats$streamed, stats$filtered == filtered)
+        if (filtered) stopifnot(stats$rows_widened > 0)
+      }
     }
+    knn_graph(
+      near, 5, backend = "cuda", devices = 1,
+      max_device_memory = streaming_limit(near, 5, "pearson", TRUE)
+    )
   }
 )
+
+# The most memory for which points are streamed so.
+streaming_limit <- function(x, k, metric, filtered) {
+  for (bytes in 6e7 * 0.97^(0:100)) {
+    plan <- knn_plan(
+      x, k, metric, backend = "cuda", devices = 1, max_device_memory = bytes
+    )
+    if (plan$streamed && nzchar(plan$filter) == filtered) {
+      return(bytes)
+    }
+  }
+  stop("no limit makes it so")
+}
 
 part <- commandArgs(TRUE)
 if (length(part) == 0) {
   writeLines(names(parts))
 } else {
   parts[[part]]()
+  # Gives back what is kept from call to call.
+  unloadNamespace("fsknn")
 }

@@ -80,6 +80,7 @@ std::vector<SharedEdges> shared_neighbours(const NeighbourSets& sets,
       SharedEdges& out = parts[static_cast<std::size_t>(piece)];
       const std::int64_t end = std::min(n, (piece + 1) * kBlock);
       for (std::int64_t i = piece * kBlock; i < end; ++i) {
+        poll();
         met.clear();
         const auto meet = [&](std::int32_t shared, std::int32_t rank) {
           const std::size_t at = static_cast<std::size_t>(shared);

@@ -33,6 +33,8 @@ void find_within(const Request&, const Within&, const RowSource&,
   throw BackendFailure(status().reason);
 }
 
+void give_back_kept() noexcept {}
+
 void prepared_rows(const Request&, const RowSource&,
                    const std::vector<std::int32_t>*, double*, double*) {
   throw BackendFailure(status().reason);

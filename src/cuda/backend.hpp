@@ -64,6 +64,10 @@ void find_within(const Request& request, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats);
 
+/// Gives back what is kept from call to call: before the package is unloaded.
+/// Never throws.
+void give_back_kept() noexcept;
+
 /// A testing aid: rows as the request's first device prepares them, [points x
 /// padded features], row-major, and their sums. ids: of these points only, from
 /// 0; null: of all.

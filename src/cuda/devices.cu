@@ -12,6 +12,7 @@
 #include "cuda/faults.hpp"
 #include "cuda/filter.cuh"
 #include "cuda/resources.cuh"
+#include "cuda/staging.cuh"
 #include "cuda/workers.hpp"
 
 namespace fsknn {
@@ -220,6 +221,15 @@ std::vector<Device> start_devices(const std::vector<int>& rows) {
     device.bytes_free = bytes_free_on(device.cuda_id);
   });
   return these;
+}
+
+void give_back_kept() noexcept {
+  // A child has nothing of its own; after a loss there is nothing to be had.
+  if (process_of_cuda.load() == 0 || is_forked_child()) return;
+  try {
+    if (!lost_device()) give_back_pinned();
+  } catch (...) {
+  }
 }
 
 int row_of_device(int cuda_id) {

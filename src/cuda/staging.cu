@@ -13,6 +13,7 @@ struct Kept {
   Kept() { pieces.reserve(kMostKept); }
   std::mutex mutex;
   std::vector<PinnedBuffer<char>> pieces;
+  int device = 0;  ///< that was the current one when the last were kept
 };
 
 /// Never destroyed: CUDA may be gone before it when the process ends.
@@ -43,10 +44,20 @@ PinnedPieces::~PinnedPieces() {
   if (!standard_) return;
   Kept& all = kept();
   const std::lock_guard<std::mutex> lock(all.mutex);
+  if (cudaGetDevice(&all.device) != cudaSuccess) cudaGetLastError();
   for (PinnedBuffer<char>& piece : pieces_) {
     if (all.pieces.size() == kMostKept) break;
     all.pieces.push_back(std::move(piece));
   }
+}
+
+void give_back_pinned() {
+  Kept& all = kept();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (all.pieces.empty()) return;
+  // On a device where CUDA is started, or that would start it.
+  const DeviceGuard guard(all.device);
+  all.pieces.clear();
 }
 
 }  // namespace cuda

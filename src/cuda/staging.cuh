@@ -33,5 +33,8 @@ class PinnedPieces {
   std::vector<PinnedBuffer<char>> pieces_;
 };
 
+/// Gives back what is kept for the next call.
+void give_back_pinned();
+
 }  // namespace cuda
 }  // namespace fsknn

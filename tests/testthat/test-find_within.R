@@ -133,6 +133,16 @@ test_that("isolated points have no neighbours within any distance", {
   }
 })
 
+test_that("the search for all within a distance is remembered", {
+  x <- random_matrix(100, 5)
+  find_within(x, 0.2, backend = "cpu")
+  stats <- knn_stats()
+  expect_identical(stats$k, NA_integer_)
+  expect_equal(stats$pairs_filtered, 100 * 100 / 2)
+  expect_lt(stats$pairs_exact, 100 * 99 / 2)
+  expect_match(format(stats), "all within a distance", all = FALSE)
+})
+
 test_that("nothing within a distance is an empty list", {
   x <- random_matrix(20, 4)
   found <- find_within(x, 0, metric = "euclidean")

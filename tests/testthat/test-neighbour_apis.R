@@ -43,7 +43,8 @@ expect_answers <- function(found) {
   rows <- function(found, at) lapply(found, function(m) m[at, ])
   as_lists <- function(found, k) {
     lapply(found, function(m) {
-      lapply(seq_len(nrow(m)), function(i) m[i, seq_len(rep_len(k, nrow(m))[[i]])])
+      k <- rep_len(k, nrow(m))
+      lapply(seq_len(nrow(m)), function(i) m[i, seq_len(k[[i]])])
     })
   }
   for (name in c("find", "find_index", "find_turned", "find_threads")) {

@@ -8,6 +8,13 @@ skip_if_no_neighbours <- function() {
   )
 }
 
+findKNN <- function(...) BiocNeighbors::findKNN(...)
+queryKNN <- function(...) BiocNeighbors::queryKNN(...)
+findNeighbors <- function(...) BiocNeighbors::findNeighbors(...)
+queryNeighbors <- function(...) BiocNeighbors::queryNeighbors(...)
+buildIndex <- function(...) BiocNeighbors::buildIndex(...)
+ExhaustiveParam <- function(...) BiocNeighbors::ExhaustiveParam(...)
+
 theirs <- c(Euclidean = "euclidean", Manhattan = "manhattan")
 
 # By plain R: the k nearest rows of x to each row of y, ties by order().
@@ -51,12 +58,12 @@ test_that("findKNN() finds what plain R finds", {
     for (num_features in c(1, 5, 20)) {
       x <- matrix(uniform_numbers(300 * num_features, seed = 2), 300)
       for (k in c(1, 5, 20)) {
-        found <- BiocNeighbors::findKNN(x, k = k, BNPARAM = param)
+        found <- findKNN(x, k = k, BNPARAM = param)
         expected <- plain_nearest(x, k = k, distance = distance, self = TRUE)
         expect_identical(found$index, expected$index)
         expect_equal(found$distance, expected$distance)
-        their_own <- BiocNeighbors::findKNN(
-          x, k = k, BNPARAM = BiocNeighbors::ExhaustiveParam(distance = distance)
+        their_own <- findKNN(
+          x, k = k, BNPARAM = ExhaustiveParam(distance = distance)
         )
         expect_equal(found, their_own)
       }
@@ -71,19 +78,19 @@ test_that("queryKNN() finds what plain R finds", {
     x <- matrix(uniform_numbers(300 * 5, seed = 3), 300)
     y <- matrix(uniform_numbers(40 * 5, seed = 4), 40)
     for (k in c(1, 5, 20)) {
-      found <- BiocNeighbors::queryKNN(x, query = y, k = k, BNPARAM = param)
+      found <- queryKNN(x, query = y, k = k, BNPARAM = param)
       expected <- plain_nearest(x, y, k, distance)
       expect_identical(found$index, expected$index)
       expect_equal(found$distance, expected$distance)
     }
-    turned <- BiocNeighbors::queryKNN(
+    turned <- queryKNN(
       x, query = t(y), k = 20, transposed = TRUE, BNPARAM = param
     )
     expect_identical(turned, found)
     frame <- as.data.frame(y)
     names(frame) <- NULL
     expect_identical(
-      BiocNeighbors::queryKNN(x, query = frame, k = 20, BNPARAM = param), found
+      queryKNN(x, query = frame, k = 20, BNPARAM = param), found
     )
   }
 })
@@ -95,22 +102,22 @@ test_that("BiocNeighbors' cosine is the chord, ours 1 - cos", {
   unit <- function(x) x / sqrt(rowSums(x^2))
   chord <- FsknnParam("Cosine")
   expect_identical(
-    BiocNeighbors::findKNN(x, k = 4, BNPARAM = chord),
-    BiocNeighbors::findKNN(unit(x), k = 4, BNPARAM = FsknnParam())
+    findKNN(x, k = 4, BNPARAM = chord),
+    findKNN(unit(x), k = 4, BNPARAM = FsknnParam())
   )
   expect_identical(
-    BiocNeighbors::queryKNN(x, query = y, k = 4, BNPARAM = chord),
-    BiocNeighbors::queryKNN(unit(x), query = unit(y), k = 4, BNPARAM = FsknnParam())
+    queryKNN(x, query = y, k = 4, BNPARAM = chord),
+    queryKNN(unit(x), query = unit(y), k = 4, BNPARAM = FsknnParam())
   )
   expect_equal(
-    BiocNeighbors::findKNN(x, k = 4, BNPARAM = chord),
-    BiocNeighbors::findKNN(
-      x, k = 4, BNPARAM = BiocNeighbors::ExhaustiveParam(distance = "Cosine")
+    findKNN(x, k = 4, BNPARAM = chord),
+    findKNN(
+      x, k = 4, BNPARAM = ExhaustiveParam(distance = "Cosine")
     )
   )
   x[3, ] <- 0
   expect_error(
-    BiocNeighbors::findKNN(x, k = 4, BNPARAM = chord),
+    findKNN(x, k = 4, BNPARAM = chord),
     class = "fsknn_argument_error"
   )
 })
@@ -129,11 +136,11 @@ test_that("every metric is find_knn()'s", {
       FsknnParam(metric, sign = sign)
     }
     expect_identical(
-      BiocNeighbors::findKNN(values, k = 3, BNPARAM = param, warn.ties = FALSE),
+      findKNN(values, k = 3, BNPARAM = param, warn.ties = FALSE),
       find_knn(values, 3, metric, sign)
     )
     expect_identical(
-      BiocNeighbors::queryKNN(
+      queryKNN(
         values, query = values[5:9, ], k = 3, BNPARAM = param, warn.ties = FALSE
       ),
       query_knn(values, values[5:9, ], 3, metric, sign)
@@ -146,46 +153,48 @@ test_that("a subset is the same rows, by number, name or flag", {
   x <- random_matrix(60, 8)
   rownames(x) <- paste0("cell", 1:60)
   param <- FsknnParam("pearson")
-  full <- BiocNeighbors::findKNN(x, k = 5, BNPARAM = param)
-  rows_of <- function(found, rows) lapply(found, function(m) m[rows, , drop = FALSE])
+  full <- findKNN(x, k = 5, BNPARAM = param)
+  rows_of <- function(found, rows) {
+    lapply(found, function(m) m[rows, , drop = FALSE])
+  }
   rows <- c(50, 3, 17, 17, 2)
   expect_identical(
-    BiocNeighbors::findKNN(x, k = 5, subset = rows, BNPARAM = param),
+    findKNN(x, k = 5, subset = rows, BNPARAM = param),
     rows_of(full, rows)
   )
   expect_identical(
-    BiocNeighbors::findKNN(x, k = 5, subset = c("cell9", "cell1"), BNPARAM = param),
+    findKNN(x, k = 5, subset = c("cell9", "cell1"), BNPARAM = param),
     rows_of(full, c(9, 1))
   )
   flags <- rep(c(TRUE, FALSE, FALSE), 20)
   expect_identical(
-    BiocNeighbors::findKNN(x, k = 5, subset = flags, BNPARAM = param),
+    findKNN(x, k = 5, subset = flags, BNPARAM = param),
     rows_of(full, which(flags))
   )
-  index <- BiocNeighbors::buildIndex(x, BNPARAM = param)
+  index <- buildIndex(x, BNPARAM = param)
   expect_identical(
-    BiocNeighbors::findKNN(BNINDEX = index, k = 5, subset = "cell9"),
+    findKNN(BNINDEX = index, k = 5, subset = "cell9"),
     rows_of(full, 9)
   )
-  none <- BiocNeighbors::findKNN(x, k = 5, subset = integer(), BNPARAM = param)
+  none <- findKNN(x, k = 5, subset = integer(), BNPARAM = param)
   expect_identical(none, rows_of(full, integer()))
 
   y <- random_matrix(12, 8, seed = 9)
   rownames(y) <- letters[1:12]
-  full <- BiocNeighbors::queryKNN(x, query = y, k = 5, BNPARAM = param)
+  full <- queryKNN(x, query = y, k = 5, BNPARAM = param)
   for (rows in list(c(3, 1), letters[c(3, 1)], 1:12 %in% c(2, 7))) {
     numbers <- stats::setNames(1:12, letters[1:12])[rows]
     expect_identical(
-      BiocNeighbors::queryKNN(x, query = y, k = 5, subset = rows, BNPARAM = param),
+      queryKNN(x, query = y, k = 5, subset = rows, BNPARAM = param),
       rows_of(full, numbers)
     )
   }
   expect_error(
-    BiocNeighbors::findKNN(x, k = 5, subset = 61, BNPARAM = param),
+    findKNN(x, k = 5, subset = 61, BNPARAM = param),
     "out-of-range"
   )
   expect_error(
-    BiocNeighbors::queryKNN(x, query = y, k = 5, subset = "z", BNPARAM = param),
+    queryKNN(x, query = y, k = 5, subset = "z", BNPARAM = param),
     "out of bounds"
   )
 })
@@ -194,7 +203,7 @@ test_that("what is asked for is given, and no more", {
   skip_if_no_neighbours()
   x <- random_matrix(40, 6)
   param <- FsknnParam()
-  find <- function(...) BiocNeighbors::findKNN(x, k = 4, BNPARAM = param, ...)
+  find <- function(...) findKNN(x, k = 4, BNPARAM = param, ...)
   full <- find()
   expect_identical(find(get.distance = FALSE), full["index"])
   expect_identical(find(get.index = FALSE), full["distance"])
@@ -212,11 +221,11 @@ test_that("what is asked for is given, and no more", {
     )
   }
   query <- function(...) {
-    BiocNeighbors::queryKNN(x, query = x[1:7, ] + 1, k = 4, BNPARAM = param, ...)
+    queryKNN(x, query = x[1:7, ] + 1, k = 4, BNPARAM = param, ...)
   }
   full <- query()
   expect_identical(query(get.distance = FALSE), full["index"])
-  expect_identical(lapply(query(get.index = "transposed"), dim)$index, c(4L, 7L))
+  expect_identical(dim(query(get.index = "transposed")$index), c(4L, 7L))
   expect_identical(
     query(last = 1), lapply(full, function(m) m[, 4, drop = FALSE])
   )
@@ -227,24 +236,24 @@ test_that("an index stands for its points", {
   x <- random_matrix(40, 6)
   y <- random_matrix(9, 6, seed = 2)
   param <- FsknnParam("pearson")
-  index <- BiocNeighbors::buildIndex(x, BNPARAM = param)
+  index <- buildIndex(x, BNPARAM = param)
   expect_s4_class(index, "FsknnIndex")
   expect_identical(dim(index), dim(x))
   expect_identical(BiocNeighbors::bndata(index), t(x))
   expect_identical(BiocNeighbors::bnorder(index), 1:40)
   expect_identical(BiocNeighbors::bndistance(index), "pearson")
-  expect_identical(BiocNeighbors::buildIndex(t(x), transposed = TRUE, BNPARAM = param), index)
+  expect_identical(buildIndex(t(x), transposed = TRUE, BNPARAM = param), index)
   expect_snapshot(index)
   expected <- find_knn(x, 4, "pearson")
-  expect_identical(BiocNeighbors::findKNN(BNINDEX = index, k = 4), expected)
+  expect_identical(findKNN(BNINDEX = index, k = 4), expected)
   expect_identical(
-    BiocNeighbors::findKNN(BNINDEX = index, BNPARAM = param, k = 4), expected
+    findKNN(BNINDEX = index, BNPARAM = param, k = 4), expected
   )
   expect_identical(
-    BiocNeighbors::findKNN(BNINDEX = index, k = 4, raw.index = TRUE), expected
+    findKNN(BNINDEX = index, k = 4, raw.index = TRUE), expected
   )
   expect_identical(
-    BiocNeighbors::queryKNN(BNINDEX = index, query = y, k = 4),
+    queryKNN(BNINDEX = index, query = y, k = 4),
     query_knn(x, y, 4, "pearson")
   )
 })
@@ -255,23 +264,23 @@ test_that("too large a k is cut down with a warning, one below 1 an error", {
   y <- random_matrix(3, 6, seed = 2)
   param <- FsknnParam()
   expect_warning(
-    found <- BiocNeighbors::findKNN(x, k = 20, BNPARAM = param),
+    found <- findKNN(x, k = 20, BNPARAM = param),
     "'k' capped at the number of observations minus 1", fixed = TRUE
   )
   expect_identical(found, find_knn(x, 9, "euclidean"))
   expect_warning(
-    found <- BiocNeighbors::queryKNN(x, query = y, k = 20, BNPARAM = param),
+    found <- queryKNN(x, query = y, k = 20, BNPARAM = param),
     "'k' capped at the number of observations$"
   )
   expect_identical(found, query_knn(x, y, 10, "euclidean"))
   expect_warning(
-    found <- BiocNeighbors::findKNN(x[1, , drop = FALSE], k = 3, BNPARAM = param),
+    found <- findKNN(x[1, , drop = FALSE], k = 3, BNPARAM = param),
     "capped"
   )
   expect_identical(dim(found$index), c(1L, 0L))
-  expect_error(BiocNeighbors::findKNN(x, k = 0, BNPARAM = param), "positive")
-  expect_error(BiocNeighbors::findKNN(x, k = -1, BNPARAM = param), "positive")
-  expect_error(BiocNeighbors::queryKNN(x, query = y, k = 0, BNPARAM = param), "positive")
+  expect_error(findKNN(x, k = 0, BNPARAM = param), "positive")
+  expect_error(findKNN(x, k = -1, BNPARAM = param), "positive")
+  expect_error(queryKNN(x, query = y, k = 0, BNPARAM = param), "positive")
 })
 
 test_that("ties are warned of, unless told otherwise", {
@@ -279,7 +288,7 @@ test_that("ties are warned of, unless told otherwise", {
   param <- FsknnParam()
   words <- "detected tied distances to neighbors, see ?'BiocNeighbors-ties'"
   find <- function(x, k, ...) {
-    BiocNeighbors::findKNN(x, k = k, BNPARAM = param, ...)
+    findKNN(x, k = k, BNPARAM = param, ...)
   }
   # with the one after the last, and among those found
   expect_warning(found <- find(rbind(1, 2, 3), 1), words, fixed = TRUE)
@@ -292,11 +301,11 @@ test_that("ties are warned of, unless told otherwise", {
   expect_warning(find(rbind(0.1, 1, 2, 4, 4.1), 3), NA)
   expect_warning(find(matrix(0, 10, 5), 2, warn.ties = FALSE), NA)
   expect_warning(
-    BiocNeighbors::queryKNN(rbind(1, 3), query = rbind(2), k = 1, BNPARAM = param),
+    queryKNN(rbind(1, 3), query = rbind(2), k = 1, BNPARAM = param),
     words, fixed = TRUE
   )
   expect_warning(
-    BiocNeighbors::queryKNN(
+    queryKNN(
       rbind(1, 3), query = rbind(2), k = 1, BNPARAM = param, warn.ties = FALSE
     ),
     NA
@@ -310,7 +319,7 @@ test_that("workers of a BPPARAM are threads", {
   param <- FsknnParam(verbose = TRUE, backend = "cpu")
   used <- function(...) {
     said <- testthat::capture_messages(
-      BiocNeighbors::findKNN(x, k = 4, BNPARAM = param, ...)
+      findKNN(x, k = 4, BNPARAM = param, ...)
     )
     sub(".*\\(([0-9]+) used\\).*", "\\1", said[grepl("used", said)])
   }
@@ -319,7 +328,7 @@ test_that("workers of a BPPARAM are threads", {
   param <- FsknnParam(num_threads = 2, verbose = TRUE, backend = "cpu")
   expect_identical(used(BPPARAM = BiocParallel::SnowParam(3)), "2")
   expect_identical(
-    BiocNeighbors::findKNN(
+    findKNN(
       x, k = 4, BNPARAM = FsknnParam(), BPPARAM = BiocParallel::SnowParam(2)
     ),
     find_knn(x, 4, "euclidean")
@@ -333,33 +342,33 @@ test_that("what makes no sense is an error", {
   broken[4, 2] <- NA
   param <- FsknnParam()
   expect_error(
-    BiocNeighbors::findKNN(x, k = 2, raw.index = TRUE, BNPARAM = param),
+    findKNN(x, k = 2, raw.index = TRUE, BNPARAM = param),
     "not valid"
   )
   expect_error(
-    BiocNeighbors::findKNN(broken, k = 2, BNPARAM = param),
+    findKNN(broken, k = 2, BNPARAM = param),
     class = "fsknn_argument_error"
   )
   expect_error(
-    BiocNeighbors::queryKNN(x, query = cbind(x, 1), k = 2, BNPARAM = param),
+    queryKNN(x, query = cbind(x, 1), k = 2, BNPARAM = param),
     "dimensionality"
   )
   expect_error(
-    BiocNeighbors::findKNN(x, k = 2, BNPARAM = param, neighbours = 3),
+    findKNN(x, k = 2, BNPARAM = param, neighbours = 3),
     class = "fsknn_argument_error"
   )
   expect_error(
-    BiocNeighbors::queryKNN(x, query = x[, 0], k = 2, BNPARAM = param),
+    queryKNN(x, query = x[, 0], k = 2, BNPARAM = param),
     "mismatch"
   )
   # no feature: all points are alike
-  found <- BiocNeighbors::findKNN(
+  found <- findKNN(
     x[, 0], k = 3, BNPARAM = param, warn.ties = FALSE
   )
   expect_identical(dim(found$index), c(20L, 3L))
   expect_true(all(found$distance == 0))
   expect_error(
-    BiocNeighbors::findKNN(x[, 0], k = 3, BNPARAM = FsknnParam("pearson")),
+    findKNN(x[, 0], k = 3, BNPARAM = FsknnParam("pearson")),
     class = "fsknn_argument_error"
   )
 })
@@ -372,13 +381,13 @@ test_that("findNeighbors() finds what plain R finds, each point itself too", {
       x <- matrix(uniform_numbers(150 * num_features, seed = 7), 150)
       y <- matrix(uniform_numbers(20 * num_features, seed = 8), 20)
       for (threshold in c(0.1, 0.5, 1)) {
-        found <- BiocNeighbors::findNeighbors(
+        found <- findNeighbors(
           x, threshold = threshold, BNPARAM = param
         )
         expected <- plain_within(x, threshold = threshold, distance = distance)
         expect_identical(sorted(found)$index, expected$index)
         expect_equal(sorted(found)$distance, expected$distance)
-        found <- BiocNeighbors::queryNeighbors(
+        found <- queryNeighbors(
           x, query = y, threshold = threshold, BNPARAM = param
         )
         expected <- plain_within(x, y, threshold, distance)
@@ -395,14 +404,16 @@ test_that("findNeighbors() takes subsets, many thresholds, and counts", {
   rownames(x) <- paste0("cell", 1:100)
   y <- matrix(uniform_numbers(30 * 3, seed = 10), 30)
   param <- FsknnParam()
-  find <- function(...) BiocNeighbors::findNeighbors(x, BNPARAM = param, ...)
+  find <- function(...) findNeighbors(x, BNPARAM = param, ...)
   query <- function(...) {
-    BiocNeighbors::queryNeighbors(x, query = y, BNPARAM = param, ...)
+    queryNeighbors(x, query = y, BNPARAM = param, ...)
   }
   full <- find(threshold = 0.3)
   expect_gt(length(unique(lengths(full$index))), 1)
   rows <- c(90, 4, 17)
-  expect_identical(find(threshold = 0.3, subset = rows), lapply(full, `[`, rows))
+  expect_identical(
+    find(threshold = 0.3, subset = rows), lapply(full, `[`, rows)
+  )
   expect_identical(
     find(threshold = 0.3, subset = rownames(x)[rows]), lapply(full, `[`, rows)
   )
@@ -414,7 +425,8 @@ test_that("findNeighbors() takes subsets, many thresholds, and counts", {
   )
   limits <- rep(c(0.1, 0.3), 50)
   varied <- find(threshold = limits)
-  expect_identical(lapply(varied, `[`, limits == 0.3), lapply(full, `[`, limits == 0.3))
+  wide <- limits == 0.3
+  expect_identical(lapply(varied, `[`, wide), lapply(full, `[`, wide))
   expect_identical(
     lapply(varied, `[`, limits == 0.1),
     lapply(find(threshold = 0.1), `[`, limits == 0.1)
@@ -422,9 +434,9 @@ test_that("findNeighbors() takes subsets, many thresholds, and counts", {
   expect_identical(
     find(threshold = limits[rows], subset = rows), lapply(varied, `[`, rows)
   )
-  index <- BiocNeighbors::buildIndex(x, BNPARAM = param)
+  index <- buildIndex(x, BNPARAM = param)
   expect_identical(
-    BiocNeighbors::findNeighbors(BNINDEX = index, threshold = 0.3), full
+    findNeighbors(BNINDEX = index, threshold = 0.3), full
   )
 
   full <- query(threshold = 0.4)
@@ -434,7 +446,7 @@ test_that("findNeighbors() takes subsets, many thresholds, and counts", {
     lengths(full$index)
   )
   expect_identical(
-    BiocNeighbors::queryNeighbors(
+    queryNeighbors(
       BNINDEX = index, query = t(y), threshold = 0.4, transposed = TRUE
     ),
     full
@@ -450,26 +462,26 @@ test_that("findNeighbors() of nothing is nothing", {
   x <- random_matrix(10, 4)
   y <- random_matrix(3, 4, seed = 2)
   param <- FsknnParam()
-  none <- BiocNeighbors::findNeighbors(
+  none <- findNeighbors(
     x[0, , drop = FALSE], threshold = 1, BNPARAM = param
   )
   expect_identical(none, list(index = list(), distance = list()))
-  none <- BiocNeighbors::queryNeighbors(
+  none <- queryNeighbors(
     x[0, , drop = FALSE], query = y, threshold = 1, BNPARAM = param
   )
   expect_identical(lengths(none$index), integer(3))
-  none <- BiocNeighbors::queryNeighbors(
+  none <- queryNeighbors(
     x, query = y[0, , drop = FALSE], threshold = 1, BNPARAM = param
   )
   expect_identical(none, list(index = list(), distance = list()))
-  all <- BiocNeighbors::queryNeighbors(
+  all <- queryNeighbors(
     x[, 0], query = y[, 0], threshold = 1, BNPARAM = param
   )
   expect_identical(all$index, rep(list(1:10), 3))
   expect_identical(all$distance, rep(list(numeric(10)), 3))
 })
 
-test_that("findMutualNN() and bluster's graphs and clusters are the exact ones", {
+test_that("findMutualNN() and bluster find the same by any exact way", {
   skip_if_no_neighbours()
   x <- random_matrix(80, 6)
   y <- random_matrix(60, 6, seed = 2)
@@ -491,7 +503,7 @@ test_that("findMutualNN() and bluster's graphs and clusters are the exact ones",
     bluster::clusterRows(x, clusters)
   }
   expect_identical(
-    of_graph(param), of_graph(BiocNeighbors::ExhaustiveParam())
+    of_graph(param), of_graph(ExhaustiveParam())
   )
   expect_identical(
     bluster::clusterRows(x, bluster::DbscanParam(BNPARAM = param)),
@@ -523,6 +535,6 @@ test_that("scran's graphs and scater's UMAP take the parameter", {
   }
   # (the default, k-means, takes random numbers)
   expect_identical(
-    map(BNPARAM = param), map(BNPARAM = BiocNeighbors::ExhaustiveParam())
+    map(BNPARAM = param), map(BNPARAM = ExhaustiveParam())
   )
 })

@@ -16,7 +16,9 @@ test_that("FsknnParam() says what it is", {
 
 test_that("a metric goes by its own name, in any case, or BiocNeighbors'", {
   metric_of <- fsknn:::metric_of_distance
-  expect_identical(metric_of("Euclidean"), list(metric = "euclidean", unit = FALSE))
+  expect_identical(
+    metric_of("Euclidean"), list(metric = "euclidean", unit = FALSE)
+  )
   expect_identical(metric_of("Manhattan")$metric, "manhattan")
   expect_identical(metric_of("Spearman")$metric, "spearman")
   # BiocNeighbors' cosine is a chord

@@ -24,13 +24,17 @@ test_that("the answer of workers is that of one process", {
   found <- query_knn(x, query, 5, constant = "isolate", backend = "cpu")
   for (param in params_here()) {
     expect_identical(
-      find_knn(x, 5, constant = "isolate", BPPARAM = param), whole
+      find_knn(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param),
+      whole
     )
     expect_identical(
-      knn_graph(x, 5, constant = "isolate", BPPARAM = param), edges
+      knn_graph(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param),
+      edges
     )
     expect_identical(
-      query_knn(x, query, 5, constant = "isolate", BPPARAM = param), found
+      query_knn(x, query, 5, constant = "isolate", backend = "cpu",
+                BPPARAM = param),
+      found
     )
   }
   # In this process.
@@ -49,15 +53,17 @@ test_that("workers that are up stay so, and take one call after another", {
     for (seed in 1:2) {
       x <- random_matrix(200, 9, seed = seed)
       whole <- find_knn(x, 5, backend = "cpu")
-      expect_identical(find_knn(x, 5, BPPARAM = param), whole)
+      expect_identical(find_knn(x, 5, backend = "cpu", BPPARAM = param), whole)
       expect_error(
-        find_knn(too_far_apart(), 198, "manhattan", BPPARAM = param),
+        find_knn(too_far_apart(), 198, "manhattan", backend = "cpu",
+                 BPPARAM = param),
         class = "fsknn_range_error"
       )
     }
     x <- metafeatures(random_matrix(7, 9))
     expect_identical(
-      find_knn(x, 3, BPPARAM = param), find_knn(x, 3, backend = "cpu")
+      find_knn(x, 3, backend = "cpu", BPPARAM = param),
+      find_knn(x, 3, backend = "cpu")
     )
     expect_true(BiocParallel::bpisup(param))
     BiocParallel::bpstop(param)
@@ -73,7 +79,7 @@ test_that("an error of a worker is the error of the call", {
   )
   for (param in params_here()) {
     error <- expect_error(
-      find_knn(x, 198, "manhattan", BPPARAM = param),
+      find_knn(x, 198, "manhattan", backend = "cpu", BPPARAM = param),
       class = "fsknn_range_error"
     )
     expect_identical(conditionMessage(error), conditionMessage(alone))
@@ -83,7 +89,7 @@ test_that("an error of a worker is the error of the call", {
 
 test_that("what a worker says is said, and its failures are told as such", {
   work <- list(
-    request = list(), version = fsknn:::package_version_text()
+    request = list(num_threads = 1L)
   )
   # No worker but this process: it works on one split after another.
   here <- function(answer) {
@@ -104,20 +110,30 @@ test_that("what a worker says is said, and its failures are told as such", {
     ))
   }
   taken <- integer()
-  expect_warning(
-    expect_message(
-      run(here(says), function(split, found) taken <<- c(taken, split)),
-      "split 2"
-    ),
-    "take care"
+  said <- character()
+  hear <- function(muffle) {
+    function(condition) {
+      said <<- c(said, conditionMessage(condition))
+      invokeRestart(muffle)
+    }
+  }
+  withCallingHandlers(
+    run(here(says), function(split, found) taken <<- c(taken, split)),
+    message = hear("muffleMessage"), warning = hear("muffleWarning")
   )
   expect_identical(taken, 1:3)
+  expect_identical(
+    said,
+    c("split 1\n", "take care", "split 2\n", "take care", "split 3\n",
+      "take care")
+  )
 
   # A wrong version is an error there, and arrives as one.
-  work$version <- "0.0.1"
-  error <- expect_error(
-    run(here(fsknn:::work_on_split)), class = "fsknn_worker_error"
-  )
+  old <- function(split, work) {
+    work$version <- "0.0.1"
+    fsknn:::work_on_split(split, work)
+  }
+  error <- expect_error(run(here(old)), class = "fsknn_worker_error")
   expect_match(conditionMessage(error$parent), "not 0.0.1")
   # No further split is begun, and the others are waited for.
   begun <- 0
@@ -148,21 +164,22 @@ test_that("workers and checkpoints work together", {
   for (param in params_here()) {
     folder <- withr::local_tempdir()
     expect_identical(
-      knn_graph(x, 5, BPPARAM = param, checkpoint = folder), whole
+      knn_graph(x, 5, backend = "cpu", BPPARAM = param, checkpoint = folder),
+      whole
     )
     files <- list.files(folder, "split", full.names = TRUE)
     expect_length(files, 4)
     file.remove(files[c(1, 3)])
     expect_identical(
       suppressMessages(
-        knn_graph(x, 5, BPPARAM = param, checkpoint = folder)
+        knn_graph(x, 5, backend = "cpu", BPPARAM = param, checkpoint = folder)
       ),
       whole
     )
   }
 })
 
-test_that("workers work after the parent has used threads, and change no seed", {
+test_that("workers work after the parent used threads, and change no seed", {
   skip_if_not_installed("BiocParallel")
   x <- random_matrix(2000, 40)
   whole <- find_knn(x, 5, num_threads = 2, backend = "cpu")
@@ -170,13 +187,13 @@ test_that("workers work after the parent has used threads, and change no seed", 
   for (param in params_here()) {
     before <- .Random.seed
     expect_identical(
-      find_knn(x, 5, num_threads = 2, BPPARAM = param), whole
+      find_knn(x, 5, num_threads = 2, backend = "cpu", BPPARAM = param), whole
     )
     expect_identical(.Random.seed, before)
   }
 })
 
-test_that("BPPARAM must be one of BiocParallel's, and leave CUDA alone in forks", {
+test_that("BPPARAM must be one of BiocParallel's; forks leave CUDA alone", {
   skip_if_not_installed("BiocParallel")
   x <- random_matrix(60, 9)
   expect_snapshot(error = TRUE, {

@@ -1,6 +1,6 @@
-# Run in a process of its own by test-neighbour_apis.R, in which BiocNeighbors is
-# one of the shapes beside this file. Arguments: where the data are, and where to
-# leave the answers.
+# Run in a process of its own by test-neighbour_apis.R, in which BiocNeighbors
+# is one of the shapes beside this file. Arguments: where the data are, and where
+# to leave the answers.
 files <- commandArgs(trailingOnly = TRUE)
 given <- readRDS(files[[1]])
 x <- given$x
@@ -29,7 +29,9 @@ answers <- list(
   find = findKNN(x, k = 4, BNPARAM = param),
   find_pearson = findKNN(x, k = 4, BNPARAM = pearson),
   find_index = findKNN(index, k = 4),
-  find_turned = findKNN(buildIndex(t(x), transposed = TRUE, BNPARAM = param), k = 4),
+  find_turned = findKNN(
+    buildIndex(t(x), transposed = TRUE, BNPARAM = param), k = 4
+  ),
   find_transposed = findKNN(
     x, k = 4, get.index = "transposed", get.distance = "transposed",
     BNPARAM = param
@@ -41,7 +43,9 @@ answers <- list(
   find_each = findKNN(x, k = k_each, BNPARAM = param),
   find_as_is = findKNN(x, k = I(3), subset = 7, BNPARAM = param),
   find_wrong_k = said(findKNN(x, k = 1:3, BNPARAM = param))$value,
-  find_wrong_subset = said(findKNN(x, k = 4, subset = 1000, BNPARAM = param))$value,
+  find_wrong_subset = said(
+    findKNN(x, k = 4, subset = 1000, BNPARAM = param)
+  )$value,
   find_capped = said(findKNN(x[1:4, ], k = 9, BNPARAM = param)),
   find_empty = said(findKNN(x[0, , drop = FALSE], k = 9, BNPARAM = param)),
   find_ties = said(findKNN(matrix(0, 5, 3), k = 2, BNPARAM = param)),
@@ -51,14 +55,18 @@ answers <- list(
     t(x), query = t(y), k = 4, transposed = TRUE, BNPARAM = param
   ),
   query_subset = queryKNN(x, query = y, k = 4, subset = 3:2, BNPARAM = param),
-  query_each = queryKNN(x, query = y, k = rep(2:3, length.out = nrow(y)), BNPARAM = param),
+  query_each = queryKNN(
+    x, query = y, k = rep(2:3, length.out = nrow(y)), BNPARAM = param
+  ),
   query_capped = said(queryKNN(x[1:4, ], query = y, k = 9, BNPARAM = param)),
   within = findNeighbors(x, threshold = 1.5, BNPARAM = param),
   within_index = findNeighbors(index, threshold = 1.5),
   within_count = findNeighbors(
     x, threshold = 1.5, get.index = FALSE, get.distance = FALSE, BNPARAM = param
   ),
-  within_subset = findNeighbors(x, threshold = 1.5, subset = c(9, 2), BNPARAM = param),
+  within_subset = findNeighbors(
+    x, threshold = 1.5, subset = c(9, 2), BNPARAM = param
+  ),
   query_within = queryNeighbors(x, query = y, threshold = 1.5, BNPARAM = param),
   distance = findDistance(x, k = 4, BNPARAM = param),
   distance_each = findDistance(x, k = k_each, BNPARAM = param),

@@ -11,7 +11,8 @@ setMethod("bndistance", "BiocNeighborParam", function(x) x@distance)
 on_both <- c("X", "BNPARAM")
 setGeneric(
   "buildIndex", signature = on_both,
-  function(X, transposed = FALSE, ..., BNPARAM = NULL) standardGeneric("buildIndex")
+  function(X, transposed = FALSE, ..., BNPARAM = NULL)
+    standardGeneric("buildIndex")
 )
 setGeneric(
   "findKNN", signature = on_both,

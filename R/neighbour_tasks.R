@@ -131,6 +131,7 @@ old_knn <- function(a, task, most) {
   more <- warn && is_whole(a$k) && a$k < most
   if (more) {
     a$k <- a$k + 1
+    a$.spare <- TRUE
   }
   done <- task(a, reference)
   found <- done$found
@@ -149,7 +150,7 @@ old_knn <- function(a, task, most) {
 
 has_ties <- function(distance) {
   columns <- seq_len(max(ncol(distance) - 1, 0))
-  any(distance[, columns] == distance[, columns + 1])
+  any(distance[, columns] == distance[, columns + 1], na.rm = TRUE)
 }
 
 # A point itself is among those within a distance of it.

@@ -300,23 +300,23 @@ TEST_CASE("rows that too few pairs are left for are counted") {
 }
 
 TEST_CASE("a missing value becomes the mean of what its row has") {
-  Matrix m = make("rows", 4, 3);
-  const double rows[4][3] = {{1.0, kNone, 4.0},
-                             {0.1, 0.1, kNone},
-                             {kNone, kNone, kNone},
-                             {1.5e308, 1.7e308, kNone}};
+  Matrix m = make("rows", 4, 4);
+  const double rows[4][4] = {{1.0, kNone, 4.0, 1.0},
+                             {0.1, 0.1, kNone, 0.1},
+                             {kNone, kNone, kNone, kNone},
+                             {1.5e308, 1.7e308, kNone, kNone}};
   for (int i = 0; i < 4; ++i)
-    for (int f = 0; f < 3; ++f) m.at(i, f) = rows[i][f];
+    for (int f = 0; f < 4; ++f) m.at(i, f) = rows[i][f];
   const MeanFilled filled(
-      std::make_unique<MatrixSource<double>>(m.values.data(), 4, 3));
-  double out[12];
-  filled.read(0, 4, out, 3);
-  CHECK(out[1] == 2.5);
-  CHECK(out[5] == 0.1);  // not 0.1 and a bit: the row stays constant
-  CHECK(!has_value(out[6]));
-  CHECK(out[11] == doctest::Approx(1.6e308));
+      std::make_unique<MatrixSource<double>>(m.values.data(), 4, 4));
+  double out[16];
+  filled.read(0, 4, out, 4);
+  CHECK(out[1] == 2.0);
+  CHECK(out[6] == 0.1);  // not 0.1 and a bit: the row stays constant
+  CHECK(!has_value(out[8]));
+  CHECK(out[15] == doctest::Approx(1.6e308));
   const MissingFacts facts = scan_missing(m.source(), 1);
-  CHECK(facts.missing == 6);
+  CHECK(facts.missing == 8);
   CHECK(facts.empty == std::vector<std::int64_t>{2});
   CHECK(facts.known.constant == std::vector<std::int64_t>{1});
   CHECK(facts.known.non_finite == 0);

@@ -117,6 +117,14 @@ cpp_metafeature_names <- function(x, names) {
     .Call(`_fsknn_cpp_metafeature_names`, x, names)
 }
 
+cpp_scan_missing <- function(x, num_threads) {
+    .Call(`_fsknn_cpp_scan_missing`, x, num_threads)
+}
+
+cpp_filled <- function(x) {
+    .Call(`_fsknn_cpp_filled`, x)
+}
+
 cpp_mst_knn <- function(x, index, distance, most, request) {
     .Call(`_fsknn_cpp_mst_knn`, x, index, distance, most, request)
 }

@@ -4,27 +4,28 @@
 #' Matrix package, which Seurat and many others take; `as_self_hits()` a
 #' `SelfHits` of S4Vectors, which `SingleCellExperiment::colPair()` takes.
 #'
-#' The entry in row i and column j is the edge from i to j, j being the neighbour.
-#' Of graphs that have each pair once, as [snn_graph()], both (i, j) and (j, i) are
-#' there. A distance of 0 is an entry that is 0, as no entry is no edge: it stays
-#' until something as [Matrix::drop0()] takes it away.
+#' The entry in row i and column j is the edge from i to j, j being the
+#' neighbour. Of graphs that have each pair once, as [snn_graph()], both (i, j)
+#' and (j, i) are there. A distance of 0 is an entry that is 0, as no entry is
+#' no edge: it stays until something as [Matrix::drop0()] takes it away.
 #'
-#' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data frame
-#'   of any kind.
-#' @param value What the entries are: `"distance"` (less is nearer), `"similarity"`
-#'   (more is nearer; as for `weight` in [as_igraph()]), `"one"`, or the name of
-#'   another numeric column of the edges. `NULL` (default): distance where there
-#'   is one, else similarity.
+#' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data
+#'   frame of any kind.
+#' @param value What the entries are: `"distance"` (less is nearer),
+#'   `"similarity"` (more is nearer; as for `weight` in [as_igraph()]), `"one"`,
+#'   or the name of another numeric column of the edges. `NULL` (default):
+#'   distance where there is one, else similarity.
 #' @param ... Must be empty.
 #'
-#' @returns `as_sparse()`: a `dgCMatrix` with one row and column for each point, in
-#'   order, named by them where they have names. `as_self_hits()`: a `SelfHits` with
-#'   as many nodes, the edges as they stand, and their other columns (`rank`,
-#'   `distance`, ...) as metadata columns.
+#' @returns `as_sparse()`: a `dgCMatrix` with one row and column for each point,
+#'   in order, named by them where they have names. `as_self_hits()`: a
+#'   `SelfHits` with as many nodes, the edges as they stand, and their other
+#'   columns (`rank`, `distance`, ...) as metadata columns.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that is known, a value
-#' that is no column; `fsknn_size_error`: more entries than the 2^31 - 1 that a
-#' `dgCMatrix` holds; `fsknn_package_error` where Matrix or S4Vectors is not there.
+#' Of class `fsknn_argument_error`: neighbours in no shape that
+#' is known, a value that is no column; `fsknn_size_error`: more entries than
+#' the 2^31 - 1 that a `dgCMatrix` holds; `fsknn_package_error` where Matrix or
+#' S4Vectors is not there.
 #' @seealso [as_igraph()], [convert_knn()]
 #' @export
 #' @examples

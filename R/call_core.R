@@ -6,11 +6,15 @@
 check_options <- function(metric, sign, constant, backend, devices,
                           num_threads, chunk_size, progress, verbose,
                           max_device_memory = NULL, max_memory = NULL,
+                          na = NULL, min_pairs = default_min_pairs,
                           call = caller_env()) {
   metric <- check_metric(metric, call = call)
+  missing <- check_na(na, min_pairs, metric, call = call)
   list(
     metric = metric,
     sign = check_sign(sign, metric, call = call),
+    na = missing$na,
+    min_pairs = missing$min_pairs,
     constant = check_choice(
       constant, c("error", "isolate"), "constant", call = call
     ),
@@ -29,7 +33,8 @@ check_options <- function(metric, sign, constant, backend, devices,
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
                         rows_made = FALSE, largest = -1, subset = NULL,
-                        max_memory = 0, bytes_file = 0) {
+                        max_memory = 0, bytes_file = 0,
+                        na = options$na %||% "error") {
   list(
     k = k,
     metric = options$metric$name,
@@ -48,6 +53,8 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     correlation = correlation,
     as_edges = as_edges,
     largest = largest,
+    na = na,
+    min_pairs = options$min_pairs %||% as.integer(default_min_pairs),
     subset = subset,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
@@ -86,6 +93,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_row_names(points$names, "x", points$turned, call = call)
   }
   subset <- check_subset(subset, points, distinct = as_edges, call = call)
+  check_na_alone(options, call = call)
   weights <- fit_weights(options$weights, points, call = call)
   points <- keep_samples(points, weights)
   queries <- keep_samples(queries, weights)
@@ -129,14 +137,19 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       rows_made = is_metafeatures(points$values),
       largest = max(checked$largest, query_checked$largest),
       subset = subset,
-      max_memory = brought$max_memory, bytes_file = brought$bytes_file
+      max_memory = brought$max_memory, bytes_file = brought$bytes_file,
+      na = na_of_search(options, checked, query_checked)
     )
   )
 }
 
 # One pass over the values. skip: the rows to isolate; left_out: of
-# metafeatures, those rows and why, or NULL; largest: the largest magnitude.
+# metafeatures, those rows and why, or NULL; largest: the largest magnitude;
+# missing: how many values are.
 check_values <- function(points, options, arg, call = caller_env()) {
+  if (!is.null(options$na) && options$na != "error") {
+    return(check_known_values(points, options, arg, call = call))
+  }
   scan <- points$scan %||% cpp_scan(
     points$values, options$num_threads, options$metric$binary
   )
@@ -145,7 +158,9 @@ check_values <- function(points, options, arg, call = caller_env()) {
   }
   made <- is_metafeatures(points$values)
   if (!made) {
-    check_finite(points, scan, arg, call = call)
+    check_finite(
+      points, scan, arg, cures_missing = !is.null(options$na), call = call
+    )
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
   check_binary(points, scan, options$metric, arg, call = call)
@@ -157,13 +172,13 @@ check_values <- function(points, options, arg, call = caller_env()) {
     )
     return(list(
       skip = left_out$point %||% integer(), left_out = left_out,
-      largest = scan$largest
+      largest = scan$largest, missing = 0
     ))
   }
   skip <- check_defined_rows(
     points, scan, options$metric, options$constant, arg, call = call
   )
-  list(skip = skip, left_out = NULL, largest = scan$largest)
+  list(skip = skip, left_out = NULL, largest = scan$largest, missing = 0)
 }
 
 # Runs a search; gives what cpp_find_knn() gives.
@@ -197,6 +212,13 @@ num_queries <- function(queries, request) {
 }
 
 find_somehow <- function(search, call) {
+  if (identical(search$request$na, "pairwise")) {
+    return(find_pairwise(search, call))
+  }
+  find_in_parts_or_whole(search, call)
+}
+
+find_in_parts_or_whole <- function(search, call) {
   if (!is.null(search$long)) {
     return(find_by_splits(search, call))
   }

@@ -346,7 +346,9 @@ describe_cells <- function(at, points) {
   )
 }
 
-check_finite <- function(points, scan, arg, call = caller_env()) {
+# cures_missing: has the verb an argument `na`?
+check_finite <- function(points, scan, arg, cures_missing = FALSE,
+                         call = caller_env()) {
   if (scan$non_finite == 0) {
     return(invisible())
   }
@@ -359,7 +361,10 @@ check_finite <- function(points, scan, arg, call = caller_env()) {
       "{.arg {arg}} must hold finite numbers only.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
            {where}{rest}.",
-      i = "Leave out such rows or columns, or fill the values in."
+      i = "Leave out such rows or columns, or fill the values in.",
+      i = if (cures_missing && any(is.na(points$values[scan$non_finite_at]))) {
+        "See the argument {.arg na} for missing values."
+      }
     ),
     call
   )

@@ -11,7 +11,8 @@
 #'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
 #'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, an
 #'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
-#'   `assay` and `dimred`), or [metafeatures()]. All values must be finite.
+#'   `assay` and `dimred`), or [metafeatures()]. Values must be finite;
+#'   where there is an argument `na`, it says what becomes of missing ones.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit. Or one number for each
 #'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are lists.
@@ -90,6 +91,18 @@
 #' @param checkpoint `NULL` (default), or the path of a folder, new or empty:
 #'   each split that is done is kept there, and the same call goes on from them
 #'   after it was ended at any moment. See the section on checkpoints.
+#' @param na What to do with missing values (`NA` and `NaN`; infinite values are
+#'   an error always): `"error"` (default) says how many there are, and where the
+#'   first are; `"mean"` takes the mean of what the row has in their place;
+#'   `"pairwise"` (`"pearson"` and `"spearman"` only, with any `sign`) takes each
+#'   pair over the samples that both rows have: see the section on missing
+#'   values. A row with no value at all is an error, or isolated, as `constant`
+#'   says.
+#' @param min_pairs With `na = "pairwise"`, the fewest samples that a pair must
+#'   have in common to be neighbours: a whole number from 2 to the number of
+#'   columns, 3 by default. Over few samples a high correlation comes by chance
+#'   (over two it always is 1 or -1), so that where many values are missing more
+#'   should be asked for.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
 #'   `x` (or of `subset`), and k columns, the nearest first:
@@ -152,10 +165,11 @@
 #'
 #' A split is a range of points whose neighbours are searched for among all. The
 #' points are prepared again for each, and splits are made so large that this is
-#' at most a twentieth of their time: half a minute's work, at least 1,024 points
-#' on the CPU, 800,000 on a GPU. But each two points are compared twice, once
-#' from each side, where a run without splits does so once: it takes about half
-#' the time. `options(fsknn.split_size = )` sets the number of points in a split.
+#' about a twentieth of their time: half a minute's work, at least 32,768 points
+#' on the CPU (three times as many where they are ranked), 800,000 on a GPU. But each two points are compared twice, once
+#' from each side, where a run without splits does so once and takes about half
+#' the time (one H200, 1,533,876 x 295, k = 20: 1.7 s, and 4.0 s with a
+#' checkpoint). `options(fsknn.split_size = )` sets the number of points in a split.
 #'
 #' @section Data larger than memory:
 #' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks, whole
@@ -176,6 +190,26 @@
 #' own power of two first, so that their magnitude does not matter. Euclidean
 #' distances scale the whole matrix by one power of two: differences below about
 #' 1e-162 of its largest entry count as 0. The vignette "method" has every step.
+#'
+#' @section Missing values:
+#' With `na = "pairwise"` the distance of two points is made of Pearson's r over
+#' the samples that both have, as of `cor(use = "pairwise.complete.obs")`: means
+#' first, then sums of squares and products of the deviations. Under
+#' `"spearman"` each row is ranked once, over what it has, and r is Pearson's of
+#' those ranks over the common samples; [stats::cor()] ranks both rows anew over
+#' the common samples of each pair, so that its values differ where values are
+#' missing.
+#'
+#' A pair with fewer than `min_pairs` samples in common, or with a row that does
+#' not vary on them, is no pair of neighbours. Points left with fewer than k
+#' neighbours have `NA` in the places that remain (in a graph: fewer edges); a
+#' message of class `fsknn_short_rows` says how many there are, and
+#' [knn_stats()] has the number as `rows_short`. A row that does not vary over
+#' all that it has is constant: see `constant`.
+#'
+#' Where nothing is missing the answer is that of `na = "error"`, to the last
+#' bit. These distances are no metric: points are compared over different
+#' samples.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
@@ -203,6 +237,10 @@
 #'
 #' # the samples as points
 #' find_knn(x, k = 2, points = "columns")$index
+#'
+#' # missing values: each pair over the samples that both have
+#' x[sample(length(x), 100)] <- NA
+#' find_knn(x, k = 3, na = "pairwise", min_pairs = 8)$distance[1:3, ]
 find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      constant = c("error", "isolate"),
                      backend = c("auto", "cuda", "cpu"), devices = NULL,
@@ -210,13 +248,15 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
                      subset = NULL, BPPARAM = NULL, checkpoint = NULL,
-                     weights = NULL, max_memory = NULL) {
+                     weights = NULL, max_memory = NULL,
+                     na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory, max_memory
+    progress, verbose, max_device_memory, max_memory, na,
+    min_pairs
   )
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)

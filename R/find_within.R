@@ -1,13 +1,13 @@
 #' All neighbours within a distance
 #'
-#' `find_within()` finds, for each row of a matrix, all other rows whose distance
-#' is at most `distance`; `query_within()` finds them for the rows of `query`.
-#' Distances are those of [find_knn()], to the last bit, and so is the test: a
-#' pair whose distance equals the limit counts.
+#' `find_within()` finds, for each row of a matrix, all other rows whose
+#' distance is at most `distance`; `query_within()` finds them for the rows of
+#' `query`. Distances are those of [find_knn()], to the last bit, and so is the
+#' test: a pair whose distance equals the limit counts.
 #'
-#' The pairs are counted first, and only then is memory for them asked for. Where
-#' they would not fit, the call stops with an error that says how many there are
-#' and what distance would fit.
+#' The pairs are counted first, and only then is memory for them asked for.
+#' Where they would not fit, the call stops with an error that says how many
+#' there are and what distance would fit.
 #'
 #' @inheritParams find_knn
 #' @param distance The largest distance that counts: one number, or one for each
@@ -18,9 +18,9 @@
 #'   * `index`: integer vectors, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double vectors, their distances.
 #'
-#'   A point is not its own neighbour, but a point of `query` that is also in `x`
-#'   is found. Isolated points (see `constant`) have none. That is the form of
-#'   BiocNeighbors' `findNeighbors()`, which does count a point itself.
+#'   A point is not its own neighbour, but a point of `query` that is also in
+#'   `x` is found. Isolated points (see `constant`) have none. That is the form
+#'   of BiocNeighbors' `findNeighbors()`, which does count a point itself.
 #' @section Errors:
 #' As for [find_knn()]. Too many pairs for the memory that is free are a
 #' `fsknn_size_error` with the fields `pairs`, `most` (what there is room for)
@@ -50,6 +50,7 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
+  options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options, subset = subset)
@@ -76,6 +77,7 @@ query_within <- function(x, query, distance, metric = "pearson",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
+  options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
   if (is.null(query)) {
     abort_input(query, "query", current_env())
@@ -99,12 +101,14 @@ num_asked <- function(search) {
 }
 
 check_distance <- function(distance, num_rows, call = caller_env()) {
-  plain <- is.numeric(distance) && !is.object(distance) && is.null(dim(distance))
+  plain <- is.numeric(distance) && !is.object(distance) &&
+    is.null(dim(distance))
   if (!plain || !length(distance) %in% c(1L, num_rows)) {
     given <- describe_value(distance)
     abort_argument(
       c(
-        "{.arg distance} must be one number, or one for each point, not {given}.",
+        "{.arg distance} must be one number, or one for each point, not
+         {given}.",
         i = if (plain) {
           "Neighbours are asked for of {tally(num_rows, \"point\")}."
         }
@@ -118,7 +122,10 @@ check_distance <- function(distance, num_rows, call = caller_env()) {
       vapply(utils::head(distance[bad], 3), format_bound, ""), sum(bad)
     )
     abort_argument(
-      c("{.arg distance} must not be negative or missing.", x = "It is {where}."),
+      c(
+        "{.arg distance} must not be negative or missing.",
+        x = "It is {where}."
+      ),
       call
     )
   }

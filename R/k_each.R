@@ -1,8 +1,8 @@
-# A number of neighbours for each point: top k is a prefix of top K, so one search
-# with the largest k, whose rows are cut.
+# A number of neighbours for each point: top k is a prefix of top K, so one
+# search with the largest k, whose rows are cut.
 
-# k: as the user gave it. NULL where it is one number for all (which new_search()
-# checks), else one whole number for each of the points, checked.
+# k: as the user gave it. NULL where it is one number for all (which
+# new_search() checks), else one whole number for each of the points, checked.
 check_each_k <- function(k, num_rows, call = caller_env()) {
   plain <- is.numeric(k) && (!is.object(k) || inherits(k, "AsIs")) &&
     is.null(dim(k))

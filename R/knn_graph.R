@@ -30,6 +30,7 @@
 #'   a `weight` by itself and reads it as similarity in some functions and as
 #'   length in others: see [as_igraph()].
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Missing values
 #' @inheritSection find_knn Workers
 #' @inheritSection find_knn Checkpoints
 #' @inherit find_knn references
@@ -52,13 +53,15 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       max_device_memory = NULL, progress = NULL, verbose = FALSE,
                       points = c("rows", "columns"), assay = NULL, dimred = NULL,
                       subset = NULL, BPPARAM = NULL, checkpoint = NULL,
-                      weights = NULL, max_memory = NULL) {
+                      weights = NULL, max_memory = NULL,
+                      na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory, max_memory
+    progress, verbose, max_device_memory, max_memory, na,
+    min_pairs
   )
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)

@@ -5,11 +5,12 @@
 #'
 #' A point's recall is the share of its k nearest neighbours that were found, k
 #' being the number that `approx` has. Where several points tie for the k-th
-#' place, each of them is right: with more than k columns in `exact`, all that are
-#' as near as the k-th count. Ties that go on past the last column of `exact` can't
-#' be told from it. So there is a range: `recall` counts what is known to be right,
-#' and `at_most` takes what `exact` does not have as right for the points whose
-#' ties may go on. Give `exact` a few more neighbours to close it.
+#' place, each of them is right: with more than k columns in `exact`, all that
+#' are as near as the k-th count. Ties that go on past the last column of
+#' `exact` can't be told from it. So there is a range: `recall` counts what is
+#' known to be right, and `at_most` takes what `exact` does not have as right
+#' for the points whose ties may go on. Give `exact` a few more neighbours to
+#' close it.
 #'
 #' @param approx,exact Neighbours, in any shape that [as_knn()] takes; the same
 #'   points in the same order. `exact` needs distances, and at least as many
@@ -20,8 +21,8 @@
 #'   * `recall`, `at_most`: overall, from 0 to 1, the mean over all neighbours;
 #'   * `per_point`: a data frame with `recall` and `at_most` of each point, `NA`
 #'     for points without neighbours in `exact`;
-#'   * `k`, `num_points`: what was compared; `perfect`: the share of points all of
-#'     whose neighbours are right.
+#'   * `k`, `num_points`: what was compared; `perfect`: the share of points all
+#'     of whose neighbours are right.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that is known, of
 #' different numbers of points, or with fewer exact ones.
@@ -31,7 +32,8 @@
 #' x <- matrix(rnorm(200 * 6), nrow = 200)
 #' exact <- find_knn(x, k = 6, metric = "euclidean")
 #' approx <- list(index = exact$index[, 1:5], distance = exact$distance[, 1:5])
-#' approx$index[1:20, 5] <- exact$index[1:20, 6] # as an approximate search might
+#' # as an approximate search might
+#' approx$index[1:20, 5] <- exact$index[1:20, 6]
 #' knn_recall(approx, exact)
 #'
 #' # RcppAnnoy's or RcppHNSW's: knn_recall(RcppHNSW::hnsw_knn(x, k = 6), exact)
@@ -103,8 +105,8 @@ check_recall <- function(found, truth, call = caller_env()) {
   if (ncol(found$index) < 1 || ncol(found$index) > ncol(truth$index)) {
     abort_argument(
       c(
-        "{.arg exact} must have at least as many neighbours as {.arg approx}, and
-         {.arg approx} one or more.",
+        "{.arg exact} must have at least as many neighbours as {.arg approx},
+         and {.arg approx} one or more.",
         x = "They have {ncol(truth$index)} and {ncol(found$index)} (points
              themselves not counted)."
       ),

@@ -18,6 +18,7 @@
 #'   * `rows_redone`: points with more candidates than their list had room for,
 #'     which were done again, and `rows_widened`: those of them for which a
 #'     wider filter was enough;
+#'   * `rows_short`: with `na = "pairwise"`, points with fewer than k neighbours;
 #'   * `filtered`: whether there was a filter; `streamed`: whether points were
 #'     read more than once, as they did not fit the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
@@ -66,6 +67,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       pairs_exact = stats$pairs_exact,
       rows_redone = stats$rows_redone,
       rows_widened = stats$rows_widened,
+      rows_short = stats$rows_short,
       filtered = stats$filtered,
       streamed = stats$streamed,
       seconds = c(
@@ -108,6 +110,7 @@ format.knn_stats <- function(x, ...) {
         paste0(" (", format_count(x$rows_widened), " by a wider filter)")
       }
     ),
+    "Rows short of k" = if (x$rows_short > 0) format_count(x$rows_short),
     "Time, prepare" = seconds("prepare"),
     "Time, search" = seconds("search"),
     "Time, on devices" = if (on_gpu) seconds("device"),

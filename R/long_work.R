@@ -6,9 +6,9 @@
 # What it costs. A search of all points meets each pair once, for both its
 # points; splits meet it twice, once from each side. Preparing the points again
 # for each split is little beside that, for splits of the size chosen here:
-# preparing a point costs as much as filtering it against some 50 others on the
-# CPU, and some 40,000 on a GPU, where it must come over first (measured; see
-# vignette("performance")).
+# preparing all points costs as much as the search for some 2,000 of them on the
+# CPU (5,000 where points are ranked; n = 40,000, d = 100), and for some 40,000 on
+# a GPU, where they must come over first.
 
 # What is asked for besides the search, checked as far as that goes without it;
 # NULL where it is a plain search.
@@ -105,17 +105,18 @@ rows_of_split <- function(work, split) {
   diff(split_bounds(work, split)) + 1
 }
 
-# Rows in a split: enough that preparing all points again is at most a twentieth
-# of the split's work, and otherwise about half a minute of it; at least three
-# splits for each worker.
+# Rows in a split: enough that preparing all points again is about a twentieth
+# of the split's work, and otherwise about half a minute of it. For workers
+# smaller ones, so that each has its share.
 automatic_split <- function(num_points, num_features, num_rows, request,
                             num_workers) {
   on_gpu <- request$backend == "cuda"
-  least <- if (on_gpu) 800000 else 1024
+  ranked <- request$metric %in% c("spearman", "bicor")
+  least <- if (on_gpu) 800000 else if (ranked) 98304 else 32768
   products_a_second <- if (on_gpu) {
     1e14 * max(1, length(request$devices))
   } else {
-    1e10 * max(1, request$num_threads, na.rm = TRUE)
+    1e11 * max(1, request$num_threads, na.rm = TRUE)
   }
   rows <- 30 * products_a_second / num_points / num_features
   if (num_workers > 1) {

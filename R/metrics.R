@@ -13,24 +13,28 @@
 # non_negative    must all entries be at least 0?
 # binary          must all entries be 0 or 1 (FALSE or TRUE)?
 # takes_weights   can samples be weighted?
+# pairwise        is it defined over the samples that two rows have in common
+#                 (`na = "pairwise"`)?
 # synonyms        what others call it, separated by spaces; only for "Did you
 #                 mean"
 metric_row <- function(name, label, has_sign, distance, similarity,
                        undefined_rows = "none", non_negative = FALSE,
-                       binary = FALSE, takes_weights = FALSE, synonyms = "") {
+                       binary = FALSE, takes_weights = FALSE,
+                       pairwise = FALSE, synonyms = "") {
   data.frame(
     name, label, has_sign, distance, similarity, undefined_rows, non_negative,
-    binary, takes_weights, synonyms
+    binary, takes_weights, pairwise, synonyms
   )
 }
 
 known_metrics <- rbind(
   metric_row("pearson", "Pearson correlation", TRUE, "1 - r",
              "correlation", undefined_rows = "constant", takes_weights = TRUE,
-             synonyms = "cor correlation"),
+             pairwise = TRUE, synonyms = "cor correlation"),
   metric_row("spearman", "Spearman correlation", TRUE,
              "1 - r of the average ranks", "correlation",
-             undefined_rows = "constant", takes_weights = TRUE),
+             undefined_rows = "constant", takes_weights = TRUE,
+             pairwise = TRUE),
   metric_row("bicor", "biweight midcorrelation", TRUE, "1 - r",
              "correlation", undefined_rows = "constant",
              synonyms = "biweight bimidcor midcorrelation"),

@@ -19,7 +19,8 @@
 #' @param constant What to do with other points for which the metric has no
 #'   value: see [find_knn()]. The point itself must have one.
 #'
-#' @returns A data frame with k rows, the nearest first, and the columns
+#' @returns A data frame with k rows (fewer where `na = "pairwise"` leaves fewer
+#'   neighbours), the nearest first, and the columns
 #'   * `rank`: 1 to k;
 #'   * `name`: of the row, its number where `x` has no row names;
 #'   * `index`: the row's number in `x`;
@@ -28,6 +29,7 @@
 #'
 #'   Of [metafeatures()] that are left out, the attribute `left_out` tells.
 #' @inheritSection find_knn Errors
+#' @inheritSection find_knn Missing values
 #' @inherit find_knn references
 #' @seealso [query_knn()] for points that are not in `x`, [knn_graph()] for all.
 #' @export
@@ -44,27 +46,30 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
                     num_threads = NULL, max_device_memory = NULL,
                     progress = NULL, verbose = FALSE,
                     points = c("rows", "columns"), assay = NULL,
-                    dimred = NULL, weights = NULL, max_memory = NULL) {
+                    dimred = NULL, weights = NULL, max_memory = NULL,
+                    na = c("error", "pairwise", "mean"), min_pairs = 3) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(point)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads,
-    chunk_size = NULL, progress, verbose, max_device_memory, max_memory
+    chunk_size = NULL, progress, verbose, max_device_memory, max_memory, na,
+    min_pairs
   )
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   search <- search_of_point(x, point, k, options)
   found <- run_search(search)
-  index <- found$index[1, ]
+  there <- !is.na(found$index[1, ])
+  index <- found$index[1, there]
   columns <- list(
     rank = seq_along(index),
     name = point_names(search$points, index) %||% as.character(index),
     index = index,
-    distance = found$distance[1, ]
+    distance = found$distance[1, there]
   )
   if (!is.null(found$correlation)) {
-    columns$correlation <- found$correlation[1, ]
+    columns$correlation <- found$correlation[1, there]
   }
   add_left_out(
     as.data.frame(columns, stringsAsFactors = FALSE), search
@@ -79,6 +84,7 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
   check_num_features(
     ncol(points$values), options$metric, "x", points$turned, call = call
   )
+  check_na_alone(options, call = call)
   weights <- fit_weights(options$weights, points, call = call)
   points <- keep_samples(points, weights)
   options$weights <- weights$values
@@ -110,7 +116,8 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
       correlation = has_correlation(options$metric),
       rows_made = is_metafeatures(points$values),
       largest = checked$largest,
-      max_memory = brought$max_memory, bytes_file = brought$bytes_file
+      max_memory = brought$max_memory, bytes_file = brought$bytes_file,
+      na = na_of_search(options, checked)
     )
   )
 }

@@ -4,14 +4,14 @@
 #' many there are: the relevance or co-expression network of a hard threshold.
 #'
 #' Similarity is r for correlations (|r| under `sign = "absolute"`, -r under
-#' `sign = "negative"`), the cosine, and 1 - distance for the other metrics with a
-#' similarity. For correlations and the cosine the double r itself is compared,
-#' not 1 - r, which has lost r's last bits. Metrics that measure lengths, as
-#' `"euclidean"`, have no similarity: see [find_within()].
+#' `sign = "negative"`), the cosine, and 1 - distance for the other metrics with
+#' a similarity. For correlations and the cosine the double r itself is
+#' compared, not 1 - r, which has lost r's last bits. Metrics that measure
+#' lengths, as `"euclidean"`, have no similarity: see [find_within()].
 #'
 #' @inheritParams knn_graph
-#' @param min_similarity The least similarity that counts, one number: between -1
-#'   and 1 for correlations and cosine, between 0 and 1 otherwise.
+#' @param min_similarity The least similarity that counts, one number: between
+#'   -1 and 1 for correlations and cosine, between 0 and 1 otherwise.
 #'
 #' @returns A data frame of class `knn_edges` with each pair of points once, in
 #'   the order of `from`, the one that stands first in `x`, then of distance:
@@ -23,9 +23,10 @@
 #'   Its attribute `vertices` holds all points, isolated ones too, and
 #'   [as_igraph()] makes an undirected graph of it.
 #' @section Errors:
-#' As for [find_knn()]. The pairs are counted before memory for them is asked for:
-#' more of them than fit it, or than the 2^31 - 1 rows of a data frame, are a
-#' `fsknn_size_error` that says which `min_similarity` would fit.
+#' As for [find_knn()]. The pairs are counted before memory for
+#' them is asked for: more of them than fit it, or than the 2^31 - 1 rows of a
+#' data frame, are a `fsknn_size_error` that says which `min_similarity` would
+#' fit.
 #' @inherit find_knn references
 #' @seealso [knn_graph()] for as many neighbours of each point, [find_within()]
 #'   for distances and for lists.
@@ -53,6 +54,7 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
+  options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
   least <- check_similarity(min_similarity, options$metric)
   options$input <- check_input(points, assay, dimred)
@@ -94,7 +96,8 @@ check_similarity <- function(similarity, metric, call = caller_env()) {
   if (!plain || similarity < least || similarity > 1) {
     given <- describe_value(similarity)
     abort_argument(
-      "{.arg min_similarity} must be a number between {least} and 1, not {given}.",
+      "{.arg min_similarity} must be a number between {least} and 1, not
+       {given}.",
       call
     )
   }

@@ -1,16 +1,16 @@
 #' The shared-nearest-neighbour graph
 #'
-#' Joins every two points that have a neighbour in common, each point counting as
-#' a neighbour of its own, and says how similar their neighbours are. For clusters
-#' by [igraph::cluster_louvain()] and others.
+#' Joins every two points that have a neighbour in common, each point counting
+#' as a neighbour of its own, and says how similar their neighbours are. For
+#' clusters by [igraph::cluster_louvain()] and others.
 #'
 #' `type` is as in bluster's `makeSNNGraph()`, and gives the same numbers:
 #' * `"rank"` (Xu and Su 2015): k - r / 2, where r is the least sum of the ranks
 #'   that any shared neighbour has in the two lists (a point has rank 0 in its
 #'   own);
 #' * `"number"`: the number of shared neighbours;
-#' * `"jaccard"` (as Seurat has it, which counts a point among its k): the shared
-#'   neighbours' number over that of the neighbours of either.
+#' * `"jaccard"` (as Seurat has it, which counts a point among its k): the
+#'   shared neighbours' number over that of the neighbours of either.
 #'
 #' A similarity that would be 0 is 1e-6, so that the edge counts in igraph.
 #'
@@ -28,18 +28,18 @@
 #'   order of `from` and `to`, and the column `similarity` (double), larger for
 #'   closer. [as_igraph()] with `weight = "similarity"` makes it the weight.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that is known, or that
-#' are not of the points themselves. More edges than the 2^31 - 1 rows of a data
-#' frame are a `fsknn_size_error`.
-#' @references
-#' Xu C, Su Z (2015). Identification of cell types from single-cell transcriptomes
-#' using a novel clustering method. *Bioinformatics* 31(12): 1974-1980.
-#' \doi{10.1093/bioinformatics/btv088}
+#' Of class `fsknn_argument_error`: neighbours in no shape that
+#' is known, or that are not of the points themselves. More edges than the 2^31
+#' - 1 rows of a data frame are a `fsknn_size_error`.
+#' @references Xu C, Su Z (2015). Identification of cell types from single-cell
+#' transcriptomes using a novel clustering method. *Bioinformatics* 31(12):
+#' 1974-1980. \doi{10.1093/bioinformatics/btv088}
 #' @seealso [undirected_graph()] for mutual neighbours.
 #' @export
 #' @examples
 #' x <- rbind(matrix(rnorm(300), 50), matrix(rnorm(300, mean = 3), 50))
-#' edges <- snn_graph(find_knn(x, k = 8, metric = "euclidean"), type = "jaccard")
+#' nn <- find_knn(x, k = 8, metric = "euclidean")
+#' edges <- snn_graph(nn, type = "jaccard")
 #' edges
 #' g <- as_igraph(edges, weight = "similarity")
 #' igraph::sizes(igraph::cluster_louvain(g))

@@ -1,27 +1,28 @@
 #' Mutual neighbours, unions and intersections of graphs
 #'
 #' In a kNN graph i may be a neighbour of j without j being one of i.
-#' `undirected_graph()` gives the edges that either direction makes (`"union"`) or
-#' that both make (`"mutual"`), each pair of points once. `combine_graphs()` gives
-#' the edges that any of several graphs of the same points has (`"union"`), or
-#' all of them (`"intersection"`): the neighbours that two metrics agree on, say.
+#' `undirected_graph()` gives the edges that either direction makes (`"union"`)
+#' or that both make (`"mutual"`), each pair of points once. `combine_graphs()`
+#' gives the edges that any of several graphs of the same points has
+#' (`"union"`), or all of them (`"intersection"`): the neighbours that two
+#' metrics agree on, say.
 #'
-#' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data frame
-#'   of any kind.
+#' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data
+#'   frame of any kind.
 #' @param mode `"union"` (default), and `"mutual"` or `"intersection"`.
-#' @param ... For `undirected_graph()`, must be empty. For `combine_graphs()`, two
-#'   graphs or more: edge data frames whose `vertices` are the same points in the
-#'   same order, all directed (as of [knn_graph()]) or all undirected.
+#' @param ... For `undirected_graph()`, must be empty. For `combine_graphs()`,
+#'   two graphs or more: edge data frames whose `vertices` are the same points
+#'   in the same order, all directed (as of [knn_graph()]) or all undirected.
 #'
-#' @returns An edge data frame of class `knn_edges`. Of `undirected_graph()`: each
-#'   pair once, in order of its two points, `from` the one that stands first;
-#'   `rank` is the smaller of the two, and the other columns are of that
+#' @returns An edge data frame of class `knn_edges`. Of `undirected_graph()`:
+#'   each pair once, in order of its two points, `from` the one that stands
+#'   first; `rank` is the smaller of the two, and the other columns are of that
 #'   direction. Of `combine_graphs()`: the edges in the order of the first graph
 #'   that has each, with that one's columns as far as all graphs have them, and
 #'   `graphs`, the number of graphs that have the edge.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that is known, graphs of
-#' different points, directed graphs with undirected ones.
+#' Of class `fsknn_argument_error`: neighbours in no shape that
+#' is known, graphs of different points, directed graphs with undirected ones.
 #' @seealso [as_igraph()], whose `mode` does the same on the way to igraph.
 #' @export
 #' @examples
@@ -65,7 +66,8 @@ undirected_graph <- function(x, mode = c("union", "mutual"), ...) {
 combine_graphs <- function(..., mode = c("union", "intersection")) {
   graphs <- list(...)
   mode <- check_choice(
-    mode, c("union", "intersection"), "mode", synonyms = c(mutual = "intersection")
+    mode, c("union", "intersection"), "mode",
+    synonyms = c(mutual = "intersection")
   )
   if (length(graphs) < 2) {
     abort_argument("Two graphs or more must be given.", current_env())

@@ -324,6 +324,27 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_scan_missing
+Rcpp::List cpp_scan_missing(SEXP x, int num_threads);
+RcppExport SEXP _fsknn_cpp_scan_missing(SEXP xSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan_missing(x, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_filled
+Rcpp::List cpp_filled(SEXP x);
+RcppExport SEXP _fsknn_cpp_filled(SEXP xSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_filled(x));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_mst_knn
 Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, int most, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_mst_knn(SEXP xSEXP, SEXP indexSEXP, SEXP distanceSEXP, SEXP mostSEXP, SEXP requestSEXP) {
@@ -494,6 +515,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
+    {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 2},
+    {"_fsknn_cpp_filled", (DL_FUNC) &_fsknn_cpp_filled, 1},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/errors.hpp"
+#include "core/filled.hpp"
 #include "core/pieces.hpp"
 #include "core/poll.hpp"
 #include "cuda/backend.hpp"
@@ -109,6 +110,12 @@ std::unique_ptr<RowSource> row_source(SEXP x) {
   return matrix_source(x);
 }
 
+std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request) {
+  std::unique_ptr<RowSource> source = row_source(x);
+  if (Rcpp::as<std::string>(request["na"]) != "mean") return source;
+  return std::unique_ptr<RowSource>(new MeanFilled(std::move(source)));
+}
+
 Request request_from(const Rcpp::List& request) {
   Request r;
   r.k = Rcpp::as<int>(request["k"]);
@@ -125,6 +132,8 @@ Request request_from(const Rcpp::List& request) {
       !Rf_isNull(request["weights"]))
     r.weights = std::make_shared<SampleWeights>(
         Rcpp::as<std::vector<double>>(request["weights"]));
+  r.na_pairwise = Rcpp::as<std::string>(request["na"]) == "pairwise";
+  r.min_pairs = Rcpp::as<int>(request["min_pairs"]);
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
   for (const std::int64_t device : zero_based(request["devices"]))
     r.devices.push_back(static_cast<int>(device));
@@ -163,6 +172,7 @@ Rcpp::List list_of(const Stats& stats) {
       Rcpp::_["pairs_exact"] = stats.pairs_exact,
       Rcpp::_["rows_redone"] = stats.rows_redone,
       Rcpp::_["rows_widened"] = stats.rows_widened,
+      Rcpp::_["rows_short"] = stats.rows_short,
       Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
       Rcpp::_["seconds_search"] = stats.seconds_search,
       Rcpp::_["seconds_emit"] = stats.seconds_emit,

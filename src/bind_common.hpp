@@ -32,6 +32,9 @@ std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x);
 /// Whatever can be searched: what bring_points() gives as values.
 std::unique_ptr<RowSource> row_source(SEXP x);
 
+/// As row_source(), its missing values filled where the request says so.
+std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request);
+
 Request request_from(const Rcpp::List& request);
 
 /// The request's `subset`, rows of `points` whose neighbours are asked for, as
@@ -43,6 +46,8 @@ std::unique_ptr<RowSubset> subset_of(const RowSource& points,
 Rcpp::List list_of(const CudaFailure& failure);
 Rcpp::List list_of(const Stats& stats);
 Rcpp::List list_of(const MatrixFacts& facts);
+
+Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows);
 
 /// GPUs as a data frame, in the columns of cuda_devices().
 Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found);

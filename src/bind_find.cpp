@@ -127,13 +127,14 @@ class Answer {
 
 struct Question {
   Question(SEXP x, SEXP query, const Rcpp::List& list)
-      : points(bind::row_source(x)),
+      : points(bind::row_source(x, list)),
         request(bind::request_from(list)),
         subset(bind::subset_of(*points, list, request)),
-        queries(Rf_isNull(query) ? nullptr : bind::row_source(query)),
+        queries(Rf_isNull(query) ? nullptr : bind::row_source(query, list)),
         answer(request, (asked() != nullptr ? *asked() : *points).num_points(),
                subset.get(), Rcpp::as<bool>(list["correlation"]),
-               Rcpp::as<bool>(list["as_edges"])) {}
+               // Rows may be short of edges: R makes them of matrices.
+               Rcpp::as<bool>(list["as_edges"]) && !request.na_pairwise) {}
   /// Whose neighbours are asked for; null: those of all points.
   const RowSource* asked() const {
     return subset != nullptr ? subset.get() : queries.get();
@@ -218,7 +219,7 @@ Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const Request r = bind::request_from(request);
-    const std::unique_ptr<RowSource> source = bind::row_source(x);
+    const std::unique_ptr<RowSource> source = bind::row_source(x, request);
     std::vector<std::int32_t> points;
     if (!Rf_isNull(ids)) {
       points = Rcpp::as<std::vector<std::int32_t>>(ids);

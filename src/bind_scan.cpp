@@ -7,7 +7,7 @@ using namespace fsknn;
 
 namespace {
 
-arma::imat one_based(const std::vector<Position>& at) {
+arma::imat positions(const std::vector<Position>& at) {
   arma::imat out(at.size(), 2);
   for (arma::uword i = 0; i < at.size(); ++i) {
     out(i, 0) = static_cast<arma::sword>(at[i].point + 1);
@@ -16,25 +16,25 @@ arma::imat one_based(const std::vector<Position>& at) {
   return out;
 }
 
-Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows) {
-  Rcpp::IntegerVector out(rows.begin(), rows.end());
-  return out + 1;
-}
-
 }  // namespace
 
 namespace fsknn {
 namespace bind {
 
+Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows) {
+  Rcpp::IntegerVector out(rows.begin(), rows.end());
+  return out + 1;
+}
+
 Rcpp::List list_of(const MatrixFacts& facts) {
   return Rcpp::List::create(
       Rcpp::_["non_finite"] = static_cast<double>(facts.non_finite),
-      Rcpp::_["non_finite_at"] = one_based(facts.non_finite_at),
+      Rcpp::_["non_finite_at"] = positions(facts.non_finite_at),
       Rcpp::_["non_finite_rows"] = one_based(facts.non_finite_rows),
       Rcpp::_["negative"] = static_cast<double>(facts.negative),
-      Rcpp::_["negative_at"] = one_based(facts.negative_at),
+      Rcpp::_["negative_at"] = positions(facts.negative_at),
       Rcpp::_["non_binary"] = static_cast<double>(facts.non_binary),
-      Rcpp::_["non_binary_at"] = one_based(facts.non_binary_at),
+      Rcpp::_["non_binary_at"] = positions(facts.non_binary_at),
       Rcpp::_["constant"] = one_based(facts.constant),
       Rcpp::_["zero"] = one_based(facts.zero),
       Rcpp::_["largest"] = facts.largest);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/masked_points.hpp"
 #include "core/poll.hpp"
 #include "core/prepared.hpp"
 #include "core/select.hpp"
@@ -28,6 +29,8 @@ double scalar_sum(Accumulation accumulation, const double* a, const double* b,
 
 void brute_force(const Request& request, const RowSource& points,
                  const RowSource* queries, const Neighbours& out) {
+  if (request.na_pairwise)
+    return brute_force_masked(request, points, queries, out);
   const MetricEntry& metric = *request.metric;
   const int exponent = common_exponent(request, points, queries, 1);
   const DistanceRule rule(metric, exponent);

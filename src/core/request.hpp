@@ -32,6 +32,10 @@ struct Request {
   double max_memory = 0;
   /// Largest |x| of points and queries; below 0: not known.
   double largest = -1;
+  /// Values that are NaN are missing: each pair over what both rows have
+  /// (core/masked.hpp); rows may find fewer than k neighbours.
+  bool na_pairwise = false;
+  std::int64_t min_pairs = 3;            ///< a pair with fewer in common is none
   std::string instruction_set = "auto";  ///< CPU: force one (a testing aid)
 };
 
@@ -69,6 +73,7 @@ struct Stats {
   double pairs_exact = 0;     ///< pairs that the exact step computed
   double rows_redone = 0;     ///< rows whose candidates overflowed, done again
   double rows_widened = 0;    ///< of those, done by a wider filter alone
+  double rows_short = 0;      ///< missing values: with fewer than k neighbours
   double seconds_prepare = 0, seconds_search = 0, seconds_emit = 0;
   double seconds_device = 0;  ///< GPUs: prepared rows to merged lists
   double bytes_device = 0;    ///< GPUs: most held at a time, on any one

@@ -75,7 +75,8 @@ std::vector<SharedEdges> shared_neighbours(const NeighbourSets& sets,
   std::atomic<std::int64_t> total{0};
   run_pieces(static_cast<std::int64_t>(parts.size()), num_threads,
              {progress, 0.0, 1.0}, [&] {
-    return [&, value = std::vector<std::int32_t>(static_cast<std::size_t>(n), -1),
+    return [&,
+            value = std::vector<std::int32_t>(static_cast<std::size_t>(n), -1),
             met = std::vector<std::int32_t>()](std::int64_t piece) mutable {
       SharedEdges& out = parts[static_cast<std::size_t>(piece)];
       const std::int64_t end = std::min(n, (piece + 1) * kBlock);
@@ -85,7 +86,8 @@ std::vector<SharedEdges> shared_neighbours(const NeighbourSets& sets,
         const auto meet = [&](std::int32_t shared, std::int32_t rank) {
           const std::size_t at = static_cast<std::size_t>(shared);
           // Holders stand in order: those after i come last.
-          for (std::int64_t e = holders.start[at + 1]; e-- > holders.start[at];) {
+          for (std::int64_t e = holders.start[at + 1];
+               e-- > holders.start[at];) {
             const Member& other = holders.member[static_cast<std::size_t>(e)];
             if (other.point <= i) break;
             std::int32_t& v = value[static_cast<std::size_t>(other.point)];

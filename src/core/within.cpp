@@ -61,7 +61,8 @@ struct ExactPairs {
                std::int64_t b) const {
     const double sum = sum_of(metric.accumulation, rows.row(a), columns.row(b),
                               columns.padded);
-    return metric.is_unit_dot() ? sum : rule(sum, rows.sums[a], columns.sums[b]);
+    if (metric.is_unit_dot()) return sum;
+    return rule(sum, rows.sums[a], columns.sums[b]);
   }
   const MetricEntry& metric;
   const DistanceRule rule;
@@ -119,7 +120,8 @@ WithinCollector::WithinCollector(const Request& request, const Within& within,
       graph_(graph),
       unit_dot_(metric_.is_unit_dot()),
       num_rows_(num_rows),
-      count_(new std::atomic<std::int32_t>[static_cast<std::size_t>(num_rows)]) {
+      count_(
+          new std::atomic<std::int32_t>[static_cast<std::size_t>(num_rows)]) {
   for (std::int64_t i = 0; i < num_rows; ++i)
     count_[static_cast<std::size_t>(i)].store(0, std::memory_order_relaxed);
 }
@@ -337,7 +339,8 @@ void brute_within(const Request& request, const Within& within,
     const std::int32_t a = rows.order.place[i];
     if (a < 0) continue;
     for (std::int32_t b = 0; b < pairs.columns.size(); ++b) {
-      const std::int32_t j = pairs.columns.order.id[static_cast<std::size_t>(b)];
+      const std::int32_t j =
+          pairs.columns.order.id[static_cast<std::size_t>(b)];
       if (graph ? a == b || (within.once && b < a)
                 : !request.query_self.empty() && request.query_self[i] == j)
         continue;

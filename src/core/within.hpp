@@ -1,8 +1,9 @@
 #pragma once
 
 // All pairs of points within a distance: what is asked for, and the part that
-// backends share. They bring pairs that may be within, with what was summed over
-// their features; here those that are within are counted, and then filled in.
+// backends share. They bring pairs that may be within, with what was summed
+// over their features; here those that are within are counted, and then filled
+// in.
 
 #include <atomic>
 #include <cstdint>

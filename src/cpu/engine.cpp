@@ -11,6 +11,7 @@
 #include "cpu/few.hpp"
 #include "cpu/filter.hpp"
 #include "cpu/kernels.hpp"
+#include "cpu/masked.hpp"
 #include "cpu/search.hpp"
 #include "cpu/streamed.hpp"
 
@@ -27,6 +28,8 @@ constexpr double kSeeded = 0.05;
 void find_neighbours(const Request& asked, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  if (asked.na_pairwise)
+    return find_masked(asked, points, queries, out, progress, stats);
   const Clock::time_point start = Clock::now();
   const Kernels& kernels = choose_kernels(asked.instruction_set);
   const MetricEntry& metric = *asked.metric;

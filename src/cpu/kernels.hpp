@@ -63,6 +63,15 @@ struct Side {
   }
 };
 
+/// What the filter of points with missing values knows of some points in a row
+/// (masked_filter.hpp).
+struct MaskedSide {
+  const float* threshold;
+  const float* error;
+  const float* alpha;
+  const float* w;
+};
+
 /// A pair of places that the filter let pass.
 struct Pair {
   std::int32_t row;
@@ -98,6 +107,23 @@ struct Kernels {
   void (*lower_best)(Test test, const std::int32_t* sums, int num_panels,
                      const Side& row, const Side& columns, int group,
                      int num_groups, float* best);
+
+  /// Pairwise r of `count` pairs of rows with missing values (core/masked.hpp).
+  void (*masked)(const double* rows_a, const double* rows_b,
+                 std::int64_t padded, double min_pairs, const Pair* pairs,
+                 std::int64_t count, double* r);
+
+  /// Step 1 of the filter of points with missing values, of one row: bit c is
+  /// set where column c of the panels stays. sums: of whole numbers, to be
+  /// multiplied by `unit`.
+  std::uint64_t (*masked_test)(Sign sign, const std::int32_t* sums,
+                               int num_panels, float unit,
+                               const MaskedSide& row, const MaskedSide& columns);
+
+  /// Of the 16 points of a panel [feature][16], the sums of the values and of
+  /// their squares over the features of a list, in any order.
+  void (*masked_sums)(const float* panel, const std::int32_t* list,
+                      std::int64_t length, float* sum, float* square);
 };
 
 /// Those that this processor can run, slowest first; never empty.

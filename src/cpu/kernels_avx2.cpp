@@ -6,6 +6,7 @@
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#include "core/masked.hpp"
 #include "core/prepare.hpp"
 
 namespace fsknn {
@@ -200,7 +201,10 @@ const Kernels kAvx2Kernels = {"avx2",
                               &avx2::exact,
                               &avx2::accumulate_products,
                               &avx2::test_sums,
-                              &avx2::lower_best};
+                              &avx2::lower_best,
+    &avx2::masked_pairs,
+    &avx2::masked_test,
+    &avx2::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -6,6 +6,7 @@
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma")
+#include "core/masked.hpp"
 #include "core/prepare.hpp"
 
 namespace fsknn {
@@ -27,7 +28,10 @@ const Kernels kAvx512Kernels = {
     &avx512::exact,
     &avx512::accumulate_products,
     &avx512::test_sums,
-    &avx512::lower_best};
+    &avx512::lower_best,
+    &avx512::masked_pairs,
+    &avx512::masked_test,
+    &avx512::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -6,6 +6,7 @@
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")
+#include "core/masked.hpp"
 #include "core/prepare.hpp"
 
 namespace fsknn {
@@ -27,7 +28,10 @@ const Kernels kAvx512VnniKernels = {
     &avx512vnni::exact,
     &avx512vnni::accumulate_products,
     &avx512vnni::test_sums,
-    &avx512vnni::lower_best};
+    &avx512vnni::lower_best,
+    &avx512vnni::masked_pairs,
+    &avx512vnni::masked_test,
+    &avx512vnni::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -1,5 +1,6 @@
 // Any processor: what the compiler targets by default (SSE2 on x86-64, NEON on
 // 64-bit ARM), in plain loops that it can turn into vector code.
+#include "core/masked.hpp"
 #include "core/prepare.hpp"
 #include "cpu/kernels_includes.hpp"
 
@@ -152,7 +153,10 @@ const Kernels kBaselineKernels = {"baseline",
                                   &baseline::exact,
                                   &baseline::accumulate_products,
                                   &baseline::test_sums,
-                                  &baseline::lower_best};
+                                  &baseline::lower_best,
+    &baseline::masked_pairs,
+    &baseline::masked_test,
+    &baseline::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -58,6 +58,77 @@ static void exact(Accumulation accumulation, const double* rows_a,
   }
 }
 
+static void masked_pairs(const double* rows_a, const double* rows_b,
+                         std::int64_t padded, double min_pairs,
+                         const Pair* pairs, std::int64_t count, double* r) {
+  for (std::int64_t i = 0; i < count; ++i)
+    r[i] = masked_correlation<Lanes>(rows_a + pairs[i].row * padded,
+                                     rows_b + pairs[i].column * padded, padded,
+                                     min_pairs);
+}
+
+template <Sign kSign>
+static std::uint64_t masked_test_of(const std::int32_t* sums, int num_panels,
+                                    float unit, const MaskedSide& row,
+                                    const MaskedSide& columns) {
+  const F32 zero = F32::all(0.0f), threshold = F32::all(row.threshold[0]);
+  const F32 error = F32::all(row.error[0]), alpha = F32::all(row.alpha[0]);
+  const F32 w = F32::all(row.w[0]), by = F32::all(unit);
+  std::uint64_t keep = 0;
+  for (int p = 0; p < num_panels * Tile::panel; p += Tile::panel) {
+    F32 most = to_float(I32::load(sums + p)) * by;
+    if (kSign == Sign::negative) most = zero - most;
+    if (kSign == Sign::absolute) most = largest(most, zero - most);
+    most = multiply_add(alpha, F32::load(columns.alpha + p),
+                        most + (error + F32::load(columns.error + p)));
+    const F32 t = smallest(threshold, F32::load(columns.threshold + p));
+    keep |= static_cast<std::uint64_t>(
+                at_most(t * (w * F32::load(columns.w + p)), most) |
+                at_most(t, zero))
+            << p;
+  }
+  return keep;
+}
+
+static std::uint64_t masked_test(Sign sign, const std::int32_t* sums,
+                                 int num_panels, float unit,
+                                 const MaskedSide& row,
+                                 const MaskedSide& columns) {
+  switch (sign) {
+    case Sign::absolute:
+      return masked_test_of<Sign::absolute>(sums, num_panels, unit, row,
+                                            columns);
+    case Sign::negative:
+      return masked_test_of<Sign::negative>(sums, num_panels, unit, row,
+                                            columns);
+    default:
+      return masked_test_of<Sign::signed_value>(sums, num_panels, unit, row,
+                                                columns);
+  }
+}
+
+/// Two at a time, since each sum waits for the one before.
+static void masked_sums(const float* panel, const std::int32_t* list,
+                        std::int64_t length, float* sum, float* square) {
+  F32 s0 = F32::all(0.0f), s1 = s0, q0 = s0, q1 = s0;
+  std::int64_t at = 0;
+  for (; at + 2 <= length; at += 2) {
+    const F32 a = F32::load(panel + std::int64_t{Tile::panel} * list[at]);
+    const F32 b = F32::load(panel + std::int64_t{Tile::panel} * list[at + 1]);
+    s0 = s0 + a;
+    s1 = s1 + b;
+    q0 = multiply_add(a, a, q0);
+    q1 = multiply_add(b, b, q1);
+  }
+  if (at < length) {
+    const F32 a = F32::load(panel + std::int64_t{Tile::panel} * list[at]);
+    s0 = s0 + a;
+    q0 = multiply_add(a, a, q0);
+  }
+  (s0 + s1).store(sum);
+  (q0 + q1).store(square);
+}
+
 static void accumulate_products(Product product, const std::int32_t* a,
                                 const std::int32_t* b, int num_panels,
                                 std::int64_t steps, std::int32_t* sums) {

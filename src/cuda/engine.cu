@@ -8,6 +8,7 @@
 #include "cuda/facts.hpp"
 #include "cuda/filter.cuh"
 #include "cuda/filtered.cuh"
+#include "cuda/masked.hpp"
 #include "cuda/plan.hpp"
 #include "cuda/queries.cuh"
 #include "cuda/resources.cuh"
@@ -181,6 +182,8 @@ void run_segments(const Search& search, const std::vector<int>& devices,
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  if (request.na_pairwise)
+    return find_masked(request, points, queries, out, progress, stats);
   const Clock::time_point start = Clock::now();
   const std::vector<Device> gpus = start_devices(request.devices);
   std::vector<int> devices;

@@ -129,9 +129,7 @@ void StreamedGraph::run() {
   const Clock::time_point start = Clock::now();
   if (!fill() || !filter()) return;
   collect();
-  if (!redo_widely()) return;
-  let_go();
-  if (!redo() || !settle()) return;
+  if (!redo_widely() || !redo() || !settle()) return;
   from_.check();
   stats_.seconds_device =
       std::chrono::duration<double>(Clock::now() - start).count() -
@@ -246,14 +244,16 @@ bool StreamedGraph::filter() {
 void StreamedGraph::collect() {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(layout_.num_slots));
   std::vector<std::int64_t> first(own_ranks_.size() + 1, 0);
+  const std::int64_t room = room_for_pairs();
   download(counts.data(), counts_, layout_.num_slots, stream_);
   stream_.wait();
   for (std::size_t own = 0; own < own_ranks_.size(); ++own) {
     const std::int32_t place = layout_.row_places[own];
     const std::int32_t slot = layout_.slots[static_cast<std::size_t>(place)];
     std::int32_t count = counts[static_cast<std::size_t>(slot)];
-    // Overflowed; or too few, where sums are no numbers.
-    if (count < search_.plan.k) {
+    // Overflowed; or too few, where sums are no numbers; or so many that the
+    // memory is used up.
+    if (count < search_.plan.k || first[own] + count > room) {
       redone_.push_back(static_cast<std::int64_t>(own));
       count = 0;
     }
@@ -278,44 +278,56 @@ void StreamedGraph::collect() {
 }
 
 /// Rows that overflowed, by longer lists in the memory of those that are not
-/// needed any more. Leaves in redone_ what is to be done in doubles. Returns
-/// whether to go on.
+/// needed any more; then what only the filter needs goes. Leaves in redone_ what
+/// is to be done in doubles. Returns whether to go on.
 bool StreamedGraph::redo_widely() {
-  if (redone_.empty() || !WideFilter::helps(work_.lists)) return true;
-  WideFilter::Search search;
-  search.workers = &workers_;
-  search.filter = filter_.get();
-  search.columns = work_.columns;
-  search.lists = work_.lists;
-  search.rounds = rounds_;
-  search.padded = search_.columns.padded;
-  search.k = search_.plan.k;
-  StreamedWide::Rows rows;
-  for (const std::int64_t own : redone_) {
-    const std::size_t at = static_cast<std::size_t>(own);
-    rows.ids.push_back(layout_.row_ids[at]);
-    rows.places.push_back(layout_.row_places[at]);
-    rows.slots.push_back(
-        layout_.slots[static_cast<std::size_t>(rows.places.back())]);
+  std::vector<std::int32_t> counts, columns;
+  if (!redone_.empty() && WideFilter::helps(work_.lists)) {
+    WideFilter::Search search;
+    search.workers = &workers_;
+    search.filter = filter_.get();
+    search.columns = work_.columns;
+    search.lists = work_.lists;
+    search.rounds = rounds_;
+    search.padded = search_.columns.padded;
+    search.k = search_.plan.k;
+    StreamedWide::Rows rows;
+    for (const std::int64_t own : redone_) {
+      const std::size_t at = static_cast<std::size_t>(own);
+      rows.ids.push_back(layout_.row_ids[at]);
+      rows.places.push_back(layout_.row_places[at]);
+      rows.slots.push_back(
+          layout_.slots[static_cast<std::size_t>(rows.places.back())]);
+    }
+    StreamedWide wide(search, from_, panels_[0], stream_,
+                      static_cast<std::int64_t>(redone_.size()));
+    if (!wide.run(rows, slot_ranks_.data())) return false;
+    stats_.pairs_filtered += static_cast<double>(redone_.size()) *
+                             static_cast<double>(num_points());
+    counts = wide.counts();
+    columns = wide.columns();
   }
-  StreamedWide wide(search, from_, panels_[0], stream_,
-                    static_cast<std::int64_t>(redone_.size()));
-  if (!wide.run(rows, slot_ranks_.data())) return false;
-  stats_.pairs_filtered += static_cast<double>(redone_.size()) *
-                           static_cast<double>(num_points());
-  keep_wide(wide);
+  let_go();
+  if (!counts.empty()) keep_wide(counts, columns);
   return true;
 }
 
 /// What was found waits with all the rest.
-void StreamedGraph::keep_wide(const StreamedWide& wide) {
+void StreamedGraph::keep_wide(const std::vector<std::int32_t>& counts,
+                              const std::vector<std::int32_t>& all_columns) {
   std::vector<std::int64_t> left, first(1, 0);
+  std::vector<std::int32_t> columns;
+  const std::int64_t room = room_for_pairs() - pair_columns_.size();
+  auto found = all_columns.begin();
   for (std::size_t at = 0; at < redone_.size(); ++at) {
-    const std::int32_t count = wide.counts()[at];
-    if (count == 0) {
+    const std::int32_t count = counts[at];
+    if (count == 0 || first.back() + count > room) {
       left.push_back(redone_[at]);
+      found += count;
       continue;
     }
+    columns.insert(columns.end(), found, found + count);
+    found += count;
     wide_own_.push_back(static_cast<std::int32_t>(redone_[at]));
     wide_ranks_.push_back(own_ranks_[static_cast<std::size_t>(redone_[at])]);
     first.push_back(first.back() + count);
@@ -330,14 +342,14 @@ void StreamedGraph::keep_wide(const StreamedWide& wide) {
   copy(d_wide_own_, wide_own_);
   copy(d_wide_ranks_, wide_ranks_);
   copy(wide_first_, first);
-  copy(wide_columns_, wide.columns());
+  copy(wide_columns_, columns);
   wide_values_ = DeviceBuffer<double>(wide_columns_.size());
   wide_pairs_.own_ranks = d_wide_ranks_.data();
   wide_pairs_.first = wide_first_.data();
   wide_pairs_.columns = wide_columns_.data();
   wide_pairs_.values = wide_values_.data();
   stats_.rows_widened = static_cast<double>(wide_own_.size());
-  stats_.pairs_exact += wide.num_pairs();
+  stats_.pairs_exact += static_cast<double>(columns.size());
   stream_.wait();
 }
 
@@ -382,6 +394,23 @@ double StreamedGraph::bytes_held() const {
          12 * static_cast<double>(pair_columns_.size() +
                                   wide_columns_.size()) +
          16 * static_cast<double>(wide_own_.size());
+}
+
+/// Pairs that may wait: besides them something has to stay, or rows to be done in
+/// doubles.
+std::int64_t StreamedGraph::room_for_pairs() const {
+  const double row_bytes =
+      static_cast<double>(search_.columns.padded) * 8 + 12;
+  const double redo =
+      static_cast<double>(shape_.redo_rows) *
+      (row_bytes + static_cast<double>(shape_.stream_rows) * 8 +
+       static_cast<double>(search_.plan.k) * 20);
+  const double stay = static_cast<double>(shape_.stream_rows) * row_bytes;
+  const double held = shape_.bytes_fixed +
+                      20 * static_cast<double>(num_points()) +
+                      16 * static_cast<double>(redone_.size());
+  return static_cast<std::int64_t>(
+      std::max(0.0, shape_.bytes_usable - held - std::max(redo, stay)) / 12);
 }
 
 /// Of owned points, how many have a smaller rank.

@@ -39,7 +39,8 @@ class StreamedGraph {
   bool filter();
   void collect();
   bool redo_widely();
-  void keep_wide(const StreamedWide& wide);
+  void keep_wide(const std::vector<std::int32_t>& counts,
+                 const std::vector<std::int32_t>& all_columns);
   void let_go();
   bool redo();
   bool settle();
@@ -51,6 +52,7 @@ class StreamedGraph {
   }
   std::int64_t num_points() const { return search_.columns.size(); }
   double bytes_held() const;
+  std::int64_t room_for_pairs() const;
 
   const Search& search_;
   FilterTeam& team_;

@@ -36,7 +36,6 @@ class StreamedWide {
   const std::vector<std::int32_t>& counts() const { return counts_; }
   /// Their ranks, one row after the other.
   const std::vector<std::int32_t>& columns() const { return columns_; }
-  double num_pairs() const { return static_cast<double>(columns_.size()); }
 
  private:
   bool batch(const Rows& rows, std::size_t first, std::int64_t count,

@@ -28,7 +28,10 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMostFound = std::int64_t{1} << 20;
 // Of which a host thread takes so many.
 constexpr std::int64_t kPairsAPiece = std::int64_t{1} << 15;
-constexpr std::int64_t kLargestSide = 8192;
+// Rows are read again for each split: few splits. A chunk's values take 2 GiB.
+constexpr std::int64_t kLargestSide = 16384;
+// A chunk's pairs are counted in 32 bits.
+constexpr std::int64_t kMostSide = 32768;
 
 /// By places.
 struct FoundPair {
@@ -50,8 +53,8 @@ struct Band {
 };
 
 // Each warp's finds take their places together.
-// In and out: see Band. Grid: x over columns, y over rows of the band, in steps.
-// Block: kThreads. Shared: none.
+// In and out: see Band. Grid: x over columns, y over rows of the band, in
+// steps. Block: kThreads. Shared: none.
 template <class Rule, bool products>
 __global__ void __launch_bounds__(kThreads) find_in_band(const Band band) {
   const std::int64_t c =
@@ -230,9 +233,9 @@ class WithinPart {
                  return [&, own = WithinCollector::Taker(collector)](
                             std::int64_t piece) mutable {
                    const std::int64_t first = piece * kPairsAPiece;
-                   hand_over(first,
-                             std::min<std::int64_t>(count, first + kPairsAPiece),
-                             own);
+                   const std::int64_t end =
+                       std::min<std::int64_t>(count, first + kPairsAPiece);
+                   hand_over(first, end, own);
                  };
                });
     return true;
@@ -284,8 +287,7 @@ std::int64_t choose_side(const Request& request, const PlacedPoints& rows,
   const std::int64_t all = whole_tiles(std::max(rows.size(), columns.size()));
   const std::int64_t asked =
       request.chunk_size > 0 ? request.chunk_size : kLargestSide;
-  // A chunk's pairs are counted in 32 bits.
-  std::int64_t side = std::min({all, whole_tiles(asked), 4 * kLargestSide});
+  std::int64_t side = std::min({all, whole_tiles(asked), kMostSide});
   const auto fits = [&] {
     return bytes_usable <= 0 ||
            bytes_for(side, rows, columns, ranked) <= bytes_usable;

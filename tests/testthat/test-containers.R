@@ -141,6 +141,24 @@ test_that("an assay of any matrix class goes the way of that class", {
   )
 })
 
+test_that("a delayed assay is read by blocks, whichever side the points are", {
+  skip_if_not_installed("SingleCellExperiment")
+  skip_if_not_installed("DelayedArray")
+  set <- small_experiment()
+  delayed <- set
+  SummarizedExperiment::assay(delayed, "counts") <- DelayedArray::DelayedArray(
+    SummarizedExperiment::assay(set, "counts")
+  )
+  for (points in c("rows", "columns")) {
+    for (max_memory in c("1 kB", "1 GB")) {
+      expect_identical(
+        knn_graph(delayed, 3, points = points, max_memory = max_memory),
+        knn_graph(set, 3, points = points)
+      )
+    }
+  }
+})
+
 test_that("what a container has not is an error that says what it has", {
   skip_if_not_installed("SingleCellExperiment")
   skip_if_not_installed("Biobase")

@@ -114,7 +114,9 @@ test_that("dbscan takes our neighbours", {
   ours <- convert_knn(nn, "dbscan")
   theirs <- dbscan::kNN(x, 6)
   expect_equal(ours$id, theirs$id, ignore_attr = TRUE)
-  expect_equal(dbscan::sNN(ours, k = 5)$shared, dbscan::sNN(theirs, k = 5)$shared)
+  expect_equal(
+    dbscan::sNN(ours, k = 5)$shared, dbscan::sNN(theirs, k = 5)$shared
+  )
   expect_identical(
     dbscan::jpclust(ours, k = 5, kt = 3)$cluster,
     dbscan::jpclust(theirs, k = 5, kt = 3)$cluster

@@ -58,7 +58,8 @@ test_that("the naive reference agrees on whole numbers", {
   distance <- without_self(naive_distance(x, metric = "manhattan"))
   found <- find_within(x, 4, "manhattan")
   expect_identical(
-    lapply(found$index, sort), lapply(1:50, function(i) which(distance[i, ] <= 4))
+    lapply(found$index, sort),
+    lapply(1:50, function(i) which(distance[i, ] <= 4))
   )
   expect_identical(
     find_within(x, 0, "manhattan")$index,
@@ -102,7 +103,8 @@ test_that("points of a query are found, but points that it is not", {
     found <- query_within(x, query, 0.5, backend = backend)
     near <- query_knn(x, query, 70, backend = "cpu")
     expect_identical(
-      found$index, lapply(1:2, function(i) near$index[i, near$distance[i, ] <= 0.5])
+      found$index,
+      lapply(1:2, function(i) near$index[i, near$distance[i, ] <= 0.5])
     )
     expect_identical(vapply(found$index, `[`, 1L, 1L), c(5L, 60L))
   }

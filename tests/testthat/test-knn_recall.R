@@ -62,8 +62,10 @@ test_that("a real approximate search is less than perfect", {
   annoy$setSeed(1)
   for (i in 1:400) annoy$addItem(i - 1, x[i, ])
   annoy$build(2)
-  found <- t(vapply(1:400, function(i) annoy$getNNsByItem(i - 1, 11) + 1, double(11)))
-  approx <- suppressWarnings(as_knn(found, self = TRUE))
+  found <- vapply(
+    1:400, function(i) annoy$getNNsByItem(i - 1, 11) + 1, double(11)
+  )
+  approx <- suppressWarnings(as_knn(t(found), self = TRUE))
   recall <- knn_recall(approx, find_knn(x, 12, metric = "euclidean"))
   expect_gt(recall$recall, 0.2)
   expect_lt(recall$recall, 1)

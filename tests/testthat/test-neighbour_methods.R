@@ -148,6 +148,36 @@ test_that("every metric is find_knn()'s", {
   }
 })
 
+test_that("arguments of find_knn() are handed on", {
+  skip_if_no_neighbours()
+  x <- random_matrix(40, 9)
+  weights <- 1:9
+  param <- FsknnParam("pearson", weights = weights)
+  expect_identical(
+    findKNN(x, k = 3, BNPARAM = param), find_knn(x, 3, weights = weights)
+  )
+  expect_identical(
+    queryKNN(x, query = x[1:4, ], k = 3, BNPARAM = param),
+    query_knn(x, x[1:4, ], 3, weights = weights)
+  )
+  found <- findNeighbors(x, threshold = 0.3, BNPARAM = param)
+  expected <- find_within(x, 0.3, weights = weights)
+  expect_identical(lapply(found$index, `[`, -1), expected$index)
+  # what a range search has not is not passed over
+  expect_error(
+    findNeighbors(x, threshold = 0.3, BNPARAM = FsknnParam(verbose = TRUE)),
+    "verbose"
+  )
+})
+
+test_that("points with fewer than k neighbours never reach those who call", {
+  lacking <- matrix(c(1L, 2L, 2L, NA), 2)
+  expect_error(
+    fsknn:::check_all_found(lacking, NULL), class = "fsknn_argument_error"
+  )
+  expect_null(fsknn:::check_all_found(lacking[, 1, drop = FALSE], NULL))
+})
+
 test_that("a subset is the same rows, by number, name or flag", {
   skip_if_no_neighbours()
   x <- random_matrix(60, 8)

@@ -89,8 +89,10 @@ test_that("names, isolated points and other shapes are kept", {
   graph <- as_igraph(shared, weight = "similarity")
   expect_identical(igraph::E(graph)$weight, plain$similarity)
   expect_equal(igraph::vcount(graph), 30)
-  expect_output(print(shared), "Shared-nearest-neighbour graph (rank): 30 points",
-                fixed = TRUE)
+  expect_output(
+    print(shared), "Shared-nearest-neighbour graph (rank): 30 points",
+    fixed = TRUE
+  )
 })
 
 test_that("points with different numbers of neighbours share some", {
@@ -102,7 +104,8 @@ test_that("points with different numbers of neighbours share some", {
   expect_identical(
     jaccard$similarity,
     mapply(function(i, j) {
-      length(intersect(sets[[i]], sets[[j]])) / length(union(sets[[i]], sets[[j]]))
+      length(intersect(sets[[i]], sets[[j]])) /
+        length(union(sets[[i]], sets[[j]]))
     }, jaccard$from, jaccard$to)
   )
   expect_identical(number$to, jaccard$to)

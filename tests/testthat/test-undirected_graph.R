@@ -7,7 +7,11 @@ test_that("union and mutual edges are those of the adjacency matrix", {
   adjacent <- matrix(FALSE, 40, 40)
   adjacent[cbind(edges$from, edges$to)] <- TRUE
   for (mode in c("union", "mutual")) {
-    either <- if (mode == "union") adjacent | t(adjacent) else adjacent & t(adjacent)
+    either <- if (mode == "union") {
+      adjacent | t(adjacent)
+    } else {
+      adjacent & t(adjacent)
+    }
     expected <- which(either & upper.tri(either), arr.ind = TRUE)
     found <- undirected_graph(edges, mode)
     expect_identical(order(found$from, found$to), seq_len(nrow(found)))

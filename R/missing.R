@@ -1,0 +1,217 @@
+# Missing values: what `na` and `min_pairs` mean, and rows that find too few
+# neighbours.
+
+na_choices <- c("error", "pairwise", "mean")
+
+# Two values always lie on a line: r would be 1 or -1.
+default_min_pairs <- 3
+
+# Gives list(na, min_pairs). na: NULL where a verb has no such argument.
+check_na <- function(na, min_pairs, metric, call = caller_env()) {
+  if (is.null(na)) {
+    return(list(na = NULL, min_pairs = NULL))
+  }
+  na <- check_choice(na, na_choices, "na", call = call)
+  min_pairs <- check_whole_number(
+    min_pairs, "min_pairs", min = 2, max = .Machine$integer.max,
+    hint = "Over fewer than two common samples there is no correlation.",
+    call = call
+  )
+  if (na != "pairwise" && min_pairs != default_min_pairs) {
+    abort_argument(
+      c(
+        "{.arg min_pairs} can't be given with {.code na = \"{na}\"}.",
+        i = "It is for {.code na = \"pairwise\"}."
+      ),
+      call
+    )
+  }
+  if (na == "pairwise" && !metric$pairwise) {
+    table <- metric_table()
+    able <- paste0("\"", table$name[table$pairwise], "\"", collapse = " and ")
+    abort_argument(
+      c(
+        "{.code na = \"pairwise\"} can't be used with metric
+         {.val {metric$name}}.",
+        i = "It is for {able}, with any {.arg sign}; {.code na = \"mean\"} is
+             for every metric."
+      ),
+      call
+    )
+  }
+  if (na == "mean" && metric$binary) {
+    abort_argument(
+      c(
+        "{.code na = \"mean\"} can't be used with metric {.val {metric$name}}.",
+        i = "A mean is neither 0 nor 1."
+      ),
+      call
+    )
+  }
+  list(na = na, min_pairs = min_pairs)
+}
+
+# What pairwise samples don't go together with.
+check_na_alone <- function(options, call = caller_env()) {
+  if (identical(options$na, "pairwise") && !is.null(options$weights)) {
+    abort_argument(
+      "{.arg weights} can't be used with {.code na = \"pairwise\"}.", call
+    )
+  }
+}
+
+# A file holds rows that were looked through when it was written.
+check_na_in_memory <- function(points, in_file, options, arg,
+                               call = caller_env()) {
+  if (!in_file || is.null(options$na) || options$na == "error") {
+    return(invisible())
+  }
+  needed <- format_bytes(dense_bytes(points$values))
+  abort_argument(
+    c(
+      "{.arg na} must be \"error\" where {.arg {arg}} does not fit in memory.",
+      x = "It takes {needed} as a matrix.",
+      i = "Raise {.arg max_memory}, or fill the missing values in before."
+    ),
+    call
+  )
+}
+
+# check_values() where missing values are allowed: one pass over the values.
+# Gives what it gives, and `missing`, how many values are.
+check_known_values <- function(points, options, arg, call = caller_env()) {
+  if (is_metafeatures(points$values)) {
+    abort_argument(
+      c(
+        "{.arg na} must be \"error\" for metafeatures.",
+        i = "Those with a value that is not finite are left out; fill missing
+             values in before {.fn metafeatures}."
+      ),
+      call
+    )
+  }
+  scan <- cpp_scan_missing(points$values, options$num_threads)
+  if (!is.null(scan$failure)) {
+    raise_failure(scan, call)
+  }
+  check_finite(points, scan, arg, call = call)
+  check_non_negative(points, scan, options$metric, arg, call = call)
+  check_empty_rows(points, scan$empty, options$constant, arg, call = call)
+  check_common_samples(points, options, arg, call = call)
+  skip <- check_defined_rows(
+    points, scan, options$metric, options$constant, arg, call = call
+  )
+  list(
+    skip = sort(c(scan$empty, skip)), left_out = NULL,
+    largest = scan$largest, missing = scan$missing
+  )
+}
+
+# Rows with no value: an error, unless they are to be isolated.
+check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
+  if (length(rows) == 0 || constant == "isolate") {
+    return(invisible())
+  }
+  count <- length(rows)
+  named <- describe_rows(utils::head(rows, 3), points)
+  where <- first_few(named, total = count)
+  abort_argument(
+    c(
+      "{.arg {arg}} must have no row whose values are all missing.",
+      x = "{format_count(count)} {cli::qty(count)}row{?s} {?has/have} no value:
+           {where}.",
+      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
+           {?an isolated point/isolated points} with
+           {.code constant = \"isolate\"}."
+    ),
+    call
+  )
+}
+
+check_common_samples <- function(points, options, arg, call = caller_env()) {
+  num_features <- ncol(points$values)
+  if (options$na != "pairwise" || options$min_pairs <= num_features) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg min_pairs} must not be above the number of columns (features),
+       {num_features}, but is {options$min_pairs}.",
+      i = "No two rows could have so many samples in common."
+    ),
+    call
+  )
+}
+
+# `na` as the core is told. Where no value is missing, every pair is over all
+# samples: the search is the one without missing values, to the last bit.
+na_of_search <- function(options, checked, query_checked = NULL) {
+  missing <- sum(checked$missing, query_checked$missing)
+  if (missing == 0) "error" else options$na %||% "error"
+}
+
+# --- rows with too few neighbours --------------------------------------------
+
+# Rows may be short of k, and have as many edges as there are neighbours: the
+# core gives matrices, NA where there is no neighbour, and edges are made here.
+# Says how many rows are short.
+find_pairwise <- function(search, call) {
+  as_edges <- search$request$as_edges
+  search$request$as_edges <- FALSE
+  found <- find_in_parts_or_whole(search, call)
+  tell_short_rows(count_short_rows(found, search), search, as_edges)
+  if (as_edges) edges_of_matrices(found, search$request$subset) else found
+}
+
+# Isolated points have none for another reason.
+count_short_rows <- function(found, search) {
+  request <- search$request
+  skip <- if (is.null(search$queries)) request$skip else request$query_skip
+  num_rows <- nrow(found$index)
+  rows <- request$subset %||% seq_len(num_rows)
+  k <- rep_len(search$each_k %||% request$k, num_rows)
+  asked <- which(k > 0 & !rows %in% skip)
+  sum(is.na(found$index[cbind(asked, k[asked])]))
+}
+
+tell_short_rows <- function(count, search, as_edges) {
+  if (count == 0) {
+    return(invisible())
+  }
+  wanted <- if (is.null(search$each_k)) paste(" =", search$request$k) else ""
+  what <- if (as_edges) {
+    "They have fewer edges."
+  } else {
+    "The places that are left hold {.code NA}."
+  }
+  min_pairs <- search$request$min_pairs
+  cli::cli_inform(
+    c(
+      "{format_count(count)} {cli::qty(count)}point{?s} {?has/have} fewer than
+       {.arg k}{wanted} neighbours.",
+      x = "The other pairs have fewer than {.arg min_pairs} = {min_pairs}
+           samples in common, or no variation on them.",
+      i = what
+    ),
+    class = "fsknn_short_rows",
+    count = count
+  )
+}
+
+# As the core gives edges: in order of the points, then of rank.
+edges_of_matrices <- function(found, from = NULL) {
+  k <- ncol(found$index)
+  from <- from %||% seq_len(nrow(found$index))
+  to <- as.vector(t(found$index))
+  there <- which(!is.na(to))
+  list(
+    from = rep(from, each = k)[there],
+    to = to[there],
+    rank = rep(seq_len(k), length(from))[there],
+    distance = as.vector(t(found$distance))[there],
+    correlation = if (!is.null(found$correlation)) {
+      as.vector(t(found$correlation))[there]
+    },
+    stats = found$stats
+  )
+}

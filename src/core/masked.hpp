@@ -1,0 +1,194 @@
+#pragma once
+
+// The pair with missing values: Pearson's r over the samples that two rows have
+// in common, in the contract's arithmetic (arithmetic.hpp says the rules).
+//
+// A row holds its values times its own power of two (the largest available one
+// in [1, 2)), NaN where a value is missing and in the padding. It is not
+// centred: each pair's means are its own. r is made in two passes:
+//
+//   1. n, sum x, sum y over the common samples; the means are sum / n;
+//   2. dx = x - mean_x, dy = y - mean_y; sums of dx, dy, dx^2, dy^2, dx dy.
+//
+//   c_xx = sum dx^2 - (sum dx)^2 / n, c_yy and c_xy alike;
+//   r = c_xy / (sqrt(c_xx) sqrt(c_yy)), clamped to [-1, 1].
+//
+// (sum dx)^2 / n takes away what the mean's rounding left (Chan, Golub and
+// LeVeque 1983). Where it is not small beside sum dx^2, or the squares are near
+// the end of double's range, careful_correlation() does the pair again: it also
+// is what finds that a row does not vary on the common samples (max == min, not
+// variance 0), since such a pair always comes to it.
+//
+// Swapping the rows swaps names only, so r(i, j) and r(j, i) have the same bits.
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/arithmetic.hpp"
+
+namespace fsknn {
+
+/// What a pair that is none gets: too few common samples, or no variation.
+FSKNN_HD static inline double no_correlation() {
+  const std::uint64_t bits = 0x7ff8000000000000u;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+FSKNN_HD static inline bool has_value(double x) { return x == x; }
+
+/// Pass 1, joined.
+struct CommonSums {
+  double n, x, y;
+};
+
+/// Pass 2, joined.
+struct CommonMoments {
+  double x, y, xx, yy, xy;
+};
+
+/// Whether pass 2 can be trusted as it is.
+FSKNN_HD static inline bool is_plain(const CommonMoments& m, double n) {
+  const double least = two_to(-900);  // no square that counts is subnormal
+  return m.xx >= least && m.yy >= least &&
+         (m.x * m.x) * 1024.0 <= n * m.xx && (m.y * m.y) * 1024.0 <= n * m.yy;
+}
+
+FSKNN_HD static inline double correlation_of(const CommonMoments& m, double n) {
+  const double xx = m.xx - (m.x * m.x) / n;
+  const double yy = m.yy - (m.y * m.y) / n;
+  if (!(xx > 0.0) || !(yy > 0.0)) return no_correlation();
+  const double xy = m.xy - (m.x * m.y) / n;
+  const double r = xy / (sqrt(xx) * sqrt(yy));
+  return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
+}
+
+/// One row's part of careful_correlation(): what its values become there.
+struct CarefulRow {
+  double mean, second_mean;
+  PowerOfTwo scale;
+  FSKNN_HD FSKNN_INLINE double unscaled(double x) const { return (x - mean) - second_mean; }
+  FSKNN_HD FSKNN_INLINE double operator()(double x) const {
+    return (unscaled(x) * scale.first) * scale.second;
+  }
+};
+
+/// Centres a second time, and finds the power of two that brings the largest
+/// deviation to [1, 2). Returns false where the row does not vary.
+FSKNN_HD static inline bool prepare_careful(const double* a, const double* b,
+                                            std::int64_t padded, double n,
+                                            CarefulRow& row) {
+  double lanes[kLanes], least = 0.0, most = 0.0;
+  bool any = false;
+  for (int l = 0; l < kLanes; ++l) {
+    lanes[l] = 0.0;
+    for (std::int64_t f = l; f < padded; f += kLanes) {
+      if (!has_value(a[f]) || !has_value(b[f])) continue;
+      least = !any || a[f] < least ? a[f] : least;
+      most = !any || a[f] > most ? a[f] : most;
+      any = true;
+      lanes[l] = lanes[l] + (a[f] - row.mean);
+    }
+  }
+  if (least == most) return false;
+  row.second_mean = join_sum(lanes) / n;
+  // unscaled() is monotone: its largest magnitude is that of an end.
+  const double low = fabs(row.unscaled(least)), high = fabs(row.unscaled(most));
+  const double largest = low > high ? low : high;
+  if (!(largest > 0.0)) return false;
+  row.scale = power_of_two(-exponent_of(largest));
+  return true;
+}
+
+/// r of the rows a and b where is_plain() says no; sums are of pass 1.
+FSKNN_HD static inline double careful_correlation(const double* a,
+                                                  const double* b,
+                                                  std::int64_t padded,
+                                                  const CommonSums& sums) {
+  CarefulRow x = {sums.x / sums.n, 0.0, {1.0, 1.0}};
+  CarefulRow y = {sums.y / sums.n, 0.0, {1.0, 1.0}};
+  if (!prepare_careful(a, b, padded, sums.n, x) ||
+      !prepare_careful(b, a, padded, sums.n, y))
+    return no_correlation();
+  double tx[kLanes], ty[kLanes], xx[kLanes], yy[kLanes], xy[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    tx[l] = ty[l] = xx[l] = yy[l] = xy[l] = 0.0;
+    for (std::int64_t f = l; f < padded; f += kLanes) {
+      if (!has_value(a[f]) || !has_value(b[f])) continue;
+      const double dx = x(a[f]), dy = y(b[f]);
+      tx[l] = tx[l] + dx;
+      ty[l] = ty[l] + dy;
+      xx[l] = fma(dx, dx, xx[l]);
+      yy[l] = fma(dy, dy, yy[l]);
+      xy[l] = fma(dx, dy, xy[l]);
+    }
+  }
+  const CommonMoments m = {join_sum(tx), join_sum(ty), join_sum(xx),
+                           join_sum(yy), join_sum(xy)};
+  return correlation_of(m, sums.n);
+}
+
+/// What the passes share, once both are joined: r, or no_correlation(). `a` and
+/// `b` are read again only where need be.
+FSKNN_HD static inline double masked_result(const double* a, const double* b,
+                                            std::int64_t padded,
+                                            const CommonSums& sums,
+                                            const CommonMoments& moments) {
+  return is_plain(moments, sums.n)
+             ? correlation_of(moments, sums.n)
+             : careful_correlation(a, b, padded, sums);
+}
+
+/// Eight features of a row in lanes: 1 where there is a value, and the value,
+/// or something finite. larger(NaN, y) and smaller(NaN, y) are y.
+template <class L>
+struct KnownLanes {
+  static constexpr double absent = -4.0;  // no scaled value: those are > -2
+  L value, mask;
+  explicit KnownLanes(const double* p)
+      : value(larger(L::load(p), L::all(absent))),
+        mask(smaller(add(value, L::all(-absent)), L::all(1.0))) {}
+};
+
+template <class L>
+double joined_lanes(const L& lanes) {
+  double v[kLanes];
+  lanes.store(v);
+  return join_sum(v);
+}
+
+/// r of two rows, or no_correlation().
+template <class L>
+double masked_correlation(const double* a, const double* b,
+                          std::int64_t padded, double min_pairs) {
+  L n = L::all(0.0), x = n, y = n;
+  for (std::int64_t f = 0; f < padded; f += kLanes) {
+    const KnownLanes<L> p(a + f), q(b + f);
+    const L common = mul(p.mask, q.mask);
+    n = add(n, common);
+    x = fma(p.value, common, x);
+    y = fma(q.value, common, y);
+  }
+  const CommonSums sums = {joined_lanes(n), joined_lanes(x), joined_lanes(y)};
+  if (sums.n < min_pairs) return no_correlation();
+  const L mean_x = L::all(sums.x / sums.n), mean_y = L::all(sums.y / sums.n);
+  L tx = L::all(0.0), ty = tx, xx = tx, yy = tx, xy = tx;
+  for (std::int64_t f = 0; f < padded; f += kLanes) {
+    const KnownLanes<L> p(a + f), q(b + f);
+    const L common = mul(p.mask, q.mask);
+    const L dx = mul(sub(p.value, mean_x), common);
+    const L dy = mul(sub(q.value, mean_y), common);
+    tx = add(tx, dx);
+    ty = add(ty, dy);
+    xx = fma(dx, dx, xx);
+    yy = fma(dy, dy, yy);
+    xy = fma(dx, dy, xy);
+  }
+  const CommonMoments moments = {joined_lanes(tx), joined_lanes(ty),
+                                 joined_lanes(xx), joined_lanes(yy),
+                                 joined_lanes(xy)};
+  return masked_result(a, b, padded, sums, moments);
+}
+
+}  // namespace fsknn

@@ -1,0 +1,156 @@
+#include "core/masked_points.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "core/masked.hpp"
+#include "core/pieces.hpp"
+#include "core/prepared.hpp"
+#include "core/select.hpp"
+
+namespace fsknn {
+namespace {
+
+constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
+
+void rank_known(MaskedScratch& scratch, double* x, std::int64_t d) {
+  std::vector<double>& values = scratch.values;
+  values.clear();
+  for (std::int64_t f = 0; f < d; ++f)
+    if (has_value(x[f])) values.push_back(x[f]);
+  scratch.ranks(values.data(), static_cast<std::int64_t>(values.size()));
+  std::size_t next = 0;
+  for (std::int64_t f = 0; f < d; ++f)
+    if (has_value(x[f])) x[f] = values[next++];
+}
+
+void fill_mask(const double* x, std::int64_t d, std::int64_t words,
+               std::uint64_t* mask) {
+  std::fill_n(mask, words, std::uint64_t{0});
+  for (std::int64_t f = 0; f < d; ++f)
+    if (has_value(x[f])) mask[f / 64] |= std::uint64_t{1} << (f % 64);
+}
+
+}  // namespace
+
+std::int64_t prepare_masked_row(RowForm form, MaskedScratch& scratch, double* x,
+                                std::int64_t d, std::int64_t padded) {
+  if (form == RowForm::ranked_unit) rank_known(scratch, x, d);
+  double largest = 0.0;
+  std::int64_t known = 0;
+  for (std::int64_t f = 0; f < d; ++f) {
+    if (!has_value(x[f])) continue;
+    ++known;
+    largest = std::max(largest, std::fabs(x[f]));
+  }
+  const PowerOfTwo scale =
+      largest > 0.0 ? power_of_two(-exponent_of(largest)) : no_scaling();
+  for (std::int64_t f = 0; f < d; ++f)
+    x[f] = has_value(x[f]) ? (x[f] * scale.first) * scale.second : kMissing;
+  std::fill(x + d, x + padded, kMissing);
+  return known;
+}
+
+MaskedPoints prepare_masked(const RowSource& source, RowForm form,
+                            const std::vector<std::int64_t>& skip, bool shuffle,
+                            int num_threads, Progress* progress) {
+  MaskedPoints points;
+  const std::int64_t n = source.num_points(), d = source.num_features();
+  points.num_features = d;
+  points.padded = padded_features(d);
+  points.words = (d + 63) / 64;
+  points.order = order_points(n, skip, shuffle);
+  points.rows = Buffer<double>(points.size() * points.padded);
+  points.masks = Buffer<std::uint64_t>(points.size() * points.words);
+  points.known = Buffer<std::int32_t>(points.size());
+  const std::int64_t block_rows = rows_per_block(d);
+  const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
+  const double operations =
+      8.0 * static_cast<double>(n) * static_cast<double>(d);
+  run_pieces(num_blocks, useful_threads(num_threads, operations),
+             {progress, 0.0, 0.0}, [&] {
+    return [&, block = Buffer<double>(block_rows * points.padded),
+            scratch = MaskedScratch()](std::int64_t b) mutable {
+      const std::int64_t first = b * block_rows;
+      const std::int64_t count = std::min(block_rows, n - first);
+      source.read(first, count, block.data(), points.padded);
+      for (std::int64_t r = 0; r < count; ++r) {
+        const std::int64_t place =
+            points.order.place[static_cast<std::size_t>(first + r)];
+        if (place < 0) continue;
+        double* row = points.rows.data() + place * points.padded;
+        std::memcpy(row, block.data() + r * points.padded,
+                    static_cast<std::size_t>(d) * sizeof(double));
+        points.known[place] = static_cast<std::int32_t>(
+            prepare_masked_row(form, scratch, row, d, points.padded));
+        fill_mask(row, d, points.words,
+                  points.masks.data() + place * points.words);
+      }
+    };
+  });
+  return points;
+}
+
+void emit_masked(const Neighbours& out, std::int64_t query, std::int64_t k,
+                 std::int64_t size, const double* distance,
+                 const std::int32_t* index, const double* correlation) {
+  for (std::int64_t rank = 0; rank < k; ++rank) {
+    const std::int64_t at = out.at(query, rank);
+    const bool there = rank < size;
+    out.index[at] = there ? index[rank] + 1 : out.missing_index;
+    out.distance[at] = there ? distance[rank] : out.missing_value;
+    if (out.correlation != nullptr)
+      out.correlation[at] = there ? correlation[rank] : out.missing_value;
+  }
+}
+
+void brute_force_masked(const Request& request, const RowSource& points,
+                        const RowSource* queries, const Neighbours& out) {
+  const MetricEntry& metric = *request.metric;
+  const double min_pairs = static_cast<double>(request.min_pairs);
+  const MaskedPoints columns =
+      prepare_masked(points, metric.row_form, request.skip, false, 1);
+  MaskedPoints own_rows;
+  if (queries != nullptr)
+    own_rows = prepare_masked(*queries, metric.row_form, request.query_skip,
+                              false, 1);
+  const MaskedPoints& rows = queries != nullptr ? own_rows : columns;
+  const auto pair = [&](std::int64_t a, std::int64_t b) {
+    return masked_correlation<ScalarLanes>(rows.row(a), columns.row(b),
+                                           columns.padded, min_pairs);
+  };
+
+  const std::vector<std::int32_t> self = self_by_place(request, rows.order);
+  const std::size_t k = static_cast<std::size_t>(request.k);
+  std::vector<double> distance(k), correlation(k);
+  std::vector<std::int32_t> index(k);
+  for (std::int64_t i = 0; i < out.rows; ++i) {
+    const std::int32_t a = rows.order.place[static_cast<std::size_t>(i)];
+    if (a < 0) {
+      emit_missing(out, i, request.k);
+      continue;
+    }
+    NeighbourHeap heap(distance.data(), index.data(), request.k, 0);
+    for (std::int32_t b = 0; b < columns.size(); ++b) {
+      const std::int32_t id = columns.order.id[static_cast<std::size_t>(b)];
+      if (queries == nullptr
+              ? a == b
+              : !self.empty() && self[static_cast<std::size_t>(a)] == id)
+        continue;
+      const double r = pair(a, b);
+      if (has_value(r)) heap.offer(metric.finish(r, 0.0, 0.0), id);
+    }
+    const std::int64_t size = heap.size();
+    heap.sort();
+    if (out.correlation != nullptr)
+      for (std::size_t rank = 0; rank < static_cast<std::size_t>(size); ++rank)
+        correlation[rank] =
+            pair(a, columns.order.place[static_cast<std::size_t>(index[rank])]);
+    emit_masked(out, i, request.k, size, distance.data(), index.data(),
+                correlation.data());
+  }
+}
+
+}  // namespace fsknn

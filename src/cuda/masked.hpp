@@ -1,0 +1,16 @@
+#pragma once
+
+#include "core/progress.hpp"
+#include "core/request.hpp"
+#include "core/source.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// find_neighbours() where request.na_pairwise.
+void find_masked(const Request& request, const RowSource& points,
+                 const RowSource* queries, const Neighbours& out,
+                 Progress* progress, Stats* stats);
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,323 @@
+// Points with missing values: the CPU engine against the answer by definition,
+// bit for bit, and the definition against a long double one pair at a time.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/arithmetic.hpp"
+#include "core/brute.hpp"
+#include "core/filled.hpp"
+#include "core/masked.hpp"
+#include "core/masked_points.hpp"
+#include "cpu/engine.hpp"
+#include "cpu/kernels.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+Matrix with_holes(Matrix m, double share, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> draw;
+  for (double& x : m.values)
+    if (draw(random) < share) x = kNone;
+  return m;
+}
+
+/// Matrices and patterns that are hard for a masked filter.
+std::vector<Matrix> masked_cases(std::int64_t n, std::int64_t d) {
+  std::vector<Matrix> all;
+  all.push_back(normal("nothing missing", n, d, 20));
+  for (const double share : {0.02, 0.3, 0.8}) {
+    all.push_back(with_holes(normal("random holes", n, d, 21), share, 22));
+    all.push_back(with_holes(ties(n, d, 3, 23), share, 24));
+    all.push_back(with_holes(near_ties(n, d, 1e-9, 25), share, 26));
+  }
+  Matrix m = normal("blocks: two batches, and few rows in both", n, d, 27);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      if (i % 7 != 0 && (f < d / 2) == (i % 2 == 0)) m.at(i, f) = kNone;
+  all.push_back(m);
+  m = normal("one value, two values, none", n, d, 28);
+  for (std::int64_t i = 0; i < n; i += 3)
+    for (std::int64_t f = 0; f < d; ++f)
+      if (f >= i % 4) m.at(i, f) = kNone;
+  all.push_back(m);
+  m = normal("constant where others have values", n, d, 29);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f) {
+      if (i % 3 == 0 && f < d - 2) m.at(i, f) = 0.1 * static_cast<double>(i);
+      if (i % 3 == 1 && f >= d - 2) m.at(i, f) = kNone;
+    }
+  all.push_back(m);
+  m = with_holes(normal("an offset far above the spread on most", n, d, 30),
+                 0.1, 31);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      if (f % 5 != 0) m.at(i, f) = 1e9 + m.at(i, f);
+  all.push_back(m);
+  m = with_holes(normal("neighbouring doubles", n, d, 32), 0.1, 33);
+  for (double& x : m.values)
+    if (has_value(x)) x = 1.0 + std::ceil(x) * 0x1p-52;
+  all.push_back(m);
+  m = with_holes(normal("1e300 to 1e-300 in a row", n, d, 34), 0.1, 35);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) *= f % 3 == 0 ? 1e300 : f % 3 == 1 ? 1.0 : 1e-300;
+  all.push_back(m);
+  m = with_holes(normal("subnormal", n, d, 36), 0.1, 37);
+  for (double& x : m.values) x *= 1e-321;
+  all.push_back(m);
+  m = with_holes(normal("heavy tails", n, d, 38), 0.2, 39);
+  for (double& x : m.values) x = std::exp(5.0 * x);
+  all.push_back(m);
+  return all;
+}
+
+struct Found {
+  Found(std::int64_t rows, std::int64_t k)
+      : index(static_cast<std::size_t>(rows * k), -7),
+        distance(index.size(), -7.0), correlation(index.size(), -7.0) {
+    view.rows = rows;
+    view.index = index.data();
+    view.distance = distance.data();
+    view.correlation = correlation.data();
+    view.missing_index = -1;
+    view.missing_value = -1.0;
+  }
+  std::vector<std::int32_t> index;
+  std::vector<double> distance, correlation;
+  Neighbours view;
+};
+
+bool same(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::memcmp(a.data(), b.data(), 8 * a.size()) == 0;
+}
+bool same(const Found& a, const Found& b) {
+  return a.index == b.index && same(a.distance, b.distance) &&
+         same(a.correlation, b.correlation);
+}
+
+using Search = void (*)(const Request&, const RowSource&, const RowSource*,
+                        const Neighbours&);
+void by_engine(const Request& r, const RowSource& points,
+               const RowSource* queries, const Neighbours& out) {
+  Stats stats;
+  cpu::find_neighbours(r, points, queries, out, nullptr, &stats);
+}
+
+Found find(Search search, const Request& r, const Matrix& m,
+           const Matrix* q = nullptr) {
+  Found found(q != nullptr ? q->n : m.n, r.k);
+  const auto points = m.source();
+  const auto queries = q != nullptr ? q->source() : points;
+  search(r, points, q != nullptr ? &queries : nullptr, found.view);
+  return found;
+}
+
+Request request_for(const MetricEntry& metric, std::int64_t k,
+                    std::int64_t min_pairs = 3) {
+  Request r;
+  r.k = k;
+  r.metric = &metric;
+  r.na_pairwise = true;
+  r.min_pairs = min_pairs;
+  return r;
+}
+
+std::vector<const MetricEntry*> correlations() {
+  std::vector<const MetricEntry*> all;
+  for (const char* name : {"pearson", "spearman"})
+    for (const char* sign : {"signed", "absolute", "negative"})
+      all.push_back(&find_metric(name, sign));
+  return all;
+}
+
+/// Pearson's r over the common values, in long double.
+double plain_correlation(const Matrix& m, std::int64_t i, std::int64_t j) {
+  std::vector<long double> x, y;
+  const auto at = [&](std::int64_t row, std::int64_t f) {
+    return m.values[static_cast<std::size_t>(f * m.n + row)];
+  };
+  for (std::int64_t f = 0; f < m.d; ++f)
+    if (has_value(at(i, f)) && has_value(at(j, f))) {
+      x.push_back(at(i, f));
+      y.push_back(at(j, f));
+    }
+  const auto deviations = [](std::vector<long double>& v) {
+    for (int twice = 0; twice < 2; ++twice) {
+      long double mean = 0;
+      for (const long double a : v) mean += a / v.size();
+      for (long double& a : v) a -= mean;
+    }
+  };
+  if (x.size() < 3 || *std::min_element(x.begin(), x.end()) ==
+                          *std::max_element(x.begin(), x.end()) ||
+      *std::min_element(y.begin(), y.end()) ==
+          *std::max_element(y.begin(), y.end()))
+    return kNone;
+  deviations(x);
+  deviations(y);
+  long double xx = 0, yy = 0, xy = 0;
+  for (std::size_t f = 0; f < x.size(); ++f) {
+    xx += x[f] * x[f];
+    yy += y[f] * y[f];
+    xy += x[f] * y[f];
+  }
+  return static_cast<double>(xy / (std::sqrt(xx) * std::sqrt(yy)));
+}
+
+}  // namespace
+
+TEST_CASE("pairwise r is the correlation of the common values") {
+  for (const Matrix& m : masked_cases(40, 21)) {
+    INFO(m.name);
+    const MaskedPoints p =
+        prepare_masked(m.source(), RowForm::centred_unit, {}, false, 1);
+    double worst = 0.0;
+    bool defined_alike = true, symmetric = true;
+    for (std::int64_t i = 0; i < m.n; ++i)
+      for (std::int64_t j = 0; j < m.n; ++j) {
+        const double r = masked_correlation<ScalarLanes>(p.row(i), p.row(j),
+                                                         p.padded, 3.0);
+        const double back = masked_correlation<ScalarLanes>(p.row(j), p.row(i),
+                                                            p.padded, 3.0);
+        symmetric = symmetric && std::memcmp(&r, &back, sizeof r) == 0;
+        const double expected = plain_correlation(m, i, j);
+        defined_alike = defined_alike && has_value(r) == has_value(expected);
+        if (has_value(r) && has_value(expected))
+          worst = std::max(worst, std::fabs(r - expected));
+      }
+    CHECK(defined_alike);
+    CHECK(symmetric);
+    CHECK(worst < 1e-13);
+  }
+}
+
+TEST_CASE("with missing values the engine equals the definition") {
+  for (const std::int64_t d : {5, 19, 70})
+    for (const Matrix& m : masked_cases(110, d))
+      for (const MetricEntry* metric : correlations()) {
+        INFO(m.name, " ", metric->name, " ", sign_name(metric->sign), " ", d);
+        Request r = request_for(*metric, 5);
+        const Found expected = find(brute_force, r, m);
+        CHECK(same(find(by_engine, r, m), expected));
+      }
+}
+
+TEST_CASE("with missing values no chunk size, thread count or k changes it") {
+  const MetricEntry& metric = find_metric("pearson", "signed");
+  for (const Matrix& m :
+       {with_holes(normal("few holes", 700, 33, 40), 0.05, 41),
+        with_holes(near_ties(700, 33, 1e-12, 42), 0.4, 43)})
+    for (const std::int64_t k : {1, 20, 699}) {
+      Request r = request_for(metric, k);
+      r.skip = {0, 7, 699};
+      const Found expected = find(brute_force, r, m);
+      for (const std::int64_t chunk_size : {0, 1, 100})
+        for (const int threads : {1, 3}) {
+          r.chunk_size = chunk_size;
+          r.num_threads = threads;
+          CHECK(same(find(by_engine, r, m), expected));
+        }
+    }
+}
+
+TEST_CASE("with missing values every instruction set gives the same bits") {
+  const Matrix m = with_holes(normal("holes", 300, 45, 44), 0.2, 45);
+  for (const MetricEntry* metric : correlations()) {
+    Request r = request_for(*metric, 9);
+    const Found expected = find(brute_force, r, m);
+    for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+      r.instruction_set = kernels->name;
+      CHECK(same(find(by_engine, r, m), expected));
+    }
+  }
+}
+
+TEST_CASE("queries with missing values, few and many") {
+  const Matrix m = with_holes(normal("points", 400, 24, 46), 0.1, 47);
+  for (const std::int64_t rows : {1, 16, 17, 90}) {
+    const Matrix q = with_holes(normal("queries", rows, 24, 48), 0.3, 49);
+    for (const std::int64_t min_pairs : {2, 3, 12, 24}) {
+      Request r = request_for(find_metric("spearman", "absolute"), 7, min_pairs);
+      r.skip = {3, 30};
+      const Found expected = find(brute_force, r, m, &q);
+      CHECK(same(find(by_engine, r, m, &q), expected));
+    }
+    // Queries that are points of their own.
+    Request r = request_for(find_metric("pearson", "signed"), 5);
+    const Found whole = find(brute_force, r, m);
+    Matrix own = make("own", rows, m.d);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      r.query_self.push_back(static_cast<std::int32_t>(3 * i));
+      for (std::int64_t f = 0; f < m.d; ++f)
+        own.at(i, f) = m.values[static_cast<std::size_t>(f * m.n + 3 * i)];
+    }
+    const Found found = find(by_engine, r, m, &own);
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t rank = 0; rank < r.k; ++rank)
+        CHECK(found.index[static_cast<std::size_t>(rank * rows + i)] ==
+              whole.index[static_cast<std::size_t>(rank * m.n + 3 * i)]);
+  }
+}
+
+TEST_CASE("the filter drops most pairs of data with some values missing") {
+  const Matrix m = with_holes(normal("holes", 3000, 100, 50), 0.05, 51);
+  Request r = request_for(find_metric("pearson", "signed"), 10);
+  Found found(m.n, r.k);
+  Stats stats;
+  cpu::find_neighbours(r, m.source(), nullptr, found.view, nullptr, &stats);
+  CHECK(stats.filtered);
+  CHECK(stats.rows_short == 0);
+  CHECK(stats.pairs_exact < 0.1 * stats.pairs_filtered);
+}
+
+TEST_CASE("rows that too few pairs are left for are counted") {
+  Matrix m = normal("two batches", 20, 8, 52);
+  for (std::int64_t i = 0; i < 20; ++i)
+    for (std::int64_t f = 0; f < 8; ++f)
+      if ((i < 5) == (f < 4)) m.at(i, f) = kNone;
+  Request r = request_for(find_metric("pearson", "signed"), 6);
+  Found found(m.n, r.k);
+  Stats stats;
+  cpu::find_neighbours(r, m.source(), nullptr, found.view, nullptr, &stats);
+  CHECK(stats.rows_short == 5);
+  for (std::int64_t i = 0; i < 20; ++i)
+    for (std::int64_t rank = 0; rank < 6; ++rank)
+      CHECK((found.index[static_cast<std::size_t>(rank * 20 + i)] == -1) ==
+            (i < 5 && rank >= 4));
+}
+
+TEST_CASE("a missing value becomes the mean of what its row has") {
+  Matrix m = make("rows", 4, 3);
+  const double rows[4][3] = {{1.0, kNone, 4.0},
+                             {0.1, 0.1, kNone},
+                             {kNone, kNone, kNone},
+                             {1.5e308, 1.7e308, kNone}};
+  for (int i = 0; i < 4; ++i)
+    for (int f = 0; f < 3; ++f) m.at(i, f) = rows[i][f];
+  const MeanFilled filled(
+      std::make_unique<MatrixSource<double>>(m.values.data(), 4, 3));
+  double out[12];
+  filled.read(0, 4, out, 3);
+  CHECK(out[1] == 2.5);
+  CHECK(out[5] == 0.1);  // not 0.1 and a bit: the row stays constant
+  CHECK(!has_value(out[6]));
+  CHECK(out[11] == doctest::Approx(1.6e308));
+  const MissingFacts facts = scan_missing(m.source(), 1);
+  CHECK(facts.missing == 6);
+  CHECK(facts.empty == std::vector<std::int64_t>{2});
+  CHECK(facts.known.constant == std::vector<std::int64_t>{1});
+  CHECK(facts.known.non_finite == 0);
+}

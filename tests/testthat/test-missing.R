@@ -1,0 +1,275 @@
+# na = and min_pairs =. The reference is cor(): of its own code, each pair over
+# its complete samples.
+
+with_holes <- function(x, share, seed = 1) {
+  withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
+  x
+}
+
+# 1 - r of every pair, NA where there are too few samples or no variation.
+pairwise_distance <- function(x, y = x, metric = "pearson", sign = "signed",
+                              min_pairs = 3) {
+  if (metric == "spearman") {
+    x <- t(apply(x, 1, rank, na.last = "keep"))
+    y <- t(apply(y, 1, rank, na.last = "keep"))
+  }
+  r <- suppressWarnings(
+    stats::cor(t(x), t(y), use = "pairwise.complete.obs")
+  )
+  common <- (!is.na(x)) %*% t(!is.na(y))
+  r[common < min_pairs] <- NA
+  switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
+}
+
+# Rows may be short of k: what is there is the smallest, and the rest is NA.
+expect_nearest_pairs <- function(nn, distance, tolerance = 1e-12) {
+  for (row in seq_len(nrow(distance))) {
+    expected <- sort(distance[row, ])
+    there <- min(ncol(nn$index), length(expected))
+    index <- nn$index[row, seq_len(there)]
+    expect_false(anyNA(index))
+    expect_equal(
+      nn$distance[row, seq_len(there)], unname(expected[seq_len(there)]),
+      tolerance = tolerance
+    )
+    expect_equal(
+      nn$distance[row, seq_len(there)], unname(distance[row, index]),
+      tolerance = tolerance
+    )
+    rest <- setdiff(seq_len(ncol(nn$index)), seq_len(there))
+    expect_true(all(is.na(nn$index[row, rest])))
+    expect_true(all(is.na(nn$distance[row, rest])))
+  }
+  invisible(nn)
+}
+
+quiet <- function(code) {
+  suppressMessages(code, classes = "fsknn_short_rows")
+}
+
+test_that("pairs over their common samples are those of cor()", {
+  x <- with_holes(random_matrix(60, 17, seed = 2), 0.15)
+  for (backend in backends_here()) {
+    for (metric in c("pearson", "spearman")) {
+      for (sign in fsknn:::metric_signs) {
+        distance <- pairwise_distance(x, metric = metric, sign = sign)
+        diag(distance) <- NA
+        nn <- quiet(find_knn(x, 9, metric, sign, na = "pairwise", backend = backend))
+        expect_nearest_pairs(nn, distance)
+        expect_type(nn$index, "integer")
+      }
+    }
+  }
+})
+
+test_that("Spearman ranks each row once, where cor() ranks each pair anew", {
+  x <- with_holes(random_matrix(30, 12, seed = 3), 0.3)
+  nn <- quiet(find_knn(x, 5, "spearman", na = "pairwise", backend = "cpu"))
+  anew <- 1 - stats::cor(
+    t(x), use = "pairwise.complete.obs", method = "spearman"
+  )
+  own <- anew[cbind(rep(seq_len(30), 5), as.vector(nn$index))]
+  expect_gt(max(abs(own - as.vector(nn$distance))), 0.01)
+})
+
+test_that("blocks, few common samples, constants and offsets are those of cor()", {
+  x <- random_matrix(40, 16, seed = 4)
+  x[1:10, 1:8] <- NA
+  x[11:20, 9:16] <- NA # no sample in common with the first ten
+  x[21, 3:16] <- NA    # two values
+  x[22, 2:16] <- c(NA, 5)[c(rep(1, 12), 2, 2, 2)] # few
+  x[22, 1] <- 1
+  x[23, 1:8] <- 7 # constant on the samples of rows 11 to 20
+  x[24:30, ] <- x[24:30, ] + 1e7 # near-cancellation
+  x[31, ] <- x[32, ] + 1e-6 * x[33, ]
+  for (min_pairs in c(2, 3, 8)) {
+    distance <- pairwise_distance(x, min_pairs = min_pairs)
+    diag(distance) <- NA
+    for (backend in backends_here()) {
+      nn <- quiet(find_knn(
+        x, 30, na = "pairwise", min_pairs = min_pairs, backend = backend
+      ))
+      expect_nearest_pairs(nn, distance, tolerance = 1e-8)
+    }
+  }
+})
+
+test_that("queries with missing values are met by the same rule", {
+  x <- with_holes(random_matrix(50, 14, seed = 5), 0.2)
+  query <- with_holes(random_matrix(23, 14, seed = 6), 0.1, seed = 7)
+  for (backend in backends_here()) {
+    for (rows in list(1:3, 1:23)) {
+      part <- query[rows, ]
+      nn <- quiet(query_knn(x, part, 6, na = "pairwise", backend = backend))
+      expect_nearest_pairs(nn, pairwise_distance(part, x))
+    }
+  }
+})
+
+test_that("every backend, chunk size and thread count gives brute force's bits", {
+  x <- with_holes(random_matrix(500, 40, seed = 8), 0.1)
+  x[401:450, ] <- x[1:50, ]
+  request <- new_request(7L, list(
+    metric = list(name = "pearson"), sign = "signed", num_threads = 1L,
+    chunk_size = 0L, backend = list(name = "cpu", devices = integer()),
+    na = "pairwise", min_pairs = 30L
+  ))
+  expected <- cpp_brute_force(x, NULL, request)[c("index", "distance")]
+  for (backend in backends_here()) {
+    for (chunk_size in list(NULL, 1, 100)) {
+      for (num_threads in 1:2) {
+        found <- quiet(find_knn(
+          x, 7, na = "pairwise", min_pairs = 30, backend = backend,
+          chunk_size = chunk_size, num_threads = num_threads
+        ))
+        expect_same_bits(found, expected)
+      }
+    }
+    expect_identical(
+      quiet(find_knn(x, 7, na = "pairwise", min_pairs = 30, backend = backend,
+                     subset = c(450, 3, 77))),
+      lapply(expected, function(m) m[c(450, 3, 77), ])
+    )
+  }
+})
+
+test_that("with nothing missing the answer is that without `na`", {
+  x <- random_matrix(80, 11, seed = 9)
+  plain <- find_knn(x, 4, "spearman", "absolute")
+  for (na in c("pairwise", "mean")) {
+    expect_identical(find_knn(x, 4, "spearman", "absolute", na = na), plain)
+  }
+  expect_identical(
+    knn_graph(x, 4, na = "pairwise"), knn_graph(x, 4)
+  )
+})
+
+test_that("integer and logical NA, and NaN, are missing values", {
+  x <- matrix(withr::with_seed(1, sample(9L, 200, TRUE)), 20)
+  x[cbind(1:20, rep(1:10, 2))] <- NA
+  nan <- x + 0
+  nan[is.na(nan)] <- NaN
+  found <- find_knn(x, 5, na = "pairwise")
+  expect_identical(find_knn(nan, 5, na = "pairwise"), found)
+  expect_nearest_pairs(found, `diag<-`(pairwise_distance(x), NA))
+})
+
+test_that("rows short of k are NA, and are counted", {
+  x <- random_matrix(12, 10, seed = 10)
+  x[1:4, 1:5] <- NA
+  x[5:12, 6:10] <- NA
+  for (backend in backends_here()) {
+    expect_message(
+      nn <- find_knn(x, 5, na = "pairwise", backend = backend),
+      class = "fsknn_short_rows"
+    )
+    expect_identical(knn_stats()$rows_short, 4)
+    expect_identical(is.na(nn$index[, 4:5]), matrix(1:12 < 5, 12, 2))
+    expect_identical(nn$distance[1:4, 4:5], matrix(NA_real_, 4, 2))
+    expect_identical(nn$index[1:4, 4:5], matrix(NA_integer_, 4, 2))
+    expect_no_message(find_knn(x, 3, na = "pairwise", backend = backend))
+  }
+})
+
+test_that("a graph leaves out the edges that are not there", {
+  x <- random_matrix(12, 10, seed = 11)
+  rownames(x) <- letters[1:12]
+  x[1:4, 1:5] <- NA
+  x[5:12, 6:10] <- NA
+  for (backend in backends_here()) {
+    nn <- quiet(find_knn(x, 5, na = "pairwise", backend = backend))
+    expect_message(
+      edges <- knn_graph(x, 5, na = "pairwise", backend = backend),
+      class = "fsknn_short_rows"
+    )
+    expect_s3_class(edges, "knn_edges")
+    expect_identical(nrow(edges), sum(!is.na(nn$index)))
+    expect_identical(edges$from, rep(letters[1:12], c(rep(3, 4), rep(5, 8))))
+    expect_identical(edges$rank, c(rep(1:3, 4), rep(1:5, 8)))
+    expect_identical(edges$distance, as.vector(t(nn$distance))[!is.na(t(nn$index))])
+    r <- suppressWarnings(stats::cor(t(x), use = "pairwise.complete.obs"))
+    expect_equal(edges$correlation, r[cbind(edges$from, edges$to)])
+    expect_identical(attr(edges, "vertices")$name, letters[1:12])
+  }
+})
+
+test_that("nearest() has as many rows as there are neighbours", {
+  x <- random_matrix(12, 10, seed = 12)
+  x[1:4, 1:5] <- NA
+  x[5:12, 6:10] <- NA
+  found <- quiet(nearest(x, 2, 5, na = "pairwise"))
+  nn <- quiet(find_knn(x, 5, na = "pairwise"))
+  expect_identical(found$index, nn$index[2, 1:3])
+  expect_identical(found$distance, nn$distance[2, 1:3])
+})
+
+test_that("`na = \"mean\"` takes the row's mean, for every metric", {
+  x <- with_holes(abs(random_matrix(40, 9, seed = 13)), 0.2)
+  filled <- t(cpp_filled(x)$rows)
+  by_hand <- x
+  by_hand[is.na(x)] <- rowMeans(x, na.rm = TRUE)[row(x)[is.na(x)]]
+  expect_equal(filled, by_hand, tolerance = 1e-14)
+  for_all_metrics(function(metric, sign, backend) {
+    x <- if (isTRUE(fsknn:::metric_facts(metric)$binary)) NULL else x
+    if (is.null(x)) {
+      return()
+    }
+    expect_identical(
+      find_knn(x, 4, metric, sign, na = "mean", backend = backend),
+      find_knn(filled, 4, metric, sign, backend = backend)
+    )
+  })
+  query <- with_holes(abs(random_matrix(20, 9, seed = 14)), 0.2)
+  expect_identical(
+    query_knn(x, query, 4, "euclidean", na = "mean"),
+    query_knn(filled, t(cpp_filled(query)$rows), 4, "euclidean")
+  )
+  expect_identical(
+    nearest(x, 7, 4, na = "mean"), nearest(filled, 7, 4)
+  )
+})
+
+test_that("a row that is constant or empty is told or isolated", {
+  x <- random_matrix(9, 8, seed = 15)
+  x[2, ] <- NA
+  x[4, ] <- c(0.1, 0.1, 0.1, rep(NA, 5)) # their mean is no 0.1
+  for (na in c("pairwise", "mean")) {
+    nn <- find_knn(x, 3, na = na, constant = "isolate")
+    expect_identical(which(is.na(nn$index[, 1])), c(2L, 4L))
+    expect_false(any(nn$index %in% c(2L, 4L)))
+    expect_error(find_knn(x, 3, na = na), class = "fsknn_argument_error")
+  }
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 3, na = "pairwise")
+    find_knn(x[-2, ], 3, na = "mean")
+  })
+})
+
+test_that("what can't be met is an error that says so", {
+  x <- with_holes(random_matrix(9, 8, seed = 16), 0.1)
+  inf <- x
+  inf[3, 2] <- Inf
+  inf[5, 2] <- -Inf
+  small <- metafeatures(random_matrix(3, 8, seed = 17))
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 3)
+    find_knn(inf, 3, na = "pairwise")
+    find_knn(inf, 3, na = "mean")
+    find_knn(x, 3, na = "omit")
+    find_knn(x, 3, "euclidean", na = "pairwise")
+    find_knn(x, 3, na = "mean", min_pairs = 5)
+    find_knn(x, 3, na = "pairwise", min_pairs = 1)
+    find_knn(x, 3, na = "pairwise", min_pairs = 9)
+    find_knn(small, 3, na = "pairwise")
+  })
+})
+
+test_that("the message of rows short of k says how many and why", {
+  x <- random_matrix(12, 10, seed = 18)
+  x[1, 1:5] <- NA
+  x[2:12, 6:10] <- NA
+  expect_snapshot({
+    nn <- find_knn(x, 5, na = "pairwise")
+    edges <- knn_graph(x, 5, na = "pairwise")
+  })
+})

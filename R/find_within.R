@@ -50,7 +50,6 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
-  options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options, subset = subset)
@@ -77,7 +76,6 @@ query_within <- function(x, query, distance, metric = "pearson",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
-  options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
   if (is.null(query)) {
     abort_input(query, "query", current_env())

@@ -54,7 +54,6 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
     metric, sign, constant, backend, devices, num_threads, chunk_size,
     progress, verbose = FALSE, max_device_memory
   )
-  options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
   least <- check_similarity(min_similarity, options$metric)
   options$input <- check_input(points, assay, dimred)

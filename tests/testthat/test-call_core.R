@@ -79,8 +79,8 @@ test_that("the request has exactly the fields that the core reads", {
     query_skip = integer(), backend = "cpu", devices = integer(),
     num_threads = 2L, chunk_size = 48L, max_device_memory = 0,
     max_memory = 0, bytes_file = 0, weights = NULL, rows_made = FALSE,
-    correlation = FALSE, as_edges = FALSE, largest = -1, subset = NULL,
-    progress = FALSE, instruction_set = "auto"
+    correlation = FALSE, as_edges = FALSE, largest = -1, na = "error",
+    min_pairs = 3L, subset = NULL, progress = FALSE, instruction_set = "auto"
   ))
 })
 

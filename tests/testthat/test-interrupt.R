@@ -10,9 +10,15 @@ test_that("Ctrl-C stops a search within a second, with a bar shown", {
 })
 
 test_that("Ctrl-C stops a search under each metric", {
-  for (metric in fsknn:::metric_table()$name) {
+  table <- fsknn:::metric_table()
+  for (metric in table$name) {
+    values <- if (table$binary[table$name == metric]) {
+      "x <- matrix(stats::rbinom(100000 * 300, 1, 0.4), ncol = 300)"
+    } else {
+      "x <- abs(matrix(rnorm(100000 * 100), ncol = 100))"
+    }
     expect_interrupted(
-      "x <- abs(matrix(rnorm(100000 * 100), ncol = 100))",
+      values,
       sprintf("find_knn(x, 100, '%s', backend = 'cpu')", metric)
     )
   }

@@ -65,7 +65,8 @@ test_that("a plan prints in the paper's words", {
       splits_per_segment = 6, num_chunks = 300, num_workers = 4,
       bytes_prepared = 6e7, bytes_filter = 3e7, bytes_result = 5798e3,
       bytes_peak = 1e8, instruction_set = "baseline", filter = "some products",
-      streamed = FALSE, num_passes = 1, max_device_memory = 0
+      streamed = FALSE, num_passes = 1, max_device_memory = 0, bytes_file = 0,
+      block_points = 0
     ),
     class = "knn_plan"
   )

@@ -67,8 +67,8 @@ test_that("the facts print", {
   # Every number is made up.
   stats <- list(
     num_devices = 0L, pairs_filtered = 1e6, pairs_exact = 12345,
-    rows_redone = 0, rows_widened = 0, filtered = TRUE, streamed = FALSE,
-    seconds_prepare = 0.0101, seconds_search = 0.5, seconds_emit = 0.01,
+    rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
+    streamed = FALSE, seconds_prepare = 0.0101, seconds_search = 0.5, seconds_emit = 0.01,
     seconds_device = 0, bytes_device = 0
   )
   request <- list(

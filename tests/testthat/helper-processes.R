@@ -46,16 +46,16 @@ said_by <- function(child, seconds = 60) {
   strsplit(trimws(readLines(child$out, warn = FALSE)), " +")[[1]]
 }
 
-# Sends SIGINT to a child that runs `call` (after `setup`) once it has run for
-# `delay` seconds. Gives what came of it, the seconds until then, whether the
-# next call works, and what was left in the temporary folder.
+# Sends SIGINT to a child that runs `call` (after `setup`) again and again, so
+# that no machine is too fast for it, once it has run for `delay` seconds. Gives
+# what came of it, the seconds until then, whether the next call works, and what
+# was left in the temporary folder.
 interrupt_call <- function(setup, call, delay) {
   child <- start_child(c(
     setup,
     "file.create(paste0(out, '.ready'))",
     "end <- tryCatch({",
-    paste0("  ", call),
-    "  'finished'",
+    paste0("  repeat ", call),
     "}, interrupt = function(e) 'interrupted', error = conditionMessage)",
     "stopped <- as.double(Sys.time())",
     "again <- find_knn(matrix(sin(1:600), 60), k = 3, num_threads = 1,",

@@ -1,5 +1,4 @@
-# Running calls, stopped by the signal that Ctrl-C sends. Each would run for
-# more than three seconds.
+# Running calls, stopped by the signal that Ctrl-C sends.
 
 test_that("Ctrl-C stops a search within a second, with a bar shown", {
   expect_interrupted(
@@ -34,10 +33,10 @@ test_that("Ctrl-C stops what is done to one row of millions of features", {
   # While pairs are filtered and computed, each for long.
   expect_interrupted(
     "x <- matrix(rnorm(48 * 4e5), 48)",
-    "for (i in 1:100) find_knn(x, 40, num_threads = 1, backend = 'cpu')"
+    "find_knn(x, 40, num_threads = 1, backend = 'cpu')"
   )
   expect_interrupted(
-    setup, "for (i in 1:100) query_knn(x, x[1:2, ], k = 2, backend = 'cpu')"
+    setup, "query_knn(x, x[1:2, ], k = 2, backend = 'cpu')"
   )
 })
 
@@ -47,12 +46,12 @@ test_that("Ctrl-C stops queries, few and many", {
     setup, "query_knn(x, x[1:60000, ], k = 100, backend = 'cpu')"
   )
   expect_interrupted(
-    setup, "for (i in 1:100) query_knn(x, x[1:16, ], k = 9, backend = 'cpu')"
+    setup, "query_knn(x, x[1:16, ], k = 9, backend = 'cpu')"
   )
   # Correlations of very many neighbours of one point.
   expect_interrupted(
     "x <- matrix(rnorm(4e5 * 50), ncol = 50)",
-    "for (i in 1:20) fsknn::nearest(x, 1, k = 399999, backend = 'cpu')"
+    "fsknn::nearest(x, 1, k = 399999, backend = 'cpu')"
   )
 })
 
@@ -66,12 +65,12 @@ test_that("Ctrl-C stops metafeatures", {
 test_that("Ctrl-C stops clusters and filters", {
   expect_interrupted(
     "x <- matrix(rnorm(60000 * 60), ncol = 60)",
-    "for (i in 1:20) mst_knn(x, backend = 'cpu')", delay = 4
+    "mst_knn(x, backend = 'cpu')", delay = 4
   )
   expect_interrupted(
     c("x <- matrix(rnorm(20000 * 300), ncol = 300)",
       "class <- rep(c('a', 'b'), 150)"),
-    "for (i in 1:100) mdl_filter(x, class)"
+    "mdl_filter(x, class)"
   )
   expect_interrupted(
     c("x <- matrix(rep_len(c(0, 1, 1, 0, 1), 4000 * 200), 4000)",

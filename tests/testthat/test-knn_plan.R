@@ -34,7 +34,10 @@ test_that("queries are planned as well", {
   x <- random_matrix(100, 7)
   plan <- knn_plan(x, query = 30)
   expect_equal(plan$num_queries, 30)
-  expect_identical(plan, knn_plan(x, query = random_matrix(30, 7)))
+  again <- knn_plan(x, query = random_matrix(30, 7))
+  # What is free on a GPU changes while others use it.
+  plan$devices$memory_free <- again$devices$memory_free
+  expect_identical(plan, again)
   expect_equal(knn_plan(c(1, 7), k = 1, query = 2)$k, 1)
 })
 

@@ -6,8 +6,9 @@
 #' it. A correlation does not see its unit; distances such as Euclidean do.
 #'
 #' @param x Rows of features (probes, genes) with one column for each sample: a
-#'   numeric matrix, a data frame of numeric columns, an `ExpressionSet`, a
-#'   `SummarizedExperiment`, or [metafeatures()].
+#'   numeric matrix, also a sparse one or a `DelayedMatrix`, a data frame of
+#'   numeric columns, an `ExpressionSet`, a `SummarizedExperiment`, or
+#'   [metafeatures()].
 #' @param values One number for each column of `x`, in that order. Where it has
 #'   names and `x` has column names they must agree. Beside an `ExpressionSet`
 #'   or a `SummarizedExperiment` also the name of a column of its sample data.
@@ -18,13 +19,15 @@
 #'   `"drop"`, which leaves these samples out of `x`, and says which.
 #'
 #' @returns `x` with one more row, the last.
-#'   * A matrix or a data frame: where `x` had no row names, the other rows are
-#'     named by their numbers.
+#'   * A matrix (also where `x` is sparse or a `DelayedMatrix`) or a data frame:
+#'     where `x` had no row names, the other rows are named by their numbers.
 #'   * An `ExpressionSet`: its feature data has a row of `NA` for it, and so
 #'     have matrices besides the expression values.
 #'   * A `SummarizedExperiment`: likewise; the outcome is a row of the first
 #'     assay. A `RangedSummarizedExperiment` or another child becomes a plain
-#'     `SummarizedExperiment`, since an outcome has no place on a genome.
+#'     `SummarizedExperiment`, since an outcome has no place on a genome. Row
+#'     data of a kind that knows no `NA`, such as ranges, are left out, and a
+#'     message says so.
 #'   * [metafeatures()]: the row stands after all metafeatures and takes part in
 #'     no pair.
 #' @section Errors:
@@ -87,9 +90,10 @@ check_phenotype_name <- function(name, call = caller_env()) {
 
 check_new_name <- function(points, name, call = caller_env()) {
   taken <- if (is_metafeatures(points$values)) {
-    !is.na(number_by_name(name, points$values))
+    length(numbers_by_name(name, points$values)) > 0
   } else {
-    name %in% points$names
+    # Rows without names will be named by their numbers.
+    name %in% (points$names %||% as.character(seq_len(nrow(points$values))))
   }
   if (taken) {
     abort_argument(
@@ -222,13 +226,14 @@ append_row <- function(x, values, name) {
 #' @export
 append_row.default <- function(x, values, name) {
   names <- rownames(x) %||% as.character(seq_len(nrow(x)))
-  result <- rbind(unclass(x), values, deparse.level = 0)
+  result <- rbind(unclass(as.matrix(x)), values, deparse.level = 0)
   rownames(result) <- c(names, name)
   result
 }
 
 #' @export
 append_row.data.frame <- function(x, values, name) {
+  x <- as.data.frame(x) # its children may have no row names
   row <- as.list(values)
   names(row) <- names(x)
   row <- as.data.frame(row, row.names = name, optional = TRUE)
@@ -272,6 +277,10 @@ append_row.ExpressionSet <- function(x, values, name) {
 
 #' @export
 append_row.SummarizedExperiment <- function(x, values, name) {
+  # One step at a time: in one, a child loses its row names and row data.
+  if (methods::is(x, "RangedSummarizedExperiment")) {
+    x <- methods::as(x, "RangedSummarizedExperiment")
+  }
   x <- methods::as(x, "SummarizedExperiment")
   names <- rownames(x) %||% as.character(seq_len(nrow(x)))
   assays <- SummarizedExperiment::assays(x, withDimnames = FALSE)
@@ -283,12 +292,47 @@ append_row.SummarizedExperiment <- function(x, values, name) {
   })
   names(assays) <- SummarizedExperiment::assayNames(x)
   features <- SummarizedExperiment::rowData(x)
-  rownames(features) <- names
-  features <- features[c(seq_len(nrow(x)), NA), , drop = FALSE]
+  features <- append_missing(features)
   rownames(features) <- c(names, name)
   SummarizedExperiment::SummarizedExperiment(
     assays, rowData = features,
     colData = SummarizedExperiment::colData(x),
     metadata = methods::slot(x, "metadata")
   )
+}
+
+# Row data with one more row: NA, or empty where an entry is a vector.
+append_missing <- function(features) {
+  longer <- lapply(features, function(column) {
+    tryCatch(with_missing(column), error = function(e) NULL)
+  })
+  unfit <- vapply(longer, is.null, NA)
+  if (any(unfit)) {
+    where <- first_few(paste0("\"", names(features)[unfit], "\""))
+    cli::cli_inform(
+      "Row data left out, for the outcome can have none: {where}.",
+      class = "fsknn_dropped_row_data"
+    )
+  }
+  # A row that is there stands in until each column is put in its place.
+  result <- features[c(seq_len(nrow(features)), 1L), !unfit, drop = FALSE]
+  for (at in seq_along(result)) {
+    result[[at]] <- longer[!unfit][[at]]
+  }
+  result
+}
+
+with_missing <- function(column) {
+  if (length(dim(column)) == 2) {
+    return(column[c(seq_len(nrow(column)), NA), , drop = FALSE])
+  }
+  if (is.atomic(column) || is.list(column)) {
+    return(column[c(seq_along(column), NA)])
+  }
+  if (methods::is(column, "Rle")) {
+    return(c(column, NA))
+  }
+  empty <- column[1]
+  empty[[1]] <- empty[[1]][0]
+  c(column, empty)
 }

@@ -312,8 +312,10 @@ abort_pair_demand <- function(value, arg, most, pair, cover, call) {
   } else {
     "{.arg {arg}} must be at most {most}, not {format_bound(value)}."
   }
-  hint <- if (most > 0) {
-    "The largest possible: {.code {arg} = \"max\"}."
+  hint <- if (most > 0 && arg == "alpha") {
+    "The largest possible: {.code alpha = \"max\"}."
+  } else if (most > 0) {
+    "{.code beta = \"max\"} takes the largest that a smallest set has."
   } else {
     "Leave out one of the two samples, or choose among more rows."
   }

@@ -17,11 +17,32 @@ metafeature_names <- function(x, rows = NULL) {
 # The numbers of metafeatures with these names. For a few names each is taken
 # apart, for many all names are made.
 find_metafeatures <- function(x, names, call = caller_env()) {
-  rows <- if (length(names) > 1000) {
-    match(names, metafeature_names(x))
+  if (length(names) > 1000) {
+    all_names <- metafeature_names(x)
+    rows <- match(names, all_names)
+    several <- which(names %in% all_names[duplicated(all_names)])
   } else {
-    numbers <- vapply(names, number_by_name, 0, x = x, USE.NAMES = FALSE)
-    if (is.null(x$kept)) numbers else match(numbers, x$kept)
+    numbers <- lapply(names, numbers_by_name, x = x)
+    if (!is.null(x$kept)) {
+      numbers <- lapply(numbers, function(all) {
+        at <- match(all, x$kept)
+        at[!is.na(at)]
+      })
+    }
+    rows <- vapply(numbers, function(all) all[1], 0)
+    several <- which(lengths(numbers) > 1)
+  }
+  if (length(several) > 0) {
+    name <- names[[several[[1]]]]
+    abort_argument(
+      c(
+        "Metafeatures must be named so that one is meant.",
+        x = "Several are called {.val {name}}.",
+        i = "Give its number, or let no two rows have one name, with
+             {.code rownames(x) <- make.unique(rownames(x))}."
+      ),
+      call
+    )
   }
   if (anyNA(rows)) {
     unknown <- unique(names[is.na(rows)])
@@ -49,7 +70,7 @@ reversed_name <- function(x, name) {
   for (op in x$ops) {
     for (parts in split_at(name, paste0(" ", op, " "))) {
       reversed <- paste(parts[[2]], op, parts[[1]])
-      if (!is.na(number_by_name(reversed, x))) {
+      if (length(numbers_by_name(reversed, x)) > 0) {
         return(reversed)
       }
     }
@@ -57,27 +78,30 @@ reversed_name <- function(x, name) {
   NULL
 }
 
-# Among all metafeatures, kept or not; NA where there is none of that name.
-number_by_name <- function(name, x) {
+# All of that name among all metafeatures, kept or not: rows may share a name,
+# and a row may be called as a pair is.
+numbers_by_name <- function(name, x) {
   parts <- part_names(x)
   num_rows <- length(parts) - x$num_extra
   num_pairs <- as.double(num_rows) * (num_rows - 1) / 2
-  at <- match(name, parts)
-  if (!is.na(at)) {
-    return(if (at <= num_rows) at else at + length(x$ops) * num_pairs)
-  }
+  at <- as.double(which(parts == name))
+  numbers <- at + (at > num_rows) * length(x$ops) * num_pairs
   parts <- parts[seq_len(num_rows)]
   for (which_op in seq_along(x$ops)) {
     for (pair in split_at(name, paste0(" ", x$ops[[which_op]], " "))) {
-      i <- as.double(match(pair[[1]], parts))
-      j <- as.double(match(pair[[2]], parts))
-      if (!is.na(i) && !is.na(j) && i < j) {
-        before <- (i - 1) * (2 * num_rows - i) / 2
-        return(num_rows + (which_op - 1) * num_pairs + before + (j - i))
-      }
+      pairs <- expand.grid(
+        i = as.double(which(parts == pair[[1]])),
+        j = as.double(which(parts == pair[[2]]))
+      )
+      pairs <- pairs[pairs$i < pairs$j, ]
+      before <- (pairs$i - 1) * (2 * num_rows - pairs$i) / 2
+      numbers <- c(
+        numbers,
+        num_rows + (which_op - 1) * num_pairs + before + (pairs$j - pairs$i)
+      )
     }
   }
-  NA_real_
+  numbers
 }
 
 # All ways to cut `name` in two at `separator`: a row's own name may hold it.

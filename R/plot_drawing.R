@@ -6,7 +6,8 @@ cluster_colours <- c(
   "#999933"
 )
 sign_colours <- c(
-  "positive" = "#0072B2", "negative" = "#D55E00", "not joined" = "#9E9E9E"
+  "positive" = "#0072B2", "negative" = "#D55E00", "joined" = "#0072B2",
+  "not joined" = "#9E9E9E"
 )
 cluster_shapes <- c(21, 24, 22, 23, 25, 21, 24, 22)
 
@@ -81,27 +82,29 @@ draw_points <- function(plot, points, colour, title) {
   plot <- plot + ggraph::geom_node_point(
     ggplot2::aes(fill = .data$group, shape = .data$group),
     data = function(nodes) nodes[!nodes$focus, ],
-    size = 3.2, stroke = 0.4, colour = "white"
+    size = 3.2, stroke = 0.4, colour = "white", show.legend = TRUE
   )
+  look <- list(colours = "#F0E442", shapes = 21)
   if (colour == "cluster") {
-    plot <- draw_cluster_scale(plot, points, title)
+    scale <- cluster_scale(points)
+    plot <- plot +
+      named_scale(scale$groups, scale$colours, scale$shapes, title)
+    own <- as.character(points$group[points$focus])
+    look <- list(colours = scale$colours[[own]], shapes = scale$shapes[[own]])
   } else {
     values <- intersect(sign_levels, points$group)
     plot <- plot + named_scale(
       values, sign_colours[values],
-      c("positive" = 21, "negative" = 23, "not joined" = 21)[values],
+      c(
+        "positive" = 21, "negative" = 23, "joined" = 21, "not joined" = 21
+      )[values],
       title
     )
   }
-  focus <- points[points$focus, ]
-  fill <- if (colour == "cluster") {
-    cluster_scale(points)$colours[[as.character(focus$group)]]
-  } else {
-    "#F0E442"
-  }
   plot + ggraph::geom_node_point(
     data = function(nodes) nodes[nodes$focus, ],
-    size = 6, shape = 21, fill = fill, colour = "black", stroke = 1.6
+    size = 6, shape = look$shapes, fill = look$colours, colour = "black",
+    stroke = 1.6, show.legend = FALSE
   )
 }
 
@@ -120,20 +123,17 @@ cluster_scale <- function(points) {
   )
 }
 
-draw_cluster_scale <- function(plot, points, title) {
-  scale <- cluster_scale(points)
-  plot + named_scale(scale$groups, scale$colours, scale$shapes, title)
-}
-
 named_scale <- function(groups, colours, shapes, name) {
   list(
     ggplot2::scale_fill_manual(
-      values = colours, breaks = groups, name = name,
+      values = colours, breaks = groups, limits = groups, name = name,
       guide = ggplot2::guide_legend(
         nrow = 1, override.aes = list(size = 4)
       )
     ),
-    ggplot2::scale_shape_manual(values = shapes, breaks = groups, name = name)
+    ggplot2::scale_shape_manual(
+      values = shapes, breaks = groups, limits = groups, name = name
+    )
   )
 }
 

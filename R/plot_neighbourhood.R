@@ -10,7 +10,8 @@
 #' points taken are drawn, once for each pair of points.
 #'
 #' With `colour = "sign"`, edges and points show the sign of the correlation:
-#' that of a point is the one with `point`, where an edge joins the two. With
+#' that of a point is the one with `point`, where an edge joins the two. Of a
+#' graph without correlations they show whether an edge joins the two. With
 #' `"cluster"` points show their clusters, the eight largest of the picture in
 #' colours of their own. Shapes and line types say the same as the colours,
 #' which are those of Okabe and Ito, so that nothing is lost to the colour-blind
@@ -78,6 +79,7 @@ plot_neighbourhood <- function(graph, point, ..., steps = NULL,
     max_points, "max_points", min = 2, max = 1000
   )
   steps <- check_steps(steps)
+  check_label_size(label_size)
 
   links <- drawn_links(graph, steps)
   names <- as.character(links$vertices$name)
@@ -105,6 +107,18 @@ check_steps <- function(steps, call = caller_env()) {
     return(steps)
   }
   check_whole_number(steps, "steps", min = 1, max = 1e9, call = call)
+}
+
+check_label_size <- function(label_size, call = caller_env()) {
+  fine <- is.null(label_size) ||
+    (rlang::is_double(label_size, n = 1, finite = TRUE) && label_size > 0) ||
+    (rlang::is_integer(label_size, n = 1) && isTRUE(label_size > 0))
+  if (!fine) {
+    given <- describe_value(label_size)
+    abort_argument(
+      "{.arg label_size} must be a number of points above 0, not {given}.", call
+    )
+  }
 }
 
 # Links to draw, with `kept`: not cut between two clusters.
@@ -163,6 +177,9 @@ omitted_words <- function(near) {
 point_clusters <- function(clusters, vertices, names, call = caller_env()) {
   if (is.null(clusters)) {
     return(vertices$cluster)
+  }
+  if (is.factor(clusters)) {
+    clusters <- stats::setNames(as.character(clusters), names(clusters))
   }
   clusters <- c(unclass(clusters))
   if (is.null(names(clusters)) && length(clusters) == length(names)) {
@@ -225,7 +242,7 @@ picture_of <- function(links, points, focus, clusters, colour) {
   edges <- data.frame(
     from = match(links$low[here], points), to = match(links$high[here], points),
     kept = links$kept[here], strength = rep(1, sum(here)),
-    sign = rep("not joined", sum(here))
+    sign = rep("joined", sum(here))
   )
   if (!is.null(links$correlation)) {
     r <- links$correlation[here]
@@ -246,7 +263,7 @@ picture_of <- function(links, points, focus, clusters, colour) {
   )
 }
 
-sign_levels <- c("positive", "negative", "not joined")
+sign_levels <- c("positive", "negative", "joined", "not joined")
 
 sign_words <- function(r) {
   ifelse(r < 0, "negative", "positive")

@@ -12,8 +12,8 @@
 #' @param against Name of the row to draw them against.
 #' @param ... Must be empty.
 #' @param colour Something to colour the samples by, in the order of the columns
-#'   of `x`: a vector or factor with up to eight different values. `NULL`
-#'   (default): all alike.
+#'   of `x`: a vector or factor with up to eight different values, `NA` one of
+#'   them. `NULL` (default): all alike.
 #' @param ncol Number of panels side by side. `NULL` (default) chooses.
 #'
 #' @returns A ggplot object. Samples with a missing value are left out of a
@@ -21,8 +21,8 @@
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a name that is no row of `x` (the nearest
-#' spelling is suggested), no row names, a constant row. Needs the package
-#' ggplot2.
+#' spelling is suggested) or of several, no row names, a constant row or one that
+#' has no two numbers in samples where the other has. Needs the package ggplot2.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
@@ -48,7 +48,13 @@ plot_profiles <- function(x, points, against, ..., colour = NULL, ncol = NULL) {
   values <- lapply(points, function(point) {
     profile(rows, point, "points", call)
   })
+  for (at in seq_along(points)) {
+    check_pair(values[[at]], outcome, points[[at]], against, call)
+  }
   colour <- check_sample_colour(colour, length(outcome))
+  if (!is.null(ncol)) {
+    ncol <- check_whole_number(ncol, "ncol", min = 1, max = 1000)
+  }
 
   panels <- vapply(seq_along(points), function(at) {
     panel_title(points[[at]], values[[at]], outcome)
@@ -84,23 +90,45 @@ check_profile_names <- function(points, call = caller_env()) {
 profile <- function(rows, name, arg, call) {
   names <- rows$names
   row_of <- function(one) {
-    as.double(as.matrix(rows$values[match(one, names), , drop = FALSE]))
+    at <- check_point(one, names, arg, "x", call)
+    as.double(as.matrix(rows$values[at, , drop = FALSE]))
   }
   parts <- if (!all(name %in% names)) split_name(name, names)
   values <- if (is.null(parts)) {
-    check_point(name, names, arg, "x", call)
     row_of(name)
   } else {
     match.fun(parts[[2]])(row_of(parts[[1]]), row_of(parts[[3]]))
   }
   usable <- values[is.finite(values)]
-  if (length(usable) < 2 || max(usable) == min(usable)) {
+  if (length(usable) < 2) {
+    abort_argument(
+      "Row {.val {name}} of {.arg x} has no two values that are finite.", call
+    )
+  }
+  if (max(usable) == min(usable)) {
     abort_argument(
       "Row {.val {name}} of {.arg x} is constant and has no correlation.", call
     )
   }
   values[!is.finite(values)] <- NA
   values
+}
+
+# Whether the two have a correlation over the samples that both have.
+check_pair <- function(values, outcome, name, against, call) {
+  there <- !is.na(values) & !is.na(outcome)
+  varies <- function(x) length(unique(x[there])) > 1
+  if (!varies(values) || !varies(outcome)) {
+    both <- tally(sum(there), "sample")
+    abort_argument(
+      c(
+        "Rows {.val {name}} and {.val {against}} of {.arg x} must have a
+         correlation.",
+        x = "Over the {both} that both have, one of them does not vary."
+      ),
+      call
+    )
+  }
 }
 
 # "a - b" into a, -, b where both are rows: names may hold the signs themselves.
@@ -147,7 +175,9 @@ check_sample_colour <- function(colour, num_samples, call = caller_env()) {
       call
     )
   }
-  factor(colour)
+  colour <- addNA(colour, ifany = TRUE)
+  levels(colour)[is.na(levels(colour))] <- "missing"
+  colour
 }
 
 draw_profiles <- function(dots, against, plain, ncol) {
@@ -194,9 +224,20 @@ check_point <- function(point, names, arg, where, call = caller_env()) {
     abort_argument("{.arg {arg}} must be one name, not {given}.", call)
   }
   point <- as.character(point)
-  at <- match(point, names)
-  if (!is.na(at)) {
+  at <- which(names == point)
+  if (length(at) == 1) {
     return(at)
+  }
+  if (length(at) > 1) {
+    numbers <- first_few(at)
+    abort_argument(
+      c(
+        "{.arg {arg}} must name one point of {.arg {where}}.",
+        x = "Several are called {.val {point}}: {numbers}.",
+        i = "Rename them, for example with {.fn make.unique}."
+      ),
+      call
+    )
   }
   hint <- nearest_name(point, names)
   abort_argument(

@@ -208,6 +208,8 @@ write_edges_graph <- function(edges, path, format, vertices,
   points <- igraph::vertex_attr(graph)
   points$name <- file_text(points$name, is_gml)
   points$label <- points$label %||% points$name
+  blank <- points$label %in% c(NA, "")
+  points$label[blank] <- points$name[blank]
   if (is_gml) {
     names(points) <- gml_names(names(points), "id")
     links <- igraph::edge_attr(graph)

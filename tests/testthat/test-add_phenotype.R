@@ -160,6 +160,50 @@ test_that("a SummarizedExperiment gets a row likewise", {
   )
 })
 
+test_that("children of a SummarizedExperiment keep names and row data", {
+  skip_if_not_installed("SingleCellExperiment")
+  x <- expression()
+  ids <- IRanges::IntegerList(as.list(1:6))
+  where <- GenomicRanges::GRanges("1", IRanges::IRanges(1:6, 7:12))
+  features <- S4Vectors::DataFrame(
+    symbol = letters[1:6], ids = ids, run = S4Vectors::Rle(1:6), where = where,
+    pair = I(matrix(1:12, 6))
+  )
+  set <- SingleCellExperiment::SingleCellExperiment(
+    list(counts = x), rowData = features,
+    colData = S4Vectors::DataFrame(years = years, row.names = colnames(x))
+  )
+  expect_message(found <- add_phenotype(set, "years"), "\"where\"")
+  expect_identical(rownames(found), c(rownames(x), "years"))
+  data <- SummarizedExperiment::rowData(found)
+  expect_identical(names(data), c("symbol", "ids", "run", "pair"))
+  expect_identical(data$symbol, c(letters[1:6], NA))
+  expect_identical(lengths(data$ids), c(rep(1L, 6), 0L))
+  expect_identical(as.vector(data$run), c(1:6, NA))
+  expect_identical(unname(data$pair[7, ]), c(NA_integer_, NA_integer_))
+  expect_identical(unname(SummarizedExperiment::assay(found)[7, ]), years)
+})
+
+test_that("lazy and sparse matrices and children of data frames get a row", {
+  x <- expression()
+  wanted <- add_phenotype(x, years, "years")
+  if (requireNamespace("Matrix", quietly = TRUE)) {
+    sparse <- Matrix::Matrix(x, sparse = TRUE)
+    expect_identical(add_phenotype(sparse, years, "years"), wanted)
+  }
+  if (requireNamespace("DelayedArray", quietly = TRUE)) {
+    lazy <- DelayedArray::DelayedArray(x)
+    expect_identical(add_phenotype(lazy, years, "years"), wanted)
+  }
+  child <- structure(
+    as.data.frame(x), class = c("child", "data.frame")
+  )
+  expect_identical(
+    add_phenotype(child, years, "years"),
+    add_phenotype(as.data.frame(x), years, "years")
+  )
+})
+
 test_that("wrong arguments are errors that say what can be done", {
   x <- expression()
   named <- stats::setNames(years, colnames(x))
@@ -169,6 +213,7 @@ test_that("wrong arguments are errors that say what can be done", {
     add_phenotype(x, years, 3)
     add_phenotype(x, years, "")
     add_phenotype(x, years, "g3")
+    add_phenotype(unname(x), years, "3")
     add_phenotype(metafeatures(x), years, "g3 / g4")
     add_phenotype(x, years[-1], "relapse")
     add_phenotype(x, "years", "relapse")

@@ -145,6 +145,20 @@ test_that("clusters of mst_knn() give the cluster, or the tree", {
   expect_gt(length(shown(plot_neighbourhood(alone, 1))), 1)
 })
 
+test_that("clusters keep their words, and the point's own is in the legend", {
+  skip_without_pictures()
+  own <- stats::setNames(rep(c("luminal", "basal"), c(1, 8)), letters[1:9])
+  legend <- function(plot) plot$scales$get_scales("fill")$get_limits()
+  for (clusters in list(own, factor(own), unname(own), factor(unname(own)))) {
+    plot <- plot_neighbourhood(known_edges(), "a", clusters = clusters)
+    expect_identical(legend(plot), c("basal", "luminal"))
+    dots <- layer_data_of(plot, "GeomPoint")
+    # The last is the point itself.
+    expect_identical(dots$fill[[4]], unname(cluster_colours[[2]]))
+    expect_equal(dots$shape[[4]], cluster_shapes[[2]])
+  }
+})
+
 test_that("labels come from a column or a named vector", {
   skip_without_pictures()
   edges <- known_edges()
@@ -169,6 +183,17 @@ test_that("a graph without correlations or with one point can be drawn", {
   alone <- edges[edges$from != 4 & edges$to != 4, ]
   expect_identical(shown(plot_neighbourhood(alone, 4)), "4")
   expect_no_error(ggplot2::ggplot_build(plot_neighbourhood(alone, 4)))
+})
+
+test_that("without correlations points show whether they are joined", {
+  skip_without_pictures()
+  edges <- known_edges()
+  edges$correlation <- NULL
+  plot <- plot_neighbourhood(edges, "a", steps = 2)
+  group <- stats::setNames(plot$data$group, plot$data$label)
+  expect_identical(group[["a"]], "it")
+  expect_true(all(group[c("b", "c", "d")] == "joined"))
+  expect_identical(group[["e"]], "not joined")
 })
 
 test_that("a picture of 60 points is drawn to a file without a word", {

@@ -78,6 +78,12 @@ test_that("samples can be coloured", {
   built <- ggplot2::ggplot_build(plot)
   expect_setequal(built$data[[2]]$fill, cluster_colours[1:2])
   expect_identical(length(unique(built$data[[2]]$shape)), 2L)
+  # Samples of no class are drawn too: they count in r.
+  plot <- plot_profiles(
+    study_rows(), "ARF1", "years to relapse", colour = c(NA, rep(1:3, 13))
+  )
+  expect_identical(levels(plot$data$colour), c("1", "2", "3", "missing"))
+  expect_false(anyNA(ggplot2::ggplot_build(plot)$data[[2]]$fill))
 })
 
 test_that("what can't be drawn is an error that helps", {
@@ -99,4 +105,12 @@ test_that("what can't be drawn is an error that helps", {
   expect_snapshot(
     error = TRUE, plot_profiles(x, "ARF1", outcome, colour = 1:3)
   )
+  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", outcome, ncol = 0))
+  expect_snapshot(
+    error = TRUE, plot_profiles(rbind(x, ARF1 = x[1, ]), "ARF1", outcome)
+  )
+  none <- rbind(x, zero = 0)
+  expect_snapshot(error = TRUE, plot_profiles(none, "ARF1 / zero", outcome))
+  apart <- rbind(a = c(1, 2, 5, NA, NA), b = c(NA, 3, 3, 1, 2))
+  expect_snapshot(error = TRUE, plot_profiles(apart, "a", "b"))
 })

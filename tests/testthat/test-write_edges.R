@@ -84,6 +84,20 @@ test_that("GML keeps all points, names, order and numbers", {
   expect_identical(igraph::V(graph)$label, igraph::V(graph)$name)
 })
 
+test_that("a point without a label of its own is shown by its name", {
+  local_folder()
+  edges <- test_edges()
+  names <- attr(edges, "vertices")$name
+  points <- data.frame(name = names, label = c(NA, "", letters[3:4]))
+  for (format in c("graphml", "gml")) {
+    write_edges(edges, "edges", format, vertices = points)
+    graph <- igraph::read_graph("edges", format)
+    expect_identical(
+      gml_text(igraph::V(graph)$label), gml_text(c(names[1:2], "c", "d"))
+    )
+  }
+})
+
 test_that("points that are numbers are written by their numbers", {
   local_folder()
   edges <- test_edges(names = 1:4)

@@ -34,7 +34,7 @@
 #' @references Xu C, Su Z (2015). Identification of cell types from single-cell
 #' transcriptomes using a novel clustering method. *Bioinformatics* 31(12):
 #' 1974-1980. \doi{10.1093/bioinformatics/btv088}
-#' @seealso [undirected_graph()] for mutual neighbours.
+#' @seealso [undirected_edges()] for mutual neighbours.
 #' @export
 #' @examples
 #' x <- rbind(matrix(rnorm(300), 50), matrix(rnorm(300, mean = 3), 50))

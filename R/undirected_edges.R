@@ -124,7 +124,7 @@ edges_of <- function(x, call = caller_env()) {
     return(x)
   }
   nn <- read_knn_shape(x, call = call)
-  to_edges(nn[c("index", "distance")], nn$names)
+  to_edges(nn[c("index", "distance")], nn$names, call)
 }
 
 check_same_points <- function(first, graph, at, call = caller_env()) {

@@ -71,6 +71,8 @@ test_that("graphs that don't go together are errors", {
     undirected_edges(edges, "any")
     undirected_edges(as.matrix(edges))
     undirected_edges(1:3)
+    undirected_edges(cbind(1:3, c(2L, 3L, 1L)))
+    undirected_edges(list(index = matrix(c(1L, 9L), 2)))
     combine_graphs(edges)
     combine_graphs(edges, directed_edges(30))
     combine_graphs(edges, undirected_edges(edges))

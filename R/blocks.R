@@ -80,7 +80,6 @@ bring_points <- function(points, in_file, max_memory, options, arg, call) {
   if (!is_read_by_blocks(points$values)) {
     return(points)
   }
-  check_na_in_memory(points, in_file, options, arg, call = call)
   points$blocks <- points$values
   if (!in_file) {
     points$values <- read_matrix(points$blocks, max_memory, options, arg, call)

@@ -362,7 +362,7 @@ check_finite <- function(points, scan, arg, cures_missing = FALSE,
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
            {where}{rest}.",
       i = "Leave out such rows or columns, or fill the values in.",
-      i = if (cures_missing && any(is.na(points$values[scan$non_finite_at]))) {
+      i = if (cures_missing && any(is.na(cells_of(points, scan$non_finite_at)))) {
         "See the argument {.arg na} for missing values."
       }
     ),

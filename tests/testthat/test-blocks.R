@@ -167,10 +167,8 @@ test_that("what is wrong with values is found while they are read", {
   lazy <- DelayedArray::DelayedArray
   broken <- x
   broken[c(2, 120), 3] <- c(NA, Inf)
-  # What lies in a file can't have missing values, whatever `na` says.
-  hint <- "\n[^\n]* See the argument `na` for missing values."
-  expect_match(message_of(broken), hint)
-  expect_identical(message_of(lazy(broken)), sub(hint, "", message_of(broken)))
+  expect_match(message_of(broken), "See the argument `na`")
+  expect_identical(message_of(lazy(broken)), message_of(broken))
   flat <- x
   flat[77, ] <- 1
   expect_identical(message_of(lazy(flat)), message_of(flat))

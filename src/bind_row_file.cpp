@@ -85,8 +85,8 @@ SEXP cpp_row_file_add(SEXP file, double strip, double first, SEXP tile) {
   return failed.size() > 0 ? Rcpp::RObject(failed) : Rcpp::RObject();
 }
 
-// What cpp_scan() gives of a matrix; cpp_scan_missing() where missing values are
-// filled.
+// What cpp_scan() gives of a matrix; cpp_scan_missing() where missing values
+// are filled.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_row_file_finish(SEXP file) {
   return bind::guarded([&] {

@@ -193,6 +193,42 @@ test_that("what needs a matrix in memory says so", {
   )
 })
 
+test_that("each chunk is read once, of some rows or columns about once", {
+  skip_if_not_installed("DelayedArray")
+  x <- random_matrix(1200, 60)
+  here <- environment()
+  counted <- new_counted_seed(x, c(40L, 20L), here)
+  whole <- DelayedArray::DelayedArray(counted$seed)
+  kept <- seq(2, 1200, by = 3)
+  # Each chunk of the whole, or those that hold what is asked for.
+  cases <- list(
+    list(whole, x, 90),
+    list(whole[kept, ], x[kept, ], 2 * 90),
+    list(whole[101:200, ] * 2, x[101:200, ] * 2, 2 * 12),
+    list(t(t(whole)[, kept]), x[kept, ], 2 * 90),
+    list(t(whole[, 7:50]), t(x[, 7:50]), 2 * 90)
+  )
+  for (case in cases) {
+    expected <- find_knn(case[[2]], 3, backend = "cpu")
+    for (max_memory in c(1e9, 1e4)) {
+      counted$reads$chunks <- 0
+      expect_identical(
+        find_knn(case[[1]], 3, backend = "cpu", max_memory = max_memory),
+        expected
+      )
+      expect_gt(counted$reads$chunks, 0)
+      expect_lte(counted$reads$chunks, case[[3]])
+    }
+  }
+  chunks <- fsknn:::chunks_of
+  expect_identical(chunks(whole), c(40L, 20L))
+  expect_identical(chunks(t(whole)[, kept]), c(20L, 40L))
+  expect_null(chunks(rbind(whole, whole)))
+  skip_if_not_installed("Matrix")
+  sparse <- DelayedArray::DelayedArray(methods::as(x, "CsparseMatrix"))
+  expect_identical(chunks(sparse[kept, ] + 1), c(1200, 1))
+})
+
 test_that("tiles are whole chunks, each in one tile", {
   shape <- fsknn:::tile_shape
   # Rows as they are stored.

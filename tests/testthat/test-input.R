@@ -26,7 +26,14 @@ test_that("columns that are not numeric are an error that names them", {
     find_knn(many)
     find_knn(nested)
     find_knn(data.frame(a = 1:3, when = Sys.Date() + 1:3))
+    find_knn(cbind(nested, when = Sys.Date() + 1:3))
   })
+  # What the hint says cures it.
+  nested$m[1, 2] <- 9L
+  expect_identical(
+    find_knn(as.matrix(nested), 1),
+    find_knn(cbind(1:3, c(1, 2, 3), c(9, 5, 6)), 1)
+  )
 })
 
 test_that("an S4 matrix is an error with a way out", {
@@ -117,6 +124,41 @@ test_that("columns of a matrix or a data frame can be the points", {
     find_knn(table(c(1, 1, 2, 3), c(1, 2, 2, 2)), 1, "euclidean",
              points = "columns"),
     find_knn(matrix(c(1, 0, 0, 1, 1, 1), 2, byrow = TRUE), 1, "euclidean")
+  )
+})
+
+test_that("columns of a big.matrix can be the points", {
+  skip_if_not_installed("bigmemory")
+  x <- random_matrix(9, 140)
+  rownames(x) <- paste0("s", 1:9)
+  colnames(x) <- paste0("g", 1:140)
+  expected <- knn_graph(x, 3, points = "columns")
+  query <- random_matrix(9, 30, seed = 2)
+  found <- query_knn(x, query, 3, points = "columns")
+  big <- bigmemory::as.big.matrix(x)
+  big_query <- bigmemory::as.big.matrix(query)
+  weights <- c(0, 1, 2, 3, 0, 1, 1, 1, 2)
+  for (max_memory in c(1e9, 1e3)) {
+    expect_identical(
+      knn_graph(big, 3, points = "columns", max_memory = max_memory), expected
+    )
+    expect_identical(
+      query_knn(
+        big, big_query, 3, points = "columns", max_memory = max_memory
+      ),
+      found
+    )
+    expect_identical(
+      nearest(
+        big, "g7", 3, points = "columns", weights = weights,
+        max_memory = max_memory
+      ),
+      nearest(x, "g7", 3, points = "columns", weights = weights)
+    )
+  }
+  expect_identical(
+    format(knn_plan(big, 3, points = "columns")),
+    format(knn_plan(x, 3, points = "columns"))
   )
 })
 

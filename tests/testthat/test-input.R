@@ -127,41 +127,6 @@ test_that("columns of a matrix or a data frame can be the points", {
   )
 })
 
-test_that("columns of a big.matrix can be the points", {
-  skip_if_not_installed("bigmemory")
-  x <- random_matrix(9, 140)
-  rownames(x) <- paste0("s", 1:9)
-  colnames(x) <- paste0("g", 1:140)
-  expected <- knn_graph(x, 3, points = "columns")
-  query <- random_matrix(9, 30, seed = 2)
-  found <- query_knn(x, query, 3, points = "columns")
-  big <- bigmemory::as.big.matrix(x)
-  big_query <- bigmemory::as.big.matrix(query)
-  weights <- c(0, 1, 2, 3, 0, 1, 1, 1, 2)
-  for (max_memory in c(1e9, 1e3)) {
-    expect_identical(
-      knn_graph(big, 3, points = "columns", max_memory = max_memory), expected
-    )
-    expect_identical(
-      query_knn(
-        big, big_query, 3, points = "columns", max_memory = max_memory
-      ),
-      found
-    )
-    expect_identical(
-      nearest(
-        big, "g7", 3, points = "columns", weights = weights,
-        max_memory = max_memory
-      ),
-      nearest(x, "g7", 3, points = "columns", weights = weights)
-    )
-  }
-  expect_identical(
-    format(knn_plan(big, 3, points = "columns")),
-    format(knn_plan(x, 3, points = "columns"))
-  )
-})
-
 test_that("where columns are the points, messages speak of columns", {
   x <- random_matrix(5, 6)
   dimnames(x) <- list(NULL, paste0("g", 1:6))

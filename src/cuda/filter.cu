@@ -103,7 +103,7 @@ bool has_half_products(int device) {
 }
 
 std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
-  if (depth <= kFilterStretch) return 0;
+  if (!has_stretches(depth)) return 0;
   return attribute(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
 }
 
@@ -122,7 +122,7 @@ void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {
     }
   };
   const auto start_deep = [&](auto symmetric) {
-    if (work.rows.depth > kFilterStretch)
+    if (has_stretches(work.rows.depth))
       start(symmetric, std::true_type());
     else
       start(symmetric, std::false_type());

@@ -282,7 +282,7 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
         filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
     shape.row_bytes = 2 * shape.depth * forms;
     shape.floats_a_slot = 2;
-    if (shape.depth > kFilterStretch)
+    if (has_stretches(shape.depth))
       shape.bytes_sums = static_cast<double>(gpus.multiprocessors) *
                          static_cast<double>(kStretchBytes);
   }

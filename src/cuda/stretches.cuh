@@ -16,9 +16,8 @@ namespace cuda {
 /// 2^-22 of its own magnitudes, and each addition of two stretches' sums, which
 /// rounds to the nearest float, by less than 2^-23 of all.
 __host__ __device__ inline double sums_error(std::int64_t depth) {
-  const bool deep = depth > kFilterStretch;
-  const std::int64_t longest = deep ? kFilterStretch : depth;
-  const std::int64_t stretches = (depth + kFilterStretch - 1) / kFilterStretch;
+  const std::int64_t longest = depth > kMostInOne ? kFilterStretch : depth;
+  const std::int64_t stretches = (depth + longest - 1) / longest;
   return static_cast<double>(longest + 16) * 0x1p-22 +
          static_cast<double>(stretches - 1) * 0x1p-23;
 }

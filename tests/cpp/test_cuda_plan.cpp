@@ -145,10 +145,10 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
 TEST_CASE("sums of stretches of features are planned for") {
   GpuFacts gpus = {80e9, true};
   gpus.multiprocessors = 132;
-  PlanInput in = input(20000, 1024, 20, 1);
+  PlanInput in = input(20000, 2048, 20, 1);
   in.unit_dot = in.correlation = true;
   CHECK(fsknn::cuda::filter_shape(in, gpus).bytes_sums == 0);
-  in.num_features = 1025;
+  in.num_features = 2049;
   const double bytes = 132.0 * fsknn::cuda::kStretchBytes;
   CHECK(fsknn::cuda::filter_shape(in, gpus).bytes_sums == bytes);
   const Plan known = plan_cuda(in, gpus), unknown = plan_cuda(in, {80e9, true});

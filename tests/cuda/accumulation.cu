@@ -205,7 +205,7 @@ const std::vector<Family> kFamilies = {
 
 int main() {
   double most = 0;
-  for (const std::int64_t depth : {64, 320, 1024, 1088, 4096})
+  for (const std::int64_t depth : {64, 320, 1024, 2048, 2112, 4096})
     for (const Family& family : kFamilies) {
       Random random(1);
       Points rows(depth), columns(depth);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/masked.hpp"
+#include "core/masked_points.hpp"
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "core/split_mix.hpp"
@@ -43,31 +45,60 @@ double sum_of(Accumulation accumulation, const double* a, const double* b,
 }
 
 /// Rows of two sets of points, and what pairs of them have.
-struct ExactPairs {
+class ExactPairs {
+ public:
   ExactPairs(const Request& request, const RowSource& points,
              const std::vector<std::int64_t>& skip, const RowSource* queries,
              const std::vector<std::int64_t>& query_skip, int exponent)
-      : metric(*request.metric),
-        rule(metric, exponent),
-        columns(prepare_points(points, recipe_of(request, exponent), skip,
-                               false, &prepare_row<ScalarLanes>, 1)) {
-    if (queries != nullptr)
-      own_rows = prepare_points(*queries, recipe_of(request, exponent),
-                                query_skip, false, &prepare_row<ScalarLanes>,
-                                1);
+      : request_(request),
+        graph_(queries == nullptr),
+        rule_(metric(), exponent) {
+    const RowRecipe recipe = recipe_of(request, exponent);
+    const auto fill = [&](const RowSource& source,
+                          const std::vector<std::int64_t>& left_out,
+                          PreparedPoints& plain, MaskedPoints& masked) {
+      if (request.na_pairwise)
+        masked = prepare_masked(source, metric().row_form, left_out, false, 1);
+      else
+        plain = prepare_points(source, recipe, left_out, false,
+                               &prepare_row<ScalarLanes>, 1);
+    };
+    fill(points, skip, columns_, masked_columns_);
+    if (!graph_) fill(*queries, query_skip, rows_, masked_rows_);
   }
-  /// What a Taker takes.
-  double value(const PreparedPoints& rows, std::int64_t a,
-               std::int64_t b) const {
-    const double sum = sum_of(metric.accumulation, rows.row(a), columns.row(b),
-                              columns.padded);
-    if (metric.is_unit_dot()) return sum;
-    return rule(sum, rows.sums[a], columns.sums[b]);
+  const PointOrder& columns() const {
+    return request_.na_pairwise ? masked_columns_.order : columns_.order;
   }
-  const MetricEntry& metric;
-  const DistanceRule rule;
-  const PreparedPoints columns;
-  PreparedPoints own_rows;
+  const PointOrder& rows() const {
+    if (graph_) return columns();
+    return request_.na_pairwise ? masked_rows_.order : rows_.order;
+  }
+  /// What a Taker takes; NaN: the pair has none.
+  double value(std::int64_t a, std::int64_t b) const {
+    if (request_.na_pairwise) {
+      const MaskedPoints& rows = graph_ ? masked_columns_ : masked_rows_;
+      return masked_correlation<ScalarLanes>(
+          rows.row(a), masked_columns_.row(b), rows.padded,
+          static_cast<double>(request_.min_pairs));
+    }
+    const PreparedPoints& rows = graph_ ? columns_ : rows_;
+    const double sum = sum_of(metric().accumulation, rows.row(a),
+                              columns_.row(b), columns_.padded);
+    if (metric().is_unit_dot()) return sum;
+    return rule_(sum, rows.sums[a], columns_.sums[b]);
+  }
+  /// Of a value; NaN: no pair, which is within no limit.
+  double distance(double value) const {
+    return metric().is_unit_dot() ? metric().finish(value, 0, 0) : value;
+  }
+
+ private:
+  const MetricEntry& metric() const { return *request_.metric; }
+  const Request& request_;
+  const bool graph_;
+  const DistanceRule rule_;
+  PreparedPoints columns_, rows_;
+  MaskedPoints masked_columns_, masked_rows_;
 };
 
 /// At most `most` of n numbers that are not in `skip`, ascending.
@@ -291,21 +322,17 @@ void check_sample(const Request& request, const Within& within,
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);
   const ExactPairs pairs(request, few, {}, few_rows.get(), {}, exponent);
-  const PreparedPoints& from =
-      queries == nullptr ? pairs.columns : pairs.own_rows;
   const std::vector<std::int32_t>& numbers =
       queries == nullptr ? few.numbers() : rows_taken;
   DistanceTally tally;
   double seen = 0.0, inside = 0.0;
-  for (std::int64_t a = 0; a < from.size(); ++a) {
+  for (std::int64_t a = 0; a < pairs.rows().num_active(); ++a) {
     const double limit =
         within.limit(numbers[static_cast<std::size_t>(a)]);
-    for (std::int64_t b = 0; b < pairs.columns.size(); ++b) {
+    for (std::int64_t b = 0; b < pairs.columns().num_active(); ++b) {
       if (queries == nullptr && a == b) continue;
       ++seen;
-      const double value = pairs.value(from, a, b);
-      const double distance =
-          pairs.metric.is_unit_dot() ? pairs.metric.finish(value, 0, 0) : value;
+      const double distance = pairs.distance(pairs.value(a, b));
       if (!(distance <= limit)) continue;
       ++inside;
       tally.add(distance);
@@ -326,27 +353,25 @@ void brute_within(const Request& request, const Within& within,
   const ExactPairs pairs(request, points, request.skip, queries,
                          request.query_skip, exponent);
   const bool graph = queries == nullptr;
-  const PreparedPoints& rows = graph ? pairs.columns : pairs.own_rows;
   struct Entry {
     double distance;
     std::int32_t index;
     double value;
   };
-  const std::size_t num_rows = rows.order.place.size();
+  const std::size_t num_rows = pairs.rows().place.size();
   std::vector<std::vector<Entry>> found(num_rows);
   std::vector<std::int32_t> counts(num_rows, 0);
   for (std::size_t i = 0; i < num_rows; ++i) {
-    const std::int32_t a = rows.order.place[i];
+    const std::int32_t a = pairs.rows().place[i];
     if (a < 0) continue;
-    for (std::int32_t b = 0; b < pairs.columns.size(); ++b) {
+    for (std::int32_t b = 0; b < pairs.columns().num_active(); ++b) {
       const std::int32_t j =
-          pairs.columns.order.id[static_cast<std::size_t>(b)];
+          pairs.columns().id[static_cast<std::size_t>(b)];
       if (graph ? a == b || (within.once && b < a)
                 : !request.query_self.empty() && request.query_self[i] == j)
         continue;
-      const double value = pairs.value(rows, a, b);
-      const double distance =
-          pairs.metric.is_unit_dot() ? pairs.metric.finish(value, 0, 0) : value;
+      const double value = pairs.value(a, b);
+      const double distance = pairs.distance(value);
       if (!(distance <= within.limit(static_cast<std::int64_t>(i)))) continue;
       if (!(distance < HUGE_VAL)) throw RangeFailure();
       found[i].push_back({distance, j, value});

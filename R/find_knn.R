@@ -101,9 +101,9 @@
 #'   says.
 #' @param min_pairs With `na = "pairwise"`, the fewest samples that a pair must
 #'   have in common to be neighbours: a whole number from 2 to the number of
-#'   columns. `NULL` (default) is 3, or 2 where there are no more columns. Over few samples a high correlation comes by chance
-#'   (over two it always is 1 or -1), so that where many values are missing more
-#'   should be asked for.
+#'   columns. `NULL` (default) is 3, or 2 where there are no more columns. Over
+#'   few samples a high correlation comes by chance (over two it always is 1 or
+#'   -1), so that where many values are missing more should be asked for.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
 #'   `x` (or of `subset`), and k columns, the nearest first:

@@ -34,20 +34,19 @@
 #'
 #'   A point is not its own neighbour, but a point of `query` that is also in
 #'   `x` is found. Isolated points (see `constant`) have none: empty vectors.
-#'   That is the form
-#'   of BiocNeighbors' `findNeighbors()`, which does count a point itself.
+#'   That is the form of BiocNeighbors' `findNeighbors()`, which does count a
+#'   point itself.
 #' @section Errors:
 #' As for [find_knn()]. Too many pairs for the memory that is free are a
 #' `fsknn_size_error` with the fields `pairs`, `most` (what there is room for)
 #' and `fits` (a distance within which there would be room for all).
 #' @section Missing values:
 #' `na` and `min_pairs` mean what they mean in [find_knn()], whose help has the
-#' section "Missing values": under `na = "pairwise"` the pairs within a distance
-#' are those that [find_knn()] would give with that distance, to the last bit. A
-#' pair with fewer than `min_pairs` samples in common, or with a row that does
-#' not vary on them, is within no distance. Where values are missing,
-#' `na = "pairwise"` is for the CPU here: `backend = "auto"` takes it, and says
-#' so once a session, `"cuda"` is an error.
+#' section "Missing values": the distances are the same, to the last bit. Under
+#' `na = "pairwise"` a pair with fewer than `min_pairs` samples in common, or
+#' with a row that does not vary on them, is within no distance. Where values are
+#' missing, such pairs are found on the CPU only: `backend = "auto"` takes it,
+#' and says so once a session, `"cuda"` is an error.
 #' @inherit find_knn references
 #' @seealso [similarity_graph()] for an edge data frame of all pairs above a
 #'   correlation, [find_knn()] for a number of neighbours.

@@ -13,7 +13,9 @@
 #' samples that both have, as `cor(use = "pairwise.complete.obs")` takes it: a
 #' co-expression network of data with missing values.
 #'
-#' @inheritParams knn_graph
+#' @param x The points, as for [find_knn()]. Row names (column names where
+#'   `points = "columns"` or a `dimred` is taken), if there are any, name the
+#'   points and must be unique.
 #' @inheritParams find_within
 #' @param min_similarity The least similarity that counts, one number: between
 #'   -1 and 1 for correlations and cosine, between 0 and 1 otherwise.

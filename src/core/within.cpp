@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "core/masked.hpp"
 #include "core/masked_points.hpp"
 #include "core/pieces.hpp"
+#include "core/poll.hpp"
 #include "core/prepared.hpp"
 #include "core/split_mix.hpp"
 #include "core/subset.hpp"
@@ -129,6 +131,11 @@ std::size_t DistanceTally::bin_of(double distance) {
 
 void DistanceTally::add_all(const DistanceTally& other) {
   for (std::size_t b = 0; b < count_.size(); ++b) count_[b] += other.count_[b];
+}
+
+double DistanceTally::total() const {
+  return static_cast<double>(
+      std::accumulate(count_.begin(), count_.end(), std::int64_t{0}));
 }
 
 double DistanceTally::reach(double most) const {
@@ -299,51 +306,62 @@ void WithinCollector::sort_row(std::int64_t row) {
   }
 }
 
-void check_sample(const Request& request, const Within& within,
-                  const RowSource& points, const RowSource* queries) {
+WithinSample::WithinSample(const Request& request, const Within& within,
+                           const RowSource& points, const RowSource* queries)
+    : within_(within) {
   const double n = static_cast<double>(points.num_points()) -
                    static_cast<double>(request.skip.size());
   const double rows =
       queries == nullptr ? n
                          : static_cast<double>(queries->num_points()) -
                                static_cast<double>(request.query_skip.size());
-  const double all = queries == nullptr && within.once ? n * (n - 1) / 2
-                                                       : rows * n;
+  all_ = queries == nullptr && within.once ? n * (n - 1) / 2 : rows * n;
   // The sample must see what a quarter of the room would be full of.
-  if (!(all > 2.0 * within.most)) return;
-  const RowSubset few(points,
-                      sample_of(points.num_points(), request.skip, kSampled));
-  const std::vector<std::int32_t> rows_taken =
-      queries == nullptr ? std::vector<std::int32_t>()
-                         : sample_of(queries->num_points(), request.query_skip,
-                                     kSampled / 2);
-  std::unique_ptr<RowSubset> few_rows;
-  if (queries != nullptr) few_rows.reset(new RowSubset(*queries, rows_taken));
+  if (!(all_ > 2.0 * within.most)) return;
+  points_.reset(new RowSubset(
+      points, sample_of(points.num_points(), request.skip, kSampled)));
+  if (queries != nullptr)
+    queries_.reset(new RowSubset(
+        *queries, sample_of(queries->num_points(), request.query_skip,
+                            kSampled / 2)));
+}
+
+double WithinSample::limit(std::int64_t row) const {
+  const RowSubset& rows = queries_ != nullptr ? *queries_ : *points_;
+  return within_.limit(rows.numbers()[static_cast<std::size_t>(row)]);
+}
+
+void WithinSample::check(const DistanceTally& inside) const {
+  const double n = static_cast<double>(points_->num_points());
+  const double seen =
+      queries_ == nullptr ? n * (n - 1)
+                          : n * static_cast<double>(queries_->num_points());
+  if (seen == 0.0) return;
+  const double expected = inside.total() / seen * all_;
+  if (!(expected > 2.0 * within_.most)) return;
+  // Four fifths: a sample is not all.
+  throw TooManyPairs(expected, true, within_.most,
+                     inside.reach(0.8 * within_.most / all_ * seen));
+}
+
+void check_sample(const Request& request, const Within& within,
+                  const RowSource& points, const RowSource* queries) {
+  const WithinSample sample(request, within, points, queries);
+  if (!sample.needed()) return;
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);
-  const ExactPairs pairs(request, few, {}, few_rows.get(), {}, exponent);
-  const std::vector<std::int32_t>& numbers =
-      queries == nullptr ? few.numbers() : rows_taken;
-  DistanceTally tally;
-  double seen = 0.0, inside = 0.0;
+  const ExactPairs pairs(request, sample.points(), {}, sample.queries(), {},
+                         exponent);
+  DistanceTally inside;
   for (std::int64_t a = 0; a < pairs.rows().num_active(); ++a) {
-    const double limit =
-        within.limit(numbers[static_cast<std::size_t>(a)]);
     for (std::int64_t b = 0; b < pairs.columns().num_active(); ++b) {
       if (queries == nullptr && a == b) continue;
-      ++seen;
       const double distance = pairs.distance(pairs.value(a, b));
-      if (!(distance <= limit)) continue;
-      ++inside;
-      tally.add(distance);
+      if (distance <= sample.limit(a)) inside.add(distance);
+      poll_after(static_cast<double>(points.num_features()));
     }
   }
-  if (seen == 0.0) return;
-  const double expected = inside / seen * all;
-  if (!(expected > 2.0 * within.most)) return;
-  // Four fifths: a sample is not all.
-  throw TooManyPairs(expected, true, within.most,
-                     tally.reach(0.8 * within.most / all * seen));
+  sample.check(inside);
 }
 
 void brute_within(const Request& request, const Within& within,

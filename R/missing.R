@@ -62,16 +62,20 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
   list(na = na, min_pairs = min_pairs)
 }
 
+check_na_and_weights <- function(options, call = caller_env()) {
+  if (identical(options$na, "pairwise") && !is.null(options$weights)) {
+    abort_argument(
+      "{.arg weights} can't be used with {.code na = \"pairwise\"}.", call
+    )
+  }
+}
+
 # The options with what `na` means for these points.
 fit_na <- function(options, points, call = caller_env()) {
   if (!identical(options$na, "pairwise")) {
     return(options)
   }
-  if (!is.null(options$weights)) {
-    abort_argument(
-      "{.arg weights} can't be used with {.code na = \"pairwise\"}.", call
-    )
-  }
+  check_na_and_weights(options, call)
   options$min_pairs <- options$min_pairs %||%
     min(default_min_pairs, ncol(points$values))
   check_common_samples(points, options$min_pairs, call)

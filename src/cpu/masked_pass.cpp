@@ -47,6 +47,7 @@ Plan MaskedWork::plan() const {
   input.k = std::max<std::int64_t>(1, request.k);
   input.chunk_size = request.chunk_size;
   input.num_workers = request.num_threads;
+  input.pairwise = true;
   return plan_cpu(input);
 }
 

@@ -18,6 +18,7 @@
 #include "core/masked_points.hpp"
 #include "cpu/engine.hpp"
 #include "cpu/kernels.hpp"
+#include "cpu/masked_pass.hpp"
 #include "masked_cases.hpp"
 
 using namespace fsknn;
@@ -260,4 +261,33 @@ TEST_CASE("a missing value becomes the mean of what its row has") {
   CHECK(facts.empty == std::vector<std::int64_t>{2});
   CHECK(facts.known.constant == std::vector<std::int64_t>{1});
   CHECK(facts.known.non_finite == 0);
+}
+
+TEST_CASE("the plan knows what points with missing values take") {
+  for (const double share : {0.05, 0.5}) {
+    const Matrix m = with_holes(normal("holes", 500, 61, 53), share, 54);
+    Request r = request_for(find_metric("pearson", "signed"), 3);
+    const cpu::MaskedWork work(r, m.source(), nullptr, nullptr);
+    const Plan plan = work.plan();
+    const MaskedPoints& points = work.columns;
+    const double prepared = 8.0 * static_cast<double>(points.rows.size()) +
+                            8.0 * static_cast<double>(points.masks.size()) +
+                            4.0 * static_cast<double>(points.known.size());
+    CHECK(plan.bytes_prepared == prepared);
+    const cpu::MaskedFilterRows rows =
+        cpu::pack_masked(points, cpu::missing_classes(points, nullptr),
+                         plan.padded_points, 3, 1, nullptr);
+    const double filter =
+        4.0 * static_cast<double>(rows.packed.size() +
+                                  rows.panel_class.size() + rows.error.size() +
+                                  rows.alpha.size() + rows.w.size() +
+                                  rows.z.size()) +
+        8.0 * static_cast<double>(rows.sum.size() + rows.square.size() +
+                                  rows.list_error.size()) +
+        8.0 * static_cast<double>(rows.list_start.size()) +
+        4.0 * static_cast<double>(rows.list.size()) +
+        static_cast<double>(rows.lists_known.size());
+    CHECK(filter <= plan.bytes_filter);
+    CHECK(filter > 0.7 * plan.bytes_filter);
+  }
 }

@@ -23,9 +23,9 @@
 #'   columns (`rank`, `distance`, ...) as metadata columns.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that
-#' is known, a value that is no column; `fsknn_size_error`: more entries than
-#' the 2^31 - 1 that a `dgCMatrix` holds; `fsknn_package_error` where Matrix or
-#' S4Vectors is not there.
+#' is known, a value that is no column, an edge or neighbour that is there
+#' twice; `fsknn_size_error`: more entries than the 2^31 - 1 that a `dgCMatrix`
+#' holds; `fsknn_package_error` where Matrix or S4Vectors is not there.
 #' @seealso [as_igraph()], [convert_knn()]
 #' @export
 #' @examples
@@ -57,6 +57,7 @@ as_sparse <- function(x, value = NULL, ...) {
   n <- facts$num_points
   # Column by column. Not Matrix::sparseMatrix(), which adds up and checks.
   order <- order(to, from, method = "radix")
+  check_distinct(from, to, facts$vertices$name, current_env(), order)
   methods::new(
     methods::getClass("dgCMatrix", where = asNamespace("Matrix")),
     i = from[order] - 1L,

@@ -1,6 +1,7 @@
 # Matrices that are read by blocks: DelayedMatrix and its children (HDF5Matrix,
 # TENxMatrix), and bigmemory's big.matrix. as_points() reads nothing of them:
-# their `values` are the object itself until bring_points() is asked for them.
+# their `values` are the object itself (see R/big_rows.R) until bring_points()
+# is asked for them.
 
 #' @export
 as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {
@@ -16,8 +17,7 @@ as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {
 
 #' @export
 as_points.big.matrix <- function(x, arg = "x", call = caller_env()) {
-  need_package("bigmemory", arg, call)
-  list(values = x, names = rownames(x))
+  as_points(big_rows(x), arg, call)
 }
 
 # Package Matrix: every prepared row is dense, so that sparse ones are written
@@ -29,18 +29,18 @@ as_points.Matrix <- function(x, arg = "x", call = caller_env()) {
 }
 
 is_read_by_blocks <- function(values) {
-  inherits(values, c("DelayedMatrix", "big.matrix", "Matrix"))
+  inherits(values, c("DelayedMatrix", "big.matrix", "big_rows", "Matrix"))
 }
 
-# Values as doubles in memory.
-dense_bytes <- function(values) {
-  8 * prod(as.double(dim(values)))
+# Values as doubles in memory. share: of the features, those that count.
+dense_bytes <- function(values, share = 1) {
+  8 * prod(as.double(dim(values))) * share
 }
 
 # Where the values of points and queries will be: which of the two go to a file,
 # as their dense form does not fit, the bytes of the files, and what is left of
-# the memory for blocks of them.
-storage_of <- function(x, query, options) {
+# the memory for blocks of them. share: as of dense_bytes().
+storage_of <- function(x, query, options, share = 1) {
   storage <- list(in_file = c(FALSE, FALSE), bytes_file = 0, max_memory = 0)
   values <- list(x, query)
   lazy <- vapply(values, is_read_by_blocks, NA)
@@ -49,7 +49,7 @@ storage_of <- function(x, query, options) {
   }
   left <- max_memory_of(options)
   for (at in which(lazy)) {
-    bytes <- dense_bytes(values[[at]])
+    bytes <- dense_bytes(values[[at]], share)
     if (bytes <= left) {
       left <- left - bytes
     } else {
@@ -80,7 +80,6 @@ bring_points <- function(points, in_file, max_memory, options, arg, call) {
   if (!is_read_by_blocks(points$values)) {
     return(points)
   }
-  check_na_in_memory(points, in_file, options, arg, call = call)
   points$blocks <- points$values
   if (!in_file) {
     points$values <- read_matrix(points$blocks, max_memory, options, arg, call)
@@ -158,11 +157,27 @@ tile_shape <- function(size, chunk = NULL, most) {
 
 chunks_of <- function(x) {
   if (inherits(x, "DelayedMatrix")) {
-    DelayedArray::chunkdim(x)
+    DelayedArray::chunkdim(x) %||% chunks_of_seed(x)
   } else if (inherits(x, "CsparseMatrix")) {
     # Columns are at hand; a row is looked for in all of them.
     c(nrow(x), 1)
   }
+}
+
+# Some rows of a matrix in chunks have none of their own, and are read from
+# those of the whole. NULL where they come from several matrices.
+chunks_of_seed <- function(x) {
+  if (DelayedArray::nseed(x) != 1) {
+    return(NULL)
+  }
+  seed <- DelayedArray::seed(x)
+  chunk <- DelayedArray::chunkdim(seed) %||% chunks_of(seed)
+  # Which sides of the seed the rows and columns are; NULL: its own.
+  sides <- attr(DelayedArray::netSubsetAndAperm(x), "dimmap")
+  if (is.null(chunk) || is.null(sides)) {
+    return(chunk)
+  }
+  if (!anyNA(sides)) chunk[sides]
 }
 
 # A tile is copied some times on its way through R.

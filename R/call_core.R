@@ -139,7 +139,9 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
       largest = max(checked$largest, query_checked$largest),
       subset = subset,
       max_memory = brought$max_memory, bytes_file = brought$bytes_file,
-      na = na_of_search(options, checked, query_checked)
+      na = na_of_search(
+        options, points, checked, queries, query_checked, call = call
+      )
     )
   )
 }

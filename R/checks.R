@@ -356,13 +356,14 @@ check_finite <- function(points, scan, arg, cures_missing = FALSE,
   where <- paste(cells, collapse = "; ")
   count <- scan$non_finite
   rest <- if (count > length(cells)) " (the first three)" else ""
+  missing <- anyNA(cells_of(points, scan$non_finite_at))
   abort_argument(
     c(
       "{.arg {arg}} must hold finite numbers only.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
            {where}{rest}.",
       i = "Leave out such rows or columns, or fill the values in.",
-      i = if (cures_missing && any(is.na(points$values[scan$non_finite_at]))) {
+      i = if (cures_missing && missing) {
         "See the argument {.arg na} for missing values."
       }
     ),

@@ -24,7 +24,13 @@
 #' shape, a point's own number is taken out wherever it stands in its row, since
 #' a duplicate of the point can stand before it. An approximate search can miss
 #' it altogether: then the last neighbour is taken out instead, so that all have
-#' equally many, and a warning counts these points.
+#' equally many, and a warning counts these points. Where rows are the same,
+#' `FNN::get.knn()` can leave out another than the point itself, and such a
+#' neighbour is lost: `FNN::get.knnx(x, x, k + 1)` with `self = TRUE` has it.
+#'
+#' Where row i is not point i, as [query_knn()], `FNN::get.knnx()`,
+#' `RANN::nn2(x, query)` or a `subset` give them, say `queries = TRUE`: nothing
+#' is taken out of the neighbours or put before them then, whatever the shape.
 #'
 #' Distances are handed on as they are, and are lengths everywhere: less is
 #' nearer. Of correlations they are 1 - r (see `sign` of [find_knn()]). No shape
@@ -33,14 +39,17 @@
 #' @param x Neighbours: what [find_knn()] gives, or an edge data frame from
 #'   [knn_graph()]; what `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
 #'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent and RcppHNSW give; uwot's
-#'   `nn_method`; a `Neighbor` object of Seurat; or an integer matrix of
-#'   indices. Each row is a point, and indices are numbers of rows.
+#'   `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object of
+#'   Seurat; or an integer matrix of indices. Each row is a point, and indices
+#'   are numbers of rows, unless `queries` says otherwise.
 #' @param to The shape to bring them to: see Details.
 #' @param ... Must be empty.
 #' @param self Does `x` hold the points themselves? `NULL` (default) goes by the
 #'   shape, as in the table; of an integer matrix, no.
 #' @param names Names of the points, for `"edges"`, `"Seurat"` and `"dbscan"`.
 #'   `NULL` (default): those that `x` has, else row numbers.
+#' @param queries Are the rows of `x` other points than those that the indices
+#'   are numbers of, or only some of them (default: `FALSE`)? Not for edges.
 #'
 #' @returns `as_knn()`: a list of two matrices with one row for each point,
 #'   `index` (integer, from 1, the point itself left out) and `distance`
@@ -48,9 +57,11 @@
 #'   different numbers of neighbours. `convert_knn()`: what `to` says.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a shape that is not known,
-#' a row with its own number where none should be, missing distances or unequal
-#' rows where `to` needs them. A package that `to` needs and is not there:
-#' `fsknn_error`.
+#' a row with its own number where none should be, indices of other points than
+#' the rows where `to` needs a graph of these, a neighbour that is there twice
+#' (for `"edges"`), missing distances or unequal rows where `to` needs them,
+#' several sets of neighbours in a list. A package that `to` needs and is not
+#' there: `fsknn_error`.
 #' @seealso [knn_recall()] for how good approximate neighbours are.
 #' @export
 #' @examples
@@ -60,23 +71,30 @@
 #' identical(as_knn(convert_knn(nn, to = "uwot")), nn)
 #'
 #' # uwot::umap(X = NULL, nn_method = convert_knn(nn, to = "uwot"))
-convert_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL) {
+convert_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL,
+                        queries = FALSE) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   to <- check_choice(to, knn_shapes, "to")
-  nn <- read_knn_shape(x, self)
+  queries <- check_flag(queries, "queries")
+  nn <- read_knn_shape(x, self, queries)
   names <- check_neighbour_names(names %||% nn$names, num_rows_of(nn))
   nn <- nn[c("index", "distance")]
+  if (to %in% shapes_with_self && !queries) {
+    nn <- add_self(nn, to)
+  }
   switch(
     to,
     fsknn = , BiocNeighbors = nn,
     FNN = named_matrices(nn, c("nn.index", "nn.dist"), to),
-    RANN = named_matrices(add_self(nn, to), c("nn.idx", "nn.dists"), to),
-    uwot = ,
-    rnndescent = named_matrices(add_self(nn, to), c("idx", "dist"), to),
+    RANN = named_matrices(nn, c("nn.idx", "nn.dists"), to),
+    uwot = , rnndescent = named_matrices(nn, c("idx", "dist"), to),
     dbscan = to_dbscan(nn, names),
-    Seurat = to_seurat(add_self(nn, to), names),
-    edges = to_edges(nn, names)
+    Seurat = to_seurat(nn, names),
+    edges = {
+      check_not_queries(queries)
+      to_edges(nn, names)
+    }
   )
 }
 
@@ -84,13 +102,25 @@ knn_shapes <- c(
   "fsknn", "BiocNeighbors", "FNN", "dbscan", "uwot", "rnndescent", "RANN",
   "Seurat", "edges"
 )
+shapes_with_self <- c("uwot", "rnndescent", "RANN", "Seurat")
 
 #' @rdname convert_knn
 #' @export
-as_knn <- function(x, ..., self = NULL) {
+as_knn <- function(x, ..., self = NULL, queries = FALSE) {
   rlang::check_dots_empty()
   rlang::check_required(x)
-  read_knn_shape(x, self)[c("index", "distance")]
+  queries <- check_flag(queries, "queries")
+  read_knn_shape(x, self, queries)[c("index", "distance")]
+}
+
+check_not_queries <- function(queries, call = caller_env()) {
+  if (queries) {
+    abort_argument(
+      "Edges are between the points themselves: {.code queries = TRUE} has
+       none.",
+      call
+    )
+  }
 }
 
 check_neighbour_names <- function(names, num_points, call = caller_env()) {
@@ -129,8 +159,9 @@ check_matrices <- function(nn, to, call = caller_env(2)) {
 }
 
 # Each point as its own first neighbour, at distance 0.
-add_self <- function(nn, to) {
-  nn <- check_matrices(nn, to)
+add_self <- function(nn, to, call = caller_env()) {
+  nn <- check_matrices(nn, to, call)
+  check_graph_indices(largest_index(nn), nrow(nn$index), FALSE, call)
   list(
     index = cbind(seq_len(nrow(nn$index)), nn$index),
     distance = cbind(rep(0, nrow(nn$index)), nn$distance)
@@ -158,6 +189,7 @@ to_dbscan <- function(nn, names) {
 
 to_seurat <- function(nn, names, call = caller_env()) {
   check_package("SeuratObject", "Seurat's shape", call)
+  nn <- check_matrices(nn, "Seurat", call)
   methods::new(
     methods::getClass("Neighbor", where = asNamespace("SeuratObject")),
     nn.idx = nn$index, nn.dist = nn$distance, alg.info = list(),
@@ -174,49 +206,25 @@ check_package <- function(package, what, call = caller_env()) {
   }
 }
 
-to_edges <- function(nn, names) {
+to_edges <- function(nn, names, call = caller_env()) {
   num_points <- num_rows_of(nn)
-  is_matrix <- is.matrix(nn$index)
-  counts <- if (is_matrix) {
-    rep(ncol(nn$index), num_points)
-  } else {
-    lengths(nn$index)
-  }
-  in_order <- function(values) {
-    if (is.matrix(values)) as.vector(t(values)) else unlist(values)
-  }
+  places <- in_places(nn)
   columns <- list(
-    from = rep(seq_len(num_points), counts),
-    to = in_order(nn$index) %||% integer(), rank = sequence(counts)
+    from = places$row, to = places$index, rank = sequence(places$size)
   )
-  if (!is.null(nn$distance)) {
-    columns$distance <- in_order(nn$distance) %||% double()
-  }
+  columns$distance <- places$distance
   there <- !is.na(columns$to)
   if (!all(there)) {
     columns <- lapply(columns, `[`, there)
   }
-  check_graph_indices(columns$to, num_points)
+  check_graph_indices(largest_index(nn), num_points, NULL, call)
+  check_distinct(columns$from, columns$to, names, call)
   if (!is.null(names)) {
     columns$from <- names[columns$from]
     columns$to <- names[columns$to]
   }
   new_knn_edges(
     columns, data.frame(name = names %||% seq_len(num_points)),
-    k = if (is_matrix) ncol(nn$index)
+    k = if (is.matrix(nn$index)) ncol(nn$index)
   )
-}
-
-# Neighbours of a graph are rows; those of a query may be others.
-check_graph_indices <- function(index, num_points, call = caller_env(2)) {
-  if (length(index) > 0 && max(index) > num_points) {
-    abort_argument(
-      c(
-        "Neighbours must be of the points themselves.",
-        x = "There {cli::qty(num_points)}{?is/are}
-             {tally(num_points, \"point\")}, and {max(index)} is an index."
-      ),
-      call
-    )
-  }
 }

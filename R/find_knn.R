@@ -66,7 +66,8 @@
 #' @param points Which side of `x` are the points: its `"rows"` (default), or
 #'   its `"columns"`, as for the cells of a `SingleCellExperiment` or the samples
 #'   of an `ExpressionSet`. What is said here of rows then holds for columns.
-#'   Columns are turned into rows first, which takes a copy of `x`.
+#'   Columns are turned into rows first, which takes a copy of `x` (a
+#'   `DelayedMatrix` and a `big.matrix` are turned when they are read).
 #' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
 #'   children: the name or the number of the assay that holds the values. `NULL`
 #'   (default) takes the first (of an `ExpressionSet`, `exprs`).
@@ -82,9 +83,10 @@
 #'   weighted correlation, as `stats::cov.wt(cor = TRUE)` has it, under
 #'   `"spearman"` that of the ordinary average ranks. Only the weights'
 #'   proportions matter. A sample of weight 0 is left out: its values are not
-#'   looked at (`x` is copied without it), they are not ranked, and a row is
-#'   constant if it is on the other samples. The largest weight may be no more
-#'   than 1e15 times the smallest one above 0. `NULL` (default): all weigh alike.
+#'   looked at (an `x` in memory is copied without it), they are not ranked, and
+#'   a row is constant if it is on the other samples. The largest weight may be
+#'   no more than 1e15 times the smallest one above 0. `NULL` (default): all
+#'   weigh alike.
 #' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
 #'   `BiocParallel::SnowParam(4)`: the points are dealt out in splits to its
 #'   workers. See the section on workers.
@@ -140,6 +142,9 @@
 #'
 #' * Each worker needs this version of fsknn, and holds a copy of `x` (forked
 #'   ones need none). On this machine it comes by way of a temporary file.
+#' * Data that do not fit in `max_memory` lie in a temporary file of this
+#'   process, which only forked workers (`MulticoreParam`) can read: with others
+#'   that is an error.
 #' * Where `num_threads` is `NULL` the threads of this machine are shared out;
 #'   workers elsewhere take what they may use there.
 #' * With backend `"cuda"` each worker of a `SnowParam` has one GPU of its own
@@ -153,16 +158,17 @@
 #'   `num_threads = 1`.
 #'
 #' @section Checkpoints:
-#' With `checkpoint` a run that was ended (by `kill -9`, by a queue's time limit,
-#' by the machine) loses the splits that were at work, one for each worker, and no
-#' more. Call it again with the same data and the same folder; backend, devices,
-#' threads, workers and chunk size may be others. The answer is the same to the
-#' last bit. Data or arguments that would change the answer are a
-#' `fsknn_checkpoint_error` that says which; a damaged file is noticed, and its
-#' split done again; a folder that holds something else is refused; and two
-#' processes can't have the same folder. The folder takes 12 bytes for each point
-#' and neighbour (20 with correlations) and stays when the call is over: then the
-#' same call only reads it. Delete it when it is not needed any more.
+#' With `checkpoint` a run that was ended (by `kill -9`, by a queue's time
+#' limit, by the machine) loses the splits that were at work, one for each
+#' worker, and no more. Call it again with the same data and the same folder;
+#' backend, devices, threads, workers, chunk size and `max_memory` may be
+#' others. The answer is the same to the last bit. Data or arguments that would
+#' change the answer are a `fsknn_checkpoint_error` that says which; a damaged
+#' file is noticed, and its split done again; a folder that holds something
+#' else is refused; and two processes can't have the same folder. The folder
+#' takes 12 bytes for each point and neighbour (20 with correlations) and stays
+#' when the call is over: then the same call only reads it. Delete it when it
+#' is not needed any more.
 #'
 #' A split is a range of points whose neighbours are searched for among all. The
 #' points are prepared again for each, and splits are made so large that this is
@@ -173,18 +179,29 @@
 #' checkpoint). `options(fsknn.split_size = )` sets the number of points in a split.
 #'
 #' @section Data larger than memory:
-#' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks, whole
-#' chunks of the file that they come from, each once. Where their dense form (8
-#' bytes a value) fits in `max_memory`, they become a matrix in memory. Else
-#' they are checked, prepared for the metric, and written to a temporary file as
-#' they are read; then blocks of the file are searched against blocks, two in
-#' memory at a time on the CPU, and piece by piece through the memory of GPUs. The
-#' answer is the same to the last bit. The file is as large as the dense form. It
-#' has no name, so that its room is free again when the call ends, in whatever
-#' way, and stands in `tempdir()`, or in the folder that
-#' `options(fsknn.temporary_folder = )` names: it should be on a disk, and not in
-#' memory as `/tmp` is on some systems. Where there is too little room, that is a
-#' `fsknn_disk_error` before anything is read. [knn_plan()] tells what would be.
+#' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks,
+#' whole chunks of the file that they come from, each once. Of some rows or
+#' columns of a matrix (`h[keep, ]`), in their order, a chunk may be in two
+#' blocks and is read for each. A matrix that is put together of several
+#' (`rbind()`, `cbind()`) is read by rows, and one whose rows are in another
+#' order than in the file in that order: then chunks may be read many times,
+#' and a file of its own (`HDF5Array::writeHDF5Array()`) is worth its time.
+#'
+#' Where the dense form (8 bytes a value) fits in `max_memory`, they become a
+#' matrix in memory. Else they are checked, prepared for the metric, and
+#' written to a temporary file as they are read; then blocks of the file are
+#' searched against blocks, two in memory at a time on the CPU, and piece by
+#' piece through the memory of GPUs. The answer is the same to the last bit.
+#' The file is as large as the dense form. It has no name, so that its room is
+#' free again when the call ends, in whatever way, and stands in `tempdir()`,
+#' or in the folder that `options(fsknn.temporary_folder = )` names: it should
+#' be on a disk, and not in memory as `/tmp` is on some systems. Where there is
+#' too little room, that is a `fsknn_disk_error` before anything is read.
+#' [knn_plan()] tells what would be.
+#'
+#' With `na = "mean"` missing values are filled in on the way to the file;
+#' `na = "pairwise"` is an error if any value is missing, which shows when all
+#' have been read.
 #'
 #' @section Arithmetic:
 #' Rows are brought to length 1 for correlations and cosine, each scaled by its
@@ -210,7 +227,9 @@
 #'
 #' Where nothing is missing the answer is that of `na = "error"`, to the last
 #' bit. These distances are no metric: points are compared over different
-#' samples.
+#' samples. They need the values themselves, so that an `x` (or `query`) with
+#' missing values that does not fit in `max_memory` is an error; `na = "mean"`
+#' takes data of any size.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

@@ -9,7 +9,7 @@
 #' * Neighbours: [knn_graph()], and as plain matrices [find_knn()] and
 #'   [query_knn()]; [nearest()] those of one point alone. All within a distance:
 #'   [find_within()], [query_within()], [similarity_graph()].
-#' * Graphs of graphs: [undirected_graph()], [snn_graph()], [combine_graphs()];
+#' * Graphs of graphs: [undirected_edges()], [snn_graph()], [combine_graphs()];
 #'   [knn_recall()] compares an approximate one.
 #' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
 #'   [knn_backends()] and [cuda_devices()] what there is to run on.

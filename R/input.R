@@ -96,6 +96,9 @@ turn <- function(x, arg, call = caller_env()) {
   if (length(dim(x)) != 2) {
     return(x)
   }
+  if (inherits(x, "big.matrix")) {
+    x <- big_rows(x)
+  }
   tryCatch(t(x), error = function(err) {
     given <- describe_type(x)
     abort_argument(
@@ -118,14 +121,20 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
   if (!all(good)) {
     types <- vapply(x[!good], describe_type, "")
     bad <- paste0("`", names(types), "` is ", types)
+    where <- first_few(bad)
     # A numeric matrix as a column is numeric, but not one feature.
-    where <- paste(first_few(bad))
+    nested <- !good & vapply(x, is_number_like, NA)
     abort_argument(
       c(
         "Every column of {.arg {arg}} must be a numeric vector.",
         x = "Column {where}.",
-        i = "Leave out such columns, for example with
-             {.code {arg}[vapply({arg}, is.numeric, NA)]}."
+        i = if (!all(good | nested)) {
+          "Leave out such columns, for example with
+           {.code {arg}[vapply({arg}, is.numeric, NA)]}."
+        },
+        i = if (any(nested)) {
+          "With {.code as.matrix({arg})} each column of a matrix in it is one."
+        }
       ),
       call
     )

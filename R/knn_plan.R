@@ -60,18 +60,20 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   check_num_features(size[[2]], options$metric, "x")
   of_query <- query_input(input, x, query)
   num_queries <- if (self_excluded) 0 else query_count(query, size, of_query)
-  storage <- storage_of(
-    taken_values(x, input), taken_values(query, of_query), options
-  )
-  check_na_in_memory(list(values = x), storage$in_file[[1]], options, "x")
   weights <- weights_for(options$weights, size[[2]], input$points == "columns")
   options$weights <- weights$values
   num_features <- length(weights$samples %||% seq_len(size[[2]]))
+  storage <- storage_of(
+    taken_values(x, input), taken_values(query, of_query), options,
+    share = num_features / size[[2]]
+  )
   k <- check_k(k, size[[1]], self_excluded = self_excluded)
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
     rows_made = is_metafeatures(x), max_memory = storage$max_memory,
-    bytes_file = storage$bytes_file
+    bytes_file = storage$bytes_file,
+    # What lies in a file has no value missing, or the search is refused.
+    na = if (storage$bytes_file > 0) "error" else options$na
   )
   new_plan(size[[1]], num_features, num_queries, request)
 }

@@ -4,28 +4,39 @@
 #' neighbour descent) with the exact ones, for each point and overall.
 #'
 #' A point's recall is the share of its k nearest neighbours that were found, k
-#' being the number that `approx` has. Where several points tie for the k-th
-#' place, each of them is right: with more than k columns in `exact`, all that
-#' are as near as the k-th count. Ties that go on past the last column of
-#' `exact` can't be told from it. So there is a range: `recall` counts what is
-#' known to be right, and `at_most` takes what `exact` does not have as right
-#' for the points whose ties may go on. Give `exact` a few more neighbours to
-#' close it.
+#' being the number that `approx` has of it, which may differ from point to
+#' point. Where several points tie for the k-th place, any of them that fill the
+#' places left are right: with more than k columns in `exact`, all that are as
+#' near as the k-th count, but no more of them than places that nearer points
+#' leave. Ties that go on past the last column of `exact` can't be told from it.
+#' So there is a range: `recall` counts what is known to be right, and `at_most`
+#' takes what `exact` does not have as right for the points whose ties may go
+#' on. Give `exact` a few more neighbours to close it. Where `exact` has missing
+#' neighbours at the end of a row there are no others, and k is the number that
+#' there are.
+#'
+#' Rows may also be queries, or a `subset` of the points, in both the same. Both
+#' are compared as they are then; an index greater than the number of rows tells
+#' it, else say `queries = TRUE`.
 #'
 #' @param approx,exact Neighbours, in any shape that [as_knn()] takes; the same
-#'   points in the same order. `exact` needs distances, and at least as many
-#'   neighbours as `approx`.
+#'   points in the same order. `exact` needs distances, and of each point at
+#'   least as many neighbours as `approx`.
 #' @param ... Must be empty.
+#' @param queries Are the rows other points than those that the indices are
+#'   numbers of, or only some of them (default: `FALSE`)? See Details.
 #'
 #' @returns A list of class `knn_recall` with a print method:
 #'   * `recall`, `at_most`: overall, from 0 to 1, the mean over all neighbours;
 #'   * `per_point`: a data frame with `recall` and `at_most` of each point, `NA`
 #'     for points without neighbours in `exact`;
-#'   * `k`, `num_points`: what was compared; `perfect`: the share of points all
-#'     of whose neighbours are right.
+#'   * `k`, `num_points`: what was compared (`k` one number, or one for each
+#'     point where they differ); `perfect`: the share of points all of whose
+#'     neighbours are right.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that is known, of
-#' different numbers of points, or with fewer exact ones.
+#' different numbers of points, or with fewer exact ones; a row with its own
+#' number where none should be.
 #' @seealso [convert_knn()] for the shapes.
 #' @export
 #' @examples
@@ -37,81 +48,117 @@
 #' knn_recall(approx, exact)
 #'
 #' # RcppAnnoy's or RcppHNSW's: knn_recall(RcppHNSW::hnsw_knn(x, k = 6), exact)
-knn_recall <- function(approx, exact, ...) {
+knn_recall <- function(approx, exact, ..., queries = FALSE) {
   rlang::check_dots_empty()
   rlang::check_required(approx)
   rlang::check_required(exact)
-  found <- as_rows(read_knn_shape(approx, arg = "approx"), "approx")
-  truth <- as_rows(read_knn_shape(exact, arg = "exact"), "exact")
-  check_recall(found, truth)
-  k <- ncol(found$index)
-  n <- nrow(found$index)
-  rows <- rep(seq_len(n), k)
+  queries <- check_flag(queries, "queries")
+  given <- read_two_shapes(approx, exact, queries)
+  check_recall(given$approx, given$exact)
+  found <- in_places(given$approx)
+  truth <- in_places(given$exact)
+  nearest <- count_nearest(truth, found$size)
+  n <- length(found$size)
   # Exact in double for up to 9e7 points.
-  largest <- max(n, found$index, truth$index, na.rm = TRUE)
-  key <- function(rows, index) (rows - 1) * largest + index
-  farthest <- truth$distance[, k]
-  right <- truth$distance <= farthest & !is.na(truth$distance)
-  known <- key(row(truth$index), truth$index)
-  given <- as.vector(found$index)
-  at <- key(rows, given)
-  there <- !is.na(given) & !duplicated(at)
-  hit <- there & at %in% known[right]
-  ties_go_on <- truth$distance[, ncol(truth$distance)] == farthest &
-    ncol(truth$index) < n - 1
-  unknown <- there & !at %in% known & ties_go_on[rows]
-  share <- function(which) {
-    counts <- rowSums(matrix(which, n, k)) / k
-    counts[is.na(farthest)] <- NA
-    counts
-  }
-  per_point <- data.frame(
-    recall = share(hit), at_most = pmin(share(hit | unknown), 1)
-  )
+  largest <- max(0L, found$index, truth$index, na.rm = TRUE)
+  key <- function(places) (places$row - 1) * largest + places$index
+  at <- key(found)
+  there <- !is.na(found$index) & !duplicated(at)
+  place <- match(at, key(truth))
+  distance <- truth$distance[place]
+  farthest <- nearest$farthest[found$row]
+  in_row <- function(which) tabulate(found$row[which(there & which)], n)
+  nearer <- in_row(distance < farthest)
+  tied <- in_row(distance == farthest)
+  unknown <- in_row(is.na(place) & nearest$ties_go_on[found$row])
+  # Only so many of the tied ones are among the nearest at once.
+  room <- nearest$k - nearest$num_nearer
+  hits <- nearer + pmin(tied, room)
+  most <- nearer + pmin(tied + unknown, room)
+  share <- function(count) ifelse(nearest$k > 0, count / nearest$k, NA)
+  per_point <- data.frame(recall = share(hits), at_most = share(most))
+  sizes <- unique(found$size)
   structure(
     list(
-      recall = mean(per_point$recall, na.rm = TRUE),
-      at_most = mean(per_point$at_most, na.rm = TRUE),
+      recall = sum(hits) / sum(nearest$k),
+      at_most = sum(most) / sum(nearest$k),
       perfect = mean(per_point$recall == 1, na.rm = TRUE),
-      k = k, num_points = sum(!is.na(farthest)), per_point = per_point
+      k = if (length(sizes) == 1) sizes else found$size,
+      num_points = sum(nearest$k > 0), per_point = per_point
     ),
     class = "knn_recall"
   )
 }
 
-as_rows <- function(nn, arg, call = caller_env()) {
-  if (is.list(nn$index)) {
-    abort_argument(
-      "{.arg {arg}} must have as many neighbours for every point.", call
-    )
-  }
-  nn
+read_two_shapes <- function(approx, exact, queries, call = caller_env()) {
+  given <- list(
+    approx = take_neighbours(approx, "approx", call),
+    exact = take_neighbours(exact, "exact", call)
+  )
+  largest <- max(largest_index(given$approx), largest_index(given$exact))
+  Map(
+    function(nn, arg) leave_out_self(nn, queries, arg, call, largest),
+    given, names(given)
+  )
+}
+
+# Of each row, for the first k of its true neighbours, or all where there are no
+# more: their number, the distance of the last, the number of those that are
+# nearer than that, and whether others not known may be as near.
+count_nearest <- function(truth, k) {
+  n <- length(k)
+  there <- which(!is.na(truth$index) & !is.na(truth$distance))
+  row <- truth$row[there]
+  distance <- truth$distance[there]
+  # Neighbours within a distance may be in any order.
+  in_order <- distance[order(row, distance)]
+  count <- tabulate(row, n)
+  k <- pmin(k, count)
+  before <- cumsum(count) - count
+  at <- function(rank) in_order[ifelse(rank > 0, before + rank, NA)]
+  farthest <- at(k)
+  list(
+    k = k, farthest = farthest,
+    num_nearer = tabulate(row[which(distance < farthest[row])], n),
+    # Places that are empty say that there are no other neighbours.
+    ties_go_on = at(count) == farthest & count == truth$size
+  )
 }
 
 check_recall <- function(found, truth, call = caller_env()) {
   if (is.null(truth$distance)) {
     abort_argument("{.arg exact} must have distances.", call)
   }
-  if (nrow(found$index) != nrow(truth$index)) {
+  num_found <- num_rows_of(found)
+  num_true <- num_rows_of(truth)
+  if (num_found != num_true) {
     abort_argument(
       c(
         "{.arg approx} and {.arg exact} must be of the same points.",
-        x = "They have {format_count(nrow(found$index))} and
-             {format_count(nrow(truth$index))}."
+        x = "They have {format_count(num_found)} and {format_count(num_true)}."
       ),
       call
     )
   }
-  if (ncol(found$index) < 1 || ncol(found$index) > ncol(truth$index)) {
+  k <- in_places(found["index"])$size
+  exact_k <- in_places(truth["index"])$size
+  short <- which(exact_k < k)
+  if (length(short) > 0) {
+    count <- length(short)
+    first <- short[[1]]
     abort_argument(
       c(
-        "{.arg exact} must have at least as many neighbours as {.arg approx},
-         and {.arg approx} one or more.",
-        x = "They have {ncol(truth$index)} and {ncol(found$index)} (points
-             themselves not counted)."
+        "{.arg exact} must have at least as many neighbours as {.arg approx}.",
+        x = "{format_count(count)} of {tally(num_true, \"point\")}
+             {cli::qty(count)}{?has/have} fewer: point {first} has
+             {exact_k[[first]]}, not {k[[first]]} (points themselves not
+             counted)."
       ),
       call
     )
+  }
+  if (all(k == 0)) {
+    abort_argument("{.arg approx} must have neighbours.", call)
   }
 }
 
@@ -119,12 +166,17 @@ check_recall <- function(found, truth, call = caller_env()) {
 #' @export
 format.knn_recall <- function(x, ...) {
   percent <- function(share) paste0(format(100 * share, digits = 4), "%")
-  upper <- if (x$at_most > x$recall) {
+  upper <- if (isTRUE(x$at_most > x$recall)) {
     paste0(" to ", percent(x$at_most), ", as ties are")
+  }
+  k <- if (length(x$k) == 1) {
+    tally(x$k, "neighbour")
+  } else {
+    paste0(min(x$k), " to ", max(x$k), " neighbours")
   }
   c(
     paste0(
-      "Recall of ", tally(x$k, "neighbour"), " of ",
+      "Recall of ", k, " of ",
       tally(x$num_points, "point"), ": ", percent(x$recall), upper
     ),
     paste0("Points with all neighbours right: ", percent(x$perfect))

@@ -1,8 +1,29 @@
 # The shapes in which packages hold neighbours, read.
 
 # index and distance (matrices or lists; distance may be NULL), names or NULL.
-read_knn_shape <- function(x, self = NULL, arg = "x", call = caller_env()) {
-  nn <- take_apart(x)
+# queries: may row i be something else than point i, so that its own number is
+# a neighbour like any other? NULL where only a graph of the points will do.
+read_knn_shape <- function(x, self = NULL, queries = NULL, arg = "x",
+                           call = caller_env()) {
+  nn <- take_neighbours(x, arg, call)
+  if (!is.null(self)) {
+    nn$self <- check_flag(self, "self", call = call)
+    if (nn$self && isTRUE(queries)) {
+      abort_argument(
+        "{.arg self} and {.arg queries} must not both be TRUE: queries are none
+         of the points.",
+        call
+      )
+    }
+  }
+  leave_out_self(nn, queries, arg, call)
+}
+
+take_neighbours <- function(x, arg, call) {
+  nn <- take_apart(x, call)
+  if (is.null(nn)) {
+    nn <- take_apart(take_only_set(x, arg, call), call)
+  }
   if (is.null(nn)) {
     given <- describe_type(x)
     abort_argument(
@@ -14,15 +35,35 @@ read_knn_shape <- function(x, self = NULL, arg = "x", call = caller_env()) {
       call
     )
   }
-  if (!is.null(self)) {
-    nn$self <- check_flag(self, "self", call = call)
+  check_neighbours(nn, arg, call)
+}
+
+# Some packages hold neighbours in a list by metric or name: uwot what
+# `ret_nn = TRUE` gives, Seurat what an object has.
+take_only_set <- function(x, arg, call) {
+  are_sets <- is.list(x) && length(x) > 0 && all(vapply(x, function(part) {
+    (isS4(part) || is.list(part)) && !is.data.frame(part) &&
+      !is.null(take_apart(part, call))
+  }, NA))
+  if (!are_sets) {
+    return(NULL)
   }
-  nn <- check_neighbours(nn, arg, call)
-  if (nn$self) drop_self(nn, call) else check_no_self(nn, arg, call)
+  if (length(x) > 1) {
+    which <- if (is.null(names(x))) seq_along(x) else names(x)
+    abort_argument(
+      c(
+        "{.arg {arg}} must be one set of neighbours.",
+        x = "It is a list of {length(x)}: {.val {which}}.",
+        i = "Give one of them."
+      ),
+      call
+    )
+  }
+  x[[1]]
 }
 
 # What each shape holds: index, distance, self (are points themselves there?).
-take_apart <- function(x) {
+take_apart <- function(x, call) {
   parts <- function(index, distance, self, names = NULL) {
     list(index = index, distance = distance, self = self, names = names)
   }
@@ -42,7 +83,7 @@ take_apart <- function(x) {
     names <- if (!identical(slots$names, numbers)) slots$names
     parts(slots$index, slots$distance, TRUE, names)
   } else if (is.data.frame(x)) {
-    if (has("from", "to")) from_edges(x)
+    if (has("from", "to")) from_edges(x, call)
   } else if (has("index")) {
     parts(x$index, x$distance, FALSE)
   } else if (has("nn.index")) {
@@ -129,76 +170,27 @@ plain_matrix <- function(values, mode) {
   array(as.vector(values, mode), dim(values))
 }
 
-has_self <- function(nn) {
-  if (is.list(nn$index)) {
-    mapply(function(row, i) i %in% row, nn$index, seq_along(nn$index))
+# Place by place, missing neighbours too: row, index, distance (or NULL); and
+# `size`, the number of places of each row.
+in_places <- function(nn) {
+  size <- if (is.list(nn$index)) {
+    lengths(nn$index)
   } else {
-    rowSums(nn$index == row(nn$index), na.rm = TRUE) > 0
+    rep(ncol(nn$index), nrow(nn$index))
   }
-}
-
-check_no_self <- function(nn, arg, call) {
-  rows <- which(has_self(nn))
-  if (length(rows) > 0) {
-    count <- length(rows)
-    where <- first_few(utils::head(rows, 3), count)
-    abort_argument(
-      c(
-        "A point must not be its own neighbour in {.arg {arg}}.",
-        x = "{format_count(count)} {cli::qty(count)}{?is/are}: point {where}.",
-        i = "If points are among their own neighbours, say {.code self = TRUE}."
-      ),
-      call
-    )
+  by_row <- function(values) {
+    if (is.matrix(values)) as.vector(t(values)) else unlist(values)
   }
-  nn
-}
-
-drop_self <- function(nn, call) {
-  found <- as.logical(has_self(nn))
-  if (is.list(nn$index)) {
-    # A point that is not there has nothing to be taken out: rows differ anyway.
-    keep <- Map(function(row, i) is.na(row) | row != i, nn$index,
-                seq_along(nn$index))
-    nn$index <- Map(`[`, nn$index, keep)
-    if (!is.null(nn$distance)) {
-      nn$distance <- Map(`[`, nn$distance, keep)
-    }
-    return(nn)
-  }
-  columns <- ncol(nn$index)
-  if (columns == 0) {
-    return(nn)
-  }
-  own <- nn$index == row(nn$index) & !is.na(nn$index)
-  at <- ifelse(found, max.col(own, ties.method = "first"), columns)
-  missed <- sum(!found & !is.na(nn$index[, 1]))
-  if (missed > 0) {
-    cli::cli_warn(
-      c(
-        "{format_count(missed)} of {format_count(length(found))} points
-         {cli::qty(missed)}{?is/are} not among {?its/their} own neighbours.",
-        i = "The last neighbour of {cli::qty(missed)}{?this point/these points}
-             is left out instead: see {.fn convert_knn}."
-      ),
-      class = "fsknn_self_warning", call = call
-    )
-  }
-  without <- function(values) {
-    left <- values[, -columns, drop = FALSE]
-    after <- col(left) >= at
-    left[after] <- values[, -1, drop = FALSE][after]
-    left
-  }
-  nn$index <- without(nn$index)
-  if (!is.null(nn$distance)) {
-    nn$distance <- without(nn$distance)
-  }
-  nn
+  list(
+    row = rep(seq_along(size), size),
+    index = by_row(nn$index) %||% integer(),
+    distance = if (!is.null(nn$distance)) by_row(nn$distance) %||% double(),
+    size = size
+  )
 }
 
 # Edges: matrices where all points have as many, or none (isolated: missing).
-from_edges <- function(edges, call = caller_env(2)) {
+from_edges <- function(edges, call) {
   facts <- edges_facts(edges, "x", call)
   from <- facts$from
   to <- facts$to
@@ -230,7 +222,7 @@ from_edges <- function(edges, call = caller_env(2)) {
   }
   names <- facts$vertices$name
   list(
-    index = index, distance = distances, self = FALSE,
+    index = index, distance = distances, self = FALSE, are_edges = TRUE,
     names = if (is.character(names)) names
   )
 }

@@ -82,18 +82,26 @@ fit_na <- function(options, points, call = caller_env()) {
   options
 }
 
-# A file holds rows that were looked through when it was written.
-check_na_in_memory <- function(points, in_file, options, arg,
-                               call = caller_env()) {
-  if (!in_file || is.null(options$na) || options$na == "error") {
+# Pairs over their common samples need the values as they are; a file holds
+# prepared rows.
+check_pairwise_in_memory <- function(points, queries, missing,
+                                     call = caller_env()) {
+  in_file <- c(
+    x = is_row_file(points$values), query = is_row_file(queries$values)
+  )
+  if (!any(in_file)) {
     return(invisible())
   }
-  needed <- format_bytes(dense_bytes(points$values))
+  arg <- names(in_file)[in_file][[1]]
+  values <- if (arg == "x") points$values else queries$values
+  needed <- format_bytes(dense_bytes(values))
   abort_argument(
     c(
-      "{.arg na} must be \"error\" where {.arg {arg}} does not fit in memory.",
-      x = "It takes {needed} as a matrix.",
-      i = "Raise {.arg max_memory}, or fill the missing values in before."
+      "{.arg na} can't be \"pairwise\" where values are missing and
+       {.arg {arg}} does not fit in memory.",
+      x = "{format_count(missing)} {cli::qty(missing)}value{?s} {?is/are}
+           missing, and {.arg {arg}} takes {needed} as a matrix.",
+      i = "Raise {.arg max_memory}, or use {.code na = \"mean\"}."
     ),
     call
   )
@@ -112,7 +120,8 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
       call
     )
   }
-  scan <- cpp_scan_missing(points$values, options$num_threads)
+  scan <- points$scan %||%
+    cpp_scan_missing(points$values, options$num_threads)
   if (!is.null(scan$failure)) {
     raise_failure(scan, call)
   }
@@ -167,9 +176,16 @@ check_common_samples <- function(points, min_pairs, call) {
 
 # `na` as the core is told. Where no value is missing, every pair is over all
 # samples: the search is the one without missing values, to the last bit.
-na_of_search <- function(options, checked, query_checked = NULL) {
+na_of_search <- function(options, points, checked, queries = NULL,
+                         query_checked = NULL, call = caller_env()) {
   missing <- sum(checked$missing, query_checked$missing)
-  if (missing == 0) "error" else options$na %||% "error"
+  if (missing == 0) {
+    return("error")
+  }
+  if (identical(options$na, "pairwise")) {
+    check_pairwise_in_memory(points, queries, missing, call = call)
+  }
+  options$na %||% "error"
 }
 
 # --- rows with too few neighbours --------------------------------------------

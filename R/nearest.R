@@ -118,7 +118,7 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
       rows_made = is_metafeatures(points$values),
       largest = checked$largest,
       max_memory = brought$max_memory, bytes_file = brought$bytes_file,
-      na = na_of_search(options, checked)
+      na = na_of_search(options, points, checked, call = call)
     )
   )
 }

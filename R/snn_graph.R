@@ -29,12 +29,12 @@
 #'   closer. [as_igraph()] with `weight = "similarity"` makes it the weight.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that
-#' is known, or that are not of the points themselves. More edges than the 2^31
-#' - 1 rows of a data frame are a `fsknn_size_error`.
+#' is known, that are not of the points themselves, or that a point has twice.
+#' More edges than the 2^31 - 1 rows of a data frame are a `fsknn_size_error`.
 #' @references Xu C, Su Z (2015). Identification of cell types from single-cell
 #' transcriptomes using a novel clustering method. *Bioinformatics* 31(12):
 #' 1974-1980. \doi{10.1093/bioinformatics/btv088}
-#' @seealso [undirected_graph()] for mutual neighbours.
+#' @seealso [undirected_edges()] for mutual neighbours.
 #' @export
 #' @examples
 #' x <- rbind(matrix(rnorm(300), 50), matrix(rnorm(300, mean = 3), 50))
@@ -61,8 +61,7 @@ snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
   nn <- read_knn_shape(x)
   num_points <- num_rows_of(nn)
   names <- check_neighbour_names(names %||% nn$names, num_points)
-  index <- unlist(nn$index, use.names = FALSE)
-  check_graph_indices(index[!is.na(index)], num_points, current_env())
+  check_distinct_neighbours(nn, names, current_env())
   found <- cpp_shared_neighbours(
     nn$index, type, as.double(min_similarity), max_edges, num_threads, progress
   )

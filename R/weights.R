@@ -122,7 +122,8 @@ fit_weights <- function(weights, points, call = caller_env()) {
 }
 
 # Points without the columns (samples) of weight 0, so that nobody ever sees
-# those. samples: the user's numbers of the others, for messages.
+# those; of what is read by blocks they are left out when it is read. samples:
+# the user's numbers of the others, for messages.
 keep_samples <- function(points, weights) {
   if (is.null(points) || is.null(weights$samples)) {
     return(points)

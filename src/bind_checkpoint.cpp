@@ -27,12 +27,16 @@ Rcpp::List with_files(const std::function<Rcpp::List()>& work) {
 
 }  // namespace
 
-// Of what as_points() gives as values.
+// Of what bring_points() gives as values: the same for a matrix in memory and
+// for one that went to a file.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_digest(SEXP x, int num_threads) {
   return with_files([&] {
     return Rcpp::List::create(
-        Rcpp::_["digest"] = digest_source(*bind::row_source(x), num_threads));
+        Rcpp::_["digest"] =
+            Rf_inherits(x, "row_file")
+                ? bind::row_file_digest(x)
+                : digest_source(*bind::row_source(x), num_threads));
   });
 }
 

@@ -112,7 +112,9 @@ std::unique_ptr<RowSource> row_source(SEXP x) {
 
 std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request) {
   std::unique_ptr<RowSource> source = row_source(x);
-  if (Rcpp::as<std::string>(request["na"]) != "mean") return source;
+  if (Rcpp::as<std::string>(request["na"]) != "mean" ||
+      Rf_inherits(x, "row_file"))
+    return source;
   return std::unique_ptr<RowSource>(new MeanFilled(std::move(source)));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/filled.hpp"
 #include "core/metafeatures.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
@@ -32,7 +33,11 @@ std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x);
 /// Whatever can be searched: what bring_points() gives as values.
 std::unique_ptr<RowSource> row_source(SEXP x);
 
-/// As row_source(), its missing values filled where the request says so.
+/// digest_source() of the rows as they came to the file.
+std::string row_file_digest(const Rcpp::List& x);
+
+/// As row_source(), its missing values filled where the request says so; those
+/// of a file were when it was written.
 std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request);
 
 Request request_from(const Rcpp::List& request);
@@ -46,6 +51,7 @@ std::unique_ptr<RowSubset> subset_of(const RowSource& points,
 Rcpp::List list_of(const CudaFailure& failure);
 Rcpp::List list_of(const Stats& stats);
 Rcpp::List list_of(const MatrixFacts& facts);
+Rcpp::List list_of(const MissingFacts& facts);
 
 Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows);
 

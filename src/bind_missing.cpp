@@ -3,18 +3,27 @@
 
 using namespace fsknn;
 
+namespace fsknn {
+namespace bind {
+
+Rcpp::List list_of(const MissingFacts& facts) {
+  Rcpp::List out = list_of(facts.known);
+  out["missing"] = static_cast<double>(facts.missing);
+  out["empty"] = one_based(facts.empty);
+  return out;
+}
+
+}  // namespace bind
+}  // namespace fsknn
+
 // What cpp_scan() tells of a matrix whose missing values are filled with their
 // row's mean, and how many there are, and which rows hold nothing else.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_scan_missing(SEXP x, int num_threads) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    const MissingFacts facts =
-        scan_missing(*bind::row_source(x), num_threads, progress.get());
-    Rcpp::List out = bind::list_of(facts.known);
-    out["missing"] = static_cast<double>(facts.missing);
-    out["empty"] = bind::one_based(facts.empty);
-    return out;
+    return bind::list_of(
+        scan_missing(*bind::row_source(x), num_threads, progress.get()));
   });
 }
 

@@ -42,22 +42,31 @@ std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x) {
                    static_cast<std::int64_t>(size[0])));
 }
 
+std::string row_file_digest(const Rcpp::List& x) {
+  return Rcpp::XPtr<RowFile>(static_cast<SEXP>(x["file"]))->digest();
+}
+
 }  // namespace bind
 }  // namespace fsknn
 
 // An external pointer to an empty file for rows under the request's metric; or
-// a failure.
+// a failure. Missing values are filled with the row's mean unless the request's
+// `na` is "error".
 // [[Rcpp::export(rng = false)]]
 SEXP cpp_row_file(std::string folder, double num_points, double num_features,
                   double strip_features, Rcpp::List request, bool binary) {
   Rcpp::RObject out;
   const Rcpp::List failed = bind::guarded([&] {
     const Request r = bind::request_from(request);
+    RowFileForm form;
+    form.folder = folder;
+    form.num_points = static_cast<std::int64_t>(num_points);
+    form.num_features = static_cast<std::int64_t>(num_features);
+    form.strip_features = static_cast<std::int64_t>(strip_features);
+    form.binary = binary;
+    form.fill_missing = Rcpp::as<std::string>(request["na"]) != "error";
     out = Rcpp::XPtr<RowFile>(new RowFile(
-        folder, static_cast<std::int64_t>(num_points),
-        static_cast<std::int64_t>(num_features),
-        static_cast<std::int64_t>(strip_features), r,
-        cpu::choose_kernels(r.instruction_set).prepare_row, binary));
+        form, r, cpu::choose_kernels(r.instruction_set).prepare_row));
     return Rcpp::List();
   });
   return out.isNULL() ? Rcpp::RObject(failed) : out;
@@ -76,13 +85,16 @@ SEXP cpp_row_file_add(SEXP file, double strip, double first, SEXP tile) {
   return failed.size() > 0 ? Rcpp::RObject(failed) : Rcpp::RObject();
 }
 
-// What cpp_scan() gives of a matrix.
+// What cpp_scan() gives of a matrix; cpp_scan_missing() where missing values
+// are filled.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_row_file_finish(SEXP file) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    return bind::list_of(
-        Rcpp::XPtr<RowFile>(file)->finish(progress.get()));
+    const Rcpp::XPtr<RowFile> rows(file);
+    const MissingFacts& facts = rows->finish(progress.get());
+    return rows->fills_missing() ? bind::list_of(facts)
+                                 : bind::list_of(facts.known);
   });
 }
 

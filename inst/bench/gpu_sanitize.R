@@ -45,6 +45,7 @@ parts <- list(
     graph(many, 5, "euclidean")
     graph(replace(many, 7, 1e200), 300, "euclidean")
     graph(many[, rep(1:70, 9)], 5, "cosine")
+    graph(many[, rep(1:70, 30)], 5) # several stretches of features
     graph(many[, 1:9], 3, "spearman", "negative")
     near <- many
     near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])

@@ -80,32 +80,47 @@ std::uint64_t digest_bytes(const void* bytes, std::int64_t size) {
   return digest.value();
 }
 
+RowDigests::RowDigests(std::int64_t num_points, std::int64_t num_features)
+    : num_features_(num_features),
+      of_row_(static_cast<std::size_t>(num_points)) {}
+
+void RowDigests::take(std::int64_t point, const double* row) {
+  constexpr std::int64_t kAtOnce = 512;  // all lanes alike
+  std::uint64_t words[kAtOnce];
+  Digest digest;
+  for (std::int64_t f0 = 0; f0 < num_features_; f0 += kAtOnce) {
+    const std::int64_t count = std::min(kAtOnce, num_features_ - f0);
+    for (std::int64_t f = 0; f < count; ++f) words[f] = bits_of(row[f0 + f]);
+    digest.take(words, count);
+  }
+  of_row_[static_cast<std::size_t>(point)] = digest.value();
+}
+
+std::string RowDigests::value() const {
+  Digest all;
+  all.take(static_cast<std::uint64_t>(of_row_.size()));
+  all.take(static_cast<std::uint64_t>(num_features_));
+  all.take(of_row_.data(), static_cast<std::int64_t>(of_row_.size()));
+  return hexadecimal(all.value());
+}
+
 std::string digest_source(const RowSource& source, int num_threads) {
   const std::int64_t n = source.num_points(), d = source.num_features();
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
-  std::vector<std::uint64_t> of_row(static_cast<std::size_t>(n));
+  RowDigests digests(n, d);
   const double operations = static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations), {}, [&] {
-    return [&, rows = Buffer<double>(block_rows * d),
-            words = Buffer<std::uint64_t>(d)](std::int64_t block) mutable {
+    return [&, rows = Buffer<double>(block_rows * d)](
+               std::int64_t block) mutable {
       const std::int64_t first = block * block_rows;
       const std::int64_t count = std::min(block_rows, n - first);
       source.read(first, count, rows.data(), d);
-      for (std::int64_t r = 0; r < count; ++r) {
-        const double* row = rows.data() + r * d;
-        for (std::int64_t f = 0; f < d; ++f) words[f] = bits_of(row[f]);
-        Digest digest;
-        digest.take(words.data(), d);
-        of_row[static_cast<std::size_t>(first + r)] = digest.value();
-      }
+      for (std::int64_t r = 0; r < count; ++r)
+        digests.take(first + r, rows.data() + r * d);
     };
   });
-  Digest all;
-  all.take(static_cast<std::uint64_t>(n));
-  all.take(static_cast<std::uint64_t>(d));
-  all.take(of_row.data(), n);
-  return hexadecimal(all.value());
+  return digests.value();
 }
 
 std::string hexadecimal(std::uint64_t digest) {

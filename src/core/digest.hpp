@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/source.hpp"
 
@@ -12,6 +13,20 @@ namespace fsknn {
 
 /// 64 bits of any bytes.
 std::uint64_t digest_bytes(const void* bytes, std::int64_t size);
+
+/// digest_source() of rows that come one by one, in any order.
+class RowDigests {
+ public:
+  RowDigests(std::int64_t num_points, std::int64_t num_features);
+  /// By several threads at once, each with rows of its own.
+  void take(std::int64_t point, const double* row);
+  /// When all rows were taken.
+  std::string value() const;
+
+ private:
+  const std::int64_t num_features_;
+  std::vector<std::uint64_t> of_row_;  ///< [num_points]
+};
 
 /// Of a source's shape and of its values as doubles, row by row: the same for
 /// the same numbers in a matrix of another type, and on any number of threads.

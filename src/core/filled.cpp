@@ -36,6 +36,15 @@ double mean_of_known(const double* x, std::int64_t d) {
   return mean < least ? least : (mean > most ? most : mean);
 }
 
+std::int64_t fill_with_mean(double* x, std::int64_t d) {
+  const auto is_missing = [](double value) { return !has_value(value); };
+  const std::int64_t missing = std::count_if(x, x + d, is_missing);
+  if (missing == 0) return 0;
+  const double mean = missing == d ? 0.0 : mean_of_known(x, d);
+  std::replace_if(x, x + d, is_missing, mean);
+  return missing;
+}
+
 void MeanFilled::read(std::int64_t first, std::int64_t count, double* out,
                       std::int64_t stride) const {
   from_->read(first, count, out, stride);
@@ -66,16 +75,9 @@ class Counted final : public RowSource {
     from_.read(first, count, out, stride);
     const std::int64_t d = num_features();
     for (std::int64_t r = 0; r < count; ++r) {
-      double* x = out + r * stride;
-      std::int64_t missing = 0;
-      for (std::int64_t f = 0; f < d; ++f) missing += !has_value(x[f]);
-      if (missing == 0) continue;
-      Found& row = found_[static_cast<std::size_t>(first + r)];
-      row = {missing, missing == d};
-      // Rows with no value are told apart: here they are zeros.
-      const double mean = row.empty ? 0.0 : mean_of_known(x, d);
-      for (std::int64_t f = 0; f < d; ++f)
-        if (!has_value(x[f])) x[f] = mean;
+      const std::int64_t missing = fill_with_mean(out + r * stride, d);
+      if (missing > 0)
+        found_[static_cast<std::size_t>(first + r)] = {missing, missing == d};
     }
   }
 
@@ -85,6 +87,12 @@ class Counted final : public RowSource {
 };
 
 }  // namespace
+
+void add_facts(MissingFacts& to, const MissingFacts& from) {
+  to.missing += from.missing;
+  to.empty.insert(to.empty.end(), from.empty.begin(), from.empty.end());
+  add_facts(to.known, from.known);
+}
 
 MissingFacts scan_missing(const RowSource& source, int num_threads,
                           Progress* progress) {

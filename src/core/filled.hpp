@@ -19,6 +19,10 @@ namespace fsknn {
 /// of the values, so that a constant row stays one.
 double mean_of_known(const double* x, std::int64_t d);
 
+/// Puts that mean in the place of NaN, zeros into a row with no value. Returns
+/// how many were missing.
+std::int64_t fill_with_mean(double* x, std::int64_t d);
+
 /// Rows of another source with NaN replaced by the row's mean, made when they
 /// are read: what comes after is as if the matrix had come so.
 class MeanFilled final : public RowSource {
@@ -41,6 +45,9 @@ struct MissingFacts {
   /// are, filled by its mean.
   MatrixFacts known;
 };
+
+/// Adds the facts of rows that come after.
+void add_facts(MissingFacts& to, const MissingFacts& from);
 
 /// progress (may be null) is only asked whether to go on.
 MissingFacts scan_missing(const RowSource& source, int num_threads,

@@ -16,7 +16,7 @@
 #include "core/pieces.hpp"
 #include "core/prepare.hpp"
 #include "core/prepared.hpp"
-#include "core/row_scratch.hpp"
+#include "core/scan.hpp"
 
 namespace fsknn {
 namespace {
@@ -125,14 +125,38 @@ void DiskMatrix::read(std::int64_t first, std::int64_t count, double* rows,
     move(Way::in, s, first, count, rows + s * strip_columns_, stride);
 }
 
-RowFile::RowFile(const std::string& folder, std::int64_t num_points,
-                 std::int64_t num_features, std::int64_t strip_features,
-                 const Request& request, RowKernel kernel, bool binary)
-    : matrix_(folder, num_points, num_features, strip_features),
+RowFile::RowFile(const RowFileForm& form, const Request& request,
+                 RowKernel kernel)
+    : matrix_(form.folder, form.num_points, form.num_features,
+              form.strip_features),
       request_(request),
       recipe_(recipe_of(request_, 0)),
       kernel_(kernel),
-      binary_(binary) {}
+      binary_(form.binary),
+      fill_missing_(form.fill_missing),
+      digests_(form.num_points, form.num_features) {}
+
+/// row: as it came, with room for its padding.
+void RowFile::settle_row(std::int64_t point, double* row, RowScratch& scratch,
+                         MissingFacts& facts) {
+  const std::int64_t d = num_features(), padded = padded_features(d);
+  digests_.take(point, row);
+  if (fill_missing_) {
+    const std::int64_t missing = fill_with_mean(row, d);
+    facts.missing += missing;
+    if (missing == d) {
+      facts.empty.push_back(point);
+      return;
+    }
+  }
+  const bool varies = scan_row(row, d, point, binary_, facts.known);
+  // What has no form is left out, or an error, later.
+  if (recipe_.form == RowForm::raw ||
+      !(varies || (recipe_.form == RowForm::unit && row[0] != 0.0)))
+    return;
+  clear_padding(row, d, padded);
+  kernel_(recipe_, scratch, row, d, padded);
+}
 
 /// fetch(first, count, rows, stride) gives rows; they are looked at, prepared,
 /// and written.
@@ -142,28 +166,20 @@ void RowFile::settle(std::int64_t first, std::int64_t count,
   const std::int64_t d = num_features(), padded = padded_features(d);
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (count + block_rows - 1) / block_rows;
-  std::vector<MatrixFacts> of_block(static_cast<std::size_t>(num_blocks));
+  std::vector<MissingFacts> of_block(static_cast<std::size_t>(num_blocks));
   run_pieces(num_blocks, request_.num_threads, {progress, 0.0, 0.0}, [&] {
     return [&, rows = Buffer<double>(block_rows * padded),
             scratch = RowScratch()](std::int64_t b) mutable {
       const std::int64_t row0 = b * block_rows;
       const std::int64_t num_rows = std::min(block_rows, count - row0);
       fetch(row0, num_rows, rows.data(), padded);
-      for (std::int64_t r = 0; r < num_rows; ++r) {
-        double* const row = rows.data() + r * padded;
-        const bool varies = scan_row(row, d, first + row0 + r, binary_,
-                                     of_block[static_cast<std::size_t>(b)]);
-        // What has no form is left out, or an error, later.
-        if (recipe_.form == RowForm::raw ||
-            !(varies || (recipe_.form == RowForm::unit && row[0] != 0.0)))
-          continue;
-        clear_padding(row, d, padded);
-        kernel_(recipe_, scratch, row, d, padded);
-      }
+      for (std::int64_t r = 0; r < num_rows; ++r)
+        settle_row(first + row0 + r, rows.data() + r * padded, scratch,
+                   of_block[static_cast<std::size_t>(b)]);
       matrix_.write(first + row0, num_rows, rows.data(), padded);
     };
   });
-  for (const MatrixFacts& block : of_block) add_facts(facts_, block);
+  for (const MissingFacts& block : of_block) add_facts(facts_, block);
 }
 
 void RowFile::add(std::int64_t strip, std::int64_t first,
@@ -191,7 +207,7 @@ void RowFile::add(std::int64_t strip, std::int64_t first,
   });
 }
 
-const MatrixFacts& RowFile::finish(Progress* progress) {
+const MissingFacts& RowFile::finish(Progress* progress) {
   if (matrix_.num_strips() > 1)
     settle(0, num_points(), progress,
            [&](std::int64_t row0, std::int64_t num_rows, double* rows,

@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <string>
 
+#include "core/digest.hpp"
+#include "core/filled.hpp"
 #include "core/kinds.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
-#include "core/scan.hpp"
+#include "core/row_scratch.hpp"
 #include "core/source.hpp"
 
 namespace fsknn {
@@ -65,20 +67,30 @@ class DiskMatrix {
   int file_ = -1;
 };
 
+/// Where rows are kept, and what is done to them besides preparing them.
+struct RowFileForm {
+  std::string folder;
+  std::int64_t num_points = 0, num_features = 0;
+  std::int64_t strip_features = 0;  ///< as of DiskMatrix
+  bool binary = false;              ///< as of scan()
+  bool fill_missing = false;        ///< with the row's mean
+};
+
 /// Fills a file with the rows of a source that comes in tiles.
 class RowFile final : public RowSource {
  public:
-  /// Rows are prepared as the request wants them, by `kernel`. binary: as of
-  /// scan().
-  RowFile(const std::string& folder, std::int64_t num_points,
-          std::int64_t num_features, std::int64_t strip_features,
-          const Request& request, RowKernel kernel, bool binary = false);
+  /// Rows are prepared as the request wants them, by `kernel`.
+  RowFile(const RowFileForm& form, const Request& request, RowKernel kernel);
 
   /// Rows first .. of one strip, in order: strip by strip, rows ascending.
   void add(std::int64_t strip, std::int64_t first, const RowSource& tile);
-  /// After the last tile: the facts of all rows. progress (may be null) is only
-  /// asked whether to go on.
-  const MatrixFacts& finish(Progress* progress);
+  /// After the last tile: the facts of all rows; of missing values only where
+  /// they are filled. progress (may be null) is only asked whether to go on.
+  const MissingFacts& finish(Progress* progress);
+  /// digest_source() of the rows as they came.
+  std::string digest() const { return digests_.value(); }
+
+  bool fills_missing() const { return fill_missing_; }
 
   double bytes() const { return matrix_.bytes(); }
   std::int64_t num_points() const override { return matrix_.num_rows(); }
@@ -94,13 +106,16 @@ class RowFile final : public RowSource {
   template <class Fetch>
   void settle(std::int64_t first, std::int64_t count, Progress* progress,
               Fetch fetch);
+  void settle_row(std::int64_t point, double* row, RowScratch& scratch,
+                  MissingFacts& facts);
 
   DiskMatrix matrix_;
   const Request request_;  ///< the weights that the recipe points to
   const RowRecipe recipe_;
   const RowKernel kernel_;
-  const bool binary_;
-  MatrixFacts facts_;
+  const bool binary_, fill_missing_;
+  MissingFacts facts_;
+  RowDigests digests_;
 };
 
 }  // namespace fsknn

@@ -11,11 +11,13 @@
 namespace fsknn {
 namespace cuda {
 
-/// Which similarity is made of a sum, and for whom: kernels are compiled for it.
-template <Sign sign_, bool symmetric_>
+/// Which similarity is made of a sum, and for whom, and whether rows are of
+/// several stretches: kernels are compiled for it.
+template <Sign sign_, bool symmetric_, bool deep_>
 struct PairKind {
   static constexpr Sign sign = sign_;
   static constexpr bool symmetric = symmetric_;
+  static constexpr bool deep = deep_;
   __device__ static float similarity(float r) {
     if (sign == Sign::absolute) return fabsf(r);
     return sign == Sign::negative ? -r : r;

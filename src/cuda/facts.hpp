@@ -22,6 +22,8 @@ inline GpuFacts facts_of(const std::vector<Device>& devices,
     facts.bytes_free = first ? device.bytes_free
                              : std::min(facts.bytes_free, device.bytes_free);
     facts.half_products = facts.half_products && device.half_products;
+    facts.multiprocessors =
+        std::max(facts.multiprocessors, device.multiprocessors);
   }
   return facts;
 }

@@ -76,6 +76,8 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
   if ((work.jobs.first_job | num_jobs | work.jobs.first_slab |
        work.jobs.num_slabs) % T::slabs != 0)
     throw std::logic_error("filter jobs are not of whole blocks");
+  if (Kind::deep && work.stretch_sums == nullptr)
+    throw std::logic_error("there is no room for sums of stretches");
   const std::int64_t processors =
       attribute(cudaDevAttrMultiProcessorCount, device) / T::slabs * T::slabs;
   cudaLaunchAttribute cluster;
@@ -100,22 +102,35 @@ bool has_half_products(int device) {
              FilterTile::stage_bytes + kQueueBytes;
 }
 
+std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
+  if (depth <= kFilterStretch) return 0;
+  return attribute(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
+}
+
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {
-  const auto start = [&](auto symmetric) {
+  const auto start = [&](auto symmetric, auto deep) {
     constexpr bool both = decltype(symmetric)::value;
+    constexpr bool many = decltype(deep)::value;
     switch (sign) {
       case Sign::absolute:
-        return start_kind<PairKind<Sign::absolute, both>>(work, stream);
+        return start_kind<PairKind<Sign::absolute, both, many>>(work, stream);
       case Sign::negative:
-        return start_kind<PairKind<Sign::negative, both>>(work, stream);
+        return start_kind<PairKind<Sign::negative, both, many>>(work, stream);
       default:
-        return start_kind<PairKind<Sign::signed_value, both>>(work, stream);
+        return start_kind<PairKind<Sign::signed_value, both, many>>(work,
+                                                                    stream);
     }
   };
+  const auto start_deep = [&](auto symmetric) {
+    if (work.rows.depth > kFilterStretch)
+      start(symmetric, std::true_type());
+    else
+      start(symmetric, std::false_type());
+  };
   if (work.jobs.symmetric)
-    start(std::true_type());
+    start_deep(std::true_type());
   else
-    start(std::false_type());
+    start_deep(std::false_type());
 }
 
 }  // namespace cuda

@@ -71,6 +71,9 @@ void start_raw_rows(const PreparedRows& from, std::int64_t count,
                     const std::int32_t* slots, const RawForm& form,
                     PowerOfTwo undo, const RawRows& to, cudaStream_t stream);
 
+/// Of HalfWork::stretch_sums; 0: none are needed.
+std::int64_t bytes_stretch_sums(int device, std::int64_t depth);
+
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream);
 
 }  // namespace cuda

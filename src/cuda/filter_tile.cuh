@@ -23,6 +23,7 @@ struct FilterTile {
   static constexpr int column_tile_bytes = columns * row_bytes;
   static constexpr int stage_bytes = row_tile_bytes + column_tile_bytes;
   static constexpr int most_stages = 4;
+  static constexpr int stretch_parts = static_cast<int>(kFilterStretch) / depth;
 };
 static_assert(FilterTile::row_bytes == 128, "a staged row is 8 pieces of 16 bytes");
 
@@ -55,6 +56,8 @@ struct HalfWork {
   HalfRows rows, columns;
   /// [column slots] 0 for padding; not read where jobs.symmetric.
   const float* column_there = nullptr;
+  /// [blocks of threads x kStretchBytes], where a row is of several stretches.
+  float4* stretch_sums = nullptr;
   CandidateLists lists;
   FilterJobs jobs;
 };

@@ -13,7 +13,13 @@ class HalfFilter : public PairFilter {
       : sign_(metric.sign),
         forms_(forms),
         depth_(half_depth(metric, num_features)),
-        padded_(padded_features(num_features)) {}
+        padded_(padded_features(num_features)) {
+    int device = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    stretch_sums_ = DeviceBuffer<float4>(
+        bytes_stretch_sums(device, depth_) /
+        static_cast<std::int64_t>(sizeof(float4)));
+  }
   std::int64_t row_bytes() const override {
     return forms_ * depth_ * static_cast<std::int64_t>(sizeof(__half));
   }
@@ -23,6 +29,7 @@ class HalfFilter : public PairFilter {
     half.rows = halves(work.rows, 0);
     half.columns = halves(work.columns, forms_ - 1);
     half.column_there = there(work.columns);
+    half.stretch_sums = stretch_sums_.data();
     half.lists = work.lists;
     half.jobs = work.jobs;
     start_half_filter(sign_, half, stream);
@@ -46,6 +53,9 @@ class HalfFilter : public PairFilter {
   const Sign sign_;
   const int forms_;
   const std::int64_t depth_, padded_;
+
+ private:
+  DeviceBuffer<float4> stretch_sums_;
 };
 
 /// Rows of length 1: one error for all pairs.

@@ -30,11 +30,13 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
 // dropped.
 constexpr std::int64_t kFewQueries = kChunkUnit;
 // Below this many points the float64 pass is as fast, and beyond so many
-// features the filter's error nears what it is to tell apart.
+// features the filter's error nears what it is to tell apart: of products, whose
+// error hardly grows, and of differences in floats.
 constexpr std::int64_t kLeastFilteredPoints = 4096;
 constexpr std::int64_t kLeastFilteredQueries = 256;
 constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
-constexpr std::int64_t kMostFilteredFeatures = 32768;
+constexpr std::int64_t kMostMultipliedFeatures = 262144;
+constexpr std::int64_t kMostSubtractedFeatures = 32768;
 // Beyond so many neighbours the lists of candidates take more memory than they
 // are worth, and the float64 pass with its merging selection does all.
 constexpr std::int64_t kMostFilteredNeighbours = 2048;
@@ -263,7 +265,9 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
                   in.num_queries >= kLeastFilteredQueries) &&
                  in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
-                 in.num_features <= kMostFilteredFeatures &&
+                 in.num_features <= (in.elementwise
+                                         ? kMostSubtractedFeatures
+                                         : kMostMultipliedFeatures) &&
                  in.k <= kMostFilteredNeighbours;
   if (in.elementwise) {
     shape.name = "differences of single-precision floats";
@@ -278,6 +282,9 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
         filter_depth(in.num_features + (in.unit_dot ? 0 : kNormFeatures));
     shape.row_bytes = 2 * shape.depth * forms;
     shape.floats_a_slot = 2;
+    if (shape.depth > kFilterStretch)
+      shape.bytes_sums = static_cast<double>(gpus.multiprocessors) *
+                         static_cast<double>(kStretchBytes);
   }
   shape.capacity = candidates_for(in.k);
   shape.fill_blocks = fill_blocks_for(in.num_points, in.k);
@@ -295,11 +302,12 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
   const double lists = static_cast<double>(shape.capacity) * 8 + 16;
   if (in.num_queries > 0) {
     const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
-    return slots * (form + 8) + static_cast<double>(in.num_queries) * 4 +
+    return shape.bytes_sums + slots * (form + 8) +
+           static_cast<double>(in.num_queries) * 4 +
            static_cast<double>(query_slots(rows)) * (form + lists + 16) +
            static_cast<double>(rows) * static_cast<double>(in.k) * 12;
   }
-  return slots * (form + lists) +
+  return shape.bytes_sums + slots * (form + lists) +
          static_cast<double>(in.num_points) *
              (static_cast<double>(in.k) * 12 + 16);
 }
@@ -429,8 +437,9 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   const double lists = slots * static_cast<double>(s.capacity) * 8;
   // Where each point stands, and what it has to reach.
   const double small = 20 * slots + 36 * points;
-  const double filter = slots * (static_cast<double>(shape.row_bytes) +
-                                 static_cast<double>(shape.floats_a_slot) * 4);
+  const double filter =
+      shape.bytes_sums + slots * (static_cast<double>(shape.row_bytes) +
+                                  static_cast<double>(shape.floats_a_slot) * 4);
   const double filling =
       static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
   // Candidates are little more than k a point; there is room for more.
@@ -542,7 +551,8 @@ Plan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
   // Once for the filter's rows; then each stretch that stays, and all after it.
   const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
   p.num_passes = 2 + stretches / 2;
-  p.bytes_filter = static_cast<double>(FilterBlocks(in.num_points).num_slots()) *
+  p.bytes_filter = shape.bytes_sums +
+                   static_cast<double>(FilterBlocks(in.num_points).num_slots()) *
                    (static_cast<double>(shape.row_bytes) +
                     static_cast<double>(shape.floats_a_slot) * 4 +
                     static_cast<double>(streaming.capacity) * 8);

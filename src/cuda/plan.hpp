@@ -18,12 +18,18 @@ static constexpr std::int64_t kChunkUnit = 64;
 static constexpr std::int64_t kFilterBlock = 256;
 static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
 static constexpr std::int64_t kFilterDepth = 64;
+/// Tensor cores add up so many features at a time, a stretch, and floats the
+/// stretches: their cores lose more the longer they add.
+static constexpr std::int64_t kFilterStretch = 1024;
+/// Bytes of a block of threads for the sums of the stretches before.
+static constexpr std::int64_t kStretchBytes = 128 * 1024;
 
 /// What a plan needs to know of the devices.
 struct GpuFacts {
   double bytes_free = 0;       ///< of the one that has least; 0: not known
   bool half_products = false;  ///< all can run the filter
   double bytes_limit = 0;      ///< no more than this on each; 0: no limit
+  int multiprocessors = 0;     ///< of the one that has most
 
   /// What a plan may use on each; 0: not known.
   double bytes_usable() const;
@@ -157,6 +163,7 @@ struct FilterShape {
   const char* name = "";           ///< in words
   std::int64_t row_bytes = 0;      ///< of a slot's row in the filter's form
   std::int64_t floats_a_slot = 0;  ///< besides
+  double bytes_sums = 0;           ///< of sums over stretches of features
   std::int64_t depth = 0;          ///< features of its rows
   std::int32_t capacity = 0;       ///< candidates that a list has room for
   std::int64_t fill_blocks = 1;    ///< blocks that a list's first entries are

@@ -4,6 +4,7 @@
 
 #include "cuda/check.cuh"
 #include "cuda/filter.cuh"
+#include "cuda/stretches.cuh"
 
 #include "core/prepared.hpp"
 
@@ -23,7 +24,7 @@ namespace {
 //    and 2 X_i W_j <= lambda X_i^2 + W_j^2 / lambda it is at most B_i + B_j with
 //    B_i = (lambda X_i^2 + W_i^2 / lambda + W_i^2) / 2: nearly tight where rows
 //    are as long as each other, which near rows are.
-//  * Accumulation, as assumed in unit_rows.cu: tau = (depth + 16) 2^-22 of the
+//  * Accumulation, as assumed in unit_rows.cu: tau = sums_error(depth) of the
 //    sum of magnitudes, at most the sum over both rows of X^2 / 2 + M, M the
 //    magnitude of the three parts.
 //  * The contract's sum of squares is within rounding_of_sums() of |a_i - a_j|^2
@@ -157,7 +158,7 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   const double w = sqrt(warp_sum(rounding)) * up + length * 0x1p-51 + 0x1p-400;
   const double gap = raw.gap * scale;
   const double vanished = static_cast<double>(from.padded) * scale * 0x1p-530;
-  const double tau = static_cast<double>(depth + 16) * 0x1p-22;
+  const double tau = sums_error(depth);
   const double alone =
       (kLambda * x_square + w * w / kLambda + w * w) / 2 + tau * x_square / 2 +
       raw.contract * square + gap * length + gap * gap +

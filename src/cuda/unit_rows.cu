@@ -1,5 +1,6 @@
 #include "cuda/check.cuh"
 #include "cuda/filter.cuh"
+#include "cuda/stretches.cuh"
 
 #include "core/prepared.hpp"
 
@@ -77,9 +78,10 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
 //    (N + R) R + R N.
 //  * Accumulation: products of halves are exact in float32. How a tensor core
 //    adds them is not documented. Assumed: it cuts off rather than rounds, and
-//    loses at most 2^-23 of the largest magnitude at each of depth + depth / 16
-//    additions; we allow (depth + 16) 2^-22 of the sum of magnitudes, which is
-//    at most (N + R)^2.
+//    loses at most 2^-23 of the largest magnitude at each of the additions, one
+//    a feature and one more every 16; we allow (features + 16) 2^-22 of the sum
+//    of magnitudes, for each stretch: sums_error() of all, which are at most
+//    (N + R)^2.
 //  * The contract's sum, joined and finished in doubles, is within
 //    rounding_of_sums() of the sum of magnitudes, at most N^2, from z_i z_j.
 //  * Clamping to [-1, 1] moves it by at most N^2 - 1 more.
@@ -89,7 +91,7 @@ double unit_error(double length, double rounding, std::int64_t depth,
   const double square = length * length;
   const double error =
       rounding * (rounded + length) +
-      static_cast<double>(depth + 16) * 0x1p-22 * rounded * rounded +
+      sums_error(depth) * rounded * rounded +
       rounding_of_sums(padded) * (square > 1.0 ? square : 1.0) +
       (square > 1.0 ? square - 1.0 : 0.0);
   return error * (1.0 + 0x1p-40);

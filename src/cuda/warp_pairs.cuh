@@ -5,6 +5,7 @@
 
 #include "cuda/copies.cuh"
 #include "cuda/accept.cuh"
+#include "cuda/stretches.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -67,6 +68,8 @@ class WarpPairs {
   __device__ float value(int group, int at) const {
     return sum_[at / 4][group][at % 4];
   }
+  __device__ float& sum(int i) { return sum_[i / 32][i / 4 % 8][i % 4]; }
+  __device__ float sum(int i) const { return sum_[i / 32][i / 4 % 8][i % 4]; }
 
   /// Adds the products of a stage: the columns' tile, and the rows' after it.
   __device__ void multiply(unsigned staged, bool first) {
@@ -205,9 +208,13 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
           wait_for_copies<0>();
           __syncthreads();
         }
-        pairs.multiply(shared + now * T::stage_bytes, part == 0);
+        pairs.multiply(shared + now * T::stage_bytes,
+                       Kind::deep ? StretchSums::begins_at(part) : part == 0);
+        if (Kind::deep && StretchSums::ends_at(part, parts))
+          StretchSums(work).put(pairs, part);
         now = now + 1 == num_stages ? 0 : now + 1;
       }
+      if (Kind::deep) StretchSums(work).add_to(pairs);
       const std::int32_t column0 =
           static_cast<std::int32_t>(column_block * T::columns) +
           pairs.first_column;

@@ -10,6 +10,7 @@
 #include "cuda/accept.cuh"
 #include "cuda/copies.cuh"
 #include "cuda/hopper.cuh"
+#include "cuda/stretches.cuh"
 #include "cuda/wgmma.cuh"
 
 namespace fsknn {
@@ -81,6 +82,8 @@ class WarpgroupPairs {
     return at / 4 * 8 + at % 2;
   }
   __device__ float value(int group, int at) const { return sum_[group * 16 + at]; }
+  __device__ float& sum(int i) { return sum_[i]; }
+  __device__ float sum(int i) const { return sum_[i]; }
 
   /// Starts the products of a part's features.
   __device__ void multiply(unsigned rows_at, unsigned columns_at, bool first) {
@@ -236,14 +239,20 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
         const unsigned rows_at =
             rows_stay ? shared + part * T::row_tile_bytes
                       : columns_at + T::column_tile_bytes;
-        pairs.multiply(rows_at + half, columns_at, part == 0);
+        pairs.multiply(rows_at + half, columns_at,
+                       Kind::deep ? StretchSums::begins_at(part) : part == 0);
         wait_for_products<1>();
         if (part > 0) release(before);
         before = turn.stage;
+        if (Kind::deep && StretchSums::ends_at(part, parts)) {
+          wait_for_products<0>();
+          StretchSums(work).put(pairs, part);
+        }
         turn.next(layout.num_stages);
       }
       wait_for_products<0>();
       release(before);
+      if (Kind::deep) StretchSums(work).add_to(pairs);
       if (rows_stay && delta + 1 == job.end_delta) {
         if (lane == 0) arrive_at(barriers.rows_empty(), cluster_rank());
         job_parity ^= 1;

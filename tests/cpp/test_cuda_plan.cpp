@@ -142,6 +142,26 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   CHECK(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
 }
 
+TEST_CASE("sums of stretches of features are planned for") {
+  GpuFacts gpus = {80e9, true};
+  gpus.multiprocessors = 132;
+  PlanInput in = input(20000, 1024, 20, 1);
+  in.unit_dot = in.correlation = true;
+  CHECK(fsknn::cuda::filter_shape(in, gpus).bytes_sums == 0);
+  in.num_features = 1025;
+  const double bytes = 132.0 * fsknn::cuda::kStretchBytes;
+  CHECK(fsknn::cuda::filter_shape(in, gpus).bytes_sums == bytes);
+  const Plan known = plan_cuda(in, gpus), unknown = plan_cuda(in, {80e9, true});
+  CHECK(known.bytes_peak == unknown.bytes_peak + bytes);
+  CHECK(known.bytes_filter == unknown.bytes_filter + bytes);
+  // Products tell apart rows of more features than differences in floats do.
+  in.num_features = 200000;
+  CHECK(fsknn::cuda::filter_shape(in, gpus).usable);
+  in.unit_dot = in.correlation = false;
+  in.elementwise = true;
+  CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus).usable);
+}
+
 TEST_CASE("a filtered graph streams where its doubles do not fit") {
   PlanInput in = input(384126, 295, 20, 1);
   in.unit_dot = in.correlation = true;

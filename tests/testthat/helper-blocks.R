@@ -76,3 +76,38 @@ metric_values <- function(metric, n, d, seed = 1) {
     x
   )
 }
+
+# A seed in chunks that counts how many of them are read: list(seed, reads), an
+# environment with `chunks`. Gone when `frame` ends.
+new_counted_seed <- function(x, chunk, frame) {
+  methods::setClass(
+    "CountedSeed",
+    slots = c(x = "matrix", chunk = "integer", reads = "environment"),
+    where = frame
+  )
+  withr::defer(methods::removeClass("CountedSeed", where = frame), frame)
+  define <- function(generic, method) {
+    methods::setMethod(generic, "CountedSeed", method, where = frame)
+    withr::defer(
+      methods::removeMethod(generic, "CountedSeed", where = frame), frame
+    )
+  }
+  define("dim", function(x) dim(x@x))
+  define(DelayedArray::chunkdim, function(x) x@chunk)
+  define(DelayedArray::extract_array, function(x, index) {
+    for (side in 1:2) {
+      index[[side]] <- index[[side]] %||% seq_len(dim(x@x)[[side]])
+    }
+    touched <- Map(function(at, size) {
+      length(unique((at - 1) %/% size))
+    }, index, x@chunk)
+    x@reads$chunks <- x@reads$chunks + prod(unlist(touched))
+    x@x[index[[1]], index[[2]], drop = FALSE]
+  })
+  reads <- new.env(parent = emptyenv())
+  reads$chunks <- 0
+  list(
+    seed = methods::new("CountedSeed", x = x, chunk = chunk, reads = reads),
+    reads = reads
+  )
+}

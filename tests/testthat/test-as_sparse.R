@@ -57,6 +57,33 @@ test_that("hits are pairs of a SingleCellExperiment's cells", {
   )
 })
 
+test_that("an edge that is there twice is an error", {
+  skip_if_not_installed("Matrix")
+  x <- random_matrix(20, 4)
+  rownames(x) <- paste0("gene", 1:20)
+  edges <- knn_graph(x, 3)
+  pairs <- similarity_graph(x, 0.2)
+  turned <- pairs[5, ]
+  turned[c("from", "to")] <- turned[c("to", "from")]
+  nn <- find_knn(x, 3)
+  nn$index[c(4, 9), 2] <- nn$index[c(4, 9), 1]
+  expect_snapshot(error = TRUE, {
+    as_sparse(rbind(edges, edges[1, ]))
+    as_sparse(rbind(pairs, turned))
+    as_sparse(nn)
+  })
+})
+
+test_that("neighbours with the points themselves are told the way out", {
+  skip_if_not_installed("Matrix")
+  nn <- find_knn(random_matrix(20, 4), 3)
+  own <- cbind(1:20, nn$index)
+  expect_snapshot(error = TRUE, as_sparse(own))
+  expect_identical(
+    as_sparse(as_knn(own, self = TRUE)), as_sparse(nn["index"])
+  )
+})
+
 test_that("a value that is no column is an error", {
   skip_if_not_installed("Matrix")
   edges <- knn_graph(random_matrix(10, 4), 2)

@@ -180,6 +180,61 @@ test_that("a folder of another search says what is different", {
   expect_message(find_knn(y, 5, backend = "cpu", checkpoint = "whole"))
 })
 
+test_that("a run goes on where its data no longer fit in memory, or do again", {
+  local_splits(100L)
+  x <- random_matrix(300, 13, seed = 10)
+  holes <- x
+  holes[cbind(c(5, 77, 300), c(1, 13, 2))] <- NA
+  weights <- rep(c(1, 0, 2), length.out = 13)
+  searches <- list(
+    ranked = function(x, ...) find_knn(x, 5, "spearman", ...),
+    raw = function(x, ...) find_knn(x, 5, "euclidean", ...),
+    weighted = function(x, ...) find_knn(x, 5, weights = weights, ...),
+    filled = function(x, ...) find_knn(x, 5, na = "mean", ...),
+    isolated = function(x, ...) find_knn(x, 5, constant = "isolate", ...)
+  )
+  for (kind in names(searches)) {
+    values <- switch(kind, filled = holes, isolated = {
+      x[17, ] <- 1
+      x
+    }, x)
+    search <- function(x, ...) {
+      searches[[kind]](x, ..., backend = "cpu")
+    }
+    whole <- search(values)
+    lazy <- block_matrices(values)
+    lazy <- lazy[intersect(
+      c("in memory", "square chunks", "tall chunks", "big.matrix"), names(lazy)
+    )]
+    for (form in names(lazy)) {
+      for (limits in list(c(1e3, 1e9), c(1e9, 1e3))) {
+        label <- paste(kind, form, limits[[1]])
+        folder <- withr::local_tempdir()
+        first <- search(
+          lazy[[form]], max_memory = limits[[1]], checkpoint = folder
+        )
+        expect_identical(first, whole, label = label)
+        expect_message(
+          again <- search(
+            lazy[[form]], max_memory = limits[[2]], checkpoint = folder
+          ),
+          "3 of 3 splits", label = label
+        )
+        expect_identical(again, whole, label = label)
+        other <- values
+        other[[3000]] <- other[[3000]] + 1
+        expect_error(
+          search(
+            DelayedArray::DelayedArray(other), max_memory = limits[[2]],
+            checkpoint = folder
+          ),
+          "values of `x` were others", class = "fsknn_checkpoint_error"
+        )
+      }
+    }
+  }
+})
+
 test_that("a folder that holds something else is refused, and left alone", {
   x <- random_matrix(60, 9)
   local_folder()

@@ -59,6 +59,123 @@ test_that("`self` says otherwise than the shape", {
   expect_snapshot(error = TRUE, as_knn(own))
 })
 
+test_that("rows that are queries keep all their neighbours", {
+  x <- random_matrix(60, 5)
+  first <- query_knn(x, x[1:4, ], 3, metric = "euclidean")
+  last <- query_knn(x, x[57:60, ], 3, metric = "euclidean")
+  expect_identical(first$index[, 1], 1:4)
+  for (nn in list(first, last)) {
+    expect_identical(as_knn(nn, queries = TRUE), nn)
+    for (to in c("BiocNeighbors", "FNN", "dbscan", "uwot", "RANN")) {
+      there <- convert_knn(nn, to, queries = TRUE)
+      expect_identical(as_knn(there, queries = TRUE), nn, label = to)
+    }
+    there <- convert_knn(nn, "uwot", queries = TRUE)
+    expect_identical(there, list(idx = nn$index, dist = nn$distance))
+  }
+  # By chance all indices may be numbers of rows.
+  all <- query_knn(x, x, 3, metric = "euclidean")
+  expect_identical(as_knn(all, queries = TRUE), all)
+  expect_snapshot(error = TRUE, {
+    as_knn(all)
+    as_knn(all, queries = NA)
+    as_knn(all, self = TRUE, queries = TRUE)
+    as_knn(knn_graph(x, 2), queries = TRUE)
+    convert_knn(first, "edges", queries = TRUE)
+  })
+})
+
+test_that("queries are not taken for the points themselves", {
+  x <- random_matrix(60, 5)
+  nn <- query_knn(x, x[57:60, ], 1, metric = "euclidean")
+  for (to in c("uwot", "rnndescent", "RANN", "edges")) {
+    expect_error(
+      convert_knn(nn, to), "of the points themselves",
+      class = "fsknn_argument_error"
+    )
+  }
+  there <- list(nn.idx = nn$index, nn.dists = nn$distance)
+  expect_snapshot(error = TRUE, {
+    convert_knn(nn, "uwot")
+    as_knn(there)
+    convert_knn(nn, "edges")
+  })
+  skip_if_not_installed("SeuratObject")
+  expect_error(convert_knn(nn, "Seurat"), "of the points themselves")
+  cells <- convert_knn(nn, "Seurat", names = letters[1:4], queries = TRUE)
+  expect_identical(cells@nn.idx, nn$index)
+  expect_identical(as_knn(cells, queries = TRUE), nn)
+})
+
+test_that("FNN's and RANN's queries are what ours are", {
+  skip_if_not_installed("FNN")
+  skip_if_not_installed("RANN")
+  x <- random_matrix(60, 5)
+  nn <- query_knn(x, x[1:4, ], 3, metric = "euclidean")
+  same <- function(other) {
+    expect_identical(other$index, nn$index)
+    expect_equal(other$distance, nn$distance)
+  }
+  same(as_knn(FNN::get.knnx(x, x[1:4, ], 3)))
+  same(as_knn(FNN::get.knnx(x, x[1:4, ], 3), queries = TRUE))
+  same(as_knn(RANN::nn2(x, x[1:4, ], 3), queries = TRUE))
+})
+
+test_that("points that FNN has as their own neighbours are told of", {
+  skip_if_not_installed("FNN")
+  x <- random_matrix(25, 5)[rep(1:25, 4), ]
+  nn <- find_knn(x, 4, metric = "euclidean")
+  theirs <- FNN::get.knn(x, 4)
+  own <- sum(theirs$nn.index == row(theirs$nn.index))
+  expect_gt(own, 0)
+  expect_lt(own, 100)
+  expect_error(as_knn(theirs), "get.knnx(x, x, k + 1)", fixed = TRUE)
+  expect_warning(
+    rest <- as_knn(theirs, self = TRUE), class = "fsknn_self_warning"
+  )
+  expect_false(any(rest$index == row(rest$index)))
+  # What the message advises has the neighbours that were lost.
+  expect_false(isTRUE(all.equal(rest$distance, nn$distance[, 1:3])))
+  expect_no_warning(all <- as_knn(FNN::get.knnx(x, x, 5), self = TRUE))
+  expect_false(any(all$index == row(all$index)))
+  expect_equal(all$distance, nn$distance)
+  one <- cbind(c(2, 1, 1, 2), c(3, 2, 4, 1))
+  expect_snapshot(error = TRUE, as_knn(one))
+})
+
+test_that("a list that holds one set of neighbours is that set", {
+  nn <- exact()
+  there <- convert_knn(nn, "uwot")
+  expect_identical(as_knn(list(euclidean = there)), nn)
+  expect_identical(as_knn(list(there)), nn)
+  expect_identical(as_knn(list(a = nn)), nn)
+  expect_snapshot(error = TRUE, {
+    as_knn(list(euclidean = there, cosine = there))
+    as_knn(list(there, there))
+    as_knn(list(euclidean = there, other = 1))
+    as_knn(list())
+  })
+  skip_if_not_installed("uwot")
+  x <- random_matrix(40, 5)
+  found <- uwot::umap(
+    x, n_neighbors = 5, nn_method = "fnn", ret_nn = TRUE, n_epochs = 1,
+    init = "rand", n_threads = 1, n_sgd_threads = 1
+  )
+  expect_identical(as_knn(found$nn)$index, exact()$index)
+})
+
+test_that("a neighbour that is there twice makes no edges", {
+  nn <- exact()
+  nn$index[3, 2] <- nn$index[3, 1]
+  named <- paste0("gene", 1:40)
+  expect_identical(as_knn(nn), nn)
+  expect_snapshot(error = TRUE, {
+    convert_knn(nn, "edges")
+    convert_knn(nn, "edges", names = named)
+    convert_knn(lapply(nn, asplit, 1), "edges")
+  })
+})
+
 test_that("edges give matrices, or lists where points differ", {
   x <- random_matrix(30, 5)
   rownames(x) <- paste0("gene", 1:30)

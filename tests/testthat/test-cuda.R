@@ -34,6 +34,40 @@ expect_same_graph <- function(x, k, metric = "pearson", sign = "signed", ...) {
   )
 }
 
+test_that("rows of several stretches of features are filtered", {
+  skip_if_no_cuda()
+  usable <- knn_plan(c(num_filtered, 30), k = 3, backend = "cuda")$filter
+  skip_if(!nzchar(usable), "No GPU here has the filter.")
+  x <- random_matrix(num_filtered, 2100, seed = 33)
+  x[4001:4100, ] <- x[1:100, ] * (1 + 1e-7 * random_matrix(100, 2100, seed = 34))
+  x[4101:4200, ] <- -x[1:100, ]
+  # All that one stretch tells apart, and all that the others do.
+  x[4201, ] <- c(x[1, 1:1024], x[2, 1025:2100])
+  x[4202, ] <- c(x[1, 1:2048], rep(0, 52))
+  for (num_features in c(1024, 1025, 1088, 1089, 2048, 2100)) {
+    part <- x[, seq_len(num_features)]
+    expect_same_graph(part, 20)
+    expect_same_graph(part, 5, "euclidean")
+  }
+  for (k in c(1, 300, 1100)) expect_same_graph(x, k)
+  expect_same_graph(x, 7, "spearman", "absolute")
+  expect_same_graph(x, 7, chunk_size = 64)
+  limit <- knn_plan(x, 7, backend = "cuda", devices = 1)$bytes_peak / 3
+  expect_same_graph(x, 7, devices = 1, max_device_memory = limit)
+  expect_identical(
+    query_knn(x, x[1:300, ] + 1, 6, backend = "cuda"),
+    query_knn(x, x[1:300, ] + 1, 6, backend = "cpu")
+  )
+  # Correlations of unrelated rows are hardly apart where there are very many
+  # features: nearly all of them would have to be done again, but for stretches.
+  x <- random_matrix(num_filtered, 16384, seed = 36)
+  found <- find_knn(x, 20, backend = "cuda")
+  stats <- knn_stats()
+  expect_true(stats$filtered)
+  expect_identical(stats$rows_redone, 0)
+  expect_identical(found, find_knn(x, 20, backend = "cpu"))
+})
+
 test_that("the filter's answer is the CPU's for every k, sign and chunk size", {
   skip_if_no_cuda()
   x <- random_matrix(num_filtered, 30, seed = 31)

@@ -26,7 +26,14 @@ test_that("columns that are not numeric are an error that names them", {
     find_knn(many)
     find_knn(nested)
     find_knn(data.frame(a = 1:3, when = Sys.Date() + 1:3))
+    find_knn(cbind(nested, when = Sys.Date() + 1:3))
   })
+  # What the hint says cures it.
+  nested$m[1, 2] <- 9L
+  expect_identical(
+    find_knn(as.matrix(nested), 1),
+    find_knn(cbind(1:3, c(1, 2, 3), c(9, 5, 6)), 1)
+  )
 })
 
 test_that("an S4 matrix is an error with a way out", {

@@ -2,6 +2,21 @@ first_columns <- function(nn, k) {
   lapply(nn, function(part) part[, seq_len(k), drop = FALSE])
 }
 
+# The most of `given` that any choice of the k nearest holds, ties chosen freely
+# among what is known and, for `at_most`, what `given` has besides it.
+naive_hits <- function(given, known, distance, k, at_most) {
+  last <- sort(distance)[k]
+  nearer <- known[distance < last]
+  tied <- known[distance == last]
+  if (at_most && max(distance) == last) {
+    tied <- c(tied, setdiff(given, known))
+  }
+  fill <- utils::combn(length(tied), k - length(nearer), simplify = FALSE)
+  max(vapply(fill, function(at) {
+    length(intersect(given, c(nearer, tied[at])))
+  }, 1L))
+}
+
 test_that("the exact answer has all neighbours right", {
   nn <- find_knn(random_matrix(50, 5), 6)
   same <- knn_recall(nn, nn)
@@ -39,11 +54,132 @@ test_that("points that tie for the last place are all right", {
   expect_identical(all$recall, 1)
   # With no more neighbours it can't be known.
   range <- knn_recall(approx, first_columns(nn, 3))
-  expect_identical(range$recall, 1 - 11 / 90)
+  expect_identical(range$recall, 79 / 90)
   expect_identical(range$at_most, 1)
   expect_identical(range$per_point$recall[[10]], 2 / 3)
   expect_snapshot(range)
   expect_snapshot(all)
+})
+
+test_that("ties fill no more places than nearer points leave", {
+  exact <- list(
+    index = rbind(2:5, c(1L, 3:5), c(1:2, 4:5), c(1:3, 5L), 1:4),
+    distance = rbind(c(1, 2, 2, 2), 1:4, 1:4, 1:4, 1:4)
+  )
+  approx <- first_columns(exact, 2)
+  approx$index[1, ] <- 3:4 # both as near as the second, none the first
+  found <- knn_recall(approx, exact)$per_point
+  expect_identical(found$recall, c(0.5, 1, 1, 1, 1))
+  expect_identical(found$at_most, found$recall)
+  # Nor do ties that are not known.
+  found <- knn_recall(approx, first_columns(exact, 2))$per_point
+  expect_identical(found$recall, c(0.5, 1, 1, 1, 1))
+  expect_identical(found$at_most, found$recall)
+})
+
+test_that("recall is that of the best choice among many ties", {
+  withr::local_seed(1)
+  for (columns in c(4, 6, 8)) {
+    x <- matrix(sample(0:2, 40 * 2, replace = TRUE), 40)
+    exact <- find_knn(x, columns, metric = "manhattan")
+    k <- sample(1:4, 40, replace = TRUE)
+    # Near ones mostly: any of the twelve nearest.
+    near <- find_knn(x, 12, metric = "manhattan")$index
+    index <- lapply(1:40, function(i) sample(near[i, ], k[i]))
+    naive <- function(at_most) {
+      vapply(1:40, function(i) {
+        naive_hits(
+          index[[i]], exact$index[i, ], exact$distance[i, ], k[i], at_most
+        )
+      }, 1L)
+    }
+    found <- knn_recall(list(index = index), exact)
+    expect_identical(found$per_point$recall, naive(FALSE) / k)
+    expect_identical(found$per_point$at_most, naive(TRUE) / k)
+    expect_identical(found$recall, sum(naive(FALSE)) / sum(k))
+    expect_identical(found$k, k)
+    # As matrices, those with the same k.
+    for (same in 1:4) {
+      rows <- which(k == same)
+      some <- lapply(exact, function(part) part[rows, , drop = FALSE])
+      given <- list(index = do.call(rbind, index[rows]))
+      expect_identical(
+        knn_recall(given, some, queries = TRUE)$per_point$at_most,
+        found$per_point$at_most[rows]
+      )
+    }
+  }
+})
+
+test_that("points may each have their own k", {
+  x <- random_matrix(50, 5)
+  k <- rep(c(2, 4), 25)
+  lists <- find_knn(x, k)
+  exact <- find_knn(x, 6)
+  found <- knn_recall(lists, lists)
+  expect_identical(found$per_point$recall, rep(1, 50))
+  expect_identical(found$k, as.integer(k))
+  lists$index[[2]][3:4] <- exact$index[2, 5:6]
+  lists$index[[3]] <- exact$index[3, 5:6]
+  found <- knn_recall(lists, exact)
+  expect_identical(found$per_point$recall, c(1, 0.5, 0, rep(1, 47)))
+  expect_identical(found$recall, (150 - 4) / 150)
+  expect_snapshot(found)
+  # Within a distance: in any order, and none for some.
+  within <- find_within(x, 0.5)
+  turned <- lapply(within, function(part) lapply(part, rev))
+  found <- knn_recall(within, turned)
+  expect_identical(found$recall, 1)
+  expect_identical(found$num_points, sum(lengths(within$index) > 0))
+  none <- list(index = rep(list(integer()), 50))
+  expect_snapshot(error = TRUE, {
+    knn_recall(exact, find_knn(x, k))
+    knn_recall(none, exact)
+  })
+})
+
+test_that("a point's missing neighbours are none to be found", {
+  exact <- list(
+    index = rbind(2:4, c(1L, 3L, NA), c(1L, NA, NA), c(NA, NA, NA)),
+    distance = rbind(c(1, 1, 1), c(1, 1, NA), c(1, NA, NA), NA)
+  )
+  approx <- list(index = rbind(2:3, c(3L, 4L), c(1L, NA), c(NA, NA)))
+  found <- knn_recall(approx, exact)
+  expect_identical(found$per_point$recall, c(1, 0.5, 1, NA))
+  expect_identical(found$per_point$at_most, found$per_point$recall)
+  expect_identical(found$recall, 4 / 5)
+  expect_identical(found$num_points, 3L)
+})
+
+test_that("queries and some of the points are compared as they are", {
+  x <- random_matrix(100, 6)
+  some <- find_knn(x, 3, metric = "euclidean", subset = 60:63)
+  expect_identical(knn_recall(some, some)$recall, 1)
+  some$index[2, 3] <- 2L # no neighbour of point 61
+  whole <- find_knn(x, 4, metric = "euclidean", subset = 60:63)
+  expect_identical(knn_recall(some, whole)$per_point$recall[[2]], 2 / 3)
+  # Row 1 is not point 1, as the indices of `exact` tell.
+  wrong <- list(index = matrix(1:4, 4, 2))
+  expect_identical(
+    knn_recall(wrong, whole)$recall, mean(rowSums(whole$index == 1:4) > 0) / 2
+  )
+  queries <- query_knn(x, x[1:5, ], 3, metric = "euclidean")
+  expect_identical(queries$index[, 1], 1:5)
+  expect_identical(knn_recall(queries, queries)$recall, 1)
+  # Without an index past the rows it must be said.
+  all <- query_knn(x, x, 3, metric = "euclidean")
+  expect_identical(knn_recall(all, all, queries = TRUE)$recall, 1)
+  expect_error(knn_recall(all, all), "queries = TRUE")
+  # So where a shape may have the points themselves.
+  there <- list(idx = queries$index, dist = queries$distance)
+  expect_identical(knn_recall(there, queries, queries = TRUE)$recall, 1)
+  expect_error(knn_recall(there, queries), "queries = TRUE")
+  expect_snapshot(error = TRUE, {
+    knn_recall(all, all)
+    knn_recall(there, queries)
+    knn_recall(knn_graph(x, 3), all, queries = TRUE)
+    knn_recall(all, all, queries = 1)
+  })
 })
 
 test_that("any shape can be compared", {

@@ -229,6 +229,79 @@ test_that("`na = \"mean\"` takes the row's mean, for every metric", {
   )
 })
 
+test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
+  x <- with_holes(abs(random_matrix(140, 9, seed = 13)), 0.2)
+  x[9, ] <- c(2, 2, rep(NA, 7))
+  x[11, ] <- NA
+  x[12, ] <- 0
+  blocks <- block_matrices(x)
+  blocks <- blocks[intersect(
+    c("in memory", "tall chunks", "big.matrix"), names(blocks)
+  )]
+  query <- with_holes(abs(random_matrix(60, 9, seed = 14)), 0.2)
+  ask <- function(x, ...) {
+    find_knn(x, 4, ..., na = "mean", constant = "isolate", max_memory = 1e3)
+  }
+  for_all_metrics(function(metric, sign, backend) {
+    if (fsknn:::metric_facts(metric)$binary) {
+      return()
+    }
+    for (lazy in blocks) {
+      expect_identical(
+        ask(lazy, metric, sign, backend = backend),
+        ask(x, metric, sign, backend = backend)
+      )
+    }
+  })
+  weights <- c(0, 1, 2, 3, 0, 1, 1, 1, 0.5)
+  for (lazy in blocks) {
+    for (metric in c("pearson", "spearman")) {
+      expect_identical(
+        ask(lazy, metric, weights = weights), ask(x, metric, weights = weights)
+      )
+    }
+    across <- function(x, query) {
+      query_knn(
+        x, query, 4, "euclidean", na = "mean", constant = "isolate",
+        max_memory = 1e3
+      )
+    }
+    expected <- across(x, query)
+    expect_identical(across(lazy, query), expected)
+    expect_identical(
+      across(lazy, DelayedArray::DelayedArray(query)), expected
+    )
+    expect_identical(across(x, DelayedArray::DelayedArray(query)), expected)
+    expect_identical(
+      nearest(lazy, 7, 4, na = "mean", constant = "isolate", max_memory = 1e3),
+      nearest(x, 7, 4, na = "mean", constant = "isolate")
+    )
+    expect_identical(
+      expect_error(find_knn(lazy, 4, na = "mean", max_memory = 1e3))$message,
+      expect_error(find_knn(x, 4, na = "mean"))$message
+    )
+  }
+})
+
+test_that("pairwise samples need values in memory only where some are missing", {
+  skip_if_not_installed("DelayedArray")
+  x <- random_matrix(140, 9, seed = 13)
+  holes <- with_holes(random_matrix(130, 9, seed = 14), 0.1)
+  lazy <- DelayedArray::DelayedArray(x)
+  lazy_holes <- DelayedArray::DelayedArray(holes)
+  few <- 1e3
+  expect_identical(
+    find_knn(lazy, 4, na = "pairwise", max_memory = few),
+    find_knn(x, 4, na = "pairwise")
+  )
+  expect_snapshot(error = TRUE, {
+    find_knn(lazy_holes, 4, na = "pairwise", max_memory = few)
+    query_knn(x, lazy_holes, 4, na = "pairwise", max_memory = few)
+    query_knn(lazy, holes, 4, na = "pairwise", max_memory = few)
+    nearest(lazy_holes, 4, 4, na = "pairwise", max_memory = few)
+  })
+})
+
 test_that("a row that is constant or empty is told or isolated", {
   x <- random_matrix(9, 8, seed = 15)
   x[2, ] <- NA

@@ -223,3 +223,24 @@ test_that("pairs over common samples take the CPU where it may be chosen", {
   search$request$na <- "mean"
   expect_identical(fsknn:::pairwise_on_cpu(search, FALSE), search)
 })
+
+test_that("what does not fit in memory has its missing values filled", {
+  skip_if_not_installed("DelayedArray")
+  x <- holes(random_matrix(220, 9, seed = 41), 0.05, seed = 42)
+  lazy <- DelayedArray::DelayedArray(x)
+  expected <- find_within(x, 0.2, na = "mean")
+  expect_gt(sum(lengths(expected$index)), 0)
+  # So much that pairs fit, and the matrix does not.
+  expect_identical(
+    find_within(lazy, 0.2, na = "mean", max_memory = 15000, backend = "cpu"),
+    expected
+  )
+  expect_error(
+    find_within(lazy, 0.2, na = "pairwise", max_memory = 15000),
+    "does not fit in memory", class = "fsknn_argument_error"
+  )
+  plan <- knn_plan(lazy, max_memory = 15000, backend = "cpu")
+  expect_identical(
+    knn_plan(lazy, max_memory = 15000, backend = "cpu", na = "pairwise"), plan
+  )
+})

@@ -122,5 +122,7 @@ test_that("what has no shared neighbours is an error", {
     snn_graph(find_knn(x, 3), "weighted")
     snn_graph(find_knn(x, 3), min_similarity = "some")
     snn_graph(list(index = matrix(c(7, 9, 2, 4), 2)))
+    snn_graph(cbind(1:20, find_knn(x, 3)$index))
+    snn_graph(find_knn(x, 3)$index[, c(1, 2, 1)])
   })
 })

@@ -134,6 +134,63 @@ test_that("a sample of weight 0 is left out, whatever it holds", {
   }
 })
 
+test_that("samples of weight 0 are left out of what does not fit in memory", {
+  x <- random_matrix(150, 9)
+  dimnames(x) <- list(paste0("g", 1:150), letters[1:9])
+  x[, 2] <- rep_len(c(NA, Inf, -Inf, NaN, 1), 150)
+  weights <- some_weights(9)
+  weights[c(2, 7)] <- 0
+  blocks <- block_matrices(x)
+  if (!is.null(blocks[["big.matrix"]])) {
+    blocks[["columns"]] <- bigmemory::as.big.matrix(t(x))
+  }
+  for (kind in names(blocks)) {
+    points <- if (kind == "columns") "columns" else "rows"
+    for (metric in c("pearson", "spearman")) {
+      expect_identical(
+        find_knn(
+          blocks[[kind]], 4, metric, weights = weights, points = points,
+          max_memory = 1e3
+        ),
+        find_knn(x, 4, metric, weights = weights),
+        label = kind
+      )
+    }
+    # Five of nine are counted, and fit.
+    five <- c(1, 0, 1, 0, 1, 0, 1, 0, 1)
+    fits <- 8 * 150 * 5
+    find <- function(max_memory) {
+      # A file is an error.
+      withr::local_options(fsknn.temporary_folder = "nowhere")
+      find_knn(
+        blocks[[kind]], 4, weights = five, points = points,
+        max_memory = max_memory
+      )
+    }
+    expect_identical(find(fits), find_knn(x, 4, weights = five))
+    expect_error(find(fits - 1), "temporary_folder")
+    plan <- function(max_memory) {
+      knn_plan(
+        blocks[[kind]], 4, weights = five, points = points, backend = "cpu",
+        max_memory = max_memory
+      )$bytes_file
+    }
+    expect_identical(plan(fits), 0)
+    expect_identical(plan(fits - 1), fits)
+  }
+  broken <- x
+  broken[3, 4] <- NA
+  message_of <- function(x) {
+    conditionMessage(expect_error(
+      find_knn(x, 3, weights = weights, max_memory = 1e3)
+    ))
+  }
+  for (blocks in block_matrices(broken)[c("in memory", "big.matrix")]) {
+    skip_if(is.null(blocks))
+    expect_identical(message_of(blocks), message_of(broken))
+  }
+})
+
 test_that("a row is constant if it is on the samples that count", {
   x <- random_matrix(20, 5)
   x[4, ] <- c(1, 1, 7, 1, 1)

@@ -1,7 +1,7 @@
 #' Mutual neighbours, unions and intersections of graphs
 #'
 #' In a kNN graph i may be a neighbour of j without j being one of i.
-#' `undirected_graph()` gives the edges that either direction makes (`"union"`)
+#' `undirected_edges()` gives the edges that either direction makes (`"union"`)
 #' or that both make (`"mutual"`), each pair of points once. `combine_graphs()`
 #' gives the edges that any of several graphs of the same points has
 #' (`"union"`), or all of them (`"intersection"`): the neighbours that two
@@ -10,11 +10,11 @@
 #' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data
 #'   frame of any kind.
 #' @param mode `"union"` (default), and `"mutual"` or `"intersection"`.
-#' @param ... For `undirected_graph()`, must be empty. For `combine_graphs()`,
+#' @param ... For `undirected_edges()`, must be empty. For `combine_graphs()`,
 #'   two graphs or more: edge data frames whose `vertices` are the same points
 #'   in the same order, all directed (as of [knn_graph()]) or all undirected.
 #'
-#' @returns An edge data frame of class `knn_edges`. Of `undirected_graph()`:
+#' @returns An edge data frame of class `knn_edges`. Of `undirected_edges()`:
 #'   each pair once, in order of its two points, `from` the one that stands
 #'   first; `rank` is the smaller of the two, and the other columns are of that
 #'   direction. Of `combine_graphs()`: the edges in the order of the first graph
@@ -28,12 +28,12 @@
 #' @examples
 #' x <- matrix(rnorm(100 * 6), nrow = 100)
 #' edges <- knn_graph(x, k = 5)
-#' undirected_graph(edges, "mutual")
+#' undirected_edges(edges, "mutual")
 #'
 #' # neighbours by both correlations
 #' combine_graphs(edges, knn_graph(x, k = 5, metric = "spearman"),
 #'                mode = "intersection")
-undirected_graph <- function(x, mode = c("union", "mutual"), ...) {
+undirected_edges <- function(x, mode = c("union", "mutual"), ...) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   mode <- check_choice(
@@ -61,7 +61,7 @@ undirected_graph <- function(x, mode = c("union", "mutual"), ...) {
   as_undirected(merged, kind)
 }
 
-#' @rdname undirected_graph
+#' @rdname undirected_edges
 #' @export
 combine_graphs <- function(..., mode = c("union", "intersection")) {
   graphs <- list(...)
@@ -124,7 +124,7 @@ edges_of <- function(x, call = caller_env()) {
     return(x)
   }
   nn <- read_knn_shape(x, call = call)
-  to_edges(nn[c("index", "distance")], nn$names)
+  to_edges(nn[c("index", "distance")], nn$names, call)
 }
 
 check_same_points <- function(first, graph, at, call = caller_env()) {
@@ -145,7 +145,7 @@ check_same_points <- function(first, graph, at, call = caller_env()) {
       c(
         "The graphs must all be directed, or all undirected.",
         x = "Graph {at} is not as the first.",
-        i = "See {.fn undirected_graph}."
+        i = "See {.fn undirected_edges}."
       ),
       call
     )

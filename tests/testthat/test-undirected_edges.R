@@ -13,7 +13,7 @@ test_that("union and mutual edges are those of the adjacency matrix", {
       adjacent & t(adjacent)
     }
     expected <- which(either & upper.tri(either), arr.ind = TRUE)
-    found <- undirected_graph(edges, mode)
+    found <- undirected_edges(edges, mode)
     expect_identical(order(found$from, found$to), seq_len(nrow(found)))
     expect_setequal(
       paste(found$from, found$to), paste(expected[, 1], expected[, 2])
@@ -26,11 +26,18 @@ test_that("union and mutual edges are those of the adjacency matrix", {
     expect_true(igraph::identical_graphs(
       graph, as_igraph(edges, mode = mode), attrs = FALSE
     ))
-    expect_identical(undirected_graph(found), found)
+    expect_identical(undirected_edges(found), found)
   }
   expect_identical(
-    undirected_graph(find_knn(random_matrix(40, 5), 4), "mutual")$to,
-    undirected_graph(edges, "mutual")$to
+    undirected_edges(find_knn(random_matrix(40, 5), 4), "mutual")$to,
+    undirected_edges(edges, "mutual")$to
+  )
+})
+
+test_that("igraph, attached later, hides none of our verbs", {
+  expect_identical(
+    intersect(getNamespaceExports("fsknn"), getNamespaceExports("igraph")),
+    character()
   )
 })
 
@@ -51,7 +58,7 @@ test_that("graphs of the same points are united and intersected", {
   expect_equal(any$graphs, in_how_many)
   expect_null(attr(any, "metric"))
   expect_identical(attr(combine_graphs(b, c), "metric"), "spearman")
-  mutual <- lapply(list(a, b), undirected_graph, mode = "mutual")
+  mutual <- lapply(list(a, b), undirected_edges, mode = "mutual")
   merged <- combine_graphs(mutual[[1]], mutual[[2]])
   expect_identical(attr(merged, "directed"), FALSE)
   expect_setequal(pairs(merged), union(pairs(mutual[[1]]), pairs(mutual[[2]])))
@@ -61,11 +68,13 @@ test_that("graphs of the same points are united and intersected", {
 test_that("graphs that don't go together are errors", {
   edges <- directed_edges()
   expect_snapshot(error = TRUE, {
-    undirected_graph(edges, "any")
-    undirected_graph(as.matrix(edges))
-    undirected_graph(1:3)
+    undirected_edges(edges, "any")
+    undirected_edges(as.matrix(edges))
+    undirected_edges(1:3)
+    undirected_edges(cbind(1:3, c(2L, 3L, 1L)))
+    undirected_edges(list(index = matrix(c(1L, 9L), 2)))
     combine_graphs(edges)
     combine_graphs(edges, directed_edges(30))
-    combine_graphs(edges, undirected_graph(edges))
+    combine_graphs(edges, undirected_edges(edges))
   })
 })

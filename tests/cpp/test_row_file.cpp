@@ -1,0 +1,117 @@
+// Rows that go to a temporary file.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/digest.hpp"
+#include "core/filled.hpp"
+#include "core/metrics.hpp"
+#include "core/prepared.hpp"
+#include "core/row_file.hpp"
+#include "cpu/kernels.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// 70 x 19, with missing values, a row without a value, and one of zeros.
+Matrix with_holes() {
+  Matrix m = normal("holes", 70, 19, 5);
+  for (std::int64_t i = 0; i < m.n; i += 3)
+    m.at(i, i % m.d) = std::numeric_limits<double>::quiet_NaN();
+  for (std::int64_t f = 0; f < m.d; ++f) {
+    m.at(7, f) = std::numeric_limits<double>::quiet_NaN();
+    m.at(8, f) = 0.0;
+  }
+  return m;
+}
+
+/// Rows first .. first + count - 1 and columns from f0 on, as a tile.
+Matrix tile_of(Matrix m, std::int64_t first, std::int64_t count,
+               std::int64_t f0, std::int64_t width) {
+  Matrix tile = make("tile", count, width);
+  for (std::int64_t i = 0; i < count; ++i)
+    for (std::int64_t f = 0; f < width; ++f)
+      tile.at(i, f) = m.at(first + i, f0 + f);
+  return tile;
+}
+
+Request request_of(const char* metric) {
+  Request request;
+  request.k = 1;
+  request.metric = &find_metric(metric, "signed");
+  request.num_threads = 2;
+  return request;
+}
+
+std::unique_ptr<RowFile> file_of(const Matrix& m, const Request& request,
+                                 std::int64_t strip, bool fill,
+                                 MissingFacts& facts) {
+  RowFileForm form;
+  form.folder = "/tmp";
+  form.num_points = m.n;
+  form.num_features = m.d;
+  form.strip_features = strip;
+  form.fill_missing = fill;
+  std::unique_ptr<RowFile> file(new RowFile(
+      form, request, cpu::choose_kernels("auto").prepare_row));
+  for (std::int64_t f0 = 0; f0 < m.d; f0 += strip)
+    for (std::int64_t first = 0; first < m.n; first += 30) {
+      const Matrix tile =
+          tile_of(m, first, std::min<std::int64_t>(30, m.n - first), f0,
+                  std::min(strip, m.d - f0));
+      file->add(f0 / strip, first, tile.source());
+    }
+  facts = file->finish(nullptr);
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("a file's digest is that of the rows as they came") {
+  Matrix m = with_holes();
+  MissingFacts facts;
+  const std::string expected = digest_source(m.source(), 1);
+  for (const char* metric : {"spearman", "euclidean"})
+    for (const std::int64_t strip : {19, 5})
+      for (const bool fill : {false, true})
+        CHECK(file_of(m, request_of(metric), strip, fill, facts)->digest() ==
+              expected);
+  m.at(69, 18) += 1.0;
+  CHECK(file_of(m, request_of("spearman"), 5, true, facts)->digest() !=
+        expected);
+}
+
+TEST_CASE("rows in a file are those in memory, filled and prepared") {
+  const Matrix m = with_holes();
+  const MeanFilled filled(
+      std::unique_ptr<RowSource>(new MatrixSource<double>(m.source())));
+  const MissingFacts facts = scan_missing(m.source(), 1);
+  MissingFacts found;
+  const RowKernel kernel = cpu::choose_kernels("auto").prepare_row;
+  for (const char* metric : {"pearson", "spearman", "bicor", "cosine"})
+    for (const std::int64_t strip : {19, 5}) {
+      const Request request = request_of(metric);
+      const std::vector<std::int64_t> skip = {7, 8};
+      const PreparedPoints expected =
+          prepare_points(filled, recipe_of(request, 0), skip, false, kernel, 1);
+      const std::unique_ptr<RowFile> file =
+          file_of(m, request, strip, true, found);
+      CHECK(found.missing == facts.missing);
+      CHECK(found.empty == facts.empty);
+      CHECK(found.known.zero == facts.known.zero);
+      CHECK(found.known.largest == facts.known.largest);
+      const PreparedPoints stored =
+          prepare_points(*file, recipe_of(request, 0), skip, false, kernel, 1);
+      REQUIRE(stored.size() == expected.size());
+      for (std::int64_t at = 0; at < stored.size(); ++at)
+        for (std::int64_t f = 0; f < m.d; ++f)
+          CHECK(stored.row(at)[f] == expected.row(at)[f]);
+    }
+}

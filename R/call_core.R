@@ -6,7 +6,7 @@
 check_options <- function(metric, sign, constant, backend, devices,
                           num_threads, chunk_size, progress, verbose,
                           max_device_memory = NULL, max_memory = NULL,
-                          na = NULL, min_pairs = default_min_pairs,
+                          na = NULL, min_pairs = NULL,
                           call = caller_env()) {
   metric <- check_metric(metric, call = call)
   missing <- check_na(na, min_pairs, metric, call = call)
@@ -54,7 +54,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     as_edges = as_edges,
     largest = largest,
     na = na,
-    min_pairs = options$min_pairs %||% as.integer(default_min_pairs),
+    min_pairs = options$min_pairs %||% default_min_pairs,
     subset = subset,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
@@ -93,7 +93,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     check_row_names(points$names, "x", points$turned, call = call)
   }
   subset <- check_subset(subset, points, distinct = as_edges, call = call)
-  check_na_alone(options, call = call)
+  options <- fit_na(options, points, call = call)
   weights <- fit_weights(options$weights, points, call = call)
   points <- keep_samples(points, weights)
   queries <- keep_samples(queries, weights)
@@ -130,6 +130,7 @@ new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
     query_left_out = query_checked$left_out,
     each_k = each_k,
     verbose = options$verbose,
+    max_memory = options$max_memory,
     request = new_request(
       k, options, skip, query_checked$skip %||% integer(),
       correlation = as_edges && has_correlation(options$metric),
@@ -161,7 +162,9 @@ check_values <- function(points, options, arg, call = caller_env()) {
   made <- is_metafeatures(points$values)
   if (!made) {
     check_finite(
-      points, scan, arg, cures_missing = !is.null(options$na), call = call
+      points, scan, arg,
+      cures_missing = !is.null(options$na) && !options$metric$binary,
+      call = call
     )
   }
   check_non_negative(points, scan, options$metric, arg, call = call)

@@ -346,7 +346,7 @@ describe_cells <- function(at, points) {
   )
 }
 
-# cures_missing: has the verb an argument `na`?
+# cures_missing: has the verb an argument `na` that would help?
 check_finite <- function(points, scan, arg, cures_missing = FALSE,
                          call = caller_env()) {
   if (scan$non_finite == 0) {

@@ -95,16 +95,17 @@
 #'   after it was ended at any moment. See the section on checkpoints.
 #' @param na What to do with missing values (`NA` and `NaN`; infinite values are
 #'   an error always): `"error"` (default) says how many there are, and where the
-#'   first are; `"mean"` takes the mean of what the row has in their place;
+#'   first are; `"mean"` takes the mean of what the row has in their place
+#'   (not under `"jaccard"` and `"sorensen"`, whose values are 0 and 1);
 #'   `"pairwise"` (`"pearson"` and `"spearman"` only, with any `sign`) takes each
 #'   pair over the samples that both rows have: see the section on missing
 #'   values. A row with no value at all is an error, or isolated, as `constant`
 #'   says.
 #' @param min_pairs With `na = "pairwise"`, the fewest samples that a pair must
 #'   have in common to be neighbours: a whole number from 2 to the number of
-#'   columns, 3 by default. Over few samples a high correlation comes by chance
-#'   (over two it always is 1 or -1), so that where many values are missing more
-#'   should be asked for.
+#'   columns. `NULL` (default) is 3, or 2 where there are no more columns. Over
+#'   few samples a high correlation comes by chance (over two it always is 1 or
+#'   -1), so that where many values are missing more should be asked for.
 #'
 #' @returns A list of two matrices with one row for each point, in the order of
 #'   `x` (or of `subset`), and k columns, the nearest first:
@@ -268,7 +269,7 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
                      subset = NULL, BPPARAM = NULL, checkpoint = NULL,
                      weights = NULL, max_memory = NULL,
-                     na = c("error", "pairwise", "mean"), min_pairs = 3) {
+                     na = c("error", "pairwise", "mean"), min_pairs = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)

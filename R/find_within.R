@@ -9,9 +9,23 @@
 #' Where they would not fit, the call stops with an error that says how many
 #' there are and what distance would fit.
 #'
+#' These verbs, and [similarity_graph()], make the whole answer in one piece, in
+#' this process: they have neither `BPPARAM` nor `checkpoint`.
+#'
 #' @inheritParams find_knn
 #' @param distance The largest distance that counts: one number, or one for each
 #'   point whose neighbours are asked for (of `x`, `subset` or `query`).
+#'
+#' @param constant What to do with points for which the metric has no value (see
+#'   [find_knn()]): `"error"` (default), or `"isolate"`, which keeps them as
+#'   isolated points. An isolated point has no neighbours (in lists: empty
+#'   vectors), and is nobody's neighbour.
+#' @param max_memory The most memory to use for the answer, and for an `x` (and
+#'   `query`) that is read by blocks: bytes, or a string such as `"4 GiB"`.
+#'   `NULL` (default) takes `getOption("fsknn.max_memory")` where that is set,
+#'   else all that is free for the answer, and a third of it for what is read.
+#' @param verbose Tell the size of the search, start, end and seconds? `FALSE`
+#'   by default.
 #'
 #' @returns A list of two lists with one entry for each point, in the order of
 #'   `x` (of `subset`, of `query`), each in order of (distance, index):
@@ -19,12 +33,20 @@
 #'   * `distance`: double vectors, their distances.
 #'
 #'   A point is not its own neighbour, but a point of `query` that is also in
-#'   `x` is found. Isolated points (see `constant`) have none. That is the form
-#'   of BiocNeighbors' `findNeighbors()`, which does count a point itself.
+#'   `x` is found. Isolated points (see `constant`) have none: empty vectors.
+#'   That is the form of BiocNeighbors' `findNeighbors()`, which does count a
+#'   point itself.
 #' @section Errors:
 #' As for [find_knn()]. Too many pairs for the memory that is free are a
 #' `fsknn_size_error` with the fields `pairs`, `most` (what there is room for)
 #' and `fits` (a distance within which there would be room for all).
+#' @section Missing values:
+#' `na` and `min_pairs` mean what they mean in [find_knn()], whose help has the
+#' section "Missing values": the distances are the same, to the last bit. Under
+#' `na = "pairwise"` a pair with fewer than `min_pairs` samples in common, or
+#' with a row that does not vary on them, is within no distance. Where values are
+#' missing, such pairs are found on the CPU only: `backend = "auto"` takes it,
+#' and says so once a session, `"cuda"` is an error.
 #' @inherit find_knn references
 #' @seealso [similarity_graph()] for an edge data frame of all pairs above a
 #'   correlation, [find_knn()] for a number of neighbours.
@@ -36,23 +58,31 @@
 #' near$index[[1]]
 #'
 #' query_within(x, x[1:2, ], distance = 3, metric = "euclidean")$index
+#'
+#' # missing values: each pair over the samples that both have
+#' x[sample(length(x), 100)] <- NA
+#' find_within(x, 0.2, na = "pairwise", min_pairs = 8)$index[1:3]
 find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
                         constant = c("error", "isolate"),
                         backend = c("auto", "cuda", "cpu"), devices = NULL,
                         num_threads = NULL, chunk_size = NULL,
                         max_device_memory = NULL, progress = NULL,
-                        points = c("rows", "columns"), assay = NULL,
-                        dimred = NULL, subset = NULL, weights = NULL) {
+                        verbose = FALSE, points = c("rows", "columns"),
+                        assay = NULL, dimred = NULL, subset = NULL,
+                        weights = NULL, max_memory = NULL,
+                        na = c("error", "pairwise", "mean"),
+                        min_pairs = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(distance)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose = FALSE, max_device_memory
+    progress, verbose, max_device_memory, max_memory, na, min_pairs
   )
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options, subset = subset)
+  search <- pairwise_on_cpu(search, is_automatic(backend, devices))
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)
 }
@@ -66,23 +96,26 @@ query_within <- function(x, query, distance, metric = "pearson",
                          backend = c("auto", "cuda", "cpu"), devices = NULL,
                          num_threads = NULL, chunk_size = NULL,
                          max_device_memory = NULL, progress = NULL,
-                         points = c("rows", "columns"), assay = NULL,
-                         dimred = NULL, weights = NULL) {
+                         verbose = FALSE, points = c("rows", "columns"),
+                         assay = NULL, dimred = NULL, weights = NULL,
+                         max_memory = NULL,
+                         na = c("error", "pairwise", "mean"),
+                         min_pairs = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)
   rlang::check_required(distance)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose = FALSE, max_device_memory
+    progress, verbose, max_device_memory, max_memory, na, min_pairs
   )
-  options$input <- check_input(points, assay, dimred)
   if (is.null(query)) {
     abort_input(query, "query", current_env())
   }
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, query, k = 1L, options = options)
+  search <- pairwise_on_cpu(search, is_automatic(backend, devices))
   within <- new_within(check_distance(distance, num_asked(search)))
   add_left_out(run_within(search, within), search)
 }
@@ -140,12 +173,44 @@ new_within <- function(limits, as_edges = FALSE, similarity = NULL,
   )
 }
 
+# Did the user leave the choice of the backend?
+is_automatic <- function(backend, devices) {
+  is.null(devices) && !identical(backend, "cuda")
+}
+
+# Of pairs with samples missing, GPUs find the k nearest only.
+pairwise_on_cpu <- function(search, automatic, call = caller_env()) {
+  request <- search$request
+  if (request$na != "pairwise" || request$backend != "cuda") {
+    return(search)
+  }
+  reason <- paste(
+    "All pairs within a distance are found on the CPU where values are missing",
+    "and na is \"pairwise\"."
+  )
+  if (!automatic) {
+    abort_backend("cuda", reason, built = TRUE, call)
+  }
+  rlang::inform(
+    c("Using backend \"cpu\".", x = reason),
+    .frequency = "once", .frequency_id = "fsknn_within_pairwise"
+  )
+  search$request$backend <- "cpu"
+  search$request$devices <- integer()
+  search
+}
+
 # Gives what cpp_find_within() gives, but for what is not the answer.
 run_within <- function(search, within, call = caller_env()) {
   values <- search$points$values
   queries <- search$queries$values
   within$most <- most_pairs(within, search)
   started <- Sys.time()
+  if (search$verbose) {
+    tell_lines(c(
+      describe_within(search, within), paste("Start:", format(started))
+    ))
+  }
   result <- cpp_find_within(values, queries, search$request, within)
   if (identical(result$failure, "too_many_pairs")) {
     raise_too_many(result, within, call)
@@ -155,12 +220,37 @@ run_within <- function(search, within, call = caller_env()) {
   }
   request <- search$request
   request["k"] <- NA_integer_
-  remember_search(
-    values, queries, request, result$stats,
-    as.double(Sys.time() - started, units = "secs")
-  )
+  ended <- Sys.time()
+  seconds <- as.double(ended - started, units = "secs")
+  remember_search(values, queries, request, result$stats, seconds)
+  if (search$verbose) {
+    tell_lines(c(
+      paste("End:", format(ended)),
+      paste("Seconds:", format(round(seconds, 3), nsmall = 3))
+    ))
+  }
   result$stats <- NULL
   result
+}
+
+# What is asked for, as lines of format.knn_plan().
+describe_within <- function(search, within) {
+  request <- search$request
+  values <- search$points$values
+  asked <- num_queries(search$queries$values, request)
+  lines <- c(
+    "Backend" = request$backend,
+    "CPU threads" = format_count(request$num_threads),
+    "Metric" = describe_metric(
+      request$metric, request$sign, !is.null(request$weights)
+    ),
+    "Neighbours" = "all within a distance",
+    "Points (n)" = format_count(nrow(values)),
+    "Features (d)" = format_count(ncol(values)),
+    "Query points" = if (asked > 0) format_count(asked),
+    "Pairs, at most" = format_count(within$most)
+  )
+  paste0(format(paste0(names(lines), ":")), " ", lines)
 }
 
 # Entries that there is room for: 12 bytes each in lists, 24 as edges, whose
@@ -173,7 +263,7 @@ most_pairs <- function(within, search) {
   } else {
     40
   }
-  most <- (check_max_memory(NULL) %||% free_memory()) / bytes
+  most <- (search$max_memory %||% free_memory()) / bytes
   floor(if (within$as_edges) min(most, max_edges) else most)
 }
 
@@ -191,7 +281,7 @@ raise_too_many <- function(result, within, call) {
   } else if (!is.null(within$similarity)) {
     "{.code min_similarity = {similarity_that_fits(result$fits)}} would fit."
   } else if (length(within$limits) > 1) {
-    "No {.arg distance} above {round_down(result$fits)} would fit."
+    "With no {.arg distance} above {round_down(result$fits)} all would fit."
   } else {
     "{.code distance = {round_down(result$fits)}} would fit."
   }

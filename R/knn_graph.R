@@ -54,7 +54,7 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       points = c("rows", "columns"), assay = NULL, dimred = NULL,
                       subset = NULL, BPPARAM = NULL, checkpoint = NULL,
                       weights = NULL, max_memory = NULL,
-                      na = c("error", "pairwise", "mean"), min_pairs = 3) {
+                      na = c("error", "pairwise", "mean"), min_pairs = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)

@@ -15,6 +15,9 @@
 #'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
 #'   matrix or data frame of the points to find neighbours for, or their number.
+#' @param na As for [find_knn()]. `"pairwise"` plans for points with missing
+#'   values, whose prepared form takes more memory; for the CPU only. `"mean"`
+#'   changes nothing.
 #'
 #' @returns A list of class `knn_plan`, with a print method that tells what the
 #'   paper's program told: the backend, the CPUs of the host, the GPUs that take
@@ -38,15 +41,19 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, points = c("rows", "columns"),
                      assay = NULL, dimred = NULL, weights = NULL,
-                     max_memory = NULL) {
+                     max_memory = NULL,
+                     na = c("error", "pairwise", "mean")) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant = "error", backend, devices, num_threads,
-    chunk_size, progress = FALSE, verbose = FALSE, max_device_memory, max_memory
+    chunk_size, progress = FALSE, verbose = FALSE, max_device_memory,
+    max_memory, na
   )
+  check_planned_na(options)
   input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
+  check_na_and_weights(options)
   self_excluded <- is.null(query)
   size <- plan_size(x, input)
   check_num_points(size[[1]], 1L + self_excluded, "x")
@@ -64,9 +71,25 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
     rows_made = is_metafeatures(x), max_memory = storage$max_memory,
-    bytes_file = storage$bytes_file
+    bytes_file = storage$bytes_file,
+    # What lies in a file has no value missing, or the search is refused.
+    na = if (storage$bytes_file > 0) "error" else options$na
   )
   new_plan(size[[1]], num_features, num_queries, request)
+}
+
+# What GPUs hold of pairs over common samples depends on the values.
+check_planned_na <- function(options, call = caller_env()) {
+  if (identical(options$na, "pairwise") && options$backend$name == "cuda") {
+    abort_argument(
+      c(
+        "With {.code na = \"pairwise\"} a plan is made for backend \"cpu\"
+         only.",
+        i = "Use {.code backend = \"cpu\"}."
+      ),
+      call
+    )
+  }
 }
 
 # What is in a container, or a matrix as it is; NULL for a size.

@@ -4,20 +4,26 @@
 na_choices <- c("error", "pairwise", "mean")
 
 # Two values always lie on a line: r would be 1 or -1.
-default_min_pairs <- 3
+default_min_pairs <- 3L
 
-# Gives list(na, min_pairs). na: NULL where a verb has no such argument.
+cure_of_missing <- "Leave out rows or columns with missing values, or fill them
+                    in."
+
+# Gives list(na, min_pairs). na: NULL where a verb has no such argument;
+# min_pairs: NULL for the default, which depends on the data (see fit_na()).
 check_na <- function(na, min_pairs, metric, call = caller_env()) {
   if (is.null(na)) {
     return(list(na = NULL, min_pairs = NULL))
   }
   na <- check_choice(na, na_choices, "na", call = call)
-  min_pairs <- check_whole_number(
-    min_pairs, "min_pairs", min = 2, max = .Machine$integer.max,
-    hint = "Over fewer than two common samples there is no correlation.",
-    call = call
-  )
-  if (na != "pairwise" && min_pairs != default_min_pairs) {
+  if (!is.null(min_pairs)) {
+    min_pairs <- check_whole_number(
+      min_pairs, "min_pairs", min = 2, max = .Machine$integer.max,
+      hint = "Over fewer than two common samples there is no correlation.",
+      call = call
+    )
+  }
+  if (na != "pairwise" && !is.null(min_pairs)) {
     abort_argument(
       c(
         "{.arg min_pairs} can't be given with {.code na = \"{na}\"}.",
@@ -33,8 +39,12 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
       c(
         "{.code na = \"pairwise\"} can't be used with metric
          {.val {metric$name}}.",
-        i = "It is for {able}, with any {.arg sign}; {.code na = \"mean\"} is
-             for every metric."
+        i = "It is for {able}, with any {.arg sign}.",
+        i = if (metric$binary) {
+          cure_of_missing
+        } else {
+          "With {.val {metric$name}} there is {.code na = \"mean\"}."
+        }
       ),
       call
     )
@@ -43,7 +53,8 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
     abort_argument(
       c(
         "{.code na = \"mean\"} can't be used with metric {.val {metric$name}}.",
-        i = "A mean is neither 0 nor 1."
+        x = "A mean is neither 0 nor 1.",
+        i = cure_of_missing
       ),
       call
     )
@@ -51,13 +62,24 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
   list(na = na, min_pairs = min_pairs)
 }
 
-# What pairwise samples don't go together with.
-check_na_alone <- function(options, call = caller_env()) {
+check_na_and_weights <- function(options, call = caller_env()) {
   if (identical(options$na, "pairwise") && !is.null(options$weights)) {
     abort_argument(
       "{.arg weights} can't be used with {.code na = \"pairwise\"}.", call
     )
   }
+}
+
+# The options with what `na` means for these points.
+fit_na <- function(options, points, call = caller_env()) {
+  if (!identical(options$na, "pairwise")) {
+    return(options)
+  }
+  check_na_and_weights(options, call)
+  options$min_pairs <- options$min_pairs %||%
+    min(default_min_pairs, ncol(points$values))
+  check_common_samples(points, options$min_pairs, call)
+  options
 }
 
 # Pairs over their common samples need the values as they are; a file holds
@@ -106,7 +128,6 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
   check_finite(points, scan, arg, call = call)
   check_non_negative(points, scan, options$metric, arg, call = call)
   check_empty_rows(points, scan$empty, options$constant, arg, call = call)
-  check_common_samples(points, options, arg, call = call)
   skip <- check_defined_rows(
     points, scan, options$metric, options$constant, arg, call = call
   )
@@ -116,7 +137,7 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
   )
 }
 
-# Rows with no value: an error, unless they are to be isolated.
+# Points with no value: an error, unless they are to be isolated.
 check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
   if (length(rows) == 0 || constant == "isolate") {
     return(invisible())
@@ -124,11 +145,12 @@ check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
   count <- length(rows)
   named <- describe_rows(utils::head(rows, 3), points)
   where <- first_few(named, total = count)
+  side <- point_side(points)
   abort_argument(
     c(
-      "{.arg {arg}} must have no row whose values are all missing.",
-      x = "{format_count(count)} {cli::qty(count)}row{?s} {?has/have} no value:
-           {where}.",
+      "{.arg {arg}} must have no {side} whose values are all missing.",
+      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have} no
+           value: {where}.",
       i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
            {?an isolated point/isolated points} with
            {.code constant = \"isolate\"}."
@@ -137,16 +159,16 @@ check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
   )
 }
 
-check_common_samples <- function(points, options, arg, call = caller_env()) {
+check_common_samples <- function(points, min_pairs, call) {
   num_features <- ncol(points$values)
-  if (options$na != "pairwise" || options$min_pairs <= num_features) {
+  if (min_pairs <= num_features) {
     return(invisible())
   }
   abort_argument(
     c(
-      "{.arg min_pairs} must not be above the number of columns (features),
-       {num_features}, but is {options$min_pairs}.",
-      i = "No two rows could have so many samples in common."
+      "{.arg min_pairs} must not be above the number of {feature_side(points)}s
+       (features), {num_features}, but is {min_pairs}.",
+      i = "No two {point_side(points)}s could have so many samples in common."
     ),
     call
   )
@@ -197,6 +219,8 @@ tell_short_rows <- function(count, search, as_edges) {
   wanted <- if (is.null(search$each_k)) paste(" =", search$request$k) else ""
   what <- if (as_edges) {
     "They have fewer edges."
+  } else if (isTRUE(search$as_rows)) {
+    "There are fewer rows."
   } else {
     "The places that are left hold {.code NA}."
   }

@@ -34,6 +34,10 @@
 #' @param k The largest number of nearest neighbours that count: floor(ln n)
 #'   where that is smaller, and where `k` is `NULL` (default). A smaller one
 #'   gives more clusters.
+#' @param na What to do with missing values: `"error"` (default), or `"mean"`,
+#'   which takes the mean of what the row has in their place (see [find_knn()]).
+#'   For each pair over its own samples give the graph:
+#'   `mst_knn(knn_graph(x, na = "pairwise"))`.
 #' @inheritParams knn_graph
 #'
 #' @returns An object of class `mst_knn`, a list of
@@ -89,13 +93,15 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             num_threads = NULL, chunk_size = NULL,
                             progress = NULL, verbose = FALSE,
                             points = c("rows", "columns"), assay = NULL,
-                            dimred = NULL, weights = NULL, max_memory = NULL) {
+                            dimred = NULL, weights = NULL, max_memory = NULL,
+                            na = c("error", "mean")) {
   rlang::check_dots_empty()
   refuse_lost_edges(x)
   most <- check_most(k)
+  na <- check_na_of_tree(na)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_memory = max_memory
+    progress, verbose, max_memory = max_memory, na = na
   )
   options$in_memory <- TRUE
   options$input <- check_input(points, assay, dimred)
@@ -135,6 +141,22 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
     vertices = data.frame(name = names %||% seq_len(num_points)),
     metric = options$metric$name, sign = options$sign, exact = TRUE,
     weighted = !is.null(search$request$weights)
+  )
+}
+
+check_na_of_tree <- function(na, call = caller_env()) {
+  if (!identical(na, "pairwise")) {
+    return(check_choice(na, c("error", "mean"), "na", call = call))
+  }
+  abort_argument(
+    c(
+      "{.code na = \"pairwise\"} can't be used with the matrix of the points.",
+      x = "The tree is that of all pairs, and those with too few samples in
+           common have no distance.",
+      i = "Use {.code na = \"mean\"}, or
+           {.code mst_knn(knn_graph(x, na = \"pairwise\"))}."
+    ),
+    call
   )
 }
 

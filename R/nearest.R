@@ -47,7 +47,7 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
                     progress = NULL, verbose = FALSE,
                     points = c("rows", "columns"), assay = NULL,
                     dimred = NULL, weights = NULL, max_memory = NULL,
-                    na = c("error", "pairwise", "mean"), min_pairs = 3) {
+                    na = c("error", "pairwise", "mean"), min_pairs = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(point)
@@ -84,7 +84,7 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
   check_num_features(
     ncol(points$values), options$metric, "x", points$turned, call = call
   )
-  check_na_alone(options, call = call)
+  options <- fit_na(options, points, call = call)
   weights <- fit_weights(options$weights, points, call = call)
   points <- keep_samples(points, weights)
   options$weights <- weights$values
@@ -111,6 +111,7 @@ search_of_point <- function(x, point, k, options, call = caller_env()) {
     queries = list(values = rows_of(points, at)),
     left_out = checked$left_out,
     verbose = options$verbose,
+    as_rows = TRUE,
     request = new_request(
       k, options, skip = sort(c(at, checked$skip)),
       correlation = has_correlation(options$metric),

@@ -90,17 +90,10 @@ in_memory_matrix <- function(x) {
 
 # --- the searches ----------------------------------------------------------
 
-search_options <- function(a, param, metric, verb) {
+search_options <- function(a, param, metric) {
   options <- param@options
   if (is.null(options$num_threads)) {
     options$num_threads <- threads_of(a)
-  }
-  unknown <- setdiff(names(options), names(formals(verb)))
-  if (length(unknown) > 0) {
-    abort_argument(
-      "A search for all within a distance can't have {.arg {unknown}}.",
-      a$.frame
-    )
   }
   c(list(metric = metric$metric), options)
 }
@@ -127,7 +120,7 @@ nearest_of <- function(a, reference, k, rows = NULL, query = NULL) {
     ))
   }
   metric <- metric_of_distance(reference$param@distance)
-  options <- search_options(a, reference$param, metric, find_knn)
+  options <- search_options(a, reference$param, metric)
   x <- searched_values(reference$values, metric, a$.frame)
   found <- if (is.null(query)) {
     do.call("find_knn", c(list(quote(x), k = k, subset = rows), options))
@@ -155,7 +148,7 @@ within_of <- function(a, reference, threshold, rows = NULL, query = NULL) {
     ))
   }
   metric <- metric_of_distance(reference$param@distance)
-  options <- search_options(a, reference$param, metric, find_within)
+  options <- search_options(a, reference$param, metric)
   x <- searched_values(reference$values, metric, a$.frame)
   found <- if (is.null(query)) {
     do.call(

@@ -41,7 +41,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       points = c("rows", "columns"), assay = NULL, dimred = NULL,
                       BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                       max_memory = NULL,
-                      na = c("error", "pairwise", "mean"), min_pairs = 3) {
+                      na = c("error", "pairwise", "mean"), min_pairs = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(query)

@@ -9,7 +9,14 @@
 #' compared, not 1 - r, which has lost r's last bits. Metrics that measure
 #' lengths, as `"euclidean"`, have no similarity: see [find_within()].
 #'
-#' @inheritParams knn_graph
+#' With `na = "pairwise"` the correlation of two points is taken over the
+#' samples that both have, as `cor(use = "pairwise.complete.obs")` takes it: a
+#' co-expression network of data with missing values.
+#'
+#' @param x The points, as for [find_knn()]. Row names (column names where
+#'   `points = "columns"` or a `dimred` is taken), if there are any, name the
+#'   points and must be unique.
+#' @inheritParams find_within
 #' @param min_similarity The least similarity that counts, one number: between
 #'   -1 and 1 for correlations and cosine, between 0 and 1 otherwise.
 #'
@@ -27,6 +34,7 @@
 #' them is asked for: more of them than fit it, or than the 2^31 - 1 rows of a
 #' data frame, are a `fsknn_size_error` that says which `min_similarity` would
 #' fit.
+#' @inheritSection find_within Missing values
 #' @inherit find_knn references
 #' @seealso [knn_graph()] for as many neighbours of each point, [find_within()]
 #'   for distances and for lists.
@@ -44,21 +52,23 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
                              backend = c("auto", "cuda", "cpu"),
                              devices = NULL, num_threads = NULL,
                              chunk_size = NULL, max_device_memory = NULL,
-                             progress = NULL,
+                             progress = NULL, verbose = FALSE,
                              points = c("rows", "columns"), assay = NULL,
-                             dimred = NULL, weights = NULL) {
+                             dimred = NULL, weights = NULL, max_memory = NULL,
+                             na = c("error", "pairwise", "mean"),
+                             min_pairs = NULL) {
   rlang::check_dots_empty()
   rlang::check_required(x)
   rlang::check_required(min_similarity)
   options <- check_options(
     metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose = FALSE, max_device_memory
+    progress, verbose, max_device_memory, max_memory, na, min_pairs
   )
-  options$input <- check_input(points, assay, dimred)
   least <- check_similarity(min_similarity, options$metric)
   options$input <- check_input(points, assay, dimred)
   options$weights <- check_sample_weights(weights, options$metric)
   search <- new_search(x, k = 1L, options = options)
+  search <- pairwise_on_cpu(search, is_automatic(backend, devices))
   search$points$names <- point_names(search$points)
   check_row_names(search$points$names, "x", search$points$turned)
   found <- run_within(

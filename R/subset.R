@@ -8,20 +8,22 @@ check_subset <- function(subset, points, distinct = FALSE,
     return(NULL)
   }
   num_points <- nrow(points$values)
+  side <- point_side(points)
   rows <- if (is.logical(subset)) {
     check_logical_subset(subset, num_points, call)
   } else if (is.character(subset)) {
     find_subset(subset, points, call)
   } else {
-    check_subset_numbers(subset, num_points, call)
+    check_subset_numbers(subset, num_points, side, call)
   }
   if (distinct && anyDuplicated(rows) > 0) {
     repeated <- unique(rows[duplicated(rows)])
     where <- first_few(utils::head(repeated, 3), length(repeated))
     abort_argument(
       c(
-        "{.arg subset} must not repeat a row: its edges would be there twice.",
-        x = "Repeated: row {where}."
+        "{.arg subset} must not repeat a {side}: its edges would be there
+         twice.",
+        x = "Repeated: {side} {where}."
       ),
       call
     )
@@ -50,13 +52,13 @@ check_logical_subset <- function(subset, num_points, call) {
   which(subset, useNames = FALSE)
 }
 
-check_subset_numbers <- function(subset, num_points, call) {
+check_subset_numbers <- function(subset, num_points, side, call) {
   plain <- is.numeric(subset) && !is.object(subset) && is.null(dim(subset))
   if (!plain) {
     given <- describe_type(subset)
     abort_argument(
-      "{.arg subset} must be row numbers, row names or a logical vector, not
-       {given}.",
+      "{.arg subset} must be {side} numbers, {side} names or a logical vector,
+       not {given}.",
       call
     )
   }
@@ -68,8 +70,8 @@ check_subset_numbers <- function(subset, num_points, call) {
     )
     abort_argument(
       c(
-        "The row numbers in {.arg subset} must be whole numbers between 1 and
-         {format_bound(num_points)}.",
+        "The {side} numbers in {.arg subset} must be whole numbers between 1
+         and {format_bound(num_points)}.",
         x = "Not so: {where}."
       ),
       call
@@ -83,11 +85,12 @@ find_subset <- function(subset, points, call) {
   if (is_metafeatures(points$values)) {
     return(find_metafeatures(points$values, subset, call = call))
   }
+  side <- point_side(points)
   if (is.null(points$names)) {
     abort_argument(
       c(
-        "{.arg subset} must be row numbers or a logical vector here.",
-        x = "{.arg x} has no row names."
+        "{.arg subset} must be {side} numbers or a logical vector here.",
+        x = "{.arg x} has no {side} names."
       ),
       call
     )
@@ -102,10 +105,12 @@ find_subset <- function(subset, points, call) {
     }
     abort_argument(
       c(
-        "Each name in {.arg subset} must be that of one row of {.arg x}.",
-        x = if (length(missing) > 0) "No row has the name {quoted(missing)}.",
+        "Each name in {.arg subset} must be that of one {side} of {.arg x}.",
+        x = if (length(missing) > 0) {
+          "No {side} has the name {quoted(missing)}."
+        },
         x = if (length(repeated) > 0) {
-          "More than one row has the name {quoted(repeated)}."
+          "More than one {side} has the name {quoted(repeated)}."
         }
       ),
       call

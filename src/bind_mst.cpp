@@ -78,7 +78,7 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(
         Rcpp::as<bool>(request["progress"]), "Spanning tree");
-    const std::unique_ptr<RowSource> source = bind::matrix_source(x);
+    const std::unique_ptr<RowSource> source = bind::row_source(x, request);
     const Request asked = bind::request_from(request);
     const NearLists lists = lists_from(index, distance);
     const cpu::ExactPoints exact(asked, *source, progress.get());

@@ -55,6 +55,7 @@ PlanInput input_from(const Request& r, const Rcpp::List& request) {
   input.unit_dot = r.metric->is_unit_dot();
   input.rows_made = request.containsElementNamed("rows_made") &&
                     Rcpp::as<bool>(request["rows_made"]);
+  input.pairwise = r.na_pairwise;
   input.on_disk = Rcpp::as<double>(request["bytes_file"]) > 0;
   input.max_memory = r.max_memory;
   return input;
@@ -84,6 +85,8 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
     out["instruction_set"] = cpu::choose_kernels(r.instruction_set).name;
     out["filter"] = input.elementwise
                         ? "whole numbers of 16 bits; floats for wide ranges"
+                        : r.na_pairwise
+                        ? "whole numbers of 16 bits, then common samples"
                         : "whole numbers of 16 bits";
     out["devices"] = bind::table_of({});
     return out;

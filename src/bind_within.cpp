@@ -184,6 +184,9 @@ void search(const std::string& backend, const Request& request,
             Stats& stats) {
   if (backend == "brute")
     return brute_within(request, within, points, queries, answer);
+  if (backend == "cuda" && request.na_pairwise)
+    throw BackendFailure(
+        "All pairs within a distance over common samples are for the CPU.");
   const std::unique_ptr<Progress> shown = bind::r_progress(progress);
   (backend == "cuda" ? cuda::find_within : cpu::find_within)(
       request, within, points, queries, answer, shown.get(), &stats);
@@ -197,12 +200,12 @@ void search(const std::string& backend, const Request& request,
 Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request,
                            Rcpp::List within) {
   return bind::guarded([&]() -> Rcpp::List {
-    const std::unique_ptr<RowSource> points = bind::row_source(x);
+    const std::unique_ptr<RowSource> points = bind::row_source(x, request);
     Request r = bind::request_from(request);
     const std::unique_ptr<RowSubset> subset =
         bind::subset_of(*points, request, r);
     const std::unique_ptr<RowSource> queries =
-        Rf_isNull(query) ? nullptr : bind::row_source(query);
+        Rf_isNull(query) ? nullptr : bind::row_source(query, request);
     const RowSource* const asked =
         subset != nullptr ? subset.get() : queries.get();
     const Within w = within_from(within);

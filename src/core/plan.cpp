@@ -1,6 +1,7 @@
 #include "core/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace fsknn {
 namespace {
@@ -102,6 +103,14 @@ Plan plan_cpu(const PlanInput& in) {
                                              2 * p.num_workers * d * 8
                    : (n + queries) * (d + 1) * 8;
   p.bytes_filter = places * d * (in.elementwise ? 4 : 2);
+  if (in.pairwise) {
+    const double f = static_cast<double>(in.num_features);
+    p.bytes_prepared =
+        (n + queries) * (d * 8 + std::ceil(f / 64) * 8 + 4);
+    // In whole numbers, in floats, and which half at most they lack or have;
+    // bounds for six classes of rows by what they lack.
+    p.bytes_filter = places * ((f + 1) * 2 + f * 4 + f / 2 * 4 + 90);
+  }
   p.bytes_result = static_cast<double>(rows) * k * (in.correlation ? 20 : 12);
   // Lists of k (distance, index), thresholds and filter parameters, order.
   p.bytes_working = static_cast<double>(rows) * (k * 12 + 16) + places * 24 +

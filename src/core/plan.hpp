@@ -24,6 +24,7 @@ struct PlanInput {
   bool elementwise = false;      ///< not a dot metric: the filter may be floats
   bool unit_dot = false;         ///< a dot metric of rows of length 1
   bool rows_made = false;        ///< points are made when read, and not held
+  bool pairwise = false;         ///< values are missing: common samples. CPU
   bool on_disk = false;          ///< points, or queries, come by blocks
   double max_memory = 0;         ///< bytes for such blocks; 0: no limit
 };

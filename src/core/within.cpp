@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
+#include "core/masked.hpp"
+#include "core/masked_points.hpp"
 #include "core/pieces.hpp"
+#include "core/poll.hpp"
 #include "core/prepared.hpp"
 #include "core/split_mix.hpp"
 #include "core/subset.hpp"
@@ -43,31 +47,60 @@ double sum_of(Accumulation accumulation, const double* a, const double* b,
 }
 
 /// Rows of two sets of points, and what pairs of them have.
-struct ExactPairs {
+class ExactPairs {
+ public:
   ExactPairs(const Request& request, const RowSource& points,
              const std::vector<std::int64_t>& skip, const RowSource* queries,
              const std::vector<std::int64_t>& query_skip, int exponent)
-      : metric(*request.metric),
-        rule(metric, exponent),
-        columns(prepare_points(points, recipe_of(request, exponent), skip,
-                               false, &prepare_row<ScalarLanes>, 1)) {
-    if (queries != nullptr)
-      own_rows = prepare_points(*queries, recipe_of(request, exponent),
-                                query_skip, false, &prepare_row<ScalarLanes>,
-                                1);
+      : request_(request),
+        graph_(queries == nullptr),
+        rule_(metric(), exponent) {
+    const RowRecipe recipe = recipe_of(request, exponent);
+    const auto fill = [&](const RowSource& source,
+                          const std::vector<std::int64_t>& left_out,
+                          PreparedPoints& plain, MaskedPoints& masked) {
+      if (request.na_pairwise)
+        masked = prepare_masked(source, metric().row_form, left_out, false, 1);
+      else
+        plain = prepare_points(source, recipe, left_out, false,
+                               &prepare_row<ScalarLanes>, 1);
+    };
+    fill(points, skip, columns_, masked_columns_);
+    if (!graph_) fill(*queries, query_skip, rows_, masked_rows_);
   }
-  /// What a Taker takes.
-  double value(const PreparedPoints& rows, std::int64_t a,
-               std::int64_t b) const {
-    const double sum = sum_of(metric.accumulation, rows.row(a), columns.row(b),
-                              columns.padded);
-    if (metric.is_unit_dot()) return sum;
-    return rule(sum, rows.sums[a], columns.sums[b]);
+  const PointOrder& columns() const {
+    return request_.na_pairwise ? masked_columns_.order : columns_.order;
   }
-  const MetricEntry& metric;
-  const DistanceRule rule;
-  const PreparedPoints columns;
-  PreparedPoints own_rows;
+  const PointOrder& rows() const {
+    if (graph_) return columns();
+    return request_.na_pairwise ? masked_rows_.order : rows_.order;
+  }
+  /// What a Taker takes; NaN: the pair has none.
+  double value(std::int64_t a, std::int64_t b) const {
+    if (request_.na_pairwise) {
+      const MaskedPoints& rows = graph_ ? masked_columns_ : masked_rows_;
+      return masked_correlation<ScalarLanes>(
+          rows.row(a), masked_columns_.row(b), rows.padded,
+          static_cast<double>(request_.min_pairs));
+    }
+    const PreparedPoints& rows = graph_ ? columns_ : rows_;
+    const double sum = sum_of(metric().accumulation, rows.row(a),
+                              columns_.row(b), columns_.padded);
+    if (metric().is_unit_dot()) return sum;
+    return rule_(sum, rows.sums[a], columns_.sums[b]);
+  }
+  /// Of a value; NaN: no pair, which is within no limit.
+  double distance(double value) const {
+    return metric().is_unit_dot() ? metric().finish(value, 0, 0) : value;
+  }
+
+ private:
+  const MetricEntry& metric() const { return *request_.metric; }
+  const Request& request_;
+  const bool graph_;
+  const DistanceRule rule_;
+  PreparedPoints columns_, rows_;
+  MaskedPoints masked_columns_, masked_rows_;
 };
 
 /// At most `most` of n numbers that are not in `skip`, ascending.
@@ -98,6 +131,11 @@ std::size_t DistanceTally::bin_of(double distance) {
 
 void DistanceTally::add_all(const DistanceTally& other) {
   for (std::size_t b = 0; b < count_.size(); ++b) count_[b] += other.count_[b];
+}
+
+double DistanceTally::total() const {
+  return static_cast<double>(
+      std::accumulate(count_.begin(), count_.end(), std::int64_t{0}));
 }
 
 double DistanceTally::reach(double most) const {
@@ -268,55 +306,62 @@ void WithinCollector::sort_row(std::int64_t row) {
   }
 }
 
-void check_sample(const Request& request, const Within& within,
-                  const RowSource& points, const RowSource* queries) {
+WithinSample::WithinSample(const Request& request, const Within& within,
+                           const RowSource& points, const RowSource* queries)
+    : within_(within) {
   const double n = static_cast<double>(points.num_points()) -
                    static_cast<double>(request.skip.size());
   const double rows =
       queries == nullptr ? n
                          : static_cast<double>(queries->num_points()) -
                                static_cast<double>(request.query_skip.size());
-  const double all = queries == nullptr && within.once ? n * (n - 1) / 2
-                                                       : rows * n;
+  all_ = queries == nullptr && within.once ? n * (n - 1) / 2 : rows * n;
   // The sample must see what a quarter of the room would be full of.
-  if (!(all > 2.0 * within.most)) return;
-  const RowSubset few(points,
-                      sample_of(points.num_points(), request.skip, kSampled));
-  const std::vector<std::int32_t> rows_taken =
-      queries == nullptr ? std::vector<std::int32_t>()
-                         : sample_of(queries->num_points(), request.query_skip,
-                                     kSampled / 2);
-  std::unique_ptr<RowSubset> few_rows;
-  if (queries != nullptr) few_rows.reset(new RowSubset(*queries, rows_taken));
+  if (!(all_ > 2.0 * within.most)) return;
+  points_.reset(new RowSubset(
+      points, sample_of(points.num_points(), request.skip, kSampled)));
+  if (queries != nullptr)
+    queries_.reset(new RowSubset(
+        *queries, sample_of(queries->num_points(), request.query_skip,
+                            kSampled / 2)));
+}
+
+double WithinSample::limit(std::int64_t row) const {
+  const RowSubset& rows = queries_ != nullptr ? *queries_ : *points_;
+  return within_.limit(rows.numbers()[static_cast<std::size_t>(row)]);
+}
+
+void WithinSample::check(const DistanceTally& inside) const {
+  const double n = static_cast<double>(points_->num_points());
+  const double seen =
+      queries_ == nullptr ? n * (n - 1)
+                          : n * static_cast<double>(queries_->num_points());
+  if (seen == 0.0) return;
+  const double expected = inside.total() / seen * all_;
+  if (!(expected > 2.0 * within_.most)) return;
+  // Four fifths: a sample is not all.
+  throw TooManyPairs(expected, true, within_.most,
+                     inside.reach(0.8 * within_.most / all_ * seen));
+}
+
+void check_sample(const Request& request, const Within& within,
+                  const RowSource& points, const RowSource* queries) {
+  const WithinSample sample(request, within, points, queries);
+  if (!sample.needed()) return;
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);
-  const ExactPairs pairs(request, few, {}, few_rows.get(), {}, exponent);
-  const PreparedPoints& from =
-      queries == nullptr ? pairs.columns : pairs.own_rows;
-  const std::vector<std::int32_t>& numbers =
-      queries == nullptr ? few.numbers() : rows_taken;
-  DistanceTally tally;
-  double seen = 0.0, inside = 0.0;
-  for (std::int64_t a = 0; a < from.size(); ++a) {
-    const double limit =
-        within.limit(numbers[static_cast<std::size_t>(a)]);
-    for (std::int64_t b = 0; b < pairs.columns.size(); ++b) {
+  const ExactPairs pairs(request, sample.points(), {}, sample.queries(), {},
+                         exponent);
+  DistanceTally inside;
+  for (std::int64_t a = 0; a < pairs.rows().num_active(); ++a) {
+    for (std::int64_t b = 0; b < pairs.columns().num_active(); ++b) {
       if (queries == nullptr && a == b) continue;
-      ++seen;
-      const double value = pairs.value(from, a, b);
-      const double distance =
-          pairs.metric.is_unit_dot() ? pairs.metric.finish(value, 0, 0) : value;
-      if (!(distance <= limit)) continue;
-      ++inside;
-      tally.add(distance);
+      const double distance = pairs.distance(pairs.value(a, b));
+      if (distance <= sample.limit(a)) inside.add(distance);
+      poll_after(static_cast<double>(points.num_features()));
     }
   }
-  if (seen == 0.0) return;
-  const double expected = inside / seen * all;
-  if (!(expected > 2.0 * within.most)) return;
-  // Four fifths: a sample is not all.
-  throw TooManyPairs(expected, true, within.most,
-                     tally.reach(0.8 * within.most / all * seen));
+  sample.check(inside);
 }
 
 void brute_within(const Request& request, const Within& within,
@@ -326,27 +371,25 @@ void brute_within(const Request& request, const Within& within,
   const ExactPairs pairs(request, points, request.skip, queries,
                          request.query_skip, exponent);
   const bool graph = queries == nullptr;
-  const PreparedPoints& rows = graph ? pairs.columns : pairs.own_rows;
   struct Entry {
     double distance;
     std::int32_t index;
     double value;
   };
-  const std::size_t num_rows = rows.order.place.size();
+  const std::size_t num_rows = pairs.rows().place.size();
   std::vector<std::vector<Entry>> found(num_rows);
   std::vector<std::int32_t> counts(num_rows, 0);
   for (std::size_t i = 0; i < num_rows; ++i) {
-    const std::int32_t a = rows.order.place[i];
+    const std::int32_t a = pairs.rows().place[i];
     if (a < 0) continue;
-    for (std::int32_t b = 0; b < pairs.columns.size(); ++b) {
+    for (std::int32_t b = 0; b < pairs.columns().num_active(); ++b) {
       const std::int32_t j =
-          pairs.columns.order.id[static_cast<std::size_t>(b)];
+          pairs.columns().id[static_cast<std::size_t>(b)];
       if (graph ? a == b || (within.once && b < a)
                 : !request.query_self.empty() && request.query_self[i] == j)
         continue;
-      const double value = pairs.value(rows, a, b);
-      const double distance =
-          pairs.metric.is_unit_dot() ? pairs.metric.finish(value, 0, 0) : value;
+      const double value = pairs.value(a, b);
+      const double distance = pairs.distance(value);
       if (!(distance <= within.limit(static_cast<std::int64_t>(i)))) continue;
       if (!(distance < HUGE_VAL)) throw RangeFailure();
       found[i].push_back({distance, j, value});

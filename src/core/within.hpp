@@ -16,6 +16,7 @@
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
+#include "core/subset.hpp"
 
 namespace fsknn {
 
@@ -68,6 +69,7 @@ class DistanceTally {
   DistanceTally() : count_(std::size_t{1} << 15, 0) {}
   void add(double distance) { ++count_[bin_of(distance)]; }
   void add_all(const DistanceTally& other);
+  double total() const;
   /// A distance such that no more than `most` of those added are at most that
   /// far; -1: none.
   double reach(double most) const;
@@ -146,8 +148,31 @@ class WithinCollector {
   double entries_ = 0;
 };
 
-/// From pairs of some points only: throws TooManyPairs where there are far more
-/// than there is room for, before the work of counting them.
+/// Some of the points (and of the queries): where there are far more pairs than
+/// there is room for, theirs tell so before the work of counting all. What it is
+/// made of must outlive it.
+class WithinSample {
+ public:
+  WithinSample(const Request& request, const Within& within,
+               const RowSource& points, const RowSource* queries);
+  /// Else there is nothing to look at: all pairs there are would nearly fit.
+  bool needed() const { return points_ != nullptr; }
+  /// None of them is one that the request skips.
+  const RowSource& points() const { return *points_; }
+  const RowSource* queries() const { return queries_.get(); }
+  /// Of the sample's rows, which are its queries, or else its points.
+  double limit(std::int64_t row) const;
+  /// inside: the distances of the sample's pairs that are within, of a graph
+  /// each pair once for each of its points. Throws TooManyPairs.
+  void check(const DistanceTally& inside) const;
+
+ private:
+  const Within& within_;
+  double all_;
+  std::unique_ptr<RowSubset> points_, queries_;
+};
+
+/// Takes a sample's pairs by the definition, one after another, and checks it.
 void check_sample(const Request& request, const Within& within,
                   const RowSource& points, const RowSource* queries);
 

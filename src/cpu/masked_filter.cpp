@@ -253,8 +253,9 @@ MaskedFilterRows pack_masked(const MaskedPoints& points,
 double masked_unit() { return 1.0 / (kUnit * kUnit); }
 
 float masked_threshold(double distance) {
-  // The distance was rounded once: 1 - similarity.
-  return below((1.0 - distance) - 0x1p-50);
+  // The distance was rounded once: 1 - similarity. None is above 2, and a limit
+  // that is may be beyond the range of a float.
+  return below((1.0 - std::min(distance, 4.0)) - 0x1p-50);
 }
 
 void sum_of_rows(const Kernels& kernels, const MaskedFilterRows& rows,

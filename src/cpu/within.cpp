@@ -7,6 +7,7 @@
 #include "core/plan.hpp"
 #include "cpu/filter.hpp"
 #include "cpu/kernels.hpp"
+#include "cpu/masked_within.hpp"
 #include "cpu/rows.hpp"
 
 namespace fsknn {
@@ -225,6 +226,9 @@ class WithinSearch {
 void find_within(const Request& asked, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats) {
+  if (asked.na_pairwise)
+    return find_masked_within(asked, within, points, queries, answer, progress,
+                              stats);
   const Clock::time_point start = Clock::now();
   const Kernels& kernels = choose_kernels(asked.instruction_set);
   const MetricEntry& metric = *asked.metric;

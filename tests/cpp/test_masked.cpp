@@ -8,7 +8,6 @@
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "cases.hpp"
@@ -19,70 +18,12 @@
 #include "core/masked_points.hpp"
 #include "cpu/engine.hpp"
 #include "cpu/kernels.hpp"
+#include "cpu/masked_pass.hpp"
+#include "masked_cases.hpp"
 
 using namespace fsknn;
 
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-Matrix with_holes(Matrix m, double share, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<double> draw;
-  for (double& x : m.values)
-    if (draw(random) < share) x = kNone;
-  return m;
-}
-
-/// Matrices and patterns that are hard for a masked filter.
-std::vector<Matrix> masked_cases(std::int64_t n, std::int64_t d) {
-  std::vector<Matrix> all;
-  all.push_back(normal("nothing missing", n, d, 20));
-  for (const double share : {0.02, 0.3, 0.8}) {
-    all.push_back(with_holes(normal("random holes", n, d, 21), share, 22));
-    all.push_back(with_holes(ties(n, d, 3, 23), share, 24));
-    all.push_back(with_holes(near_ties(n, d, 1e-9, 25), share, 26));
-  }
-  Matrix m = normal("blocks: two batches, and few rows in both", n, d, 27);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t f = 0; f < d; ++f)
-      if (i % 7 != 0 && (f < d / 2) == (i % 2 == 0)) m.at(i, f) = kNone;
-  all.push_back(m);
-  m = normal("one value, two values, none", n, d, 28);
-  for (std::int64_t i = 0; i < n; i += 3)
-    for (std::int64_t f = 0; f < d; ++f)
-      if (f >= i % 4) m.at(i, f) = kNone;
-  all.push_back(m);
-  m = normal("constant where others have values", n, d, 29);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t f = 0; f < d; ++f) {
-      if (i % 3 == 0 && f < d - 2) m.at(i, f) = 0.1 * static_cast<double>(i);
-      if (i % 3 == 1 && f >= d - 2) m.at(i, f) = kNone;
-    }
-  all.push_back(m);
-  m = with_holes(normal("an offset far above the spread on most", n, d, 30),
-                 0.1, 31);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t f = 0; f < d; ++f)
-      if (f % 5 != 0) m.at(i, f) = 1e9 + m.at(i, f);
-  all.push_back(m);
-  m = with_holes(normal("neighbouring doubles", n, d, 32), 0.1, 33);
-  for (double& x : m.values)
-    if (has_value(x)) x = 1.0 + std::ceil(x) * 0x1p-52;
-  all.push_back(m);
-  m = with_holes(normal("1e300 to 1e-300 in a row", n, d, 34), 0.1, 35);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t f = 0; f < d; ++f)
-      m.at(i, f) *= f % 3 == 0 ? 1e300 : f % 3 == 1 ? 1.0 : 1e-300;
-  all.push_back(m);
-  m = with_holes(normal("subnormal", n, d, 36), 0.1, 37);
-  for (double& x : m.values) x *= 1e-321;
-  all.push_back(m);
-  m = with_holes(normal("heavy tails", n, d, 38), 0.2, 39);
-  for (double& x : m.values) x = std::exp(5.0 * x);
-  all.push_back(m);
-  return all;
-}
 
 struct Found {
   Found(std::int64_t rows, std::int64_t k)
@@ -320,4 +261,33 @@ TEST_CASE("a missing value becomes the mean of what its row has") {
   CHECK(facts.empty == std::vector<std::int64_t>{2});
   CHECK(facts.known.constant == std::vector<std::int64_t>{1});
   CHECK(facts.known.non_finite == 0);
+}
+
+TEST_CASE("the plan knows what points with missing values take") {
+  for (const double share : {0.05, 0.5}) {
+    const Matrix m = with_holes(normal("holes", 500, 61, 53), share, 54);
+    Request r = request_for(find_metric("pearson", "signed"), 3);
+    const cpu::MaskedWork work(r, m.source(), nullptr, nullptr);
+    const Plan plan = work.plan();
+    const MaskedPoints& points = work.columns;
+    const double prepared = 8.0 * static_cast<double>(points.rows.size()) +
+                            8.0 * static_cast<double>(points.masks.size()) +
+                            4.0 * static_cast<double>(points.known.size());
+    CHECK(plan.bytes_prepared == prepared);
+    const cpu::MaskedFilterRows rows =
+        cpu::pack_masked(points, cpu::missing_classes(points, nullptr),
+                         plan.padded_points, 3, 1, nullptr);
+    const double filter =
+        4.0 * static_cast<double>(rows.packed.size() +
+                                  rows.panel_class.size() + rows.error.size() +
+                                  rows.alpha.size() + rows.w.size() +
+                                  rows.z.size()) +
+        8.0 * static_cast<double>(rows.sum.size() + rows.square.size() +
+                                  rows.list_error.size()) +
+        8.0 * static_cast<double>(rows.list_start.size()) +
+        4.0 * static_cast<double>(rows.list.size()) +
+        static_cast<double>(rows.lists_known.size());
+    CHECK(filter <= plan.bytes_filter);
+    CHECK(filter > 0.7 * plan.bytes_filter);
+  }
 }

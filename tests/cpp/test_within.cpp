@@ -15,6 +15,7 @@
 #include "core/subset.hpp"
 #include "core/within.hpp"
 #include "cpu/within.hpp"
+#include "masked_cases.hpp"
 
 using namespace fsknn;
 
@@ -219,5 +220,68 @@ TEST_CASE("too many pairs are refused with a distance that fits") {
         CHECK(rows.size() > 0.5 * most);
       }
     }
+  }
+}
+
+TEST_CASE("pairs within a distance, over the samples that both have") {
+  for (const std::int64_t d : {5, 33})
+    for (const Matrix& m : masked_cases(90, d))
+      for (const char* name : {"pearson", "spearman"})
+        for (const char* sign : {"signed", "absolute", "negative"}) {
+          INFO(m.name, " ", name, " ", sign, " ", d);
+          Request r;
+          r.metric = &find_metric(name, sign);
+          r.na_pairwise = true;
+          r.min_pairs = 2 + m.name.size() % 3;
+          r.skip = {4, 50};
+          for (const double share : {0.03, 0.4}) {
+            Within within;
+            within.limits = {some_distance(r, m, share)};
+            check_same(r, within, m.source(), nullptr);
+            within.once = true;
+            check_same(r, within, m.source(), nullptr);
+          }
+        }
+}
+
+TEST_CASE("over common samples each point may have its own distance") {
+  const Matrix m = with_holes(normal("points", 300, 20, 60), 0.2, 61);
+  const Matrix q = with_holes(normal("queries", 70, 20, 62), 0.1, 63);
+  Request r;
+  r.metric = &find_metric("pearson", "absolute");
+  r.na_pairwise = true;
+  Within within;
+  for (std::int64_t i = 0; i < m.n; ++i)
+    within.limits.push_back(i % 9 == 0 ? 1e300
+                                       : static_cast<double>(i) / 500.0);
+  check_same(r, within, m.source(), nullptr);
+  within.limits.resize(static_cast<std::size_t>(q.n));
+  r.query_skip = {0, 69};
+  const auto queries = q.source();
+  check_same(r, within, m.source(), &queries);
+  r.query_self.assign(static_cast<std::size_t>(q.n), -1);
+  r.query_self[30] = 2;
+  check_same(r, within, m.source(), &queries);
+}
+
+TEST_CASE("too many pairs over common samples are refused from a sample") {
+  const Matrix m = with_holes(normal("points", 400, 20, 64), 0.2, 65);
+  Request r;
+  r.metric = &find_metric("pearson", "signed");
+  r.na_pairwise = true;
+  Within within;
+  within.limits = {2.0};
+  within.most = 1000;
+  Rows rows;
+  try {
+    cpu::find_within(r, within, m.source(), nullptr, rows, nullptr, nullptr);
+    FAIL("nothing was thrown");
+  } catch (const TooManyPairs& e) {
+    CHECK(e.estimated);
+    CHECK(e.pairs == doctest::Approx(400 * 399).epsilon(0.01));
+    within.limits = {e.fits};
+    cpu::find_within(r, within, m.source(), nullptr, rows, nullptr, nullptr);
+    CHECK(rows.size() <= 1000);
+    CHECK(rows.size() > 300);
   }
 }

@@ -190,3 +190,55 @@ test_that("what can't be a distance, or is too much, is said", {
   withr::local_options(fsknn.max_memory = 12)
   expect_snapshot(error = TRUE, find_within(x[c(1:9, 1:9), ], 1))
 })
+
+test_that("each point's own distance is told how far it may go", {
+  x <- withr::with_seed(1, matrix(rnorm(3000), 600))
+  limits <- c(rep(0.5, 15), rep(1e-9, 585))
+  withr::local_options(fsknn.max_memory = 12 * 3000)
+  error <- expect_error(
+    find_within(x, rep(0.5, 600)), "all would fit", class = "fsknn_size_error"
+  )
+  expect_gt(0.5, error$fits)
+  # A point may go further than that: others don't.
+  expect_gt(sum(lengths(find_within(x, limits)$index)), 1000)
+  fits <- pmin(rep(0.5, 600), as.double(fsknn:::round_down(error$fits)))
+  expect_lte(sum(lengths(find_within(x, fits)$index)), 3000)
+})
+
+test_that("the memory for the answer is an argument", {
+  x <- random_matrix(300, 8)
+  error <- expect_error(
+    find_within(x, 1, max_memory = 12 * 6000), class = "fsknn_size_error"
+  )
+  expect_identical(error$most, 6000)
+  error <- expect_error(
+    query_within(x, x, 1, max_memory = 12 * 7000), class = "fsknn_size_error"
+  )
+  expect_identical(error$most, 7000)
+  error <- expect_error(
+    similarity_graph(x, 0, max_memory = 24 * 5000), class = "fsknn_size_error"
+  )
+  expect_identical(error$most, 5000)
+  withr::local_options(fsknn.max_memory = 12)
+  expect_identical(
+    find_within(x, 1, max_memory = "1 GB"), find_within(x, 1, max_memory = Inf)
+  )
+  expect_snapshot(error = TRUE, find_within(x, 1, max_memory = "much"))
+})
+
+test_that("a search for all within a distance tells what it does", {
+  x <- random_matrix(50, 6)
+  # What is told of this machine and of the time is not kept.
+  timeless <- function(lines) {
+    sub(
+      "^((Start|End|Seconds|CPU threads|Pairs, at most): *).*", "\\1...", lines
+    )
+  }
+  expect_snapshot(transform = timeless, {
+    found <- find_within(x, 0.2, verbose = TRUE, backend = "cpu")
+    found <- query_within(
+      x, x[1:3, ], 0.2, "spearman", verbose = TRUE, backend = "cpu"
+    )
+    edges <- similarity_graph(x, 0.9, verbose = TRUE, backend = "cpu")
+  })
+})

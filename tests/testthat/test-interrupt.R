@@ -55,6 +55,25 @@ test_that("Ctrl-C stops queries, few and many", {
   )
 })
 
+test_that("Ctrl-C stops a search for all pairs within a distance", {
+  setup <- c(
+    "x <- matrix(rnorm(60000 * 100), ncol = 100)",
+    "x[sample(length(x), 6e5)] <- NA"
+  )
+  expect_interrupted(
+    setup, "find_within(x, 0.1, na = 'pairwise', backend = 'cpu')"
+  )
+  # While it is told from a sample that there are too many.
+  expect_interrupted(
+    c("x <- matrix(rnorm(1100 * 12000), 1100)", "x[1, 1] <- NA"),
+    "try(find_within(x, 1, na = 'pairwise', max_memory = 9999), silent = TRUE)"
+  )
+  expect_interrupted(
+    "x <- matrix(rnorm(1100 * 12000), 1100)",
+    "try(find_within(x, 1, max_memory = 9999, backend = 'cpu'), silent = TRUE)"
+  )
+})
+
 test_that("Ctrl-C stops metafeatures", {
   expect_interrupted(
     "m <- metafeatures(matrix(rnorm(300 * 60), 300))",

@@ -115,3 +115,31 @@ test_that("wrong sizes are an error", {
     knn_plan(c(100, 5), chunk = 2, threads = 3)
   })
 })
+
+test_that("a plan knows of missing values", {
+  plain <- knn_plan(c(1000, 50), backend = "cpu")
+  expect_identical(knn_plan(c(1000, 50), backend = "cpu", na = "mean"), plain)
+  plan <- knn_plan(c(1000, 50), backend = "cpu", na = "pairwise")
+  expect_match(plan$filter, "common samples")
+  expect_gt(plan$bytes_filter, 2 * plain$bytes_filter)
+  expect_gte(plan$bytes_prepared, plain$bytes_prepared)
+  expect_identical(plan$num_chunks, plain$num_chunks)
+  # It is the one that a search tells.
+  x <- random_matrix(60, 9)
+  x[2, 3] <- NA
+  expect_message(
+    expect_message(
+      find_knn(x, 3, na = "pairwise", verbose = TRUE, backend = "cpu"),
+      "common samples"
+    ),
+    "Seconds:"
+  )
+  expect_snapshot(error = TRUE, {
+    knn_plan(c(100, 5), metric = "euclidean", na = "pairwise")
+    knn_plan(c(100, 5), weights = 1:5, na = "pairwise", backend = "cpu")
+    fsknn:::check_planned_na(
+      list(na = "pairwise", backend = list(name = "cuda")),
+      call = quote(knn_plan())
+    )
+  })
+})

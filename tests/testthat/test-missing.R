@@ -346,3 +346,59 @@ test_that("the message of rows short of k says how many and why", {
     edges <- knn_graph(x, 5, na = "pairwise")
   })
 })
+
+test_that("two columns are enough, unless more samples are asked for", {
+  x <- random_matrix(9, 2, seed = 19)
+  expect_identical(find_knn(x, 3, na = "pairwise"), find_knn(x, 3))
+  x <- cbind(x, x[, 1] * 2)
+  expect_identical(
+    find_knn(x[, 1:2], 3, na = "pairwise"),
+    find_knn(x[, 1:2], 3, na = "pairwise", min_pairs = 2)
+  )
+  two <- x[, 1:2]
+  two[2, 1] <- NA
+  two <- rbind(two, c(NA, 1))
+  # A row of one value does not vary.
+  found <- find_knn(two, 3, na = "pairwise", constant = "isolate")
+  expect_identical(which(is.na(found$index[, 1])), c(2L, 10L))
+  x[2, 1] <- NA
+  # Of three columns a pair must have all.
+  found <- quiet(find_knn(x, 3, na = "pairwise"))
+  expect_true(all(is.na(found$index[2, ])))
+  expect_false(anyNA(found$index[-2, ]))
+  expect_identical(
+    nearest(x[, 2:3], 1, 3, na = "pairwise"), nearest(x[, 2:3], 1, 3)
+  )
+  expect_snapshot(error = TRUE, {
+    find_knn(x[, 2:3], 3, na = "pairwise", min_pairs = 3)
+    find_knn(x[, 2:3], 3, na = "mean", min_pairs = 3)
+  })
+})
+
+test_that("binary metrics are not sent to `na`, which can't help them", {
+  x <- random_matrix(9, 8, seed = 20) > 0
+  x[3, 2] <- NA
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 1, "jaccard")
+    find_knn(x, 1, "jaccard", na = "pairwise")
+    find_knn(x, 1, "sorensen", na = "mean")
+  })
+})
+
+test_that("points that are columns are called so", {
+  x <- random_matrix(9, 8, seed = 21)
+  x[, 2] <- NA
+  colnames(x) <- letters[1:8]
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 3, na = "pairwise", points = "columns")
+    find_knn(x, 3, na = "pairwise", min_pairs = 10, points = "columns")
+  })
+})
+
+test_that("nearest() says that there are fewer rows", {
+  x <- random_matrix(12, 10, seed = 22)
+  x[1:4, 1:5] <- NA
+  x[5:12, 6:10] <- NA
+  expect_snapshot(near <- nearest(x, 2, 5, na = "pairwise"))
+  expect_identical(nrow(near), 3L)
+})

@@ -280,3 +280,22 @@ test_that("24,158 points take seconds", {
   expect_lt(system.time(mst_knn(edges))[["elapsed"]], 10)
   expect_lt(system.time(mst_knn(x, backend = "cpu"))[["elapsed"]], 30)
 })
+
+test_that("missing values may be filled by the row's mean", {
+  x <- random_matrix(60, 9, seed = 5)
+  withr::with_seed(6, x[sample(length(x), 60)] <- NA)
+  filled <- t(cpp_filled(x)$rows)
+  for (metric in c("pearson", "euclidean")) {
+    expect_identical(
+      mst_knn(x, metric, na = "mean"), mst_knn(filled, metric)
+    )
+  }
+  # As far as the graph goes.
+  graph <- knn_graph(x, 20, na = "pairwise")
+  expect_s3_class(mst_knn(graph), "mst_knn")
+  expect_snapshot(error = TRUE, {
+    mst_knn(x)
+    mst_knn(x, na = "pairwise")
+    mst_knn(x, na = "omit")
+  })
+})

@@ -163,10 +163,36 @@ test_that("arguments of find_knn() are handed on", {
   found <- findNeighbors(x, threshold = 0.3, BNPARAM = param)
   expected <- find_within(x, 0.3, weights = weights)
   expect_identical(lapply(found$index, `[`, -1), expected$index)
-  # what a range search has not is not passed over
-  expect_error(
-    findNeighbors(x, threshold = 0.3, BNPARAM = FsknnParam(verbose = TRUE)),
-    "verbose"
+})
+
+test_that("a search within a distance has all arguments of find_knn()", {
+  skip_if_no_neighbours()
+  taken <- setdiff(names(formals(find_knn)), fsknn:::not_options)
+  expect_identical(setdiff(taken, names(formals(find_within))), character())
+  expect_identical(setdiff(taken, names(formals(query_within))), character())
+  x <- random_matrix(40, 12)
+  x[cbind(1:40, rep(1:10, 4))] <- NA
+  param <- FsknnParam(
+    "pearson", na = "pairwise", min_pairs = 5, backend = "cpu",
+    max_memory = "1 GB", verbose = TRUE
+  )
+  verbosely <- function(code) {
+    expect_message(expect_message(code, "Backend:"), "Seconds:")
+  }
+  verbosely(found <- findNeighbors(x, threshold = 0.3, BNPARAM = param))
+  expected <- find_within(
+    x, 0.3, na = "pairwise", min_pairs = 5, backend = "cpu"
+  )
+  expect_gt(sum(lengths(expected$index)), 0)
+  expect_identical(lapply(found$index, `[`, -1), expected$index)
+  verbosely(
+    found <- queryNeighbors(x, x[1:4, ], threshold = 0.3, BNPARAM = param)
+  )
+  expect_identical(
+    found[c("index", "distance")],
+    query_within(
+      x, x[1:4, ], 0.3, na = "pairwise", min_pairs = 5, backend = "cpu"
+    )
   )
 })
 

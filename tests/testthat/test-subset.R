@@ -115,3 +115,17 @@ test_that("a subset that names no points is an error", {
     find_knn(x, 3, subset = c("gene1", "gene30", "twice"))
   })
 })
+
+test_that("a subset of columns is told of as such", {
+  x <- random_matrix(6, 20)
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 3, subset = 21, points = "columns")
+    find_knn(x, 3, subset = "gene1", points = "columns")
+    find_knn(x, 3, subset = list(1), points = "columns")
+    knn_graph(x, 3, subset = c(4, 4, 5), points = "columns")
+  })
+  colnames(x) <- c("twice", "twice", paste0("cell", 3:20))
+  expect_snapshot(error = TRUE, {
+    find_knn(x, 3, subset = c("cell1", "twice"), points = "columns")
+  })
+})

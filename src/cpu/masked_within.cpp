@@ -1,0 +1,137 @@
+#include "cpu/masked_within.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/pieces.hpp"
+#include "cpu/masked_pass.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+/// From places to the points' numbers.
+class Taker final : public MaskedPass::Taker {
+ public:
+  Taker(const MaskedWork& work, WithinCollector& collector)
+      : rows_(work.rows().order.id),
+        columns_(work.columns.order.id),
+        taker_(collector) {}
+  void take(std::int64_t row, std::int64_t column, double r) override {
+    taker_.take(rows_[static_cast<std::size_t>(row)],
+                columns_[static_cast<std::size_t>(column)], r);
+  }
+
+ private:
+  const std::vector<std::int32_t>& rows_;
+  const std::vector<std::int32_t>& columns_;
+  WithinCollector::Taker taker_;
+};
+
+/// As a thread of the sample's pass.
+class SampleTaker final : public MaskedPass::Taker {
+ public:
+  SampleTaker(const MaskedWork& work, const WithinSample& sample,
+              DistanceTally& all, std::mutex& lock)
+      : work_(work), sample_(sample), all_(all), lock_(lock) {}
+  ~SampleTaker() override {
+    const std::lock_guard<std::mutex> held(lock_);
+    all_.add_all(own_);
+  }
+  void take(std::int64_t row, std::int64_t column, double r) override {
+    const double distance = work_.request.metric->finish(r, 0.0, 0.0);
+    count(work_.rows(), row, distance);
+    if (work_.symmetric) count(work_.columns, column, distance);
+  }
+
+ private:
+  void count(const MaskedPoints& points, std::int64_t place, double distance) {
+    if (distance <=
+        sample_.limit(points.order.id[static_cast<std::size_t>(place)]))
+      own_.add(distance);
+  }
+
+  const MaskedWork& work_;
+  const WithinSample& sample_;
+  DistanceTally own_;
+  DistanceTally& all_;
+  std::mutex& lock_;
+};
+
+/// A pass over all pairs, each row's threshold being its limit.
+MaskedPass pass_within(const MaskedWork& work, const Plan& plan,
+                       const std::function<double(std::int64_t)>& limit,
+                       Progress* progress) {
+  MaskedPass pass(work, plan, true, progress);
+  for (std::int64_t p = 0; p < work.rows().size(); ++p)
+    pass.set_threshold(
+        p, limit(work.rows().order.id[static_cast<std::size_t>(p)]));
+  return pass;
+}
+
+/// check_sample(), by the filter and all threads.
+void check_masked_sample(const Request& asked, const Within& within,
+                         const RowSource& points, const RowSource* queries,
+                         Progress* progress) {
+  const WithinSample sample(asked, within, points, queries);
+  if (!sample.needed()) return;
+  Request request = asked;
+  request.skip.clear();
+  request.query_skip.clear();
+  const MaskedWork work(request, sample.points(), sample.queries(), progress);
+  if (work.empty()) return;
+  const Plan plan = work.plan();
+  DistanceTally inside;
+  std::mutex lock;
+  pass_within(work, plan, [&](std::int64_t row) { return sample.limit(row); },
+              progress)
+      .run({progress, 0.0, 0.0}, [&] {
+        return std::make_unique<SampleTaker>(work, sample, inside, lock);
+      });
+  sample.check(inside);
+}
+
+}  // namespace
+
+void find_masked_within(const Request& asked, const Within& within,
+                        const RowSource& points, const RowSource* queries,
+                        WithinAnswer& answer, Progress* progress,
+                        Stats* stats) {
+  const Clock::time_point start = Clock::now();
+  check_masked_sample(asked, within, points, queries, progress);
+  const MaskedWork work(asked, points, queries, progress);
+  WithinCollector collector(
+      work.request, within,
+      (queries != nullptr ? *queries : points).num_points(),
+      queries == nullptr);
+  if (work.empty()) {
+    collector.allocate(answer);
+    return;
+  }
+  const Plan plan = work.plan();
+  MaskedPass pass = pass_within(
+      work, plan, [&](std::int64_t row) { return within.limit(row); },
+      progress);
+  const auto run = [&](double from, double to) {
+    pass.run({progress, from, to},
+             [&] { return std::make_unique<Taker>(work, collector); });
+  };
+  const double seconds_prepare = seconds_since(start);
+  run(0.0, 0.5);
+  if (!collector.allocate(answer)) run(0.5, 1.0);
+  const double seconds_search = seconds_since(start) - seconds_prepare;
+  collector.finish();
+  if (stats == nullptr) return;
+  stats->pairs_filtered = pass.pairs_filtered();
+  stats->filtered = true;
+  stats->pairs_exact = pass.pairs_exact();
+  stats->seconds_prepare = seconds_prepare;
+  stats->seconds_search = seconds_search;
+  stats->seconds_emit = seconds_since(start) - seconds_prepare - seconds_search;
+}
+
+}  // namespace cpu
+}  // namespace fsknn

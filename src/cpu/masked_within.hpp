@@ -1,0 +1,18 @@
+#pragma once
+
+#include "core/progress.hpp"
+#include "core/request.hpp"
+#include "core/source.hpp"
+#include "core/within.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+/// find_within() where request.na_pairwise.
+void find_masked_within(const Request& request, const Within& within,
+                        const RowSource& points, const RowSource* queries,
+                        WithinAnswer& answer, Progress* progress,
+                        Stats* stats);
+
+}  // namespace cpu
+}  // namespace fsknn

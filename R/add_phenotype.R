@@ -46,7 +46,7 @@
 #' nearest(x, "years to relapse", k = 3)
 add_phenotype <- function(x, values, name, ...,
                           missing = c("error", "drop")) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(values)
   missing <- check_choice(missing, c("error", "drop"), "missing")

@@ -62,7 +62,7 @@
 as_igraph <- function(edges, ..., weight = c("none", "similarity", "distance"),
                       mode = c("directed", "union", "mutual"),
                       negative = c("error", "drop"), vertices = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(edges)
   weight <- check_choice(weight, c("none", "similarity", "distance"), "weight")
   mode <- check_choice(mode, c("directed", "union", "mutual"), "mode")

@@ -37,7 +37,7 @@
 #'   sum(m != 0)
 #' }
 as_sparse <- function(x, value = NULL, ...) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   check_package("Matrix", "A sparse matrix")
   edges <- edges_of(x)
@@ -103,7 +103,7 @@ edge_values <- function(edges, value, call = caller_env()) {
 #' @rdname as_sparse
 #' @export
 as_self_hits <- function(x, ...) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   check_package("S4Vectors", "A SelfHits")
   edges <- edges_of(x)

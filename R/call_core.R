@@ -66,10 +66,10 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
 # points of `x`, those whose neighbours are asked for (see check_subset()).
 new_search <- function(x, query = NULL, k, options, as_edges = FALSE,
                        subset = NULL, call = caller_env()) {
-  points <- read_points(x, options$input, "x", call = call)
+  input <- options$input
+  points <- read_points(x, input_beside(input, x, query), "x", call = call)
   queries <- if (!is.null(query)) {
-    input <- query_input(options$input, x, query)
-    read_points(query, input, "query", call = call)
+    read_points(query, input_beside(input, query, x), "query", call = call)
   }
   self_excluded <- is.null(query)
   num_points <- nrow(points$values)

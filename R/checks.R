@@ -123,6 +123,29 @@ check_flag <- function(value, arg, call = caller_env()) {
 # One of several words. A default that is the whole vector means its first.
 # "Did you mean" is asked where a word is near enough to be a slip, or one of
 # the `synonyms` (names) of a choice (values).
+# That `...`, which is there so that what follows must be named, is empty.
+check_no_more <- function(..., .call = caller_env()) {
+  if (...length() == 0) {
+    return(invisible())
+  }
+  name <- names(rlang::enquos(...))[[1]]
+  if (name == "") {
+    abort_argument(
+      "There is a value too many: all but the first arguments must be named.",
+      .call
+    )
+  }
+  known <- setdiff(names(formals(rlang::caller_fn())), "...")
+  nearest <- nearest_spelling(name, known)
+  abort_argument(
+    c(
+      "There is no argument {.arg {name}}.",
+      i = if (!is.null(nearest)) "Did you mean {.arg {nearest}}?"
+    ),
+    .call
+  )
+}
+
 check_choice <- function(value, choices, arg, synonyms = NULL,
                          call = caller_env()) {
   if (identical(value, choices)) {

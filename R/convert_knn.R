@@ -73,7 +73,7 @@
 #' # uwot::umap(X = NULL, nn_method = convert_knn(nn, to = "uwot"))
 convert_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL,
                         queries = FALSE) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   to <- check_choice(to, knn_shapes, "to")
   queries <- check_flag(queries, "queries")
@@ -107,7 +107,7 @@ shapes_with_self <- c("uwot", "rnndescent", "RANN", "Seurat")
 #' @rdname convert_knn
 #' @export
 as_knn <- function(x, ..., self = NULL, queries = FALSE) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   queries <- check_flag(queries, "queries")
   read_knn_shape(x, self, queries)[c("index", "distance")]

@@ -270,7 +270,7 @@ find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      subset = NULL, BPPARAM = NULL, checkpoint = NULL,
                      weights = NULL, max_memory = NULL,
                      na = c("error", "pairwise", "mean"), min_pairs = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)
   options <- check_options(

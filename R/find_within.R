@@ -72,7 +72,7 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
                         weights = NULL, max_memory = NULL,
                         na = c("error", "pairwise", "mean"),
                         min_pairs = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(distance)
   options <- check_options(
@@ -101,7 +101,7 @@ query_within <- function(x, query, distance, metric = "pearson",
                          max_memory = NULL,
                          na = c("error", "pairwise", "mean"),
                          min_pairs = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(query)
   rlang::check_required(distance)

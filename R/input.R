@@ -45,9 +45,9 @@ check_element <- function(value, arg, call = caller_env()) {
   }
 }
 
-# A query that is no container beside an `x` that is one: plain values.
-query_input <- function(input, x, query) {
-  if (is_container(x) && !is_container(query)) {
+# Of two, plain values beside a container: what to take out is said of that one.
+input_beside <- function(input, own, other) {
+  if (is_container(other) && !is_container(own)) {
     input[c("assay", "dimred")] <- list(NULL)
   }
   input

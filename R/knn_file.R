@@ -54,7 +54,7 @@ NULL
 #' @rdname knn_file
 #' @export
 write_knn <- function(edges, file, ..., vertices = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   check_edges(edges)
   points <- check_vertices(vertices %||% attr(edges, "vertices"))$name
   from <- vertex_numbers(edges$from, points)

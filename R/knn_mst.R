@@ -47,7 +47,7 @@
 #' sum(tree$distance)
 #' igraph::count_components(as_igraph(tree))
 knn_mst <- function(graph, ...) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(graph)
   links <- graph_links(graph)
   rows <- sort(links$id[in_forest(links)])

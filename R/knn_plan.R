@@ -43,7 +43,7 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      assay = NULL, dimred = NULL, weights = NULL,
                      max_memory = NULL,
                      na = c("error", "pairwise", "mean")) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   options <- check_options(
     metric, sign, constant = "error", backend, devices, num_threads,
@@ -55,10 +55,11 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   options$weights <- check_sample_weights(weights, options$metric)
   check_na_and_weights(options)
   self_excluded <- is.null(query)
+  of_query <- input_beside(input, query, x)
+  input <- input_beside(input, x, query)
   size <- plan_size(x, input)
   check_num_points(size[[1]], 1L + self_excluded, "x")
   check_num_features(size[[2]], options$metric, "x")
-  of_query <- query_input(input, x, query)
   num_queries <- if (self_excluded) 0 else query_count(query, size, of_query)
   weights <- weights_for(options$weights, size[[2]], input$points == "columns")
   options$weights <- weights$values

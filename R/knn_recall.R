@@ -49,7 +49,7 @@
 #'
 #' # RcppAnnoy's or RcppHNSW's: knn_recall(RcppHNSW::hnsw_knn(x, k = 6), exact)
 knn_recall <- function(approx, exact, ..., queries = FALSE) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(approx)
   rlang::check_required(exact)
   queries <- check_flag(queries, "queries")

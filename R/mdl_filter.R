@@ -74,7 +74,7 @@
 #' f$cuts
 #' table(discretise(f, t(iris[, 1:4]))["Petal.Length", ], iris$Species)
 mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(class)
   num_threads <- check_num_threads(num_threads)
@@ -106,7 +106,7 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 #'   missing.
 #' @export
 discretise <- function(filter, x, ..., num_threads = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(filter)
   rlang::check_required(x)
   if (!inherits(filter, "mdl_filter")) {

@@ -95,7 +95,7 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             points = c("rows", "columns"), assay = NULL,
                             dimred = NULL, weights = NULL, max_memory = NULL,
                             na = c("error", "mean")) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   refuse_lost_edges(x)
   most <- check_most(k)
   na <- check_na_of_tree(na)
@@ -188,14 +188,14 @@ refuse_lost_edges <- function(x, call = caller_env()) {
 #' @rdname mst_knn
 #' @export
 mst_knn.knn_edges <- function(x, ..., k = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   cut_graph(x, check_most(k))
 }
 
 #' @rdname mst_knn
 #' @export
 mst_knn.igraph <- function(x, ..., k = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   cut_graph(x, check_most(k))
 }
 

@@ -48,7 +48,7 @@ nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
                     points = c("rows", "columns"), assay = NULL,
                     dimred = NULL, weights = NULL, max_memory = NULL,
                     na = c("error", "pairwise", "mean"), min_pairs = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(point)
   options <- check_options(

@@ -40,8 +40,8 @@
 #'   `FsknnIndex` of it, which holds the points.
 #'
 #' @section Errors:
-#' An unknown metric or argument, or one that can't be chosen here, is an error
-#' of class `fsknn_argument_error`; so is every point that has fewer than k
+#' An unknown metric or argument, one that can't be chosen here, or a value that
+#' is not valid is an error of class `fsknn_argument_error`, at once; so is every point that has fewer than k
 #' neighbours, since those who call would read its missing ones. Other errors
 #' are those of [find_knn()].
 #' @references
@@ -125,8 +125,17 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
       call
     )
   }
-  if (!is.null(options$sign)) {
-    check_sign(options$sign, metric, call = call)
-  }
+  # What there is to run on is seen where the search runs.
+  check_choice(
+    options$backend %||% "auto", c("auto", "cuda", "cpu"), "backend",
+    call = call
+  )
+  check_options(
+    metric$name, options$sign %||% "signed", "error", "cpu", NULL,
+    options$num_threads, options$chunk_size, options$progress,
+    options$verbose %||% FALSE, options$max_device_memory, options$max_memory,
+    options$na %||% "error", options$min_pairs, call = call
+  )
+  check_sample_weights(options$weights, metric, call = call)
   options
 }

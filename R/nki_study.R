@@ -66,7 +66,7 @@
 #' }
 nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
                       folder = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   data <- check_choice(data, names(study_files), "data")
   check_folder(folder)
   # Looked for, not loaded: that takes seconds, in vain where there are no data.

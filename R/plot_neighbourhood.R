@@ -71,7 +71,7 @@
 plot_neighbourhood <- function(graph, point, ..., steps = NULL,
                                max_points = 60, clusters = NULL, colour = NULL,
                                labels = NULL, label_size = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(graph)
   rlang::check_required(point)
   rlang::check_installed(c("ggplot2", "ggraph"), "to draw a graph.")

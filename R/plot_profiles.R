@@ -36,7 +36,7 @@
 #' )
 #' plot_profiles(x, c("ARF1", "SLC40A1", "ARF1 - SLC40A1"), against = "years")
 plot_profiles <- function(x, points, against, ..., colour = NULL, ncol = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(points)
   rlang::check_required(against)

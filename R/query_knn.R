@@ -42,7 +42,7 @@ query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                       max_memory = NULL,
                       na = c("error", "pairwise", "mean"), min_pairs = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(query)
   backend <- backend_for(BPPARAM, backend, devices)

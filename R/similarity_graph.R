@@ -57,7 +57,7 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
                              dimred = NULL, weights = NULL, max_memory = NULL,
                              na = c("error", "pairwise", "mean"),
                              min_pairs = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(min_similarity)
   options <- check_options(

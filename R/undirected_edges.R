@@ -34,7 +34,7 @@
 #' combine_graphs(edges, knn_graph(x, k = 5, metric = "spearman"),
 #'                mode = "intersection")
 undirected_edges <- function(x, mode = c("union", "mutual"), ...) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   rlang::check_required(x)
   mode <- check_choice(
     mode, c("union", "mutual"), "mode",

@@ -63,7 +63,7 @@
 #' write_edges(edges, file, vertices = genes)
 #' igraph::read_graph(file, format = "graphml")
 write_edges <- function(edges, file, format = NULL, ..., vertices = NULL) {
-  rlang::check_dots_empty()
+  check_no_more(...)
   if (inherits(edges, "mst_knn")) {
     edges <- edges$edges
   }

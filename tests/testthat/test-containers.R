@@ -98,6 +98,14 @@ test_that("query_knn(), nearest() and knn_plan() read containers alike", {
   # x from a reduced dimension, queries as plain rows of the same
   pca <- SingleCellExperiment::reducedDim(set, "PCA")
   expect_identical(
+    query_knn(pca, set[, 4:6], 2, "euclidean", dimred = "PCA"),
+    query_knn(pca, pca[4:6, ], 2, "euclidean")
+  )
+  expect_identical(
+    knn_plan(pca, 2, "euclidean", query = set[, 4:6], dimred = "PCA"),
+    knn_plan(pca, 2, "euclidean", query = pca[4:6, ])
+  )
+  expect_identical(
     query_knn(set, pca[4:6, ], 2, "euclidean", dimred = "PCA"),
     query_knn(pca, pca[4:6, ], 2, "euclidean")
   )

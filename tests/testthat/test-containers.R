@@ -73,12 +73,12 @@ test_that("query_knn(), nearest() and knn_plan() read containers alike", {
     nearest(cells, "c7", 4)
   )
   expect_identical(
-    knn_plan(set, 3, points = "columns", query = set[, 1:2]),
-    knn_plan(cells, 3, query = cells[1:2, ])
+    plan_of(set, 3, points = "columns", query = set[, 1:2]),
+    plan_of(cells, 3, query = cells[1:2, ])
   )
   expect_identical(
-    knn_plan(set, 3, "euclidean", dimred = "PCA"),
-    knn_plan(c(9, 4), 3, "euclidean")
+    plan_of(set, 3, "euclidean", dimred = "PCA"),
+    plan_of(c(9, 4), 3, "euclidean")
   )
   expect_identical(
     find_within(set, 0.4, points = "columns", assay = "logcounts"),
@@ -102,8 +102,8 @@ test_that("query_knn(), nearest() and knn_plan() read containers alike", {
     query_knn(pca, pca[4:6, ], 2, "euclidean")
   )
   expect_identical(
-    knn_plan(pca, 2, "euclidean", query = set[, 4:6], dimred = "PCA"),
-    knn_plan(pca, 2, "euclidean", query = pca[4:6, ])
+    plan_of(pca, 2, "euclidean", query = set[, 4:6], dimred = "PCA"),
+    plan_of(pca, 2, "euclidean", query = pca[4:6, ])
   )
   expect_identical(
     query_knn(set, pca[4:6, ], 2, "euclidean", dimred = "PCA"),

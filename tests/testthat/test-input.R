@@ -94,7 +94,7 @@ test_that("Bioconductor's containers are their expression values", {
   skip_if_not_installed("SummarizedExperiment")
   set <- SummarizedExperiment::SummarizedExperiment(list(x, x + 1))
   expect_identical(knn_graph(set, 2), expected)
-  expect_identical(knn_plan(set, 2), knn_plan(x, 2))
+  expect_identical(plan_of(set, 2), plan_of(x, 2))
   expect_error(
     find_knn(SummarizedExperiment::SummarizedExperiment(), 2),
     class = "fsknn_argument_error"
@@ -170,7 +170,7 @@ test_that("matrices of package Matrix are as the plain ones", {
     expect_identical(
       knn_graph(kind, 3, "manhattan", points = "columns"), turned
     )
-    expect_identical(knn_plan(kind, 3), knn_plan(x, 3))
+    expect_identical(plan_of(kind, 3), plan_of(x, 3))
   }
   symmetric <- Matrix::forceSymmetric(Matrix::Matrix(random_matrix(9, 9)))
   expect_identical(find_knn(symmetric, 2), find_knn(as.matrix(symmetric), 2))

@@ -6,8 +6,8 @@
 #' it. A correlation does not see its unit; distances such as Euclidean do.
 #'
 #' @param x Rows of features (probes, genes) with one column for each sample: a
-#'   numeric matrix, also a sparse one or a `DelayedMatrix`, a data frame of
-#'   numeric columns, an `ExpressionSet`, a `SummarizedExperiment`, or
+#'   numeric matrix, also a sparse one, a `DelayedMatrix` or a
+#'   `big.matrix`, a data frame of numeric columns, an `ExpressionSet`, a `SummarizedExperiment`, or
 #'   [metafeatures()].
 #' @param values One number for each column of `x`, in that order. Where it has
 #'   names and `x` has column names they must agree. Beside an `ExpressionSet`
@@ -19,8 +19,9 @@
 #'   `"drop"`, which leaves these samples out of `x`, and says which.
 #'
 #' @returns `x` with one more row, the last.
-#'   * A matrix (also where `x` is sparse or a `DelayedMatrix`) or a data frame:
-#'     where `x` had no row names, the other rows are named by their numbers.
+#'   * A matrix (also where `x` is sparse, a `DelayedMatrix` or a `big.matrix`)
+#'     or a data frame: where `x` had no row names, the other rows are named by
+#'     their numbers.
 #'   * An `ExpressionSet`: its feature data has a row of `NA` for it, and so
 #'     have matrices besides the expression values.
 #'   * A `SummarizedExperiment`: likewise; the outcome is a row of the first
@@ -229,6 +230,11 @@ append_row.default <- function(x, values, name) {
   result <- rbind(unclass(as.matrix(x)), values, deparse.level = 0)
   rownames(result) <- c(names, name)
   result
+}
+
+#' @export
+append_row.big.matrix <- function(x, values, name) {
+  append_row.default(x[, , drop = FALSE], values, name)
 }
 
 #' @export

@@ -120,15 +120,13 @@ check_flag <- function(value, arg, call = caller_env()) {
   abort_argument("{.arg {arg}} must be TRUE or FALSE, not {given}.", call)
 }
 
-# One of several words. A default that is the whole vector means its first.
-# "Did you mean" is asked where a word is near enough to be a slip, or one of
-# the `synonyms` (names) of a choice (values).
 # That `...`, which is there so that what follows must be named, is empty.
 check_no_more <- function(..., .call = caller_env()) {
-  if (...length() == 0) {
+  dots <- rlang::enquos(...) # without an empty one after a last comma
+  if (length(dots) == 0) {
     return(invisible())
   }
-  name <- names(rlang::enquos(...))[[1]]
+  name <- names(dots)[[1]]
   if (name == "") {
     abort_argument(
       "There is a value too many: all but the first arguments must be named.",
@@ -137,6 +135,10 @@ check_no_more <- function(..., .call = caller_env()) {
   }
   known <- setdiff(names(formals(rlang::caller_fn())), "...")
   nearest <- nearest_spelling(name, known)
+  # Any one letter is near to any other.
+  if (!is.null(nearest) && utils::adist(name, nearest) >= nchar(name)) {
+    nearest <- NULL
+  }
   abort_argument(
     c(
       "There is no argument {.arg {name}}.",
@@ -146,6 +148,9 @@ check_no_more <- function(..., .call = caller_env()) {
   )
 }
 
+# One of several words. A default that is the whole vector means its first.
+# "Did you mean" is asked where a word is near enough to be a slip, or one of
+# the `synonyms` (names) of a choice (values).
 check_choice <- function(value, choices, arg, synonyms = NULL,
                          call = caller_env()) {
   if (identical(value, choices)) {

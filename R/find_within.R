@@ -20,8 +20,8 @@
 #'   [find_knn()]): `"error"` (default), or `"isolate"`, which keeps them as
 #'   isolated points. An isolated point has no neighbours (in lists: empty
 #'   vectors), and is nobody's neighbour.
-#' @param max_memory The most memory to use for the answer, and for an `x` (and
-#'   `query`) that is read by blocks: bytes, or a string such as `"4 GiB"`.
+#' @param max_memory The most memory to use for each of two: the answer, and an
+#'   `x` (and `query`) that is read by blocks: bytes, or a string such as `"4 GiB"`.
 #'   `NULL` (default) takes `getOption("fsknn.max_memory")` where that is set,
 #'   else all that is free for the answer, and a third of it for what is read.
 #' @param verbose Tell the size of the search, start, end and seconds? `FALSE`

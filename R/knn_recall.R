@@ -140,6 +140,9 @@ check_recall <- function(found, truth, call = caller_env()) {
       call
     )
   }
+  if (all(in_places(truth)$size == 0)) {
+    abort_argument("{.arg exact} must have neighbours.", call)
+  }
   k <- in_places(found["index"])$size
   exact_k <- in_places(truth["index"])$size
   short <- which(exact_k < k)

@@ -41,9 +41,10 @@
 #'
 #' @section Errors:
 #' An unknown metric or argument, one that can't be chosen here, or a value that
-#' is not valid is an error of class `fsknn_argument_error`, at once; so is every point that has fewer than k
-#' neighbours, since those who call would read its missing ones. Other errors
-#' are those of [find_knn()].
+#' is not valid (`devices` where the search runs) is an error of class
+#' `fsknn_argument_error`; so is every point that has fewer than k neighbours,
+#' since those who call would read its missing ones. Other errors are those of
+#' [find_knn()].
 #' @references
 #' Lun A (2018). BiocNeighbors: Nearest Neighbor Detection for Bioconductor
 #' Packages. \doi{10.18129/B9.bioc.BiocNeighbors}
@@ -128,7 +129,7 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
   # What there is to run on is seen where the search runs.
   check_choice(
     options$backend %||% "auto", c("auto", "cuda", "cpu"), "backend",
-    call = call
+    synonyms = c(gpu = "cuda"), call = call
   )
   check_options(
     metric$name, options$sign %||% "signed", "error", "cpu", NULL,
@@ -137,5 +138,6 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
     options$na %||% "error", options$min_pairs, call = call
   )
   check_sample_weights(options$weights, metric, call = call)
+  check_na_and_weights(options, call = call)
   options
 }

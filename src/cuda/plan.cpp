@@ -467,8 +467,11 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   const double unanswered = s.bytes_fixed - bytes_answer(in.num_points, in.k);
   const WideRows wide(most_slots, capacity,
                       shape.row_bytes + 4 * shape.floats_a_slot, 0);
+  // The filter's rows are made of panels that come by where its lists will be;
+  // of very many features the least panel is longer than those.
+  const double made = 2.0 * kChunkUnit * row_bytes;
   s.bytes_peak = std::max(
-      {unanswered + small + filter + lists + filling,
+      {unanswered + small + filter + std::max(lists + filling, made),
        unanswered + small + filter + lists + 8 * points + pairs / 3 +
            wide.bytes(),
        unanswered + small + lists + pairs, s.bytes_fixed + settling});

@@ -197,6 +197,23 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK(streaming.bytes_peak <= gpus.bytes_limit);
 }
 
+TEST_CASE("the panels that long rows' filter forms are made of are planned") {
+  PlanInput in = input(8192, 262144, 20, 1);
+  in.unit_dot = in.correlation = true;
+  GpuFacts gpus = {140e9, true};
+  const auto shape = fsknn::cuda::filter_shape(in, gpus);
+  const double row = 262144.0 * 8 + 12;
+  const double forms =
+      static_cast<double>(FilterBlocks(8192).num_slots()) * shape.row_bytes;
+  for (double usable = 30e9; usable > 1e9; usable *= 0.9) {
+    const auto streaming = fsknn::cuda::filter_streaming(in, shape, usable);
+    if (streaming.fits)
+      CHECK(streaming.bytes_peak >=
+            forms + 2 * kChunkUnit * row +
+                2 * static_cast<double>(streaming.stream_rows) * row);
+  }
+}
+
 TEST_CASE("points come in panels where nothing else fits, queries too") {
   for (const std::int64_t queries : {0, 5000}) {
     PlanInput in = input(100000, 300, 20, 2, 0, queries);
@@ -222,11 +239,11 @@ TEST_CASE("points come in panels where nothing else fits, queries too") {
 
 TEST_CASE("rows that are filtered again are bounded, and planned for") {
   for (const std::int64_t n : {4096, 100000, 1533876})
-    for (const std::int64_t d : {1, 295, 32768})
+    for (const std::int64_t d : {1, 295, 32768, 262144})
       for (const std::int64_t k : {1, 20, 600, 2048}) {
         PlanInput in = input(n, d, k, 1, 64);
         in.unit_dot = true;
-        const GpuFacts gpus = {1e13, true};
+        const GpuFacts gpus = {1e14, true};
         const auto shape = fsknn::cuda::filter_shape(in, gpus);
         const std::int64_t slots = FilterBlocks(n).num_slots();
         const fsknn::cuda::WideRows wide(

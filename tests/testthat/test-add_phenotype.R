@@ -195,6 +195,11 @@ test_that("lazy and sparse matrices and children of data frames get a row", {
     lazy <- DelayedArray::DelayedArray(x)
     expect_identical(add_phenotype(lazy, years, "years"), wanted)
   }
+  if (requireNamespace("bigmemory", quietly = TRUE)) {
+    options(bigmemory.allow.dimnames = TRUE)
+    big <- bigmemory::as.big.matrix(x)
+    expect_identical(add_phenotype(big, years, "years"), wanted)
+  }
   child <- structure(
     as.data.frame(x), class = c("child", "data.frame")
   )

@@ -143,7 +143,11 @@ test_that("a misspelt argument is an error", {
     knn_graph(x, 2, "pearson", "signed", "cpu")
     query_knn(x, x, 2, device = 1)
     as_igraph(knn_graph(x, 2), modus = "union")
+    find_knn(x, 2, kk = 3)
+    find_knn(x, 2, n = 3)
   })
+  # A last comma is none.
+  expect_identical(find_knn(x, 2, backend = "cpu", ), find_knn(x, 2))
 })
 
 test_that("a missing x is an error", {

@@ -135,6 +135,7 @@ test_that("points may each have their own k", {
   expect_snapshot(error = TRUE, {
     knn_recall(exact, find_knn(x, k))
     knn_recall(none, exact)
+    knn_recall(exact, list(index = none$index, distance = none$index))
   })
 })
 

@@ -9,23 +9,6 @@
 #include "core/select.hpp"
 
 namespace fsknn {
-namespace {
-
-double scalar_sum(Accumulation accumulation, const double* a, const double* b,
-                  std::int64_t padded) {
-  switch (accumulation) {
-    case Accumulation::dot: return accumulate<ScalarLanes, Dot>(a, b, padded);
-    case Accumulation::squared_difference:
-      return accumulate<ScalarLanes, SquaredDifference>(a, b, padded);
-    case Accumulation::absolute_difference:
-      return accumulate<ScalarLanes, AbsoluteDifference>(a, b, padded);
-    case Accumulation::largest_difference:
-      return accumulate<ScalarLanes, LargestDifference>(a, b, padded);
-    default: return accumulate<ScalarLanes, SmallerSum>(a, b, padded);
-  }
-}
-
-}  // namespace
 
 void brute_force(const Request& request, const RowSource& points,
                  const RowSource* queries, const Neighbours& out) {

@@ -116,6 +116,10 @@ int common_exponent(const Request& request, const RowSource& points,
 std::vector<std::int32_t> self_by_place(const Request& request,
                                         const PointOrder& queries);
 
+/// The contract's sum over two prepared rows, in scalar code.
+double scalar_sum(Accumulation accumulation, const double* a, const double* b,
+                  std::int64_t padded);
+
 /// Fills row `query` of `out` as missing; of edges there are none to fill.
 void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k);
 

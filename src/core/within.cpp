@@ -32,20 +32,6 @@ float float_of_bin(std::size_t bin) {
   return value;
 }
 
-double sum_of(Accumulation accumulation, const double* a, const double* b,
-              std::int64_t padded) {
-  switch (accumulation) {
-    case Accumulation::dot: return accumulate<ScalarLanes, Dot>(a, b, padded);
-    case Accumulation::squared_difference:
-      return accumulate<ScalarLanes, SquaredDifference>(a, b, padded);
-    case Accumulation::absolute_difference:
-      return accumulate<ScalarLanes, AbsoluteDifference>(a, b, padded);
-    case Accumulation::largest_difference:
-      return accumulate<ScalarLanes, LargestDifference>(a, b, padded);
-    default: return accumulate<ScalarLanes, SmallerSum>(a, b, padded);
-  }
-}
-
 /// Rows of two sets of points, and what pairs of them have.
 class ExactPairs {
  public:
@@ -84,7 +70,7 @@ class ExactPairs {
           static_cast<double>(request_.min_pairs));
     }
     const PreparedPoints& rows = graph_ ? columns_ : rows_;
-    const double sum = sum_of(metric().accumulation, rows.row(a),
+    const double sum = scalar_sum(metric().accumulation, rows.row(a),
                               columns_.row(b), columns_.padded);
     if (metric().is_unit_dot()) return sum;
     return rule_(sum, rows.sums[a], columns_.sums[b]);

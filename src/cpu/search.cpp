@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "cpu/hits.hpp"
 #include "cpu/rows.hpp"
 #include "cpu/turns.hpp"
 
@@ -74,7 +75,7 @@ class Search::Worker {
                           a.side(row_threshold_.data() + r, row),
                           b.side(column_threshold_.data() + c, column0 + c),
                           keep);
-        collect(keep, r, c, num_rows, num_columns);
+        collect_hits(keep, r, c, num_rows, num_columns, diagonal_, hits_);
         if (hits_.size() >= kHits) settle(row0, column0);
         poll_after(tile_cost(a.steps));
       }
@@ -94,23 +95,6 @@ class Search::Worker {
       to[p] = s_->threshold_[place0 + p].load(std::memory_order_relaxed);
     std::fill(to.data() + count, to.data() + to.size(),
               s_->thresholds_.keep_none());
-  }
-
-  /// Hits are numbered within the chunk.
-  void collect(const std::uint64_t* keep, std::int64_t row,
-               std::int64_t column, std::int64_t num_rows,
-               std::int64_t num_columns) {
-    for (int r = 0; r < Tile::rows; ++r) {
-      for (std::uint64_t mask = keep[r]; mask != 0; mask &= mask - 1) {
-        const Pair pair = {
-            static_cast<std::int32_t>(row + r),
-            static_cast<std::int32_t>(column + __builtin_ctzll(mask))};
-        if (pair.row >= num_rows || pair.column >= num_columns ||
-            (diagonal_ && pair.row >= pair.column))
-          continue;
-        hits_.push_back(pair);
-      }
-    }
   }
 
   /// Exact distances of the hits so far, offered to their lists.

@@ -6,9 +6,11 @@
 #include "core/pieces.hpp"
 #include "core/plan.hpp"
 #include "cpu/filter.hpp"
+#include "cpu/hits.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/masked_within.hpp"
 #include "cpu/rows.hpp"
+#include "cpu/turns.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -139,8 +141,9 @@ class WithinSearch {
           s_->kernels_.test(s_->scale_.test, tile_, panels,
                             a.side(s_->row_threshold_.data() + row, row),
                             b.side(of_columns + column, column), keep);
-          collect(keep, r, c, num_rows, num_columns, diagonal);
+          collect_hits(keep, r, c, num_rows, num_columns, diagonal, hits_);
           if (hits_.size() >= kHits) settle(row0, column0);
+          poll_after(tile_cost(a.steps));
         }
       }
       settle(row0, column0);
@@ -152,22 +155,6 @@ class WithinSearch {
    private:
     static constexpr std::size_t kHits = 2048;
 
-    void collect(const std::uint64_t* keep, std::int64_t row,
-                 std::int64_t column, std::int64_t num_rows,
-                 std::int64_t num_columns, bool diagonal) {
-      for (int r = 0; r < Tile::rows; ++r) {
-        for (std::uint64_t mask = keep[r]; mask != 0; mask &= mask - 1) {
-          const Pair pair = {
-              static_cast<std::int32_t>(row + r),
-              static_cast<std::int32_t>(column + __builtin_ctzll(mask))};
-          if (pair.row >= num_rows || pair.column >= num_columns ||
-              (diagonal && pair.row >= pair.column))
-            continue;
-          hits_.push_back(pair);
-        }
-      }
-    }
-
     void settle(std::int64_t row0, std::int64_t column0) {
       if (hits_.empty()) return;
       const PreparedPoints& rows = s_->rows_;
@@ -175,11 +162,11 @@ class WithinSearch {
       for (const Pair& hit : hits_) {
         rows_.need(hit.row);
         columns_.need(hit.column);
+        poll_after(10.0);
       }
-      s_->kernels_.exact(s_->metric_.accumulation, rows_.rows(),
-                         columns_.rows(), columns.padded, hits_.data(),
-                         static_cast<std::int64_t>(hits_.size()),
-                         sums_.data());
+      exact_in_turns(s_->kernels_, s_->metric_.accumulation, rows_.rows(),
+                     columns_.rows(), columns.padded, hits_.data(),
+                     static_cast<std::int64_t>(hits_.size()), sums_.data());
       const bool unit_dot = s_->metric_.is_unit_dot();
       for (std::size_t h = 0; h < hits_.size(); ++h) {
         const std::int64_t row = row0 + hits_[h].row;

@@ -55,7 +55,7 @@ add_phenotype <- function(x, values, name, ...,
     name <- if (is_sample_column(x, values)) values
   }
   check_phenotype_name(name)
-  points <- in_memory(as_points(x, "x", call = current_env()))
+  points <- as_points(x, "x", call = current_env())
   check_new_name(points, name)
   values <- check_phenotype(
     sample_variable(x, values, "values"), points$values
@@ -227,14 +227,11 @@ append_row <- function(x, values, name) {
 #' @export
 append_row.default <- function(x, values, name) {
   names <- rownames(x) %||% as.character(seq_len(nrow(x)))
-  result <- rbind(unclass(as.matrix(x)), values, deparse.level = 0)
-  rownames(result) <- c(names, name)
-  result
-}
-
-#' @export
-append_row.big.matrix <- function(x, values, name) {
-  append_row.default(x[, , drop = FALSE], values, name)
+  values <- rbind(
+    in_memory(as_points(x))$values, values, deparse.level = 0
+  )
+  rownames(values) <- c(names, name)
+  values
 }
 
 #' @export

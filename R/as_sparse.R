@@ -109,7 +109,7 @@ as_self_hits <- function(x, ...) {
   edges <- edges_of(x)
   facts <- edges_facts(edges, "x", current_env())
   others <- setdiff(names(edges), c("from", "to"))
-  columns <- lapply(unclass(edges)[others], function(column) column)
+  columns <- unclass(edges)[others]
   do.call(
     S4Vectors::SelfHits,
     c(

@@ -364,11 +364,3 @@ raise_other_failure <- function(result, call) {
 bytes_or_null <- function(bytes) {
   if (!is.null(bytes) && !is.na(bytes) && bytes > 0) bytes
 }
-
-format_bytes <- function(bytes) {
-  units <- c("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-  power <- pmin(floor(log(pmax(bytes, 1), 1024)), length(units) - 1)
-  scaled <- bytes / 1024^power
-  digits <- ifelse(power == 0 | scaled >= 100, 0L, 1L)
-  paste(sprintf("%.*f", digits, scaled), units[power + 1])
-}

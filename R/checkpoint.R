@@ -135,7 +135,7 @@ lock_checkpoint <- function(kept, call) {
 free_to_change <- c(
   "backend", "devices", "num_threads", "chunk_size", "max_device_memory",
   "max_memory", "bytes_file", "rows_made", "largest", "progress",
-  "instruction_set", "bar", "share", "watch"
+  "instruction_set"
 )
 
 # Named text: everything that the answer depends on.

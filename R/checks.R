@@ -11,74 +11,6 @@ abort_argument <- function(message, call, .envir = parent.frame()) {
   )
 }
 
-# A short description of something that is not what it should be: "2.5",
-# "NA", "the string \"a\"", "a vector of length 2", "a list".
-describe_value <- function(value) {
-  if (is.null(value)) {
-    return("NULL")
-  }
-  if (is.factor(value) || is.object(value) || !is.atomic(value) ||
-        !is.null(dim(value))) {
-    return(describe_type(value))
-  }
-  if (length(value) != 1) {
-    return(paste0("a vector of length ", length(value)))
-  }
-  if (is.character(value) && !is.na(value)) {
-    return(paste0("the string \"", value, "\""))
-  }
-  if (is.numeric(value)) {
-    return(format_bound(value))
-  }
-  as.character(value)
-}
-
-describe_type <- function(value) {
-  if (is.null(value)) {
-    return("NULL")
-  }
-  if (is.factor(value)) {
-    return("a factor")
-  }
-  if (is.data.frame(value)) {
-    return("a data frame")
-  }
-  if (is.object(value)) {
-    return(paste0("an object of class <", class(value)[[1]], ">"))
-  }
-  if (is.function(value)) {
-    return("a function")
-  }
-  shape <- switch(
-    as.character(length(dim(value))),
-    "0" = "vector", "1" = "array", "2" = "matrix", "array"
-  )
-  if (is.list(value)) {
-    return(if (shape == "vector") "a list" else paste("a list", shape))
-  }
-  if (!is.atomic(value)) {
-    return(paste0("an object of type ", typeof(value)))
-  }
-  type <- if (is.double(value)) "numeric" else typeof(value)
-  article <- if (grepl("^[aeiou]", type)) "an" else "a"
-  paste(article, type, shape)
-}
-
-# At most `limit` of the items, joined, with "and N more" where some are left.
-first_few <- function(items, total = length(items), limit = 3L) {
-  shown <- utils::head(items, limit)
-  more <- total - length(shown)
-  text <- paste(shown, collapse = ", ")
-  if (more > 0) {
-    text <- paste0(text, ", and ", format_count(more), " more")
-  }
-  text
-}
-
-format_count <- function(count) {
-  format(count, big.mark = ",", scientific = FALSE, trim = TRUE)
-}
-
 is_whole <- function(value) {
   is.numeric(value) && !is.object(value) && is.null(dim(value)) &&
     length(value) == 1 && is.finite(value) && value == trunc(value)
@@ -104,12 +36,6 @@ check_whole_number <- function(value, arg, min, max, hint = NULL,
     c("{.arg {arg}} must be {range}, not {given}.", i = hint),
     call = call
   )
-}
-
-# 1000000000 rather than 1e+09, but 1e+300 as it is.
-format_bound <- function(number) {
-  plain <- is.finite(number) && abs(number) < 1e15
-  format(number, digits = 15, scientific = if (plain) FALSE else 5)
 }
 
 check_flag <- function(value, arg, call = caller_env()) {
@@ -343,132 +269,6 @@ feature_names <- function(values) {
 
 # --- values ------------------------------------------------------------------
 
-# "2 (\"g2\")" for a row with a name, else "2".
-describe_rows <- function(rows, points) {
-  rows <- as.integer(rows) # a double 100000 would print as 1e+05
-  names <- point_names(points, rows)
-  if (is.null(names)) {
-    return(as.character(rows))
-  }
-  paste0(rows, " (\"", names, "\")")
-}
-
-describe_cells <- function(at, points) {
-  if (nrow(at) == 0) {
-    return(character())
-  }
-  values <- cells_of(points, at)
-  words <- ifelse(is.nan(values), "NaN", as.character(values))
-  # Not "1 is neither 0 nor 1" of what is almost 1.
-  short <- words %in% c("0", "1") & values != (words == "1")
-  words[short] <- format(values[short], digits = 17)
-  features <- as.integer(at[, 2])
-  if (!is.null(points$samples)) {
-    # Some were left out: the user's numbers.
-    features <- points$samples[features]
-  }
-  side <- point_side(points)
-  paste0(
-    words, " at ", side, " ", describe_rows(at[, 1], points), ", ",
-    feature_side(points), " ", features
-  )
-}
-
-# cures_missing: has the verb an argument `na` that would help?
-check_finite <- function(points, scan, arg, cures_missing = FALSE,
-                         call = caller_env()) {
-  if (scan$non_finite == 0) {
-    return(invisible())
-  }
-  cells <- describe_cells(scan$non_finite_at, points)
-  where <- paste(cells, collapse = "; ")
-  count <- scan$non_finite
-  rest <- if (count > length(cells)) " (the first three)" else ""
-  missing <- anyNA(cells_of(points, scan$non_finite_at))
-  abort_argument(
-    c(
-      "{.arg {arg}} must hold finite numbers only.",
-      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
-           {where}{rest}.",
-      i = "Leave out such rows or columns, or fill the values in.",
-      i = if (cures_missing && missing) {
-        "See the argument {.arg na} for missing values."
-      }
-    ),
-    call
-  )
-}
-
-check_non_negative <- function(points, scan, metric, arg, call = caller_env()) {
-  if (!metric$non_negative || scan$negative == 0) {
-    return(invisible())
-  }
-  cells <- describe_cells(scan$negative_at, points)
-  where <- paste(cells, collapse = "; ")
-  count <- scan$negative
-  rest <- if (count > length(cells)) " (the first three)" else ""
-  abort_argument(
-    c(
-      "{.arg {arg}} must hold no negative numbers under metric
-       {.val {metric$name}}.",
-      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} negative:
-           {where}{rest}."
-    ),
-    call
-  )
-}
-
-check_binary <- function(points, scan, metric, arg, call = caller_env()) {
-  if (!metric$binary || scan$non_binary == 0) {
-    return(invisible())
-  }
-  cells <- describe_cells(scan$non_binary_at, points)
-  where <- paste(cells, collapse = "; ")
-  count <- scan$non_binary
-  rest <- if (count > length(cells)) " (the first three)" else ""
-  abort_argument(
-    c(
-      "{.arg {arg}} must hold only 0 and 1 (or FALSE and TRUE) under metric
-       {.val {metric$name}}.",
-      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} neither:
-           {where}{rest}.",
-      i = "For what is there at all, use {.code {arg} > 0}."
-    ),
-    call
-  )
-}
-
-# Rows that the metric gives no value for: an error, or the rows to isolate.
-check_defined_rows <- function(points, scan, metric, constant, arg,
-                               call = caller_env()) {
-  rows <- switch(
-    metric$undefined_rows,
-    constant = scan$constant,
-    zero = scan$zero,
-    none = integer()
-  )
-  if (length(rows) == 0 || constant == "isolate") {
-    return(rows)
-  }
-  count <- length(rows)
-  named <- describe_rows(utils::head(rows, 3), points)
-  where <- first_few(named, total = count)
-  what <- if (metric$undefined_rows == "constant") "constant" else "all zeros"
-  side <- point_side(points)
-  abort_argument(
-    c(
-      "{.arg {arg}} must have no {side} that is {what} under metric
-       {.val {metric$name}}.",
-      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?is/are} {what}:
-           {where}.",
-      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
-           {?an isolated point/isolated points} with
-           {.code constant = \"isolate\"}."
-    ),
-    call
-  )
-}
-
 check_row_names <- function(names, arg, turned = FALSE,
                             call = caller_env()) {
   side <- point_side(list(turned = turned))
@@ -521,55 +321,6 @@ check_chunk_size <- function(chunk_size, call = caller_env()) {
   check_whole_number(
     chunk_size, "chunk_size", min = 1, max = max_chunk_size, call = call
   )
-}
-
-# Bytes on each GPU; 0 where there is no limit but what is free.
-check_device_memory <- function(max_device_memory, call = caller_env()) {
-  arg <- "max_device_memory"
-  if (is.null(max_device_memory)) {
-    max_device_memory <- getOption("fsknn.max_device_memory")
-    arg <- "options(fsknn.max_device_memory = )"
-  }
-  if (is.null(max_device_memory)) {
-    return(0)
-  }
-  check_bytes(max_device_memory, arg, call)
-}
-
-check_bytes <- function(value, arg, call = caller_env()) {
-  bytes <- parse_bytes(value)
-  if (is.na(bytes) || bytes < 1) {
-    given <- describe_value(value)
-    abort_argument(
-      c(
-        "{.arg {arg}} must be a number of bytes, 1 or more, not {given}.",
-        i = "A string such as \"4 GiB\" or \"500 MB\" will do."
-      ),
-      call
-    )
-  }
-  bytes
-}
-
-# A number, or a string of a number and a unit: of 1024 (GiB) or of 1000 (GB).
-parse_bytes <- function(value) {
-  if (is.numeric(value) && !is.object(value) && length(value) == 1 &&
-        is.null(dim(value))) {
-    return(if (is.finite(value)) as.double(value) else NA_real_)
-  }
-  if (!rlang::is_string(value)) {
-    return(NA_real_)
-  }
-  form <- "^ *([0-9]+\\.?[0-9]*) *([kmgt]?)(i?)b? *$"
-  found <- regmatches(value, regexec(form, value, ignore.case = TRUE))[[1]]
-  if (length(found) == 0) {
-    return(NA_real_)
-  }
-  power <- match(tolower(found[[3]]), c("", "k", "m", "g", "t")) - 1
-  if (power == 0 && nzchar(found[[4]])) {
-    return(NA_real_)
-  }
-  as.double(found[[2]]) * (if (nzchar(found[[4]])) 1024 else 1000)^power
 }
 
 # options(fsknn.instruction_set = ): a testing aid, and still checked.

@@ -101,7 +101,3 @@ format_edges_header <- function(x) {
   kind <- attr(x, "kind") %||% "kNN graph"
   paste0(kind, ": ", paste(parts, collapse = ", "))
 }
-
-tally <- function(count, what) {
-  paste0(format_count(count), " ", what, if (count != 1) "s")
-}

@@ -151,8 +151,8 @@
 #'   (an even share where there are more GPUs). More workers than GPUs are an
 #'   error. Workers on other machines take the `devices` named, there.
 #' * Workers of a `MulticoreParam` are forks, which can't use CUDA once this
-#'   process has, and work with one thread each. Backend `"auto"` takes the CPU
-#'   then, `"cuda"` is an error.
+#'   process has, and work with one thread each unless `num_threads` says
+#'   otherwise. Backend `"auto"` takes the CPU then, `"cuda"` is an error.
 #' * Ctrl-C stops workers of this machine too, save those that are still starting
 #'   R; others end their split first. A call from within a worker should say
 #'   `num_threads = 1`.
@@ -172,11 +172,11 @@
 #'
 #' A split is a range of points whose neighbours are searched for among all. The
 #' points are prepared again for each, and splits are made so large that this is
-#' about a twentieth of their time: half a minute's work, at least 32,768 points
-#' on the CPU (three times as many where they are ranked), 800,000 on a GPU. But each two points are compared twice, once
-#' from each side, where a run without splits does so once and takes about half
-#' the time (one H200, 1,533,876 x 295, k = 20: 1.7 s, and 4.0 s with a
-#' checkpoint). `options(fsknn.split_size = )` sets the number of points in a split.
+#' a small part of their time: usually at least 32,768 points on the CPU (three
+#' times as many under `"spearman"` and `"bicor"`), 800,000 on a GPU; fewer for a
+#' large k or for workers. But each two points are compared twice, once from each
+#' side, where a run without splits does so once and takes about half the time.
+#' `options(fsknn.split_size = )` sets the number of points in a split.
 #'
 #' @section Data larger than memory:
 #' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks,

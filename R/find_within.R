@@ -163,13 +163,12 @@ check_distance <- function(distance, num_rows, call = caller_env()) {
   as.double(distance)
 }
 
-# What the core is told besides the request. once: each pair once, as edges;
+# What the core is told besides the request. as_edges: each pair once;
 # similarity: the least that edges must have, or NULL.
-new_within <- function(limits, as_edges = FALSE, similarity = NULL,
-                       most = Inf) {
+new_within <- function(limits, as_edges = FALSE, similarity = NULL) {
   list(
-    limits = limits, once = as_edges, as_edges = as_edges,
-    similarity = similarity, most = most, most_kept = 2^24
+    limits = limits, as_edges = as_edges, similarity = similarity,
+    most_kept = 2^24
   )
 }
 

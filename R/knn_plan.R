@@ -58,10 +58,11 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   of_query <- input_beside(input, query, x)
   input <- input_beside(input, x, query)
   size <- plan_size(x, input)
-  check_num_points(size[[1]], 1L + self_excluded, "x")
-  check_num_features(size[[2]], options$metric, "x")
+  turned <- input$points == "columns" || !is.null(input$dimred)
+  check_num_points(size[[1]], 1L + self_excluded, "x", turned)
+  check_num_features(size[[2]], options$metric, "x", turned)
   num_queries <- if (self_excluded) 0 else query_count(query, size, of_query)
-  weights <- weights_for(options$weights, size[[2]], input$points == "columns")
+  weights <- weights_for(options$weights, size[[2]], turned)
   options$weights <- weights$values
   num_features <- length(weights$samples %||% seq_len(size[[2]]))
   storage <- storage_of(
@@ -128,10 +129,9 @@ query_count <- function(query, size, input, call = caller_env()) {
     ))
   }
   query_size <- points_size(query, input, "query", call = call)
-  check_num_points(query_size[[1]], 1L, "query", call = call)
-  check_same_features(
-    size[[2]], query_size[[2]], input$points == "columns", call = call
-  )
+  turned <- input$points == "columns" || !is.null(input$dimred)
+  check_num_points(query_size[[1]], 1L, "query", turned, call = call)
+  check_same_features(size[[2]], query_size[[2]], turned, call = call)
   query_size[[1]]
 }
 

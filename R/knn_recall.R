@@ -140,11 +140,11 @@ check_recall <- function(found, truth, call = caller_env()) {
       call
     )
   }
-  if (all(in_places(truth)$size == 0)) {
+  k <- row_sizes(found)
+  exact_k <- row_sizes(truth)
+  if (all(exact_k == 0)) {
     abort_argument("{.arg exact} must have neighbours.", call)
   }
-  k <- in_places(found["index"])$size
-  exact_k <- in_places(truth["index"])$size
   short <- which(exact_k < k)
   if (length(short) > 0) {
     count <- length(short)

@@ -92,7 +92,6 @@ check_no_self <- function(nn, queries, arg, call) {
 }
 
 drop_self <- function(nn, call) {
-  found <- has_self(nn)
   if (is.list(nn$index)) {
     # A point that is not there has nothing to be taken out: rows differ anyway.
     keep <- Map(function(row, i) is.na(row) | row != i, nn$index,
@@ -108,6 +107,7 @@ drop_self <- function(nn, call) {
     return(nn)
   }
   own <- nn$index == row(nn$index) & !is.na(nn$index)
+  found <- rowSums(own) > 0
   at <- ifelse(found, max.col(own, ties.method = "first"), columns)
   missed <- sum(!found & !is.na(nn$index[, 1]))
   if (missed > 0) {

@@ -170,14 +170,19 @@ plain_matrix <- function(values, mode) {
   array(as.vector(values, mode), dim(values))
 }
 
-# Place by place, missing neighbours too: row, index, distance (or NULL); and
-# `size`, the number of places of each row.
-in_places <- function(nn) {
-  size <- if (is.list(nn$index)) {
+# The number of places of each row.
+row_sizes <- function(nn) {
+  if (is.list(nn$index)) {
     lengths(nn$index)
   } else {
     rep(ncol(nn$index), nrow(nn$index))
   }
+}
+
+# Place by place, missing neighbours too: row, index, distance (or NULL); and
+# `size`, as row_sizes() gives it.
+in_places <- function(nn) {
+  size <- row_sizes(nn)
   by_row <- function(values) {
     if (is.matrix(values)) as.vector(t(values)) else unlist(values)
   }

@@ -5,10 +5,9 @@
 #
 # What it costs. A search of all points meets each pair once, for both its
 # points; splits meet it twice, once from each side. Preparing the points again
-# for each split is little beside that, for splits of the size chosen here:
-# preparing all points costs as much as the search for some 2,000 of them on the
-# CPU (5,000 where points are ranked; n = 40,000, d = 100), and for some 40,000 on
-# a GPU, where they must come over first.
+# for each split is little beside that, for splits of the size chosen here: it
+# costs as much as the search for some thousand points on the CPU (more where they
+# are ranked), and for some ten thousand on a GPU, where they must come over first.
 
 # What is asked for besides the search, checked as far as that goes without it;
 # NULL where it is a plain search.
@@ -105,14 +104,14 @@ rows_of_split <- function(work, split) {
   diff(split_bounds(work, split)) + 1
 }
 
-# Rows in a split: enough that preparing all points again is about a twentieth
-# of the split's work, and otherwise about half a minute of it. For workers
-# smaller ones, so that each has its share.
+# Rows in a split: enough that preparing all points again is a small part of the
+# split's work, and otherwise half a minute of it, roughly. For workers smaller
+# ones, so that each has its share.
 automatic_split <- function(num_points, num_features, num_rows, request,
                             num_workers) {
   on_gpu <- request$backend == "cuda"
-  ranked <- request$metric %in% c("spearman", "bicor")
-  least <- if (on_gpu) 800000 else if (ranked) 98304 else 32768
+  slow_to_prepare <- request$metric %in% c("spearman", "bicor")
+  least <- if (on_gpu) 800000 else if (slow_to_prepare) 98304 else 32768
   products_a_second <- if (on_gpu) {
     1e14 * max(1, length(request$devices))
   } else {

@@ -68,3 +68,52 @@ number_in <- function(folder, names) {
     }
   }
 }
+
+# Bytes on each GPU; 0 where there is no limit but what is free.
+check_device_memory <- function(max_device_memory, call = caller_env()) {
+  arg <- "max_device_memory"
+  if (is.null(max_device_memory)) {
+    max_device_memory <- getOption("fsknn.max_device_memory")
+    arg <- "options(fsknn.max_device_memory = )"
+  }
+  if (is.null(max_device_memory)) {
+    return(0)
+  }
+  check_bytes(max_device_memory, arg, call)
+}
+
+check_bytes <- function(value, arg, call = caller_env()) {
+  bytes <- parse_bytes(value)
+  if (is.na(bytes) || bytes < 1) {
+    given <- describe_value(value)
+    abort_argument(
+      c(
+        "{.arg {arg}} must be a number of bytes, 1 or more, not {given}.",
+        i = "A string such as \"4 GiB\" or \"500 MB\" will do."
+      ),
+      call
+    )
+  }
+  bytes
+}
+
+# A number, or a string of a number and a unit: of 1024 (GiB) or of 1000 (GB).
+parse_bytes <- function(value) {
+  if (is.numeric(value) && !is.object(value) && length(value) == 1 &&
+        is.null(dim(value))) {
+    return(if (is.finite(value)) as.double(value) else NA_real_)
+  }
+  if (!rlang::is_string(value)) {
+    return(NA_real_)
+  }
+  form <- "^ *([0-9]+\\.?[0-9]*) *([kmgt]?)(i?)b? *$"
+  found <- regmatches(value, regexec(form, value, ignore.case = TRUE))[[1]]
+  if (length(found) == 0) {
+    return(NA_real_)
+  }
+  power <- match(tolower(found[[3]]), c("", "k", "m", "g", "t")) - 1
+  if (power == 0 && nzchar(found[[4]])) {
+    return(NA_real_)
+  }
+  as.double(found[[2]]) * (if (nzchar(found[[4]])) 1024 else 1000)^power
+}

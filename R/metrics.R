@@ -105,14 +105,3 @@ describe_metric <- function(name, sign, weighted = FALSE) {
   }
   paste0(name, if (isTRUE(weighted)) ", weighted")
 }
-
-# "\"pearson\", \"spearman\" and \"bicor\"". By hand: cli's words for the last
-# of a list differ between its versions.
-quote_metrics <- function(names) {
-  quoted <- paste0("\"", names, "\"")
-  last <- length(quoted)
-  if (last < 2) {
-    return(quoted)
-  }
-  paste(paste(quoted[-last], collapse = ", "), "and", quoted[[last]])
-}

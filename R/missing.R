@@ -137,28 +137,6 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
   )
 }
 
-# Points with no value: an error, unless they are to be isolated.
-check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
-  if (length(rows) == 0 || constant == "isolate") {
-    return(invisible())
-  }
-  count <- length(rows)
-  named <- describe_rows(utils::head(rows, 3), points)
-  where <- first_few(named, total = count)
-  side <- point_side(points)
-  abort_argument(
-    c(
-      "{.arg {arg}} must have no {side} whose values are all missing.",
-      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have} no
-           value: {where}.",
-      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
-           {?an isolated point/isolated points} with
-           {.code constant = \"isolate\"}."
-    ),
-    call
-  )
-}
-
 check_common_samples <- function(points, min_pairs, call) {
   num_features <- ncol(points$values)
   if (min_pairs <= num_features) {

@@ -47,7 +47,7 @@ are_local <- function(BPPARAM) {
     return(FALSE)
   }
   hosts <- BiocParallel::bpworkers(BPPARAM)
-  if (identical(BiocParallel::bpbackend(BPPARAM), NULL)) {
+  if (is.null(BiocParallel::bpbackend(BPPARAM))) {
     return(FALSE)
   }
   is.numeric(hosts) || all(hosts %in% c(
@@ -137,7 +137,7 @@ run_on_workers <- function(workers, work, left, take, call,
   if (length(left) == 0) {
     return(invisible())
   }
-  office <- open_office(workers)
+  office <- open_office()
   state <- new.env(parent = emptyenv())
   # Gone, it tells workers that nobody waits for them any more.
   on.exit({
@@ -234,7 +234,7 @@ worker_request <- function(request, workers, office) {
 }
 
 # A folder that is there as long as the call is.
-open_office <- function(workers) {
+open_office <- function() {
   office <- tempfile("fsknn-workers-")
   dir.create(office)
   normalizePath(office)

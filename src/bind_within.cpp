@@ -163,7 +163,7 @@ class EdgeAnswer final : public WithinAnswer {
 Within within_from(const Rcpp::List& list) {
   Within within;
   within.limits = Rcpp::as<std::vector<double>>(list["limits"]);
-  within.once = Rcpp::as<bool>(list["once"]);
+  within.once = Rcpp::as<bool>(list["as_edges"]);
   within.most = Rcpp::as<double>(list["most"]);
   within.most_kept =
       static_cast<std::int64_t>(Rcpp::as<double>(list["most_kept"]));
@@ -194,7 +194,7 @@ void search(const std::string& backend, const Request& request,
 
 }  // namespace
 
-// within: limits, once, most, most_kept, and as_edges, similarity (NULL, or the
+// within: limits, most, most_kept, as_edges, similarity (NULL, or the
 // least that edges must have).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request,

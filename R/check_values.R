@@ -1,0 +1,149 @@
+# What the core saw in the values, as errors that say where.
+
+# "2 (\"g2\")" for a row with a name, else "2".
+describe_rows <- function(rows, points) {
+  rows <- as.integer(rows) # a double 100000 would print as 1e+05
+  names <- point_names(points, rows)
+  if (is.null(names)) {
+    return(as.character(rows))
+  }
+  paste0(rows, " (\"", names, "\")")
+}
+
+describe_cells <- function(at, points) {
+  if (nrow(at) == 0) {
+    return(character())
+  }
+  values <- cells_of(points, at)
+  words <- ifelse(is.nan(values), "NaN", as.character(values))
+  # Not "1 is neither 0 nor 1" of what is almost 1.
+  short <- words %in% c("0", "1") & values != (words == "1")
+  words[short] <- format(values[short], digits = 17)
+  features <- as.integer(at[, 2])
+  if (!is.null(points$samples)) {
+    # Some were left out: the user's numbers.
+    features <- points$samples[features]
+  }
+  side <- point_side(points)
+  paste0(
+    words, " at ", side, " ", describe_rows(at[, 1], points), ", ",
+    feature_side(points), " ", features
+  )
+}
+
+# cures_missing: has the verb an argument `na` that would help?
+check_finite <- function(points, scan, arg, cures_missing = FALSE,
+                         call = caller_env()) {
+  if (scan$non_finite == 0) {
+    return(invisible())
+  }
+  cells <- describe_cells(scan$non_finite_at, points)
+  where <- paste(cells, collapse = "; ")
+  count <- scan$non_finite
+  rest <- if (count > length(cells)) " (the first three)" else ""
+  missing <- anyNA(cells_of(points, scan$non_finite_at))
+  abort_argument(
+    c(
+      "{.arg {arg}} must hold finite numbers only.",
+      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
+           {where}{rest}.",
+      i = "Leave out such rows or columns, or fill the values in.",
+      i = if (cures_missing && missing) {
+        "See the argument {.arg na} for missing values."
+      }
+    ),
+    call
+  )
+}
+
+check_non_negative <- function(points, scan, metric, arg, call = caller_env()) {
+  if (!metric$non_negative || scan$negative == 0) {
+    return(invisible())
+  }
+  cells <- describe_cells(scan$negative_at, points)
+  where <- paste(cells, collapse = "; ")
+  count <- scan$negative
+  rest <- if (count > length(cells)) " (the first three)" else ""
+  abort_argument(
+    c(
+      "{.arg {arg}} must hold no negative numbers under metric
+       {.val {metric$name}}.",
+      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} negative:
+           {where}{rest}."
+    ),
+    call
+  )
+}
+
+check_binary <- function(points, scan, metric, arg, call = caller_env()) {
+  if (!metric$binary || scan$non_binary == 0) {
+    return(invisible())
+  }
+  cells <- describe_cells(scan$non_binary_at, points)
+  where <- paste(cells, collapse = "; ")
+  count <- scan$non_binary
+  rest <- if (count > length(cells)) " (the first three)" else ""
+  abort_argument(
+    c(
+      "{.arg {arg}} must hold only 0 and 1 (or FALSE and TRUE) under metric
+       {.val {metric$name}}.",
+      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} neither:
+           {where}{rest}.",
+      i = "For what is there at all, use {.code {arg} > 0}."
+    ),
+    call
+  )
+}
+
+# Rows that the metric gives no value for: an error, or the rows to isolate.
+check_defined_rows <- function(points, scan, metric, constant, arg,
+                               call = caller_env()) {
+  rows <- switch(
+    metric$undefined_rows,
+    constant = scan$constant,
+    zero = scan$zero,
+    none = integer()
+  )
+  if (length(rows) == 0 || constant == "isolate") {
+    return(rows)
+  }
+  count <- length(rows)
+  named <- describe_rows(utils::head(rows, 3), points)
+  where <- first_few(named, total = count)
+  what <- if (metric$undefined_rows == "constant") "constant" else "all zeros"
+  side <- point_side(points)
+  abort_argument(
+    c(
+      "{.arg {arg}} must have no {side} that is {what} under metric
+       {.val {metric$name}}.",
+      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?is/are} {what}:
+           {where}.",
+      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
+           {?an isolated point/isolated points} with
+           {.code constant = \"isolate\"}."
+    ),
+    call
+  )
+}
+
+# Points with no value: an error, unless they are to be isolated.
+check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
+  if (length(rows) == 0 || constant == "isolate") {
+    return(invisible())
+  }
+  count <- length(rows)
+  named <- describe_rows(utils::head(rows, 3), points)
+  where <- first_few(named, total = count)
+  side <- point_side(points)
+  abort_argument(
+    c(
+      "{.arg {arg}} must have no {side} whose values are all missing.",
+      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have} no
+           value: {where}.",
+      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
+           {?an isolated point/isolated points} with
+           {.code constant = \"isolate\"}."
+    ),
+    call
+  )
+}

@@ -1,0 +1,98 @@
+# Values, counts and lists in words, for messages.
+
+# A short description of something that is not what it should be: "2.5",
+# "NA", "the string \"a\"", "a vector of length 2", "a list".
+describe_value <- function(value) {
+  if (is.null(value)) {
+    return("NULL")
+  }
+  if (is.factor(value) || is.object(value) || !is.atomic(value) ||
+        !is.null(dim(value))) {
+    return(describe_type(value))
+  }
+  if (length(value) != 1) {
+    return(paste0("a vector of length ", length(value)))
+  }
+  if (is.character(value) && !is.na(value)) {
+    return(paste0("the string \"", value, "\""))
+  }
+  if (is.numeric(value)) {
+    return(format_bound(value))
+  }
+  as.character(value)
+}
+
+describe_type <- function(value) {
+  if (is.null(value)) {
+    return("NULL")
+  }
+  if (is.factor(value)) {
+    return("a factor")
+  }
+  if (is.data.frame(value)) {
+    return("a data frame")
+  }
+  if (is.object(value)) {
+    return(paste0("an object of class <", class(value)[[1]], ">"))
+  }
+  if (is.function(value)) {
+    return("a function")
+  }
+  shape <- switch(
+    as.character(length(dim(value))),
+    "0" = "vector", "1" = "array", "2" = "matrix", "array"
+  )
+  if (is.list(value)) {
+    return(if (shape == "vector") "a list" else paste("a list", shape))
+  }
+  if (!is.atomic(value)) {
+    return(paste0("an object of type ", typeof(value)))
+  }
+  type <- if (is.double(value)) "numeric" else typeof(value)
+  article <- if (grepl("^[aeiou]", type)) "an" else "a"
+  paste(article, type, shape)
+}
+
+# At most `limit` of the items, joined, with "and N more" where some are left.
+first_few <- function(items, total = length(items), limit = 3L) {
+  shown <- utils::head(items, limit)
+  more <- total - length(shown)
+  text <- paste(shown, collapse = ", ")
+  if (more > 0) {
+    text <- paste0(text, ", and ", format_count(more), " more")
+  }
+  text
+}
+
+format_count <- function(count) {
+  format(count, big.mark = ",", scientific = FALSE, trim = TRUE)
+}
+
+# 1000000000 rather than 1e+09, but 1e+300 as it is.
+format_bound <- function(number) {
+  plain <- is.finite(number) && abs(number) < 1e15
+  format(number, digits = 15, scientific = if (plain) FALSE else 5)
+}
+
+tally <- function(count, what) {
+  paste0(format_count(count), " ", what, if (count != 1) "s")
+}
+
+# "\"pearson\", \"spearman\" and \"bicor\"". By hand: cli's words for the last
+# of a list differ between its versions.
+quote_metrics <- function(names) {
+  quoted <- paste0("\"", names, "\"")
+  last <- length(quoted)
+  if (last < 2) {
+    return(quoted)
+  }
+  paste(paste(quoted[-last], collapse = ", "), "and", quoted[[last]])
+}
+
+format_bytes <- function(bytes) {
+  units <- c("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+  power <- pmin(floor(log(pmax(bytes, 1), 1024)), length(units) - 1)
+  scaled <- bytes / 1024^power
+  digits <- ifelse(power == 0 | scaled >= 100, 0L, 1L)
+  paste(sprintf("%.*f", digits, scaled), units[power + 1])
+}

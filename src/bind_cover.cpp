@@ -1,5 +1,5 @@
 #include "bind_common.hpp"
-#include "core/cover.hpp"
+#include "core/cover/cover.hpp"
 
 using namespace fsknn;
 

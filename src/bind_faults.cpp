@@ -1,7 +1,7 @@
-// For tests only: faults that can't be provoked otherwise. See cuda/faults.hpp.
+// For tests only: faults that can't be provoked otherwise. See cuda/device/faults.hpp.
 
 #include "bind_common.hpp"
-#include "cuda/faults.hpp"
+#include "cuda/device/faults.hpp"
 
 using namespace fsknn;
 

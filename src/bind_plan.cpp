@@ -2,8 +2,8 @@
 #include "core/plan.hpp"
 #include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/facts.hpp"
-#include "cuda/plan.hpp"
+#include "cuda/search/facts.hpp"
+#include "cuda/plan/plan.hpp"
 
 using namespace fsknn;
 

@@ -60,7 +60,8 @@ expect() {
 }
 
 # Makevars.in cannot use a wildcard, so that a new file can be forgotten.
-for file in "$root"/src/*.cpp "$root"/src/*/*.cpp "$root"/src/*/*.cu; do
+for file in "$root"/src/*.cpp "$root"/src/*/*.cpp "$root"/src/*/*/*.cpp \
+  "$root"/src/*/*/*.cu; do
   [ -f "$file" ] || continue
   object=${file#"$root"/src/}
   object=${object%.*}.o
@@ -74,8 +75,8 @@ done
 # architecture: a kernel compiled for one would be missing on other GPUs, and
 # show only there. Kernels stand in no header, which any file may include.
 kernels='__global__|<<<|cudaLaunchKernel|cudaLaunchCooperative'
-for file in "$root"/src/cuda/*.cu; do
-  name=cuda/${file##*/}
+for file in "$root"/src/cuda/*/*.cu; do
+  name=${file#"$root"/src/}
   rule=$(sed -n "\\|^${name%.cu}\.o: |{n;p;}" "$root/src/Makevars.in" |
     tr -d '\t')
   if grep -q -E "$kernels" "$file"; then
@@ -89,7 +90,8 @@ for file in "$root"/src/cuda/*.cu; do
     status=1
   fi
 done
-if grep -l -E "$kernels" "$root"/src/cuda/*.cuh "$root"/src/cuda/*.hpp; then
+if grep -l -E "$kernels" "$root"/src/cuda/*.hpp \
+  "$root"/src/cuda/*/*.cuh "$root"/src/cuda/*/*.hpp; then
   echo "These headers hold or start kernels, which belong in a .cu."
   status=1
 fi

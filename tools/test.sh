@@ -66,7 +66,7 @@ add() {
 # core/ must know neither R nor CUDA.
 check_core() {
   status=0
-  for file in src/core/*.cpp src/core/*.hpp; do
+  for file in src/core/*.[ch]pp src/core/*/*.[ch]pp; do
     g++ -std=c++17 -fopenmp -fsyntax-only -Isrc -x c++ -include "$file" \
       /dev/null || status=1
     if grep -n -E '^ *# *include *[<"](R[._a-z]|R_ext|Rcpp|cuda|cublas)' "$file"; then

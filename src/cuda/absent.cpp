@@ -3,7 +3,7 @@
 #include "core/errors.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/build_info.hpp"
-#include "cuda/faults.hpp"
+#include "cuda/device/faults.hpp"
 
 namespace fsknn {
 namespace cuda {

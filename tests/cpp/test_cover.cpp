@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/cover.hpp"
+#include "core/cover/cover.hpp"
 #include "core/split_mix.hpp"
 #include <doctest/doctest.h>
 

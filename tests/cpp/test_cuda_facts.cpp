@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "cuda/facts.hpp"
+#include "cuda/search/facts.hpp"
 
 using fsknn::cuda::Device;
 using fsknn::cuda::facts_of;

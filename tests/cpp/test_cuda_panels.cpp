@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/panels.hpp"
-#include "cuda/pieces.hpp"
+#include "cuda/plan/panels.hpp"
+#include "cuda/plan/pieces.hpp"
 
 using fsknn::cuda::AnswerShape;
 using fsknn::cuda::bytes_preparing;

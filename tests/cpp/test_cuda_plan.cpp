@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda/architectures.hpp"
-#include "cuda/plan.hpp"
+#include "cuda/device/architectures.hpp"
+#include "cuda/plan/plan.hpp"
 
 using fsknn::Plan;
 using fsknn::PlanInput;

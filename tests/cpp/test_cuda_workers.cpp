@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "core/errors.hpp"
-#include "cuda/workers.hpp"
+#include "cuda/device/workers.hpp"
 
 using fsknn::Interrupted;
 using fsknn::Progress;

@@ -13,7 +13,7 @@
 #include "core/prepared.hpp"
 #include "core/scan.hpp"
 #include "cpu/kernels.hpp"
-#include "cuda/elementwise.hpp"
+#include "cuda/filter/elementwise.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cuda;

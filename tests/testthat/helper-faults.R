@@ -1,4 +1,4 @@
-# Faults that can't be provoked on the machine at hand, made up (cuda/faults.hpp).
+# Faults that can't be provoked on the machine at hand, made up (cuda/device/faults.hpp).
 
 # CUDA's numbers of its errors.
 cuda_errors <- c(

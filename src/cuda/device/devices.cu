@@ -1,0 +1,251 @@
+#include "cuda/device/devices.hpp"
+
+#include <cuda_runtime.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "cuda/device/architectures.hpp"
+#include "cuda/build_info.hpp"
+#include "cuda/device/driver.cuh"
+#include "cuda/device/faults.hpp"
+#include "cuda/filter/filter.cuh"
+#include "cuda/device/resources.cuh"
+#include "cuda/device/staging.cuh"
+#include "cuda/device/workers.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+/// What is here, or why it is of no use.
+struct Found {
+  std::vector<Device> devices;  // bytes_free not filled in
+  std::string reason, cuda_words, left_out;
+};
+
+// CUDA does not survive a fork: its calls in the child fail or hang.
+std::atomic<pid_t> process_of_cuda{0};
+
+// CUDA counts devices once a process, and so do we.
+std::mutex guard;
+std::optional<Found> real;
+std::optional<Found> fake;
+
+bool is_forked_child() {
+  const pid_t process = process_of_cuda.load();
+  return process != 0 && process != getpid();
+}
+
+/// 13000 as "13.0".
+std::string version_words(int version) {
+  return std::to_string(version / 1000) + "." +
+         std::to_string(version % 1000 / 10);
+}
+
+std::string why_no_device(cudaError_t code, int driver, int runtime) {
+  switch (code) {
+    case cudaErrorInsufficientDriver:
+      if (driver == 0) return "There is no NVIDIA driver.";
+      return "The NVIDIA driver is too old: it supports CUDA " +
+             version_words(driver) + ", and this installation needs CUDA " +
+             version_words(runtime) + ".";
+    case cudaErrorNoDevice:
+      return "No NVIDIA GPU is visible to this process.";
+    case cudaErrorSystemDriverMismatch:
+      return "The NVIDIA driver and its libraries are of different versions "
+             "(after an update of the driver a restart of the machine mends "
+             "this).";
+    default:
+      return std::string("CUDA failed: ") + cudaGetErrorString(code) + ".";
+  }
+}
+
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+Device describe(int cuda_id) {
+  cudaDeviceProp properties;
+  CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda_id));
+  Device device;
+  device.cuda_id = cuda_id;
+  device.name = properties.name;
+  device.bytes_total = static_cast<double>(properties.totalGlobalMem);
+  device.major = attribute(cudaDevAttrComputeCapabilityMajor, cuda_id);
+  device.minor = attribute(cudaDevAttrComputeCapabilityMinor, cuda_id);
+  device.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, cuda_id);
+  device.half_products = has_half_products(cuda_id);
+  return device;
+}
+
+FakeMachine real_machine() {
+  FakeMachine machine;
+  int count = 0;
+  cudaError_t code = cudaGetDeviceCount(&count);
+  if (code == cudaSuccess && count == 0) code = cudaErrorNoDevice;
+  machine.code = code;
+  if (cudaDriverGetVersion(&machine.driver) != cudaSuccess) machine.driver = 0;
+  if (cudaRuntimeGetVersion(&machine.runtime) != cudaSuccess)
+    machine.runtime = 0;
+  cudaGetLastError();
+  if (code != cudaSuccess) return machine;
+  process_of_cuda = getpid();
+  for (int cuda_id = 0; cuda_id < count; ++cuda_id)
+    machine.devices.push_back(describe(cuda_id));
+  return machine;
+}
+
+Found judge(const FakeMachine& machine) {
+  Found found;
+  const cudaError_t code = static_cast<cudaError_t>(machine.code);
+  if (code != cudaSuccess) {
+    found.cuda_words = cudaGetErrorString(code);
+    found.reason = why_no_device(code, machine.driver, machine.runtime);
+    return found;
+  }
+  std::string others;
+  for (const Device& device : machine.devices) {
+    if (runs_on(cuda_architectures, device.major, device.minor))
+      found.devices.push_back(device);
+    else
+      others += (others.empty() ? "" : ", ") + device.name + " (" +
+                std::to_string(device.major) + "." +
+                std::to_string(device.minor) + ")";
+  }
+  if (!others.empty())
+    found.left_out = "This installation was compiled for the architectures " +
+                     std::string(cuda_architectures) + ", not for " + others +
+                     ".";
+  if (found.devices.empty()) found.reason = found.left_out;
+  return found;
+}
+
+/// Failures are reasons. What was found once stays so; what was not may come.
+Found find_devices() {
+  Found found;
+  if (is_forked_child()) {
+    found.reason =
+        "CUDA was used before this process was forked, and can't be used in a "
+        "forked child.";
+    return found;
+  }
+  const std::lock_guard<std::mutex> hold(guard);
+  if (fake) return *fake;
+  if (real) return *real;
+  try {
+    found = judge(real_machine());
+    if (!found.devices.empty()) real = found;
+  } catch (const CudaFailure& e) {
+    found.cuda_words = e.cuda_words;
+    found.reason = "CUDA failed: " + e.cuda_words + ".";
+  }
+  return found;
+}
+
+bool is_fake() {
+  const std::lock_guard<std::mutex> hold(guard);
+  return fake.has_value();
+}
+
+double bytes_free_on(int cuda_id) {
+  const DeviceGuard device(cuda_id);
+  std::size_t free = 0, total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return static_cast<double>(free);
+}
+
+/// Throws what went wrong before, again, or why there is nothing to use.
+std::vector<Device> chosen(const std::vector<int>& rows) {
+  const Found found = find_devices();
+  if (!is_forked_child())
+    if (const std::optional<CudaFailure> lost = lost_device()) throw *lost;
+  if (found.devices.empty())
+    throw BackendFailure(found.reason, found.cuda_words);
+  if (rows.empty()) return found.devices;
+  std::vector<Device> these;
+  for (const int row : rows) {
+    if (row < 0 || row >= static_cast<int>(found.devices.size()))
+      throw BackendFailure("There is no CUDA device " +
+                           std::to_string(row + 1) + ".");
+    these.push_back(found.devices[static_cast<std::size_t>(row)]);
+  }
+  return these;
+}
+
+}  // namespace
+
+Status status() {
+  Status s;
+  s.built = true;
+  s.toolkit = std::string("CUDA ") + cuda_toolkit;
+  s.architectures = cuda_architectures;
+  const Found found = find_devices();
+  s.reason = found.reason;
+  s.cuda_words = found.cuda_words;
+  s.left_out = found.left_out;
+  if (!is_forked_child()) s.lost = lost_device();
+  if (s.lost) {
+    s.reason = "CUDA failed in this R process before, and can't be used in it "
+               "again: " + s.lost->cuda_words + ".";
+    s.cuda_words = s.lost->cuda_words;
+  }
+  s.usable = s.reason.empty();
+  return s;
+}
+
+std::vector<Device> devices() {
+  std::vector<Device> all = find_devices().devices;
+  if (is_fake() || lost_device()) return all;
+  for (Device& device : all) {
+    try {
+      if (is_started(device.cuda_id))
+        device.bytes_free = bytes_free_on(device.cuda_id);
+    } catch (const CudaFailure&) {
+      device.bytes_free = -1;
+    }
+  }
+  return all;
+}
+
+std::vector<Device> start_devices(const std::vector<int>& rows) {
+  std::vector<Device> these = chosen(rows);
+  if (is_fake()) return these;
+  // Starting CUDA takes long: one host thread a device.
+  Workers workers(nullptr, 1);
+  workers.run(static_cast<int>(these.size()), [&](int w) {
+    Device& device = these[static_cast<std::size_t>(w)];
+    device.bytes_free = bytes_free_on(device.cuda_id);
+  });
+  return these;
+}
+
+void give_back_kept() noexcept {
+  // A child has nothing of its own; after a loss there is nothing to be had.
+  if (process_of_cuda.load() == 0 || is_forked_child()) return;
+  try {
+    if (!lost_device()) give_back_pinned();
+  } catch (...) {
+  }
+}
+
+int row_of_device(int cuda_id) {
+  const std::lock_guard<std::mutex> hold(guard);
+  const std::optional<Found>& found = fake ? fake : real;
+  if (!found) return -1;
+  for (std::size_t row = 0; row < found->devices.size(); ++row)
+    if (found->devices[row].cuda_id == cuda_id) return static_cast<int>(row);
+  return -1;
+}
+
+void fake_machine(const std::optional<FakeMachine>& machine) {
+  const std::lock_guard<std::mutex> hold(guard);
+  fake.reset();
+  if (machine) fake = judge(*machine);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,497 @@
+#include "cuda/exact/candidates.cuh"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/poll.hpp"
+#include "cuda/device/check.cuh"
+#include "cuda/prepare/rules.cuh"
+#include "cuda/exact/sorting.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kCutThreads = 256;
+// Lists of more candidates are cut by a block each, not by a warp: a block's
+// threads wait for each other at each step.
+constexpr std::int32_t kWarpCapacity = 512;
+
+unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
+  return static_cast<unsigned>((items + a_block - 1) / a_block);
+}
+
+// Grid: x over slots. Block: any. Shared: none.
+__global__ void empty_lists(const CandidateLists lists) {
+  const std::int64_t slot =
+      static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (slot >= lists.num_slots) return;
+  lists.counts[slot] = 0;
+  lists.thresholds[slot] = lists.places[slot] < 0 ? CUDART_NAN_F : -CUDART_INF_F;
+  if (lists.bounds != nullptr) lists.bounds[slot] = -CUDART_INF_F;
+}
+
+__device__ inline void do_again(const RedoRows& redo, std::int32_t place) {
+  redo.places[atomicAdd(redo.count, 1)] = place;
+}
+
+/// Whole numbers in the order of the floats; none is 0.
+__device__ inline unsigned order_key(float x) {
+  const unsigned bits = __float_as_uint(x);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+__device__ inline float key_value(unsigned key) {
+  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+
+/// A warp or a block that cuts one list. All its threads call every member.
+class WarpGroup {
+ public:
+  static constexpr int size = kWarp;
+  __device__ int rank() const { return static_cast<int>(threadIdx.x) % kWarp; }
+  __device__ int sum(int x) const {
+#pragma unroll
+    for (int gap = kWarp / 2; gap > 0; gap /= 2)
+      x += __shfl_xor_sync(0xffffffffu, x, gap);
+    return x;
+  }
+  __device__ unsigned largest(unsigned x) const {
+#pragma unroll
+    for (int gap = kWarp / 2; gap > 0; gap /= 2)
+      x = max(x, __shfl_xor_sync(0xffffffffu, x, gap));
+    return x;
+  }
+  __device__ void wait() const { __syncwarp(); }
+  /// The places of those that are kept, one after the other.
+  __device__ int place(bool keep) {
+    const unsigned keepers = __ballot_sync(0xffffffffu, keep);
+    const int at = kept_ + __popc(keepers & ((1u << rank()) - 1));
+    kept_ += __popc(keepers);
+    return at;
+  }
+  __device__ int kept() const { return kept_; }
+
+ private:
+  int kept_ = 0;
+};
+
+class BlockGroup {
+ public:
+  static constexpr int size = kCutThreads;
+  struct Shared {
+    unsigned part[2][kCutThreads / kWarp];
+    int kept;
+  };
+  __device__ explicit BlockGroup(Shared& shared) : shared_(shared) {
+    if (threadIdx.x == 0) shared.kept = 0;
+  }
+  __device__ int rank() const { return static_cast<int>(threadIdx.x); }
+  __device__ int sum(int x) {
+    const unsigned* part = share(static_cast<unsigned>(warp_.sum(x)));
+    int all = 0;
+#pragma unroll
+    for (int w = 0; w < kCutThreads / kWarp; ++w)
+      all += static_cast<int>(part[w]);
+    return all;
+  }
+  __device__ unsigned largest(unsigned x) {
+    const unsigned* part = share(warp_.largest(x));
+    unsigned all = 0;
+#pragma unroll
+    for (int w = 0; w < kCutThreads / kWarp; ++w) all = max(all, part[w]);
+    return all;
+  }
+  __device__ void wait() const { __syncthreads(); }
+  __device__ int place(bool keep) {
+    const unsigned keepers = __ballot_sync(0xffffffffu, keep);
+    int first = 0;
+    if (warp_.rank() == 0) first = atomicAdd(&shared_.kept, __popc(keepers));
+    first = __shfl_sync(0xffffffffu, first, 0);
+    return first + __popc(keepers & ((1u << warp_.rank()) - 1));
+  }
+  __device__ int kept() const {
+    __syncthreads();
+    return shared_.kept;
+  }
+
+ private:
+  /// The warps' numbers, in one of two places, so that one barrier will do.
+  __device__ const unsigned* share(unsigned x) {
+    turn_ ^= 1;
+    if (warp_.rank() == 0) shared_.part[turn_][threadIdx.x / kWarp] = x;
+    __syncthreads();
+    return shared_.part[turn_];
+  }
+  Shared& shared_;
+  WarpGroup warp_;
+  int turn_ = 0;
+};
+
+/// Cuts one list, by a group, per_thread entries a thread, all in registers.
+template <int per_thread, class Group>
+__device__ inline void cut_list(const Cut& cut, std::int64_t slot,
+                                std::int32_t count, Group group) {
+  const CandidateLists& lists = cut.lists;
+  Candidate* const list = lists.entries + slot * lists.capacity;
+  const bool overflowed = count > lists.capacity;
+  const std::int32_t place = lists.places[slot];
+  const std::int32_t own =
+      lists.row_ids != nullptr ? lists.row_ids[place] : kNoPoint;
+  const double row_part =
+      cut.twice_error + (cut.row_slack != nullptr ? cut.row_slack[slot] : 0.0f);
+  Candidate entry[per_thread];
+  unsigned key[per_thread];  // of what the similarity is at least; 0: none
+  int mine = 0;
+  unsigned largest = 0, least = 0;  // least: of the keys' complements
+#pragma unroll
+  for (int q = 0; q < per_thread; ++q) {
+    key[q] = 0;
+    const int at = q * Group::size + group.rank();
+    if (at >= count || at >= lists.capacity) continue;
+    entry[q] = list[at];
+    const float s = entry[q].similarity;
+    if (!cut.all_valid) {
+      const std::int32_t other = lists.column_places[entry[q].slot];
+      if (other < 0 || lists.column_ids[other] == own || s != s) continue;
+    }
+    const double slack =
+        cut.column_slack != nullptr ? cut.column_slack[entry[q].slot] : 0.0f;
+    key[q] = order_key(__double2float_rd(s - row_part - slack));
+    ++mine;
+    largest = max(largest, key[q]);
+    least = max(least, ~key[q]);
+  }
+  const int num_valid = group.sum(mine);
+
+  float threshold = lists.thresholds[slot];
+  if (num_valid >= cut.k) {
+    // Nearly the k-th largest key: none that fewer than k reach, and no more
+    // than a few beyond k do.
+    unsigned low = ~group.largest(least), high = group.largest(largest);
+    const int enough = cut.k + cut.k / 64;
+    int reach = num_valid;
+    while (reach > enough && low < high) {
+      const unsigned tried = low + (high - low + 1) / 2;
+      int reaches = 0;
+#pragma unroll
+      for (int q = 0; q < per_thread; ++q) reaches += key[q] >= tried;
+      reaches = group.sum(reaches);
+      if (reaches >= cut.k) {
+        low = tried;
+        reach = reaches;
+      } else {
+        high = tried - 1;
+      }
+    }
+    threshold = fmaxf(threshold, key_value(low));
+  }
+  if (overflowed) {
+    // What was dropped is not known: the row takes nothing more.
+    if (group.rank() > 0) return;
+    do_again(cut.redo, place);
+    lists.counts[slot] = kOverflowed;
+    if (lists.bounds != nullptr) lists.bounds[slot] = threshold;
+    lists.thresholds[slot] = CUDART_INF_F;
+    return;
+  }
+  group.wait();
+#pragma unroll
+  for (int q = 0; q < per_thread; ++q) {
+    const bool keep = key[q] != 0 && entry[q].similarity >= threshold;
+    const int at = group.place(keep);
+    if (keep) list[at] = entry[q];
+  }
+  const int kept = group.kept();
+  if (group.rank() > 0) return;
+  lists.counts[slot] = kept;
+  lists.thresholds[slot] = threshold;
+}
+
+/// The entries of a slot's list, or 0 where there is nothing to cut.
+__device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
+  if (slot >= cut.end_slot || cut.lists.places[slot] < 0) return 0;
+  const std::int32_t count =
+      cut.filled > 0 ? cut.filled : cut.lists.counts[slot];
+  return count < cut.k ? 0 : count;  // overflowed before, or not yet enough
+}
+
+// Cuts each list to what may still be among the k nearest. Most lists are far
+// from full. Where there may be longer lists than these warps can cut, those are
+// left for cut_rest().
+// In and out: see Cut. Grid: x over slots, a warp each. Block: kCutThreads.
+// Shared: none.
+template <int most_per_lane>
+__global__ void __launch_bounds__(kCutThreads) cut_lists(const Cut cut) {
+  const std::int64_t slot =
+      cut.first_slot +
+      (static_cast<std::int64_t>(blockIdx.x) * kCutThreads + threadIdx.x) /
+          kWarp;
+  const std::int32_t count = to_cut(cut, slot);
+  constexpr int quarter = most_per_lane / 4, most = most_per_lane * kWarp;
+  if (count == 0 || (count > most && cut.lists.capacity > most)) return;
+  if (count <= quarter * kWarp)
+    cut_list<quarter>(cut, slot, count, WarpGroup());
+  else if (count <= 2 * quarter * kWarp)
+    cut_list<2 * quarter>(cut, slot, count, WarpGroup());
+  else
+    cut_list<most_per_lane>(cut, slot, count, WarpGroup());
+}
+
+// The same for long lists. Grid: a block a slot. Block: kCutThreads.
+template <int most_per_thread>
+__global__ void __launch_bounds__(kCutThreads) cut_long_lists(const Cut cut) {
+  __shared__ BlockGroup::Shared shared;
+  const std::int64_t slot = cut.first_slot + blockIdx.x;
+  const std::int32_t count = to_cut(cut, slot);
+  constexpr int quarter = most_per_thread / 4;
+  if (count == 0) return;
+  if (count <= quarter * kCutThreads)
+    cut_list<quarter>(cut, slot, count, BlockGroup(shared));
+  else if (count <= 2 * quarter * kCutThreads)
+    cut_list<2 * quarter>(cut, slot, count, BlockGroup(shared));
+  else
+    cut_list<most_per_thread>(cut, slot, count, BlockGroup(shared));
+}
+
+// Cuts those of the lists that are longer than kWarpCapacity, of up to 1,024: few
+// or none. Grid: x over slots. Block: kCutThreads.
+__global__ void __launch_bounds__(kCutThreads) cut_rest(const Cut cut) {
+  __shared__ BlockGroup::Shared shared;
+  __shared__ std::int64_t slots[kCutThreads];
+  __shared__ std::int32_t counts[kCutThreads];
+  __shared__ int num_lists;
+  if (threadIdx.x == 0) num_lists = 0;
+  __syncthreads();
+  const std::int64_t own = cut.first_slot +
+                           static_cast<std::int64_t>(blockIdx.x) * kCutThreads +
+                           threadIdx.x;
+  const std::int32_t count = to_cut(cut, own);
+  if (count > kWarpCapacity) {
+    const int at = atomicAdd(&num_lists, 1);
+    slots[at] = own;
+    counts[at] = count;
+  }
+  __syncthreads();
+  for (int at = 0; at < num_lists; ++at) {
+    cut_list<4>(cut, slots[at], counts[at], BlockGroup(shared));
+    __syncthreads();
+  }
+}
+
+/// A block makes a row's distances; 4 threads, two lanes each, make a pair's.
+template <int threads_>
+struct ExactBlock {
+  static constexpr int threads = threads_;
+  static constexpr int pair_threads = kLanes / 2;
+  static constexpr int pairs = threads / pair_threads;
+};
+// Of lists no longer than this a small block does a row, and has room for all.
+constexpr std::int32_t kFewCandidates = 1024;
+// Up to so many candidates each is compared with each; more are sorted.
+constexpr int kMostCompared = 256;
+
+/// The sum over two prepared rows, of all 4 threads; a warp must call it.
+template <class Sum>
+__device__ inline double pair_sum(const double* a, const double* b,
+                                  std::int64_t padded, int part) {
+  double first = 0.0, second = 0.0;
+#pragma unroll 8
+  for (std::int64_t f = 2 * part; f < padded; f += kLanes) {
+    const double2 x = __ldg(reinterpret_cast<const double2*>(a + f));
+    const double2 y = __ldg(reinterpret_cast<const double2*>(b + f));
+    first = Sum::step(x.x, y.x, first);
+    second = Sum::step(x.y, y.y, second);
+  }
+  double v[kLanes];
+#pragma unroll
+  for (int l = 0; l < kLanes; l += 2) {
+    v[l] = __shfl_sync(0xffffffffu, first, l / 2, kLanes / 2);
+    v[l + 1] = __shfl_sync(0xffffffffu, second, l / 2, kLanes / 2);
+  }
+  return Sum::join(v);
+}
+
+// The contract's distances of a row's candidates, each put at its rank.
+// In and out: see ExactStep. Grid: one block a slot. Block: Block::threads.
+// Shared: `room` distances and numbers, dynamic; a list of more is done again.
+template <class Rule, class Block>
+__global__ void __launch_bounds__(Block::threads)
+    rank_candidates(const ExactStep step, const int room) {
+  using Sum = SumOf<Rule::accumulation>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  const Entries found = {
+      reinterpret_cast<double*>(memory),
+      reinterpret_cast<std::int32_t*>(memory + sizeof(double) * room)};
+  const CandidateLists& lists = step.lists;
+  const std::int64_t slot = step.first_slot + blockIdx.x;
+  const std::int32_t place = lists.places[slot];
+  if (place < 0) return;
+  const std::int32_t count = lists.counts[slot];
+  if (count == kOverflowed) return;
+  const std::int64_t k = step.nearest.k;
+  const int tid = static_cast<int>(threadIdx.x);
+  // Too few: sums that are no numbers. Leave them to the float64 pass.
+  if (count < k || count > room) {
+    if (tid > 0) return;
+    if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
+    do_again(step.redo, place);
+    return;
+  }
+
+  const Candidate* const list = lists.entries + slot * lists.capacity;
+  const double* const row = step.rows + place * step.padded;
+  const double row_sum = step.row_sums[place];
+  for (int first = 0; first < count; first += Block::pairs) {
+    // Threads past the end do the last pair again: a warp joins together.
+    const int own = first + tid / Block::pair_threads;
+    const int at = min(own, count - 1);
+    const std::int64_t other = lists.column_places[list[at].slot];
+    const double sum =
+        pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
+                      tid % Block::pair_threads);
+    if (tid % Block::pair_threads != 0 || own >= count) continue;
+    const double distance =
+        Rule::finish(sum, row_sum, step.column_sums[other]);
+    found.set(at, {(distance * step.undo.first) * step.undo.second,
+                   lists.column_ids[other]});
+  }
+  __syncthreads();
+
+  const std::int64_t out = step.list_rows[place] * k;
+  const Entries nearest = {step.nearest.distance + out,
+                           step.nearest.index + out};
+  if (count > kMostCompared) {
+    sort_gathered<Block::threads>(found, count);
+    for (int rank = tid; rank < k; rank += Block::threads)
+      nearest.set(rank, found.get(rank));
+    return;
+  }
+  for (int a = tid; a < count; a += Block::threads) {
+    const Entry mine = found.get(a);
+    int rank = 0;
+    for (int b = 0; b < count; ++b) rank += comes_before(found.get(b), mine);
+    if (rank < k) nearest.set(rank, mine);
+  }
+}
+
+// Grid: one block a gathered row. Block: any. Shared: none.
+__global__ void gather_rows(const Gather gather) {
+  const std::int64_t row = blockIdx.x;
+  const bool there = row < gather.num_rows;
+  const std::int64_t place = there ? gather.places[row] : 0;
+  for (std::int64_t f = threadIdx.x; f < gather.padded; f += blockDim.x)
+    gather.rows[row * gather.padded + f] =
+        there ? gather.from[place * gather.padded + f] : 0.0;
+  if (there && threadIdx.x == 0 && gather.ids_from != nullptr)
+    gather.ids[row] = gather.ids_from[place];
+}
+
+// Grid: one block a row. Block: any. Shared: none.
+__global__ void scatter_lists(const Lists from, const std::int32_t* places,
+                              const std::int32_t* list_rows, const Lists to) {
+  const std::int64_t row = blockIdx.x, target = list_rows[places[row]];
+  for (std::int64_t rank = threadIdx.x; rank < from.k; rank += blockDim.x) {
+    to.distance[target * to.k + rank] = from.distance[row * from.k + rank];
+    to.index[target * to.k + rank] = from.index[row * from.k + rank];
+  }
+}
+
+}  // namespace
+
+void start_candidates(const CandidateLists& lists, cudaStream_t stream) {
+  empty_lists<<<blocks_for(lists.num_slots, 256), 256, 0, stream>>>(lists);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_cut(const Cut& cut, cudaStream_t stream) {
+  const std::int32_t capacity = cut.lists.capacity;
+  const std::int64_t slots = cut.end_slot - cut.first_slot;
+  if (slots == 0) return;
+  const unsigned warps = blocks_for(slots, kCutThreads / kWarp);
+  if (capacity <= 128) {
+    cut_lists<4><<<warps, kCutThreads, 0, stream>>>(cut);
+    CUDA_CHECK(cudaGetLastError());
+    return;
+  }
+  const bool seldom_long = capacity > kWarpCapacity && capacity <= 1024;
+  if (seldom_long && cut.filled <= kWarpCapacity) {
+    cut_lists<16><<<warps, kCutThreads, 0, stream>>>(cut);
+    CUDA_CHECK(cudaGetLastError());
+    cut_rest<<<blocks_for(slots, kCutThreads), kCutThreads, 0, stream>>>(cut);
+    CUDA_CHECK(cudaGetLastError());
+    return;
+  }
+  const unsigned grid =
+      capacity <= kWarpCapacity ? warps : static_cast<unsigned>(slots);
+  switch (seldom_long ? 1024 : capacity) {
+    case 256: cut_lists<8><<<grid, kCutThreads, 0, stream>>>(cut); break;
+    case 512: cut_lists<16><<<grid, kCutThreads, 0, stream>>>(cut); break;
+    case 1024: cut_long_lists<4><<<grid, kCutThreads, 0, stream>>>(cut); break;
+    case 2048: cut_long_lists<8><<<grid, kCutThreads, 0, stream>>>(cut); break;
+    case 4096: cut_long_lists<16><<<grid, kCutThreads, 0, stream>>>(cut); break;
+    case 8192: cut_long_lists<32><<<grid, kCutThreads, 0, stream>>>(cut); break;
+    default: throw std::logic_error("no such capacity of candidate lists");
+  }
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_exact(const MetricEntry& metric, const ExactStep& step,
+                 cudaStream_t stream) {
+  if (step.end_slot == step.first_slot) return;
+  const unsigned grid =
+      static_cast<unsigned>(step.end_slot - step.first_slot);
+  // After the last cut a long list is hardly longer than k.
+  const std::int32_t capacity = step.lists.capacity;
+  const int room = capacity <= kFewCandidates ? capacity : capacity / 2;
+  const int bytes =
+      room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
+  with_pair_rule(metric, [&](auto rule) {
+    const auto start = [&](auto block) {
+      using Block = decltype(block);
+      rank_candidates<decltype(rule), Block>
+          <<<grid, Block::threads, bytes, stream>>>(step, room);
+    };
+    if (capacity <= kFewCandidates)
+      start(ExactBlock<128>());
+    else
+      start(ExactBlock<256>());
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void run_exact(const MetricEntry& metric, const ExactStep& step,
+               const Stream& stream) {
+  // Of pairs: less than 0.1 s on a large GPU.
+  constexpr double kOperations = 5e10;
+  const double of_slot = static_cast<double>(step.lists.capacity) *
+                         static_cast<double>(step.padded);
+  const std::int64_t turn =
+      1024 + static_cast<std::int64_t>(kOperations / of_slot);
+  ExactStep part = step;
+  for (; part.first_slot < step.end_slot; part.first_slot = part.end_slot) {
+    if (part.first_slot > step.first_slot) {
+      stream.wait();
+      poll();
+    }
+    part.end_slot = std::min(step.end_slot, part.first_slot + turn);
+    start_exact(metric, part, stream.get());
+  }
+}
+
+void start_gather(const Gather& gather, cudaStream_t stream) {
+  gather_rows<<<static_cast<unsigned>(gather.num_places), 128, 0, stream>>>(
+      gather);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_scatter(const Lists& from, const std::int32_t* places,
+                   const std::int32_t* list_rows, std::int64_t num_rows,
+                   const Lists& to, cudaStream_t stream) {
+  scatter_lists<<<static_cast<unsigned>(num_rows), 64, 0, stream>>>(
+      from, places, list_rows, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

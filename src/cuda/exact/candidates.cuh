@@ -1,0 +1,131 @@
+#pragma once
+
+// Candidates: for each row of a filtered search the pairs that may still be
+// among its k nearest, and the threshold that a further pair must reach.
+//
+// Points stand in slots: blocks of FilterTile::columns slots, an odd number of
+// blocks, the points spread evenly over them, so that every block has nearly as
+// many points as any other. Slots left over are padding: rows of zeros.
+//
+// Similarities are in the filter's units, and each is an upper bound of the
+// pair's or within an error of it: see Cut. What is less similar by the
+// contract's distance is less similar here, but for that error. A row's
+// threshold is the k-th largest of what its candidates' similarities are at
+// least: k of its pairs are as similar as that or more, so a pair that is
+// filtered below it is no neighbour.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/metrics.hpp"
+#include "cuda/plan/plan.hpp"
+#include "cuda/device/resources.cuh"
+#include "cuda/exact/select.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+struct Candidate {
+  float similarity;
+  std::int32_t slot;
+};
+
+/// A list whose count says that it overflowed: its row is done again.
+static constexpr std::int32_t kOverflowed = -1;
+
+/// Lists of row slots, of pairs with column slots; in a graph these are the same.
+/// All pointers are device memory.
+struct CandidateLists {
+  Candidate* entries = nullptr;      ///< [num_slots x capacity], row-major
+  std::int32_t* counts = nullptr;    ///< [num_slots]; may pass the capacity
+  float* thresholds = nullptr;       ///< [num_slots]; infinity: takes no more;
+                                     ///< not a number: padding
+  /// [num_slots] or null. A row that overflows leaves here the threshold that
+  /// what its list holds is good for.
+  float* bounds = nullptr;
+  const std::int32_t* places = nullptr;  ///< [num_slots]; -1: padding
+  const std::int32_t* column_places = nullptr;  ///< [column slots]; -1: padding
+  /// By place: the user's numbers of rows and columns. A pair of equal numbers
+  /// is a point with itself, and no candidate. row_ids is null where rows and
+  /// columns are different points; a row that is none of them has kNoPoint.
+  const std::int32_t* row_ids = nullptr;
+  const std::int32_t* column_ids = nullptr;
+  std::int64_t num_slots = 0;
+  std::int32_t capacity = 0;  ///< see kSmallestCapacity, kLargestCapacity
+};
+
+/// A capacity is a power of two between these, or any up to 128, or from 512 to
+/// 1,024.
+static constexpr std::int32_t kSmallestCapacity = 256;
+static constexpr std::int32_t kLargestCapacity = kMostCandidates;
+
+/// Rows that are to be done again, in no order. Device memory.
+struct RedoRows {
+  std::int32_t* places = nullptr;  ///< [points]
+  std::int32_t* count = nullptr;   ///< one number
+};
+
+/// What cuts lists after a round. A candidate's similarity is at least
+/// entry.similarity - row_slack - column_slack - twice_error and at most
+/// entry.similarity + twice_error / 2, all in the filter's units.
+struct Cut {
+  CandidateLists lists;
+  RedoRows redo;
+  std::int32_t k = 0;
+  double twice_error = 0;
+  std::int64_t first_slot = 0, end_slot = 0;  ///< to cut
+  const float* row_slack = nullptr;  ///< [num_slots], may be infinite; or null
+  const float* column_slack = nullptr;  ///< [column slots]; null with row_slack
+  /// The lists hold this many entries, some of them padding's; 0: as counts say.
+  std::int32_t filled = 0;
+  /// No entry is of padding or of the row's own point, or was dropped before.
+  bool all_valid = false;
+};
+
+/// Empties the lists.
+void start_candidates(const CandidateLists& lists, cudaStream_t stream);
+
+/// Tightens thresholds and drops what is below them.
+void start_cut(const Cut& cut, cudaStream_t stream);
+
+/// The contract's distances of the candidates, and the k nearest of them.
+struct ExactStep {
+  CandidateLists lists;
+  RedoRows redo;
+  std::int64_t first_slot = 0, end_slot = 0;  ///< to do
+  const double* rows = nullptr;         ///< [.. x padded], by row place
+  const double* row_sums = nullptr;     ///< by row place
+  const double* columns = nullptr;      ///< [.. x padded], by column place
+  const double* column_sums = nullptr;  ///< by column place
+  const std::int32_t* list_rows = nullptr;  ///< by place: the row of `nearest`
+  std::int64_t padded = 0;
+  PowerOfTwo undo = {1.0, 1.0};             ///< takes off the matrix's scaling
+  Lists nearest;                            ///< out
+};
+void start_exact(const MetricEntry& metric, const ExactStep& step,
+                 cudaStream_t stream);
+
+/// The same in turns of about 0.1 s, and polls between them.
+void run_exact(const MetricEntry& metric, const ExactStep& step,
+               const Stream& stream);
+
+/// Rows at these places, gathered for the float64 pass, padded with zeros to
+/// num_places rows.
+struct Gather {
+  const double* from = nullptr;           ///< [.. x padded], by place
+  const std::int32_t* places = nullptr;   ///< [num_rows]
+  const std::int32_t* ids_from = nullptr;  ///< null: no ids are wanted
+  double* rows = nullptr;                 ///< out: [num_places x padded]
+  std::int32_t* ids = nullptr;            ///< out: [num_rows]
+  std::int64_t num_rows = 0, num_places = 0, padded = 0;
+};
+void start_gather(const Gather& gather, cudaStream_t stream);
+
+/// Row r of `from` becomes the row of `to` that the place's list has.
+void start_scatter(const Lists& from, const std::int32_t* places,
+                   const std::int32_t* list_rows, std::int64_t num_rows,
+                   const Lists& to, cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

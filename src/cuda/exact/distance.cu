@@ -1,0 +1,188 @@
+#include "cuda/exact/distance.cuh"
+
+#include <cuda_pipeline_primitives.h>
+
+#include "cuda/device/check.cuh"
+#include "cuda/plan/plan.hpp"
+#include "cuda/prepare/rules.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+/// A block makes a tile of rows x columns pairs; 8 threads, one a lane, make
+/// thread_rows x thread_columns of them, so that each lane's sums stay in
+/// registers in the contract's order.
+struct DistanceTile {
+  static constexpr int rows = 64, columns = 32, depth = 16;
+  static constexpr int thread_rows = 8, thread_columns = 8;
+  static constexpr int groups_down = rows / thread_rows;
+  static constexpr int threads =
+      kLanes * groups_down * (columns / thread_columns);
+  // Two points' features, one after the other, fall on different banks.
+  static constexpr int stride = depth + 8;
+  // A group's 8 pairs x 8 lanes while they are joined; the 9 for the banks.
+  static constexpr int join_stride = kLanes + 1;
+  static constexpr int join_size = thread_columns * join_stride;
+};
+static_assert(DistanceTile::depth == 2 * kLanes,
+              "what is left at the end is one step of 8 lanes");
+static_assert(DistanceTile::thread_columns == kLanes,
+              "each thread of a group joins one column's pair");
+static_assert(DistanceTile::threads % 32 == 0, "groups do not span warps");
+static_assert(kChunkUnit % DistanceTile::rows == 0 &&
+                  kChunkUnit % DistanceTile::columns == 0,
+              "the padding of points covers whole tiles");
+static_assert(2 * (DistanceTile::rows + DistanceTile::columns) *
+                      DistanceTile::stride >=
+                  DistanceTile::threads / kLanes * DistanceTile::join_size,
+              "joining reuses the staged features' memory");
+
+/// Features f0 .. f0 + depth - 1 (as far as there are) of the tile's rows and
+/// columns into shared memory, 16 bytes a copy.
+__device__ inline void stage(const Chunk& chunk, std::int64_t row0,
+                             std::int64_t column0, std::int64_t f0,
+                             double (*to)[DistanceTile::stride]) {
+  using T = DistanceTile;
+  constexpr int pieces = T::depth / 2;
+  for (int q = static_cast<int>(threadIdx.x); q < (T::rows + T::columns) * pieces;
+       q += T::threads) {
+    const int point = q / pieces, at = q % pieces * 2;
+    if (f0 + at >= chunk.padded) continue;
+    const double* from =
+        point < T::rows
+            ? chunk.rows + (row0 + point) * chunk.padded
+            : chunk.columns + (column0 + point - T::rows) * chunk.padded;
+    __pipeline_memcpy_async(&to[point][at], from + f0 + at, 16);
+  }
+}
+
+/// A thread's lane, and its first row and column in the tile.
+struct Place {
+  int lane, row, column;
+};
+
+/// The thread's lane of `depth` staged features added to its pairs' sums. The
+/// depth is known to the compiler, which reads ahead of the arithmetic.
+template <class Sum, int depth>
+__device__ inline void add_features(
+    const double (*staged)[DistanceTile::stride], const Place& at,
+    double (&sum)[DistanceTile::thread_rows][DistanceTile::thread_columns]) {
+  using T = DistanceTile;
+#pragma unroll
+  for (int f = 0; f < depth; f += kLanes) {
+    double a[T::thread_rows], b[T::thread_columns];
+#pragma unroll
+    for (int i = 0; i < T::thread_rows; ++i)
+      a[i] = staged[at.row + i * T::groups_down][f + at.lane];
+#pragma unroll
+    for (int j = 0; j < T::thread_columns; ++j)
+      b[j] = staged[T::rows + at.column + j][f + at.lane];
+#pragma unroll
+    for (int i = 0; i < T::thread_rows; ++i)
+#pragma unroll
+      for (int j = 0; j < T::thread_columns; ++j)
+        sum[i][j] = Sum::step(a[i], b[j], sum[i][j]);
+  }
+}
+
+// The distance matrix's chunk by tiles (Arefin 2012, "distance kernel"; there
+// one thread a pair in float32, here 8 lanes a pair in double).
+// In and out: see Chunk. Grid: x over tiles of columns, y over tiles of rows.
+// Block: DistanceTile::threads. Shared: 36 KiB, static.
+template <class Rule>
+__global__ void __launch_bounds__(DistanceTile::threads, 1)
+    chunk_distances(const Chunk chunk) {
+  using T = DistanceTile;
+  using Sum = SumOf<Rule::accumulation>;
+  __shared__ __align__(16) double staged[2][T::rows + T::columns][T::stride];
+
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int group = static_cast<int>(threadIdx.x) / kLanes;
+  const int group_row = group % T::groups_down;
+  const int group_column = group / T::groups_down * T::thread_columns;
+  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.y) * T::rows;
+  const std::int64_t column0 =
+      static_cast<std::int64_t>(blockIdx.x) * T::columns;
+
+  double sum[T::thread_rows][T::thread_columns];
+#pragma unroll
+  for (int i = 0; i < T::thread_rows; ++i)
+#pragma unroll
+    for (int j = 0; j < T::thread_columns; ++j) sum[i][j] = 0.0;
+
+  const Place at = {lane, group_row, group_column};
+  stage(chunk, row0, column0, 0, staged[0]);
+  __pipeline_commit();
+  int now = 0;
+  for (std::int64_t f0 = 0; f0 < chunk.padded; f0 += T::depth, now ^= 1) {
+    // All see these features, and none needs those before them any more.
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    if (f0 + T::depth < chunk.padded)
+      stage(chunk, row0, column0, f0 + T::depth, staged[now ^ 1]);
+    __pipeline_commit();
+    if (f0 + T::depth <= chunk.padded)
+      add_features<Sum, T::depth>(staged[now], at, sum);
+    else
+      add_features<Sum, kLanes>(staged[now], at, sum);
+  }
+  __syncthreads();
+
+  // Row by row of the group's pairs: the 8 threads swap lanes for columns, and
+  // each joins, finishes and writes one pair.
+  double* swap = &staged[0][0][0] + group * T::join_size;
+  const std::int64_t column = column0 + group_column + lane;
+  const bool column_there = column < chunk.num_columns;
+  const double column_sum = column_there ? chunk.column_sums[column] : 0.0;
+#pragma unroll
+  for (int i = 0; i < T::thread_rows; ++i) {
+#pragma unroll
+    for (int j = 0; j < T::thread_columns; ++j)
+      swap[j * T::join_stride + lane] = sum[i][j];
+    __syncwarp();
+    double v[kLanes];
+#pragma unroll
+    for (int l = 0; l < kLanes; ++l) v[l] = swap[lane * T::join_stride + l];
+    __syncwarp();
+    const std::int64_t row = row0 + group_row + i * T::groups_down;
+    if (!column_there || row >= chunk.num_rows) continue;
+    const double distance =
+        Rule::finish(Sum::join(v), chunk.row_sums[row], column_sum);
+    chunk.distances[row * chunk.stride + column] =
+        (distance * chunk.undo.first) * chunk.undo.second;
+  }
+}
+
+/// The sum itself.
+struct Product {
+  static constexpr Accumulation accumulation = Accumulation::dot;
+  FSKNN_HD static double finish(double sum, double, double) { return sum; }
+};
+
+dim3 tiles_of(const Chunk& chunk) {
+  using T = DistanceTile;
+  return dim3(
+      static_cast<unsigned>((chunk.num_columns + T::columns - 1) / T::columns),
+      static_cast<unsigned>((chunk.num_rows + T::rows - 1) / T::rows));
+}
+
+}  // namespace
+
+void start_distances(const MetricEntry& metric, const Chunk& chunk,
+                     cudaStream_t stream) {
+  with_pair_rule(metric, [&](auto rule) {
+    chunk_distances<decltype(rule)>
+        <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_products(const Chunk& chunk, cudaStream_t stream) {
+  chunk_distances<Product>
+      <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,232 @@
+#include "cuda/exact/settle.cuh"
+
+#include <math_constants.h>
+
+#include <algorithm>
+
+#include "core/select.hpp"
+#include "cuda/device/check.cuh"
+#include "cuda/prepare/rules.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+constexpr int kRankThreads = 128;
+constexpr unsigned kWholeWarp = 0xffffffffu;
+
+unsigned warps_for(std::int64_t items) {
+  constexpr std::int64_t a_block = kThreads / kWarp;
+  return static_cast<unsigned>((items + a_block - 1) / a_block);
+}
+
+__device__ inline std::int64_t warp_number() {
+  return (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) /
+         kWarp;
+}
+
+/// The contract's number of a pair that waits for its rank.
+template <class Rule>
+__device__ inline double settled(double sum, double row_sum, double column_sum,
+                                 PowerOfTwo undo) {
+  // Rows of length 1: the sum itself, of which the correlation is made, too.
+  if (std::is_base_of<UnitDot<Rule::sign>, Rule>::value) return sum;
+  return (Rule::finish(sum, row_sum, column_sum) * undo.first) * undo.second;
+}
+
+// One warp an owned point. Grid: x over points. Block: kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    list_waiting(const PairsFromLists from, const WaitingPairs to) {
+  const std::int64_t own = warp_number();
+  if (own >= from.num_owned) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const Candidate* const list =
+      from.lists.entries + static_cast<std::int64_t>(from.own_slots[own]) *
+                               from.lists.capacity;
+  const std::int64_t first = to.first[own];
+  const std::int64_t count = to.first[own + 1] - first;
+  for (std::int64_t at = lane; at < count; at += kWarp)
+    to.columns[first + at] = from.slot_ranks[list[at].slot];
+}
+
+/// A warp settles pairs of 32 / row_threads owned points from `own` on, each by
+/// row_threads threads: so many of its pairs are looked at together, and of those
+/// that are here as many are made at a time as there are groups of 8 threads, one
+/// a lane.
+template <class Rule, int row_threads>
+__device__ inline void settle_rows(const Settling& s, std::int64_t own) {
+  using Sum = SumOf<Rule::accumulation>;
+  constexpr int at_a_time = row_threads / kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int first_lane = lane / row_threads * row_threads;
+  const int own_lane = lane - first_lane, group = own_lane / kLanes;
+  own += lane / row_threads;
+  const bool there = own < s.end_owned;
+  const std::int64_t row =
+      there ? s.pairs.own_ranks[own] - s.rows.first : 0;
+  const std::int64_t end = there ? s.pairs.first[own + 1] : 0;
+  std::int64_t at = there ? s.pairs.first[own] : 0;
+  for (; __any_sync(kWholeWarp, at < end); at += row_threads) {
+    const std::int64_t column =
+        at + own_lane < end ? s.pairs.columns[at + own_lane] - s.columns.first
+                            : -1;
+    unsigned left = __ballot_sync(kWholeWarp,
+                                  column >= 0 && column < s.columns.count);
+    if (row_threads < kWarp)
+      left = (left >> first_lane) & ((1u << row_threads % kWarp) - 1);
+    while (__any_sync(kWholeWarp, left != 0)) {
+      // The group's own of the next; groups left over go along.
+      int which = -1;
+      for (int skip = 0; skip < at_a_time && left != 0; ++skip) {
+        if (skip == group) which = __ffs(static_cast<int>(left)) - 1;
+        left &= left - 1;
+      }
+      const std::int64_t other =
+          __shfl_sync(kWholeWarp, static_cast<int>(column),
+                      first_lane + max(which, 0));
+      double part = 0.0;
+      if (which >= 0)
+        part = lane_sum<Sum>(s.rows.rows + row * s.padded,
+                             s.columns.rows + other * s.padded, s.padded,
+                             lane % kLanes);
+      const double sum = joined<Sum>(part);
+      if (which >= 0 && lane % kLanes == 0)
+        s.pairs.values[at + which] = settled<Rule>(
+            sum, s.rows.sums[row], s.columns.sums[other], s.undo);
+    }
+  }
+}
+
+// The first blocks a warp a point of `few`, the rest a warp four of `many`.
+// In and out: see Settling. Grid: as that takes. Block: kThreads. Shared: none.
+template <class Rule>
+__global__ void __launch_bounds__(kThreads)
+    settle_pairs(const Settling few, const unsigned few_blocks,
+                 const Settling many) {
+  constexpr int warps = kThreads / kWarp, rows = kWarp / kLanes;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  if (blockIdx.x < few_blocks) {
+    const std::int64_t own = few.first_owned +
+                             static_cast<std::int64_t>(blockIdx.x) * warps +
+                             warp;
+    if (own < few.end_owned) settle_rows<Rule, kWarp>(few, own);
+  } else {
+    const std::int64_t at =
+        static_cast<std::int64_t>(blockIdx.x - few_blocks) * warps + warp;
+    const std::int64_t own = many.first_owned + at * rows;
+    if (own < many.end_owned) settle_rows<Rule, kLanes>(many, own);
+  }
+}
+
+// One block an owned point: each of its pairs to its rank, which is the number
+// of pairs that come before it. Ranks of points are in the order of the user's
+// numbers. In and out: see Ranking. Block: kRankThreads. Shared: most_pairs x 12
+// bytes, dynamic.
+template <class Rule>
+__global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
+  constexpr bool unit =
+      std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
+  extern __shared__ double distance[];
+  std::int32_t* const point =
+      reinterpret_cast<std::int32_t*>(distance + r.most_pairs);
+  const std::int64_t own = r.first_owned + blockIdx.x, k = r.nearest.k;
+  const std::int64_t out =
+      (r.rows != nullptr ? r.rows[own] - r.first_row
+                         : static_cast<std::int64_t>(blockIdx.x)) *
+      k;
+  const std::int64_t first = r.pairs.first[own];
+  const int count = static_cast<int>(r.pairs.first[own + 1] - first);
+  const int tid = static_cast<int>(threadIdx.x);
+  for (std::int64_t at = count + tid; at < k; at += kRankThreads) {
+    r.nearest.distance[out + at] = CUDART_INF;
+    r.nearest.index[out + at] = kNoPoint;
+  }
+  for (int a = tid; a < count; a += kRankThreads) {
+    const double value = r.pairs.values[first + a];
+    distance[a] = unit ? Rule::finish(value, 0.0, 0.0) : value;
+    point[a] = r.pairs.columns[first + a];
+  }
+  __syncthreads();
+  for (int a = tid; a < count; a += kRankThreads) {
+    int rank = 0;
+    for (int b = 0; b < count; ++b)
+      rank += nearer(distance[b], point[b], distance[a], point[a]);
+    if (rank >= k) continue;
+    r.nearest.distance[out + rank] = distance[a];
+    r.nearest.index[out + rank] =
+        r.ids != nullptr ? r.ids[point[a]] : point[a];
+    if (r.correlation != nullptr)
+      r.correlation[out + rank] = clamp_to_one(r.pairs.values[first + a]);
+  }
+}
+
+// One warp a slot. Grid: x over slots. Block: kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    narrow_lists(const CandidateLists from, const CandidateLists to,
+                 std::int64_t first_slot, std::int64_t end_slot) {
+  const std::int64_t slot = first_slot + warp_number();
+  if (slot >= end_slot || to.places[slot] < 0) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int32_t count = to.counts[slot];
+  const Candidate* const longer = from.entries + slot * from.capacity;
+  Candidate* const list = to.entries + slot * to.capacity;
+  for (int at = lane; at < min(count, to.capacity); at += kWarp)
+    list[at] = longer[at];
+  if (lane == 0 && count > to.capacity) to.counts[slot] = to.capacity + 1;
+}
+
+}  // namespace
+
+void start_waiting(const PairsFromLists& from, const WaitingPairs& to,
+                   cudaStream_t stream) {
+  if (from.num_owned == 0) return;
+  list_waiting<<<warps_for(from.num_owned), kThreads, 0, stream>>>(from, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_settling(const MetricEntry& metric, const Settling& settling,
+                    cudaStream_t stream) {
+  start_settling(metric, settling, Settling(), stream);
+}
+
+void start_settling(const MetricEntry& metric, const Settling& few,
+                    const Settling& many, cudaStream_t stream) {
+  constexpr std::int64_t rows = kWarp / kLanes;
+  const unsigned few_blocks =
+      warps_for(std::max<std::int64_t>(0, few.end_owned - few.first_owned));
+  const unsigned many_blocks =
+      warps_for((many.end_owned - many.first_owned + rows - 1) / rows);
+  if (few_blocks + many_blocks == 0) return;
+  with_pair_rule(metric, [&](auto rule) {
+    settle_pairs<decltype(rule)>
+        <<<few_blocks + many_blocks, kThreads, 0, stream>>>(few, few_blocks,
+                                                            many);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_ranking(const MetricEntry& metric, const Ranking& ranking,
+                   cudaStream_t stream) {
+  const std::int64_t count = ranking.end_owned - ranking.first_owned;
+  if (count <= 0) return;
+  with_pair_rule(metric, [&](auto rule) {
+    rank_pairs<decltype(rule)>
+        <<<static_cast<unsigned>(count), kRankThreads,
+           static_cast<std::size_t>(ranking.most_pairs) * 12, stream>>>(
+            ranking);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_narrowing(const CandidateLists& from, const CandidateLists& to,
+                     std::int64_t first_slot, std::int64_t end_slot,
+                     cudaStream_t stream) {
+  narrow_lists<<<warps_for(end_slot - first_slot), kThreads, 0, stream>>>(
+      from, to, first_slot, end_slot);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,67 @@
+#include "cuda/filter/elementwise.hpp"
+
+#include <algorithm>
+
+#include "core/prepared.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+double middle(std::vector<double>& values) {
+  const auto at = values.begin() +
+                  static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+}  // namespace
+
+// Medians: one huge entry moves none of them, and costs no other row its
+// resolution.
+ElementwiseScale elementwise_scale(const double* rows, std::int64_t num_rows,
+                                   std::int64_t padded) {
+  ElementwiseScale scale;
+  scale.centre.assign(static_cast<std::size_t>(padded), 0.0);
+  if (num_rows == 0) return scale;
+  std::vector<double> values(static_cast<std::size_t>(num_rows));
+  for (std::int64_t f = 0; f < padded; ++f) {
+    for (std::int64_t i = 0; i < num_rows; ++i)
+      values[static_cast<std::size_t>(i)] = rows[i * padded + f];
+    scale.centre[static_cast<std::size_t>(f)] = middle(values);
+  }
+  values.clear();
+  for (std::int64_t i = 0; i < num_rows; ++i) {
+    double size = 0.0;
+    for (std::int64_t f = 0; f < padded; ++f)
+      size += std::fabs(rows[i * padded + f] -
+                        scale.centre[static_cast<std::size_t>(f)]) /
+              static_cast<double>(padded);
+    if (size > 0.0) values.push_back(size);
+  }
+  if (values.empty()) return scale;
+  // Both the unit and its inverse are doubles.
+  const int e = std::max(-1000, std::min(1000, exponent_of(middle(values))));
+  scale.inverse_unit = two_to(-e);
+  return scale;
+}
+
+ElementwiseRule elementwise_rule(const MetricEntry& metric, std::int64_t padded,
+                                 double inverse_unit) {
+  ElementwiseRule rule;
+  rule.largest = metric.accumulation == Accumulation::largest_difference;
+  rule.proportion = metric.accumulation == Accumulation::smaller_sum;
+  rule.inverse_unit = inverse_unit;
+  const double sums = rounding_of_sums(padded);
+  rule.float_error =
+      (rule.largest ? 0x1p-23
+                    : (static_cast<double>(padded) + 2.0) * 0x1p-24 * 1.1) +
+      (rule.proportion ? 0x1p-19 : 0x1p-22);
+  rule.double_error = 4.0 * sums;
+  // The sum of minima, the two rows' sums, the quotient and the difference.
+  rule.sums_error = 6.0 * sums;
+  return rule;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

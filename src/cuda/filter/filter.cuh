@@ -1,0 +1,80 @@
+#pragma once
+
+// The filter for the metrics that are made of products: pairs' similarities by
+// tensor cores from rows in half precision.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "core/metrics.hpp"
+#include "cuda/filter/filter_tile.cuh"
+#include "cuda/filter/pair_filter.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// Whether the device can run the filter.
+bool has_half_products(int device);
+
+std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
+                                             std::int64_t num_features);
+
+/// Rows of length 1 are multiplied by this before they are rounded, so that an
+/// entry's rounding stays relative down to 2^-28; products by its square.
+static constexpr double kHalfScale = 0x1p14;
+static constexpr double kSimilarityScale = kHalfScale * kHalfScale;
+
+/// The largest length of a row, and of what rounding changed in a row, each in
+/// units of 1 and not below what it is; one number, device memory.
+struct RowErrors {
+  double* length = nullptr;
+  double* rounding = nullptr;
+};
+
+/// Rounds prepared rows of length 1, row r as slot slots[r] (-1: of none), and
+/// sets there[slot] = 1. errors must hold zeros before the first rows.
+void start_unit_rows(const PreparedRows& from, std::int64_t count,
+                     const std::int32_t* slots, const HalfRows& to,
+                     float* there, const RowErrors& errors,
+                     cudaStream_t stream);
+
+/// e, the filter's error, for rows whose errors are these: no more than
+/// |filtered similarity - (1 - returned distance)|, in units of 1.
+double unit_error(double length, double rounding, std::int64_t depth,
+                  std::int64_t padded);
+
+/// A raw row's norm, and what it is multiplied by, are so many features each.
+static constexpr int kNormParts = kNormFeatures / 2;
+
+/// How raw rows are shifted and scaled. Device memory, but for depth.
+struct RawForm {
+  double* centre = nullptr;  ///< [padded]
+  double* scale = nullptr;   ///< one number, a power of two
+};
+
+/// Finds a centre and a scale from some of the points, which must be a fair
+/// sample; any will do for a right answer.
+void start_raw_form(const PreparedRows& sample, std::int64_t count,
+                    const RawForm& to, cudaStream_t stream);
+
+/// Rounds raw rows for distances by |a - b|^2, as unit rows are; rows and
+/// columns differ in their last features. slack: see Cut. undo: what distances
+/// are multiplied by at last.
+struct RawRows {
+  HalfRows rows, columns;
+  float* slack = nullptr;  ///< [slots]
+  float* there = nullptr;
+};
+void start_raw_rows(const PreparedRows& from, std::int64_t count,
+                    const std::int32_t* slots, const RawForm& form,
+                    PowerOfTwo undo, const RawRows& to, cudaStream_t stream);
+
+/// Of HalfWork::stretch_sums; 0: none are needed.
+std::int64_t bytes_stretch_sums(int device, std::int64_t depth);
+
+void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

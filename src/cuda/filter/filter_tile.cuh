@@ -1,0 +1,83 @@
+#pragma once
+
+// Rows in half precision as the tensor-core filter reads them, and the shape of
+// its work.
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "cuda/exact/candidates.cuh"
+#include "cuda/plan/plan.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// A block of threads makes tiles of rows x columns pairs, `depth` features at
+/// a time.
+struct FilterTile {
+  static constexpr int rows = 128, columns = kFilterBlock, depth = kFilterDepth;
+  static constexpr int slabs = columns / rows;  ///< tiles down a block of slots
+  static constexpr int row_bytes = depth * 2;   ///< of a staged row
+  static constexpr int row_tile_bytes = rows * row_bytes;
+  static constexpr int column_tile_bytes = columns * row_bytes;
+  static constexpr int stage_bytes = row_tile_bytes + column_tile_bytes;
+  static constexpr int most_stages = 4;
+  static constexpr int stretch_parts = static_cast<int>(kFilterStretch) / depth;
+};
+static_assert(FilterTile::row_bytes == 128, "a staged row is 8 pieces of 16 bytes");
+
+/// A side of the filter's pairs, device memory: for each block of slots and each
+/// `depth` features of it a tile that is copied as it is. In a tile a row is 8
+/// pieces of 16 bytes; piece c of row r stands at c ^ (r & 7), so that reads of
+/// 8 rows' same piece meet all 32 banks of shared memory.
+struct HalfRows {
+  __half* tiles = nullptr;   ///< [blocks x depth / 64 x 256 rows x 64]
+  std::int64_t depth = 0;    ///< features, a multiple of FilterTile::depth
+  std::int64_t stride = 0;   ///< halves from a block's first tile to the next's
+
+  __device__ const __half* tile(std::int64_t block, std::int64_t part) const {
+    return tiles + block * stride + part * (FilterTile::columns * FilterTile::depth);
+  }
+  /// Where a feature of a slot stands.
+  __device__ __half* at(std::int64_t slot, std::int64_t feature) const {
+    const std::int64_t block = slot / FilterTile::columns;
+    const int row = static_cast<int>(slot % FilterTile::columns);
+    const int within = static_cast<int>(feature % FilterTile::depth);
+    return tiles + block * stride +
+           (feature / FilterTile::depth * FilterTile::columns + row) *
+               FilterTile::depth +
+           ((within / 8) ^ (row & 7)) * 8 + within % 8;
+  }
+};
+
+/// Some jobs of one round.
+struct HalfWork {
+  HalfRows rows, columns;
+  /// [column slots] 0 for padding; not read where jobs.symmetric.
+  const float* column_there = nullptr;
+  /// [blocks of threads x kStretchBytes], where a row is of several stretches.
+  float4* stretch_sums = nullptr;
+  CandidateLists lists;
+  FilterJobs jobs;
+};
+
+/// A job of this block: a slab of rows against blocks of columns.
+struct FilterJob {
+  std::int64_t slab, column_block, first_delta, end_delta;
+
+  __device__ FilterJob(const FilterJobs& jobs, std::int64_t job) {
+    slab = jobs.first_slab + job % jobs.num_slabs;
+    first_delta = jobs.first_delta + job / jobs.num_slabs * jobs.span;
+    end_delta = min(first_delta + jobs.span, jobs.end_delta);
+    column_block = (slab / FilterTile::slabs + first_delta + jobs.shift) %
+                   jobs.num_blocks;
+  }
+  __device__ static std::int64_t next(const FilterJobs& jobs,
+                                      std::int64_t column_block) {
+    return column_block + 1 == jobs.num_blocks ? 0 : column_block + 1;
+  }
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,132 @@
+#include "core/arithmetic.hpp"
+#include "cuda/filter/filter.cuh"
+#include "cuda/device/resources.cuh"
+#include "cuda/device/transfer.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+class HalfFilter : public PairFilter {
+ public:
+  HalfFilter(const MetricEntry& metric, std::int64_t num_features, int forms)
+      : sign_(metric.sign),
+        forms_(forms),
+        depth_(half_depth(metric, num_features)),
+        padded_(padded_features(num_features)) {
+    int device = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    stretch_sums_ = DeviceBuffer<float4>(
+        bytes_stretch_sums(device, depth_) /
+        static_cast<std::int64_t>(sizeof(float4)));
+  }
+  std::int64_t row_bytes() const override {
+    return forms_ * depth_ * static_cast<std::int64_t>(sizeof(__half));
+  }
+  std::int64_t floats_a_slot() const override { return 2; }
+  void start(const FilterWork& work, cudaStream_t stream) override {
+    HalfWork half;
+    half.rows = halves(work.rows, 0);
+    half.columns = halves(work.columns, forms_ - 1);
+    half.column_there = there(work.columns);
+    half.stretch_sums = stretch_sums_.data();
+    half.lists = work.lists;
+    half.jobs = work.jobs;
+    start_half_filter(sign_, half, stream);
+  }
+
+ protected:
+  /// A block of slots has its rows' tiles, then its columns'.
+  HalfRows halves(const FilterRows& rows, int form) const {
+    HalfRows half;
+    half.tiles = static_cast<__half*>(rows.rows) +
+                 form * depth_ * FilterTile::columns;
+    half.depth = depth_;
+    half.stride = forms_ * depth_ * FilterTile::columns;
+    return half;
+  }
+  static float* slack(const FilterRows& rows) { return rows.values; }
+  static float* there(const FilterRows& rows) {
+    return rows.values + rows.num_slots;
+  }
+
+  const Sign sign_;
+  const int forms_;
+  const std::int64_t depth_, padded_;
+
+ private:
+  DeviceBuffer<float4> stretch_sums_;
+};
+
+/// Rows of length 1: one error for all pairs.
+class UnitFilter final : public HalfFilter {
+ public:
+  UnitFilter(const MetricEntry& metric, std::int64_t num_features)
+      : HalfFilter(metric, num_features, 1), errors_(2) {
+    CUDA_CHECK(cudaMemset(errors_.data(), 0, 2 * sizeof(double)));
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    start_unit_rows(from, count, slots, halves(to, 0), there(to),
+                    {errors_.data(), errors_.data() + 1}, stream);
+  }
+  void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
+                  const Stream& stream) override {
+    double errors[2];
+    download(errors, errors_, 2, stream);
+    stream.wait();
+    cut.twice_error = 2.0 * kSimilarityScale *
+                      unit_error(errors[0], errors[1], depth_, padded_);
+    cut.row_slack = cut.column_slack = nullptr;
+  }
+
+ private:
+  DeviceBuffer<double> errors_;
+};
+
+/// |a - b|^2: an error for each row.
+class RawFilter final : public HalfFilter {
+ public:
+  RawFilter(const MetricEntry& metric, std::int64_t num_features)
+      : HalfFilter(metric, num_features, 2), form_(padded_ + 1) {}
+  void learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
+             cudaStream_t stream) override {
+    undo_ = undo;
+    start_raw_form(sample, count, form(), stream);
+  }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    RawRows raw;
+    raw.rows = halves(to, 0);
+    raw.columns = halves(to, 1);
+    raw.slack = slack(to);
+    raw.there = there(to);
+    start_raw_rows(from, count, slots, form(), undo_, raw, stream);
+  }
+  void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
+                  const Stream&) override {
+    cut.twice_error = 0.0;
+    cut.row_slack = slack(rows);
+    cut.column_slack = slack(columns);
+  }
+
+ private:
+  RawForm form() { return {form_.data(), form_.data() + padded_}; }
+  DeviceBuffer<double> form_;
+  PowerOfTwo undo_ = {1.0, 1.0};
+};
+
+}  // namespace
+
+std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
+                                             std::int64_t num_features) {
+  if (metric.is_unit_dot())
+    return std::unique_ptr<PairFilter>(new UnitFilter(metric, num_features));
+  return std::unique_ptr<PairFilter>(new RawFilter(metric, num_features));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

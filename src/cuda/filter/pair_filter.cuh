@@ -1,0 +1,75 @@
+#pragma once
+
+// Stage "filter": what the engine knows of a filter. It keeps the rows in the
+// filter's form, the lists of candidates and the order of the rounds; which
+// pairs are looked at how is the filter's own affair.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "core/metrics.hpp"
+#include "cuda/exact/candidates.cuh"
+#include "cuda/plan/plan.hpp"
+#include "cuda/device/resources.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// Prepared points, device memory.
+struct PreparedRows {
+  const double* rows = nullptr;  ///< [.. x padded], row-major
+  const double* sums = nullptr;  ///< [..]; raw rows only, else zeros
+  std::int64_t padded = 0;
+};
+
+/// Slots in a filter's form, device memory. Padding's are all zeros.
+struct FilterRows {
+  void* rows = nullptr;     ///< [num_slots x PairFilter::row_bytes()]
+  float* values = nullptr;  ///< [PairFilter::floats_a_slot() x num_slots]
+  std::int64_t num_slots = 0;
+};
+
+/// Some jobs of one round.
+struct FilterWork {
+  FilterRows rows, columns;  ///< the same for a graph
+  CandidateLists lists;      ///< the rows'; of both where jobs.symmetric
+  FilterJobs jobs;
+};
+
+/// A filter on the current device, for one search.
+class PairFilter {
+ public:
+  virtual ~PairFilter() = default;
+
+  virtual std::int64_t row_bytes() const = 0;
+  virtual std::int64_t floats_a_slot() const = 0;
+
+  /// Before any rows are made: some of the points, a fair sample, and what
+  /// distances are multiplied by at last.
+  virtual void learn(const PreparedRows& sample, std::int64_t count,
+                     PowerOfTwo undo, cudaStream_t stream) {
+    (void)sample, (void)count, (void)undo, (void)stream;
+  }
+
+  /// Row r of `from` becomes slot slots[r] of `to` (-1: of none).
+  virtual void start_rows(const PreparedRows& from, std::int64_t count,
+                          const std::int32_t* slots, const FilterRows& to,
+                          cudaStream_t stream) = 0;
+
+  /// After all rows were made: by how much the cut must let entries differ. May
+  /// wait for the stream.
+  virtual void set_errors(Cut& cut, const FilterRows& rows,
+                          const FilterRows& columns, const Stream& stream) = 0;
+
+  /// Rounds must be started in order, the lists cut after each.
+  virtual void start(const FilterWork& work, cudaStream_t stream) = 0;
+};
+
+/// The filter that filter_shape() spoke of.
+std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
+                                             std::int64_t num_features);
+
+}  // namespace cuda
+}  // namespace fsknn

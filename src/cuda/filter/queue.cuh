@@ -1,0 +1,87 @@
+#pragma once
+
+// What a warp found, on its way to the lists. A place in a list takes an atomic
+// addition, whose answer is a microsecond away: they are asked for by all lanes
+// at once, and seldom.
+
+#include <cstdint>
+
+#include "cuda/exact/candidates.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// A pair for `row`'s list.
+struct Found {
+  std::int32_t row, column;
+  float similarity;
+};
+
+/// All threads of the warp must call every member.
+class WarpQueue {
+ public:
+  static constexpr int length = 128;
+  static constexpr std::int32_t none = -1;  ///< a row that is not for the lists
+
+  __device__ WarpQueue(Found* entries, int lane)
+      : entries_(entries), lane_(lane) {}
+
+  /// make(bit): the entry of each bit of the lane's.
+  template <class Make>
+  __device__ void push(const CandidateLists& lists, unsigned bits, Make make) {
+    const int mine = __popc(bits);
+    int before = mine;
+#pragma unroll
+    for (int gap = 1; gap < 32; gap *= 2) {
+      const int other = __shfl_up_sync(0xffffffffu, before, gap);
+      if (lane_ >= gap) before += other;
+    }
+    const int total = __shfl_sync(0xffffffffu, before, 31);
+    before -= mine;
+    // Some at a time, where there are very many.
+    for (int first = 0; first < total; first += length) {
+      const int taken = min(total - first, length);
+      if (count_ + taken > length) flush(lists);
+      for (int at = before - first; bits != 0 && at < length;
+           ++at, ++before) {
+        const int bit = __ffs(static_cast<int>(bits)) - 1;
+        bits &= bits - 1;
+        entries_[count_ + at] = make(bit);
+      }
+      __syncwarp();
+      count_ += taken;
+    }
+  }
+
+  __device__ void flush(const CandidateLists& lists) {
+    constexpr int a_lane = length / 32;
+    if (count_ == 0) return;
+    __syncwarp();
+    Found entry[a_lane];
+    std::int32_t at[a_lane];
+#pragma unroll
+    for (int q = 0; q < a_lane; ++q)
+      if (q * 32 + lane_ < count_) {
+        entry[q] = entries_[q * 32 + lane_];
+        at[q] = entry[q].row == none
+                    ? lists.capacity
+                    : atomicAdd(lists.counts + entry[q].row, 1);
+      }
+#pragma unroll
+    for (int q = 0; q < a_lane; ++q)
+      if (q * 32 + lane_ < count_ && at[q] < lists.capacity)
+        lists.entries[static_cast<std::int64_t>(entry[q].row) *
+                          lists.capacity +
+                      at[q]] = {entry[q].similarity, entry[q].column};
+    __syncwarp();
+    count_ = 0;
+  }
+
+ private:
+  Found* entries_;
+  int lane_;
+  int count_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

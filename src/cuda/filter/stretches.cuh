@@ -1,0 +1,80 @@
+#pragma once
+
+// Rows of very many features: tensor cores add up one stretch of them at a time,
+// and a thread's sums of the stretches before wait in device memory, for its
+// registers are full.
+
+#include <cstdint>
+
+#include "cuda/filter/filter_tile.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// At most by this part of the sum of magnitudes a filtered sum is off, where a
+/// tensor core is as unit_rows.cu assumes: a stretch's sum by (features + 16)
+/// 2^-22 of its own magnitudes, and each addition of two stretches' sums, which
+/// rounds to the nearest float, by less than 2^-23 of all.
+__host__ __device__ inline double sums_error(std::int64_t depth) {
+  const std::int64_t longest = depth > kMostInOne ? kFilterStretch : depth;
+  const std::int64_t stretches = (depth + longest - 1) / longest;
+  return static_cast<double>(longest + 16) * 0x1p-22 +
+         static_cast<double>(stretches - 1) * 0x1p-23;
+}
+
+/// A thread's. `Pairs` has 128 sums.
+class StretchSums {
+ public:
+  static constexpr int threads = 256;  ///< of a block, that have sums
+  static constexpr int pieces = 32;    ///< of a thread, 4 sums each
+  static_assert(threads * pieces * static_cast<int>(sizeof(float4)) ==
+                    kStretchBytes,
+                "the plan knows how much this takes");
+
+  __device__ explicit StretchSums(const HalfWork& work)
+      : own_(work.stretch_sums +
+             static_cast<std::int64_t>(blockIdx.x) * (threads * pieces) +
+             threadIdx.x) {}
+
+  /// Whether after this part the sums go to those before.
+  __device__ static bool ends_at(int part, int parts) {
+    return (part + 1) % FilterTile::stretch_parts == 0 && part + 1 < parts;
+  }
+  __device__ static bool begins_at(int part) {
+    return part % FilterTile::stretch_parts == 0;
+  }
+
+  template <class Pairs>
+  __device__ void put(const Pairs& pairs, int part) {
+    const bool first = part < FilterTile::stretch_parts;
+#pragma unroll
+    for (int q = 0; q < pieces; ++q) {
+      float4& before = own_[q * threads];
+      const float4 now = {pairs.sum(4 * q), pairs.sum(4 * q + 1),
+                          pairs.sum(4 * q + 2), pairs.sum(4 * q + 3)};
+      before = first ? now : added(before, now);
+    }
+  }
+
+  /// The sums of all stretches, the last of which `pairs` has.
+  template <class Pairs>
+  __device__ void add_to(Pairs& pairs) const {
+#pragma unroll
+    for (int q = 0; q < pieces; ++q) {
+      const float4 before = own_[q * threads];
+      pairs.sum(4 * q) += before.x;
+      pairs.sum(4 * q + 1) += before.y;
+      pairs.sum(4 * q + 2) += before.z;
+      pairs.sum(4 * q + 3) += before.w;
+    }
+  }
+
+ private:
+  __device__ static float4 added(const float4& a, const float4& b) {
+    return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+  }
+  float4* own_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

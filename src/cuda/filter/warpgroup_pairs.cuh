@@ -1,0 +1,312 @@
+#pragma once
+
+// The tensor cores' products by warpgroups (wgmma), on Hopper. Two blocks of a
+// cluster have the two slabs of a block of rows, and meet the same columns: each
+// copies half of them to both. In a block one warp starts copies and two
+// warpgroups, 64 rows each, multiply; they wait for each other only where a
+// stage is to be written again, so that one multiplies while the other looks at
+// what it has.
+
+#include "cuda/filter/accept.cuh"
+#include "cuda/device/copies.cuh"
+#include "cuda/filter/hopper.cuh"
+#include "cuda/filter/stretches.cuh"
+#include "cuda/filter/wgmma.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+struct HopperBlock {
+  static constexpr int consumers = 2;  ///< warpgroups
+  static constexpr int threads = 128 * (consumers + 1);
+  static constexpr int cluster = 2;  ///< blocks
+  static constexpr int most_stages = 4;
+  /// Each consumers' warp says so to both blocks when it is done with a stage.
+  static constexpr int releases = 4 * consumers * cluster;
+  static constexpr int queue_bytes =
+      4 * consumers * WarpQueue::length * static_cast<int>(sizeof(Found));
+  static constexpr int barrier_bytes = 8 * (2 * most_stages + 2);
+  /// What accept() needs to know of the columns of the tiles under way: those
+  /// staged may be of most_stages tiles, and two more are being looked at.
+  static constexpr int tiles = 6;
+  static constexpr int numbers_bytes = FilterTile::columns * 4;
+  static_assert(tiles >= most_stages + 2, "no tile's numbers are overwritten");
+};
+static_assert(FilterTile::slabs == HopperBlock::cluster,
+              "a cluster's rows are a block of slots");
+
+/// What of a block's shared memory is what: the rows' tiles, where they stay for
+/// a whole job; stages of the columns' tile, and the rows' where they do not;
+/// queues; the columns' numbers; barriers.
+struct HopperMemory {
+  int rows_bytes, stage_bytes, num_stages;
+
+  __host__ __device__ HopperMemory(std::int64_t depth, int room) {
+    using T = FilterTile;
+    using B = HopperBlock;
+    room -= B::queue_bytes + B::tiles * B::numbers_bytes + B::barrier_bytes;
+    const std::int64_t all = depth / T::depth * T::row_tile_bytes;
+    const bool stay = all + 3 * T::column_tile_bytes <= room;
+    rows_bytes = stay ? static_cast<int>(all) : 0;
+    stage_bytes = stay ? T::column_tile_bytes : T::stage_bytes;
+    num_stages = (room - rows_bytes) / stage_bytes;
+    if (num_stages > B::most_stages) num_stages = B::most_stages;
+  }
+  __host__ __device__ int queues() const {
+    return rows_bytes + num_stages * stage_bytes;
+  }
+  __host__ __device__ int numbers() const {
+    return queues() + HopperBlock::queue_bytes;
+  }
+  __host__ __device__ int barriers() const {
+    return numbers() + HopperBlock::tiles * HopperBlock::numbers_bytes;
+  }
+  __host__ __device__ int bytes() const {
+    return barriers() + HopperBlock::barrier_bytes;
+  }
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+/// As WarpPairs: 64 rows by all columns, of a warpgroup.
+class WarpgroupPairs {
+ public:
+  static constexpr int rows = 2, groups = 8;
+  static constexpr int column_pairs = 4;  ///< a group's, every 8 columns
+  static constexpr int group_columns = 8 * column_pairs;
+
+  __device__ WarpgroupPairs(int warp, int lane)
+      : first_row(warp * 16 + lane / 4), first_column(lane % 4 * 2) {}
+  __device__ static constexpr int row_of(int at) { return at / 2 % 2; }
+  __device__ static constexpr int column_of(int at) {
+    return at / 4 * 8 + at % 2;
+  }
+  __device__ float value(int group, int at) const { return sum_[group * 16 + at]; }
+  __device__ float& sum(int i) { return sum_[i]; }
+  __device__ float sum(int i) const { return sum_[i]; }
+
+  /// Starts the products of a part's features.
+  __device__ void multiply(unsigned rows_at, unsigned columns_at, bool first) {
+    begin_products();
+#pragma unroll
+    for (int step = 0; step < FilterTile::depth / 16; ++step)
+      add_warpgroup_products(sum_, tile_descriptor(rows_at + 32 * step),
+                             tile_descriptor(columns_at + 32 * step),
+                             first && step == 0 ? 0 : 1);
+    end_products();
+  }
+
+  const int first_row, first_column;
+
+ private:
+  float sum_[128];
+};
+
+/// A place in the ring of stages.
+struct StageTurn {
+  int stage = 0;
+  unsigned parity = 0;
+  __device__ void next(int num_stages) {
+    if (++stage < num_stages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+struct HopperBarriers {
+  unsigned first;
+  int num_stages;
+  __device__ unsigned full(int stage) const { return first + 8 * stage; }
+  __device__ unsigned empty(int stage) const {
+    return first + 8 * (num_stages + stage);
+  }
+  __device__ unsigned rows_full() const { return first + 16 * num_stages; }
+  __device__ unsigned rows_empty() const { return first + 16 * num_stages + 8; }
+};
+
+/// Jobs of a cluster: two successive ones at a time.
+struct ClusterJobs {
+  std::int64_t first, step;
+  __device__ explicit ClusterJobs(const FilterJobs& jobs)
+      : first(jobs.first_job +
+              blockIdx.x / HopperBlock::cluster * HopperBlock::cluster +
+              cluster_rank()),
+        step(gridDim.x) {}
+};
+
+/// One thread: starts all copies.
+template <class Kind>
+__device__ inline void copy_for_products(const HalfWork& work,
+                                         const HopperMemory& layout,
+                                         const HopperBarriers& barriers,
+                                         unsigned shared) {
+  using T = FilterTile;
+  const int parts = static_cast<int>(work.rows.depth / T::depth);
+  const unsigned rank = cluster_rank();
+  const bool rows_stay = layout.rows_bytes > 0;
+  const unsigned stages = shared + layout.rows_bytes;
+  StageTurn turn;
+  unsigned job_parity = 0;
+  unsigned tile = 0;
+  const ClusterJobs mine(work.jobs);
+  for (std::int64_t at = mine.first; at < work.jobs.end_job; at += mine.step) {
+    const FilterJob job(work.jobs, at);
+    const std::int64_t row_block = job.slab / T::slabs;
+    const std::int64_t row_half =
+        job.slab % T::slabs * (T::rows * T::depth);
+    if (rows_stay) {
+      wait_for_barrier(barriers.rows_empty(), job_parity ^ 1);
+      expect_bytes(barriers.rows_full(), layout.rows_bytes);
+      for (int part = 0; part < parts; ++part)
+        copy_bulk(shared + part * T::row_tile_bytes,
+                  work.rows.tile(row_block, part) + row_half,
+                  T::row_tile_bytes, barriers.rows_full());
+      job_parity ^= 1;
+    }
+    std::int64_t column_block = job.column_block;
+    for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
+      for (int part = 0; part < parts; ++part) {
+        const unsigned to = stages + turn.stage * layout.stage_bytes;
+        const unsigned full = barriers.full(turn.stage);
+        wait_for_barrier(barriers.empty(turn.stage), turn.parity ^ 1);
+        const unsigned numbers_bytes = part == 0 ? HopperBlock::numbers_bytes : 0;
+        expect_bytes(full, layout.stage_bytes + numbers_bytes);
+        if (part == 0)
+          copy_bulk(shared + layout.numbers() +
+                        tile++ % HopperBlock::tiles * numbers_bytes,
+                    column_numbers<Kind>(work) + column_block * T::columns,
+                    numbers_bytes, full);
+        copy_bulk_to_both(to + rank * (T::column_tile_bytes / 2),
+                          work.columns.tile(column_block, part) +
+                              rank * (T::columns / 2 * T::depth),
+                          T::column_tile_bytes / 2, full);
+        if (!rows_stay)
+          copy_bulk(to + T::column_tile_bytes,
+                    work.rows.tile(row_block, part) + row_half,
+                    T::row_tile_bytes, full);
+        turn.next(layout.num_stages);
+      }
+      column_block = FilterJob::next(work.jobs, column_block);
+    }
+  }
+}
+
+/// A warpgroup: products, and what comes of them.
+template <class Kind>
+__device__ inline void multiply_and_accept(const HalfWork& work,
+                                           const HopperMemory& layout,
+                                           const HopperBarriers& barriers,
+                                           unsigned shared,
+                                           unsigned char* memory) {
+  using T = FilterTile;
+  using P = WarpgroupPairs;
+  const CandidateLists& lists = work.lists;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const unsigned half = warp / 4 * 64 * T::row_bytes;
+  const int parts = static_cast<int>(work.rows.depth / T::depth);
+  const bool rows_stay = layout.rows_bytes > 0;
+  const unsigned stages = shared + layout.rows_bytes;
+  WarpQueue queue(reinterpret_cast<Found*>(memory + layout.queues()) +
+                      warp * WarpQueue::length,
+                  lane);
+  const float* const numbers =
+      reinterpret_cast<const float*>(memory + layout.numbers());
+  P pairs(warp, lane);
+  const auto release = [&](int stage) {
+    if (lane < HopperBlock::cluster) arrive_at(barriers.empty(stage), lane);
+  };
+  StageTurn turn;
+  unsigned job_parity = 0, tile = 0;
+  const ClusterJobs mine(work.jobs);
+  for (std::int64_t at = mine.first; at < work.jobs.end_job; at += mine.step) {
+    const FilterJob job(work.jobs, at);
+    std::int64_t column_block = job.column_block;
+    const std::int32_t row0 =
+        static_cast<std::int32_t>(job.slab * T::rows) + pairs.first_row;
+    float row_threshold[P::rows];
+#pragma unroll
+    for (int i = 0; i < P::rows; ++i)
+      row_threshold[i] = __ldg(lists.thresholds + row0 + 8 * i);
+    if (rows_stay) wait_for_barrier(barriers.rows_full(), job_parity);
+
+    for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
+      int before = 0;
+#pragma unroll 1
+      for (int part = 0; part < parts; ++part) {
+        wait_for_barrier(barriers.full(turn.stage), turn.parity);
+        const unsigned columns_at = stages + turn.stage * layout.stage_bytes;
+        const unsigned rows_at =
+            rows_stay ? shared + part * T::row_tile_bytes
+                      : columns_at + T::column_tile_bytes;
+        pairs.multiply(rows_at + half, columns_at,
+                       Kind::deep ? StretchSums::begins_at(part) : part == 0);
+        wait_for_products<1>();
+        if (part > 0) release(before);
+        before = turn.stage;
+        if (Kind::deep && StretchSums::ends_at(part, parts)) {
+          wait_for_products<0>();
+          StretchSums(work).put(pairs, part);
+        }
+        turn.next(layout.num_stages);
+      }
+      wait_for_products<0>();
+      release(before);
+      if (Kind::deep) StretchSums(work).add_to(pairs);
+      if (rows_stay && delta + 1 == job.end_delta) {
+        if (lane == 0) arrive_at(barriers.rows_empty(), cluster_rank());
+        job_parity ^= 1;
+      }
+      const std::int32_t column0 =
+          static_cast<std::int32_t>(column_block * T::columns) +
+          pairs.first_column;
+      if (!Kind::symmetric && work.jobs.fill)
+        write_all<Kind>(work, pairs, row0, column0, delta);
+      else
+        accept<Kind>(work, pairs, row_threshold,
+                     numbers + tile % HopperBlock::tiles * T::columns +
+                         pairs.first_column,
+                     row0, column0, queue);
+      ++tile;
+      column_block = FilterJob::next(work.jobs, column_block);
+    }
+  }
+  queue.flush(lists);
+}
+
+/// The kernel's body. memory: as HopperMemory says.
+template <class Kind>
+__device__ inline void filter_by_warpgroups(const HalfWork& work, int room,
+                                            unsigned char* memory) {
+  using B = HopperBlock;
+  const HopperMemory layout(work.rows.depth, room);
+  const unsigned shared = shared_address(memory);
+  const HopperBarriers barriers = {
+      shared + static_cast<unsigned>(layout.barriers()), layout.num_stages};
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < layout.num_stages; ++s) {
+      make_barrier(barriers.full(s), 1);
+      make_barrier(barriers.empty(s), B::releases);
+    }
+    make_barrier(barriers.rows_full(), 1);
+    make_barrier(barriers.rows_empty(), 4 * B::consumers);
+    show_barriers();
+  }
+  cluster_sync();
+  if (threadIdx.x >= 128 * B::consumers) {
+    leave_registers<40>();
+    if (threadIdx.x == 128 * B::consumers)
+      copy_for_products<Kind>(work, layout, barriers, shared);
+  } else {
+    take_registers<232>();
+    multiply_and_accept<Kind>(work, layout, barriers, shared, memory);
+  }
+  // Neither block ends while the other may write to its memory.
+  __syncwarp();
+  cluster_sync();
+}
+
+#endif
+
+}  // namespace cuda
+}  // namespace fsknn

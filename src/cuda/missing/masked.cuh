@@ -1,0 +1,72 @@
+#pragma once
+
+// Points with missing values on GPUs: the kernels, and what they are told.
+//
+// A filter in float32 makes five products of each pair of rows, over the samples
+// that both have, and drops a pair whose correlation cannot reach its row's
+// threshold; what it keeps is done by core/masked.hpp in double and joins the
+// row's list. Columns are met in rounds, each as large as all before: a row has
+// about k candidates a round.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/kinds.hpp"
+#include "cuda/exact/select.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// Features of the filter's rows are padded to whole steps of this.
+static constexpr std::int64_t kMaskedDepth = 16;
+
+/// Points on the device, by place.
+struct MaskedRows {
+  const double* rows = nullptr;         ///< [size x padded], core's; NaN: none
+  const std::uint64_t* masks = nullptr; ///< [size x words]
+  const float* z = nullptr;             ///< [size x depth], centred; NaN: none
+  const std::int32_t* ids = nullptr;    ///< [size]
+};
+
+/// Some rows against some columns. All pointers are device memory.
+struct MaskedWork {
+  MaskedRows rows, columns;
+  std::int64_t row0 = 0, num_rows = 0;        ///< rows: places row0 on
+  std::int64_t column0 = 0, num_columns = 0;  ///< columns: places column0 on
+  std::int64_t padded = 0, words = 0, depth = 0;
+  /// [all rows] the number, from 0, of the point that the row is; -1: none.
+  const std::int32_t* own_ids = nullptr;
+  double min_pairs = 3;
+  Sign sign = Sign::signed_value;
+  // The filter's errors: of P - A B / n, and of X - A^2 / n.
+  float error = 0, square_error = 0;
+  // From here on by row from row0 on, [num_rows ..].
+  float* thresholds = nullptr;         ///< in similarity; -inf: none yet
+  std::int32_t* counts = nullptr;      ///< candidates; above capacity: overflow
+  std::int32_t* candidates = nullptr;  ///< [num_rows x capacity] places
+  std::int64_t capacity = 0;
+  Lists lists;
+  unsigned long long* pairs_exact = nullptr;  ///< one number, added to
+};
+
+/// The filter's rows: z [count x depth] of rows [count x padded].
+void start_masked_rows(const double* rows, std::int64_t count,
+                       std::int64_t num_features, std::int64_t padded,
+                       std::int64_t depth, float* z, cudaStream_t stream);
+
+/// Appends the pairs that may be near to their rows' candidates.
+void start_masked_filter(const MaskedWork& work, cudaStream_t stream);
+
+/// The candidates' distances, in double, to the lists; then no candidates, and
+/// the new thresholds. Of a row that overflowed, all of the work's columns.
+void start_masked_exact(const MaskedWork& work, cudaStream_t stream);
+
+/// r of each entry of the lists to `correlations` [num_rows x k]. places: of the
+/// columns, by id.
+void start_masked_correlations(const MaskedWork& work,
+                               const std::int32_t* places,
+                               double* correlations, cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,173 @@
+#include <math_constants.h>
+
+#include "core/masked.hpp"
+#include "core/metrics.hpp"
+#include "cuda/device/check.cuh"
+#include "cuda/missing/masked.cuh"
+#include "cuda/exact/merging.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+/// Joins the parts of 8 neighbouring threads, one a lane: as join_sum(), whose
+/// order this is, since a sum of two has the same bits either way.
+__device__ inline double joined_lanes(double part, unsigned group) {
+  part = part + __shfl_xor_sync(group, part, 4, kLanes);
+  part = part + __shfl_xor_sync(group, part, 2, kLanes);
+  return part + __shfl_xor_sync(group, part, 1, kLanes);
+}
+
+/// core's masked_correlation() by 8 threads, one a lane; the first has the
+/// result. group: the mask of the 8 in their warp.
+__device__ inline double lane_correlation(const double* a, const double* b,
+                                          std::int64_t padded,
+                                          double min_pairs, int lane,
+                                          unsigned group) {
+  double n = 0.0, x = 0.0, y = 0.0;
+  for (std::int64_t f = lane; f < padded; f += kLanes) {
+    const double p = a[f], q = b[f];
+    if (!has_value(p) || !has_value(q)) continue;
+    n = n + 1.0;
+    x = x + p;
+    y = y + q;
+  }
+  const CommonSums sums = {joined_lanes(n, group), joined_lanes(x, group),
+                           joined_lanes(y, group)};
+  if (sums.n < min_pairs) return no_correlation();
+  const double mean_x = sums.x / sums.n, mean_y = sums.y / sums.n;
+  double tx = 0.0, ty = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
+  for (std::int64_t f = lane; f < padded; f += kLanes) {
+    const double p = a[f], q = b[f];
+    if (!has_value(p) || !has_value(q)) continue;
+    const double dx = p - mean_x, dy = q - mean_y;
+    tx = tx + dx;
+    ty = ty + dy;
+    xx = fma(dx, dx, xx);
+    yy = fma(dy, dy, yy);
+    xy = fma(dx, dy, xy);
+  }
+  const CommonMoments moments = {
+      joined_lanes(tx, group), joined_lanes(ty, group),
+      joined_lanes(xx, group), joined_lanes(yy, group),
+      joined_lanes(xy, group)};
+  if (lane != 0) return no_correlation();
+  return masked_result(a, b, padded, sums, moments);
+}
+
+__device__ inline unsigned group_mask() {
+  return 0xffu << (threadIdx.x % 32 / kLanes * kLanes);
+}
+
+__device__ inline double distance_of(Sign sign, double r) {
+  switch (sign) {
+    case Sign::absolute: return UnitDot<Sign::absolute>::finish(r, 0.0, 0.0);
+    case Sign::negative: return UnitDot<Sign::negative>::finish(r, 0.0, 0.0);
+    default: return UnitDot<Sign::signed_value>::finish(r, 0.0, 0.0);
+  }
+}
+
+// The candidates of a row by the exact step, 8 threads a pair, and the row's
+// list (select.cu keeps it so too).
+// In and out: see MaskedWork. Grid: one block a row. Block:
+// SelectBlock::threads. Shared: 24 KiB, static.
+__global__ void __launch_bounds__(SelectBlock::threads)
+    masked_exact(const MaskedWork w) {
+  using B = SelectBlock;
+  constexpr int groups = B::threads / kLanes;
+  constexpr int step = 8 * groups;  // pairs between two looks at what there is
+  __shared__ double gathered_distance[B::capacity];
+  __shared__ std::int32_t gathered_index[B::capacity];
+  __shared__ int num_gathered;
+  const Entries gathered = {gathered_distance, gathered_index};
+
+  const int tid = static_cast<int>(threadIdx.x);
+  const int lane = tid % kLanes;
+  const unsigned group = group_mask();
+  const std::int64_t row = blockIdx.x, k = w.lists.k;
+  const Entries list = {w.lists.distance + row * k, w.lists.index + row * k};
+  const std::int32_t own = w.own_ids[w.row0 + row];
+  const double* a = w.rows.rows + (w.row0 + row) * w.padded;
+  const std::int32_t asked = w.counts[row];
+  const bool all = asked > w.capacity;
+  const std::int64_t count = all ? w.num_columns : asked;
+  const std::int32_t* candidates = w.candidates + row * w.capacity;
+  Entry farthest = list.get(k - 1);
+  if (tid == 0) num_gathered = 0;
+  __syncthreads();
+
+  for (std::int64_t at0 = 0; at0 < count; at0 += step) {
+    for (int i = 0; i < step; i += groups) {
+      const std::int64_t at = at0 + i + tid / kLanes;
+      if (at >= count) break;
+      const std::int64_t column = all ? w.column0 + at : candidates[at];
+      const std::int32_t id = w.columns.ids[column];
+      if (id == own) continue;
+      const double r =
+          lane_correlation(a, w.columns.rows + column * w.padded, w.padded,
+                           w.min_pairs, lane, group);
+      if (lane != 0 || !has_value(r)) continue;
+      const Entry entry = {distance_of(w.sign, r), id};
+      if (comes_before(entry, farthest))
+        gathered.set(atomicAdd(&num_gathered, 1), entry);
+    }
+    __syncthreads();
+    const int found = num_gathered;
+    const bool merge_now = found > B::capacity - step || at0 + step >= count;
+    __syncthreads();
+    if (!merge_now || found == 0) continue;
+    if (tid == 0) num_gathered = 0;
+    sort_gathered<B::threads>(gathered, found);
+    merge(gathered, found, list, k);
+    __syncthreads();
+    farthest = list.get(k - 1);
+  }
+  if (tid != 0) return;
+  w.counts[row] = 0;
+  // As cpu::masked_threshold(): the distance was rounded once.
+  if (farthest.index != kNoPoint)
+    w.thresholds[row] =
+        __double2float_rd((1.0 - farthest.distance) - 0x1p-50);
+  atomicAdd(w.pairs_exact, static_cast<unsigned long long>(count));
+}
+
+// Grid: any; block: 256, 8 threads an entry. lists: [num_rows x k], places: by
+// id, correlations: [num_rows x k]; all device. Shared: none.
+__global__ void masked_correlations(const MaskedWork w,
+                                    const std::int32_t* places,
+                                    double* correlations) {
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const unsigned group = group_mask();
+  const std::int64_t k = w.lists.k, size = w.num_rows * k;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) *
+                            (blockDim.x / kLanes);
+  for (std::int64_t e = static_cast<std::int64_t>(blockIdx.x) *
+                            (blockDim.x / kLanes) + threadIdx.x / kLanes;
+       e < size; e += step) {
+    const std::int32_t id = w.lists.index[e];
+    if (id == kNoPoint) continue;
+    const double r = lane_correlation(
+        w.rows.rows + (w.row0 + e / k) * w.padded,
+        w.columns.rows + static_cast<std::int64_t>(places[id]) * w.padded,
+        w.padded, w.min_pairs, lane, group);
+    if (lane == 0) correlations[e] = r;
+  }
+}
+
+}  // namespace
+
+void start_masked_exact(const MaskedWork& work, cudaStream_t stream) {
+  masked_exact<<<static_cast<unsigned>(work.num_rows), SelectBlock::threads, 0,
+                 stream>>>(work);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_masked_correlations(const MaskedWork& work,
+                               const std::int32_t* places,
+                               double* correlations, cudaStream_t stream) {
+  masked_correlations<<<4096, 256, 0, stream>>>(work, places, correlations);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,105 @@
+#pragma once
+
+// Stage "prepare" on the device: R's memory, or any source of rows, to the rows
+// that pairs are computed from, bit for bit as core/prepare.hpp makes them.
+//
+// Host threads copy stretches of the matrix into pinned memory, piece by piece,
+// while the devices copy and prepare the pieces before. The host never holds
+// the matrix in another form.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/metrics.hpp"
+#include "core/order.hpp"
+#include "core/source.hpp"
+#include "cuda/plan/panels.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// The points of a source that take part, and where each of them stands.
+struct PlacedPoints {
+  PlacedPoints() = default;
+  PlacedPoints(const RowSource& from, const std::vector<std::int64_t>& skip,
+               bool shuffle)
+      : source(&from),
+        num_features(from.num_features()),
+        padded(padded_features(num_features)),
+        order(order_points(from.num_points(), skip, shuffle)) {}
+  const RowSource* source = nullptr;
+  std::int64_t num_features = 0;
+  std::int64_t padded = 0;  ///< features after padding, a multiple of 8
+  PointOrder order;
+  /// Of queries: the number of the point that each is, by place; kNoPoint: none.
+  /// Empty: none is.
+  std::vector<std::int32_t> self;
+  std::int64_t size() const { return order.num_active(); }
+  /// By place: the numbers of points that are no neighbours.
+  const std::int32_t* own_ids() const {
+    return self.empty() ? order.id.data() : self.data();
+  }
+};
+
+/// Where prepared rows go on one device. Pointers are device memory.
+struct PrepareTarget {
+  int device = 0;                ///< CUDA's own number
+  cudaStream_t stream = nullptr; ///< of that device: all its work goes here
+  double* rows = nullptr;        ///< [.. x padded], row-major
+  double* sums = nullptr;        ///< [..]; 0 but for raw rows. May be null
+  /// [num_points] the place of each of the source's points, -1: none. Those
+  /// from first_place on, num_places of them, go to rows 0, 1, ... of `rows`;
+  /// others go nowhere. Null: the points come one after the other, from row 0
+  /// on.
+  const std::int32_t* places = nullptr;
+  std::int64_t first_place = 0, num_places = std::int64_t{1} << 31;
+};
+
+/// Prepares rows of one source on one device or several. Used by one host
+/// thread at a time, which need not have any of the devices as its current one.
+/// What it holds on each device: bytes_preparing() (panels.hpp).
+class Preparer {
+ public:
+  /// devices: CUDA's own numbers. The source must outlive this.
+  Preparer(const RowSource& source, const RowRecipe& recipe, int num_threads,
+           std::vector<int> devices);
+  ~Preparer();  ///< waits for what is under way
+  Preparer(const Preparer&) = delete;
+  Preparer& operator=(const Preparer&) = delete;
+
+  /// Points first .. first + count - 1 to every target (one a device, in the
+  /// order of `devices`). Returns when the host's part is done: the rows are
+  /// there for whatever is put on the targets' streams after.
+  void prepare(std::int64_t first, std::int64_t count,
+               const std::vector<PrepareTarget>& targets);
+
+  /// Points that come after each other: begin() says which, and each next()
+  /// is a prepare() of the next ones. Host threads copy ahead from one to the
+  /// next, so that they need not wait while the caller starts work on what came
+  /// before. Whatever else is prepared ends it.
+  struct Range {
+    std::int64_t first = 0, count = 0;
+  };
+  void begin(const std::vector<Range>& ranges);
+  void next(const std::vector<PrepareTarget>& targets);
+
+  /// As prepare(), of the points ids[0 .. count - 1] (ascending is faster), to
+  /// rows 0 .. count - 1 (`places` must be null).
+  void prepare_some(const std::int32_t* ids, std::int64_t count,
+                    const std::vector<PrepareTarget>& targets);
+
+  /// Throws RangeFailure where the sum of a row was beyond range; waits for the
+  /// devices if that can be. To be called after the last prepare(), before the
+  /// targets' streams are given up.
+  void check();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,224 @@
+#pragma once
+
+// prepare_row() of core/prepare.hpp for one row on the device: by 8 threads, one
+// a lane. All threads of a warp must call these together, each 8 of them for a
+// row of their own; with none they go along over no features (end and d of 0).
+
+#include <cstdint>
+
+#include "core/prepare.hpp"
+#include "cuda/prepare/rules.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// The row's largest |x|, for each of the 8 threads, one a lane.
+__device__ inline double joined_largest(double part) {
+  double v[kLanes];
+#pragma unroll
+  for (int l = 0; l < kLanes; ++l)
+    v[l] = __shfl_sync(0xffffffffu, part, l, kLanes);
+  return join_largest(v);
+}
+
+/// largest_magnitude() of core/prepare.hpp.
+__device__ inline double largest_of(const double* x, std::int64_t end,
+                                    int lane) {
+  double m = 0.0;
+#pragma unroll 4
+  for (std::int64_t f = lane; f < end; f += kLanes) {
+    const double a = fabs(x[f]);
+    m = a > m ? a : m;
+  }
+  return joined_largest(m);
+}
+
+/// prepare_centred_unit(), or prepare_weighted_unit(). What one centring leaves
+/// is made again in each pass rather than written: the same operations, so the
+/// same bits.
+template <bool weighted>
+__device__ inline void centred_unit(double* x, std::int64_t d,
+                                    std::int64_t end, int lane,
+                                    const FeatureWeights& weights) {
+  const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
+  const double total = weighted ? weights.total : static_cast<double>(d);
+  double s = 0.0;
+#pragma unroll 4
+  for (std::int64_t f = lane; f < end; f += kLanes) {
+    const double half = x[f] * scale.first;
+    s = weighted ? fma(weights.weight[f], half * scale.second, s)
+                 : fma(half, scale.second, s);
+  }
+  const double minus_first = -(joined<Dot>(s) / total);
+  const auto once = [&](std::int64_t f) {
+    return f < d ? fma(x[f] * scale.first, scale.second, minus_first) : 0.0;
+  };
+  s = 0.0;
+#pragma unroll 4
+  for (std::int64_t f = lane; f < end; f += kLanes)
+    s = fma(weighted ? weights.weight[f] : 1.0, once(f), s);
+  const double minus_second = -(joined<Dot>(s) / total);
+  const auto twice = [&](std::int64_t f) {
+    const double c = f < d ? fma(once(f), 1.0, minus_second) : 0.0;
+    return weighted ? c * weights.root[f] : c;
+  };
+  s = 0.0;
+#pragma unroll 4
+  for (std::int64_t f = lane; f < end; f += kLanes) {
+    const double c = twice(f);
+    s = fma(c, c, s);
+  }
+  const double length = sqrt(joined<Dot>(s));
+#pragma unroll 4
+  for (std::int64_t f = lane; f < end; f += kLanes) x[f] = twice(f) / length;
+}
+
+/// prepare_unit().
+__device__ inline void unit(double* x, std::int64_t end, int lane) {
+  const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
+  double s = 0.0;
+#pragma unroll 4
+  for (std::int64_t f = lane; f < end; f += kLanes) {
+    const double c = (x[f] * scale.first) * scale.second;
+    s = fma(c, c, s);
+  }
+  const double length = sqrt(joined<Dot>(s));
+#pragma unroll 4
+  for (std::int64_t f = lane; f < end; f += kLanes)
+    x[f] = ((x[f] * scale.first) * scale.second) / length;
+}
+
+/// prepare_raw().
+__device__ inline double raw(double* x, std::int64_t end, int lane,
+                             PowerOfTwo scale) {
+  double s = 0.0;
+#pragma unroll 4
+  for (std::int64_t f = lane; f < end; f += kLanes) {
+    const double half = x[f] * scale.first;
+    s = fma(half, scale.second, s);
+    x[f] = half * scale.second;
+  }
+  return joined<Dot>(s);
+}
+
+/// A number that orders as the doubles do, -0.0 as 0.0; and back.
+__device__ inline unsigned long long key_of(double value) {
+  const unsigned long long bits =
+      static_cast<unsigned long long>(__double_as_longlong(value + 0.0));
+  constexpr unsigned long long sign = 1ull << 63;
+  return bits & sign ? ~bits : bits | sign;
+}
+__device__ inline double value_of(unsigned long long key) {
+  constexpr unsigned long long sign = 1ull << 63;
+  return __longlong_as_double(
+      static_cast<long long>(key & sign ? key & ~sign : ~key));
+}
+
+/// Over the 8 threads of a row.
+template <class T, class Join>
+__device__ inline T joined_by(T value, Join join) {
+#pragma unroll
+  for (int apart = kLanes / 2; apart > 0; apart /= 2)
+    value = join(value, __shfl_xor_sync(0xffffffffu, value, apart));
+  return value;
+}
+
+/// How many values of a row have a key of at most `pivot`, the largest key of
+/// those, and the least of the others.
+struct Parting {
+  int count;
+  unsigned long long below, above;
+};
+template <class Value>
+__device__ inline Parting parting_at(const Value& value, std::int64_t d,
+                                     int lane, unsigned long long pivot) {
+  Parting p = {0, 0ull, ~0ull};
+#pragma unroll 4
+  for (std::int64_t f = lane; f < d; f += kLanes) {
+    const unsigned long long key = key_of(value(f));
+    const bool under = key <= pivot;
+    p.count += under;
+    p.below = under && key > p.below ? key : p.below;
+    p.above = !under && key < p.above ? key : p.above;
+  }
+  p.count = joined_by(p.count, [](int a, int b) { return a + b; });
+  p.below = joined_by(p.below, [](unsigned long long a, unsigned long long b) {
+    return a > b ? a : b;
+  });
+  p.above = joined_by(p.above, [](unsigned long long a, unsigned long long b) {
+    return a < b ? a : b;
+  });
+  return p;
+}
+
+/// The median as core/medians.hpp makes it of value(0), ..., value(d - 1). Keys
+/// are halved, each time to the nearest ones that there are: a value is found
+/// by some log2(d) passes, 64 at most, and nothing is sorted or stored.
+template <class Value>
+__device__ inline double median_of(const Value& value, std::int64_t d,
+                                   int lane) {
+  constexpr unsigned whole_warp = 0xffffffffu;
+  const std::int64_t rank = (d - 1) / 2;  // from 0; of an even number, the lower
+  // The value of that rank is one of those from `low` to `high`.
+  unsigned long long low = parting_at(value, d, lane, 0ull).above;
+  unsigned long long high = parting_at(value, d, lane, ~0ull).below;
+  while (__any_sync(whole_warp, low < high)) {
+    const Parting p = parting_at(
+        value, d, lane, low < high ? low + (high - low) / 2 : high);
+    if (low >= high) continue;  // the others of the warp are not there yet
+    if (p.count > rank) {
+      high = p.below;
+      if (p.count == rank + 1) low = high;
+    } else {
+      low = p.above;
+      if (p.count == rank) high = low;
+    }
+  }
+  const Parting p = parting_at(value, d, lane, high);
+  const double lower = value_of(high);
+  if (d % 2 == 1) return lower + 0.0;
+  const double upper = p.count > rank + 1 ? lower : value_of(p.above);
+  return (lower + upper) * 0.5 + 0.0;
+}
+
+/// prepare_biweight_unit().
+__device__ inline void biweight_unit(double* x, std::int64_t d,
+                                     std::int64_t end, int lane) {
+  const PowerOfTwo scale = scale_for_medians(largest_of(x, end, lane));
+  const std::int64_t here = end > 0 ? d : 0;
+  const auto value = [&](std::int64_t f) {
+    return (x[f] * scale.first) * scale.second;
+  };
+  const double median = median_of(value, here, lane);
+  const double mad = median_of(
+      [&](std::int64_t f) { return fabs(value(f) - median); }, here, lane);
+  const bool robust = mad > 0.0 || end == 0;
+  const std::int64_t robust_end = robust ? end : 0;
+  const double nine_mads = 9.0 * mad;
+  const auto biweighted = [&](std::int64_t f) {
+    if (f >= d) return 0.0;
+    const double ratio = (value(f) - median) / nine_mads;
+    const double above = ratio > -1.0 ? ratio : -1.0;
+    const double t = above < 1.0 ? above : 1.0;
+    const double u = fma(t * -1.0, t, 1.0);
+    return t * (u * u);
+  };
+  double s = 0.0;
+#pragma unroll 2
+  for (std::int64_t f = lane; f < robust_end; f += kLanes) {
+    const double c = biweighted(f);
+    s = fma(c, c, s);
+  }
+  const double length = sqrt(joined<Dot>(s));
+#pragma unroll 2
+  for (std::int64_t f = lane; f < robust_end; f += kLanes)
+    x[f] = biweighted(f) / length;
+  // Rows whose MAD is 0. All threads of the warp go along, or none.
+  if (!__any_sync(0xffffffffu, !robust)) return;
+  const std::int64_t rest = robust ? 0 : end;
+  for (std::int64_t f = lane; f < rest; f += kLanes) x[f] = value(f);
+  centred_unit<false>(x, d, rest, lane, FeatureWeights());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

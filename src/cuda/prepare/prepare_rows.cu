@@ -1,0 +1,171 @@
+#include "cuda/prepare/prepare_rows.cuh"
+
+#include <algorithm>
+
+#include "cuda/device/check.cuh"
+#include "cuda/prepare/prepare_row.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+struct TurnTile {
+  static constexpr int side = 32, height = 8;
+};
+
+constexpr int kRowsPerBlock = 32;
+constexpr int kMakeThreads = 128;
+constexpr std::int64_t kMostGridY = 65535;
+
+// A panel as R holds a matrix to rows, by tiles. Grid: x over tiles of rows, y
+// over tiles of features, again and again. Block: side x height. Shared: 8 KiB.
+template <class T>
+__global__ void __launch_bounds__(TurnTile::side* TurnTile::height)
+    turn_columns(const T* panel, const PanelRows to) {
+  using Tile = TurnTile;
+  __shared__ double tile[Tile::side][Tile::side + 1];
+  __shared__ std::int64_t target[Tile::side];
+  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * Tile::side;
+  const int x = static_cast<int>(threadIdx.x);
+  const int y0 = static_cast<int>(threadIdx.y);
+  if (y0 == 0) target[x] = to.target(row0 + x);
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * Tile::side;
+  for (std::int64_t f0 = static_cast<std::int64_t>(blockIdx.y) * Tile::side;
+       f0 < to.padded; f0 += step) {
+    __syncthreads();
+    for (int y = y0; y < Tile::side; y += Tile::height) {
+      const std::int64_t f = f0 + y, row = row0 + x;
+      tile[y][x] = f < to.num_features && row < to.count
+                       ? static_cast<double>(panel[f * to.count + row])
+                       : 0.0;
+    }
+    __syncthreads();
+    for (int y = y0; y < Tile::side; y += Tile::height) {
+      const std::int64_t f = f0 + x;
+      if (target[y] >= 0 && f < to.padded)
+        to.rows[target[y] * to.padded + f] = tile[x][y];
+    }
+  }
+}
+
+// Grid: x over rows. Block: any. Shared: none.
+__global__ void copy_rows(const double* panel, const PanelRows to) {
+  const std::int64_t r = blockIdx.x, target = to.target(r);
+  if (target < 0) return;
+  for (std::int64_t f = threadIdx.x; f < to.padded; f += blockDim.x)
+    to.rows[target * to.padded + f] =
+        f < to.num_features ? panel[r * to.num_features + f] : 0.0;
+}
+
+// Grid: x over rows. Block: any. Shared: none.
+__global__ void make_metafeatures(const SmallMatrix small,
+                                  const std::int32_t* ids, std::int64_t first,
+                                  const PanelRows to) {
+  const std::int64_t r = blockIdx.x, target = to.target(r);
+  if (target < 0) return;
+  const std::int64_t point = ids == nullptr ? first + r : ids[r];
+  const MadeOf made =
+      small.order.at(small.kept == nullptr ? point : small.kept[point]);
+  const double* a = small.rows + made.first * small.stride;
+  const double* b =
+      made.second < 0 ? nullptr : small.rows + made.second * small.stride;
+  for (std::int64_t f = threadIdx.x; f < to.padded; f += blockDim.x) {
+    double value = 0.0;  // 0 / 0 of the padding is no zero
+    if (f < to.num_features)
+      value = b == nullptr ? a[f] : combine(made.op, a[f], b[f]);
+    to.rows[target * to.padded + f] = value;
+  }
+}
+
+// 8 threads, one a lane, a row. In and out: at.rows; out: at.sums. Grid: x over
+// rows. Block: kRowsPerBlock * 8. Shared: none.
+template <RowForm form, bool weighted>
+__global__ void __launch_bounds__(kRowsPerBlock* kLanes)
+    prepare_rows(const PanelRows at, const RowRecipe recipe,
+                 std::int32_t* beyond) {
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const std::int64_t target =
+      at.target(static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock +
+                threadIdx.x / kLanes);
+  // Threads with no row go along, over no features: a warp joins together.
+  const std::int64_t end = target < 0 ? 0 : at.padded;
+  double* const x = at.rows + (target < 0 ? 0 : target * at.padded);
+  double sum = 0.0;
+  if (form == RowForm::raw)
+    sum = raw(x, end, lane, recipe.scale);
+  else if (form == RowForm::unit)
+    unit(x, end, lane);
+  else if (form == RowForm::biweight_unit)
+    biweight_unit(x, at.num_features, end, lane);
+  else if (form != RowForm::ready)
+    centred_unit<weighted>(x, at.num_features, end, lane, recipe.weights);
+  if (target < 0 || lane > 0) return;
+  if (at.sums != nullptr) at.sums[target] = sum;
+  if (recipe.needs_sums && !(sum > 0.0)) *beyond = 1;
+}
+
+unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
+  return static_cast<unsigned>((items + a_block - 1) / a_block);
+}
+
+}  // namespace
+
+template <class T>
+void start_turn(const T* panel, const PanelRows& to, cudaStream_t stream) {
+  using Tile = TurnTile;
+  const std::int64_t tiles = (to.padded + Tile::side - 1) / Tile::side;
+  const dim3 grid(blocks_for(to.count, Tile::side),
+                  static_cast<unsigned>(std::min(tiles, kMostGridY)));
+  turn_columns<<<grid, dim3(Tile::side, Tile::height), 0, stream>>>(panel, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+template void start_turn(const double*, const PanelRows&, cudaStream_t);
+template void start_turn(const int*, const PanelRows&, cudaStream_t);
+
+void start_copy(const double* panel, const PanelRows& to, cudaStream_t stream) {
+  copy_rows<<<blocks_for(to.count, 1), kMakeThreads, 0, stream>>>(panel, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_make(const SmallMatrix& small, const std::int32_t* ids,
+                std::int64_t first, const PanelRows& to, cudaStream_t stream) {
+  make_metafeatures<<<blocks_for(to.count, 1), kMakeThreads, 0, stream>>>(
+      small, ids, first, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_prepare(const RowRecipe& recipe, const PanelRows& at,
+                   std::int32_t* beyond, cudaStream_t stream) {
+  const unsigned grid = blocks_for(at.count, kRowsPerBlock);
+  constexpr int threads = kRowsPerBlock * kLanes;
+  switch (recipe.form) {
+    case RowForm::raw:
+      prepare_rows<RowForm::raw, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      break;
+    case RowForm::unit:
+      prepare_rows<RowForm::unit, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      break;
+    case RowForm::biweight_unit:
+      prepare_rows<RowForm::biweight_unit, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      break;
+    case RowForm::ready:
+      prepare_rows<RowForm::ready, false>
+          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      break;
+    default:
+      if (recipe.weights.given())
+        prepare_rows<RowForm::centred_unit, true>
+            <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      else
+        prepare_rows<RowForm::centred_unit, false>
+            <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+  }
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,148 @@
+#include "cuda/search/exchange.cuh"
+
+#include <algorithm>
+
+#include "cuda/device/check.cuh"
+#include "cuda/plan/plan.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+/// Lists of some slots: entries and counts of the first of them on.
+struct OtherLists {
+  const Candidate* entries;
+  const std::int32_t* counts;
+  std::int64_t first_slot, end_slot;
+};
+
+// Adds the other device's entries to the own lists, one warp a slot. A list
+// that has no room for them, or that overflowed there, says so by its count.
+// Grid: x over slots. Block: kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    append_lists(const CandidateLists lists, const OtherLists from) {
+  const std::int64_t at =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t slot = from.first_slot + at;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (slot >= from.end_slot) return;
+  const std::int32_t more = from.counts[at], count = lists.counts[slot];
+  if (more == 0 || count == kOverflowed) return;
+  const std::int32_t room = max(0, lists.capacity - count);
+  const std::int32_t taken = max(0, min(more, room));
+  const Candidate* const entries = from.entries + at * lists.capacity;
+  Candidate* const list = lists.entries + slot * lists.capacity + count;
+  for (std::int32_t i = lane; i < taken; i += kWarp) list[i] = entries[i];
+  if (lane == 0)
+    lists.counts[slot] =
+        more < 0 || more > room ? lists.capacity + 1 : count + more;
+}
+
+/// Lets the current device read `other`'s memory, where it can.
+bool can_read(int device, int other) {
+  int can = 0;
+  CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, other));
+  if (can == 0) return false;
+  const cudaError_t code = injected("cudaDeviceEnablePeerAccess")
+                               ? fault_error()
+                               : cudaDeviceEnablePeerAccess(other, 0);
+  cudaGetLastError();  // or the next check would find it
+  return code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
+}
+
+}  // namespace
+
+Exchange::Exchange(FilterTeam& team, int own) : team_(team), own_(own) {
+  FilterShare& share = team.shares[static_cast<std::size_t>(own)];
+  for (const FilterShare& other : team.shares)
+    direct_.push_back(other.device != share.device &&
+                      can_read(share.device, other.device));
+  share.found = &found_;
+  share.merged = &merged_;
+}
+
+bool Exchange::begin(const CandidateLists& lists) {
+  team_.shares[static_cast<std::size_t>(own_)].lists = lists;
+  const bool all_direct =
+      std::count(direct_.begin(), direct_.end(), true) == team_.size() - 1;
+  if (!all_direct) {
+    const std::int64_t slots = std::max<std::int64_t>(
+        1, kStagedBytes / (lists.capacity * sizeof(Candidate)));
+    staged_entries_ = DeviceBuffer<Candidate>(slots * lists.capacity);
+    staged_counts_ = DeviceBuffer<std::int32_t>(slots);
+  }
+  return team_.workers->meet();
+}
+
+bool Exchange::gather(const Stream& stream) {
+  if (team_.size() == 1) return true;
+  found_.record(stream);
+  if (!team_.workers->meet()) return false;
+  for (int other = 0; other < team_.size(); ++other) {
+    if (other == own_) continue;
+    const FilterShare& share = team_.shares[static_cast<std::size_t>(other)];
+    share.found->hold(stream);
+    merge_from(share, direct_[static_cast<std::size_t>(other)], stream);
+  }
+  return true;
+}
+
+void Exchange::merge_from(const FilterShare& other, bool direct,
+                          const Stream& stream) {
+  const CandidateLists& lists = own().lists;
+  const std::int64_t end = own().end_slot;
+  const std::int64_t step =
+      direct ? end - own().first_slot : staged_counts_.size();
+  for (std::int64_t slot = own().first_slot; slot < end; slot += step) {
+    OtherLists from;
+    from.first_slot = slot;
+    from.end_slot = std::min(slot + step, end);
+    from.entries = other.lists.entries + slot * lists.capacity;
+    from.counts = other.lists.counts + slot;
+    const std::int64_t count = from.end_slot - slot;
+    if (!direct) {
+      CUDA_CHECK(cudaMemcpyPeerAsync(
+          staged_entries_.data(), own().device, from.entries, other.device,
+          static_cast<std::size_t>(count * lists.capacity) * sizeof(Candidate),
+          stream.get()));
+      CUDA_CHECK(cudaMemcpyPeerAsync(
+          staged_counts_.data(), own().device, from.counts, other.device,
+          static_cast<std::size_t>(count) * sizeof(std::int32_t),
+          stream.get()));
+      from.entries = staged_entries_.data();
+      from.counts = staged_counts_.data();
+    }
+    constexpr std::int64_t slots_a_block = kThreads / kWarp;
+    append_lists<<<static_cast<unsigned>((count + slots_a_block - 1) /
+                                         slots_a_block),
+                   kThreads, 0, stream.get()>>>(lists, from);
+    CUDA_CHECK(cudaGetLastError());
+  }
+}
+
+bool Exchange::publish(const Stream& stream) {
+  if (team_.size() == 1) return true;
+  merged_.record(stream);
+  if (!team_.workers->meet()) return false;
+  const CandidateLists& lists = own().lists;
+  for (const FilterShare& other : team_.shares) {
+    if (&other == &own()) continue;
+    // All that read the lists that are emptied here have done so, too.
+    other.merged->hold(stream);
+    const std::size_t count =
+        static_cast<std::size_t>(other.end_slot - other.first_slot);
+    CUDA_CHECK(cudaMemcpyPeerAsync(lists.thresholds + other.first_slot,
+                                   own().device,
+                                   other.lists.thresholds + other.first_slot,
+                                   other.device, count * sizeof(float),
+                                   stream.get()));
+    CUDA_CHECK(cudaMemsetAsync(lists.counts + other.first_slot, 0,
+                               count * sizeof(std::int32_t), stream.get()));
+  }
+  return true;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,74 @@
+#pragma once
+
+// What the devices of a filtered search show each other between rounds. Each
+// has lists for all slots and fills them by the pairs of its own slabs; each
+// slot has an owner, who gathers what the others found for it, cuts, and lets
+// them know the new threshold.
+
+#include <cstdint>
+#include <vector>
+
+#include "cuda/exact/candidates.cuh"
+#include "cuda/device/resources.cuh"
+#include "cuda/device/workers.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// One device's part of a filtered search, as the others see it.
+struct FilterShare {
+  int device = 0;  ///< CUDA's own number
+  std::int64_t first_slot = 0, end_slot = 0;  ///< owned
+  CandidateLists lists;
+  const Event* found = nullptr;   ///< its pairs of the round are in its lists
+  const Event* merged = nullptr;  ///< its own slots are cut
+};
+
+/// All shares; made before the workers start, filled in by each for itself.
+struct FilterTeam {
+  /// The first `count` devices.
+  FilterTeam(const std::vector<int>& devices, int count)
+      : shares(static_cast<std::size_t>(count)) {
+    for (std::size_t at = 0; at < shares.size(); ++at)
+      shares[at].device = devices[at];
+  }
+  Workers* workers = nullptr;
+  std::vector<FilterShare> shares;
+  int size() const { return static_cast<int>(shares.size()); }
+};
+
+/// One device's dealings with the others. Used by its worker.
+class Exchange {
+ public:
+  Exchange(FilterTeam& team, int own);
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  /// Shows the others this device's lists. Returns whether to go on.
+  bool begin(const CandidateLists& lists);
+
+  /// At the end of a round: what the others found for the own slots comes into
+  /// the own lists. Returns whether to go on.
+  bool gather(const Stream& stream);
+
+  /// After the own slots were cut: the others' thresholds come here, and their
+  /// lists are emptied. Returns whether to go on.
+  bool publish(const Stream& stream);
+
+ private:
+  const FilterShare& own() const {
+    return team_.shares[static_cast<std::size_t>(own_)];
+  }
+  void merge_from(const FilterShare& other, bool direct, const Stream& stream);
+
+  FilterTeam& team_;
+  int own_;
+  std::vector<bool> direct_;  ///< whether each share's memory can be read
+  Event found_, merged_;
+  // Lists of some slots of a device whose memory cannot be read from here.
+  DeviceBuffer<Candidate> staged_entries_;
+  DeviceBuffer<std::int32_t> staged_counts_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,121 @@
+#pragma once
+
+// Points that do not fit a device: prepared again and again, a panel at a time,
+// while kernels work on the panel before (Arefin 2012 leaves data chunking to
+// the future; Dashti 2013, chapter 4).
+
+#include <cstdint>
+#include <memory>
+
+#include "cuda/prepare/prepare.cuh"
+#include "cuda/device/resources.cuh"
+#include "cuda/search/segment.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// Prepared points in the order of their places. Device memory.
+struct Panel {
+  const double* rows = nullptr;       ///< [count x padded], and whole tiles
+  const double* sums = nullptr;       ///< [count]
+  /// [count]: the user's numbers from 0, or PlacedPoints::self.
+  const std::int32_t* ids = nullptr;
+  std::int64_t first = 0, count = 0;  ///< places
+};
+
+/// Room for a panel on the current device.
+class PanelBuffer {
+ public:
+  PanelBuffer(std::int64_t most_rows, std::int64_t padded);
+  std::int64_t most_rows() const { return ids_.size(); }
+
+  /// Work put on `stream` from here on may read the panel.
+  Panel get(const Stream& stream) const {
+    ready_.hold(stream);
+    return panel_;
+  }
+  /// What was put on `stream` so far has to be over before the next panel comes.
+  void release(const Stream& stream) { free_.record(stream); }
+
+  /// Its memory, for other use on the stream that read the panel, until it is
+  /// released; so many doubles.
+  double* memory() { return rows_.data(); }
+  std::int64_t size() const { return rows_.size(); }
+
+ private:
+  friend class PanelStream;
+  DeviceBuffer<double> rows_, sums_;
+  DeviceBuffer<std::int32_t> ids_;
+  Panel panel_;
+  Event ready_, free_;
+};
+
+/// Brings panels of one set of points to the current device. Used by one host
+/// thread. The points must be in their own order (not shuffled).
+class PanelStream {
+ public:
+  PanelStream(const PlacedPoints& points, const RowRecipe& recipe,
+              int num_threads);
+  PanelStream(const PanelStream&) = delete;
+  PanelStream& operator=(const PanelStream&) = delete;
+  ~PanelStream() { cudaStreamSynchronize(copies_.get()); }
+
+  /// Says that the points from place `first` on will be fetched, `rows` at a
+  /// time to the last: the host then works ahead.
+  void expect(std::int64_t first, std::int64_t rows);
+
+  /// Puts the points at places first .. first + count - 1 into the buffer, once
+  /// it is free. Returns when the host's part is done.
+  void fetch(std::int64_t first, std::int64_t count, PanelBuffer& to);
+
+  /// The same of the points with these numbers (ascending).
+  void fetch_some(const std::int32_t* ids, std::int64_t count, PanelBuffer& to);
+
+  /// After the last panel: throws RangeFailure if a row was beyond range.
+  void check() { preparer_.check(); }
+
+  std::int64_t size() const { return points_.size(); }
+  const PlacedPoints& points() const { return points_; }
+  /// [num_points] the place of each point, -1: none. Device memory; null: its
+  /// number is its place.
+  const std::int32_t* places() const { return places_.data(); }
+
+ private:
+  Preparer::Range range(std::int64_t first, std::int64_t count) const;
+  void finish(std::int64_t count, PanelBuffer& to);
+
+  const PlacedPoints& points_;
+  std::int64_t expected_ = -1;  ///< the place that is to be fetched next, with
+  std::int64_t expected_rows_ = 0;  ///< so many rows, or all that are left
+  int device_ = 0;
+  Stream copies_;
+  DeviceBuffer<std::int32_t> places_;
+  Preparer preparer_;
+};
+
+/// Calls use(panel) for all points from place `from_place` on, in two buffers: a panel
+/// comes while what `use` put on `stream` for the one before is at work. `use`
+/// returns whether to go on; so does this.
+template <class Use>
+bool for_panels(PanelStream& from, PanelBuffer (&buffers)[2],
+                const Stream& stream, Use use, std::int64_t from_place = 0) {
+  const std::int64_t rows = buffers[0].most_rows(), end = from.size();
+  const auto count = [&](std::int64_t first) {
+    return end - first < rows ? end - first : rows;
+  };
+  if (from_place >= end) return true;
+  from.expect(from_place, rows);
+  from.fetch(from_place, count(from_place), buffers[0]);
+  int now = 0;
+  for (std::int64_t first = from_place; first < end; first += rows, now ^= 1) {
+    const bool go_on = use(buffers[now].get(stream));
+    buffers[now].release(stream);
+    if (!go_on) return false;
+    const std::int64_t next = first + rows;
+    if (next < end) from.fetch(next, count(next), buffers[now ^ 1]);
+  }
+  return true;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,90 @@
+#pragma once
+
+// The work of one device where the points do not fit it: its segment of the
+// splits, panels of rows against panels of columns, in the contract's doubles.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cuda/exact/answer.cuh"
+#include "cuda/search/panel_stream.cuh"
+#include "cuda/search/segment.cuh"
+#include "cuda/exact/select.cuh"
+#include "cuda/device/workers.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Made and run on one host thread, whose current device it uses.
+class StreamedSegment {
+ public:
+  StreamedSegment(const Search& search, Workers& workers);
+  StreamedSegment(const StreamedSegment&) = delete;
+  StreamedSegment& operator=(const StreamedSegment&) = delete;
+  /// After a failure, what is under way still uses the buffers.
+  ~StreamedSegment() { cudaStreamSynchronize(stream_.get()); }
+
+  /// Finds and writes out the neighbours of the rows of these splits.
+  void run(std::int64_t first_split, std::int64_t last_split);
+
+  double pairs() const { return pairs_; }
+  double seconds_emit() const { return answer_.seconds(); }
+
+ private:
+  bool chunk(const Panel& rows, const Panel& columns);
+  bool correlate(const Panel& rows);
+
+  const Search& search_;
+  Workers& workers_;
+  const bool symmetric_;
+  const std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
+  Stream stream_;
+  PanelBuffer rows_, columns_[2];
+  DeviceBuffer<double> distances_;  ///< [chunk_rows_ x chunk_columns_]
+  DeviceBuffer<double> list_distance_, list_correlation_;  ///< [chunk_rows_ x k]
+  DeviceBuffer<std::int32_t> list_index_;
+  Lists lists_;
+  AnswerWriter answer_;
+  PanelStream from_columns_;
+  std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
+  Event chunk_done_[2];
+  std::int64_t num_chunks_ = 0;
+  double pairs_ = 0;
+};
+
+/// Some rows of a graph against all points, in the contract's doubles.
+class StreamedRows {
+ public:
+  /// `from` brings all points, in `panels`; most_rows rows are done at a time.
+  StreamedRows(const Search& search, Workers& workers, PanelStream& from,
+               PanelBuffer (&panels)[2], const Stream& stream,
+               std::int64_t most_rows);
+
+  /// The points with these numbers, ascending. Returns whether to go on.
+  bool run(const std::vector<std::int32_t>& ids);
+
+  // [ids x k] each, on the host; correlations only where they are wanted.
+  const std::vector<double>& distance() const { return distance_; }
+  const std::vector<std::int32_t>& index() const { return index_; }
+  const std::vector<double>& correlation() const { return correlation_; }
+  double pairs() const { return pairs_; }
+
+ private:
+  bool batch(const std::int32_t* ids, std::int64_t count);
+
+  const Search& search_;
+  Workers& workers_;
+  PanelStream& from_;
+  PanelBuffer (&panels_)[2];
+  const Stream& stream_;
+  PanelBuffer rows_;
+  DeviceBuffer<double> distances_, list_distance_, list_correlation_;
+  DeviceBuffer<std::int32_t> list_index_;
+  std::vector<double> distance_, correlation_;
+  std::vector<std::int32_t> index_;
+  double pairs_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -16,8 +16,8 @@ double (*overlap_of(long))(double) {
 
 template <class M>
 MetricEntry entry() {
-  return {M::name,          M::sign,    M::row_form,     M::accumulation,
-          M::matrix_scale,  &M::finish, overlap_of<M>(0)};
+  return {M::name,   M::sign,         M::row_form, M::accumulation,
+          M::filter, M::matrix_scale, &M::finish,  overlap_of<M>(0)};
 }
 
 template <class... M>

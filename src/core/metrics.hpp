@@ -25,6 +25,7 @@ FSKNN_HD static inline double clamp_to_one(double r) {
 template <Sign sign_>
 struct UnitDot {
   static constexpr Accumulation accumulation = Accumulation::dot;
+  static constexpr FilterKind filter = FilterKind::product;
   static constexpr Sign sign = sign_;
   static constexpr MatrixScale matrix_scale = MatrixScale::none;
   FSKNN_HD static double finish(double r, double, double) {
@@ -68,6 +69,7 @@ struct RawMetric {
 struct Euclidean : RawMetric {
   static constexpr const char* name = "euclidean";
   static constexpr Accumulation accumulation = Accumulation::squared_difference;
+  static constexpr FilterKind filter = FilterKind::product;
   static constexpr MatrixScale matrix_scale = MatrixScale::to_one;
   FSKNN_HD static double finish(double s, double, double) { return sqrt(s); }
 };
@@ -76,6 +78,7 @@ struct Manhattan : RawMetric {
   static constexpr const char* name = "manhattan";
   static constexpr Accumulation accumulation =
       Accumulation::absolute_difference;
+  static constexpr FilterKind filter = FilterKind::difference;
   static constexpr MatrixScale matrix_scale = MatrixScale::sums;
   FSKNN_HD static double finish(double s, double, double) { return s; }
 };
@@ -83,6 +86,7 @@ struct Manhattan : RawMetric {
 struct Chebyshev : RawMetric {
   static constexpr const char* name = "chebyshev";
   static constexpr Accumulation accumulation = Accumulation::largest_difference;
+  static constexpr FilterKind filter = FilterKind::largest;
   static constexpr MatrixScale matrix_scale = MatrixScale::sums;
   FSKNN_HD static double finish(double s, double, double) { return s; }
 };
@@ -95,6 +99,7 @@ struct Chebyshev : RawMetric {
 struct Proportional : RawMetric {
   static constexpr const char* name = "proportional";
   static constexpr Accumulation accumulation = Accumulation::smaller_sum;
+  static constexpr FilterKind filter = FilterKind::overlap;
   static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
   FSKNN_HD static double finish(double s, double sum_a, double sum_b) {
     const double overlap = (2.0 * s) / (sum_a + sum_b);
@@ -117,6 +122,7 @@ struct Sorensen : Proportional {
 struct Jaccard : RawMetric {
   static constexpr const char* name = "jaccard";
   static constexpr Accumulation accumulation = Accumulation::smaller_sum;
+  static constexpr FilterKind filter = FilterKind::overlap;
   static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
   FSKNN_HD static double finish(double both, double sum_a, double sum_b) {
     const double distance = 1.0 - both / ((sum_a + sum_b) - both);
@@ -142,6 +148,7 @@ struct MetricEntry {
   Sign sign;
   RowForm row_form;
   Accumulation accumulation;
+  FilterKind filter;
   MatrixScale matrix_scale;
   /// Accumulated sum and the two rows' sums to distance, before the matrix's
   /// power of two is taken off again.

@@ -174,7 +174,7 @@ FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus);
 
 /// How a filtered graph is searched where its points do not fit a device in
 /// doubles: the filter's rows stay, with short lists, and rounds that grow
-/// slowly; doubles come in panels. See StreamedGraph.
+/// slowly; doubles come in panels. See GraphByFilterPanels.
 struct FilterStreaming {
   bool fits = false;
   std::int32_t capacity = 0;        ///< of the lists

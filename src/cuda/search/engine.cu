@@ -7,14 +7,14 @@
 #include "cuda/backend.hpp"
 #include "cuda/search/facts.hpp"
 #include "cuda/filter/filter.cuh"
-#include "cuda/search/filtered.cuh"
+#include "cuda/search/graph_by_filter.cuh"
 #include "cuda/missing/masked.hpp"
 #include "cuda/plan/plan.hpp"
-#include "cuda/search/queries.cuh"
+#include "cuda/search/queries_by_filter.cuh"
 #include "cuda/device/resources.cuh"
-#include "cuda/search/segment.cuh"
-#include "cuda/search/streamed.cuh"
-#include "cuda/search/streamed_graph.cuh"
+#include "cuda/search/all_pairs.cuh"
+#include "cuda/search/all_pairs_panels.cuh"
+#include "cuda/search/graph_by_filter_panels.cuh"
 #include "cuda/device/workers.hpp"
 
 namespace fsknn {
@@ -127,7 +127,7 @@ void run_queries(const Search& search, const std::vector<int>& devices,
   {
     const DeviceGuard guard(devices[0]);
     for (int w = 0; w < count; ++w)
-      pieces += FilteredQueries::num_launches(
+      pieces += QueriesByFilter::num_launches(
           search, rows * (w + 1) / count - rows * w / count);
   }
   Workers workers(progress, pieces);
@@ -135,7 +135,7 @@ void run_queries(const Search& search, const std::vector<int>& devices,
   workers.run(count, [&](int w) {
     const std::size_t at = static_cast<std::size_t>(w);
     const DeviceGuard guard(devices[at]);
-    FilteredQueries part(search, workers);
+    QueriesByFilter part(search, workers);
     part.run(rows * w / count, rows * (w + 1) / count);
     parts[at] = part.stats();
   });
@@ -229,10 +229,10 @@ void find_neighbours(const Request& request, const RowSource& points,
   if (plan.filtered && queries != nullptr)
     run_queries(search, devices, progress, found);
   else if (plan.filtered)
-    (plan.streamed ? run_filtered<StreamedGraph> : run_filtered<FilteredGraph>)(
+    (plan.streamed ? run_filtered<GraphByFilterPanels> : run_filtered<GraphByFilter>)(
         search, devices, progress, found);
   else
-    (plan.streamed ? run_segments<StreamedSegment> : run_segments<Segment>)(
+    (plan.streamed ? run_segments<AllPairsPanels> : run_segments<AllPairs>)(
         search, devices, progress, found);
   found.streamed = plan.streamed;
 

@@ -7,7 +7,8 @@
 
 #include "cuda/exact/candidates.cuh"
 #include "cuda/filter/pair_filter.cuh"
-#include "cuda/search/segment.cuh"
+#include "cuda/device/workers.hpp"
+#include "cuda/search/search.cuh"
 
 namespace fsknn {
 namespace cuda {

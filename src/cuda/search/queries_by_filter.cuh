@@ -1,7 +1,7 @@
 #pragma once
 
 // Queries against points by a filter, each device some of the queries: as a
-// graph (filtered.cuh), but that a pair is for its query only.
+// graph (graph_by_filter.cuh), but that a pair is for its query only.
 
 #include <cstdint>
 #include <memory>
@@ -10,20 +10,21 @@
 #include "cuda/exact/answer.cuh"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/filter/pair_filter.cuh"
-#include "cuda/search/segment.cuh"
+#include "cuda/device/workers.hpp"
+#include "cuda/search/search.cuh"
 
 namespace fsknn {
 namespace cuda {
 
 /// Made and run on one host thread, whose current device it uses. The points,
 /// not the queries, must have been shuffled.
-class FilteredQueries {
+class QueriesByFilter {
  public:
-  FilteredQueries(const Search& search, Workers& workers);
-  FilteredQueries(const FilteredQueries&) = delete;
-  FilteredQueries& operator=(const FilteredQueries&) = delete;
+  QueriesByFilter(const Search& search, Workers& workers);
+  QueriesByFilter(const QueriesByFilter&) = delete;
+  QueriesByFilter& operator=(const QueriesByFilter&) = delete;
   /// After a failure, what is under way still uses the buffers.
-  ~FilteredQueries() { cudaStreamSynchronize(stream_.get()); }
+  ~QueriesByFilter() { cudaStreamSynchronize(stream_.get()); }
 
   /// Finds and writes out the neighbours of these queries, by place.
   void run(std::int64_t first_row, std::int64_t end_row);

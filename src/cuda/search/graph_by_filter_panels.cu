@@ -1,10 +1,10 @@
-#include "cuda/search/streamed_graph.cuh"
+#include "cuda/search/graph_by_filter_panels.cuh"
 
 #include <algorithm>
 #include <chrono>
 #include <type_traits>
 
-#include "cuda/search/streamed.cuh"
+#include "cuda/search/all_pairs_panels.cuh"
 #include "cuda/device/transfer.cuh"
 
 namespace fsknn {
@@ -42,7 +42,7 @@ FilterRounds narrow_rounds(FilterRounds rounds, const FilterStreaming& shape) {
 
 }  // namespace
 
-StreamedGraph::StreamedGraph(const Search& search, FilterTeam& team, int own)
+GraphByFilterPanels::GraphByFilterPanels(const Search& search, FilterTeam& team, int own)
     : search_(search),
       team_(team),
       workers_(*team.workers),
@@ -119,12 +119,12 @@ StreamedGraph::StreamedGraph(const Search& search, FilterTeam& team, int own)
   stream_.wait();  // the vectors go
 }
 
-std::int64_t StreamedGraph::num_launches(const FilterTeam& team,
+std::int64_t GraphByFilterPanels::num_launches(const FilterTeam& team,
                                          const Search& search) {
-  return FilteredGraph::num_launches(team, search) * 2;
+  return GraphByFilter::num_launches(team, search) * 2;
 }
 
-void StreamedGraph::run() {
+void GraphByFilterPanels::run() {
   if (!make_rows() || !exchange_.begin(work_.lists)) return;
   const Clock::time_point start = Clock::now();
   if (!fill() || !filter()) return;
@@ -138,7 +138,7 @@ void StreamedGraph::run() {
 }
 
 /// The points in the filter's form, a panel at a time. Returns whether to go on.
-bool StreamedGraph::make_rows() {
+bool GraphByFilterPanels::make_rows() {
   const std::int64_t padded = search_.columns.padded;
   // Points are shuffled: the first of them are a sample.
   const std::int64_t sample =
@@ -159,7 +159,7 @@ bool StreamedGraph::make_rows() {
   return true;
 }
 
-bool StreamedGraph::make_all_rows() {
+bool GraphByFilterPanels::make_all_rows() {
   // The lists are not there yet: panels may be as large as they will be.
   const std::int64_t padded = search_.columns.padded;
   const std::int64_t lists = layout_.num_slots * shape_.capacity *
@@ -180,7 +180,7 @@ bool StreamedGraph::make_all_rows() {
 }
 
 /// The first round, whose lists are long, for some slots at a time.
-bool StreamedGraph::fill() {
+bool GraphByFilterPanels::fill() {
   DeviceBuffer<Candidate> entries(shape_.fill_slots * shape_.fill_capacity);
   for (std::int64_t slot = layout_.first_slot; slot < layout_.end_slot;
        slot += shape_.fill_slots) {
@@ -214,7 +214,7 @@ bool StreamedGraph::fill() {
   return go_on;
 }
 
-bool StreamedGraph::filter() {
+bool GraphByFilterPanels::filter() {
   int launch = 0;
   for (const FilterJobs& jobs : schedule_filter(rounds_)) {
     if (jobs.fill) continue;
@@ -241,7 +241,7 @@ bool StreamedGraph::filter() {
 }
 
 /// The candidates into one list.
-void StreamedGraph::collect() {
+void GraphByFilterPanels::collect() {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(layout_.num_slots));
   std::vector<std::int64_t> first(own_ranks_.size() + 1, 0);
   const std::int64_t room = room_for_pairs();
@@ -280,7 +280,7 @@ void StreamedGraph::collect() {
 /// Rows that overflowed, by longer lists in the memory of those that are not
 /// needed any more; then what only the filter needs goes. Leaves in redone_ what
 /// is to be done in doubles. Returns whether to go on.
-bool StreamedGraph::redo_widely() {
+bool GraphByFilterPanels::redo_widely() {
   std::vector<std::int32_t> counts, columns;
   if (!redone_.empty() && WideFilter::helps(work_.lists)) {
     WideFilter::Search search;
@@ -313,7 +313,7 @@ bool StreamedGraph::redo_widely() {
 }
 
 /// What was found waits with all the rest.
-void StreamedGraph::keep_wide(const std::vector<std::int32_t>& counts,
+void GraphByFilterPanels::keep_wide(const std::vector<std::int32_t>& counts,
                               const std::vector<std::int32_t>& all_columns) {
   std::vector<std::int64_t> left, first(1, 0);
   std::vector<std::int32_t> columns;
@@ -354,7 +354,7 @@ void StreamedGraph::keep_wide(const std::vector<std::int32_t>& counts,
 }
 
 /// Of what only the filter needs.
-void StreamedGraph::let_go() {
+void GraphByFilterPanels::let_go() {
   filter_rows_ = {};
   filter_values_ = {};
   filter_.reset();
@@ -372,9 +372,9 @@ void StreamedGraph::let_go() {
 }
 
 /// Rows that overflowed longer lists too, in doubles. Returns whether to go on.
-bool StreamedGraph::redo() {
+bool GraphByFilterPanels::redo() {
   if (redone_.empty()) return true;
-  StreamedRows rows(search_, workers_, from_, panels_, stream_,
+  RowsByPanels rows(search_, workers_, from_, panels_, stream_,
                     shape_.redo_rows);
   std::vector<std::int32_t> ids;
   for (const std::int64_t own : redone_)
@@ -387,7 +387,7 @@ bool StreamedGraph::redo() {
   return go_on;
 }
 
-double StreamedGraph::bytes_held() const {
+double GraphByFilterPanels::bytes_held() const {
   const double points = static_cast<double>(num_points());
   const double owned = static_cast<double>(num_owned());
   return shape_.bytes_fixed + 4 * points + 16 * owned +
@@ -398,7 +398,7 @@ double StreamedGraph::bytes_held() const {
 
 /// Pairs that may wait: besides them something has to stay, or rows to be done in
 /// doubles.
-std::int64_t StreamedGraph::room_for_pairs() const {
+std::int64_t GraphByFilterPanels::room_for_pairs() const {
   const double row_bytes =
       static_cast<double>(search_.columns.padded) * 8 + 12;
   const double redo =
@@ -414,13 +414,13 @@ std::int64_t StreamedGraph::room_for_pairs() const {
 }
 
 /// Of owned points, how many have a smaller rank.
-std::int64_t StreamedGraph::owned_before(std::int64_t rank) const {
+std::int64_t GraphByFilterPanels::owned_before(std::int64_t rank) const {
   return before(own_ranks_, rank);
 }
 
 /// The exact step: as many points as fit stay, and all after them come by; then
 /// those that come next. Each pair of panels is met once, for both its sides.
-bool StreamedGraph::settle() {
+bool GraphByFilterPanels::settle() {
   const std::int64_t n = num_points();
   const double row_bytes =
       static_cast<double>(search_.columns.padded) * 8 + 12;
@@ -450,7 +450,7 @@ bool StreamedGraph::settle() {
   return true;
 }
 
-bool StreamedGraph::settle_panel(PanelBuffer& buffer) {
+bool GraphByFilterPanels::settle_panel(PanelBuffer& buffer) {
   const Panel panel = buffer.get(stream_);
   const MetricEntry& metric = *search_.request.metric;
   Settling settling;
@@ -491,7 +491,7 @@ bool StreamedGraph::settle_panel(PanelBuffer& buffer) {
 }
 
 /// The neighbours of the panel's points, all of whose pairs are settled.
-void StreamedGraph::write_out(const Panel& panel, PanelBuffer& buffer) {
+void GraphByFilterPanels::write_out(const Panel& panel, PanelBuffer& buffer) {
   const std::int64_t k = search_.plan.k;
   double* const distances =
       lists_.size() > 0 ? lists_.data() : buffer.memory();

@@ -1,4 +1,4 @@
-#include "cuda/search/filtered.cuh"
+#include "cuda/search/graph_by_filter.cuh"
 
 #include <algorithm>
 #include <chrono>
@@ -72,7 +72,7 @@ FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
   }
 }
 
-FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
+GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
     : search_(search),
       team_(team),
       workers_(*team.workers),
@@ -129,7 +129,7 @@ FilteredGraph::FilteredGraph(const Search& search, FilterTeam& team, int own)
   share.end_slot = layout_.end_slot;
 }
 
-std::int64_t FilteredGraph::num_launches(const FilterTeam& team,
+std::int64_t GraphByFilter::num_launches(const FilterTeam& team,
                                          const Search& search) {
   std::int64_t launches = 0;
   const FilterBlocks blocks(search.columns.size());
@@ -143,7 +143,7 @@ std::int64_t FilteredGraph::num_launches(const FilterTeam& team,
   return launches;
 }
 
-void FilteredGraph::run() {
+void GraphByFilter::run() {
   make_rows();
   if (!exchange_.begin(work_.lists)) return;
   const Clock::time_point start = Clock::now();
@@ -157,7 +157,7 @@ void FilteredGraph::run() {
 }
 
 /// The points in the filter's form, and empty lists.
-void FilteredGraph::make_rows() {
+void GraphByFilter::make_rows() {
   const PreparedRows points = {points_.rows.data(), points_.sums.data(),
                                padded()};
   // Points are shuffled: the first of them are a sample.
@@ -171,7 +171,7 @@ void FilteredGraph::make_rows() {
 }
 
 /// The candidates. Returns whether to go on.
-bool FilteredGraph::filter() {
+bool GraphByFilter::filter() {
   rounds_ = rounds_of(search_, layout_.first_slot / kFilterBlock,
                       layout_.end_slot / kFilterBlock, device_);
   int launch = 0;
@@ -202,7 +202,7 @@ bool FilteredGraph::filter() {
 }
 
 /// The nearest of the candidates of each owned slot.
-void FilteredGraph::finish() {
+void GraphByFilter::finish() {
   exact_.lists = work_.lists;
   exact_.redo = cut_.redo;
   exact_.first_slot = layout_.first_slot;
@@ -231,7 +231,7 @@ void FilteredGraph::finish() {
 
 /// Rows whose candidates overflowed: by longer lists, and what is too much for
 /// those in doubles. Returns whether to go on.
-bool FilteredGraph::redo() {
+bool GraphByFilter::redo() {
   std::int32_t count = 0;
   download(&count, redo_count_, 1, stream_);
   stream_.wait();
@@ -252,7 +252,7 @@ bool FilteredGraph::redo() {
 }
 
 /// Leaves in `places` what is to be done in doubles. Returns whether to go on.
-bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
+bool GraphByFilter::redo_widely(std::vector<std::int32_t>& places) {
   WideFilter::Search search;
   search.workers = &workers_;
   search.filter = filter_.get();
@@ -275,7 +275,7 @@ bool FilteredGraph::redo_widely(std::vector<std::int32_t>& places) {
   return go_on;
 }
 
-void FilteredGraph::write_out() {
+void GraphByFilter::write_out() {
   CorrelationOf from;
   from.rows = points_.rows.data();
   from.row_places = d_row_places_.data();

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cuda/exact/answer.cuh"
-#include "cuda/search/filtered.cuh"
+#include "cuda/search/graph_by_filter.cuh"
 #include "cuda/search/panel_stream.cuh"
 #include "cuda/exact/settle.cuh"
 #include "cuda/search/streamed_wide.cuh"
@@ -17,13 +17,13 @@
 namespace fsknn {
 namespace cuda {
 
-/// The part of one device; used as FilteredGraph is.
-class StreamedGraph {
+/// The part of one device; used as GraphByFilter is.
+class GraphByFilterPanels {
  public:
-  StreamedGraph(const Search& search, FilterTeam& team, int own);
-  StreamedGraph(const StreamedGraph&) = delete;
-  StreamedGraph& operator=(const StreamedGraph&) = delete;
-  ~StreamedGraph() { wait(); }
+  GraphByFilterPanels(const Search& search, FilterTeam& team, int own);
+  GraphByFilterPanels(const GraphByFilterPanels&) = delete;
+  GraphByFilterPanels& operator=(const GraphByFilterPanels&) = delete;
+  ~GraphByFilterPanels() { wait(); }
   void wait() { cudaStreamSynchronize(stream_.get()); }
 
   void run();

@@ -1,4 +1,4 @@
-#include "cuda/search/segment.cuh"
+#include "cuda/search/all_pairs.cuh"
 
 #include <algorithm>
 
@@ -10,34 +10,7 @@
 namespace fsknn {
 namespace cuda {
 
-int threads_of(const Search& search) {
-  return std::max(1, search.request.num_threads / search.plan.num_workers);
-}
-
-DevicePoints::DevicePoints(const PlacedPoints& points, const Search& search,
-                           std::int64_t num_places, const Stream& stream)
-    : rows(num_places * points.padded),
-      sums(num_places),
-      ids(num_places),
-      places(points.source->num_points()) {
-  const std::int64_t n = points.size();
-  clear_from(rows, n * points.padded, stream);
-  clear_from(sums, n, stream);
-  upload_padded(ids, points.own_ids(), n, stream);
-  upload(places, points.order.place.data(), places.size(), stream);
-  PrepareTarget target;
-  CUDA_CHECK(cudaGetDevice(&target.device));
-  target.stream = stream.get();
-  target.rows = rows.data();
-  target.sums = sums.data();
-  target.places = places.data();
-  Preparer preparer(*points.source, search.prepare, threads_of(search),
-                    {target.device});
-  preparer.prepare(0, places.size(), {target});
-  preparer.check();
-}
-
-Segment::Segment(const Search& search, Workers& workers)
+AllPairs::AllPairs(const Search& search, Workers& workers)
     : search_(search),
       workers_(workers),
       symmetric_(&search.rows == &search.columns),
@@ -59,7 +32,7 @@ Segment::Segment(const Search& search, Workers& workers)
   lists_.k = search.plan.k;
 }
 
-void Segment::run(std::int64_t first_split, std::int64_t last_split) {
+void AllPairs::run(std::int64_t first_split, std::int64_t last_split) {
   const Plan& plan = search_.plan;
   for (std::int64_t split = first_split; split < last_split; ++split) {
     const std::int64_t row0 = split * plan.chunk_size;
@@ -73,7 +46,7 @@ void Segment::run(std::int64_t first_split, std::int64_t last_split) {
 }
 
 /// Starts one chunk's kernels. Returns whether to go on.
-bool Segment::chunk(std::int64_t row0, std::int64_t num_rows,
+bool AllPairs::chunk(std::int64_t row0, std::int64_t num_rows,
                     std::int64_t column0) {
   const DevicePoints& rows = symmetric_ ? columns_ : own_rows_;
   const std::int64_t padded = search_.columns.padded;
@@ -111,7 +84,7 @@ bool Segment::chunk(std::int64_t row0, std::int64_t num_rows,
 }
 
 /// The split's lists to the answer.
-void Segment::emit(std::int64_t row0, std::int64_t num_rows) {
+void AllPairs::emit(std::int64_t row0, std::int64_t num_rows) {
   const DevicePoints& rows = symmetric_ ? columns_ : own_rows_;
   CorrelationOf from;
   from.rows = rows.rows.data() + row0 * search_.columns.padded;

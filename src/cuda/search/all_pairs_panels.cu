@@ -1,4 +1,4 @@
-#include "cuda/search/streamed.cuh"
+#include "cuda/search/all_pairs_panels.cuh"
 
 #include <algorithm>
 #include <vector>
@@ -93,7 +93,7 @@ std::int64_t at_most(std::int64_t chunk_size, const PlacedPoints& points) {
 
 }  // namespace
 
-StreamedSegment::StreamedSegment(const Search& search, Workers& workers)
+AllPairsPanels::AllPairsPanels(const Search& search, Workers& workers)
     : search_(search),
       workers_(workers),
       symmetric_(&search.rows == &search.columns),
@@ -117,7 +117,7 @@ StreamedSegment::StreamedSegment(const Search& search, Workers& workers)
   lists_.k = search.plan.k;
 }
 
-void StreamedSegment::run(std::int64_t first_split, std::int64_t last_split) {
+void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
   const Plan& plan = search_.plan;
   PanelStream& from = symmetric_ ? from_columns_ : *from_queries_;
   for (std::int64_t split = first_split; split < last_split; ++split) {
@@ -141,7 +141,7 @@ void StreamedSegment::run(std::int64_t first_split, std::int64_t last_split) {
 }
 
 /// Starts one chunk's kernels. Returns whether to go on.
-bool StreamedSegment::chunk(const Panel& rows, const Panel& columns) {
+bool AllPairsPanels::chunk(const Panel& rows, const Panel& columns) {
   Chunk chunk = chunk_of(search_, rows, columns);
   chunk.distances = distances_.data();
   chunk.stride = chunk_columns_;
@@ -159,7 +159,7 @@ bool StreamedSegment::chunk(const Panel& rows, const Panel& columns) {
 
 /// The neighbours' correlations: few are read one by one, many by one more pass
 /// over the columns.
-bool StreamedSegment::correlate(const Panel& rows) {
+bool AllPairsPanels::correlate(const Panel& rows) {
   PanelPairs pairs;
   pairs.rows = rows;
   pairs.places = from_columns_.places();
@@ -188,7 +188,7 @@ bool StreamedSegment::correlate(const Panel& rows) {
   });
 }
 
-StreamedRows::StreamedRows(const Search& search, Workers& workers,
+RowsByPanels::RowsByPanels(const Search& search, Workers& workers,
                            PanelStream& from, PanelBuffer (&panels)[2],
                            const Stream& stream, std::int64_t most_rows)
     : search_(search),
@@ -203,7 +203,7 @@ StreamedRows::StreamedRows(const Search& search, Workers& workers,
           search.out.correlation != nullptr ? most_rows * search.plan.k : 0),
       list_index_(most_rows * search.plan.k) {}
 
-bool StreamedRows::run(const std::vector<std::int32_t>& ids) {
+bool RowsByPanels::run(const std::vector<std::int32_t>& ids) {
   const std::int64_t count = static_cast<std::int64_t>(ids.size());
   const std::size_t size = ids.size() * static_cast<std::size_t>(search_.plan.k);
   distance_.resize(size);
@@ -224,7 +224,7 @@ bool StreamedRows::run(const std::vector<std::int32_t>& ids) {
   return true;
 }
 
-bool StreamedRows::batch(const std::int32_t* ids, std::int64_t count) {
+bool RowsByPanels::batch(const std::int32_t* ids, std::int64_t count) {
   from_.fetch_some(ids, count, rows_);
   const Panel rows = rows_.get(stream_);
   Lists lists;

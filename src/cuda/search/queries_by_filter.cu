@@ -1,4 +1,4 @@
-#include "cuda/search/queries.cuh"
+#include "cuda/search/queries_by_filter.cuh"
 
 #include <algorithm>
 #include <chrono>
@@ -39,7 +39,7 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
 
 }  // namespace
 
-FilteredQueries::FilteredQueries(const Search& search, Workers& workers)
+QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
     : search_(search),
       workers_(workers),
       blocks_(search.columns.size()),
@@ -92,7 +92,7 @@ FilteredQueries::FilteredQueries(const Search& search, Workers& workers)
   stream_.wait();
 }
 
-std::int64_t FilteredQueries::num_launches(const Search& search,
+std::int64_t QueriesByFilter::num_launches(const Search& search,
                                            std::int64_t num_rows) {
   const std::int64_t most = queries_at_a_time(search.rows.size(), search.plan.k);
   const std::int64_t launches = static_cast<std::int64_t>(
@@ -100,7 +100,7 @@ std::int64_t FilteredQueries::num_launches(const Search& search,
   return launches * ((num_rows + most - 1) / most);
 }
 
-void FilteredQueries::run(std::int64_t first_row, std::int64_t end_row) {
+void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
   for (std::int64_t row0 = first_row; row0 < end_row; row0 += most_rows_) {
     const std::int64_t num_rows = std::min(most_rows_, end_row - row0);
     const Clock::time_point start = Clock::now();
@@ -121,7 +121,7 @@ void FilteredQueries::run(std::int64_t first_row, std::int64_t end_row) {
 }
 
 /// Candidates and the nearest of them. Returns whether to go on.
-bool FilteredQueries::batch(std::int64_t row0, std::int64_t num_rows) {
+bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   const std::int64_t num_slots = query_slots(num_rows);
   std::vector<std::int32_t> places = counting(row0, num_rows);
   places.resize(static_cast<std::size_t>(num_slots), -1);
@@ -198,7 +198,7 @@ bool FilteredQueries::batch(std::int64_t row0, std::int64_t num_rows) {
 
 /// Queries whose candidates overflowed: by longer lists, and what is too much for
 /// those in doubles. Returns whether to go on.
-bool FilteredQueries::redo() {
+bool QueriesByFilter::redo() {
   std::int32_t count = 0;
   download(&count, redo_count_, 1, stream_);
   stream_.wait();
@@ -219,7 +219,7 @@ bool FilteredQueries::redo() {
 }
 
 /// Leaves in `places` what is to be done in doubles. Returns whether to go on.
-bool FilteredQueries::redo_widely(std::vector<std::int32_t>& places) {
+bool QueriesByFilter::redo_widely(std::vector<std::int32_t>& places) {
   WideFilter::Search search;
   search.workers = &workers_;
   search.filter = filter_.get();

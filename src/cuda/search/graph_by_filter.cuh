@@ -11,7 +11,7 @@
 #include "cuda/exact/candidates.cuh"
 #include "cuda/search/exchange.cuh"
 #include "cuda/filter/pair_filter.cuh"
-#include "cuda/search/segment.cuh"
+#include "cuda/search/search.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -41,12 +41,12 @@ FilterRounds rounds_of(const Search& search, std::int64_t first_block,
 /// uses; the parts of all devices must outlive the work of each, since they read
 /// each other's lists. The points must have been shuffled: rows that stand
 /// together must not be near.
-class FilteredGraph {
+class GraphByFilter {
  public:
-  FilteredGraph(const Search& search, FilterTeam& team, int own);
-  FilteredGraph(const FilteredGraph&) = delete;
-  FilteredGraph& operator=(const FilteredGraph&) = delete;
-  ~FilteredGraph() { wait(); }
+  GraphByFilter(const Search& search, FilterTeam& team, int own);
+  GraphByFilter(const GraphByFilter&) = delete;
+  GraphByFilter& operator=(const GraphByFilter&) = delete;
+  ~GraphByFilter() { wait(); }
   /// Until nothing of this device's work is under way. After a failure, too.
   void wait() { cudaStreamSynchronize(stream_.get()); }
 

@@ -9,7 +9,7 @@
 
 #include "cuda/exact/answer.cuh"
 #include "cuda/search/panel_stream.cuh"
-#include "cuda/search/segment.cuh"
+#include "cuda/search/search.cuh"
 #include "cuda/exact/select.cuh"
 #include "cuda/device/workers.hpp"
 
@@ -17,13 +17,13 @@ namespace fsknn {
 namespace cuda {
 
 /// Made and run on one host thread, whose current device it uses.
-class StreamedSegment {
+class AllPairsPanels {
  public:
-  StreamedSegment(const Search& search, Workers& workers);
-  StreamedSegment(const StreamedSegment&) = delete;
-  StreamedSegment& operator=(const StreamedSegment&) = delete;
+  AllPairsPanels(const Search& search, Workers& workers);
+  AllPairsPanels(const AllPairsPanels&) = delete;
+  AllPairsPanels& operator=(const AllPairsPanels&) = delete;
   /// After a failure, what is under way still uses the buffers.
-  ~StreamedSegment() { cudaStreamSynchronize(stream_.get()); }
+  ~AllPairsPanels() { cudaStreamSynchronize(stream_.get()); }
 
   /// Finds and writes out the neighbours of the rows of these splits.
   void run(std::int64_t first_split, std::int64_t last_split);
@@ -54,10 +54,10 @@ class StreamedSegment {
 };
 
 /// Some rows of a graph against all points, in the contract's doubles.
-class StreamedRows {
+class RowsByPanels {
  public:
   /// `from` brings all points, in `panels`; most_rows rows are done at a time.
-  StreamedRows(const Search& search, Workers& workers, PanelStream& from,
+  RowsByPanels(const Search& search, Workers& workers, PanelStream& from,
                PanelBuffer (&panels)[2], const Stream& stream,
                std::int64_t most_rows);
 

@@ -1,0 +1,39 @@
+#include "cuda/search/search.cuh"
+
+#include <algorithm>
+
+#include "cuda/device/check.cuh"
+#include "cuda/device/transfer.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+int threads_of(const Search& search) {
+  return std::max(1, search.request.num_threads / search.plan.num_workers);
+}
+
+DevicePoints::DevicePoints(const PlacedPoints& points, const Search& search,
+                           std::int64_t num_places, const Stream& stream)
+    : rows(num_places * points.padded),
+      sums(num_places),
+      ids(num_places),
+      places(points.source->num_points()) {
+  const std::int64_t n = points.size();
+  clear_from(rows, n * points.padded, stream);
+  clear_from(sums, n, stream);
+  upload_padded(ids, points.own_ids(), n, stream);
+  upload(places, points.order.place.data(), places.size(), stream);
+  PrepareTarget target;
+  CUDA_CHECK(cudaGetDevice(&target.device));
+  target.stream = stream.get();
+  target.rows = rows.data();
+  target.sums = sums.data();
+  target.places = places.data();
+  Preparer preparer(*points.source, search.prepare, threads_of(search),
+                    {target.device});
+  preparer.prepare(0, places.size(), {target});
+  preparer.check();
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -133,6 +133,10 @@ check_contraction() {
   make -s -C tests/cpp contraction
 }
 
+check_digests() {
+  make -s -C tests/cpp digests
+}
+
 build_package() {
   rm -rf "$check_dir" "$results"
   mkdir -p "$check_dir" || return 1
@@ -238,6 +242,7 @@ step "The C++ tests compile" build_cpp_tests && {
 }
 step "What the vignette 'extending' shows works" sh tools/try-extending.sh
 step "Contraction by the compiler changes no bit of the core" check_contraction
+step "The answers' digests are the committed ones" check_digests
 if step "R CMD build" build_package; then
   step "R CMD check: no error, no warning" check_package
   count_package_tests

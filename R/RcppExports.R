@@ -89,8 +89,8 @@ cpp_fake_machine <- function(machine) {
     .Call(`_fsknn_cpp_fake_machine`, machine)
 }
 
-cpp_find_knn <- function(x, query, request) {
-    .Call(`_fsknn_cpp_find_knn`, x, query, request)
+cpp_knn_search <- function(x, query, request) {
+    .Call(`_fsknn_cpp_knn_search`, x, query, request)
 }
 
 cpp_brute_force <- function(x, query, request) {
@@ -165,7 +165,7 @@ cpp_shared_neighbours <- function(index, type, least, most, num_threads, progres
     .Call(`_fsknn_cpp_shared_neighbours`, index, type, least, most, num_threads, progress)
 }
 
-cpp_find_within <- function(x, query, request, within) {
-    .Call(`_fsknn_cpp_find_within`, x, query, request, within)
+cpp_within_search <- function(x, query, request, within) {
+    .Call(`_fsknn_cpp_within_search`, x, query, request, within)
 }
 

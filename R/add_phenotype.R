@@ -35,8 +35,8 @@
 #' Of class `fsknn_argument_error`: values that are not numbers, or not one for
 #' each sample; missing values, unless they are dropped; infinite values; values
 #' that are all equal; a name that a row of `x` has already.
-#' @inherit find_knn references
-#' @seealso [nearest()] for what is near it.
+#' @inherit knn_search references
+#' @seealso [nearest_to()] for what is near it.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)
@@ -44,7 +44,7 @@
 #' years <- c(rexp(11), NA)
 #' x <- add_phenotype(x, years, "years to relapse", missing = "drop")
 #' dim(x)
-#' nearest(x, "years to relapse", k = 3)
+#' nearest_to(x, "years to relapse", k = 3)
 add_phenotype <- function(x, values, name, ...,
                           missing = c("error", "drop")) {
   check_no_more(...)

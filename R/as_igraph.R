@@ -11,7 +11,7 @@
 #' `rank` is the smaller of the two (other columns are taken from the direction
 #' with that rank).
 #'
-#' Edges that have each pair of points once, as those of [similarity_graph()] and
+#' Edges that have each pair of points once, as those of [threshold_graph()] and
 #' [snn_graph()], give an undirected graph as they are, whatever `mode` is.
 #'
 #' No edge attribute `weight` is made unless it is asked for, since some igraph
@@ -47,7 +47,7 @@
 #' Of class `fsknn_argument_error`: an edge data frame without `vertices`, or
 #' with a point that is not among them; a weight that needs a column or the
 #' metric where `edges` has lost it; weights that are not positive.
-#' @inherit find_knn references
+#' @inherit knn_search references
 #' @seealso [knn_graph()], [write_edges()].
 #'   `igraph::graph_from_data_frame(edges)` works as well, but leaves out
 #'   isolated points.

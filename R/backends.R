@@ -21,7 +21,7 @@
 #'
 #' `cuda_devices()`: a data frame of class `cuda_devices` with one row a device
 #' and the columns `device` (the number that the argument `devices` of
-#' [find_knn()] takes), `cuda_id` (CUDA's own, from 0), `name`,
+#' [knn_search()] takes), `cuda_id` (CUDA's own, from 0), `name`,
 #' `compute_capability`, `memory_total` and `memory_free` (bytes; `NA` where
 #' CUDA is not started) and `multiprocessors`; no rows when there is no device
 #' to use. GPUs that this installation was not compiled for are left out; then

@@ -186,7 +186,7 @@ check_values <- function(points, options, arg, call = caller_env()) {
   list(skip = skip, left_out = NULL, largest = scan$largest, missing = 0)
 }
 
-# Runs a search; gives what cpp_find_knn() gives.
+# Runs a search; gives what cpp_knn_search() gives.
 # long: see check_long_work().
 run_search <- function(search, long = NULL, call = caller_env()) {
   search$long <- long
@@ -239,7 +239,7 @@ tell_lines <- function(lines) {
 
 find_in_core <- function(values, queries, request, call) {
   started <- Sys.time()
-  result <- cpp_find_knn(values, queries, request)
+  result <- cpp_knn_search(values, queries, request)
   if (!is.null(result$failure)) {
     raise_failure(result, call)
   }

@@ -254,7 +254,7 @@ describe_difference <- function(name, then, now) {
     return("Other points are left out (`constant`).")
   }
   if (name %in% c("as_edges", "correlation")) {
-    return("It was made by another function (`knn_graph()`, `find_knn()`).")
+    return("It was made by another function (`knn_graph()`, `knn_search()`).")
   }
   if (is_digest(then) || is_digest(now)) {
     if (then == "none") {

@@ -220,7 +220,7 @@ check_num_edges <- function(num_points, k, call = caller_env()) {
       c(
         "A data frame can't hold this graph: it has {format_count(edges)}
          edges, and R's limit is {format_count(max_edges)}.",
-        i = "Use {.fn find_knn}, whose matrices have no such limit, or a
+        i = "Use {.fn knn_search}, whose matrices have no such limit, or a
              smaller {.arg k}."
       ),
       call

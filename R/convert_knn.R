@@ -2,7 +2,7 @@
 #'
 #' Packages that find or take nearest neighbours hold them in different shapes,
 #' and some count each point as its own first neighbour. `as_knn()` brings any
-#' of these shapes to that of [find_knn()]; `convert_knn()` brings them to any
+#' of these shapes to that of [knn_search()]; `convert_knn()` brings them to any
 #' other. Nothing is computed anew, and no order is changed.
 #'
 #' | `to` | what it is | point itself |
@@ -16,7 +16,7 @@
 #' | `"edges"` | data frame of [knn_graph()] | left out |
 #'
 #' Indices and distances are matrices, a row a point; `"fsknn"` and
-#' `"BiocNeighbors"` may be two lists of vectors, as [find_within()] and
+#' `"BiocNeighbors"` may be two lists of vectors, as [within_search()] and
 #' `findNeighbors()` give. RcppHNSW has the shape of uwot.
 #'
 #' Where a shape has each point first, k neighbours take k + 1 columns: that is
@@ -28,15 +28,15 @@
 #' `FNN::get.knn()` can leave out another than the point itself, and such a
 #' neighbour is lost: `FNN::get.knnx(x, x, k + 1)` with `self = TRUE` has it.
 #'
-#' Where row i is not point i, as [query_knn()], `FNN::get.knnx()`,
+#' Where row i is not point i, as [knn_query()], `FNN::get.knnx()`,
 #' `RANN::nn2(x, query)` or a `subset` give them, say `queries = TRUE`: nothing
 #' is taken out of the neighbours or put before them then, whatever the shape.
 #'
 #' Distances are handed on as they are, and are lengths everywhere: less is
-#' nearer. Of correlations they are 1 - r (see `sign` of [find_knn()]). No shape
-#' here has weights; see [snn_graph()] and [as_igraph()] for these.
+#' nearer. Of correlations they are 1 - r (see `sign` of [knn_search()]). No
+#' shape here has weights; see [snn_graph()] and [as_igraph()] for these.
 #'
-#' @param x Neighbours: what [find_knn()] gives, or an edge data frame from
+#' @param x Neighbours: what [knn_search()] gives, or an edge data frame from
 #'   [knn_graph()]; what `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
 #'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent and RcppHNSW give; uwot's
 #'   `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object of
@@ -66,7 +66,7 @@
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 6), nrow = 100)
-#' nn <- find_knn(x, k = 4, metric = "euclidean")
+#' nn <- knn_search(x, k = 4, metric = "euclidean")
 #' str(convert_knn(nn, to = "uwot"))
 #' identical(as_knn(convert_knn(nn, to = "uwot")), nn)
 #'

@@ -6,18 +6,18 @@
 #' Start with [knn_graph()], which gives an edge data frame, and [as_igraph()];
 #' `vignette("fsknn")` shows the way.
 #'
-#' * Neighbours: [knn_graph()], and as plain matrices [find_knn()] and
-#'   [query_knn()]; [nearest()] those of one point alone. All within a distance:
-#'   [find_within()], [query_within()], [similarity_graph()].
+#' * Neighbours: [knn_graph()], and as plain matrices [knn_search()] and
+#'   [knn_query()]; [nearest_to()] those of one point alone. All within a
+#'   distance: [within_search()], [within_query()], [threshold_graph()].
 #' * Graphs of graphs: [undirected_edges()], [snn_graph()], [combine_graphs()];
 #'   [knn_recall()] compares an approximate one.
 #' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
 #'   [knn_backends()] and [cuda_devices()] what there is to run on.
-#' * Before the graph: [mdl_filter()], [discretise()] and [alpha_beta_k()] choose
+#' * Before the graph: [mdl_filter()], [mdl_discretise()] and [alpha_beta_k()] choose
 #'   rows that tell of a class, [metafeatures()] stands for all their pairs,
 #'   [add_phenotype()] makes an outcome one more point, and [nki_study()] brings
 #'   the breast-cancer study's data.
-#' * After it: [knn_mst()] and [mst_knn()] make trees and clusters,
+#' * After it: [spanning_forest()] and [mst_knn()] make trees and clusters,
 #'   [plot_neighbourhood()] and [plot_profiles()] pictures.
 #' * To and from other packages: [FsknnParam()] for all that take a `BNPARAM`;
 #'   [as_igraph()], [as_sparse()], [as_self_hits()]; [convert_knn()] and [as_knn()]

@@ -1,15 +1,15 @@
 #' The k-nearest-neighbour graph as an edge data frame
 #'
 #' Builds the directed graph that has an edge from each point to each of its k
-#' nearest neighbours, by the rules of [find_knn()].
+#' nearest neighbours, by the rules of [knn_search()].
 #'
-#' @inheritParams find_knn
-#' @param x The points, as for [find_knn()]. Row names (column names where
+#' @inheritParams knn_search
+#' @param x The points, as for [knn_search()]. Row names (column names where
 #'   `points = "columns"` or a `dimred` is taken), if there are any, name the
 #'   points and must be unique.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit.
-#' @param subset The points whose edges to find, as for [find_knn()], none of
+#' @param subset The points whose edges to find, as for [knn_search()], none of
 #'   them twice. The other points are vertices, to which edges may lead.
 #'
 #' @returns A data frame of class `knn_edges` with one row for each edge, in the
@@ -29,13 +29,13 @@
 #'   The column is called `distance`, and no column `weight`, since igraph takes
 #'   a `weight` by itself and reads it as similarity in some functions and as
 #'   length in others: see [as_igraph()].
-#' @inheritSection find_knn Errors
-#' @inheritSection find_knn Missing values
-#' @inheritSection find_knn Workers
-#' @inheritSection find_knn Checkpoints
-#' @inherit find_knn references
-#' @seealso [as_igraph()] for a graph, [find_knn()] for plain matrices (and for
-#'   graphs with more edges than a data frame can hold, 2^31 - 1).
+#' @inheritSection knn_search Errors
+#' @inheritSection knn_search Missing values
+#' @inheritSection knn_search Workers
+#' @inheritSection knn_search Checkpoints
+#' @inherit knn_search references
+#' @seealso [as_igraph()] for a graph, [knn_search()] for plain matrices (and
+#'   for graphs with more edges than a data frame can hold, 2^31 - 1).
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)

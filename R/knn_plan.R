@@ -1,6 +1,6 @@
 #' What a call would do, and where
 #'
-#' The plan of a call to [find_knn()], [knn_graph()] or [query_knn()]: pure
+#' The plan of a call to [knn_search()], [knn_graph()] or [knn_query()]: pure
 #' arithmetic, nothing is computed and the values of `x` are not looked at. Its
 #' words are those of the paper (Arefin 2012): the n x n matrix of distances is
 #' cut into *chunks* of `chunk_size` on a side; chunks in the same rows are a
@@ -8,14 +8,14 @@
 #' Points and features are padded to n' and d'. A plan for GPUs starts CUDA on
 #' them, to see how much of their memory is free.
 #'
-#' @inheritParams find_knn
+#' @inheritParams knn_search
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points.
-#' @param x The points, as for [find_knn()], or just their size: two whole
+#' @param x The points, as for [knn_search()], or just their size: two whole
 #'   numbers, `c(points, features)`.
-#' @param query `NULL` (default) for the graph of `x`; for [query_knn()] the
+#' @param query `NULL` (default) for the graph of `x`; for [knn_query()] the
 #'   matrix or data frame of the points to find neighbours for, or their number.
-#' @param na As for [find_knn()]. `"pairwise"` plans for points with missing
+#' @param na As for [knn_search()]. `"pairwise"` plans for points with missing
 #'   values, whose prepared form takes more memory; for the CPU only. `"mean"`
 #'   changes nothing.
 #'
@@ -28,8 +28,8 @@
 #'   the points are `streamed` through a GPU's memory, or by blocks of
 #'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
 #'   passes.
-#' @inheritSection find_knn Errors
-#' @inherit find_knn references
+#' @inheritSection knn_search Errors
+#' @inherit knn_search references
 #' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search
 #'   was like.
 #' @export

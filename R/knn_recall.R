@@ -41,7 +41,7 @@
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 6), nrow = 200)
-#' exact <- find_knn(x, k = 6, metric = "euclidean")
+#' exact <- knn_search(x, k = 6, metric = "euclidean")
 #' approx <- list(index = exact$index[, 1:5], distance = exact$distance[, 1:5])
 #' # as an approximate search might
 #' approx$index[1:20, 5] <- exact$index[1:20, 6]

@@ -142,7 +142,7 @@ check_neighbours <- function(nn, arg, call) {
         "The indices of {.arg {arg}} must be whole numbers from 1.",
         x = "Not so: {where}.",
         i = if (is.null(nn$distance)) {
-          "For the neighbours of a matrix's rows use {.fn find_knn} first."
+          "For the neighbours of a matrix's rows use {.fn knn_search} first."
         }
       ),
       call

@@ -8,7 +8,7 @@
 #' @returns `NULL` where there was no search yet; else a list of class
 #'   `knn_stats`, with a print method:
 #'   * `backend`, `metric`, `sign`, `weighted` (whether samples had weights),
-#'     `k` (`NA` for [find_within()] and [similarity_graph()]), `num_points`,
+#'     `k` (`NA` for [within_search()] and [threshold_graph()]), `num_points`,
 #'     `num_features` (without those of weight 0),
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
@@ -30,7 +30,7 @@
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
-#' nn <- find_knn(x, k = 3, backend = "cpu")
+#' nn <- knn_search(x, k = 3, backend = "cpu")
 #' knn_stats()
 knn_stats <- function() {
   get0("last_search", envir = session, inherits = FALSE)

@@ -129,7 +129,7 @@ automatic_split <- function(num_points, num_features, num_rows, request,
   as.integer(min(max(1, ceiling(rows)), num_rows))
 }
 
-# One split in this process, as cpp_find_knn() gives it.
+# One split in this process, as cpp_knn_search() gives it.
 run_split <- function(work, split, bar, call) {
   request <- work$request
   request$progress <- FALSE
@@ -148,7 +148,7 @@ search_split <- function(work, split, request) {
   if (is.null(work$queries)) {
     subset <- request$subset
     request$subset <- if (is.null(subset)) as.integer(rows) else subset[rows]
-    return(cpp_find_knn(work$values, NULL, request))
+    return(cpp_knn_search(work$values, NULL, request))
   }
   skip <- request$query_skip
   skip <- skip[skip >= bounds[[1]] & skip <= bounds[[2]]]
@@ -158,7 +158,7 @@ search_split <- function(work, split, request) {
   } else {
     work$queries[rows, , drop = FALSE]
   }
-  cpp_find_knn(work$values, queries, request)
+  cpp_knn_search(work$values, queries, request)
 }
 
 # --- the answer --------------------------------------------------------------

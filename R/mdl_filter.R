@@ -30,7 +30,7 @@
 #'   missing. Beside an `ExpressionSet` or a `SummarizedExperiment` also the
 #'   name of a column of its sample data.
 #' @param ... Must be empty: what follows must be named in full.
-#' @inheritParams find_knn
+#' @inheritParams knn_search
 #'
 #' @returns A list of class `mdl_filter`, with a print method:
 #'   * `cuts`: a list with one numeric vector for each row of `x`, the accepted
@@ -45,7 +45,7 @@
 #'     lowest interval: what [alpha_beta_k()] takes.
 #'   * `class`: the class of each sample, a factor.
 #'
-#' `discretise()` gives an integer matrix with one row for each row kept, and
+#' `mdl_discretise()` gives an integer matrix with one row for each row kept, and
 #' the samples of its `x` in columns.
 #'
 #' @section Errors:
@@ -72,7 +72,7 @@
 #' f <- mdl_filter(t(iris[, 1:4]), iris$Species)
 #' f
 #' f$cuts
-#' table(discretise(f, t(iris[, 1:4]))["Petal.Length", ], iris$Species)
+#' table(mdl_discretise(t(iris[, 1:4]), f)["Petal.Length", ], iris$Species)
 mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
   check_no_more(...)
   rlang::check_required(x)
@@ -100,15 +100,15 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 }
 
 #' @rdname mdl_filter
-#' @param filter What `mdl_filter()` gave. `discretise()` applies its cuts to
+#' @param filter What `mdl_filter()` gave. `mdl_discretise()` applies its cuts to
 #'   the same features of the same or of other samples: `x` has all rows that
 #'   the filter was made from, or those that it keeps. Missing values stay
 #'   missing.
 #' @export
-discretise <- function(filter, x, ..., num_threads = NULL) {
+mdl_discretise <- function(x, filter, ..., num_threads = NULL) {
   check_no_more(...)
-  rlang::check_required(filter)
   rlang::check_required(x)
+  rlang::check_required(filter)
   if (!inherits(filter, "mdl_filter")) {
     given <- describe_type(filter)
     abort_argument(

@@ -13,9 +13,9 @@
 #' i slowest; last, rows added by [add_phenotype()], which take part in no pair.
 #' Each value is one correctly rounded operation of R's doubles.
 #'
-#' [knn_graph()], [find_knn()], [query_knn()], [nearest()] and [knn_plan()] take
-#' the object in place of a matrix and make rows block by block, a GPU in its
-#' own memory. On the CPU a search holds the metafeatures in 16-bit whole
+#' [knn_graph()], [knn_search()], [knn_query()], [nearest_to()] and [knn_plan()]
+#' take the object in place of a matrix and make rows block by block, a GPU in
+#' its own memory. On the CPU a search holds the metafeatures in 16-bit whole
 #' numbers (a quarter of the matrix's bytes), which its filter needs, and makes
 #' the doubles of a row again for each exact distance. The matrix of doubles
 #' itself is never held.
@@ -24,11 +24,11 @@
 #' Metafeatures with a value that is not finite (a denominator of zero, a
 #' product beyond the range of a double) and those with no variation (all values
 #' equal) are left out of every graph and search: they are nobody's neighbours,
-#' [find_knn()] gives them rows of `NA`, and [knn_graph()] does not have them
+#' [knn_search()] gives them rows of `NA`, and [knn_graph()] does not have them
 #' among its vertices. A message says how many, and the attribute `left_out` of
 #' the result is a data frame of all of them with the columns `point` (row
 #' number), `name` and `reason` (`"not finite"` or `"no variation"`); there is
-#' no such attribute where nothing is left out. [query_knn()] has the attribute
+#' no such attribute where nothing is left out. [knn_query()] has the attribute
 #' `query_left_out` for its queries.
 #'
 #' @param x A numeric, integer or logical matrix, a data frame of numeric
@@ -47,11 +47,11 @@
 #'   `DelayedArray::DelayedArray()`. A `metafeatures` object can have no more
 #'   than 2^31 - 1 rows.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: an `x` as described for [find_knn()], fewer
-#' than two rows, unknown or repeated operators, too many rows.
-#' @inherit find_knn references
-#' @seealso [add_phenotype()] for the outcome as one more row, [nearest()] for
-#'   what is near one point.
+#' Of class `fsknn_argument_error`: an `x` as described for [knn_search()],
+#' fewer than two rows, unknown or repeated operators, too many rows.
+#' @inherit knn_search references
+#' @seealso [add_phenotype()] for the outcome as one more row, [nearest_to()]
+#'   for what is near one point.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(6 * 10), nrow = 6)
@@ -64,7 +64,7 @@
 #'
 #' # the outcome as a point, and what is nearest to it
 #' m <- add_phenotype(m, rexp(10), "years to relapse")
-#' nearest(m, "years to relapse", k = 3)
+#' nearest_to(m, "years to relapse", k = 3)
 metafeatures <- function(x, ops = c("-", "+", "*", "/")) {
   rlang::check_required(x)
   ops <- check_ops(ops)

@@ -7,15 +7,16 @@
 #'
 #' @details
 #' **From a matrix** the answer is exact: the tree is that of the complete graph
-#' of all points, under the distances of [find_knn()]. The list of all pairs is
-#' never made. Each point's nearest tell most of the tree; for components whose
-#' nearest outside point is in no list, the others are searched (Boruvka's
+#' of all points, under the distances of [knn_search()]. The list of all pairs
+#' is never made. Each point's nearest tell most of the tree; for components
+#' whose nearest outside point is in no list, the others are searched (Boruvka's
 #' rounds).
 #'
-#' **From a graph** only the graph's edges are used: the forest of [knn_mst()]
-#' instead of the tree, each of its trees as a component to begin with; and a
-#' point's neighbours are those that it has in the graph, in either direction.
-#' The answer depends on k, and tends to that for the matrix as k grows.
+#' **From a graph** only the graph's edges are used: the forest of
+#' [spanning_forest()] instead of the tree, each of its trees as a component to
+#' begin with; and a point's neighbours are those that it has in the graph, in
+#' either direction. The answer depends on k, and tends to that for the matrix
+#' as k grows.
 #'
 #' In a component of n points an edge stays if either end is among the other's
 #' floor(ln n) nearest (at least 1) within the component. On data without sharp
@@ -35,8 +36,8 @@
 #'   where that is smaller, and where `k` is `NULL` (default). A smaller one
 #'   gives more clusters.
 #' @param na What to do with missing values: `"error"` (default), or `"mean"`,
-#'   which takes the mean of what the row has in their place (see [find_knn()]).
-#'   For each pair over its own samples give the graph:
+#'   which takes the mean of what the row has in their place (see
+#'   [knn_search()]). For each pair over its own samples give the graph:
 #'   `mst_knn(knn_graph(x, na = "pairwise"))`.
 #' @inheritParams knn_graph
 #'
@@ -53,7 +54,7 @@
 #'   * `exact`: `TRUE` if made from a matrix.
 #'
 #'   An isolated point (`constant = "isolate"`) is a cluster of its own.
-#' @inheritSection find_knn Errors
+#' @inheritSection knn_search Errors
 #' @references
 #' Inostroza-Ponta M (2008). *An Integrated and Scalable Approach Based on
 #' Combinatorial Optimization Techniques for the Analysis of Microarray Data*.
@@ -67,7 +68,7 @@
 #' Boruvka's rounds: Nesetril J, Milkova E, Nesetrilova H (2001). Otakar Boruvka
 #' on minimum spanning tree problem. *Discrete Mathematics* 233: 3-36.
 #' \doi{10.1016/S0012-365X(00)00224-7}
-#' @seealso [knn_mst()], [plot_neighbourhood()]
+#' @seealso [spanning_forest()], [plot_neighbourhood()]
 #' @export
 #' @examples
 #' # Three groups of genes that vary together

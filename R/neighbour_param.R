@@ -4,7 +4,7 @@
 #' relatives, and to all that call them: `bluster::makeSNNGraph()`,
 #' `makeKNNGraph()` and `clusterRows()`, `scran::buildSNNGraph()`,
 #' `scater::runUMAP(external_neighbors = TRUE)` and others. They then search by
-#' [find_knn()], [query_knn()] and [find_within()]: exactly, with the lower
+#' [knn_search()], [knn_query()] and [within_search()]: exactly, with the lower
 #' index first on a tie, under any metric, and on the GPU where there is one.
 #'
 #' The answers have BiocNeighbors' form, and its customs are kept here, though
@@ -26,13 +26,13 @@
 #' BiocNeighbors 1.16 and all versions from 2.0 on are understood. It has to be
 #' installed, which this package does not ask for otherwise.
 #'
-#' @param distance The metric: one of those of [find_knn()], such as
+#' @param distance The metric: one of those of [knn_search()], such as
 #'   `"pearson"`; or BiocNeighbors' names, `"Euclidean"` (default) and
 #'   `"Manhattan"`, or `"Cosine"`, by which BiocNeighbors means the Euclidean
 #'   distance of rows brought to length 1, \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2 (1 -
-#'   cos))}. Written `"cosine"` it is that of [find_knn()], 1 - cos.
-#' @param ... More arguments of [find_knn()] by name, such as `sign`, `backend`,
-#'   `devices`, `num_threads` or `progress`.
+#'   cos))}. Written `"cosine"` it is that of [knn_search()], 1 - cos.
+#' @param ... More arguments of [knn_search()] by name, such as `sign`,
+#'   `backend`, `devices`, `num_threads` or `progress`.
 #'
 #' @returns An object of S4 class `FsknnParam`, which extends
 #'   `BiocNeighborParam`: `distance` is as given, and the slot `options` has the
@@ -44,11 +44,11 @@
 #' is not valid (`devices` where the search runs) is an error of class
 #' `fsknn_argument_error`; so is every point that has fewer than k neighbours,
 #' since those who call would read its missing ones. Other errors are those of
-#' [find_knn()].
+#' [knn_search()].
 #' @references
 #' Lun A (2018). BiocNeighbors: Nearest Neighbor Detection for Bioconductor
 #' Packages. \doi{10.18129/B9.bioc.BiocNeighbors}
-#' @seealso [find_knn()] and [query_knn()], without BiocNeighbors.
+#' @seealso [knn_search()] and [knn_query()], without BiocNeighbors.
 #' @aliases FsknnParam-class FsknnIndex-class
 #' @export
 #' @examples
@@ -95,7 +95,7 @@ metric_of_distance <- function(distance, call = caller_env()) {
   )
 }
 
-# Arguments of find_knn() that are BiocNeighbors' to give, or that its callers
+# Arguments of knn_search() that are BiocNeighbors' to give, or that its callers
 # could not bear: they read every index, so no point may lack neighbours.
 not_options <- c(
   "x", "k", "metric", "...", "constant", "subset", "points", "assay", "dimred",
@@ -108,7 +108,7 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
   if (any(names == "")) {
     abort_argument("Arguments after {.arg distance} must be named.", call)
   }
-  known <- setdiff(names(formals(find_knn)), not_options)
+  known <- setdiff(names(formals(knn_search)), not_options)
   unknown <- setdiff(names, known)
   if (length(unknown) > 0) {
     nearest <- nearest_spelling(unknown[[1]], known)
@@ -117,8 +117,8 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
       c(
         "{.arg {unknown[[1]]}} is no argument of {.fn FsknnParam}.",
         i = if (refused) {
-          "What it says of {.fn find_knn} is BiocNeighbors' to say, or not to be
-           had with it."
+          "What it says of {.fn knn_search} is BiocNeighbors' to say, or not to
+           be had with it."
         } else if (!is.null(nearest)) {
           "Did you mean {.arg {nearest}}?"
         }

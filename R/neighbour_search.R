@@ -56,7 +56,7 @@ subset_rows <- function(subset, num_points, names, call,
   rows
 }
 
-# The values that find_knn() is to see: rows of length 1 for BiocNeighbors'
+# The values that knn_search() is to see: rows of length 1 for BiocNeighbors'
 # "Cosine"; and where there is no feature, one in which all points are alike.
 searched_values <- function(x, metric, call) {
   if (length(dim(x)) == 2 && ncol(x) == 0 && metric$metric %in% plain_metrics) {
@@ -98,7 +98,7 @@ search_options <- function(a, param, metric) {
   c(list(metric = metric$metric), options)
 }
 
-# NULL: as find_knn() chooses.
+# NULL: as knn_search() chooses.
 threads_of <- function(a) {
   workers <- if (!is.null(a$BPPARAM)) {
     BiocParallel::bpnworkers(a$BPPARAM)
@@ -123,10 +123,10 @@ nearest_of <- function(a, reference, k, rows = NULL, query = NULL) {
   options <- search_options(a, reference$param, metric)
   x <- searched_values(reference$values, metric, a$.frame)
   found <- if (is.null(query)) {
-    do.call("find_knn", c(list(quote(x), k = k, subset = rows), options))
+    do.call("knn_search", c(list(quote(x), k = k, subset = rows), options))
   } else {
     query <- searched_values(query, metric, a$.frame)
-    do.call("query_knn", c(list(quote(x), quote(query), k = k), options))
+    do.call("knn_query", c(list(quote(x), quote(query), k = k), options))
   }
   # The one that is looked at for ties only may be missing.
   needed <- seq_len(k - isTRUE(a$.spare))
@@ -152,13 +152,13 @@ within_of <- function(a, reference, threshold, rows = NULL, query = NULL) {
   x <- searched_values(reference$values, metric, a$.frame)
   found <- if (is.null(query)) {
     do.call(
-      "find_within",
+      "within_search",
       c(list(quote(x), distance = threshold, subset = rows), options)
     )
   } else {
     query <- searched_values(query, metric, a$.frame)
     do.call(
-      "query_within",
+      "within_query",
       c(list(quote(x), quote(query), distance = threshold), options)
     )
   }
@@ -189,7 +189,7 @@ check_all_found <- function(index, call) {
         "Every point must have {ncol(index)} neighbours.",
         x = "{format_count(lacking)} {cli::qty(lacking)}point{?s} {?has/have}
              fewer.",
-        i = "Leave such points out, or use {.fn find_knn}."
+        i = "Leave such points out, or use {.fn knn_search}."
       ),
       call
     )

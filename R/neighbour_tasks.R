@@ -1,7 +1,7 @@
-# What BiocNeighbors' generics ask for, done by find_knn(), query_knn(),
-# find_within() and query_within(), in BiocNeighbors' form. A task gets the list
-# `a` of a call's arguments, under BiocNeighbors' names (X, k, get.index, ...),
-# and the frame of that call, for messages, as `.frame`.
+# What BiocNeighbors' generics ask for, done by knn_search(), knn_query(),
+# within_search() and within_query(), in BiocNeighbors' form. A task gets the
+# list `a` of a call's arguments, under BiocNeighbors' names (X, k, get.index,
+# ...), and the frame of that call, for messages, as `.frame`.
 
 # --- the form of the answers -----------------------------------------------
 

@@ -62,7 +62,7 @@
 #'   study <- add_phenotype(study, "relapse_years", "clinical metastasis",
 #'                          missing = "drop")
 #'   complete <- stats::complete.cases(SummarizedExperiment::assay(study))
-#'   nearest(study[complete, ], "clinical metastasis", k = 5)
+#'   nearest_to(study[complete, ], "clinical metastasis", k = 5)
 #' }
 nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
                       folder = NULL) {

@@ -22,8 +22,9 @@
 #' graph gives the same picture, and the session's random numbers are not
 #' touched.
 #'
-#' @param graph A graph: an edge data frame from [knn_graph()] or [knn_mst()],
-#'   an igraph graph made of it by [as_igraph()], or clusters from [mst_knn()].
+#' @param graph A graph: an edge data frame from [knn_graph()] or
+#'   [spanning_forest()], an igraph graph made of it by [as_igraph()], or
+#'   clusters from [mst_knn()].
 #' @param point The point's name, or its row number where points have no names.
 #' @param ... Must be empty.
 #' @param steps How many steps from `point` to go: a whole number, or `Inf` for

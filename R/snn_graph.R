@@ -14,7 +14,7 @@
 #'
 #' A similarity that would be 0 is 1e-6, so that the edge counts in igraph.
 #'
-#' @param x Neighbours, in any shape that [as_knn()] takes: what [find_knn()]
+#' @param x Neighbours, in any shape that [as_knn()] takes: what [knn_search()]
 #'   gives, an edge data frame from [knn_graph()], and others.
 #' @param type What similarity is: see Details.
 #' @param ... Must be empty.
@@ -22,7 +22,7 @@
 #'   (default) keeps all. Seurat keeps Jaccard indices of at least 1 / 15.
 #' @param names Names of the points. `NULL` (default): those that `x` has, else
 #'   row numbers.
-#' @inheritParams find_knn
+#' @inheritParams knn_search
 #'
 #' @returns A data frame of class `knn_edges` with each pair of points once, in
 #'   order of `from` and `to`, and the column `similarity` (double), larger for
@@ -38,7 +38,7 @@
 #' @export
 #' @examples
 #' x <- rbind(matrix(rnorm(300), 50), matrix(rnorm(300, mean = 3), 50))
-#' nn <- find_knn(x, k = 8, metric = "euclidean")
+#' nn <- knn_search(x, k = 8, metric = "euclidean")
 #' edges <- snn_graph(nn, type = "jaccard")
 #' edges
 #' g <- as_igraph(edges, weight = "similarity")

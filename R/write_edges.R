@@ -1,8 +1,9 @@
 #' Write a kNN graph for other programs
 #'
 #' Writes the edges of a kNN graph as CSV, or the graph as GraphML or GML, with
-#' what is known of its points. The graph is directed; the trees of [knn_mst()]
-#' and the edges that [mst_knn()] keeps are written as undirected graphs.
+#' what is known of its points. The graph is directed; the trees of
+#' [spanning_forest()] and the edges that [mst_knn()] keeps are written as
+#' undirected graphs.
 #'
 #' * **CSV**: one line for each edge with the columns of `edges`, and, where the
 #'   points have more than a name, these columns for both ends (`from_symbol`,
@@ -26,9 +27,9 @@
 #' missing or infinite values, which GML has no sign for, and logical ones
 #' become 0 and 1.
 #'
-#' @param edges Edge data frame from [knn_graph()], [read_knn()] or [knn_mst()],
-#'   or rows of it; or clusters from [mst_knn()], whose kept edges are written,
-#'   with the cluster of each point.
+#' @param edges Edge data frame from [knn_graph()], [read_knn()] or
+#'   [spanning_forest()], or rows of it; or clusters from [mst_knn()], whose
+#'   kept edges are written, with the cluster of each point.
 #' @param file Path of the file. A CSV file is compressed with gzip where the
 #'   path ends in `.gz`.
 #' @param format `"csv"`, `"graphml"` or `"gml"`. `NULL` (default): by the
@@ -45,7 +46,7 @@
 #' A format that is not known, a folder that is not there, points that
 #' `vertices` has no row for, columns that are not plain vectors.
 #'
-#' @inherit find_knn references
+#' @inherit knn_search references
 #' @seealso [as_igraph()] for the graph itself, [write_knn()] for the format of
 #'   GPU-FS-kNN.
 #' @export

@@ -244,15 +244,15 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// cpp_find_knn
-Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request);
-RcppExport SEXP _fsknn_cpp_find_knn(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
+// cpp_knn_search
+Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_knn_search(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_find_knn(x, query, request));
+    rcpp_result_gen = Rcpp::wrap(cpp_knn_search(x, query, request));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -471,16 +471,16 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// cpp_find_within
-Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request, Rcpp::List within);
-RcppExport SEXP _fsknn_cpp_find_within(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP, SEXP withinSEXP) {
+// cpp_within_search
+Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request, Rcpp::List within);
+RcppExport SEXP _fsknn_cpp_within_search(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP, SEXP withinSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type within(withinSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_find_within(x, query, request, within));
+    rcpp_result_gen = Rcpp::wrap(cpp_within_search(x, query, request, within));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -508,7 +508,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
-    {"_fsknn_cpp_find_knn", (DL_FUNC) &_fsknn_cpp_find_knn, 3},
+    {"_fsknn_cpp_knn_search", (DL_FUNC) &_fsknn_cpp_knn_search, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
     {"_fsknn_cpp_cut_rows", (DL_FUNC) &_fsknn_cpp_cut_rows, 3},
@@ -527,7 +527,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 3},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
-    {"_fsknn_cpp_find_within", (DL_FUNC) &_fsknn_cpp_find_within, 4},
+    {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 4},
     {NULL, NULL, 0}
 };
 

@@ -149,7 +149,7 @@ struct Question {
 }  // namespace
 
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_find_knn(SEXP x, SEXP query, Rcpp::List request) {
+Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(request);
     Question q(x, query, request);

@@ -69,7 +69,7 @@ Rcpp::IntegerVector clusters_of(const Cut& cut) {
 
 }  // namespace
 
-// index, distance: the points' nearest, as cpp_find_knn() gives them. most:
+// index, distance: the points' nearest, as cpp_knn_search() gives them. most:
 // neighbours that count, at most.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,

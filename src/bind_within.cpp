@@ -197,7 +197,7 @@ void search(const std::string& backend, const Request& request,
 // within: limits, most, most_kept, as_edges, similarity (NULL, or the
 // least that edges must have).
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_find_within(SEXP x, SEXP query, Rcpp::List request,
+Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request,
                            Rcpp::List within) {
   return bind::guarded([&]() -> Rcpp::List {
     const std::unique_ptr<RowSource> points = bind::row_source(x, request);

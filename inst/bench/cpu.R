@@ -364,12 +364,12 @@ measure_graph <- function(n, d, k, rounds, limit, first_size) {
   say("graph, n = ", n)
   x <- simulate_expression(n, d)
   points <- unit_rows(x)
-  found <- find_knn(x, k = k, backend = "cpu", num_threads = threads)
+  found <- knn_search(x, k = k, backend = "cpu", num_threads = threads)
   check_against_core(x, found, k, "pearson")
 
   own <- list(
-    own_task("find_knn()", function() {
-      find_knn(x, k = k, backend = "cpu", num_threads = threads)
+    own_task("knn_search()", function() {
+      knn_search(x, k = k, backend = "cpu", num_threads = threads)
     }, function(again) {
       stopifnot(identical(again[c("index", "distance")], found))
       NULL
@@ -413,7 +413,7 @@ measure_low_d <- function(n, d, k, rounds, metric, num_threads) {
   x <- simulate_expression(n, d)
   points <- if (metric == "pearson") unit_rows(x) else x
   search <- function() {
-    find_knn(
+    knn_search(
       x, k = k, metric = metric, backend = "cpu", num_threads = num_threads
     )
   }
@@ -428,7 +428,8 @@ measure_low_d <- function(n, d, k, rounds, metric, num_threads) {
       peer
     }
   )
-  tasks <- run_interleaved(c(list(own_task("find_knn()", search)), peers), rounds)
+  own <- own_task("knn_search()", search)
+  tasks <- run_interleaved(c(list(own), peers), rounds)
   new_rows(
     tasks, "low d", n, d, k, metric, num_threads,
     stats::median(tasks[[1]]$seconds)
@@ -454,7 +455,7 @@ measure_elementwise <- function(n, d, k, rounds) {
   own <- lapply(names(data), function(metric) {
     values <- data[[metric]]
     own_task(metric, function() {
-      find_knn(
+      knn_search(
         values, k = k, metric = metric, backend = "cpu", num_threads = threads
       )
     }, function(found) {
@@ -482,7 +483,7 @@ measure_elementwise <- function(n, d, k, rounds) {
   rows <- new_rows(tasks, "elementwise", n, d, k, "", threads, unit)
   own <- rows$who %in% names(data)
   rows$metric[own] <- rows$who[own]
-  rows$who[own] <- "find_knn()"
+  rows$who[own] <- "knn_search()"
   rows
 }
 
@@ -505,7 +506,7 @@ measure_variants <- function(n, d, rounds) {
     case <- cases[at, ]
     values <- if (case$metric == "proportional") 2^x else x
     own_task(sprintf("case %d", at), function() {
-      find_knn(
+      knn_search(
         values, k = case$k, metric = case$metric, sign = case$sign,
         backend = "cpu", num_threads = threads
       )
@@ -524,7 +525,7 @@ measure_variants <- function(n, d, rounds) {
   rows <- rows[!duplicated(rows$who), ]
   rows$k <- cases$k
   rows$metric <- cases$metric
-  rows$who <- "find_knn()"
+  rows$who <- "knn_search()"
   rows$note <- ifelse(cases$sign == "signed", "", cases$sign)
   rbind(floor_row(tasks, "variants", n, d, 20L, "pearson", threads), rows)
 }
@@ -536,7 +537,7 @@ measure_memory <- function(n, d, k) {
   file <- tempfile()
   on.exit(unlink(file))
   writeBin(as.vector(simulate_expression(n, d)), file)
-  do.call(rbind, lapply(c("find_knn", "knn_graph"), function(verb) {
+  do.call(rbind, lapply(c("knn_search", "knn_graph"), function(verb) {
     printed <- system2(
       rscript,
       c("--vanilla", shQuote(bench_file("memory.R")), file, n, d, k, threads, verb),
@@ -683,7 +684,7 @@ show_times <- function(rows) {
 
 titles <- c(
   graph = "Pearson graphs: seconds, and their ratio to the floor",
-  "low d" = "Low d: seconds, and their ratio to find_knn()",
+  "low d" = "Low d: seconds, and their ratio to knn_search()",
   elementwise = paste(
     "Elementwise distances: seconds, and their ratio to two vector",
     "instructions an element"

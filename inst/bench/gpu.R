@@ -106,7 +106,7 @@ check_rows <- function(x, found, rows, metric, cpu_rows) {
   cpu_rows <- rows[seq_len(min(cpu_rows, length(rows)))]
   same <- NA
   if (length(cpu_rows) > 0 && k < nrow(x) - 1) {
-    cpu <- query_knn(
+    cpu <- knn_query(
       x, x[cpu_rows, , drop = FALSE], k + 1, metric, backend = "cpu",
       constant = "isolate"
     )
@@ -156,7 +156,7 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
       max_device_memory = max_device_memory
     )
   }
-  found <- call(find_knn)
+  found <- call(knn_search)
   one <- function(i) {
     gc(FALSE)
     seconds <- system.time(answer <- call(knn_graph), gcFirst = FALSE)[["elapsed"]]

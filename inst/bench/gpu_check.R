@@ -52,7 +52,7 @@ check_all <- function(label, x, k, chunk_size = NULL) {
     }
     check(
       paste0(label, ", k = ", k, ", chunk ", chunk_size, ", ", metric, " ", sign),
-      if (k <= 200) knn_graph else find_knn,
+      if (k <= 200) knn_graph else knn_search,
       if (metric == "proportional") abs(x) else x, k, metric, sign,
       chunk_size = chunk_size, constant = "isolate"
     )
@@ -105,7 +105,7 @@ for (m in seq_len(nrow(metrics))) {
   for (k in c(1, 20, 3000)) {
     check(
       paste("query,", metrics$metric[[m]], metrics$sign[[m]], "k =", k),
-      query_knn, values(x), values(query), k, metrics$metric[[m]],
+      knn_query, values(x), values(query), k, metrics$metric[[m]],
       metrics$sign[[m]], constant = "isolate"
     )
   }
@@ -115,11 +115,13 @@ for (m in seq_len(nrow(metrics))) {
 x <- normal(10000, 60)
 devices <- cuda_devices()$device
 for (metric in c("pearson", "manhattan")) {
-  expected <- find_knn(x, 20, metric, backend = "cpu")
+  expected <- knn_search(x, 20, metric, backend = "cpu")
   for (chosen in unique(c(as.list(devices), list(devices, rev(devices))))) {
     for (chunk_size in c(64, 1000, 4096)) {
       checked <- checked + 1L
-      found <- find_knn(x, 20, metric, devices = chosen, chunk_size = chunk_size)
+      found <- knn_search(
+        x, 20, metric, devices = chosen, chunk_size = chunk_size
+      )
       if (!identical(found, expected)) {
         label <- paste(metric, "chunk", chunk_size, "devices", toString(chosen))
         failed <- c(failed, label)

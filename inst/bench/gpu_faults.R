@@ -18,7 +18,7 @@ run_in_child <- function(code, ...) {
 }
 
 x <- matrix(sin(seq_len(30000 * 12)), 30000)
-expected <- find_knn(x[1:2000, ], 5, backend = "cpu")
+expected <- knn_search(x[1:2000, ], 5, backend = "cpu")
 
 # --- The first call of a session ---------------------------------------------
 
@@ -26,8 +26,8 @@ first_call <- "
   library(fsknn)
   x <- matrix(rnorm(24158 * 295), 24158)
   seconds <- function(expr) system.time(expr)[['elapsed']]
-  first <- seconds(find_knn(x, 20, backend = 'cuda', num_threads = 8))
-  second <- seconds(find_knn(x, 20, backend = 'cuda', num_threads = 8))
+  first <- seconds(knn_search(x, 20, backend = 'cuda', num_threads = 8))
+  second <- seconds(knn_search(x, 20, backend = 'cuda', num_threads = 8))
   cat(sprintf('first call %.3f s, second %.3f s', first, second))
 "
 for (i in 1:3) {
@@ -43,7 +43,7 @@ hog <- sprintf("
   writeLines(format(free), '%s')
   Sys.sleep(60)
 ", library_file, ready)
-warm <- find_knn(x[1:2000, ], 5, backend = "cuda")
+warm <- knn_search(x[1:2000, ], 5, backend = "cuda")
 pid_file <- tempfile()
 system(sprintf(
   "%s -e %s > /dev/null 2>&1 & echo $! > %s", rscript, shQuote(hog), pid_file
@@ -55,7 +55,7 @@ stopifnot(before < 3e9)
 
 # One chunk of all distances in double: 7.2 GB, unless the engine filters.
 large <- tryCatch(
-  find_knn(
+  knn_search(
     x, 5, "manhattan", backend = "cuda", devices = 1, chunk_size = 30016
   ),
   fsknn_cuda_error = identity
@@ -71,7 +71,7 @@ if (inherits(large, "error")) {
 }
 stopifnot(
   identical(cuda_devices()$memory_free[[1]], before),
-  identical(find_knn(x[1:2000, ], 5, backend = "cuda"), expected)
+  identical(knn_search(x[1:2000, ], 5, backend = "cuda"), expected)
 )
 tools::pskill(as.integer(readLines(pid_file)))
 say("memory is given back, and the next call works")
@@ -80,9 +80,11 @@ say("memory is given back, and the next call works")
 
 dyn.load(library_file)
 say("CUDA's code of the real error: %d", .C("spoil", 0L, code = 0L)$code)
-first <- tryCatch(find_knn(x[1:2000, ], 5, backend = "cuda"), error = identity)
+first <- tryCatch(
+  knn_search(x[1:2000, ], 5, backend = "cuda"), error = identity
+)
 seconds <- system.time(
-  second <- tryCatch(find_knn(x, 5, backend = "cuda"), error = identity)
+  second <- tryCatch(knn_search(x, 5, backend = "cuda"), error = identity)
 )[["elapsed"]]
 writeLines(conditionMessage(first))
 stopifnot(
@@ -93,7 +95,7 @@ stopifnot(
 print(knn_backends())
 print(cuda_devices())
 stopifnot(
-  identical(find_knn(x[1:2000, ], 5, backend = "cpu"), expected),
-  identical(find_knn(x[1:2000, ], 5), expected)
+  identical(knn_search(x[1:2000, ], 5, backend = "cpu"), expected),
+  identical(knn_search(x[1:2000, ], 5), expected)
 )
 say("later calls fail with the same words (%.3f s); the CPU works", seconds)

@@ -32,7 +32,7 @@ ask <- function(x, k, metric, sign, backend, chunk_size, skip, correlation,
   request <- fsknn:::new_request(
     as.integer(k), options, sort(as.integer(skip)), correlation = correlation
   )
-  fsknn:::cpp_find_knn(x, query, request)
+  fsknn:::cpp_knn_search(x, query, request)
 }
 
 check <- function(label, x, k, metric = "pearson", sign = "signed",

@@ -6,10 +6,10 @@
 library(fsknn)
 
 graph <- function(x, k, ...) {
-  invisible(find_knn(x, k, ..., backend = "cuda", devices = 1))
+  invisible(knn_search(x, k, ..., backend = "cuda", devices = 1))
 }
 queries <- function(x, query, k, ...) {
-  invisible(query_knn(x, query, k, ..., backend = "cuda", devices = 1))
+  invisible(knn_query(x, query, k, ..., backend = "cuda", devices = 1))
 }
 # Enough points for a filter.
 many <- matrix(sin(seq_len(4200 * 70)^1.5), 4200)

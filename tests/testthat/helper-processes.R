@@ -58,7 +58,7 @@ interrupt_call <- function(setup, call, delay) {
     paste0("  repeat ", call),
     "}, interrupt = function(e) 'interrupted', error = conditionMessage)",
     "stopped <- as.double(Sys.time())",
-    "again <- find_knn(matrix(sin(1:600), 60), k = 3, num_threads = 1,",
+    "again <- knn_search(matrix(sin(1:600), 60), k = 3, num_threads = 1,",
     "                  backend = 'cpu')",
     "left <- length(list.files(tempdir(), '^fsknn-'))",
     "say(gsub(' ', '-', end), format(stopped, digits = 15),",

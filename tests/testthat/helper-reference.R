@@ -113,7 +113,7 @@ metric_scale <- function(metric) {
   if (metric %in% c("euclidean", "manhattan", "chebyshev")) 0 else 1
 }
 
-# nn: what find_knn() or query_knn() gave. reference: distances of every point
+# nn: what knn_search() or knn_query() gave. reference: distances of every point
 # (rows) to every candidate (columns), Inf where a candidate doesn't count.
 # Holds if each distance is that of its index, and if the r-th distance is the
 # reference's r-th smallest, so that another neighbour can stand there only
@@ -143,7 +143,7 @@ expect_same_neighbours <- function(nn, reference, metric,
   invisible(nn)
 }
 
-# As find_knn() orders: by (distance, index). For matrices on which the
+# As knn_search() orders: by (distance, index). For matrices on which the
 # reference's arithmetic is exact.
 naive_knn <- function(x, k, metric, sign = "signed") {
   distance <- naive_distance(x, metric = metric, sign = sign)

@@ -16,9 +16,9 @@ test_that("the outcome is the last row of a matrix", {
     c(1:6, "relapse")
   )
   # Points as any other.
-  nn <- find_knn(found, 3)
+  nn <- knn_search(found, 3)
   expect_identical(
-    nearest(found, "relapse", 3)$index, nn$index[7, ]
+    nearest_to(found, "relapse", 3)$index, nn$index[7, ]
   )
 })
 
@@ -150,8 +150,8 @@ test_that("a SummarizedExperiment gets a row likewise", {
   )
   expect_identical(methods::slot(found, "metadata"), list(study = "a"))
   expect_identical(
-    nearest(found, "relapse", 2),
-    nearest(SummarizedExperiment::assay(found), "relapse", 2)
+    nearest_to(found, "relapse", 2),
+    nearest_to(SummarizedExperiment::assay(found), "relapse", 2)
   )
   ranged <- methods::as(set, "RangedSummarizedExperiment")
   expect_identical(

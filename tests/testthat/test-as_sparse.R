@@ -13,21 +13,21 @@ test_that("a sparse matrix has each edge in its row and column", {
     expect_equal(as.matrix(m), dense, ignore_attr = TRUE)
   }
   expect_identical(as_sparse(edges), as_sparse(edges, "distance"))
-  expect_identical(as_sparse(find_knn(x, 4)), as_sparse(edges))
+  expect_identical(as_sparse(knn_search(x, 4)), as_sparse(edges))
 })
 
 test_that("undirected edges are there both ways, and zeros stay", {
   skip_if_not_installed("Matrix")
   x <- random_matrix(30, 5)[rep(1:15, 2), ]
   rownames(x) <- paste0("gene", 1:30)
-  edges <- similarity_graph(x, 0.5)
+  edges <- threshold_graph(x, 0.5)
   m <- as_sparse(edges)
   expect_equal(length(m@x), 2 * nrow(edges))
   expect_gt(sum(m@x == 0), 0)
   expect_identical(dimnames(m), list(rownames(x), rownames(x)))
   expect_true(Matrix::isSymmetric(m))
-  snn <- as_sparse(snn_graph(find_knn(x, 3), "number"))
-  expect_equal(max(snn), max(snn_graph(find_knn(x, 3), "number")$similarity))
+  snn <- as_sparse(snn_graph(knn_search(x, 3), "number"))
+  expect_equal(max(snn), max(snn_graph(knn_search(x, 3), "number")$similarity))
 })
 
 test_that("hits hold the edges and their columns", {
@@ -46,7 +46,7 @@ test_that("hits are pairs of a SingleCellExperiment's cells", {
   skip_if_not_installed("SingleCellExperiment")
   x <- random_matrix(20, 5)
   cells <- SingleCellExperiment::SingleCellExperiment(list(counts = t(x)))
-  hits <- as_self_hits(find_knn(x, 3))
+  hits <- as_self_hits(knn_search(x, 3))
   SingleCellExperiment::colPair(cells, "knn") <- hits
   # It sorts them, by point and neighbour.
   pairs <- SingleCellExperiment::colPair(cells, "knn")
@@ -62,10 +62,10 @@ test_that("an edge that is there twice is an error", {
   x <- random_matrix(20, 4)
   rownames(x) <- paste0("gene", 1:20)
   edges <- knn_graph(x, 3)
-  pairs <- similarity_graph(x, 0.2)
+  pairs <- threshold_graph(x, 0.2)
   turned <- pairs[5, ]
   turned[c("from", "to")] <- turned[c("to", "from")]
-  nn <- find_knn(x, 3)
+  nn <- knn_search(x, 3)
   nn$index[c(4, 9), 2] <- nn$index[c(4, 9), 1]
   expect_snapshot(error = TRUE, {
     as_sparse(rbind(edges, edges[1, ]))
@@ -76,7 +76,7 @@ test_that("an edge that is there twice is an error", {
 
 test_that("neighbours with the points themselves are told the way out", {
   skip_if_not_installed("Matrix")
-  nn <- find_knn(random_matrix(20, 4), 3)
+  nn <- knn_search(random_matrix(20, 4), 3)
   own <- cbind(1:20, nn$index)
   expect_snapshot(error = TRUE, as_sparse(own))
   expect_identical(

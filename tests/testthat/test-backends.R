@@ -21,7 +21,7 @@ two_devices <- function() {
 choose <- function(backend, devices = NULL, facts = facts_with()) {
   fsknn:::choose_backend(
     backend, devices, facts = facts, device_table = two_devices,
-    call = quote(find_knn())
+    call = quote(knn_search())
   )
 }
 
@@ -130,7 +130,7 @@ test_that("asking a user's call for CUDA fails where there is none", {
     skip("CUDA is here.")
   }
   expect_error(
-    find_knn(matrix(1:6, 3), 1, backend = "cuda"),
+    knn_search(matrix(1:6, 3), 1, backend = "cuda"),
     class = "fsknn_backend_error"
   )
 })

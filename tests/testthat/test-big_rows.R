@@ -26,7 +26,7 @@ test_that("columns of a big.matrix can be the points", {
   colnames(x) <- paste0("g", 1:140)
   expected <- knn_graph(x, 3, points = "columns")
   query <- random_matrix(9, 30, seed = 2)
-  found <- query_knn(x, query, 3, points = "columns")
+  found <- knn_query(x, query, 3, points = "columns")
   big <- bigmemory::as.big.matrix(x)
   big_query <- bigmemory::as.big.matrix(query)
   weights <- c(0, 1, 2, 3, 0, 1, 1, 1, 2)
@@ -35,17 +35,17 @@ test_that("columns of a big.matrix can be the points", {
       knn_graph(big, 3, points = "columns", max_memory = max_memory), expected
     )
     expect_identical(
-      query_knn(
+      knn_query(
         big, big_query, 3, points = "columns", max_memory = max_memory
       ),
       found
     )
     expect_identical(
-      nearest(
+      nearest_to(
         big, "g7", 3, points = "columns", weights = weights,
         max_memory = max_memory
       ),
-      nearest(x, "g7", 3, points = "columns", weights = weights)
+      nearest_to(x, "g7", 3, points = "columns", weights = weights)
     )
   }
   expect_identical(

@@ -1,10 +1,10 @@
 same_as_matrix <- function(x, blocks, k, metric, sign, max_memory, label) {
   for (backend in backends_here()) {
     expect_same_bits(
-      find_knn(
+      knn_search(
         blocks, k, metric, sign, backend = backend, max_memory = max_memory
       ),
-      find_knn(x, k, metric, sign, backend = "cpu"),
+      knn_search(x, k, metric, sign, backend = "cpu"),
       paste(label, metric, sign, backend)
     )
   }
@@ -43,11 +43,11 @@ test_that("hard matrices come through blocks as they are", {
     x <- hard[[name]]
     for (metric in c("pearson", "euclidean", "manhattan")) {
       expect_same_bits(
-        find_knn(
+        knn_search(
           DelayedArray::DelayedArray(x), 5, metric, backend = "cpu",
           max_memory = 1, constant = "isolate"
         ),
-        find_knn(x, 5, metric, backend = "cpu", constant = "isolate"),
+        knn_search(x, 5, metric, backend = "cpu", constant = "isolate"),
         paste(name, metric)
       )
     }
@@ -60,11 +60,11 @@ test_that("sorted rows, whose neighbours are all in one block, are no harder", {
   x <- x[order(x[, 1]), ]
   x[, 1] <- x[, 1] * 50
   expect_same_bits(
-    find_knn(
+    knn_search(
       DelayedArray::DelayedArray(x), 9, "euclidean", backend = "cpu",
       max_memory = 1e4
     ),
-    find_knn(x, 9, "euclidean", backend = "cpu")
+    knn_search(x, 9, "euclidean", backend = "cpu")
   )
 })
 
@@ -74,9 +74,9 @@ test_that("queries by blocks, against points by blocks or in memory", {
   query <- metric_values("pearson", 120, 12, seed = 2)
   lazy <- DelayedArray::DelayedArray
   for (metric in c("pearson", "euclidean", "chebyshev")) {
-    expected <- query_knn(x, query, 5, metric, backend = "cpu")
+    expected <- knn_query(x, query, 5, metric, backend = "cpu")
     ask <- function(x, query, max_memory, rows = TRUE) {
-      query_knn(
+      knn_query(
         x, query, 5, metric, backend = "cpu", max_memory = max_memory
       )
     }
@@ -85,7 +85,7 @@ test_that("queries by blocks, against points by blocks or in memory", {
     expect_identical(ask(x, lazy(query), 1e3), expected)
     # Room for the query alone.
     expect_identical(ask(lazy(x), lazy(query), 15000), expected)
-    few <- query_knn(x, query[1:3, ], 5, metric, backend = "cpu")
+    few <- knn_query(x, query[1:3, ], 5, metric, backend = "cpu")
     expect_identical(ask(lazy(x), query[1:3, ], 1e3), few)
   }
 })
@@ -106,10 +106,10 @@ test_that("edges, correlations, names and isolated points are those of a matrix"
     )
   }
   expect_identical(
-    fsknn::nearest(
+    fsknn::nearest_to(
       lazy, "gene7", 6, constant = "isolate", max_memory = 1e3, backend = "cpu"
     ),
-    fsknn::nearest(x, "gene7", 6, constant = "isolate", backend = "cpu")
+    fsknn::nearest_to(x, "gene7", 6, constant = "isolate", backend = "cpu")
   )
 })
 
@@ -120,24 +120,24 @@ test_that("some points, and pairs within a distance, are those of a matrix", {
   lazy <- DelayedArray::DelayedArray(x)
   rows <- c(200L, 3L, 4L, 5L, 77L, 100:130)
   expect_identical(
-    find_knn(lazy, 5, backend = "cpu", subset = rows),
-    find_knn(x, 5, backend = "cpu", subset = rows)
+    knn_search(lazy, 5, backend = "cpu", subset = rows),
+    knn_search(x, 5, backend = "cpu", subset = rows)
   )
   # So much that pairs fit, and the matrix does not.
   withr::local_options(fsknn.max_memory = 15000)
-  expected <- find_within(x, 0.2, backend = "cpu")
+  expected <- within_search(x, 0.2, backend = "cpu")
   expect_gt(sum(lengths(expected$index)), 0)
-  expect_identical(find_within(lazy, 0.2, backend = "cpu"), expected)
+  expect_identical(within_search(lazy, 0.2, backend = "cpu"), expected)
 })
 
 test_that("columns as points, integers and logicals are read by blocks", {
   skip_if_not_installed("DelayedArray")
   x <- small_integers(150, 8)
   storage.mode(x) <- "integer"
-  expected <- find_knn(x, 4, "manhattan", backend = "cpu")
+  expected <- knn_search(x, 4, "manhattan", backend = "cpu")
   turned <- DelayedArray::DelayedArray(t(x))
   expect_identical(
-    find_knn(
+    knn_search(
       turned, 4, "manhattan", backend = "cpu", points = "columns",
       max_memory = 1e3
     ),
@@ -146,11 +146,11 @@ test_that("columns as points, integers and logicals are read by blocks", {
   flags <- x > 1
   flags[rowSums(flags) == 0, 1] <- TRUE
   expect_identical(
-    find_knn(
+    knn_search(
       DelayedArray::DelayedArray(flags), 4, "jaccard", backend = "cpu",
       max_memory = 1e3
     ),
-    find_knn(flags, 4, "jaccard", backend = "cpu")
+    knn_search(flags, 4, "jaccard", backend = "cpu")
   )
 })
 
@@ -160,7 +160,7 @@ test_that("what is wrong with values is found while they are read", {
   rownames(x) <- paste0("g", 1:130)
   message_of <- function(x, metric = "pearson") {
     conditionMessage(tryCatch(
-      find_knn(x, 3, metric, backend = "cpu", max_memory = 1e3),
+      knn_search(x, 3, metric, backend = "cpu", max_memory = 1e3),
       error = identity
     ))
   }
@@ -177,7 +177,7 @@ test_that("what is wrong with values is found while they are read", {
   )
   expect_identical(open_row_files(), character())
   text <- lazy(matrix("a", 5, 5))
-  expect_snapshot(error = TRUE, find_knn(text, 2))
+  expect_snapshot(error = TRUE, knn_search(text, 2))
 })
 
 test_that("what needs a matrix in memory says so", {
@@ -209,11 +209,11 @@ test_that("each chunk is read once, of some rows or columns about once", {
     list(t(whole[, 7:50]), t(x[, 7:50]), 2 * 90)
   )
   for (case in cases) {
-    expected <- find_knn(case[[2]], 3, backend = "cpu")
+    expected <- knn_search(case[[2]], 3, backend = "cpu")
     for (max_memory in c(1e9, 1e4)) {
       counted$reads$chunks <- 0
       expect_identical(
-        find_knn(case[[1]], 3, backend = "cpu", max_memory = max_memory),
+        knn_search(case[[1]], 3, backend = "cpu", max_memory = max_memory),
         expected
       )
       expect_gt(counted$reads$chunks, 0)

@@ -1,5 +1,5 @@
 fail <- function(...) {
-  fsknn:::raise_failure(list(...), call = quote(find_knn()))
+  fsknn:::raise_failure(list(...), call = quote(knn_search()))
 }
 
 test_that("a failure of the core is an error in words", {

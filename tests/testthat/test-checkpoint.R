@@ -14,13 +14,13 @@ test_that("a kept search gives the answer of a plain one, and gives it again", {
   x[17, ] <- 1
   for (metric in c("pearson", "manhattan")) {
     folder <- withr::local_tempdir()
-    whole <- find_knn(x, 5, metric, constant = "isolate", backend = "cpu")
-    kept <- find_knn(x, 5, metric, constant = "isolate", backend = "cpu",
+    whole <- knn_search(x, 5, metric, constant = "isolate", backend = "cpu")
+    kept <- knn_search(x, 5, metric, constant = "isolate", backend = "cpu",
                      checkpoint = folder)
     expect_identical(kept, whole)
     expect_length(split_files(folder), 4)
     expect_message(
-      again <- find_knn(x, 5, metric, constant = "isolate", backend = "cpu",
+      again <- knn_search(x, 5, metric, constant = "isolate", backend = "cpu",
                         num_threads = 1, checkpoint = folder),
       class = "fsknn_resumed"
     )
@@ -53,9 +53,9 @@ test_that("edges, subsets and queries can be kept", {
   folder <- withr::local_tempdir()
   query <- rbind(random_matrix(99, 9, seed = 2), 1)
   expect_identical(
-    query_knn(x, query, 5, constant = "isolate", backend = "cpu",
+    knn_query(x, query, 5, constant = "isolate", backend = "cpu",
               checkpoint = folder),
-    query_knn(x, query, 5, constant = "isolate", backend = "cpu")
+    knn_query(x, query, 5, constant = "isolate", backend = "cpu")
   )
 })
 
@@ -64,17 +64,17 @@ test_that("metafeatures can be kept", {
   m <- metafeatures(random_matrix(7, 9))
   folder <- withr::local_tempdir()
   expect_identical(
-    find_knn(m, 3, backend = "cpu", checkpoint = folder),
-    find_knn(m, 3, backend = "cpu")
+    knn_search(m, 3, backend = "cpu", checkpoint = folder),
+    knn_search(m, 3, backend = "cpu")
   )
 })
 
 test_that("a split that is not as it was written is seen, and done again", {
   local_splits(40L)
   x <- random_matrix(150, 9)
-  whole <- find_knn(x, 5, backend = "cpu")
+  whole <- knn_search(x, 5, backend = "cpu")
   folder <- withr::local_tempdir()
-  invisible(find_knn(x, 5, backend = "cpu", checkpoint = folder))
+  invisible(knn_search(x, 5, backend = "cpu", checkpoint = folder))
   damage <- list(
     cut = function(bytes) bytes[seq_len(length(bytes) - 9)],
     empty = function(bytes) raw(),
@@ -90,18 +90,18 @@ test_that("a split that is not as it was written is seen, and done again", {
   for (kind in names(damage)) {
     writeBin(damage[[kind]](bytes), file)
     expect_message(
-      again <- find_knn(x, 5, backend = "cpu", checkpoint = folder),
+      again <- knn_search(x, 5, backend = "cpu", checkpoint = folder),
       "Split 3 was damaged", label = kind
     )
     expect_identical(again, whole)
     expect_message(
-      find_knn(x, 5, backend = "cpu", checkpoint = folder), "4 of 4 splits"
+      knn_search(x, 5, backend = "cpu", checkpoint = folder), "4 of 4 splits"
     )
   }
   # Another split's file under this one's name is whole, and not it.
   file.copy(split_files(folder)[[1]], file, overwrite = TRUE)
   expect_message(
-    again <- find_knn(x, 5, backend = "cpu", checkpoint = folder), "damaged"
+    again <- knn_search(x, 5, backend = "cpu", checkpoint = folder), "damaged"
   )
   expect_identical(again, whole)
 })
@@ -152,32 +152,32 @@ test_that("a folder of another search says what is different", {
   x <- random_matrix(60, 9)
   folder <- "kept"
   local_folder()
-  invisible(find_knn(x, 5, backend = "cpu", checkpoint = folder))
+  invisible(knn_search(x, 5, backend = "cpu", checkpoint = folder))
   other <- x
   other[60, 9] <- 0
   constant <- x
   constant[4, ] <- 2
   expect_snapshot(error = TRUE, {
-    find_knn(x, 4, "spearman", "absolute", checkpoint = folder)
-    find_knn(other, 5, checkpoint = folder)
-    find_knn(x[-1, ], 5, checkpoint = folder)
-    find_knn(x, 5, subset = 1:3, checkpoint = folder)
-    query_knn(x, x, 5, checkpoint = folder)
+    knn_search(x, 4, "spearman", "absolute", checkpoint = folder)
+    knn_search(other, 5, checkpoint = folder)
+    knn_search(x[-1, ], 5, checkpoint = folder)
+    knn_search(x, 5, subset = 1:3, checkpoint = folder)
+    knn_query(x, x, 5, checkpoint = folder)
     knn_graph(x, 5, checkpoint = folder)
-    find_knn(constant, 5, constant = "isolate", checkpoint = folder)
+    knn_search(constant, 5, constant = "isolate", checkpoint = folder)
   })
   # What does not change the answer may change.
   expect_identical(
-    suppressMessages(find_knn(
+    suppressMessages(knn_search(
       x, 5, chunk_size = 48, num_threads = 1, checkpoint = folder
     )),
-    find_knn(x, 5, backend = "cpu")
+    knn_search(x, 5, backend = "cpu")
   )
   # The same numbers in another type.
   y <- small_integers(60, 9)
-  invisible(find_knn(y, 5, backend = "cpu", checkpoint = "whole"))
+  invisible(knn_search(y, 5, backend = "cpu", checkpoint = "whole"))
   storage.mode(y) <- "integer"
-  expect_message(find_knn(y, 5, backend = "cpu", checkpoint = "whole"))
+  expect_message(knn_search(y, 5, backend = "cpu", checkpoint = "whole"))
 })
 
 test_that("a run goes on where its data no longer fit in memory, or do again", {
@@ -187,11 +187,11 @@ test_that("a run goes on where its data no longer fit in memory, or do again", {
   holes[cbind(c(5, 77, 300), c(1, 13, 2))] <- NA
   weights <- rep(c(1, 0, 2), length.out = 13)
   searches <- list(
-    ranked = function(x, ...) find_knn(x, 5, "spearman", ...),
-    raw = function(x, ...) find_knn(x, 5, "euclidean", ...),
-    weighted = function(x, ...) find_knn(x, 5, weights = weights, ...),
-    filled = function(x, ...) find_knn(x, 5, na = "mean", ...),
-    isolated = function(x, ...) find_knn(x, 5, constant = "isolate", ...)
+    ranked = function(x, ...) knn_search(x, 5, "spearman", ...),
+    raw = function(x, ...) knn_search(x, 5, "euclidean", ...),
+    weighted = function(x, ...) knn_search(x, 5, weights = weights, ...),
+    filled = function(x, ...) knn_search(x, 5, na = "mean", ...),
+    isolated = function(x, ...) knn_search(x, 5, constant = "isolate", ...)
   )
   for (kind in names(searches)) {
     values <- switch(kind, filled = holes, isolated = {
@@ -244,19 +244,19 @@ test_that("a folder that holds something else is refused, and left alone", {
   dir.create("broken")
   writeLines("form fsknn", "broken/fsknn-search.dcf")
   expect_snapshot(error = TRUE, {
-    find_knn(x, 5, checkpoint = "letters")
-    find_knn(x, 5, checkpoint = "file.txt")
-    find_knn(x, 5, checkpoint = "broken")
-    find_knn(x, 5, checkpoint = NA)
-    find_knn(x, 5, checkpoint = c("a", "b"))
+    knn_search(x, 5, checkpoint = "letters")
+    knn_search(x, 5, checkpoint = "file.txt")
+    knn_search(x, 5, checkpoint = "broken")
+    knn_search(x, 5, checkpoint = NA)
+    knn_search(x, 5, checkpoint = c("a", "b"))
   })
   expect_identical(list.files("letters"), "to-mother.txt")
   # What a run leaves that was ended at its very start.
   dir.create("young")
   file.create(c("young/fsknn-lock", "young/fsknn-search.dcf.part-77"))
   expect_identical(
-    find_knn(x, 5, backend = "cpu", checkpoint = "young"),
-    find_knn(x, 5, backend = "cpu")
+    knn_search(x, 5, backend = "cpu", checkpoint = "young"),
+    knn_search(x, 5, backend = "cpu")
   )
 })
 
@@ -273,7 +273,7 @@ test_that("a folder is for one process at a time", {
   ))
   expect_identical(said_by(child), "locked")
   error <- expect_error(
-    find_knn(x, 5, backend = "cpu", checkpoint = folder),
+    knn_search(x, 5, backend = "cpu", checkpoint = folder),
     class = "fsknn_checkpoint_error"
   )
   expect_match(conditionMessage(error), "in use")
@@ -281,7 +281,7 @@ test_that("a folder is for one process at a time", {
   tools::pskill(child$pid, tools::SIGKILL)
   free <- function() {
     !inherits(try(
-      find_knn(x, 5, backend = "cpu", checkpoint = folder), silent = TRUE
+      knn_search(x, 5, backend = "cpu", checkpoint = folder), silent = TRUE
     ), "try-error")
   }
   expect_true(wait_for(free, 5))
@@ -294,7 +294,7 @@ test_that("what the file system refuses is told", {
   folder <- withr::local_tempdir()
   Sys.chmod(folder, "500")
   expect_error(
-    find_knn(random_matrix(60, 9), 5, backend = "cpu", checkpoint = folder),
+    knn_search(random_matrix(60, 9), 5, backend = "cpu", checkpoint = folder),
     "Permission", class = "fsknn_checkpoint_error"
   )
 })

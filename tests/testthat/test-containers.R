@@ -19,7 +19,7 @@ test_that("an assay is taken by its name or number, the first by default", {
   expect_identical(knn_graph(set, 3, assay = "logcounts"), knn_graph(logs, 3))
   expect_identical(knn_graph(set, 3, assay = 2), knn_graph(logs, 3))
   expect_identical(
-    find_knn(set, 3, assay = "logcounts"), find_knn(logs, 3)
+    knn_search(set, 3, assay = "logcounts"), knn_search(logs, 3)
   )
 })
 
@@ -47,30 +47,30 @@ test_that("a reduced dimension is taken by its name or number", {
     knn_graph(umap, 3, "euclidean")
   )
   # one with attributes and one of a class of its own
-  plain <- find_knn(pca, 3, "euclidean")
+  plain <- knn_search(pca, 3, "euclidean")
   attr(pca, "percentVar") <- c(60, 20, 15, 5)
   SingleCellExperiment::reducedDim(set, "PCA") <- pca
-  expect_identical(find_knn(set, 3, "euclidean", dimred = "PCA"), plain)
+  expect_identical(knn_search(set, 3, "euclidean", dimred = "PCA"), plain)
   factors <- SingleCellExperiment::LinearEmbeddingMatrix(
     unname(pca), matrix(0, 14, 4)
   )
   SingleCellExperiment::reducedDim(set, "LEM") <- factors
-  expect_identical(find_knn(set, 3, "euclidean", dimred = "LEM"), plain)
+  expect_identical(knn_search(set, 3, "euclidean", dimred = "LEM"), plain)
 })
 
-test_that("query_knn(), nearest() and knn_plan() read containers alike", {
+test_that("knn_query(), nearest_to() and knn_plan() read containers alike", {
   skip_if_not_installed("SingleCellExperiment")
   set <- small_experiment()
   cells <- t(SummarizedExperiment::assay(set, "logcounts"))
   expect_identical(
-    query_knn(
+    knn_query(
       set, set[, 3:5], 2, points = "columns", assay = "logcounts"
     ),
-    query_knn(cells, cells[3:5, ], 2)
+    knn_query(cells, cells[3:5, ], 2)
   )
   expect_identical(
-    nearest(set, "c7", 4, points = "columns", assay = "logcounts"),
-    nearest(cells, "c7", 4)
+    nearest_to(set, "c7", 4, points = "columns", assay = "logcounts"),
+    nearest_to(cells, "c7", 4)
   )
   expect_identical(
     plan_of(set, 3, points = "columns", query = set[, 1:2]),
@@ -81,16 +81,16 @@ test_that("query_knn(), nearest() and knn_plan() read containers alike", {
     plan_of(c(9, 4), 3, "euclidean")
   )
   expect_identical(
-    find_within(set, 0.4, points = "columns", assay = "logcounts"),
-    find_within(cells, 0.4)
+    within_search(set, 0.4, points = "columns", assay = "logcounts"),
+    within_search(cells, 0.4)
   )
   expect_identical(
-    query_within(set, set[, 3:5], 0.4, points = "columns", assay = 2),
-    query_within(cells, cells[3:5, ], 0.4)
+    within_query(set, set[, 3:5], 0.4, points = "columns", assay = 2),
+    within_query(cells, cells[3:5, ], 0.4)
   )
   expect_identical(
-    similarity_graph(set, 0.3, points = "columns", assay = 2),
-    similarity_graph(cells, 0.3)
+    threshold_graph(set, 0.3, points = "columns", assay = 2),
+    threshold_graph(cells, 0.3)
   )
   expect_identical(
     mst_knn(set, points = "columns", assay = 2), mst_knn(cells)
@@ -98,24 +98,24 @@ test_that("query_knn(), nearest() and knn_plan() read containers alike", {
   # x from a reduced dimension, queries as plain rows of the same
   pca <- SingleCellExperiment::reducedDim(set, "PCA")
   expect_identical(
-    query_knn(pca, set[, 4:6], 2, "euclidean", dimred = "PCA"),
-    query_knn(pca, pca[4:6, ], 2, "euclidean")
+    knn_query(pca, set[, 4:6], 2, "euclidean", dimred = "PCA"),
+    knn_query(pca, pca[4:6, ], 2, "euclidean")
   )
   expect_identical(
     plan_of(pca, 2, "euclidean", query = set[, 4:6], dimred = "PCA"),
     plan_of(pca, 2, "euclidean", query = pca[4:6, ])
   )
   expect_identical(
-    query_knn(set, pca[4:6, ], 2, "euclidean", dimred = "PCA"),
-    query_knn(pca, pca[4:6, ], 2, "euclidean")
+    knn_query(set, pca[4:6, ], 2, "euclidean", dimred = "PCA"),
+    knn_query(pca, pca[4:6, ], 2, "euclidean")
   )
   expect_identical(
-    query_knn(set, t(cells), 2, assay = "logcounts", points = "columns"),
-    query_knn(cells, cells, 2)
+    knn_query(set, t(cells), 2, assay = "logcounts", points = "columns"),
+    knn_query(cells, cells, 2)
   )
   expect_identical(
-    query_knn(set, set[, 2:3], 2, "euclidean", dimred = "PCA"),
-    query_knn(pca, pca[2:3, ], 2, "euclidean")
+    knn_query(set, set[, 2:3], 2, "euclidean", dimred = "PCA"),
+    knn_query(pca, pca[2:3, ], 2, "euclidean")
   )
 })
 
@@ -176,25 +176,25 @@ test_that("what a container has not is an error that says what it has", {
   experiment <- methods::as(set, "SummarizedExperiment")
   unnamed <- SummarizedExperiment::SummarizedExperiment(list(plain, plain))
   expect_snapshot(error = TRUE, {
-    find_knn(set, 2, assay = "logcount")
-    find_knn(set, 2, assay = 3)
-    find_knn(set, 2, assay = 1.5)
-    find_knn(set, 2, assay = c("counts", "logcounts"))
-    find_knn(set, 2, dimred = "pca")
-    find_knn(set, 2, dimred = "tSNE")
-    find_knn(set, 2, dimred = 5)
-    find_knn(set, 2, assay = "counts", dimred = "PCA")
-    find_knn(set, 2, dimred = "PCA", points = "rows")
-    find_knn(experiment, 2, dimred = "PCA")
-    find_knn(unnamed, 2, assay = "counts")
-    find_knn(samples, 2, dimred = "PCA")
-    find_knn(samples, 2, assay = "counts")
-    find_knn(plain, 2, assay = "counts")
+    knn_search(set, 2, assay = "logcount")
+    knn_search(set, 2, assay = 3)
+    knn_search(set, 2, assay = 1.5)
+    knn_search(set, 2, assay = c("counts", "logcounts"))
+    knn_search(set, 2, dimred = "pca")
+    knn_search(set, 2, dimred = "tSNE")
+    knn_search(set, 2, dimred = 5)
+    knn_search(set, 2, assay = "counts", dimred = "PCA")
+    knn_search(set, 2, dimred = "PCA", points = "rows")
+    knn_search(experiment, 2, dimred = "PCA")
+    knn_search(unnamed, 2, assay = "counts")
+    knn_search(samples, 2, dimred = "PCA")
+    knn_search(samples, 2, assay = "counts")
+    knn_search(plain, 2, assay = "counts")
     knn_graph(plain, 2, dimred = "PCA")
-    query_knn(plain, plain, 2, assay = 1)
+    knn_query(plain, plain, 2, assay = 1)
     knn_plan(plain, 2, assay = 1)
-    nearest(plain, 1, 2, assay = 1)
-    find_knn(set, 2, assays = "counts")
+    nearest_to(plain, 1, 2, assay = 1)
+    knn_search(set, 2, assays = "counts")
   })
 })
 
@@ -218,10 +218,10 @@ test_that("names that repeat are an error in every kind of input", {
     knn_graph(frame, 2, points = "columns")
     knn_graph(rows, 2)
     knn_graph(sparse_rows, 2)
-    nearest(set, "c2", 2, points = "columns")
+    nearest_to(set, "c2", 2, points = "columns")
   })
   # not used, so they may
   expect_identical(
-    find_knn(set, 2, points = "columns"), find_knn(t(plain), 2)
+    knn_search(set, 2, points = "columns"), knn_search(t(plain), 2)
   )
 })

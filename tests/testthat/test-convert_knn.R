@@ -1,5 +1,5 @@
 exact <- function(k = 4, n = 40) {
-  find_knn(random_matrix(n, 5), k, metric = "euclidean")
+  knn_search(random_matrix(n, 5), k, metric = "euclidean")
 }
 
 test_that("every shape comes back as it was", {
@@ -61,8 +61,8 @@ test_that("`self` says otherwise than the shape", {
 
 test_that("rows that are queries keep all their neighbours", {
   x <- random_matrix(60, 5)
-  first <- query_knn(x, x[1:4, ], 3, metric = "euclidean")
-  last <- query_knn(x, x[57:60, ], 3, metric = "euclidean")
+  first <- knn_query(x, x[1:4, ], 3, metric = "euclidean")
+  last <- knn_query(x, x[57:60, ], 3, metric = "euclidean")
   expect_identical(first$index[, 1], 1:4)
   for (nn in list(first, last)) {
     expect_identical(as_knn(nn, queries = TRUE), nn)
@@ -74,7 +74,7 @@ test_that("rows that are queries keep all their neighbours", {
     expect_identical(there, list(idx = nn$index, dist = nn$distance))
   }
   # By chance all indices may be numbers of rows.
-  all <- query_knn(x, x, 3, metric = "euclidean")
+  all <- knn_query(x, x, 3, metric = "euclidean")
   expect_identical(as_knn(all, queries = TRUE), all)
   expect_snapshot(error = TRUE, {
     as_knn(all)
@@ -87,7 +87,7 @@ test_that("rows that are queries keep all their neighbours", {
 
 test_that("queries are not taken for the points themselves", {
   x <- random_matrix(60, 5)
-  nn <- query_knn(x, x[57:60, ], 1, metric = "euclidean")
+  nn <- knn_query(x, x[57:60, ], 1, metric = "euclidean")
   for (to in c("uwot", "rnndescent", "RANN", "edges")) {
     expect_error(
       convert_knn(nn, to), "of the points themselves",
@@ -111,7 +111,7 @@ test_that("FNN's and RANN's queries are what ours are", {
   skip_if_not_installed("FNN")
   skip_if_not_installed("RANN")
   x <- random_matrix(60, 5)
-  nn <- query_knn(x, x[1:4, ], 3, metric = "euclidean")
+  nn <- knn_query(x, x[1:4, ], 3, metric = "euclidean")
   same <- function(other) {
     expect_identical(other$index, nn$index)
     expect_equal(other$distance, nn$distance)
@@ -124,7 +124,7 @@ test_that("FNN's and RANN's queries are what ours are", {
 test_that("points that FNN has as their own neighbours are told of", {
   skip_if_not_installed("FNN")
   x <- random_matrix(25, 5)[rep(1:25, 4), ]
-  nn <- find_knn(x, 4, metric = "euclidean")
+  nn <- knn_search(x, 4, metric = "euclidean")
   theirs <- FNN::get.knn(x, 4)
   own <- sum(theirs$nn.index == row(theirs$nn.index))
   expect_gt(own, 0)
@@ -180,34 +180,34 @@ test_that("edges give matrices, or lists where points differ", {
   x <- random_matrix(30, 5)
   rownames(x) <- paste0("gene", 1:30)
   edges <- knn_graph(x, 3)
-  expect_identical(as_knn(edges), find_knn(x, 3))
+  expect_identical(as_knn(edges), knn_search(x, 3))
   expect_identical(
-    as_knn(edges[sample(nrow(edges)), ]), find_knn(x, 3)
+    as_knn(edges[sample(nrow(edges)), ]), knn_search(x, 3)
   )
   k <- ifelse(seq_len(30) %% 2 == 0, 3, 1)
   number <- match(edges$from, rownames(x))
   expect_identical(
-    as_knn(edges[edges$rank <= k[number], ]), find_knn(x, k)
+    as_knn(edges[edges$rank <= k[number], ]), knn_search(x, k)
   )
-  back <- convert_knn(find_knn(x, k), "edges", names = rownames(x))
+  back <- convert_knn(knn_search(x, k), "edges", names = rownames(x))
   expect_identical(back$to, edges$to[edges$rank <= k[number]])
   x[7, ] <- 0
   expect_identical(
     as_knn(knn_graph(x, 3, constant = "isolate")),
-    find_knn(x, 3, constant = "isolate")
+    knn_search(x, 3, constant = "isolate")
   )
 })
 
 test_that("undirected edges are neighbours both ways", {
   x <- random_matrix(30, 5)
   expect_identical(
-    as_knn(similarity_graph(x, 0.5)), find_within(x, 0.5)
+    as_knn(threshold_graph(x, 0.5)), within_search(x, 0.5)
   )
 })
 
 test_that("real BiocNeighbors, FNN, RANN and dbscan give what we do", {
   x <- random_matrix(60, 5)
-  nn <- find_knn(x, 6, metric = "euclidean")
+  nn <- knn_search(x, 6, metric = "euclidean")
   same <- function(other) {
     expect_identical(other$index, nn$index)
     expect_equal(other$distance, nn$distance)
@@ -219,7 +219,7 @@ test_that("real BiocNeighbors, FNN, RANN and dbscan give what we do", {
   same(as_knn(RANN::nn2(x, k = 7)))
   same(as_knn(dbscan::kNN(x, 6)))
   near <- as_knn(dbscan::frNN(x, eps = 1.5, sort = TRUE))
-  expect_identical(near$index, find_within(x, 1.5, "euclidean")$index)
+  expect_identical(near$index, within_search(x, 1.5, "euclidean")$index)
   skip_if_not_installed("BiocNeighbors")
   same(as_knn(BiocNeighbors::findKNN(x, 6)))
 })
@@ -227,7 +227,7 @@ test_that("real BiocNeighbors, FNN, RANN and dbscan give what we do", {
 test_that("dbscan takes our neighbours", {
   skip_if_not_installed("dbscan")
   x <- random_matrix(60, 5)
-  nn <- find_knn(x, 6, metric = "euclidean")
+  nn <- knn_search(x, 6, metric = "euclidean")
   ours <- convert_knn(nn, "dbscan")
   theirs <- dbscan::kNN(x, 6)
   expect_equal(ours$id, theirs$id, ignore_attr = TRUE)
@@ -243,7 +243,7 @@ test_that("dbscan takes our neighbours", {
 test_that("uwot takes our neighbours", {
   skip_if_not_installed("uwot")
   x <- random_matrix(80, 5)
-  nn <- find_knn(x, 9, metric = "euclidean")
+  nn <- knn_search(x, 9, metric = "euclidean")
   withr::with_preserve_seed({
     set.seed(1)
     ours <- uwot::umap(
@@ -264,7 +264,7 @@ test_that("Seurat takes our neighbours", {
   x <- random_matrix(50, 4)
   rownames(x) <- paste0("cell", 1:50)
   ours <- convert_knn(
-    find_knn(x, 7, metric = "euclidean"), "Seurat", names = rownames(x)
+    knn_search(x, 7, metric = "euclidean"), "Seurat", names = rownames(x)
   )
   theirs <- Seurat::FindNeighbors(
     x, k.param = 8, return.neighbor = TRUE, nn.method = "rann", verbose = FALSE
@@ -276,7 +276,7 @@ test_that("Seurat takes our neighbours", {
   expect_identical(
     SeuratObject::Indices(ours), SeuratObject::Indices(theirs)
   )
-  expect_identical(as_knn(theirs)$index, find_knn(x, 7, "euclidean")$index)
+  expect_identical(as_knn(theirs)$index, knn_search(x, 7, "euclidean")$index)
 })
 
 test_that("what is no neighbours, or not for a shape, is an error", {
@@ -288,7 +288,7 @@ test_that("what is no neighbours, or not for a shape, is an error", {
     as_knn(list(index = nn$index - 1, distance = nn$distance))
     convert_knn(nn, to = "annoy")
     convert_knn(list(index = nn$index), to = "uwot")
-    convert_knn(find_knn(random_matrix(4, 4), c(1, 2, 3, 3)), to = "FNN")
+    convert_knn(knn_search(random_matrix(4, 4), c(1, 2, 3, 3)), to = "FNN")
     convert_knn(nn, to = "edges", names = letters)
     convert_knn(list(index = matrix(c(7, 9, 2, 4), 2)), "edges")
   })

@@ -27,12 +27,12 @@ test_that("chunks, GPUs and their memory do not change a graph", {
   x[5001:5100, ] <- x[1:100, ]
   for (metric in c("pearson", "euclidean", "manhattan", "proportional")) {
     x <- values_for(x, metric)
-    expected <- find_knn(x, 10, metric, backend = "cpu")
+    expected <- knn_search(x, 10, metric, backend = "cpu")
     # The last is for the float64 pass by panels.
     for_decompositions(
       x, 10, metric, limits = list(NULL, 60e6, 32e6),
       work = function(devices, chunk_size, limit, label) {
-        found <- find_knn(
+        found <- knn_search(
           x, 10, metric, backend = "cuda", devices = devices,
           chunk_size = chunk_size, max_device_memory = limit
         )
@@ -59,7 +59,7 @@ test_that("points left out, correlations and queries are the same from panels", 
         graph("cpu")
       )
       answer <- function(backend, ...) {
-        query_knn(
+        knn_query(
           x, query, 7, "spearman", "absolute", constant = "isolate",
           backend = backend, ...
         )
@@ -79,10 +79,10 @@ test_that("rows that overflow are settled by longer lists, the rest in doubles",
   noise <- random_matrix(700, 20, seed = 45)
   x[round(seq(1, 9000, length.out = 700)), ] <-
     x[rep(5, 700), ] * (1 + 1e-7 * noise)
-  expected <- find_knn(x, 10, backend = "cpu")
+  expected <- knn_search(x, 10, backend = "cpu")
   for (devices in device_sets()) {
     expect_identical(
-      find_knn(x, 10, backend = "cuda", devices = devices, chunk_size = 1000),
+      knn_search(x, 10, backend = "cuda", devices = devices, chunk_size = 1000),
       expected
     )
     stats <- knn_stats()
@@ -93,10 +93,10 @@ test_that("rows that overflow are settled by longer lists, the rest in doubles",
   # 6,000: too many for those, too.
   x[seq_len(6000), ] <- x[rep(5, 6000), ] *
     (1 + 1e-7 * random_matrix(6000, 20, seed = 46))
-  expected <- find_knn(x, 10, backend = "cpu")
+  expected <- knn_search(x, 10, backend = "cpu")
   for (devices in device_sets()) {
     expect_identical(
-      find_knn(x, 10, backend = "cuda", devices = devices, chunk_size = 1000),
+      knn_search(x, 10, backend = "cuda", devices = devices, chunk_size = 1000),
       expected
     )
     expect_lt(knn_stats()$rows_widened, knn_stats()$rows_redone)
@@ -139,10 +139,10 @@ test_that("GPUs that can't read each other's memory copy it", {
   skip_if_no_cuda()
   skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
   x <- random_matrix(9000, 30, seed = 49)
-  expected <- find_knn(x, 10, backend = "cpu")
+  expected <- knn_search(x, 10, backend = "cpu")
   for (nth in 1:2) {
     found <- with_fault(
-      find_knn(x, 10, backend = "cuda", devices = 1:2, chunk_size = 1000),
+      knn_search(x, 10, backend = "cuda", devices = 1:2, chunk_size = 1000),
       "invalid_value", "cudaDeviceEnablePeerAccess", nth
     )
     expect_identical(found$value, expected)
@@ -154,12 +154,12 @@ test_that("a limit that two chunks do not fit is an error with its facts", {
   skip_if_no_cuda()
   x <- random_matrix(3000, 30, seed = 47)
   error <- expect_error(
-    find_knn(x, 5, backend = "cuda", max_device_memory = 1e5),
+    knn_search(x, 5, backend = "cuda", max_device_memory = 1e5),
     class = "fsknn_cuda_error"
   )
   expect_gt(error$bytes_asked, 1e5)
   expect_identical(error$bytes_free, 1e5)
   expect_identical(
-    find_knn(x, 5, backend = "cuda"), find_knn(x, 5, backend = "cpu")
+    knn_search(x, 5, backend = "cuda"), knn_search(x, 5, backend = "cpu")
   )
 })

@@ -45,12 +45,12 @@ test_that("an explicit backend never falls back, and the error has CUDA's words"
   skip_if_no_faults()
   local_machine(error = "old_driver", driver = 11040L, runtime = 13000L)
   expect_snapshot(error = TRUE, {
-    find_knn(small, 2, backend = "cuda")
-    find_knn(small, 2, devices = 1)
+    knn_search(small, 2, backend = "cuda")
+    knn_search(small, 2, devices = 1)
     knn_plan(small, 2, backend = "cuda")
   })
   error <- expect_error(
-    find_knn(small, 2, backend = "cuda"), class = "fsknn_cuda_error"
+    knn_search(small, 2, backend = "cuda"), class = "fsknn_cuda_error"
   )
   expect_s3_class(error, "fsknn_backend_error")
   expect_match(error$cuda_words, "driver version is insufficient")
@@ -63,13 +63,13 @@ test_that("auto falls back where there is no usable device, and says so once", {
   skip_if_no_faults()
   local_machine(error = "old_driver", driver = 11040L, runtime = 13000L)
   told <- told_once({
-    found <- find_knn(small, 2)
-    find_knn(small, 2)
+    found <- knn_search(small, 2)
+    knn_search(small, 2)
   })
   expect_length(told, 1)
   expect_match(told, "Using backend \"cpu\"")
   expect_match(told, "supports CUDA 11.4, and this installation needs CUDA 13.0")
-  expect_identical(found, find_knn(small, 2, backend = "cpu"))
+  expect_identical(found, knn_search(small, 2, backend = "cpu"))
 })
 
 test_that("GPUs that the package was not compiled for are left out, and named", {
@@ -135,7 +135,7 @@ test_that("where a GPU does not answer, CUDA's words are the error", {
   skip_if(cuda_is_usable(), "There is a GPU.")
   local_machine(fake_gpus("Ghost"))
   error <- expect_error(
-    find_knn(small, 2, backend = "cuda"), class = "fsknn_cuda_error"
+    knn_search(small, 2, backend = "cuda"), class = "fsknn_cuda_error"
   )
   expect_false(inherits(error, "fsknn_backend_error"))
   expect_match(error$cuda_words, "driver|device")
@@ -147,19 +147,19 @@ test_that("after a device is lost CUDA fails with the same words, the CPU works"
   if (!cuda_is_usable()) {
     local_machine(fake_gpus("Ghost"))
   }
-  expected <- find_knn(small, 2, backend = "cpu")
-  try_cuda <- function() find_knn(small, 2, backend = "cuda")
+  expected <- knn_search(small, 2, backend = "cpu")
+  try_cuda <- function() knn_search(small, 2, backend = "cuda")
   told <- NULL
   seen <- with_fault(error = "illegal_address", text = "cudaSetDevice", {
     first <- tryCatch(try_cuda(), error = identity)
     # Fails before any call is made, and so for other reasons than the fault.
     second <- tryCatch(try_cuda(), error = identity)
-    third <- tryCatch(find_knn(small, 2, devices = 1), error = identity)
+    third <- tryCatch(knn_search(small, 2, devices = 1), error = identity)
     plan <- tryCatch(knn_plan(small, 2, backend = "cuda"), error = identity)
     table <- knn_backends()
     devices <- cuda_devices(start = TRUE)
-    cpu <- find_knn(small, 2, backend = "cpu")
-    told <- told_once(auto <- list(find_knn(small, 2), find_knn(small, 2)))
+    cpu <- knn_search(small, 2, backend = "cpu")
+    told <- told_once(auto <- list(knn_search(small, 2), knn_search(small, 2)))
   })
   expect_true(seen$fired)
   expect_s3_class(first, "fsknn_cuda_error")
@@ -191,7 +191,7 @@ searches <- function() {
   query <- random_matrix(300, 12, seed = 42)
   wide <- matrix(sin(seq_len(4000 * 1000)^1.1), 4000)
   on <- function(backend, devices, ...) {
-    find_knn(x, ..., backend = backend, devices = devices)
+    knn_search(x, ..., backend = backend, devices = devices)
   }
   list(
     "filtered" = function(backend, devices = NULL) on(backend, devices, k = 5),
@@ -208,13 +208,13 @@ searches <- function() {
       knn_graph(x, 4, backend = backend, devices = devices)
     },
     "streamed" = function(backend, devices = NULL) {
-      find_knn(
+      knn_search(
         wide, 3, "euclidean", backend = backend, devices = devices,
         max_device_memory = 3e7
       )
     },
     "queries" = function(backend, devices = NULL) {
-      query_knn(x, query, 7, backend = backend, devices = devices)
+      knn_query(x, query, 7, backend = backend, devices = devices)
     }
   )
 }
@@ -375,7 +375,7 @@ test_that("a GPU that was not asked for is not started", {
     free <- function() is.na(cuda_devices()$memory_free)
     before <- free()
     x <- matrix(rnorm(5000 * 10), 5000)
-    found <- find_knn(x, 3, devices = %d)
+    found <- knn_search(x, 3, devices = %d)
     after <- free()
     cat(before, after, sep = ' ')
   ", devices)
@@ -389,14 +389,14 @@ test_that("a GPU that was not asked for is not started", {
 test_that("a child forked after CUDA was used gets an error, and does not hang", {
   skip_if_no_cuda()
   skip_on_os("windows")
-  expected <- find_knn(small, 2, backend = "cuda")
+  expected <- knn_search(small, 2, backend = "cuda")
   job <- parallel::mcparallel(list(
     explicit = tryCatch(
-      find_knn(small, 2, backend = "cuda"), error = function(err) {
+      knn_search(small, 2, backend = "cuda"), error = function(err) {
         list(class = class(err), message = conditionMessage(err))
       }
     ),
-    auto = suppressMessages(find_knn(small, 2))
+    auto = suppressMessages(knn_search(small, 2))
   ))
   got <- NULL
   deadline <- Sys.time() + 20
@@ -407,7 +407,7 @@ test_that("a child forked after CUDA was used gets an error, and does not hang",
   expect_true("fsknn_cuda_error" %in% got[[1]]$explicit$class)
   expect_match(got[[1]]$explicit$message, "forked")
   expect_identical(got[[1]]$auto, expected)
-  expect_identical(find_knn(small, 2, backend = "cuda"), expected)
+  expect_identical(knn_search(small, 2, backend = "cuda"), expected)
 })
 
 test_that("a child forked after the CPU's threads were used may use CUDA", {
@@ -417,8 +417,10 @@ test_that("a child forked after the CPU's threads were used may use CUDA", {
   code <- "
     library(fsknn)
     x <- matrix(sin(seq_len(6000 * 12)^1.1), 6000)
-    here <- find_knn(x, 3, backend = 'cpu', num_threads = 2)
-    job <- parallel::mcparallel(find_knn(x, 3, backend = 'cuda', num_threads = 2))
+    here <- knn_search(x, 3, backend = 'cpu', num_threads = 2)
+    job <- parallel::mcparallel(
+      knn_search(x, 3, backend = 'cuda', num_threads = 2)
+    )
     got <- NULL
     deadline <- Sys.time() + 30
     while (is.null(got) && Sys.time() < deadline)

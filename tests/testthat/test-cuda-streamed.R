@@ -18,12 +18,13 @@ test_that("rows that overflow while points come in panels are filtered again", {
   skip_if_no_cuda()
   x <- families(64, seed = 61)
   for (metric in c("pearson", "euclidean", "manhattan")) {
-    expected <- on_one_gpu(find_knn, x, 10, metric)
+    expected <- on_one_gpu(knn_search, x, 10, metric)
     expect_true(knn_stats()$filtered)
     expect_false(knn_stats()$streamed)
     limit <- 110e6
     expect_identical(
-      on_one_gpu(find_knn, x, 10, metric, max_device_memory = limit), expected,
+      on_one_gpu(knn_search, x, 10, metric, max_device_memory = limit),
+      expected,
       label = metric
     )
     stats <- knn_stats()
@@ -34,14 +35,14 @@ test_that("rows that overflow while points come in panels are filtered again", {
     expect_lte(stats$bytes_device, limit)
   }
   expect_identical(
-    on_one_gpu(find_knn, x, 10, "pearson"), find_knn(x, 10, backend = "cpu")
+    on_one_gpu(knn_search, x, 10, "pearson"), knn_search(x, 10, backend = "cpu")
   )
   # Too little memory for all that is near a row: more are done in doubles.
   expect_identical(
-    on_one_gpu(find_knn, x, 10, max_device_memory = 60e6),
-    on_one_gpu(find_knn, x, 10)
+    on_one_gpu(knn_search, x, 10, max_device_memory = 60e6),
+    on_one_gpu(knn_search, x, 10)
   )
-  on_one_gpu(find_knn, x, 10, max_device_memory = 60e6)
+  on_one_gpu(knn_search, x, 10, max_device_memory = 60e6)
   stats <- knn_stats()
   expect_true(stats$streamed && stats$filtered)
   expect_lt(stats$rows_widened, 12000)
@@ -61,9 +62,9 @@ test_that("a search keeps to its plan, also where rows are done again", {
       planned <- on_one_gpu(
         knn_plan, x, 10, metric, chunk_size = chunk_size
       )$bytes_peak
-      expected <- on_one_gpu(find_knn, x, 10, metric)
+      expected <- on_one_gpu(knn_search, x, 10, metric)
       found <- on_one_gpu(
-        find_knn, x, 10, metric, chunk_size = chunk_size,
+        knn_search, x, 10, metric, chunk_size = chunk_size,
         max_device_memory = planned
       )
       stats <- knn_stats()
@@ -82,7 +83,9 @@ test_that("queries that overflow are done again by a wider filter", {
   query <- x[some, ] * (1 + 1e-12 * random_matrix(length(some), 30, seed = 67))
   for (metric in c("pearson", "euclidean", "chebyshev")) {
     for (k in c(1, 20, 100)) {
-      answer <- function(backend) query_knn(x, query, k, metric, backend = backend)
+      answer <- function(backend) {
+        knn_query(x, query, k, metric, backend = backend)
+      }
       expected <- answer("cpu")
       expect_identical(answer("cuda"), expected, label = paste(metric, k))
       stats <- knn_stats()

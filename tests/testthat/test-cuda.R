@@ -11,10 +11,12 @@ test_that("the GPU's answer is the CPU's for every k and chunk size", {
     }
     x <- values_for(x, metric)
     for (k in c(1, 20, 128, 699)) {
-      expected <- find_knn(x, k, metric, sign, backend = "cpu")
+      expected <- knn_search(x, k, metric, sign, backend = "cpu")
       for (chunk_size in list(NULL, 1, 200, 4096)) {
         expect_identical(
-          find_knn(x, k, metric, sign, backend = "cuda", chunk_size = chunk_size),
+          knn_search(
+            x, k, metric, sign, backend = "cuda", chunk_size = chunk_size
+          ),
           expected,
           label = paste(metric, sign, k, chunk_size %||% "automatic")
         )
@@ -28,8 +30,8 @@ num_filtered <- 4500
 
 expect_same_graph <- function(x, k, metric = "pearson", sign = "signed", ...) {
   expect_identical(
-    find_knn(x, k, metric, sign, backend = "cuda", ...),
-    find_knn(x, k, metric, sign, backend = "cpu"),
+    knn_search(x, k, metric, sign, backend = "cuda", ...),
+    knn_search(x, k, metric, sign, backend = "cpu"),
     label = paste(metric, sign, "k =", k)
   )
 }
@@ -55,17 +57,17 @@ test_that("rows of several stretches of features are filtered", {
   limit <- knn_plan(x, 7, backend = "cuda", devices = 1)$bytes_peak / 3
   expect_same_graph(x, 7, devices = 1, max_device_memory = limit)
   expect_identical(
-    query_knn(x, x[1:300, ] + 1, 6, backend = "cuda"),
-    query_knn(x, x[1:300, ] + 1, 6, backend = "cpu")
+    knn_query(x, x[1:300, ] + 1, 6, backend = "cuda"),
+    knn_query(x, x[1:300, ] + 1, 6, backend = "cpu")
   )
   # Correlations of unrelated rows are hardly apart where there are very many
   # features: nearly all of them would have to be done again, but for stretches.
   x <- random_matrix(4100, 8192, seed = 36)
-  found <- find_knn(x, 20, backend = "cuda")
+  found <- knn_search(x, 20, backend = "cuda")
   stats <- knn_stats()
   expect_true(stats$filtered)
   expect_identical(stats$rows_redone, 0)
-  expect_identical(found, find_knn(x, 20, backend = "cpu"))
+  expect_identical(found, knn_search(x, 20, backend = "cpu"))
 })
 
 test_that("the filter's answer is the CPU's for every k, sign and chunk size", {
@@ -147,8 +149,8 @@ test_that("queries by the elementwise filter are the CPU's", {
     values <- if (metric == "proportional") abs else identity
     for (k in c(1, 30, 200)) {
       expect_identical(
-        query_knn(values(x), values(query), k, metric, backend = "cuda"),
-        query_knn(values(x), values(query), k, metric, backend = "cpu"),
+        knn_query(values(x), values(query), k, metric, backend = "cuda"),
+        knn_query(values(x), values(query), k, metric, backend = "cpu"),
         label = paste(metric, "k =", k)
       )
     }
@@ -159,7 +161,7 @@ test_that("few rows of unlike points overflow the elementwise filter's lists", {
   skip_if_no_cuda()
   x <- random_matrix(num_filtered, 40, seed = 37)
   for (metric in c("manhattan", "chebyshev", "proportional")) {
-    find_knn(abs(x), 20, metric, backend = "cuda")
+    knn_search(abs(x), 20, metric, backend = "cuda")
     stats <- knn_stats()
     expect_true(stats$filtered)
     expect_lt(stats$rows_redone, 10)
@@ -188,8 +190,8 @@ test_that("the filter for |a - b|^2 is right for rows of any length", {
   for (name in names(rows)) {
     for (k in c(3, 200)) {
       expect_identical(
-        find_knn(rows[[name]], k, "euclidean", backend = "cuda"),
-        find_knn(rows[[name]], k, "euclidean", backend = "cpu"),
+        knn_search(rows[[name]], k, "euclidean", backend = "cuda"),
+        knn_search(rows[[name]], k, "euclidean", backend = "cpu"),
         label = paste(name, k)
       )
     }
@@ -209,7 +211,7 @@ test_that("queries by the filter are those of the CPU", {
   for (metric in metrics) {
     for (k in c(1, 20, 300, 1500)) {
       answer <- function(backend) {
-        query_knn(
+        knn_query(
           x, query, k, metric[[1]], metric[[2]], constant = "isolate",
           backend = backend
         )
@@ -228,7 +230,7 @@ test_that("near neighbours that stand side by side overflow no list", {
     metric = list(name = "pearson"), sign = "signed", num_threads = 1L,
     chunk_size = 0L, backend = list(name = "cuda", devices = integer())
   )
-  found <- cpp_find_knn(x, NULL, new_request(20L, options))
+  found <- cpp_knn_search(x, NULL, new_request(20L, options))
   skip_if(found$stats$pairs_filtered == 0, "No GPU here has the filter.")
   expect_identical(found$stats$rows_redone, 0)
   expect_lt(found$stats$pairs_exact, 60 * nrow(x))
@@ -239,10 +241,12 @@ test_that("lists longer than the GPU's selection gathers at a time are right", {
   skip_if_no_cuda()
   x <- small_integers(5000, 4, largest = 9)
   for (k in c(1500, 2500, 4999)) {
-    expected <- find_knn(x, k, "manhattan", backend = "cpu")
+    expected <- knn_search(x, k, "manhattan", backend = "cpu")
     for (chunk_size in list(NULL, 1000)) {
       expect_identical(
-        find_knn(x, k, "manhattan", backend = "cuda", chunk_size = chunk_size),
+        knn_search(
+          x, k, "manhattan", backend = "cuda", chunk_size = chunk_size
+        ),
         expected,
         label = paste("k =", k)
       )
@@ -257,8 +261,8 @@ test_that("points that draw nearer and nearer, or away, are all seen", {
   x <- matrix(c(0, 5000:1), ncol = 1)
   for (k in c(1, 20, 3000)) {
     expect_identical(
-      find_knn(x, k, "euclidean", backend = "cuda"),
-      find_knn(x, k, "euclidean", backend = "cpu"),
+      knn_search(x, k, "euclidean", backend = "cuda"),
+      knn_search(x, k, "euclidean", backend = "cpu"),
       label = paste("k =", k)
     )
   }
@@ -277,7 +281,7 @@ test_that("queries, isolated points and correlations are those of the CPU", {
     x <- values_for(x, metric)
     query <- values_for(query, metric)
     answer <- function(backend, ...) {
-      query_knn(
+      knn_query(
         x, query, 7, metric, sign, constant = "isolate", backend = backend, ...
       )
     }
@@ -296,11 +300,11 @@ test_that("queries, isolated points and correlations are those of the CPU", {
 test_that("each GPU alone, and all together, give the same", {
   skip_if_no_cuda()
   x <- random_matrix(1000, 9, seed = 24)
-  expected <- find_knn(x, 5, backend = "cpu")
+  expected <- knn_search(x, 5, backend = "cpu")
   devices <- cuda_devices()$device
   for (chosen in c(as.list(devices), list(devices), list(rev(devices)))) {
     expect_identical(
-      find_knn(x, 5, devices = chosen, chunk_size = 128), expected,
+      knn_search(x, 5, devices = chosen, chunk_size = 128), expected,
       label = paste("devices", paste(chosen, collapse = ", "))
     )
   }
@@ -310,7 +314,7 @@ test_that("too little GPU memory is an error with its facts, and leaves none tak
   skip_if_no_cuda()
   x <- random_matrix(5000, 3)
   work <- function(...) {
-    find_knn(x, 5, "manhattan", backend = "cuda", devices = 1, ...)
+    knn_search(x, 5, "manhattan", backend = "cuda", devices = 1, ...)
   }
   work() # the context and the modules stay
   before <- cuda_devices()
@@ -324,13 +328,13 @@ test_that("too little GPU memory is an error with its facts, and leaves none tak
   expect_identical(error$cuda_id, before$cuda_id[[1]])
   expect_false(error$sticky)
   expect_identical(cuda_devices()$memory_free, before$memory_free)
-  expect_identical(work(), find_knn(x, 5, "manhattan", backend = "cpu"))
+  expect_identical(work(), knn_search(x, 5, "manhattan", backend = "cpu"))
 })
 
 test_that("a chunk that does not fit the GPU is made smaller", {
   skip_if_no_cuda()
   x <- random_matrix(9000, 3)
-  work <- function(...) find_knn(x, 5, "chebyshev", backend = "cuda", ...)
+  work <- function(...) knn_search(x, 5, "chebyshev", backend = "cuda", ...)
   expected <- work()
   expect_identical(work(chunk_size = 9000, max_device_memory = 5e7), expected)
   expect_lte(knn_stats()$bytes_device, 5e7)
@@ -339,10 +343,10 @@ test_that("a chunk that does not fit the GPU is made smaller", {
 test_that("a call leaves no GPU memory taken", {
   skip_if_no_cuda()
   x <- random_matrix(2000, 30)
-  find_knn(x, 20, backend = "cuda")
+  knn_search(x, 20, backend = "cuda")
   before <- cuda_devices()$memory_free
-  find_knn(x, 20, backend = "cuda")
-  find_knn(x, 1999, "chebyshev", backend = "cuda")
+  knn_search(x, 20, backend = "cuda")
+  knn_search(x, 1999, "chebyshev", backend = "cuda")
   expect_identical(cuda_devices()$memory_free, before)
 })
 
@@ -355,7 +359,9 @@ for (long_work in list(c("euclidean", 2e6), c("cosine", 6e6))) test_that(paste0(
   skip_on_os("windows")
   x <- matrix(sin(seq_len(8 * as.double(long_work[[2]]))), ncol = 8)
   work <- function(x) {
-    find_knn(x, 1, long_work[[1]], backend = "cuda", devices = 1, progress = FALSE)
+    knn_search(
+      x, 1, long_work[[1]], backend = "cuda", devices = 1, progress = FALSE
+    )
   }
   work(x[1:20000, ])
   before <- cuda_devices()$memory_free
@@ -375,23 +381,23 @@ for (long_work in list(c("euclidean", 2e6), c("cosine", 6e6))) test_that(paste0(
   expect_lt(seconds, 4)
   expect_identical(cuda_devices()$memory_free, before)
   x <- x[1:500, ]
-  expect_identical(work(x), find_knn(x, 1, long_work[[1]], backend = "cpu"))
+  expect_identical(work(x), knn_search(x, 1, long_work[[1]], backend = "cpu"))
 })
 
 test_that("a forked child is told that it can't use CUDA, and its parent can", {
   skip_if_no_cuda()
   skip_on_os("windows")
   x <- random_matrix(50, 3)
-  here <- find_knn(x, 5, backend = "cuda")
+  here <- knn_search(x, 5, backend = "cuda")
   in_child <- parallel::mclapply(1:2, function(i) {
     list(
       usable = knn_backends()$usable[[2]],
       detail = knn_backends()$detail[[2]],
       devices = nrow(cuda_devices()),
       error = tryCatch(
-        find_knn(x, 5, backend = "cuda"), error = function(err) class(err)
+        knn_search(x, 5, backend = "cuda"), error = function(err) class(err)
       ),
-      cpu = find_knn(x, 5, backend = "cpu", num_threads = 1)
+      cpu = knn_search(x, 5, backend = "cpu", num_threads = 1)
     )
   }, mc.cores = 2)
   for (child in in_child) {
@@ -401,7 +407,7 @@ test_that("a forked child is told that it can't use CUDA, and its parent can", {
     expect_true("fsknn_backend_error" %in% child$error)
     expect_identical(child$cpu, here)
   }
-  expect_identical(find_knn(x, 5, backend = "cuda"), here)
+  expect_identical(knn_search(x, 5, backend = "cuda"), here)
 })
 
 test_that("distances beyond a double's range are an error, on the GPU too", {
@@ -409,7 +415,7 @@ test_that("distances beyond a double's range are an error, on the GPU too", {
   x <- rbind(c(1.7e308, 1), c(-1.7e308, 2), c(1.7e308, 3))
   for (metric in c("euclidean", "manhattan", "chebyshev")) {
     expect_error(
-      find_knn(x, 2, metric, backend = "cuda"), class = "fsknn_range_error"
+      knn_search(x, 2, metric, backend = "cuda"), class = "fsknn_range_error"
     )
   }
 })
@@ -496,8 +502,8 @@ test_that("weighted searches on the GPU are those of the CPU", {
       }
       expect_identical(graph("cuda"), graph("cpu"), label = paste(metric, n))
       expect_identical(
-        nearest(x, 7, 5, metric, weights = weights, backend = "cuda"),
-        nearest(x, 7, 5, metric, weights = weights, backend = "cpu")
+        nearest_to(x, 7, 5, metric, weights = weights, backend = "cuda"),
+        nearest_to(x, 7, 5, metric, weights = weights, backend = "cpu")
       )
     }
   }
@@ -574,7 +580,7 @@ test_that("what is nearest to one point is so on a GPU that keeps no points", {
     x[c(2, 9000), ] <- undefined_value(metric)
     for (k in c(1, 20, 3000)) {
       one <- function(backend) {
-        nearest(
+        nearest_to(
           x, 8001, k, metric, sign, constant = "isolate", backend = backend
         )
       }
@@ -582,13 +588,13 @@ test_that("what is nearest to one point is so on a GPU that keeps no points", {
     }
     some <- x[-c(2, 9000), ]
     two <- function(backend) {
-      query_knn(some, x[c(1, 8001), ], 5, metric, sign, backend = backend)
+      knn_query(some, x[c(1, 8001), ], 5, metric, sign, backend = backend)
     }
     expect_identical(two("cuda"), two("cpu"), label = paste(metric, sign))
   })
   for (k in c(1, 20)) {
-    expected <- nearest(made, 5, k, backend = "cpu")
-    expect_identical(nearest(made, 5, k, backend = "cuda"), expected)
+    expected <- nearest_to(made, 5, k, backend = "cpu")
+    expect_identical(nearest_to(made, 5, k, backend = "cuda"), expected)
     expect_true(knn_stats()$streamed)
   }
 })
@@ -600,8 +606,8 @@ test_that("the graph of metafeatures is that of their matrix, on the GPU too", {
   for (metric in c("pearson", "spearman", "euclidean")) {
     for (k in c(3, 200)) {
       expect_identical(
-        find_knn(made, k, metric, backend = "cuda"),
-        find_knn(as.matrix(made), k, metric, backend = "cuda"),
+        knn_search(made, k, metric, backend = "cuda"),
+        knn_search(as.matrix(made), k, metric, backend = "cuda"),
         label = paste(metric, k)
       )
     }

@@ -1,4 +1,4 @@
-# As cpp_find_knn() gives edges; the third of four points is isolated.
+# As cpp_knn_search() gives edges; the third of four points is isolated.
 small_edges <- function() {
   fsknn:::found_to_edges(
     list(
@@ -39,7 +39,7 @@ test_that("the core's edges are its matrices, row by row", {
     x <- values_for(x, metric)
     x[c(1, 20, 21, 60), ] <- undefined_value(metric)
     for (k in c(1, 5)) {
-      nn <- find_knn(
+      nn <- knn_search(
         x, k, metric, sign, constant = "isolate", backend = backend
       )
       edges <- knn_graph(

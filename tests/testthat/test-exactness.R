@@ -7,7 +7,9 @@ test_that("hard matrices give exactly the brute-force answer", {
     for_all_metrics(function(metric, sign, backend) {
       x <- values_for(matrices[[name]], metric)
       for (k in c(1, 7)) {
-        found <- find_knn(x, k, metric, sign, backend = backend, chunk_size = 48)
+        found <- knn_search(
+          x, k, metric, sign, backend = backend, chunk_size = 48
+        )
         expect_same_bits(
           found, brute_force(x, k = k, metric = metric, sign = sign),
           label = paste(name, metric, sign, backend, "k =", k)
@@ -23,7 +25,7 @@ test_that("k = 1 and k = n - 1 give exactly the brute-force answer at any n", {
     for_all_metrics(function(metric, sign, backend) {
       x <- values_for(x, metric)
       for (k in unique(c(1, n - 1))) {
-        found <- find_knn(x, k, metric, sign, backend = backend)
+        found <- knn_search(x, k, metric, sign, backend = backend)
         expect_same_bits(
           found, brute_force(x, k = k, metric = metric, sign = sign),
           label = paste("n =", n, metric, sign, backend, "k =", k)
@@ -40,7 +42,7 @@ test_that("one feature is enough where no correlation is asked for", {
       return()
     }
     x <- values_for(x, metric)
-    found <- find_knn(x, 5, metric, sign, backend = backend)
+    found <- knn_search(x, 5, metric, sign, backend = backend)
     expect_same_bits(found, brute_force(x, k = 5, metric = metric, sign = sign))
     expect_same_neighbours(
       found, without_self(naive_distance(x, metric = metric)), metric
@@ -52,7 +54,7 @@ test_that("one row beside another, and both alike, are found", {
   x <- rbind(c(1, 2, 4), c(1, 2, 4))
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    found <- find_knn(x, 1, metric, sign, backend = backend)
+    found <- knn_search(x, 1, metric, sign, backend = backend)
     expect_identical(found$index, cbind(2:1), label = metric)
     expect_identical(found$distance[[1]], found$distance[[2]])
   })
@@ -63,10 +65,10 @@ test_that("the answer is the same for every chunk size and number of threads", {
   x[201:230, ] <- x[1:30, ]
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    first <- find_knn(x, 9, metric, sign, backend = backend)
+    first <- knn_search(x, 9, metric, sign, backend = backend)
     for (chunk_size in c(16, 48, 1000)) {
       for (num_threads in 1:2) {
-        again <- find_knn(
+        again <- knn_search(
           x, 9, metric, sign, backend = backend, chunk_size = chunk_size,
           num_threads = num_threads
         )
@@ -93,7 +95,7 @@ test_that("the answer is the same for every instruction set", {
       for (set in sets) {
         rlang::with_options(
           fsknn.instruction_set = set,
-          found <- find_knn(values, 11, metric, sign, backend = "cpu")
+          found <- knn_search(values, 11, metric, sign, backend = "cpu")
         )
         expect_same_bits(found, expected, label = paste(metric, sign, set))
       }
@@ -107,8 +109,8 @@ test_that("all backends give the same bits", {
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
     expect_same_bits(
-      find_knn(x, 20, metric, sign, backend = backend),
-      find_knn(x, 20, metric, sign, backend = "cpu"),
+      knn_search(x, 20, metric, sign, backend = backend),
+      knn_search(x, 20, metric, sign, backend = "cpu"),
       label = paste(metric, sign, backend)
     )
   })
@@ -118,7 +120,7 @@ test_that("rows that are equal bit for bit tie, in order of index", {
   x <- random_matrix(10, 2, seed = 11)[rep(1:10, each = 3), ]
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    found <- find_knn(x, 29, metric, sign, backend = backend)
+    found <- knn_search(x, 29, metric, sign, backend = backend)
     for (copy in list(1:3, 13:15)) {
       # Another point's distances to the three copies are the same.
       to_copies <- found$distance[30, match(copy, found$index[30, ])]
@@ -134,12 +136,12 @@ test_that("integer, logical and double storage give the same answer", {
   storage.mode(integers) <- "integer"
   logicals <- x == 1
   for_all_metrics(function(metric, sign, backend) {
-    expected <- find_knn(x, 5, metric, sign, backend = backend)
+    expected <- knn_search(x, 5, metric, sign, backend = backend)
     expect_same_bits(
-      find_knn(integers, 5, metric, sign, backend = backend), expected
+      knn_search(integers, 5, metric, sign, backend = backend), expected
     )
     expect_same_bits(
-      find_knn(logicals, 5, metric, sign, backend = backend), expected
+      knn_search(logicals, 5, metric, sign, backend = backend), expected
     )
   })
 })
@@ -153,7 +155,7 @@ test_that("rows may have 1, 2, 4,096 or 50,000 features", {
       expected <- brute_force(x, k = 7, metric = metric)
       for (backend in backends_here()) {
         expect_identical(
-          find_knn(x, 7, metric, backend = backend), expected,
+          knn_search(x, 7, metric, backend = backend), expected,
           label = paste(backend, metric, num_features)
         )
       }

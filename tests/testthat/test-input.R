@@ -1,18 +1,18 @@
 test_that("what is no numeric matrix is an error that says what it is", {
   expect_snapshot(error = TRUE, {
-    find_knn(list(1, 2))
-    find_knn(NULL)
-    find_knn(factor(c("a", "b")))
-    find_knn(1:10)
-    find_knn("a")
-    find_knn(matrix("a", 2, 2))
-    find_knn(matrix(1i, 2, 2))
-    find_knn(matrix(raw(4), 2, 2))
-    find_knn(matrix(list(1, 2), 2, 1))
-    find_knn(array(0, c(2, 2, 2)))
-    find_knn(mean)
-    find_knn(quote(x))
-    find_knn(Sys.Date())
+    knn_search(list(1, 2))
+    knn_search(NULL)
+    knn_search(factor(c("a", "b")))
+    knn_search(1:10)
+    knn_search("a")
+    knn_search(matrix("a", 2, 2))
+    knn_search(matrix(1i, 2, 2))
+    knn_search(matrix(raw(4), 2, 2))
+    knn_search(matrix(list(1, 2), 2, 1))
+    knn_search(array(0, c(2, 2, 2)))
+    knn_search(mean)
+    knn_search(quote(x))
+    knn_search(Sys.Date())
   })
 })
 
@@ -22,17 +22,17 @@ test_that("columns that are not numeric are an error that names them", {
   nested <- data.frame(a = 1:3)
   nested$m <- matrix(1:6, 3)
   expect_snapshot(error = TRUE, {
-    find_knn(frame)
-    find_knn(many)
-    find_knn(nested)
-    find_knn(data.frame(a = 1:3, when = Sys.Date() + 1:3))
-    find_knn(cbind(nested, when = Sys.Date() + 1:3))
+    knn_search(frame)
+    knn_search(many)
+    knn_search(nested)
+    knn_search(data.frame(a = 1:3, when = Sys.Date() + 1:3))
+    knn_search(cbind(nested, when = Sys.Date() + 1:3))
   })
   # What the hint says cures it.
   nested$m[1, 2] <- 9L
   expect_identical(
-    find_knn(as.matrix(nested), 1),
-    find_knn(cbind(1:3, c(1, 2, 3), c(9, 5, 6)), 1)
+    knn_search(as.matrix(nested), 1),
+    knn_search(cbind(1:3, c(1, 2, 3), c(9, 5, 6)), 1)
   )
 })
 
@@ -43,7 +43,7 @@ test_that("an S4 matrix is an error with a way out", {
   )
   methods::setMethod("dim", "TestMatrix", function(x) x@size, where = here)
   x <- new_matrix(size = c(3L, 2L))
-  expect_snapshot(find_knn(x), error = TRUE)
+  expect_snapshot(knn_search(x), error = TRUE)
   methods::removeMethod("dim", "TestMatrix", where = here)
   methods::removeClass("TestMatrix", where = here)
 })
@@ -59,7 +59,7 @@ test_that("a matrix is handed on as it is", {
 test_that("a matrix with a class of its own is a matrix", {
   x <- table(c(1, 1, 2, 3), c(1, 2, 2, 2))
   expect_identical(
-    find_knn(x, 1, "euclidean"), find_knn(unclass(x), 1, "euclidean")
+    knn_search(x, 1, "euclidean"), knn_search(unclass(x), 1, "euclidean")
   )
 })
 
@@ -81,7 +81,7 @@ test_that("automatic row names are no names", {
 
 test_that("64-bit integers, whose bits are no doubles, are refused", {
   x <- structure(matrix(0, 2, 2), class = "integer64")
-  expect_error(find_knn(x, 1), class = "fsknn_argument_error")
+  expect_error(knn_search(x, 1), class = "fsknn_argument_error")
 })
 
 test_that("Bioconductor's containers are their expression values", {
@@ -96,7 +96,7 @@ test_that("Bioconductor's containers are their expression values", {
   expect_identical(knn_graph(set, 2), expected)
   expect_identical(plan_of(set, 2), plan_of(x, 2))
   expect_error(
-    find_knn(SummarizedExperiment::SummarizedExperiment(), 2),
+    knn_search(SummarizedExperiment::SummarizedExperiment(), 2),
     class = "fsknn_argument_error"
   )
 })
@@ -104,10 +104,10 @@ test_that("Bioconductor's containers are their expression values", {
 test_that("columns of a matrix or a data frame can be the points", {
   x <- random_matrix(7, 12)
   dimnames(x) <- list(paste0("s", 1:7), paste0("g", 1:12))
-  turned <- find_knn(t(x), 3)
-  expect_identical(find_knn(x, 3, points = "columns"), turned)
+  turned <- knn_search(t(x), 3)
+  expect_identical(knn_search(x, 3, points = "columns"), turned)
   expect_identical(
-    find_knn(as.data.frame(x), 3, points = "columns"), turned
+    knn_search(as.data.frame(x), 3, points = "columns"), turned
   )
   expect_identical(
     knn_graph(as.data.frame(x), 3, points = "columns"), knn_graph(t(x), 3)
@@ -118,12 +118,12 @@ test_that("columns of a matrix or a data frame can be the points", {
     fsknn:::read_points(whole, fsknn:::check_input("columns"))$values, "integer"
   )
   expect_identical(
-    find_knn(whole, 3, points = "columns"), find_knn(t(whole), 3)
+    knn_search(whole, 3, points = "columns"), knn_search(t(whole), 3)
   )
   expect_identical(
-    find_knn(table(c(1, 1, 2, 3), c(1, 2, 2, 2)), 1, "euclidean",
+    knn_search(table(c(1, 1, 2, 3), c(1, 2, 2, 2)), 1, "euclidean",
              points = "columns"),
-    find_knn(matrix(c(1, 0, 0, 1, 1, 1), 2, byrow = TRUE), 1, "euclidean")
+    knn_search(matrix(c(1, 0, 0, 1, 1, 1), 2, byrow = TRUE), 1, "euclidean")
   )
 })
 
@@ -137,19 +137,19 @@ test_that("where columns are the points, messages speak of columns", {
   named <- x
   rownames(named) <- paste0("s", 1:5)
   expect_snapshot(error = TRUE, {
-    query_knn(named, named[5:1, ], 2, points = "columns")
-    find_knn(flat, 2, points = "columns")
-    find_knn(broken, 2, points = "columns")
-    find_knn(x[, 1, drop = FALSE], 1, points = "columns")
-    find_knn(x[1, , drop = FALSE], 1, points = "columns")
-    find_knn(x[0, , drop = FALSE], 1, points = "columns")
-    nearest(x, "g9", 1, points = "columns")
-    nearest(flat, "g2", 1, points = "columns", constant = "isolate")
-    query_knn(x, x[1:4, ], 2, points = "columns")
-    find_knn(x, 2, points = "cells")
-    find_knn(list(1, 2), 1, points = "columns")
-    find_knn(data.frame(a = 1:3, b = letters[1:3]), 1, points = "columns")
-    find_knn(metafeatures(abs(x)), 2, points = "columns")
+    knn_query(named, named[5:1, ], 2, points = "columns")
+    knn_search(flat, 2, points = "columns")
+    knn_search(broken, 2, points = "columns")
+    knn_search(x[, 1, drop = FALSE], 1, points = "columns")
+    knn_search(x[1, , drop = FALSE], 1, points = "columns")
+    knn_search(x[0, , drop = FALSE], 1, points = "columns")
+    nearest_to(x, "g9", 1, points = "columns")
+    nearest_to(flat, "g2", 1, points = "columns", constant = "isolate")
+    knn_query(x, x[1:4, ], 2, points = "columns")
+    knn_search(x, 2, points = "cells")
+    knn_search(list(1, 2), 1, points = "columns")
+    knn_search(data.frame(a = 1:3, b = letters[1:3]), 1, points = "columns")
+    knn_search(metafeatures(abs(x)), 2, points = "columns")
   })
 })
 
@@ -173,7 +173,9 @@ test_that("matrices of package Matrix are as the plain ones", {
     expect_identical(plan_of(kind, 3), plan_of(x, 3))
   }
   symmetric <- Matrix::forceSymmetric(Matrix::Matrix(random_matrix(9, 9)))
-  expect_identical(find_knn(symmetric, 2), find_knn(as.matrix(symmetric), 2))
+  expect_identical(
+    knn_search(symmetric, 2), knn_search(as.matrix(symmetric), 2)
+  )
 })
 
 test_that("a plan reads no value of a sparse matrix", {
@@ -184,5 +186,5 @@ test_that("a plan reads no value of a sparse matrix", {
   plan <- knn_plan(wide, 3, points = "columns", backend = "cpu")
   expect_identical(plan$num_points, knn_plan(c(4e5, 2e6), 3)$num_points)
   # 6 TB as doubles
-  expect_error(find_knn(wide, 3), class = "fsknn_error")
+  expect_error(knn_search(wide, 3), class = "fsknn_error")
 })

@@ -3,7 +3,7 @@
 test_that("Ctrl-C stops a search within a second, with a bar shown", {
   expect_interrupted(
     "x <- matrix(rnorm(120000 * 100), ncol = 100)",
-    "find_knn(x, k = 200, num_threads = 2, progress = TRUE, backend = 'cpu')",
+    "knn_search(x, k = 200, num_threads = 2, progress = TRUE, backend = 'cpu')",
     delay = 1.5
   )
 })
@@ -18,7 +18,7 @@ test_that("Ctrl-C stops a search under each metric", {
     }
     expect_interrupted(
       values,
-      sprintf("find_knn(x, 100, '%s', backend = 'cpu')", metric)
+      sprintf("knn_search(x, 100, '%s', backend = 'cpu')", metric)
     )
   }
 })
@@ -27,31 +27,31 @@ test_that("Ctrl-C stops what is done to one row of millions of features", {
   setup <- "x <- matrix(rnorm(3 * 8e6), 3)"
   # While rows are ranked, one of them for seconds.
   expect_interrupted(
-    setup, "find_knn(x, 1, 'spearman', num_threads = 1, backend = 'cpu')",
+    setup, "knn_search(x, 1, 'spearman', num_threads = 1, backend = 'cpu')",
     delay = 2
   )
   # While pairs are filtered and computed, each for long.
   expect_interrupted(
     "x <- matrix(rnorm(48 * 4e5), 48)",
-    "find_knn(x, 40, num_threads = 1, backend = 'cpu')"
+    "knn_search(x, 40, num_threads = 1, backend = 'cpu')"
   )
   expect_interrupted(
-    setup, "query_knn(x, x[1:2, ], k = 2, backend = 'cpu')"
+    setup, "knn_query(x, x[1:2, ], k = 2, backend = 'cpu')"
   )
 })
 
 test_that("Ctrl-C stops queries, few and many", {
   setup <- "x <- matrix(rnorm(150000 * 100), ncol = 100)"
   expect_interrupted(
-    setup, "query_knn(x, x[1:60000, ], k = 100, backend = 'cpu')"
+    setup, "knn_query(x, x[1:60000, ], k = 100, backend = 'cpu')"
   )
   expect_interrupted(
-    setup, "query_knn(x, x[1:16, ], k = 9, backend = 'cpu')"
+    setup, "knn_query(x, x[1:16, ], k = 9, backend = 'cpu')"
   )
   # Correlations of very many neighbours of one point.
   expect_interrupted(
     "x <- matrix(rnorm(4e5 * 50), ncol = 50)",
-    "fsknn::nearest(x, 1, k = 399999, backend = 'cpu')"
+    "fsknn::nearest_to(x, 1, k = 399999, backend = 'cpu')"
   )
 })
 
@@ -61,23 +61,29 @@ test_that("Ctrl-C stops a search for all pairs within a distance", {
     "x[sample(length(x), 6e5)] <- NA"
   )
   expect_interrupted(
-    setup, "find_within(x, 0.1, na = 'pairwise', backend = 'cpu')"
+    setup, "within_search(x, 0.1, na = 'pairwise', backend = 'cpu')"
   )
   # While it is told from a sample that there are too many.
   expect_interrupted(
     c("x <- matrix(rnorm(1100 * 12000), 1100)", "x[1, 1] <- NA"),
-    "try(find_within(x, 1, na = 'pairwise', max_memory = 9999), silent = TRUE)"
+    paste(
+      "try(within_search(x, 1, na = 'pairwise', max_memory = 9999),",
+      "silent = TRUE)"
+    )
   )
   expect_interrupted(
     "x <- matrix(rnorm(1100 * 12000), 1100)",
-    "try(find_within(x, 1, max_memory = 9999, backend = 'cpu'), silent = TRUE)"
+    paste(
+      "try(within_search(x, 1, max_memory = 9999, backend = 'cpu'),",
+      "silent = TRUE)"
+    )
   )
 })
 
 test_that("Ctrl-C stops metafeatures", {
   expect_interrupted(
     "m <- metafeatures(matrix(rnorm(300 * 60), 300))",
-    "find_knn(m, k = 20, backend = 'cpu')", delay = 1.5
+    "knn_search(m, k = 20, backend = 'cpu')", delay = 1.5
   )
 })
 
@@ -111,12 +117,15 @@ test_that("Ctrl-C stops splits, and workers with them", {
   setup <- "x <- matrix(rnorm(100000 * 50), ncol = 50)"
   expect_interrupted(
     setup,
-    "find_knn(x, 100, backend = 'cpu', checkpoint = file.path(tempdir(), 'c'))"
+    paste(
+      "knn_search(x, 100, backend = 'cpu',",
+      "checkpoint = file.path(tempdir(), 'c'))"
+    )
   )
   skip_if_not_installed("BiocParallel")
   expect_interrupted(
     setup,
-    "find_knn(x, 100, BPPARAM = BiocParallel::MulticoreParam(2))", delay = 2,
+    "knn_search(x, 100, BPPARAM = BiocParallel::MulticoreParam(2))", delay = 2,
     within = 2
   )
 })

@@ -11,27 +11,27 @@ test_that("a k for each point gives the first of each row, as lists", {
   k <- rep(c(3, 0, 7, 1, 49), 10)
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    all <- find_knn(x, 49, metric, sign)
+    all <- knn_search(x, 49, metric, sign)
     expect_identical(
-      find_knn(x, k, metric, sign, backend = backend), cut_rows(all, k)
+      knn_search(x, k, metric, sign, backend = backend), cut_rows(all, k)
     )
   })
-  all <- find_knn(x, 7)
+  all <- knn_search(x, 7)
   few <- c(9, 2, 30)
   expect_identical(
-    find_knn(x, c(2L, 0L, 7L), subset = few),
+    knn_search(x, c(2L, 0L, 7L), subset = few),
     cut_rows(lapply(all, function(m) m[few, ]), c(2, 0, 7))
   )
-  expect_identical(find_knn(x, rep(0, 50))$index, rep(list(integer()), 50))
+  expect_identical(knn_search(x, rep(0, 50))$index, rep(list(integer()), 50))
 })
 
 test_that("I() of one number makes lists of one point's neighbours", {
   x <- random_matrix(20, 5)
-  expect_type(find_knn(x, I(rep(2, 20)))$index, "list")
+  expect_type(knn_search(x, I(rep(2, 20)))$index, "list")
   expect_identical(
-    find_knn(x, I(4), subset = 3)$index, list(find_knn(x, 4)$index[3, ])
+    knn_search(x, I(4), subset = 3)$index, list(knn_search(x, 4)$index[3, ])
   )
-  expect_true(is.matrix(find_knn(x, 4, subset = 3)$index))
+  expect_true(is.matrix(knn_search(x, 4, subset = 3)$index))
 })
 
 test_that("queries have a k each, too", {
@@ -39,14 +39,14 @@ test_that("queries have a k each, too", {
   query <- random_matrix(4, 5, seed = 2)
   k <- c(30, 1, 0, 2)
   expect_identical(
-    query_knn(x, query, k), cut_rows(query_knn(x, query, 30), k)
+    knn_query(x, query, k), cut_rows(knn_query(x, query, 30), k)
   )
 })
 
 test_that("isolated points have that many missing neighbours", {
   x <- random_matrix(20, 5)
   x[3, ] <- 0
-  found <- find_knn(x, rep(2:3, 10), constant = "isolate")
+  found <- knn_search(x, rep(2:3, 10), constant = "isolate")
   expect_identical(found$index[[3]], c(NA_integer_, NA_integer_))
   expect_identical(found$distance[[3]], c(NA_real_, NA_real_))
 })
@@ -54,11 +54,11 @@ test_that("isolated points have that many missing neighbours", {
 test_that("a k for each point that is none is an error", {
   x <- random_matrix(20, 5)
   expect_snapshot(error = TRUE, {
-    find_knn(x, c(1, 2))
-    find_knn(x, rep(c(2, -1), 10))
-    find_knn(x, rep(c(2, 20), 10))
-    find_knn(x, rep(c(2, 0.5, NA, 1), 5))
-    query_knn(x, x[1:3, ], 1:2)
+    knn_search(x, c(1, 2))
+    knn_search(x, rep(c(2, -1), 10))
+    knn_search(x, rep(c(2, 20), 10))
+    knn_search(x, rep(c(2, 0.5, NA, 1), 5))
+    knn_query(x, x[1:3, ], 1:2)
     knn_graph(x, rep(2, 20))
   })
 })

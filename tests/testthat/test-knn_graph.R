@@ -3,7 +3,7 @@ test_that("edges are the neighbours, in order of point, then rank", {
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
     edges <- knn_graph(x, 4, metric, sign, backend = backend)
-    found <- find_knn(x, 4, metric, sign, backend = backend)
+    found <- knn_search(x, 4, metric, sign, backend = backend)
     expect_identical(edges$from, rep(1:30, each = 4))
     expect_identical(edges$to, as.vector(t(found$index)))
     expect_identical(edges$rank, rep(1:4, times = 30))

@@ -126,7 +126,7 @@ test_that("a plan knows of missing values", {
   x[2, 3] <- NA
   expect_message(
     expect_message(
-      find_knn(x, 3, na = "pairwise", verbose = TRUE, backend = "cpu"),
+      knn_search(x, 3, na = "pairwise", verbose = TRUE, backend = "cpu"),
       "common samples"
     ),
     "Seconds:"

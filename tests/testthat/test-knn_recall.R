@@ -18,7 +18,7 @@ naive_hits <- function(given, known, distance, k, at_most) {
 }
 
 test_that("the exact answer has all neighbours right", {
-  nn <- find_knn(random_matrix(50, 5), 6)
+  nn <- knn_search(random_matrix(50, 5), 6)
   same <- knn_recall(nn, nn)
   expect_identical(same$recall, 1)
   expect_identical(same$at_most, 1)
@@ -27,7 +27,7 @@ test_that("the exact answer has all neighbours right", {
 })
 
 test_that("recall is the share of right neighbours, point by point", {
-  nn <- find_knn(random_matrix(50, 5), 8)
+  nn <- knn_search(random_matrix(50, 5), 8)
   approx <- first_columns(nn, 4)
   approx$index[1:10, 4] <- nn$index[1:10, 5]
   approx$index[1, 3] <- nn$index[1, 8]
@@ -47,7 +47,7 @@ test_that("recall is the share of right neighbours, point by point", {
 test_that("points that tie for the last place are all right", {
   # Points on a line: every point has neighbours in twos.
   x <- matrix(as.double(1:30))
-  nn <- find_knn(x, 6, metric = "euclidean")
+  nn <- knn_search(x, 6, metric = "euclidean")
   approx <- first_columns(nn, 3)
   approx$index[10:20, 3] <- 10:20 + 2L # not 2 below, but as near
   all <- knn_recall(approx, nn)
@@ -81,10 +81,10 @@ test_that("recall is that of the best choice among many ties", {
   withr::local_seed(1)
   for (columns in c(4, 6, 8)) {
     x <- matrix(sample(0:2, 40 * 2, replace = TRUE), 40)
-    exact <- find_knn(x, columns, metric = "manhattan")
+    exact <- knn_search(x, columns, metric = "manhattan")
     k <- sample(1:4, 40, replace = TRUE)
     # Near ones mostly: any of the twelve nearest.
-    near <- find_knn(x, 12, metric = "manhattan")$index
+    near <- knn_search(x, 12, metric = "manhattan")$index
     index <- lapply(1:40, function(i) sample(near[i, ], k[i]))
     naive <- function(at_most) {
       vapply(1:40, function(i) {
@@ -114,8 +114,8 @@ test_that("recall is that of the best choice among many ties", {
 test_that("points may each have their own k", {
   x <- random_matrix(50, 5)
   k <- rep(c(2, 4), 25)
-  lists <- find_knn(x, k)
-  exact <- find_knn(x, 6)
+  lists <- knn_search(x, k)
+  exact <- knn_search(x, 6)
   found <- knn_recall(lists, lists)
   expect_identical(found$per_point$recall, rep(1, 50))
   expect_identical(found$k, as.integer(k))
@@ -126,14 +126,14 @@ test_that("points may each have their own k", {
   expect_identical(found$recall, (150 - 4) / 150)
   expect_snapshot(found)
   # Within a distance: in any order, and none for some.
-  within <- find_within(x, 0.5)
+  within <- within_search(x, 0.5)
   turned <- lapply(within, function(part) lapply(part, rev))
   found <- knn_recall(within, turned)
   expect_identical(found$recall, 1)
   expect_identical(found$num_points, sum(lengths(within$index) > 0))
   none <- list(index = rep(list(integer()), 50))
   expect_snapshot(error = TRUE, {
-    knn_recall(exact, find_knn(x, k))
+    knn_recall(exact, knn_search(x, k))
     knn_recall(none, exact)
     knn_recall(exact, list(index = none$index, distance = none$index))
   })
@@ -154,21 +154,21 @@ test_that("a point's missing neighbours are none to be found", {
 
 test_that("queries and some of the points are compared as they are", {
   x <- random_matrix(100, 6)
-  some <- find_knn(x, 3, metric = "euclidean", subset = 60:63)
+  some <- knn_search(x, 3, metric = "euclidean", subset = 60:63)
   expect_identical(knn_recall(some, some)$recall, 1)
   some$index[2, 3] <- 2L # no neighbour of point 61
-  whole <- find_knn(x, 4, metric = "euclidean", subset = 60:63)
+  whole <- knn_search(x, 4, metric = "euclidean", subset = 60:63)
   expect_identical(knn_recall(some, whole)$per_point$recall[[2]], 2 / 3)
   # Row 1 is not point 1, as the indices of `exact` tell.
   wrong <- list(index = matrix(1:4, 4, 2))
   expect_identical(
     knn_recall(wrong, whole)$recall, mean(rowSums(whole$index == 1:4) > 0) / 2
   )
-  queries <- query_knn(x, x[1:5, ], 3, metric = "euclidean")
+  queries <- knn_query(x, x[1:5, ], 3, metric = "euclidean")
   expect_identical(queries$index[, 1], 1:5)
   expect_identical(knn_recall(queries, queries)$recall, 1)
   # Without an index past the rows it must be said.
-  all <- query_knn(x, x, 3, metric = "euclidean")
+  all <- knn_query(x, x, 3, metric = "euclidean")
   expect_identical(knn_recall(all, all, queries = TRUE)$recall, 1)
   expect_error(knn_recall(all, all), "queries = TRUE")
   # So where a shape may have the points themselves.
@@ -185,11 +185,11 @@ test_that("queries and some of the points are compared as they are", {
 
 test_that("any shape can be compared", {
   x <- random_matrix(60, 5)
-  nn <- find_knn(x, 5, metric = "euclidean")
+  nn <- knn_search(x, 5, metric = "euclidean")
   for (shape in c("FNN", "uwot", "RANN", "dbscan", "edges")) {
     expect_identical(knn_recall(convert_knn(nn, shape), nn)$recall, 1)
   }
-  expect_identical(knn_recall(knn_graph(x, 3), find_knn(x, 5))$recall, 1)
+  expect_identical(knn_recall(knn_graph(x, 3), knn_search(x, 5))$recall, 1)
 })
 
 test_that("a real approximate search is less than perfect", {
@@ -203,10 +203,10 @@ test_that("a real approximate search is less than perfect", {
     1:400, function(i) annoy$getNNsByItem(i - 1, 11) + 1, double(11)
   )
   approx <- suppressWarnings(as_knn(t(found), self = TRUE))
-  recall <- knn_recall(approx, find_knn(x, 12, metric = "euclidean"))
+  recall <- knn_recall(approx, knn_search(x, 12, metric = "euclidean"))
   expect_gt(recall$recall, 0.2)
   expect_lt(recall$recall, 1)
-  truth <- find_knn(x, 10, metric = "euclidean")$index
+  truth <- knn_search(x, 10, metric = "euclidean")$index
   expect_equal(
     recall$per_point$recall,
     vapply(1:400, function(i) mean(approx$index[i, ] %in% truth[i, ]), 0)
@@ -216,7 +216,7 @@ test_that("a real approximate search is less than perfect", {
 test_that("isolated points are left out of it", {
   x <- random_matrix(30, 5)
   x[3, ] <- 1
-  nn <- find_knn(x, 4, constant = "isolate")
+  nn <- knn_search(x, 4, constant = "isolate")
   found <- knn_recall(nn, nn)
   expect_identical(found$num_points, 29L)
   expect_identical(found$recall, 1)
@@ -224,12 +224,12 @@ test_that("isolated points are left out of it", {
 })
 
 test_that("what can't be compared is an error", {
-  nn <- find_knn(random_matrix(20, 4), 4)
+  nn <- knn_search(random_matrix(20, 4), 4)
   expect_snapshot(error = TRUE, {
     knn_recall(nn, first_columns(nn, 3))
-    knn_recall(nn, find_knn(random_matrix(19, 4), 4))
+    knn_recall(nn, knn_search(random_matrix(19, 4), 4))
     knn_recall(nn, list(index = nn$index))
-    knn_recall(find_within(random_matrix(20, 4), 0.5), nn)
+    knn_recall(within_search(random_matrix(20, 4), 0.5), nn)
     knn_recall(1, nn)
   })
 })

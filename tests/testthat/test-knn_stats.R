@@ -10,7 +10,9 @@ test_that("there is nothing to say before the first search", {
 test_that("a search leaves its facts, and they are no part of the answer", {
   x <- random_matrix(90, 8)
   for_all_metrics(function(metric, sign, backend) {
-    found <- find_knn(values_for(x, metric), 4, metric, sign, backend = backend)
+    found <- knn_search(
+      values_for(x, metric), 4, metric, sign, backend = backend
+    )
     expect_named(found, c("index", "distance"))
     expect_null(attributes(found$index)$stats)
     stats <- knn_stats()
@@ -34,19 +36,19 @@ test_that("a search leaves its facts, and they are no part of the answer", {
 
 test_that("the facts are those of the last search that ended well", {
   x <- random_matrix(60, 5)
-  query_knn(x, x[1:7, ], 2, backend = "cpu")
+  knn_query(x, x[1:7, ], 2, backend = "cpu")
   expect_identical(knn_stats()$num_queries, 7L)
   expect_identical(knn_stats()$num_devices, 0L)
   expect_identical(knn_stats()$devices, integer())
   before <- knn_stats()
-  expect_error(find_knn(x, 100, backend = "cpu"))
+  expect_error(knn_search(x, 100, backend = "cpu"))
   expect_identical(knn_stats(), before)
   knn_graph(x, 3, "euclidean", backend = "cpu")
   expect_identical(knn_stats()$metric, "euclidean")
 })
 
 test_that("the CPU's filter is seen at work", {
-  find_knn(random_matrix(1000, 8), 2, backend = "cpu")
+  knn_search(random_matrix(1000, 8), 2, backend = "cpu")
   expect_true(knn_stats()$filtered)
   expect_gt(knn_stats()$pairs_filtered, 1000 * 999 / 2 - 1)
   expect_lt(knn_stats()$pairs_exact, 1000 * 999 / 2)
@@ -55,7 +57,7 @@ test_that("the CPU's filter is seen at work", {
 test_that("on GPUs it names those that took part, and their memory", {
   skip_if_no_cuda()
   x <- random_matrix(5000, 20)
-  find_knn(x, 5, backend = "cuda", devices = 1)
+  knn_search(x, 5, backend = "cuda", devices = 1)
   stats <- knn_stats()
   expect_identical(stats$num_devices, 1L)
   expect_identical(stats$devices, 1L)

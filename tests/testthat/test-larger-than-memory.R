@@ -56,7 +56,7 @@ searching <- function(file, max_memory, answer) {
     loading,
     sprintf("x <- HDF5Array('%s', 'x')", file),
     "tell('peak before', 'VmHWM'); tell('data before', 'VmData')",
-    sprintf("nn <- find_knn(x, k = 20, backend = 'cpu', num_threads = 2, max_memory = '%s')", max_memory),
+    sprintf("nn <- knn_search(x, k = 20, backend = 'cpu', num_threads = 2, max_memory = '%s')", max_memory),
     "tell('peak after', 'VmHWM')",
     "print(knn_stats()$streamed)",
     sprintf("saveRDS(lapply(nn, function(of) of[1:3, ]), '%s')", answer)

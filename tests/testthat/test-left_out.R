@@ -35,9 +35,9 @@ test_that("rows without values or variation are left out of every search", {
     left_out <- expected_left_out(x, m)
     expect_gte(nrow(left_out), 3)
     suppressMessages({
-      nn <- find_knn(m, 3, metric, sign, backend = backend)
+      nn <- knn_search(m, 3, metric, sign, backend = backend)
       edges <- knn_graph(m, 3, metric, sign, backend = backend)
-      asked <- query_knn(
+      asked <- knn_query(
         m, m[c(1, left_out$point[[1]], 2), ], 3, metric, sign,
         backend = backend
       )
@@ -72,7 +72,7 @@ test_that("rows without values or variation are left out of every search", {
 
 test_that("nothing left out, nothing said", {
   m <- metafeatures(random_matrix(4, 6))
-  expect_silent(nn <- find_knn(m, 2))
+  expect_silent(nn <- knn_search(m, 2))
   expect_named(attributes(nn), "names")
   expect_null(attr(knn_graph(m, 2), "left_out"))
 })
@@ -87,17 +87,17 @@ test_that("taking edges keeps what was left out", {
 test_that("a message says how many are left out, and which first", {
   m <- metafeatures(with_gaps())
   expect_snapshot({
-    nn <- find_knn(m, 2)
+    nn <- knn_search(m, 2)
     edges <- knn_graph(m[1:5, ], 2)
-    asked <- query_knn(m[1:4, ], m, 2)
+    asked <- knn_query(m[1:4, ], m, 2)
   })
 })
 
 test_that("a k that is too large counts what was left out", {
   m <- metafeatures(with_gaps(), "-")
   expect_snapshot(error = TRUE, {
-    suppressMessages(find_knn(m, 13))
-    suppressMessages(find_knn(metafeatures(matrix(1, 3, 4)), 1))
-    find_knn(m, 2, "proportional")
+    suppressMessages(knn_search(m, 13))
+    suppressMessages(knn_search(metafeatures(matrix(1, 3, 4)), 1))
+    knn_search(m, 2, "proportional")
   })
 })

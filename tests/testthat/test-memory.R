@@ -42,7 +42,7 @@ test_that("max_memory is bytes, or a string of them", {
   expect_identical(check(NULL), 1024)
   x <- random_matrix(20, 4)
   expect_snapshot(error = TRUE, {
-    find_knn(x, 2, max_memory = "much")
-    find_knn(x, 2, max_memory = 0)
+    knn_search(x, 2, max_memory = "much")
+    knn_search(x, 2, max_memory = 0)
   })
 })

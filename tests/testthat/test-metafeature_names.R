@@ -46,7 +46,7 @@ test_that("a name that several have is an error, and others are found", {
     m["ARF1 - BCAR1", ][[1]] + m["ARF1", ]
     m["ARF1 - ESR1", ]
     m[c(many, "ARF1"), ]
-    nearest(m, "ARF1", k = 1)
+    nearest_to(m, "ARF1", k = 1)
     add_phenotype(m, 1:9, "BCAR1 - ARF1")
   })
 })

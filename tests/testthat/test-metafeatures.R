@@ -106,7 +106,7 @@ test_that("products of binary rows are binary: what both have", {
   m <- metafeatures(x, "*")
   for (backend in backends_here()) {
     for (metric in c("jaccard", "sorensen")) {
-      found <- suppressMessages(find_knn(m, 4, metric, backend = backend))
+      found <- suppressMessages(knn_search(m, 4, metric, backend = backend))
       skip <- attr(found, "left_out")$point
       expect_gt(length(skip), 0) # those that no two rows have in common
       expect_same_bits(
@@ -128,8 +128,8 @@ test_that("every metric finds the neighbours of the matrix of all rows", {
     }
     all <- as.matrix(m)
     expect_identical(
-      find_knn(m, 4, metric, sign, backend = backend),
-      find_knn(all, 4, metric, sign, backend = backend),
+      knn_search(m, 4, metric, sign, backend = backend),
+      knn_search(all, 4, metric, sign, backend = backend),
       label = paste(metric, sign, backend)
     )
     expect_identical(
@@ -137,19 +137,19 @@ test_that("every metric finds the neighbours of the matrix of all rows", {
       knn_graph(all, 3, metric, sign, backend = backend)
     )
     expect_same_bits(
-      find_knn(m, 2, metric, sign, backend = backend),
+      knn_search(m, 2, metric, sign, backend = backend),
       brute_force(all, k = 2, metric = metric, sign = sign)
     )
     for (some in list(c(101, 3), 20:70)) {
-      expected <- query_knn(all, all[some, ], 4, metric, sign)
+      expected <- knn_query(all, all[some, ], 4, metric, sign)
       expect_identical(
-        query_knn(m, m[some, ], 4, metric, sign, backend = backend), expected
+        knn_query(m, m[some, ], 4, metric, sign, backend = backend), expected
       )
       expect_identical(
-        query_knn(all, m[some, ], 4, metric, sign, backend = backend), expected
+        knn_query(all, m[some, ], 4, metric, sign, backend = backend), expected
       )
       expect_identical(
-        query_knn(m, all[some, ], 4, metric, sign, backend = backend), expected
+        knn_query(m, all[some, ], 4, metric, sign, backend = backend), expected
       )
     }
   })
@@ -157,17 +157,19 @@ test_that("every metric finds the neighbours of the matrix of all rows", {
 
 test_that("chunks, threads and the order of rows change nothing", {
   m <- metafeatures(small(14, 8))
-  first <- find_knn(m, 6)
+  first <- knn_search(m, 6)
   for (chunk_size in c(48, 96, 1e6)) {
     for (num_threads in 1:2) {
       expect_same_bits(
-        find_knn(m, 6, chunk_size = chunk_size, num_threads = num_threads),
+        knn_search(m, 6, chunk_size = chunk_size, num_threads = num_threads),
         first
       )
     }
   }
   some <- c(300, 2, 44, 45, 46, 120:150)
-  expect_same_bits(find_knn(m[some, ], 6), find_knn(as.matrix(m)[some, ], 6))
+  expect_same_bits(
+    knn_search(m[some, ], 6), knn_search(as.matrix(m)[some, ], 6)
+  )
 })
 
 test_that("a plan of metafeatures holds no matrix of them", {

@@ -14,7 +14,7 @@ test_that("the core knows every metric and sign of the table", {
   x <- random_matrix(6, 4)
   for_all_metrics(function(metric, sign, backend) {
     expect_no_error(
-      find_knn(values_for(x, metric), 2, metric, sign, backend = backend)
+      knn_search(values_for(x, metric), 2, metric, sign, backend = backend)
     )
   })
 })
@@ -30,7 +30,7 @@ test_that("the naive reference knows every metric", {
 
 test_that("the help page names every metric", {
   expect_identical(
-    eval(formals(find_knn)$metric), fsknn:::metric_table()$name[[1]]
+    eval(formals(knn_search)$metric), fsknn:::metric_table()$name[[1]]
   )
 })
 
@@ -107,11 +107,11 @@ test_that("jaccard and sorensen are base R's and proxy's", {
 test_that("jaccard and sorensen by hand", {
   x <- rbind(c(1, 1, 1, 0, 0), c(0, 1, 1, 1, 0), c(0, 0, 0, 0, 1))
   expect_identical(
-    find_knn(x, 2, "jaccard")$distance,
+    knn_search(x, 2, "jaccard")$distance,
     rbind(c(1 - 2 / 4, 1), c(1 - 2 / 4, 1), c(1, 1))
   )
   expect_identical(
-    find_knn(x, 2, "sorensen")$distance,
+    knn_search(x, 2, "sorensen")$distance,
     rbind(c(1 - 4 / 6, 1), c(1 - 4 / 6, 1), c(1, 1))
   )
 })
@@ -122,11 +122,11 @@ test_that("what is not binary is an error that says where", {
   one <- replace(x, 12, 0.5)
   many <- replace(x, c(2, 13, 25, 36), c(-1, 2, 1 + 2^-52, 1e300))
   expect_snapshot(error = TRUE, {
-    find_knn(one, 2, "jaccard")
+    knn_search(one, 2, "jaccard")
     knn_graph(many, 2, "sorensen")
-    query_knn(x, many, 2, "sorensen")
-    find_knn(replace(x, 3, NA), 2, "jaccard")
-    find_knn(metafeatures(x, "+"), 2, "jaccard")
+    knn_query(x, many, 2, "sorensen")
+    knn_search(replace(x, 3, NA), 2, "jaccard")
+    knn_search(metafeatures(x, "+"), 2, "jaccard")
   })
 })
 
@@ -135,12 +135,12 @@ test_that("rows of zeros are an error or isolated under jaccard and sorensen", {
   rownames(x) <- paste0("g", 1:10)
   x[c(2, 7), ] <- 0
   expect_snapshot(error = TRUE, {
-    find_knn(x, 2, "jaccard")
-    find_knn(x[1:3, ], 1, "sorensen")
+    knn_search(x, 2, "jaccard")
+    knn_search(x[1:3, ], 1, "sorensen")
   })
   for (backend in backends_here()) {
     for (metric in c("jaccard", "sorensen")) {
-      found <- find_knn(x, 7, metric, constant = "isolate", backend = backend)
+      found <- knn_search(x, 7, metric, constant = "isolate", backend = backend)
       expect_identical(which(is.na(found$index[, 1])), c(2L, 7L))
       expect_same_bits(
         found, brute_force(x, k = 7, metric = metric, skip = c(2L, 7L))
@@ -152,5 +152,5 @@ test_that("rows of zeros are an error or isolated under jaccard and sorensen", {
 test_that("-0 is 0 in binary data", {
   x <- values_for(random_matrix(12, 5), "jaccard")
   minus <- replace(x, x == 0, -0)
-  expect_identical(find_knn(minus, 3, "jaccard"), find_knn(x, 3, "jaccard"))
+  expect_identical(knn_search(minus, 3, "jaccard"), knn_search(x, 3, "jaccard"))
 })

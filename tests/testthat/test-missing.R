@@ -54,7 +54,9 @@ test_that("pairs over their common samples are those of cor()", {
       for (sign in fsknn:::metric_signs) {
         distance <- pairwise_distance(x, metric = metric, sign = sign)
         diag(distance) <- NA
-        nn <- quiet(find_knn(x, 9, metric, sign, na = "pairwise", backend = backend))
+        nn <- quiet(
+          knn_search(x, 9, metric, sign, na = "pairwise", backend = backend)
+        )
         expect_nearest_pairs(nn, distance)
         expect_type(nn$index, "integer")
       }
@@ -64,7 +66,7 @@ test_that("pairs over their common samples are those of cor()", {
 
 test_that("Spearman ranks each row once, where cor() ranks each pair anew", {
   x <- with_holes(random_matrix(30, 12, seed = 3), 0.3)
-  nn <- quiet(find_knn(x, 5, "spearman", na = "pairwise", backend = "cpu"))
+  nn <- quiet(knn_search(x, 5, "spearman", na = "pairwise", backend = "cpu"))
   anew <- 1 - stats::cor(
     t(x), use = "pairwise.complete.obs", method = "spearman"
   )
@@ -86,7 +88,7 @@ test_that("blocks, few common samples, constants and offsets are those of cor()"
     distance <- pairwise_distance(x, min_pairs = min_pairs)
     diag(distance) <- NA
     for (backend in backends_here()) {
-      nn <- quiet(find_knn(
+      nn <- quiet(knn_search(
         x, 30, na = "pairwise", min_pairs = min_pairs, backend = backend
       ))
       expect_nearest_pairs(nn, distance, tolerance = 1e-8)
@@ -100,7 +102,7 @@ test_that("queries with missing values are met by the same rule", {
   for (backend in backends_here()) {
     for (rows in list(1:3, 1:23)) {
       part <- query[rows, ]
-      nn <- quiet(query_knn(x, part, 6, na = "pairwise", backend = backend))
+      nn <- quiet(knn_query(x, part, 6, na = "pairwise", backend = backend))
       expect_nearest_pairs(nn, pairwise_distance(part, x))
     }
   }
@@ -118,7 +120,7 @@ test_that("every backend, chunk size and thread count gives brute force's bits",
   for (backend in backends_here()) {
     for (chunk_size in list(NULL, 1, 100)) {
       for (num_threads in 1:2) {
-        found <- quiet(find_knn(
+        found <- quiet(knn_search(
           x, 7, na = "pairwise", min_pairs = 30, backend = backend,
           chunk_size = chunk_size, num_threads = num_threads
         ))
@@ -126,7 +128,7 @@ test_that("every backend, chunk size and thread count gives brute force's bits",
       }
     }
     expect_identical(
-      quiet(find_knn(x, 7, na = "pairwise", min_pairs = 30, backend = backend,
+      quiet(knn_search(x, 7, na = "pairwise", min_pairs = 30, backend = backend,
                      subset = c(450, 3, 77))),
       lapply(expected, function(m) m[c(450, 3, 77), ])
     )
@@ -135,9 +137,9 @@ test_that("every backend, chunk size and thread count gives brute force's bits",
 
 test_that("with nothing missing the answer is that without `na`", {
   x <- random_matrix(80, 11, seed = 9)
-  plain <- find_knn(x, 4, "spearman", "absolute")
+  plain <- knn_search(x, 4, "spearman", "absolute")
   for (na in c("pairwise", "mean")) {
-    expect_identical(find_knn(x, 4, "spearman", "absolute", na = na), plain)
+    expect_identical(knn_search(x, 4, "spearman", "absolute", na = na), plain)
   }
   expect_identical(
     knn_graph(x, 4, na = "pairwise"), knn_graph(x, 4)
@@ -149,8 +151,8 @@ test_that("integer and logical NA, and NaN, are missing values", {
   x[cbind(1:20, rep(1:10, 2))] <- NA
   nan <- x + 0
   nan[is.na(nan)] <- NaN
-  found <- find_knn(x, 5, na = "pairwise")
-  expect_identical(find_knn(nan, 5, na = "pairwise"), found)
+  found <- knn_search(x, 5, na = "pairwise")
+  expect_identical(knn_search(nan, 5, na = "pairwise"), found)
   expect_nearest_pairs(found, `diag<-`(pairwise_distance(x), NA))
 })
 
@@ -160,14 +162,14 @@ test_that("rows short of k are NA, and are counted", {
   x[5:12, 6:10] <- NA
   for (backend in backends_here()) {
     expect_message(
-      nn <- find_knn(x, 5, na = "pairwise", backend = backend),
+      nn <- knn_search(x, 5, na = "pairwise", backend = backend),
       class = "fsknn_short_rows"
     )
     expect_identical(knn_stats()$rows_short, 4)
     expect_identical(is.na(nn$index[, 4:5]), matrix(1:12 < 5, 12, 2))
     expect_identical(nn$distance[1:4, 4:5], matrix(NA_real_, 4, 2))
     expect_identical(nn$index[1:4, 4:5], matrix(NA_integer_, 4, 2))
-    expect_no_message(find_knn(x, 3, na = "pairwise", backend = backend))
+    expect_no_message(knn_search(x, 3, na = "pairwise", backend = backend))
   }
 })
 
@@ -177,7 +179,7 @@ test_that("a graph leaves out the edges that are not there", {
   x[1:4, 1:5] <- NA
   x[5:12, 6:10] <- NA
   for (backend in backends_here()) {
-    nn <- quiet(find_knn(x, 5, na = "pairwise", backend = backend))
+    nn <- quiet(knn_search(x, 5, na = "pairwise", backend = backend))
     expect_message(
       edges <- knn_graph(x, 5, na = "pairwise", backend = backend),
       class = "fsknn_short_rows"
@@ -193,12 +195,12 @@ test_that("a graph leaves out the edges that are not there", {
   }
 })
 
-test_that("nearest() has as many rows as there are neighbours", {
+test_that("nearest_to() has as many rows as there are neighbours", {
   x <- random_matrix(12, 10, seed = 12)
   x[1:4, 1:5] <- NA
   x[5:12, 6:10] <- NA
-  found <- quiet(nearest(x, 2, 5, na = "pairwise"))
-  nn <- quiet(find_knn(x, 5, na = "pairwise"))
+  found <- quiet(nearest_to(x, 2, 5, na = "pairwise"))
+  nn <- quiet(knn_search(x, 5, na = "pairwise"))
   expect_identical(found$index, nn$index[2, 1:3])
   expect_identical(found$distance, nn$distance[2, 1:3])
 })
@@ -215,17 +217,17 @@ test_that("`na = \"mean\"` takes the row's mean, for every metric", {
       return()
     }
     expect_identical(
-      find_knn(x, 4, metric, sign, na = "mean", backend = backend),
-      find_knn(filled, 4, metric, sign, backend = backend)
+      knn_search(x, 4, metric, sign, na = "mean", backend = backend),
+      knn_search(filled, 4, metric, sign, backend = backend)
     )
   })
   query <- with_holes(abs(random_matrix(20, 9, seed = 14)), 0.2)
   expect_identical(
-    query_knn(x, query, 4, "euclidean", na = "mean"),
-    query_knn(filled, t(cpp_filled(query)$rows), 4, "euclidean")
+    knn_query(x, query, 4, "euclidean", na = "mean"),
+    knn_query(filled, t(cpp_filled(query)$rows), 4, "euclidean")
   )
   expect_identical(
-    nearest(x, 7, 4, na = "mean"), nearest(filled, 7, 4)
+    nearest_to(x, 7, 4, na = "mean"), nearest_to(filled, 7, 4)
   )
 })
 
@@ -240,7 +242,7 @@ test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
   )]
   query <- with_holes(abs(random_matrix(60, 9, seed = 14)), 0.2)
   ask <- function(x, ...) {
-    find_knn(x, 4, ..., na = "mean", constant = "isolate", max_memory = 1e3)
+    knn_search(x, 4, ..., na = "mean", constant = "isolate", max_memory = 1e3)
   }
   for_all_metrics(function(metric, sign, backend) {
     if (fsknn:::metric_facts(metric)$binary) {
@@ -261,7 +263,7 @@ test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
       )
     }
     across <- function(x, query) {
-      query_knn(
+      knn_query(
         x, query, 4, "euclidean", na = "mean", constant = "isolate",
         max_memory = 1e3
       )
@@ -273,12 +275,14 @@ test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
     )
     expect_identical(across(x, DelayedArray::DelayedArray(query)), expected)
     expect_identical(
-      nearest(lazy, 7, 4, na = "mean", constant = "isolate", max_memory = 1e3),
-      nearest(x, 7, 4, na = "mean", constant = "isolate")
+      nearest_to(
+        lazy, 7, 4, na = "mean", constant = "isolate", max_memory = 1e3
+      ),
+      nearest_to(x, 7, 4, na = "mean", constant = "isolate")
     )
     expect_identical(
-      expect_error(find_knn(lazy, 4, na = "mean", max_memory = 1e3))$message,
-      expect_error(find_knn(x, 4, na = "mean"))$message
+      expect_error(knn_search(lazy, 4, na = "mean", max_memory = 1e3))$message,
+      expect_error(knn_search(x, 4, na = "mean"))$message
     )
   }
 })
@@ -291,14 +295,14 @@ test_that("pairwise samples need values in memory only where some are missing", 
   lazy_holes <- DelayedArray::DelayedArray(holes)
   few <- 1e3
   expect_identical(
-    find_knn(lazy, 4, na = "pairwise", max_memory = few),
-    find_knn(x, 4, na = "pairwise")
+    knn_search(lazy, 4, na = "pairwise", max_memory = few),
+    knn_search(x, 4, na = "pairwise")
   )
   expect_snapshot(error = TRUE, {
-    find_knn(lazy_holes, 4, na = "pairwise", max_memory = few)
-    query_knn(x, lazy_holes, 4, na = "pairwise", max_memory = few)
-    query_knn(lazy, holes, 4, na = "pairwise", max_memory = few)
-    nearest(lazy_holes, 4, 4, na = "pairwise", max_memory = few)
+    knn_search(lazy_holes, 4, na = "pairwise", max_memory = few)
+    knn_query(x, lazy_holes, 4, na = "pairwise", max_memory = few)
+    knn_query(lazy, holes, 4, na = "pairwise", max_memory = few)
+    nearest_to(lazy_holes, 4, 4, na = "pairwise", max_memory = few)
   })
 })
 
@@ -307,14 +311,14 @@ test_that("a row that is constant or empty is told or isolated", {
   x[2, ] <- NA
   x[4, ] <- c(0.1, 0.1, 0.1, rep(NA, 5)) # their mean is no 0.1
   for (na in c("pairwise", "mean")) {
-    nn <- find_knn(x, 3, na = na, constant = "isolate")
+    nn <- knn_search(x, 3, na = na, constant = "isolate")
     expect_identical(which(is.na(nn$index[, 1])), c(2L, 4L))
     expect_false(any(nn$index %in% c(2L, 4L)))
-    expect_error(find_knn(x, 3, na = na), class = "fsknn_argument_error")
+    expect_error(knn_search(x, 3, na = na), class = "fsknn_argument_error")
   }
   expect_snapshot(error = TRUE, {
-    find_knn(x, 3, na = "pairwise")
-    find_knn(x[-2, ], 3, na = "mean")
+    knn_search(x, 3, na = "pairwise")
+    knn_search(x[-2, ], 3, na = "mean")
   })
 })
 
@@ -325,15 +329,15 @@ test_that("what can't be met is an error that says so", {
   inf[5, 2] <- -Inf
   small <- metafeatures(random_matrix(3, 8, seed = 17))
   expect_snapshot(error = TRUE, {
-    find_knn(x, 3)
-    find_knn(inf, 3, na = "pairwise")
-    find_knn(inf, 3, na = "mean")
-    find_knn(x, 3, na = "omit")
-    find_knn(x, 3, "euclidean", na = "pairwise")
-    find_knn(x, 3, na = "mean", min_pairs = 5)
-    find_knn(x, 3, na = "pairwise", min_pairs = 1)
-    find_knn(x, 3, na = "pairwise", min_pairs = 9)
-    find_knn(small, 3, na = "pairwise")
+    knn_search(x, 3)
+    knn_search(inf, 3, na = "pairwise")
+    knn_search(inf, 3, na = "mean")
+    knn_search(x, 3, na = "omit")
+    knn_search(x, 3, "euclidean", na = "pairwise")
+    knn_search(x, 3, na = "mean", min_pairs = 5)
+    knn_search(x, 3, na = "pairwise", min_pairs = 1)
+    knn_search(x, 3, na = "pairwise", min_pairs = 9)
+    knn_search(small, 3, na = "pairwise")
   })
 })
 
@@ -342,36 +346,36 @@ test_that("the message of rows short of k says how many and why", {
   x[1, 1:5] <- NA
   x[2:12, 6:10] <- NA
   expect_snapshot({
-    nn <- find_knn(x, 5, na = "pairwise")
+    nn <- knn_search(x, 5, na = "pairwise")
     edges <- knn_graph(x, 5, na = "pairwise")
   })
 })
 
 test_that("two columns are enough, unless more samples are asked for", {
   x <- random_matrix(9, 2, seed = 19)
-  expect_identical(find_knn(x, 3, na = "pairwise"), find_knn(x, 3))
+  expect_identical(knn_search(x, 3, na = "pairwise"), knn_search(x, 3))
   x <- cbind(x, x[, 1] * 2)
   expect_identical(
-    find_knn(x[, 1:2], 3, na = "pairwise"),
-    find_knn(x[, 1:2], 3, na = "pairwise", min_pairs = 2)
+    knn_search(x[, 1:2], 3, na = "pairwise"),
+    knn_search(x[, 1:2], 3, na = "pairwise", min_pairs = 2)
   )
   two <- x[, 1:2]
   two[2, 1] <- NA
   two <- rbind(two, c(NA, 1))
   # A row of one value does not vary.
-  found <- find_knn(two, 3, na = "pairwise", constant = "isolate")
+  found <- knn_search(two, 3, na = "pairwise", constant = "isolate")
   expect_identical(which(is.na(found$index[, 1])), c(2L, 10L))
   x[2, 1] <- NA
   # Of three columns a pair must have all.
-  found <- quiet(find_knn(x, 3, na = "pairwise"))
+  found <- quiet(knn_search(x, 3, na = "pairwise"))
   expect_true(all(is.na(found$index[2, ])))
   expect_false(anyNA(found$index[-2, ]))
   expect_identical(
-    nearest(x[, 2:3], 1, 3, na = "pairwise"), nearest(x[, 2:3], 1, 3)
+    nearest_to(x[, 2:3], 1, 3, na = "pairwise"), nearest_to(x[, 2:3], 1, 3)
   )
   expect_snapshot(error = TRUE, {
-    find_knn(x[, 2:3], 3, na = "pairwise", min_pairs = 3)
-    find_knn(x[, 2:3], 3, na = "mean", min_pairs = 3)
+    knn_search(x[, 2:3], 3, na = "pairwise", min_pairs = 3)
+    knn_search(x[, 2:3], 3, na = "mean", min_pairs = 3)
   })
 })
 
@@ -379,9 +383,9 @@ test_that("binary metrics are not sent to `na`, which can't help them", {
   x <- random_matrix(9, 8, seed = 20) > 0
   x[3, 2] <- NA
   expect_snapshot(error = TRUE, {
-    find_knn(x, 1, "jaccard")
-    find_knn(x, 1, "jaccard", na = "pairwise")
-    find_knn(x, 1, "sorensen", na = "mean")
+    knn_search(x, 1, "jaccard")
+    knn_search(x, 1, "jaccard", na = "pairwise")
+    knn_search(x, 1, "sorensen", na = "mean")
   })
 })
 
@@ -390,15 +394,15 @@ test_that("points that are columns are called so", {
   x[, 2] <- NA
   colnames(x) <- letters[1:8]
   expect_snapshot(error = TRUE, {
-    find_knn(x, 3, na = "pairwise", points = "columns")
-    find_knn(x, 3, na = "pairwise", min_pairs = 10, points = "columns")
+    knn_search(x, 3, na = "pairwise", points = "columns")
+    knn_search(x, 3, na = "pairwise", min_pairs = 10, points = "columns")
   })
 })
 
-test_that("nearest() says that there are fewer rows", {
+test_that("nearest_to() says that there are fewer rows", {
   x <- random_matrix(12, 10, seed = 22)
   x[1:4, 1:5] <- NA
   x[5:12, 6:10] <- NA
-  expect_snapshot(near <- nearest(x, 2, 5, na = "pairwise"))
+  expect_snapshot(near <- nearest_to(x, 2, 5, na = "pairwise"))
   expect_identical(nrow(near), 3L)
 })

@@ -1,5 +1,5 @@
-# na = and min_pairs = of all pairs within a distance: what find_knn() gives for
-# every other point, as far as the distance goes.
+# na = and min_pairs = of all pairs within a distance: what knn_search() gives
+# for every other point, as far as the distance goes.
 
 holes <- function(x, share, seed = 1) {
   withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
@@ -33,19 +33,19 @@ within_limits <- function(all, limits) {
   )
 }
 
-test_that("pairs over common samples are those of find_knn(), bit for bit", {
+test_that("pairs over common samples are those of knn_search(), bit for bit", {
   x <- holed_matrix()
   for (metric in c("pearson", "spearman")) {
     for (sign in fsknn:::metric_signs) {
       for (min_pairs in c(2, 3, 9)) {
-        all <- quietly(find_knn(
+        all <- quietly(knn_search(
           x, 69, metric, sign, na = "pairwise", min_pairs = min_pairs,
           backend = "cpu"
         ))
         # That some pairs have, so that "at most" is told from "less".
         limit <- sort(all$distance)[[600]]
         found <- function(...) {
-          find_within(
+          within_search(
             x, ..., metric = metric, sign = sign, na = "pairwise",
             min_pairs = min_pairs, backend = "cpu"
           )
@@ -74,13 +74,13 @@ test_that("queries meet points over the samples that both have", {
     holes(random_matrix(20, 16, seed = 32), 0.3, seed = 33), x[c(5, 60), ]
   )
   for (metric in c("pearson", "spearman")) {
-    all <- quietly(query_knn(
+    all <- quietly(knn_query(
       x, query, 70, metric, na = "pairwise", min_pairs = 5, backend = "cpu"
     ))
     limits <- seq(0, 1.5, length.out = 22)
     for (limit in list(0.6, limits)) {
       expect_identical(
-        query_within(
+        within_query(
           x, query, limit, metric, na = "pairwise", min_pairs = 5,
           backend = "cpu"
         ),
@@ -97,7 +97,7 @@ test_that("co-expression above a threshold is that of cor()", {
   r[tcrossprod(!is.na(x)) < 6] <- NA
   similar <- list(signed = r, absolute = abs(r), negative = -r)
   for (sign in names(similar)) {
-    edges <- similarity_graph(
+    edges <- threshold_graph(
       x, 0.5, sign = sign, na = "pairwise", min_pairs = 6, backend = "cpu"
     )
     expected <- which(upper.tri(r) & similar[[sign]] >= 0.5, arr.ind = TRUE)
@@ -113,7 +113,7 @@ test_that("co-expression above a threshold is that of cor()", {
 
 test_that("pairs over common samples are filtered, and kept or found twice", {
   x <- holes(random_matrix(1500, 60, seed = 34), 0.05, seed = 35)
-  kept <- find_within(x, 0.5, na = "pairwise", backend = "cpu")
+  kept <- within_search(x, 0.5, na = "pairwise", backend = "cpu")
   stats <- knn_stats()
   expect_lt(stats$pairs_exact, 0.1 * stats$pairs_filtered)
   options <- fsknn:::check_options(
@@ -130,11 +130,11 @@ test_that("too many pairs over common samples are refused with a cure", {
   x <- holes(random_matrix(300, 20, seed = 36), 0.1, seed = 37)
   for (room in c(30000, 5000)) { # counted, and told from a sample
     error <- expect_error(
-      find_within(x, 1, na = "pairwise", max_memory = 12 * room),
+      within_search(x, 1, na = "pairwise", max_memory = 12 * room),
       class = "fsknn_size_error"
     )
     limit <- as.double(fsknn:::round_down(error$fits))
-    entries <- sum(lengths(find_within(x, limit, na = "pairwise")$index))
+    entries <- sum(lengths(within_search(x, limit, na = "pairwise")$index))
     expect_lte(entries, room)
     expect_gt(entries, room / 2)
   }
@@ -147,29 +147,31 @@ test_that("the row's mean is taken, for every metric", {
     if (isTRUE(fsknn:::metric_facts(metric)$binary)) {
       return()
     }
-    all <- find_knn(filled, 39, metric, sign)$distance
+    all <- knn_search(filled, 39, metric, sign)$distance
     limit <- sort(all)[[500]]
     expect_identical(
-      find_within(x, limit, metric, sign, na = "mean", backend = backend),
-      find_within(filled, limit, metric, sign, backend = backend)
+      within_search(x, limit, metric, sign, na = "mean", backend = backend),
+      within_search(filled, limit, metric, sign, backend = backend)
     )
     expect_identical(
-      query_within(
+      within_query(
         x, x[3:9, ], limit, metric, sign, na = "mean", backend = backend
       ),
-      query_within(filled, filled[3:9, ], limit, metric, sign, backend = backend)
+      within_query(
+        filled, filled[3:9, ], limit, metric, sign, backend = backend
+      )
     )
   })
   expect_identical(
-    similarity_graph(x, 0.5, na = "mean"), similarity_graph(filled, 0.5)
+    threshold_graph(x, 0.5, na = "mean"), threshold_graph(filled, 0.5)
   )
 })
 
 test_that("with nothing missing the pairs are those without `na`", {
   x <- random_matrix(60, 11, seed = 40)
-  plain <- find_within(x, 0.7, "spearman")
+  plain <- within_search(x, 0.7, "spearman")
   for (na in c("pairwise", "mean")) {
-    expect_identical(find_within(x, 0.7, "spearman", na = na), plain)
+    expect_identical(within_search(x, 0.7, "spearman", na = na), plain)
   }
 })
 
@@ -177,24 +179,24 @@ test_that("isolated points are within no distance", {
   x <- holed_matrix()
   x[2, ] <- NA
   x[4, ] <- c(rep(3, 12), rep(NA, 4))
-  found <- find_within(
+  found <- within_search(
     x, 2, na = "pairwise", constant = "isolate", backend = "cpu"
   )
   expect_identical(found$index[c(2, 4)], list(integer(), integer()))
   expect_false(any(unlist(found$index) %in% c(2, 4)))
   expect_error(
-    find_within(x, 2, na = "pairwise"), class = "fsknn_argument_error"
+    within_search(x, 2, na = "pairwise"), class = "fsknn_argument_error"
   )
 })
 
 test_that("missing values are an error that names `na`, as is what can't be", {
   x <- holed_matrix()
   expect_snapshot(error = TRUE, {
-    find_within(x, 1)
-    query_within(x[1:9, 9:16], x[1:5, ], 1, na = "pairwise")
-    find_within(x, 1, "euclidean", na = "pairwise")
-    similarity_graph(x, 0.5, weights = 1:16, na = "pairwise")
-    similarity_graph(x, 0.5, na = "pairwise", min_pairs = 17)
+    within_search(x, 1)
+    within_query(x[1:9, 9:16], x[1:5, ], 1, na = "pairwise")
+    within_search(x, 1, "euclidean", na = "pairwise")
+    threshold_graph(x, 0.5, weights = 1:16, na = "pairwise")
+    threshold_graph(x, 0.5, na = "pairwise", min_pairs = 17)
   })
 })
 
@@ -215,7 +217,7 @@ test_that("pairs over common samples take the CPU where it may be chosen", {
   }
   expect_snapshot(
     error = TRUE,
-    fsknn:::pairwise_on_cpu(search, FALSE, call = quote(find_within()))
+    fsknn:::pairwise_on_cpu(search, FALSE, call = quote(within_search()))
   )
   expect_error(
     fsknn:::pairwise_on_cpu(search, FALSE), class = "fsknn_backend_error"
@@ -228,15 +230,15 @@ test_that("what does not fit in memory has its missing values filled", {
   skip_if_not_installed("DelayedArray")
   x <- holes(random_matrix(220, 9, seed = 41), 0.05, seed = 42)
   lazy <- DelayedArray::DelayedArray(x)
-  expected <- find_within(x, 0.2, na = "mean")
+  expected <- within_search(x, 0.2, na = "mean")
   expect_gt(sum(lengths(expected$index)), 0)
   # So much that pairs fit, and the matrix does not.
   expect_identical(
-    find_within(lazy, 0.2, na = "mean", max_memory = 15000, backend = "cpu"),
+    within_search(lazy, 0.2, na = "mean", max_memory = 15000, backend = "cpu"),
     expected
   )
   expect_error(
-    find_within(lazy, 0.2, na = "pairwise", max_memory = 15000),
+    within_search(lazy, 0.2, na = "pairwise", max_memory = 15000),
     "does not fit in memory", class = "fsknn_argument_error"
   )
   plan <- knn_plan(lazy, max_memory = 15000, backend = "cpu")

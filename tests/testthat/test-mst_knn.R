@@ -39,7 +39,7 @@ core_mst_knn <- function(x, k, metric, sign = "signed", most = 1e6,
     instruction_set = instruction_set
   )
   request <- new_request(as.integer(k), options)
-  found <- cpp_find_knn(x, NULL, request)
+  found <- cpp_knn_search(x, NULL, request)
   cpp_mst_knn(x, found$index, found$distance, as.integer(most), request)
 }
 

@@ -122,7 +122,7 @@ test_that("BiocNeighbors' cosine is the chord, ours 1 - cos", {
   )
 })
 
-test_that("every metric is find_knn()'s", {
+test_that("every metric is knn_search()'s", {
   skip_if_no_neighbours()
   x <- random_matrix(40, 9)
   metrics <- all_metrics()
@@ -137,39 +137,39 @@ test_that("every metric is find_knn()'s", {
     }
     expect_identical(
       findKNN(values, k = 3, BNPARAM = param, warn.ties = FALSE),
-      find_knn(values, 3, metric, sign)
+      knn_search(values, 3, metric, sign)
     )
     expect_identical(
       queryKNN(
         values, query = values[5:9, ], k = 3, BNPARAM = param, warn.ties = FALSE
       ),
-      query_knn(values, values[5:9, ], 3, metric, sign)
+      knn_query(values, values[5:9, ], 3, metric, sign)
     )
   }
 })
 
-test_that("arguments of find_knn() are handed on", {
+test_that("arguments of knn_search() are handed on", {
   skip_if_no_neighbours()
   x <- random_matrix(40, 9)
   weights <- 1:9
   param <- FsknnParam("pearson", weights = weights)
   expect_identical(
-    findKNN(x, k = 3, BNPARAM = param), find_knn(x, 3, weights = weights)
+    findKNN(x, k = 3, BNPARAM = param), knn_search(x, 3, weights = weights)
   )
   expect_identical(
     queryKNN(x, query = x[1:4, ], k = 3, BNPARAM = param),
-    query_knn(x, x[1:4, ], 3, weights = weights)
+    knn_query(x, x[1:4, ], 3, weights = weights)
   )
   found <- findNeighbors(x, threshold = 0.3, BNPARAM = param)
-  expected <- find_within(x, 0.3, weights = weights)
+  expected <- within_search(x, 0.3, weights = weights)
   expect_identical(lapply(found$index, `[`, -1), expected$index)
 })
 
-test_that("a search within a distance has all arguments of find_knn()", {
+test_that("a search within a distance has all arguments of knn_search()", {
   skip_if_no_neighbours()
-  taken <- setdiff(names(formals(find_knn)), fsknn:::not_options)
-  expect_identical(setdiff(taken, names(formals(find_within))), character())
-  expect_identical(setdiff(taken, names(formals(query_within))), character())
+  taken <- setdiff(names(formals(knn_search)), fsknn:::not_options)
+  expect_identical(setdiff(taken, names(formals(within_search))), character())
+  expect_identical(setdiff(taken, names(formals(within_query))), character())
   x <- random_matrix(40, 12)
   x[cbind(1:40, rep(1:10, 4))] <- NA
   param <- FsknnParam(
@@ -180,7 +180,7 @@ test_that("a search within a distance has all arguments of find_knn()", {
     expect_message(expect_message(code, "Backend:"), "Seconds:")
   }
   verbosely(found <- findNeighbors(x, threshold = 0.3, BNPARAM = param))
-  expected <- find_within(
+  expected <- within_search(
     x, 0.3, na = "pairwise", min_pairs = 5, backend = "cpu"
   )
   expect_gt(sum(lengths(expected$index)), 0)
@@ -190,7 +190,7 @@ test_that("a search within a distance has all arguments of find_knn()", {
   )
   expect_identical(
     found[c("index", "distance")],
-    query_within(
+    within_query(
       x, x[1:4, ], 0.3, na = "pairwise", min_pairs = 5, backend = "cpu"
     )
   )
@@ -300,7 +300,7 @@ test_that("an index stands for its points", {
   expect_identical(BiocNeighbors::bndistance(index), "pearson")
   expect_identical(buildIndex(t(x), transposed = TRUE, BNPARAM = param), index)
   expect_snapshot(index)
-  expected <- find_knn(x, 4, "pearson")
+  expected <- knn_search(x, 4, "pearson")
   expect_identical(findKNN(BNINDEX = index, k = 4), expected)
   expect_identical(
     findKNN(BNINDEX = index, BNPARAM = param, k = 4), expected
@@ -310,7 +310,7 @@ test_that("an index stands for its points", {
   )
   expect_identical(
     queryKNN(BNINDEX = index, query = y, k = 4),
-    query_knn(x, y, 4, "pearson")
+    knn_query(x, y, 4, "pearson")
   )
 })
 
@@ -323,12 +323,12 @@ test_that("too large a k is cut down with a warning, one below 1 an error", {
     found <- findKNN(x, k = 20, BNPARAM = param),
     "'k' capped at the number of observations minus 1", fixed = TRUE
   )
-  expect_identical(found, find_knn(x, 9, "euclidean"))
+  expect_identical(found, knn_search(x, 9, "euclidean"))
   expect_warning(
     found <- queryKNN(x, query = y, k = 20, BNPARAM = param),
     "'k' capped at the number of observations$"
   )
-  expect_identical(found, query_knn(x, y, 10, "euclidean"))
+  expect_identical(found, knn_query(x, y, 10, "euclidean"))
   expect_warning(
     found <- findKNN(x[1, , drop = FALSE], k = 3, BNPARAM = param),
     "capped"
@@ -387,7 +387,7 @@ test_that("workers of a BPPARAM are threads", {
     findKNN(
       x, k = 4, BNPARAM = FsknnParam(), BPPARAM = BiocParallel::SnowParam(2)
     ),
-    find_knn(x, 4, "euclidean")
+    knn_search(x, 4, "euclidean")
   )
 })
 

@@ -98,7 +98,7 @@ test_that("an installed package's data set is found", {
   study <- nki_study()
   expect_identical(dim(study), c(25L, 11L))
   outcome <- add_phenotype(study, "relapse_years", "clinical metastasis")
-  expect_identical(nrow(nearest(outcome, "clinical metastasis", 3)), 3L)
+  expect_identical(nrow(nearest_to(outcome, "clinical metastasis", 3)), 3L)
 })
 
 test_that("a folder is read, by argument or option", {
@@ -130,7 +130,7 @@ test_that("the real folder gives the studies' numbers", {
   expect_identical(dim(study), c(500L, 295L))
   expect_identical(sum(clinical_of(study)$metastasis), 101L)
   outcome <- add_phenotype(study, "relapse_years", "clinical metastasis")
-  found <- nearest(outcome, "clinical metastasis", 3)
+  found <- nearest_to(outcome, "clinical metastasis", 3)
   expect_identical(found$name[[1]], "Contig48328_RC")
   expect_equal(round(found$correlation, 4), c(0.2600, 0.2495, 0.2474))
   study <- nki_study("vantveer78", folder = folder)

@@ -23,7 +23,7 @@ complete_expression <- function() {
 }
 
 expect_facts <- function(x, backend, hash_20, hash_1, sums) {
-  found <- find_knn(x, 20, backend = backend, num_threads = 2)
+  found <- knn_search(x, 20, backend = backend, num_threads = 2)
   expect_identical(sha256_of_index(found$index), hash_20)
   expect_identical(sha256_of_index(found$index[, 1, drop = FALSE]), hash_1)
   expect_equal(sum(found$distance[, 1]), sums[[1]], tolerance = 1e-12)
@@ -75,9 +75,9 @@ test_that("the clinical outcome has the known neighbours", {
     237, 242, 147, 349
   )
   for (backend in backends_here()) {
-    asked <- query_knn(x, rbind(outcome), 20, backend = backend)
+    asked <- knn_query(x, rbind(outcome), 20, backend = backend)
     expect_equal(asked$index[1, ] - 1, nearest)
-    appended <- find_knn(rbind(x, outcome), 20, backend = backend)
+    appended <- knn_search(rbind(x, outcome), 20, backend = backend)
     expect_equal(appended$index[501, ] - 1, nearest)
     expect_equal(appended$distance[501, 1], 1 - 0.2600, tolerance = 1e-4)
   }
@@ -88,7 +88,7 @@ test_that("every metric agrees with brute force on real data", {
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
     expect_same_bits(
-      find_knn(x, 20, metric, sign, backend = backend, num_threads = 2),
+      knn_search(x, 20, metric, sign, backend = backend, num_threads = 2),
       brute_force(x, k = 20, metric = metric, sign = sign),
       label = paste(metric, sign, backend)
     )
@@ -146,7 +146,7 @@ test_that("the outcome's lists of 20 nearest are the known ones", {
         paste(known$dataset, known$clinical) == name & known$list == list,
       ]
       expect_identical(nrow(wanted), 20L)
-      found <- nearest(
+      found <- nearest_to(
         matrices[[name]], "clinical metastasis", 20, sign = signs[[list]]
       )
       expect_identical(found$index - 1L, wanted$row0, label = paste(name, list))
@@ -163,15 +163,15 @@ test_that("metafeatures of 876 probes have the known nearest of the outcome", {
   m <- with_outcome(metafeatures(x, "-"), data$clinical$months / 12)
   expect_identical(nrow(m), 384127L)
   for (backend in backends_here()) {
-    high <- nearest(m, "clinical metastasis", 1, backend = backend)
+    high <- nearest_to(m, "clinical metastasis", 1, backend = backend)
     expect_identical(high$name, "U45975 - Contig53506")
     expect_equal(high$correlation, 0.5603702, tolerance = 1e-7)
-    low <- nearest(
+    low <- nearest_to(
       m, "clinical metastasis", 1, sign = "negative", backend = backend
     )
     expect_identical(low$name, "Contig53506 - NM_020974")
     expect_equal(low$correlation, -0.5595153, tolerance = 1e-7)
-    thousand <- nearest(
+    thousand <- nearest_to(
       m, "clinical metastasis", 1000, sign = "absolute", backend = backend
     )
     has_slc40a1 <- grepl("NM_014585", thousand$name, fixed = TRUE)
@@ -192,7 +192,7 @@ test_that("metafeatures of real rows with zeros equal their matrix", {
     if (facts$non_negative || facts$binary) {
       return()
     }
-    suppressMessages(found <- find_knn(m, 5, metric, sign, backend = backend))
+    suppressMessages(found <- knn_search(m, 5, metric, sign, backend = backend))
     expect_identical(attr(found, "left_out")$point, unname(skip))
     expect_same_bits(
       found[c("index", "distance")],

@@ -7,14 +7,14 @@ test_that("a temporary file has no name, and is gone after the call", {
   x <- lazy_matrix()
   folder <- withr::local_tempdir()
   withr::local_options(fsknn.temporary_folder = folder)
-  find_knn(x, 3, backend = "cpu", max_memory = 1e3)
+  knn_search(x, 3, backend = "cpu", max_memory = 1e3)
   expect_identical(list.files(folder, all.files = TRUE, no.. = TRUE), character())
   expect_identical(open_row_files(), character())
   # k is checked again when the isolated points are known.
   flat <- random_matrix(130, 7)
   flat[1:100, ] <- 1
   expect_error(
-    find_knn(
+    knn_search(
       DelayedArray::DelayedArray(flat), 60, backend = "cpu", max_memory = 1e3,
       constant = "isolate"
     ),
@@ -45,7 +45,7 @@ test_that("a temporary file is gone after an interrupt while rows are read", {
     methods::new("StoppingSeed", x = random_matrix(130, 7))
   )
   stopped <- tryCatch(
-    find_knn(x, 3, backend = "cpu", max_memory = 1e3),
+    knn_search(x, 3, backend = "cpu", max_memory = 1e3),
     interrupt = function(cnd) "stopped"
   )
   expect_identical(stopped, "stopped")
@@ -57,12 +57,12 @@ test_that("too little room is said before anything is read", {
   x <- lazy_matrix()
   skip_on_os(c("mac", "windows", "solaris"))
   withr::local_options(fsknn.temporary_folder = "/proc") # has none
-  expect_snapshot(error = TRUE, find_knn(x, 3, max_memory = 1e3))
-  err <- rlang::catch_cnd(find_knn(x, 3, max_memory = 1e3))
+  expect_snapshot(error = TRUE, knn_search(x, 3, max_memory = 1e3))
+  err <- rlang::catch_cnd(knn_search(x, 3, max_memory = 1e3))
   expect_s3_class(err, "fsknn_disk_error")
   expect_identical(err$bytes_asked, 130 * 7 * 8)
   withr::local_options(fsknn.temporary_folder = "nowhere")
-  expect_snapshot(error = TRUE, find_knn(x, 3, max_memory = 1e3))
+  expect_snapshot(error = TRUE, knn_search(x, 3, max_memory = 1e3))
 })
 
 test_that("columns come in strips where chunks are tall", {
@@ -89,7 +89,7 @@ test_that("columns come in strips where chunks are tall", {
     fsknn:::cpp_row_file_finish(file), fsknn:::cpp_scan(x, 1L)
   )
   request$skip <- 7L
-  found <- fsknn:::cpp_find_knn(
+  found <- fsknn:::cpp_knn_search(
     structure(list(file = file, size = c(1500L, 12L)), class = "row_file"), NULL,
     utils::modifyList(request, list(k = 4L, max_memory = 2e5))
   )

@@ -23,7 +23,7 @@ naive_shared <- function(index, type) {
 
 test_that("shared neighbours are those of the definition", {
   for (n in c(30, 300)) {
-    nn <- find_knn(random_matrix(n, 5), 4)
+    nn <- knn_search(random_matrix(n, 5), 4)
     for (type in c("rank", "number", "jaccard")) {
       naive <- naive_shared(nn$index, type)
       for (threads in 1:2) {
@@ -39,7 +39,7 @@ test_that("shared neighbours are those of the definition", {
 test_that("bluster makes the same graph", {
   skip_if_not_installed("bluster")
   x <- random_matrix(150, 6)
-  nn <- find_knn(x, 10, metric = "euclidean")
+  nn <- knn_search(x, 10, metric = "euclidean")
   for (type in c("rank", "number", "jaccard")) {
     theirs <- bluster::neighborsToSNNGraph(nn$index, type = type)
     ends <- igraph::as_edgelist(theirs)
@@ -67,7 +67,7 @@ test_that("Seurat's shared neighbours are our Jaccard index", {
   theirs <- suppressWarnings(Seurat::FindNeighbors(
     x, k.param = 8, prune.SNN = 1 / 15, nn.method = "rann", verbose = FALSE
   ))$snn
-  nn <- find_knn(x, 7, metric = "euclidean")
+  nn <- knn_search(x, 7, metric = "euclidean")
   ours <- as_sparse(snn_graph(
     nn, "jaccard", min_similarity = 1 / 15, names = rownames(x)
   ))
@@ -82,7 +82,7 @@ test_that("names, isolated points and other shapes are kept", {
   x[4, ] <- 1
   edges <- knn_graph(x, 3, constant = "isolate")
   shared <- snn_graph(edges)
-  plain <- snn_graph(find_knn(x, 3, constant = "isolate"))
+  plain <- snn_graph(knn_search(x, 3, constant = "isolate"))
   expect_identical(shared$from, rownames(x)[plain$from])
   expect_identical(attr(shared, "vertices")$name, rownames(x))
   expect_false("gene4" %in% c(shared$from, shared$to))
@@ -97,7 +97,7 @@ test_that("names, isolated points and other shapes are kept", {
 
 test_that("points with different numbers of neighbours share some", {
   x <- random_matrix(40, 5)
-  lists <- find_knn(x, rep(c(2, 4), 20))
+  lists <- knn_search(x, rep(c(2, 4), 20))
   number <- snn_graph(lists, "number")
   jaccard <- snn_graph(lists, "jaccard")
   sets <- Map(c, 1:40, lists$index)
@@ -119,10 +119,10 @@ test_that("what has no shared neighbours is an error", {
   x <- random_matrix(20, 4)
   expect_snapshot(error = TRUE, {
     snn_graph(x)
-    snn_graph(find_knn(x, 3), "weighted")
-    snn_graph(find_knn(x, 3), min_similarity = "some")
+    snn_graph(knn_search(x, 3), "weighted")
+    snn_graph(knn_search(x, 3), min_similarity = "some")
     snn_graph(list(index = matrix(c(7, 9, 2, 4), 2)))
-    snn_graph(cbind(1:20, find_knn(x, 3)$index))
-    snn_graph(find_knn(x, 3)$index[, c(1, 2, 1)])
+    snn_graph(cbind(1:20, knn_search(x, 3)$index))
+    snn_graph(knn_search(x, 3)$index[, c(1, 2, 1)])
   })
 })

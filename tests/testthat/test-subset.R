@@ -12,9 +12,9 @@ test_that("a subset's neighbours are the rows of the whole answer", {
   for (matrix in whole) {
     for_all_metrics(function(metric, sign, backend) {
       x <- values_for(matrix, metric)
-      all <- find_knn(x, 5, metric, sign, backend = backend)
+      all <- knn_search(x, 5, metric, sign, backend = backend)
       for (subset in list(rows, rows[1:4])) {
-        found <- find_knn(
+        found <- knn_search(
           x, 5, metric, sign, backend = backend, subset = subset,
           chunk_size = 48
         )
@@ -31,7 +31,7 @@ test_that("a subset's neighbours are those of the definition", {
   rows <- 31:75
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    found <- find_knn(x, 89, metric, sign, backend = backend, subset = rows)
+    found <- knn_search(x, 89, metric, sign, backend = backend, subset = rows)
     defined <- brute_force(x, k = 89, metric = metric, sign = sign)
     expect_same_bits(found, rows_of(defined, rows))
   })
@@ -40,16 +40,20 @@ test_that("a subset's neighbours are those of the definition", {
 test_that("a subset is row numbers, names or a logical vector", {
   x <- random_matrix(40, 5)
   rownames(x) <- paste0("gene", 1:40)
-  all <- find_knn(x, 3)
+  all <- knn_search(x, 3)
   rows <- c(12, 3)
-  expect_identical(find_knn(x, 3, subset = rows), rows_of(all, rows))
+  expect_identical(knn_search(x, 3, subset = rows), rows_of(all, rows))
   expect_identical(
-    find_knn(x, 3, subset = c("gene12", "gene3")), rows_of(all, rows)
+    knn_search(x, 3, subset = c("gene12", "gene3")), rows_of(all, rows)
   )
   picked <- seq_len(40) %in% rows
-  expect_identical(find_knn(x, 3, subset = picked), rows_of(all, which(picked)))
-  expect_identical(find_knn(x, 3, subset = integer()), rows_of(all, integer()))
-  expect_identical(find_knn(x, 3, subset = 40:1), rows_of(all, 40:1))
+  expect_identical(
+    knn_search(x, 3, subset = picked), rows_of(all, which(picked))
+  )
+  expect_identical(
+    knn_search(x, 3, subset = integer()), rows_of(all, integer())
+  )
+  expect_identical(knn_search(x, 3, subset = 40:1), rows_of(all, 40:1))
 })
 
 test_that("edges of a subset are those of its points in the whole graph", {
@@ -73,9 +77,9 @@ test_that("isolated points of a subset have no neighbours", {
   x[c(3, 20), ] <- 1
   rows <- c(20, 4, 3, 50)
   for (backend in backends_here()) {
-    all <- find_knn(x, 4, constant = "isolate", backend = backend)
+    all <- knn_search(x, 4, constant = "isolate", backend = backend)
     expect_identical(
-      find_knn(x, 4, constant = "isolate", backend = backend, subset = rows),
+      knn_search(x, 4, constant = "isolate", backend = backend, subset = rows),
       rows_of(all, rows)
     )
     edges <- knn_graph(
@@ -89,9 +93,9 @@ test_that("isolated points of a subset have no neighbours", {
 test_that("metafeatures have subsets, by name too", {
   x <- random_matrix(8, 6)
   rownames(x) <- letters[1:8]
-  all <- find_knn(metafeatures(x), 3)
+  all <- knn_search(metafeatures(x), 3)
   for (backend in backends_here()) {
-    found <- find_knn(
+    found <- knn_search(
       metafeatures(x), 3, subset = c("a - c", "g / h", "a"), backend = backend
     )
     rows <- match(c("a - c", "g / h", "a"), rownames(metafeatures(x)))
@@ -102,30 +106,30 @@ test_that("metafeatures have subsets, by name too", {
 test_that("a subset that names no points is an error", {
   x <- random_matrix(20, 4)
   expect_snapshot(error = TRUE, {
-    find_knn(x, 3, subset = c(1, 21, 2.5, NA, -1))
-    find_knn(x, 3, subset = c(TRUE, FALSE))
-    find_knn(x, 3, subset = rep(c(TRUE, NA), 10))
-    find_knn(x, 3, subset = "gene1")
-    find_knn(x, 3, subset = list(1))
-    find_knn(x, 3, subset = factor(1))
+    knn_search(x, 3, subset = c(1, 21, 2.5, NA, -1))
+    knn_search(x, 3, subset = c(TRUE, FALSE))
+    knn_search(x, 3, subset = rep(c(TRUE, NA), 10))
+    knn_search(x, 3, subset = "gene1")
+    knn_search(x, 3, subset = list(1))
+    knn_search(x, 3, subset = factor(1))
     knn_graph(x, 3, subset = c(4, 4, 5))
   })
   rownames(x) <- c(paste0("gene", 1:18), "twice", "twice")
   expect_snapshot(error = TRUE, {
-    find_knn(x, 3, subset = c("gene1", "gene30", "twice"))
+    knn_search(x, 3, subset = c("gene1", "gene30", "twice"))
   })
 })
 
 test_that("a subset of columns is told of as such", {
   x <- random_matrix(6, 20)
   expect_snapshot(error = TRUE, {
-    find_knn(x, 3, subset = 21, points = "columns")
-    find_knn(x, 3, subset = "gene1", points = "columns")
-    find_knn(x, 3, subset = list(1), points = "columns")
+    knn_search(x, 3, subset = 21, points = "columns")
+    knn_search(x, 3, subset = "gene1", points = "columns")
+    knn_search(x, 3, subset = list(1), points = "columns")
     knn_graph(x, 3, subset = c(4, 4, 5), points = "columns")
   })
   colnames(x) <- c("twice", "twice", paste0("cell", 3:20))
   expect_snapshot(error = TRUE, {
-    find_knn(x, 3, subset = c("cell1", "twice"), points = "columns")
+    knn_search(x, 3, subset = c("cell1", "twice"), points = "columns")
   })
 })

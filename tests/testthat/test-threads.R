@@ -49,7 +49,7 @@ test_that("the option limits the default and must be a whole number", {
   rlang::local_options(fsknn.num_threads = 3)
   expect_identical(fsknn:::default_num_threads(usable = 8L), 3L)
   rlang::local_options(fsknn.num_threads = "all")
-  expect_snapshot(find_knn(matrix(1:6, 3), 1), error = TRUE)
+  expect_snapshot(knn_search(matrix(1:6, 3), 1), error = TRUE)
 })
 
 test_that("num_threads is taken as given", {
@@ -60,9 +60,9 @@ test_that("num_threads is taken as given", {
 test_that("a forked child works after its parent has used threads", {
   skip_on_os("windows")
   x <- random_matrix(2000, 40)
-  whole <- find_knn(x, k = 5, num_threads = 2, backend = "cpu")
+  whole <- knn_search(x, k = 5, num_threads = 2, backend = "cpu")
   child <- parallel::mcparallel(
-    find_knn(x, k = 5, num_threads = 2, backend = "cpu")
+    knn_search(x, k = 5, num_threads = 2, backend = "cpu")
   )
   # NULL when it hangs.
   answer <- parallel::mccollect(child, wait = FALSE, timeout = 60)
@@ -73,7 +73,7 @@ test_that("a forked child works after its parent has used threads", {
 test_that("no random seed is made or changed", {
   code <- paste(
     "library(fsknn); x <- matrix(sin(1:300), 60);",
-    "invisible(find_knn(x, k = 3)); cat(exists('.Random.seed'))"
+    "invisible(knn_search(x, k = 3)); cat(exists('.Random.seed'))"
   )
   libs <- paste(.libPaths(), collapse = .Platform$path.sep)
   out <- system2(

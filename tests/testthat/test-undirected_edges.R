@@ -29,7 +29,7 @@ test_that("union and mutual edges are those of the adjacency matrix", {
     expect_identical(undirected_edges(found), found)
   }
   expect_identical(
-    undirected_edges(find_knn(random_matrix(40, 5), 4), "mutual")$to,
+    undirected_edges(knn_search(random_matrix(40, 5), 4), "mutual")$to,
     undirected_edges(edges, "mutual")$to
   )
 })

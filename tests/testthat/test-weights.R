@@ -28,7 +28,7 @@ test_that("weighted correlations are those of cov.wt()", {
           sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r
         )
         expect_same_neighbours(
-          find_knn(x, 5, metric, sign, weights = weights, backend = backend),
+          knn_search(x, 5, metric, sign, weights = weights, backend = backend),
           without_self(of_r), metric, tolerance = 1e-9
         )
       }
@@ -69,7 +69,7 @@ test_that("weighted answers are exactly the brute-force ones", {
         x, k = 7, metric = metric, skip = skip, weights = weights
       )
       found <- function(...) {
-        find_knn(
+        knn_search(
           x, 7, metric, weights = weights, constant = "isolate", ...
         )
       }
@@ -94,10 +94,10 @@ test_that("weighted answers are exactly the brute-force ones", {
 test_that("only the proportions of weights matter", {
   x <- random_matrix(50, 9)
   weights <- some_weights(9)
-  expected <- find_knn(x, 5, weights = weights)
-  expect_identical(find_knn(x, 5, weights = weights * 2^-900), expected)
-  expect_identical(find_knn(x, 5, weights = weights * 2^1000), expected)
-  expect_equal(find_knn(x, 5, weights = weights * 3), expected)
+  expected <- knn_search(x, 5, weights = weights)
+  expect_identical(knn_search(x, 5, weights = weights * 2^-900), expected)
+  expect_identical(knn_search(x, 5, weights = weights * 2^1000), expected)
+  expect_equal(knn_search(x, 5, weights = weights * 3), expected)
 })
 
 test_that("weights that are all alike change nothing", {
@@ -127,8 +127,8 @@ test_that("a sample of weight 0 is left out, whatever it holds", {
       )
       # The others all alike.
       expect_identical(
-        find_knn(x, 4, metric, weights = kept + 0, backend = backend),
-        find_knn(x[, kept], 4, metric, backend = backend)
+        knn_search(x, 4, metric, weights = kept + 0, backend = backend),
+        knn_search(x[, kept], 4, metric, backend = backend)
       )
     }
   }
@@ -148,11 +148,11 @@ test_that("samples of weight 0 are left out of what does not fit in memory", {
     points <- if (kind == "columns") "columns" else "rows"
     for (metric in c("pearson", "spearman")) {
       expect_identical(
-        find_knn(
+        knn_search(
           blocks[[kind]], 4, metric, weights = weights, points = points,
           max_memory = 1e3
         ),
-        find_knn(x, 4, metric, weights = weights),
+        knn_search(x, 4, metric, weights = weights),
         label = kind
       )
     }
@@ -162,12 +162,12 @@ test_that("samples of weight 0 are left out of what does not fit in memory", {
     find <- function(max_memory) {
       # A file is an error.
       withr::local_options(fsknn.temporary_folder = "nowhere")
-      find_knn(
+      knn_search(
         blocks[[kind]], 4, weights = five, points = points,
         max_memory = max_memory
       )
     }
-    expect_identical(find(fits), find_knn(x, 4, weights = five))
+    expect_identical(find(fits), knn_search(x, 4, weights = five))
     expect_error(find(fits - 1), "temporary_folder")
     plan <- function(max_memory) {
       knn_plan(
@@ -182,7 +182,7 @@ test_that("samples of weight 0 are left out of what does not fit in memory", {
   broken[3, 4] <- NA
   message_of <- function(x) {
     conditionMessage(expect_error(
-      find_knn(x, 3, weights = weights, max_memory = 1e3)
+      knn_search(x, 3, weights = weights, max_memory = 1e3)
     ))
   }
   for (blocks in block_matrices(broken)[c("in memory", "big.matrix")]) {
@@ -197,8 +197,8 @@ test_that("a row is constant if it is on the samples that count", {
   x[9, ] <- c(2, 2, 2, 2, 3)
   weights <- c(1, 2, 0, 1, 1e-3)
   rownames(x) <- paste0("g", 1:20)
-  expect_snapshot(find_knn(x, 3, weights = weights), error = TRUE)
-  found <- find_knn(x, 18, weights = weights, constant = "isolate")
+  expect_snapshot(knn_search(x, 3, weights = weights), error = TRUE)
+  found <- knn_search(x, 18, weights = weights, constant = "isolate")
   expect_identical(which(is.na(found$index[, 1])), 4L)
 })
 
@@ -206,7 +206,7 @@ test_that("messages name the columns as they were given", {
   x <- random_matrix(20, 5)
   x[3, 4] <- NA
   expect_snapshot(
-    find_knn(x, 3, weights = c(0, 1, 0, 2, 1)), error = TRUE
+    knn_search(x, 3, weights = c(0, 1, 0, 2, 1)), error = TRUE
   )
 })
 
@@ -218,20 +218,20 @@ test_that("every verb takes weights", {
   kept <- weights[-1]
   for (backend in backends_here()) {
     expect_same_bits(
-      query_knn(x, query, 5, weights = weights, backend = backend),
+      knn_query(x, query, 5, weights = weights, backend = backend),
       brute_force(
         x[, -1], query[, -1], k = 5, metric = "pearson", weights = kept
       )
     )
     few <- query[1:3, ]
     expect_same_bits(
-      query_knn(x, few, 5, "spearman", weights = weights, backend = backend),
+      knn_query(x, few, 5, "spearman", weights = weights, backend = backend),
       brute_force(
         x[, -1], few[, -1], k = 5, metric = "spearman", weights = kept
       )
     )
     edges <- knn_graph(x, 6, weights = weights, backend = backend)
-    near <- nearest(x, "g9", 6, weights = weights, backend = backend)
+    near <- nearest_to(x, "g9", 6, weights = weights, backend = backend)
     own <- edges[edges$from == "g9", ]
     expect_identical(near$name, own$to)
     expect_identical(near$distance, own$distance)
@@ -258,7 +258,7 @@ test_that("metafeatures take weights", {
   for (backend in backends_here()) {
     for (metric in c("pearson", "spearman")) {
       expect_same_bits(
-        find_knn(m, 4, metric, weights = weights, backend = backend),
+        knn_search(m, 4, metric, weights = weights, backend = backend),
         brute_force(
           as.matrix(m)[, -1], k = 4, metric = metric, weights = weights[-1]
         )
@@ -295,21 +295,21 @@ test_that("wrong weights are errors", {
   x <- random_matrix(20, 4)
   colnames(x) <- letters[1:4]
   expect_snapshot(error = TRUE, {
-    find_knn(x, 3, "bicor", weights = 1:4)
-    find_knn(x, 3, "euclidean", weights = 1:4)
-    find_knn(x, 3, weights = 1:3)
-    query_knn(x, x, 3, weights = 1:5)
+    knn_search(x, 3, "bicor", weights = 1:4)
+    knn_search(x, 3, "euclidean", weights = 1:4)
+    knn_search(x, 3, weights = 1:3)
+    knn_query(x, x, 3, weights = 1:5)
     knn_graph(x, 3, weights = c(1, NA, 2, NaN))
-    nearest(x, 1, 3, weights = c(1, Inf, 2, 3))
+    nearest_to(x, 1, 3, weights = c(1, Inf, 2, 3))
     mst_knn(x, weights = c(1, -1, 2, 3))
-    find_knn(x, 3, weights = numeric(4))
-    find_knn(x, 3, weights = c(0, 0, 2, 0))
-    find_knn(x, 3, weights = "a")
-    find_knn(x, 3, weights = matrix(1:4))
-    find_knn(x, 3, weights = c(TRUE, FALSE, TRUE, TRUE))
-    find_knn(x, 3, weights = c(1, 2, 3, 1e-16))
-    find_knn(x, 3, weights = c(b = 1, a = 2, c = 3, d = 4))
+    knn_search(x, 3, weights = numeric(4))
+    knn_search(x, 3, weights = c(0, 0, 2, 0))
+    knn_search(x, 3, weights = "a")
+    knn_search(x, 3, weights = matrix(1:4))
+    knn_search(x, 3, weights = c(TRUE, FALSE, TRUE, TRUE))
+    knn_search(x, 3, weights = c(1, 2, 3, 1e-16))
+    knn_search(x, 3, weights = c(b = 1, a = 2, c = 3, d = 4))
     knn_plan(c(20, 4), 3, weights = 1:3)
-    find_knn(x, 3, weights = c(-1, -2, -3, -4))
+    knn_search(x, 3, weights = c(-1, -2, -3, -4))
   })
 })

@@ -18,13 +18,13 @@ test_that("the answer of workers is that of one process", {
   x <- random_matrix(400, 9)
   rownames(x) <- paste0("g", 1:400)
   x[17, ] <- 1
-  whole <- find_knn(x, 5, constant = "isolate", backend = "cpu")
+  whole <- knn_search(x, 5, constant = "isolate", backend = "cpu")
   edges <- knn_graph(x, 5, constant = "isolate", backend = "cpu")
   query <- random_matrix(300, 9, seed = 2)
-  found <- query_knn(x, query, 5, constant = "isolate", backend = "cpu")
+  found <- knn_query(x, query, 5, constant = "isolate", backend = "cpu")
   for (param in params_here()) {
     expect_identical(
-      find_knn(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param),
+      knn_search(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param),
       whole
     )
     expect_identical(
@@ -32,14 +32,14 @@ test_that("the answer of workers is that of one process", {
       edges
     )
     expect_identical(
-      query_knn(x, query, 5, constant = "isolate", backend = "cpu",
+      knn_query(x, query, 5, constant = "isolate", backend = "cpu",
                 BPPARAM = param),
       found
     )
   }
   # In this process.
   expect_identical(
-    find_knn(x, 5, constant = "isolate", backend = "cpu",
+    knn_search(x, 5, constant = "isolate", backend = "cpu",
              BPPARAM = BiocParallel::SerialParam()),
     whole
   )
@@ -52,18 +52,20 @@ test_that("workers that are up stay so, and take one call after another", {
     withr::defer(BiocParallel::bpstop(param))
     for (seed in 1:2) {
       x <- random_matrix(200, 9, seed = seed)
-      whole <- find_knn(x, 5, backend = "cpu")
-      expect_identical(find_knn(x, 5, backend = "cpu", BPPARAM = param), whole)
+      whole <- knn_search(x, 5, backend = "cpu")
+      expect_identical(
+        knn_search(x, 5, backend = "cpu", BPPARAM = param), whole
+      )
       expect_error(
-        find_knn(too_far_apart(), 198, "manhattan", backend = "cpu",
+        knn_search(too_far_apart(), 198, "manhattan", backend = "cpu",
                  BPPARAM = param),
         class = "fsknn_range_error"
       )
     }
     x <- metafeatures(random_matrix(7, 9))
     expect_identical(
-      find_knn(x, 3, backend = "cpu", BPPARAM = param),
-      find_knn(x, 3, backend = "cpu")
+      knn_search(x, 3, backend = "cpu", BPPARAM = param),
+      knn_search(x, 3, backend = "cpu")
     )
     expect_true(BiocParallel::bpisup(param))
     BiocParallel::bpstop(param)
@@ -74,16 +76,16 @@ test_that("an error of a worker is the error of the call", {
   skip_if_not_installed("BiocParallel")
   x <- too_far_apart()
   alone <- expect_error(
-    find_knn(x, 198, "manhattan", backend = "cpu"),
+    knn_search(x, 198, "manhattan", backend = "cpu"),
     class = "fsknn_range_error"
   )
   for (param in params_here()) {
     error <- expect_error(
-      find_knn(x, 198, "manhattan", backend = "cpu", BPPARAM = param),
+      knn_search(x, 198, "manhattan", backend = "cpu", BPPARAM = param),
       class = "fsknn_range_error"
     )
     expect_identical(conditionMessage(error), conditionMessage(alone))
-    expect_identical(as.character(conditionCall(error)[[1]]), "find_knn")
+    expect_identical(as.character(conditionCall(error)[[1]]), "knn_search")
   }
 })
 
@@ -100,7 +102,7 @@ test_that("what a worker says is said, and its failures are told as such", {
   run <- function(dispatch, take = function(split, found) NULL) {
     fsknn:::run_on_workers(
       list(local = FALSE, forked = FALSE, num_threads = 1L), work, 1:3, take,
-      quote(find_knn(x)), dispatch
+      quote(knn_search(x)), dispatch
     )
   }
   says <- function(split, work) {
@@ -182,12 +184,12 @@ test_that("workers and checkpoints work together", {
 test_that("workers work after the parent used threads, and change no seed", {
   skip_if_not_installed("BiocParallel")
   x <- random_matrix(2000, 40)
-  whole <- find_knn(x, 5, num_threads = 2, backend = "cpu")
+  whole <- knn_search(x, 5, num_threads = 2, backend = "cpu")
   withr::local_seed(1)
   for (param in params_here()) {
     before <- .Random.seed
     expect_identical(
-      find_knn(x, 5, num_threads = 2, backend = "cpu", BPPARAM = param), whole
+      knn_search(x, 5, num_threads = 2, backend = "cpu", BPPARAM = param), whole
     )
     expect_identical(.Random.seed, before)
   }
@@ -197,9 +199,11 @@ test_that("BPPARAM must be one of BiocParallel's; forks leave CUDA alone", {
   skip_if_not_installed("BiocParallel")
   x <- random_matrix(60, 9)
   expect_snapshot(error = TRUE, {
-    find_knn(x, 5, BPPARAM = 4)
-    find_knn(x, 5, BPPARAM = BiocParallel::MulticoreParam(2), backend = "cuda")
-    find_knn(x, 5, BPPARAM = BiocParallel::MulticoreParam(2), devices = 1)
+    knn_search(x, 5, BPPARAM = 4)
+    knn_search(
+      x, 5, BPPARAM = BiocParallel::MulticoreParam(2), backend = "cuda"
+    )
+    knn_search(x, 5, BPPARAM = BiocParallel::MulticoreParam(2), devices = 1)
   })
   # Backend "auto" does not look for GPUs then.
   expect_identical(
@@ -222,7 +226,7 @@ test_that("each worker has threads and GPUs of its own", {
 
   table <- function() data.frame(device = 1:5)
   groups <- function(workers, devices) {
-    fsknn:::device_groups(workers, devices, quote(find_knn(x)), table)
+    fsknn:::device_groups(workers, devices, quote(knn_search(x)), table)
   }
   expect_identical(groups(local, integer()), list(c(1L, 3L, 5L), c(2L, 4L)))
   expect_identical(groups(local, c(4L, 2L)), list(4L, 2L))

@@ -196,7 +196,7 @@ test_that("trees and clusters are written as undirected graphs", {
   local_folder()
   x <- random_matrix(30, 6)
   rownames(x) <- paste0("gene", 1:30)
-  tree <- knn_mst(knn_graph(x, k = 3))
+  tree <- spanning_forest(knn_graph(x, k = 3))
   clusters <- mst_knn(x, k = 2)
   for (format in c("graphml", "gml")) {
     write_edges(tree, "edges", format)

@@ -1,11 +1,11 @@
 #' The k nearest neighbours of other points
 #'
 #' Finds, for each row of `query`, the k rows of `x` with the smallest distance,
-#' by the same rules as [find_knn()]. A point of `query` that is also in `x` is
-#' found: it is not excluded.
+#' by the same rules as [knn_search()]. A point of `query` that is also in `x`
+#' is found: it is not excluded.
 #'
-#' @inheritParams find_knn
-#' @param x The points to search: as for [find_knn()]. One row is enough.
+#' @inheritParams knn_search
+#' @param x The points to search: as for [knn_search()]. One row is enough.
 #' @param query The points whose neighbours to find, with the features (columns)
 #'   of `x` in the same order: anything that `x` can be. `points`, `assay` and
 #'   `dimred` are for both, but a plain matrix beside a container needs `points`
@@ -21,19 +21,19 @@
 #'
 #'   Neither has dimension names. With `constant = "isolate"` the rows of
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
-#' @inheritSection find_knn Errors
-#' @inheritSection find_knn Missing values
-#' @inheritSection find_knn Workers
-#' @inheritSection find_knn Checkpoints
-#' @inherit find_knn references
-#' @seealso [find_knn()] for the points among themselves, [nearest()] for one of
-#'   them.
+#' @inheritSection knn_search Errors
+#' @inheritSection knn_search Missing values
+#' @inheritSection knn_search Workers
+#' @inheritSection knn_search Checkpoints
+#' @inherit knn_search references
+#' @seealso [knn_search()] for the points among themselves, [nearest_to()] for
+#'   one of them.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' outcome <- matrix(rnorm(12), nrow = 1) # one more row of 12 samples
-#' query_knn(x, outcome, k = 5)
-query_knn <- function(x, query, k = 20, metric = "pearson", sign = "signed",
+#' knn_query(x, outcome, k = 5)
+knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,

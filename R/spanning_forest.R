@@ -42,11 +42,11 @@
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)
 #' edges <- knn_graph(x, k = 3, backend = "cpu")
-#' tree <- knn_mst(edges)
+#' tree <- spanning_forest(edges)
 #' tree
 #' sum(tree$distance)
 #' igraph::count_components(as_igraph(tree))
-knn_mst <- function(graph, ...) {
+spanning_forest <- function(graph, ...) {
   check_no_more(...)
   rlang::check_required(graph)
   links <- graph_links(graph)

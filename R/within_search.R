@@ -1,23 +1,23 @@
 #' All neighbours within a distance
 #'
-#' `find_within()` finds, for each row of a matrix, all other rows whose
-#' distance is at most `distance`; `query_within()` finds them for the rows of
-#' `query`. Distances are those of [find_knn()], to the last bit, and so is the
-#' test: a pair whose distance equals the limit counts.
+#' `within_search()` finds, for each row of a matrix, all other rows whose
+#' distance is at most `distance`; `within_query()` finds them for the rows of
+#' `query`. Distances are those of [knn_search()], to the last bit, and so is
+#' the test: a pair whose distance equals the limit counts.
 #'
 #' The pairs are counted first, and only then is memory for them asked for.
 #' Where they would not fit, the call stops with an error that says how many
 #' there are and what distance would fit.
 #'
-#' These verbs, and [similarity_graph()], make the whole answer in one piece, in
+#' These verbs, and [threshold_graph()], make the whole answer in one piece, in
 #' this process: they have neither `BPPARAM` nor `checkpoint`.
 #'
-#' @inheritParams find_knn
+#' @inheritParams knn_search
 #' @param distance The largest distance that counts: one number, or one for each
 #'   point whose neighbours are asked for (of `x`, `subset` or `query`).
 #'
 #' @param constant What to do with points for which the metric has no value (see
-#'   [find_knn()]): `"error"` (default), or `"isolate"`, which keeps them as
+#'   [knn_search()]): `"error"` (default), or `"isolate"`, which keeps them as
 #'   isolated points. An isolated point has no neighbours (in lists: empty
 #'   vectors), and is nobody's neighbour.
 #' @param max_memory The most memory to use for each of two: the answer, and an
@@ -37,41 +37,41 @@
 #'   That is the form of BiocNeighbors' `findNeighbors()`, which does count a
 #'   point itself.
 #' @section Errors:
-#' As for [find_knn()]. Too many pairs for the memory that is free are a
+#' As for [knn_search()]. Too many pairs for the memory that is free are a
 #' `fsknn_size_error` with the fields `pairs`, `most` (what there is room for)
 #' and `fits` (a distance within which there would be room for all).
 #' @section Missing values:
-#' `na` and `min_pairs` mean what they mean in [find_knn()], whose help has the
-#' section "Missing values": the distances are the same, to the last bit. Under
-#' `na = "pairwise"` a pair with fewer than `min_pairs` samples in common, or
-#' with a row that does not vary on them, is within no distance. Where values are
-#' missing, such pairs are found on the CPU only: `backend = "auto"` takes it,
-#' and says so once a session, `"cuda"` is an error.
-#' @inherit find_knn references
-#' @seealso [similarity_graph()] for an edge data frame of all pairs above a
-#'   correlation, [find_knn()] for a number of neighbours.
+#' `na` and `min_pairs` mean what they mean in [knn_search()], whose help has
+#' the section "Missing values": the distances are the same, to the last bit.
+#' Under `na = "pairwise"` a pair with fewer than `min_pairs` samples in common,
+#' or with a row that does not vary on them, is within no distance. Where values
+#' are missing, such pairs are found on the CPU only: `backend = "auto"` takes
+#' it, and says so once a session, `"cuda"` is an error.
+#' @inherit knn_search references
+#' @seealso [threshold_graph()] for an edge data frame of all pairs above a
+#'   correlation, [knn_search()] for a number of neighbours.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
-#' near <- find_within(x, distance = 0.4) # correlations of at least 0.6
+#' near <- within_search(x, distance = 0.4) # correlations of at least 0.6
 #' lengths(near$index)[1:10]
 #' near$index[[1]]
 #'
-#' query_within(x, x[1:2, ], distance = 3, metric = "euclidean")$index
+#' within_query(x, x[1:2, ], distance = 3, metric = "euclidean")$index
 #'
 #' # missing values: each pair over the samples that both have
 #' x[sample(length(x), 100)] <- NA
-#' find_within(x, 0.2, na = "pairwise", min_pairs = 8)$index[1:3]
-find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
-                        constant = c("error", "isolate"),
-                        backend = c("auto", "cuda", "cpu"), devices = NULL,
-                        num_threads = NULL, chunk_size = NULL,
-                        max_device_memory = NULL, progress = NULL,
-                        verbose = FALSE, points = c("rows", "columns"),
-                        assay = NULL, dimred = NULL, subset = NULL,
-                        weights = NULL, max_memory = NULL,
-                        na = c("error", "pairwise", "mean"),
-                        min_pairs = NULL) {
+#' within_search(x, 0.2, na = "pairwise", min_pairs = 8)$index[1:3]
+within_search <- function(x, distance, metric = "pearson", sign = "signed", ...,
+                          constant = c("error", "isolate"),
+                          backend = c("auto", "cuda", "cpu"), devices = NULL,
+                          num_threads = NULL, chunk_size = NULL,
+                          max_device_memory = NULL, progress = NULL,
+                          verbose = FALSE, points = c("rows", "columns"),
+                          assay = NULL, dimred = NULL, subset = NULL,
+                          weights = NULL, max_memory = NULL,
+                          na = c("error", "pairwise", "mean"),
+                          min_pairs = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(distance)
@@ -87,10 +87,10 @@ find_within <- function(x, distance, metric = "pearson", sign = "signed", ...,
   add_left_out(run_within(search, within), search)
 }
 
-#' @rdname find_within
-#' @inheritParams query_knn
+#' @rdname within_search
+#' @inheritParams knn_query
 #' @export
-query_within <- function(x, query, distance, metric = "pearson",
+within_query <- function(x, query, distance, metric = "pearson",
                          sign = "signed", ...,
                          constant = c("error", "isolate"),
                          backend = c("auto", "cuda", "cpu"), devices = NULL,
@@ -199,7 +199,7 @@ pairwise_on_cpu <- function(search, automatic, call = caller_env()) {
   search
 }
 
-# Gives what cpp_find_within() gives, but for what is not the answer.
+# Gives what cpp_within_search() gives, but for what is not the answer.
 run_within <- function(search, within, call = caller_env()) {
   values <- search$points$values
   queries <- search$queries$values
@@ -210,7 +210,7 @@ run_within <- function(search, within, call = caller_env()) {
       describe_within(search, within), paste("Start:", format(started))
     ))
   }
-  result <- cpp_find_within(values, queries, search$request, within)
+  result <- cpp_within_search(values, queries, search$request, within)
   if (identical(result$failure, "too_many_pairs")) {
     raise_too_many(result, within, call)
   }

@@ -8,10 +8,10 @@ test_that("one point's neighbours are those that all points' search gives", {
   x <- named()
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    all <- find_knn(x, 6, metric, sign, backend = backend)
+    all <- knn_search(x, 6, metric, sign, backend = backend)
     edges <- knn_graph(x, 6, metric, sign, backend = backend)
     for (at in c(1, 17, 40)) {
-      found <- nearest(x, at, 6, metric, sign, backend = backend)
+      found <- nearest_to(x, at, 6, metric, sign, backend = backend)
       expect_identical(found$index, all$index[at, ])
       expect_identical(found$distance, all$distance[at, ])
       expect_identical(found$rank, 1:6)
@@ -19,7 +19,8 @@ test_that("one point's neighbours are those that all points' search gives", {
       expect_identical(found$name, own$to)
       expect_identical(found$correlation, own$correlation)
       expect_identical(
-        nearest(x, rownames(x)[[at]], 6, metric, sign, backend = backend), found
+        nearest_to(x, rownames(x)[[at]], 6, metric, sign, backend = backend),
+        found
       )
     }
   })
@@ -37,7 +38,7 @@ test_that("of metafeatures it is the same as of their matrix", {
       return()
     }
     suppressMessages(
-      found <- nearest(m, "g2 - g7", 5, metric, sign, backend = backend)
+      found <- nearest_to(m, "g2 - g7", 5, metric, sign, backend = backend)
     )
     at <- which(rownames(all) == "g2 - g7")
     expected <- brute_force(
@@ -52,8 +53,8 @@ test_that("of metafeatures it is the same as of their matrix", {
 
 test_that("threads change nothing, and k may be all the others", {
   x <- random_matrix(3000, 7, seed = 5)
-  first <- nearest(x, 5, 2999)
-  expect_identical(nearest(x, 5, 2999, num_threads = 2), first)
+  first <- nearest_to(x, 5, 2999)
+  expect_identical(nearest_to(x, 5, 2999, num_threads = 2), first)
   expect_setequal(first$index, seq_len(3000)[-5])
   expect_false(is.unsorted(first$distance))
 })
@@ -61,7 +62,7 @@ test_that("threads change nothing, and k may be all the others", {
 test_that("rows without names are named by number, and isolated ones left", {
   x <- unname(named())
   x[7, ] <- 1
-  found <- nearest(x, 3, 38, constant = "isolate")
+  found <- nearest_to(x, 3, 38, constant = "isolate")
   expect_identical(found$name, as.character(found$index))
   expect_false(7L %in% found$index)
 })
@@ -72,8 +73,8 @@ test_that("few queries and many give the same neighbours", {
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
     query <- values_for(query, metric)
-    many <- query_knn(x, query, 5, metric, sign, backend = backend)
-    few <- query_knn(x, query[1:3, ], 5, metric, sign, backend = backend)
+    many <- knn_query(x, query, 5, metric, sign, backend = backend)
+    few <- knn_query(x, query[1:3, ], 5, metric, sign, backend = backend)
     expect_identical(few$index, many$index[1:3, ])
     expect_identical(few$distance, many$distance[1:3, ])
   })
@@ -86,19 +87,19 @@ test_that("wrong arguments are errors that say what can be done", {
   flat[2, ] <- 1
   m <- metafeatures(x[1:4, ], "/")
   expect_snapshot(error = TRUE, {
-    nearest(x)
-    nearest(x, "gg7", 3)
-    nearest(unname(x), "g7", 3)
-    nearest(x, "twice", 3)
-    nearest(x, 41, 3)
-    nearest(x, 1.5, 3)
-    nearest(x, c("g1", "g2"), 3)
-    nearest(x, 1, 40)
-    nearest(x, 1, 3, kk = 2)
-    nearest(x[1, , drop = FALSE], 1, 1)
-    nearest(flat, 1, 3)
-    nearest(flat, 2, 3, constant = "isolate")
-    nearest(m, "g2 / g1", 3)
-    nearest(m, "outcome", 3)
+    nearest_to(x)
+    nearest_to(x, "gg7", 3)
+    nearest_to(unname(x), "g7", 3)
+    nearest_to(x, "twice", 3)
+    nearest_to(x, 41, 3)
+    nearest_to(x, 1.5, 3)
+    nearest_to(x, c("g1", "g2"), 3)
+    nearest_to(x, 1, 40)
+    nearest_to(x, 1, 3, kk = 2)
+    nearest_to(x[1, , drop = FALSE], 1, 1)
+    nearest_to(flat, 1, 3)
+    nearest_to(flat, 2, 3, constant = "isolate")
+    nearest_to(m, "g2 / g1", 3)
+    nearest_to(m, "outcome", 3)
   })
 })

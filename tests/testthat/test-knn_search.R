@@ -6,7 +6,7 @@ test_that("neighbours and distances are those of the naive reference", {
         return() # squares of differences so far apart have no room in a double
       }
       x <- values_for(matrices[[name]], metric)
-      found <- find_knn(x, 7, metric, sign, backend = backend)
+      found <- knn_search(x, 7, metric, sign, backend = backend)
       reference <- without_self(naive_distance(x, metric = metric, sign = sign))
       expect_same_neighbours(found, reference, metric)
     })
@@ -21,7 +21,7 @@ test_that("indices are exact on small whole numbers full of ties", {
     x <- small_integers(83, features)
     for_all_metrics(function(metric, sign, backend) {
       for (k in c(1, 10, 82)) {
-        found <- find_knn(x, k, metric, backend = backend)
+        found <- knn_search(x, k, metric, backend = backend)
         reference <- naive_knn(x, k, metric)
         expect_identical(found$index, reference$index, label = metric)
         expect_equal(found$distance, reference$distance, tolerance = 1e-15)
@@ -33,7 +33,7 @@ test_that("indices are exact on small whole numbers full of ties", {
 test_that("the result is two matrices of one row for each point", {
   x <- random_matrix(30, 4)
   rownames(x) <- paste0("g", 1:30)
-  found <- find_knn(x, 3)
+  found <- knn_search(x, 3)
   expect_named(found, c("index", "distance"))
   expect_type(found$index, "integer")
   expect_type(found$distance, "double")
@@ -47,7 +47,7 @@ test_that("distances are sorted, ties by index, and self is absent", {
   x <- small_integers(70, 4)
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    found <- find_knn(x, 20, metric, sign, backend = backend)
+    found <- knn_search(x, 20, metric, sign, backend = backend)
     expect_true(all(found$index != row(found$index)))
     expect_false(any(apply(found$index, 1, anyDuplicated)))
     in_order <- vapply(seq_len(nrow(x)), function(i) {
@@ -61,7 +61,7 @@ test_that("the distance between two points is the same from both ends", {
   x <- random_matrix(25, 6)
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    found <- find_knn(x, 24, metric, sign, backend = backend)
+    found <- knn_search(x, 24, metric, sign, backend = backend)
     full <- matrix(0, 25, 25)
     full[cbind(as.vector(row(found$index)), as.vector(found$index))] <-
       found$distance
@@ -73,8 +73,8 @@ test_that("the k nearest are the first of the k + 1 nearest", {
   x <- small_integers(50, 5)
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    longer <- find_knn(x, 13, metric, sign, backend = backend)
-    shorter <- find_knn(x, 12, metric, sign, backend = backend)
+    longer <- knn_search(x, 13, metric, sign, backend = backend)
+    shorter <- knn_search(x, 12, metric, sign, backend = backend)
     expect_identical(shorter$index, longer$index[, 1:12])
     expect_identical(shorter$distance, longer$distance[, 1:12])
   })
@@ -85,8 +85,8 @@ test_that("a permutation of the points permutes the answer", {
   shuffle <- order(uniform_numbers(90, seed = 5))
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
-    straight <- find_knn(x, 8, metric, sign, backend = backend)
-    shuffled <- find_knn(x[shuffle, ], 8, metric, sign, backend = backend)
+    straight <- knn_search(x, 8, metric, sign, backend = backend)
+    shuffled <- knn_search(x[shuffle, ], 8, metric, sign, backend = backend)
     expect_identical(shuffled$distance, straight$distance[shuffle, ])
     if (metric %in% c("spearman", "jaccard", "sorensen")) {
       return() # sums of whole numbers tie, and the order of ties is the index's
@@ -99,7 +99,7 @@ test_that("a permutation of the points permutes the answer", {
 test_that("a data frame is its matrix", {
   x <- random_matrix(40, 5)
   frame <- as.data.frame(x)
-  expect_identical(find_knn(frame, 4), find_knn(x, 4))
+  expect_identical(knn_search(frame, 4), knn_search(x, 4))
 })
 
 test_that("isolated points have no neighbours and are nobody's", {
@@ -111,14 +111,14 @@ test_that("isolated points have no neighbours and are nobody's", {
     if (fsknn:::metric_facts(metric)$undefined_rows == "none") {
       return()
     }
-    found <- find_knn(
+    found <- knn_search(
       x, 6, metric, sign, constant = "isolate", backend = backend
     )
     expect_true(all(is.na(found$index[gone, ])))
     expect_true(all(is.na(found$distance[gone, ])))
     expect_false(anyNA(found$index[-gone, ]))
     # The others see each other as if the isolated were not there.
-    alone <- find_knn(x[-gone, ], 6, metric, sign, backend = backend)
+    alone <- knn_search(x[-gone, ], 6, metric, sign, backend = backend)
     expect_identical(found$distance[-gone, ], alone$distance)
     kept <- seq_len(40)[-gone]
     expect_identical(found$index[-gone, ], matrix(kept[alone$index], ncol = 6))
@@ -131,17 +131,17 @@ test_that("isolated points have no neighbours and are nobody's", {
 test_that("k may reach the number of other points that are not isolated", {
   x <- random_matrix(10, 5)
   x[3:4, ] <- 1
-  found <- find_knn(x, 7, constant = "isolate")
+  found <- knn_search(x, 7, constant = "isolate")
   expect_false(anyNA(found$index[-(3:4), ]))
-  expect_snapshot(find_knn(x, 8, constant = "isolate"), error = TRUE)
+  expect_snapshot(knn_search(x, 8, constant = "isolate"), error = TRUE)
 })
 
 test_that("'isolate' changes nothing where the metric has a value", {
   x <- random_matrix(20, 4)
   x[5, ] <- 2
   expect_identical(
-    find_knn(x, 3, "euclidean", constant = "isolate"),
-    find_knn(x, 3, "euclidean")
+    knn_search(x, 3, "euclidean", constant = "isolate"),
+    knn_search(x, 3, "euclidean")
   )
 })
 
@@ -150,7 +150,7 @@ test_that("a distance beyond double's range is an error", {
   for (backend in backends_here()) {
     for (metric in c("manhattan", "euclidean", "chebyshev")) {
       expect_error(
-        find_knn(x, 2, metric, backend = backend),
+        knn_search(x, 2, metric, backend = backend),
         class = "fsknn_range_error"
       )
     }
@@ -160,7 +160,7 @@ test_that("a distance beyond double's range is an error", {
 test_that("random numbers are not touched", {
   stats::runif(1)
   before <- .Random.seed
-  find_knn(random_matrix(30, 4), 3)
+  knn_search(random_matrix(30, 4), 3)
   expect_identical(.Random.seed, before)
 })
 
@@ -168,7 +168,7 @@ test_that("input is not changed", {
   x <- random_matrix(30, 4)
   copy <- x + 0
   for_all_metrics(function(metric, sign, backend) {
-    find_knn(values_for(x, metric), 3, metric, sign, backend = backend)
+    knn_search(values_for(x, metric), 3, metric, sign, backend = backend)
   })
   expect_identical(x, copy)
 })
@@ -177,7 +177,7 @@ test_that("verbose tells the plan and the time", {
   x <- random_matrix(30, 4)
   told <- character()
   withCallingHandlers(
-    quiet <- find_knn(x, 3, verbose = TRUE, backend = "cpu"),
+    quiet <- knn_search(x, 3, verbose = TRUE, backend = "cpu"),
     message = function(cnd) {
       told <<- c(told, conditionMessage(cnd))
       rlang::cnd_muffle(cnd)
@@ -187,9 +187,9 @@ test_that("verbose tells the plan and the time", {
   expect_match(told, "Chunk size:")
   expect_match(told, "Start: ")
   expect_match(told, "Seconds: ")
-  expect_identical(quiet, find_knn(x, 3))
+  expect_identical(quiet, knn_search(x, 3))
 })
 
 test_that("a call without verbose says nothing", {
-  expect_silent(find_knn(random_matrix(30, 4), 3, backend = "cpu"))
+  expect_silent(knn_search(random_matrix(30, 4), 3, backend = "cpu"))
 })

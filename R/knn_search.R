@@ -113,7 +113,7 @@
 #'   * `distance`: double, their distances.
 #'
 #'   With a `k` for each point they are lists of vectors instead, one for each
-#'   point, as [find_within()] gives them.
+#'   point, as [within_search()] gives them.
 #'
 #'   Neither has dimension names: row names of `x` are not used, and may repeat.
 #'   Rows of isolated points are `NA`.
@@ -235,41 +235,42 @@
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
-#' @seealso [knn_graph()] for an edge data frame with names, [query_knn()] for
-#'   the neighbours of other points, [nearest()] for those of one,
+#' @seealso [knn_graph()] for an edge data frame with names, [knn_query()] for
+#'   the neighbours of other points, [nearest_to()] for those of one,
 #'   [knn_stats()] for what the search was like.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200) # 200 points, 12 features
-#' nn <- find_knn(x, k = 3)
+#' nn <- knn_search(x, k = 3)
 #' head(nn$index)
 #' head(nn$distance)
 #'
 #' # the most anti-correlated rows
-#' find_knn(x, k = 1, sign = "negative")$index[1:5, ]
+#' knn_search(x, k = 1, sign = "negative")$index[1:5, ]
 #'
 #' # robust against outliers; samples that weigh more than others
-#' find_knn(x, k = 1, metric = "bicor")$index[1:5, ]
-#' find_knn(x, k = 1, weights = rep(c(1, 4), 6))$index[1:5, ]
+#' knn_search(x, k = 1, metric = "bicor")$index[1:5, ]
+#' knn_search(x, k = 1, weights = rep(c(1, 4), 6))$index[1:5, ]
 #'
 #' # what is there and what is not
-#' find_knn(x > 0, k = 1, metric = "jaccard")$distance[1:5, ]
+#' knn_search(x > 0, k = 1, metric = "jaccard")$distance[1:5, ]
 #'
 #' # the samples as points
-#' find_knn(x, k = 2, points = "columns")$index
+#' knn_search(x, k = 2, points = "columns")$index
 #'
 #' # missing values: each pair over the samples that both have
 #' x[sample(length(x), 100)] <- NA
-#' find_knn(x, k = 3, na = "pairwise", min_pairs = 8)$distance[1:3, ]
-find_knn <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
-                     constant = c("error", "isolate"),
-                     backend = c("auto", "cuda", "cpu"), devices = NULL,
-                     num_threads = NULL, chunk_size = NULL,
-                     max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                     points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                     subset = NULL, BPPARAM = NULL, checkpoint = NULL,
-                     weights = NULL, max_memory = NULL,
-                     na = c("error", "pairwise", "mean"), min_pairs = NULL) {
+#' knn_search(x, k = 3, na = "pairwise", min_pairs = 8)$distance[1:3, ]
+knn_search <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
+                       constant = c("error", "isolate"),
+                       backend = c("auto", "cuda", "cpu"), devices = NULL,
+                       num_threads = NULL, chunk_size = NULL,
+                       max_device_memory = NULL, progress = NULL,
+                       verbose = FALSE, points = c("rows", "columns"),
+                       assay = NULL, dimred = NULL, subset = NULL,
+                       BPPARAM = NULL, checkpoint = NULL, weights = NULL,
+                       max_memory = NULL, na = c("error", "pairwise", "mean"),
+                       min_pairs = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   backend <- backend_for(BPPARAM, backend, devices)

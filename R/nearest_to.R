@@ -2,22 +2,19 @@
 #'
 #' The k nearest neighbours of one row, such as a clinical outcome added by
 #' [add_phenotype()], without the graph of all rows. They are those that
-#' [find_knn()] gives for that row, to the last bit.
+#' [knn_search()] gives for that row, to the last bit.
 #'
 #' Rows are read, prepared, compared with the one, and dropped, so that little
 #' memory is needed: of [metafeatures()] no more than a block of rows is there
 #' at any time.
 #'
-#' Bioconductor's IRanges, which SummarizedExperiment attaches, has another
-#' function of this name; where it was attached later, write `fsknn::nearest()`.
-#'
-#' @inheritParams find_knn
-#' @param x The points, as for [find_knn()].
+#' @inheritParams knn_search
+#' @param x The points, as for [knn_search()].
 #' @param point The point: the name of a row of `x`, or its number.
 #' @param k Number of neighbours, a whole number from 1 to the number of other
 #'   points.
 #' @param constant What to do with other points for which the metric has no
-#'   value: see [find_knn()]. The point itself must have one.
+#'   value: see [knn_search()]. The point itself must have one.
 #'
 #' @returns A data frame with k rows (fewer where `na = "pairwise"` leaves fewer
 #'   neighbours), the nearest first, and the columns
@@ -28,26 +25,26 @@
 #'   * `correlation`: for correlations only, the signed r, whatever `sign` is.
 #'
 #'   Of [metafeatures()] that are left out, the attribute `left_out` tells.
-#' @inheritSection find_knn Errors
-#' @inheritSection find_knn Missing values
-#' @inherit find_knn references
-#' @seealso [query_knn()] for points that are not in `x`, [knn_graph()] for all.
+#' @inheritSection knn_search Errors
+#' @inheritSection knn_search Missing values
+#' @inherit knn_search references
+#' @seealso [knn_query()] for points that are not in `x`, [knn_graph()] for all.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' rownames(x) <- paste0("gene", 1:200)
 #' x <- add_phenotype(x, rexp(12), "years to relapse")
-#' nearest(x, "years to relapse", k = 5)
+#' nearest_to(x, "years to relapse", k = 5)
 #' # by |r|
-#' nearest(x, "years to relapse", k = 5, sign = "absolute")
-nearest <- function(x, point, k = 20, metric = "pearson", sign = "signed", ...,
-                    constant = c("error", "isolate"),
-                    backend = c("auto", "cuda", "cpu"), devices = NULL,
-                    num_threads = NULL, max_device_memory = NULL,
-                    progress = NULL, verbose = FALSE,
-                    points = c("rows", "columns"), assay = NULL,
-                    dimred = NULL, weights = NULL, max_memory = NULL,
-                    na = c("error", "pairwise", "mean"), min_pairs = NULL) {
+#' nearest_to(x, "years to relapse", k = 5, sign = "absolute")
+nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",
+                       ..., constant = c("error", "isolate"),
+                       backend = c("auto", "cuda", "cpu"), devices = NULL,
+                       num_threads = NULL, max_device_memory = NULL,
+                       progress = NULL, verbose = FALSE,
+                       points = c("rows", "columns"), assay = NULL,
+                       dimred = NULL, weights = NULL, max_memory = NULL,
+                       na = c("error", "pairwise", "mean"), min_pairs = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(point)

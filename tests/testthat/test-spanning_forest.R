@@ -19,28 +19,31 @@ test_that("the tree of the complete graph is Kruskal's, ties and all", {
     x <- small_integers(24, 3, seed = seed)
     distance <- naive_distance(x, metric = "manhattan")
     expect_identical(
-      tree_ends(knn_mst(complete_graph(x))), in_order(naive_tree(distance))
+      tree_ends(spanning_forest(complete_graph(x))),
+      in_order(naive_tree(distance))
     )
   }
 })
 
 test_that("it does not depend on the order of the edges or their direction", {
   edges <- complete_graph(small_integers(24, 3, seed = 7))
-  tree <- tree_ends(knn_mst(edges))
+  tree <- tree_ends(spanning_forest(edges))
   mixed <- edges[order(uniform_numbers(nrow(edges), 3)), ]
   turned <- mixed
   turned$from <- mixed$to
   turned$to <- mixed$from
-  expect_identical(tree_ends(knn_mst(mixed)), tree)
-  expect_identical(tree_ends(knn_mst(turned)), tree)
-  expect_identical(tree_ends(knn_mst(edges[edges$from < edges$to, ])), tree)
+  expect_identical(tree_ends(spanning_forest(mixed)), tree)
+  expect_identical(tree_ends(spanning_forest(turned)), tree)
+  expect_identical(
+    tree_ends(spanning_forest(edges[edges$from < edges$to, ])), tree
+  )
 })
 
 test_that("it is rows of the edges, with all points kept", {
   x <- random_matrix(40, 6)
   rownames(x) <- paste0("g", 1:40)
   edges <- knn_graph(x, k = 2)
-  tree <- knn_mst(edges)
+  tree <- spanning_forest(edges)
   expect_s3_class(tree, "knn_edges")
   expect_identical(names(tree), names(edges))
   expect_identical(attr(tree, "vertices"), attr(edges, "vertices"))
@@ -57,21 +60,21 @@ test_that("a forest has a tree for each component, and isolated points stay", {
   x <- rbind(random_matrix(12, 5), random_matrix(12, 5) + 100, 7)
   edges <- knn_graph(x, k = 3, constant = "isolate", sign = "absolute")
   near <- knn_graph(x[1:24, ], k = 3, metric = "euclidean")
-  expect_identical(nrow(knn_mst(near)), 22L)
-  expect_identical(nrow(attr(knn_mst(edges), "vertices")), 25L)
-  expect_snapshot(print(knn_mst(near), n = 0))
-  expect_snapshot(print(knn_mst(complete_graph(x[1:12, ])), n = 0))
+  expect_identical(nrow(spanning_forest(near)), 22L)
+  expect_identical(nrow(attr(spanning_forest(edges), "vertices")), 25L)
+  expect_snapshot(print(spanning_forest(near), n = 0))
+  expect_snapshot(print(spanning_forest(complete_graph(x[1:12, ])), n = 0))
 })
 
 test_that("an igraph graph gives the same tree, with all attributes", {
   x <- random_matrix(30, 6)
   rownames(x) <- paste0("g", 1:30)
   edges <- knn_graph(x, k = 4)
-  expected <- tree_ends(knn_mst(edges), rownames(x))
+  expected <- tree_ends(spanning_forest(edges), rownames(x))
   for (mode in c("directed", "union")) {
     graph <- as_igraph(edges, mode = mode, weight = "distance")
     graph <- igraph::set_graph_attr(graph, "title", "a graph")
-    tree <- knn_mst(graph)
+    tree <- spanning_forest(graph)
     expect_false(igraph::is_directed(tree))
     ends <- igraph::as_edgelist(tree, names = FALSE)
     expect_equal(
@@ -94,18 +97,18 @@ test_that("edges that are no such graph are an error", {
   bad$distance[2:3] <- NA
   none <- edges
   none$distance <- NULL
-  expect_snapshot(error = TRUE, knn_mst(1:3))
-  expect_snapshot(error = TRUE, knn_mst(lost))
-  expect_snapshot(error = TRUE, knn_mst(bad))
-  expect_snapshot(error = TRUE, knn_mst(none))
-  expect_snapshot(error = TRUE, knn_mst(igraph::make_ring(4)))
-  expect_snapshot(error = TRUE, knn_mst(edges, k = 2))
+  expect_snapshot(error = TRUE, spanning_forest(1:3))
+  expect_snapshot(error = TRUE, spanning_forest(lost))
+  expect_snapshot(error = TRUE, spanning_forest(bad))
+  expect_snapshot(error = TRUE, spanning_forest(none))
+  expect_snapshot(error = TRUE, spanning_forest(igraph::make_ring(4)))
+  expect_snapshot(error = TRUE, spanning_forest(edges, k = 2))
 })
 
 test_that("no edges give no tree, and a loop is none", {
   edges <- knn_graph(random_matrix(9, 4), k = 2)
-  expect_identical(nrow(knn_mst(edges[0, ])), 0L)
+  expect_identical(nrow(spanning_forest(edges[0, ])), 0L)
   loops <- edges[1:3, ]
   loops$to <- loops$from
-  expect_identical(nrow(knn_mst(loops)), 0L)
+  expect_identical(nrow(spanning_forest(loops)), 0L)
 })

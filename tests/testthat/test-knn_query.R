@@ -5,7 +5,7 @@ test_that("neighbours and distances are those of the naive reference", {
     x <- values_for(x, metric)
     query <- values_for(query, metric)
     for (k in c(1, 6, 53)) {
-      found <- query_knn(x, query, k, metric, sign, backend = backend)
+      found <- knn_query(x, query, k, metric, sign, backend = backend)
       expect_identical(dim(found$index), c(20L, as.integer(k)))
       expect_same_neighbours(
         found, naive_distance(query, x, metric, sign), metric
@@ -24,10 +24,10 @@ test_that("the answer is the same for every chunk size and number of threads", {
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(x, metric)
     query <- values_for(query, metric)
-    first <- query_knn(x, query, 9, metric, sign, backend = backend)
+    first <- knn_query(x, query, 9, metric, sign, backend = backend)
     for (chunk_size in c(16, 48, 1000)) {
       for (num_threads in 1:2) {
-        again <- query_knn(
+        again <- knn_query(
           x, query, 9, metric, sign, backend = backend,
           chunk_size = chunk_size, num_threads = num_threads
         )
@@ -44,8 +44,8 @@ test_that("a point of x finds itself, and otherwise its neighbours in x", {
       return()
     }
     x <- values_for(x, metric)
-    found <- query_knn(x, x, 5, metric, backend = backend)
-    own <- find_knn(x, 4, metric, backend = backend)
+    found <- knn_query(x, x, 5, metric, backend = backend)
+    own <- knn_search(x, 4, metric, backend = backend)
     expect_identical(found$index[, 1], 1:40)
     expect_identical(found$index[, -1], own$index)
     expect_identical(found$distance[, -1], own$distance)
@@ -56,7 +56,7 @@ test_that("x may have one row", {
   x <- random_matrix(1, 5)
   query <- random_matrix(7, 5, seed = 2)
   for_all_metrics(function(metric, sign, backend) {
-    found <- query_knn(
+    found <- knn_query(
       values_for(x, metric), values_for(query, metric), 1, metric, sign,
       backend = backend
     )
@@ -75,7 +75,7 @@ test_that("an isolated query has no neighbours, an isolated point is none", {
     query <- values_for(query, metric)
     x[c(2, 9), ] <- 0
     query[4, ] <- 0
-    found <- query_knn(
+    found <- knn_query(
       x, query, 28, metric, sign, constant = "isolate", backend = backend
     )
     expect_true(all(is.na(found$index[4, ])))
@@ -96,28 +96,28 @@ test_that("an isolated query has no neighbours, an isolated point is none", {
 test_that("x and query may be stored differently", {
   x <- small_integers(30, 5)
   query <- small_integers(6, 5, seed = 2)
-  expected <- query_knn(x, query, 4)
+  expected <- knn_query(x, query, 4)
   storage.mode(x) <- "integer"
-  expect_identical(query_knn(x, query, 4), expected)
-  expect_identical(query_knn(x, as.data.frame(query), 4), expected)
+  expect_identical(knn_query(x, query, 4), expected)
+  expect_identical(knn_query(x, as.data.frame(query), 4), expected)
 })
 
 test_that("a wrong query is an error that names it", {
   x <- random_matrix(20, 4)
   colnames(x) <- c("a", "b", "c", "d")
   expect_snapshot(error = TRUE, {
-    query_knn(x, x[, 1:3])
-    query_knn(x, x[, c(2, 1, 3, 4)])
-    query_knn(x, x[0, ])
-    query_knn(x, NULL)
-    query_knn(x, "a")
-    query_knn(x, x, k = 21)
-    query_knn(x, x, k = 0)
-    query_knn(x[0, ], x)
-    query_knn(x)
-    query_knn(x, replace(x, 3, NaN), k = 2)
-    query_knn(x, rbind(x, 1), k = 2)
-    query_knn(abs(x), replace(abs(x), 5, -2), k = 2, metric = "proportional")
-    query_knn(x, x, k = 2, kk = 2)
+    knn_query(x, x[, 1:3])
+    knn_query(x, x[, c(2, 1, 3, 4)])
+    knn_query(x, x[0, ])
+    knn_query(x, NULL)
+    knn_query(x, "a")
+    knn_query(x, x, k = 21)
+    knn_query(x, x, k = 0)
+    knn_query(x[0, ], x)
+    knn_query(x)
+    knn_query(x, replace(x, 3, NaN), k = 2)
+    knn_query(x, rbind(x, 1), k = 2)
+    knn_query(abs(x), replace(abs(x), 5, -2), k = 2, metric = "proportional")
+    knn_query(x, x, k = 2, kk = 2)
   })
 })

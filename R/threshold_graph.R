@@ -7,16 +7,16 @@
 #' `sign = "negative"`), the cosine, and 1 - distance for the other metrics with
 #' a similarity. For correlations and the cosine the double r itself is
 #' compared, not 1 - r, which has lost r's last bits. Metrics that measure
-#' lengths, as `"euclidean"`, have no similarity: see [find_within()].
+#' lengths, as `"euclidean"`, have no similarity: see [within_search()].
 #'
 #' With `na = "pairwise"` the correlation of two points is taken over the
 #' samples that both have, as `cor(use = "pairwise.complete.obs")` takes it: a
 #' co-expression network of data with missing values.
 #'
-#' @param x The points, as for [find_knn()]. Row names (column names where
+#' @param x The points, as for [knn_search()]. Row names (column names where
 #'   `points = "columns"` or a `dimred` is taken), if there are any, name the
 #'   points and must be unique.
-#' @inheritParams find_within
+#' @inheritParams within_search
 #' @param min_similarity The least similarity that counts, one number: between
 #'   -1 and 1 for correlations and cosine, between 0 and 1 otherwise.
 #'
@@ -24,39 +24,39 @@
 #'   the order of `from`, the one that stands first in `x`, then of distance:
 #'   * `from`, `to`: the points, as row names of `x` where it has any
 #'     (character), else as row numbers (integer);
-#'   * `distance`: double, as [find_knn()] has it;
+#'   * `distance`: double, as [knn_search()] has it;
 #'   * `correlation`: for correlations only, the signed r, whatever `sign` is.
 #'
 #'   Its attribute `vertices` holds all points, isolated ones too, and
 #'   [as_igraph()] makes an undirected graph of it.
 #' @section Errors:
-#' As for [find_knn()]. The pairs are counted before memory for
+#' As for [knn_search()]. The pairs are counted before memory for
 #' them is asked for: more of them than fit it, or than the 2^31 - 1 rows of a
 #' data frame, are a `fsknn_size_error` that says which `min_similarity` would
 #' fit.
-#' @inheritSection find_within Missing values
-#' @inherit find_knn references
-#' @seealso [knn_graph()] for as many neighbours of each point, [find_within()]
-#'   for distances and for lists.
+#' @inheritSection within_search Missing values
+#' @inherit knn_search references
+#' @seealso [knn_graph()] for as many neighbours of each point,
+#'   [within_search()] for distances and for lists.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' rownames(x) <- paste0("gene", 1:200)
-#' edges <- similarity_graph(x, min_similarity = 0.7)
+#' edges <- threshold_graph(x, min_similarity = 0.7)
 #' edges
 #' g <- as_igraph(edges, weight = "similarity")
 #' igraph::count_components(g)
-similarity_graph <- function(x, min_similarity, metric = "pearson",
-                             sign = "signed", ...,
-                             constant = c("error", "isolate"),
-                             backend = c("auto", "cuda", "cpu"),
-                             devices = NULL, num_threads = NULL,
-                             chunk_size = NULL, max_device_memory = NULL,
-                             progress = NULL, verbose = FALSE,
-                             points = c("rows", "columns"), assay = NULL,
-                             dimred = NULL, weights = NULL, max_memory = NULL,
-                             na = c("error", "pairwise", "mean"),
-                             min_pairs = NULL) {
+threshold_graph <- function(x, min_similarity, metric = "pearson",
+                            sign = "signed", ...,
+                            constant = c("error", "isolate"),
+                            backend = c("auto", "cuda", "cpu"), devices = NULL,
+                            num_threads = NULL, chunk_size = NULL,
+                            max_device_memory = NULL, progress = NULL,
+                            verbose = FALSE, points = c("rows", "columns"),
+                            assay = NULL, dimred = NULL, weights = NULL,
+                            max_memory = NULL,
+                            na = c("error", "pairwise", "mean"),
+                            min_pairs = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(min_similarity)
@@ -84,7 +84,7 @@ similarity_graph <- function(x, min_similarity, metric = "pearson",
     left_out = search$left_out,
     weighted = !is.null(search$request$weights)
   )
-  as_undirected(edges, "Similarity graph")
+  as_undirected(edges, "Threshold graph")
 }
 
 check_similarity <- function(similarity, metric, call = caller_env()) {
@@ -93,7 +93,7 @@ check_similarity <- function(similarity, metric, call = caller_env()) {
       c(
         "Metric {.val {metric$name}} has no similarity to compare with
          {.arg min_similarity}.",
-        i = "Use {.fn find_within} with a distance."
+        i = "Use {.fn within_search} with a distance."
       ),
       call
     )

@@ -26,7 +26,7 @@ test_that("all neighbours within a distance are those of the definition", {
       x <- values_for(matrix, metric)
       for (share in c(0.02, 0.4)) {
         limit <- some_distance(x, metric, sign, share)
-        found <- find_within(
+        found <- within_search(
           x, limit, metric, sign, backend = backend, chunk_size = 48
         )
         expect_identical(
@@ -45,7 +45,7 @@ test_that("hard matrices have their neighbours within a distance, too", {
       x <- values_for(matrices[[name]], metric)
       limit <- some_distance(x, metric, sign, 0.3)
       expect_identical(
-        find_within(x, limit, metric, sign, backend = backend),
+        within_search(x, limit, metric, sign, backend = backend),
         within_by_definition(x, limit, metric, sign),
         label = paste(name, metric, sign, backend)
       )
@@ -56,13 +56,13 @@ test_that("hard matrices have their neighbours within a distance, too", {
 test_that("the naive reference agrees on whole numbers", {
   x <- small_integers(50, 5, largest = 4)
   distance <- without_self(naive_distance(x, metric = "manhattan"))
-  found <- find_within(x, 4, "manhattan")
+  found <- within_search(x, 4, "manhattan")
   expect_identical(
     lapply(found$index, sort),
     lapply(1:50, function(i) which(distance[i, ] <= 4))
   )
   expect_identical(
-    find_within(x, 0, "manhattan")$index,
+    within_search(x, 0, "manhattan")$index,
     lapply(1:50, function(i) which(distance[i, ] == 0))
   )
 })
@@ -74,7 +74,7 @@ test_that("each point may have its own distance", {
     x <- values_for(x, metric)
     limits <- limits * some_distance(x, metric, sign, 0.5)
     expect_identical(
-      find_within(x, limits, metric, sign, backend = backend),
+      within_search(x, limits, metric, sign, backend = backend),
       within_by_definition(x, limits, metric, sign)
     )
   })
@@ -85,7 +85,7 @@ test_that("a subset's neighbours within a distance are part of the whole", {
   rows <- c(90, 3, 41, 40, 3)
   limits <- seq(0.3, 0.7, by = 0.1)
   for (backend in backends_here()) {
-    found <- find_within(x, limits, subset = rows, backend = backend)
+    found <- within_search(x, limits, subset = rows, backend = backend)
     all <- within_by_definition(
       x, replace(rep(0, 90), rows[1:4], limits[1:4]), "pearson"
     )
@@ -100,8 +100,8 @@ test_that("points of a query are found, but points that it is not", {
   x <- random_matrix(70, 6)
   query <- x[c(5, 60), ]
   for (backend in backends_here()) {
-    found <- query_within(x, query, 0.5, backend = backend)
-    near <- query_knn(x, query, 70, backend = "cpu")
+    found <- within_query(x, query, 0.5, backend = backend)
+    near <- knn_query(x, query, 70, backend = "cpu")
     expect_identical(
       found$index,
       lapply(1:2, function(i) near$index[i, near$distance[i, ] <= 0.5])
@@ -129,7 +129,7 @@ test_that("isolated points have no neighbours within any distance", {
   x <- random_matrix(30, 5)
   x[c(4, 9), ] <- 2
   for (backend in backends_here()) {
-    found <- find_within(x, 2, constant = "isolate", backend = backend)
+    found <- within_search(x, 2, constant = "isolate", backend = backend)
     expect_identical(lengths(found$index)[c(4, 9, 1)], c(0L, 0L, 27L))
     expect_false(any(unlist(found$index) %in% c(4, 9)))
   }
@@ -137,7 +137,7 @@ test_that("isolated points have no neighbours within any distance", {
 
 test_that("the search for all within a distance is remembered", {
   x <- random_matrix(100, 5)
-  find_within(x, 0.2, backend = "cpu")
+  within_search(x, 0.2, backend = "cpu")
   stats <- knn_stats()
   expect_identical(stats$k, NA_integer_)
   expect_equal(stats$pairs_filtered, 100 * 100 / 2)
@@ -147,7 +147,7 @@ test_that("the search for all within a distance is remembered", {
 
 test_that("nothing within a distance is an empty list", {
   x <- random_matrix(20, 4)
-  found <- find_within(x, 0, metric = "euclidean")
+  found <- within_search(x, 0, metric = "euclidean")
   expect_identical(found$index, rep(list(integer()), 20))
   expect_identical(found$distance, rep(list(double()), 20))
 })
@@ -158,13 +158,13 @@ test_that("more pairs than there is memory for are refused with a cure", {
     for (room in c(40000, 6000)) {
       withr::with_options(list(fsknn.max_memory = 12 * room), {
         error <- expect_error(
-          find_within(x, 1, backend = backend), class = "fsknn_size_error"
+          within_search(x, 1, backend = backend), class = "fsknn_size_error"
         )
       })
       expect_identical(error$most, room)
       expect_gt(error$pairs, room)
       limit <- as.double(fsknn:::round_down(error$fits))
-      entries <- sum(lengths(find_within(x, limit)$index))
+      entries <- sum(lengths(within_search(x, limit)$index))
       expect_lte(entries, room)
       expect_gt(entries, room / 2)
     }
@@ -174,21 +174,21 @@ test_that("more pairs than there is memory for are refused with a cure", {
 test_that("what can't be a distance, or is too much, is said", {
   x <- small_integers(40, 4, largest = 4)
   expect_snapshot(error = TRUE, {
-    find_within(x, -1)
-    find_within(x, c(1, 2))
-    find_within(x, NA_real_)
-    find_within(x, "far")
-    find_within(x)
-    query_within(x, x[1:2, ], c(1, NA))
+    within_search(x, -1)
+    within_search(x, c(1, 2))
+    within_search(x, NA_real_)
+    within_search(x, "far")
+    within_search(x)
+    within_query(x, x[1:2, ], c(1, NA))
   })
   withr::local_options(fsknn.max_memory = 12 * 1000)
   expect_snapshot(error = TRUE, {
-    find_within(x, 8, "manhattan")
-    find_within(x, rep(8, 40), "manhattan")
-    similarity_graph(x, -1)
+    within_search(x, 8, "manhattan")
+    within_search(x, rep(8, 40), "manhattan")
+    threshold_graph(x, -1)
   })
   withr::local_options(fsknn.max_memory = 12)
-  expect_snapshot(error = TRUE, find_within(x[c(1:9, 1:9), ], 1))
+  expect_snapshot(error = TRUE, within_search(x[c(1:9, 1:9), ], 1))
 })
 
 test_that("each point's own distance is told how far it may go", {
@@ -196,34 +196,35 @@ test_that("each point's own distance is told how far it may go", {
   limits <- c(rep(0.5, 15), rep(1e-9, 585))
   withr::local_options(fsknn.max_memory = 12 * 3000)
   error <- expect_error(
-    find_within(x, rep(0.5, 600)), "all would fit", class = "fsknn_size_error"
+    within_search(x, rep(0.5, 600)), "all would fit", class = "fsknn_size_error"
   )
   expect_gt(0.5, error$fits)
   # A point may go further than that: others don't.
-  expect_gt(sum(lengths(find_within(x, limits)$index)), 1000)
+  expect_gt(sum(lengths(within_search(x, limits)$index)), 1000)
   fits <- pmin(rep(0.5, 600), as.double(fsknn:::round_down(error$fits)))
-  expect_lte(sum(lengths(find_within(x, fits)$index)), 3000)
+  expect_lte(sum(lengths(within_search(x, fits)$index)), 3000)
 })
 
 test_that("the memory for the answer is an argument", {
   x <- random_matrix(300, 8)
   error <- expect_error(
-    find_within(x, 1, max_memory = 12 * 6000), class = "fsknn_size_error"
+    within_search(x, 1, max_memory = 12 * 6000), class = "fsknn_size_error"
   )
   expect_identical(error$most, 6000)
   error <- expect_error(
-    query_within(x, x, 1, max_memory = 12 * 7000), class = "fsknn_size_error"
+    within_query(x, x, 1, max_memory = 12 * 7000), class = "fsknn_size_error"
   )
   expect_identical(error$most, 7000)
   error <- expect_error(
-    similarity_graph(x, 0, max_memory = 24 * 5000), class = "fsknn_size_error"
+    threshold_graph(x, 0, max_memory = 24 * 5000), class = "fsknn_size_error"
   )
   expect_identical(error$most, 5000)
   withr::local_options(fsknn.max_memory = 12)
   expect_identical(
-    find_within(x, 1, max_memory = "1 GB"), find_within(x, 1, max_memory = Inf)
+    within_search(x, 1, max_memory = "1 GB"),
+    within_search(x, 1, max_memory = Inf)
   )
-  expect_snapshot(error = TRUE, find_within(x, 1, max_memory = "much"))
+  expect_snapshot(error = TRUE, within_search(x, 1, max_memory = "much"))
 })
 
 test_that("a search for all within a distance tells what it does", {
@@ -235,10 +236,10 @@ test_that("a search for all within a distance tells what it does", {
     )
   }
   expect_snapshot(transform = timeless, {
-    found <- find_within(x, 0.2, verbose = TRUE, backend = "cpu")
-    found <- query_within(
+    found <- within_search(x, 0.2, verbose = TRUE, backend = "cpu")
+    found <- within_query(
       x, x[1:3, ], 0.2, "spearman", verbose = TRUE, backend = "cpu"
     )
-    edges <- similarity_graph(x, 0.9, verbose = TRUE, backend = "cpu")
+    edges <- threshold_graph(x, 0.9, verbose = TRUE, backend = "cpu")
   })
 })

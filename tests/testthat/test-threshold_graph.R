@@ -4,7 +4,7 @@ test_that("all pairs with a correlation of at least so much are edges", {
   r <- stats::cor(t(x))
   pairs <- which(upper.tri(r) & r >= 0.4, arr.ind = TRUE)
   for (backend in backends_here()) {
-    edges <- similarity_graph(x, 0.4, backend = backend)
+    edges <- threshold_graph(x, 0.4, backend = backend)
     expect_s3_class(edges, "knn_edges")
     expect_identical(names(edges), c("from", "to", "distance", "correlation"))
     expect_setequal(
@@ -29,7 +29,7 @@ test_that("edges have the distances of the kNN graph, with each sign", {
       )
       expected <- all[similarity >= 0.3 & all$from < all$to, ]
       for (backend in backends_here()) {
-        edges <- similarity_graph(x, 0.3, metric, sign, backend = backend)
+        edges <- threshold_graph(x, 0.3, metric, sign, backend = backend)
         expect_identical(edges$from, expected$from)
         expect_identical(edges$to, expected$to)
         expect_identical(edges$distance, expected$distance)
@@ -42,35 +42,35 @@ test_that("edges have the distances of the kNN graph, with each sign", {
 test_that("r itself is compared, not what is left of it in 1 - r", {
   # A correlation whose 1 - r is that of a greater number, too.
   x <- random_matrix(400, 12)
-  edges <- similarity_graph(x, 0)
+  edges <- threshold_graph(x, 0)
   r <- edges$correlation[edges$correlation < 0.25]
   next_one <- r + 2^-54
   lost <- which(1 - r == 1 - next_one & next_one > r)
   expect_gt(length(lost), 0)
   at <- lost[[1]]
-  expect_true(r[[at]] %in% similarity_graph(x, r[[at]])$correlation)
-  expect_false(r[[at]] %in% similarity_graph(x, next_one[[at]])$correlation)
+  expect_true(r[[at]] %in% threshold_graph(x, r[[at]])$correlation)
+  expect_false(r[[at]] %in% threshold_graph(x, next_one[[at]])$correlation)
 })
 
 test_that("cosine and proportional have similarities, lengths have none", {
   x <- abs(random_matrix(50, 6))
   unit <- x / sqrt(rowSums(x^2))
   cosine <- tcrossprod(unit)
-  edges <- similarity_graph(x, 0.9, "cosine")
+  edges <- threshold_graph(x, 0.9, "cosine")
   expect_identical(nrow(edges), sum(cosine[upper.tri(cosine)] >= 0.9))
   expect_named(edges, c("from", "to", "distance"))
   distance <- naive_distance(x, metric = "proportional")
   expect_identical(
-    nrow(similarity_graph(x, 0.7, "proportional")),
+    nrow(threshold_graph(x, 0.7, "proportional")),
     sum(1 - distance[upper.tri(distance)] >= 0.7)
   )
-  expect_snapshot(error = TRUE, similarity_graph(x, 0.5, "euclidean"))
+  expect_snapshot(error = TRUE, threshold_graph(x, 0.5, "euclidean"))
 })
 
 test_that("isolated points are vertices of the graph", {
   x <- random_matrix(30, 5)
   x[7, ] <- 1
-  edges <- similarity_graph(x, 0.99, constant = "isolate")
+  edges <- threshold_graph(x, 0.99, constant = "isolate")
   graph <- as_igraph(edges)
   expect_identical(igraph::vcount(graph), 30L)
   expect_false(igraph::is_directed(graph))
@@ -79,20 +79,20 @@ test_that("isolated points are vertices of the graph", {
 
 test_that("its graph has similarity as weight, and prints as what it is", {
   x <- random_matrix(40, 6)
-  edges <- similarity_graph(x, 0.5)
+  edges <- threshold_graph(x, 0.5)
   graph <- as_igraph(edges, weight = "similarity")
   expect_identical(igraph::E(graph)$weight, edges$correlation)
   expect_false(igraph::is_directed(as_igraph(edges[1:3, ], mode = "mutual")))
-  expect_output(print(edges), "Similarity graph: 40 points")
+  expect_output(print(edges), "Threshold graph: 40 points")
 })
 
 test_that("what can't be a similarity is said", {
   x <- abs(random_matrix(10, 4))
   expect_snapshot(error = TRUE, {
-    similarity_graph(x)
-    similarity_graph(x, 2)
-    similarity_graph(x, -0.1, "proportional")
-    similarity_graph(x, c(0.1, 0.2))
-    similarity_graph(x, "high")
+    threshold_graph(x)
+    threshold_graph(x, 2)
+    threshold_graph(x, -0.1, "proportional")
+    threshold_graph(x, c(0.1, 0.2))
+    threshold_graph(x, "high")
   })
 })

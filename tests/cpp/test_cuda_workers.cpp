@@ -99,6 +99,27 @@ TEST_CASE("a worker's failure stops the others and is thrown") {
   CHECK(pieces < 2000);
 }
 
+TEST_CASE("a lost device is told of, whoever failed before") {
+  const auto fail = [](int w) {
+    // Long enough that all have begun: a worker is not once one has failed.
+    sleep_ms(w == 1 ? 150 : 100);
+    if (w == 0) throw fsknn::CudaFailure("out of memory", 0);
+    if (w == 2) throw fsknn::RangeFailure();
+    fsknn::CudaFailure lost("an illegal memory access was encountered", 1);
+    lost.sticky = true;
+    throw lost;
+  };
+  if (Workers::at_once(3) < 3) return;
+  Workers workers(nullptr, 1);
+  try {
+    workers.run(3, fail);
+    FAIL("nothing was thrown");
+  } catch (const fsknn::CudaFailure& e) {
+    CHECK(e.device == 1);
+    CHECK(e.sticky);
+  }
+}
+
 TEST_CASE("workers that meet wait for each other, and for none that failed") {
   const int count = Workers::at_once(3);
   {

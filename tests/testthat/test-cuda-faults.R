@@ -182,6 +182,18 @@ test_that("after a device is lost CUDA fails with the same words, the CPU works"
   expect_match(told, "an illegal memory access")
 })
 
+test_that("a device that can't be made the current one is named itself", {
+  skip_if_no_faults()
+  local_machine(fake_gpus(c("Alpha", "Beta")))
+  seen <- with_fault(
+    find_knn(small, 2, devices = 2), "illegal_address", "cudaSetDevice",
+    device = 1L
+  )
+  expect_true(seen$fired)
+  expect_identical(seen$value$device, 2L)
+  expect_identical(seen$value$cuda_id, 1L)
+})
+
 # --- With a GPU ----------------------------------------------------------------
 
 # Searches that take every path through the engine, by name.
@@ -335,6 +347,23 @@ for (name in c("filtered", "streamed")) test_that(paste0(
       }
       expect_identical(run("cuda", rows), expected)
     }
+  }
+})
+
+test_that("devices that are lost together are told of as one", {
+  skip_if_no_cuda()
+  skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
+  try_cuda <- function() {
+    tryCatch(find_knn(small, 2, backend = "cuda"), error = identity)
+  }
+  # Which of them fails first is chance: a thread drives each.
+  for (round in 1:50) {
+    seen <- with_fault(
+      list(try_cuda(), try_cuda()), "illegal_address", "cudaSetDevice"
+    )
+    expect_true(seen$fired)
+    expect_s3_class(seen$value[[1]], "fsknn_cuda_error")
+    expect_identical(seen$value[[1]]$device, seen$value[[2]]$device)
   }
 })
 

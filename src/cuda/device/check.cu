@@ -60,12 +60,13 @@ struct Armed {
   bool fired = false;
 } armed;
 
-[[noreturn]] void fail(cudaError_t code, const std::string& where,
+[[noreturn]] void fail(cudaError_t code, const std::string& where, int device,
                        double bytes) {
   // The runtime keeps the last error until it is read: the next call that is
   // checked must not find this one.
   cudaGetLastError();
-  CudaFailure failure(cudaGetErrorString(code), current_device());
+  CudaFailure failure(cudaGetErrorString(code),
+                      device == kCurrentDevice ? current_device() : device);
   failure.where = where;
   failure.sticky = is_sticky(code);
   if (bytes > 0 && !failure.sticky) {
@@ -75,21 +76,24 @@ struct Armed {
   if (failure.sticky) {
     const std::lock_guard<std::mutex> hold(guard);
     if (!lost) lost = failure;
+    throw CudaFailure(*lost);
   }
   throw failure;
 }
 
 }  // namespace
 
-void check(cudaError_t code, const char* call, const char* file, int line) {
+void check(cudaError_t code, const char* call, const char* file, int line,
+           int device) {
   if (code == cudaSuccess) return;
   // The compiler is told "./cuda/x.cuh" of some files.
   if (std::strncmp(file, "./", 2) == 0) file += 2;
-  fail(code, std::string(call) + ", " + file + ":" + std::to_string(line), 0);
+  fail(code, std::string(call) + ", " + file + ":" + std::to_string(line),
+       device, 0);
 }
 
 void check_allocation(cudaError_t code, double bytes) {
-  if (code != cudaSuccess) fail(code, "cudaMalloc", bytes);
+  if (code != cudaSuccess) fail(code, "cudaMalloc", kCurrentDevice, bytes);
 }
 
 Allocation allocate(double bytes) {
@@ -134,8 +138,8 @@ std::optional<CudaFailure> lost_device() {
 
 std::atomic<bool> fault_is_armed{false};
 
-bool fault_is_due(const char* call) {
-  const int device = current_device();
+bool fault_is_due(const char* call, int device) {
+  if (device == kCurrentDevice) device = current_device();
   const std::lock_guard<std::mutex> hold(guard);
   const Fault& fault = armed.fault;
   if (fault.device >= 0 && fault.device != device) return false;

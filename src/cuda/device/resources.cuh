@@ -22,7 +22,7 @@ namespace cuda {
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) : before_(current_context()) {
-    CUDA_CHECK(cudaSetDevice(device));
+    CUDA_CHECK_ON(device, cudaSetDevice(device));
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;

@@ -46,22 +46,32 @@ class Workers {
 
   /// Runs work(0) .. work(count - 1), each on a host thread of its own where
   /// there are so many; the calling thread is one of them. Waits for all, then
-  /// throws what was thrown first.
+  /// throws what was thrown first, but the loss of a device before all else: it
+  /// may be why the others failed.
   template <class Work>
   void run(int count, Work work) {
     std::atomic<int> unfinished{count};
     count_ = count;
     std::exception_ptr failure;
+    bool is_loss = false;
+    const auto keep = [&](bool loss) {
+#pragma omp critical(fsknn_cuda_workers)
+      if (!failure || (loss && !is_loss)) {
+        failure = std::current_exception();
+        is_loss = loss;
+      }
+      stop_ = true;
+    };
     const auto guarded = [&](auto step) {
       try {
         Ear ear(*this);
         const Listening listening(&ear);
         step();
       } catch (const StoppedElsewhere&) {
+      } catch (const CudaFailure& e) {
+        keep(e.sticky);
       } catch (...) {
-#pragma omp critical(fsknn_cuda_workers)
-        if (!failure) failure = std::current_exception();
-        stop_ = true;
+        keep(false);
       }
     };
     const int threads = threads_after_fork(count);

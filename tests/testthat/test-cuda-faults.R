@@ -186,7 +186,7 @@ test_that("a device that can't be made the current one is named itself", {
   skip_if_no_faults()
   local_machine(fake_gpus(c("Alpha", "Beta")))
   seen <- with_fault(
-    find_knn(small, 2, devices = 2), "illegal_address", "cudaSetDevice",
+    knn_search(small, 2, devices = 2), "illegal_address", "cudaSetDevice",
     device = 1L
   )
   expect_true(seen$fired)
@@ -354,7 +354,7 @@ test_that("devices that are lost together are told of as one", {
   skip_if_no_cuda()
   skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
   try_cuda <- function() {
-    tryCatch(find_knn(small, 2, backend = "cuda"), error = identity)
+    tryCatch(knn_search(small, 2, backend = "cuda"), error = identity)
   }
   # Which of them fails first is chance: a thread drives each.
   for (round in 1:50) {

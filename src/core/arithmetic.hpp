@@ -119,10 +119,12 @@ FSKNN_HD static inline double join_largest(const double* v) {
 }
 
 // Accumulations: what is summed over the features of a pair of rows. Each has
-// step() for 8 features at once and join() for the 8 lanes.
+// step() for 8 features at once and for one, and join() for the 8 lanes; `which`
+// is its value of kinds.hpp. with_accumulation() below knows them all.
 
 /// sum a_f b_f
 struct Dot {
+  static constexpr Accumulation which = Accumulation::dot;
   template <class L>
   static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
     return fma(a, b, s);
@@ -135,6 +137,7 @@ struct Dot {
 
 /// sum (a_f - b_f)^2
 struct SquaredDifference {
+  static constexpr Accumulation which = Accumulation::squared_difference;
   template <class L>
   static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
     const L t = sub(a, b);
@@ -149,6 +152,7 @@ struct SquaredDifference {
 
 /// sum |a_f - b_f|
 struct AbsoluteDifference {
+  static constexpr Accumulation which = Accumulation::absolute_difference;
   template <class L>
   static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
     return add(s, magnitude(sub(a, b)));
@@ -161,6 +165,7 @@ struct AbsoluteDifference {
 
 /// max |a_f - b_f|
 struct LargestDifference {
+  static constexpr Accumulation which = Accumulation::largest_difference;
   template <class L>
   static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
     return larger(s, magnitude(sub(a, b)));
@@ -174,6 +179,7 @@ struct LargestDifference {
 
 /// sum min(a_f, b_f)
 struct SmallerSum {
+  static constexpr Accumulation which = Accumulation::smaller_sum;
   template <class L>
   static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
     return add(s, smaller(a, b));
@@ -183,6 +189,21 @@ struct SmallerSum {
   }
   FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
 };
+
+/// visit(Dot()) or whichever is meant: the one way from an accumulation chosen
+/// at run time to the struct that sums it. What is not listed is an error.
+template <class Visit>
+static FSKNN_INLINE auto with_accumulation(Accumulation accumulation,
+                                           const Visit& visit) {
+  switch (accumulation) {
+    case Dot::which: return visit(Dot());
+    case SquaredDifference::which: return visit(SquaredDifference());
+    case AbsoluteDifference::which: return visit(AbsoluteDifference());
+    case LargestDifference::which: return visit(LargestDifference());
+    case SmallerSum::which: return visit(SmallerSum());
+  }
+  throw_unknown("accumulation", static_cast<int>(accumulation));
+}
 
 /// The accumulation over two prepared rows of `padded` features.
 template <class L, class Accumulation>

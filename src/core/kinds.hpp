@@ -7,6 +7,13 @@
 
 namespace fsknn {
 
+// A switch over one of these lists every value and has no default, so that the
+// compiler names whatever a new value is missing from. What follows such a
+// switch is for a value that is none:
+
+/// Throws std::logic_error.
+[[noreturn]] void throw_unknown(const char* what, int value);
+
 /// How a row becomes the form that pairs are computed from.
 enum class RowForm {
   centred_unit,   ///< scaled, centred, brought to length 1 (Pearson)

@@ -49,8 +49,10 @@ void MetafeatureSource::make(MadeOf made, double* out) const {
       return combine_rows<PairOperator::plus>(a, b, d, out);
     case PairOperator::times:
       return combine_rows<PairOperator::times>(a, b, d, out);
-    default: return combine_rows<PairOperator::divided>(a, b, d, out);
+    case PairOperator::divided:
+      return combine_rows<PairOperator::divided>(a, b, d, out);
   }
+  throw_unknown("operator", static_cast<int>(made.op));
 }
 
 void MetafeatureSource::read(std::int64_t first, std::int64_t count,

@@ -6,6 +6,7 @@
 // Order: the rows themselves; then operator by operator the pairs (i, j), i < j,
 // i slowest; last, rows that take part in no pair (a clinical outcome).
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -23,8 +24,9 @@ FSKNN_HD static inline double combine(PairOperator op, double a, double b) {
     case PairOperator::minus: return a - b;
     case PairOperator::plus: return a + b;
     case PairOperator::times: return a * b;
-    default: return a / b;
+    case PairOperator::divided: return a / b;
   }
+  return NAN;
 }
 
 /// What one metafeature is made of: rows of the small matrix (the rows that

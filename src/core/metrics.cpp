@@ -16,7 +16,7 @@ double (*overlap_of(long))(double) {
 
 template <class M>
 MetricEntry entry() {
-  return {M::name,   M::sign,         M::row_form, M::accumulation,
+  return {M::name,   M::sign,         M::row_form, M::Sum::which,
           M::filter, M::matrix_scale, &M::finish,  overlap_of<M>(0)};
 }
 
@@ -41,12 +41,18 @@ int matrix_exponent(const MetricEntry& metric, double largest) {
   return e > highest ? e - highest : 0;
 }
 
+void throw_unknown(const char* what, int value) {
+  throw std::logic_error("no " + std::string(what) + " has the number " +
+                         std::to_string(value));
+}
+
 const char* sign_name(Sign sign) {
   switch (sign) {
+    case Sign::signed_value: return "signed";
     case Sign::absolute: return "absolute";
     case Sign::negative: return "negative";
-    default: return "signed";
   }
+  throw_unknown("sign", static_cast<int>(sign));
 }
 
 const MetricEntry& find_metric(const std::string& name,

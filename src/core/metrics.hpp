@@ -24,7 +24,7 @@ FSKNN_HD static inline double clamp_to_one(double r) {
 // filter compares: the distance is 1 - similarity.
 template <Sign sign_>
 struct UnitDot {
-  static constexpr Accumulation accumulation = Accumulation::dot;
+  using Sum = Dot;
   static constexpr FilterKind filter = FilterKind::product;
   static constexpr Sign sign = sign_;
   static constexpr MatrixScale matrix_scale = MatrixScale::none;
@@ -68,7 +68,7 @@ struct RawMetric {
 
 struct Euclidean : RawMetric {
   static constexpr const char* name = "euclidean";
-  static constexpr Accumulation accumulation = Accumulation::squared_difference;
+  using Sum = SquaredDifference;
   static constexpr FilterKind filter = FilterKind::product;
   static constexpr MatrixScale matrix_scale = MatrixScale::to_one;
   FSKNN_HD static double finish(double s, double, double) { return sqrt(s); }
@@ -76,8 +76,7 @@ struct Euclidean : RawMetric {
 
 struct Manhattan : RawMetric {
   static constexpr const char* name = "manhattan";
-  static constexpr Accumulation accumulation =
-      Accumulation::absolute_difference;
+  using Sum = AbsoluteDifference;
   static constexpr FilterKind filter = FilterKind::difference;
   static constexpr MatrixScale matrix_scale = MatrixScale::sums;
   FSKNN_HD static double finish(double s, double, double) { return s; }
@@ -85,7 +84,7 @@ struct Manhattan : RawMetric {
 
 struct Chebyshev : RawMetric {
   static constexpr const char* name = "chebyshev";
-  static constexpr Accumulation accumulation = Accumulation::largest_difference;
+  using Sum = LargestDifference;
   static constexpr FilterKind filter = FilterKind::largest;
   static constexpr MatrixScale matrix_scale = MatrixScale::sums;
   FSKNN_HD static double finish(double s, double, double) { return s; }
@@ -98,7 +97,7 @@ struct Chebyshev : RawMetric {
 // the filter allows for).
 struct Proportional : RawMetric {
   static constexpr const char* name = "proportional";
-  static constexpr Accumulation accumulation = Accumulation::smaller_sum;
+  using Sum = SmallerSum;
   static constexpr FilterKind filter = FilterKind::overlap;
   static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
   FSKNN_HD static double finish(double s, double sum_a, double sum_b) {
@@ -121,7 +120,7 @@ struct Sorensen : Proportional {
 
 struct Jaccard : RawMetric {
   static constexpr const char* name = "jaccard";
-  static constexpr Accumulation accumulation = Accumulation::smaller_sum;
+  using Sum = SmallerSum;
   static constexpr FilterKind filter = FilterKind::overlap;
   static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
   FSKNN_HD static double finish(double both, double sum_a, double sum_b) {

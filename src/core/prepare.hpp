@@ -191,9 +191,10 @@ double prepare_row(const RowRecipe& recipe, RowScratch& scratch, double* x,
     case RowForm::unit:
       prepare_unit<L>(x, padded);
       return 0.0;
+    case RowForm::raw: return prepare_raw<L>(x, padded, recipe.scale);
     case RowForm::ready: return 0.0;
-    default: return prepare_raw<L>(x, padded, recipe.scale);
   }
+  throw_unknown("form of rows", static_cast<int>(recipe.form));
 }
 
 }  // namespace fsknn

@@ -127,16 +127,9 @@ std::vector<std::int32_t> self_by_place(const Request& request,
 
 double scalar_sum(Accumulation accumulation, const double* a, const double* b,
                   std::int64_t padded) {
-  switch (accumulation) {
-    case Accumulation::dot: return accumulate<ScalarLanes, Dot>(a, b, padded);
-    case Accumulation::squared_difference:
-      return accumulate<ScalarLanes, SquaredDifference>(a, b, padded);
-    case Accumulation::absolute_difference:
-      return accumulate<ScalarLanes, AbsoluteDifference>(a, b, padded);
-    case Accumulation::largest_difference:
-      return accumulate<ScalarLanes, LargestDifference>(a, b, padded);
-    default: return accumulate<ScalarLanes, SmallerSum>(a, b, padded);
-  }
+  return with_accumulation(accumulation, [&](auto sum) {
+    return accumulate<ScalarLanes, decltype(sum)>(a, b, padded);
+  });
 }
 
 void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k) {

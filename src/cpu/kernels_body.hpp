@@ -41,21 +41,9 @@ static void exact_of(const double* rows_a, const double* rows_b,
 static void exact(Accumulation accumulation, const double* rows_a,
                   const double* rows_b, std::int64_t padded, const Pair* pairs,
                   std::int64_t count, double* sums) {
-  switch (accumulation) {
-    case Accumulation::dot:
-      return exact_of<Dot>(rows_a, rows_b, padded, pairs, count, sums);
-    case Accumulation::squared_difference:
-      return exact_of<SquaredDifference>(rows_a, rows_b, padded, pairs, count,
-                                         sums);
-    case Accumulation::absolute_difference:
-      return exact_of<AbsoluteDifference>(rows_a, rows_b, padded, pairs, count,
-                                          sums);
-    case Accumulation::largest_difference:
-      return exact_of<LargestDifference>(rows_a, rows_b, padded, pairs, count,
-                                         sums);
-    case Accumulation::smaller_sum:
-      return exact_of<SmallerSum>(rows_a, rows_b, padded, pairs, count, sums);
-  }
+  with_accumulation(accumulation, [&](auto sum) {
+    exact_of<decltype(sum)>(rows_a, rows_b, padded, pairs, count, sums);
+  });
 }
 
 static void masked_pairs(const double* rows_a, const double* rows_b,
@@ -101,10 +89,11 @@ static std::uint64_t masked_test(Sign sign, const std::int32_t* sums,
     case Sign::negative:
       return masked_test_of<Sign::negative>(sums, num_panels, unit, row,
                                             columns);
-    default:
+    case Sign::signed_value:
       return masked_test_of<Sign::signed_value>(sums, num_panels, unit, row,
                                                 columns);
   }
+  throw_unknown("sign", static_cast<int>(sign));
 }
 
 /// Two at a time, since each sum waits for the one before.
@@ -143,6 +132,7 @@ static void accumulate_products(Product product, const std::int32_t* a,
     FSKNN_CASE(float_largest_difference)
   }
 #undef FSKNN_CASE
+  throw_unknown("product", static_cast<int>(product));
 }
 
 /// The 16 sums of one row, as the test reads them.

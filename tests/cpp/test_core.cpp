@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -14,9 +15,11 @@
 #include "core/order.hpp"
 #include "core/plan.hpp"
 #include "core/prepare.hpp"
+#include "core/prepared.hpp"
 #include "core/ranks.hpp"
 #include "core/scan.hpp"
 #include "core/select.hpp"
+#include "cpu/kernels.hpp"
 
 using namespace fsknn;
 
@@ -211,5 +214,18 @@ TEST_CASE("a scan finds what is wrong, and where") {
     CHECK(facts.negative_at[0].feature == 1);
     CHECK(facts.constant == std::vector<std::int64_t>{30, 40});
     CHECK(facts.zero == std::vector<std::int64_t>{40});
+  }
+}
+
+TEST_CASE("an accumulation that nobody knows is summed by nobody") {
+  const double row[8] = {};
+  const cpu::Pair pair = {0, 0};
+  double sum = 0.0;
+  for (const int number : {-1, 99}) {
+    const Accumulation unknown = static_cast<Accumulation>(number);
+    CHECK_THROWS_AS(scalar_sum(unknown, row, row, 8), std::logic_error);
+    for (const cpu::Kernels* kernels : cpu::available_kernels())
+      CHECK_THROWS_AS(kernels->exact(unknown, row, row, 8, &pair, 1, &sum),
+                      std::logic_error);
   }
 }

@@ -318,7 +318,7 @@ __device__ inline double pair_sum(const double* a, const double* b,
 template <class Rule, class Block>
 __global__ void __launch_bounds__(Block::threads)
     rank_candidates(const ExactStep step, const int room) {
-  using Sum = SumOf<Rule::accumulation>;
+  using Sum = typename Rule::Sum;
   extern __shared__ __align__(16) unsigned char memory[];
   const Entries found = {
       reinterpret_cast<double*>(memory),

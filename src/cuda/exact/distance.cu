@@ -94,7 +94,7 @@ template <class Rule>
 __global__ void __launch_bounds__(DistanceTile::threads, 1)
     chunk_distances(const Chunk chunk) {
   using T = DistanceTile;
-  using Sum = SumOf<Rule::accumulation>;
+  using Sum = typename Rule::Sum;
   __shared__ __align__(16) double staged[2][T::rows + T::columns][T::stride];
 
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
 
 /// The sum itself.
 struct Product {
-  static constexpr Accumulation accumulation = Accumulation::dot;
+  using Sum = Dot;
   FSKNN_HD static double finish(double sum, double, double) { return sum; }
 };
 

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
 /// a lane.
 template <class Rule, int row_threads>
 __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
-  using Sum = SumOf<Rule::accumulation>;
+  using Sum = typename Rule::Sum;
   constexpr int at_a_time = row_threads / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int first_lane = lane / row_threads * row_threads;

@@ -13,19 +13,6 @@
 namespace fsknn {
 namespace cuda {
 
-template <Accumulation accumulation>
-struct SumOf;
-template <>
-struct SumOf<Accumulation::dot> : Dot {};
-template <>
-struct SumOf<Accumulation::squared_difference> : SquaredDifference {};
-template <>
-struct SumOf<Accumulation::absolute_difference> : AbsoluteDifference {};
-template <>
-struct SumOf<Accumulation::largest_difference> : LargestDifference {};
-template <>
-struct SumOf<Accumulation::smaller_sum> : SmallerSum {};
-
 /// The part of a metric that a pair's distance depends on once its rows are
 /// prepared: metrics that differ in what rows are, only, share their kernels.
 template <class Metric>

@@ -7,7 +7,7 @@
 
 #include "core/metrics.hpp"
 #include "cuda/exact/candidates.cuh"
-#include "cuda/search/panel_stream.cuh"
+#include "cuda/prepare/panel_stream.cuh"
 
 namespace fsknn {
 namespace cuda {

@@ -13,6 +13,11 @@ namespace cuda {
 /// A chunk is a multiple of this on a side: whole tiles of the distance kernel.
 static constexpr std::int64_t kChunkUnit = 64;
 
+/// Rows that `count` of them take, in whole tiles of the distance kernel.
+inline std::int64_t whole_tiles(std::int64_t count) {
+  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
+}
+
 /// The filter's rows and columns of pairs come in blocks of this many points,
 /// their features in steps of this many.
 static constexpr std::int64_t kFilterBlock = 256;

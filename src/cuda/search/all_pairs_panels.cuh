@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda/exact/answer.cuh"
-#include "cuda/search/panel_stream.cuh"
+#include "cuda/prepare/panel_stream.cuh"
 #include "cuda/search/search.cuh"
 #include "cuda/exact/select.cuh"
 #include "cuda/device/workers.hpp"

@@ -10,7 +10,7 @@
 
 #include "cuda/exact/answer.cuh"
 #include "cuda/search/graph_by_filter.cuh"
-#include "cuda/search/panel_stream.cuh"
+#include "cuda/prepare/panel_stream.cuh"
 #include "cuda/exact/settle.cuh"
 #include "cuda/search/streamed_wide.cuh"
 

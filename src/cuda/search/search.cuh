@@ -13,11 +13,6 @@
 namespace fsknn {
 namespace cuda {
 
-/// Rows that `count` of them take, in whole tiles of the distance kernel.
-inline std::int64_t whole_tiles(std::int64_t count) {
-  return (count + kChunkUnit - 1) / kChunkUnit * kChunkUnit;
-}
-
 /// What all parts of a search read.
 struct Search {
   const Request& request;

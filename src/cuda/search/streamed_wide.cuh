@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cuda/search/panel_stream.cuh"
+#include "cuda/prepare/panel_stream.cuh"
 #include "cuda/search/redo.cuh"
 
 namespace fsknn {

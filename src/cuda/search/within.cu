@@ -12,7 +12,7 @@
 #include "cuda/backend.hpp"
 #include "cuda/exact/distance.cuh"
 #include "cuda/search/facts.hpp"
-#include "cuda/search/panel_stream.cuh"
+#include "cuda/prepare/panel_stream.cuh"
 #include "cuda/plan/plan.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/prepare/rules.cuh"

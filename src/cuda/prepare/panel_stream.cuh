@@ -9,7 +9,7 @@
 
 #include "cuda/prepare/prepare.cuh"
 #include "cuda/device/resources.cuh"
-#include "cuda/search/search.cuh"
+#include "cuda/plan/plan.hpp"
 
 namespace fsknn {
 namespace cuda {

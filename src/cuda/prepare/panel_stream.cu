@@ -1,4 +1,4 @@
-#include "cuda/search/panel_stream.cuh"
+#include "cuda/prepare/panel_stream.cuh"
 
 #include <algorithm>
 #include <vector>

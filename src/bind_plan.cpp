@@ -45,20 +45,19 @@ Rcpp::List sizes_of(const Plan& p) {
   return out;
 }
 
-PlanInput input_from(const Request& r, const Rcpp::List& request) {
-  PlanInput input;
-  input.k = r.k;
-  input.chunk_size = r.chunk_size;
-  input.num_workers = r.num_threads;
-  input.correlation = Rcpp::as<bool>(request["correlation"]);
-  input.elementwise = r.metric->is_elementwise();
-  input.unit_dot = r.metric->is_unit_dot();
-  input.rows_made = request.containsElementNamed("rows_made") &&
-                    Rcpp::as<bool>(request["rows_made"]);
-  input.pairwise = r.na_pairwise;
-  input.on_disk = Rcpp::as<double>(request["bytes_file"]) > 0;
-  input.max_memory = r.max_memory;
-  return input;
+/// The CPU's filter in words, as knn_plan() shows it; empty: there is none.
+const char* filter_words(const PlanInput& input) {
+  switch (input.filter) {
+    case FilterKind::none: return "";
+    case FilterKind::product:
+      return input.pairwise ? "whole numbers of 16 bits, then common samples"
+                            : "whole numbers of 16 bits";
+    case FilterKind::difference:
+    case FilterKind::largest:
+    case FilterKind::overlap:
+      return "whole numbers of 16 bits; floats for wide ranges";
+  }
+  throw_unknown("filter", static_cast<int>(input.filter));
 }
 
 }  // namespace
@@ -68,10 +67,13 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
                     Rcpp::List request) {
   return bind::guarded([&] {
     const Request r = bind::request_from(request);
-    PlanInput input = input_from(r, request);
-    input.num_points = static_cast<std::int64_t>(num_points);
-    input.num_features = static_cast<std::int64_t>(num_features);
-    input.num_queries = static_cast<std::int64_t>(num_queries);
+    PlanInput input = plan_input(r, static_cast<std::int64_t>(num_points),
+                                 static_cast<std::int64_t>(num_features),
+                                 static_cast<std::int64_t>(num_queries));
+    input.correlation = Rcpp::as<bool>(request["correlation"]);
+    input.rows_made = request.containsElementNamed("rows_made") &&
+                      Rcpp::as<bool>(request["rows_made"]);
+    input.on_disk = Rcpp::as<double>(request["bytes_file"]) > 0;
     if (Rcpp::as<std::string>(request["backend"]) == "cuda") {
       const std::vector<cuda::Device> gpus = cuda::start_devices(r.devices);
       const Plan p = plan_on_gpus(input, gpus, r.max_device_memory);
@@ -83,11 +85,7 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
     }
     Rcpp::List out = sizes_of(plan_cpu(input));
     out["instruction_set"] = cpu::choose_kernels(r.instruction_set).name;
-    out["filter"] = input.elementwise
-                        ? "whole numbers of 16 bits; floats for wide ranges"
-                        : r.na_pairwise
-                        ? "whole numbers of 16 bits, then common samples"
-                        : "whole numbers of 16 bits";
+    out["filter"] = filter_words(input);
     out["devices"] = bind::table_of({});
     return out;
   });

@@ -32,9 +32,21 @@ std::int64_t automatic_chunk(std::int64_t n, std::int64_t padded,
   return std::max(chunk, kChunkUnit);
 }
 
+/// Bytes of a feature in the filter's form.
+double bytes_of_form(FilterKind filter) {
+  switch (filter) {
+    case FilterKind::none: return 0;
+    case FilterKind::product: return 2;
+    case FilterKind::difference:
+    case FilterKind::largest:
+    case FilterKind::overlap: return 4;
+  }
+  throw_unknown("filter", static_cast<int>(filter));
+}
+
 /// Bytes of a point in a block, in both forms.
 double bytes_in_block(const PlanInput& in, double padded) {
-  return padded * (8 + (in.elementwise ? 4 : 2)) + 40;
+  return padded * (8 + bytes_of_form(in.filter)) + 40;
 }
 
 /// Points of a block, as many as leave room for two, in blocks that are all as
@@ -53,6 +65,22 @@ std::int64_t points_of_block(const PlanInput& in, const Plan& p, double working)
 }
 
 }  // namespace
+
+PlanInput plan_input(const Request& request, std::int64_t num_points,
+                     std::int64_t num_features, std::int64_t num_queries) {
+  PlanInput input;
+  input.num_points = num_points;
+  input.num_features = num_features;
+  input.num_queries = num_queries;
+  input.k = request.k;
+  input.chunk_size = request.chunk_size;
+  input.num_workers = request.num_threads;
+  input.filter = request.metric->filter;
+  input.unit_dot = request.metric->is_unit_dot();
+  input.pairwise = request.na_pairwise;
+  input.max_memory = request.max_memory;
+  return input;
+}
 
 Plan plan_cpu(const PlanInput& in) {
   const bool graph = in.num_queries == 0;
@@ -102,7 +130,7 @@ Plan plan_cpu(const PlanInput& in) {
       in.rows_made ? (n + queries) * 8 + static_cast<double>(p.chunk_size) *
                                              2 * p.num_workers * d * 8
                    : (n + queries) * (d + 1) * 8;
-  p.bytes_filter = places * d * (in.elementwise ? 4 : 2);
+  p.bytes_filter = places * d * bytes_of_form(in.filter);
   if (in.pairwise) {
     const double f = static_cast<double>(in.num_features);
     p.bytes_prepared =
@@ -120,7 +148,7 @@ Plan plan_cpu(const PlanInput& in) {
     p.block_points = points_of_block(in, p, p.bytes_working);
     const double held = 2 * static_cast<double>(p.block_points);
     p.bytes_prepared = held * (d + 1) * 8;
-    p.bytes_filter = held * d * (in.elementwise ? 4 : 2);
+    p.bytes_filter = held * d * bytes_of_form(in.filter);
     const std::int64_t blocks = ceil_div(in.num_points, p.block_points);
     // One for the filter's bound; of a graph every other pair of blocks.
     p.num_passes = 1 + (graph ? ceil_div(blocks, 2)

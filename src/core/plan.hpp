@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/metrics.hpp"
+#include "core/request.hpp"
 
 namespace fsknn {
 
@@ -21,13 +21,17 @@ struct PlanInput {
   std::int64_t chunk_size = 0;   ///< 0: automatic
   int num_workers = 1;
   bool correlation = false;      ///< the signed correlation is returned too
-  bool elementwise = false;      ///< not a dot metric: the filter may be floats
+  FilterKind filter = FilterKind::product;  ///< as the metric declares
   bool unit_dot = false;         ///< a dot metric of rows of length 1
   bool rows_made = false;        ///< points are made when read, and not held
   bool pairwise = false;         ///< values are missing: common samples. CPU
   bool on_disk = false;          ///< points, or queries, come by blocks
   double max_memory = 0;         ///< bytes for such blocks; 0: no limit
 };
+
+/// What a request says of it: on the CPU, for points that are held.
+PlanInput plan_input(const Request& request, std::int64_t num_points,
+                     std::int64_t num_features, std::int64_t num_queries);
 
 struct Plan {
   std::int64_t num_points = 0, num_features = 0, num_queries = 0, k = 0;

@@ -60,14 +60,8 @@ void find_neighbours(const Request& asked, const RowSource& points,
                               false);
   const PreparedPoints& rows = queries != nullptr ? own_rows : columns;
 
-  PlanInput input;
-  input.num_points = columns.size();
-  input.num_features = columns.num_features;
-  input.num_queries = queries != nullptr ? rows.size() : 0;
-  input.k = request.k;
-  input.chunk_size = request.chunk_size;
-  input.num_workers = threads;
-  input.elementwise = metric.is_elementwise();
+  PlanInput input = plan_input(request, columns.size(), columns.num_features,
+                               queries != nullptr ? rows.size() : 0);
   input.rows_made = !columns.held();
   const Plan plan = plan_cpu(input);
 

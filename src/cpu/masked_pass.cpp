@@ -40,14 +40,9 @@ MaskedWork::MaskedWork(const Request& asked, const RowSource& points,
 }
 
 Plan MaskedWork::plan() const {
-  PlanInput input;
-  input.num_points = columns.size();
-  input.num_features = columns.num_features;
-  input.num_queries = symmetric ? 0 : own_rows.size();
+  PlanInput input = plan_input(request, columns.size(), columns.num_features,
+                               symmetric ? 0 : own_rows.size());
   input.k = std::max<std::int64_t>(1, request.k);
-  input.chunk_size = request.chunk_size;
-  input.num_workers = request.num_threads;
-  input.pairwise = true;
   return plan_cpu(input);
 }
 

@@ -68,13 +68,9 @@ double ExactPoints::correlation(const TreeEdge& edge) const {
 namespace {
 
 Plan plan_for(const ExactPoints& exact, const Request& request) {
-  PlanInput input;
-  input.num_points = exact.points.size();
-  input.num_features = exact.points.num_features;
+  PlanInput input = plan_input(request, exact.points.size(),
+                               exact.points.num_features, 0);
   input.k = 1;
-  input.chunk_size = request.chunk_size;
-  input.num_workers = request.num_threads;
-  input.elementwise = exact.metric.is_elementwise();
   return plan_cpu(input);
 }
 

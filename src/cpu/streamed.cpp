@@ -183,16 +183,10 @@ void note_places(const PointBlock& block, std::vector<std::int32_t>& place) {
 
 Plan plan_blocks(const Request& request, const RowSource& points,
                  const RowSource* queries) {
-  PlanInput input;
-  input.num_points = points.num_points();
-  input.num_features = points.num_features();
-  input.num_queries = queries != nullptr ? queries->num_points() : 0;
-  input.k = request.k;
-  input.chunk_size = request.chunk_size;
-  input.num_workers = request.num_threads;
-  input.elementwise = request.metric->is_elementwise();
+  PlanInput input =
+      plan_input(request, points.num_points(), points.num_features(),
+                 queries != nullptr ? queries->num_points() : 0);
   input.on_disk = true;
-  input.max_memory = request.max_memory;
   return plan_cpu(input);
 }
 

@@ -246,14 +246,9 @@ void find_within(const Request& asked, const Within& within,
     return;
   }
 
-  PlanInput input;
-  input.num_points = columns.size();
-  input.num_features = columns.num_features;
-  input.num_queries = queries != nullptr ? rows.size() : 0;
+  PlanInput input = plan_input(request, columns.size(), columns.num_features,
+                               queries != nullptr ? rows.size() : 0);
   input.k = 1;
-  input.chunk_size = request.chunk_size;
-  input.num_workers = request.num_threads;
-  input.elementwise = metric.is_elementwise();
   input.rows_made = !columns.held();
   const Plan plan = plan_cpu(input);
   WithinSearch search(request, within, plan, kernels, rule, rows, columns,

@@ -158,7 +158,7 @@ TEST_CASE("sums of stretches of features are planned for") {
   in.num_features = 200000;
   CHECK(fsknn::cuda::filter_shape(in, gpus).usable);
   in.unit_dot = in.correlation = false;
-  in.elementwise = true;
+  in.filter = fsknn::FilterKind::difference;
   CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus).usable);
 }
 
@@ -438,14 +438,14 @@ TEST_CASE("machine code runs on its major version, PTX on all later ones") {
 
 TEST_CASE("elementwise metrics are filtered on any GPU, in floats") {
   PlanInput in = input(100000, 295, 20, 1);
-  in.elementwise = true;
+  in.filter = fsknn::FilterKind::difference;
   fsknn::cuda::GpuFacts gpus;
   gpus.half_products = false;
   const fsknn::cuda::FilterShape shape = fsknn::cuda::filter_shape(in, gpus);
   CHECK(shape.usable);
   CHECK(shape.row_bytes == 296 * 4);
   CHECK(plan_cuda(in, gpus).filtered);
-  in.elementwise = false;
+  in.filter = fsknn::FilterKind::product;
   in.unit_dot = true;
   CHECK(!plan_cuda(in, gpus).filtered);
 }

@@ -260,16 +260,18 @@ WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
   FilterShape shape;
-  shape.usable = (gpus.half_products || in.elementwise) &&
+  const bool elementwise = in.filter != FilterKind::product;
+  shape.usable = (gpus.half_products || elementwise) &&
+                 in.filter != FilterKind::none &&
                  (in.num_queries == 0 ||
                   in.num_queries >= kLeastFilteredQueries) &&
                  in.num_points >= kLeastFilteredPoints &&
                  in.num_points <= kMostFilteredPoints &&
-                 in.num_features <= (in.elementwise
+                 in.num_features <= (elementwise
                                          ? kMostSubtractedFeatures
                                          : kMostMultipliedFeatures) &&
                  in.k <= kMostFilteredNeighbours;
-  if (in.elementwise) {
+  if (elementwise) {
     shape.name = "differences of single-precision floats";
     const std::int64_t padded = padded_features(in.num_features);
     shape.depth = kWorkOfFloats * padded;

@@ -52,18 +52,12 @@ PlannedWork make_plan(const Request& request, const RowSource& points,
                       const RowSource* queries, const Neighbours& out,
                       const std::vector<Device>& gpus) {
   const GpuFacts facts = facts_of(gpus, request.max_device_memory);
-  PlanInput input;
-  input.num_points = size_without(points, request.skip);
+  PlanInput input = plan_input(
+      request, size_without(points, request.skip), points.num_features(),
+      queries == nullptr ? 0 : size_without(*queries, request.query_skip));
   input.num_given = points.num_points();
-  input.num_features = points.num_features();
-  input.num_queries =
-      queries == nullptr ? 0 : size_without(*queries, request.query_skip);
-  input.k = request.k;
-  input.chunk_size = request.chunk_size;
   input.num_workers = static_cast<int>(gpus.size());
   input.correlation = out.correlation != nullptr;
-  input.elementwise = request.metric->is_elementwise();
-  input.unit_dot = request.metric->is_unit_dot();
   PlannedWork work;
   work.plan = plan_cuda(input, facts);
   check_fits(work.plan, facts.bytes_usable(), gpus[0].cuda_id);

@@ -25,6 +25,7 @@ both r-bioc-all     R:ALL
 both r-bioc-annotate R:annotate
 test r-cran-testthat R:testthat
 test r-cran-withr   R:withr
+test r-cran-digest  R:digest
 test r-cran-knitr   R:knitr
 test r-cran-rmarkdown R:rmarkdown
 test r-bioc-biocstyle R:BiocStyle

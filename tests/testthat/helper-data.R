@@ -2,11 +2,16 @@
 # numbers: a small generator of our own (Park and Miller), so that results do
 # not depend on R's version either.
 uniform_numbers <- function(count, seed = 1) {
+  whole_numbers(count, seed) / 2147483647
+}
+
+# From 1 to 2^31 - 2, exact in doubles.
+whole_numbers <- function(count, seed = 1) {
   state <- seed * 7919 %% 2147483647 + 1
   numbers <- double(count)
   for (at in seq_len(count)) {
     state <- (16807 * state) %% 2147483647
-    numbers[[at]] <- state / 2147483647
+    numbers[[at]] <- state
   }
   numbers
 }

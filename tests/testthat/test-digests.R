@@ -1,0 +1,392 @@
+# The same bits for ever: on every machine, backend and instruction set, in
+# every version. Keys of the table name what is asked for, not the functions.
+
+# Answers to all that can be asked with one metric, by key. `...`: backend and
+# the like, for each of them.
+all_answers <- function(kind, metric, sign, ..., reduced = FALSE) {
+  data <- lapply(digest_matrices()[[kind]], values_for, metric)
+  x <- data$x
+  n <- nrow(x)
+  ask <- function(verb, ...) {
+    verb(..., metric = metric, sign = sign, constant = "isolate")
+  }
+  knn <- ask(find_knn, x, 12, ...)
+  # Distances that some pairs have, so that equality counts.
+  far <- sort(knn$distance[!is.na(knn$distance)])
+  limit <- far[[length(far) %/% 3]]
+  edges <- ask(knn_graph, x, 9, ...)
+  answers <- list(
+    knn = knn,
+    edges = edges,
+    queries = ask(query_knn, x, data$queries, 11, ...),
+    within = ask(find_within, x, limit, ...)
+  )
+  tree <- ask(mst_knn, x, ...)
+  answers$tree <- tree$tree
+  answers[["tree-clusters"]] <- c(tree["membership"], tree$edges)
+  if (reduced) {
+    return(keyed(answers, metric, sign, kind))
+  }
+  some <- c(n, 5, 60:75, 1)
+  answers$nearest <- ask(nearest, x, 5, 12, ...)
+  answers[["nearest-one"]] <- ask(find_knn, x, 1, ...)
+  answers[["few-queries"]] <-
+    ask(query_knn, x, data$queries[1:3, ], 4, ...)
+  answers[["k-each"]] <- ask(find_knn, x, I(rep_len(c(0, 3, 8), n)), ...)
+  answers$subset <- ask(find_knn, x, 6, ..., subset = some)
+  answers[["subset-edges"]] <- ask(knn_graph, x, 6, ..., subset = some)
+  answers[["subset-within"]] <- ask(find_within, x, limit, ..., subset = some)
+  answers[["within-each"]] <-
+    ask(find_within, x, limit * (seq_len(n) %% 3), ...)
+  answers[["within-queries"]] <-
+    ask(query_within, x, data$queries, limit, ...)
+  facts <- fsknn:::metric_facts(metric)
+  if (facts$similarity != "reciprocal") {
+    answers$threshold <- ask(similarity_graph, x, 0.25, ...)
+  }
+  answers[["edges-tree"]] <- knn_mst(edges)
+  answers[["edges-tree-clusters"]] <- mst_knn(edges)["membership"]
+  for (type in c("rank", "number", "jaccard")) {
+    if (!anyNA(knn$index)) {
+      answers[[paste0("shared-", type)]] <- snn_graph(knn, type)
+    }
+  }
+  keyed(answers, metric, sign, kind)
+}
+
+keyed <- function(answers, metric, sign, kind) {
+  stats::setNames(answers, paste(metric, sign, names(answers), kind, sep = "/"))
+}
+
+# `fun(metric, sign)` for each; one expectation for each of them.
+each_metric <- function(fun, label, metrics = all_metrics()) {
+  for (row in seq_len(nrow(metrics))) {
+    metric <- metrics$metric[[row]]
+    sign <- metrics$sign[[row]]
+    expect_digests(fun(metric, sign), paste(label, metric, sign))
+  }
+}
+
+# Those with a property of the table of metrics.
+metrics_where <- function(has) {
+  table <- fsknn:::metric_table()
+  metrics <- all_metrics()
+  metrics[metrics$metric %in% table$name[has(table)], ]
+}
+
+weighable <- function() metrics_where(function(table) table$takes_weights)
+
+pairwise <- function() metrics_where(function(table) table$pairwise)
+
+not_binary <- function() metrics_where(function(table) !table$binary)
+
+with_weights <- function(metric, sign, ...) {
+  x <- digest_matrices()$generic$x
+  weights <- (1 + whole_numbers(19, 111) %/% 4096 %% 50) * 0x1p-5
+  ask <- function(verb, x, k) {
+    verb(x, k, metric, sign, weights = weights, ...)
+  }
+  keyed(
+    list(
+      knn = ask(find_knn, x, 8), edges = ask(knn_graph, x, 5),
+      within = ask(find_within, x, 0x1p-1)
+    ),
+    metric, sign, "weights"
+  )
+}
+
+over_common_samples <- function(metric, sign, ..., within = TRUE) {
+  x <- with_gaps(digest_matrices()$generic$x, 112)
+  queries <- with_gaps(digest_matrices()$generic$queries, 113)
+  ask <- function(verb, ...) {
+    # Some points have fewer neighbours, which is said each time.
+    suppressMessages(
+      verb(..., metric = metric, sign = sign, na = "pairwise", min_pairs = 4)
+    )
+  }
+  answers <- list(
+    knn = ask(find_knn, x, 8, ...),
+    edges = ask(knn_graph, x, 5, ...),
+    queries = ask(query_knn, x, queries, 7, ...),
+    subset = ask(find_knn, x, 6, ..., subset = c(9, 3, 100)),
+    nearest = ask(nearest, x, 20, 9, ...)
+  )
+  if (within) {
+    answers$within <- ask(find_within, x, 0.4, ...)
+    answers[["within-queries"]] <- ask(query_within, x, queries, 0.4, ...)
+    answers$threshold <- ask(similarity_graph, x, 0.5, ...)
+  }
+  keyed(answers, metric, sign, "pairwise")
+}
+
+filled_by_means <- function(metric, sign, ...) {
+  x <- with_gaps(values_for(digest_matrices()$generic$x, metric), 114)
+  ask <- function(verb, x, k) {
+    verb(x, k, metric, sign, na = "mean", ...)
+  }
+  keyed(
+    list(
+      knn = ask(find_knn, x, 8), edges = ask(knn_graph, x, 5),
+      within = ask(find_within, x, 0x1p-1)
+    ),
+    metric, sign, "mean"
+  )
+}
+
+of_metafeatures <- function(metric, sign, ...) {
+  facts <- fsknn:::metric_facts(metric)
+  x <- values_for(digest_matrices()$generic$x[1:14, ], metric)
+  ops <- if (facts$binary) {
+    "*"
+  } else {
+    c(if (!facts$non_negative) "-", "+", "*", "/")
+  }
+  made <- metafeatures(x, ops)
+  ask <- function(verb, ...) {
+    verb(..., metric = metric, sign = sign, constant = "isolate")
+  }
+  keyed(
+    list(
+      knn = ask(find_knn, made, 6, ...),
+      subset = ask(find_knn, made, 5, ..., subset = c(80, 3, 20:25))
+    ),
+    metric, sign, "metafeatures"
+  )
+}
+
+# Of whatever holds the generic matrix by blocks.
+by_blocks <- function(blocks, metric, sign, ...) {
+  data <- lapply(digest_matrices()$generic, values_for, metric)
+  ask <- function(verb, ...) {
+    verb(
+      ..., metric = metric, sign = sign, constant = "isolate", max_memory = 1e4
+    )
+  }
+  held <- blocks(data$x)
+  keyed(
+    list(
+      knn = ask(find_knn, held, 12, ...),
+      edges = ask(knn_graph, held, 9, ...),
+      queries = ask(query_knn, held, data$queries, 11, ...),
+      nearest = ask(nearest, held, 5, 12, ...)
+    ),
+    metric, sign, "generic"
+  )
+}
+
+# Enough points and queries for every filter of a GPU.
+many_points <- function(metric, ...) {
+  x <- values_for(bell_matrix(4500, 24, seed = 121), metric)
+  x[4001:4100, ] <- x[1:100, ]
+  queries <- values_for(bell_matrix(300, 24, seed = 122), metric)
+  keyed(
+    list(
+      knn = find_knn(x, 10, metric, ...),
+      edges = knn_graph(x, 5, metric, ...),
+      queries = query_knn(x, queries, 10, metric, ...),
+      subset = find_knn(x, 7, metric, ..., subset = seq(2, 4500, 13))
+    ),
+    metric, "signed", "many"
+  )
+}
+
+many_common_samples <- function(...) {
+  x <- with_gaps(bell_matrix(4500, 24, seed = 123), 124)
+  queries <- with_gaps(bell_matrix(300, 24, seed = 125), 126)
+  answers <- suppressMessages(list(
+    knn = find_knn(x, 10, na = "pairwise", ...),
+    queries = query_knn(x, queries, 10, na = "pairwise", ...)
+  ))
+  keyed(answers, "pearson", "signed", "many-pairwise")
+}
+
+filtered_metrics <- c(
+  "euclidean", "pearson", "manhattan", "proportional", "chebyshev", "cosine"
+)
+
+# --- On the CPU
+
+test_that("answers on the CPU have the bits that they always had", {
+  skip_if_not_installed("digest")
+  for (kind in names(digest_matrices())) {
+    reduced <- !kind %in% c("generic", "ties")
+    each_metric(
+      function(metric, sign) {
+        all_answers(kind, metric, sign, backend = "cpu", reduced = reduced)
+      },
+      label = kind
+    )
+  }
+})
+
+test_that("weights, missing values and metafeatures have theirs", {
+  skip_if_not_installed("digest")
+  each_metric(
+    function(...) with_weights(..., backend = "cpu"), "weights", weighable()
+  )
+  each_metric(
+    function(...) over_common_samples(..., backend = "cpu"), "pairwise",
+    pairwise()
+  )
+  each_metric(
+    function(...) filled_by_means(..., backend = "cpu"), "mean", not_binary()
+  )
+  each_metric(function(...) of_metafeatures(..., backend = "cpu"), "made")
+})
+
+test_that("so have answers of thousands of points", {
+  skip_if_not_installed("digest")
+  for (metric in filtered_metrics) {
+    expect_digests(many_points(metric, backend = "cpu"), metric)
+  }
+  expect_digests(many_common_samples(backend = "cpu"), "pairwise")
+})
+
+test_that("data in a file have the bits of data in memory", {
+  skip_if_not_installed("digest")
+  skip_if_not_installed("DelayedArray")
+  each_metric(
+    function(metric, sign) {
+      by_blocks(DelayedArray::DelayedArray, metric, sign, backend = "cpu")
+    },
+    "DelayedMatrix"
+  )
+  skip_if_not_installed("bigmemory")
+  each_metric(
+    function(metric, sign) {
+      by_blocks(bigmemory::as.big.matrix, metric, sign, backend = "cpu")
+    },
+    "big.matrix", data.frame(metric = filtered_metrics, sign = "signed")
+  )
+})
+
+test_that("every instruction set has these bits", {
+  skip_if_not_installed("digest")
+  for (set in fsknn:::cpp_backends()$cpu$instruction_sets) {
+    withr::local_options(fsknn.instruction_set = set)
+    for (kind in c("generic", "ties")) {
+      each_metric(
+        function(metric, sign) {
+          all_answers(kind, metric, sign, backend = "cpu", reduced = TRUE)
+        },
+        label = paste(set, kind)
+      )
+    }
+    each_metric(
+      function(...) over_common_samples(..., backend = "cpu"),
+      paste(set, "pairwise"), pairwise()
+    )
+    each_metric(
+      function(...) with_weights(..., backend = "cpu"),
+      paste(set, "weights"), weighable()
+    )
+  }
+})
+
+test_that("threads and chunks do not change these bits", {
+  skip_if_not_installed("digest")
+  metrics <- data.frame(metric = filtered_metrics, sign = "signed")
+  for (num_threads in 1:2) {
+    for (chunk_size in c(48, 160)) {
+      # A single point's neighbours take no chunks.
+      each_metric(
+        function(metric, sign) {
+          all_answers(
+            "generic", metric, sign, backend = "cpu", reduced = TRUE,
+            num_threads = num_threads, chunk_size = chunk_size
+          )
+        },
+        label = paste(num_threads, "threads, chunks of", chunk_size),
+        metrics
+      )
+    }
+  }
+})
+
+# --- On GPUs
+
+test_that("a GPU has these bits", {
+  skip_if_not_installed("digest")
+  skip_if_no_cuda()
+  for (kind in names(digest_matrices())) {
+    reduced <- !kind %in% c("generic", "ties")
+    each_metric(
+      function(metric, sign) {
+        all_answers(kind, metric, sign, backend = "cuda", reduced = reduced)
+      },
+      label = paste("cuda", kind)
+    )
+  }
+  each_metric(
+    function(...) with_weights(..., backend = "cuda"), "cuda weights",
+    weighable()
+  )
+  each_metric(
+    function(...) over_common_samples(..., backend = "cuda", within = FALSE),
+    "cuda pairwise", pairwise()
+  )
+  each_metric(
+    function(...) filled_by_means(..., backend = "cuda"), "cuda mean",
+    not_binary()
+  )
+  each_metric(function(...) of_metafeatures(..., backend = "cuda"), "cuda made")
+})
+
+test_that("a GPU's filters have these bits, in much and in little memory", {
+  skip_if_not_installed("digest")
+  skip_if_no_cuda()
+  for (metric in filtered_metrics) {
+    for (limit in list(NULL, 60e6, 32e6)) {
+      expect_digests(
+        many_points(
+          metric, backend = "cuda", devices = 1, max_device_memory = limit
+        ),
+        paste("cuda", metric, limit)
+      )
+    }
+  }
+  expect_digests(
+    many_common_samples(backend = "cuda", devices = 1), "cuda pairwise"
+  )
+})
+
+test_that("two GPUs have these bits", {
+  skip_if_not_installed("digest")
+  skip_if_no_cuda()
+  skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
+  for (metric in filtered_metrics) {
+    expect_digests(
+      many_points(metric, backend = "cuda", devices = 1:2),
+      paste("two GPUs", metric)
+    )
+  }
+  expect_digests(
+    many_common_samples(backend = "cuda", devices = 1:2), "two GPUs, pairwise"
+  )
+})
+
+test_that("data in a file have these bits on a GPU", {
+  skip_if_not_installed("digest")
+  skip_if_not_installed("DelayedArray")
+  skip_if_no_cuda()
+  each_metric(
+    function(metric, sign) {
+      by_blocks(DelayedArray::DelayedArray, metric, sign, backend = "cuda")
+    },
+    "cuda DelayedMatrix"
+  )
+})
+
+# --- The table itself
+
+test_that("the table has nothing that is asked for no more", {
+  skip_if_not_installed("digest")
+  seen <- sort(ls(digests_seen, all.names = TRUE), method = "radix")
+  if (writes_digests()) {
+    utils::write.csv(
+      data.frame(key = seen, sha256 = unlist(mget(seen, digests_seen))),
+      digest_file(), row.names = FALSE, quote = FALSE
+    )
+  }
+  expect_identical(sort(names(digest_table()), method = "radix"), seen)
+})

@@ -28,6 +28,11 @@ if [ -z "${TZ-}" ] && [ ! -e /etc/timezone ] && [ ! -e /etc/localtime ]; then
   export TZ
 fi
 
+# With what tests compile: a switch that forgets a value of its enumeration is an
+# error (nvcc's host compiler hears it from nvcc's own variable).
+strict="-Wswitch -Werror=switch"
+nvcc_strict="-Xcompiler -Wswitch,-Werror=switch"
+
 now() {
   date +%s
 }

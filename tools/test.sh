@@ -152,7 +152,10 @@ check_package() {
   NOT_CRAN=true
   # Those that take a minute or so.
   FSKNN_LONG_TESTS=1
-  export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN FSKNN_LONG_TESTS
+  # For C++ see bioc_check(): here R would take the flags for the package's.
+  NVCC_APPEND_FLAGS=$nvcc_strict
+  export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN FSKNN_LONG_TESTS \
+    NVCC_APPEND_FLAGS
   (cd "$check_dir" && R CMD check --no-manual "$(find_tarball "$check_dir")")
   status=$?
   log=$check_dir/fsknn.Rcheck/00check.log
@@ -181,11 +184,11 @@ count_package_tests() {
 }
 
 # Bioconductor's check passes with notes, which CONTRIBUTING.md explains. It
-# installs the package anew: in haste and without CUDA.
+# installs the package anew: in haste, without CUDA, and strictly.
 bioc_check() {
   rm -rf "$build/bioccheck"
   mkdir -p "$build/bioccheck" || return 1
-  printf 'CXX17FLAGS = -O0 -g0\n' > "$build/bioccheck/Makevars"
+  printf 'CXX17FLAGS = -O0 -g0 %s\n' "$strict" > "$build/bioccheck/Makevars"
   R_MAKEVARS_USER=$build/bioccheck/Makevars FSKNN_CUDA_ARCH=none \
     Rscript tools/bioccheck.R "$(find_tarball "$check_dir")" \
     "$build/bioccheck"

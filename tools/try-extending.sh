@@ -51,7 +51,7 @@ blocks diff > "$scratch/changes"
   fail "a change of the page does not apply"
 
 # In haste: what is tested is that it works, not how fast.
-printf 'CXX17FLAGS = -O1 -g0\n' > "$scratch/Makevars"
+printf 'CXX17FLAGS = -O1 -g0 %s\n' "$strict" > "$scratch/Makevars"
 (cd "$copy" && R_MAKEVARS_USER=$scratch/Makevars R CMD INSTALL --no-docs \
   --library="$library" --configure-args=--without-cuda .) \
   > "$scratch/log" 2>&1 || {

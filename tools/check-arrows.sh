@@ -1,0 +1,104 @@
+#!/bin/sh
+# check-arrows.sh [ROOT]: who includes whom in src/, and how long files are; of
+# the repository in ROOT, or here. Prints what may not be.
+#
+#   bindings -> core, cpu, cuda     cpu -> core     cuda -> core
+#
+# The core includes nothing of ours but itself. Only bindings know R, only what
+# nvcc compiles knows CUDA: no .hpp and no .cpp includes a .cuh.
+
+# The folders of src/cuda: each includes itself and those before it.
+cuda_folders="plan device prepare exact filter missing search"
+
+# All may include these besides the standard library, the core too.
+system_headers="fcntl.h immintrin.h omp.h sys/stat.h sys/statvfs.h sys/uio.h
+  unistd.h"
+
+# Lines in a file written by hand.
+longest=640
+
+cd "${1:-.}" || exit 1
+status=0
+
+find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
+  xargs awk -v folders="$cuda_folders" -v system_headers="$system_headers" '
+  BEGIN {
+    count = split(folders, names)
+    for (i = 1; i <= count; ++i) floor_of[names[i]] = i
+    count = split(system_headers, names)
+    for (i = 1; i <= count; ++i) is_system[names[i]] = 1
+  }
+
+  # "bind", "core", "cpu" or "cuda": the part that a path in src/ belongs to.
+  function part_of(path) {
+    return path ~ /\// ? substr(path, 1, index(path, "/") - 1) : "bind"
+  }
+
+  # How high in src/cuda: the interface, which stands there itself, is below all
+  # folders, and what takes the place of the engine above them.
+  function height_of(path,   folder) {
+    if (path == "cuda/absent.cpp") return 100
+    if (path !~ /\/.*\//) return 0
+    folder = path
+    sub(/^cuda\//, "", folder)
+    sub(/\/.*/, "", folder)
+    return folder in floor_of ? floor_of[folder] : -1
+  }
+
+  function wrong(why) {
+    print FILENAME ":" FNR ": " why ": " $0
+    bad = 1
+  }
+
+  FNR == 1 {
+    path = FILENAME
+    sub(/^src\//, "", path)
+    part = part_of(path)
+    is_plain = path ~ /pp$/
+    if (part !~ /^(bind|core|cpu|cuda)$/)
+      wrong("no part of src has this name")
+    if (part == "cuda" && height_of(path) < 0)
+      wrong("no folder of src/cuda has this name (tools/check-arrows.sh)")
+  }
+
+  /^[ \t]*#[ \t]*include[ \t]*"/ {
+    split($0, pieces, "\"")
+    target = pieces[2]
+    to = part_of(target)
+    if (to == "bind" ? part != "bind" || target !~ /^bind_.*\.hpp$/ \
+                     : to != part && to != "core" && part != "bind")
+      wrong(part " may not include this")
+    else if (is_plain && target ~ /\.cuh$/)
+      wrong("plain C++ may not include what nvcc compiles")
+    else if (to == "cuda" && part == "cuda" &&
+             height_of(target) > height_of(path))
+      wrong("this is higher up")
+  }
+
+  /^[ \t]*#[ \t]*include[ \t]*</ {
+    target = $0
+    sub(/^[^<]*</, "", target)
+    sub(/>.*/, "", target)
+    if (target ~ /^(R$|R[._]|R_|Rcpp|Rinternals|Rmath|Rversion|cli\/)|[Aa]rmadillo/) {
+      if (part != "bind") wrong("only bindings know R")
+    } else if (target ~ /^(cuda|cub|cooperative_groups|math_constants)/) {
+      if (is_plain) wrong("only what nvcc compiles knows CUDA")
+    } else if (target ~ /[.\/]/ && !(target in is_system)) {
+      wrong("not a header that is known (tools/check-arrows.sh)")
+    }
+  }
+
+  END { exit bad }
+' || status=1
+
+for file in R/*.R $(find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh'); do
+  case $file in
+    */RcppExports.* | */build_info.hpp) continue ;;
+  esac
+  lines=$(wc -l < "$file")
+  if [ "$lines" -gt "$longest" ]; then
+    echo "$file has $lines lines, more than $longest"
+    status=1
+  fi
+done
+exit $status

@@ -1,0 +1,59 @@
+#!/bin/sh
+# check-arrows.sh, run on a copy into which one wrong thing at a time is planted.
+
+root=$(pwd -P)
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+copy=$scratch/fsknn
+status=0
+mkdir "$copy" && cp -R "$root/R" "$root/src" "$copy" || exit 1
+
+# expect TEXT: the check of the copy says so, and fails.
+expect() {
+  if sh tools/check-arrows.sh "$copy" > "$scratch/log" ||
+    ! grep -q -F -e "$1" "$scratch/log"
+  then
+    echo "check-arrows.sh does not say '$1':"
+    cat "$scratch/log"
+    status=1
+  fi
+}
+
+# plant FILE LINE TEXT: with this line at its end, the file is told of.
+plant() {
+  [ -f "$copy/$1" ] || echo "There is no $1 to plant in."
+  cp "$copy/$1" "$scratch/kept"
+  printf '%s\n' "$2" >> "$copy/$1"
+  expect "$3: $2"
+  cp "$scratch/kept" "$copy/$1"
+}
+
+plant src/core/scan.cpp '#include "cpu/engine.hpp"' "core may not include this"
+plant src/core/scan.hpp '#include "bind_common.hpp"' "core may not include this"
+plant src/core/scan.cpp '# include <R_ext/BLAS.h>' "only bindings know R"
+plant src/core/scan.hpp '#include <cuda_runtime.h>' \
+  "only what nvcc compiles knows CUDA"
+plant src/core/scan.cpp '#include <boost/any.hpp>' "not a header that is known (tools/check-arrows.sh)"
+plant src/cpu/engine.cpp '#include "cuda/backend.hpp"' \
+  "cpu may not include this"
+plant src/cuda/search/engine.cu '#include "cpu/engine.hpp"' \
+  "cuda may not include this"
+plant src/cuda/search/engine.cu '#include <Rcpp.h>' "only bindings know R"
+plant src/cuda/plan/plan.hpp '#include "cuda/search/facts.hpp"' \
+  "this is higher up"
+plant src/cuda/backend.hpp '#include "cuda/plan/plan.hpp"' "this is higher up"
+plant src/cuda/plan/plan.cpp '#include "cuda/device/check.cuh"' \
+  "plain C++ may not include what nvcc compiles"
+plant src/bind_common.cpp '#include "cuda/device/check.cuh"' \
+  "plain C++ may not include what nvcc compiles"
+
+mkdir "$copy/src/cuda/other" "$copy/src/gpu"
+echo '#pragma once' > "$copy/src/cuda/other/x.hpp"
+expect "no folder of src/cuda has this name"
+rm -r "$copy/src/cuda/other"
+echo '#pragma once' > "$copy/src/gpu/x.hpp"
+expect "no part of src has this name"
+rm -r "$copy/src/gpu"
+seq 2000 > "$copy/R/long.R"
+expect "R/long.R has 2000 lines"
+exit $status

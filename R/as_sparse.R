@@ -9,8 +9,8 @@
 #' and (j, i) are there. A distance of 0 is an entry that is 0, as no entry is
 #' no edge: it stays until something as [Matrix::drop0()] takes it away.
 #'
-#' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data
-#'   frame of any kind.
+#' @param edges An edge data frame of any kind, or neighbours in any shape that
+#'   [as_knn()] takes.
 #' @param value What the entries are: `"distance"` (less is nearer),
 #'   `"similarity"` (more is nearer; as for `weight` in [as_igraph()]), `"one"`,
 #'   or the name of another numeric column of the edges. `NULL` (default):
@@ -36,13 +36,13 @@
 #'   dim(m)
 #'   sum(m != 0)
 #' }
-as_sparse <- function(x, value = NULL, ...) {
+as_sparse <- function(edges, value = NULL, ...) {
   check_no_more(...)
-  rlang::check_required(x)
+  rlang::check_required(edges)
   check_package("Matrix", "A sparse matrix")
-  edges <- edges_of(x)
+  edges <- edges_of(edges)
   entries <- edge_values(edges, value)
-  facts <- edges_facts(edges, "x", current_env())
+  facts <- edges_facts(edges, "edges", current_env())
   from <- facts$from
   to <- facts$to
   if (is_undirected(edges)) {
@@ -102,12 +102,12 @@ edge_values <- function(edges, value, call = caller_env()) {
 
 #' @rdname as_sparse
 #' @export
-as_self_hits <- function(x, ...) {
+as_self_hits <- function(edges, ...) {
   check_no_more(...)
-  rlang::check_required(x)
+  rlang::check_required(edges)
   check_package("S4Vectors", "A SelfHits")
-  edges <- edges_of(x)
-  facts <- edges_facts(edges, "x", current_env())
+  edges <- edges_of(edges)
+  facts <- edges_facts(edges, "edges", current_env())
   others <- setdiff(names(edges), c("from", "to"))
   columns <- unclass(edges)[others]
   do.call(

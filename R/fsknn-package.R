@@ -13,10 +13,10 @@
 #'   [knn_recall()] compares an approximate one.
 #' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
 #'   [knn_backends()] and [cuda_devices()] what there is to run on.
-#' * Before the graph: [mdl_filter()], [mdl_discretise()] and [alpha_beta_k()] choose
-#'   rows that tell of a class, [metafeatures()] stands for all their pairs,
-#'   [add_phenotype()] makes an outcome one more point, and [nki_study()] brings
-#'   the breast-cancer study's data.
+#' * Before the graph: [mdl_filter()], [mdl_discretise()] and [alpha_beta_k()]
+#'   choose rows that tell of a class, [metafeatures()] stands for all their
+#'   pairs, [add_phenotype()] makes an outcome one more point, and [nki_study()]
+#'   brings the breast-cancer study's data.
 #' * After it: [spanning_forest()] and [mst_knn()] make trees and clusters,
 #'   [plot_neighbourhood()] and [plot_profiles()] pictures.
 #' * To and from other packages: [FsknnParam()] for all that take a `BNPARAM`;

@@ -20,9 +20,9 @@ read_knn_shape <- function(x, self = NULL, queries = NULL, arg = "x",
 }
 
 take_neighbours <- function(x, arg, call) {
-  nn <- take_apart(x, call)
+  nn <- take_apart(x, arg, call)
   if (is.null(nn)) {
-    nn <- take_apart(take_only_set(x, arg, call), call)
+    nn <- take_apart(take_only_set(x, arg, call), arg, call)
   }
   if (is.null(nn)) {
     given <- describe_type(x)
@@ -43,7 +43,7 @@ take_neighbours <- function(x, arg, call) {
 take_only_set <- function(x, arg, call) {
   are_sets <- is.list(x) && length(x) > 0 && all(vapply(x, function(part) {
     (isS4(part) || is.list(part)) && !is.data.frame(part) &&
-      !is.null(take_apart(part, call))
+      !is.null(take_apart(part, arg, call))
   }, NA))
   if (!are_sets) {
     return(NULL)
@@ -63,7 +63,7 @@ take_only_set <- function(x, arg, call) {
 }
 
 # What each shape holds: index, distance, self (are points themselves there?).
-take_apart <- function(x, call) {
+take_apart <- function(x, arg, call) {
   parts <- function(index, distance, self, names = NULL) {
     list(index = index, distance = distance, self = self, names = names)
   }
@@ -83,7 +83,7 @@ take_apart <- function(x, call) {
     names <- if (!identical(slots$names, numbers)) slots$names
     parts(slots$index, slots$distance, TRUE, names)
   } else if (is.data.frame(x)) {
-    if (has("from", "to")) from_edges(x, call)
+    if (has("from", "to")) from_edges(x, arg, call)
   } else if (has("index")) {
     parts(x$index, x$distance, FALSE)
   } else if (has("nn.index")) {
@@ -195,8 +195,8 @@ in_places <- function(nn) {
 }
 
 # Edges: matrices where all points have as many, or none (isolated: missing).
-from_edges <- function(edges, call) {
-  facts <- edges_facts(edges, "x", call)
+from_edges <- function(edges, arg, call) {
+  facts <- edges_facts(edges, arg, call)
   from <- facts$from
   to <- facts$to
   distance <- facts$distance

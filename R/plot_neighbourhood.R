@@ -22,7 +22,7 @@
 #' graph gives the same picture, and the session's random numbers are not
 #' touched.
 #'
-#' @param graph A graph: an edge data frame from [knn_graph()] or
+#' @param edges A graph: an edge data frame from [knn_graph()] or
 #'   [spanning_forest()], an igraph graph made of it by [as_igraph()], or
 #'   clusters from [mst_knn()].
 #' @param point The point's name, or its row number where points have no names.
@@ -69,11 +69,11 @@
 #' plot_neighbourhood(edges, "gene7")
 #' clusters <- mst_knn(x, backend = "cpu")
 #' picture <- plot_neighbourhood(clusters, "gene7") # to print or to save
-plot_neighbourhood <- function(graph, point, ..., steps = NULL,
+plot_neighbourhood <- function(edges, point, ..., steps = NULL,
                                max_points = 60, clusters = NULL, colour = NULL,
                                labels = NULL, label_size = NULL) {
   check_no_more(...)
-  rlang::check_required(graph)
+  rlang::check_required(edges)
   rlang::check_required(point)
   rlang::check_installed(c("ggplot2", "ggraph"), "to draw a graph.")
   max_points <- check_whole_number(
@@ -82,13 +82,13 @@ plot_neighbourhood <- function(graph, point, ..., steps = NULL,
   steps <- check_steps(steps)
   check_label_size(label_size)
 
-  links <- drawn_links(graph, steps)
+  links <- drawn_links(edges, steps)
   names <- as.character(links$vertices$name)
-  focus <- check_point(point, names, "point", "graph")
-  if (inherits(graph, "mst_knn") && is.null(steps)) {
+  focus <- check_point(point, names, "point", "edges")
+  if (inherits(edges, "mst_knn") && is.null(steps)) {
     links <- own_cluster(links, focus)
     steps <- if (any(links$low == focus | links$high == focus)) Inf else 2
-    if (is.finite(steps)) links <- drawn_links(graph, steps)
+    if (is.finite(steps)) links <- drawn_links(edges, steps)
   }
   near <- nearest_in_graph(links, focus, steps %||% 1, max_points)
   clusters <- point_clusters(clusters, links$vertices, names)
@@ -123,14 +123,14 @@ check_label_size <- function(label_size, call = caller_env()) {
 }
 
 # Links to draw, with `kept`: not cut between two clusters.
-drawn_links <- function(graph, steps, call = caller_env()) {
-  if (!inherits(graph, "mst_knn")) {
-    links <- graph_links(graph, call = call)
+drawn_links <- function(edges, steps, call = caller_env()) {
+  if (!inherits(edges, "mst_knn")) {
+    links <- graph_links(edges, call = call)
     links$kept <- rep(TRUE, length(links$low))
     return(links)
   }
-  links <- graph_links(graph$tree, call = call)
-  cluster <- graph$membership
+  links <- graph_links(edges$tree, call = call)
+  cluster <- edges$membership
   links$kept <- unname(cluster[links$low] == cluster[links$high])
   links
 }
@@ -206,9 +206,9 @@ choose_colour <- function(colour, clusters, call = caller_env()) {
   if (colour == "cluster" && is.null(clusters)) {
     abort_argument(
       c(
-        "{.code colour = \"cluster\"} needs clusters, and {.arg graph} has
+        "{.code colour = \"cluster\"} needs clusters, and {.arg edges} has
          none.",
-        i = "Give {.arg clusters}, or a {.arg graph} made by {.fn mst_knn}."
+        i = "Give {.arg clusters}, or {.arg edges} made by {.fn mst_knn}."
       ),
       call
     )

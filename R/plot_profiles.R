@@ -6,7 +6,7 @@
 #'
 #' @param x Points in rows, with row names: whatever [knn_graph()] takes.
 #'   Values may be missing here.
-#' @param points Names of rows of `x`, one for each panel. `"a - b"` (also `+`,
+#' @param which Names of rows of `x`, one for each panel. `"a - b"` (also `+`,
 #'   `*` or `/`) may stand for a row that is not there itself, if `a` and `b`
 #'   are: it is computed.
 #' @param against Name of the row to draw them against.
@@ -35,36 +35,36 @@
 #'   ARF1 = rnorm(40), SLC40A1 = outcome + rnorm(40), years = 5 + outcome
 #' )
 #' plot_profiles(x, c("ARF1", "SLC40A1", "ARF1 - SLC40A1"), against = "years")
-plot_profiles <- function(x, points, against, ..., colour = NULL, ncol = NULL) {
+plot_profiles <- function(x, which, against, ..., colour = NULL, ncol = NULL) {
   check_no_more(...)
   rlang::check_required(x)
-  rlang::check_required(points)
+  rlang::check_required(which)
   rlang::check_required(against)
   rlang::check_installed("ggplot2", "to draw profiles.")
   call <- current_env()
   rows <- named_rows(x, call)
-  check_profile_names(points)
+  check_profile_names(which)
   outcome <- profile(rows, against, "against", call)
-  values <- lapply(points, function(point) {
-    profile(rows, point, "points", call)
+  values <- lapply(which, function(name) {
+    profile(rows, name, "which", call)
   })
-  for (at in seq_along(points)) {
-    check_pair(values[[at]], outcome, points[[at]], against, call)
+  for (at in seq_along(which)) {
+    check_pair(values[[at]], outcome, which[[at]], against, call)
   }
   colour <- check_sample_colour(colour, length(outcome))
   if (!is.null(ncol)) {
     ncol <- check_whole_number(ncol, "ncol", min = 1, max = 1000)
   }
 
-  panels <- vapply(seq_along(points), function(at) {
-    panel_title(points[[at]], values[[at]], outcome)
+  panels <- vapply(seq_along(which), function(at) {
+    panel_title(which[[at]], values[[at]], outcome)
   }, "")
   panels <- factor(panels, levels = unique(panels))
   dots <- data.frame(
     panel = rep(panels, each = length(outcome)),
-    value = unlist(values), outcome = rep(outcome, length(points))
+    value = unlist(values), outcome = rep(outcome, length(which))
   )
-  dots$colour <- rep(colour %||% factor("all"), length(points))
+  dots$colour <- rep(colour %||% factor("all"), length(which))
   dots <- dots[stats::complete.cases(dots[c("value", "outcome")]), ]
   draw_profiles(dots, against, is.null(colour), ncol)
 }
@@ -79,10 +79,10 @@ named_rows <- function(x, call = caller_env()) {
   rows
 }
 
-check_profile_names <- function(points, call = caller_env()) {
-  if (!is.character(points) || length(points) == 0 || anyNA(points)) {
-    given <- describe_value(points)
-    abort_argument("{.arg points} must be names of rows, not {given}.", call)
+check_profile_names <- function(which, call = caller_env()) {
+  if (!is.character(which) || length(which) == 0 || anyNA(which)) {
+    given <- describe_value(which)
+    abort_argument("{.arg which} must be names of rows, not {given}.", call)
   }
 }
 

@@ -16,14 +16,14 @@
 #' smaller row numbers at its two ends is the shorter one, so that the tree is
 #' always the same.
 #'
-#' @param graph An edge data frame from [knn_graph()] or [read_knn()], or rows
+#' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
 #'   of it; or an igraph graph made of it by [as_igraph()], with an edge
 #'   attribute `distance`.
 #' @param ... Must be empty.
 #'
 #' @returns What was given, with the tree's edges only and all points: rows of
 #'   the edge data frame, one for each edge of the tree, in their order; or an
-#'   undirected igraph graph with the attributes of `graph`.
+#'   undirected igraph graph with the attributes of the one given.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: something that is no such graph, or has no
@@ -46,15 +46,15 @@
 #' tree
 #' sum(tree$distance)
 #' igraph::count_components(as_igraph(tree))
-spanning_forest <- function(graph, ...) {
+spanning_forest <- function(edges, ...) {
   check_no_more(...)
-  rlang::check_required(graph)
-  links <- graph_links(graph)
+  rlang::check_required(edges)
+  links <- graph_links(edges)
   rows <- sort(links$id[in_forest(links)])
-  if (igraph::is_igraph(graph)) {
-    return(keep_links(graph, rows))
+  if (igraph::is_igraph(edges)) {
+    return(keep_links(edges, rows))
   }
-  tree <- graph[rows, , drop = FALSE]
+  tree <- edges[rows, , drop = FALSE]
   attr(tree, "row.names") <- .set_row_names(length(rows))
   attr(tree, "kind") <- forest_name(links$num_points, length(rows))
   tree
@@ -71,11 +71,11 @@ forest_name <- function(num_points, num_edges) {
 # higher number), each pair of points once: low, high, distance, and id, the
 # row or edge that it comes from. Also num_points, names, and k, the neighbours
 # of each point that the graph was made with (Inf where it is not known).
-graph_links <- function(graph, arg = "graph", call = caller_env()) {
-  facts <- if (igraph::is_igraph(graph)) {
-    igraph_facts(graph, call)
+graph_links <- function(edges, arg = "edges", call = caller_env()) {
+  facts <- if (igraph::is_igraph(edges)) {
+    igraph_facts(edges, call)
   } else {
-    edges_facts(graph, arg, call)
+    edges_facts(edges, arg, call)
   }
   check_distances(facts$distance, arg, call)
   low <- pmin(facts$from, facts$to)
@@ -98,17 +98,17 @@ highest_rank <- function(rank) {
   if (length(rank) > 0 && !anyNA(rank)) max(rank)
 }
 
-edges_facts <- function(graph, arg, call) {
-  if (!is.data.frame(graph)) {
-    given <- describe_type(graph)
+edges_facts <- function(edges, arg, call) {
+  if (!is.data.frame(edges)) {
+    given <- describe_type(edges)
     abort_argument(
       "{.arg {arg}} must be an edge data frame from {.fn knn_graph} or an
        igraph graph from {.fn as_igraph}, not {given}.",
       call
     )
   }
-  vertices <- attr(graph, "vertices")
-  if (is.null(vertices) || !all(c("from", "to") %in% names(graph))) {
+  vertices <- attr(edges, "vertices")
+  if (is.null(vertices) || !all(c("from", "to") %in% names(edges))) {
     abort_argument(
       c(
         "{.arg {arg}} has lost its points, or the columns {.code from} and
@@ -122,14 +122,14 @@ edges_facts <- function(graph, arg, call) {
   }
   checked <- check_vertices(vertices, call)
   list(
-    from = vertex_numbers(graph$from, checked$name, call),
-    to = vertex_numbers(graph$to, checked$name, call),
-    distance = graph$distance, rank = graph$rank,
-    correlation = graph$correlation,
-    k = attr(graph, "k", exact = TRUE),
+    from = vertex_numbers(edges$from, checked$name, call),
+    to = vertex_numbers(edges$to, checked$name, call),
+    distance = edges$distance, rank = edges$rank,
+    correlation = edges$correlation,
+    k = attr(edges, "k", exact = TRUE),
     num_points = nrow(vertices), vertices = vertices,
-    metric = attr(graph, "metric"), sign = attr(graph, "sign"),
-    weighted = attr(graph, "weighted")
+    metric = attr(edges, "metric"), sign = attr(edges, "sign"),
+    weighted = attr(edges, "weighted")
   )
 }
 

@@ -7,8 +7,8 @@
 #' (`"union"`), or all of them (`"intersection"`): the neighbours that two
 #' metrics agree on, say.
 #'
-#' @param x Neighbours, in any shape that [as_knn()] takes, or an edge data
-#'   frame of any kind.
+#' @param edges An edge data frame of any kind, or neighbours in any shape that
+#'   [as_knn()] takes.
 #' @param mode `"union"` (default), and `"mutual"` or `"intersection"`.
 #' @param ... For `undirected_edges()`, must be empty. For `combine_graphs()`,
 #'   two graphs or more: edge data frames whose `vertices` are the same points
@@ -33,18 +33,18 @@
 #' # neighbours by both correlations
 #' combine_graphs(edges, knn_graph(x, k = 5, metric = "spearman"),
 #'                mode = "intersection")
-undirected_edges <- function(x, mode = c("union", "mutual"), ...) {
+undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
   check_no_more(...)
-  rlang::check_required(x)
+  rlang::check_required(edges)
   mode <- check_choice(
     mode, c("union", "mutual"), "mode",
     synonyms = c(intersection = "mutual", both = "mutual", either = "union")
   )
-  edges <- edges_of(x)
+  edges <- edges_of(edges)
   if (is_undirected(edges)) {
     return(edges)
   }
-  facts <- edges_facts(edges, "x", current_env())
+  facts <- edges_facts(edges, "edges", current_env())
   columns <- as.list(edges)
   columns$from <- facts$from
   columns$to <- facts$to
@@ -72,7 +72,10 @@ combine_graphs <- function(..., mode = c("union", "intersection")) {
   if (length(graphs) < 2) {
     abort_argument("Two graphs or more must be given.", current_env())
   }
-  graphs <- lapply(graphs, edges_of, call = current_env())
+  graphs <- unname(Map(
+    edges_of, graphs, names_of_dots(graphs),
+    MoreArgs = list(call = current_env())
+  ))
   first <- graphs[[1]]
   for (at in seq_along(graphs)) {
     check_same_points(first, graphs[[at]], at)
@@ -116,14 +119,20 @@ combine_graphs <- function(..., mode = c("union", "intersection")) {
   combined
 }
 
+# As messages call them: by name, or ..1, ..2 where they have none.
+names_of_dots <- function(dots) {
+  names <- rlang::names2(dots)
+  ifelse(names == "", paste0("..", seq_along(dots)), names)
+}
+
 # An edge data frame as it is; other neighbours as edges.
-edges_of <- function(x, call = caller_env()) {
-  if (is.data.frame(x)) {
-    check_edges(x, call)
-    check_vertices(attr(x, "vertices"), call)
-    return(x)
+edges_of <- function(edges, arg = "edges", call = caller_env()) {
+  if (is.data.frame(edges)) {
+    check_edges(edges, call)
+    check_vertices(attr(edges, "vertices"), call)
+    return(edges)
   }
-  nn <- read_knn_shape(x, call = call)
+  nn <- read_knn_shape(edges, arg = arg, call = call)
   to_edges(nn[c("index", "distance")], nn$names, call)
 }
 

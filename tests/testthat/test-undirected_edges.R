@@ -76,5 +76,7 @@ test_that("graphs that don't go together are errors", {
     combine_graphs(edges)
     combine_graphs(edges, directed_edges(30))
     combine_graphs(edges, undirected_edges(edges))
+    combine_graphs(edges, edges, moed = "union")
+    combine_graphs(edges, 1:3)
   })
 })

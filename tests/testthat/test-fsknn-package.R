@@ -1,0 +1,70 @@
+# Some have, or had, a verb of a name that was ours once: attached after us they
+# would answer in our place.
+neighbours_of_ours <- c(
+  "destiny", "knn.covertree", "IRanges", "GenomicRanges",
+  "SummarizedExperiment", "uwot", "igraph", "BiocNeighbors", "spatstat.geom",
+  "FNN", "RANN", "dbscan", "bluster", "scran", "scater", "Seurat", "WGCNA"
+)
+
+test_that("no verb has the name of one of a package that is used beside it", {
+  # Whole packages are attached: not in this process.
+  child <- start_child(c(
+    "ours <- getNamespaceExports('fsknn')",
+    sprintf("packages <- %s", paste(deparse(neighbours_of_ours), collapse = "")),
+    "attached <- vapply(packages, function(package) {",
+    "  suppressWarnings(suppressMessages(",
+    "    require(package, character.only = TRUE, quietly = TRUE)",
+    "  ))",
+    "}, NA)",
+    "others <- c(packages[attached], 'stats', 'graphics', 'utils', 'base')",
+    "exports <- unlist(lapply(others, getNamespaceExports))",
+    "found <- vapply(ours, function(name) {",
+    "  identical(get(name, globalenv()), getExportedValue('fsknn', name))",
+    "}, NA)",
+    "say(sum(attached), 'attached', ours[!found], intersect(ours, exports))"
+  ))
+  said <- said_by(child, 240)
+  expect_identical(said[-1], "attached")
+  skip_if(said[[1]] == "0", "none of these packages is installed")
+})
+
+test_that("an edge data frame is called `edges` by every verb that needs one", {
+  takers <- c(
+    "as_igraph", "as_self_hits", "as_sparse", "plot_neighbourhood",
+    "spanning_forest", "undirected_edges", "write_edges", "write_knn"
+  )
+  for (verb in takers) {
+    arguments <- names(formals(getExportedValue("fsknn", verb)))
+    expect_identical(arguments[[1]], "edges", info = verb)
+  }
+  all <- lapply(getNamespaceExports("fsknn"), function(verb) {
+    names(formals(getExportedValue("fsknn", verb)))
+  })
+  expect_false("graph" %in% unlist(all))
+})
+
+test_that("every verb refuses an argument that it does not know", {
+  edges <- knn_graph(random_matrix(20, 4), 2)
+  # What stands before the dots where without it another error comes first.
+  first <- list(
+    combine_graphs = list(edges, edges),
+    mst_knn = list(random_matrix(20, 4))
+  )
+  for (verb in getNamespaceExports("fsknn")) {
+    call <- getExportedValue("fsknn", verb)
+    has_dots <- "..." %in% names(formals(call))
+    error <- expect_error(
+      do.call(call, c(first[[verb]], list(unheard_of = 1))),
+      "unheard_of|unused argument", info = verb
+    )
+    expect_identical(
+      inherits(error, "fsknn_argument_error"), has_dots, info = verb
+    )
+  }
+  for (graph in list(edges, as_igraph(edges))) {
+    expect_error(
+      mst_knn(graph, unheard_of = 1), "unheard_of",
+      class = "fsknn_argument_error"
+    )
+  }
+})

@@ -165,7 +165,7 @@ cpp_shared_neighbours <- function(index, type, least, most, num_threads, progres
     .Call(`_fsknn_cpp_shared_neighbours`, index, type, least, most, num_threads, progress)
 }
 
-cpp_within_search <- function(x, query, request, within) {
-    .Call(`_fsknn_cpp_within_search`, x, query, request, within)
+cpp_within_search <- function(x, query, request) {
+    .Call(`_fsknn_cpp_within_search`, x, query, request)
 }
 

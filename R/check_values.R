@@ -1,5 +1,45 @@
 # What the core saw in the values, as errors that say where.
 
+# One pass over the values. skip: the rows to isolate; left_out: of
+# metafeatures, those rows and why, or NULL; largest: the largest magnitude;
+# missing: how many values are.
+check_values <- function(points, options, arg, call = caller_env()) {
+  if (options$na != "error") {
+    return(check_known_values(points, options, arg, call = call))
+  }
+  scan <- points$scan %||% cpp_scan(
+    points$values, options$num_threads, options$metric$binary
+  )
+  if (!is.null(scan$failure)) {
+    raise_failure(scan, call)
+  }
+  made <- is_metafeatures(points$values)
+  if (!made) {
+    check_finite(
+      points, scan, arg,
+      cures_missing = !options$metric$binary,
+      call = call
+    )
+  }
+  check_non_negative(points, scan, options$metric, arg, call = call)
+  check_binary(points, scan, options$metric, arg, call = call)
+  if (made) {
+    left_out <- find_left_out(points, scan)
+    tell_left_out(
+      left_out, nrow(points$values), arg,
+      if (arg == "query") "query_left_out" else "left_out"
+    )
+    return(list(
+      skip = left_out$point %||% integer(), left_out = left_out,
+      largest = scan$largest, missing = 0
+    ))
+  }
+  skip <- check_defined_rows(
+    points, scan, options$metric, options$constant, arg, call = call
+  )
+  list(skip = skip, left_out = NULL, largest = scan$largest, missing = 0)
+}
+
 # "2 (\"g2\")" for a row with a name, else "2".
 describe_rows <- function(rows, points) {
   rows <- as.integer(rows) # a double 100000 would print as 1e+05

@@ -37,7 +37,7 @@ check_checkpoint <- function(checkpoint, call = caller_env()) {
 # NULL where nothing is kept; else an environment: folder, given (as the user
 # wrote it), lock, size (rows in a split), done (splits whose files are there).
 open_checkpoint <- function(search, work, call) {
-  given <- search$long$folder
+  given <- search$options$long$folder
   if (is.null(given)) {
     return(NULL)
   }

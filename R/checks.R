@@ -141,18 +141,11 @@ check_sign <- function(sign, metric, call = caller_env()) {
 # are nobody's.
 check_k <- function(k, num_points, isolated = 0L, self_excluded = TRUE,
                     call = caller_env()) {
+  check_some_left(
+    num_points, isolated, self_excluded,
+    "No {.arg k} is small enough: too few points are left.", call = call
+  )
   largest <- num_points - isolated - self_excluded
-  points <- format_count(num_points)
-  if (largest < 1) {
-    abort_argument(
-      c(
-        "No {.arg k} is small enough: too few points are left.",
-        x = "{format_count(isolated)} of the {points} points of {.arg x}
-             {cli::qty(isolated)}{?is/are} isolated."
-      ),
-      call
-    )
-  }
   hint <- paste0("{.arg x} has ", tally(num_points, "point"))
   if (isolated > 0) {
     hint <- paste0(hint, ", ", format_count(isolated), " of them isolated")
@@ -162,6 +155,24 @@ check_k <- function(k, num_points, isolated = 0L, self_excluded = TRUE,
   }
   check_whole_number(
     k, "k", min = 1, max = largest, hint = paste0(hint, "."), call = call
+  )
+}
+
+# That a point can have a neighbour.
+check_some_left <- function(num_points, isolated, self_excluded,
+                            must = "Too few points are left.",
+                            call = caller_env()) {
+  if (num_points - isolated - self_excluded >= 1) {
+    return(invisible())
+  }
+  points <- format_count(num_points)
+  abort_argument(
+    c(
+      must,
+      x = "{format_count(isolated)} of the {points} points of {.arg x}
+           {cli::qty(isolated)}{?is/are} isolated."
+    ),
+    call
   )
 }
 
@@ -228,9 +239,24 @@ check_num_edges <- function(num_points, k, call = caller_env()) {
   }
 }
 
+# size: c(points, features); query_size: NULL where the points are searched
+# among themselves.
+check_sizes <- function(size, query_size, metric, turned = FALSE,
+                        query_turned = turned, call = caller_env()) {
+  check_num_points(
+    size[[1]], 1L + is.null(query_size), "x", turned, call = call
+  )
+  check_num_features(size[[2]], metric, "x", turned, call = call)
+  if (!is.null(query_size)) {
+    check_num_points(query_size[[1]], 1L, "query", query_turned, call = call)
+    check_same_features(
+      size[[2]], query_size[[2]], query_turned, call = call
+    )
+  }
+}
+
 check_query_columns <- function(x, query, turned = FALSE,
                                 call = caller_env()) {
-  check_same_features(ncol(x), ncol(query), turned, call = call)
   x_names <- feature_names(x)
   query_names <- feature_names(query)
   side <- point_side(list(turned = !isTRUE(turned)))

@@ -53,6 +53,17 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
   edges
 }
 
+# As edges, what a search for those of its points found.
+edges_of_search <- function(found, search) {
+  request <- search$request
+  found_to_edges(
+    found, nrow(search$points$values), request$k,
+    names = search$points$names, metric = request$metric,
+    sign = request$sign, left_out = search$left_out,
+    weighted = !is.null(request$weights)
+  )
+}
+
 #' @export
 `[.knn_edges` <- function(x, ...) {
   kept <- attributes(x)[edge_attributes]

@@ -57,25 +57,8 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       na = c("error", "pairwise", "mean"), min_pairs = NULL) {
   check_no_more(...)
   rlang::check_required(x)
-  backend <- backend_for(BPPARAM, backend, devices)
-  options <- check_options(
-    metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory, max_memory, na,
-    min_pairs
-  )
-  options$input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
-  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
   search <- new_search(
-    x, k = k, options = options, as_edges = TRUE, subset = subset
+    x, verb_options(), k = k, subset = subset, as_edges = TRUE
   )
-  found <- run_search(search, long)
-  found_to_edges(
-    found, nrow(search$points$values), search$request$k,
-    names = search$points$names,
-    metric = options$metric$name,
-    sign = options$sign,
-    left_out = search$left_out,
-    weighted = !is.null(search$request$weights)
-  )
+  edges_of_search(run_search(search), search)
 }

@@ -45,31 +45,24 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      na = c("error", "pairwise", "mean")) {
   check_no_more(...)
   rlang::check_required(x)
-  options <- check_options(
-    metric, sign, constant = "error", backend, devices, num_threads,
-    chunk_size, progress = FALSE, verbose = FALSE, max_device_memory,
-    max_memory, na
-  )
+  options <- verb_options()
   check_planned_na(options)
-  input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
-  check_na_and_weights(options)
-  self_excluded <- is.null(query)
-  of_query <- input_beside(input, query, x)
-  input <- input_beside(input, x, query)
+  of_query <- input_beside(options$input, query, x)
+  input <- input_beside(options$input, x, query)
+  turned <- are_turned(input)
   size <- plan_size(x, input)
-  turned <- input$points == "columns" || !is.null(input$dimred)
-  check_num_points(size[[1]], 1L + self_excluded, "x", turned)
-  check_num_features(size[[2]], options$metric, "x", turned)
-  num_queries <- if (self_excluded) 0 else query_count(query, size, of_query)
+  query_size <- if (!is.null(query)) plan_query_size(query, size, of_query)
+  check_sizes(
+    size, query_size, options$metric, turned, are_turned(of_query)
+  )
   weights <- weights_for(options$weights, size[[2]], turned)
-  options$weights <- weights$values
+  options["weights"] <- list(weights$values)
   num_features <- length(weights$samples %||% seq_len(size[[2]]))
   storage <- storage_of(
     taken_values(x, input), taken_values(query, of_query), options,
     share = num_features / size[[2]]
   )
-  k <- check_k(k, size[[1]], self_excluded = self_excluded)
+  k <- check_k(k, size[[1]], self_excluded = is.null(query))
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
     rows_made = is_metafeatures(x), max_memory = storage$max_memory,
@@ -77,7 +70,7 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     # What lies in a file has no value missing, or the search is refused.
     na = if (storage$bytes_file > 0) "error" else options$na
   )
-  new_plan(size[[1]], num_features, num_queries, request)
+  new_plan(size[[1]], num_features, query_size[1] %||% 0, request)
 }
 
 # What GPUs hold of pairs over common samples depends on the values.
@@ -122,17 +115,17 @@ plan_size <- function(x, input, call = caller_env()) {
   as.integer(x)
 }
 
-query_count <- function(query, size, input, call = caller_env()) {
-  if (is.null(dim(query)) && is.numeric(query)) {
-    return(check_whole_number(
-      query, "query", 1, .Machine$integer.max, call = call
-    ))
+# The same of queries, or of a number of them.
+plan_query_size <- function(query, size, input, call = caller_env()) {
+  if (!is.null(dim(query)) || !is.numeric(query)) {
+    return(points_size(query, input, "query", call = call))
   }
-  query_size <- points_size(query, input, "query", call = call)
-  turned <- input$points == "columns" || !is.null(input$dimred)
-  check_num_points(query_size[[1]], 1L, "query", turned, call = call)
-  check_same_features(size[[2]], query_size[[2]], turned, call = call)
-  query_size[[1]]
+  most <- .Machine$integer.max
+  c(check_whole_number(query, "query", 1, most, call = call), size[[2]])
+}
+
+are_turned <- function(input) {
+  input$points == "columns" || !is.null(input$dimred)
 }
 
 new_plan <- function(num_points, num_features, num_queries, request,

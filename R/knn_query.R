@@ -44,19 +44,15 @@ knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       na = c("error", "pairwise", "mean"), min_pairs = NULL) {
   check_no_more(...)
   rlang::check_required(x)
-  rlang::check_required(query)
-  backend <- backend_for(BPPARAM, backend, devices)
-  options <- check_options(
-    metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory, max_memory, na,
-    min_pairs
-  )
-  options$input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
+  check_query(query)
+  search <- new_search(x, verb_options(), query, k = k)
+  index_and_distance(run_search(search), search)
+}
+
+# NULL is no query, and not that of all points either.
+check_query <- function(query, call = caller_env()) {
+  rlang::check_required(query, call = call)
   if (is.null(query)) {
-    abort_input(query, "query", current_env())
+    abort_input(query, "query", call)
   }
-  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
-  search <- new_search(x, query, k = k, options = options)
-  index_and_distance(run_search(search, long), search)
 }

@@ -273,15 +273,6 @@ knn_search <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                        min_pairs = NULL) {
   check_no_more(...)
   rlang::check_required(x)
-  backend <- backend_for(BPPARAM, backend, devices)
-  options <- check_options(
-    metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory, max_memory, na,
-    min_pairs
-  )
-  options$input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
-  long <- check_long_work(BPPARAM, checkpoint, options, num_threads)
-  search <- new_search(x, k = k, options = options, subset = subset)
-  index_and_distance(run_search(search, long), search)
+  search <- new_search(x, verb_options(), k = k, subset = subset)
+  index_and_distance(run_search(search), search)
 }

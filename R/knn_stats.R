@@ -57,7 +57,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       metric = request$metric,
       sign = request$sign,
       weighted = !is.null(request$weights),
-      k = request$k,
+      k = request$k %||% NA_integer_,
       num_points = nrow(values),
       num_features = ncol(values),
       num_queries = num_queries(queries, request),

@@ -34,7 +34,7 @@ check_split_size <- function(call = caller_env()) {
   }
 }
 
-# What find_in_core() gives, found by splits.
+# What ask_core() gives, found by splits.
 find_by_splits <- function(search, call = caller_env()) {
   check_file_is_shared(search, call)
   started <- Sys.time()
@@ -55,12 +55,12 @@ find_by_splits <- function(search, call = caller_env()) {
     put_split(answer, work, split, found)
     step_bar(bar, rows_of_split(work, split))
   }
-  if (is.null(search$long$workers)) {
+  if (is.null(search$options$long$workers)) {
     for (split in left) {
       take(split, run_split(work, split, bar, call))
     }
   } else {
-    run_on_workers(search$long$workers, work, left, take, call)
+    run_on_workers(search$options$long$workers, work, left, take, call)
   }
   seconds <- as.double(Sys.time() - started, units = "secs")
   remember_search(
@@ -84,9 +84,9 @@ new_split_work <- function(search) {
   } else {
     nrow(work$values)
   }
-  work$size <- search$long$size %||% automatic_split(
+  work$size <- search$options$long$size %||% automatic_split(
     nrow(work$values), ncol(work$values), work$num_rows, request,
-    search$long$workers$count %||% 1L
+    search$options$long$workers$count %||% 1L
   )
   work
 }

@@ -172,13 +172,6 @@ levels_by <- function(filter, values, num_threads, call = caller_env()) {
   found$levels
 }
 
-in_core <- function(result, call = caller_env()) {
-  if (!is.null(result$failure)) {
-    raise_failure(result, call)
-  }
-  result
-}
-
 #' @export
 print.mdl_filter <- function(x, ..., n = 5) {
   cat(format(x, n = n), sep = "\n")

@@ -9,12 +9,9 @@ default_min_pairs <- 3L
 cure_of_missing <- "Leave out rows or columns with missing values, or fill them
                     in."
 
-# Gives list(na, min_pairs). na: NULL where a verb has no such argument;
-# min_pairs: NULL for the default, which depends on the data (see fit_na()).
+# Gives list(na, min_pairs). min_pairs: NULL for the default, which depends on
+# the data (see fit_na()).
 check_na <- function(na, min_pairs, metric, call = caller_env()) {
-  if (is.null(na)) {
-    return(list(na = NULL, min_pairs = NULL))
-  }
   na <- check_choice(na, na_choices, "na", call = call)
   if (!is.null(min_pairs)) {
     min_pairs <- check_whole_number(
@@ -75,7 +72,6 @@ fit_na <- function(options, points, call = caller_env()) {
   if (!identical(options$na, "pairwise")) {
     return(options)
   }
-  check_na_and_weights(options, call)
   options$min_pairs <- options$min_pairs %||%
     min(default_min_pairs, ncol(points$values))
   check_common_samples(points, options$min_pairs, call)
@@ -163,7 +159,7 @@ na_of_search <- function(options, points, checked, queries = NULL,
   if (identical(options$na, "pairwise")) {
     check_pairwise_in_memory(points, queries, missing, call = call)
   }
-  options$na %||% "error"
+  options$na
 }
 
 # --- rows with too few neighbours --------------------------------------------
@@ -197,7 +193,7 @@ tell_short_rows <- function(count, search, as_edges) {
   wanted <- if (is.null(search$each_k)) paste(" =", search$request$k) else ""
   what <- if (as_edges) {
     "They have fewer edges."
-  } else if (isTRUE(search$as_rows)) {
+  } else if (isTRUE(search$of_one)) {
     "There are fewer rows."
   } else {
     "The places that are left hold {.code NA}."

@@ -100,14 +100,9 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   refuse_lost_edges(x)
   most <- check_most(k)
   na <- check_na_of_tree(na)
-  options <- check_options(
-    metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_memory = max_memory, na = na
-  )
+  options <- verb_options()
   options$in_memory <- TRUE
-  options$input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
-  search <- new_search(x, k = 1L, options = options, as_edges = TRUE)
+  search <- new_search(x, options, k = 1L, named = TRUE)
   if (!is.matrix(search$points$values)) {
     abort_argument(
       c(
@@ -120,11 +115,9 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   }
   num_points <- nrow(search$points$values)
   num_joined <- num_points - length(search$request$skip)
-  # The lists as matrices; r is wanted of the tree's edges only.
   search$request$k <- list_length(num_joined)
-  search$request$as_edges <- FALSE
-  search$request$correlation <- FALSE
   found <- run_search(search)
+  # Wanted of the tree's edges only.
   search$request$correlation <- has_correlation(options$metric)
   cut <- cpp_mst_knn(
     search$points$values, found$index, found$distance, most, search$request

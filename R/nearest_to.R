@@ -48,14 +48,9 @@ nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(point)
-  options <- check_options(
-    metric, sign, constant, backend, devices, num_threads,
-    chunk_size = NULL, progress, verbose, max_device_memory, max_memory, na,
-    min_pairs
+  search <- new_search(
+    x, verb_options(), k = k, point = point, correlation = TRUE
   )
-  options$input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
-  search <- search_of_point(x, point, k, options)
   found <- run_search(search)
   there <- !is.na(found$index[1, ])
   index <- found$index[1, there]
@@ -70,53 +65,6 @@ nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",
   }
   add_left_out(
     as.data.frame(columns, stringsAsFactors = FALSE), search
-  )
-}
-
-# The search for one point among the others, all checked.
-search_of_point <- function(x, point, k, options, call = caller_env()) {
-  points <- read_points(x, options$input, "x", call = call)
-  num_points <- nrow(points$values)
-  check_num_points(num_points, 2L, "x", points$turned, call = call)
-  check_num_features(
-    ncol(points$values), options$metric, "x", points$turned, call = call
-  )
-  options <- fit_na(options, points, call = call)
-  weights <- fit_weights(options$weights, points, call = call)
-  points <- keep_samples(points, weights)
-  options$weights <- weights$values
-  at <- find_point(points, point, call = call)
-  check_k(k, num_points, call = call)
-  brought <- bring_all(points, NULL, options, call)
-  points <- brought$points
-  checked <- check_values(points, options, "x", call = call)
-  if (at %in% checked$skip) {
-    row <- describe_rows(at, points)
-    side <- point_side(points)
-    abort_argument(
-      c(
-        "{.arg point} must be a {side} for which metric
-         {.val {options$metric$name}} has a value.",
-        x = "{tools::toTitleCase(side)} {row} has none."
-      ),
-      call
-    )
-  }
-  k <- check_k(k, num_points, length(checked$skip), call = call)
-  list(
-    points = points,
-    queries = list(values = rows_of(points, at)),
-    left_out = checked$left_out,
-    verbose = options$verbose,
-    as_rows = TRUE,
-    request = new_request(
-      k, options, skip = sort(c(at, checked$skip)),
-      correlation = has_correlation(options$metric),
-      rows_made = is_metafeatures(points$values),
-      largest = checked$largest,
-      max_memory = brought$max_memory, bytes_file = brought$bytes_file,
-      na = na_of_search(options, points, checked, call = call)
-    )
   )
 }
 

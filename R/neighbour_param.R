@@ -131,13 +131,10 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
     options$backend %||% "auto", c("auto", "cuda", "cpu"), "backend",
     synonyms = c(gpu = "cuda"), call = call
   )
-  check_options(
-    metric$name, options$sign %||% "signed", "error", "cpu", NULL,
-    options$num_threads, options$chunk_size, options$progress,
-    options$verbose %||% FALSE, options$max_device_memory, options$max_memory,
-    options$na %||% "error", options$min_pairs, call = call
-  )
-  check_sample_weights(options$weights, metric, call = call)
-  check_na_and_weights(options, call = call)
+  told <- options
+  told$metric <- metric$name
+  told$backend <- "cpu"
+  told$devices <- NULL
+  check_options(told, call = call)
   options
 }

@@ -5,7 +5,7 @@ new_row_file <- function(x, options, max_memory, call = caller_env()) {
   shape <- tile_shape(dim(x), chunks_of(x), tile_bytes(max_memory))
   folder <- temporary_folder(call)
   file <- cpp_row_file(
-    folder, nrow(x), ncol(x), shape[[2]], new_request(1L, options),
+    folder, nrow(x), ncol(x), shape[[2]], new_request(NULL, options),
     options$metric$binary
   )
   if (is.list(file)) {
@@ -55,7 +55,7 @@ close_row_file <- function(file) {
 
 # Another process can't read the file, unless it was forked from this one.
 check_file_is_shared <- function(search, call = caller_env()) {
-  workers <- search$long$workers
+  workers <- search$options$long$workers
   in_file <- is_row_file(search$points$values) ||
     is_row_file(search$queries$values)
   if (in_file && !is.null(workers) && !isTRUE(workers$forked)) {
@@ -106,26 +106,4 @@ temporary_folder <- function(call = caller_env()) {
 defer <- function(expr, frame) {
   run <- as.call(list(function() expr))
   do.call(on.exit, list(run, TRUE), envir = frame)
-}
-
-raise_disk_failure <- function(result, call) {
-  asked <- bytes_or_null(result$bytes_asked)
-  folder <- temporary_folder(call)
-  cli_abort(
-    c(
-      "The data do not fit in memory, and there is no temporary file for them.",
-      x = if (is.null(asked)) {
-        "{result$message}."
-      } else {
-        "{format_bytes(asked)} are needed in {.file {folder}}, and
-         {format_bytes(result$bytes_free)} are free."
-      },
-      i = "Another folder can be named by
-           {.code options(fsknn.temporary_folder = )}; {.arg max_memory} says
-           what fits in memory."
-    ),
-    class = c("fsknn_disk_error", "fsknn_error"),
-    call = call,
-    bytes_asked = asked
-  )
 }

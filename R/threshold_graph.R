@@ -60,30 +60,14 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(min_similarity)
-  options <- check_options(
-    metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory, max_memory, na, min_pairs
-  )
+  options <- verb_options()
   least <- check_similarity(min_similarity, options$metric)
-  options$input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
-  search <- new_search(x, k = 1L, options = options)
-  search <- pairwise_on_cpu(search, is_automatic(backend, devices))
-  search$points$names <- point_names(search$points)
-  check_row_names(search$points$names, "x", search$points$turned)
-  found <- run_within(
-    search, new_within(1 - least, as_edges = TRUE, similarity = least)
-  )
+  search <- new_search(x, options, as_edges = TRUE)
+  found <- run_search(ask_within(search, 1 - least, similarity = least))
   if (!has_correlation(options$metric)) {
     found$correlation <- NULL
   }
-  edges <- found_to_edges(
-    found, nrow(search$points$values), k = NULL,
-    names = search$points$names,
-    metric = options$metric$name, sign = options$sign,
-    left_out = search$left_out,
-    weighted = !is.null(search$request$weights)
-  )
+  edges <- edges_of_search(found, search)
   as_undirected(edges, "Threshold graph")
 }
 

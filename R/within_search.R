@@ -75,16 +75,9 @@ within_search <- function(x, distance, metric = "pearson", sign = "signed", ...,
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(distance)
-  options <- check_options(
-    metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory, max_memory, na, min_pairs
-  )
-  options$input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
-  search <- new_search(x, k = 1L, options = options, subset = subset)
-  search <- pairwise_on_cpu(search, is_automatic(backend, devices))
-  within <- new_within(check_distance(distance, num_asked(search)))
-  add_left_out(run_within(search, within), search)
+  search <- new_search(x, verb_options(), subset = subset)
+  search <- ask_within(search, check_distance(distance, search$num_rows))
+  index_and_distance(run_search(search), search)
 }
 
 #' @rdname within_search
@@ -103,32 +96,11 @@ within_query <- function(x, query, distance, metric = "pearson",
                          min_pairs = NULL) {
   check_no_more(...)
   rlang::check_required(x)
-  rlang::check_required(query)
+  check_query(query)
   rlang::check_required(distance)
-  options <- check_options(
-    metric, sign, constant, backend, devices, num_threads, chunk_size,
-    progress, verbose, max_device_memory, max_memory, na, min_pairs
-  )
-  if (is.null(query)) {
-    abort_input(query, "query", current_env())
-  }
-  options$input <- check_input(points, assay, dimred)
-  options$weights <- check_sample_weights(weights, options$metric)
-  search <- new_search(x, query, k = 1L, options = options)
-  search <- pairwise_on_cpu(search, is_automatic(backend, devices))
-  within <- new_within(check_distance(distance, num_asked(search)))
-  add_left_out(run_within(search, within), search)
-}
-
-# How many points' neighbours a search asks for.
-num_asked <- function(search) {
-  if (!is.null(search$queries)) {
-    nrow(search$queries$values)
-  } else if (!is.null(search$request$subset)) {
-    length(search$request$subset)
-  } else {
-    nrow(search$points$values)
-  }
+  search <- new_search(x, verb_options(), query)
+  search <- ask_within(search, check_distance(distance, search$num_rows))
+  index_and_distance(run_search(search), search)
 }
 
 check_distance <- function(distance, num_rows, call = caller_env()) {
@@ -161,155 +133,4 @@ check_distance <- function(distance, num_rows, call = caller_env()) {
     )
   }
   as.double(distance)
-}
-
-# What the core is told besides the request. as_edges: each pair once;
-# similarity: the least that edges must have, or NULL.
-new_within <- function(limits, as_edges = FALSE, similarity = NULL) {
-  list(
-    limits = limits, as_edges = as_edges, similarity = similarity,
-    most_kept = 2^24
-  )
-}
-
-# Did the user leave the choice of the backend?
-is_automatic <- function(backend, devices) {
-  is.null(devices) && !identical(backend, "cuda")
-}
-
-# Of pairs with samples missing, GPUs find the k nearest only.
-pairwise_on_cpu <- function(search, automatic, call = caller_env()) {
-  request <- search$request
-  if (request$na != "pairwise" || request$backend != "cuda") {
-    return(search)
-  }
-  reason <- paste(
-    "All pairs within a distance are found on the CPU where values are missing",
-    "and na is \"pairwise\"."
-  )
-  if (!automatic) {
-    abort_backend("cuda", reason, built = TRUE, call)
-  }
-  rlang::inform(
-    c("Using backend \"cpu\".", x = reason),
-    .frequency = "once", .frequency_id = "fsknn_within_pairwise"
-  )
-  search$request$backend <- "cpu"
-  search$request$devices <- integer()
-  search
-}
-
-# Gives what cpp_within_search() gives, but for what is not the answer.
-run_within <- function(search, within, call = caller_env()) {
-  values <- search$points$values
-  queries <- search$queries$values
-  within$most <- most_pairs(within, search)
-  started <- Sys.time()
-  if (search$verbose) {
-    tell_lines(c(
-      describe_within(search, within), paste("Start:", format(started))
-    ))
-  }
-  result <- cpp_within_search(values, queries, search$request, within)
-  if (identical(result$failure, "too_many_pairs")) {
-    raise_too_many(result, within, call)
-  }
-  if (!is.null(result$failure)) {
-    raise_failure(result, call)
-  }
-  request <- search$request
-  request["k"] <- NA_integer_
-  ended <- Sys.time()
-  seconds <- as.double(ended - started, units = "secs")
-  remember_search(values, queries, request, result$stats, seconds)
-  if (search$verbose) {
-    tell_lines(c(
-      paste("End:", format(ended)),
-      paste("Seconds:", format(round(seconds, 3), nsmall = 3))
-    ))
-  }
-  result$stats <- NULL
-  result
-}
-
-# What is asked for, as lines of format.knn_plan().
-describe_within <- function(search, within) {
-  request <- search$request
-  values <- search$points$values
-  asked <- num_queries(search$queries$values, request)
-  lines <- c(
-    "Backend" = request$backend,
-    "CPU threads" = format_count(request$num_threads),
-    "Metric" = describe_metric(
-      request$metric, request$sign, !is.null(request$weights)
-    ),
-    "Neighbours" = "all within a distance",
-    "Points (n)" = format_count(nrow(values)),
-    "Features (d)" = format_count(ncol(values)),
-    "Query points" = if (asked > 0) format_count(asked),
-    "Pairs, at most" = format_count(within$most)
-  )
-  paste0(format(paste0(names(lines), ":")), " ", lines)
-}
-
-# Entries that there is room for: 12 bytes each in lists, 24 as edges, whose
-# names take 16 more.
-most_pairs <- function(within, search) {
-  bytes <- if (!within$as_edges) {
-    12
-  } else if (is.null(search$points$names)) {
-    24
-  } else {
-    40
-  }
-  most <- (search$max_memory %||% free_memory()) / bytes
-  floor(if (within$as_edges) min(most, max_edges) else most)
-}
-
-raise_too_many <- function(result, within, call) {
-  pairs <- format_count(signif(result$pairs, if (result$estimated) 2 else 15))
-  most <- format_count(result$most)
-  about <- if (result$estimated) "About " else ""
-  room <- if (within$as_edges && result$most >= max_edges) {
-    "a data frame has room for {most}"
-  } else {
-    "there is memory for {most}"
-  }
-  cure <- if (result$fits < 0) {
-    "Even those at distance 0 are too many."
-  } else if (!is.null(within$similarity)) {
-    "{.code min_similarity = {similarity_that_fits(result$fits)}} would fit."
-  } else if (length(within$limits) > 1) {
-    "With no {.arg distance} above {round_down(result$fits)} all would fit."
-  } else {
-    "{.code distance = {round_down(result$fits)}} would fit."
-  }
-  what <- if (is.null(within$similarity)) {
-    "within {.arg distance}"
-  } else {
-    "as similar as {.arg min_similarity}"
-  }
-  cli_abort(
-    c(
-      paste0("Too many pairs of points are ", what, "."),
-      x = paste0(about, "{pairs}; ", room, "."),
-      i = cure
-    ),
-    class = c("fsknn_size_error", "fsknn_error"),
-    call = call,
-    pairs = result$pairs, most = result$most, fits = result$fits
-  )
-}
-
-# Three digits, never more than it is.
-round_down <- function(number) {
-  if (!is.finite(number) || number <= 0) {
-    return(format(number))
-  }
-  unit <- 10^(floor(log10(number)) - 2)
-  format(floor(number / unit) * unit, digits = 3)
-}
-
-similarity_that_fits <- function(distance) {
-  format(1 - as.double(round_down(distance)), digits = 15)
 }

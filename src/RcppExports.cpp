@@ -472,15 +472,14 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_within_search
-Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request, Rcpp::List within);
-RcppExport SEXP _fsknn_cpp_within_search(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP, SEXP withinSEXP) {
+Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_within_search(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
-    Rcpp::traits::input_parameter< Rcpp::List >::type within(withinSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_within_search(x, query, request, within));
+    rcpp_result_gen = Rcpp::wrap(cpp_within_search(x, query, request));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -527,7 +526,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 3},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
-    {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 4},
+    {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 3},
     {NULL, NULL, 0}
 };
 

@@ -120,7 +120,7 @@ std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request) {
 
 Request request_from(const Rcpp::List& request) {
   Request r;
-  r.k = Rcpp::as<int>(request["k"]);
+  if (!Rf_isNull(request["k"])) r.k = Rcpp::as<int>(request["k"]);
   r.metric = &find_metric(Rcpp::as<std::string>(request["metric"]),
                           Rcpp::as<std::string>(request["sign"]));
   r.skip = zero_based(request["skip"]);

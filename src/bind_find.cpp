@@ -1,4 +1,5 @@
 #include <numeric>
+#include <stdexcept>
 
 #include "bind_common.hpp"
 #include "core/brute.hpp"
@@ -42,6 +43,7 @@ class Answer {
   Answer(const Request& request, std::int64_t rows, const RowSubset* subset,
          bool with_correlation, bool as_edges)
       : num_threads_(request.num_threads), k_(request.k), subset_(subset) {
+    if (k_ < 1) throw std::invalid_argument("neighbours are asked for by k");
     view.rows = rows;
     view.missing_index = NA_INTEGER;
     view.missing_value = NA_REAL;

@@ -77,8 +77,9 @@ class ListAnswer final : public WithinAnswer {
 /// The columns of an edge data frame.
 class EdgeAnswer final : public WithinAnswer {
  public:
-  explicit EdgeAnswer(bool with_correlation)
-      : with_correlation_(with_correlation) {}
+  /// subset: whose edges these are; null: those of all points.
+  EdgeAnswer(bool with_correlation, const RowSubset* subset)
+      : with_correlation_(with_correlation), subset_(subset) {}
   void allocate(const Counts& counts) override {
     const double total = total_of(counts);
     first_.assign(1, 0);
@@ -88,7 +89,7 @@ class EdgeAnswer final : public WithinAnswer {
     columns_ = without_errors(&make, &room, total * 24);
     int* const from = INTEGER(VECTOR_ELT(columns_, 0));
     for (std::size_t i = 0; i < counts.size(); ++i)
-      std::fill_n(from + first_[i], counts[i], static_cast<int>(i + 1));
+      std::fill_n(from + first_[i], counts[i], number_of(i));
   }
   std::int32_t* index(std::int64_t row) override {
     return INTEGER(VECTOR_ELT(columns_, 1)) + at(row);
@@ -155,15 +156,22 @@ class EdgeAnswer final : public WithinAnswer {
   std::int64_t at(std::int64_t row) const {
     return first_[static_cast<std::size_t>(row)];
   }
+  /// The point of a row, from 1.
+  int number_of(std::size_t row) const {
+    return subset_ != nullptr ? subset_->numbers()[row] + 1
+                              : static_cast<int>(row + 1);
+  }
   bool with_correlation_;
+  const RowSubset* subset_;
   std::vector<std::int64_t> first_;
   Rcpp::RObject columns_;
 };
 
-Within within_from(const Rcpp::List& list) {
+Within within_from(const Rcpp::List& request) {
+  const Rcpp::List list = request["within"];
   Within within;
   within.limits = Rcpp::as<std::vector<double>>(list["limits"]);
-  within.once = Rcpp::as<bool>(list["as_edges"]);
+  within.once = Rcpp::as<bool>(request["as_edges"]);
   within.most = Rcpp::as<double>(list["most"]);
   within.most_kept =
       static_cast<std::int64_t>(Rcpp::as<double>(list["most_kept"]));
@@ -180,26 +188,25 @@ Rcpp::List failure_of(const TooManyPairs& e) {
 /// backend: "cuda", "cpu", or "brute", the answer by definition.
 void search(const std::string& backend, const Request& request,
             const Within& within, const RowSource& points,
-            const RowSource* queries, WithinAnswer& answer, bool progress,
+            const RowSource* queries, WithinAnswer& answer, Progress* progress,
             Stats& stats) {
   if (backend == "brute")
     return brute_within(request, within, points, queries, answer);
   if (backend == "cuda" && request.na_pairwise)
     throw BackendFailure(
         "All pairs within a distance over common samples are for the CPU.");
-  const std::unique_ptr<Progress> shown = bind::r_progress(progress);
   (backend == "cuda" ? cuda::find_within : cpu::find_within)(
-      request, within, points, queries, answer, shown.get(), &stats);
+      request, within, points, queries, answer, progress, &stats);
 }
 
 }  // namespace
 
-// within: limits, most, most_kept, as_edges, similarity (NULL, or the
+// The request's `within`: limits, most, most_kept, similarity (NULL, or the
 // least that edges must have).
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request,
-                           Rcpp::List within) {
+Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
     const std::unique_ptr<RowSource> points = bind::row_source(x, request);
     Request r = bind::request_from(request);
     const std::unique_ptr<RowSubset> subset =
@@ -208,22 +215,23 @@ Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request,
         Rf_isNull(query) ? nullptr : bind::row_source(query, request);
     const RowSource* const asked =
         subset != nullptr ? subset.get() : queries.get();
-    const Within w = within_from(within);
-    const bool as_edges = Rcpp::as<bool>(within["as_edges"]);
+    const Within within = within_from(request);
+    const bool as_edges = Rcpp::as<bool>(request["as_edges"]);
     ListAnswer lists;
-    EdgeAnswer edges(r.metric->is_unit_dot());
+    EdgeAnswer edges(r.metric->is_unit_dot(), subset.get());
     WithinAnswer& answer =
         as_edges ? static_cast<WithinAnswer&>(edges) : lists;
     Stats stats;
     try {
-      search(Rcpp::as<std::string>(request["backend"]), r, w, *points, asked,
-             answer, Rcpp::as<bool>(request["progress"]), stats);
+      search(Rcpp::as<std::string>(request["backend"]), r, within, *points,
+             asked, answer, progress.get(), stats);
     } catch (const TooManyPairs& e) {
       return failure_of(e);
     }
-    if (as_edges && !Rf_isNull(within["similarity"]))
+    const Rcpp::List least = request["within"];
+    if (as_edges && !Rf_isNull(least["similarity"]))
       edges.keep_similar(r.metric->sign,
-                         Rcpp::as<double>(within["similarity"]));
+                         Rcpp::as<double>(least["similarity"]));
     Rcpp::List out = as_edges ? edges.list() : lists.list();
     out["stats"] = bind::list_of(stats);
     return out;

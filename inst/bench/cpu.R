@@ -124,10 +124,9 @@ simulate_expression <- function(n, d, num_factors = 200, seed = 1) {
 check_against_core <- function(x, found, k, metric, sign = "signed") {
   rows <- unique(round(seq(1, nrow(x), length.out = 24)))
   # As the package makes it, so that what a request holds is known there alone.
-  request <- fsknn:::new_request(k + 1L, fsknn:::check_options(
-    metric, sign, "error", "cpu", NULL,
-    num_threads = 1, chunk_size = NULL, progress = FALSE, verbose = FALSE
-  ))
+  request <- fsknn:::new_request(k + 1L, fsknn:::check_options(list(
+    metric = metric, sign = sign, backend = "cpu", num_threads = 1
+  )))
   expected <- fsknn:::cpp_brute_force(x, x[rows, , drop = FALSE], request)
   for (at in seq_along(rows)) {
     others <- which(expected$index[at, ] != rows[[at]])[seq_len(k)]

@@ -116,14 +116,12 @@ test_that("pairs over common samples are filtered, and kept or found twice", {
   kept <- within_search(x, 0.5, na = "pairwise", backend = "cpu")
   stats <- knn_stats()
   expect_lt(stats$pairs_exact, 0.1 * stats$pairs_filtered)
-  options <- fsknn:::check_options(
-    "pearson", "signed", "error", "cpu", NULL, 2, NULL, FALSE, FALSE,
-    na = "pairwise"
+  options <- fsknn:::check_options(list(backend = "cpu", na = "pairwise"))
+  search <- fsknn:::ask_within(fsknn:::new_search(x, options), 0.5)
+  search$request$within$most_kept <- 10
+  expect_identical(
+    fsknn:::run_search(search)[c("index", "distance")], unclass(kept)
   )
-  search <- fsknn:::new_search(x, k = 1L, options = options)
-  within <- fsknn:::new_within(0.5)
-  within$most_kept <- 10
-  expect_identical(fsknn:::run_within(search, within), kept)
 })
 
 test_that("too many pairs over common samples are refused with a cure", {
@@ -201,29 +199,29 @@ test_that("missing values are an error that names `na`, as is what can't be", {
 })
 
 test_that("pairs over common samples take the CPU where it may be chosen", {
-  search <- list(request = list(
-    na = "pairwise", backend = "cuda", devices = 1L
-  ))
-  rlang::reset_message_verbosity("fsknn_within_pairwise")
-  expect_snapshot(
-    on_cpu <- fsknn:::pairwise_on_cpu(search, fsknn:::is_automatic(
+  search <- list(
+    request = list(na = "pairwise", backend = "cuda", devices = 1L),
+    options = list(automatic = fsknn:::is_automatic(
       c("auto", "cuda", "cpu"), NULL
     ))
   )
+  rlang::reset_message_verbosity("fsknn_within_pairwise")
+  expect_snapshot(on_cpu <- fsknn:::pairwise_on_cpu(search))
   expect_identical(on_cpu$request$backend, "cpu")
   expect_identical(on_cpu$request$devices, integer())
   for (given in list(list("cuda", NULL), list("auto", 1))) {
     expect_false(fsknn:::is_automatic(given[[1]], given[[2]]))
   }
+  search$options$automatic <- FALSE
   expect_snapshot(
     error = TRUE,
-    fsknn:::pairwise_on_cpu(search, FALSE, call = quote(within_search()))
+    fsknn:::pairwise_on_cpu(search, call = quote(within_search()))
   )
   expect_error(
-    fsknn:::pairwise_on_cpu(search, FALSE), class = "fsknn_backend_error"
+    fsknn:::pairwise_on_cpu(search), class = "fsknn_backend_error"
   )
   search$request$na <- "mean"
-  expect_identical(fsknn:::pairwise_on_cpu(search, FALSE), search)
+  expect_identical(fsknn:::pairwise_on_cpu(search), search)
 })
 
 test_that("what does not fit in memory has its missing values filled", {

@@ -93,6 +93,7 @@ test_that("wrong arguments are errors that say what can be done", {
     nearest_to(x, "twice", 3)
     nearest_to(x, 41, 3)
     nearest_to(x, 1.5, 3)
+    nearest_to(x, NULL, 3)
     nearest_to(x, c("g1", "g2"), 3)
     nearest_to(x, 1, 40)
     nearest_to(x, 1, 3, kk = 2)

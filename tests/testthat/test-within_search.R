@@ -112,16 +112,13 @@ test_that("points of a query are found, but points that it is not", {
 
 test_that("the second pass gives what was not kept from the first", {
   x <- random_matrix(200, 6)
-  options <- fsknn:::check_options(
-    "pearson", "signed", "error", "cpu", NULL, 2, 48, FALSE, FALSE
-  )
-  search <- fsknn:::new_search(x, k = 1L, options = options)
   for (backend in backends_here()) {
-    search$request$backend <- backend
-    within <- fsknn:::new_within(0.5)
-    kept <- fsknn:::run_within(search, within)
-    within$most_kept <- 100
-    expect_identical(fsknn:::run_within(search, within), kept)
+    options <- fsknn:::check_options(list(backend = backend, chunk_size = 48))
+    search <- fsknn:::ask_within(fsknn:::new_search(x, options), 0.5)
+    find <- function() fsknn:::run_search(search)[c("index", "distance")]
+    kept <- find()
+    search$request$within$most_kept <- 100
+    expect_identical(find(), kept)
   }
 })
 

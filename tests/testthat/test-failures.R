@@ -68,36 +68,3 @@ test_that("bytes are told in binary units", {
     c("0 B", "512 B", "1.0 KiB", "1.5 MiB", "200 GiB", "2.0 TiB")
   )
 })
-
-test_that("the request has exactly the fields that the core reads", {
-  options <- fsknn:::check_options(
-    "spearman", "absolute", "error", "cpu", NULL, 2, 48, FALSE, FALSE
-  )
-  request <- fsknn:::new_request(3L, options, skip = 4L)
-  expect_identical(request, list(
-    k = 3L, metric = "spearman", sign = "absolute", skip = 4L,
-    query_skip = integer(), backend = "cpu", devices = integer(),
-    num_threads = 2L, chunk_size = 48L, max_device_memory = 0,
-    max_memory = 0, bytes_file = 0, weights = NULL, rows_made = FALSE,
-    correlation = FALSE, as_edges = FALSE, largest = -1, na = "error",
-    min_pairs = 3L, subset = NULL, progress = FALSE, instruction_set = "auto"
-  ))
-})
-
-test_that("a progress bar is drawn only where someone watches", {
-  rlang::local_interactive(FALSE)
-  expect_false(fsknn:::check_progress(NULL))
-  rlang::local_interactive(TRUE)
-  expect_true(fsknn:::check_progress(NULL))
-  expect_false(fsknn:::check_progress(FALSE))
-})
-
-test_that("the scan finds what checks ask for", {
-  x <- rbind(c(1, 2, -3), c(0, 0, 0), c(5, 5, 5), c(NA, -Inf, 1))
-  scan <- fsknn:::cpp_scan(x, 1L)
-  expect_equal(scan$non_finite, 2)
-  expect_equal(scan$non_finite_at, rbind(c(4, 1), c(4, 2)))
-  expect_identical(scan$zero, 2L)
-  expect_identical(scan$constant, 2:3)
-  expect_equal(scan$negative_at[1, ], c(1, 3))
-})

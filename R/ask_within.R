@@ -1,0 +1,133 @@
+# All within a distance: what a search asks of the core besides its data, and
+# what is said of it.
+
+# The search, asking for all within these distances (one, or one for each row).
+# similarity: the least that edges must have, or NULL.
+ask_within <- function(search, limits, similarity = NULL,
+                       call = caller_env()) {
+  search <- pairwise_on_cpu(search, call)
+  search$request$within <- list(
+    limits = limits, similarity = similarity, most = most_pairs(search),
+    most_kept = 2^24
+  )
+  search
+}
+
+# Did the user leave the choice of the backend?
+is_automatic <- function(backend, devices) {
+  is.null(devices) && !identical(backend, "cuda")
+}
+
+# Of pairs with samples missing, GPUs find the k nearest only.
+pairwise_on_cpu <- function(search, call = caller_env()) {
+  request <- search$request
+  if (request$na != "pairwise" || request$backend != "cuda") {
+    return(search)
+  }
+  reason <- paste(
+    "All pairs within a distance are found on the CPU where values are missing",
+    "and na is \"pairwise\"."
+  )
+  if (!search$options$automatic) {
+    abort_backend("cuda", reason, built = TRUE, call)
+  }
+  rlang::inform(
+    c("Using backend \"cpu\".", x = reason),
+    .frequency = "once", .frequency_id = "fsknn_within_pairwise"
+  )
+  search$request$backend <- "cpu"
+  search$request$devices <- integer()
+  search
+}
+
+# What is asked for, as lines of format.knn_plan().
+describe_within <- function(search) {
+  request <- search$request
+  values <- search$points$values
+  asked <- num_queries(search$queries$values, request)
+  lines <- c(
+    "Backend" = request$backend,
+    "CPU threads" = format_count(request$num_threads),
+    "Metric" = describe_metric(
+      request$metric, request$sign, !is.null(request$weights)
+    ),
+    "Neighbours" = "all within a distance",
+    "Points (n)" = format_count(nrow(values)),
+    "Features (d)" = format_count(ncol(values)),
+    "Query points" = if (asked > 0) format_count(asked),
+    "Pairs, at most" = format_count(request$within$most)
+  )
+  paste0(format(paste0(names(lines), ":")), " ", lines)
+}
+
+# Entries that there is room for: 12 bytes each in lists, 24 as edges, whose
+# names take 16 more.
+most_pairs <- function(search) {
+  as_edges <- search$request$as_edges
+  bytes <- if (!as_edges) {
+    12
+  } else if (is.null(search$points$names)) {
+    24
+  } else {
+    40
+  }
+  most <- (search$options$max_memory %||% free_memory()) / bytes
+  floor(if (as_edges) min(most, max_edges) else most)
+}
+
+# A failure for which there are too many pairs, with what its words need.
+with_facts_of <- function(failure, request) {
+  within <- request$within
+  c(failure, list(
+    as_edges = request$as_edges, similarity = within$similarity,
+    several_limits = length(within$limits) > 1
+  ))
+}
+
+raise_too_many <- function(result, call) {
+  pairs <- format_count(signif(result$pairs, if (result$estimated) 2 else 15))
+  most <- format_count(result$most)
+  about <- if (result$estimated) "About " else ""
+  room <- if (result$as_edges && result$most >= max_edges) {
+    "a data frame has room for {most}"
+  } else {
+    "there is memory for {most}"
+  }
+  cure <- if (result$fits < 0) {
+    "Even those at distance 0 are too many."
+  } else if (!is.null(result$similarity)) {
+    "{.code min_similarity = {similarity_that_fits(result$fits)}} would fit."
+  } else if (result$several_limits) {
+    "With no {.arg distance} above {round_down(result$fits)} all would fit."
+  } else {
+    "{.code distance = {round_down(result$fits)}} would fit."
+  }
+  what <- if (is.null(result$similarity)) {
+    "within {.arg distance}"
+  } else {
+    "as similar as {.arg min_similarity}"
+  }
+  cli_abort(
+    c(
+      paste0("Too many pairs of points are ", what, "."),
+      x = paste0(about, "{pairs}; ", room, "."),
+      i = cure
+    ),
+    class = c("fsknn_size_error", "fsknn_error"),
+    call = call,
+    pairs = result$pairs, most = result$most, fits = result$fits
+  )
+}
+
+# Three digits, never more than it is.
+round_down <- function(number) {
+  if (!is.finite(number) || number <= 0) {
+    return(format(number))
+  }
+  unit <- 10^(floor(log10(number)) - 2)
+  format(floor(number / unit) * unit, digits = 3)
+}
+
+similarity_that_fits <- function(distance) {
+  format(1 - as.double(round_down(distance)), digits = 15)
+}

@@ -1,0 +1,149 @@
+# What the core could not do. It reports a failure as facts, list(failure =,
+# ...): the words are here.
+
+# What the core gave, or the error that it is.
+in_core <- function(result, call = caller_env()) {
+  if (!is.null(result$failure)) {
+    raise_failure(result, call)
+  }
+  result
+}
+
+raise_failure <- function(result, call) {
+  switch(
+    result$failure,
+    interrupt = rlang::interrupt(),
+    range = raise_range_failure(call),
+    memory = raise_memory_failure(result, call),
+    disk = raise_disk_failure(result, call),
+    backend = raise_backend_failure(result, call),
+    cuda = raise_cuda_failure(result, call),
+    too_many_pairs = raise_too_many(result, call),
+    raise_other_failure(result, call)
+  )
+}
+
+raise_range_failure <- function(call) {
+  cli_abort(
+    c(
+      "A distance is beyond the range of a double (about 1.8e308), or made of
+       numbers too small to count beside the largest of {.arg x}.",
+      i = "Scale {.arg x}, or look for rows of a wrong magnitude."
+    ),
+    class = c("fsknn_range_error", "fsknn_error"),
+    call = call
+  )
+}
+
+raise_memory_failure <- function(result, call) {
+  asked <- bytes_or_null(result$bytes_asked)
+  cli_abort(
+    c(
+      "There is too little memory.",
+      x = if (!is.null(asked)) "{format_bytes(asked)} could not be had.",
+      i = "See {.fn knn_plan} for what a call needs."
+    ),
+    class = c("fsknn_memory_error", "fsknn_error"),
+    call = call,
+    bytes_asked = asked
+  )
+}
+
+raise_disk_failure <- function(result, call) {
+  asked <- bytes_or_null(result$bytes_asked)
+  folder <- temporary_folder(call)
+  cli_abort(
+    c(
+      "The data do not fit in memory, and there is no temporary file for them.",
+      x = if (is.null(asked)) {
+        "{result$message}."
+      } else {
+        "{format_bytes(asked)} are needed in {.file {folder}}, and
+         {format_bytes(result$bytes_free)} are free."
+      },
+      i = "Another folder can be named by
+           {.code options(fsknn.temporary_folder = )}; {.arg max_memory} says
+           what fits in memory."
+    ),
+    class = c("fsknn_disk_error", "fsknn_error"),
+    call = call,
+    bytes_asked = asked
+  )
+}
+
+raise_backend_failure <- function(result, call) {
+  facts <- backend_facts()
+  reason <- result$reason %||% result$message
+  abort_backend(
+    "cuda", reason, built = facts$cuda$built, call,
+    cuda_words = result$cuda_words
+  )
+}
+
+raise_cuda_failure <- function(result, call) {
+  device <- result$device %||% NA_integer_
+  cuda_id <- result$cuda_id %||% NA_integer_
+  words <- result$cuda_words %||% ""
+  where <- result$where %||% ""
+  asked <- result$bytes_asked %||% NA_real_
+  free <- result$bytes_free %||% NA_real_
+  sticky <- isTRUE(result$sticky)
+  hint <- if (sticky) {
+    c(
+      "!" = "This R process can no longer use CUDA: the GPU, or CUDA's hold on
+             it, was lost.",
+      i = "Restart R to use it again; {.code backend = \"cpu\"} still works."
+    )
+  } else if (!is.na(asked)) {
+    c(i = "See {.fn knn_plan} for what a call needs, and the argument
+           {.arg max_device_memory}; other processes may hold the rest.")
+  } else {
+    c(i = "See {.fn cuda_devices}, or use {.code backend = \"cpu\"}.")
+  }
+  cli_abort(
+    c(
+      "CUDA failed{on_device(device, cuda_id)}.",
+      x = if (nzchar(words)) "{words}",
+      x = if (!is.na(asked)) {
+        "{format_bytes(asked)} asked for, {format_bytes(free)} free."
+      },
+      x = if (nzchar(where)) "In {where}.",
+      hint
+    ),
+    class = c("fsknn_cuda_error", "fsknn_error"),
+    call = call,
+    device = device,
+    cuda_id = cuda_id,
+    bytes_asked = asked,
+    bytes_free = free,
+    cuda_words = words,
+    where = where,
+    sticky = sticky
+  )
+}
+
+# " on device 1 (CUDA's number 0)", or nothing.
+on_device <- function(device, cuda_id) {
+  if (!is.na(device)) {
+    paste0(" on device ", device, " (CUDA's number ", cuda_id, ")")
+  } else if (!is.na(cuda_id)) {
+    paste0(" on CUDA's device ", cuda_id)
+  } else {
+    ""
+  }
+}
+
+raise_other_failure <- function(result, call) {
+  kind <- result$failure
+  words <- result$message %||% ""
+  cli_abort(
+    c("The core failed ({kind}).", x = if (nzchar(words)) "{words}"),
+    class = c(paste0("fsknn_", kind, "_error"), "fsknn_error"),
+    call = call
+  )
+}
+
+# A failure that is not one of memory says 0 or NA bytes.
+bytes_or_null <- function(bytes) {
+  if (!is.null(bytes) && !is.na(bytes) && bytes > 0) bytes
+}

@@ -1,0 +1,56 @@
+# What the core is asked, as it reads it.
+
+# k: NULL where all within a distance are asked for (see ask_within()).
+# as_edges: the answer will be a data frame. subset: of the points of `x`, those
+# whose neighbours are asked for. largest: the largest magnitude, or -1.
+new_request <- function(k, options, skip = integer(), query_skip = integer(),
+                        correlation = FALSE, as_edges = FALSE,
+                        rows_made = FALSE, largest = -1, subset = NULL,
+                        max_memory = 0, bytes_file = 0,
+                        na = options$na %||% "error") {
+  list(
+    k = k,
+    metric = options$metric$name,
+    sign = options$sign,
+    skip = skip,
+    query_skip = query_skip,
+    backend = options$backend$name,
+    devices = options$backend$devices,
+    num_threads = options$num_threads,
+    chunk_size = options$chunk_size,
+    max_device_memory = options$max_device_memory %||% 0,
+    max_memory = max_memory,
+    bytes_file = bytes_file,
+    weights = options$weights,
+    rows_made = rows_made,
+    correlation = correlation,
+    as_edges = as_edges,
+    largest = largest,
+    na = na,
+    min_pairs = options$min_pairs %||% default_min_pairs,
+    subset = subset,
+    progress = options$progress %||% FALSE,
+    instruction_set = options$instruction_set %||% "auto"
+  )
+}
+
+is_within <- function(request) {
+  !is.null(request$within)
+}
+
+# Points whose neighbours are asked for among others'; 0: those of all points.
+num_queries <- function(queries, request) {
+  if (!is.null(queries)) nrow(queries) else length(request$subset)
+}
+
+# The core's answer to a request, or its failure.
+ask_core <- function(values, queries, request) {
+  if (!is_within(request)) {
+    return(cpp_knn_search(values, queries, request))
+  }
+  found <- cpp_within_search(values, queries, request)
+  if (identical(found$failure, "too_many_pairs")) {
+    found <- with_facts_of(found, request)
+  }
+  found
+}

@@ -1,0 +1,57 @@
+# A search is run: told of, by splits or in one piece, and remembered.
+
+# Gives what ask_core() gives.
+run_search <- function(search, call = caller_env()) {
+  if (!search$options$verbose) {
+    return(find_somehow(search, call))
+  }
+  described <- describe_search(search, call)
+  started <- Sys.time()
+  tell_lines(c(described, paste("Start:", format(started))))
+  found <- find_somehow(search, call)
+  ended <- Sys.time()
+  seconds <- as.double(ended - started, units = "secs")
+  tell_lines(c(
+    paste("End:", format(ended)),
+    paste("Seconds:", format(round(seconds, 3), nsmall = 3))
+  ))
+  found
+}
+
+describe_search <- function(search, call) {
+  if (is_within(search$request)) {
+    return(describe_within(search))
+  }
+  values <- search$points$values
+  format(new_plan(
+    nrow(values), ncol(values),
+    num_queries(search$queries$values, search$request), search$request,
+    call = call
+  ))
+}
+
+# One message, its lines as they are.
+tell_lines <- function(lines) {
+  rlang::inform(paste(lines, collapse = "\n"))
+}
+
+find_somehow <- function(search, call) {
+  request <- search$request
+  if (!is_within(request) && identical(request$na, "pairwise")) {
+    return(find_pairwise(search, call))
+  }
+  find_in_parts_or_whole(search, call)
+}
+
+find_in_parts_or_whole <- function(search, call) {
+  if (!is.null(search$options$long)) {
+    return(find_by_splits(search, call))
+  }
+  values <- search$points$values
+  queries <- search$queries$values
+  started <- Sys.time()
+  found <- in_core(ask_core(values, queries, search$request), call)
+  seconds <- as.double(Sys.time() - started, units = "secs")
+  remember_search(values, queries, search$request, found$stats, seconds)
+  found
+}

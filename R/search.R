@@ -1,0 +1,159 @@
+# A search: its data and what is asked of the core, all checked. Every verb that
+# looks for neighbours makes one, in one order: points and queries are read, then
+# their sizes, their names, the rows that are asked for, what missing values and
+# weights mean for them, k, and at last their values.
+
+# options       of verb_options()
+# k             one number, or one for each point; not given: all within a
+#               distance (see ask_within())
+# subset        of the points of `x`, those whose neighbours to find
+# point         or the one whose neighbours to find
+# as_edges      the answer will be a data frame: the edges must be few enough
+# named         are row names used, so that they must be usable?
+# correlation   is r wanted beside the distance?
+new_search <- function(x, options, query = NULL, k, subset = NULL,
+                       point, as_edges = FALSE, named = as_edges,
+                       correlation = as_edges, call = caller_env()) {
+  has_k <- !missing(k)
+  search <- read_search(x, query, options, call)
+  if (named) {
+    search$points$names <- point_names(search$points)
+    check_row_names(
+      search$points$names, "x", search$points$turned, call = call
+    )
+  }
+  at <- if (!missing(point)) find_point(search$points, point, call = call)
+  subset <- check_subset(
+    subset, search$points, distinct = as_edges, call = call
+  )
+  search <- fit_samples(search, call)
+  search$num_rows <- count_rows(search, at, subset)
+  num_points <- nrow(search$points$values)
+  self_excluded <- is.null(query)
+  if (has_k && !as_edges && is.null(at)) {
+    search$each_k <- check_each_k(k, search$num_rows, call = call)
+  }
+  if (has_k) {
+    k <- if (is.null(search$each_k)) k else max(search$each_k, 1)
+    check_k(k, num_points, self_excluded = self_excluded, call = call)
+  }
+
+  search <- bring_search(search, call)
+  if (!is.null(at)) {
+    search <- search_for_point(search, at, call)
+  }
+  num_isolated <- length(search$skip) - !is.null(at)
+  if (has_k) {
+    k <- check_k(k, num_points, num_isolated, self_excluded, call = call)
+  } else {
+    check_some_left(num_points, num_isolated, self_excluded, call = call)
+  }
+  if (has_k && as_edges) {
+    asked <- search$num_rows - if (is.null(subset)) num_isolated else 0
+    check_num_edges(asked, k, call = call)
+  }
+  options <- search$options
+  search$request <- new_request(
+    if (has_k) k, options, search$skip, search$query_skip,
+    correlation = correlation && has_correlation(options$metric),
+    as_edges = as_edges,
+    rows_made = is_metafeatures(search$points$values),
+    largest = search$largest, subset = subset,
+    max_memory = search$max_memory, bytes_file = search$bytes_file,
+    na = search$na
+  )
+  search
+}
+
+# Points and queries, of sizes that go together.
+read_search <- function(x, query, options, call) {
+  input <- options$input
+  search <- list(options = options)
+  search$points <- read_points(
+    x, input_beside(input, x, query), "x", call = call
+  )
+  if (!is.null(query)) {
+    search$queries <- read_points(
+      query, input_beside(input, query, x), "query", call = call
+    )
+  }
+  points <- search$points
+  queries <- search$queries
+  check_sizes(
+    dim(points$values), if (!is.null(queries)) dim(queries$values),
+    options$metric, points$turned, queries$turned, call = call
+  )
+  if (!is.null(queries)) {
+    check_query_columns(
+      points$values, queries$values, queries$turned, call = call
+    )
+  }
+  search
+}
+
+# What missing values and weights of samples mean for the points.
+fit_samples <- function(search, call) {
+  options <- fit_na(search$options, search$points, call = call)
+  weights <- fit_weights(options$weights, search$points, call = call)
+  options["weights"] <- list(weights$values)
+  search$options <- options
+  search$points <- keep_samples(search$points, weights)
+  search$queries <- keep_samples(search$queries, weights)
+  search
+}
+
+# How many points' neighbours are asked for. at: the only one, or NULL.
+count_rows <- function(search, at, subset) {
+  if (!is.null(at)) {
+    1L
+  } else if (!is.null(subset)) {
+    length(subset)
+  } else {
+    nrow((search$queries %||% search$points)$values)
+  }
+}
+
+# The values, in memory or in a file, and what one pass over them tells.
+bring_search <- function(search, call) {
+  options <- search$options
+  brought <- bring_all(search$points, search$queries, options, call)
+  search[c("max_memory", "bytes_file")] <- brought[
+    c("max_memory", "bytes_file")
+  ]
+  search$points <- brought$points
+  search$queries <- brought$queries
+  checked <- check_values(search$points, options, "x", call = call)
+  of_queries <- if (!is.null(search$queries)) {
+    check_values(search$queries, options, "query", call = call)
+  }
+  search$left_out <- checked$left_out
+  search$query_left_out <- of_queries$left_out
+  search$skip <- checked$skip
+  search$query_skip <- of_queries$skip %||% integer()
+  search$largest <- max(checked$largest, of_queries$largest)
+  search$na <- na_of_search(
+    options, search$points, checked, search$queries, of_queries, call = call
+  )
+  search
+}
+
+# One point as the query, which is nobody's neighbour itself: so its row alone
+# is held beside what is read of the others.
+search_for_point <- function(search, at, call) {
+  if (at %in% search$skip) {
+    row <- describe_rows(at, search$points)
+    side <- point_side(search$points)
+    abort_argument(
+      c(
+        "{.arg point} must be a {side} for which metric
+         {.val {search$options$metric$name}} has a value.",
+        x = "{tools::toTitleCase(side)} {row} has none."
+      ),
+      call
+    )
+  }
+  search$queries <- list(values = rows_of(search$points, at))
+  search$skip <- sort(c(at, search$skip))
+  search$of_one <- TRUE
+  search
+}

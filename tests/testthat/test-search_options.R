@@ -1,0 +1,48 @@
+test_that("options are taken from the verb by the names of its arguments", {
+  verb <- function(x, k = 3, metric = "pearson", sign = "signed", na = "error",
+                   num_threads = NULL, points = c("rows", "columns")) {
+    fsknn:::verb_options()
+  }
+  options <- verb(
+    1, metric = "spearman", na = "mean", sign = "negative", num_threads = 3
+  )
+  expect_identical(options$metric$name, "spearman")
+  expect_identical(options$sign, "negative")
+  expect_identical(options$na, "mean")
+  expect_identical(options$num_threads, 3L)
+  expect_false(options$input$chosen)
+  # What it has no argument for is as where nobody says anything.
+  expect_false(options$verbose)
+  expect_null(options$long)
+  expect_identical(options$constant, "error")
+  expect_error(verb(1, sign = "odd"), "`sign` must be", class = "fsknn_error")
+})
+
+test_that("every verb that searches has options of the same names", {
+  verbs <- list(
+    knn_search, knn_query, knn_graph, within_search, within_query,
+    threshold_graph, nearest_to, knn_plan,
+    getS3method("mst_knn", "default", envir = asNamespace("fsknn"))
+  )
+  data <- c(
+    "x", "query", "point", "k", "distance", "min_similarity", "subset", "..."
+  )
+  for (verb in verbs) {
+    expect_setequal(
+      setdiff(names(formals(verb)), c(data, names(fsknn:::unless_told))),
+      character()
+    )
+    # The same choices, the first of them the default.
+    for (name in intersect(names(formals(verb)), "constant")) {
+      expect_identical(eval(formals(verb)[[name]]), c("error", "isolate"))
+    }
+  }
+})
+
+test_that("a progress bar is drawn only where someone watches", {
+  rlang::local_interactive(FALSE)
+  expect_false(fsknn:::check_progress(NULL))
+  rlang::local_interactive(TRUE)
+  expect_true(fsknn:::check_progress(NULL))
+  expect_false(fsknn:::check_progress(FALSE))
+})

@@ -5,10 +5,11 @@
 
 #include <cstdint>
 
-#include "cuda/exact/answer.cuh"
 #include "cuda/device/resources.cuh"
+#include "cuda/device/two_under_way.cuh"
 #include "cuda/device/workers.hpp"
-#include "cuda/exact/select.cuh"
+#include "cuda/exact/answer.cuh"
+#include "cuda/search/chunk_buffer.cuh"
 #include "cuda/search/search.cuh"
 
 namespace fsknn {
@@ -32,6 +33,9 @@ class AllPairs {
  private:
   bool chunk(std::int64_t row0, std::int64_t num_rows, std::int64_t column0);
   void emit(std::int64_t row0, std::int64_t num_rows);
+  const DevicePoints& row_points() const {
+    return symmetric_ ? columns_ : own_rows_;
+  }
 
   const Search& search_;
   Workers& workers_;
@@ -39,14 +43,10 @@ class AllPairs {
   Stream stream_;
   DevicePoints columns_, own_rows_;
   std::int64_t chunk_rows_, chunk_columns_;   ///< at most, of any chunk
-  DeviceBuffer<double> distances_;            ///< [chunk_rows_ x chunk_columns_]
-  DeviceBuffer<double> list_distance_;        ///< [chunk_rows_ x k]
-  DeviceBuffer<std::int32_t> list_index_;
-  Lists lists_;
+  ChunkBuffer chunk_;
+  ListBuffer lists_;
   AnswerWriter answer_;
-  // Two chunks are under way at a time: the device never waits for the host.
-  Event chunk_done_[2];
-  std::int64_t num_chunks_ = 0;
+  TwoUnderWay under_way_;
   double pairs_ = 0;
 };
 

@@ -59,34 +59,6 @@ void start_correlating(const PanelPairs& pairs, cudaStream_t stream) {
   CUDA_CHECK(cudaGetLastError());
 }
 
-/// All but the distances' place.
-Chunk chunk_of(const Search& search, const Panel& rows, const Panel& columns) {
-  Chunk chunk;
-  chunk.rows = rows.rows;
-  chunk.row_sums = rows.sums;
-  chunk.columns = columns.rows;
-  chunk.column_sums = columns.sums;
-  chunk.num_rows = rows.count;
-  chunk.num_columns = columns.count;
-  chunk.padded = search.columns.padded;
-  chunk.undo = search.undo;
-  return chunk;
-}
-
-/// All but what tells a point from itself.
-Selection selection_of(const Chunk& chunk, const Panel& columns,
-                       const Lists& lists) {
-  Selection selection;
-  selection.distances = chunk.distances;
-  selection.stride = chunk.stride;
-  selection.num_rows = chunk.num_rows;
-  selection.num_columns = chunk.num_columns;
-  selection.column_ids = columns.ids;
-  selection.self = -chunk.num_rows - 1;
-  selection.lists = lists;
-  return selection;
-}
-
 std::int64_t at_most(std::int64_t chunk_size, const PlacedPoints& points) {
   return std::min(chunk_size, whole_tiles(points.size()));
 }
@@ -102,19 +74,15 @@ AllPairsPanels::AllPairsPanels(const Search& search, Workers& workers)
       rows_(chunk_rows_, search.rows.padded),
       columns_{{chunk_columns_, search.columns.padded},
                {chunk_columns_, search.columns.padded}},
-      distances_(chunk_rows_ * chunk_columns_),
-      list_distance_(chunk_rows_ * search.plan.k),
+      chunk_(chunk_rows_, chunk_columns_, search.columns.padded, search.undo),
+      lists_(chunk_rows_, search.plan.k),
       list_correlation_(
           search.out.correlation != nullptr ? chunk_rows_ * search.plan.k : 0),
-      list_index_(chunk_rows_ * search.plan.k),
       answer_(search.out, chunk_rows_, search.plan.k, threads_of(search)),
       from_columns_(search.columns, search.prepare, threads_of(search)) {
   if (!symmetric_)
     from_queries_.reset(
         new PanelStream(search.rows, search.prepare, threads_of(search)));
-  lists_.distance = list_distance_.data();
-  lists_.index = list_index_.data();
-  lists_.k = search.plan.k;
 }
 
 void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
@@ -124,7 +92,7 @@ void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
     const std::int64_t row0 = split * plan.chunk_size;
     from.fetch(row0, std::min(plan.chunk_size, from.size() - row0), rows_);
     const Panel rows = rows_.get(stream_);
-    start_clear(lists_, rows.count, stream_.get());
+    start_clear(lists_.lists(), rows.count, stream_.get());
     if (!for_panels(from_columns_, columns_, stream_, [&](const Panel& columns) {
           return chunk(rows, columns);
         }))
@@ -132,8 +100,8 @@ void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
     if (search_.out.correlation != nullptr && !correlate(rows)) return;
     CorrelationOf given;
     given.given = list_correlation_.data();
-    answer_.write(lists_, rows.count, search_.rows.order.id.data() + row0,
-                  given, stream_);
+    answer_.write(lists_.lists(), rows.count,
+                  search_.rows.order.id.data() + row0, given, stream_);
     rows_.release(stream_);
   }
   from_columns_.check();
@@ -142,17 +110,14 @@ void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
 
 /// Starts one chunk's kernels. Returns whether to go on.
 bool AllPairsPanels::chunk(const Panel& rows, const Panel& columns) {
-  Chunk chunk = chunk_of(search_, rows, columns);
-  chunk.distances = distances_.data();
-  chunk.stride = chunk_columns_;
-  Selection selection = selection_of(chunk, columns, lists_);
+  Selection selection = chunk_.selection(rows, columns, lists_.lists());
   if (symmetric_) selection.self = rows.first - columns.first;
   if (!search_.rows.self.empty()) selection.own_ids = rows.ids;
-  Event& done = chunk_done_[num_chunks_++ % 2];
-  done.wait();
-  start_distances(*search_.request.metric, chunk, stream_.get());
+  under_way_.begin();
+  start_distances(*search_.request.metric, chunk_.chunk(rows, columns),
+                  stream_.get());
   start_selection(selection, stream_.get());
-  done.record(stream_);
+  under_way_.end(stream_);
   pairs_ += static_cast<double>(rows.count) * static_cast<double>(columns.count);
   return workers_.go_on();
 }
@@ -164,13 +129,13 @@ bool AllPairsPanels::correlate(const Panel& rows) {
   pairs.rows = rows;
   pairs.places = from_columns_.places();
   pairs.padded = search_.columns.padded;
-  pairs.lists = lists_;
+  pairs.lists = lists_.lists();
   pairs.correlation = list_correlation_.data();
-  const std::int64_t entries = rows.count * lists_.k;
+  const std::int64_t entries = rows.count * search_.plan.k;
   // A point read alone takes a cache line for each of its values.
   if (entries <= std::min(chunk_columns_, from_columns_.size() / 8)) {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(entries));
-    download(ids.data(), list_index_, entries, stream_);
+    download(ids.data(), lists_.index(), entries, stream_);
     stream_.wait();
     // A list that is not full is an error by and by: any row will do.
     std::replace(ids.begin(), ids.end(), kNoPoint, std::int32_t{0});
@@ -197,11 +162,11 @@ RowsByPanels::RowsByPanels(const Search& search, Workers& workers,
       panels_(panels),
       stream_(stream),
       rows_(most_rows, search.columns.padded),
-      distances_(most_rows * whole_tiles(panels[0].most_rows())),
-      list_distance_(most_rows * search.plan.k),
+      chunk_(most_rows, whole_tiles(panels[0].most_rows()),
+             search.columns.padded, search.undo),
+      lists_(most_rows, search.plan.k),
       list_correlation_(
-          search.out.correlation != nullptr ? most_rows * search.plan.k : 0),
-      list_index_(most_rows * search.plan.k) {}
+          search.out.correlation != nullptr ? most_rows * search.plan.k : 0) {}
 
 bool RowsByPanels::run(const std::vector<std::int32_t>& ids) {
   const std::int64_t count = static_cast<std::int64_t>(ids.size());
@@ -215,8 +180,8 @@ bool RowsByPanels::run(const std::vector<std::int32_t>& ids) {
     const std::int64_t at = first * search_.plan.k;
     const std::int64_t entries =
         std::min(most, count - first) * search_.plan.k;
-    download(distance_.data() + at, list_distance_, entries, stream_);
-    download(index_.data() + at, list_index_, entries, stream_);
+    download(distance_.data() + at, lists_.distance(), entries, stream_);
+    download(index_.data() + at, lists_.index(), entries, stream_);
     if (list_correlation_.size() > 0)
       download(correlation_.data() + at, list_correlation_, entries, stream_);
     stream_.wait();
@@ -227,40 +192,38 @@ bool RowsByPanels::run(const std::vector<std::int32_t>& ids) {
 bool RowsByPanels::batch(const std::int32_t* ids, std::int64_t count) {
   from_.fetch_some(ids, count, rows_);
   const Panel rows = rows_.get(stream_);
-  Lists lists;
-  lists.distance = list_distance_.data();
-  lists.index = list_index_.data();
-  lists.k = search_.plan.k;
-  start_clear(lists, count, stream_.get());
+  start_clear(lists_.lists(), count, stream_.get());
   const bool go_on =
       for_panels(from_, panels_, stream_, [&](const Panel& columns) {
-        Chunk chunk = chunk_of(search_, rows, columns);
-        chunk.distances = distances_.data();
-        chunk.stride = whole_tiles(panels_[0].most_rows());
-        Selection selection = selection_of(chunk, columns, lists);
+        Selection selection =
+            chunk_.selection(rows, columns, lists_.lists());
         selection.own_ids = rows.ids;
-        start_distances(*search_.request.metric, chunk, stream_.get());
+        start_distances(*search_.request.metric, chunk_.chunk(rows, columns),
+                        stream_.get());
         start_selection(selection, stream_.get());
         pairs_ += static_cast<double>(count) *
                   static_cast<double>(columns.count);
         return workers_.go_on();
-      });
+      }) &&
+      (list_correlation_.size() == 0 || correlate(rows));
+  // Only now: the next batch's rows come as soon as they may.
   rows_.release(stream_);
-  if (!go_on || list_correlation_.size() == 0) return go_on;
+  return go_on;
+}
+
+/// One more pass over the points. Returns whether to go on.
+bool RowsByPanels::correlate(const Panel& rows) {
   PanelPairs pairs;
   pairs.rows = rows;
   pairs.places = from_.places();
   pairs.padded = search_.columns.padded;
-  pairs.lists = lists;
+  pairs.lists = lists_.lists();
   pairs.correlation = list_correlation_.data();
-  const bool correlated =
-      for_panels(from_, panels_, stream_, [&](const Panel& columns) {
-        pairs.columns = columns;
-        start_correlating(pairs, stream_.get());
-        return workers_.go_on();
-      });
-  rows_.release(stream_);
-  return correlated;
+  return for_panels(from_, panels_, stream_, [&](const Panel& columns) {
+    pairs.columns = columns;
+    start_correlating(pairs, stream_.get());
+    return workers_.go_on();
+  });
 }
 
 }  // namespace cuda

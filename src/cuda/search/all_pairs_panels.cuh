@@ -1,17 +1,18 @@
 #pragma once
 
-// The work of one device where the points do not fit it: its segment of the
-// splits, panels of rows against panels of columns, in the contract's doubles.
+// All pairs in the contract's doubles where the points do not fit the device:
+// its segment of the splits, panels of rows against panels of columns.
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "cuda/device/two_under_way.cuh"
+#include "cuda/device/workers.hpp"
 #include "cuda/exact/answer.cuh"
+#include "cuda/search/chunk_buffer.cuh"
 #include "cuda/prepare/panel_stream.cuh"
 #include "cuda/search/search.cuh"
-#include "cuda/exact/select.cuh"
-#include "cuda/device/workers.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -41,15 +42,13 @@ class AllPairsPanels {
   const std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
   Stream stream_;
   PanelBuffer rows_, columns_[2];
-  DeviceBuffer<double> distances_;  ///< [chunk_rows_ x chunk_columns_]
-  DeviceBuffer<double> list_distance_, list_correlation_;  ///< [chunk_rows_ x k]
-  DeviceBuffer<std::int32_t> list_index_;
-  Lists lists_;
+  ChunkBuffer chunk_;
+  ListBuffer lists_;
+  DeviceBuffer<double> list_correlation_;  ///< [chunk_rows_ x k]
   AnswerWriter answer_;
   PanelStream from_columns_;
   std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
-  Event chunk_done_[2];
-  std::int64_t num_chunks_ = 0;
+  TwoUnderWay under_way_;
   double pairs_ = 0;
 };
 
@@ -72,6 +71,7 @@ class RowsByPanels {
 
  private:
   bool batch(const std::int32_t* ids, std::int64_t count);
+  bool correlate(const Panel& rows);
 
   const Search& search_;
   Workers& workers_;
@@ -79,8 +79,9 @@ class RowsByPanels {
   PanelBuffer (&panels_)[2];
   const Stream& stream_;
   PanelBuffer rows_;
-  DeviceBuffer<double> distances_, list_distance_, list_correlation_;
-  DeviceBuffer<std::int32_t> list_index_;
+  ChunkBuffer chunk_;
+  ListBuffer lists_;
+  DeviceBuffer<double> list_correlation_;
   std::vector<double> distance_, correlation_;
   std::vector<std::int32_t> index_;
   double pairs_ = 0;

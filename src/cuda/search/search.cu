@@ -14,7 +14,8 @@ int threads_of(const Search& search) {
 
 DevicePoints::DevicePoints(const PlacedPoints& points, const Search& search,
                            std::int64_t num_places, const Stream& stream)
-    : rows(num_places * points.padded),
+    : padded(points.padded),
+      rows(num_places * points.padded),
       sums(num_places),
       ids(num_places),
       places(points.source->num_points()) {

@@ -6,9 +6,10 @@
 
 #include "core/plan.hpp"
 #include "core/request.hpp"
+#include "cuda/device/resources.cuh"
 #include "cuda/plan/plan.hpp"
 #include "cuda/prepare/prepare.cuh"
-#include "cuda/device/resources.cuh"
+#include "cuda/prepare/panel_stream.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -38,6 +39,13 @@ struct DevicePoints {
   DevicePoints(const PlacedPoints& points, const Search& search,
                std::int64_t num_places, const Stream& stream);
 
+  /// Points at places first .. first + count - 1.
+  Panel panel(std::int64_t first, std::int64_t count) const {
+    return {rows.data() + first * padded, sums.data() + first,
+            ids.data() + first, first, count};
+  }
+
+  std::int64_t padded = 0;
   DeviceBuffer<double> rows;       ///< [num_places x padded], row-major
   DeviceBuffer<double> sums;       ///< [num_places]
   /// [num_places]: the user's numbers from 0; of queries with PlacedPoints::self

@@ -11,6 +11,7 @@
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/exact/distance.cuh"
+#include "cuda/search/chunk_buffer.cuh"
 #include "cuda/search/facts.hpp"
 #include "cuda/prepare/panel_stream.cuh"
 #include "cuda/plan/plan.hpp"
@@ -124,7 +125,7 @@ class WithinPart {
         workers_(workers),
         rows_(work.side, work.rows.padded),
         columns_{{work.side, work.rows.padded}, {work.side, work.rows.padded}},
-        values_(work.side * work.side),
+        chunk_(work.side, work.side, work.rows.padded, work.undo),
         limits_(work.rows.size()),
         found_(kMostFound),
         count_(1),
@@ -168,17 +169,7 @@ class WithinPart {
  private:
   bool chunk(const Panel& rows, const Panel& columns,
              WithinCollector& collector, WithinCollector::Taker& taker) {
-    Chunk chunk;
-    chunk.rows = rows.rows;
-    chunk.row_sums = rows.sums;
-    chunk.columns = columns.rows;
-    chunk.column_sums = columns.sums;
-    chunk.num_rows = rows.count;
-    chunk.num_columns = columns.count;
-    chunk.padded = work_.columns.padded;
-    chunk.undo = work_.undo;
-    chunk.distances = values_.data();
-    chunk.stride = work_.side;
+    const Chunk chunk = chunk_.chunk(rows, columns);
     const MetricEntry& metric = *work_.request.metric;
     if (metric.is_unit_dot())
       start_products(chunk, stream_.get());
@@ -188,8 +179,8 @@ class WithinPart {
               static_cast<double>(columns.count);
 
     Band band;
-    band.values = values_.data();
-    band.stride = work_.side;
+    band.values = chunk.distances;
+    band.stride = chunk.stride;
     band.end_row = rows.count;
     band.num_columns = columns.count;
     band.row0 = static_cast<std::int32_t>(rows.first);
@@ -254,7 +245,7 @@ class WithinPart {
   Workers& workers_;
   Stream stream_;
   PanelBuffer rows_, columns_[2];
-  DeviceBuffer<double> values_;  ///< [side x side]
+  ChunkBuffer chunk_;
   DeviceBuffer<double> limits_;
   DeviceBuffer<FoundPair> found_;
   DeviceBuffer<std::int32_t> count_;

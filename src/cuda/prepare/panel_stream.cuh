@@ -58,7 +58,7 @@ class PanelStream {
               int num_threads);
   PanelStream(const PanelStream&) = delete;
   PanelStream& operator=(const PanelStream&) = delete;
-  ~PanelStream() { cudaStreamSynchronize(copies_.get()); }
+  ~PanelStream() { wait(); }
 
   /// Says that the points from place `first` on will be fetched, `rows` at a
   /// time to the last: the host then works ahead.
@@ -73,6 +73,9 @@ class PanelStream {
 
   /// After the last panel: throws RangeFailure if a row was beyond range.
   void check() { preparer_.check(); }
+
+  /// Until nothing is on its way to a buffer. After a failure, too.
+  void wait() { cudaStreamSynchronize(copies_.get()); }
 
   std::int64_t size() const { return points_.size(); }
   const PlacedPoints& points() const { return points_; }

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "cuda/device/two_under_way.cuh"
 #include "cuda/device/workers.hpp"
@@ -49,41 +48,6 @@ class AllPairsPanels {
   PanelStream from_columns_;
   std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
   TwoUnderWay under_way_;
-  double pairs_ = 0;
-};
-
-/// Some rows of a graph against all points, in the contract's doubles.
-class RowsByPanels {
- public:
-  /// `from` brings all points, in `panels`; most_rows rows are done at a time.
-  RowsByPanels(const Search& search, Workers& workers, PanelStream& from,
-               PanelBuffer (&panels)[2], const Stream& stream,
-               std::int64_t most_rows);
-
-  /// The points with these numbers, ascending. Returns whether to go on.
-  bool run(const std::vector<std::int32_t>& ids);
-
-  // [ids x k] each, on the host; correlations only where they are wanted.
-  const std::vector<double>& distance() const { return distance_; }
-  const std::vector<std::int32_t>& index() const { return index_; }
-  const std::vector<double>& correlation() const { return correlation_; }
-  double pairs() const { return pairs_; }
-
- private:
-  bool batch(const std::int32_t* ids, std::int64_t count);
-  bool correlate(const Panel& rows);
-
-  const Search& search_;
-  Workers& workers_;
-  PanelStream& from_;
-  PanelBuffer (&panels_)[2];
-  const Stream& stream_;
-  PanelBuffer rows_;
-  ChunkBuffer chunk_;
-  ListBuffer lists_;
-  DeviceBuffer<double> list_correlation_;
-  std::vector<double> distance_, correlation_;
-  std::vector<std::int32_t> index_;
   double pairs_ = 0;
 };
 

@@ -44,6 +44,11 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
+  /// The slots that this device owns; before begin().
+  void own_slots(std::int64_t first, std::int64_t end) {
+    share().first_slot = first;
+    share().end_slot = end;
+  }
   /// Shows the others this device's lists. Returns whether to go on.
   bool begin(const CandidateLists& lists);
 
@@ -55,7 +60,16 @@ class Exchange {
   /// lists are emptied. Returns whether to go on.
   bool publish(const Stream& stream);
 
+  /// After the last round, when nothing is under way here. Returns whether to go
+  /// on: then no other device uses this one's lists any more.
+  bool end() {
+    if (!team_.workers->meet()) return false;
+    share().lists = {};
+    return true;
+  }
+
  private:
+  FilterShare& share() { return team_.shares[static_cast<std::size_t>(own_)]; }
   const FilterShare& own() const {
     return team_.shares[static_cast<std::size_t>(own_)];
   }

@@ -5,12 +5,15 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
+#include "cuda/device/workers.hpp"
 #include "cuda/exact/answer.cuh"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/filter/pair_filter.cuh"
-#include "cuda/device/workers.hpp"
+#include "cuda/search/candidate_store.cuh"
+#include "cuda/search/chunk_buffer.cuh"
+#include "cuda/search/filter_form.cuh"
+#include "cuda/search/rounds.cuh"
 #include "cuda/search/search.cuh"
 
 namespace fsknn {
@@ -36,32 +39,21 @@ class QueriesByFilter {
 
  private:
   bool batch(std::int64_t row0, std::int64_t num_rows);
-  bool redo();
-  bool redo_widely(std::vector<std::int32_t>& places);
-  std::int64_t padded() const { return search_.columns.padded; }
+  bool redo(std::int64_t row0);
 
   const Search& search_;
-  Workers& workers_;
   const FilterBlocks blocks_;
   const std::int64_t most_rows_;  ///< at a time
   Stream stream_;
   DevicePoints columns_, own_rows_;
   const std::unique_ptr<PairFilter> filter_;
-  DeviceBuffer<std::int32_t> column_places_, row_slots_, row_places_, list_rows_;
-  DeviceBuffer<unsigned char> column_form_, row_form_;
-  DeviceBuffer<float> column_values_, row_values_;
-  DeviceBuffer<std::int32_t> counts_;
-  DeviceBuffer<float> thresholds_, bounds_;
-  DeviceBuffer<Candidate> entries_;
-  DeviceBuffer<double> nearest_distance_;  ///< [queries at a time x k]
-  DeviceBuffer<std::int32_t> nearest_index_;
-  Lists nearest_;
-  DeviceBuffer<std::int32_t> redo_places_, redo_count_;
+  DeviceBuffer<std::int32_t> column_places_, row_slots_, list_rows_;
+  FilterForm column_form_, row_form_;
+  CandidateStore candidates_;
+  ListBuffer nearest_;  ///< of the queries at a time
   AnswerWriter answer_;
-  Event launch_done_[2];
   // Of the queries that are being done.
-  std::int64_t row0_ = 0, num_rows_ = 0;
-  FilterWork work_;
+  FilterPass pass_;
   ExactStep exact_;
   Stats stats_;
 };

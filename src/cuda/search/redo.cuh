@@ -1,125 +1,99 @@
 #pragma once
 
-// Rows that a filter could not settle, done again against all points.
+// Rows whose candidates overflowed, done again: by a wider filter, and what is
+// too much for that too in the contract's doubles. Where rows come from and what
+// becomes of what is found is for searches whose points are held
+// (redo_held.cuh) and for those whose points come in panels (redo_panels.cuh).
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "cuda/exact/candidates.cuh"
-#include "cuda/filter/pair_filter.cuh"
 #include "cuda/device/workers.hpp"
+#include "cuda/exact/distance.cuh"
+#include "cuda/exact/select.cuh"
+#include "cuda/search/chunk_buffer.cuh"
 #include "cuda/search/search.cuh"
+#include "cuda/search/wide_filter.cuh"
 
 namespace fsknn {
 namespace cuda {
 
-/// Rows by the same filter as before against all points, with much longer lists
-/// and from the thresholds that what they had found is good for.
-class WideFilter {
- public:
-  /// Of the search on this device. `lists` are not needed any more: their memory
-  /// is used, where there is enough.
-  struct Search {
-    Workers* workers = nullptr;
-    PairFilter* filter = nullptr;
-    FilterRows columns;
-    CandidateLists lists;
-    FilterRounds rounds;    ///< the same
-    std::int64_t padded = 0, k = 0;
-  };
-  WideFilter(const Search& search, const Stream& stream, std::int64_t num_rows);
-
-  /// Whether there are longer lists than the search's.
-  static bool helps(const CandidateLists& lists) {
-    return lists.capacity < kLargestCapacity && lists.bounds != nullptr;
+/// Of each row: its place, and its slot in the search's lists.
+struct RedoneRows {
+  std::vector<std::int32_t> places, slots;
+  std::int64_t size() const {
+    return static_cast<std::int64_t>(places.size());
   }
-  std::int64_t most_rows() const { return most_rows_; }
-
-  /// The next rows, no more than most_rows(), are these in the search's lists.
-  void begin(const std::int32_t* slots, const std::int32_t* places,
-             std::int64_t num_rows);
-  /// [num_rows] of the rows, device memory.
-  const std::int32_t* places() const { return places_.data(); }
-  /// Those rows, prepared, against all points. Returns whether to go on.
-  bool run(const PreparedRows& rows);
-
-  /// What was found, row r in slot r; rows that even these lists are too short
-  /// for are in redo().
-  const CandidateLists& lists() const { return work_.lists; }
-  RedoRows redo() { return {redo_places_.data(), redo_count_.data()}; }
-  /// [rows] 0, 1, ..., device memory.
-  const std::int32_t* slots() const { return own_slots_.data(); }
-
- private:
-  const Search search_;
-  const Stream& stream_;
-  const WideRows shape_;
-  const std::int64_t most_rows_;
-  DeviceBuffer<Candidate> entries_;  ///< [most_rows_ x capacity], or none
-  DeviceBuffer<unsigned char> rows_;
-  DeviceBuffer<float> values_, thresholds_;
-  DeviceBuffer<std::int32_t> slots_, own_slots_, places_, counts_, redo_places_,
-      redo_count_;
-  FilterWork work_;
-  std::int64_t num_rows_ = 0;
-  Event launch_done_[2];
 };
 
-/// Rows by a wider filter, and the contract's distances of what it leaves.
-class WideRedo {
- public:
-  /// exact: as for the search's own lists.
-  WideRedo(const WideFilter::Search& search, const MetricEntry& metric,
-           const ExactStep& exact, const Stream& stream, std::int64_t num_rows);
+/// The rows by a wider filter, at most `most` at a time. bring(first, count)
+/// gives those rows, prepared; take(first, count) deals with what was found for
+/// them. Returns whether to go on.
+template <class Bring, class Take>
+bool filter_widely(WideFilter& filter, const RedoneRows& rows,
+                   std::int64_t most, Bring bring, Take take) {
+  most = std::min(most, filter.most_rows());
+  for (std::int64_t first = 0; first < rows.size(); first += most) {
+    const std::int64_t count = std::min(most, rows.size() - first);
+    filter.begin(rows.slots.data() + first, rows.places.data() + first, count);
+    if (!filter.run(bring(first, count))) return false;
+    take(first, count);
+  }
+  return true;
+}
 
-  /// The rows in these slots. Waits for the stream. Returns whether to go on.
-  bool run(const std::vector<std::int32_t>& slots,
-           const std::vector<std::int32_t>& places);
-
-  /// The places of rows that even these lists are too short for.
-  const std::vector<std::int32_t>& left() const { return left_; }
-  double pairs() const { return pairs_; }
-
- private:
-  bool batch(const std::int32_t* slots, const std::int32_t* places,
-             std::int64_t num_rows);
-
-  const MetricEntry& metric_;
-  const ExactStep exact_;
-  const Stream& stream_;
-  WideFilter filter_;
-  DeviceBuffer<double> prepared_, sums_;
-  std::vector<std::int32_t> left_;
-  double pairs_ = 0;
-};
-
-/// Every pair of these rows in the contract's doubles.
+/// Some rows against all points in the contract's doubles, a batch of them and a
+/// chunk of the points at a time.
 class DoubleRedo {
  public:
-  /// rows and columns: the same points for a graph. nearest: the lists to write
-  /// to; list_rows [by row place, device]: their rows.
+  /// most_columns: of a panel of points.
   DoubleRedo(const Search& search, Workers& workers, const Stream& stream,
-             const DevicePoints& rows, const DevicePoints& columns,
-             const std::int32_t* list_rows,
-             const Lists& nearest);
+             std::int64_t most_rows, std::int64_t most_columns)
+      : search_(search),
+        workers_(workers),
+        stream_(stream),
+        most_rows_(most_rows),
+        chunk_(most_rows, most_columns, search.columns.padded, search.undo),
+        lists_(most_rows, search.plan.k) {}
 
-  /// The rows at these places. Waits for the stream. Returns whether to go on.
-  bool run(const std::vector<std::int32_t>& places);
+  /// bring(first, count) gives rows first .. of num_rows, ids their own numbers,
+  /// or null where they are none of the points; for_points(use) calls use(panel)
+  /// for all points and returns whether to go on; take(first, rows) deals with
+  /// the rows' lists, and returns that too.
+  template <class Bring, class ForPoints, class Take>
+  bool run(std::int64_t num_rows, Bring bring, ForPoints for_points,
+           Take take) {
+    for (std::int64_t first = 0; first < num_rows; first += most_rows_) {
+      const Panel rows = bring(first, std::min(most_rows_, num_rows - first));
+      start_clear(lists_.lists(), rows.count, stream_.get());
+      const auto meet = [&](const Panel& columns) {
+        Selection selection =
+            chunk_.selection(rows, columns, lists_.lists());
+        selection.own_ids = rows.ids;
+        start_distances(*search_.request.metric, chunk_.chunk(rows, columns),
+                        stream_.get());
+        start_selection(selection, stream_.get());
+        pairs_ += static_cast<double>(rows.count) *
+                  static_cast<double>(columns.count);
+        return workers_.go_on();
+      };
+      if (!for_points(meet) || !take(first, rows)) return false;
+    }
+    return true;
+  }
+
+  const ListBuffer& lists() const { return lists_; }
+  Lists view() { return lists_.lists(); }
   double pairs() const { return pairs_; }
 
  private:
-  bool batch(const std::int32_t* places, std::int64_t num_rows);
-
   const Search& search_;
   Workers& workers_;
   const Stream& stream_;
-  const DevicePoints &row_points_, &points_;
-  const std::int32_t* list_rows_;
-  const Lists nearest_;
-  std::int64_t chunk_rows_, chunk_columns_;
-  DeviceBuffer<std::int32_t> places_, ids_;
-  DeviceBuffer<double> rows_, sums_, list_distance_, distances_;
-  DeviceBuffer<std::int32_t> list_index_;
+  const std::int64_t most_rows_;
+  ChunkBuffer chunk_;
+  ListBuffer lists_;
   double pairs_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "core/plan.hpp"
 #include "core/request.hpp"
 #include "cuda/device/resources.cuh"
+#include "cuda/filter/pair_filter.cuh"
 #include "cuda/plan/plan.hpp"
 #include "cuda/prepare/prepare.cuh"
 #include "cuda/prepare/panel_stream.cuh"
@@ -44,6 +45,7 @@ struct DevicePoints {
     return {rows.data() + first * padded, sums.data() + first,
             ids.data() + first, first, count};
   }
+  PreparedRows prepared() const { return {rows.data(), sums.data(), padded}; }
 
   std::int64_t padded = 0;
   DeviceBuffer<double> rows;       ///< [num_places x padded], row-major

@@ -1,0 +1,234 @@
+#include "cuda/search/filter_phase.cuh"
+
+#include <algorithm>
+
+#include "cuda/device/transfer.cuh"
+#include "cuda/device/wait_at_end.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr std::int64_t kSample = 64;
+// Of a panel, where there is memory: some milliseconds' worth.
+constexpr std::int64_t kLongPanel = std::int64_t{64} << 20;
+
+/// Of each owned point, by its number's place among all that take part.
+std::vector<std::int32_t> ranks_of(const FilterLayout& layout,
+                                   const PlacedPoints& ranked) {
+  std::vector<std::int32_t> ranks;
+  ranks.reserve(layout.row_ids.size());
+  for (const std::int32_t id : layout.row_ids)
+    ranks.push_back(ranked.order.place[static_cast<std::size_t>(id)]);
+  return ranks;
+}
+
+}  // namespace
+
+std::int64_t PanelsPart::room_for_pairs(std::int64_t num_redone) const {
+  const double row_bytes = static_cast<double>(search.columns.padded) * 8 + 12;
+  const double redo =
+      static_cast<double>(shape().redo_rows) *
+      (row_bytes + static_cast<double>(shape().stream_rows) * 8 +
+       static_cast<double>(search.plan.k) * 20);
+  const double stay = static_cast<double>(shape().stream_rows) * row_bytes;
+  const double held = shape().bytes_fixed +
+                      20 * static_cast<double>(num_points()) +
+                      16 * static_cast<double>(num_redone);
+  return static_cast<std::int64_t>(
+      std::max(0.0, shape().bytes_usable - held - std::max(redo, stay)) / 12);
+}
+
+FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
+                         int own, Exchange& exchange)
+    : part_(part),
+      team_size_(team.size()),
+      shape_(part.shape()),
+      own_ranks_(ranks_of(part.layout, *part.search.ranked)),
+      filter_(make_pair_filter(*part.search.request.metric,
+                               part.search.columns.num_features)),
+      form_(*filter_, part.layout.num_slots),
+      candidates_({part.layout.num_slots, shape_.capacity,
+                   part.layout.num_owned()},
+                  part.stream),
+      slot_ranks_(part.layout.num_slots),
+      rank_slots_(part.num_points()),
+      own_slots_(part.layout.num_owned()) {
+  const FilterLayout& layout = part.layout;
+  const PointOrder& order = part.search.columns.order;
+  const PointOrder& ranked = part.search.ranked->order;
+  std::vector<std::int32_t> rank_slots(ranked.id.size());
+  std::vector<std::int32_t> slot_ranks(layout.places.size(), -1);
+  for (std::size_t rank = 0; rank < ranked.id.size(); ++rank) {
+    const std::int32_t place =
+        order.place[static_cast<std::size_t>(ranked.id[rank])];
+    const std::int32_t slot = layout.slots[static_cast<std::size_t>(place)];
+    rank_slots[rank] = slot;
+    slot_ranks[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(rank);
+  }
+  std::vector<std::int32_t> own_slots;
+  own_slots.reserve(own_ranks_.size());
+  for (const std::int32_t rank : own_ranks_)
+    own_slots.push_back(rank_slots[static_cast<std::size_t>(rank)]);
+  upload(slot_ranks_, slot_ranks.data(), layout.num_slots, part.stream);
+  upload(rank_slots_, rank_slots.data(), part.num_points(), part.stream);
+  upload(own_slots_, own_slots.data(), layout.num_owned(), part.stream);
+  candidates_.place(layout.places.data(), layout.num_slots, part.stream);
+  candidates_.hold_ids(order.id.data(), part.num_points(), part.stream);
+  form_.clear(part.stream);
+
+  pass_.filter = filter_.get();
+  pass_.rounds = rounds_of_graph(part.search, team, own);
+  pass_.rounds.fill_blocks = shape_.fill_blocks;
+  pass_.rounds.growth = shape_.growth;
+  pass_.exchange = &exchange;
+  pass_.workers = &part.workers;
+  pass_.part = FilterPass::Part::after_first;
+  pass_.work.rows = pass_.work.columns = form_.rows();
+  pass_.cut.redo = candidates_.redo();
+  pass_.cut.k = static_cast<std::int32_t>(part.search.plan.k);
+  pass_.cut.first_slot = layout.first_slot;
+  pass_.cut.end_slot = layout.end_slot;
+  exchange.own_slots(layout.first_slot, layout.end_slot);
+  part.stream.wait();  // the vectors go
+}
+
+bool FilterPhase::make_rows() {
+  const Search& search = part_.search;
+  const Stream& stream = part_.stream;
+  PanelBuffer& buffer = part_.panels.buffers[0];
+  // Points are shuffled: the first of them are a sample.
+  const std::int64_t sample =
+      std::min({kSample, part_.num_points(), buffer.most_rows()});
+  part_.panels.from.fetch_some(search.columns.order.id.data(), sample, buffer);
+  const Panel first = buffer.get(stream);
+  filter_->learn({first.rows, first.sums, search.columns.padded}, sample,
+                 search.undo, stream.get());
+  buffer.release(stream);
+  if (!make_all_rows()) return false;
+  filter_->set_errors(pass_.cut, form_.rows(), form_.rows(), stream);
+  candidates_.hold_entries();
+  pass_.work.lists = pass_.cut.lists = candidates_.lists();
+  start_candidates(candidates_.lists(), stream.get());
+  stream.wait();
+  return true;
+}
+
+bool FilterPhase::make_all_rows() {
+  // The lists are not there yet: panels may be as large as they will be.
+  const Stream& stream = part_.stream;
+  const std::int64_t padded = part_.search.columns.padded;
+  const std::int64_t lists = part_.layout.num_slots * shape_.capacity *
+                             static_cast<std::int64_t>(sizeof(Candidate));
+  const std::int64_t rows = std::min(
+      whole_tiles(part_.num_points()),
+      std::max(kChunkUnit, std::min(kLongPanel, lists / 2) /
+                               (padded * 8 + 12) / kChunkUnit * kChunkUnit));
+  PanelBuffer panels[2] = {{rows, padded}, {rows, padded}};
+  const WaitAtEnd wait(stream);
+  return for_panels(
+      part_.panels.from, panels, stream, [&](const Panel& panel) {
+        filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
+                            rank_slots_.data() + panel.first, form_.rows(),
+                            stream.get());
+        return part_.workers.go_on();
+      });
+}
+
+bool FilterPhase::fill() {
+  const Stream& stream = part_.stream;
+  const FilterLayout& layout = part_.layout;
+  DeviceBuffer<Candidate> entries(shape_.fill_slots * shape_.fill_capacity);
+  const WaitAtEnd wait(stream);
+  FilterPass pass;
+  pass.filter = pass_.filter;
+  pass.rounds = pass_.rounds;
+  pass.work = pass_.work;
+  pass.cut = pass_.cut;
+  pass.part = FilterPass::Part::first_round;
+  CandidateLists& lists = pass.work.lists;
+  lists.capacity = shape_.fill_capacity;
+  for (std::int64_t slot = layout.first_slot; slot < layout.end_slot;
+       slot += shape_.fill_slots) {
+    const std::int64_t end =
+        std::min(slot + shape_.fill_slots, layout.end_slot);
+    lists.entries = entries.data() - slot * shape_.fill_capacity;
+    pass.cut.lists = lists;
+    pass.cut.first_slot = slot;
+    pass.cut.end_slot = end;
+    pass.rounds.first_slab = slot / kFilterSlab;
+    pass.rounds.num_slabs = (end - slot) / kFilterSlab;
+    run_rounds(pass, stream);
+    start_narrowing(lists, candidates_.lists(), slot, end, stream.get());
+  }
+  // Lists that are too short for what was kept say so. What is in lists from
+  // here on are pairs of two points, as the rounds are.
+  Cut cut = pass_.cut;
+  cut.all_valid = true;
+  start_cut(cut, stream.get());
+  return pass_.exchange->publish(stream) && part_.workers.go_on();
+}
+
+bool FilterPhase::run(Stats& stats) {
+  if (!run_rounds(pass_, part_.stream)) return false;
+  part_.stream.wait();
+  const double n = static_cast<double>(part_.num_points());
+  stats.pairs_filtered = n * (n - 1) / 2 / team_size_;
+  return pass_.exchange->end();
+}
+
+bool FilterPhase::collect(FilteredGraph& found, Stats& stats) {
+  const FilterLayout& layout = part_.layout;
+  const Stream& stream = part_.stream;
+  const std::int64_t room = part_.room_for_pairs(0);
+  const std::vector<std::int32_t> counts =
+      candidates_.counts(0, layout.num_slots, stream);
+  std::vector<std::int64_t> first(own_ranks_.size() + 1, 0);
+  for (std::size_t own = 0; own < own_ranks_.size(); ++own) {
+    const std::int32_t place = layout.row_places[own];
+    const std::int32_t slot = layout.slots[static_cast<std::size_t>(place)];
+    std::int32_t count = counts[static_cast<std::size_t>(slot)];
+    // Overflowed; or too few, where sums are no numbers; or so many that the
+    // memory is used up.
+    if (count < part_.search.plan.k || first[own] + count > room) {
+      found.redone.push_back(static_cast<std::int64_t>(own));
+      count = 0;
+    }
+    first[own + 1] = first[own] + count;
+  }
+  stats.rows_redone = static_cast<double>(found.redone.size());
+  stats.pairs_exact = static_cast<double>(first.back());
+  found.pairs = WaitingList(own_ranks_, first, stream);
+  PairsFromLists lists;
+  lists.lists = candidates_.lists();
+  lists.own_slots = own_slots_.data();
+  lists.slot_ranks = slot_ranks_.data();
+  lists.num_owned = layout.num_owned();
+  start_waiting(lists, found.pairs.view(), stream.get());
+  stream.wait();
+  return found.redone.empty() || !WideFilter::helps(candidates_.lists()) ||
+         collect_widely(found, stats);
+}
+
+/// By longer lists, in the memory of those that are not needed any more.
+bool FilterPhase::collect_widely(FilteredGraph& found, Stats& stats) {
+  const FilterLayout& layout = part_.layout;
+  RedoneRows rows;
+  std::vector<std::int32_t> ids;
+  for (const std::int64_t own : found.redone) {
+    const std::size_t at = static_cast<std::size_t>(own);
+    ids.push_back(layout.row_ids[at]);
+    rows.places.push_back(layout.row_places[at]);
+    rows.slots.push_back(
+        layout.slots[static_cast<std::size_t>(rows.places.back())]);
+  }
+  if (!filter_widely(pass_, candidates_.lists(), rows, ids, slot_ranks_.data(),
+                     part_.panels, part_.stream, found.wide))
+    return false;
+  stats.pairs_filtered += static_cast<double>(rows.size()) *
+                          static_cast<double>(part_.num_points());
+  return true;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

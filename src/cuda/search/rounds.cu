@@ -1,0 +1,128 @@
+#include "cuda/search/rounds.cuh"
+
+#include <algorithm>
+
+#include "cuda/device/check.cuh"
+#include "cuda/plan/plan.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+/// All but which slabs of rows there are.
+FilterRounds rounds_on(const Search& search, int device) {
+  FilterRounds rounds;
+  rounds.num_blocks = FilterBlocks(search.columns.size()).count;
+  rounds.depth =
+      work_depth(*search.request.metric, search.columns.num_features);
+  rounds.fill_blocks = fill_blocks_for(search.columns.size(), search.plan.k);
+  rounds.chunk_size = search.plan.chunk_size;
+  CUDA_CHECK(cudaDeviceGetAttribute(&rounds.multiprocessors,
+                                    cudaDevAttrMultiProcessorCount, device));
+  return rounds;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
+                                   std::int64_t num_points) {
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(num_points));
+  for (std::size_t slot = 0; slot < places.size(); ++slot)
+    if (places[slot] >= 0)
+      slots[static_cast<std::size_t>(places[slot])] =
+          static_cast<std::int32_t>(slot);
+  return slots;
+}
+
+FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
+                           std::int64_t end_block, const PointOrder& order)
+    : num_slots(blocks.num_slots()),
+      first_slot(first_block * kFilterBlock),
+      end_slot(end_block * kFilterBlock),
+      places(blocks.places()),
+      slots(slots_of(places, blocks.num_points)),
+      list_rows(static_cast<std::size_t>(blocks.num_points), -1) {
+  const std::int64_t first = blocks.first(first_block);
+  const std::int64_t end = blocks.first(end_block);
+  // Places in the order of their points' numbers: those numbers from the first
+  // to the last, which is quicker than to sort.
+  row_ids.reserve(static_cast<std::size_t>(end - first));
+  row_places.reserve(static_cast<std::size_t>(end - first));
+  for (std::size_t id = 0; id < order.place.size(); ++id) {
+    const std::int32_t place = order.place[id];
+    if (place < first || place >= end) continue;
+    list_rows[static_cast<std::size_t>(place)] =
+        static_cast<std::int32_t>(row_ids.size());
+    row_ids.push_back(static_cast<std::int32_t>(id));
+    row_places.push_back(place);
+  }
+}
+
+FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
+  const FilterBlocks blocks(search.columns.size());
+  return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
+                      first_block_of(blocks, own + 1, team.size()),
+                      search.columns.order);
+}
+
+FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
+                             int own) {
+  constexpr std::int64_t slabs_a_block = kFilterBlock / kFilterSlab;
+  const FilterBlocks blocks(search.columns.size());
+  const std::int64_t first = first_block_of(blocks, own, team.size());
+  const std::int64_t end = first_block_of(blocks, own + 1, team.size());
+  FilterRounds rounds = rounds_on(
+      search, team.shares[static_cast<std::size_t>(own)].device);
+  rounds.first_slab = first * slabs_a_block;
+  rounds.num_slabs = (end - first) * slabs_a_block;
+  return rounds;
+}
+
+FilterRounds rounds_of_queries(const Search& search, std::int64_t num_rows) {
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  FilterRounds rounds = rounds_on(search, device);
+  rounds.num_slabs = query_slots(num_rows) / kFilterSlab;
+  rounds.symmetric = false;
+  return rounds;
+}
+
+std::int64_t num_launches(const FilterRounds& rounds) {
+  return static_cast<std::int64_t>(schedule_filter(rounds).size());
+}
+
+bool run_rounds(FilterPass& pass, const Stream& stream) {
+  using Part = FilterPass::Part;
+  Cut cut = pass.cut;
+  for (const FilterJobs& jobs : schedule_filter(pass.rounds)) {
+    if (jobs.fill && pass.part == Part::after_first) continue;
+    if (!jobs.fill && pass.part == Part::first_round) break;
+    if (pass.workers != nullptr) pass.under_way.begin();
+    pass.work.jobs = jobs;
+    pass.filter->start(pass.work, stream.get());
+    if (jobs.ends_round) {
+      // What fills lists is all for the lists of its rows, and some of it is
+      // padding's or the row's own; in a graph nothing later is.
+      if (pass.exchange != nullptr && !jobs.fill &&
+          !pass.exchange->gather(stream))
+        return false;
+      cut.filled = jobs.fill ? static_cast<std::int32_t>(jobs.end_delta *
+                                                         kFilterBlock)
+                             : 0;
+      cut.all_valid = !jobs.fill && pass.rounds.symmetric;
+      start_cut(cut, stream.get());
+      if (pass.exchange != nullptr && !pass.exchange->publish(stream))
+        return false;
+    }
+    if (pass.workers == nullptr) continue;
+    pass.under_way.end(stream);
+    if (!pass.workers->go_on()) {
+      stream.wait();
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

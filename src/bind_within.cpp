@@ -14,7 +14,7 @@ using namespace fsknn;
 
 namespace {
 
-using Counts = std::vector<std::int32_t>;
+using Counts = WithinAnswer::Counts;
 
 /// R's error where memory is short is caught: the failure is one of ours.
 SEXP without_errors(SEXP (*make)(void*), void* what, double bytes) {
@@ -29,7 +29,7 @@ double total_of(const Counts& counts) {
 }
 
 /// Two lists of vectors.
-class ListAnswer final : public WithinAnswer {
+class ListAnswer final : public WithinRows {
  public:
   void allocate(const Counts& counts) override {
     const double bytes = 12 * total_of(counts);
@@ -44,13 +44,10 @@ class ListAnswer final : public WithinAnswer {
       distances_.push_back(REAL(VECTOR_ELT(distance_, at)));
     }
   }
-  std::int32_t* index(std::int64_t row) override {
-    return indices_[static_cast<std::size_t>(row)];
+  Row row(std::int64_t row) override {
+    const std::size_t at = static_cast<std::size_t>(row);
+    return {indices_[at], distances_[at], nullptr};
   }
-  double* distance(std::int64_t row) override {
-    return distances_[static_cast<std::size_t>(row)];
-  }
-  double* correlation(std::int64_t) override { return nullptr; }
 
   Rcpp::List list() const {
     return Rcpp::List::create(Rcpp::_["index"] = index_,
@@ -75,7 +72,7 @@ class ListAnswer final : public WithinAnswer {
 };
 
 /// The columns of an edge data frame.
-class EdgeAnswer final : public WithinAnswer {
+class EdgeAnswer final : public WithinRows {
  public:
   /// subset: whose edges these are; null: those of all points.
   EdgeAnswer(bool with_correlation, const RowSubset* subset)
@@ -87,19 +84,17 @@ class EdgeAnswer final : public WithinAnswer {
       first_.push_back(first_.back() + count);
     Room room = {static_cast<R_xlen_t>(total), with_correlation_};
     columns_ = without_errors(&make, &room, total * 24);
+    to_ = INTEGER(VECTOR_ELT(columns_, 1));
+    distance_ = REAL(VECTOR_ELT(columns_, 2));
+    if (with_correlation_) correlation_ = REAL(VECTOR_ELT(columns_, 3));
     int* const from = INTEGER(VECTOR_ELT(columns_, 0));
     for (std::size_t i = 0; i < counts.size(); ++i)
       std::fill_n(from + first_[i], counts[i], number_of(i));
   }
-  std::int32_t* index(std::int64_t row) override {
-    return INTEGER(VECTOR_ELT(columns_, 1)) + at(row);
-  }
-  double* distance(std::int64_t row) override {
-    return REAL(VECTOR_ELT(columns_, 2)) + at(row);
-  }
-  double* correlation(std::int64_t row) override {
-    if (!with_correlation_) return nullptr;
-    return REAL(VECTOR_ELT(columns_, 3)) + at(row);
+  Row row(std::int64_t row) override {
+    const std::int64_t at = first_[static_cast<std::size_t>(row)];
+    return {to_ + at, distance_ + at,
+            with_correlation_ ? correlation_ + at : nullptr};
   }
 
   /// Those whose similarity is at least this much. 1 - r loses r's last bits:
@@ -153,9 +148,6 @@ class EdgeAnswer final : public WithinAnswer {
     UNPROTECT(1);
     return columns;
   }
-  std::int64_t at(std::int64_t row) const {
-    return first_[static_cast<std::size_t>(row)];
-  }
   /// The point of a row, from 1.
   int number_of(std::size_t row) const {
     return subset_ != nullptr ? subset_->numbers()[row] + 1
@@ -165,6 +157,9 @@ class EdgeAnswer final : public WithinAnswer {
   const RowSubset* subset_;
   std::vector<std::int64_t> first_;
   Rcpp::RObject columns_;
+  std::int32_t* to_ = nullptr;
+  double* distance_ = nullptr;
+  double* correlation_ = nullptr;
 };
 
 Within within_from(const Rcpp::List& request) {

@@ -1,14 +1,8 @@
 #include "core/row_file.hpp"
 
-#include <fcntl.h>
-#include <sys/statvfs.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <vector>
 
 #include "core/buffer.hpp"
@@ -24,20 +18,6 @@ namespace {
 // Rows that one call of the system moves: at most 1024 may be named.
 constexpr std::int64_t kMostNamed = 512;
 
-[[noreturn]] void fail(const std::string& what, int error) {
-  throw DiskFailure(what + ": " + std::strerror(error), 0.0, 0.0);
-}
-
-/// A file that nobody else can open: it has no name any more.
-int open_nameless(const std::string& folder) {
-  std::string path = folder + "/fsknn-XXXXXX";
-  const int file = mkstemp(&path[0]);
-  if (file < 0) fail("a temporary file could not be made", errno);
-  fcntl(file, F_SETFD, FD_CLOEXEC);
-  unlink(path.c_str());
-  return file;
-}
-
 /// Past what has been moved so far.
 void advance(std::vector<iovec>& parts, std::size_t& from, std::size_t moved) {
   while (from < parts.size() && moved >= parts[from].iov_len)
@@ -49,26 +29,12 @@ void advance(std::vector<iovec>& parts, std::size_t& from, std::size_t moved) {
 
 }  // namespace
 
-double bytes_free_in(const std::string& folder) {
-  struct statvfs room;
-  if (statvfs(folder.c_str(), &room) != 0)
-    fail("the folder for temporary files can't be used", errno);
-  return static_cast<double>(room.f_bavail) *
-         static_cast<double>(room.f_frsize);
-}
-
 DiskMatrix::DiskMatrix(const std::string& folder, std::int64_t num_rows,
                        std::int64_t num_columns, std::int64_t strip_columns)
     : num_rows_(num_rows),
       num_columns_(num_columns),
-      strip_columns_(strip_columns) {
-  const double free = bytes_free_in(folder);
-  if (bytes() > free)
-    throw DiskFailure("too little room for a temporary file", bytes(), free);
-  file_ = open_nameless(folder);
-}
-
-DiskMatrix::~DiskMatrix() { close(file_); }
+      strip_columns_(strip_columns),
+      file_(folder, bytes()) {}
 
 std::int64_t DiskMatrix::width_of(std::int64_t strip) const {
   return std::min(strip_columns_, num_columns_ - strip * strip_columns_);
@@ -93,14 +59,10 @@ void DiskMatrix::move(Way way, std::int64_t strip, std::int64_t first,
     for (std::size_t from = 0; from < parts.size();) {
       const int left = static_cast<int>(parts.size() - from);
       const ssize_t moved =
-          way == Way::out ? pwritev(file_, parts.data() + from, left, at)
-                          : preadv(file_, parts.data() + from, left, at);
-      if (moved < 0 && errno == EINTR) continue;
-      if (moved < 0)
-        fail(way == Way::out ? "a temporary file could not be written"
-                             : "a temporary file could not be read",
-             errno);
-      if (moved == 0) fail("a temporary file has become too short", EIO);
+          way == Way::out
+              ? pwritev(file_.number(), parts.data() + from, left, at)
+              : preadv(file_.number(), parts.data() + from, left, at);
+      if (TemporaryFile::again(moved, way == Way::out)) continue;
       at += moved;
       advance(parts, from, static_cast<std::size_t>(moved));
     }

@@ -18,23 +18,17 @@
 #include "core/request.hpp"
 #include "core/row_scratch.hpp"
 #include "core/source.hpp"
+#include "core/temporary_file.hpp"
 
 namespace fsknn {
 
-/// Bytes free in a folder, for this user. Throws DiskFailure.
-double bytes_free_in(const std::string& folder);
-
-/// A matrix in a file without a name: it is gone when it is closed, or when the
-/// process ends in whatever way. Columns stand in strips, one after the other:
+/// A matrix in a temporary file. Columns stand in strips, one after the other:
 /// within a strip row follows row. With one strip rows are whole.
 class DiskMatrix {
  public:
   /// Throws DiskFailure, also where the folder has too little room.
   DiskMatrix(const std::string& folder, std::int64_t num_rows,
              std::int64_t num_columns, std::int64_t strip_columns);
-  ~DiskMatrix();
-  DiskMatrix(const DiskMatrix&) = delete;
-  DiskMatrix& operator=(const DiskMatrix&) = delete;
 
   std::int64_t num_rows() const { return num_rows_; }
   std::int64_t num_columns() const { return num_columns_; }
@@ -64,7 +58,7 @@ class DiskMatrix {
   std::int64_t width_of(std::int64_t strip) const;
 
   const std::int64_t num_rows_, num_columns_, strip_columns_;
-  int file_ = -1;
+  const TemporaryFile file_;
 };
 
 /// Where rows are kept, and what is done to them besides preparing them.

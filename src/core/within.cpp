@@ -223,10 +223,8 @@ void WithinCollector::fill(std::int32_t row, std::int32_t index,
                            double distance, double value) {
   const std::int32_t at = count_[static_cast<std::size_t>(row)].fetch_add(
       1, std::memory_order_relaxed);
-  answer_->index(row)[at] = index + 1;
-  answer_->distance(row)[at] = distance;
-  double* const r = answer_->correlation(row);
-  if (r != nullptr) r[at] = clamp_to_one(value);
+  answer_->put(row, at,
+               {distance, unit_dot_ ? clamp_to_one(value) : 0.0, index + 1});
 }
 
 bool WithinCollector::allocate(WithinAnswer& answer) {
@@ -254,42 +252,7 @@ bool WithinCollector::allocate(WithinAnswer& answer) {
 }
 
 void WithinCollector::finish() {
-  constexpr std::int64_t block = 64;
-  const int threads = useful_threads(request_.num_threads, 20.0 * entries_);
-  run_pieces((num_rows_ + block - 1) / block, threads, {}, [&] {
-    return [&](std::int64_t piece) {
-      const std::int64_t end = std::min(num_rows_, (piece + 1) * block);
-      for (std::int64_t row = piece * block; row < end; ++row) sort_row(row);
-    };
-  });
-}
-
-void WithinCollector::sort_row(std::int64_t row) {
-  struct Entry {
-    double distance;
-    std::int32_t index;
-    double correlation;
-  };
-  const std::size_t size = static_cast<std::size_t>(
-      counts_[static_cast<std::size_t>(row)]);
-  if (size < 2) return;
-  std::int32_t* const index = answer_->index(row);
-  double* const distance = answer_->distance(row);
-  double* const correlation = answer_->correlation(row);
-  std::vector<Entry> entries(size);
-  for (std::size_t e = 0; e < size; ++e)
-    entries[e] = {distance[e], index[e],
-                  correlation != nullptr ? correlation[e] : 0.0};
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) {
-              return a.distance < b.distance ||
-                     (a.distance == b.distance && a.index < b.index);
-            });
-  for (std::size_t e = 0; e < size; ++e) {
-    distance[e] = entries[e].distance;
-    index[e] = entries[e].index;
-    if (correlation != nullptr) correlation[e] = entries[e].correlation;
-  }
+  answer_->finish(counts_, request_.num_threads);
 }
 
 WithinSample::WithinSample(const Request& request, const Within& within,
@@ -386,15 +349,15 @@ void brute_within(const Request& request, const Within& within,
     counts[i] = static_cast<std::int32_t>(found[i].size());
   }
   answer.allocate(counts);
+  const bool unit_dot = request.metric->is_unit_dot();
   for (std::size_t i = 0; i < num_rows; ++i) {
-    const std::int64_t row = static_cast<std::int64_t>(i);
-    for (std::size_t e = 0; e < found[i].size(); ++e) {
-      answer.index(row)[e] = found[i][e].index + 1;
-      answer.distance(row)[e] = found[i][e].distance;
-      if (answer.correlation(row) != nullptr)
-        answer.correlation(row)[e] = clamp_to_one(found[i][e].value);
-    }
+    std::int32_t at = 0;
+    for (const Entry& e : found[i])
+      answer.put(static_cast<std::int64_t>(i), at++,
+                 {e.distance, unit_dot ? clamp_to_one(e.value) : 0.0,
+                  e.index + 1});
   }
+  answer.finish(counts, 1);
 }
 
 }  // namespace fsknn

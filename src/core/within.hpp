@@ -17,6 +17,7 @@
 #include "core/request.hpp"
 #include "core/source.hpp"
 #include "core/subset.hpp"
+#include "core/within_answer.hpp"
 
 namespace fsknn {
 
@@ -49,18 +50,6 @@ struct TooManyPairs : Failure {
   bool estimated;
   double most;
   double fits;  ///< a distance within which there is room for all; -1: none
-};
-
-/// Where the pairs go: each row's stand together, by (distance, index).
-class WithinAnswer {
- public:
-  virtual ~WithinAnswer() = default;
-  /// Makes room, by the first thread: counts[row] entries for each row.
-  virtual void allocate(const std::vector<std::int32_t>& counts) = 0;
-  // Of a row with entries. Numbers from 1; correlations may be null.
-  virtual std::int32_t* index(std::int64_t row) = 0;
-  virtual double* distance(std::int64_t row) = 0;
-  virtual double* correlation(std::int64_t row) = 0;
 };
 
 /// How many pairs there are at which distance, to three digits or so.
@@ -130,7 +119,6 @@ class WithinCollector {
             double value);
   void offer(std::int32_t row, std::int32_t column, double value,
              DistanceTally& tally);
-  void sort_row(std::int64_t row);
 
   const Request& request_;
   const Within& within_;

@@ -158,7 +158,7 @@ struct Lists {
   Neighbours view;
 };
 
-class Rows final : public WithinAnswer {
+class Rows final : public WithinRows {
  public:
   explicit Rows(bool with_correlation) : with_correlation_(with_correlation) {}
   void allocate(const std::vector<std::int32_t>& counts) override {
@@ -173,10 +173,9 @@ class Rows final : public WithinAnswer {
     distance_.assign(size, -7.0);
     correlation_.assign(with_correlation_ ? size : 0, -7.0);
   }
-  std::int32_t* index(std::int64_t row) override { return at(index_, row); }
-  double* distance(std::int64_t row) override { return at(distance_, row); }
-  double* correlation(std::int64_t row) override {
-    return with_correlation_ ? at(correlation_, row) : nullptr;
+  Row row(std::int64_t row) override {
+    return {at(index_, row), at(distance_, row),
+            with_correlation_ ? at(correlation_, row) : nullptr};
   }
   void print(Bytes& to) const {
     to.add(counts_);

@@ -8,9 +8,9 @@
 #   make document  writes RcppExports.*, NAMESPACE and man/ anew
 #   make clean     removes all that was built here
 #
-# FSKNN_CUDA_ARCH chooses the GPU architectures to compile for (see configure).
-# The demo takes those of the GPUs it finds; tests, which need no GPU, take one
-# portable and one Hopper form rather than all, for a quick build.
+# FSKNN_CUDA_ARCH chooses the GPU architectures to compile for: by default those
+# of the GPUs that are seen, or all (see configure). Tests, which need no GPU, take
+# one portable and one Hopper form rather than all, for a quick build.
 
 SHELL = /bin/sh
 

@@ -2,9 +2,16 @@
 #'
 #' `knn_backends()` lists the backends and says why one can't be used: not built
 #' with CUDA, no driver, a driver that is too old (with the versions), no GPU, a
-#' GPU that failed for good, a forked child. `cuda_devices()` lists the GPUs.
+#' GPU that failed for good, a forked child, an installation that was compiled
+#' for other GPUs. `cuda_devices()` lists the GPUs.
 #' Neither ever throws: without a GPU the one says so and the other is empty,
 #' with the reason as attribute `reason`.
+#'
+#' An installation is compiled for the GPUs that are seen where it is built, and
+#' newer ones, or, where none is seen, for all that the package is written for.
+#' To build for all in any case (for a folder that several machines share, say),
+#' install with `FSKNN_CUDA_ARCH=all` in the environment; what else that
+#' variable takes is said at the head of the file `configure`.
 #'
 #' A GPU is not started before a call uses it, which would take a fraction of a
 #' second and about 500 MB of its memory, so that the free memory of GPUs that
@@ -16,8 +23,9 @@
 #' @returns
 #' `knn_backends()`: a data frame with one row a backend and the columns
 #' `backend` (`"cpu"`, `"cuda"`), `usable` (logical) and `detail` (for the CPU
-#' its instruction sets, slowest first, and its threads; for CUDA the toolkit,
-#' or the reason why it can't be used).
+#' its instruction sets, slowest first, and its threads; for CUDA the toolkit
+#' and the GPUs that it was not compiled for, or the reason why it can't be
+#' used).
 #'
 #' `cuda_devices()`: a data frame of class `cuda_devices` with one row a device
 #' and the columns `device` (the number that the argument `devices` of
@@ -75,7 +83,7 @@ no_cuda_devices <- function() {
 # What the core says about its backends, or, if asking fails, that it failed.
 backend_facts <- function(ask = cpp_backends) {
   tryCatch(
-    ask(),
+    tell_how_to_build(ask()),
     error = function(err) {
       list(
         cpu = list(instruction_sets = character(), threads = 1L),
@@ -88,11 +96,33 @@ backend_facts <- function(ask = cpp_backends) {
   )
 }
 
+# Where GPUs are left out, as when a library that was built beside one GPU is
+# loaded beside another, how to build for them.
+tell_how_to_build <- function(facts) {
+  left_out <- facts$cuda$left_out %||% ""
+  if (nzchar(left_out)) {
+    facts$cuda$left_out <- paste(
+      left_out, "To build for all that the package is written for, reinstall",
+      "with FSKNN_CUDA_ARCH=all in the environment."
+    )
+    if (identical(facts$cuda$reason, left_out)) {
+      facts$cuda$reason <- facts$cuda$left_out
+    }
+  }
+  facts
+}
+
 describe_backends <- function(facts) {
   sets <- paste(facts$cpu$instruction_sets, collapse = ", ")
   threads <- facts$cpu$threads
   cpu <- paste0(sets, "; ", tally(threads, "thread"))
-  cuda <- if (facts$cuda$usable) facts$cuda$toolkit else facts$cuda$reason
+  cuda <- if (!facts$cuda$usable) {
+    facts$cuda$reason
+  } else if (nzchar(facts$cuda$left_out %||% "")) {
+    paste0(facts$cuda$toolkit, ". ", facts$cuda$left_out)
+  } else {
+    facts$cuda$toolkit
+  }
   data.frame(
     backend = c("cpu", "cuda"),
     usable = c(TRUE, facts$cuda$usable),

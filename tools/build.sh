@@ -25,7 +25,9 @@ configure_args=${FSKNN_CONFIGURE_ARGS:+--configure-args=$FSKNN_CONFIGURE_ARGS}
 case $1 in
   library)
     # What it was built from and for: with a GPU gone or come, build anew.
-    key="$configure_args ${FSKNN_CUDA_ARCH-}"
+    gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader \
+      2> /dev/null | sort -u | tr '\n' ' ')
+    key="$configure_args ${FSKNN_CUDA_ARCH-$gpus}"
     if [ -f "$library/fsknn/DESCRIPTION" ] &&
       [ "$(cat "$build/library-key" 2> /dev/null)" = "$key" ] &&
       [ -z "$(list_sources -newer "$build/library-key")" ]

@@ -6,7 +6,7 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 copy=$scratch/fsknn
 fake=$scratch/toolkit
-mkdir -p "$copy/src/cuda" "$fake/bin" "$fake/lib64" || exit 1
+mkdir -p "$copy/src/cuda" "$fake/bin" "$fake/lib64" "$scratch/bin" || exit 1
 cp "$root/configure" "$root/cleanup" "$copy" || exit 1
 cp "$root/src/Makevars.in" "$copy/src" || exit 1
 touch "$fake/lib64/libcudart_static.a"
@@ -20,11 +20,17 @@ make_nvcc() {
 #!/bin/sh
 case \$1 in
   --version) echo "Cuda compilation tools, release $1, V$1.1" ;;
-  --list-gpu-arch) echo compute_80; echo compute_90 ;;
+  --list-gpu-arch) for a in 75 80 86 89 90 100 120; do echo compute_\$a; done ;;
   *) echo "fake nvcc: fatal" >&2; exit 1 ;;
 esac
 END
   chmod +x "$fake/bin/nvcc"
+}
+
+# make_gpus CAPABILITY...: an nvidia-smi that shows GPUs of these.
+make_gpus() {
+  printf '#!/bin/sh\nprintf "%%s\\n" %s\n' "$*" > "$scratch/bin/nvidia-smi"
+  chmod +x "$scratch/bin/nvidia-smi"
 }
 
 # expect WORDS STATUS TEXT ARGUMENTS...: configure ends with this status and
@@ -106,13 +112,46 @@ make_nvcc 12.4
 expect "a broken toolkit" 1 "fake nvcc: fatal" "--with-cuda=$fake"
 FSKNN_CUDA_ARCH=61
 export FSKNN_CUDA_ARCH
-expect "an unknown architecture" 1 "knows no architecture '61' (it knows 80 90 )" \
+expect "an unknown architecture" 1 "knows no architecture '61' (it knows 75 80 86 89 90 100 120 )" \
   "--with-cuda=$fake"
 FSKNN_CUDA_ARCH=none
 expect "no architecture" 0 \
   'cuda_reason = "it was configured with FSKNN_CUDA_ARCH=none.";'
 FSKNN_CUDA_ARCH="sm_80, 9.0a"
 expect "two architectures" 1 "compile... 80 90a ptx80" "--with-cuda=$fake"
+
+# Without a word from the user: for the GPUs that are seen, else for all.
+every="compile... 75 80 86 89 90a 100 120 ptx120"
+FSKNN_CUDA_ARCH=all
+expect "all architectures" 1 "$every" "--with-cuda=$fake"
+unset FSKNN_CUDA_ARCH
+PATH=$scratch/bin:$PATH
+export PATH
+printf '#!/bin/sh\nexit 9\n' > "$scratch/bin/nvidia-smi"
+chmod +x "$scratch/bin/nvidia-smi"
+expect "no GPU" 1 "$every" "--with-cuda=$fake"
+make_gpus 9.0 9.0
+expect "two Hopper GPUs" 1 \
+  "compile... 90a ptx90 (the GPUs seen here, and newer ones; FSKNN_CUDA_ARCH=all" \
+  "--with-cuda=$fake"
+make_gpus 9.0 7.5
+expect "GPUs of two kinds" 1 "compile... 75 90a ptx90" "--with-cuda=$fake"
+make_gpus 12.0 6.1
+expect "a GPU that is too old beside another" 1 "compile... 120 ptx120" \
+  "--with-cuda=$fake"
+make_gpus 6.1
+expect "a GPU that is too old" 1 "$every" "--with-cuda=$fake"
+make_gpus 13.7
+expect "a GPU that nvcc does not know" 1 "$every" "--with-cuda=$fake"
+make_gpus "'No devices were found'"
+expect "an nvidia-smi that says something else" 1 "$every" "--with-cuda=$fake"
+FSKNN_CUDA_ARCH=native
+export FSKNN_CUDA_ARCH
+expect "no GPU where one was asked for" 1 "but nvidia-smi shows no GPU that" \
+  "--with-cuda=$fake"
+FSKNN_CUDA_ARCH=all
+make_gpus 9.0
+expect "all in spite of a GPU" 1 "$every" "--with-cuda=$fake"
 rm "$fake/lib64/libcudart_static.a"
 expect "no CUDA runtime" 1 "no libcudart belongs to" "--with-cuda=$fake"
 exit $status

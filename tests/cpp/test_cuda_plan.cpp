@@ -431,6 +431,10 @@ TEST_CASE("machine code runs on its major version, PTX on all later ones") {
   CHECK(runs_on("90a", 9, 0));
   CHECK_FALSE(runs_on("90a", 10, 0));
   CHECK(runs_on("75 ptx75", 12, 0));
+  // As built beside one Hopper GPU: that one, and what is newer.
+  CHECK(runs_on("90a ptx90", 9, 0));
+  CHECK(runs_on("90a ptx90", 12, 0));
+  CHECK_FALSE(runs_on("90a ptx90", 8, 9));
   CHECK_FALSE(runs_on("ptx120", 9, 0));
   CHECK(runs_on("100f", 10, 3));
   CHECK_FALSE(runs_on("", 9, 0));

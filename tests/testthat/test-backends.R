@@ -55,6 +55,25 @@ test_that("the list says why CUDA can't be used", {
   })
 })
 
+test_that("GPUs that were not compiled for are named, with what to do", {
+  left_out <- "This installation was compiled for 90a, not for Tesla T4 (7.5)."
+  ask <- function(usable) {
+    function() {
+      facts <- facts_with(usable = usable, reason = left_out)
+      facts$cuda$left_out <- left_out
+      facts
+    }
+  }
+  expect_snapshot({
+    writeLines(fsknn:::describe_backends(fsknn:::backend_facts(ask(TRUE)))$detail)
+    writeLines(fsknn:::describe_backends(fsknn:::backend_facts(ask(FALSE)))$detail)
+  })
+  expect_error(
+    choose("cuda", facts = fsknn:::backend_facts(ask(FALSE))),
+    "FSKNN_CUDA_ARCH=all"
+  )
+})
+
 test_that("a failure to ask is a reason, not an error", {
   facts <- fsknn:::backend_facts(function() stop("the driver is gone"))
   expect_false(facts$cuda$usable)

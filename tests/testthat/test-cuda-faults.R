@@ -84,9 +84,19 @@ test_that("GPUs that the package was not compiled for are left out, and named", 
   expect_identical(devices$cuda_id, c(0L, 2L))
   expect_match(attr(devices, "left_out"), "not for Old \\(2.0\\)")
   expect_output(print(devices), "not for Old \\(2.0\\)")
+  how <- "with FSKNN_CUDA_ARCH=all"
+  expect_match(attr(devices, "left_out"), how)
+  expect_match(knn_backends()$detail[[2]], "^CUDA [0-9.]+[.] This installation")
+  expect_match(knn_backends()$detail[[2]], how)
   local_machine(gpus[2, ])
-  expect_match(knn_backends()$detail[[2]], "not for Old \\(2.0\\)")
+  compiled <- fsknn:::backend_facts()$cuda$architectures
+  detail <- knn_backends()$detail[[2]]
+  expect_match(detail, "not for Old \\(2.0\\)")
+  expect_match(detail, compiled, fixed = TRUE)
+  expect_match(detail, how)
   expect_identical(nrow(cuda_devices()), 0L)
+  expect_error(knn_search(small, 2, backend = "cuda"), how)
+  expect_match(told_once(knn_search(small, 2)), how)
 })
 
 test_that("devices of different kinds do what all of them can", {

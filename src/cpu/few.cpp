@@ -8,6 +8,7 @@
 #include "core/metrics.hpp"
 #include "core/pieces.hpp"
 #include "core/select.hpp"
+#include "cpu/lists.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -15,70 +16,24 @@ namespace {
 
 // To prepare a row and to pack it for the filter costs some ten exact pairs.
 constexpr std::int64_t kFew = 16;
-// Neighbours that each thread keeps for all queries together.
+// Neighbours that are kept for all queries together.
 constexpr std::int64_t kMostKept = std::int64_t{1} << 20;
-
-/// k nearest for each query, as far as one thread has seen.
-class Lists {
- public:
-  Lists(std::int64_t num_queries, std::int64_t k)
-      : k_(k), size_(static_cast<std::size_t>(num_queries), 0),
-        distance_(num_queries * k), index_(num_queries * k) {}
-
-  void offer(std::int64_t query, double distance, std::int32_t index) {
-    NeighbourHeap list = heap(query);
-    if (list.offer(distance, index))
-      size_[static_cast<std::size_t>(query)] = list.size();
-  }
-  NeighbourHeap heap(std::int64_t query) {
-    return NeighbourHeap(distances(query), indices(query), k_,
-                         size_[static_cast<std::size_t>(query)]);
-  }
-  void take_all(Lists& other) {
-    for (std::size_t q = 0; q < size_.size(); ++q) {
-      const std::int64_t query = static_cast<std::int64_t>(q);
-      for (std::int64_t r = 0; r < other.size_[q]; ++r)
-        offer(query, other.distances(query)[r], other.indices(query)[r]);
-    }
-  }
-  double* distances(std::int64_t query) {
-    return distance_.data() + query * k_;
-  }
-  std::int32_t* indices(std::int64_t query) {
-    return index_.data() + query * k_;
-  }
-
- private:
-  std::int64_t k_;
-  std::vector<std::int64_t> size_;
-  Buffer<double> distance_;
-  Buffer<std::int32_t> index_;
-};
 
 /// One thread: reads and prepares a block of points, and offers them.
 class Worker {
  public:
   Worker(const Request& request, const Kernels& kernels, int exponent,
-         const RowSource& points, const PreparedPoints& queries, Lists& all)
+         const RowSource& points, const PreparedPoints& queries,
+         NeighbourLists& lists)
       : request_(request), kernels_(kernels),
         rule_(*request.metric, exponent),
         recipe_(what_is_left(recipe_of(request, exponent), points)),
         points_(points), queries_(queries),
-        self_(self_by_place(request, queries.order)), all_(&all),
-        lists_(queries.size(), request.k),
+        self_(self_by_place(request, queries.order)), lists_(lists),
         block_(rows_per_block(points.num_features()) * queries.padded) {
     pairs_.resize(static_cast<std::size_t>(queries.size()));
     sums_.resize(pairs_.size());
   }
-  Worker(Worker&& other) noexcept = default;
-  /// Hands over what it found, unless another failed or this one did: then
-  /// nobody reads it.
-  ~Worker() {
-    if (block_.size() == 0) return;
-#pragma omp critical(fsknn_few)
-    all_->take_all(lists_);
-  }
-
   void operator()(std::int64_t block) {
     const std::int64_t d = points_.num_features(), padded = queries_.padded;
     const std::int64_t first = block * rows_per_block(d);
@@ -114,7 +69,8 @@ class Worker {
     for (std::int64_t q = 0; q < queries_.size(); ++q) {
       const std::size_t at = static_cast<std::size_t>(q);
       if (!self_.empty() && self_[at] == point) continue;
-      lists_.offer(q, rule_(sums_[at], queries_.sums[q], sum), point);
+      const double distance = rule_(sums_[at], queries_.sums[q], sum);
+      if (!(distance > lists_.limit(q))) lists_.offer(q, distance, point);
     }
   }
 
@@ -125,8 +81,7 @@ class Worker {
   const RowSource& points_;
   const PreparedPoints& queries_;
   const std::vector<std::int32_t> self_;
-  Lists* all_;
-  Lists lists_;
+  NeighbourLists& lists_;
   Buffer<double> block_;
   RowScratch scratch_;
   std::vector<Pair> pairs_;
@@ -134,7 +89,8 @@ class Worker {
 };
 
 void emit(const Request& request, const Kernels& kernels, int exponent,
-          const RowSource& points, const PreparedPoints& queries, Lists& lists,
+          const RowSource& points, const PreparedPoints& queries,
+          NeighbourLists& lists,
           const Neighbours& out) {
   const std::int64_t k = request.k, padded = queries.padded;
   const RowRecipe recipe = what_is_left(recipe_of(request, exponent), points);
@@ -183,7 +139,7 @@ void find_for_few(const Request& request, const Kernels& kernels, int exponent,
   const PreparedPoints prepared =
       prepare_points(queries, recipe_of(request, exponent), request.query_skip,
                      false, kernels.prepare_row, 1);
-  Lists lists(prepared.size(), request.k);
+  NeighbourLists lists(prepared.size(), request.k);
   const std::int64_t block_rows = rows_per_block(points.num_features());
   const std::int64_t num_blocks =
       (points.num_points() + block_rows - 1) / block_rows;

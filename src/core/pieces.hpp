@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 #ifdef _OPENMP
@@ -88,17 +89,20 @@ class PiecesListener final : public Listener {
   Tenths tenths_;
 };
 
-/// Each thread makes a worker and calls it with the numbers of pieces, in
-/// order, until none is left. Between two of them, and where a piece calls
-/// poll(), the first thread tells the progress and asks whether to go on.
-/// Joins all threads, then rethrows what one of them threw.
-template <class MakeWorker>
+/// Each thread makes a worker and calls work(worker, piece) with the numbers of
+/// pieces, in order, until none is left. Between two of them, and where a piece
+/// calls poll(), the first thread tells the progress and asks whether to go on.
+/// At its end a thread calls merge(worker), one at a time, unless some thread
+/// failed: then nobody reads what was found. Joins all threads, then rethrows
+/// what one of them threw. Workers are never moved.
+template <class MakeWorker, class Work, class Merge>
 void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
-                MakeWorker make_worker) {
+                MakeWorker make_worker, Work work, Merge merge) {
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> stop{false};
   std::atomic<int> others_at_work{0};
   std::exception_ptr failure;
+  std::mutex merging;
   num_threads = threads_after_fork(static_cast<int>(std::max<std::int64_t>(
       1, std::min<std::int64_t>(num_threads, num_pieces))));
 #pragma omp parallel num_threads(num_threads)
@@ -125,15 +129,18 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
       }
     };
     guarded([&] {
-      auto work = make_worker();
+      auto worker = make_worker();
       while (!stop.load(std::memory_order_relaxed)) {
         const std::int64_t piece = next.fetch_add(1, std::memory_order_relaxed);
         if (piece >= num_pieces) break;
-        work(piece);
+        work(worker, piece);
         listener.set_share(static_cast<double>(piece + 1) /
                            static_cast<double>(num_pieces));
         if (listener.asks()) listener.listen();
       }
+      if (stop.load(std::memory_order_relaxed)) return;
+      const std::lock_guard<std::mutex> held(merging);
+      merge(worker);
     });
     if (!first) --others_at_work;
     // The last pieces of the others may take long.
@@ -149,6 +156,16 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
       });
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+/// The same with workers that are called with the pieces' numbers themselves,
+/// and have nothing to merge.
+template <class MakeWorker>
+void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
+                MakeWorker make_worker) {
+  run_pieces(
+      num_pieces, num_threads, stretch, make_worker,
+      [](auto& worker, std::int64_t piece) { worker(piece); }, [](auto&) {});
 }
 
 }  // namespace fsknn

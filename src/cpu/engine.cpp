@@ -9,7 +9,8 @@
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
 #include "cpu/few.hpp"
-#include "cpu/filter.hpp"
+#include "cpu/filter/pack.hpp"
+#include "cpu/filter/scale.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/masked.hpp"
 #include "cpu/search.hpp"
@@ -73,13 +74,16 @@ void find_neighbours(const Request& asked, const RowSource& points,
   const bool is_graph = queries == nullptr;
   FilterScale scale = choose_scale(metric, rule, kernels, columns,
                                    is_graph ? nullptr : &rows, threads);
-  FilterRows column_filter =
-      pack(scale, columns, plan.padded_points, threads, progress);
+  FilterRows column_filter = pack(scale, columns, threads, progress);
   FilterRows row_filter;
-  if (!is_graph)
-    row_filter = pack(scale, rows, plan.padded_queries, threads, progress);
-  set_bounds(scale, is_graph ? column_filter : row_filter, column_filter,
-             columns.padded);
+  double error = column_filter.error;
+  if (!is_graph) {
+    row_filter = pack(scale, rows, threads, progress);
+    error = std::max(error, row_filter.error);
+  }
+  set_slack(scale, error, columns.padded);
+  complete(scale, column_filter);
+  if (!is_graph) complete(scale, row_filter);
   const PointBlock all_columns = {&columns, &column_filter};
   const PointBlock all_rows =
       is_graph ? all_columns : PointBlock{&rows, &row_filter};
@@ -92,9 +96,9 @@ void find_neighbours(const Request& asked, const RowSource& points,
   if (!search.emit(out, rows.order.place, &rows, &columns))
     throw RangeFailure();
   if (stats != nullptr) {
-    stats->pairs_filtered = search.pairs_filtered();
+    stats->pairs_filtered = search.counts().filtered;
     stats->filtered = stats->pairs_filtered > 0;
-    stats->pairs_exact = search.pairs_exact();
+    stats->pairs_exact = search.counts().exact;
     stats->seconds_prepare = seconds_prepare;
     stats->seconds_search = seconds_search;
     stats->seconds_emit =

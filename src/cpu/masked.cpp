@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <vector>
 
 #include "core/pieces.hpp"
@@ -31,8 +30,7 @@ class MaskedSearch {
         pass_(work, plan, rows_.size() > kFew, progress) {}
 
   void run() {
-    pass_.run({progress_, 0.05, 1.0},
-              [&] { return std::make_unique<Taker>(*this); });
+    pass_.run({progress_, 0.05, 1.0}, [&] { return Taker{*this}; });
   }
 
   /// Returns how many rows have fewer than k neighbours.
@@ -54,9 +52,8 @@ class MaskedSearch {
   const MaskedPass& pass() const { return pass_; }
 
  private:
-  struct Taker final : MaskedPass::Taker {
-    explicit Taker(MaskedSearch& search) : s(search) {}
-    void take(std::int64_t row, std::int64_t column, double r) override {
+  struct Taker {
+    void take(std::int64_t row, std::int64_t column, double r) {
       const double distance = s.work_.request.metric->finish(r, 0.0, 0.0);
       const std::int32_t id =
           s.columns_.order.id[static_cast<std::size_t>(column)];
@@ -65,6 +62,7 @@ class MaskedSearch {
         s.offer(column, distance,
                 s.rows_.order.id[static_cast<std::size_t>(row)]);
     }
+    void merge() {}
     MaskedSearch& s;
   };
 
@@ -132,9 +130,9 @@ void find_masked(const Request& asked, const RowSource& points,
   const double seconds_search = seconds_since(start) - seconds_prepare;
   const double rows_short = search.emit(out);
   if (stats == nullptr) return;
-  stats->pairs_filtered = search.pass().pairs_filtered();
+  stats->pairs_filtered = search.pass().counts().filtered;
   stats->filtered = stats->pairs_filtered > 0;
-  stats->pairs_exact = search.pass().pairs_exact();
+  stats->pairs_exact = search.pass().counts().exact;
   stats->rows_short = rows_short;
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search = seconds_search;

@@ -5,9 +5,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
+#include <limits>
 #include <memory>
+#include <vector>
 
+#include "core/masked.hpp"
 #include "core/masked_points.hpp"
 #include "core/pieces.hpp"
 #include "core/plan.hpp"
@@ -16,6 +18,8 @@
 #include "core/source.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/masked_filter.hpp"
+#include "cpu/pass.hpp"
+#include "cpu/turns.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -41,17 +45,59 @@ struct MaskedWork {
   MaskedPoints own_rows;
 };
 
+/// Pairs of points with missing values as a pass meets them (pass.hpp): their
+/// filter of two steps, and r over what both have.
+class MaskedPairs {
+ public:
+  using Threshold = float;  ///< in similarity
+  static constexpr int kRows = CommonTile::rows;
+
+  MaskedPairs(const MaskedWork& work, const MaskedFilterRows& rows,
+              const MaskedFilterRows& columns, bool filtered)
+      : work_(work), a_(rows), b_(columns), filtered_(filtered) {}
+
+  std::int64_t num_rows() const { return work_.rows().size(); }
+  std::int64_t num_columns() const { return work_.columns.size(); }
+  bool has_filter() const { return filtered_; }
+  static constexpr float keep_none() {
+    return std::numeric_limits<float>::infinity();
+  }
+  static constexpr float keep_all() { return -keep_none(); }
+  double tile_cost() const {
+    return 2.0 * fsknn::cpu::tile_cost(a_.steps);
+  }
+
+  void enter(const Chunk& at) {
+    row0_ = at.row0;
+    column0_ = at.column0;
+  }
+  void tile(const Chunk& at, std::int64_t row, std::int64_t column, int panels,
+            const float* row_threshold, const float* column_threshold,
+            std::uint64_t* keep);
+  void exact(const std::vector<Pair>& hits, double* r) const;
+  static bool has(double r) { return has_value(r); }
+
+ private:
+  bool may_pass(const Chunk& at, std::int64_t row, std::int64_t column,
+                int panels, const float* row_threshold,
+                const float* column_threshold, std::uint64_t* keep);
+  void refine(const Chunk& at, std::int64_t row, std::int64_t column,
+              int panels, const float* row_threshold,
+              const float* column_threshold, std::uint64_t* keep);
+
+  const MaskedWork& work_;
+  const MaskedFilterRows& a_;
+  const MaskedFilterRows& b_;
+  const bool filtered_;
+  std::int64_t row0_ = 0, column0_ = 0;
+  alignas(64) std::int32_t tile_[CommonTile::rows * Tile::columns];
+  alignas(64) CommonTile common_;
+};
+
 /// Each row has a threshold, a distance: pairs that are further apart than
 /// those of both their rows (of queries: of the row) need not be brought.
 class MaskedPass {
  public:
-  /// One thread's hand. Takes pairs that have an r, by their places, each once.
-  struct Taker {
-    virtual ~Taker() = default;
-    virtual void take(std::int64_t row, std::int64_t column, double r) = 0;
-  };
-  using MakeTaker = std::function<std::unique_ptr<Taker>()>;
-
   /// At first every pair is brought. filtered: is the filter worth its rows?
   MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
              Progress* progress);
@@ -60,13 +106,74 @@ class MaskedPass {
     threshold_[static_cast<std::size_t>(row)].store(
         masked_threshold(distance), std::memory_order_relaxed);
   }
-  void run(const Stretch& stretch, const MakeTaker& make_taker);
+  /// make_taker() is each thread's: take(row, column, r) has the pairs that
+  /// have an r, by their places, each once; merge() is called at the end.
+  template <class MakeTaker>
+  void run(const Stretch& stretch, MakeTaker make_taker) {
+    const bool symmetric = work_.symmetric;
+    counts_.add(run_pass(
+        {plan_.num_splits, plan_.chunks_per_split, symmetric},
+        work_.request.num_threads, stretch, [&] {
+          return ChunkPass<MaskedPairs, Sink<decltype(make_taker())>>(
+              plan_.chunk_size, symmetric,
+              [&] {
+                return MaskedPairs(work_, row_filter(), column_filter_,
+                                   filtered_);
+              },
+              [&] {
+                return Sink<decltype(make_taker())>(*this, make_taker);
+              });
+        }));
+  }
 
-  double pairs_filtered() const { return pairs_filtered_; }
-  double pairs_exact() const { return pairs_exact_; }
+  const PassCounts& counts() const { return counts_; }
 
  private:
-  class Worker;
+  template <class Taker>
+  class Sink : public SinkDefaults {
+   public:
+    static constexpr std::size_t kHits = 2048;
+
+    template <class MakeTaker>
+    Sink(const MaskedPass& pass, MakeTaker make_taker)
+        : s_(pass), taker_(make_taker()) {}
+
+    bool enter(const Chunk& at, float* row_threshold,
+               float* column_threshold) {
+      at_ = at;
+      row_threshold_ = row_threshold;
+      column_threshold_ = column_threshold;
+      fill(at.row0, at.num_rows, row_threshold);
+      fill(at.column0, s_.work_.symmetric ? at.num_columns : 0,
+           column_threshold);
+      return true;
+    }
+
+    void take(const Pair& hit, double r) {
+      const std::int64_t row = at_.row0 + hit.row;
+      const std::int64_t column = at_.column0 + hit.column;
+      taker_.take(row, column, r);
+      // They may have become stricter.
+      row_threshold_[hit.row] = s_.threshold(row);
+      if (s_.work_.symmetric)
+        column_threshold_[hit.column] = s_.threshold(column);
+    }
+
+    void merge() { taker_.merge(); }
+
+   private:
+    void fill(std::int64_t place0, std::int64_t count, float* to) {
+      std::fill_n(to, s_.plan_.chunk_size, MaskedPairs::keep_none());
+      for (std::int64_t p = 0; p < count; ++p) to[p] = s_.threshold(place0 + p);
+    }
+
+    const MaskedPass& s_;
+    Taker taker_;
+    Chunk at_ = {};
+    float* row_threshold_ = nullptr;
+    float* column_threshold_ = nullptr;
+  };
+
   const MaskedFilterRows& row_filter() const {
     return work_.symmetric ? column_filter_ : row_filter_;
   }
@@ -80,7 +187,7 @@ class MaskedPass {
   const bool filtered_;
   std::unique_ptr<std::atomic<float>[]> threshold_;  ///< in similarity
   MaskedFilterRows column_filter_, row_filter_;
-  double pairs_filtered_ = 0, pairs_exact_ = 0;
+  PassCounts counts_;
 };
 
 }  // namespace cpu

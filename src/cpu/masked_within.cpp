@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <mutex>
 #include <vector>
 
 #include "core/pieces.hpp"
@@ -14,16 +12,17 @@ namespace cpu {
 namespace {
 
 /// From places to the points' numbers.
-class Taker final : public MaskedPass::Taker {
+class Taker {
  public:
   Taker(const MaskedWork& work, WithinCollector& collector)
       : rows_(work.rows().order.id),
         columns_(work.columns.order.id),
         taker_(collector) {}
-  void take(std::int64_t row, std::int64_t column, double r) override {
+  void take(std::int64_t row, std::int64_t column, double r) {
     taker_.take(rows_[static_cast<std::size_t>(row)],
                 columns_[static_cast<std::size_t>(column)], r);
   }
+  void merge() {}
 
  private:
   const std::vector<std::int32_t>& rows_;
@@ -32,16 +31,13 @@ class Taker final : public MaskedPass::Taker {
 };
 
 /// As a thread of the sample's pass.
-class SampleTaker final : public MaskedPass::Taker {
+class SampleTaker {
  public:
   SampleTaker(const MaskedWork& work, const WithinSample& sample,
-              DistanceTally& all, std::mutex& lock)
-      : work_(work), sample_(sample), all_(all), lock_(lock) {}
-  ~SampleTaker() override {
-    const std::lock_guard<std::mutex> held(lock_);
-    all_.add_all(own_);
-  }
-  void take(std::int64_t row, std::int64_t column, double r) override {
+              DistanceTally& all)
+      : work_(work), sample_(sample), all_(all) {}
+  void merge() { all_.add_all(own_); }
+  void take(std::int64_t row, std::int64_t column, double r) {
     const double distance = work_.request.metric->finish(r, 0.0, 0.0);
     count(work_.rows(), row, distance);
     if (work_.symmetric) count(work_.columns, column, distance);
@@ -58,7 +54,6 @@ class SampleTaker final : public MaskedPass::Taker {
   const WithinSample& sample_;
   DistanceTally own_;
   DistanceTally& all_;
-  std::mutex& lock_;
 };
 
 /// A pass over all pairs, each row's threshold being its limit.
@@ -85,11 +80,10 @@ void check_masked_sample(const Request& asked, const Within& within,
   if (work.empty()) return;
   const Plan plan = work.plan();
   DistanceTally inside;
-  std::mutex lock;
   pass_within(work, plan, [&](std::int64_t row) { return sample.limit(row); },
               progress)
       .run({progress, 0.0, 0.0}, [&] {
-        return std::make_unique<SampleTaker>(work, sample, inside, lock);
+        return SampleTaker(work, sample, inside);
       });
   sample.check(inside);
 }
@@ -117,7 +111,7 @@ void find_masked_within(const Request& asked, const Within& within,
       progress);
   const auto run = [&](double from, double to) {
     pass.run({progress, from, to},
-             [&] { return std::make_unique<Taker>(work, collector); });
+             [&] { return Taker(work, collector); });
   };
   const double seconds_prepare = seconds_since(start);
   run(0.0, 0.5);
@@ -125,9 +119,9 @@ void find_masked_within(const Request& asked, const Within& within,
   const double seconds_search = seconds_since(start) - seconds_prepare;
   collector.finish();
   if (stats == nullptr) return;
-  stats->pairs_filtered = pass.pairs_filtered();
-  stats->filtered = true;
-  stats->pairs_exact = pass.pairs_exact();
+  stats->pairs_filtered = pass.counts().filtered;
+  stats->filtered = asked.metric->filter != FilterKind::none;
+  stats->pairs_exact = pass.counts().exact;
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search = seconds_search;
   stats->seconds_emit = seconds_since(start) - seconds_prepare - seconds_search;

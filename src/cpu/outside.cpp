@@ -10,6 +10,10 @@
 
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
+#include "cpu/filter/pack.hpp"
+#include "cpu/filter/scale.hpp"
+#include "cpu/pass.hpp"
+#include "cpu/prepared_pairs.hpp"
 #include "cpu/turns.hpp"
 
 namespace fsknn {
@@ -125,6 +129,7 @@ FilterRows reordered(const FilterRows& from,
   to.num_places = from.num_places;
   to.steps = from.steps;
   to.error = from.error;
+  if (from.steps == 0) return to;  // there is no filter
   to.panels = Buffer<std::int32_t>(from.panels.size());
   for (Buffer<std::int32_t>* side : {&to.first, &to.second})
     *side = Buffer<std::int32_t>(from.num_places);
@@ -202,15 +207,20 @@ class Pass {
   }
 
   void run(int num_threads, Stretch stretch) {
-    const CirculantSchedule schedule(
-        (size_ + plan_.chunk_size - 1) / plan_.chunk_size, 1);
-    run_pieces(schedule.num_pieces(), num_threads, stretch, [&] {
-      return [&, w = Worker(*this)](std::int64_t at) mutable {
-        const CirculantSchedule::Piece piece = schedule.piece(at);
-        const std::int64_t column = schedule.column(piece.row,
-                                                    piece.first_round);
-        if (column >= 0) w.chunk(piece.row, column);
-      };
+    const std::int64_t chunks =
+        (size_ + plan_.chunk_size - 1) / plan_.chunk_size;
+    PointBlock block;
+    block.points = &exact_.points;
+    block.filter = &rows_;
+    block.place_at = &place_at_;
+    run_pass({chunks, chunks, true}, num_threads, stretch, [&] {
+      return ChunkPass<PreparedPairs, Sink>(
+          plan_.chunk_size, true,
+          [&] {
+            return PreparedPairs(exact_.kernels, exact_.metric.accumulation,
+                                 scale_, block, block, plan_.chunk_size);
+          },
+          [&] { return Sink(*this); });
     });
   }
 
@@ -229,137 +239,90 @@ class Pass {
     return true;
   }
 
-  bool has_work(std::int64_t row0, std::int64_t row1, std::int64_t column0,
-                std::int64_t column1) const {
+  bool has_work(const Chunk& chunk) const {
     const auto at = [](std::int64_t p) { return static_cast<std::size_t>(p); };
     // Those to search stand first.
-    if (!searched_[at(row0)] && !searched_[at(column0)]) return false;
-    const std::int32_t c = component_[at(row0)];
-    for (std::int64_t p = row0; p < row1; ++p)
-      if (component_[at(p)] != c) return true;
-    for (std::int64_t p = column0; p < column1; ++p)
-      if (component_[at(p)] != c) return true;
-    return false;
+    if (!searched_[at(chunk.row0)] && !searched_[at(chunk.column0)])
+      return false;
+    const std::int32_t c = component_[at(chunk.row0)];
+    const auto other_in = [&](std::int64_t from, std::int64_t count) {
+      for (std::int64_t p = from; p < from + count; ++p)
+        if (component_[at(p)] != c) return true;
+      return false;
+    };
+    return other_in(chunk.row0, chunk.num_rows) ||
+           other_in(chunk.column0, chunk.num_columns);
   }
 
-  class Worker {
+  /// Hits are offered to the components of both points.
+  class Sink : public SinkDefaults {
    public:
-    explicit Worker(Pass& pass)
-        : s_(&pass),
-          row_threshold_(pass.plan_.chunk_size),
-          column_threshold_(pass.plan_.chunk_size) {
-      hits_.reserve(kHits + Tile::rows * Tile::columns);
-      pairs_.resize(kHits + Tile::rows * Tile::columns);
-      sums_.resize(kHits + Tile::rows * Tile::columns);
-    }
-
-    void chunk(std::int64_t row_chunk, std::int64_t column_chunk) {
-      const std::int64_t size = s_->plan_.chunk_size;
-      row0_ = row_chunk * size;
-      column0_ = column_chunk * size;
-      num_rows_ = std::min(size, s_->size_ - row0_);
-      num_columns_ = std::min(size, s_->size_ - column0_);
-      if (num_rows_ <= 0 || num_columns_ <= 0) return;
-      if (!s_->has_work(row0_, row0_ + num_rows_, column0_,
-                        column0_ + num_columns_))
-        return;
-      const bool diagonal = row_chunk == column_chunk;
-      copy_thresholds();
-      for (std::int64_t c = 0; c < num_columns_; c += Tile::columns) {
-        const int panels = static_cast<int>(
-            (std::min<std::int64_t>(Tile::columns, num_columns_ - c) +
-             Tile::panel - 1) /
-            Tile::panel);
-        for (std::int64_t r = 0; r < num_rows_; r += Tile::rows) {
-          if (diagonal && r >= c + Tile::columns) break;
-          tile(r, c, panels, diagonal);
-          if (hits_.size() >= kHits) settle();
-          poll_after(tile_cost(s_->rows_.steps));
-        }
-      }
-      settle();
-    }
-
-   private:
     // Few: the first hits of a component bring its threshold down.
     static constexpr std::size_t kHits = 256;
 
+    explicit Sink(Pass& pass) : s_(pass) {}
+
+    bool enter(const Chunk& at, std::int32_t* row_threshold,
+               std::int32_t* column_threshold) {
+      if (!s_.has_work(at)) return false;
+      at_ = at;
+      row_threshold_ = row_threshold;
+      column_threshold_ = column_threshold;
+      copy_thresholds();
+      return true;
+    }
+
+    bool wanted(std::int32_t row, std::int32_t column) const {
+      return s_.component_[row_of(row)] != s_.component_[column_of(column)];
+    }
+
+    void take(const Pair& hit, double sum) {
+      const PreparedPoints& points = s_.exact_.points;
+      const std::size_t row = row_of(hit.row), column = column_of(hit.column);
+      const std::int32_t p = s_.place_at_[row], q = s_.place_at_[column];
+      const TreeEdge edge = edge_between(
+          s_.exact_.rule(sum, points.sums[p], points.sums[q]),
+          points.order.id[static_cast<std::size_t>(p)],
+          points.order.id[static_cast<std::size_t>(q)]);
+      for (const std::size_t at : {row, column}) {
+        const std::size_t c = static_cast<std::size_t>(s_.component_[at]);
+        if (s_.is_sought_[c] && s_.offer(c, edge)) changed_ = true;
+      }
+    }
+
+    void settled() {
+      if (changed_) copy_thresholds();
+      changed_ = false;
+    }
+
+   private:
+    std::size_t row_of(std::int32_t row) const {
+      return static_cast<std::size_t>(at_.row0 + row);
+    }
+    std::size_t column_of(std::int32_t column) const {
+      return static_cast<std::size_t>(at_.column0 + column);
+    }
+
     void copy_thresholds() {
       const auto copy = [&](std::int64_t from, std::int64_t count,
-                            Buffer<std::int32_t>& to) {
-        std::fill_n(to.data(), to.size(), s_->thresholds_.keep_none());
+                            std::int32_t* to) {
+        std::fill_n(to, s_.plan_.chunk_size, s_.thresholds_.keep_none());
         for (std::int64_t p = 0; p < count; ++p) {
           const std::size_t at = static_cast<std::size_t>(from + p);
-          if (s_->searched_[at])
-            to[p] = s_->threshold_[static_cast<std::size_t>(
-                                       s_->component_[at])]
+          if (s_.searched_[at])
+            to[p] = s_.threshold_[static_cast<std::size_t>(s_.component_[at])]
                         .load(std::memory_order_relaxed);
         }
       };
-      copy(row0_, num_rows_, row_threshold_);
-      copy(column0_, num_columns_, column_threshold_);
+      copy(at_.row0, at_.num_rows, row_threshold_);
+      copy(at_.column0, at_.num_columns, column_threshold_);
     }
 
-    void tile(std::int64_t r, std::int64_t c, int panels, bool diagonal) {
-      const FilterRows& rows = s_->rows_;
-      const Kernels& kernels = s_->exact_.kernels;
-      const std::int64_t row = row0_ + r, column = column0_ + c;
-      kernels.accumulate(s_->scale_.product, rows.row(row),
-                         rows.panel(column), panels, rows.steps, tile_);
-      std::uint64_t keep[Tile::rows];
-      kernels.test(s_->scale_.test, tile_, panels,
-                   rows.side(row_threshold_.data() + r, row),
-                   rows.side(column_threshold_.data() + c, column), keep);
-      for (int q = 0; q < Tile::rows; ++q) {
-        for (std::uint64_t mask = keep[q]; mask != 0; mask &= mask - 1) {
-          const std::int64_t a = row + q;
-          const std::int64_t b = column + __builtin_ctzll(mask);
-          if (a >= s_->size_ || b >= s_->size_ || (diagonal && a >= b) ||
-              s_->component_[static_cast<std::size_t>(a)] ==
-                  s_->component_[static_cast<std::size_t>(b)])
-            continue;
-          hits_.push_back({static_cast<std::int32_t>(a),
-                           static_cast<std::int32_t>(b)});
-        }
-      }
-    }
-
-    void settle() {
-      if (hits_.empty()) return;
-      const ExactPoints& exact = s_->exact_;
-      const PreparedPoints& points = exact.points;
-      for (std::size_t h = 0; h < hits_.size(); ++h)
-        pairs_[h] = {s_->place_at_[static_cast<std::size_t>(hits_[h].row)],
-                     s_->place_at_[static_cast<std::size_t>(hits_[h].column)]};
-      exact_in_turns(exact.kernels, exact.metric.accumulation,
-                     points.rows.data(), points.rows.data(), points.padded,
-                     pairs_.data(), static_cast<std::int64_t>(hits_.size()),
-                     sums_.data());
-      bool changed = false;
-      for (std::size_t h = 0; h < hits_.size(); ++h) {
-        const Pair pair = pairs_[h];
-        const TreeEdge edge = edge_between(
-            exact.rule(sums_[h], points.sums[pair.row],
-                       points.sums[pair.column]),
-            points.order.id[static_cast<std::size_t>(pair.row)],
-            points.order.id[static_cast<std::size_t>(pair.column)]);
-        for (const std::int32_t p : {hits_[h].row, hits_[h].column}) {
-          const std::size_t c = static_cast<std::size_t>(
-              s_->component_[static_cast<std::size_t>(p)]);
-          if (s_->is_sought_[c] && s_->offer(c, edge)) changed = true;
-        }
-      }
-      hits_.clear();
-      if (changed) copy_thresholds();
-    }
-
-    Pass* s_;
-    std::int64_t row0_ = 0, column0_ = 0, num_rows_ = 0, num_columns_ = 0;
-    Buffer<std::int32_t> row_threshold_, column_threshold_;
-    std::vector<Pair> hits_;   ///< in this pass's order
-    std::vector<Pair> pairs_;  ///< the same, as places
-    std::vector<double> sums_;
-    alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
+    Pass& s_;
+    Chunk at_ = {};
+    std::int32_t* row_threshold_ = nullptr;
+    std::int32_t* column_threshold_ = nullptr;
+    bool changed_ = false;
   };
 
   const ExactPoints& exact_;
@@ -392,9 +355,9 @@ void OutsideSearch::lower(const std::vector<std::int32_t>& component,
                           const std::vector<char>& search,
                           std::vector<TreeEdge>& best) {
   if (passes_ == 0) {
-    rows_ = pack(scale_, exact_.points, plan_.padded_points, num_threads_,
-                 progress_);
-    set_bounds(scale_, rows_, rows_, exact_.points.padded);
+    rows_ = pack(scale_, exact_.points, num_threads_, progress_);
+    set_slack(scale_, rows_.error, exact_.points.padded);
+    complete(scale_, rows_);
     twin_ = twins_of(exact_.points);
   }
   // How many passes there will be is not known: half of the rest each.

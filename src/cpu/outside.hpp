@@ -11,7 +11,8 @@
 #include "core/plan.hpp"
 #include "core/prepared.hpp"
 #include "core/spanning.hpp"
-#include "cpu/filter.hpp"
+#include "cpu/filter/form.hpp"
+#include "cpu/filter/thresholds.hpp"
 #include "cpu/kernels.hpp"
 
 namespace fsknn {

@@ -5,142 +5,65 @@
 #include <limits>
 #include <stdexcept>
 
-#include "cpu/hits.hpp"
-#include "cpu/rows.hpp"
+#include "cpu/exact_rows.hpp"
 #include "cpu/turns.hpp"
 
 namespace fsknn {
 namespace cpu {
 
-/// What one thread needs for its chunks.
-class Search::Worker {
+/// Hits are offered to the lists, whose limits become the thresholds.
+class Search::Sink : public SinkDefaults {
  public:
-  Worker(Search& search, const PointBlock& rows, const PointBlock& columns)
-      : s_(&search),
-        rows_at_(rows),
-        columns_at_(columns),
-        same_(rows.filter == columns.filter),
-        row_threshold_(search.plan_.chunk_size),
-        column_threshold_(search.plan_.chunk_size),
-        rows_(*rows.points, search.plan_.chunk_size),
-        columns_(*columns.points, search.plan_.chunk_size) {
-    hits_.reserve(kHits + Tile::rows * Tile::columns);
-    sums_.resize(kHits + Tile::rows * Tile::columns);
-  }
-  Worker(Worker&&) = default;
-  ~Worker() {
-    if (s_ == nullptr) return;
-#pragma omp critical(fsknn_counts)
-    {
-      s_->pairs_filtered_ += pairs_filtered_;
-      s_->pairs_exact_ += pairs_exact_;
-    }
+  static constexpr std::size_t kHits = 2048;
+
+  Sink(Search& search, const PointBlock& rows, const PointBlock& columns)
+      : s_(search), rows_(rows), columns_(columns) {}
+
+  bool enter(const Chunk& at, std::int32_t* row_threshold,
+             std::int32_t* column_threshold) {
+    at_ = at;
+    row_threshold_ = row_threshold;
+    column_threshold_ = column_threshold;
+    const std::int32_t none = s_.thresholds_.keep_none();
+    const std::int64_t size = s_.plan_.chunk_size;
+    std::fill_n(row_threshold, size, none);
+    std::fill_n(column_threshold, size, none);
+    copy_thresholds(rows_.first_place + at.row0, at.num_rows, row_threshold);
+    if (s_.is_graph_)
+      copy_thresholds(columns_.first_place + at.column0, at.num_columns,
+                      column_threshold);
+    return true;
   }
 
-  /// All pairs of a chunk: filter, exact, select.
-  void chunk(std::int64_t row_chunk, std::int64_t column_chunk) {
-    const std::int64_t size = s_->plan_.chunk_size;
-    const std::int64_t row0 = row_chunk * size, column0 = column_chunk * size;
-    const std::int64_t num_rows = std::min(size, rows_at_.size() - row0);
-    const std::int64_t num_columns =
-        std::min(size, columns_at_.size() - column0);
-    if (num_rows <= 0 || num_columns <= 0) return;
-    diagonal_ = s_->is_graph_ && same_ && row_chunk == column_chunk;
-    rows_.move_to(row0);
-    columns_.move_to(column0);
-    copy_thresholds(rows_at_.first_place + row0, num_rows, row_threshold_);
-    if (s_->is_graph_)
-      copy_thresholds(columns_at_.first_place + column0, num_columns,
-                      column_threshold_);
-    else
-      std::fill_n(column_threshold_.data(), size,
-                  s_->thresholds_.keep_none());
-
-    const FilterRows& a = *rows_at_.filter;
-    const FilterRows& b = *columns_at_.filter;
-    for (std::int64_t c = 0; c < num_columns; c += Tile::columns) {
-      const int panels = static_cast<int>(
-          (std::min<std::int64_t>(Tile::columns, num_columns - c) +
-           Tile::panel - 1) /
-          Tile::panel);
-      const std::int32_t* b_panels = b.panel(column0 + c);
-      for (std::int64_t r = 0; r < num_rows; r += Tile::rows) {
-        // Below the diagonal: met from the other side.
-        if (diagonal_ && r >= c + Tile::columns) break;
-        const std::int64_t row = row0 + r;
-        s_->kernels_.accumulate(
-            s_->scale_.product, a.row(row), b_panels, panels, a.steps, tile_);
-        std::uint64_t keep[Tile::rows];
-        s_->kernels_.test(s_->scale_.test, tile_, panels,
-                          a.side(row_threshold_.data() + r, row),
-                          b.side(column_threshold_.data() + c, column0 + c),
-                          keep);
-        collect_hits(keep, r, c, num_rows, num_columns, diagonal_, hits_);
-        if (hits_.size() >= kHits) settle(row0, column0);
-        poll_after(tile_cost(a.steps));
-      }
-    }
-    settle(row0, column0);
-    pairs_filtered_ += static_cast<double>(num_rows) *
-                       static_cast<double>(num_columns) *
-                       (diagonal_ ? 0.5 : 1.0);
+  void take(const Pair& hit, double sum) {
+    const std::int64_t row = at_.row0 + hit.row;
+    const std::int64_t column = at_.column0 + hit.column;
+    const double distance = s_.rule_(sum, rows_.points->sums[row],
+                                     columns_.points->sums[column]);
+    const std::int64_t row_place = rows_.first_place + row;
+    const std::int64_t column_place = columns_.first_place + column;
+    const std::int32_t row_id = rows_.id(row), column_id = columns_.id(column);
+    if (column_id != s_.self_of(row_id) &&
+        s_.offer(row_place, distance, column_id))
+      row_threshold_[hit.row] =
+          s_.threshold_[row_place].load(std::memory_order_relaxed);
+    if (s_.is_graph_ && s_.offer(column_place, distance, row_id))
+      column_threshold_[hit.column] =
+          s_.threshold_[column_place].load(std::memory_order_relaxed);
   }
 
  private:
-  static constexpr std::size_t kHits = 2048;
-
   void copy_thresholds(std::int64_t place0, std::int64_t count,
-                       Buffer<std::int32_t>& to) {
+                       std::int32_t* to) {
     for (std::int64_t p = 0; p < count; ++p)
-      to[p] = s_->threshold_[place0 + p].load(std::memory_order_relaxed);
-    std::fill(to.data() + count, to.data() + to.size(),
-              s_->thresholds_.keep_none());
+      to[p] = s_.threshold_[place0 + p].load(std::memory_order_relaxed);
   }
 
-  /// Exact distances of the hits so far, offered to their lists.
-  void settle(std::int64_t row0, std::int64_t column0) {
-    if (hits_.empty()) return;
-    const PreparedPoints& rows = *rows_at_.points;
-    const PreparedPoints& columns = *columns_at_.points;
-    for (const Pair& hit : hits_) {
-      rows_.need(hit.row);
-      columns_.need(hit.column);
-      poll_after(10.0);
-    }
-    exact_in_turns(s_->kernels_, s_->metric_.accumulation, rows_.rows(),
-                   columns_.rows(), columns.padded, hits_.data(),
-                   static_cast<std::int64_t>(hits_.size()), sums_.data());
-    for (std::size_t h = 0; h < hits_.size(); ++h) {
-      const Pair hit = hits_[h];
-      const std::int64_t row = row0 + hit.row, column = column0 + hit.column;
-      const double distance =
-          s_->rule_(sums_[h], rows.sums[row], columns.sums[column]);
-      const std::int64_t row_place = rows_at_.first_place + row;
-      const std::int64_t column_place = columns_at_.first_place + column;
-      const std::int32_t row_id = rows_at_.id(row);
-      const std::int32_t column_id = columns_at_.id(column);
-      if (column_id != s_->self_of(row_id) &&
-          s_->offer(row_place, distance, column_id))
-        row_threshold_[hit.row] =
-            s_->threshold_[row_place].load(std::memory_order_relaxed);
-      if (s_->is_graph_ && s_->offer(column_place, distance, row_id))
-        column_threshold_[hit.column] =
-            s_->threshold_[column_place].load(std::memory_order_relaxed);
-    }
-    pairs_exact_ += static_cast<double>(hits_.size());
-    hits_.clear();
-  }
-
-  Search* s_;
-  PointBlock rows_at_, columns_at_;
-  bool same_;  ///< a block meets itself
-  Buffer<std::int32_t> row_threshold_, column_threshold_;
-  ChunkRows rows_, columns_;
-  std::vector<Pair> hits_;
-  std::vector<double> sums_;
-  alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
-  bool diagonal_ = false;
-  double pairs_filtered_ = 0, pairs_exact_ = 0;
+  Search& s_;
+  const PointBlock rows_, columns_;
+  Chunk at_ = {};
+  std::int32_t* row_threshold_ = nullptr;
+  std::int32_t* column_threshold_ = nullptr;
 };
 
 Search::Search(const Request& request, const Plan& plan, const Kernels& kernels,
@@ -177,30 +100,23 @@ void Search::set_threshold(std::int64_t place) {
 void Search::meet(const PointBlock& rows, const PointBlock& columns,
                   double from, double to) {
   const std::int64_t down = chunks_of(rows), across = chunks_of(columns);
-  const Stretch stretch = {progress_, from, to};
-  if (!is_graph_ || rows.filter != columns.filter) {
-    run_pieces(down * across, request_.num_threads, stretch, [&] {
-      return [&, w = Worker(*this, rows, columns)](std::int64_t at) mutable {
-        w.chunk(at / across, at % across);
-      };
-    });
-    return;
+  ChunkGrid grid = {down, across, is_graph_ && rows.filter == columns.filter};
+  if (grid.symmetric) {
+    // Few enough rounds that every thread has some 16 pieces of each stretch
+    // of rounds, so that none waits long for the last.
+    const std::int64_t rounds = down * (down / 2 + 1);
+    grid.span = std::max<std::int64_t>(
+        1, std::min<std::int64_t>(8, rounds / (16 * request_.num_threads)));
   }
-  // Few enough rounds that every thread has some 16 pieces of each stretch of
-  // rounds, so that none waits long for the last.
-  const std::int64_t rounds = down * (down / 2 + 1);
-  const std::int64_t span = std::max<std::int64_t>(
-      1, std::min<std::int64_t>(8, rounds / (16 * request_.num_threads)));
-  const CirculantSchedule schedule(down, span);
-  run_pieces(schedule.num_pieces(), request_.num_threads, stretch, [&] {
-    return [&, w = Worker(*this, rows, columns)](std::int64_t at) mutable {
-      const CirculantSchedule::Piece piece = schedule.piece(at);
-      for (std::int64_t r = piece.first_round; r < piece.end_round; ++r) {
-        const std::int64_t column = schedule.column(piece.row, r);
-        if (column >= 0) w.chunk(piece.row, column);
-      }
-    };
-  });
+  counts_.add(run_pass(grid, request_.num_threads, {progress_, from, to}, [&] {
+    return ChunkPass<PreparedPairs, Sink>(
+        plan_.chunk_size, grid.symmetric,
+        [&] {
+          return PreparedPairs(kernels_, metric_.accumulation, scale_, rows,
+                               columns, plan_.chunk_size);
+        },
+        [&] { return Sink(*this, rows, columns); });
+  }));
 }
 
 bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
@@ -252,6 +168,7 @@ void Search::emit_row(const Neighbours& out, std::int64_t i, std::int32_t place,
 
 void Search::seed(const PointBlock& rows, const PointBlock& columns,
                   double from, double to) {
+  if (!scale_.has_filter()) return;
   const std::int64_t size = plan_.chunk_size, k = seeds();
   const std::int64_t full_chunks = columns.size() / size;
   const std::int64_t others = full_chunks - (is_graph_ ? 1 : 0);
@@ -302,13 +219,14 @@ void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
       const std::int64_t column = chunk * size + c;
       for (std::int64_t r = 0; r < num_rows; r += Tile::rows) {
         const std::int64_t row = row0 + r;
-        kernels_.accumulate(scale_.product, a.row(row),
+        kernels_.accumulate(scale_.form->product, a.row(row),
                             b.panel(column), Tile::panels, a.steps, tile);
         for (std::int64_t q = 0; q < Tile::rows && r + q < num_rows; ++q)
           kernels_.lower_best(
-              scale_.test, tile + q * Tile::columns, Tile::panels,
+              scale_.form->test, tile + q * Tile::columns, Tile::panels,
               a.upper_side(row + q), b.upper_side(column), group,
-              num_groups, best.data() + static_cast<std::size_t>(r + q) * width);
+              num_groups,
+              best.data() + static_cast<std::size_t>(r + q) * width);
         poll_after(tile_cost(a.steps));
       }
       group = (group + Tile::panels) % num_groups;

@@ -12,26 +12,15 @@
 #include "core/plan.hpp"
 #include "core/prepared.hpp"
 #include "core/request.hpp"
-#include "cpu/filter.hpp"
+#include "cpu/filter/form.hpp"
+#include "cpu/filter/thresholds.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/lists.hpp"
+#include "cpu/pass.hpp"
+#include "cpu/prepared_pairs.hpp"
 
 namespace fsknn {
 namespace cpu {
-
-/// Points in both forms: all there are, or a block of them.
-struct PointBlock {
-  const PreparedPoints* points = nullptr;
-  const FilterRows* filter = nullptr;
-  std::int64_t first_place = 0;  ///< of all places, at which a block starts
-  std::int32_t first_id = 0;     ///< the number of the block's point 0
-
-  std::int64_t size() const { return points->size(); }
-  /// The user's number of the point at a place of the block.
-  std::int32_t id(std::int64_t place) const {
-    return first_id + points->order.id[static_cast<std::size_t>(place)];
-  }
-};
 
 class Search {
  public:
@@ -58,11 +47,10 @@ class Search {
   bool emit(const Neighbours& out, const std::vector<std::int32_t>& place,
             const PreparedPoints* rows, const PreparedPoints* columns);
 
-  double pairs_filtered() const { return pairs_filtered_; }
-  double pairs_exact() const { return pairs_exact_; }
+  const PassCounts& counts() const { return counts_; }
 
  private:
-  class Worker;
+  class Sink;
 
   std::int64_t chunks_of(const PointBlock& block) const {
     return (block.size() + plan_.chunk_size - 1) / plan_.chunk_size;
@@ -96,7 +84,7 @@ class Search {
   Thresholds thresholds_;
   NeighbourLists lists_;
   std::unique_ptr<std::atomic<std::int32_t>[]> threshold_;  ///< by place
-  double pairs_filtered_ = 0, pairs_exact_ = 0;
+  PassCounts counts_;
 };
 
 }  // namespace cpu

@@ -8,7 +8,8 @@
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
 #include "core/plan.hpp"
-#include "cpu/filter.hpp"
+#include "cpu/filter/pack.hpp"
+#include "cpu/filter/scale.hpp"
 #include "cpu/search.hpp"
 
 namespace fsknn {
@@ -94,10 +95,7 @@ class Blocks {
     to.points =
         prepare_points(RowRange(source_, first, count), recipe_, skip, true,
                        kernel_, num_threads_, &progress_);
-    const std::int64_t chunks =
-        (to.points.size() + plan_.chunk_size - 1) / plan_.chunk_size;
-    to.filter = pack(scale_, to.points, chunks * plan_.chunk_size,
-                     num_threads_, &progress_);
+    to.filter = pack(scale_, to.points, num_threads_, &progress_);
     to.number = number;
   }
 
@@ -239,7 +237,7 @@ void find_streamed(const Request& request, const Kernels& kernels, int exponent,
                          kernels.prepare_row, plan, threads, 1, still));
   Blocks& rows = is_graph ? columns : *own;
   double error = 0.0;
-  if (!request.metric->is_elementwise()) {
+  if (scale.form->needs_errors) {
     error = columns.error();
     if (!is_graph) error = std::max(error, rows.error());
   }
@@ -304,9 +302,9 @@ void find_streamed(const Request& request, const Kernels& kernels, int exponent,
                     });
   }
   if (stats == nullptr) return;
-  stats->pairs_filtered = search.pairs_filtered();
+  stats->pairs_filtered = search.counts().filtered;
   stats->filtered = stats->pairs_filtered > 0;
-  stats->pairs_exact = search.pairs_exact();
+  stats->pairs_exact = search.counts().exact;
   stats->streamed = true;
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search = seconds_search;

@@ -5,12 +5,13 @@
 
 #include "core/pieces.hpp"
 #include "core/plan.hpp"
-#include "cpu/filter.hpp"
-#include "cpu/hits.hpp"
+#include "cpu/filter/pack.hpp"
+#include "cpu/filter/scale.hpp"
+#include "cpu/filter/thresholds.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/masked_within.hpp"
-#include "cpu/rows.hpp"
-#include "cpu/turns.hpp"
+#include "cpu/pass.hpp"
+#include "cpu/prepared_pairs.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -29,166 +30,88 @@ class WithinSearch {
         plan_(plan),
         kernels_(kernels),
         rule_(rule),
-        rows_(rows),
-        columns_(columns),
         symmetric_(&rows == &columns),
         progress_(progress),
         scale_(choose_scale(metric_, rule, kernels, columns,
                             symmetric_ ? nullptr : &rows,
                             request.num_threads)),
-        column_filter_(pack(scale_, columns, plan.padded_points,
-                            request.num_threads, progress)) {
-    if (!symmetric_)
-      row_filter_storage_ = pack(scale_, rows, plan.padded_queries,
-                                 request.num_threads, progress);
-    set_bounds(scale_, row_filter(), column_filter_, columns.padded);
-    set_thresholds(within);
+        column_filter_(
+            pack(scale_, columns, request.num_threads, progress)) {
+    double error = column_filter_.error;
+    if (!symmetric_) {
+      own_row_filter_ = pack(scale_, rows, request.num_threads, progress);
+      error = std::max(error, own_row_filter_.error);
+    }
+    set_slack(scale_, error, columns.padded);
+    complete(scale_, column_filter_);
+    if (!symmetric_) complete(scale_, own_row_filter_);
+    columns_.points = &columns;
+    columns_.filter = &column_filter_;
+    rows_.points = &rows;
+    rows_.filter = symmetric_ ? &column_filter_ : &own_row_filter_;
+    const Thresholds thresholds(scale_, metric_, rule_);
+    keep_none_ = thresholds.keep_none();
+    threshold_ = Buffer<std::int32_t>(rows.size());
+    for (std::int64_t p = 0; p < rows.size(); ++p)
+      threshold_[p] = thresholds.keep_up_to(within.limit(rows_.id(p)));
   }
 
   void run(WithinCollector& collector, double from, double to) {
-    const Stretch stretch = {progress_, from, to};
-    if (!symmetric_) {
-      run_pieces(plan_.num_splits * plan_.chunks_per_split,
-                 request_.num_threads, stretch, [&] {
-                   return [&, w = Worker(*this, collector)](
-                              std::int64_t at) mutable {
-                     w.chunk(at / plan_.chunks_per_split,
-                             at % plan_.chunks_per_split);
-                   };
-                 });
-      return;
-    }
-    const CirculantSchedule schedule(plan_.num_splits, 1);
-    run_pieces(schedule.num_pieces(), request_.num_threads, stretch, [&] {
-      return [&, w = Worker(*this, collector)](std::int64_t at) mutable {
-        const CirculantSchedule::Piece piece = schedule.piece(at);
-        const std::int64_t column =
-            schedule.column(piece.row, piece.first_round);
-        if (column >= 0) w.chunk(piece.row, column);
-      };
-    });
+    const ChunkGrid grid = {plan_.num_splits, plan_.chunks_per_split,
+                            symmetric_};
+    counts_.add(
+        run_pass(grid, request_.num_threads, {progress_, from, to}, [&] {
+          return ChunkPass<PreparedPairs, Sink>(
+              plan_.chunk_size, symmetric_,
+              [&] {
+                return PreparedPairs(kernels_, metric_.accumulation, scale_,
+                                     rows_, columns_, plan_.chunk_size);
+              },
+              [&] { return Sink(*this, collector); });
+        }));
   }
 
-  double pairs_filtered() const { return pairs_filtered_; }
-  double pairs_exact() const { return pairs_exact_; }
+  const PassCounts& counts() const { return counts_; }
 
  private:
-  FilterRows& row_filter() {
-    return symmetric_ ? column_filter_ : row_filter_storage_;
-  }
-
-  void set_thresholds(const Within& within) {
-    const Thresholds thresholds(scale_, metric_, rule_);
-    const std::int64_t places = row_filter().num_places;
-    row_threshold_ = Buffer<std::int32_t>(places);
-    std::fill_n(row_threshold_.data(), places, thresholds.keep_none());
-    for (std::int64_t p = 0; p < rows_.size(); ++p)
-      row_threshold_[p] = thresholds.keep_up_to(
-          within.limit(rows_.order.id[static_cast<std::size_t>(p)]));
-    if (symmetric_) return;
-    column_threshold_ = Buffer<std::int32_t>(column_filter_.num_places);
-    std::fill_n(column_threshold_.data(), column_filter_.num_places,
-                thresholds.keep_none());
-  }
-
-  class Worker {
+  class Sink : public SinkDefaults {
    public:
-    Worker(WithinSearch& search, WithinCollector& collector)
-        : s_(&search),
-          taker_(collector),
-          rows_(search.rows_, search.plan_.chunk_size),
-          columns_(search.columns_, search.plan_.chunk_size) {
-      hits_.reserve(kHits + Tile::rows * Tile::columns);
-      sums_.resize(kHits + Tile::rows * Tile::columns);
-    }
-    Worker(Worker&& other) noexcept = default;
-    ~Worker() {
-      if (hits_.capacity() == 0) return;
-#pragma omp critical(fsknn_within_counts)
-      {
-        s_->pairs_filtered_ += pairs_filtered_;
-        s_->pairs_exact_ += pairs_exact_;
-      }
+    static constexpr std::size_t kHits = 2048;
+
+    Sink(const WithinSearch& search, WithinCollector& collector)
+        : s_(search),
+          unit_dot_(search.metric_.is_unit_dot()),
+          taker_(collector) {}
+
+    bool enter(const Chunk& at, std::int32_t* row_threshold,
+               std::int32_t* column_threshold) {
+      at_ = at;
+      fill(at.row0, at.num_rows, row_threshold);
+      // Queries alone have limits: points let no pair pass.
+      fill(at.column0, s_.symmetric_ ? at.num_columns : 0, column_threshold);
+      return true;
     }
 
-    void chunk(std::int64_t row_chunk, std::int64_t column_chunk) {
-      const std::int64_t size = s_->plan_.chunk_size;
-      const std::int64_t row0 = row_chunk * size, column0 = column_chunk * size;
-      const std::int64_t num_rows = std::min(size, s_->rows_.size() - row0);
-      const std::int64_t num_columns =
-          std::min(size, s_->columns_.size() - column0);
-      if (num_rows <= 0 || num_columns <= 0) return;
-      const bool diagonal = s_->symmetric_ && row_chunk == column_chunk;
-      rows_.move_to(row0);
-      columns_.move_to(column0);
-      const FilterRows& a = s_->row_filter();
-      const FilterRows& b = s_->column_filter_;
-      const std::int32_t* const of_columns =
-          (s_->symmetric_ ? s_->row_threshold_ : s_->column_threshold_).data();
-      for (std::int64_t c = 0; c < num_columns; c += Tile::columns) {
-        const std::int64_t column = column0 + c;
-        const int panels = static_cast<int>(
-            (std::min<std::int64_t>(Tile::columns, num_columns - c) +
-             Tile::panel - 1) /
-            Tile::panel);
-        for (std::int64_t r = 0; r < num_rows; r += Tile::rows) {
-          // Below the diagonal: met from the other side.
-          if (diagonal && r >= c + Tile::columns) break;
-          const std::int64_t row = row0 + r;
-          s_->kernels_.accumulate(s_->scale_.product, a.row(row),
-                                  b.panel(column), panels, a.steps, tile_);
-          std::uint64_t keep[Tile::rows];
-          s_->kernels_.test(s_->scale_.test, tile_, panels,
-                            a.side(s_->row_threshold_.data() + row, row),
-                            b.side(of_columns + column, column), keep);
-          collect_hits(keep, r, c, num_rows, num_columns, diagonal, hits_);
-          if (hits_.size() >= kHits) settle(row0, column0);
-          poll_after(tile_cost(a.steps));
-        }
-      }
-      settle(row0, column0);
-      pairs_filtered_ += static_cast<double>(num_rows) *
-                         static_cast<double>(num_columns) *
-                         (diagonal ? 0.5 : 1.0);
+    void take(const Pair& hit, double sum) {
+      const std::int64_t row = at_.row0 + hit.row;
+      const std::int64_t column = at_.column0 + hit.column;
+      const double value =
+          unit_dot_ ? sum
+                    : s_.rule_(sum, s_.rows_.points->sums[row],
+                               s_.columns_.points->sums[column]);
+      taker_.take(s_.rows_.id(row), s_.columns_.id(column), value);
     }
 
    private:
-    static constexpr std::size_t kHits = 2048;
-
-    void settle(std::int64_t row0, std::int64_t column0) {
-      if (hits_.empty()) return;
-      const PreparedPoints& rows = s_->rows_;
-      const PreparedPoints& columns = s_->columns_;
-      for (const Pair& hit : hits_) {
-        rows_.need(hit.row);
-        columns_.need(hit.column);
-        poll_after(10.0);
-      }
-      exact_in_turns(s_->kernels_, s_->metric_.accumulation, rows_.rows(),
-                     columns_.rows(), columns.padded, hits_.data(),
-                     static_cast<std::int64_t>(hits_.size()), sums_.data());
-      const bool unit_dot = s_->metric_.is_unit_dot();
-      for (std::size_t h = 0; h < hits_.size(); ++h) {
-        const std::int64_t row = row0 + hits_[h].row;
-        const std::int64_t column = column0 + hits_[h].column;
-        const double value =
-            unit_dot ? sums_[h]
-                     : s_->rule_(sums_[h], rows.sums[row],
-                                 columns.sums[column]);
-        taker_.take(rows.order.id[static_cast<std::size_t>(row)],
-                    columns.order.id[static_cast<std::size_t>(column)], value);
-      }
-      pairs_exact_ += static_cast<double>(hits_.size());
-      hits_.clear();
+    void fill(std::int64_t place0, std::int64_t count, std::int32_t* to) {
+      std::fill_n(to, s_.plan_.chunk_size, s_.keep_none_);
+      if (count > 0) std::copy_n(s_.threshold_.data() + place0, count, to);
     }
 
-    WithinSearch* s_;
+    const WithinSearch& s_;
+    const bool unit_dot_;
     WithinCollector::Taker taker_;
-    ChunkRows rows_, columns_;
-    std::vector<Pair> hits_;
-    std::vector<double> sums_;
-    alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
-    double pairs_filtered_ = 0, pairs_exact_ = 0;
+    Chunk at_ = {};
   };
 
   const Request& request_;
@@ -196,16 +119,14 @@ class WithinSearch {
   const Plan& plan_;
   const Kernels& kernels_;
   const DistanceRule& rule_;
-  const PreparedPoints& rows_;
-  const PreparedPoints& columns_;
   const bool symmetric_;
   Progress* progress_;
   FilterScale scale_;
-  FilterRows column_filter_;
-  FilterRows row_filter_storage_;
-  /// [places]; queries alone have their own: points let no pair pass.
-  Buffer<std::int32_t> row_threshold_, column_threshold_;
-  double pairs_filtered_ = 0, pairs_exact_ = 0;
+  FilterRows column_filter_, own_row_filter_;
+  PointBlock rows_, columns_;
+  std::int32_t keep_none_;
+  Buffer<std::int32_t> threshold_;  ///< [places of the rows]
+  PassCounts counts_;
 };
 
 }  // namespace
@@ -259,9 +180,9 @@ void find_within(const Request& asked, const Within& within,
   const double seconds_search = seconds_since(start) - seconds_prepare;
   collector.finish();
   if (stats == nullptr) return;
-  stats->pairs_filtered = search.pairs_filtered();
-  stats->filtered = true;
-  stats->pairs_exact = search.pairs_exact();
+  stats->pairs_filtered = search.counts().filtered;
+  stats->filtered = asked.metric->filter != FilterKind::none;
+  stats->pairs_exact = search.counts().exact;
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search = seconds_search;
   stats->seconds_emit = seconds_since(start) - seconds_prepare - seconds_search;

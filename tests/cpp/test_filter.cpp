@@ -9,7 +9,9 @@
 #include "cases.hpp"
 #include "core/errors.hpp"
 #include "core/scan.hpp"
-#include "cpu/filter.hpp"
+#include "cpu/filter/pack.hpp"
+#include "cpu/filter/scale.hpp"
+#include "cpu/filter/thresholds.hpp"
 #include "cpu/kernels.hpp"
 
 using namespace fsknn;
@@ -42,8 +44,9 @@ void prepare(const MetricEntry& metric, const Matrix& m, Prepared& p) {
                             kBaselineKernels.prepare_row, 1);
   p.scale = choose_scale(metric, DistanceRule(metric, p.exponent),
                          kBaselineKernels, p.points, nullptr, 1);
-  p.rows = pack(p.scale, p.points, (p.points.size() + 47) / 48 * 48, 1);
-  set_bounds(p.scale, p.rows, p.rows, p.points.padded);
+  p.rows = pack(p.scale, p.points, 1);
+  set_slack(p.scale, p.rows.error, p.points.padded);
+  complete(p.scale, p.rows);
 }
 
 }  // namespace
@@ -70,13 +73,15 @@ TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
           for (std::int64_t c0 = 0; c0 < n; c0 += Tile::columns) {
             alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
             const std::int64_t i0 = i / Tile::rows * Tile::rows;
+            const int panels = static_cast<int>(std::min<std::int64_t>(
+                Tile::panels, (p.rows.num_places - c0) / Tile::panel));
             kBaselineKernels.accumulate(
-                p.scale.product, p.rows.row(i0), p.rows.panel(c0), Tile::panels,
+                p.scale.form->product, p.rows.row(i0), p.rows.panel(c0), panels,
                 p.rows.steps, sums);
             float keys[Tile::columns];
             std::fill_n(keys, Tile::columns, HUGE_VALF);
             kBaselineKernels.lower_best(
-                p.scale.test, sums + (i - i0) * Tile::columns, Tile::panels,
+                p.scale.form->test, sums + (i - i0) * Tile::columns, panels,
                 p.rows.upper_side(i), p.rows.upper_side(c0), 0, Tile::panels,
                 keys);
             for (std::int64_t j = c0; j < std::min(c0 + Tile::columns, n);
@@ -96,14 +101,14 @@ TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
               held[static_cast<std::size_t>(i)] =
                   thresholds.keep_up_to(distance);
               std::uint64_t keep[Tile::rows];
-              kBaselineKernels.test(p.scale.test, sums, Tile::panels,
+              kBaselineKernels.test(p.scale.form->test, sums, panels,
                                     p.rows.side(held.data() + i0, i0),
                                     p.rows.side(none.data(), c0), keep);
               dropped += !(keep[i - i0] >> (j - c0) & 1);
               held = none;
               held[static_cast<std::size_t>(j)] =
                   thresholds.keep_up_to(distance);
-              kBaselineKernels.test(p.scale.test, sums, Tile::panels,
+              kBaselineKernels.test(p.scale.form->test, sums, panels,
                                     p.rows.side(none.data() + i0, i0),
                                     p.rows.side(held.data() + c0, c0), keep);
               wrong_side += !(keep[i - i0] >> (j - c0) & 1);
@@ -142,9 +147,9 @@ TEST_CASE("every instruction set sums and tests the same") {
       for (const Kernels* kernels : available_kernels()) {
         alignas(64) std::int32_t sums[Tile::rows * Tile::columns] = {};
         std::uint64_t keep[Tile::rows];
-        kernels->accumulate(p.scale.product, p.rows.row(8), p.rows.panel(48),
-                            panels, p.rows.steps, sums);
-        kernels->test(p.scale.test, sums, panels,
+        kernels->accumulate(p.scale.form->product, p.rows.row(8),
+                            p.rows.panel(48), panels, p.rows.steps, sums);
+        kernels->test(p.scale.form->test, sums, panels,
                       p.rows.side(held.data() + 8, 8),
                       p.rows.side(held.data() + 48, 48), keep);
         if (kernels == &kBaselineKernels) {
@@ -156,7 +161,7 @@ TEST_CASE("every instruction set sums and tests the same") {
         CHECK(std::equal(sums, sums + Tile::rows * Tile::columns, expected));
         // Float tests may differ in the last bit where FMA is missing; whole
         // numbers may not.
-        if (p.scale.test != Test::squared_distance)
+        if (p.scale.form->test != Test::squared_distance)
           CHECK(std::equal(keep, keep + Tile::rows, expected_keep));
       }
     }

@@ -17,38 +17,48 @@ namespace cpu {
 /// a chunk many times, later few of them once.
 class ChunkRows {
  public:
-  ChunkRows(const PreparedPoints& points, std::int64_t chunk_size)
-      : points_(&points), reader_(points) {
+  /// place_at: the places of the points in the order of the chunks; null: as
+  /// they stand. It must stay.
+  ChunkRows(const PreparedPoints& points,
+            const std::vector<std::int32_t>* place_at, std::int64_t chunk_size)
+      : points_(&points), place_at_(place_at), reader_(points) {
     if (points.held()) return;
     storage_ = Buffer<double>(chunk_size * points.padded);
     made_.assign(static_cast<std::size_t>(chunk_size), 0);
   }
   /// To the chunk that starts at this place.
-  void move_to(std::int64_t place0) {
-    if (points_->held() || place0 == place0_) {
-      place0_ = place0;
-      return;
+  void move_to(std::int64_t first) {
+    if (first == first_) return;
+    first_ = first;
+    if (!points_->held()) made_.assign(made_.size(), 0);
+  }
+  /// The place of row `at` of the chunk among the points.
+  std::int32_t place(std::int32_t at) const {
+    const std::int64_t p = first_ + at;
+    return place_at_ == nullptr ? static_cast<std::int32_t>(p)
+                                : (*place_at_)[static_cast<std::size_t>(p)];
+  }
+  /// Row `at` of the chunk is wanted: its number among rows().
+  std::int32_t need(std::int32_t at) {
+    if (points_->held()) return place(at);
+    if (!made_[static_cast<std::size_t>(at)]) {
+      made_[static_cast<std::size_t>(at)] = 1;
+      reader_.make(place(at), storage_.data() + at * points_->padded);
     }
-    place0_ = place0;
-    made_.assign(made_.size(), 0);
+    return at;
   }
-  /// Row `at` of the chunk is wanted.
-  void need(std::int32_t at) {
-    if (points_->held() || made_[static_cast<std::size_t>(at)]) return;
-    made_[static_cast<std::size_t>(at)] = 1;
-    reader_.make(place0_ + at, storage_.data() + at * points_->padded);
-  }
-  /// [chunk_size x padded]
+  /// [.. x padded]
   const double* rows() const {
-    return points_->held() ? points_->row(place0_) : storage_.data();
+    return points_->held() ? points_->rows.data() : storage_.data();
   }
 
  private:
   const PreparedPoints* points_;
+  const std::vector<std::int32_t>* place_at_;
   RowReader reader_;
   Buffer<double> storage_;
   std::vector<char> made_;
-  std::int64_t place0_ = -1;
+  std::int64_t first_ = -1;
 };
 
 /// The signed correlations of a row and its neighbours.

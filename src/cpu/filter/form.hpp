@@ -1,0 +1,117 @@
+#pragma once
+
+// A filter's form: the numbers that rows are packed in, the test that sums of
+// them are put to, and the proof's bound, all in one entry. Another precision
+// is another entry (and a kernel for its products), in a file of its own beside
+// those of this folder; choose_scale() is where it is chosen.
+
+#include <cstdint>
+
+#include "core/buffer.hpp"
+#include "core/prepared.hpp"
+#include "cpu/kernels.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+struct FilterForm;
+
+/// What the rows of one search have in common.
+struct FilterScale {
+  const FilterForm* form = nullptr;
+  double unit = 1.0;         ///< elementwise metrics: what 1 stands for
+  std::int32_t largest = 0;  ///< no whole number of a row is beyond
+  Buffer<double> centre;     ///< [padded] taken off every row; may be empty
+  double slack = 0.0;        ///< relative, or absolute for similarities
+
+  inline bool has_filter() const;
+};
+
+/// Rows in the filter's form, and what the test needs to know of each.
+struct FilterRows {
+  std::int64_t num_places = 0;  ///< whole panels; rows beyond size() are 0
+  std::int64_t steps = 0;       ///< of 32 bits a row
+  Buffer<std::int32_t> panels;  ///< [num_places / 16][steps][16], see Tile
+  Buffer<std::int32_t> first;   ///< [num_places], see Test
+  Buffer<std::int32_t> second;
+  Buffer<std::int32_t> first_upper;  ///< the same for upper bounds
+  Buffer<std::int32_t> second_upper;
+  Buffer<float> square;         ///< [num_places] of forms that need errors
+  double error = 0.0;           ///< largest relative rounding of a row
+
+  const std::int32_t* panel(std::int64_t place) const {
+    return panels.data() + place / Tile::panel * steps * Tile::panel;
+  }
+  /// The row at `place` within its panel; whole micro-tiles start there.
+  const std::int32_t* row(std::int64_t place) const {
+    return panel(place) + place % Tile::panel;
+  }
+  Side side(const std::int32_t* threshold, std::int64_t place) const {
+    return {threshold, first.data() + place, second.data() + place};
+  }
+  Side upper_side(std::int64_t place) const {
+    return {nullptr, first_upper.data() + place, second_upper.data() + place};
+  }
+};
+
+/// What a form's bounds are made of.
+struct FilterTerms {
+  const FilterScale& scale;
+  const MetricEntry& metric;
+  const DistanceRule& rule;
+};
+
+class RowPacker;
+
+struct FilterForm {
+  Test test;
+  Product product;
+  /// In the 32 bits of a step; 0: there is no filter, and no row is packed.
+  int features_per_step;
+  /// The slack is made of the rows' errors, which packing them tells.
+  bool needs_errors;
+  /// Thresholds: every pair passes; this side lets no pair pass.
+  std::int32_t keep_all, keep_none;
+
+  /// Whether such numbers can hold the rows apart at all; if not, every pair
+  /// goes to the exact step.
+  bool (*usable)(const FilterScale& scale);
+  /// One row, loaded: its steps, and its numbers at `place`. error: raised to
+  /// the row's own.
+  void (*pack_row)(RowPacker& packer, FilterRows& rows, double row_sum,
+                   std::int64_t place, double* error);
+  /// The common slack, of the largest error of a row.
+  double (*slack)(double error, std::int64_t padded);
+  /// What of the rows' numbers waits for the slack.
+  void (*complete)(double slack, FilterRows& rows);
+  /// The threshold at which no pair at most `distance` apart, which is finite,
+  /// fails the test.
+  std::int32_t (*keep_up_to)(const FilterTerms& terms, double distance);
+  /// A returned distance that no pair exceeds whose upper_key was at most
+  /// `key`, which is finite, for the row with these numbers.
+  double (*upper_distance)(const FilterTerms& terms, double key,
+                           const Side& row);
+};
+
+inline bool FilterScale::has_filter() const {
+  return form->features_per_step > 0;
+}
+
+// no_filter.cpp: FilterKind::none.
+extern const FilterForm kNoFilter;
+
+// whole_products.cpp: products of whole numbers of 16 bits.
+extern const FilterForm kWholeSimilarity, kWholeAbsoluteSimilarity,
+    kWholeNegativeSimilarity, kWholeSquaredDistance;
+
+// whole_elementwise.cpp: sums of smaller ones, and largest differences, of
+// whole numbers of 16 bits, in one unit for the whole matrix.
+extern const FilterForm kWholeSumDistance, kWholeLargestDifference,
+    kWholeOverlap;
+
+// float_elementwise.cpp: the same of floats.
+extern const FilterForm kFloatSumDistance, kFloatLargestDifference,
+    kFloatOverlap;
+
+}  // namespace cpu
+}  // namespace fsknn

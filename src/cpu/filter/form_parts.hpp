@@ -1,0 +1,137 @@
+#pragma once
+
+// What the forms of this folder are made of: constants, one row on its way into
+// a panel, and the bounds that two of them share.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "core/buffer.hpp"
+#include "core/metrics.hpp"
+#include "cpu/filter/form.hpp"
+#include "cpu/kernels_includes.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
+// as_bits() of these.
+constexpr std::int32_t kInfinityBits = 0x7f800000;
+constexpr std::int32_t kMinusInfinityBits =
+    std::numeric_limits<std::int32_t>::min() + kInfinityBits;
+constexpr std::int32_t kMinusOneBits =
+    std::numeric_limits<std::int32_t>::min() + 0x3f800000;
+
+constexpr double kLargestWhole = 32767.0;
+// Differences of two whole numbers stay within 16 bits.
+constexpr double kLargestHalf = 16383.0;
+// Sums of whole numbers over all features stay within 2^29, so that no test
+// overflows 32 bits.
+constexpr std::int32_t kLargestSum = 1 << 29;
+// Rounding of the tests' own float arithmetic, relative; see each test.
+constexpr double kFloatSlack = 4e-6;
+
+/// Rounds to the nearest whole number, |x| < 2^51; one addition and one
+/// subtraction, so that loops of it become vector code.
+inline double whole(double x) {
+  constexpr double shift = 6755399441055744.0;  // 1.5 * 2^52
+  return (x + shift) - shift;
+}
+
+inline float float_up(double x) {
+  if (x > static_cast<double>(std::numeric_limits<float>::max()))
+    return kFloatInfinity;
+  if (x < static_cast<double>(std::numeric_limits<float>::lowest()))
+    return std::numeric_limits<float>::lowest();
+  const float y = static_cast<float>(x);
+  return y < x ? std::nextafter(y, kFloatInfinity) : y;
+}
+inline float float_down(double x) { return -float_up(-x); }
+
+/// One row on its way into a panel.
+class RowPacker {
+ public:
+  RowPacker(const FilterScale& common, std::int64_t num_padded)
+      : scale(common), padded(num_padded), value(num_padded), step(num_padded) {
+    clear();
+  }
+
+  const FilterScale& scale;
+  const std::int64_t padded;
+  Buffer<double> value;
+  Buffer<std::int32_t> step;  ///< the row as it goes into its panel
+
+  void clear() { std::fill_n(step.data(), padded, 0); }
+
+  void load(const double* x) {
+    if (scale.centre.size() == 0) {
+      std::memcpy(value.data(), x, static_cast<std::size_t>(padded) * 8);
+      return;
+    }
+    for (std::int64_t f = 0; f < padded; ++f) value[f] = x[f] - scale.centre[f];
+  }
+  /// value * inverse rounded to q, within +-largest, two in a step. Four sums
+  /// at once.
+  struct Residual {
+    double squares = 0.0;  ///< sum (value * inverse - q)^2
+    double sizes = 0.0;    ///< sum |value * inverse - q|
+    double total = 0.0;    ///< sum q
+  };
+  Residual quantise(double inverse, double largest) {
+    Residual r;
+    double squares[4] = {0, 0, 0, 0}, sizes[4] = {0, 0, 0, 0};
+    double total[4] = {0, 0, 0, 0};
+    for (std::int64_t f = 0; f < padded; f += 4) {
+      std::uint32_t q[4];
+      for (int l = 0; l < 4; ++l) {
+        const double y = value[f + l] * inverse;
+        // Within range but for the last bit of the division.
+        const double w = whole(std::min(std::max(y, -largest), largest));
+        squares[l] += (y - w) * (y - w);
+        sizes[l] += std::fabs(y - w);
+        total[l] += w;
+        q[l] = static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) &
+               0xffffu;
+      }
+      step[f / 2] = static_cast<std::int32_t>(q[0] | q[1] << 16);
+      step[f / 2 + 1] = static_cast<std::int32_t>(q[2] | q[3] << 16);
+    }
+    for (int l = 0; l < 4; ++l) {
+      r.squares += squares[l];
+      r.sizes += sizes[l];
+      r.total += total[l];
+    }
+    return r;
+  }
+};
+
+/// Of forms that have all their numbers when a row is packed.
+inline void nothing_waits(double, FilterRows&) {}
+
+// Overlaps, of whole numbers and of floats.
+
+inline void upper_as_lower(double, FilterRows& rows) {
+  std::copy_n(rows.first.data(), rows.num_places, rows.first_upper.data());
+  std::copy_n(rows.second.data(), rows.num_places, rows.second_upper.data());
+}
+
+inline std::int32_t keep_overlap_up_to(const FilterTerms& terms,
+                                       double distance) {
+  if (!(distance < 1.0)) return terms.scale.form->keep_all;
+  return as_bits(float_down(terms.metric.least_overlap(distance) -
+                            kFloatSlack - terms.scale.slack));
+}
+
+inline double upper_of_overlap(const FilterTerms& terms, double key,
+                               const Side&) {
+  const double overlap =
+      std::max(-key - kFloatSlack - terms.scale.slack, 0.0);
+  return terms.metric.finish(0.5 * overlap, 0.5, 0.5);
+}
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,24 @@
+// FilterKind::none: no row is packed, and every pair of two rows that look for
+// neighbours goes to the exact step.
+
+#include "cpu/filter/form.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+const FilterForm kNoFilter = {
+    Test::similarity,
+    Product::dot,
+    0,
+    false,
+    1,
+    0,
+    [](const FilterScale&) { return false; },
+    nullptr,
+    [](double, std::int64_t) { return 0.0; },
+    [](double, FilterRows&) {},
+    nullptr,
+    nullptr};
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,64 @@
+#include "cpu/filter/pack.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/pieces.hpp"
+#include "cpu/filter/form_parts.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
+                int num_threads, Progress* progress) {
+  const FilterForm& form = *scale.form;
+  FilterRows rows;
+  const std::int64_t num_panels =
+      (points.size() + Tile::panel - 1) / Tile::panel;
+  rows.num_places = num_panels * Tile::panel;
+  if (!scale.has_filter()) return rows;
+  rows.steps = points.padded / form.features_per_step;
+  rows.panels = Buffer<std::int32_t>(rows.num_places * rows.steps);
+  for (Buffer<std::int32_t>* numbers :
+       {&rows.first, &rows.second, &rows.first_upper, &rows.second_upper}) {
+    *numbers = Buffer<std::int32_t>(rows.num_places);
+    std::fill_n(numbers->data(), rows.num_places, 0);
+  }
+  if (form.needs_errors) {
+    rows.square = Buffer<float>(rows.num_places);
+    std::fill_n(rows.square.data(), rows.num_places, 0.0f);
+  }
+  const bool fit = form.usable(scale);
+  std::vector<double> error(static_cast<std::size_t>(num_panels), 0.0);
+  run_pieces(num_panels, num_threads, {progress, 0.0, 0.0}, [&] {
+    return [&, packer = RowPacker(scale, points.padded),
+            row = RowReader(points)](std::int64_t panel) mutable {
+      std::int32_t* to = rows.panels.data() + panel * Tile::panel * rows.steps;
+      for (int c = 0; c < Tile::panel; ++c) {
+        const std::int64_t place = panel * Tile::panel + c;
+        if (place < points.size() && fit) {
+          packer.load(row(place));
+          form.pack_row(packer, rows, points.sums[place], place,
+                        &error[static_cast<std::size_t>(panel)]);
+        } else {
+          packer.clear();
+        }
+        for (std::int64_t f = 0; f < rows.steps; ++f)
+          to[f * Tile::panel + c] = packer.step[f];
+      }
+    };
+  });
+  for (const double e : error) rows.error = std::max(rows.error, e);
+  return rows;
+}
+
+void set_slack(FilterScale& scale, double error, std::int64_t padded) {
+  scale.slack = scale.form->slack(error, padded);
+}
+
+void complete(const FilterScale& scale, FilterRows& rows) {
+  if (scale.has_filter()) scale.form->complete(scale.slack, rows);
+}
+
+}  // namespace cpu
+}  // namespace fsknn

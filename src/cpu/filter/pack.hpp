@@ -1,0 +1,22 @@
+#pragma once
+
+// Rows packed in the filter's form.
+
+#include "core/progress.hpp"
+#include "cpu/filter/form.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+/// Packs prepared rows; fills all but what complete() fills. progress (may be
+/// null) is only asked whether to go on.
+FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
+                int num_threads, Progress* progress = nullptr);
+
+/// The common slack, once all rows' errors are known; and with it the rows'
+/// numbers, which may be completed anew with another slack.
+void set_slack(FilterScale& scale, double error, std::int64_t padded);
+void complete(const FilterScale& scale, FilterRows& rows);
+
+}  // namespace cpu
+}  // namespace fsknn

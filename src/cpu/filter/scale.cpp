@@ -1,0 +1,225 @@
+#include "cpu/filter/scale.hpp"
+
+#include <vector>
+
+#include "core/pieces.hpp"
+#include "cpu/filter/form_parts.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+// A matrix with entries beyond this many times the mean magnitude is taken in
+// floats: one huge entry must not cost all others their resolution.
+constexpr double kWideRange = 64.0;
+// Beyond this many, the rounding of float sums is no longer small.
+constexpr std::int64_t kMostFloatFeatures = std::int64_t{1} << 20;
+
+/// A sample of `count` points is spread evenly over their places.
+std::int64_t sampled(const PreparedPoints& points, std::int64_t i,
+                     std::int64_t count) {
+  return i * points.size() / count;
+}
+
+/// [count x padded]
+Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count) {
+  Buffer<double> rows(count * points.padded);
+  RowReader reader(points);
+  for (std::int64_t i = 0; i < count; ++i)
+    reader.make(sampled(points, i, count), rows.data() + i * points.padded);
+  return rows;
+}
+
+/// Column medians of some points; [padded]. One huge entry moves no median.
+Buffer<double> column_medians(const PreparedPoints& points) {
+  const std::int64_t m = std::min<std::int64_t>(points.size(), 63);
+  Buffer<double> centre(points.padded);
+  std::vector<double> column(static_cast<std::size_t>(m));
+  const Buffer<double> rows = sample_rows(points, m);
+  for (std::int64_t f = 0; f < points.padded; ++f) {
+    for (std::int64_t i = 0; i < m; ++i)
+      column[static_cast<std::size_t>(i)] = rows[i * points.padded + f];
+    std::nth_element(column.begin(), column.begin() + m / 2, column.end());
+    centre[f] = column[static_cast<std::size_t>(m / 2)];
+  }
+  return centre;
+}
+
+struct Spread {
+  double largest = 0.0;
+  double mean = 0.0;
+};
+
+/// Magnitudes of the entries less their column's centre.
+Spread spread_of(const PreparedPoints& points, const Buffer<double>& centre,
+                 int num_threads) {
+  const std::int64_t n = points.size(), padded = points.padded;
+  constexpr std::int64_t block_rows = 256;
+  const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
+  // mean holds the total until all is added up.
+  std::vector<Spread> of_block(static_cast<std::size_t>(num_blocks));
+  run_pieces(num_blocks, num_threads, {}, [&] {
+    return [&, row = RowReader(points)](std::int64_t block) mutable {
+      Spread& spread = of_block[static_cast<std::size_t>(block)];
+      const std::int64_t end = std::min(n, (block + 1) * block_rows);
+      for (std::int64_t i = block * block_rows; i < end; ++i) {
+        const double* x = row(i);
+        for (std::int64_t f = 0; f < padded; ++f) {
+          const double v =
+              std::fabs(centre.size() > 0 ? x[f] - centre[f] : x[f]);
+          spread.largest = v > spread.largest ? v : spread.largest;
+          spread.mean += v;
+        }
+      }
+    };
+  });
+  Spread all;
+  for (const Spread& spread : of_block) {
+    all.largest = std::max(all.largest, spread.largest);
+    all.mean += spread.mean;
+  }
+  all.mean /= static_cast<double>(n) * static_cast<double>(points.num_features);
+  return all;
+}
+
+/// The forms of an elementwise filter, and how they are chosen.
+struct Elementwise {
+  const FilterForm* whole;
+  const FilterForm* floats;
+  /// Columns are brought to their middle first: the filter is of differences.
+  bool centred;
+  /// Whole numbers are summed over the features.
+  bool summed;
+  /// What the rounding of two rows may add to their distance; sums: the two
+  /// rows' together.
+  double (*blur)(double unit, double num_features, double sums);
+};
+
+double blur_of_sum(double unit, double num_features, double) {
+  return 0.5 * unit * num_features;
+}
+double blur_of_largest(double unit, double, double) { return unit; }
+double blur_of_overlap(double unit, double num_features, double sums) {
+  return 2.0 * (0.5 * unit * num_features) / sums;
+}
+
+constexpr Elementwise kDifference = {&kWholeSumDistance, &kFloatSumDistance,
+                                     true, true, &blur_of_sum};
+constexpr Elementwise kLargest = {&kWholeLargestDifference,
+                                  &kFloatLargestDifference, true, false,
+                                  &blur_of_largest};
+constexpr Elementwise kOverlap = {&kWholeOverlap, &kFloatOverlap, false, true,
+                                  &blur_of_overlap};
+
+/// Whether one unit for the whole matrix would blur near rows: its rounding
+/// against how far apart near rows are, seen on a sample.
+bool unit_is_coarse(double unit, const Elementwise& filter,
+                    const MetricEntry& metric, const DistanceRule& rule,
+                    const Kernels& kernels, const PreparedPoints& points) {
+  const std::int32_t m =
+      static_cast<std::int32_t>(std::min<std::int64_t>(points.size(), 64));
+  const double d = static_cast<double>(points.num_features);
+  const Buffer<double> rows = sample_rows(points, m);
+  std::int32_t coarse = 0;
+  for (std::int32_t i = 0; i < m; ++i) {
+    double nearest = kInfinity, allowed = 0.0;
+    for (std::int32_t j = 0; j < m; ++j) {
+      if (i == j) continue;
+      const Pair pair = {i, j};
+      double sum = 0.0;
+      kernels.exact(metric.accumulation, rows.data(), rows.data(),
+                    points.padded, &pair, 1, &sum);
+      const double own = points.sums[sampled(points, i, m)];
+      const double other = points.sums[sampled(points, j, m)];
+      const double distance = rule.before_scaling(rule(sum, own, other));
+      if (distance < nearest) {
+        nearest = distance;
+        allowed = filter.blur(unit, d, own + other);
+      }
+    }
+    coarse += allowed > 0.02 * nearest;
+  }
+  return 4 * coarse > m;
+}
+
+const FilterForm& similarity_form(Sign sign) {
+  switch (sign) {
+    case Sign::signed_value: return kWholeSimilarity;
+    case Sign::absolute: return kWholeAbsoluteSimilarity;
+    case Sign::negative: return kWholeNegativeSimilarity;
+  }
+  throw_unknown("sign", static_cast<int>(sign));
+}
+
+FilterScale products_scale(const MetricEntry& metric,
+                           const PreparedPoints& points) {
+  FilterScale scale;
+  if (metric.is_unit_dot()) {
+    scale.form = &similarity_form(metric.sign);
+    return scale;
+  }
+  scale.form = &kWholeSquaredDistance;
+  scale.centre = column_medians(points);
+  return scale;
+}
+
+FilterScale elementwise_scale(const Elementwise& filter,
+                              const MetricEntry& metric,
+                              const DistanceRule& rule, const Kernels& kernels,
+                              const PreparedPoints& points,
+                              const PreparedPoints* queries, int num_threads) {
+  FilterScale scale;
+  scale.form = filter.whole;
+  const std::int64_t padded = points.padded;
+  if (filter.centred) scale.centre = column_medians(points);
+  Spread spread = spread_of(points, scale.centre, num_threads);
+  if (queries != nullptr)
+    spread.largest = std::max(
+        spread.largest, spread_of(*queries, scale.centre, num_threads).largest);
+  const double most =
+      filter.summed
+          ? std::min<double>(kLargestWhole,
+                             static_cast<double>(kLargestSum / padded))
+          : kLargestHalf;
+  scale.largest = static_cast<std::int32_t>(most);
+  // No spread, or none that can be told apart: every pair goes to the exact
+  // step (the forms' usable()).
+  scale.unit = scale.largest > 0 ? spread.largest / most : 0.0;
+  const bool in_reach = spread.largest > 1e-280 && spread.largest < 1e280 &&
+                        padded < kMostFloatFeatures;
+  if (in_reach &&
+      (spread.largest > kWideRange * spread.mean ||
+       unit_is_coarse(scale.unit, filter, metric, rule, kernels, points))) {
+    scale.form = filter.floats;
+    scale.unit = two_to(exponent_of(spread.largest));
+  }
+  return scale;
+}
+
+FilterScale no_scale() {
+  FilterScale scale;
+  scale.form = &kNoFilter;
+  return scale;
+}
+
+}  // namespace
+
+FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
+                         const Kernels& kernels, const PreparedPoints& points,
+                         const PreparedPoints* queries, int num_threads) {
+  const auto elementwise = [&](const Elementwise& filter) {
+    return elementwise_scale(filter, metric, rule, kernels, points, queries,
+                             num_threads);
+  };
+  switch (metric.filter) {
+    case FilterKind::none: return no_scale();
+    case FilterKind::product: return products_scale(metric, points);
+    case FilterKind::difference: return elementwise(kDifference);
+    case FilterKind::largest: return elementwise(kLargest);
+    case FilterKind::overlap: return elementwise(kOverlap);
+  }
+  throw_unknown("filter", static_cast<int>(metric.filter));
+}
+
+}  // namespace cpu
+}  // namespace fsknn

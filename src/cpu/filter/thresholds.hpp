@@ -1,0 +1,41 @@
+#pragma once
+
+// Thresholds such that no pair of a row and one of its k nearest is ever
+// dropped: what a returned distance means to the test.
+
+#include <cmath>
+#include <cstdint>
+
+#include "cpu/filter/form.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+class Thresholds {
+ public:
+  Thresholds(const FilterScale& scale, const MetricEntry& metric,
+             const DistanceRule& rule)
+      : terms_{scale, metric, rule} {}
+  /// No pair at most `distance` apart fails the test with this threshold.
+  std::int32_t keep_up_to(double distance) const {
+    if (!form().usable(terms_.scale) || !(distance < HUGE_VAL))
+      return keep_all();
+    return form().keep_up_to(terms_, distance);
+  }
+  /// Every pair passes / this side lets no pair pass.
+  std::int32_t keep_all() const { return form().keep_all; }
+  std::int32_t keep_none() const { return form().keep_none; }
+  /// A returned distance that no pair exceeds whose upper_key was at most
+  /// `key`, for the row with these numbers. Infinity where nothing is known.
+  double upper_distance(float key, const Side& row) const {
+    if (!form().usable(terms_.scale) || !(key < HUGE_VALF)) return HUGE_VAL;
+    return form().upper_distance(terms_, static_cast<double>(key), row);
+  }
+
+ private:
+  const FilterForm& form() const { return *terms_.scale.form; }
+  FilterTerms terms_;
+};
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,148 @@
+// Products of rows in whole numbers of 16 bits: of rows of length 1, whose sum
+// is a similarity; of rows of any length, each with a factor of its own.
+
+#include "cpu/filter/form_parts.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+// Rows of length 1 times this are whole numbers of 16 bits; the product of two
+// is below 2^31 by Cauchy-Schwarz as long as rounding adds less than 40%.
+constexpr double kUnitScale = 32767.0;
+// The same for rows of any length: rounded ones are at most this long, and
+// 46340^2 < 2^31. Rounding adds at most half the root of the features.
+constexpr double kLargestNorm = 46340.0;
+// Rows shorter than this (where the largest entry is at least 1) count as 0.
+constexpr double kTinyNorm = 1e-15;
+constexpr double kTinySquare = 1e-22;
+
+bool usable(const FilterScale& scale) { return scale.slack < 0.4; }
+
+double error_of_products(double error) {
+  const double e = error * (1.0 + 1e-6) + 1e-12;
+  return 2.0 * e + e * e;
+}
+
+struct Similarity {
+  static void pack_row(RowPacker& packer, FilterRows&, double, std::int64_t,
+                       double* error) {
+    const RowPacker::Residual r = packer.quantise(kUnitScale, kLargestWhole);
+    *error = std::max(*error, std::sqrt(r.squares) / kUnitScale);
+  }
+
+  static double slack(double error, std::int64_t padded) {
+    return error_of_products(error) + rounding_of_sums(padded);
+  }
+
+  static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
+    const double t = terms.rule.before_scaling(distance);
+    const double sum =
+        (1.0 - t - terms.scale.slack) * (kUnitScale * kUnitScale) - 2.0;
+    if (sum < -2147483647.0) return terms.scale.form->keep_all;
+    return static_cast<std::int32_t>(std::floor(sum));
+  }
+
+  static double upper_distance(const FilterTerms& terms, double key,
+                               const Side&) {
+    const double similarity =
+        -(key + std::fabs(key) * 1e-6) / (kUnitScale * kUnitScale);
+    return 1.0 - similarity + terms.scale.slack;
+  }
+
+  static constexpr FilterForm form(Test test) {
+    return {test,
+            Product::dot,
+            2,
+            true,
+            std::numeric_limits<std::int32_t>::min(),
+            std::numeric_limits<std::int32_t>::max(),
+            &usable,
+            &pack_row,
+            &slack,
+            &nothing_waits,
+            &keep_up_to,
+            &upper_distance};
+  }
+};
+
+/// first: a, the row's factor (float). second: w, of the squared length.
+struct SquaredDistance {
+  static void pack_row(RowPacker& packer, FilterRows& rows, double,
+                       std::int64_t place, double* error) {
+    double square = 0.0, largest = 0.0;
+    for (std::int64_t f = 0; f < packer.padded; ++f) {
+      const double v = packer.value[f];
+      square += v * v;
+      largest = std::max(largest, std::fabs(v));
+    }
+    const double norm = std::sqrt(square);
+    if (norm < kTinyNorm) {
+      packer.clear();
+      return;
+    }
+    const double room =
+        kLargestNorm - 0.5 * std::sqrt(static_cast<double>(packer.padded)) -
+        1.0;
+    const float a = float_up(std::max(norm / room, largest / kLargestWhole));
+    const RowPacker::Residual r =
+        packer.quantise(1.0 / static_cast<double>(a), kLargestWhole);
+    *error = std::max(*error,
+                      std::sqrt(r.squares) * static_cast<double>(a) / norm);
+    rows.first[place] = as_bits(a);
+    rows.square[place] = static_cast<float>(square);
+  }
+
+  static double slack(double error, std::int64_t padded) {
+    return error_of_products(error) + kFloatSlack + rounding_of_sums(padded);
+  }
+
+  // |v_i . v_j - a_i a_j q_i . q_j| <= (2 e + e^2) |v_i| |v_j|, and the product
+  // of two lengths is at most half the sum of their squares.
+  static void complete(double slack, FilterRows& rows) {
+    for (std::int64_t p = 0; p < rows.num_places; ++p) {
+      const double square = rows.square[p];
+      rows.first_upper[p] = rows.first[p];
+      rows.second_upper[p] = as_bits(float_up(square * (1.0 + slack)));
+      rows.second[p] = as_bits(float_down(square * (1.0 - slack)));
+    }
+  }
+
+  static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
+    const double t = terms.rule.before_scaling(distance);
+    const double square = t * t * (1.0 + terms.scale.slack) + kTinySquare;
+    return as_bits(float_up(square * (1.0 + kFloatSlack)));
+  }
+
+  static double upper_distance(const FilterTerms& terms, double key,
+                               const Side& row) {
+    const double w = as_float(row.second[0]);
+    const double square =
+        std::max(key + w, 0.0) + (w + std::fabs(key)) * 1e-6;
+    return terms.rule.after_scaling(std::sqrt(square + kTinySquare) *
+                                    (1.0 + terms.scale.slack));
+  }
+};
+
+}  // namespace
+
+const FilterForm kWholeSimilarity = Similarity::form(Test::similarity);
+const FilterForm kWholeAbsoluteSimilarity =
+    Similarity::form(Test::absolute_similarity);
+const FilterForm kWholeNegativeSimilarity =
+    Similarity::form(Test::negative_similarity);
+const FilterForm kWholeSquaredDistance = {Test::squared_distance,
+                                          Product::dot,
+                                          2,
+                                          true,
+                                          kInfinityBits,
+                                          kMinusInfinityBits,
+                                          &usable,
+                                          &SquaredDistance::pack_row,
+                                          &SquaredDistance::slack,
+                                          &SquaredDistance::complete,
+                                          &SquaredDistance::keep_up_to,
+                                          &SquaredDistance::upper_distance};
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,225 @@
+#pragma once
+
+// One pass over pairs of points, chunk by chunk: a tile of the filter, its
+// hits, and now and then the exact step for those. What kind of pairs they are,
+// and what becomes of a hit, are template parameters: a call through a pointer
+// for each hit would be felt.
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/buffer.hpp"
+#include "core/pieces.hpp"
+#include "core/plan.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/turns.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+/// A chunk of the matrix of distances, by places.
+struct Chunk {
+  std::int64_t row0, column0, num_rows, num_columns;
+  bool diagonal;  ///< met with itself: each pair from one side
+
+  double pairs() const {
+    return static_cast<double>(num_rows) * static_cast<double>(num_columns) *
+           (diagonal ? 0.5 : 1.0);
+  }
+};
+
+/// How many pairs a pass dealt with.
+struct PassCounts {
+  double filtered = 0, exact = 0;
+  void add(const PassCounts& other) {
+    filtered += other.filtered;
+    exact += other.exact;
+  }
+};
+
+/// What a sink has where it needs nothing else. A sink has besides
+///   kHits: hits that are collected before the exact step;
+///   enter(chunk, row_threshold, column_threshold): fills both, [chunk_size],
+///     what is beyond the chunk with what keeps none; they stay, and may be
+///     lowered until the next chunk. False: no pair of the chunk is wanted;
+///   take(hit, value): a pair by its numbers within the chunk, and what the
+///     exact step has of it.
+struct SinkDefaults {
+  /// Whether a pair that the filter let pass is wanted.
+  bool wanted(std::int32_t, std::int32_t) const { return true; }
+  /// After a batch of hits.
+  void settled() {}
+  /// At a thread's end, one at a time.
+  void merge() {}
+};
+
+/// One thread's hand in a pass. Pairs has
+///   Threshold, kRows: rows of a tile, whose columns are Tile::columns;
+///   num_rows(), num_columns(): how many points there are either way;
+///   has_filter(), keep_none();
+///   enter(chunk);
+///   tile(chunk, row, column, panels, row_threshold, column_threshold, keep):
+///     bit c of keep[r], where the pair may pass: without pairs beyond the
+///     chunk's end, or on the wrong side of the diagonal, or with them;
+///   exact(hits, values), and has(value): whether the pair has one at all;
+///   tile_cost(): nanoseconds, roughly.
+template <class Pairs, class Sink>
+class ChunkPass {
+ public:
+  template <class MakePairs, class MakeSink>
+  ChunkPass(std::int64_t chunk_size, bool symmetric, MakePairs make_pairs,
+            MakeSink make_sink)
+      : size_(chunk_size),
+        symmetric_(symmetric),
+        pairs_(make_pairs()),
+        sink_(make_sink()),
+        row_threshold_(chunk_size),
+        column_threshold_(chunk_size) {
+    constexpr std::size_t most = Sink::kHits + Pairs::kRows * Tile::columns;
+    hits_.reserve(most);
+    values_.resize(most);
+  }
+  ChunkPass(const ChunkPass&) = delete;
+  ChunkPass& operator=(const ChunkPass&) = delete;
+
+  /// All pairs of a chunk: filter, exact, sink.
+  void chunk(std::int64_t row_chunk, std::int64_t column_chunk) {
+    at_.row0 = row_chunk * size_;
+    at_.column0 = column_chunk * size_;
+    at_.num_rows = std::min(size_, pairs_.num_rows() - at_.row0);
+    at_.num_columns = std::min(size_, pairs_.num_columns() - at_.column0);
+    at_.diagonal = symmetric_ && row_chunk == column_chunk;
+    if (at_.num_rows <= 0 || at_.num_columns <= 0) return;
+    if (!sink_.enter(at_, row_threshold_.data(), column_threshold_.data()))
+      return;
+    pairs_.enter(at_);
+    for (std::int64_t c = 0; c < at_.num_columns; c += Tile::columns) {
+      // Below the diagonal: met from the other side.
+      const std::int64_t end =
+          at_.diagonal ? std::min(at_.num_rows, c + Tile::columns)
+                       : at_.num_rows;
+      for (std::int64_t r = 0; r < end; r += Pairs::kRows) {
+        std::uint64_t keep[Pairs::kRows];
+        if (pairs_.has_filter())
+          filter(r, c, keep);
+        else
+          keep_all(r, c, keep);
+        collect(r, c, keep);
+        if (hits_.size() >= Sink::kHits) settle();
+      }
+    }
+    settle();
+    if (pairs_.has_filter()) counts_.filtered += at_.pairs();
+  }
+
+  Sink& sink() { return sink_; }
+  const PassCounts& counts() const { return counts_; }
+
+ private:
+  void filter(std::int64_t r, std::int64_t c, std::uint64_t* keep) {
+    const int panels = static_cast<int>(
+        (std::min<std::int64_t>(Tile::columns, at_.num_columns - c) +
+         Tile::panel - 1) /
+        Tile::panel);
+    pairs_.tile(at_, r, c, panels, row_threshold_.data(),
+                column_threshold_.data(), keep);
+    poll_after(pairs_.tile_cost());
+  }
+
+  /// As a filter that drops no pair but of two that both look for none.
+  void keep_all(std::int64_t row, std::int64_t column, std::uint64_t* keep) {
+    const auto none = pairs_.keep_none();
+    std::uint64_t open = 0;
+    const std::int64_t width =
+        std::min<std::int64_t>(Tile::columns, at_.num_columns - column);
+    for (std::int64_t c = 0; c < width; ++c)
+      open |= static_cast<std::uint64_t>(column_threshold_[column + c] != none)
+              << c;
+    for (std::int64_t r = 0; r < Pairs::kRows; ++r) {
+      keep[r] = row + r < at_.num_rows && row_threshold_[row + r] != none
+                    ? (std::uint64_t{1} << Tile::columns) - 1
+                    : open;
+    }
+    poll_after(100.0);
+  }
+
+  /// The pairs that `keep` has bits for, to the end of the hits: without those
+  /// past the chunk's end, and on the diagonal each from one side and no row
+  /// with itself.
+  void collect(std::int64_t row, std::int64_t column,
+               const std::uint64_t* keep) {
+    for (int r = 0; r < Pairs::kRows; ++r) {
+      for (std::uint64_t mask = keep[r]; mask != 0; mask &= mask - 1) {
+        const Pair pair = {
+            static_cast<std::int32_t>(row + r),
+            static_cast<std::int32_t>(column + __builtin_ctzll(mask))};
+        if (pair.row >= at_.num_rows || pair.column >= at_.num_columns ||
+            (at_.diagonal && pair.row >= pair.column) ||
+            !sink_.wanted(pair.row, pair.column))
+          continue;
+        hits_.push_back(pair);
+      }
+    }
+  }
+
+  /// The exact step of the hits so far, and what it found to the sink.
+  void settle() {
+    if (hits_.empty()) return;
+    pairs_.exact(hits_, values_.data());
+    for (std::size_t h = 0; h < hits_.size(); ++h)
+      if (pairs_.has(values_[h])) sink_.take(hits_[h], values_[h]);
+    sink_.settled();
+    counts_.exact += static_cast<double>(hits_.size());
+    hits_.clear();
+  }
+
+  const std::int64_t size_;
+  const bool symmetric_;
+  Pairs pairs_;
+  Sink sink_;
+  Chunk at_ = {};
+  Buffer<typename Pairs::Threshold> row_threshold_, column_threshold_;
+  std::vector<Pair> hits_;
+  std::vector<double> values_;
+  PassCounts counts_;
+};
+
+/// The chunks of a pass.
+struct ChunkGrid {
+  std::int64_t down, across;
+  bool symmetric;         ///< each unordered pair of splits once
+  std::int64_t span = 1;  ///< rounds of the circulant schedule in a piece
+};
+
+/// All chunks of the grid by all threads; make_pass() is each one's ChunkPass.
+template <class MakePass>
+PassCounts run_pass(const ChunkGrid& grid, int num_threads, Stretch stretch,
+                    MakePass make_pass) {
+  PassCounts counts;
+  const auto run = [&](std::int64_t num_pieces, auto chunks_of) {
+    run_pieces(num_pieces, num_threads, stretch, make_pass, chunks_of,
+               [&](auto& pass) {
+                 counts.add(pass.counts());
+                 pass.sink().merge();
+               });
+  };
+  if (!grid.symmetric) {
+    run(grid.down * grid.across, [&](auto& pass, std::int64_t at) {
+      pass.chunk(at / grid.across, at % grid.across);
+    });
+    return counts;
+  }
+  const CirculantSchedule schedule(grid.down, grid.span);
+  run(schedule.num_pieces(), [&](auto& pass, std::int64_t at) {
+    const CirculantSchedule::Piece piece = schedule.piece(at);
+    for (std::int64_t r = piece.first_round; r < piece.end_round; ++r) {
+      const std::int64_t column = schedule.column(piece.row, r);
+      if (column >= 0) pass.chunk(piece.row, column);
+    }
+  });
+  return counts;
+}
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,106 @@
+#pragma once
+
+// Pairs of prepared points as a pass meets them (pass.hpp): the filter of their
+// metric, and the contract's sums.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/prepared.hpp"
+#include "cpu/exact_rows.hpp"
+#include "cpu/filter/form.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/pass.hpp"
+#include "cpu/turns.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+/// Points in both forms: all there are, or a block of them.
+struct PointBlock {
+  const PreparedPoints* points = nullptr;
+  const FilterRows* filter = nullptr;
+  std::int64_t first_place = 0;  ///< of all places, at which a block starts
+  std::int32_t first_id = 0;     ///< the number of the block's point 0
+  /// The places of some of the points, in the order of `filter`; null: all, as
+  /// they stand.
+  const std::vector<std::int32_t>* place_at = nullptr;
+
+  std::int64_t size() const {
+    return place_at != nullptr ? static_cast<std::int64_t>(place_at->size())
+                               : points->size();
+  }
+  /// The user's number of the point at a place of the points.
+  std::int32_t id(std::int64_t place) const {
+    return first_id + points->order.id[static_cast<std::size_t>(place)];
+  }
+};
+
+class PreparedPairs {
+ public:
+  using Threshold = std::int32_t;
+  static constexpr int kRows = Tile::rows;
+
+  PreparedPairs(const Kernels& kernels, Accumulation accumulation,
+                const FilterScale& scale, const PointBlock& rows,
+                const PointBlock& columns, std::int64_t chunk_size)
+      : kernels_(kernels),
+        accumulation_(accumulation),
+        form_(*scale.form),
+        a_(*rows.filter),
+        b_(*columns.filter),
+        num_rows_(rows.size()),
+        num_columns_(columns.size()),
+        padded_(columns.points->padded),
+        tile_cost_(fsknn::cpu::tile_cost(a_.steps)),
+        rows_(*rows.points, rows.place_at, chunk_size),
+        columns_(*columns.points, columns.place_at, chunk_size) {}
+
+  std::int64_t num_rows() const { return num_rows_; }
+  std::int64_t num_columns() const { return num_columns_; }
+  bool has_filter() const { return form_.features_per_step > 0; }
+  Threshold keep_none() const { return form_.keep_none; }
+  double tile_cost() const { return tile_cost_; }
+
+  void enter(const Chunk& at) {
+    rows_.move_to(at.row0);
+    columns_.move_to(at.column0);
+  }
+
+  void tile(const Chunk& at, std::int64_t r, std::int64_t c, int panels,
+            const Threshold* row_threshold, const Threshold* column_threshold,
+            std::uint64_t* keep) {
+    const std::int64_t row = at.row0 + r, column = at.column0 + c;
+    kernels_.accumulate(form_.product, a_.row(row), b_.panel(column), panels,
+                        a_.steps, tile_);
+    kernels_.test(form_.test, tile_, panels, a_.side(row_threshold + r, row),
+                  b_.side(column_threshold + c, column), keep);
+  }
+
+  void exact(const std::vector<Pair>& hits, double* sums) {
+    pairs_.resize(hits.size());
+    for (std::size_t h = 0; h < hits.size(); ++h) {
+      pairs_[h] = {rows_.need(hits[h].row), columns_.need(hits[h].column)};
+      poll_after(10.0);
+    }
+    exact_in_turns(kernels_, accumulation_, rows_.rows(), columns_.rows(),
+                   padded_, pairs_.data(),
+                   static_cast<std::int64_t>(pairs_.size()), sums);
+  }
+  static constexpr bool has(double) { return true; }
+
+ private:
+  const Kernels& kernels_;
+  const Accumulation accumulation_;
+  const FilterForm& form_;
+  const FilterRows& a_;
+  const FilterRows& b_;
+  const std::int64_t num_rows_, num_columns_, padded_;
+  const double tile_cost_;
+  ChunkRows rows_, columns_;
+  std::vector<Pair> pairs_;  ///< hits by the numbers of exact rows
+  alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
+};
+
+}  // namespace cpu
+}  // namespace fsknn

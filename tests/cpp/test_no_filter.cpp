@@ -49,7 +49,7 @@ struct Answer {
   Neighbours view;
 };
 
-class Pairs final : public WithinAnswer {
+class Pairs final : public WithinRows {
  public:
   void allocate(const std::vector<std::int32_t>& counts) override {
     start_.assign(1, 0);
@@ -59,14 +59,10 @@ class Pairs final : public WithinAnswer {
     distance_.assign(start_.back(), -7.0);
     correlation_.assign(start_.back(), -7.0);
   }
-  std::int32_t* index(std::int64_t row) override {
-    return index_.data() + start_[static_cast<std::size_t>(row)];
-  }
-  double* distance(std::int64_t row) override {
-    return distance_.data() + start_[static_cast<std::size_t>(row)];
-  }
-  double* correlation(std::int64_t row) override {
-    return correlation_.data() + start_[static_cast<std::size_t>(row)];
+  Row row(std::int64_t row) override {
+    const std::size_t at = start_[static_cast<std::size_t>(row)];
+    return {index_.data() + at, distance_.data() + at,
+            correlation_.data() + at};
   }
   bool operator==(const Pairs& other) const {
     return start_ == other.start_ && index_ == other.index_ &&

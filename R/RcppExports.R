@@ -169,3 +169,7 @@ cpp_within_search <- function(x, query, request) {
     .Call(`_fsknn_cpp_within_search`, x, query, request)
 }
 
+cpp_sample_pairs <- function(x, query, request) {
+    .Call(`_fsknn_cpp_sample_pairs`, x, query, request)
+}
+

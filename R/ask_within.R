@@ -84,16 +84,56 @@ with_facts_of <- function(failure, request) {
   ))
 }
 
+# Before a search by splits, each of which sees its own pairs only: a sample of
+# all pairs tells where there are far more than there is room for. In one piece
+# the core looks itself.
+check_room <- function(work, call) {
+  in_core(sample_pairs(work), call)
+}
+
+# Fewer may have filled the room than the sample is sure to tell, so that there
+# it is held to be smaller.
+too_many_of_all <- function(work) {
+  within <- work$request$within
+  work$request$within$most <- within$most / 2.5
+  told <- sample_pairs(work)
+  if (is.null(told$failure)) {
+    told <- c(told, list(
+      failure = "too_many_pairs", pairs = NaN, estimated = TRUE, fits = NaN
+    ))
+  }
+  if (isTRUE(told$fits < 0)) {
+    told$fits <- NaN
+  }
+  told$most <- within$most
+  told
+}
+
+sample_pairs <- function(work) {
+  with_facts_of(
+    cpp_sample_pairs(work$values, work$queries, work$request), work$request
+  )
+}
+
 raise_too_many <- function(result, call) {
   pairs <- format_count(signif(result$pairs, if (result$estimated) 2 else 15))
   most <- format_count(result$most)
-  about <- if (result$estimated) "About " else ""
+  # A sample may miss what was too much.
+  found <- if (!isTRUE(result$pairs > result$most)) {
+    "More than {most}"
+  } else if (result$estimated) {
+    "About {pairs}"
+  } else {
+    "{pairs}"
+  }
   room <- if (result$as_edges && result$most >= max_edges) {
     "a data frame has room for {most}"
   } else {
     "there is memory for {most}"
   }
-  cure <- if (result$fits < 0) {
+  cure <- if (is.nan(result$fits)) {
+    "A greater {.arg max_memory} has room for more."
+  } else if (result$fits < 0) {
     "Even those at distance 0 are too many."
   } else if (!is.null(result$similarity)) {
     "{.code min_similarity = {similarity_that_fits(result$fits)}} would fit."
@@ -110,7 +150,7 @@ raise_too_many <- function(result, call) {
   cli_abort(
     c(
       paste0("Too many pairs of points are ", what, "."),
-      x = paste0(about, "{pairs}; ", room, "."),
+      x = paste0(found, "; ", room, "."),
       i = cure
     ),
     class = c("fsknn_size_error", "fsknn_error"),

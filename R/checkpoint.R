@@ -63,10 +63,11 @@ open_checkpoint <- function(search, work, call) {
     check_same_search(kept, known, print, call)
     kept$size <- as.integer(known[["split_size"]])
   }
+  work$size <- kept$size
   unlink(list.files(kept$folder, "^fsknn-.*[.]part-[0-9]+$", full.names = TRUE))
-  kept$done <- which(file.exists(
-    split_file(kept, seq_len(ceiling(work$num_rows / kept$size)))
-  ))
+  kept$done <- which(
+    file.exists(split_file(kept, seq_len(num_splits(work))))
+  )
   opened <- TRUE
   kept
 }
@@ -138,6 +139,16 @@ free_to_change <- c(
   "instruction_set"
 )
 
+# What is asked of pairs within a distance, by the names that the verbs have for
+# it; how many there is room for is free to change.
+within_text <- function(within) {
+  if (!is.null(within$similarity)) {
+    list(min_similarity = within$similarity)
+  } else {
+    list(distance = within$limits)
+  }
+}
+
 # Named text: everything that the answer depends on.
 fingerprint <- function(work, call) {
   threads <- max(1L, work$request$num_threads, na.rm = TRUE)
@@ -147,7 +158,11 @@ fingerprint <- function(work, call) {
     }
     in_core(cpp_digest(values, threads), call)$digest
   }
-  request <- work$request[setdiff(names(work$request), free_to_change)]
+  request <- work$request
+  if (is_within(request)) {
+    request <- c(request, within_text(request$within))
+  }
+  request <- request[setdiff(names(request), c(free_to_change, "within"))]
   request <- request[order(names(request))]
   c(
     version = package_version_text(),
@@ -253,8 +268,10 @@ describe_difference <- function(name, then, now) {
   if (name %in% c("skip", "query_skip")) {
     return("Other points are left out (`constant`).")
   }
-  if (name %in% c("as_edges", "correlation")) {
-    return("It was made by another function (`knn_graph()`, `knn_search()`).")
+  given <- c(then, now) != "none"
+  if (name %in% c("as_edges", "correlation") ||
+        name %in% c("k", "distance", "min_similarity") && !all(given)) {
+    return("It was made by another function.")
   }
   if (is_digest(then) || is_digest(now)) {
     if (then == "none") {

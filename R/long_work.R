@@ -1,4 +1,5 @@
-# Long work by splits: ranges of the rows of the answer, each a search of its
+# Long work by splits: ranges of the rows that are asked for (points, some of
+# them, queries; their nearest, or all within a distance), each a search of its
 # own among all points, one after another or on several workers, each kept in a
 # folder where that is asked for. The answer is put together of them, and is
 # that of one search to the last bit.
@@ -39,6 +40,9 @@ find_by_splits <- function(search, call = caller_env()) {
   check_file_is_shared(search, call)
   started <- Sys.time()
   work <- new_split_work(search)
+  if (is_within(work$request)) {
+    check_room(work, call)
+  }
   kept <- open_checkpoint(search, work, call)
   on.exit(close_checkpoint(kept))
   work$size <- kept$size %||% work$size
@@ -52,7 +56,7 @@ find_by_splits <- function(search, call = caller_env()) {
   }
   take <- function(split, found) {
     keep_split(kept, split, found, call)
-    put_split(answer, work, split, found)
+    put_split(answer, work, split, found, call)
     step_bar(bar, rows_of_split(work, split))
   }
   if (is.null(search$options$long$workers)) {
@@ -66,7 +70,7 @@ find_by_splits <- function(search, call = caller_env()) {
   remember_search(
     work$values, work$queries, search$request, answer$stats, seconds
   )
-  c(answer$columns, list(stats = answer$stats))
+  c(whole_answer(answer, work), list(stats = answer$stats))
 }
 
 # The search as splits of it are taken, and how large they are.
@@ -75,15 +79,9 @@ new_split_work <- function(search) {
   work <- list(
     values = search$points$values,
     queries = search$queries$values,
-    request = request
+    request = request,
+    num_rows = search$num_rows
   )
-  work$num_rows <- if (!is.null(work$queries)) {
-    nrow(work$queries)
-  } else if (!is.null(request$subset)) {
-    length(request$subset)
-  } else {
-    nrow(work$values)
-  }
   work$size <- search$options$long$size %||% automatic_split(
     nrow(work$values), ncol(work$values), work$num_rows, request,
     search$options$long$workers$count %||% 1L
@@ -91,8 +89,9 @@ new_split_work <- function(search) {
   work
 }
 
+# At least one, which is empty where nothing is asked for.
 num_splits <- function(work) {
-  as.integer(ceiling(work$num_rows / work$size))
+  max(1L, as.integer(ceiling(work$num_rows / work$size)))
 }
 
 # c(first, last), among the rows of the answer.
@@ -122,14 +121,17 @@ automatic_split <- function(num_points, num_features, num_rows, request,
     rows <- min(rows, num_rows / (3 * num_workers))
   }
   # A split is held twice on its way to a file: at most 2^29 bytes of it.
-  rows <- min(max(rows, least), max(1, 2^29 / (20 * request$k)))
+  rows <- max(rows, least)
+  if (!is_within(request)) {
+    rows <- min(rows, max(1, 2^29 / (20 * request$k)))
+  }
   if (num_workers > 1) {
     rows <- min(rows, num_rows / num_workers)
   }
-  as.integer(min(max(1, ceiling(rows)), num_rows))
+  as.integer(max(1, min(ceiling(rows), num_rows)))
 }
 
-# One split in this process, as cpp_knn_search() gives it.
+# One split in this process, as ask_core() gives it.
 run_split <- function(work, split, bar, call) {
   request <- work$request
   request$progress <- FALSE
@@ -144,80 +146,28 @@ run_split <- function(work, split, bar, call) {
 
 search_split <- function(work, split, request) {
   bounds <- split_bounds(work, split)
-  rows <- seq.int(bounds[[1]], bounds[[2]])
-  if (is.null(work$queries)) {
+  rows <- bounds[[1]] - 1 + seq_len(rows_of_split(work, split))
+  if (length(request$within$limits) > 1) {
+    request$within$limits <- request$within$limits[rows]
+  }
+  queries <- work$queries
+  if (is.null(queries)) {
     subset <- request$subset
     request$subset <- if (is.null(subset)) as.integer(rows) else subset[rows]
-    return(cpp_knn_search(work$values, NULL, request))
-  }
-  skip <- request$query_skip
-  skip <- skip[skip >= bounds[[1]] & skip <= bounds[[2]]]
-  request$query_skip <- as.integer(skip - bounds[[1]] + 1)
-  queries <- if (length(rows) == nrow(work$queries)) {
-    work$queries
   } else {
-    work$queries[rows, , drop = FALSE]
-  }
-  cpp_knn_search(work$values, queries, request)
-}
-
-# --- the answer --------------------------------------------------------------
-
-# The whole answer, to be filled in place: its columns, and where in them each
-# split begins.
-new_answer <- function(work) {
-  request <- work$request
-  first <- (seq_len(num_splits(work)) - 1) * work$size
-  length <- as.double(work$num_rows)
-  if (request$as_edges) {
-    asked <- request$subset %||% seq_len(work$num_rows)
-    has_edges <- cumsum(!(asked %in% request$skip))
-    before <- c(0, has_edges[first])
-    length <- has_edges[[work$num_rows]] * as.double(request$k)
-    first <- before * as.double(request$k)
-  }
-  new_column <- function(type) {
-    if (request$as_edges) {
-      vector(type, length)
-    } else {
-      matrix(vector(type, 1L), work$num_rows, request$k)
+    skip <- request$query_skip
+    skip <- skip[skip >= bounds[[1]] & skip <= bounds[[2]]]
+    request$query_skip <- as.integer(skip - bounds[[1]] + 1)
+    if (length(rows) < nrow(queries)) {
+      queries <- queries[rows, , drop = FALSE]
     }
   }
-  columns <- if (request$as_edges) {
-    list(from = new_column("integer"), to = new_column("integer"),
-         rank = new_column("integer"), distance = new_column("double"))
-  } else {
-    list(index = new_column("integer"), distance = new_column("double"))
+  found <- ask_core(work$values, queries, request)
+  if (identical(found$failure, "too_many_pairs")) {
+    work$request$num_threads <- request$num_threads
+    return(too_many_of_all(work))
   }
-  if (request$correlation) {
-    columns$correlation <- new_column("double")
-  }
-  answer <- new.env(parent = emptyenv())
-  answer$columns <- columns
-  answer$first <- first
-  answer$stats <- NULL
-  answer
-}
-
-put_split <- function(answer, work, split, found) {
-  for (column in names(answer$columns)) {
-    cpp_put_part(
-      answer$columns[[column]], found[[column]], answer$first[[split]]
-    )
-  }
-  answer$stats <- add_stats(answer$stats, found$stats)
-}
-
-# Facts of several searches as those of one: pairs and seconds add up.
-add_stats <- function(whole, part) {
-  if (is.null(whole) || is.null(part)) {
-    return(whole %||% part)
-  }
-  largest <- c("bytes_device", "num_devices", "filtered", "streamed")
-  both <- Map(function(name, a, b) {
-    if (is.logical(a)) a || b else if (name %in% largest) max(a, b) else a + b
-  }, names(whole), whole, part[names(whole)])
-  stats::setNames(both, names(whole))
+  found
 }
 
 # --- progress ----------------------------------------------------------------
@@ -226,7 +176,7 @@ add_stats <- function(whole, part) {
 new_split_bar <- function(shown, num_rows) {
   bar <- new.env(parent = emptyenv())
   bar$drawn <- if (shown) cpp_new_bar("Nearest neighbours")
-  bar$num_rows <- num_rows
+  bar$num_rows <- max(1, num_rows)
   bar$done <- 0
   bar
 }

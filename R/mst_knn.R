@@ -94,7 +94,8 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             num_threads = NULL, chunk_size = NULL,
                             progress = NULL, verbose = FALSE,
                             points = c("rows", "columns"), assay = NULL,
-                            dimred = NULL, weights = NULL, max_memory = NULL,
+                            dimred = NULL, BPPARAM = NULL, checkpoint = NULL,
+                            weights = NULL, max_memory = NULL,
                             na = c("error", "mean")) {
   check_no_more(...)
   refuse_lost_edges(x)

@@ -53,7 +53,8 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
                             num_threads = NULL, chunk_size = NULL,
                             max_device_memory = NULL, progress = NULL,
                             verbose = FALSE, points = c("rows", "columns"),
-                            assay = NULL, dimred = NULL, weights = NULL,
+                            assay = NULL, dimred = NULL, subset = NULL,
+                            BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                             max_memory = NULL,
                             na = c("error", "pairwise", "mean"),
                             min_pairs = NULL) {
@@ -62,13 +63,26 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
   rlang::check_required(min_similarity)
   options <- verb_options()
   least <- check_similarity(min_similarity, options$metric)
-  search <- new_search(x, options, as_edges = TRUE)
+  search <- new_search(x, options, subset = subset, as_edges = TRUE)
   found <- run_search(ask_within(search, 1 - least, similarity = least))
+  if (!is.null(subset)) {
+    found <- edges_of_some(found, search)
+  }
   if (!has_correlation(options$metric)) {
     found$correlation <- NULL
   }
   edges <- edges_of_search(found, search)
   as_undirected(edges, "Threshold graph")
+}
+
+# What the graph of all points has of those that are asked for, in its order.
+edges_of_some <- function(found, search) {
+  num_points <- nrow(search$points$values)
+  edges <- each_pair_once(
+    found, are_asked(search$request$subset, num_points)
+  )
+  in_order <- order(edges$from, edges$distance, edges$to, method = "radix")
+  lapply(edges, `[`, in_order)
 }
 
 check_similarity <- function(similarity, metric, call = caller_env()) {

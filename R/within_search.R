@@ -69,7 +69,8 @@ within_search <- function(x, distance, metric = "pearson", sign = "signed", ...,
                           max_device_memory = NULL, progress = NULL,
                           verbose = FALSE, points = c("rows", "columns"),
                           assay = NULL, dimred = NULL, subset = NULL,
-                          weights = NULL, max_memory = NULL,
+                          BPPARAM = NULL, checkpoint = NULL, weights = NULL,
+                          max_memory = NULL,
                           na = c("error", "pairwise", "mean"),
                           min_pairs = NULL) {
   check_no_more(...)
@@ -90,8 +91,8 @@ within_query <- function(x, query, distance, metric = "pearson",
                          num_threads = NULL, chunk_size = NULL,
                          max_device_memory = NULL, progress = NULL,
                          verbose = FALSE, points = c("rows", "columns"),
-                         assay = NULL, dimred = NULL, weights = NULL,
-                         max_memory = NULL,
+                         assay = NULL, dimred = NULL, BPPARAM = NULL,
+                         checkpoint = NULL, weights = NULL, max_memory = NULL,
                          na = c("error", "pairwise", "mean"),
                          min_pairs = NULL) {
   check_no_more(...)

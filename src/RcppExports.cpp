@@ -483,6 +483,18 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_sample_pairs
+Rcpp::List cpp_sample_pairs(SEXP x, SEXP query, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_sample_pairs(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_sample_pairs(x, query, request));
+    return rcpp_result_gen;
+END_RCPP
+}
 
 static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
@@ -527,6 +539,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 3},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 3},
+    {"_fsknn_cpp_sample_pairs", (DL_FUNC) &_fsknn_cpp_sample_pairs, 3},
     {NULL, NULL, 0}
 };
 

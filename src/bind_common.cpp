@@ -87,6 +87,21 @@ Rcpp::List failure(const char* kind, const std::string& message) {
                             Rcpp::_["message"] = message);
 }
 
+/// The request's `subset`, rows of `points` whose neighbours are asked for, as
+/// queries; null where it is NULL. Tells the request that they are points.
+std::unique_ptr<RowSubset> subset_of(const RowSource& points,
+                                     const Rcpp::List& list,
+                                     Request& request) {
+  if (!list.containsElementNamed("subset") || Rf_isNull(list["subset"]))
+    return nullptr;
+  std::vector<std::int32_t> numbers =
+      Rcpp::as<std::vector<std::int32_t>>(list["subset"]);
+  for (std::int32_t& i : numbers) --i;
+  request.query_self = numbers;
+  request.query_skip = positions_in(numbers, request.skip);
+  return std::unique_ptr<RowSubset>(new RowSubset(points, std::move(numbers)));
+}
+
 }  // namespace
 
 std::unique_ptr<RowSource> matrix_source(SEXP x) {
@@ -142,18 +157,11 @@ Request request_from(const Rcpp::List& request) {
   return r;
 }
 
-std::unique_ptr<RowSubset> subset_of(const RowSource& points,
-                                     const Rcpp::List& list,
-                                     Request& request) {
-  if (!list.containsElementNamed("subset") || Rf_isNull(list["subset"]))
-    return nullptr;
-  std::vector<std::int32_t> numbers =
-      Rcpp::as<std::vector<std::int32_t>>(list["subset"]);
-  for (std::int32_t& i : numbers) --i;
-  request.query_self = numbers;
-  request.query_skip = positions_in(numbers, request.skip);
-  return std::unique_ptr<RowSubset>(new RowSubset(points, std::move(numbers)));
-}
+Question::Question(SEXP x, SEXP query, const Rcpp::List& list)
+    : points(row_source(x, list)),
+      request(request_from(list)),
+      subset(subset_of(*points, list, request)),
+      queries(Rf_isNull(query) ? nullptr : row_source(query, list)) {}
 
 Rcpp::List list_of(const CudaFailure& e) {
   const int row = cuda::row_of_device(e.device);

@@ -42,10 +42,19 @@ std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request);
 
 Request request_from(const Rcpp::List& request);
 
-/// The request's `subset`, rows of `points` whose neighbours are asked for, as
-/// queries; null where it is NULL. Tells the request that they are points.
-std::unique_ptr<RowSubset> subset_of(const RowSource& points,
-                                     const Rcpp::List& list, Request& request);
+/// What a search is of: its data, and what is asked of them.
+struct Question {
+  /// query: NULL where the points are searched among themselves.
+  Question(SEXP x, SEXP query, const Rcpp::List& list);
+  /// Whose neighbours are asked for; null: those of all points.
+  const RowSource* asked() const {
+    return subset != nullptr ? subset.get() : queries.get();
+  }
+  std::unique_ptr<RowSource> points;
+  Request request;
+  std::unique_ptr<RowSubset> subset;
+  std::unique_ptr<RowSource> queries;
+};
 
 /// As named lists.
 Rcpp::List list_of(const CudaFailure& failure);

@@ -127,24 +127,14 @@ class Answer {
   Rcpp::RObject index_, distance_, correlation_, from_, rank_;
 };
 
-struct Question {
-  Question(SEXP x, SEXP query, const Rcpp::List& list)
-      : points(bind::row_source(x, list)),
-        request(bind::request_from(list)),
-        subset(bind::subset_of(*points, list, request)),
-        queries(Rf_isNull(query) ? nullptr : bind::row_source(query, list)),
+/// A question for the k nearest, and where they go.
+struct Nearest : bind::Question {
+  Nearest(SEXP x, SEXP query, const Rcpp::List& list)
+      : bind::Question(x, query, list),
         answer(request, (asked() != nullptr ? *asked() : *points).num_points(),
                subset.get(), Rcpp::as<bool>(list["correlation"]),
                // Rows may be short of edges: R makes them of matrices.
                Rcpp::as<bool>(list["as_edges"]) && !request.na_pairwise) {}
-  /// Whose neighbours are asked for; null: those of all points.
-  const RowSource* asked() const {
-    return subset != nullptr ? subset.get() : queries.get();
-  }
-  std::unique_ptr<RowSource> points;
-  Request request;
-  std::unique_ptr<RowSubset> subset;
-  std::unique_ptr<RowSource> queries;
   Answer answer;
 };
 
@@ -154,7 +144,7 @@ struct Question {
 Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(request);
-    Question q(x, query, request);
+    Nearest q(x, query, request);
     Stats stats;
     const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
     (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
@@ -168,7 +158,7 @@ Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request) {
 Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    Question q(x, query, request);
+    Nearest q(x, query, request);
     brute_force(q.request, *q.points, q.asked(), q.answer.view);
     return q.answer.list(Rcpp::List());
   });

@@ -181,17 +181,16 @@ Rcpp::List failure_of(const TooManyPairs& e) {
 }
 
 /// backend: "cuda", "cpu", or "brute", the answer by definition.
-void search(const std::string& backend, const Request& request,
-            const Within& within, const RowSource& points,
-            const RowSource* queries, WithinAnswer& answer, Progress* progress,
+void search(const std::string& backend, const bind::Question& q,
+            const Within& within, WithinAnswer& answer, Progress* progress,
             Stats& stats) {
   if (backend == "brute")
-    return brute_within(request, within, points, queries, answer);
-  if (backend == "cuda" && request.na_pairwise)
+    return brute_within(q.request, within, *q.points, q.asked(), answer);
+  if (backend == "cuda" && q.request.na_pairwise)
     throw BackendFailure(
         "All pairs within a distance over common samples are for the CPU.");
   (backend == "cuda" ? cuda::find_within : cpu::find_within)(
-      request, within, points, queries, answer, progress, &stats);
+      q.request, within, *q.points, q.asked(), answer, progress, &stats);
 }
 
 }  // namespace
@@ -202,33 +201,42 @@ void search(const std::string& backend, const Request& request,
 Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&]() -> Rcpp::List {
     const std::unique_ptr<Progress> progress = bind::r_progress(request);
-    const std::unique_ptr<RowSource> points = bind::row_source(x, request);
-    Request r = bind::request_from(request);
-    const std::unique_ptr<RowSubset> subset =
-        bind::subset_of(*points, request, r);
-    const std::unique_ptr<RowSource> queries =
-        Rf_isNull(query) ? nullptr : bind::row_source(query, request);
-    const RowSource* const asked =
-        subset != nullptr ? subset.get() : queries.get();
+    const bind::Question q(x, query, request);
     const Within within = within_from(request);
     const bool as_edges = Rcpp::as<bool>(request["as_edges"]);
     ListAnswer lists;
-    EdgeAnswer edges(r.metric->is_unit_dot(), subset.get());
+    EdgeAnswer edges(q.request.metric->is_unit_dot(), q.subset.get());
     WithinAnswer& answer =
         as_edges ? static_cast<WithinAnswer&>(edges) : lists;
     Stats stats;
     try {
-      search(Rcpp::as<std::string>(request["backend"]), r, within, *points,
-             asked, answer, progress.get(), stats);
+      search(Rcpp::as<std::string>(request["backend"]), q, within, answer,
+             progress.get(), stats);
     } catch (const TooManyPairs& e) {
       return failure_of(e);
     }
     const Rcpp::List least = request["within"];
     if (as_edges && !Rf_isNull(least["similarity"]))
-      edges.keep_similar(r.metric->sign,
+      edges.keep_similar(q.request.metric->sign,
                          Rcpp::as<double>(least["similarity"]));
     Rcpp::List out = as_edges ? edges.list() : lists.list();
     out["stats"] = bind::list_of(stats);
     return out;
+  });
+}
+
+// Nothing, or the failure that a sample tells of: far more pairs than there is
+// room for.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_sample_pairs(SEXP x, SEXP query, Rcpp::List request) {
+  return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    const bind::Question q(x, query, request);
+    try {
+      check_sample(q.request, within_from(request), *q.points, q.asked());
+    } catch (const TooManyPairs& e) {
+      return failure_of(e);
+    }
+    return Rcpp::List();
   });
 }

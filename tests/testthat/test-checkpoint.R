@@ -106,46 +106,61 @@ test_that("a split that is not as it was written is seen, and done again", {
   expect_identical(again, whole)
 })
 
-test_that("a run ended by kill -9 goes on from its last split", {
-  skip_on_os("windows")
-  x <- random_matrix(3000, 40)
+# Runs `call` (of `x`, keeping in `folder`) in a child that is killed once there
+# are so many splits, again and again.
+kill_half_way <- function(x, call, folder, at_least = c(3, 8)) {
   data <- withr::local_tempfile(fileext = ".rds")
   saveRDS(x, data)
-  whole <- knn_graph(x, 5, "spearman", backend = "cpu")
-  folder <- withr::local_tempdir()
-  for (at_least in c(3, 8)) {
+  for (count in at_least) {
     child <- start_child(c(
       "options(fsknn.split_size = 100)",
       sprintf("x <- readRDS(%s)", deparse(data)),
+      sprintf("folder <- %s", deparse(folder)),
       # Slow enough to be met half way.
       "trace('keep_split', quote(Sys.sleep(0.05)), print = FALSE,",
       "      where = asNamespace('fsknn'))",
-      sprintf(
-        "knn_graph(x, 5, 'spearman', backend = 'cpu', checkpoint = %s)",
-        deparse(folder)
-      ),
+      deparse(call),
       "say('finished')"
     ))
-    expect_true(wait_for(function() {
-      length(split_files(folder)) >= at_least
-    }, 60))
+    expect_true(wait_for(function() length(split_files(folder)) >= count, 60))
     tools::pskill(child$pid, tools::SIGKILL)
     wait_for(function() !file.exists(file.path("/proc", child$pid)), 5)
     expect_false(file.exists(child$out))
   }
-  done <- split_files(folder)
-  times <- file.mtime(done)
-  expect_lt(length(done), 30)
-  # Other options than the run had that was ended.
-  expect_message(
-    again <- knn_graph(x, 5, "spearman", backend = "cpu", num_threads = 1,
-                       checkpoint = folder),
-    paste(length(done), "of 30 splits"), class = "fsknn_resumed"
+}
+
+test_that("a run ended by kill -9 goes on from its last split", {
+  skip_on_os("windows")
+  x <- random_matrix(3000, 40)
+  calls <- list(
+    quote(knn_graph(x, 5, "spearman", backend = "cpu", checkpoint = folder)),
+    quote(within_search(x, 0.5, backend = "cpu", checkpoint = folder)),
+    quote(within_query(x, x[3000:1, ], 0.5, backend = "cpu",
+                       checkpoint = folder)),
+    quote(threshold_graph(x, 0.5, backend = "cpu", checkpoint = folder)),
+    quote(mst_knn(x, backend = "cpu", checkpoint = folder))
   )
-  expect_identical(again, whole)
-  # They were not done again.
-  expect_identical(file.mtime(done), times)
-  expect_length(list.files(folder, "part"), 0)
+  for (call in calls) {
+    name <- deparse(call[[1]])
+    plain <- call
+    plain$checkpoint <- NULL
+    whole <- eval(plain)
+    folder <- withr::local_tempdir()
+    kill_half_way(x, call, folder)
+    done <- split_files(folder)
+    times <- file.mtime(done)
+    expect_lt(length(done), 30)
+    # Other options than the run had that was ended.
+    call$num_threads <- 1
+    expect_message(
+      again <- eval(call), paste(length(done), "of 30 splits"),
+      class = "fsknn_resumed", label = name
+    )
+    expect_identical(again, whole, label = name)
+    # They were not done again.
+    expect_identical(file.mtime(done), times)
+    expect_length(list.files(folder, "part"), 0)
+  }
 })
 
 test_that("a folder of another search says what is different", {
@@ -165,7 +180,17 @@ test_that("a folder of another search says what is different", {
     knn_query(x, x, 5, checkpoint = folder)
     knn_graph(x, 5, checkpoint = folder)
     knn_search(constant, 5, constant = "isolate", checkpoint = folder)
+    within_search(x, 0.5, checkpoint = folder)
   })
+  within_search(x, 0.5, backend = "cpu", checkpoint = "near")
+  expect_snapshot(error = TRUE, {
+    within_search(x, 0.4, checkpoint = "near")
+    within_search(x, rep(0.5, 60), checkpoint = "near")
+    within_query(x, x, 0.5, checkpoint = "near")
+    threshold_graph(x, 0.5, checkpoint = "near")
+  })
+  threshold_graph(x, 0.5, backend = "cpu", checkpoint = "graph")
+  expect_snapshot(error = TRUE, threshold_graph(x, 0.6, checkpoint = "graph"))
   # What does not change the answer may change.
   expect_identical(
     suppressMessages(knn_search(

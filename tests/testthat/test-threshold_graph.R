@@ -86,6 +86,40 @@ test_that("its graph has similarity as weight, and prints as what it is", {
   expect_output(print(edges), "Threshold graph: 40 points")
 })
 
+test_that("a subset's edges are those of the whole graph that it has part in", {
+  x <- random_matrix(90, 7)
+  rownames(x) <- paste0("g", 1:90)
+  x[40:44, ] <- x[1:5, ]
+  x[9, ] <- 1
+  rows <- c(41L, 90L, 1L, 9L, 3L, 2L)
+  subsets <- list(rows, rownames(x)[rows], 1:90 %in% rows, integer())
+  for (backend in backends_here()) {
+    for (sign in fsknn:::metric_signs) {
+      find <- function(...) {
+        threshold_graph(
+          x, 0.3, sign = sign, constant = "isolate", backend = backend, ...
+        )
+      }
+      whole <- find()
+      for (subset in subsets) {
+        some <- if (length(subset) == 0) character() else rownames(x)[rows]
+        part <- whole[whole$from %in% some | whole$to %in% some, ]
+        attr(part, "row.names") <- .set_row_names(nrow(part))
+        expect_identical(find(subset = subset), part)
+      }
+    }
+  }
+  expect_identical(
+    threshold_graph(x, 0.3, constant = "isolate", subset = 90:1),
+    threshold_graph(x, 0.3, constant = "isolate")
+  )
+  expect_snapshot(error = TRUE, {
+    threshold_graph(x, 0.3, subset = c(2, 2))
+    threshold_graph(x, 0.3, subset = 91)
+    threshold_graph(x, 0.3, subset = "g91")
+  })
+})
+
 test_that("what can't be a similarity is said", {
   x <- abs(random_matrix(10, 4))
   expect_snapshot(error = TRUE, {

@@ -37,6 +37,23 @@ test_that("the answer of workers is that of one process", {
       found
     )
   }
+  # All within a distance, and of some points; the tree of lists.
+  limits <- rep(c(0.3, 0, 0.7, 0.5), 100)
+  calls <- list(
+    quote(within_search(x, limits)), quote(within_query(x, query, 0.4)),
+    quote(threshold_graph(x, 0.6)),
+    quote(threshold_graph(x, 0.6, subset = c(399:40, 17, 3))),
+    quote(mst_knn(x))
+  )
+  for (call in calls) {
+    call$constant <- "isolate"
+    call$backend <- "cpu"
+    whole_call <- eval(call)
+    for (param in c(params_here(), BiocParallel::SerialParam())) {
+      call$BPPARAM <- param
+      expect_identical(eval(call), whole_call, label = deparse(call[[1]]))
+    }
+  }
   # In this process.
   expect_identical(
     knn_search(x, 5, constant = "isolate", backend = "cpu",
@@ -86,6 +103,24 @@ test_that("an error of a worker is the error of the call", {
     )
     expect_identical(conditionMessage(error), conditionMessage(alone))
     expect_identical(as.character(conditionCall(error)[[1]]), "knn_search")
+  }
+})
+
+test_that("workers find too many pairs, and the call says so", {
+  skip_if_not_installed("BiocParallel")
+  x <- random_matrix(300, 8)
+  for (param in params_here()) {
+    for (size in c(290, 50)) {
+      withr::local_options(fsknn.split_size = size)
+      error <- expect_error(
+        within_search(
+          x, 1.2, max_memory = 12 * 50000, backend = "cpu", BPPARAM = param
+        ),
+        class = "fsknn_size_error"
+      )
+      expect_identical(error$most, 50000)
+      expect_identical(as.character(conditionCall(error)[[1]]), "within_search")
+    }
   }
 })
 

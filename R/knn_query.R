@@ -2,7 +2,7 @@
 #'
 #' Finds, for each row of `query`, the k rows of `x` with the smallest distance,
 #' by the same rules as [knn_search()]. A point of `query` that is also in `x`
-#' is found: it is not excluded.
+#' is found: it is not excluded. For some rows only, give these as `query`.
 #'
 #' @inheritParams knn_search
 #' @param x The points to search: as for [knn_search()]. One row is enough.

@@ -235,7 +235,8 @@
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
-#' @seealso [knn_graph()] for an edge data frame with names, [knn_query()] for
+#' @seealso [search_options] for which other verbs have these options,
+#'   [knn_graph()] for an edge data frame with names, [knn_query()] for
 #'   the neighbours of other points, [nearest_to()] for those of one,
 #'   [knn_stats()] for what the search was like.
 #' @export

@@ -39,6 +39,9 @@
 #'   which takes the mean of what the row has in their place (see
 #'   [knn_search()]). For each pair over its own samples give the graph:
 #'   `mst_knn(knn_graph(x, na = "pairwise"))`.
+#' @param BPPARAM,checkpoint As for [knn_search()], for the points' nearest
+#'   neighbours, which most of the time goes into: they are dealt out, or kept.
+#'   The tree is made of them in this process, each time.
 #' @inheritParams knn_graph
 #'
 #' @returns An object of class `mst_knn`, a list of

@@ -6,7 +6,8 @@
 #'
 #' Rows are read, prepared, compared with the one, and dropped, so that little
 #' memory is needed: of [metafeatures()] no more than a block of rows is there
-#' at any time.
+#' at any time. It is one pass over them, of which there is nothing to be dealt
+#' out (`BPPARAM`) or to be kept (`checkpoint`).
 #'
 #' @inheritParams knn_search
 #' @param x The points, as for [knn_search()].

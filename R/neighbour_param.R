@@ -18,6 +18,9 @@
 #'   logical vector, as BiocNeighbors' help says. `.check.nonfinite` changes
 #'   nothing:
 #'   values that are not finite are an error.
+#' * `weights`, `na` and `min_pairs` can be chosen here; `subset` and `BPPARAM`
+#'   are arguments of BiocNeighbors' functions, and a `checkpoint` is not to be
+#'   had: who calls them would not know the folder again.
 #' * With BiocNeighbors 1.16, ties among the distances are warned of, unless
 #'   `warn.ties = FALSE` (the order does not depend on them here), and a point
 #'   is among those that `findNeighbors()` gives for it. Later versions do

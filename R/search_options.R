@@ -1,3 +1,53 @@
+#' Which search can be told what
+#'
+#' All searches have the same options, by the same names, with the same meaning,
+#' wherever they make sense. [knn_search()] describes them.
+#'
+#' | | `subset` | `BPPARAM`, `checkpoint` | `weights` | `na` |
+#' | --- | --- | --- | --- | --- |
+#' | [knn_search()], [knn_graph()] | yes | yes | yes | yes |
+#' | [knn_query()] | no (1) | yes | yes | yes |
+#' | [within_search()], [threshold_graph()] | yes | yes | yes | yes |
+#' | [within_query()] | no (1) | yes | yes | yes |
+#' | [nearest_to()] | no (2) | no (2) | yes | yes |
+#' | [mst_knn()] of a matrix | no (3) | yes | yes | not `"pairwise"` (4) |
+#' | [knn_plan()] | no (5) | no (5) | yes | yes |
+#' | [FsknnParam()] | no (6) | no (6) | yes | yes |
+#' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) |
+#'
+#' 1. `query` has the rows whose neighbours to find: give some of them alone.
+#' 2. `point` is the one point whose neighbours are found. That takes one pass
+#'    over the points, of which nothing could be dealt out or kept.
+#' 3. The tree is that of all points of `x`: that of some is `mst_knn(x[some, ])`.
+#' 4. The tree is that of all pairs, and those with too few samples in common have
+#'    no distance. `mst_knn(knn_graph(x, na = "pairwise"))` takes those that have.
+#' 5. A plan is of one search in this process; of some points among all it is
+#'    that with `query =` their number.
+#' 6. BiocNeighbors' functions have a `subset` and a `BPPARAM` of their own, which
+#'    are heard, and would not know a folder again. Points without neighbours,
+#'    which `na = "pairwise"` may leave, are an error there.
+#' 7. These take a graph as it is. What holds was said where it was made.
+#'
+#' `weights` are for `"pearson"` and `"spearman"`, and so is `na = "pairwise"`,
+#' not both at once. `na = "mean"` is for every metric but those of binary data,
+#' and [metafeatures()], which have no missing values, take neither.
+#'
+#' The answer is the same, to the last bit, with and without `BPPARAM` and
+#' `checkpoint`; with a `subset` it is the rows (or the edges) that the whole
+#' answer has for these points.
+#' @seealso [knn_search()] for what each of them means.
+#' @name search_options
+#' @examples
+#' x <- matrix(rnorm(200 * 12), nrow = 200)
+#' rownames(x) <- paste0("gene", 1:200)
+#' # some points among all, kept on the way
+#' folder <- tempfile()
+#' some <- c("gene7", "gene99")
+#' edges <- threshold_graph(x, 0.7, subset = some, checkpoint = folder)
+#' edges
+#' unlink(folder, recursive = TRUE)
+NULL
+
 # How to search: what a verb was told besides its data, gathered by the names of
 # its arguments and checked in one order, as far as that goes without the data.
 

@@ -16,6 +16,9 @@
 #' smaller row numbers at its two ends is the shorter one, so that the tree is
 #' always the same.
 #'
+#' Which points, samples and workers there are, and what becomes of missing
+#' values, is said where the graph is made: see [search_options].
+#'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
 #'   of it; or an igraph graph made of it by [as_igraph()], with an edge
 #'   attribute `distance`.

@@ -17,6 +17,9 @@
 #'   `points = "columns"` or a `dimred` is taken), if there are any, name the
 #'   points and must be unique.
 #' @inheritParams within_search
+#' @param subset The points whose edges to find, as for [knn_search()], none of
+#'   them twice: the edges of the whole graph that have one of them at either
+#'   end, or both. The other points are vertices all the same.
 #' @param min_similarity The least similarity that counts, one number: between
 #'   -1 and 1 for correlations and cosine, between 0 and 1 otherwise.
 #'
@@ -35,6 +38,8 @@
 #' data frame, are a `fsknn_size_error` that says which `min_similarity` would
 #' fit.
 #' @inheritSection within_search Missing values
+#' @inheritSection knn_search Workers
+#' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
 #' @seealso [knn_graph()] for as many neighbours of each point,
 #'   [within_search()] for distances and for lists.

@@ -9,8 +9,11 @@
 #' Where they would not fit, the call stops with an error that says how many
 #' there are and what distance would fit.
 #'
-#' These verbs, and [threshold_graph()], make the whole answer in one piece, in
-#' this process: they have neither `BPPARAM` nor `checkpoint`.
+#' With `BPPARAM` or `checkpoint` the rows are searched for split by split, and
+#' pairs are counted split by split, too: a sample of all pairs is looked at
+#' first, so that far too many are refused at once, and somewhat too many when
+#' the splits have filled the room. The distance that would fit is then a careful
+#' estimate.
 #'
 #' @inheritParams knn_search
 #' @param distance The largest distance that counts: one number, or one for each
@@ -47,8 +50,11 @@
 #' or with a row that does not vary on them, is within no distance. Where values
 #' are missing, such pairs are found on the CPU only: `backend = "auto"` takes
 #' it, and says so once a session, `"cuda"` is an error.
+#' @inheritSection knn_search Workers
+#' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
-#' @seealso [threshold_graph()] for an edge data frame of all pairs above a
+#' @seealso [search_options] for which verb has which options,
+#'   [threshold_graph()] for an edge data frame of all pairs above a
 #'   correlation, [knn_search()] for a number of neighbours.
 #' @export
 #' @examples

@@ -18,12 +18,36 @@ test_that("options are taken from the verb by the names of its arguments", {
   expect_error(verb(1, sign = "odd"), "`sign` must be", class = "fsknn_error")
 })
 
-test_that("every verb that searches has options of the same names", {
-  verbs <- list(
-    knn_search, knn_query, knn_graph, within_search, within_query,
-    threshold_graph, nearest_to, knn_plan,
-    getS3method("mst_knn", "default", envir = asNamespace("fsknn"))
+searching_verbs <- function() {
+  list(
+    knn_search = knn_search, knn_query = knn_query, knn_graph = knn_graph,
+    within_search = within_search, within_query = within_query,
+    threshold_graph = threshold_graph, nearest_to = nearest_to,
+    knn_plan = knn_plan,
+    mst_knn = getS3method("mst_knn", "default", envir = asNamespace("fsknn"))
   )
+}
+
+test_that("verbs take the options that the help page says they take", {
+  verbs <- searching_verbs()
+  having <- function(option) {
+    has <- vapply(verbs, function(verb) option %in% names(formals(verb)), NA)
+    names(verbs)[has]
+  }
+  expect_identical(
+    having("subset"),
+    c("knn_search", "knn_graph", "within_search", "threshold_graph")
+  )
+  expect_identical(having("BPPARAM"), having("checkpoint"))
+  expect_identical(
+    setdiff(names(verbs), having("checkpoint")), c("nearest_to", "knn_plan")
+  )
+  expect_identical(having("weights"), names(verbs))
+  expect_identical(having("na"), names(verbs))
+})
+
+test_that("every verb that searches has options of the same names", {
+  verbs <- searching_verbs()
   data <- c(
     "x", "query", "point", "k", "distance", "min_similarity", "subset", "..."
   )

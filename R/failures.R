@@ -80,7 +80,18 @@ raise_backend_failure <- function(result, call) {
   )
 }
 
+# What a search must hold of a GPU's memory at once, where it is the plan that
+# said no.
+held_words <- c(
+  two_chunks = "two chunks of the smallest size do not fit",
+  all_points = "with missing values points are held whole"
+)
+
 raise_cuda_failure <- function(result, call) {
+  if (!is.null(result$held)) {
+    result$cuda_words <- "the memory that may be used is too small"
+    result$where <- paste("the plan:", held_words[[result$held]])
+  }
   device <- result$device %||% NA_integer_
   cuda_id <- result$cuda_id %||% NA_integer_
   words <- result$cuda_words %||% ""

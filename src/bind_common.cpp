@@ -275,6 +275,13 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
     out["reason"] = e.what();
     out["cuda_words"] = e.cuda_words;
     return out;
+  } catch (const PlanFailure& e) {
+    Rcpp::List out = list_of(e);
+    switch (e.held) {
+      case PlanFailure::Held::two_chunks: out["held"] = "two_chunks"; break;
+      case PlanFailure::Held::all_points: out["held"] = "all_points"; break;
+    }
+    return out;
   } catch (const CudaFailure& e) {
     return list_of(e);
   } catch (const std::exception& e) {

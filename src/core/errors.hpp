@@ -58,4 +58,16 @@ struct CudaFailure : Failure {
   bool sticky = false;     ///< CUDA does nothing more in this process
 };
 
+/// Not CUDA but the plan said no: what a search must hold at once, at the least,
+/// is more than may be used of a device's memory.
+struct PlanFailure : CudaFailure {
+  enum class Held { two_chunks, all_points };
+  PlanFailure(Held what, double bytes, double usable, int device_number)
+      : CudaFailure("", device_number), held(what) {
+    bytes_asked = bytes;
+    bytes_free = usable;
+  }
+  Held held;
+};
+
 }  // namespace fsknn

@@ -80,6 +80,17 @@ struct Stats {
   int num_devices = 0;        ///< GPUs that took part; 0: the CPU
   bool filtered = false;      ///< by a filter
   bool streamed = false;      ///< GPUs: rows were read more than once
+
+  /// What one of several workers did at the same time as the others.
+  void add_part(const Stats& part) {
+    pairs_filtered += part.pairs_filtered;
+    pairs_exact += part.pairs_exact;
+    rows_redone += part.rows_redone;
+    rows_widened += part.rows_widened;
+    rows_short += part.rows_short;
+    seconds_emit = std::max(seconds_emit, part.seconds_emit);
+    seconds_device = std::max(seconds_device, part.seconds_device);
+  }
 };
 
 }  // namespace fsknn

@@ -23,6 +23,11 @@ test_that("a failure of the core is an error in words", {
       cuda_words = "unspecified launch failure",
       where = "cudaStreamSynchronize(stream_), cuda/stream.cu:2", sticky = TRUE
     )
+    fail(
+      failure = "cuda", device = 1L, cuda_id = 0L, bytes_asked = 2^30,
+      bytes_free = 2^29, cuda_words = "", where = "", sticky = FALSE,
+      held = "two_chunks"
+    )
     fail(failure = "internal", message = "a {brace} and what went wrong")
   })
 })

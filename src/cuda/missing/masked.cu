@@ -14,6 +14,7 @@
 #include "cuda/missing/masked.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
+#include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"
 
 namespace fsknn {
@@ -269,13 +270,9 @@ void check_fits(const MaskedSearch& search, const Device& gpu) {
   const double usable =
       limit > 0 ? std::min(limit, gpu.bytes_free) : gpu.bytes_free;
   const double bytes = bytes_of(search);
-  if (bytes <= usable) return;
-  CudaFailure failure("the points do not fit the memory of the device",
+  if (bytes > usable)
+    throw PlanFailure(PlanFailure::Held::all_points, bytes, usable,
                       gpu.cuda_id);
-  failure.where = "the plan: with missing values points are held whole";
-  failure.bytes_asked = bytes;
-  failure.bytes_free = usable;
-  throw failure;
 }
 
 std::vector<std::int32_t> own_ids_of(const Request& request,
@@ -286,11 +283,10 @@ std::vector<std::int32_t> own_ids_of(const Request& request,
   return own;
 }
 
-void run_segments(const MaskedSearch& search, const std::vector<Device>& gpus,
+void run_segments(const MaskedSearch& search, const UsedDevices& gpus,
                   Progress* progress, Stats& stats) {
   const int count = static_cast<int>(
-      std::min<std::int64_t>(static_cast<std::int64_t>(gpus.size()),
-                             search.rows.size()));
+      std::min<std::int64_t>(gpus.count(), search.rows.size()));
   const std::int64_t n = search.rows.size();
   const double rounds =
       2.0 + std::log2(static_cast<double>(search.columns.size()) /
@@ -298,25 +294,15 @@ void run_segments(const MaskedSearch& search, const std::vector<Device>& gpus,
   const double batches = std::ceil(static_cast<double>(n) /
                                    static_cast<double>(search.plan.batch_rows));
   Workers workers(progress, static_cast<std::int64_t>(rounds * batches) + 1);
-  std::vector<Stats> parts(static_cast<std::size_t>(count));
-  workers.run(count, [&](int w) {
-    const std::size_t at = static_cast<std::size_t>(w);
-    const DeviceGuard guard(gpus[at].cuda_id);
+  run_parts(workers, gpus, count, stats, [&](int w) {
     const std::int64_t first = n * w / count, end = n * (w + 1) / count;
     const Clock::time_point start = Clock::now();
     MaskedSegment segment(search, end - first, workers);
     segment.run(first, end);
-    parts[at] = segment.stats();
-    parts[at].seconds_device = seconds_since(start);
+    Stats part = segment.stats();
+    part.seconds_device = seconds_since(start);
+    return part;
   });
-  for (const Stats& its : parts) {
-    stats.pairs_filtered += its.pairs_filtered;
-    stats.pairs_exact += its.pairs_exact;
-    stats.rows_short += its.rows_short;
-    stats.seconds_emit = std::max(stats.seconds_emit, its.seconds_emit);
-    stats.seconds_device = std::max(stats.seconds_device, its.seconds_device);
-  }
-  stats.num_devices = count;
 }
 
 }  // namespace
@@ -325,9 +311,7 @@ void find_masked(const Request& request, const RowSource& points,
                  const RowSource* queries, const Neighbours& out,
                  Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
-  const std::vector<Device> gpus = start_devices(request.devices);
-  const DeviceGuard guard(gpus[0].cuda_id);
-  for (const Device& gpu : gpus) reset_peak_bytes(gpu.cuda_id);
+  const UsedDevices gpus(request.devices);
   const RowForm form = request.metric->row_form;
   const MaskedPoints columns = prepare_masked(
       points, form, request.skip, true, request.num_threads, progress);
@@ -345,15 +329,14 @@ void find_masked(const Request& request, const RowSource& points,
   const std::vector<std::int32_t> own_ids =
       own_ids_of(request, rows, queries == nullptr);
   const MaskedSearch search = {request, plan, rows, columns, own_ids, out};
-  for (const Device& gpu : gpus) check_fits(search, gpu);
+  for (const Device& gpu : gpus.all()) check_fits(search, gpu);
   const double seconds_prepare = seconds_since(start);
   Stats found;
   run_segments(search, gpus, progress, found);
   if (stats == nullptr) return;
   *stats = found;
   stats->filtered = true;
-  for (const Device& gpu : gpus)
-    stats->bytes_device = std::max(stats->bytes_device, peak_bytes(gpu.cuda_id));
+  stats->bytes_device = gpus.most_bytes();
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search =
       seconds_since(start) - seconds_prepare - stats->seconds_emit;

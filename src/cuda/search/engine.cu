@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "core/errors.hpp"
+#include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/search/facts.hpp"
@@ -11,21 +11,15 @@
 #include "cuda/missing/masked.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/search/queries_by_filter.cuh"
-#include "cuda/device/resources.cuh"
 #include "cuda/search/all_pairs.cuh"
 #include "cuda/search/all_pairs_panels.cuh"
 #include "cuda/search/graph_by_filter_panels.cuh"
+#include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::int64_t size_without(const RowSource& points,
                           const std::vector<std::int64_t>& skip) {
@@ -34,13 +28,9 @@ std::int64_t size_without(const RowSource& points,
 
 /// What a plan that cannot be cut any smaller needs, there must be.
 void check_fits(const Plan& plan, double bytes_usable, int device) {
-  if (!plan.streamed || bytes_usable <= 0 || plan.bytes_peak <= bytes_usable)
-    return;
-  CudaFailure failure("the limit on memory is too small", device);
-  failure.where = "the plan: two chunks of the smallest size do not fit";
-  failure.bytes_asked = plan.bytes_peak;
-  failure.bytes_free = bytes_usable;
-  throw failure;
+  if (plan.streamed && bytes_usable > 0 && plan.bytes_peak > bytes_usable)
+    throw PlanFailure(PlanFailure::Held::two_chunks, plan.bytes_peak,
+                      bytes_usable, device);
 }
 
 struct PlannedWork {
@@ -50,17 +40,17 @@ struct PlannedWork {
 
 PlannedWork make_plan(const Request& request, const RowSource& points,
                       const RowSource* queries, const Neighbours& out,
-                      const std::vector<Device>& gpus) {
-  const GpuFacts facts = facts_of(gpus, request.max_device_memory);
+                      const UsedDevices& gpus) {
+  const GpuFacts facts = facts_of(gpus.all(), request.max_device_memory);
   PlanInput input = plan_input(
       request, size_without(points, request.skip), points.num_features(),
       queries == nullptr ? 0 : size_without(*queries, request.query_skip));
   input.num_given = points.num_points();
-  input.num_workers = static_cast<int>(gpus.size());
+  input.num_workers = gpus.count();
   input.correlation = out.correlation != nullptr;
   PlannedWork work;
   work.plan = plan_cuda(input, facts);
-  check_fits(work.plan, facts.bytes_usable(), gpus[0].cuda_id);
+  check_fits(work.plan, facts.bytes_usable(), gpus.id(0));
   if (work.plan.filtered && work.plan.streamed)
     work.streaming = filter_streaming(input, filter_shape(input, facts),
                                       facts.bytes_usable());
@@ -86,89 +76,57 @@ struct FilterParts {
 
 /// The work of a filtered plan, each device its blocks' slabs.
 template <class Part>
-void run_filtered(const Search& search, const std::vector<int>& devices,
+void run_filtered(const Search& search, const UsedDevices& gpus,
                   Progress* progress, Stats& stats) {
   const int count = Workers::at_once(search.plan.num_workers);
-  FilterTeam team(devices, count);
+  FilterTeam team(gpus.all(), count);
   Workers workers(progress, Part::num_launches(team, search));
   team.workers = &workers;
   FilterParts<Part> all(count);
-  workers.run(count, [&](int w) {
-    const std::size_t at = static_cast<std::size_t>(w);
-    const DeviceGuard guard(devices[at]);
-    all.parts[at].reset(new Part(search, team, w));
-    all.parts[at]->run();
+  run_parts(workers, gpus, count, stats, [&](int w) {
+    std::unique_ptr<Part>& part = all.parts[static_cast<std::size_t>(w)];
+    part.reset(new Part(search, team, w));
+    part->run();
+    return part->stats();
   });
-  for (const auto& part : all.parts) {
-    const Stats& its = part->stats();
-    stats.pairs_filtered += its.pairs_filtered;
-    stats.pairs_exact += its.pairs_exact;
-    stats.rows_redone += its.rows_redone;
-    stats.rows_widened += its.rows_widened;
-    stats.seconds_emit = std::max(stats.seconds_emit, its.seconds_emit);
-    stats.seconds_device = std::max(stats.seconds_device, its.seconds_device);
-  }
   stats.filtered = true;
-  stats.num_devices = count;
 }
 
 /// Filtered queries, each device an equal part of them.
-void run_queries(const Search& search, const std::vector<int>& devices,
+void run_queries(const Search& search, const UsedDevices& gpus,
                  Progress* progress, Stats& stats) {
   const int count = search.plan.num_workers;
   const std::int64_t rows = search.rows.size();
   std::int64_t pieces = 0;
-  {
-    const DeviceGuard guard(devices[0]);
-    for (int w = 0; w < count; ++w)
-      pieces += QueriesByFilter::num_launches(
-          search, rows * (w + 1) / count - rows * w / count);
-  }
+  for (int w = 0; w < count; ++w)
+    pieces += QueriesByFilter::num_launches(
+        search, rows * (w + 1) / count - rows * w / count);
   Workers workers(progress, pieces);
-  std::vector<Stats> parts(static_cast<std::size_t>(count));
-  workers.run(count, [&](int w) {
-    const std::size_t at = static_cast<std::size_t>(w);
-    const DeviceGuard guard(devices[at]);
+  run_parts(workers, gpus, count, stats, [&](int w) {
     QueriesByFilter part(search, workers);
     part.run(rows * w / count, rows * (w + 1) / count);
-    parts[at] = part.stats();
+    return part.stats();
   });
-  for (const Stats& its : parts) {
-    stats.pairs_filtered += its.pairs_filtered;
-    stats.pairs_exact += its.pairs_exact;
-    stats.rows_redone += its.rows_redone;
-    stats.rows_widened += its.rows_widened;
-    stats.seconds_emit = std::max(stats.seconds_emit, its.seconds_emit);
-    stats.seconds_device = std::max(stats.seconds_device, its.seconds_device);
-  }
   stats.filtered = true;
-  stats.num_devices = count;
 }
 
 /// The float64 pass over all pairs, each device its segment.
 template <class Part>
-void run_segments(const Search& search, const std::vector<int>& devices,
+void run_segments(const Search& search, const UsedDevices& gpus,
                   Progress* progress, Stats& stats) {
   const Plan& plan = search.plan;
   Workers workers(progress, plan.num_chunks);
-  std::vector<double> pairs(devices.size()), seconds_emit(devices.size()),
-      seconds(devices.size());
-  workers.run(plan.num_workers, [&](int w) {
-    const std::size_t at = static_cast<std::size_t>(w);
-    const DeviceGuard guard(devices[at]);
+  run_parts(workers, gpus, plan.num_workers, stats, [&](int w) {
     Part segment(search, workers);
     const Clock::time_point start = Clock::now();
     segment.run(w * plan.splits_per_segment,
                 std::min((w + 1) * plan.splits_per_segment, plan.num_splits));
-    pairs[at] = segment.pairs();
-    seconds_emit[at] = segment.seconds_emit();
-    seconds[at] = seconds_since(start) - seconds_emit[at];
+    Stats part;
+    part.pairs_exact = segment.pairs();
+    part.seconds_emit = segment.seconds_emit();
+    part.seconds_device = seconds_since(start) - part.seconds_emit;
+    return part;
   });
-  for (const double p : pairs) stats.pairs_exact += p;
-  stats.seconds_emit =
-      *std::max_element(seconds_emit.begin(), seconds_emit.end());
-  stats.seconds_device = *std::max_element(seconds.begin(), seconds.end());
-  stats.num_devices = plan.num_workers;
 }
 
 }  // namespace
@@ -179,9 +137,7 @@ void find_neighbours(const Request& request, const RowSource& points,
   if (request.na_pairwise)
     return find_masked(request, points, queries, out, progress, stats);
   const Clock::time_point start = Clock::now();
-  const std::vector<Device> gpus = start_devices(request.devices);
-  std::vector<int> devices;
-  for (const Device& gpu : gpus) devices.push_back(gpu.cuda_id);
+  const UsedDevices gpus(request.devices);
   const std::int64_t num_rows =
       queries == nullptr ? size_without(points, request.skip)
                          : size_without(*queries, request.query_skip);
@@ -190,10 +146,6 @@ void find_neighbours(const Request& request, const RowSource& points,
       emit_missing(out, i, request.k);
     return;
   }
-  // What the first thread does besides its share, as to pin memory or to give
-  // back what the others had, it must not start CUDA elsewhere for.
-  const DeviceGuard guard(devices[0]);
-  for (const int device : devices) reset_peak_bytes(device);
   const PlannedWork work = make_plan(request, points, queries, out, gpus);
   const Plan& plan = work.plan;
 
@@ -221,19 +173,19 @@ void find_neighbours(const Request& request, const RowSource& points,
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered && queries != nullptr)
-    run_queries(search, devices, progress, found);
+    run_queries(search, gpus, progress, found);
   else if (plan.filtered)
-    (plan.streamed ? run_filtered<GraphByFilterPanels> : run_filtered<GraphByFilter>)(
-        search, devices, progress, found);
+    (plan.streamed ? run_filtered<GraphByFilterPanels>
+                   : run_filtered<GraphByFilter>)(search, gpus, progress,
+                                                  found);
   else
     (plan.streamed ? run_segments<AllPairsPanels> : run_segments<AllPairs>)(
-        search, devices, progress, found);
+        search, gpus, progress, found);
   found.streamed = plan.streamed;
 
   if (stats == nullptr) return;
   *stats = found;
-  for (const int device : devices)
-    stats->bytes_device = std::max(stats->bytes_device, peak_bytes(device));
+  stats->bytes_device = gpus.most_bytes();
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search =
       seconds_since(start) - seconds_prepare - stats->seconds_emit;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cuda/backend.hpp"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/workers.hpp"
@@ -27,10 +28,10 @@ struct FilterShare {
 /// All shares; made before the workers start, filled in by each for itself.
 struct FilterTeam {
   /// The first `count` devices.
-  FilterTeam(const std::vector<int>& devices, int count)
+  FilterTeam(const std::vector<Device>& devices, int count)
       : shares(static_cast<std::size_t>(count)) {
     for (std::size_t at = 0; at < shares.size(); ++at)
-      shares[at].device = devices[at];
+      shares[at].device = devices[at].cuda_id;
   }
   Workers* workers = nullptr;
   std::vector<FilterShare> shares;

@@ -18,6 +18,7 @@
 #include "cuda/device/resources.cuh"
 #include "cuda/prepare/rules.cuh"
 #include "cuda/device/transfer.cuh"
+#include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"
 
 namespace fsknn {
@@ -164,7 +165,7 @@ class WithinPart {
     if (from_queries_) from_queries_->check();
   }
 
-  double pairs() const { return pairs_; }
+  const Stats& stats() const { return stats_; }
 
  private:
   bool chunk(const Panel& rows, const Panel& columns,
@@ -175,8 +176,8 @@ class WithinPart {
       start_products(chunk, stream_.get());
     else
       start_distances(metric, chunk, stream_.get());
-    pairs_ += static_cast<double>(rows.count) *
-              static_cast<double>(columns.count);
+    stats_.pairs_exact += static_cast<double>(rows.count) *
+                          static_cast<double>(columns.count);
 
     Band band;
     band.values = chunk.distances;
@@ -252,7 +253,7 @@ class WithinPart {
   PinnedBuffer<FoundPair> h_found_;
   PanelStream from_columns_;
   std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
-  double pairs_ = 0;
+  Stats stats_;
 };
 
 /// What one device holds.
@@ -285,11 +286,9 @@ std::int64_t choose_side(const Request& request, const PlacedPoints& rows,
   };
   while (side > kChunkUnit && !fits()) side = whole_tiles(side / 2);
   if (fits()) return side;
-  CudaFailure failure("the limit on memory is too small", device);
-  failure.where = "the plan: two chunks of the smallest size do not fit";
-  failure.bytes_asked = bytes_for(side, rows, columns, ranked);
-  failure.bytes_free = bytes_usable;
-  throw failure;
+  throw PlanFailure(PlanFailure::Held::two_chunks,
+                    bytes_for(side, rows, columns, ranked), bytes_usable,
+                    device);
 }
 
 /// A stretch of the whole work's progress.
@@ -312,7 +311,7 @@ void find_within(const Request& request, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
-  const std::vector<Device> gpus = start_devices(request.devices);
+  const UsedDevices gpus(request.devices);
   check_sample(request, within, points, queries);
   const PlacedPoints columns(points, request.skip, false);
   PlacedPoints own_rows;
@@ -326,37 +325,33 @@ void find_within(const Request& request, const Within& within,
     collector.allocate(answer);
     return;
   }
-  const DeviceGuard guard(gpus[0].cuda_id);
-  for (const Device& gpu : gpus) reset_peak_bytes(gpu.cuda_id);
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);
   const DistanceRule rule(*request.metric, exponent);
   const std::int64_t side = choose_side(
       request, rows, columns,
-      facts_of(gpus, request.max_device_memory).bytes_usable(),
-      gpus[0].cuda_id);
+      facts_of(gpus.all(), request.max_device_memory).bytes_usable(),
+      gpus.id(0));
   Work work = {request, rows, columns, recipe_of(request, exponent),
                rule.undo(), side, {}, 1};
   work.limits.reserve(rows.order.id.size());
   for (const std::int32_t id : rows.order.id)
     work.limits.push_back(within.limit(id));
-  const int count = static_cast<int>(std::min<std::int64_t>(
-      static_cast<std::int64_t>(gpus.size()), work.num_splits()));
+  const int count = static_cast<int>(
+      std::min<std::int64_t>(gpus.count(), work.num_splits()));
   work.num_threads = std::max(1, request.num_threads / count);
   const double seconds_prepare = seconds_since(start);
 
-  std::vector<double> pairs(static_cast<std::size_t>(count), 0.0);
+  Stats found;
   const auto pass = [&](double from, double to) {
     std::unique_ptr<PartOf> part;
     if (progress != nullptr) part.reset(new PartOf(*progress, from, to));
     Workers workers(part.get(), work.num_chunks());
     std::atomic<std::int64_t> next{0};
-    workers.run(count, [&](int w) {
-      const std::size_t at = static_cast<std::size_t>(w);
-      const DeviceGuard own(gpus[at].cuda_id);
+    run_parts(workers, gpus, count, found, [&](int) {
       WithinPart on_device(work, workers);
       on_device.run(next, collector);
-      pairs[at] += on_device.pairs();
+      return on_device.stats();
     });
   };
   pass(0.0, 0.5);
@@ -364,11 +359,8 @@ void find_within(const Request& request, const Within& within,
   const double seconds_search = seconds_since(start) - seconds_prepare;
   collector.finish();
   if (stats == nullptr) return;
-  for (const double p : pairs) stats->pairs_exact += p;
-  stats->num_devices = count;
-  for (const Device& gpu : gpus)
-    stats->bytes_device =
-        std::max(stats->bytes_device, peak_bytes(gpu.cuda_id));
+  *stats = found;
+  stats->bytes_device = gpus.most_bytes();
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search = seconds_search;
   stats->seconds_emit = seconds_since(start) - seconds_prepare - seconds_search;

@@ -173,3 +173,7 @@ cpp_sample_pairs <- function(x, query, request) {
     .Call(`_fsknn_cpp_sample_pairs`, x, query, request)
 }
 
+cpp_cuda_finds_within <- function(request) {
+    .Call(`_fsknn_cpp_cuda_finds_within`, request)
+}
+

@@ -5,7 +5,7 @@
 # similarity: the least that edges must have, or NULL.
 ask_within <- function(search, limits, similarity = NULL,
                        call = caller_env()) {
-  search <- pairwise_on_cpu(search, call)
+  search <- within_on_cpu(search, call)
   search$request$within <- list(
     limits = limits, similarity = similarity, most = most_pairs(search),
     most_kept = 2^24
@@ -18,10 +18,10 @@ is_automatic <- function(backend, devices) {
   is.null(devices) && !identical(backend, "cuda")
 }
 
-# Of pairs with samples missing, GPUs find the k nearest only.
-pairwise_on_cpu <- function(search, call = caller_env()) {
+# What GPUs do not find is for the CPU: pairs with samples missing.
+within_on_cpu <- function(search, call = caller_env()) {
   request <- search$request
-  if (request$na != "pairwise" || request$backend != "cuda") {
+  if (request$backend != "cuda" || cpp_cuda_finds_within(request)) {
     return(search)
   }
   reason <- paste(

@@ -495,6 +495,16 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_cuda_finds_within
+bool cpp_cuda_finds_within(Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_cuda_finds_within(SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_cuda_finds_within(request));
+    return rcpp_result_gen;
+END_RCPP
+}
 
 static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cpu", (DL_FUNC) &_fsknn_cpp_cpu, 0},
@@ -540,6 +550,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 3},
     {"_fsknn_cpp_sample_pairs", (DL_FUNC) &_fsknn_cpp_sample_pairs, 3},
+    {"_fsknn_cpp_cuda_finds_within", (DL_FUNC) &_fsknn_cpp_cuda_finds_within, 1},
     {NULL, NULL, 0}
 };
 

@@ -186,9 +186,6 @@ void search(const std::string& backend, const bind::Question& q,
             Stats& stats) {
   if (backend == "brute")
     return brute_within(q.request, within, *q.points, q.asked(), answer);
-  if (backend == "cuda" && q.request.na_pairwise)
-    throw BackendFailure(
-        "All pairs within a distance over common samples are for the CPU.");
   (backend == "cuda" ? cuda::find_within : cpu::find_within)(
       q.request, within, *q.points, q.asked(), answer, progress, &stats);
 }
@@ -239,4 +236,10 @@ Rcpp::List cpp_sample_pairs(SEXP x, SEXP query, Rcpp::List request) {
     }
     return Rcpp::List();
   });
+}
+
+// Whether GPUs find all pairs within a distance for such a request.
+// [[Rcpp::export(rng = false)]]
+bool cpp_cuda_finds_within(Rcpp::List request) {
+  return cuda::finds_within(bind::request_from(request));
 }

@@ -59,7 +59,13 @@ void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats);
 
-/// As cpu::find_within(), on the request's devices.
+/// Whether find_within() does what a request asks: of pairs over common samples
+/// GPUs find the k nearest only. Whoever asks for more asks the CPU.
+inline bool finds_within(const Request& request) {
+  return !request.na_pairwise;
+}
+
+/// As cpu::find_within(), on the request's devices, of what finds_within() says.
 void find_within(const Request& request, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats);

@@ -199,14 +199,17 @@ test_that("missing values are an error that names `na`, as is what can't be", {
 })
 
 test_that("pairs over common samples take the CPU where it may be chosen", {
+  options <- list(
+    metric = list(name = "pearson"), sign = "signed", na = "pairwise",
+    backend = list(name = "cuda", devices = 1L), num_threads = 1L,
+    chunk_size = 0L,
+    automatic = fsknn:::is_automatic(c("auto", "cuda", "cpu"), NULL)
+  )
   search <- list(
-    request = list(na = "pairwise", backend = "cuda", devices = 1L),
-    options = list(automatic = fsknn:::is_automatic(
-      c("auto", "cuda", "cpu"), NULL
-    ))
+    request = fsknn:::new_request(NULL, options), options = options
   )
   rlang::reset_message_verbosity("fsknn_within_pairwise")
-  expect_snapshot(on_cpu <- fsknn:::pairwise_on_cpu(search))
+  expect_snapshot(on_cpu <- fsknn:::within_on_cpu(search))
   expect_identical(on_cpu$request$backend, "cpu")
   expect_identical(on_cpu$request$devices, integer())
   for (given in list(list("cuda", NULL), list("auto", 1))) {
@@ -215,13 +218,13 @@ test_that("pairs over common samples take the CPU where it may be chosen", {
   search$options$automatic <- FALSE
   expect_snapshot(
     error = TRUE,
-    fsknn:::pairwise_on_cpu(search, call = quote(within_search()))
+    fsknn:::within_on_cpu(search, call = quote(within_search()))
   )
   expect_error(
-    fsknn:::pairwise_on_cpu(search), class = "fsknn_backend_error"
+    fsknn:::within_on_cpu(search), class = "fsknn_backend_error"
   )
   search$request$na <- "mean"
-  expect_identical(fsknn:::pairwise_on_cpu(search), search)
+  expect_identical(fsknn:::within_on_cpu(search), search)
 })
 
 test_that("what does not fit in memory has its missing values filled", {

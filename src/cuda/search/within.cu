@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "core/pieces.hpp"
@@ -310,6 +311,8 @@ class PartOf final : public Progress {
 void find_within(const Request& request, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats) {
+  if (!finds_within(request))
+    throw std::logic_error("GPUs do not find what find_within() was asked for");
   const Clock::time_point start = Clock::now();
   const UsedDevices gpus(request.devices);
   check_sample(request, within, points, queries);

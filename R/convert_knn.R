@@ -7,7 +7,8 @@
 #'
 #' | `to` | what it is | point itself |
 #' | --- | --- | --- |
-#' | `"fsknn"`, `"BiocNeighbors"` | list of `index`, `distance` | left out |
+#' | `"fsknn"` | class `knn_neighbours`: `index`, `distance` | left out |
+#' | `"BiocNeighbors"` | list of `index`, `distance` | left out |
 #' | `"FNN"` | list of `nn.index`, `nn.dist` | left out |
 #' | `"dbscan"` | class `kNN`: `id`, `dist`, `k` | left out |
 #' | `"uwot"`, `"rnndescent"` | list of `idx`, `dist` | first |
@@ -51,10 +52,11 @@
 #' @param queries Are the rows of `x` other points than those that the indices
 #'   are numbers of, or only some of them (default: `FALSE`)? Not for edges.
 #'
-#' @returns `as_knn()`: a list of two matrices with one row for each point,
-#'   `index` (integer, from 1, the point itself left out) and `distance`
-#'   (double; `NULL` where `x` has none), or of two lists where the points have
-#'   different numbers of neighbours. `convert_knn()`: what `to` says.
+#' @returns `as_knn()`: what [knn_search()] gives, a list of class
+#'   `knn_neighbours` of two matrices with one row for each point, `index`
+#'   (integer, from 1, the point itself left out) and `distance` (double; `NULL`
+#'   where `x` has none), or of two lists where the points have different
+#'   numbers of neighbours. `convert_knn()`: what `to` says.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a shape that is not known,
 #' a row with its own number where none should be, indices of other points than
@@ -85,7 +87,8 @@ convert_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL,
   }
   switch(
     to,
-    fsknn = , BiocNeighbors = nn,
+    fsknn = new_neighbours(nn),
+    BiocNeighbors = nn,
     FNN = named_matrices(nn, c("nn.index", "nn.dist"), to),
     RANN = named_matrices(nn, c("nn.idx", "nn.dists"), to),
     uwot = , rnndescent = named_matrices(nn, c("idx", "dist"), to),
@@ -110,7 +113,7 @@ as_knn <- function(x, ..., self = NULL, queries = FALSE) {
   check_no_more(...)
   rlang::check_required(x)
   queries <- check_flag(queries, "queries")
-  read_knn_shape(x, self, queries)[c("index", "distance")]
+  new_neighbours(read_knn_shape(x, self, queries))
 }
 
 check_not_queries <- function(queries, call = caller_env()) {

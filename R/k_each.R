@@ -41,5 +41,5 @@ index_and_distance <- function(found, search) {
   if (!is.null(search$each_k)) {
     found <- cpp_cut_rows(found$index, found$distance, search$each_k)
   }
-  add_left_out(found, search)
+  add_left_out(new_neighbours(found), search)
 }

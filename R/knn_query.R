@@ -14,8 +14,9 @@
 #'   to the number of points of `x`; or one number for each, from 0: then `index`
 #'   and `distance` are lists.
 #'
-#' @returns A list of two matrices with one row for each point of `query`, in
-#'   its order, and k columns, the nearest first:
+#' @returns A list of class `knn_neighbours`, whose print is a summary, of two
+#'   matrices with one row for each point of `query`, in its order, and k
+#'   columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
@@ -32,7 +33,7 @@
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' outcome <- matrix(rnorm(12), nrow = 1) # one more row of 12 samples
-#' knn_query(x, outcome, k = 5)
+#' knn_query(x, outcome, k = 5)$index
 knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,

@@ -107,8 +107,9 @@
 #'   few samples a high correlation comes by chance (over two it always is 1 or
 #'   -1), so that where many values are missing more should be asked for.
 #'
-#' @returns A list of two matrices with one row for each point, in the order of
-#'   `x` (or of `subset`), and k columns, the nearest first:
+#' @returns A list of class `knn_neighbours`, whose print is a summary, of two
+#'   matrices with one row for each point, in the order of `x` (or of `subset`),
+#'   and k columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
@@ -243,6 +244,7 @@
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200) # 200 points, 12 features
 #' nn <- knn_search(x, k = 3)
+#' nn
 #' head(nn$index)
 #' head(nn$distance)
 #'

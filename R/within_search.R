@@ -30,8 +30,9 @@
 #' @param verbose Tell the size of the search, start, end and seconds? `FALSE`
 #'   by default.
 #'
-#' @returns A list of two lists with one entry for each point, in the order of
-#'   `x` (of `subset`, of `query`), each in order of (distance, index):
+#' @returns A list of class `knn_neighbours`, whose print is a summary, of two
+#'   lists with one entry for each point, in the order of `x` (of `subset`, of
+#'   `query`), each in order of (distance, index):
 #'   * `index`: integer vectors, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double vectors, their distances.
 #'
@@ -60,6 +61,7 @@
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' near <- within_search(x, distance = 0.4) # correlations of at least 0.6
+#' near
 #' lengths(near$index)[1:10]
 #' near$index[[1]]
 #'

@@ -35,7 +35,14 @@ brute_force <- function(x, query = NULL, k, metric, sign = "signed",
     chunk_size = 0L, weights = weights, backend = list(name = "cpu", devices = integer())
   )
   request <- fsknn:::new_request(as.integer(k), options, skip, query_skip)
-  fsknn:::cpp_brute_force(x, query, request)[c("index", "distance")]
+  as_neighbours(
+    fsknn:::cpp_brute_force(x, query, request)[c("index", "distance")]
+  )
+}
+
+# A list of index and distance with the class that searches give theirs.
+as_neighbours <- function(found) {
+  structure(found, class = "knn_neighbours")
 }
 
 # An environment variable for the rest of a test.

@@ -1,9 +1,9 @@
 cut_rows <- function(found, k) {
   rows <- seq_along(k)
-  list(
+  as_neighbours(list(
     index = lapply(rows, function(i) found$index[i, seq_len(k[[i]])]),
     distance = lapply(rows, function(i) found$distance[i, seq_len(k[[i]])])
-  )
+  ))
 }
 
 test_that("a k for each point gives the first of each row, as lists", {

@@ -110,7 +110,7 @@ test_that("products of binary rows are binary: what both have", {
       skip <- attr(found, "left_out")$point
       expect_gt(length(skip), 0) # those that no two rows have in common
       expect_same_bits(
-        found[c("index", "distance")],
+        as_neighbours(found[c("index", "distance")]),
         brute_force(as.matrix(m), k = 4, metric = metric, skip = skip)
       )
     }

@@ -116,7 +116,9 @@ test_that("every backend, chunk size and thread count gives brute force's bits",
     chunk_size = 0L, backend = list(name = "cpu", devices = integer()),
     na = "pairwise", min_pairs = 30L
   ))
-  expected <- cpp_brute_force(x, NULL, request)[c("index", "distance")]
+  expected <- as_neighbours(
+    cpp_brute_force(x, NULL, request)[c("index", "distance")]
+  )
   for (backend in backends_here()) {
     for (chunk_size in list(NULL, 1, 100)) {
       for (num_threads in 1:2) {
@@ -130,7 +132,7 @@ test_that("every backend, chunk size and thread count gives brute force's bits",
     expect_identical(
       quiet(knn_search(x, 7, na = "pairwise", min_pairs = 30, backend = backend,
                      subset = c(450, 3, 77))),
-      lapply(expected, function(m) m[c(450, 3, 77), ])
+      as_neighbours(lapply(expected, function(m) m[c(450, 3, 77), ]))
     )
   }
 })

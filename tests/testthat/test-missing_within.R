@@ -27,10 +27,10 @@ within_limits <- function(all, limits) {
   rows <- seq_len(nrow(all$index))
   limits <- rep_len(limits, length(rows))
   near <- lapply(rows, function(i) which(all$distance[i, ] <= limits[[i]]))
-  list(
+  as_neighbours(list(
     index = lapply(rows, function(i) all$index[i, near[[i]]]),
     distance = lapply(rows, function(i) all$distance[i, near[[i]]])
-  )
+  ))
 }
 
 test_that("pairs over common samples are those of knn_search(), bit for bit", {
@@ -61,7 +61,9 @@ test_that("pairs over common samples are those of knn_search(), bit for bit", {
         rows <- c(70, 3, 21, 3)
         expect_identical(
           found(limit, subset = rows),
-          lapply(within_limits(all, limit), function(part) part[rows])
+          as_neighbours(
+            lapply(within_limits(all, limit), function(part) part[rows])
+          )
         )
       }
     }

@@ -38,8 +38,8 @@ expect_answers <- function(found) {
   y <- data$y
   full <- knn_search(x, 5, "euclidean")
   four <- lapply(full, function(m) m[, 1:4])
-  query <- knn_query(x, y, 4, "euclidean")
-  within <- within_search(x, 1.5, "euclidean")
+  query <- unclass(knn_query(x, y, 4, "euclidean"))
+  within <- unclass(within_search(x, 1.5, "euclidean"))
   rows <- function(found, at) lapply(found, function(m) m[at, ])
   as_lists <- function(found, k) {
     lapply(found, function(m) {
@@ -50,7 +50,7 @@ expect_answers <- function(found) {
   for (name in c("find", "find_index", "find_turned", "find_threads")) {
     expect_identical(found[[name]], four, info = name)
   }
-  expect_identical(found$find_pearson, knn_search(x, 4, "pearson"))
+  expect_identical(found$find_pearson, unclass(knn_search(x, 4, "pearson")))
   expect_identical(found$find_transposed, lapply(four, t))
   expect_identical(found$find_no_distance, four["index"])
   expect_identical(found$find_subset, rows(four, c(9, 2)))
@@ -62,7 +62,7 @@ expect_answers <- function(found) {
   expect_match(found$find_wrong_k, "must be equal")
   expect_match(found$find_wrong_subset, "out-of-range")
   expect_identical(
-    found$find_capped$value, knn_search(x[1:4, ], 3, "euclidean")
+    found$find_capped$value, unclass(knn_search(x[1:4, ], 3, "euclidean"))
   )
   expect_identical(
     found$find_capped$warnings,
@@ -79,7 +79,8 @@ expect_answers <- function(found) {
   expect_identical(found$query_subset, rows(query, 3:2))
   expect_identical(found$query_each, as_lists(query, 2:3))
   expect_identical(
-    found$query_capped$value, knn_query(x[1:4, ], y, 4, "euclidean")
+    found$query_capped$value,
+    unclass(knn_query(x[1:4, ], y, 4, "euclidean"))
   )
   expect_identical(
     found$query_capped$warnings, "'k' capped at the number of observations"
@@ -89,7 +90,9 @@ expect_answers <- function(found) {
   expect_identical(found$within_index, within)
   expect_identical(found$within_count, lengths(within$index))
   expect_identical(found$within_subset, lapply(within, `[`, c(9, 2)))
-  expect_identical(found$query_within, within_query(x, y, 1.5, "euclidean"))
+  expect_identical(
+    found$query_within, unclass(within_query(x, y, 1.5, "euclidean"))
+  )
 
   expect_identical(found$distance, four$distance[, 4])
   expect_identical(

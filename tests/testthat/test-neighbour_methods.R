@@ -137,13 +137,13 @@ test_that("every metric is knn_search()'s", {
     }
     expect_identical(
       findKNN(values, k = 3, BNPARAM = param, warn.ties = FALSE),
-      knn_search(values, 3, metric, sign)
+      unclass(knn_search(values, 3, metric, sign))
     )
     expect_identical(
       queryKNN(
         values, query = values[5:9, ], k = 3, BNPARAM = param, warn.ties = FALSE
       ),
-      knn_query(values, values[5:9, ], 3, metric, sign)
+      unclass(knn_query(values, values[5:9, ], 3, metric, sign))
     )
   }
 })
@@ -154,11 +154,12 @@ test_that("arguments of knn_search() are handed on", {
   weights <- 1:9
   param <- FsknnParam("pearson", weights = weights)
   expect_identical(
-    findKNN(x, k = 3, BNPARAM = param), knn_search(x, 3, weights = weights)
+    findKNN(x, k = 3, BNPARAM = param),
+    unclass(knn_search(x, 3, weights = weights))
   )
   expect_identical(
     queryKNN(x, query = x[1:4, ], k = 3, BNPARAM = param),
-    knn_query(x, x[1:4, ], 3, weights = weights)
+    unclass(knn_query(x, x[1:4, ], 3, weights = weights))
   )
   found <- findNeighbors(x, threshold = 0.3, BNPARAM = param)
   expected <- within_search(x, 0.3, weights = weights)
@@ -190,9 +191,9 @@ test_that("a search within a distance has all arguments of knn_search()", {
   )
   expect_identical(
     found[c("index", "distance")],
-    within_query(
+    unclass(within_query(
       x, x[1:4, ], 0.3, na = "pairwise", min_pairs = 5, backend = "cpu"
-    )
+    ))
   )
 })
 
@@ -300,7 +301,7 @@ test_that("an index stands for its points", {
   expect_identical(BiocNeighbors::bndistance(index), "pearson")
   expect_identical(buildIndex(t(x), transposed = TRUE, BNPARAM = param), index)
   expect_snapshot(index)
-  expected <- knn_search(x, 4, "pearson")
+  expected <- unclass(knn_search(x, 4, "pearson"))
   expect_identical(findKNN(BNINDEX = index, k = 4), expected)
   expect_identical(
     findKNN(BNINDEX = index, BNPARAM = param, k = 4), expected
@@ -310,7 +311,7 @@ test_that("an index stands for its points", {
   )
   expect_identical(
     queryKNN(BNINDEX = index, query = y, k = 4),
-    knn_query(x, y, 4, "pearson")
+    unclass(knn_query(x, y, 4, "pearson"))
   )
 })
 
@@ -323,12 +324,12 @@ test_that("too large a k is cut down with a warning, one below 1 an error", {
     found <- findKNN(x, k = 20, BNPARAM = param),
     "'k' capped at the number of observations minus 1", fixed = TRUE
   )
-  expect_identical(found, knn_search(x, 9, "euclidean"))
+  expect_identical(found, unclass(knn_search(x, 9, "euclidean")))
   expect_warning(
     found <- queryKNN(x, query = y, k = 20, BNPARAM = param),
     "'k' capped at the number of observations$"
   )
-  expect_identical(found, knn_query(x, y, 10, "euclidean"))
+  expect_identical(found, unclass(knn_query(x, y, 10, "euclidean")))
   expect_warning(
     found <- findKNN(x[1, , drop = FALSE], k = 3, BNPARAM = param),
     "capped"
@@ -387,7 +388,7 @@ test_that("workers of a BPPARAM are threads", {
     findKNN(
       x, k = 4, BNPARAM = FsknnParam(), BPPARAM = BiocParallel::SnowParam(2)
     ),
-    knn_search(x, 4, "euclidean")
+    unclass(knn_search(x, 4, "euclidean"))
   )
 })
 

@@ -195,7 +195,7 @@ test_that("metafeatures of real rows with zeros equal their matrix", {
     suppressMessages(found <- knn_search(m, 5, metric, sign, backend = backend))
     expect_identical(attr(found, "left_out")$point, unname(skip))
     expect_same_bits(
-      found[c("index", "distance")],
+      as_neighbours(found[c("index", "distance")]),
       brute_force(
         all, k = 5, metric = metric, sign = sign, skip = unname(skip)
       ),

@@ -95,7 +95,7 @@ test_that("columns come in strips where chunks are tall", {
   )
   fsknn:::cpp_row_file_close(file)
   expect_same_bits(
-    found[c("index", "distance")],
+    as_neighbours(found[c("index", "distance")]),
     brute_force(x, k = 4, metric = "spearman", skip = 7L)
   )
 })

@@ -1,8 +1,8 @@
 rows_of <- function(found, rows) {
-  list(
+  as_neighbours(list(
     index = found$index[rows, , drop = FALSE],
     distance = found$distance[rows, , drop = FALSE]
-  )
+  ))
 }
 
 test_that("a subset's neighbours are the rows of the whole answer", {

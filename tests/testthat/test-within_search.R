@@ -4,14 +4,14 @@ within_by_definition <- function(x, distance, metric, sign = "signed") {
   all <- brute_force(x, k = n - 1, metric = metric, sign = sign)
   distance <- rep_len(distance, n)
   rows <- seq_len(n)
-  list(
+  as_neighbours(list(
     index = lapply(rows, function(i) {
       all$index[i, all$distance[i, ] <= distance[[i]]]
     }),
     distance = lapply(rows, function(i) {
       all$distance[i, all$distance[i, ] <= distance[[i]]]
     })
-  )
+  ))
 }
 
 # A distance that some pairs have, so that "at most" is told from "less".

@@ -1,0 +1,60 @@
+# What searches give: index and distance, two matrices or two lists. The class
+# is there for the print, and nothing is kept beside it: what two ways of a
+# search give, or a shape of another package and back, stays identical().
+new_neighbours <- function(found) {
+  structure(found[c("index", "distance")], class = "knn_neighbours")
+}
+
+#' @method format knn_neighbours
+#' @export
+format.knn_neighbours <- function(x, ...) {
+  as_lists <- is.list(x$index)
+  sizes <- if (as_lists) {
+    vapply(x$index, function(row) sum(!is.na(row)), 1L)
+  } else {
+    rowSums(!is.na(x$index))
+  }
+  none <- sum(sizes == 0)
+  distance <- unlist(x$distance, use.names = FALSE)
+  distance <- distance[!is.na(distance)]
+  shape <- if (as_lists) {
+    paste("lists of", tally(length(sizes), "vector"))
+  } else {
+    paste(format_count(dim(x$index)), collapse = " x ")
+  }
+  c(
+    paste0(
+      "Neighbours of ", tally(length(sizes), "point"),
+      if (length(sizes) > 0) paste0(": ", sizes_in_words(sizes))
+    ),
+    if (none > 0 && none < length(sizes)) {
+      paste("Points with none:", format_count(none))
+    },
+    if (length(distance) > 0) {
+      ends <- vapply(range(distance), format, "", digits = 4)
+      paste("Distances:", paste(ends, collapse = " to "))
+    },
+    paste0(
+      "$index", if (!is.null(x$distance)) ", $distance", ": ", shape
+    )
+  )
+}
+
+sizes_in_words <- function(sizes) {
+  if (max(sizes) == 0) {
+    return("none")
+  }
+  if (min(sizes) == max(sizes)) {
+    return(paste(format_count(sizes[[1]]), "each"))
+  }
+  paste0(
+    format_count(min(sizes)), " to ", format_count(max(sizes)), ", ",
+    format_count(sum(sizes)), " in all"
+  )
+}
+
+#' @export
+print.knn_neighbours <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}

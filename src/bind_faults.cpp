@@ -26,7 +26,7 @@ Rcpp::List cpp_arm_fault(Rcpp::Nullable<Rcpp::List> fault) {
 }
 
 // machine: a list of code, driver, runtime and devices (a data frame of name,
-// major, minor, total, free, multiprocessors, half_products), or NULL for the
+// major, minor, total, free, multiprocessors, shared), or NULL for the
 // real one. Gives whether this build can do so.
 // [[Rcpp::export(rng = false)]]
 bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine) {
@@ -42,9 +42,9 @@ bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine) {
   const Rcpp::List table = list["devices"];
   const Rcpp::CharacterVector name = table["name"];
   const Rcpp::IntegerVector major = table["major"], minor = table["minor"],
-                            multiprocessors = table["multiprocessors"];
+                            multiprocessors = table["multiprocessors"],
+                            shared = table["shared"];
   const Rcpp::NumericVector total = table["total"], free = table["free"];
-  const Rcpp::LogicalVector half = table["half_products"];
   for (int i = 0; i < name.size(); ++i) {
     cuda::Device device;
     device.cuda_id = i;
@@ -54,7 +54,7 @@ bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine) {
     device.bytes_total = total[i];
     device.bytes_free = free[i];
     device.multiprocessors = multiprocessors[i];
-    device.half_products = half[i];
+    device.shared_bytes = shared[i];
     fake.devices.push_back(device);
   }
   cuda::fake_machine(fake);

@@ -2,7 +2,6 @@
 #include "core/plan.hpp"
 #include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/search/facts.hpp"
 #include "cuda/plan/plan.hpp"
 
 using namespace fsknn;

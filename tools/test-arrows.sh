@@ -39,7 +39,7 @@ plant src/cpu/engine.cpp '#include "cuda/backend.hpp"' \
 plant src/cuda/search/engine.cu '#include "cpu/engine.hpp"' \
   "cuda may not include this"
 plant src/cuda/search/engine.cu '#include <Rcpp.h>' "only bindings know R"
-plant src/cuda/plan/plan.hpp '#include "cuda/search/facts.hpp"' \
+plant src/cuda/plan/plan.hpp '#include "cuda/device/faults.hpp"' \
   "this is higher up"
 plant src/cuda/backend.hpp '#include "cuda/plan/plan.hpp"' "this is higher up"
 plant src/cuda/plan/plan.cpp '#include "cuda/device/check.cuh"' \

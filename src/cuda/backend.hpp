@@ -3,6 +3,7 @@
 // What the rest of the package knows of CUDA: no CUDA type in sight. Compiled
 // from *.cu where configure found a toolkit, else from absent.cpp.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,7 +36,7 @@ struct Device {
   double bytes_total = 0;
   double bytes_free = -1;    ///< -1: not asked
   int multiprocessors = 0;
-  bool half_products = false;  ///< can run the filter
+  std::int64_t shared_bytes = 0;  ///< that a block of threads may have
 };
 
 /// Neither throws, nor starts CUDA on a device (makes its context, which takes

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <map>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "cuda/device/architectures.hpp"
 #include "cuda/plan/plan.hpp"
+#include "cuda/plan/rounds.hpp"
 
+using fsknn::FilterKind;
 using fsknn::Plan;
 using fsknn::PlanInput;
 using fsknn::cuda::FilterBlocks;
@@ -20,12 +24,28 @@ using fsknn::cuda::first_block_of;
 using fsknn::cuda::kChunkUnit;
 using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::candidates_for;
+using fsknn::cuda::check_metric;
 using fsknn::cuda::fill_blocks_for;
 using fsknn::cuda::plan_cuda;
 using fsknn::cuda::runs_on;
 using fsknn::cuda::schedule_filter;
 
 namespace {
+
+/// A GPU with that much memory that is free: one that can run every filter, and
+/// one without tensor cores.
+GpuFacts modern(double bytes_free) {
+  GpuFacts gpus;
+  gpus.bytes_free = bytes_free;
+  gpus.capability = 90;
+  gpus.shared_bytes = 232448;
+  return gpus;
+}
+GpuFacts old(double bytes_free) {
+  GpuFacts gpus = modern(bytes_free);
+  gpus.capability = 70;
+  return gpus;
+}
 
 PlanInput input(std::int64_t n, std::int64_t d, std::int64_t k, int devices,
                 std::int64_t chunk_size = 0, std::int64_t queries = 0) {
@@ -62,44 +82,44 @@ TEST_CASE("a CUDA plan covers every point once") {
       for (const std::int64_t chunk : {0, 1, 64, 1000, 4096, 1048576})
         for (const std::int64_t queries : {0, 1, 5000}) {
           const Plan p =
-              plan_cuda(input(n, 295, 1, devices, chunk, queries), {80e9, false});
+              plan_cuda(input(n, 295, 1, devices, chunk, queries), old(80e9));
           check_sound(p, devices);
           if (chunk > 0 && chunk < n) CHECK(p.chunk_size - chunk < kChunkUnit);
         }
 }
 
 TEST_CASE("the study's matrix is dealt evenly to four GPUs") {
-  const Plan p = plan_cuda(input(24158, 295, 20, 4), {80e9, false});
+  const Plan p = plan_cuda(input(24158, 295, 20, 4), old(80e9));
   CHECK(p.num_segments == 4);
   CHECK(p.num_splits % 4 == 0);
   CHECK(p.padded_features == 296);
 }
 
 TEST_CASE("a small matrix uses fewer GPUs") {
-  CHECK(plan_cuda(input(500, 10, 5, 4), {80e9, false}).num_segments == 1);
-  CHECK(plan_cuda(input(500, 10, 5, 4, 128), {80e9, false}).num_segments == 4);
+  CHECK(plan_cuda(input(500, 10, 5, 4), old(80e9)).num_segments == 1);
+  CHECK(plan_cuda(input(500, 10, 5, 4, 128), old(80e9)).num_segments == 4);
 }
 
 TEST_CASE("an automatic chunk fits the memory that is free") {
   const PlanInput in = input(100000, 300, 50000, 1);
-  const Plan roomy = plan_cuda(in, {80e9, false});
-  const Plan tight = plan_cuda(in, {2e9, false});
+  const Plan roomy = plan_cuda(in, old(80e9));
+  const Plan tight = plan_cuda(in, old(2e9));
   CHECK(roomy.bytes_peak <= 80e9);
   CHECK(tight.bytes_peak <= 2e9);
   CHECK(tight.chunk_size < roomy.chunk_size);
   check_sound(tight, 1);
   // Where nothing fits, the smallest chunk is tried.
-  CHECK(plan_cuda(in, {1.0, false}).chunk_size == kChunkUnit);
+  CHECK(plan_cuda(in, old(1.0)).chunk_size == kChunkUnit);
 }
 
 TEST_CASE("points are not kept for few queries") {
-  const Plan few = plan_cuda(input(1533876, 295, 20, 1, 0, 1), {140e9, true});
+  const Plan few = plan_cuda(input(1533876, 295, 20, 1, 0, 1), modern(140e9));
   CHECK(few.streamed);
   CHECK(few.bytes_peak < 200e6);
   check_sound(few, 1);
   CHECK(plan_cuda(input(1533876, 295, 20, 1, 0, 1), {}).streamed);
-  CHECK_FALSE(plan_cuda(input(1533876, 295, 20, 1, 0, 65), {140e9, true}).streamed);
-  CHECK_FALSE(plan_cuda(input(8192, 295, 20, 1, 0, 1), {140e9, true}).streamed);
+  CHECK_FALSE(plan_cuda(input(1533876, 295, 20, 1, 0, 65), modern(140e9)).streamed);
+  CHECK_FALSE(plan_cuda(input(8192, 295, 20, 1, 0, 1), modern(140e9)).streamed);
 }
 
 TEST_CASE("chunks are smaller where there are very many features") {
@@ -110,28 +130,28 @@ TEST_CASE("chunks are smaller where there are very many features") {
 TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   PlanInput in = input(24158, 295, 20, 2);
   in.unit_dot = true;
-  const Plan p = plan_cuda(in, {80e9, true});
+  const Plan p = plan_cuda(in, modern(80e9));
   CHECK(p.filtered);
   // Too small to be shared, unless chunks are asked for.
   CHECK(p.num_workers == 1);
   PlanInput cut = in;
   cut.chunk_size = 4096;
-  CHECK(plan_cuda(cut, {80e9, true}).num_workers == 2);
+  CHECK(plan_cuda(cut, modern(80e9)).num_workers == 2);
   cut.chunk_size = 24158;
-  CHECK(plan_cuda(cut, {80e9, true}).num_workers == 1);
+  CHECK(plan_cuda(cut, modern(80e9)).num_workers == 1);
   PlanInput large = in;
   large.num_points = 1533876;
   large.num_workers = 4;
-  CHECK(plan_cuda(large, {80e9, true}).num_workers == 4);
+  CHECK(plan_cuda(large, modern(80e9)).num_workers == 4);
   CHECK(p.bytes_filter > 0);
   CHECK(p.bytes_peak >=
         p.bytes_filter + p.bytes_prepared + p.bytes_working);
-  CHECK_FALSE(plan_cuda(in, {80e9, false}).filtered);
-  CHECK_FALSE(plan_cuda(in, {p.bytes_filter, true}).filtered);
+  CHECK_FALSE(plan_cuda(in, old(80e9)).filtered);
+  CHECK_FALSE(plan_cuda(in, modern(p.bytes_filter)).filtered);
   const auto filtered_with = [&](auto change) {
     PlanInput other = in;
     change(other);
-    return plan_cuda(other, {80e9, true}).filtered;
+    return plan_cuda(other, modern(80e9)).filtered;
   };
   CHECK(filtered_with([](PlanInput& i) { i.k = 2048; }));
   CHECK_FALSE(filtered_with([](PlanInput& i) { i.k = 2049; }));
@@ -143,7 +163,7 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
 }
 
 TEST_CASE("sums of stretches of features are planned for") {
-  GpuFacts gpus = {80e9, true};
+  GpuFacts gpus = modern(80e9);
   gpus.multiprocessors = 132;
   PlanInput in = input(20000, 2048, 20, 1);
   in.unit_dot = in.correlation = true;
@@ -151,24 +171,24 @@ TEST_CASE("sums of stretches of features are planned for") {
   in.num_features = 2049;
   const double bytes = 132.0 * fsknn::cuda::kStretchBytes;
   CHECK(fsknn::cuda::filter_shape(in, gpus).bytes_sums == bytes);
-  const Plan known = plan_cuda(in, gpus), unknown = plan_cuda(in, {80e9, true});
+  const Plan known = plan_cuda(in, gpus), unknown = plan_cuda(in, modern(80e9));
   CHECK(known.bytes_peak == unknown.bytes_peak + bytes);
   CHECK(known.bytes_filter == unknown.bytes_filter + bytes);
   // Products tell apart rows of more features than differences in floats do.
   in.num_features = 200000;
-  CHECK(fsknn::cuda::filter_shape(in, gpus).usable);
+  CHECK(fsknn::cuda::filter_shape(in, gpus).usable());
   in.unit_dot = in.correlation = false;
-  in.filter = fsknn::FilterKind::difference;
-  CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus).usable);
+  in.filter = FilterKind::difference;
+  CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus).usable());
 }
 
 TEST_CASE("a filtered graph streams where its doubles do not fit") {
   PlanInput in = input(384126, 295, 20, 1);
   in.unit_dot = in.correlation = true;
-  const Plan resident = plan_cuda(in, {80e9, true});
+  const Plan resident = plan_cuda(in, modern(80e9));
   CHECK_FALSE(resident.streamed);
   CHECK(resident.num_passes == 1);
-  GpuFacts gpus = {80e9, true};
+  GpuFacts gpus = modern(80e9);
   bool filtered = true;
   for (double share = 0.9; share > 0.02; share *= 0.8) {
     gpus.bytes_limit = share * resident.bytes_peak;
@@ -200,11 +220,12 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
 TEST_CASE("the panels that long rows' filter forms are made of are planned") {
   PlanInput in = input(8192, 262144, 20, 1);
   in.unit_dot = in.correlation = true;
-  GpuFacts gpus = {140e9, true};
+  GpuFacts gpus = modern(140e9);
   const auto shape = fsknn::cuda::filter_shape(in, gpus);
   const double row = 262144.0 * 8 + 12;
   const double forms =
-      static_cast<double>(FilterBlocks(8192).num_slots()) * shape.row_bytes;
+      static_cast<double>(FilterBlocks(8192).num_slots()) *
+      shape.rows.row_bytes;
   for (double usable = 30e9; usable > 1e9; usable *= 0.9) {
     const auto streaming = fsknn::cuda::filter_streaming(in, shape, usable);
     if (streaming.fits)
@@ -217,7 +238,7 @@ TEST_CASE("the panels that long rows' filter forms are made of are planned") {
 TEST_CASE("points come in panels where nothing else fits, queries too") {
   for (const std::int64_t queries : {0, 5000}) {
     PlanInput in = input(100000, 300, 20, 2, 0, queries);
-    GpuFacts gpus = {80e9, false};
+    GpuFacts gpus = old(80e9);
     for (const double limit : {600e6, 200e6, 100e6, 70e6}) {
       gpus.bytes_limit = limit;
       for (const std::int64_t chunk : {0, 64, 4096, 100000}) {
@@ -243,11 +264,11 @@ TEST_CASE("rows that are filtered again are bounded, and planned for") {
       for (const std::int64_t k : {1, 20, 600, 2048}) {
         PlanInput in = input(n, d, k, 1, 64);
         in.unit_dot = true;
-        const GpuFacts gpus = {1e14, true};
+        const GpuFacts gpus = modern(1e14);
         const auto shape = fsknn::cuda::filter_shape(in, gpus);
         const std::int64_t slots = FilterBlocks(n).num_slots();
         const fsknn::cuda::WideRows wide(
-            slots, shape.capacity, shape.row_bytes + 4 * shape.floats_a_slot,
+            slots, shape.capacity, shape.rows.slot_bytes(),
             fsknn::padded_features(d));
         CHECK(wide.rows % kFilterBlock == 0);
         CHECK(wide.rows > 0);
@@ -261,7 +282,7 @@ TEST_CASE("rows that are filtered again are bounded, and planned for") {
         CHECK(p.bytes_peak >= p.bytes_filter + p.bytes_prepared + wide.bytes());
         // Few queries have fewer lists than a block of longer ones.
         const fsknn::cuda::WideRows few(kFilterBlock, shape.capacity,
-                                        shape.row_bytes, 8);
+                                        shape.rows.row_bytes, 8);
         CHECK(few.rows == kFilterBlock);
         CHECK(few.own_lists == (few.capacity > shape.capacity));
       }
@@ -271,7 +292,7 @@ TEST_CASE("a chunk has no more rows than the kernel's grid, nor than help") {
   // Very many queries by few points.
   const PlanInput tall = input(1000, 8, 5, 1, 5000000, 5000000);
   for (const double limit : {0.0, 1e9}) {
-    GpuFacts gpus = {140e9, true};
+    GpuFacts gpus = modern(140e9);
     gpus.bytes_limit = limit;
     CHECK(plan_cuda(tall, gpus).chunk_size <= 65535 * kChunkUnit);
   }
@@ -279,7 +300,7 @@ TEST_CASE("a chunk has no more rows than the kernel's grid, nor than help") {
   // fit is made smaller before points are streamed.
   PlanInput in = input(200000, 295, 20, 1, 200000);
   in.unit_dot = true;
-  const Plan p = plan_cuda(in, {80e9, true});
+  const Plan p = plan_cuda(in, modern(80e9));
   CHECK(p.filtered);
   CHECK_FALSE(p.streamed);
   CHECK(p.chunk_size < 200000);
@@ -289,7 +310,7 @@ TEST_CASE("a chunk has no more rows than the kernel's grid, nor than help") {
 TEST_CASE("no device of a filtered graph is without a block") {
   PlanInput in = input(4096, 30, 5, 64, 64);
   in.unit_dot = true;
-  const Plan p = plan_cuda(in, {80e9, true});
+  const Plan p = plan_cuda(in, modern(80e9));
   REQUIRE(p.filtered);
   const FilterBlocks blocks(4096);
   for (int w = 0; w < p.num_workers; ++w)
@@ -300,9 +321,9 @@ TEST_CASE("no device of a filtered graph is without a block") {
 TEST_CASE("points that are left out are read, and their places kept") {
   PlanInput in = input(5000, 30, 5, 1);
   in.unit_dot = true;
-  const double all_in = plan_cuda(in, {80e9, true}).bytes_peak;
+  const double all_in = plan_cuda(in, modern(80e9)).bytes_peak;
   in.num_given = 100000000;
-  CHECK(plan_cuda(in, {80e9, true}).bytes_peak >= all_in + 4 * 99995000.0);
+  CHECK(plan_cuda(in, modern(80e9)).bytes_peak >= all_in + 4 * 99995000.0);
 }
 
 TEST_CASE("every point stands in one slot, and blocks are equally full") {
@@ -442,14 +463,107 @@ TEST_CASE("machine code runs on its major version, PTX on all later ones") {
 
 TEST_CASE("elementwise metrics are filtered on any GPU, in floats") {
   PlanInput in = input(100000, 295, 20, 1);
-  in.filter = fsknn::FilterKind::difference;
-  fsknn::cuda::GpuFacts gpus;
-  gpus.half_products = false;
+  in.filter = FilterKind::difference;
+  const GpuFacts gpus = old(80e9);
   const fsknn::cuda::FilterShape shape = fsknn::cuda::filter_shape(in, gpus);
-  CHECK(shape.usable);
-  CHECK(shape.row_bytes == 296 * 4);
+  CHECK(shape.usable());
+  CHECK(shape.rows.row_bytes == 296 * 4);
   CHECK(plan_cuda(in, gpus).filtered);
-  in.filter = fsknn::FilterKind::product;
+  in.filter = FilterKind::product;
   in.unit_dot = true;
   CHECK(!plan_cuda(in, gpus).filtered);
+}
+
+TEST_CASE("each filter has a number form, and the plan carries which") {
+  for (const FilterKind filter :
+       {FilterKind::product, FilterKind::difference, FilterKind::largest,
+        FilterKind::overlap}) {
+    PlanInput in = input(100000, 295, 20, 1);
+    in.filter = filter;
+    const fsknn::cuda::CudaPlan p = plan_cuda(in, modern(80e9));
+    REQUIRE(p.filtered);
+    const auto& entry = fsknn::cuda::entry_of(p.shape.rows.form);
+    CHECK((entry.serves & fsknn::cuda::one_filter(filter)) != 0);
+    CHECK(std::string(p.filter) == entry.name);
+    CHECK(p.shape.rows.depth % entry.step == 0);
+    CHECK(p.shape.rows.depth >= 295);
+    CHECK(p.shape.rows.row_bytes ==
+          p.shape.rows.depth * entry.bytes * p.shape.rows.sides);
+    // A device that lacks what the form needs is not given it.
+    GpuFacts gpus = modern(80e9);
+    gpus.shared_bytes = entry.shared_bytes - 1;
+    CHECK_FALSE(plan_cuda(in, gpus).filtered);
+    in.num_features = entry.most_features;
+    CHECK(fsknn::cuda::filter_shape(in, modern(80e9)).usable());
+    ++in.num_features;
+    CHECK_FALSE(fsknn::cuda::filter_shape(in, modern(80e9)).usable());
+  }
+}
+
+TEST_CASE("rows in a form are as long as what the kernels read") {
+  using fsknn::cuda::NumberForm;
+  using fsknn::cuda::RowsInForm;
+  const RowsInForm unit(NumberForm::half, true, 295);
+  CHECK(unit.depth == 320);
+  CHECK(unit.row_bytes == 640);
+  CHECK(unit.slot_bytes() == 648);
+  CHECK(unit.work == 320);
+  // Three parts of a norm, and what the other side's are multiplied by.
+  CHECK(RowsInForm(NumberForm::half, true, 320).depth == 320);
+  const RowsInForm raw(NumberForm::half, false, 320);
+  CHECK(raw.depth == 384);
+  CHECK(raw.row_bytes == 2 * 2 * 384);
+  const RowsInForm floats(NumberForm::single, false, 295);
+  CHECK(floats.depth == 296);
+  CHECK(floats.row_bytes == 296 * 4);
+  CHECK(floats.slot_bytes() == 296 * 4 + 12);
+  CHECK(floats.work == 16 * 296);
+  CHECK(floats.bytes_sums == 0);
+}
+
+TEST_CASE("a metric without a filter is planned without, whatever is asked") {
+  for (const std::int64_t queries : {0, 5000, 100000})
+    for (const int devices : {1, 4})
+      for (const double free : {80e9, 200e6})
+        for (const bool unit : {true, false}) {
+          PlanInput in = input(100000, 295, 20, devices, 0, queries);
+          in.filter = FilterKind::none;
+          in.unit_dot = unit;
+          CHECK_FALSE(fsknn::cuda::filter_shape(in, modern(free)).usable());
+          const fsknn::cuda::CudaPlan p = plan_cuda(in, modern(free));
+          CHECK_FALSE(p.filtered);
+          CHECK(p.shape.rows.form == fsknn::cuda::NumberForm::none);
+          CHECK(std::string(p.filter).empty());
+          CHECK(p.bytes_filter == 0);
+          CHECK(p.streamed == (free < 1e9));
+          check_sound(p, devices);
+        }
+}
+
+TEST_CASE("an accumulation or a filter that nobody knows is refused") {
+  for (const fsknn::MetricEntry& metric : fsknn::all_metrics()) {
+    INFO(metric.name);
+    CHECK_NOTHROW(check_metric(metric));
+    fsknn::MetricEntry other = metric;
+    other.filter = FilterKind::none;
+    CHECK_NOTHROW(check_metric(other));
+    other.accumulation = static_cast<fsknn::Accumulation>(99);
+    CHECK_THROWS_AS(check_metric(other), std::logic_error);
+    other = metric;
+    other.filter = static_cast<FilterKind>(99);
+    CHECK_THROWS_AS(check_metric(other), std::logic_error);
+    // A filter without a bound for it would drop neighbours in silence.
+    for (const FilterKind filter :
+         {FilterKind::product, FilterKind::difference, FilterKind::largest,
+          FilterKind::overlap}) {
+      other.filter = filter;
+      if (metric.filter == filter)
+        CHECK_NOTHROW(check_metric(other));
+      else
+        CHECK_THROWS_AS(check_metric(other), std::logic_error);
+    }
+  }
+  PlanInput in = input(100000, 295, 20, 1);
+  in.filter = static_cast<FilterKind>(99);
+  CHECK_THROWS_AS(plan_cuda(in, modern(80e9)), std::logic_error);
 }

@@ -31,7 +31,7 @@ with_fault <- function(expr, error, text = "", nth = 1, device = -1L) {
 }
 
 # GPUs that this installation was compiled for, whatever it was compiled for.
-fake_gpus <- function(name, free = 40 * 2^30, half_products = TRUE) {
+fake_gpus <- function(name, free = 40 * 2^30, shared = 227L * 1024L) {
   compiled <- fsknn:::backend_facts()$cuda$architectures
   arch <- sub("[^0-9]*([0-9]+).*", "\\1", compiled)
   data.frame(
@@ -41,7 +41,7 @@ fake_gpus <- function(name, free = 40 * 2^30, half_products = TRUE) {
     total = rep_len(48 * 2^30, length(name)),
     free = rep_len(free, length(name)),
     multiprocessors = rep_len(100L, length(name)),
-    half_products = rep_len(half_products, length(name))
+    shared = rep_len(shared, length(name))
   )
 }
 

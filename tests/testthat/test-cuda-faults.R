@@ -102,7 +102,7 @@ test_that("GPUs that the package was not compiled for are left out, and named", 
 test_that("devices of different kinds do what all of them can", {
   skip_if_no_faults()
   local_machine(fake_gpus(
-    c("Large", "Small"), free = c(40, 3) * 2^30, half_products = c(TRUE, FALSE)
+    c("Large", "Small"), free = c(40, 3) * 2^30, shared = c(227L, 48L) * 1024L
   ))
   plan <- function(devices) {
     knn_plan(c(50000, 40), backend = "cuda", devices = devices)
@@ -387,9 +387,9 @@ test_that("GPUs of different kinds give the same answer", {
     name = real$name, total = real$memory_total, free = real$memory_free,
     major = as.integer(vapply(parts, `[[`, "", 1)),
     minor = as.integer(vapply(parts, `[[`, "", 2)),
-    multiprocessors = real$multiprocessors, half_products = TRUE
+    multiprocessors = real$multiprocessors, shared = 227L * 1024L
   )
-  gpus$half_products[[nrow(gpus)]] <- FALSE
+  gpus$shared[[nrow(gpus)]] <- 48L * 1024L
   gpus$free[[1]] <- 64 * 2^20
   local_machine(gpus)
   expect_identical(run("cuda"), expected)

@@ -10,7 +10,6 @@
 #include "cuda/build_info.hpp"
 #include "cuda/device/driver.cuh"
 #include "cuda/device/faults.hpp"
-#include "cuda/filter/filter.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/staging.cuh"
 #include "cuda/device/workers.hpp"
@@ -78,7 +77,8 @@ Device describe(int cuda_id) {
   device.major = attribute(cudaDevAttrComputeCapabilityMajor, cuda_id);
   device.minor = attribute(cudaDevAttrComputeCapabilityMinor, cuda_id);
   device.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, cuda_id);
-  device.half_products = has_half_products(cuda_id);
+  device.shared_bytes =
+      attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda_id);
   return device;
 }
 

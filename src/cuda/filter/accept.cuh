@@ -18,6 +18,9 @@ struct PairKind {
   static constexpr Sign sign = sign_;
   static constexpr bool symmetric = symmetric_;
   static constexpr bool deep = deep_;
+  static_assert(sign == Sign::signed_value || sign == Sign::absolute ||
+                    sign == Sign::negative,
+                "similarity() knows what is near");
   __device__ static float similarity(float r) {
     if (sign == Sign::absolute) return fabsf(r);
     return sign == Sign::negative ? -r : r;

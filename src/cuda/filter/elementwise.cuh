@@ -13,7 +13,7 @@
 #include "core/metrics.hpp"
 #include "cuda/filter/elementwise.hpp"
 #include "cuda/filter/pair_filter.cuh"
-#include "cuda/plan/plan.hpp"
+#include "cuda/plan/filter_blocks.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -58,7 +58,7 @@ void start_elementwise_pairs(const ElementwiseRule& rule,
                              const ElementwiseWork& work, cudaStream_t stream);
 
 std::unique_ptr<PairFilter> make_elementwise_filter(const MetricEntry& metric,
-                                                    std::int64_t num_features);
+                                                    const RowsInForm& rows);
 
 }  // namespace cuda
 }  // namespace fsknn

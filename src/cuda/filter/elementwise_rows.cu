@@ -51,15 +51,11 @@ __global__ void __launch_bounds__(kThreads)
 
 class ElementwiseFilter final : public PairFilter {
  public:
-  ElementwiseFilter(const MetricEntry& metric, std::int64_t num_features)
-      : metric_(metric),
-        depth_(padded_features(num_features)),
+  ElementwiseFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : PairFilter(rows),
+        metric_(metric),
+        depth_(rows.depth),
         centre_(depth_) {}
-
-  std::int64_t row_bytes() const override {
-    return depth_ * static_cast<std::int64_t>(sizeof(float));
-  }
-  std::int64_t floats_a_slot() const override { return 3; }
 
   void learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              cudaStream_t stream) override {
@@ -130,9 +126,8 @@ void start_elementwise_rows(const ElementwiseRule& rule, const double* centre,
 }
 
 std::unique_ptr<PairFilter> make_elementwise_filter(const MetricEntry& metric,
-                                                    std::int64_t num_features) {
-  return std::unique_ptr<PairFilter>(
-      new ElementwiseFilter(metric, num_features));
+                                                    const RowsInForm& rows) {
+  return std::unique_ptr<PairFilter>(new ElementwiseFilter(metric, rows));
 }
 
 }  // namespace cuda

@@ -19,6 +19,9 @@ constexpr int kFilterThreads = WarpTile::threads;
 #endif
 constexpr int kQueueBytes = WarpTile::threads / 32 * WarpQueue::length *
                             static_cast<int>(sizeof(Found));
+static_assert(FilterTile::stage_bytes + kQueueBytes ==
+                  entry_of(NumberForm::half).shared_bytes,
+              "the plan knows what a device must have");
 
 // Similarities of pairs by tensor cores, and what reaches a row's or, by
 // symmetry, a column's threshold into its list. In a graph half of the pairs of
@@ -96,12 +99,6 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
 
 }  // namespace
 
-bool has_half_products(int device) {
-  return capability(device) >= 75 &&
-         attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device) >=
-             FilterTile::stage_bytes + kQueueBytes;
-}
-
 std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
   if (!has_stretches(depth)) return 0;
   return attribute(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
@@ -116,10 +113,11 @@ void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {
         return start_kind<PairKind<Sign::absolute, both, many>>(work, stream);
       case Sign::negative:
         return start_kind<PairKind<Sign::negative, both, many>>(work, stream);
-      default:
+      case Sign::signed_value:
         return start_kind<PairKind<Sign::signed_value, both, many>>(work,
                                                                     stream);
     }
+    throw_unknown("sign", static_cast<int>(sign));
   };
   const auto start_deep = [&](auto symmetric) {
     if (has_stretches(work.rows.depth))

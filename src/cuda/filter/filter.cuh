@@ -15,11 +15,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// Whether the device can run the filter.
-bool has_half_products(int device);
-
 std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
-                                             std::int64_t num_features);
+                                             const RowsInForm& rows);
 
 /// Rows of length 1 are multiplied by this before they are rounded, so that an
 /// entry's rounding stays relative down to 2^-28; products by its square.

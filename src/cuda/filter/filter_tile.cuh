@@ -8,48 +8,58 @@
 #include <cstdint>
 
 #include "cuda/exact/candidates.cuh"
-#include "cuda/plan/plan.hpp"
+#include "cuda/plan/number_forms.hpp"
+#include "cuda/plan/rounds.hpp"
 
 namespace fsknn {
 namespace cuda {
 
 /// A block of threads makes tiles of rows x columns pairs, `depth` features at
 /// a time.
-struct FilterTile {
-  static constexpr int rows = 128, columns = kFilterBlock, depth = kFilterDepth;
+template <NumberForm form>
+struct TileOf {
+  static constexpr int number_bytes = entry_of(form).bytes;
+  static constexpr int rows = 128, columns = kFilterBlock;
+  static constexpr int depth = entry_of(form).step;
   static constexpr int slabs = columns / rows;  ///< tiles down a block of slots
-  static constexpr int row_bytes = depth * 2;   ///< of a staged row
+  static constexpr int row_bytes = depth * number_bytes;  ///< of a staged row
+  static constexpr int piece = 16 / number_bytes;  ///< numbers copied at once
   static constexpr int row_tile_bytes = rows * row_bytes;
   static constexpr int column_tile_bytes = columns * row_bytes;
   static constexpr int stage_bytes = row_tile_bytes + column_tile_bytes;
   static constexpr int most_stages = 4;
   static constexpr int stretch_parts = static_cast<int>(kFilterStretch) / depth;
+  static_assert(row_bytes == 128, "a staged row is 8 pieces of 16 bytes");
 };
-static_assert(FilterTile::row_bytes == 128, "a staged row is 8 pieces of 16 bytes");
+using FilterTile = TileOf<NumberForm::half>;
 
 /// A side of the filter's pairs, device memory: for each block of slots and each
 /// `depth` features of it a tile that is copied as it is. In a tile a row is 8
 /// pieces of 16 bytes; piece c of row r stands at c ^ (r & 7), so that reads of
 /// 8 rows' same piece meet all 32 banks of shared memory.
-struct HalfRows {
-  __half* tiles = nullptr;   ///< [blocks x depth / 64 x 256 rows x 64]
-  std::int64_t depth = 0;    ///< features, a multiple of FilterTile::depth
-  std::int64_t stride = 0;   ///< halves from a block's first tile to the next's
+template <class Number, NumberForm form>
+struct TiledRows {
+  using Tile = TileOf<form>;
+  static_assert(sizeof(Number) == Tile::number_bytes, "as the plan says");
+  Number* tiles = nullptr;  ///< [blocks x depth / Tile::depth x 256 x Tile::depth]
+  std::int64_t depth = 0;   ///< features, a multiple of Tile::depth
+  std::int64_t stride = 0;  ///< numbers from a block's first tile to the next's
 
-  __device__ const __half* tile(std::int64_t block, std::int64_t part) const {
-    return tiles + block * stride + part * (FilterTile::columns * FilterTile::depth);
+  __device__ const Number* tile(std::int64_t block, std::int64_t part) const {
+    return tiles + block * stride + part * (Tile::columns * Tile::depth);
   }
   /// Where a feature of a slot stands.
-  __device__ __half* at(std::int64_t slot, std::int64_t feature) const {
-    const std::int64_t block = slot / FilterTile::columns;
-    const int row = static_cast<int>(slot % FilterTile::columns);
-    const int within = static_cast<int>(feature % FilterTile::depth);
+  __device__ Number* at(std::int64_t slot, std::int64_t feature) const {
+    const std::int64_t block = slot / Tile::columns;
+    const int row = static_cast<int>(slot % Tile::columns);
+    const int within = static_cast<int>(feature % Tile::depth);
     return tiles + block * stride +
-           (feature / FilterTile::depth * FilterTile::columns + row) *
-               FilterTile::depth +
-           ((within / 8) ^ (row & 7)) * 8 + within % 8;
+           (feature / Tile::depth * Tile::columns + row) * Tile::depth +
+           ((within / Tile::piece) ^ (row & 7)) * Tile::piece +
+           within % Tile::piece;
   }
 };
+using HalfRows = TiledRows<__half, NumberForm::half>;
 
 /// Some jobs of one round.
 struct HalfWork {

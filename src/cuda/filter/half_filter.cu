@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "core/arithmetic.hpp"
 #include "cuda/filter/filter.cuh"
 #include "cuda/device/resources.cuh"
@@ -9,25 +11,20 @@ namespace {
 
 class HalfFilter : public PairFilter {
  public:
-  HalfFilter(const MetricEntry& metric, std::int64_t num_features, int forms)
-      : sign_(metric.sign),
-        forms_(forms),
-        depth_(half_depth(metric, num_features)),
-        padded_(padded_features(num_features)) {
+  HalfFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : PairFilter(rows),
+        sign_(metric.sign),
+        padded_(padded_features(rows.features)) {
     int device = 0;
     CUDA_CHECK(cudaGetDevice(&device));
     stretch_sums_ = DeviceBuffer<float4>(
-        bytes_stretch_sums(device, depth_) /
+        bytes_stretch_sums(device, rows.depth) /
         static_cast<std::int64_t>(sizeof(float4)));
   }
-  std::int64_t row_bytes() const override {
-    return forms_ * depth_ * static_cast<std::int64_t>(sizeof(__half));
-  }
-  std::int64_t floats_a_slot() const override { return 2; }
   void start(const FilterWork& work, cudaStream_t stream) override {
     HalfWork half;
     half.rows = halves(work.rows, 0);
-    half.columns = halves(work.columns, forms_ - 1);
+    half.columns = halves(work.columns, rows_.sides - 1);
     half.column_there = there(work.columns);
     half.stretch_sums = stretch_sums_.data();
     half.lists = work.lists;
@@ -37,12 +34,12 @@ class HalfFilter : public PairFilter {
 
  protected:
   /// A block of slots has its rows' tiles, then its columns'.
-  HalfRows halves(const FilterRows& rows, int form) const {
+  HalfRows halves(const FilterRows& rows, int side) const {
     HalfRows half;
     half.tiles = static_cast<__half*>(rows.rows) +
-                 form * depth_ * FilterTile::columns;
-    half.depth = depth_;
-    half.stride = forms_ * depth_ * FilterTile::columns;
+                 side * rows_.depth * FilterTile::columns;
+    half.depth = rows_.depth;
+    half.stride = rows_.sides * rows_.depth * FilterTile::columns;
     return half;
   }
   static float* slack(const FilterRows& rows) { return rows.values; }
@@ -51,8 +48,7 @@ class HalfFilter : public PairFilter {
   }
 
   const Sign sign_;
-  const int forms_;
-  const std::int64_t depth_, padded_;
+  const std::int64_t padded_;
 
  private:
   DeviceBuffer<float4> stretch_sums_;
@@ -61,8 +57,8 @@ class HalfFilter : public PairFilter {
 /// Rows of length 1: one error for all pairs.
 class UnitFilter final : public HalfFilter {
  public:
-  UnitFilter(const MetricEntry& metric, std::int64_t num_features)
-      : HalfFilter(metric, num_features, 1), errors_(2) {
+  UnitFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : HalfFilter(metric, rows), errors_(2) {
     CUDA_CHECK(cudaMemset(errors_.data(), 0, 2 * sizeof(double)));
     CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
@@ -78,7 +74,7 @@ class UnitFilter final : public HalfFilter {
     download(errors, errors_, 2, stream);
     stream.wait();
     cut.twice_error = 2.0 * kSimilarityScale *
-                      unit_error(errors[0], errors[1], depth_, padded_);
+                      unit_error(errors[0], errors[1], rows_.depth, padded_);
     cut.row_slack = cut.column_slack = nullptr;
   }
 
@@ -89,8 +85,8 @@ class UnitFilter final : public HalfFilter {
 /// |a - b|^2: an error for each row.
 class RawFilter final : public HalfFilter {
  public:
-  RawFilter(const MetricEntry& metric, std::int64_t num_features)
-      : HalfFilter(metric, num_features, 2), form_(padded_ + 1) {}
+  RawFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : HalfFilter(metric, rows), form_(padded_ + 1) {}
   void learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
              cudaStream_t stream) override {
     undo_ = undo;
@@ -122,10 +118,18 @@ class RawFilter final : public HalfFilter {
 }  // namespace
 
 std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
-                                             std::int64_t num_features) {
-  if (metric.is_unit_dot())
-    return std::unique_ptr<PairFilter>(new UnitFilter(metric, num_features));
-  return std::unique_ptr<PairFilter>(new RawFilter(metric, num_features));
+                                             const RowsInForm& rows) {
+  switch (metric.accumulation) {
+    case Accumulation::dot:
+      return std::unique_ptr<PairFilter>(new UnitFilter(metric, rows));
+    case Accumulation::squared_difference:
+      return std::unique_ptr<PairFilter>(new RawFilter(metric, rows));
+    case Accumulation::absolute_difference:
+    case Accumulation::largest_difference:
+    case Accumulation::smaller_sum:
+      throw std::logic_error("products do not bound such sums");
+  }
+  throw_unknown("accumulation", static_cast<int>(metric.accumulation));
 }
 
 }  // namespace cuda

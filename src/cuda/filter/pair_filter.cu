@@ -1,5 +1,7 @@
 #include "cuda/filter/pair_filter.cuh"
 
+#include <stdexcept>
+
 #include "cuda/filter/elementwise.cuh"
 #include "cuda/filter/filter.cuh"
 
@@ -7,10 +9,15 @@ namespace fsknn {
 namespace cuda {
 
 std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
-                                             std::int64_t num_features) {
-  if (metric.is_elementwise())
-    return make_elementwise_filter(metric, num_features);
-  return make_half_filter(metric, num_features);
+                                             const RowsInForm& rows) {
+  check_metric(metric);
+  switch (rows.form) {
+    case NumberForm::none:
+      throw std::logic_error("the plan has no filter to make");
+    case NumberForm::half: return make_half_filter(metric, rows);
+    case NumberForm::single: return make_elementwise_filter(metric, rows);
+  }
+  throw_unknown("number form", static_cast<int>(rows.form));
 }
 
 }  // namespace cuda

@@ -11,7 +11,8 @@
 
 #include "core/metrics.hpp"
 #include "cuda/exact/candidates.cuh"
-#include "cuda/plan/plan.hpp"
+#include "cuda/plan/number_forms.hpp"
+#include "cuda/plan/rounds.hpp"
 #include "cuda/device/resources.cuh"
 
 namespace fsknn {
@@ -41,10 +42,13 @@ struct FilterWork {
 /// A filter on the current device, for one search.
 class PairFilter {
  public:
+  explicit PairFilter(const RowsInForm& rows) : rows_(rows) {}
   virtual ~PairFilter() = default;
+  PairFilter(const PairFilter&) = delete;
+  PairFilter& operator=(const PairFilter&) = delete;
 
-  virtual std::int64_t row_bytes() const = 0;
-  virtual std::int64_t floats_a_slot() const = 0;
+  std::int64_t row_bytes() const { return rows_.row_bytes; }
+  std::int64_t floats_a_slot() const { return rows_.floats_a_slot; }
 
   /// Before any rows are made: some of the points, a fair sample, and what
   /// distances are multiplied by at last.
@@ -65,11 +69,14 @@ class PairFilter {
 
   /// Rounds must be started in order, the lists cut after each.
   virtual void start(const FilterWork& work, cudaStream_t stream) = 0;
+
+ protected:
+  const RowsInForm rows_;
 };
 
-/// The filter that filter_shape() spoke of.
+/// The filter of rows in the form that the plan chose.
 std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
-                                             std::int64_t num_features);
+                                             const RowsInForm& rows);
 
 }  // namespace cuda
 }  // namespace fsknn

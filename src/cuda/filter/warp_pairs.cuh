@@ -44,7 +44,7 @@ struct WarpTile {
   static constexpr int rows = 64, columns = 64;
   static constexpr int down = FilterTile::rows / rows;
   static constexpr int products_down = rows / 16, products_across = columns / 8;
-  static constexpr int steps = FilterTile::depth / 16;
+  static constexpr int steps = FilterTile::row_bytes / 32;
   static constexpr int threads = 32 * down * (FilterTile::columns / columns);
 };
 
@@ -84,10 +84,10 @@ class WarpPairs {
       const int column_piece = (2 * step + ((lane_ >> 3) & 1)) ^ (column & 7);
 #pragma unroll
       for (int i = 0; i < W::products_down; ++i)
-        load_tiles(a[i], staged + (row + 16 * i) * 128 + row_piece * 16);
+        load_tiles(a[i], staged + (row + 16 * i) * FilterTile::row_bytes + row_piece * 16);
 #pragma unroll
       for (int j = 0; j < W::products_across / 2; ++j)
-        load_tiles(b[j], staged + (column + 16 * j) * 128 + column_piece * 16);
+        load_tiles(b[j], staged + (column + 16 * j) * FilterTile::row_bytes + column_piece * 16);
 #pragma unroll
       for (int i = 0; i < W::products_down; ++i)
 #pragma unroll

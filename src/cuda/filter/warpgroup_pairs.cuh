@@ -89,7 +89,7 @@ class WarpgroupPairs {
   __device__ void multiply(unsigned rows_at, unsigned columns_at, bool first) {
     begin_products();
 #pragma unroll
-    for (int step = 0; step < FilterTile::depth / 16; ++step)
+    for (int step = 0; step < FilterTile::row_bytes / 32; ++step)
       add_warpgroup_products(sum_, tile_descriptor(rows_at + 32 * step),
                              tile_descriptor(columns_at + 32 * step),
                              first && step == 0 ? 0 : 1);

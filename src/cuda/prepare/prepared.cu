@@ -2,6 +2,7 @@
 
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/plan/number_forms.hpp"
 #include "cuda/prepare/prepare.cuh"
 #include "cuda/device/transfer.cuh"
 
@@ -11,6 +12,7 @@ namespace cuda {
 void prepared_rows(const Request& request, const RowSource& points,
                    const std::vector<std::int32_t>* ids, double* rows,
                    double* sums) {
+  check_metric(*request.metric);
   PrepareTarget target;
   target.device = start_devices(request.devices)[0].cuda_id;
   const DeviceGuard guard(target.device);

@@ -5,8 +5,6 @@
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/search/facts.hpp"
-#include "cuda/filter/filter.cuh"
 #include "cuda/search/graph_by_filter.cuh"
 #include "cuda/missing/masked.hpp"
 #include "cuda/plan/plan.hpp"
@@ -33,14 +31,9 @@ void check_fits(const Plan& plan, double bytes_usable, int device) {
                       bytes_usable, device);
 }
 
-struct PlannedWork {
-  Plan plan;
-  FilterStreaming streaming;  ///< where the plan is filtered and streamed
-};
-
-PlannedWork make_plan(const Request& request, const RowSource& points,
-                      const RowSource* queries, const Neighbours& out,
-                      const UsedDevices& gpus) {
+CudaPlan make_plan(const Request& request, const RowSource& points,
+                   const RowSource* queries, const Neighbours& out,
+                   const UsedDevices& gpus) {
   const GpuFacts facts = facts_of(gpus.all(), request.max_device_memory);
   PlanInput input = plan_input(
       request, size_without(points, request.skip), points.num_features(),
@@ -48,13 +41,9 @@ PlannedWork make_plan(const Request& request, const RowSource& points,
   input.num_given = points.num_points();
   input.num_workers = gpus.count();
   input.correlation = out.correlation != nullptr;
-  PlannedWork work;
-  work.plan = plan_cuda(input, facts);
-  check_fits(work.plan, facts.bytes_usable(), gpus.id(0));
-  if (work.plan.filtered && work.plan.streamed)
-    work.streaming = filter_streaming(input, filter_shape(input, facts),
-                                      facts.bytes_usable());
-  return work;
+  const CudaPlan plan = plan_cuda(input, facts);
+  check_fits(plan, facts.bytes_usable(), gpus.id(0));
+  return plan;
 }
 
 void emit_missing_rows(const PointOrder& order, const Neighbours& out,
@@ -134,6 +123,7 @@ void run_segments(const Search& search, const UsedDevices& gpus,
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  check_metric(*request.metric);
   if (request.na_pairwise)
     return find_masked(request, points, queries, out, progress, stats);
   const Clock::time_point start = Clock::now();
@@ -146,8 +136,7 @@ void find_neighbours(const Request& request, const RowSource& points,
       emit_missing(out, i, request.k);
     return;
   }
-  const PlannedWork work = make_plan(request, points, queries, out, gpus);
-  const Plan& plan = work.plan;
+  const CudaPlan plan = make_plan(request, points, queries, out, gpus);
 
   // Shuffled where the filter's thresholds need it, else in their own order.
   const MetricEntry& metric = *request.metric;
@@ -169,7 +158,7 @@ void find_neighbours(const Request& request, const RowSource& points,
   const DistanceRule rule(metric, exponent);
   const Search search = {request, plan, rows, columns,
                          recipe_of(request, exponent), rule.undo(), out,
-                         work.streaming, &ranked};
+                         &ranked};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered && queries != nullptr)

@@ -26,7 +26,7 @@ struct PanelsPart {
   const Stream& stream;
   Panels panels;
   std::int64_t num_points() const { return search.columns.size(); }
-  const FilterStreaming& shape() const { return search.streaming; }
+  const FilterStreaming& shape() const { return search.plan.streaming; }
   /// Pairs that may wait where so many rows are to be redone: besides them
   /// something has to stay, or rows to be done in doubles.
   std::int64_t room_for_pairs(std::int64_t num_redone) const;

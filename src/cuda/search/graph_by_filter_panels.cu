@@ -15,8 +15,8 @@ GraphByFilterPanels::GraphByFilterPanels(const Search& search,
     : layout_(layout_of(search, team, own)),
       exchange_(team, own),
       from_(*search.ranked, search.prepare, threads_of(search)),
-      panels_{{search.streaming.stream_rows, search.columns.padded},
-              {search.streaming.stream_rows, search.columns.padded}},
+      panels_{{search.plan.streaming.stream_rows, search.columns.padded},
+              {search.plan.streaming.stream_rows, search.columns.padded}},
       part_{search, *team.workers, layout_, stream_, {from_, panels_}},
       filter_phase_(new FilterPhase(part_, team, own, exchange_)) {}
 

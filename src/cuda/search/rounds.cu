@@ -13,8 +13,7 @@ namespace {
 FilterRounds rounds_on(const Search& search, int device) {
   FilterRounds rounds;
   rounds.num_blocks = FilterBlocks(search.columns.size()).count;
-  rounds.depth =
-      work_depth(*search.request.metric, search.columns.num_features);
+  rounds.depth = search.plan.shape.rows.work;
   rounds.fill_blocks = fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.chunk_size = search.plan.chunk_size;
   CUDA_CHECK(cudaDeviceGetAttribute(&rounds.multiprocessors,

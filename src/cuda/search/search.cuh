@@ -18,15 +18,14 @@ namespace cuda {
 /// What all parts of a search read.
 struct Search {
   const Request& request;
-  const Plan& plan;
+  const CudaPlan& plan;
   const PlacedPoints& rows;
   const PlacedPoints& columns;  ///< the same object for a graph
   RowRecipe prepare;
   PowerOfTwo undo;              ///< takes off the matrix's scaling
   const Neighbours& out;
-  // Of a filtered search whose points come in panels: how, and the points in
-  // their own order.
-  FilterStreaming streaming = {};
+  /// Of a filtered search whose points come in panels: the points in their own
+  /// order.
   const PlacedPoints* ranked = nullptr;
 };
 

@@ -13,7 +13,6 @@
 #include "cuda/backend.hpp"
 #include "cuda/exact/distance.cuh"
 #include "cuda/search/chunk_buffer.cuh"
-#include "cuda/search/facts.hpp"
 #include "cuda/prepare/panel_stream.cuh"
 #include "cuda/plan/plan.hpp"
 #include "cuda/device/resources.cuh"
@@ -313,6 +312,7 @@ void find_within(const Request& request, const Within& within,
                  WithinAnswer& answer, Progress* progress, Stats* stats) {
   if (!finds_within(request))
     throw std::logic_error("GPUs do not find what find_within() was asked for");
+  check_metric(*request.metric);
   const Clock::time_point start = Clock::now();
   const UsedDevices gpus(request.devices);
   check_sample(request, within, points, queries);

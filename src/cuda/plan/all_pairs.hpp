@@ -1,0 +1,38 @@
+#pragma once
+
+// The plan of every pair in doubles, of points that a device holds or that come
+// in panels; and what any plan counts with.
+
+#include <cstdint>
+
+#include "core/plan.hpp"
+#include "cuda/plan/units.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+// 8,192 x 8,192 distances are 512 MiB: enough to fill any GPU, little enough to
+// fit one, and a fraction of a second.
+static constexpr std::int64_t kLargestChunk = 8192;
+// Smaller chunks are not made only to give every GPU one.
+static constexpr std::int64_t kLeastShare = 1024;
+
+/// The numbers of a search.
+struct SearchSizes {
+  explicit SearchSizes(const PlanInput& input);
+  std::int64_t rows, points, given, queries, features, padded, k;
+  bool correlation;
+  bool ranked;  ///< or may be
+};
+
+/// Pieces of the answer on their way to the host, of lists of `rows` rows.
+double bytes_answer(std::int64_t rows, std::int64_t k);
+
+/// Every pair, of points that are held: what fits, or else the smallest chunks.
+Plan plan_all_pairs(const PlanInput& input, double bytes_usable);
+
+/// The same of points that come in panels.
+Plan plan_all_pairs_panels(const PlanInput& input, double bytes_usable);
+
+}  // namespace cuda
+}  // namespace fsknn

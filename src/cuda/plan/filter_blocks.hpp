@@ -1,0 +1,47 @@
+#pragma once
+
+// Where points stand in the filter: blocks of slots.
+
+#include <cstdint>
+#include <vector>
+
+#include "cuda/plan/units.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// The filter's rows and columns of pairs come in blocks of this many points.
+static constexpr std::int64_t kFilterBlock = 256;
+static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
+
+/// Points in the filter's blocks, an odd number of blocks, so that in round
+/// delta block I meets block I + delta, and each unordered pair of blocks is met
+/// once. The points are spread evenly: block I has those from first(I) on.
+struct FilterBlocks {
+  explicit FilterBlocks(std::int64_t points)
+      : num_points(points),
+        count((points + kFilterBlock - 1) / kFilterBlock | 1) {}
+  std::int64_t num_points, count;
+
+  std::int64_t num_slots() const { return count * kFilterBlock; }
+  std::int64_t first(std::int64_t block) const {
+    return block * (num_points / count) +
+           block * (num_points % count) / count;
+  }
+  /// [num_slots()] the place of the point in each slot; -1: padding.
+  std::vector<std::int32_t> places() const;
+};
+
+/// The blocks of a device's segment, of `count` devices'.
+inline std::int64_t first_block_of(const FilterBlocks& blocks, int device,
+                                   int count) {
+  return blocks.count * device / count;
+}
+
+/// Slots of queries: whole blocks of them.
+inline std::int64_t query_slots(std::int64_t num_queries) {
+  return round_up(num_queries, kFilterBlock);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,97 @@
+#include "cuda/plan/filter_shape.hpp"
+
+#include <algorithm>
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// Below this many points the float64 pass is as fast.
+constexpr std::int64_t kLeastFilteredPoints = 4096;
+constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
+// Beyond so many neighbours the lists of candidates take more memory than they
+// are worth, and the float64 pass with its merging selection does all.
+constexpr std::int64_t kMostFilteredNeighbours = 2048;
+
+}  // namespace
+
+std::int32_t candidates_for(std::int64_t k) {
+  // A round brings about k more, the first two k more than that; the rest is
+  // for how much that varies.
+  return k <= 32     ? 256
+         : k <= 64   ? 512
+         : k <= 256  ? 1024
+         : k <= 512  ? 2048
+         : k <= 1024 ? 4096
+                     : 8192;
+}
+
+std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
+  const FilterBlocks blocks(num_points);
+  const std::int64_t a_block = num_points / blocks.count;
+  const std::int64_t fewest = ceil_div(k + k / 32 + 8, a_block) | 1;
+  // The k-th of one block's is near the middle of all: the next round would
+  // bring half of its pairs.
+  return k > kFilterBlock / 4 ? std::max<std::int64_t>(3, fewest) : fewest;
+}
+
+std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
+  constexpr std::int64_t list_bytes = std::int64_t{1} << 30;
+  const std::int64_t most = std::max(
+      kFilterBlock, list_bytes / (8 * candidates_for(k)) / kFilterBlock *
+                        kFilterBlock);
+  return std::min(num_queries, most);
+}
+
+WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
+                   std::int64_t form_bytes, std::int64_t padded)
+    : capacity(kFilterBlock) {
+  while (2 * capacity <= std::min(kMostCandidates, 16 * list_capacity))
+    capacity *= 2;
+  constexpr double bytes = 64.0 * (1 << 20);
+  constexpr std::int64_t most = 64 * kFilterBlock;
+  // In the filter's form and in doubles, and what is kept of each.
+  row_bytes = static_cast<double>(form_bytes + padded * 8 + 32);
+  const std::int64_t fit = static_cast<std::int64_t>(bytes / row_bytes);
+  const std::int64_t have_lists = num_slots * list_capacity / capacity;
+  rows = std::max(kFilterBlock, std::min({most, fit, have_lists}) /
+                                    kFilterBlock * kFilterBlock);
+  own_lists = have_lists < kFilterBlock;
+}
+
+FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
+  FilterShape shape;
+  const bool pays =
+      (in.num_queries == 0 || in.num_queries >= kLeastFilteredQueries) &&
+      in.num_points >= kLeastFilteredPoints &&
+      in.num_points <= kMostFilteredPoints && in.k <= kMostFilteredNeighbours;
+  if (!pays) return shape;
+  shape.rows = RowsInForm(choose_form(in.filter, in.num_features, gpus),
+                          in.unit_dot, in.num_features);
+  if (!shape.usable()) return shape;
+  shape.bytes_sums =
+      static_cast<double>(gpus.multiprocessors) * shape.rows.bytes_sums;
+  shape.capacity = candidates_for(in.k);
+  shape.fill_blocks = fill_blocks_for(in.num_points, in.k);
+  return shape;
+}
+
+double bytes_filter(const PlanInput& in, const FilterShape& shape) {
+  const double slots =
+      static_cast<double>(FilterBlocks(in.num_points).num_slots());
+  const double form = static_cast<double>(shape.rows.slot_bytes());
+  const double lists = static_cast<double>(shape.capacity) * 8 + 16;
+  if (in.num_queries > 0) {
+    const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
+    return shape.bytes_sums + slots * (form + 8) +
+           static_cast<double>(in.num_queries) * 4 +
+           static_cast<double>(query_slots(rows)) * (form + lists + 16) +
+           static_cast<double>(rows) * static_cast<double>(in.k) * 12;
+  }
+  return shape.bytes_sums + slots * (form + lists) +
+         static_cast<double>(in.num_points) *
+             (static_cast<double>(in.k) * 12 + 16);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,68 @@
+#include "cuda/plan/rounds.hpp"
+
+#include <algorithm>
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// One launch of the filter, so that an interrupt waits for 0.1 s or so.
+constexpr double kFilterLaunchWork = 1.0e13;
+
+}  // namespace
+
+std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
+  std::vector<FilterJobs> launches;
+  const std::int64_t end_delta =
+      rounds.symmetric ? rounds.num_blocks / 2 + 1 : rounds.num_blocks;
+  // Where thresholds are known, the first cuts only tighten them.
+  const std::int64_t first_round =
+      rounds.fill_blocks > 0 ? rounds.fill_blocks
+                             : std::max<std::int64_t>(1, end_delta / 32);
+  for (std::int64_t first = 0; first < end_delta;) {
+    FilterJobs jobs;
+    jobs.num_blocks = rounds.num_blocks;
+    jobs.first_slab = rounds.first_slab;
+    jobs.num_slabs = rounds.num_slabs;
+    jobs.symmetric = rounds.symmetric;
+    jobs.fill = first == 0 && rounds.fill_blocks > 0;
+    jobs.first_delta = first;
+    // Row block I meets I - F + 1 .. I + F - 1, each from its own side.
+    const std::int64_t to_either_side = rounds.fill_blocks / 2;
+    if (jobs.fill && rounds.symmetric) {
+      jobs.symmetric = false;
+      jobs.shift = rounds.num_blocks - to_either_side;
+    }
+    // Round 0 is a block with itself; then 1; then as many as there were.
+    jobs.end_delta = std::min(
+        end_delta,
+        first == 0 ? first_round
+                   : std::max(first + 1, static_cast<std::int64_t>(
+                                             static_cast<double>(first) *
+                                             rounds.growth)));
+    const std::int64_t deltas = jobs.end_delta - first;
+    // Long jobs save starts; several a multiprocessor even out their ends.
+    jobs.span = std::max<std::int64_t>(
+        1, std::min(ceil_div(rounds.chunk_size, kFilterBlock),
+                    deltas * jobs.num_slabs / (4 * rounds.multiprocessors)));
+    const std::int64_t num_jobs = jobs.num_slabs * ceil_div(deltas, jobs.span);
+    const double work = static_cast<double>(jobs.span) *
+                        static_cast<double>(rounds.depth) * kFilterBlock *
+                        kFilterBlock;
+    const std::int64_t a_launch = round_up(
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(kFilterLaunchWork /
+                                                            work)),
+        round_up(rounds.multiprocessors, 2));
+    for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
+      jobs.first_job = job;
+      jobs.end_job = std::min(job + a_launch, num_jobs);
+      jobs.ends_round = jobs.end_job == num_jobs;
+      launches.push_back(jobs);
+    }
+    first = jobs.fill && rounds.symmetric ? to_either_side + 1 : jobs.end_delta;
+  }
+  return launches;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,54 @@
+#pragma once
+
+// The order in which the filter meets blocks of points: rounds, in launches.
+
+#include <cstdint>
+#include <vector>
+
+#include "cuda/plan/filter_blocks.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Jobs first_job .. end_job - 1 of a round. Job j is a slab, half a block, of
+/// rows, the (j mod num_slabs)-th from first_slab on, against `span` successive
+/// blocks of columns: row block I meets column block I + delta.
+struct FilterJobs {
+  std::int64_t num_blocks = 0;  ///< of columns
+  std::int64_t first_slab = 0, num_slabs = 0;
+  std::int64_t first_delta = 0, end_delta = 0;  ///< the round's
+  std::int64_t span = 1;
+  /// Row block I meets column block I + delta + shift.
+  std::int64_t shift = 0;
+  std::int64_t first_job = 0, end_job = 0;
+  bool ends_round = false;
+  /// Rows and columns are the same slots, and a pair is for both its lists.
+  bool symmetric = true;
+  /// Thresholds are not known yet: all pairs are written to their row's list,
+  /// delta's at delta blocks from its start. Not with `symmetric`: what a graph
+  /// fills it meets once from each side.
+  bool fill = false;
+};
+
+/// What jobs are to be made of.
+struct FilterRounds {
+  std::int64_t num_blocks = 0;  ///< of columns
+  std::int64_t first_slab = 0, num_slabs = 0;
+  bool symmetric = true;
+  /// Whether the first round fills lists, with so many blocks to each; an odd
+  /// number where symmetric.
+  std::int64_t fill_blocks = 1;
+  std::int64_t depth = 0;       ///< features of the filter's rows
+  std::int64_t chunk_size = 0;
+  int multiprocessors = 1;
+  /// What points have met after a round, to what they had before; at most 2.
+  double growth = 2.0;
+};
+
+/// All jobs, in launches that are each a fraction of a second. Rounds double:
+/// each lets a point meet as many others as all rounds before it. Rounds are
+/// the same whichever slabs are asked for.
+std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds);
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,128 @@
+#include "cuda/plan/streaming.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "cuda/plan/all_pairs.hpp"
+#include "cuda/plan/panels.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+std::int64_t power_of_two_from(std::int64_t least, std::int64_t value) {
+  std::int64_t power = least;
+  while (power < value) power *= 2;
+  return power;
+}
+
+/// With lists of that capacity.
+FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
+                               double bytes_usable, std::int32_t capacity) {
+  FilterStreaming s;
+  const SearchSizes sizes(in);
+  const std::int64_t most_slots = FilterBlocks(in.num_points).num_slots();
+  const double slots = static_cast<double>(most_slots);
+  const double points = static_cast<double>(in.num_points);
+  const double row_bytes = static_cast<double>(sizes.padded) * 8 + 12;
+  s.capacity = capacity;
+  s.fill_blocks = std::max<std::int64_t>(3, shape.fill_blocks);
+  const std::int64_t filled = s.fill_blocks * kFilterBlock;
+  s.fill_capacity = static_cast<std::int32_t>(
+      filled <= 1024 ? filled : power_of_two_from(kFilterBlock, filled));
+  const auto rows_in = [&](double bytes, double a_row, std::int64_t unit,
+                           std::int64_t most) {
+    const std::int64_t rows =
+        static_cast<std::int64_t>(bytes / a_row) / unit * unit;
+    return std::max(unit, std::min(rows, most));
+  };
+  // Panels and their like: 8 MiB, or less where that is much of the limit.
+  const std::int64_t all = round_up(in.num_points, kChunkUnit);
+  const double piece = std::min(8.0 * (1 << 20), bytes_usable / 32);
+  s.stream_rows = rows_in(piece, row_bytes, kChunkUnit, all);
+  s.fill_slots =
+      rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock, most_slots);
+  s.redo_rows = rows_in(4 * piece,
+                        row_bytes + static_cast<double>(s.stream_rows) * 8 +
+                            static_cast<double>(in.k) * 20,
+                        kChunkUnit, 4096);
+  s.write_rows =
+      rows_in(2 * piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
+  s.bytes_usable = bytes_usable;
+  s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
+                  bytes_preparing(std::max(in.num_points, in.num_given),
+                                  in.num_features, in.unit_dot) +
+                  (in.num_given > in.num_points
+                       ? 4 * static_cast<double>(in.num_given)
+                       : 0) +
+                  bytes_answer(in.num_points, in.k) + 4 * points +
+                  (in.num_workers > 1 ? static_cast<double>(kStagedBytes) : 0);
+  const double lists = slots * static_cast<double>(s.capacity) * 8;
+  // Where each point stands, and what it has to reach.
+  const double small = 20 * slots + 36 * points;
+  const double filter =
+      shape.bytes_sums + slots * static_cast<double>(shape.rows.slot_bytes());
+  const double filling =
+      static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
+  // Candidates are little more than k a point; there is room for more.
+  const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
+  const double redo = 4 * piece;
+  const auto let_stay = [&] {
+    const double left =
+        bytes_usable - s.bytes_fixed - 20 * points - pairs - redo / 8;
+    if (left > 0)
+      s.stay_rows = std::min(all, static_cast<std::int64_t>(left / row_bytes) /
+                                      kChunkUnit * kChunkUnit);
+  };
+  let_stay();
+  // Lists are written out from the memory of what stays, if they fit there.
+  const double written = static_cast<double>(s.write_rows * in.k) * 24;
+  if (static_cast<double>(s.stay_rows * sizes.padded) * 8 < written) {
+    s.bytes_fixed += written;
+    let_stay();
+  }
+  const double settling =
+      20 * points + pairs +
+      std::max(redo, static_cast<double>(s.stay_rows) * row_bytes);
+  // The answer's pieces come last; then, while rows are filtered again, the
+  // filter's own are still there beside the candidates' numbers.
+  const double unanswered = s.bytes_fixed - bytes_answer(in.num_points, in.k);
+  const WideRows wide(most_slots, capacity, shape.rows.slot_bytes(), 0);
+  // The filter's rows are made of panels that come by where its lists will be;
+  // of very many features the least panel is longer than those.
+  const double made = 2.0 * kChunkUnit * row_bytes;
+  s.bytes_peak = std::max(
+      {unanswered + small + filter + std::max(lists + filling, made),
+       unanswered + small + filter + lists + 8 * points + pairs / 3 +
+           wide.bytes(),
+       unanswered + small + lists + pairs, s.bytes_fixed + settling});
+  // So short a stay would read the points very often.
+  s.fits = s.bytes_peak <= bytes_usable &&
+           s.stay_rows >= std::max(s.stream_rows, in.num_points / 64);
+  return s;
+}
+
+}  // namespace
+
+FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
+                                 double bytes_usable) {
+  // A list is cut to little more than k; a round of growth 1.5 brings about two
+  // thirds of k more, and one in very many rows half as much again.
+  const std::int64_t least = std::max<std::int64_t>(64, in.k * 16 / 5);
+  std::vector<std::int64_t> capacities;
+  for (std::int64_t c = std::min<std::int64_t>(1024, shape.capacity); c > 128;
+       c /= 2)
+    capacities.push_back(c);
+  for (std::int64_t c = 128; c >= 64; c -= 16) capacities.push_back(c);
+  FilterStreaming best;
+  for (const std::int64_t capacity : capacities) {
+    if (capacity < least) break;
+    best = streaming_with(in, shape, bytes_usable,
+                          static_cast<std::int32_t>(capacity));
+    if (best.fits) break;
+  }
+  return best;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

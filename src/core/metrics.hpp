@@ -155,7 +155,10 @@ struct MetricEntry {
   /// Metrics of sum min(a, b) only; else null.
   double (*least_overlap)(double distance);
 
-  bool is_unit_dot() const { return row_form != RowForm::raw; }
+  /// Products of rows of length 1.
+  bool is_unit_dot() const {
+    return row_form != RowForm::raw && accumulation == Accumulation::dot;
+  }
   /// No matrix product gives it: |a - b|, max, min.
   bool is_elementwise() const {
     return accumulation != Accumulation::dot &&

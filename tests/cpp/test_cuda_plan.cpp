@@ -552,6 +552,10 @@ TEST_CASE("an accumulation or a filter that nobody knows is refused") {
     other = metric;
     other.filter = static_cast<FilterKind>(99);
     CHECK_THROWS_AS(check_metric(other), std::logic_error);
+    other = metric;
+    other.sign = static_cast<fsknn::Sign>(99);
+    CHECK_THROWS_AS(check_metric(other), std::logic_error);
+    other = metric;
     // A filter without a bound for it would drop neighbours in silence.
     for (const FilterKind filter :
          {FilterKind::product, FilterKind::difference, FilterKind::largest,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,7 @@ float differences(const ElementwiseRule& rule, const float* a, const float* b,
   float s = 0.0f;
   for (std::int64_t f = 0; f < depth; ++f) {
     const float t = std::fabs(a[f] - b[f]);
-    s = rule.largest ? std::max(s, t) : s + t;
+    s = rule.kind == FilterKind::largest ? std::max(s, t) : s + t;
   }
   return s;
 }
@@ -83,12 +84,13 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
       const RowBounds& a = rows.bounds[static_cast<std::size_t>(i)];
       const RowBounds& b = rows.bounds[static_cast<std::size_t>(j)];
       const float s = upper_similarity(
+          rule.kind,
           differences(rule, rows.entries.data() + i * depth,
                       rows.entries.data() + j * depth, depth),
-          a, b, rule.proportion);
+          a, b);
       const long double truth =
           -in_proportion(metric, static_cast<long double>(distance)) *
-          (rule.proportion ? 1.0L : static_cast<long double>(rule.inverse_unit));
+          (is_proportion(rule.kind) ? 1.0L : static_cast<long double>(rule.inverse_unit));
       ++found.pairs;
       found.not_numbers += s != s;
       found.too_near += static_cast<long double>(s) < truth;
@@ -106,7 +108,9 @@ TEST_CASE("the elementwise filter's bounds hold for every pair") {
   for (const std::int64_t d : {1, 2, 13, 64, 301}) {
     for (const Matrix& hard : hard_cases(60, d)) {
       for (const MetricEntry& metric : all_metrics()) {
-        if (!metric.is_elementwise()) continue;
+        if (metric.filter == FilterKind::none ||
+            metric.filter == FilterKind::product)
+          continue;
         Matrix m = hard;
         std::vector<std::int64_t> skip;
         if (metric.least_overlap != nullptr) {
@@ -136,5 +140,23 @@ TEST_CASE("the elementwise filter's bounds hold for every pair") {
         if (m.name == "normal" && d > 2) CHECK(found.loose == 0);
       }
     }
+  }
+}
+
+TEST_CASE("there is no bound of differences but for what is bounded by them") {
+  for (const MetricEntry& metric : all_metrics()) {
+    INFO(metric.name);
+    const bool differences = metric.filter != FilterKind::product &&
+                             metric.filter != FilterKind::none;
+    if (differences)
+      CHECK(elementwise_rule(metric, 8, 1.0).kind == metric.filter);
+    else
+      CHECK_THROWS_AS(elementwise_rule(metric, 8, 1.0), std::logic_error);
+    MetricEntry other = metric;
+    other.filter = FilterKind::none;
+    CHECK_THROWS_AS(elementwise_rule(other, 8, 1.0), std::logic_error);
+    other = metric;
+    other.accumulation = static_cast<Accumulation>(99);
+    CHECK_THROWS_AS(elementwise_rule(other, 8, 1.0), std::logic_error);
   }
 }

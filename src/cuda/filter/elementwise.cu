@@ -21,6 +21,9 @@ static_assert(kFilterBlock % T::rows == 0 && kFilterBlock % T::columns == 0,
 
 constexpr int kQueueBytes =
     T::threads / 32 * WarpQueue::length * static_cast<int>(sizeof(Found));
+static_assert(T::stage_bytes + kQueueBytes ==
+                  entry_of(NumberForm::single).shared_bytes,
+              "the plan knows what a device must have");
 
 /// Where the 16 bytes of a piece of a staged row are: permuted, so that reads
 /// of 8 rows' same piece meet 32 banks.
@@ -90,9 +93,12 @@ class Stager {
 };
 
 /// A thread's share of a tile.
-template <bool largest>
+template <FilterKind kind>
 class ThreadPairs {
  public:
+  static_assert(kind == FilterKind::difference || kind == FilterKind::largest ||
+                    kind == FilterKind::overlap,
+                "step() knows what is added up");
   __device__ ThreadPairs() {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -138,15 +144,17 @@ class ThreadPairs {
     return *reinterpret_cast<const float4*>(staged + piece_at(row, piece));
   }
   __device__ static float step(float a, float b, float s) {
-    return largest ? fmaxf(s, fabsf(a - b)) : s + fabsf(a - b);
+    return kind == FilterKind::largest ? fmaxf(s, fabsf(a - b))
+                                       : s + fabsf(a - b);
   }
 };
 
+template <FilterKind kind>
 __device__ inline RowBounds bounds_of(const ElementwiseRows& rows,
-                                      std::int64_t slot, bool proportion) {
+                                      std::int64_t slot) {
   RowBounds bounds;
   bounds.room = __ldg(rows.room + slot);
-  bounds.sum = proportion ? __ldg(rows.sum + slot) : 0.0f;
+  bounds.sum = is_proportion(kind) ? __ldg(rows.sum + slot) : 0.0f;
   return bounds;
 }
 
@@ -157,7 +165,7 @@ __device__ inline RowBounds bounds_of(const ElementwiseRows& rows,
 // In and out: see ElementwiseWork. Grid: any, blocks take jobs in turn. Block:
 // ElementwiseTile::threads. Shared: num_stages x ElementwiseTile::stage_bytes
 // and kQueueBytes, dynamic.
-template <bool largest, bool proportion>
+template <FilterKind kind>
 __global__ void __launch_bounds__(T::threads, 1)
     filter_pairs(const ElementwiseWork work, const int num_stages) {
   extern __shared__ __align__(16) float stages[];
@@ -170,7 +178,7 @@ __global__ void __launch_bounds__(T::threads, 1)
           warp * WarpQueue::length,
       lane);
   const int pieces = static_cast<int>(work.depth / 4);
-  ThreadPairs<largest> pairs;
+  ThreadPairs<kind> pairs;
 
   for (std::int64_t job = jobs.first_job + blockIdx.x; job < jobs.end_job;
        job += gridDim.x) {
@@ -229,13 +237,13 @@ __global__ void __launch_bounds__(T::threads, 1)
       RowBounds row[T::thread_rows];
 #pragma unroll
       for (int i = 0; i < T::thread_rows; ++i)
-        row[i] = bounds_of(work.rows, row0 + T::down * i, proportion);
+        row[i] = bounds_of<kind>(work.rows, row0 + T::down * i);
       if (jobs.fill) {
         // Every pair of a row with the first blocks it meets.
 #pragma unroll 1
         for (int j = 0; j < T::thread_columns; ++j) {
           const std::int32_t c = column0 + T::across * j;
-          const RowBounds column = bounds_of(work.columns, c, proportion);
+          const RowBounds column = bounds_of<kind>(work.columns, c);
 #pragma unroll
           for (int i = 0; i < T::thread_rows; ++i) {
             float value = pairs.value[i][0];
@@ -245,7 +253,7 @@ __global__ void __launch_bounds__(T::threads, 1)
             const std::int32_t r = row0 + T::down * i;
             lists.entries[static_cast<std::int64_t>(r) * lists.capacity +
                           delta * kFilterBlock + across + T::across * j] = {
-                upper_similarity(value, row[i], column, proportion), c};
+                upper_similarity(kind, value, row[i], column), c};
           }
         }
         continue;
@@ -258,7 +266,7 @@ __global__ void __launch_bounds__(T::threads, 1)
 #pragma unroll
       for (int j = 0; j < T::thread_columns; ++j) {
         const std::int32_t c = column0 + T::across * j;
-        const RowBounds column = bounds_of(work.columns, c, proportion);
+        const RowBounds column = bounds_of<kind>(work.columns, c);
         // A threshold that is no number is padding's; infinity takes nothing.
         const float column_threshold =
             jobs.symmetric ? __ldg(lists.thresholds + c)
@@ -268,8 +276,7 @@ __global__ void __launch_bounds__(T::threads, 1)
         unsigned left = 0;
 #pragma unroll
         for (int i = 0; i < T::thread_rows; ++i) {
-          s[i] =
-              upper_similarity(pairs.value[i][j], row[i], column, proportion);
+          s[i] = upper_similarity(kind, pairs.value[i][j], row[i], column);
           if (s[i] >= row_threshold[i] && column_threshold == column_threshold)
             left |= 1u << i;
           if (s[i] >= column_threshold && row_threshold[i] == row_threshold[i])
@@ -299,7 +306,7 @@ int attribute(cudaDeviceAttr which, int device) {
   return value;
 }
 
-template <bool largest, bool proportion>
+template <FilterKind kind>
 void start_pairs_of(const ElementwiseWork& work, cudaStream_t stream) {
   int device = 0;
   CUDA_CHECK(cudaGetDevice(&device));
@@ -307,13 +314,13 @@ void start_pairs_of(const ElementwiseWork& work, cudaStream_t stream) {
   const int fit = (room - kQueueBytes) / T::stage_bytes;
   const int stages = fit < T::most_stages ? fit : T::most_stages;
   const int bytes = stages * T::stage_bytes + kQueueBytes;
-  CUDA_CHECK(cudaFuncSetAttribute(filter_pairs<largest, proportion>,
+  CUDA_CHECK(cudaFuncSetAttribute(filter_pairs<kind>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   bytes));
   const std::int64_t num_jobs = work.jobs.end_job - work.jobs.first_job;
   const int most = attribute(cudaDevAttrMultiProcessorCount, device);
   const int grid = num_jobs < most ? static_cast<int>(num_jobs) : most;
-  filter_pairs<largest, proportion>
+  filter_pairs<kind>
       <<<grid, T::threads, bytes, stream>>>(work, stages);
   CUDA_CHECK(cudaGetLastError());
 }
@@ -322,12 +329,17 @@ void start_pairs_of(const ElementwiseWork& work, cudaStream_t stream) {
 
 void start_elementwise_pairs(const ElementwiseRule& rule,
                              const ElementwiseWork& work, cudaStream_t stream) {
-  if (rule.largest)
-    start_pairs_of<true, false>(work, stream);
-  else if (rule.proportion)
-    start_pairs_of<false, true>(work, stream);
-  else
-    start_pairs_of<false, false>(work, stream);
+  switch (rule.kind) {
+    case FilterKind::difference:
+      return start_pairs_of<FilterKind::difference>(work, stream);
+    case FilterKind::largest:
+      return start_pairs_of<FilterKind::largest>(work, stream);
+    case FilterKind::overlap:
+      return start_pairs_of<FilterKind::overlap>(work, stream);
+    case FilterKind::none:
+    case FilterKind::product: break;
+  }
+  throw_unknown("filter of differences", static_cast<int>(rule.kind));
 }
 
 }  // namespace cuda

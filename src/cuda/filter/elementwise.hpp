@@ -38,8 +38,8 @@ namespace cuda {
 
 /// What all rows of one search have in common.
 struct ElementwiseRule {
-  bool largest = false;     ///< the largest difference, not their sum
-  bool proportion = false;  ///< the sum over the rows' sums
+  /// Their sum, the largest, or the sum over the rows' sums.
+  FilterKind kind = FilterKind::difference;
   double inverse_unit = 1.0;
   double float_error = 0.0;   ///< F
   double double_error = 0.0;  ///< C
@@ -69,15 +69,28 @@ FSKNN_HD inline float float_at_least(double x) {
 
 FSKNN_HD inline void add_terms(const ElementwiseRule& rule, RowTerms& to,
                                const RowTerms& more) {
-  if (rule.largest) {
-    to.size = to.size < more.size ? more.size : to.size;
-    to.rounding = to.rounding < more.rounding ? more.rounding : to.rounding;
-    to.clamped = to.clamped < more.clamped ? more.clamped : to.clamped;
-  } else {
-    to.size += more.size;
-    to.rounding += more.rounding;
-    to.clamped += more.clamped;
+  switch (rule.kind) {
+    case FilterKind::largest:
+      to.size = to.size < more.size ? more.size : to.size;
+      to.rounding = to.rounding < more.rounding ? more.rounding : to.rounding;
+      to.clamped = to.clamped < more.clamped ? more.clamped : to.clamped;
+      return;
+    case FilterKind::difference:
+    case FilterKind::overlap:
+      to.size += more.size;
+      to.rounding += more.rounding;
+      to.clamped += more.clamped;
+      return;
+    case FilterKind::none:
+    case FilterKind::product: break;
   }
+  // elementwise_rule() makes no such rule: what bounds nothing drops nothing.
+  to.size = HUGE_VAL;
+}
+
+/// Whether a pair's sum is over its rows' sums.
+FSKNN_HD constexpr bool is_proportion(FilterKind kind) {
+  return kind == FilterKind::overlap;
 }
 
 /// The filter's form of an entry, and what it adds to the row's terms.
@@ -105,12 +118,13 @@ FSKNN_HD inline RowBounds row_bounds(const ElementwiseRule& rule,
   // Sums of which two may not add up as floats are infinite: the quotient is 0
   // then, the largest similarity there is.
   constexpr double least = 0x1p-100, most = 0x1p120;
-  const bool usual = !rule.proportion || (sum > least && sum < most);
-  if (rule.proportion && usual) e += rule.sums_error * sum;
+  const bool proportion = is_proportion(rule.kind);
+  const bool usual = !proportion || (sum > least && sum < most);
+  if (proportion && usual) e += rule.sums_error * sum;
   RowBounds bounds;
   bounds.room = float_at_least(e * up);
   double slack = (2.0 * static_cast<double>(bounds.room) + terms.clamped) * up;
-  if (rule.proportion) {
+  if (proportion) {
     // A larger sum than the true one only raises the similarity.
     bounds.sum = usual ? static_cast<float>(sum)
                        : (sum < most ? static_cast<float>(least) : HUGE_VALF);
@@ -121,10 +135,10 @@ FSKNN_HD inline RowBounds row_bounds(const ElementwiseRule& rule,
 }
 
 /// s of a pair whose float sum or maximum of differences is `differences`.
-FSKNN_HD inline float upper_similarity(float differences, const RowBounds& a,
-                                       const RowBounds& b, bool proportion) {
+FSKNN_HD inline float upper_similarity(FilterKind kind, float differences,
+                                       const RowBounds& a, const RowBounds& b) {
   const float s = (a.room + b.room) - differences;
-  if (!proportion) return s;
+  if (!is_proportion(kind)) return s;
 #ifdef __CUDA_ARCH__
   return __fdividef(s, a.sum + b.sum);  // 2 ulp; 0 where the sums overflow
 #else
@@ -140,6 +154,7 @@ struct ElementwiseScale {
 ElementwiseScale elementwise_scale(const double* rows, std::int64_t num_rows,
                                    std::int64_t padded);
 
+/// Throws std::logic_error where the metric declares another filter.
 ElementwiseRule elementwise_rule(const MetricEntry& metric, std::int64_t padded,
                                  double inverse_unit);
 

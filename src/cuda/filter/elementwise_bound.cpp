@@ -1,8 +1,10 @@
 #include "cuda/filter/elementwise.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "core/prepared.hpp"
+#include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -13,6 +15,20 @@ double middle(std::vector<double>& values) {
                   static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), at, values.end());
   return *at;
+}
+
+/// F, with the test's own operations.
+double error_of_floats(FilterKind kind, std::int64_t padded) {
+  const double added = (static_cast<double>(padded) + 2.0) * 0x1p-24 * 1.1;
+  switch (kind) {
+    case FilterKind::difference: return added + 0x1p-22;
+    case FilterKind::largest: return 0x1p-23 + 0x1p-22;
+    case FilterKind::overlap: return added + 0x1p-19;
+    case FilterKind::none:
+    case FilterKind::product:
+      throw std::logic_error("the metric's filter is not of differences");
+  }
+  throw_unknown("filter", static_cast<int>(kind));
 }
 
 }  // namespace
@@ -48,15 +64,12 @@ ElementwiseScale elementwise_scale(const double* rows, std::int64_t num_rows,
 
 ElementwiseRule elementwise_rule(const MetricEntry& metric, std::int64_t padded,
                                  double inverse_unit) {
+  check_metric(metric);
   ElementwiseRule rule;
-  rule.largest = metric.accumulation == Accumulation::largest_difference;
-  rule.proportion = metric.accumulation == Accumulation::smaller_sum;
+  rule.kind = metric.filter;
   rule.inverse_unit = inverse_unit;
   const double sums = rounding_of_sums(padded);
-  rule.float_error =
-      (rule.largest ? 0x1p-23
-                    : (static_cast<double>(padded) + 2.0) * 0x1p-24 * 1.1) +
-      (rule.proportion ? 0x1p-19 : 0x1p-22);
+  rule.float_error = error_of_floats(metric.filter, padded);
   rule.double_error = 4.0 * sums;
   // The sum of minima, the two rows' sums, the quotient and the difference.
   rule.sums_error = 6.0 * sums;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "core/masked.hpp"
@@ -12,6 +13,7 @@
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/missing/masked.hpp"
+#include "cuda/device/check.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/used_devices.cuh"
@@ -64,6 +66,19 @@ MaskedPlan plan_masked(const Request& request, const MaskedPoints& rows,
   return plan;
 }
 
+/// Whether pairs are filtered: by products, or not at all.
+bool is_filtered(const MetricEntry& metric) {
+  switch (metric.filter) {
+    case FilterKind::none: return false;
+    case FilterKind::product: return true;
+    case FilterKind::difference:
+    case FilterKind::largest:
+    case FilterKind::overlap:
+      throw std::logic_error("pairs of rows that lack values are correlated");
+  }
+  throw_unknown("filter", static_cast<int>(metric.filter));
+}
+
 /// Points on the current device.
 class DeviceMasked {
  public:
@@ -107,6 +122,7 @@ class MaskedSegment {
                 Workers& workers)
       : search_(search),
         workers_(workers),
+        filtered_(is_filtered(*search.request.metric)),
         batch_rows_(std::min(search.plan.batch_rows, most_rows)),
         columns_(search.columns, search.plan.depth, stream_),
         own_ids_(search.rows.size()),
@@ -187,15 +203,27 @@ class MaskedSegment {
       work_.num_columns = std::min(wanted, num_columns - seen);
       Event& done = done_[num_launches_++ % 2];
       done.wait();
-      start_masked_filter(work_, stream_.get());
+      if (filtered_)
+        start_masked_filter(work_, stream_.get());
+      else
+        ask_for_all();
       start_masked_exact(work_, stream_.get());
       done.record(stream_);
       seen += work_.num_columns;
-      stats_.pairs_filtered += static_cast<double>(work_.num_rows) *
-                               static_cast<double>(work_.num_columns);
+      if (filtered_)
+        stats_.pairs_filtered += static_cast<double>(work_.num_rows) *
+                                 static_cast<double>(work_.num_columns);
       if (!workers_.go_on()) return false;
     }
     return true;
+  }
+
+  /// Counts above any capacity: of every row, all columns.
+  void ask_for_all() {
+    CUDA_CHECK(cudaMemsetAsync(
+        counts_.data(), 0x7f,
+        static_cast<std::size_t>(work_.num_rows) * sizeof(std::int32_t),
+        stream_.get()));
   }
 
   /// The batch's lists to the answer.
@@ -230,6 +258,7 @@ class MaskedSegment {
 
   const MaskedSearch& search_;
   Workers& workers_;
+  const bool filtered_;
   const std::int64_t batch_rows_;
   Stream stream_;
   DeviceMasked columns_;
@@ -335,7 +364,7 @@ void find_masked(const Request& request, const RowSource& points,
   run_segments(search, gpus, progress, found);
   if (stats == nullptr) return;
   *stats = found;
-  stats->filtered = true;
+  stats->filtered = is_filtered(*request.metric);
   stats->bytes_device = gpus.most_bytes();
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search =

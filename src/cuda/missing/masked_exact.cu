@@ -63,8 +63,9 @@ __device__ inline double distance_of(Sign sign, double r) {
   switch (sign) {
     case Sign::absolute: return UnitDot<Sign::absolute>::finish(r, 0.0, 0.0);
     case Sign::negative: return UnitDot<Sign::negative>::finish(r, 0.0, 0.0);
-    default: return UnitDot<Sign::signed_value>::finish(r, 0.0, 0.0);
+    case Sign::signed_value: break;
   }
+  return UnitDot<Sign::signed_value>::finish(r, 0.0, 0.0);
 }
 
 // The candidates of a row by the exact step, 8 threads a pair, and the row's

@@ -76,6 +76,7 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit,
 }
 
 void check_metric(const MetricEntry& metric) {
+  sign_name(metric.sign);  // throws where it is none
   const FilterKind bounded = bounded_by(metric);
   if (any_filter(metric.filter) && metric.filter != bounded)
     throw std::logic_error("the metric \"" + std::string(metric.name) +

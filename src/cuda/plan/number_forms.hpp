@@ -92,9 +92,10 @@ struct RowsInForm {
   std::int64_t slot_bytes() const { return row_bytes + 4 * floats_a_slot; }
 };
 
-/// Throws std::logic_error where a metric accumulates what nobody knows, or
-/// declares a filter that has no bound for what it accumulates: before anything
-/// is done with it. FilterKind::none suits every metric.
+/// Throws std::logic_error where a metric accumulates what nobody knows, where its
+/// sign is none (kernels tell signs by comparisons), or where it declares a filter
+/// that has no bound for what it accumulates: before anything is done with it.
+/// FilterKind::none suits every metric.
 void check_metric(const MetricEntry& metric);
 
 }  // namespace cuda

@@ -156,7 +156,8 @@ void start_prepare(const RowRecipe& recipe, const PanelRows& at,
       prepare_rows<RowForm::ready, false>
           <<<grid, threads, 0, stream>>>(at, recipe, beyond);
       break;
-    default:
+    case RowForm::centred_unit:
+    case RowForm::ranked_unit:
       if (recipe.weights.given())
         prepare_rows<RowForm::centred_unit, true>
             <<<grid, threads, 0, stream>>>(at, recipe, beyond);

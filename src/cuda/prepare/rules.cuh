@@ -30,6 +30,7 @@ void with_pair_rule(const MetricEntry& metric, Use use) {
   const auto try_one = [&](auto candidate) {
     using Metric = decltype(candidate);
     if (found || metric.sign != Metric::sign ||
+        metric.accumulation != Metric::Sum::which ||
         std::string(metric.name) != Metric::name)
       return;
     found = true;

@@ -1,6 +1,7 @@
 # Every verb whose work can be dealt out or kept: `find(x, ...)`, a call of it.
 long_verbs <- function() {
-  limits <- rep(c(0.3, 0, 0.7, 0.5, 2), 30)
+  # Of no period that splits have, too.
+  limits <- rep_len(c(0.3, 0, 0.7, 0.5, 2, 0.2, 0.9), 150)
   list(
     knn_search = function(x, ...) knn_search(x, 5, ...),
     k_each = function(x, ...) knn_search(x, rep(c(0, 7, 3), 50), ...),

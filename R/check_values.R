@@ -7,12 +7,9 @@ check_values <- function(points, options, arg, call = caller_env()) {
   if (options$na != "error") {
     return(check_known_values(points, options, arg, call = call))
   }
-  scan <- points$scan %||% cpp_scan(
-    points$values, options$num_threads, options$metric$binary
+  scan <- points$scan %||% in_core(
+    cpp_scan(points$values, options$num_threads, options$metric$binary), call
   )
-  if (!is.null(scan$failure)) {
-    raise_failure(scan, call)
-  }
   made <- is_metafeatures(points$values)
   if (!made) {
     check_finite(
@@ -71,22 +68,27 @@ describe_cells <- function(at, points) {
   )
 }
 
+# Those cells that the core names, of `count`.
+first_cells <- function(at, count, points) {
+  cells <- describe_cells(at, points)
+  rest <- if (count > length(cells)) " (the first three)" else ""
+  paste0(paste(cells, collapse = "; "), rest)
+}
+
 # cures_missing: has the verb an argument `na` that would help?
 check_finite <- function(points, scan, arg, cures_missing = FALSE,
                          call = caller_env()) {
   if (scan$non_finite == 0) {
     return(invisible())
   }
-  cells <- describe_cells(scan$non_finite_at, points)
-  where <- paste(cells, collapse = "; ")
   count <- scan$non_finite
-  rest <- if (count > length(cells)) " (the first three)" else ""
+  where <- first_cells(scan$non_finite_at, count, points)
   missing <- anyNA(cells_of(points, scan$non_finite_at))
   abort_argument(
     c(
       "{.arg {arg}} must hold finite numbers only.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
-           {where}{rest}.",
+           {where}.",
       i = "Leave out such rows or columns, or fill the values in.",
       i = if (cures_missing && missing) {
         "See the argument {.arg na} for missing values."
@@ -100,16 +102,14 @@ check_non_negative <- function(points, scan, metric, arg, call = caller_env()) {
   if (!metric$non_negative || scan$negative == 0) {
     return(invisible())
   }
-  cells <- describe_cells(scan$negative_at, points)
-  where <- paste(cells, collapse = "; ")
   count <- scan$negative
-  rest <- if (count > length(cells)) " (the first three)" else ""
+  where <- first_cells(scan$negative_at, count, points)
   abort_argument(
     c(
       "{.arg {arg}} must hold no negative numbers under metric
        {.val {metric$name}}.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} negative:
-           {where}{rest}."
+           {where}."
     ),
     call
   )
@@ -119,16 +119,14 @@ check_binary <- function(points, scan, metric, arg, call = caller_env()) {
   if (!metric$binary || scan$non_binary == 0) {
     return(invisible())
   }
-  cells <- describe_cells(scan$non_binary_at, points)
-  where <- paste(cells, collapse = "; ")
   count <- scan$non_binary
-  rest <- if (count > length(cells)) " (the first three)" else ""
+  where <- first_cells(scan$non_binary_at, count, points)
   abort_argument(
     c(
       "{.arg {arg}} must hold only 0 and 1 (or FALSE and TRUE) under metric
        {.val {metric$name}}.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} neither:
-           {where}{rest}.",
+           {where}.",
       i = "For what is there at all, use {.code {arg} > 0}."
     ),
     call

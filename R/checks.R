@@ -124,8 +124,7 @@ check_metric <- function(metric, call = caller_env()) {
 check_sign <- function(sign, metric, call = caller_env()) {
   sign <- check_choice(sign, metric_signs, "sign", call = call)
   if (!metric$has_sign && sign != "signed") {
-    table <- metric_table()
-    signed <- quote_metrics(table$name[table$has_sign])
+    signed <- metrics_with("has_sign")
     abort_argument(
       c(
         "{.arg sign} can't be {.val {sign}} with metric {.val {metric$name}}.",

@@ -132,19 +132,15 @@ are_turned <- function(input) {
 
 new_plan <- function(num_points, num_features, num_queries, request,
                      call = caller_env()) {
-  sizes <- cpp_plan(num_points, num_features, num_queries, request)
-  if (!is.null(sizes$failure)) {
-    raise_failure(sizes, call)
-  }
+  sizes <- in_core(
+    cpp_plan(num_points, num_features, num_queries, request), call
+  )
   used <- seq_len(min(sizes$num_workers, nrow(sizes$devices)))
   sizes$devices <- sizes$devices[used, ]
   structure(
     c(
+      facts_of_request(request),
       list(
-        backend = request$backend,
-        metric = request$metric,
-        sign = request$sign,
-        weighted = !is.null(request$weights),
         host_cpus = cpp_cpu()$threads,
         num_threads = request$num_threads,
         max_device_memory = request$max_device_memory,

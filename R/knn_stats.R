@@ -52,11 +52,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
     devices <- seq_len(stats$num_devices)
   }
   structure(
-    list(
-      backend = request$backend,
-      metric = request$metric,
-      sign = request$sign,
-      weighted = !is.null(request$weights),
+    c(facts_of_request(request), list(
       k = request$k %||% NA_integer_,
       num_points = nrow(values),
       num_features = ncol(values),
@@ -76,7 +72,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
         call = seconds
       ),
       bytes_device = stats$bytes_device
-    ),
+    )),
     class = "knn_stats"
   )
 }

@@ -137,11 +137,7 @@ run_split <- function(work, split, bar, call) {
   request$progress <- FALSE
   request$bar <- bar$drawn
   request$share <- split_share(bar, rows_of_split(work, split))
-  found <- search_split(work, split, request)
-  if (!is.null(found$failure)) {
-    raise_failure(found, call)
-  }
-  found
+  in_core(search_split(work, split, request), call)
 }
 
 search_split <- function(work, split, request) {

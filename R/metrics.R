@@ -92,6 +92,12 @@ metric_synonyms <- function() {
   stats::setNames(rep(table$name, lengths(words)), unlist(words))
 }
 
+# Those with a property, in words for messages: "pearson" and "spearman".
+metrics_with <- function(property) {
+  table <- metric_table()
+  quote_metrics(table$name[table[[property]]])
+}
+
 has_correlation <- function(metric) {
   metric$similarity == "correlation"
 }

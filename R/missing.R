@@ -30,8 +30,7 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
     )
   }
   if (na == "pairwise" && !metric$pairwise) {
-    table <- metric_table()
-    able <- paste0("\"", table$name[table$pairwise], "\"", collapse = " and ")
+    able <- metrics_with("pairwise")
     abort_argument(
       c(
         "{.code na = \"pairwise\"} can't be used with metric
@@ -116,11 +115,9 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
       call
     )
   }
-  scan <- points$scan %||%
-    cpp_scan_missing(points$values, options$num_threads)
-  if (!is.null(scan$failure)) {
-    raise_failure(scan, call)
-  }
+  scan <- points$scan %||% in_core(
+    cpp_scan_missing(points$values, options$num_threads), call
+  )
   check_finite(points, scan, arg, call = call)
   check_non_negative(points, scan, options$metric, arg, call = call)
   check_empty_rows(points, scan$empty, options$constant, arg, call = call)

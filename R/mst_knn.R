@@ -123,12 +123,9 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   found <- run_search(search)
   # Wanted of the tree's edges only.
   search$request$correlation <- has_correlation(options$metric)
-  cut <- cpp_mst_knn(
+  cut <- in_core(cpp_mst_knn(
     search$points$values, found$index, found$distance, most, search$request
-  )
-  if (!is.null(cut$failure)) {
-    raise_failure(cut, current_env())
-  }
+  ))
   columns <- cut[c("from", "to", "distance")]
   if (has_correlation(options$metric)) {
     columns$correlation <- cut$correlation
@@ -210,13 +207,13 @@ cut_graph <- function(graph, most, call = caller_env()) {
   num_joined <- length(unique(c(links$low, links$high)))
   check_graph_k(links$k, num_joined, most, call)
   tree <- in_forest(links)
-  cut <- cpp_cut_forest(
-    links$num_points, links$low, links$high, as.double(links$distance), tree,
-    most
+  cut <- in_core(
+    cpp_cut_forest(
+      links$num_points, links$low, links$high, as.double(links$distance),
+      tree, most
+    ),
+    call
   )
-  if (!is.null(cut$failure)) {
-    raise_failure(cut, call)
-  }
   columns <- list(
     from = links$low[tree], to = links$high[tree],
     distance = links$distance[tree]

@@ -34,6 +34,14 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
   )
 }
 
+# What plans and statistics both say of a request.
+facts_of_request <- function(request) {
+  list(
+    backend = request$backend, metric = request$metric, sign = request$sign,
+    weighted = !is.null(request$weights)
+  )
+}
+
 is_within <- function(request) {
   !is.null(request$within)
 }

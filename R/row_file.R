@@ -28,17 +28,10 @@ fill_row_file <- function(file, x, options, arg, call = caller_env()) {
   for_tiles(
     x, file$shape, options, arg, call,
     function(tile, rows, strip, columns) {
-      failed <- cpp_row_file_add(file$file, strip, rows[[1]], tile)
-      if (!is.null(failed)) {
-        raise_failure(failed, call)
-      }
+      in_core(cpp_row_file_add(file$file, strip, rows[[1]], tile), call)
     }
   )
-  scan <- cpp_row_file_finish(file$file)
-  if (!is.null(scan$failure)) {
-    raise_failure(scan, call)
-  }
-  scan
+  in_core(cpp_row_file_finish(file$file), call)
 }
 
 close_row_file <- function(file) {

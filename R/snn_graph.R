@@ -75,9 +75,7 @@ snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
       class = c("fsknn_size_error", "fsknn_error")
     )
   }
-  if (!is.null(found$failure)) {
-    raise_failure(found, current_env())
-  }
+  in_core(found, current_env())
   if (!is.null(names)) {
     found$from <- cpp_names_at(names, found$from)
     found$to <- cpp_names_at(names, found$to)

@@ -6,8 +6,7 @@ check_sample_weights <- function(weights, metric, call = caller_env()) {
     return(NULL)
   }
   if (!metric$takes_weights) {
-    table <- metric_table()
-    weighted <- quote_metrics(table$name[table$takes_weights])
+    weighted <- metrics_with("takes_weights")
     abort_argument(
       c(
         "{.arg weights} can't be used with metric {.val {metric$name}}.",

@@ -37,6 +37,10 @@ within_on_cpu <- function(search, call = caller_env()) {
   )
   search$request$backend <- "cpu"
   search$request$devices <- integer()
+  if (!is.null(search$options$long$workers)) {
+    # They need not share GPUs out.
+    search$options$long$workers["groups"] <- list(NULL)
+  }
   search
 }
 

@@ -167,9 +167,9 @@
 #' change the answer are a `fsknn_checkpoint_error` that says which; a damaged
 #' file is noticed, and its split done again; a folder that holds something
 #' else is refused; and two processes can't have the same folder. The folder
-#' takes 12 bytes for each point and neighbour (20 with correlations) and stays
-#' when the call is over: then the same call only reads it. Delete it when it
-#' is not needed any more.
+#' takes 12 bytes for each point and neighbour (as edges with correlations, 28)
+#' and stays when the call is over: then the same call only reads it. Delete it
+#' when it is not needed any more.
 #'
 #' A split is a range of points whose neighbours are searched for among all. The
 #' points are prepared again for each, and splits are made so large that this is

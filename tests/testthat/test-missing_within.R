@@ -214,6 +214,13 @@ test_that("pairs over common samples take the CPU where it may be chosen", {
   expect_snapshot(on_cpu <- fsknn:::within_on_cpu(search))
   expect_identical(on_cpu$request$backend, "cpu")
   expect_identical(on_cpu$request$devices, integer())
+  expect_null(on_cpu$options$long)
+  with_workers <- search
+  with_workers$options$long <- list(workers = list(count = 1L, groups = list(1L)))
+  expect_identical(
+    suppressMessages(fsknn:::within_on_cpu(with_workers))$options$long$workers,
+    list(count = 1L, groups = NULL)
+  )
   for (given in list(list("cuda", NULL), list("auto", 1))) {
     expect_false(fsknn:::is_automatic(given[[1]], given[[2]]))
   }

@@ -46,6 +46,8 @@ known_metrics <- rbind(
              "reciprocal", synonyms = "l1 cityblock taxicab"),
   metric_row("chebyshev", "Chebyshev", FALSE, "max(|a - b|)",
              "reciprocal", synonyms = "maximum max supremum linf"),
+  metric_row("canberra", "Canberra", FALSE,
+             "sum(|a - b| / (|a| + |b|)), 0 / 0 being 0", "reciprocal"),
   metric_row("proportional", "Proportional Similarity (Czekanowski; Bray-Curtis)", FALSE,
              "1 - 2 sum(min(a, b)) / sum(a + b)",
              "complement", undefined_rows = "zero", non_negative = TRUE,

@@ -190,6 +190,33 @@ struct SmallerSum {
   FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
 };
 
+/// sum |a_f - b_f| / (|a_f| + |b_f|), 0 / 0 being 0. Entries whose sum could
+/// leave double's range are halved first; others are not, since halves of
+/// subnormal numbers are rounded. `minus` is -1/2 or -1: doubles around the
+/// limit are further apart than 1.
+struct RelativeDifference {
+  static constexpr Accumulation which = Accumulation::relative_difference;
+  static constexpr double limit = 0x1p1022;
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    const L p = magnitude(a), q = magnitude(b);
+    const L minus = smaller(larger(sub(larger(p, q), L::all(limit)),
+                                   L::all(-1.0)),
+                            L::all(-0.5));
+    const L by = magnitude(minus);
+    const L t = div(magnitude(fma(a, by, mul(b, minus))),
+                    fma(p, by, mul(q, by)));
+    return add(s, larger(t, L::all(0.0)));
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    const double p = fabs(a), q = fabs(b);
+    const double by = (p > q ? p : q) < limit ? 1.0 : 0.5;
+    const double t = fabs(fma(a, by, b * -by)) / fma(p, by, q * by);
+    return s + (t > 0.0 ? t : 0.0);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+};
+
 /// visit(Dot()) or whichever is meant: the one way from an accumulation chosen
 /// at run time to the struct that sums it. What is not listed is an error.
 template <class Visit>
@@ -201,6 +228,7 @@ static FSKNN_INLINE auto with_accumulation(Accumulation accumulation,
     case AbsoluteDifference::which: return visit(AbsoluteDifference());
     case LargestDifference::which: return visit(LargestDifference());
     case SmallerSum::which: return visit(SmallerSum());
+    case RelativeDifference::which: return visit(RelativeDifference());
   }
   throw_unknown("accumulation", static_cast<int>(accumulation));
 }

@@ -30,7 +30,8 @@ enum class Accumulation {
   squared_difference,
   absolute_difference,
   largest_difference,
-  smaller_sum
+  smaller_sum,
+  relative_difference
 };
 
 /// How a fast arithmetic may drop pairs of a metric before the exact step: what
@@ -48,7 +49,7 @@ enum class Sign { signed_value, absolute, negative };
 
 /// The one power of two that a matrix of raw rows is multiplied by.
 enum class MatrixScale {
-  none,    ///< rows have length 1: each row has its own
+  none,    ///< rows have length 1, or pairs of entries have no unit
   to_one,  ///< largest entry to [1, 2), so that no square leaves double's range
   sums,    ///< only entries of 2^980 and more are brought down, for the sums
   overlap  ///< as sums, but the distance has no unit: nothing to undo

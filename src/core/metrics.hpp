@@ -90,6 +90,15 @@ struct Chebyshev : RawMetric {
   FSKNN_HD static double finish(double s, double, double) { return s; }
 };
 
+// Each term is from 0 to 1 whatever the scale, so no sum leaves double's range.
+struct Canberra : RawMetric {
+  static constexpr const char* name = "canberra";
+  using Sum = RelativeDifference;
+  static constexpr FilterKind filter = FilterKind::none;
+  static constexpr MatrixScale matrix_scale = MatrixScale::none;
+  FSKNN_HD static double finish(double s, double, double) { return s; }
+};
+
 // Metrics made from sum min(a, b) and the two rows' sums (Joubert et al. 2018).
 // The distance is a decreasing function of the overlap 2 sum min / (s_a + s_b),
 // a number from 0 to 1; least_overlap() inverts it for the filter: whatever is
@@ -139,7 +148,7 @@ using AllMetrics =
                Spearman<Sign::absolute>, Spearman<Sign::negative>,
                Bicor<Sign::signed_value>, Bicor<Sign::absolute>,
                Bicor<Sign::negative>, Cosine, Euclidean, Manhattan, Chebyshev,
-               Proportional, Jaccard, Sorensen>;
+               Canberra, Proportional, Jaccard, Sorensen>;
 
 /// A metric chosen at run time.
 struct MetricEntry {

@@ -229,3 +229,39 @@ TEST_CASE("an accumulation that nobody knows is summed by nobody") {
                       std::logic_error);
   }
 }
+
+TEST_CASE("a relative difference is right at any scale, in lanes and alone") {
+  const double largest = std::numeric_limits<double>::max();
+  const auto term = [](double a, double b) {
+    const double x[8] = {a}, y[8] = {b};
+    const double one = RelativeDifference::step(a, b, 0.0);
+    CHECK(accumulate<ScalarLanes, RelativeDifference>(x, y, 8) == one);
+    CHECK(RelativeDifference::step(b, a, 0.0) == one);
+    double sum = -1.0;
+    const cpu::Pair pair = {0, 0};
+    for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+      kernels->exact(Accumulation::relative_difference, x, y, 8, &pair, 1,
+                     &sum);
+      CHECK(sum == one);
+    }
+    return one;
+  };
+  CHECK(term(0.0, 0.0) == 0.0);
+  CHECK(term(-0.0, 0.0) == 0.0);
+  for (int e = -1074; e <= 1023; ++e) {
+    const double unit = std::ldexp(1.0, e);
+    CAPTURE(e);
+    CHECK(term(unit, unit) == 0.0);
+    CHECK(term(unit, 0.0) == 1.0);
+    CHECK(term(unit, -unit) == 1.0);
+    CHECK(term(-unit, -largest) == term(unit, largest));
+    if (e < 1022) CHECK(term(3.0 * unit, unit) == 0.5);
+    if (e < 1021) CHECK(term(-3.0 * unit, -5.0 * unit) == 0.25);
+  }
+  CHECK(term(largest, largest) == 0.0);
+  CHECK(term(largest, -largest) == 1.0);
+  CHECK(term(0x1.8p1023, 0x1.8p1022) == 1.0 / 3.0);
+  CHECK(term(0x1p1022, 0x1.8p1022) == 0.2);
+  CHECK(term(std::nextafter(0x1p1022, 0.0), 0x1p1021) ==
+        term(std::nextafter(0x1p1000, 0.0), 0x1p999));
+}

@@ -42,6 +42,13 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
     })),
     manhattan = each_pair(x, y, in_own_unit(function(p, q) sum(abs(p - q)))),
     chebyshev = each_pair(x, y, function(p, q) max(abs(p - q))),
+    # By the ratio of the smaller magnitude to the larger, which overflows
+    # nowhere.
+    canberra = each_pair(x, y, function(p, q) {
+      ratio <- pmin(abs(p), abs(q)) / pmax(abs(p), abs(q))
+      term <- ifelse(sign(p) * sign(q) < 0, 1, (1 - ratio) / (1 + ratio))
+      sum(term[p != 0 | q != 0])
+    }),
     # Bray and Curtis' form.
     proportional = each_pair(x, y, function(p, q) {
       unit <- power_of_two(max(p, q))

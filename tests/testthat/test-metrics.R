@@ -83,6 +83,61 @@ test_that("bicor by hand", {
   expect_equal(edges$correlation, c(r, r), tolerance = 1e-14)
 })
 
+test_that("canberra by hand", {
+  x <- rbind(c(3, 0, -1, 2), c(1, 0, 1, 2), c(0, 5, -1, 6))
+  # 2/4, 0/0, 2/2, 0/4; 3/3, 5/5, 0/2, 4/8; 1/1, 5/5, 2/2, 4/8.
+  for (backend in backends_here()) {
+    found <- knn_search(x, 2, "canberra", backend = backend)
+    expect_identical(found$index, rbind(2:3, c(1L, 3L), 1:2))
+    expect_identical(
+      found$distance, rbind(c(1.5, 2.5), c(1.5, 3.5), c(2.5, 3.5))
+    )
+  }
+})
+
+test_that("canberra is base R's where no term is 0 / 0, else not rescaled", {
+  x <- random_matrix(40, 23)
+  zeros <- small_integers(40, 23)
+  all_terms <- as.matrix(stats::dist(x, "canberra"))
+  # dist() takes the mean term for each that is 0 / 0.
+  terms <- each_pair(zeros, zeros, function(p, q) sum(p != 0 | q != 0))
+  some_terms <- as.matrix(stats::dist(zeros, "canberra")) * terms / 23
+  for (backend in backends_here()) {
+    edges <- knn_graph(x, 39, "canberra", backend = backend)
+    expect_equal(
+      edges$distance, all_terms[cbind(edges$from, edges$to)], tolerance = 1e-13
+    )
+    edges <- knn_graph(zeros, 39, "canberra", backend = backend)
+    expect_equal(
+      edges$distance, some_terms[cbind(edges$from, edges$to)],
+      tolerance = 1e-13
+    )
+  }
+})
+
+test_that("canberra takes any double, and has no unit", {
+  x <- small_integers(12, 5, largest = 6)
+  x[1:6, ] <- -x[1:6, ]
+  for (backend in backends_here()) {
+    expected <- knn_search(x, 3, "canberra", backend = backend)
+    for (unit in 2^c(-1074, -1022, 1000, 1021)) {
+      expect_identical(
+        knn_search(x * unit, 3, "canberra", backend = backend), expected
+      )
+    }
+    # Features in units of their own, the largest beside the smallest.
+    units <- rep(2^c(-1074, -1022, 0, 1000, 1021), each = 12)
+    expect_identical(
+      knn_search(x * units, 3, "canberra", backend = backend), expected
+    )
+    # Rows of zeros have a distance from each other, and from all others.
+    x[2:3, ] <- 0
+    found <- knn_search(x, 1, "canberra", backend = backend)
+    expect_identical(found$index[2:3], 3:2)
+    expect_identical(found$distance[2:3], c(0, 0))
+  }
+})
+
 test_that("jaccard and sorensen are base R's and proxy's", {
   x <- values_for(random_matrix(40, 23), "jaccard")
   x[3, ] <- 1

@@ -24,6 +24,7 @@ FilterKind bounded_by(const MetricEntry& metric) {
     case Accumulation::smaller_sum:
       return metric.least_overlap != nullptr ? FilterKind::overlap
                                              : FilterKind::none;
+    case Accumulation::relative_difference: return FilterKind::none;
   }
   throw_unknown("accumulation", static_cast<int>(metric.accumulation));
 }

@@ -8,6 +8,7 @@
 #include "core/metrics.hpp"
 #include "core/pieces.hpp"
 #include "core/select.hpp"
+#include "cpu/kernels.hpp"
 #include "cpu/lists.hpp"
 
 namespace fsknn {
@@ -132,10 +133,13 @@ bool few_queries(const Request& request, const RowSource* queries) {
          queries->num_points() * request.k <= kMostKept;
 }
 
-void find_for_few(const Request& request, const Kernels& kernels, int exponent,
-                  const RowSource& points, const RowSource& queries,
-                  const Neighbours& out, Progress* progress, Stats* stats) {
+void find_for_few(const Request& request, const RowSource& points,
+                  const RowSource& queries, const Neighbours& out,
+                  Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
+  const Kernels& kernels = choose_kernels(request.instruction_set);
+  const int exponent =
+      common_exponent(request, points, &queries, request.num_threads);
   const PreparedPoints prepared =
       prepare_points(queries, recipe_of(request, exponent), request.query_skip,
                      false, kernels.prepare_row, 1);

@@ -4,7 +4,6 @@
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
-#include "cpu/kernels.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -15,9 +14,9 @@ bool few_queries(const Request& request, const RowSource* queries);
 
 /// The nearest of few queries: points are read, prepared, met by every query,
 /// and dropped, block by block. Equal to find_neighbours() by any other way.
-void find_for_few(const Request& request, const Kernels& kernels, int exponent,
-                  const RowSource& points, const RowSource& queries,
-                  const Neighbours& out, Progress* progress, Stats* stats);
+void find_for_few(const Request& request, const RowSource& points,
+                  const RowSource& queries, const Neighbours& out,
+                  Progress* progress, Stats* stats);
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -217,12 +217,14 @@ FilterScale scale_of(const Request& request, const Kernels& kernels,
 
 }  // namespace
 
-void find_streamed(const Request& request, const Kernels& kernels, int exponent,
-                   const RowSource& points, const RowSource* queries,
-                   const Neighbours& out, Progress* progress, Stats* stats) {
+void find_streamed(const Request& request, const RowSource& points,
+                   const RowSource* queries, const Neighbours& out,
+                   Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
   const bool is_graph = queries == nullptr;
   const int threads = request.num_threads;
+  const Kernels& kernels = choose_kernels(request.instruction_set);
+  const int exponent = common_exponent(request, points, queries, threads);
   const DistanceRule rule(*request.metric, exponent);
   const RowRecipe recipe = recipe_of(request, exponent);
   const Plan plan = plan_blocks(request, points, queries);

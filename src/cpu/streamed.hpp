@@ -4,16 +4,15 @@
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
-#include "cpu/kernels.hpp"
 
 namespace fsknn {
 namespace cpu {
 
 /// As find_neighbours() for points, or queries, that do not fit in memory: they
 /// are read by blocks, of which two are there at a time, and block meets block.
-void find_streamed(const Request& request, const Kernels& kernels, int exponent,
-                   const RowSource& points, const RowSource* queries,
-                   const Neighbours& out, Progress* progress, Stats* stats);
+void find_streamed(const Request& request, const RowSource& points,
+                   const RowSource* queries, const Neighbours& out,
+                   Progress* progress, Stats* stats);
 
 }  // namespace cpu
 }  // namespace fsknn

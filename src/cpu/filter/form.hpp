@@ -5,6 +5,7 @@
 // is another entry (and a kernel for its products), in a file of its own beside
 // those of this folder; choose_scale() is where it is chosen.
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/buffer.hpp"
@@ -21,6 +22,8 @@ struct FilterScale {
   const FilterForm* form = nullptr;
   double unit = 1.0;         ///< elementwise metrics: what 1 stands for
   std::int32_t largest = 0;  ///< no whole number of a row is beyond
+  /// The largest entry, less its column's centre, that the unit is made for.
+  double reach = HUGE_VAL;
   Buffer<double> centre;     ///< [padded] taken off every row; may be empty
   double slack = 0.0;        ///< relative, or absolute for similarities
 

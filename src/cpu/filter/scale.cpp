@@ -182,6 +182,7 @@ FilterScale elementwise_scale(const Elementwise& filter,
                              static_cast<double>(kLargestSum / padded))
           : kLargestHalf;
   scale.largest = static_cast<std::int32_t>(most);
+  scale.reach = spread.largest;
   // No spread, or none that can be told apart: every pair goes to the exact
   // step (the forms' usable()).
   scale.unit = scale.largest > 0 ? spread.largest / most : 0.0;
@@ -219,6 +220,12 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
     case FilterKind::overlap: return elementwise(kOverlap);
   }
   throw_unknown("filter", static_cast<int>(metric.filter));
+}
+
+bool reaches(const FilterScale& scale, const PreparedPoints& queries,
+             int num_threads) {
+  return scale.reach == HUGE_VAL ||
+         spread_of(queries, scale.centre, num_threads).largest <= scale.reach;
 }
 
 }  // namespace cpu

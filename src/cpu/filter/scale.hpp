@@ -14,5 +14,13 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
                          const Kernels& kernels, const PreparedPoints& points,
                          const PreparedPoints* queries, int num_threads);
 
+/// Whether the scale serves these queries too. Forms whose rows have a factor
+/// each (products) take any: how a row was rounded is measured, and the slack
+/// follows it. Those of one unit for all take what is within its reach: then
+/// whole numbers stay within `largest`, where each is rounded by half a unit at
+/// most and no sum overflows, and floats below 2.
+bool reaches(const FilterScale& scale, const PreparedPoints& queries,
+             int num_threads);
+
 }  // namespace cpu
 }  // namespace fsknn

@@ -1,0 +1,206 @@
+#include "cpu/held.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/errors.hpp"
+#include "core/pieces.hpp"
+#include "core/plan.hpp"
+#include "core/scan.hpp"
+#include "cpu/few.hpp"
+#include "cpu/filter/pack.hpp"
+#include "cpu/filter/scale.hpp"
+#include "cpu/search.hpp"
+#include "cpu/within_search.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+// How far the work is, roughly, when rows are prepared, and thresholds seeded.
+constexpr double kPrepared = 0.02;
+constexpr double kSeeded = 0.05;
+
+/// Times of a search, up to now.
+void note(Stats* stats, const PassCounts& counts, double prepared,
+          double searched, double emitted) {
+  if (stats == nullptr) return;
+  stats->pairs_filtered = counts.filtered;
+  stats->pairs_exact = counts.exact;
+  stats->seconds_prepare = prepared;
+  stats->seconds_search = searched - prepared;
+  stats->seconds_emit = emitted - searched;
+}
+
+}  // namespace
+
+HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
+    : source_(points),
+      metric_(*asked.metric),
+      skip_(asked.skip),
+      weights_(asked.weights),
+      kernels_(choose_kernels(asked.instruction_set)) {
+  if (asked.na_pairwise)
+    throw std::invalid_argument("points with missing values are not held");
+}
+
+PointBlock HeldPoints::columns() const {
+  PointBlock block;
+  block.points = &points_;
+  block.filter = &filter_;
+  return block;
+}
+
+PointBlock HeldPoints::block_of(const Rows& rows) const {
+  if (rows.are_points) return columns();
+  PointBlock block;
+  block.points = &rows.points;
+  block.filter = &rows.filter;
+  return block;
+}
+
+/// The points, under the power of two that they and the queries have in common:
+/// where queries go beyond, all are prepared anew, so that every distance has
+/// the bits of the definition.
+void HeldPoints::prepare(const Request& request, const RowSource* queries,
+                         Progress* progress) {
+  int exponent = 0;
+  if (metric_.matrix_scale != MatrixScale::none) {
+    double largest = request.largest;
+    if (largest < 0) {
+      if (largest_ < 0) largest_ = scan(source_, request.num_threads).largest;
+      largest = largest_;
+      if (queries != nullptr)
+        largest =
+            std::max(largest, scan(*queries, request.num_threads).largest);
+    }
+    exponent = matrix_exponent(metric_, largest);
+  }
+  if (is_prepared_ && exponent == exponent_) return;
+  is_prepared_ = false;
+  scale_ = FilterScale();
+  filter_ = FilterRows();
+  points_ = PreparedPoints();
+  exponent_ = exponent;
+  points_ = prepare_points(source_, recipe_of(request, exponent), skip_, true,
+                           kernels_.prepare_row, request.num_threads, progress,
+                           false);
+  is_prepared_ = true;
+}
+
+/// The filter's rows of both. A scale that the queries go beyond (reaches(),
+/// filter/scale.hpp) is chosen anew, of both, and the points are packed again:
+/// so the bounds hold for any queries. A slack that their errors go beyond is
+/// widened, and the points' numbers follow.
+void HeldPoints::fit_filter(const Request& request, Rows& rows,
+                            Progress* progress) {
+  const int threads = request.num_threads;
+  const PreparedPoints* queries = rows.are_points ? nullptr : &rows.points;
+  const bool is_new = scale_.form == nullptr ||
+                      (queries != nullptr &&
+                       !reaches(scale_, *queries, threads));
+  if (is_new) {
+    filter_ = FilterRows();
+    scale_ = choose_scale(metric_, DistanceRule(metric_, exponent_), kernels_,
+                          points_, queries, threads);
+    filter_ = pack(scale_, points_, threads, progress);
+  }
+  double error = filter_.error;
+  if (queries != nullptr) {
+    rows.filter = pack(scale_, *queries, threads, progress);
+    error = std::max(error, rows.filter.error);
+  }
+  if (is_new || error > error_) {
+    error_ = error;
+    set_slack(scale_, error, points_.padded);
+    complete(scale_, filter_);
+  }
+  if (queries != nullptr) complete(scale_, rows.filter);
+}
+
+HeldPoints::Rows HeldPoints::fit(const Request& request,
+                                 const RowSource* queries, bool filtered,
+                                 Progress* progress) {
+  if (request.metric != &metric_ || request.weights != weights_ ||
+      request.skip != skip_ || request.na_pairwise)
+    throw std::invalid_argument("held points are searched as they are held");
+  prepare(request, queries, progress);
+  Rows rows;
+  rows.are_points = queries == nullptr;
+  if (queries != nullptr)
+    rows.points = prepare_points(
+        *queries, recipe_of(request, exponent_), request.query_skip, false,
+        kernels_.prepare_row, request.num_threads, progress, false);
+  const bool is_empty =
+      points_.size() == 0 || (queries != nullptr && rows.points.size() == 0);
+  if (filtered && !is_empty) fit_filter(request, rows, progress);
+  return rows;
+}
+
+void HeldPoints::find_neighbours(const Request& request,
+                                 const RowSource* queries,
+                                 const Neighbours& out, Progress* progress,
+                                 Stats* stats) {
+  const Clock::time_point start = Clock::now();
+  const bool filtered = !few_queries(request, queries);
+  const Rows fitted = fit(request, queries, filtered, progress);
+  const PointBlock all_columns = columns(), all_rows = block_of(fitted);
+  if (all_rows.size() == 0) {
+    for (std::int64_t i = 0; i < out.rows; ++i)
+      emit_missing(out, i, request.k);
+    return;
+  }
+  PlanInput input =
+      plan_input(request, points_.size(), points_.num_features,
+                 fitted.are_points ? 0 : all_rows.size());
+  input.rows_made = !points_.held();
+  const Plan plan = plan_cpu(input);
+  const DistanceRule rule(metric_, exponent_);
+  FilterScale none;
+  none.form = &kNoFilter;
+  Search search(request, plan, kernels_, rule, filtered ? scale_ : none,
+                fitted.are_points, all_rows.size(), progress);
+  const double prepared = seconds_since(start);
+  search.seed(all_rows, all_columns, kPrepared, kSeeded);
+  search.meet(all_rows, all_columns, kSeeded, 1.0);
+  const double searched = seconds_since(start);
+  if (!search.emit(out, all_rows.points->order.place, all_rows.points,
+                   &points_))
+    throw RangeFailure();
+  note(stats, search.counts(), prepared, searched, seconds_since(start));
+  if (stats != nullptr) stats->filtered = stats->pairs_filtered > 0;
+}
+
+void HeldPoints::find_within(const Request& request, const Within& within,
+                             const RowSource* queries, WithinAnswer& answer,
+                             Progress* progress, Stats* stats) {
+  const Clock::time_point start = Clock::now();
+  const Rows fitted = fit(request, queries, true, progress);
+  const PointBlock all_columns = columns(), all_rows = block_of(fitted);
+  WithinCollector collector(
+      request, within, (queries != nullptr ? *queries : source_).num_points(),
+      fitted.are_points);
+  if (all_rows.size() == 0 || all_columns.size() == 0) {
+    collector.allocate(answer);
+    return;
+  }
+  PlanInput input =
+      plan_input(request, points_.size(), points_.num_features,
+                 fitted.are_points ? 0 : all_rows.size());
+  input.k = 1;
+  input.rows_made = !points_.held();
+  const Plan plan = plan_cpu(input);
+  const DistanceRule rule(metric_, exponent_);
+  WithinSearch search(request, within, plan, kernels_, rule, scale_, all_rows,
+                      all_columns, progress);
+  const double prepared = seconds_since(start);
+  search.run(collector, 0.0, 0.5);
+  if (!collector.allocate(answer)) search.run(collector, 0.5, 1.0);
+  const double searched = seconds_since(start);
+  collector.finish();
+  note(stats, search.counts(), prepared, searched, seconds_since(start));
+  if (stats != nullptr) stats->filtered = scale_.has_filter();
+}
+
+}  // namespace cpu
+}  // namespace fsknn

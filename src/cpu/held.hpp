@@ -1,0 +1,75 @@
+#pragma once
+
+// One set of prepared points that is searched many times: they are read,
+// prepared and packed once. Other weights, or other features, are another set of
+// the same source.
+
+#include <vector>
+
+#include "core/prepared.hpp"
+#include "core/progress.hpp"
+#include "core/request.hpp"
+#include "core/source.hpp"
+#include "core/within.hpp"
+#include "cpu/filter/form.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/prepared_pairs.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+class HeldPoints {
+ public:
+  /// Of `asked`: metric, weights, points to skip, instruction set. Nothing is
+  /// read before the first search. `points` must stay: rows that it makes when
+  /// they are read, or that are on disk, are not held but read again where the
+  /// exact step needs them. No missing values.
+  HeldPoints(const Request& asked, const RowSource& points);
+  HeldPoints(const HeldPoints&) = delete;
+  HeldPoints& operator=(const HeldPoints&) = delete;
+
+  // Searches, one at a time. Of `request`, what was asked for at first must be
+  // the same. queries: null for the graph of the points. progress and stats may
+  // be null.
+
+  /// As the engine's find_neighbours().
+  void find_neighbours(const Request& request, const RowSource* queries,
+                       const Neighbours& out, Progress* progress,
+                       Stats* stats);
+  /// As find_within(), without looking at a sample first.
+  void find_within(const Request& request, const Within& within,
+                   const RowSource* queries, WithinAnswer& answer,
+                   Progress* progress, Stats* stats);
+
+ private:
+  /// Those whose neighbours are found.
+  struct Rows {
+    bool are_points = false;
+    PreparedPoints points;  ///< of queries
+    FilterRows filter;
+  };
+  Rows fit(const Request& request, const RowSource* queries, bool filtered,
+           Progress* progress);
+  void prepare(const Request& request, const RowSource* queries,
+               Progress* progress);
+  void fit_filter(const Request& request, Rows& rows, Progress* progress);
+  PointBlock columns() const;
+  PointBlock block_of(const Rows& rows) const;
+
+  const RowSource& source_;
+  const MetricEntry& metric_;
+  const std::vector<std::int64_t> skip_;
+  const std::shared_ptr<const SampleWeights> weights_;
+  const Kernels& kernels_;
+
+  bool is_prepared_ = false;
+  double largest_ = -1;  ///< of the source; below 0: not known
+  int exponent_ = 0;
+  PreparedPoints points_;
+  FilterScale scale_;    ///< without a form until it is chosen
+  FilterRows filter_;
+  double error_ = 0.0;   ///< that the scale's slack covers
+};
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,241 @@
+// One set of points searched many times: each answer is that of the definition,
+// and the points are read once.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/brute.hpp"
+#include "core/scan.hpp"
+#include "core/weights.hpp"
+#include "core/within.hpp"
+#include "cpu/held.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// Counts the rows that are read of it.
+class Counted final : public RowSource {
+ public:
+  explicit Counted(const Matrix& m) : rows_(m.source()) {}
+  std::int64_t num_points() const override { return rows_.num_points(); }
+  std::int64_t num_features() const override { return rows_.num_features(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    read_ += count;
+    rows_.read(first, count, out, stride);
+  }
+  std::int64_t rows_read() const { return read_; }
+
+ private:
+  MatrixSource<double> rows_;
+  mutable std::atomic<std::int64_t> read_{0};
+};
+
+struct Answer {
+  Answer(std::int64_t rows, std::int64_t k)
+      : index(static_cast<std::size_t>(rows * k), -7),
+        distance(index.size(), -7.0) {
+    view.rows = rows;
+    view.index = index.data();
+    view.distance = distance.data();
+    view.missing_index = -1;
+    view.missing_value = -1.0;
+  }
+  bool operator==(const Answer& other) const {
+    return index == other.index &&
+           std::memcmp(distance.data(), other.distance.data(),
+                       8 * distance.size()) == 0;
+  }
+  std::vector<std::int32_t> index;
+  std::vector<double> distance;
+  Neighbours view;
+};
+
+class Pairs final : public WithinRows {
+ public:
+  void allocate(const std::vector<std::int32_t>& counts) override {
+    start_.assign(1, 0);
+    for (const std::int32_t count : counts)
+      start_.push_back(start_.back() + static_cast<std::size_t>(count));
+    index_.assign(start_.back(), -7);
+    distance_.assign(start_.back(), -7.0);
+    correlation_.assign(start_.back(), -7.0);
+  }
+  Row row(std::int64_t row) override {
+    const std::size_t at = start_[static_cast<std::size_t>(row)];
+    return {index_.data() + at, distance_.data() + at,
+            correlation_.data() + at};
+  }
+  bool operator==(const Pairs& other) const {
+    return start_ == other.start_ && index_ == other.index_ &&
+           distance_ == other.distance_ && correlation_ == other.correlation_;
+  }
+
+ private:
+  std::vector<std::size_t> start_;
+  std::vector<std::int32_t> index_;
+  std::vector<double> distance_, correlation_;
+};
+
+Matrix fit(const MetricEntry& metric, Matrix m) {
+  if (metric.least_overlap != nullptr)
+    for (double& x : m.values) x = std::fabs(x);
+  return m;
+}
+
+std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
+  const MatrixFacts facts = scan(m.source(), 1);
+  if (metric.least_overlap != nullptr || metric.row_form == RowForm::unit)
+    return facts.zero;
+  return metric.is_unit_dot() ? facts.constant : std::vector<std::int64_t>();
+}
+
+bool nearest_agree(cpu::HeldPoints& held, const Request& r,
+                   const RowSource& points, const RowSource* queries) {
+  const std::int64_t rows =
+      (queries != nullptr ? *queries : points).num_points();
+  Answer expected(rows, r.k), found(rows, r.k);
+  brute_force(r, points, queries, expected.view);
+  held.find_neighbours(r, queries, found.view, nullptr, nullptr);
+  return found == expected;
+}
+
+bool within_agree(cpu::HeldPoints& held, const Request& r, double distance,
+                  const RowSource& points, const RowSource* queries) {
+  Within within;
+  within.limits = {distance};
+  Pairs expected, found;
+  brute_within(r, within, points, queries, expected);
+  held.find_within(r, within, queries, found, nullptr, nullptr);
+  return found == expected;
+}
+
+Matrix times(Matrix m, double by) {
+  for (double& x : m.values) x *= by;
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("held points answer every search as if it were the only one") {
+  for (const Matrix& any :
+       {normal("normal", 150, 13, 5), ties(150, 6, 3, 2),
+        near_ties(150, 9, 1e-12, 4), times(normal("tiny", 150, 7, 9), 1e-250)}) {
+    for (const MetricEntry& metric : all_metrics()) {
+      const Matrix m = fit(metric, any);
+      Request r;
+      r.metric = &metric;
+      r.num_threads = 2;
+      r.skip = unfit(metric, m);
+      const auto points = m.source();
+      cpu::HeldPoints held(r, points);
+      CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign) + ", " +
+              m.name);
+      for (const std::int64_t k : {3, 11}) {
+        r.k = k;
+        r.chunk_size = k == 3 ? 0 : 48;
+        CHECK(nearest_agree(held, r, points, nullptr));
+        // Near, beyond the scale, far beyond it, few, and near again.
+        const Matrix near = fit(metric, normal("queries", 40, m.d, 30));
+        const Matrix few = fit(metric, normal("queries", 4, m.d, 31));
+        for (const Matrix& q : {times(near, 1e-9), near, times(near, 1.7),
+                                times(near, 1e30), times(near, 1e250), few,
+                                near}) {
+          const auto queries = q.source();
+          CHECK(nearest_agree(held, r, points, &queries));
+          CHECK(within_agree(held, r, 1.3, points, &queries));
+        }
+        CHECK(within_agree(held, r, 0.7, points, nullptr));
+        CHECK(nearest_agree(held, r, points, nullptr));
+      }
+    }
+  }
+}
+
+TEST_CASE("queries that round worse than the points widen the slack") {
+  // The points' numbers are whole; those of the queries are not.
+  Matrix m = make("axes", 600, 6);
+  for (std::int64_t i = 0; i < m.n; ++i)
+    m.at(i, i % 6) = i % 12 < 6 ? 1.0 : -1.0;
+  const Matrix q = normal("queries", 40, 6, 3);
+  const auto points = m.source();
+  const auto queries = q.source();
+  for (const char* name : {"cosine", "euclidean"}) {
+    Request r;
+    r.metric = &find_metric(name, "signed");
+    r.k = 20;
+    r.chunk_size = 48;
+    cpu::HeldPoints held(r, points);
+    CAPTURE(name);
+    CHECK(nearest_agree(held, r, points, nullptr));
+    CHECK(nearest_agree(held, r, points, &queries));
+    CHECK(nearest_agree(held, r, points, nullptr));
+  }
+}
+
+TEST_CASE("held points are read once") {
+  const Matrix m = normal("normal", 300, 20, 1);
+  for (const MetricEntry& metric : all_metrics()) {
+    const Matrix fitting = fit(metric, m);
+    const Matrix q =
+        times(fit(metric, normal("queries", 60, 20, 2)), 0.5);
+    const Counted points(fitting);
+    const auto queries = q.source();
+    Request r;
+    r.metric = &metric;
+    r.k = 4;
+    cpu::HeldPoints held(r, points);
+    CHECK(points.rows_read() == 0);
+    Answer graph(m.n, 4), asked(q.n, 4);
+    held.find_neighbours(r, nullptr, graph.view, nullptr, nullptr);
+    // Once to see how large its entries are, where that matters.
+    const std::int64_t first = points.rows_read();
+    CHECK(first <= 2 * m.n);
+    for (int time = 0; time < 3; ++time) {
+      held.find_neighbours(r, &queries, asked.view, nullptr, nullptr);
+      held.find_neighbours(r, nullptr, graph.view, nullptr, nullptr);
+      Within within;
+      within.limits = {0.5};
+      Pairs pairs;
+      held.find_within(r, within, &queries, pairs, nullptr, nullptr);
+    }
+    CAPTURE(std::string(metric.name));
+    CHECK(points.rows_read() == first);
+  }
+}
+
+TEST_CASE("other weights are other points of the same source") {
+  const Matrix m = normal("normal", 200, 12, 1);
+  const auto points = m.source();
+  const MetricEntry& metric = find_metric("pearson", "signed");
+  std::vector<double> weight(12, 1.0);
+  std::vector<std::unique_ptr<cpu::HeldPoints>> held;
+  std::vector<Request> requests;
+  for (int heavy = 0; heavy < 4; ++heavy) {
+    weight.assign(12, 1.0);
+    weight[static_cast<std::size_t>(heavy)] = 7.0;
+    Request r;
+    r.metric = &metric;
+    r.k = 5;
+    r.weights = std::make_shared<SampleWeights>(weight);
+    requests.push_back(r);
+    held.emplace_back(new cpu::HeldPoints(r, points));
+  }
+  for (int time = 0; time < 2; ++time)
+    for (std::size_t h = 0; h < held.size(); ++h)
+      CHECK(nearest_agree(*held[h], requests[h], points, nullptr));
+  Answer found(m.n, 5);
+  CHECK_THROWS_AS(held[0]->find_neighbours(requests[1], nullptr, found.view,
+                                           nullptr, nullptr),
+                  std::invalid_argument);
+}

@@ -42,6 +42,7 @@ class RowRange final : public RowSource {
             std::int64_t stride) const override {
     whole_.read(first_ + first, count, out, stride);
   }
+  bool made_when_read() const override { return whole_.made_when_read(); }
   bool on_disk() const override { return on_disk_; }
   bool prepared() const override { return whole_.prepared(); }
 

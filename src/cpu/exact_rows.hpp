@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/poll.hpp"
 #include "core/prepared.hpp"
 #include "cpu/kernels.hpp"
 
@@ -61,48 +62,51 @@ class ChunkRows {
   std::int64_t first_ = -1;
 };
 
-/// The signed correlations of a row and its neighbours.
-class Correlations {
+/// The contract's sums of one row and some others.
+class RowSums {
  public:
-  Correlations(const Kernels& kernels, const PreparedPoints& rows,
-               const PreparedPoints& columns)
+  RowSums(const Kernels& kernels, Accumulation accumulation,
+          const PreparedPoints& rows, const PreparedPoints& columns)
       : kernels_(&kernels),
+        accumulation_(accumulation),
         columns_(&columns),
         row_(rows),
         column_(columns),
         made_(columns.held() ? 0 : kTogether * columns.padded) {}
 
-  /// index[k]: neighbours, by the user's number. The result stays until the
-  /// next call.
-  const double* operator()(std::int64_t place, const std::int32_t* index,
-                           std::int64_t k) {
-    r_.resize(static_cast<std::size_t>(k));
+  /// place_of(i), for i from 0 to count - 1: where the others stand. The result
+  /// stays until the next call.
+  template <class PlaceOf>
+  const double* operator()(std::int64_t place, std::int64_t count,
+                           PlaceOf place_of) {
+    sums_.resize(static_cast<std::size_t>(count));
     const double* row = row_(place);
     Pair pairs[kTogether];
-    for (std::int64_t rank = 0; rank < k; rank += kTogether) {
-      const std::int64_t count = std::min(kTogether, k - rank);
-      for (std::int64_t c = 0; c < count; ++c) {
-        const std::int32_t at =
-            columns_->order.place[static_cast<std::size_t>(index[rank + c])];
+    for (std::int64_t first = 0; first < count; first += kTogether) {
+      const std::int64_t now = std::min(kTogether, count - first);
+      for (std::int64_t c = 0; c < now; ++c) {
+        const std::int32_t at = place_of(first + c);
         pairs[c] = {0, columns_->held() ? at : static_cast<std::int32_t>(c)};
         if (!columns_->held())
           column_.make(at, made_.data() + c * columns_->padded);
       }
-      kernels_->exact(Accumulation::dot, row,
+      kernels_->exact(accumulation_, row,
                       columns_->held() ? columns_->rows.data() : made_.data(),
-                      columns_->padded, pairs, count, r_.data() + rank);
+                      columns_->padded, pairs, now, sums_.data() + first);
+      poll_after(static_cast<double>(now) *
+                 static_cast<double>(columns_->padded));
     }
-    for (double& r : r_) r = clamp_to_one(r);
-    return r_.data();
+    return sums_.data();
   }
 
  private:
   static constexpr std::int64_t kTogether = 16;
   const Kernels* kernels_;
+  Accumulation accumulation_;
   const PreparedPoints* columns_;
   RowReader row_, column_;
   Buffer<double> made_;
-  std::vector<double> r_;
+  std::vector<double> sums_;
 };
 
 }  // namespace cpu

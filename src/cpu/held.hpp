@@ -1,8 +1,8 @@
 #pragma once
 
 // One set of prepared points that is searched many times: they are read,
-// prepared and packed once. Other weights, or other features, are another set of
-// the same source.
+// prepared and packed once. Other weights, or other features, are another set
+// of the same source.
 
 #include <vector>
 

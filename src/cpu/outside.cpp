@@ -10,11 +10,11 @@
 
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
+#include "cpu/exact_rows.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
 #include "cpu/pass.hpp"
 #include "cpu/prepared_pairs.hpp"
-#include "cpu/turns.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -34,26 +34,26 @@ ExactPoints::ExactPoints(const Request& request, const RowSource& source,
       points(prepare_points(source, recipe_of(request, exponent),
                             request.skip, true,
                             kernels.prepare_row, request.num_threads,
-                            progress)) {}
+                            progress, !source.made_when_read())) {}
 
 bool ExactPoints::is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
                           const std::vector<std::int32_t>& members) const {
-  constexpr std::size_t kAtOnce = 64;
-  Pair pairs[kAtOnce];
-  double sums[kAtOnce];
+  constexpr std::int64_t kAtOnce = 64;
+  RowSums sums_of(kernels, metric.accumulation, points, points);
+  const std::int64_t size = static_cast<std::int64_t>(members.size());
   std::int64_t nearer = 0;
-  for (std::size_t first = 0; first < members.size(); first += kAtOnce) {
-    const std::size_t count = std::min(kAtOnce, members.size() - first);
-    for (std::size_t m = 0; m < count; ++m)
-      pairs[m] = {place(i), place(members[first + m])};
-    exact_in_turns(kernels, metric.accumulation, points.rows.data(),
-                   points.rows.data(), points.padded, pairs,
-                   static_cast<std::int64_t>(count), sums);
-    for (std::size_t m = 0; m < count; ++m) {
-      const std::int32_t j = members[first + m];
+  for (std::int64_t first = 0; first < size; first += kAtOnce) {
+    const auto member = [&](std::int64_t m) {
+      return members[static_cast<std::size_t>(first + m)];
+    };
+    const std::int64_t count = std::min(kAtOnce, size - first);
+    const double* sums = sums_of(
+        place(i), count, [&](std::int64_t m) { return place(member(m)); });
+    for (std::int64_t m = 0; m < count; ++m) {
+      const std::int32_t j = member(m);
       if (j == i) continue;
-      const double distance = rule(sums[m], points.sums[pairs[m].row],
-                                   points.sums[pairs[m].column]);
+      const double distance = rule(sums[m], points.sums[place(i)],
+                                   points.sums[place(j)]);
       nearer += shorter(edge_between(distance, i, j), edge);
     }
     if (nearer >= k) return false;
@@ -62,11 +62,10 @@ bool ExactPoints::is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
 }
 
 double ExactPoints::correlation(const TreeEdge& edge) const {
-  const Pair pair = {place(edge.low), place(edge.high)};
-  double sum = 0.0;
-  kernels.exact(Accumulation::dot, points.rows.data(), points.rows.data(),
-                points.padded, &pair, 1, &sum);
-  return clamp_to_one(sum);
+  RowSums sums_of(kernels, Accumulation::dot, points, points);
+  return clamp_to_one(sums_of(place(edge.low), 1, [&](std::int64_t) {
+    return place(edge.high);
+  })[0]);
 }
 
 namespace {
@@ -75,6 +74,7 @@ Plan plan_for(const ExactPoints& exact, const Request& request) {
   PlanInput input = plan_input(request, exact.points.size(),
                                exact.points.num_features, 0);
   input.k = 1;
+  input.rows_made = !exact.points.held();
   return plan_cpu(input);
 }
 
@@ -98,8 +98,9 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
   std::vector<std::uint64_t> hash(id.size());
   std::vector<std::int32_t> places(id.size());
   std::iota(places.begin(), places.end(), 0);
+  RowReader row(points), other(points);
   for (std::size_t p = 0; p < id.size(); ++p) {
-    hash[p] = hash_of(points.row(static_cast<std::int64_t>(p)), points.padded);
+    hash[p] = hash_of(row(static_cast<std::int64_t>(p)), points.padded);
     poll_after(2.0 * static_cast<double>(points.padded));
   }
   const auto at = [](std::int32_t p) { return static_cast<std::size_t>(p); };
@@ -112,7 +113,7 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
     const std::int32_t p = places[first], q = places[s];
     if (hash[at(p)] != hash[at(q)])
       first = s;
-    else if (std::memcmp(points.row(p), points.row(q),
+    else if (std::memcmp(row(p), other(q),
                          static_cast<std::size_t>(points.padded) * 8) == 0)
       twin[at(id[at(q)])] = id[at(p)];
     poll_after(5.0);

@@ -127,18 +127,22 @@ bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
   const std::int64_t k = request_.k;
   run_pieces((out.rows + kBlock - 1) / kBlock, request_.num_threads,
              {progress_, 1.0, 1.0}, [&] {
-    std::unique_ptr<Correlations> correlations;
+    std::unique_ptr<RowSums> products;
     if (correlate)
-      correlations.reset(new Correlations(kernels_, *rows, *columns));
-    return [&, of = std::move(correlations)](std::int64_t block) mutable {
+      products.reset(new RowSums(kernels_, Accumulation::dot, *rows, *columns));
+    return [&, of = std::move(products)](std::int64_t block) mutable {
       const std::int64_t last = std::min(out.rows, (block + 1) * kBlock);
       for (std::int64_t i = block * kBlock; i < last; ++i) {
         const std::int32_t at = place[static_cast<std::size_t>(i)];
         emit_row(out, i, at, &beyond);
         if (at < 0 || !of) continue;
-        const double* r = (*of)(at, lists_.indices(at), k);
+        const std::int32_t* index = lists_.indices(at);
+        const double* r = (*of)(at, k, [&](std::int64_t rank) {
+          return columns->order.place[static_cast<std::size_t>(index[rank])];
+        });
         for (std::int64_t rank = 0; rank < k; ++rank)
-          out.correlation[out.at(i, 0) + rank * out.step()] = r[rank];
+          out.correlation[out.at(i, 0) + rank * out.step()] =
+              clamp_to_one(r[rank]);
       }
     };
   });

@@ -8,6 +8,7 @@
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
 #include "core/plan.hpp"
+#include "cpu/exact_rows.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
 #include "cpu/search.hpp"
@@ -29,9 +30,11 @@ class StillAt final : public Progress {
   Progress* to_;
 };
 
-/// A block in memory.
+/// A block in memory: of points that are made when they are read, the filter's
+/// form alone.
 struct HeldBlock {
   std::int64_t number = -1;
+  std::unique_ptr<RowRange> source;
   PreparedPoints points;
   FilterRows filter;
 
@@ -92,9 +95,9 @@ class Blocks {
         std::lower_bound(skip_.begin(), skip_.end(), first),
         std::lower_bound(skip_.begin(), skip_.end(), first + count));
     for (std::int64_t& i : skip) i -= first;
-    to.points =
-        prepare_points(RowRange(source_, first, count), recipe_, skip, true,
-                       kernel_, num_threads_, &progress_);
+    to.source.reset(new RowRange(source_, first, count));
+    to.points = prepare_points(*to.source, recipe_, skip, true, kernel_,
+                               num_threads_, &progress_, false);
     to.filter = pack(scale_, to.points, num_threads_, &progress_);
     to.number = number;
   }
@@ -151,22 +154,23 @@ void correlate(const Kernels& kernels, const PointBlock& rows,
       columns.first_id + static_cast<std::int32_t>(place.size());
   run_pieces((rows.size() + kRows - 1) / kRows, num_threads,
              {progress, 1.0, 1.0}, [&] {
-    return [&](std::int64_t piece) {
+    return [&, products = RowSums(kernels, Accumulation::dot, *rows.points,
+                                  *columns.points),
+            at = std::vector<std::int64_t>()](std::int64_t piece) mutable {
       const std::int64_t last = std::min(rows.size(), (piece + 1) * kRows);
       for (std::int64_t p = piece * kRows; p < last; ++p) {
         const std::int64_t first = out.at(rows.id(p), 0), step = out.step();
-        for (std::int64_t e = first; e < first + k * step; e += step) {
-          const std::int32_t j = out.index[e] - 1;
-          if (j < columns.first_id || j >= end) continue;
-          const Pair pair = {
-              static_cast<std::int32_t>(p),
-              place[static_cast<std::size_t>(j - columns.first_id)]};
-          double r = 0.0;
-          kernels.exact(Accumulation::dot, rows.points->rows.data(),
-                        columns.points->rows.data(), rows.points->padded, &pair,
-                        1, &r);
-          out.correlation[e] = clamp_to_one(r);
-        }
+        at.clear();
+        for (std::int64_t e = first; e < first + k * step; e += step)
+          if (out.index[e] > columns.first_id && out.index[e] <= end)
+            at.push_back(e);
+        const double* r = products(
+            p, static_cast<std::int64_t>(at.size()), [&](std::int64_t i) {
+              const std::int32_t j = out.index[at[static_cast<std::size_t>(i)]];
+              return place[static_cast<std::size_t>(j - 1 - columns.first_id)];
+            });
+        for (std::size_t i = 0; i < at.size(); ++i)
+          out.correlation[at[i]] = clamp_to_one(r[i]);
       }
     };
   });
@@ -292,7 +296,9 @@ void find_streamed(const Request& request, const RowSource& points,
     if (is_graph)
       sweep_graph(
           columns,
-          [&](const HeldBlock& block) { of(block.view(size), block.view(size)); },
+          [&](const HeldBlock& block) {
+            of(block.view(size), block.view(size));
+          },
           [&](const HeldBlock& a, const HeldBlock& b) {
             of(a.view(size), b.view(size));
             of(b.view(size), a.view(size));

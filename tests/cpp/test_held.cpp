@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -17,7 +18,10 @@
 #include "core/scan.hpp"
 #include "core/weights.hpp"
 #include "core/within.hpp"
+#include "cpu/engine.hpp"
 #include "cpu/held.hpp"
+#include "cpu/outside.hpp"
+#include "cpu/within.hpp"
 
 using namespace fsknn;
 
@@ -130,7 +134,8 @@ Matrix times(Matrix m, double by) {
 TEST_CASE("held points answer every search as if it were the only one") {
   for (const Matrix& any :
        {normal("normal", 150, 13, 5), ties(150, 6, 3, 2),
-        near_ties(150, 9, 1e-12, 4), times(normal("tiny", 150, 7, 9), 1e-250)}) {
+        near_ties(150, 9, 1e-12, 4),
+        times(normal("tiny", 150, 7, 9), 1e-250)}) {
     for (const MetricEntry& metric : all_metrics()) {
       const Matrix m = fit(metric, any);
       Request r;
@@ -238,4 +243,150 @@ TEST_CASE("other weights are other points of the same source") {
   CHECK_THROWS_AS(held[0]->find_neighbours(requests[1], nullptr, found.view,
                                            nullptr, nullptr),
                   std::invalid_argument);
+}
+
+namespace {
+
+/// Rows that are made when they are read, of nothing.
+class Generated final : public RowSource {
+ public:
+  Generated(std::int64_t n, std::int64_t d, bool made)
+      : n_(n), d_(d), made_(made) {}
+  std::int64_t num_points() const override { return n_; }
+  std::int64_t num_features() const override { return d_; }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    for (std::int64_t r = 0; r < count; ++r) {
+      std::uint64_t state =
+          static_cast<std::uint64_t>(first + r + 1) * 0x9e3779b97f4a7c15u;
+      for (std::int64_t f = 0; f < d_; ++f) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        out[r * stride + f] =
+            static_cast<double>(state >> 40) * 0x1p-24 + 0.01;
+      }
+    }
+  }
+  bool made_when_read() const override { return made_; }
+
+ private:
+  std::int64_t n_, d_;
+  bool made_;
+};
+
+}  // namespace
+
+TEST_CASE("rows that are made when read are the same rows on every path") {
+  const std::int64_t n = 260, d = 18;
+  const Generated held(n, d, false), made(n, d, true);
+  const Generated queries(45, d, true), few(6, d, true);
+  const RowRange made_on_disk(made, 0, n, true);
+  for (const MetricEntry& metric : all_metrics()) {
+    CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign));
+    Request r;
+    r.metric = &metric;
+    r.k = 6;
+    r.num_threads = 2;
+    r.chunk_size = 48;
+    r.max_memory = 90e3;
+    for (const RowSource* asked : std::initializer_list<const RowSource*>{
+             nullptr, &queries, &few}) {
+      const std::int64_t rows = asked != nullptr ? asked->num_points() : n;
+      std::vector<double> by_definition(static_cast<std::size_t>(rows * 6), 0),
+          correlation(by_definition);
+      Answer expected(rows, 6);
+      if (metric.is_unit_dot())
+        expected.view.correlation = by_definition.data();
+      brute_force(r, held, asked, expected.view);
+      for (const RowSource* points :
+           std::initializer_list<const RowSource*>{&made, &made_on_disk}) {
+        Answer found(rows, 6);
+        correlation.assign(correlation.size(), 0);
+        if (metric.is_unit_dot()) found.view.correlation = correlation.data();
+        cpu::find_neighbours(r, *points, asked, found.view, nullptr, nullptr);
+        CHECK(found == expected);
+        CHECK(correlation == by_definition);
+      }
+    }
+    const cpu::ExactPoints exact(r, held, nullptr);
+    const cpu::ExactPoints exact_made(r, made, nullptr);
+    CHECK_FALSE(exact_made.points.held());
+    std::vector<std::int32_t> members;
+    for (std::int32_t i = 0; i < n; i += 2) members.push_back(i);
+    for (std::int32_t i = 1; i < 20; ++i) {
+      const TreeEdge edge = edge_between(0.5, i, i + 40);
+      CHECK(exact.is_near(i, edge, 3, members) ==
+            exact_made.is_near(i, edge, 3, members));
+      if (metric.is_unit_dot())
+        CHECK(exact.correlation(edge) == exact_made.correlation(edge));
+    }
+  }
+}
+
+namespace {
+
+/// The most bytes that the process has held, of what the kernel knows.
+double peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("VmHWM:", 0) == 0)
+      return 1024.0 * std::stod(line.substr(6));
+  return -1;
+}
+
+/// From now on.
+bool forget_peak() {
+  std::ofstream clear("/proc/self/clear_refs");
+  clear << "5";
+  clear.flush();
+  return clear.good();
+}
+
+}  // namespace
+
+TEST_CASE("of rows that are made when read the filter's form alone is kept") {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return;  // they hold memory of their own
+#endif
+  if (!forget_peak() || peak_bytes() < 0) return;  // no such system
+  const std::int64_t n = 800, d = 8000;
+  const double bytes = 8.0 * static_cast<double>(n * d);
+  const Generated made(n, d, true);
+  const Generated queries(100, d, true);
+  const MetricEntry& metric = find_metric("pearson", "signed");
+  Request r;
+  r.metric = &metric;
+  r.k = 3;
+  r.num_threads = 1;
+  r.chunk_size = 48;
+  const auto most_of = [&](auto search) {
+    forget_peak();
+    const double before = peak_bytes();
+    search();
+    return peak_bytes() - before;
+  };
+  Answer graph(n, 3), asked(100, 3);
+  CHECK(most_of([&] {
+          cpu::find_neighbours(r, made, nullptr, graph.view, nullptr, nullptr);
+        }) < 0.45 * bytes);
+  CHECK(most_of([&] {
+          cpu::find_neighbours(r, made, &queries, asked.view, nullptr,
+                               nullptr);
+        }) < 0.45 * bytes);
+  Within within;
+  within.limits = {0.5};
+  CHECK(most_of([&] {
+          Pairs pairs;
+          cpu::find_within(r, within, made, nullptr, pairs, nullptr, nullptr);
+        }) < 0.45 * bytes);
+  CHECK(most_of([&] {
+          const cpu::ExactPoints exact(r, made, nullptr);
+          cpu::OutsideSearch outside(exact, r, nullptr);
+          std::vector<std::int32_t> component(static_cast<std::size_t>(n), 0);
+          component[0] = 1;
+          std::vector<char> search(static_cast<std::size_t>(n), 0);
+          search[0] = 1;
+          std::vector<TreeEdge> best(2);
+          outside.lower(component, search, best);
+          CHECK(best[1].low == 0);
+        }) < 0.7 * bytes);
 }

@@ -1,5 +1,3 @@
-#include <stdexcept>
-
 #include "core/arithmetic.hpp"
 #include "cuda/filter/filter.cuh"
 #include "cuda/device/resources.cuh"
@@ -119,17 +117,10 @@ class RawFilter final : public HalfFilter {
 
 std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
                                              const RowsInForm& rows) {
-  switch (metric.accumulation) {
-    case Accumulation::dot:
-      return std::unique_ptr<PairFilter>(new UnitFilter(metric, rows));
-    case Accumulation::squared_difference:
-      return std::unique_ptr<PairFilter>(new RawFilter(metric, rows));
-    case Accumulation::absolute_difference:
-    case Accumulation::largest_difference:
-    case Accumulation::smaller_sum:
-      throw std::logic_error("products do not bound such sums");
-  }
-  throw_unknown("accumulation", static_cast<int>(metric.accumulation));
+  // check_metric() lets no other metrics declare products.
+  if (metric.is_unit_dot())
+    return std::unique_ptr<PairFilter>(new UnitFilter(metric, rows));
+  return std::unique_ptr<PairFilter>(new RawFilter(metric, rows));
 }
 
 }  // namespace cuda

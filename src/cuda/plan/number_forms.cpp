@@ -9,24 +9,24 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// The filter that has a bound for what the metric accumulates; none: no filter
-/// has.
-FilterKind bounded_by(const MetricEntry& metric) {
-  const bool raw = metric.row_form == RowForm::raw;
-  switch (metric.accumulation) {
-    // Of rows of length 1 alone, or of raw rows alone.
-    case Accumulation::dot:
-      return raw ? FilterKind::none : FilterKind::product;
-    case Accumulation::squared_difference:
-      return raw ? FilterKind::product : FilterKind::none;
-    case Accumulation::absolute_difference: return FilterKind::difference;
-    case Accumulation::largest_difference: return FilterKind::largest;
-    case Accumulation::smaller_sum:
-      return metric.least_overlap != nullptr ? FilterKind::overlap
-                                             : FilterKind::none;
-    case Accumulation::relative_difference: return FilterKind::none;
+/// Whether the filter that the metric declares has a bound for what the metric
+/// accumulates. A filter names what it bounds; a new accumulation is none of it.
+bool is_bounded(const MetricEntry& metric) {
+  const Accumulation sum = metric.accumulation;
+  switch (metric.filter) {
+    case FilterKind::none: return true;
+    case FilterKind::product:
+      return metric.row_form == RowForm::raw
+                 ? sum == Accumulation::squared_difference
+                 : sum == Accumulation::dot;
+    case FilterKind::difference:
+      return sum == Accumulation::absolute_difference;
+    case FilterKind::largest: return sum == Accumulation::largest_difference;
+    case FilterKind::overlap:
+      return sum == Accumulation::smaller_sum &&
+             metric.least_overlap != nullptr;
   }
-  throw_unknown("accumulation", static_cast<int>(metric.accumulation));
+  throw_unknown("filter", static_cast<int>(metric.filter));
 }
 
 bool any_filter(FilterKind filter) {
@@ -77,9 +77,10 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit,
 }
 
 void check_metric(const MetricEntry& metric) {
-  sign_name(metric.sign);  // throws where it is none
-  const FilterKind bounded = bounded_by(metric);
-  if (any_filter(metric.filter) && metric.filter != bounded)
+  // Each throws where there is none such.
+  sign_name(metric.sign);
+  with_accumulation(metric.accumulation, [](auto) {});
+  if (!is_bounded(metric))
     throw std::logic_error("the metric \"" + std::string(metric.name) +
                            "\" declares a filter that has no bound for it");
 }

@@ -33,6 +33,20 @@ void find_within(const Request&, const Within&, const RowSource&,
   throw BackendFailure(status().reason);
 }
 
+class HeldPoints::Impl {};
+
+HeldPoints::HeldPoints(const Request&, const RowSource&) {
+  throw BackendFailure(status().reason);
+}
+
+HeldPoints::~HeldPoints() = default;
+
+void HeldPoints::find_neighbours(const Request&, const RowSource*,
+                                 const Neighbours&, Progress*, Stats*) {}
+
+void HeldPoints::find_within(const Request&, const Within&, const RowSource*,
+                             WithinAnswer&, Progress*, Stats*) {}
+
 void give_back_kept() noexcept {}
 
 void prepared_rows(const Request&, const RowSource&,

@@ -4,6 +4,7 @@
 // from *.cu where configure found a toolkit, else from absent.cpp.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,6 +71,33 @@ inline bool finds_within(const Request& request) {
 void find_within(const Request& request, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats);
+
+/// One set of points that is searched many times: read once and sent once to the
+/// devices, if they have the room, and prepared there again only where a search
+/// has another metric, other weights or other points left out than the one
+/// before. As cpu::HeldPoints.
+class HeldPoints {
+ public:
+  /// Of `asked`: the devices. Nothing is read before the first search. `points`
+  /// must stay as they are.
+  HeldPoints(const Request& asked, const RowSource& points);
+  HeldPoints(const HeldPoints&) = delete;
+  HeldPoints& operator=(const HeldPoints&) = delete;
+  ~HeldPoints();
+
+  // Searches, one at a time, on those devices. queries: null for the graph of
+  // the points. Not of points that lack values.
+
+  void find_neighbours(const Request& request, const RowSource* queries,
+                       const Neighbours& out, Progress* progress, Stats* stats);
+  void find_within(const Request& request, const Within& within,
+                   const RowSource* queries, WithinAnswer& answer,
+                   Progress* progress, Stats* stats);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 /// Gives back what is kept from call to call: before the package is unloaded.
 /// Never throws.

@@ -7,6 +7,7 @@
 #include "core/prepared.hpp"
 #include "core/poll.hpp"
 #include "cuda/plan/pieces.hpp"
+#include "cuda/prepare/held_rows.cuh"
 #include "cuda/prepare/prepare_rows.cuh"
 #include "cuda/prepare/read_pieces.hpp"
 #include "cuda/device/staging.cuh"
@@ -27,16 +28,17 @@ class Preparer::Impl {
  public:
   Impl(const RowSource& source, const RowRecipe& recipe, int num_threads,
        std::vector<int> devices)
-      : source_(source),
-        doubles_(dynamic_cast<const MatrixSource<double>*>(&source)),
-        ints_(dynamic_cast<const MatrixSource<int>*>(&source)),
-        metafeatures_(dynamic_cast<const MetafeatureSource*>(&source)),
+      : held_(held_on(source, devices)),
+        source_(without_holding(source)),
+        doubles_(dynamic_cast<const MatrixSource<double>*>(&source_)),
+        ints_(dynamic_cast<const MatrixSource<int>*>(&source_)),
+        metafeatures_(dynamic_cast<const MetafeatureSource*>(&source_)),
         recipe_(what_is_left(recipe, source)),
         num_threads_(num_threads),
         shape_(source.num_points(), source.num_features(),
                doubles_ != nullptr || ints_ != nullptr),
         value_bytes_(ints_ != nullptr ? sizeof(int) : sizeof(double)),
-        pinned_(metafeatures_ != nullptr
+        pinned_(on_devices()
                     ? 0
                     : std::max<std::int64_t>(
                           2, std::min(kPinnedPieces,
@@ -64,7 +66,7 @@ class Preparer::Impl {
     for (const Points& points : ranges_)
       first_of_.push_back(first_of_.back() +
                           shape_.panels(points.count) * shape_.pieces);
-    if (metafeatures_ != nullptr) return;
+    if (on_devices()) return;
     if (!team_) start_team();
     team_->begin(first_of_.back());
     released_ = 0;
@@ -73,7 +75,7 @@ class Preparer::Impl {
 
   void next(const std::vector<PrepareTarget>& targets) {
     targets_ = &targets;
-    if (metafeatures_ != nullptr)
+    if (on_devices())
       make(ranges_[now_]);
     else
       stage();
@@ -97,7 +99,7 @@ class Preparer::Impl {
   struct Side {
     Side(const Impl& impl, int device_number)
         : device(device_number),
-          buffers(impl.metafeatures_ != nullptr ? 0 : impl.shape_.buffers),
+          buffers(impl.on_devices() ? 0 : impl.shape_.buffers),
           events(static_cast<std::size_t>(impl.pinned_.count())),
           copied(static_cast<std::size_t>(impl.shape_.buffers)),
           used(static_cast<std::size_t>(impl.shape_.buffers)),
@@ -108,7 +110,8 @@ class Preparer::Impl {
           recipe(impl.recipe_) {
       clear_from(beyond, 0, copies);
       if (recipe.weights.given()) hold_weights(impl.shape_.features);
-      if (impl.metafeatures_ != nullptr) hold_small(*impl.metafeatures_);
+      if (impl.held_ == nullptr && impl.metafeatures_ != nullptr)
+        hold_small(*impl.metafeatures_);
       copies.wait();
     }
     ~Side() {
@@ -157,6 +160,31 @@ class Preparer::Impl {
     DeviceBuffer<std::int32_t> kept, ids;
     SmallMatrix small;
   };
+
+  /// The source as the devices have it; null: not all of them do.
+  static const HeldRows* held_on(const RowSource& source,
+                                 const std::vector<int>& devices) {
+    const HeldRows* const held = dynamic_cast<const HeldRows*>(&source);
+    if (held == nullptr) return nullptr;
+    for (const int device : devices)
+      if (held->on(device) == nullptr) return nullptr;
+    return held;
+  }
+  static const RowSource& without_holding(const RowSource& source) {
+    const HeldRows* const held = dynamic_cast<const HeldRows*>(&source);
+    return held == nullptr ? source : held->source();
+  }
+  /// Whether rows come from what the devices have.
+  bool on_devices() const {
+    return held_ != nullptr || metafeatures_ != nullptr;
+  }
+  RowsAsRead held_rows(int device, const Points& points, std::int64_t row0,
+                       const std::int32_t* ids) const {
+    const std::int64_t stride = padded_features(shape_.features);
+    const double* const rows = held_->on(device);
+    return {ids != nullptr ? rows : rows + (points.first + row0) * stride,
+            stride, ids};
+  }
 
   bool ranked() const { return recipe_.form == RowForm::ranked_unit; }
 
@@ -286,11 +314,13 @@ class Preparer::Impl {
     else if (doubles_ != nullptr)
       start_turn(reinterpret_cast<const double*>(panel), to, target.stream);
     else
-      start_copy(reinterpret_cast<const double*>(panel), to, target.stream);
+      start_copy({reinterpret_cast<const double*>(panel), shape_.features},
+                 to, target.stream);
     finish(side, target, to, buffer);
   }
 
-  /// Metafeatures: nothing comes from the host but the points' numbers.
+  /// Metafeatures, and rows that the devices have: nothing comes from the host
+  /// but the points' numbers.
   void make(const Points& points) {
     for (std::size_t s = 0; s < sides_.size(); ++s) {
       Side& side = *sides_[s];
@@ -305,9 +335,13 @@ class Preparer::Impl {
       for (std::int64_t row0 = 0; row0 < points.count; row0 += shape_.rows) {
         const PanelRows to = panel_rows(
             target, points, row0, std::min(shape_.rows, points.count - row0));
-        start_make(side.small,
-                   points.ids == nullptr ? nullptr : side.ids.data() + row0,
-                   points.first + row0, to, target.stream);
+        const std::int32_t* const ids =
+            points.ids == nullptr ? nullptr : side.ids.data() + row0;
+        if (held_ != nullptr)
+          start_copy(held_rows(side.device, points, row0, ids), to,
+                     target.stream);
+        else
+          start_make(side.small, ids, points.first + row0, to, target.stream);
         finish(side, target, to, 0);
         poll();
       }
@@ -341,6 +375,7 @@ class Preparer::Impl {
     CUDA_CHECK(cudaEventRecord(side.used[buffer].get(), target.stream));
   }
 
+  const HeldRows* const held_;
   const RowSource& source_;
   const MatrixSource<double>* doubles_;
   const MatrixSource<int>* ints_;

@@ -49,12 +49,13 @@ __global__ void __launch_bounds__(TurnTile::side* TurnTile::height)
 }
 
 // Grid: x over rows. Block: any. Shared: none.
-__global__ void copy_rows(const double* panel, const PanelRows to) {
+__global__ void copy_rows(const RowsAsRead from, const PanelRows to) {
   const std::int64_t r = blockIdx.x, target = to.target(r);
   if (target < 0) return;
+  const double* const row =
+      from.rows + (from.ids == nullptr ? r : from.ids[r]) * from.stride;
   for (std::int64_t f = threadIdx.x; f < to.padded; f += blockDim.x)
-    to.rows[target * to.padded + f] =
-        f < to.num_features ? panel[r * to.num_features + f] : 0.0;
+    to.rows[target * to.padded + f] = f < to.num_features ? row[f] : 0.0;
 }
 
 // Grid: x over rows. Block: any. Shared: none.
@@ -123,8 +124,9 @@ void start_turn(const T* panel, const PanelRows& to, cudaStream_t stream) {
 template void start_turn(const double*, const PanelRows&, cudaStream_t);
 template void start_turn(const int*, const PanelRows&, cudaStream_t);
 
-void start_copy(const double* panel, const PanelRows& to, cudaStream_t stream) {
-  copy_rows<<<blocks_for(to.count, 1), kMakeThreads, 0, stream>>>(panel, to);
+void start_copy(const RowsAsRead& from, const PanelRows& to,
+                cudaStream_t stream) {
+  copy_rows<<<blocks_for(to.count, 1), kMakeThreads, 0, stream>>>(from, to);
   CUDA_CHECK(cudaGetLastError());
 }
 

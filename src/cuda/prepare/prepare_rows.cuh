@@ -41,8 +41,16 @@ struct PanelRows {
 template <class T>
 void start_turn(const T* panel, const PanelRows& to, cudaStream_t stream);
 
-/// From a panel [count x num_features], rows slowest.
-void start_copy(const double* panel, const PanelRows& to, cudaStream_t stream);
+/// Rows as they were read, row-major. Device memory.
+struct RowsAsRead {
+  const double* rows = nullptr;
+  std::int64_t stride = 0;            ///< from one to the next
+  const std::int32_t* ids = nullptr;  ///< [count] which; null: the first ones
+};
+
+/// The panel's rows from there.
+void start_copy(const RowsAsRead& from, const PanelRows& to,
+                cudaStream_t stream);
 
 /// The small matrix that metafeatures are made of. Device memory.
 struct SmallMatrix {

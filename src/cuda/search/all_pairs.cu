@@ -4,6 +4,7 @@
 
 #include "cuda/exact/distance.cuh"
 #include "cuda/plan/plan.hpp"
+#include "cuda/search/point_store.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -12,7 +13,7 @@ AllPairs::AllPairs(const Search& search, Workers& workers)
     : search_(search),
       workers_(workers),
       symmetric_(&search.rows == &search.columns),
-      columns_(search.columns, search, search.plan.padded_points, stream_),
+      columns_(search.store->get(search, stream_).points()),
       chunk_rows_(std::min(search.plan.chunk_size,
                            whole_tiles(search.rows.size()))),
       chunk_columns_(std::min(search.plan.chunk_size,

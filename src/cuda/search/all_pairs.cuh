@@ -41,7 +41,8 @@ class AllPairs {
   Workers& workers_;
   const bool symmetric_;
   Stream stream_;
-  DevicePoints columns_, own_rows_;
+  const DevicePoints& columns_;
+  DevicePoints own_rows_;
   std::int64_t chunk_rows_, chunk_columns_;   ///< at most, of any chunk
   ChunkBuffer chunk_;
   ListBuffer lists_;

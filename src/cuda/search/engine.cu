@@ -5,6 +5,7 @@
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/search/engine.cuh"
 #include "cuda/search/graph_by_filter.cuh"
 #include "cuda/missing/masked.hpp"
 #include "cuda/plan/plan.hpp"
@@ -33,8 +34,12 @@ void check_fits(const Plan& plan, double bytes_usable, int device) {
 
 CudaPlan make_plan(const Request& request, const RowSource& points,
                    const RowSource* queries, const Neighbours& out,
-                   const UsedDevices& gpus) {
-  const GpuFacts facts = facts_of(gpus.all(), request.max_device_memory);
+                   const UsedDevices& gpus, const PointStore& store) {
+  // What the store holds is used, or goes.
+  std::vector<Device> devices = gpus.all();
+  for (Device& device : devices)
+    device.bytes_free += store.bytes_on(device.cuda_id);
+  const GpuFacts facts = facts_of(devices, request.max_device_memory);
   PlanInput input = plan_input(
       request, size_without(points, request.skip), points.num_features(),
       queries == nullptr ? 0 : size_without(*queries, request.query_skip));
@@ -123,6 +128,13 @@ void run_segments(const Search& search, const UsedDevices& gpus,
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  PointStore store;
+  find_with_store(request, points, queries, out, progress, stats, store);
+}
+
+void find_with_store(const Request& request, const RowSource& points,
+                     const RowSource* queries, const Neighbours& out,
+                     Progress* progress, Stats* stats, PointStore& store) {
   check_metric(*request.metric);
   if (request.na_pairwise)
     return find_masked(request, points, queries, out, progress, stats);
@@ -136,7 +148,8 @@ void find_neighbours(const Request& request, const RowSource& points,
       emit_missing(out, i, request.k);
     return;
   }
-  const CudaPlan plan = make_plan(request, points, queries, out, gpus);
+  const CudaPlan plan = make_plan(request, points, queries, out, gpus, store);
+  if (plan.streamed) store.clear();
 
   // Shuffled where the filter's thresholds need it, else in their own order.
   const MetricEntry& metric = *request.metric;
@@ -158,7 +171,7 @@ void find_neighbours(const Request& request, const RowSource& points,
   const DistanceRule rule(metric, exponent);
   const Search search = {request, plan, rows, columns,
                          recipe_of(request, exponent), rule.undo(), out,
-                         &ranked};
+                         &ranked, &store};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered && queries != nullptr)

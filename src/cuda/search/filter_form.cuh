@@ -24,6 +24,10 @@ class FilterForm {
     clear_from(rows_, 0, stream);
     if (values_.size() > 0) clear_from(values_, 0, stream);
   }
+  double bytes() const {
+    return static_cast<double>(rows_.size()) +
+           static_cast<double>(values_.size()) * 4;
+  }
   FilterRows rows() { return first(num_slots_); }
   /// The first so many slots as if there were no others.
   FilterRows first(std::int64_t num_slots) {

@@ -13,32 +13,29 @@ GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
       workers_(*team.workers),
       layout_(layout_of(search, team, own)),
       exchange_(team, own),
-      points_(search.columns, search, search.plan.padded_points, stream_),
-      filter_(make_pair_filter(*search.request.metric, search.plan.shape.rows)),
-      d_slots_(search.columns.size()),
+      stored_(search.store->get(search, stream_)),
+      points_(stored_.points()),
       d_list_rows_(search.columns.size()),
       d_row_places_(layout_.num_owned()),
-      form_(*filter_, layout_.num_slots),
       candidates_({layout_.num_slots, candidates_for(search.plan.k),
                    layout_.num_owned()},
                   stream_),
       nearest_(layout_.num_owned(), search.plan.k),
       answer_(search.out, layout_.num_owned(), search.plan.k,
               threads_of(search)) {
-  upload(d_slots_, layout_.slots.data(), d_slots_.size(), stream_);
   upload(d_list_rows_, layout_.list_rows.data(), d_list_rows_.size(), stream_);
   upload(d_row_places_, layout_.row_places.data(), d_row_places_.size(),
          stream_);
   candidates_.hold_entries();
   candidates_.place(layout_.places.data(), layout_.num_slots, stream_);
   candidates_.meet_own(points_.ids.data());
-  form_.clear(stream_);
+  stored_.hold_form(search, stream_);
 
-  pass_.filter = filter_.get();
+  pass_.filter = &stored_.filter();
   pass_.rounds = rounds_of_graph(search, team, own);
   pass_.exchange = &exchange_;
   pass_.workers = &workers_;
-  pass_.work.rows = pass_.work.columns = form_.rows();
+  pass_.work.rows = pass_.work.columns = stored_.form().rows();
   pass_.work.lists = pass_.cut.lists = candidates_.lists();
   pass_.cut.redo = candidates_.redo();
   pass_.cut.k = static_cast<std::int32_t>(search.plan.k);
@@ -56,7 +53,7 @@ std::int64_t GraphByFilter::num_launches(const FilterTeam& team,
 }
 
 void GraphByFilter::run() {
-  make_rows();
+  begin_lists();
   if (!exchange_.begin(candidates_.lists())) return;
   const Clock::time_point start = Clock::now();
   if (!run_rounds(pass_, stream_)) return;
@@ -69,14 +66,10 @@ void GraphByFilter::run() {
   stats_.seconds_emit = answer_.seconds();
 }
 
-/// The points in the filter's form, and empty lists.
-void GraphByFilter::make_rows() {
-  const PreparedRows points = points_.prepared();
-  // Points are shuffled: the first of them are a sample.
-  filter_->learn(points, search_.columns.size(), search_.undo, stream_.get());
-  filter_->start_rows(points, d_slots_.size(), d_slots_.data(), form_.rows(),
-                      stream_.get());
-  filter_->set_errors(pass_.cut, form_.rows(), form_.rows(), stream_);
+/// What the filter's form errs by, and empty lists.
+void GraphByFilter::begin_lists() {
+  pass_.filter->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
+                           stream_);
   start_candidates(candidates_.lists(), stream_.get());
   stream_.wait();
 }

@@ -13,7 +13,7 @@
 #include "cuda/search/candidate_store.cuh"
 #include "cuda/search/chunk_buffer.cuh"
 #include "cuda/search/exchange.cuh"
-#include "cuda/search/filter_form.cuh"
+#include "cuda/search/point_store.cuh"
 #include "cuda/search/rounds.cuh"
 #include "cuda/search/search.cuh"
 
@@ -43,7 +43,7 @@ class GraphByFilter {
                                    const Search& search);
 
  private:
-  void make_rows();
+  void begin_lists();
   void finish();
   bool redo();
   void write_out();
@@ -54,10 +54,9 @@ class GraphByFilter {
   const FilterLayout layout_;
   Stream stream_;
   Exchange exchange_;
-  DevicePoints points_;
-  const std::unique_ptr<PairFilter> filter_;
-  DeviceBuffer<std::int32_t> d_slots_, d_list_rows_, d_row_places_;
-  FilterForm form_;
+  StoredPoints& stored_;
+  const DevicePoints& points_;
+  DeviceBuffer<std::int32_t> d_list_rows_, d_row_places_;
   CandidateStore candidates_;
   FilterPass pass_;
   ExactStep exact_;

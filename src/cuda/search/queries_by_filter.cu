@@ -18,44 +18,41 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
   return numbers;
 }
 
+/// The points, in the filter's form too.
+StoredPoints& formed(const Search& search, const Stream& stream) {
+  StoredPoints& stored = search.store->get(search, stream);
+  stored.hold_form(search, stream);
+  return stored;
+}
+
 }  // namespace
 
 QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
     : search_(search),
       blocks_(search.columns.size()),
       most_rows_(queries_at_a_time(search.rows.size(), search.plan.k)),
-      columns_(search.columns, search, search.plan.padded_points, stream_),
+      stored_(formed(search, stream_)),
+      columns_(stored_.points()),
       own_rows_(search.rows, search, search.plan.padded_queries, stream_),
-      filter_(make_pair_filter(*search.request.metric, search.plan.shape.rows)),
       column_places_(blocks_.num_slots()),
       row_slots_(most_rows_),
       list_rows_(search.rows.size()),
-      column_form_(*filter_, blocks_.num_slots()),
-      row_form_(*filter_, query_slots(most_rows_)),
+      row_form_(stored_.filter(), query_slots(most_rows_)),
       candidates_({query_slots(most_rows_), candidates_for(search.plan.k),
                    most_rows_},
                   stream_),
       nearest_(most_rows_, search.plan.k),
       answer_(search.out, most_rows_, search.plan.k, threads_of(search)) {
-  column_form_.clear(stream_);
   const std::vector<std::int32_t> places = blocks_.places();
   upload(column_places_, places.data(), column_places_.size(), stream_);
-  const std::vector<std::int32_t> slots =
-      slots_of(places, search.columns.size());
-  DeviceBuffer<std::int32_t> d_slots(search.columns.size());
-  upload(d_slots, slots.data(), d_slots.size(), stream_);
-  filter_->learn(columns_.prepared(), search.columns.size(), search.undo,
-                 stream_.get());
-  filter_->start_rows(columns_.prepared(), d_slots.size(), d_slots.data(),
-                      column_form_.rows(), stream_.get());
   const std::vector<std::int32_t> row_slots = counting(0, most_rows_);
   upload(row_slots_, row_slots.data(), most_rows_, stream_);
   candidates_.hold_entries();
   candidates_.meet(column_places_.data(), columns_.ids.data(),
                    search.rows.self.empty() ? nullptr : own_rows_.ids.data());
-  pass_.filter = filter_.get();
+  pass_.filter = &stored_.filter();
   pass_.workers = &workers;
-  pass_.work.columns = column_form_.rows();
+  pass_.work.columns = stored_.form().rows();
   pass_.cut.redo = candidates_.redo();
   pass_.cut.k = static_cast<std::int32_t>(search.plan.k);
   stream_.wait();
@@ -100,13 +97,13 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   candidates_.clear_redo(stream_);
   start_candidates(candidates_.lists(), stream_.get());
   pass_.work.rows = row_form_.first(num_slots);
-  filter_->start_rows({own_rows_.rows.data() + row0 * own_rows_.padded,
+  stored_.filter().start_rows({own_rows_.rows.data() + row0 * own_rows_.padded,
                        own_rows_.sums.data() + row0, own_rows_.padded},
                       num_rows, row_slots_.data(), pass_.work.rows,
                       stream_.get());
   pass_.work.lists = pass_.cut.lists = candidates_.lists();
   pass_.cut.end_slot = num_slots;
-  filter_->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns, stream_);
+  stored_.filter().set_errors(pass_.cut, pass_.work.rows, pass_.work.columns, stream_);
   pass_.rounds = rounds_of_queries(search_, num_rows);
   if (!run_rounds(pass_, stream_)) return false;
   stats_.pairs_filtered += static_cast<double>(num_rows) *

@@ -13,6 +13,7 @@
 #include "cuda/search/candidate_store.cuh"
 #include "cuda/search/chunk_buffer.cuh"
 #include "cuda/search/filter_form.cuh"
+#include "cuda/search/point_store.cuh"
 #include "cuda/search/rounds.cuh"
 #include "cuda/search/search.cuh"
 
@@ -45,10 +46,11 @@ class QueriesByFilter {
   const FilterBlocks blocks_;
   const std::int64_t most_rows_;  ///< at a time
   Stream stream_;
-  DevicePoints columns_, own_rows_;
-  const std::unique_ptr<PairFilter> filter_;
+  StoredPoints& stored_;
+  const DevicePoints& columns_;
+  DevicePoints own_rows_;
   DeviceBuffer<std::int32_t> column_places_, row_slots_, list_rows_;
-  FilterForm column_form_, row_form_;
+  FilterForm row_form_;
   CandidateStore candidates_;
   ListBuffer nearest_;  ///< of the queries at a time
   AnswerWriter answer_;

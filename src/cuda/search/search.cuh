@@ -15,6 +15,8 @@
 namespace fsknn {
 namespace cuda {
 
+class PointStore;
+
 /// What all parts of a search read.
 struct Search {
   const Request& request;
@@ -27,6 +29,8 @@ struct Search {
   /// Of a filtered search whose points come in panels: the points in their own
   /// order.
   const PlacedPoints* ranked = nullptr;
+  /// Where columns that a device holds are prepared.
+  PointStore* store = nullptr;
 };
 
 /// Host threads for one of the search's devices.

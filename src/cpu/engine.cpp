@@ -9,7 +9,7 @@
 #include "core/pieces.hpp"
 #include "cpu/few.hpp"
 #include "cpu/held.hpp"
-#include "cpu/masked.hpp"
+#include "cpu/masked_search.hpp"
 #include "cpu/streamed.hpp"
 
 namespace fsknn {

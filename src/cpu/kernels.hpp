@@ -1,8 +1,9 @@
 #pragma once
 
-// The kernels that exist once for each instruction set. All of them give the
-// same bits: the filter's sums are whole numbers, and the exact sums are the
-// contract's lanes (core/arithmetic.hpp).
+// The kernels that exist once for each instruction set: kernels_*.cpp, each by
+// kernels_body.hpp over its own vector types; kernels.cpp chooses. All of them
+// give the same bits: the filter's sums are whole numbers, and the exact sums
+// are the contract's lanes (core/arithmetic.hpp).
 
 #include <cstdint>
 #include <string>
@@ -37,7 +38,7 @@ enum class Product {
 
 /// How a sum is held against the thresholds. Per point there is a threshold,
 /// and one or two numbers (`first`, `second`) that the test reads; see
-/// filter.cpp for what they are and why each test drops no neighbour.
+/// cpu/filter/ for what they are and why each test drops no neighbour.
 enum class Test {
   similarity,           ///< sum            >= min(t_i, t_j)
   absolute_similarity,  ///< |sum|          >= min(t_i, t_j)

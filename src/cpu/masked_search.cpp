@@ -1,4 +1,4 @@
-#include "cpu/masked.hpp"
+#include "cpu/masked_search.hpp"
 
 #include <algorithm>
 #include <atomic>

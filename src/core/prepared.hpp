@@ -87,7 +87,8 @@ class DistanceRule {
 /// What the contract's sum over `padded` features and the distance made of it
 /// may differ from the true ones, relative to the sum of magnitudes.
 inline double rounding_of_sums(std::int64_t padded) {
-  return static_cast<double>(padded / kLanes + 32) * 0x1p-50;
+  const std::int64_t roundings = padded / kLanes + 32;
+  return static_cast<double>(roundings) * 0x1p-50;
 }
 
 /// What the request's metric does to rows; `exponent` is matrix_exponent()'s.

@@ -28,10 +28,10 @@ struct MatrixFacts {
   double largest = 0.0;                   ///< largest |x|
 };
 
-/// Adds a row, which is point `point`. binary: whether to look for entries other
-/// than 0 and 1. Returns whether it is finite and has two different values.
-bool scan_row(const double* row, std::int64_t num_features, std::int64_t point,
-              bool binary, MatrixFacts& facts);
+/// Adds a row of d features, which is point `point`. binary: whether to look for
+/// entries but 0 and 1. Returns whether it is finite and not constant.
+bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
+              MatrixFacts& facts);
 
 /// Adds the facts of rows that come after.
 void add_facts(MatrixFacts& to, const MatrixFacts& from);

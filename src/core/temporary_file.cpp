@@ -36,7 +36,7 @@ TemporaryFile::TemporaryFile(const std::string& folder, double bytes) {
   if (bytes > free)
     throw DiskFailure("too little room for a temporary file", bytes, free);
   std::string path = folder + "/fsknn-XXXXXX";
-  number_ = mkstemp(&path[0]);
+  number_ = mkstemp(path.data());
   if (number_ < 0) fail("a temporary file could not be made", errno);
   fcntl(number_, F_SETFD, FD_CLOEXEC);
   unlink(path.c_str());

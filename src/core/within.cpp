@@ -267,12 +267,12 @@ WithinSample::WithinSample(const Request& request, const Within& within,
   all_ = queries == nullptr && within.once ? n * (n - 1) / 2 : rows * n;
   // The sample must see what a quarter of the room would be full of.
   if (!(all_ > 2.0 * within.most)) return;
-  points_.reset(new RowSubset(
-      points, sample_of(points.num_points(), request.skip, kSampled)));
+  points_ = std::make_unique<RowSubset>(
+      points, sample_of(points.num_points(), request.skip, kSampled));
   if (queries != nullptr)
-    queries_.reset(new RowSubset(
+    queries_ = std::make_unique<RowSubset>(
         *queries, sample_of(queries->num_points(), request.query_skip,
-                            kSampled / 2)));
+                            kSampled / 2));
 }
 
 double WithinSample::limit(std::int64_t row) const {

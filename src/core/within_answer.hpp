@@ -84,7 +84,7 @@ class WithinFile final : public WithinAnswer {
   std::int64_t num_parts() const {
     return static_cast<std::int64_t>(parts_.size());
   }
-  std::vector<Found> entries(std::int64_t part) const;
+  std::vector<Found> entries(std::int64_t piece) const;
 
  private:
   struct Part;

@@ -134,7 +134,8 @@ const std::vector<const Kernels*>& available_kernels();
 const Kernels& choose_kernels(const std::string& name);
 
 extern const Kernels kBaselineKernels;
-#if defined(__x86_64__) && defined(__GNUC__)
+// clang knows no "pragma GCC target": it has the baseline alone.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define FSKNN_X86_KERNELS 1
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;

@@ -15,7 +15,7 @@ struct Spread {
     for (int byte = 0; byte < 256; ++byte) {
       of[byte] = 0;
       for (int bit = 0; bit < 8; ++bit)
-        of[byte] |= std::uint64_t(byte >> bit & 1) << (8 * bit);
+        of[byte] |= static_cast<std::uint64_t>(byte >> bit & 1) << (8 * bit);
     }
   }
   std::uint64_t of[256];

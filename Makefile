@@ -2,6 +2,9 @@
 #   make demo      the main job on real data; writes demo-output/
 #   make test      everything that must hold; its last line counts it
 #   make site      the web pages of the package, into _build/site
+#   make lint      what clang-format, clang-tidy and lintr say of the code
+#   make sanitize  the tests under the sanitizers of memory, threads and more
+#   make coverage  which lines no test runs, in R and in C++
 # These install what they need from Debian's packages, where it is missing.
 #
 #   make install   installs into R's own library
@@ -14,7 +17,7 @@
 
 SHELL = /bin/sh
 
-.PHONY: demo test site install document clean
+.PHONY: demo test site lint sanitize coverage install document clean
 
 demo:
 	@sh tools/demo.sh
@@ -25,6 +28,15 @@ test:
 
 site:
 	@sh tools/site.sh
+
+lint:
+	@sh tools/lint.sh
+
+sanitize:
+	@sh tools/sanitize.sh
+
+coverage:
+	@sh tools/coverage.sh
 
 install:
 	@sh tools/build.sh install

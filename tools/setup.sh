@@ -1,11 +1,11 @@
 #!/bin/sh
-# setup.sh demo | test
-# Brings what `make demo` or `make test` needs from Debian's packages. Fetches
-# nothing that is there already, by whatever way it came. Without apt it says
-# what is missing, and fails only then.
+# setup.sh demo | test | lint | sanitize | coverage ...
+# Brings what `make demo`, `make test` and so on need from Debian's packages.
+# Fetches nothing that is there already, by whatever way it came. Without apt it
+# says what is missing, and fails only then.
 
 . tools/common.sh
-purpose=$1
+purposes=" both $* "
 
 # used for, Debian package, what it is needed for
 needs='
@@ -60,6 +60,12 @@ test r-cran-slam    R:slam
 test r-cran-proxy   R:proxy
 test r-cran-wgcna   R:WGCNA
 test doctest-dev    header:doctest/doctest.h
+lint clang-format   command:clang-format
+lint clang-tidy     command:clang-tidy
+lint r-cran-lintr   R:lintr
+sanitize clang      command:clang++
+sanitize libomp-dev clang-openmp
+coverage r-cran-covr R:covr
 '
 
 # Whether R can build a package here, found out by building.
@@ -85,6 +91,9 @@ has() {
       command -v g++ > /dev/null 2>&1 &&
         echo "#include <${1#header:}>" |
           g++ -std=c++17 -fsyntax-only -x c++ - > /dev/null 2>&1 ;;
+    clang-openmp)
+      echo '#include <omp.h>' |
+        clang++ -fopenmp -fsyntax-only -x c++ - > /dev/null 2>&1 ;;
     toolchain) has_toolchain ;;
   esac
 }
@@ -104,8 +113,8 @@ look() {
   missing=
   missing_words=
   while read -r used package need; do
-    case $used in
-      both | "$purpose") ;;
+    case $purposes in
+      *" $used "*) ;;
       *) continue ;;
     esac
     # Neither R nor a compiler may eat the list that this loop reads.
@@ -120,6 +129,8 @@ look() {
   the program ${need#command:}" ;;
       header:*) missing_words="$missing_words
   the C++ header ${need#header:}" ;;
+      clang-openmp) missing_words="$missing_words
+  OpenMP for clang" ;;
       toolchain) missing_words="$missing_words
   C++17 and Fortran compilers, LAPACK and BLAS, as R needs them for packages" ;;
     esac

@@ -228,9 +228,12 @@ check_absent_build() {
 # --- All of them -----------------------------------------------------------
 
 mkdir -p "$build"
-step "What is needed is there" sh tools/setup.sh test || finish
+step "What is needed is there" sh tools/setup.sh test lint || finish
 step "Debian's packages bring all that DESCRIPTION names" check_needs
 step "Headers compile alone, without R and CUDA" check_headers
+step "clang-format, clang-tidy and lintr find nothing" sh tools/lint.sh
+step "Who includes whom, and how long files are" sh tools/check-arrows.sh
+step "A wrong arrow is seen" sh tools/test-arrows.sh
 step "configure and cleanup do as they say" sh tools/test-configure.sh
 step "RcppExports is up to date" check_bindings
 step "The pages' index names every help page" sh tools/site.sh check
@@ -238,6 +241,8 @@ step "The C++ tests compile" build_cpp_tests && {
   step "The C++ tests pass" run_cpp_tests
   count_cpp_tests
 }
+step "The C++ tests pass under sanitizers, but for the longest" \
+  sh tools/sanitize.sh short
 step "What the vignette 'extending' shows works" sh tools/try-extending.sh
 step "Contraction by the compiler changes no bit of the core" check_contraction
 step "The answers' digests are the committed ones" check_digests

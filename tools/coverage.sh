@@ -1,0 +1,49 @@
+#!/bin/sh
+# coverage.sh [CODE]   which lines of R/ and src/ the tests in R run (or that code
+# does), of a build without CUDA: the share of each, and in _build/coverage/lines
+# every stretch of lines that nothing runs. What only the C++ tests run counts
+# as not run.
+
+. tools/common.sh
+sh tools/setup.sh test coverage || exit 1
+folder=$build/coverage
+rm -rf "$folder"
+mkdir -p "$folder/fsknn" || exit 1
+for part in DESCRIPTION LICENSE NAMESPACE NEWS.md R src inst man configure \
+  cleanup tests
+do
+  cp -R "$part" "$folder/fsknn" || exit 1
+done
+rm -rf "$folder/fsknn/tests/cpp" "$folder/fsknn/tests/cuda"
+(cd "$folder/fsknn" && ./cleanup) || exit 1
+
+FSKNN_CUDA_ARCH=none
+NOT_CRAN=true
+FSKNN_LONG_TESTS=1
+export FSKNN_CUDA_ARCH NOT_CRAN FSKNN_LONG_TESTS
+Rscript -e '
+  arguments <- commandArgs(TRUE)
+  code <- arguments[-1]
+  found <- covr::package_coverage(
+    file.path(arguments[[1]], "fsknn"), quiet = FALSE,
+    type = if (length(code)) "none" else "tests", code = code,
+    line_exclusions = list("R/RcppExports.R", "src/RcppExports.cpp")
+  )
+  lines <- covr::tally_coverage(found, by = "line")
+  language <- ifelse(grepl("[.]R$", lines$filename), "R", "C++")
+  for (one in c("R", "C++")) {
+    run <- lines$value[language == one] > 0
+    cat(sprintf(
+      "%s: %.1f%% of %d lines\n", one, 100 * mean(run), length(run)
+    ))
+  }
+  missed <- lines[lines$value == 0, ]
+  missed <- missed[order(missed$filename, missed$line), ]
+  stretch <- cumsum(c(TRUE, diff(missed$line) != 1 |
+    head(missed$filename, -1) != tail(missed$filename, -1)))
+  words <- vapply(split(missed, stretch), function(rows) {
+    sprintf("%s:%d-%d", rows$filename[[1]], min(rows$line), max(rows$line))
+  }, "")
+  writeLines(words, file.path(arguments[[1]], "lines"))
+' "$folder" "$@" || exit 1
+echo "Lines that nothing runs: $folder/lines"

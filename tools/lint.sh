@@ -1,0 +1,42 @@
+#!/bin/sh
+# What machines say of the code's form, of all that is written by hand: nothing.
+#   clang-format   src/ and the tests in C++ and CUDA   (.clang-format)
+#   clang-tidy     src/core                             (.clang-tidy)
+#   lintr          R/                                   (.lintr)
+# lint.sh format   writes the C++ and CUDA files as clang-format has them
+
+. tools/common.sh
+sh tools/setup.sh lint || exit 1
+
+# Another version formats otherwise.
+wanted=14
+format=clang-format
+command -v clang-format-$wanted > /dev/null 2>&1 && format=clang-format-$wanted
+case $("$format" --version) in
+  *version\ $wanted.*) ;;
+  *) echo "lint.sh: clang-format $wanted is needed" >&2; exit 1 ;;
+esac
+
+list_code() {
+  find src tests/cpp tests/cuda -name build -prune -o -type f \
+    \( -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' \) \
+    ! -name 'RcppExports.*' ! -name build_info.hpp -print
+}
+
+if [ "$1" = format ]; then
+  list_code | xargs "$format" -i
+  exit
+fi
+
+status=0
+list_code | xargs "$format" --dry-run -Werror || status=1
+find src/core -name '*.cpp' | sort |
+  xargs -P "$jobs" -n 4 sh -c '
+    clang-tidy --quiet "$@" -- -std=c++17 -fopenmp -Isrc 2> /dev/null' tidy ||
+  status=1
+Rscript -e '
+  found <- lintr::lint_dir("R")
+  if (length(found)) print(found)
+  quit(status = length(found) > 0)
+' || status=1
+exit $status

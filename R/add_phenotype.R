@@ -7,8 +7,8 @@
 #'
 #' @param x Rows of features (probes, genes) with one column for each sample: a
 #'   numeric matrix, also a sparse one, a `DelayedMatrix` or a
-#'   `big.matrix`, a data frame of numeric columns, an `ExpressionSet`, a `SummarizedExperiment`, or
-#'   [metafeatures()].
+#'   `big.matrix`, a data frame of numeric columns, an `ExpressionSet`, a
+#'   `SummarizedExperiment`, or [metafeatures()].
 #' @param values One number for each column of `x`, in that order. Where it has
 #'   names and `x` has column names they must agree. Beside an `ExpressionSet`
 #'   or a `SummarizedExperiment` also the name of a column of its sample data.

@@ -4,16 +4,16 @@
 #' 2004; Berretta, Mendes and Moscato 2007): the fewest rows of a discretised
 #' matrix so that each two samples of *different* classes *differ* in at least
 #' `alpha` of the rows chosen, and each two samples of the *same* class *agree*
-#' in at least `beta` of them. It is the second filter of the breast-cancer study
-#' (Arefin 2012, Results), after [mdl_filter()].
+#' in at least `beta` of them. It is the second filter of the breast-cancer
+#' study (Arefin 2012, Results), after [mdl_filter()].
 #'
-#' @param x What [mdl_filter()] gave, whose rows kept are used as it cut them; or
-#'   discretised features in rows and samples in columns, as an integer, logical
-#'   or whole-numbered matrix, a data frame, an `ExpressionSet` or a
+#' @param x What [mdl_filter()] gave, whose rows kept are used as it cut them;
+#'   or discretised features in rows and samples in columns, as an integer,
+#'   logical or whole-numbered matrix, a data frame, an `ExpressionSet` or a
 #'   `SummarizedExperiment`. Values are labels: all that counts is whether two
 #'   are equal.
-#' @param class The class of each sample, as for [mdl_filter()]. `NULL` (default)
-#'   takes the class that the filter was made with.
+#' @param class The class of each sample, as for [mdl_filter()]. `NULL`
+#'   (default) takes the class that the filter was made with.
 #' @param alpha In how many rows samples of different classes must differ: a
 #'   whole number, or `"max"` (default) for the largest that all rows together
 #'   allow: the smallest number of rows in which any two such samples differ.
@@ -39,8 +39,8 @@
 #'   * `alpha`, `beta`: as asked for, or the largest found for `"max"`;
 #'   * `lower_bound`: a number of rows below which no set does;
 #'   * `gap`: (k - lower_bound) / k, 0 where k is proven the smallest;
-#'   * `beta_bound`: for `beta = "max"` no set of k rows has a larger `beta` than
-#'     this; else `beta`;
+#'   * `beta_bound`: for `beta = "max"` no set of k rows has a larger `beta`
+#'     than this; else `beta`;
 #'   * `optimal`: whether k is proven the smallest, and `beta` the largest;
 #'   * `solver`: `"Rglpk"` where it took part, else `"none"`;
 #'   * `seconds`.
@@ -50,11 +50,12 @@
 #' that others imply are dropped. A greedy cover, made again and again from the
 #' reduced costs of a Lagrangian relaxation (whose value is the lower bound,
 #' climbed by the volume algorithm, Barahona and Anbil 2000), is improved by a
-#' weighting local search (Gao, Yao, Weise and Li 2015). Where bound and set meet, the
-#' set is proven. Else rows are ruled in and out by their reduced costs, and what
-#' is left goes to GLPK with few constraints at a time, those that its last
-#' solution broke being added. The search is the same in every run as long as the
-#' time suffices; with too little time, what it finds depends on the machine.
+#' weighting local search (Gao, Yao, Weise and Li 2015). Where bound and set
+#' meet, the set is proven. Else rows are ruled in and out by their reduced
+#' costs, and what is left goes to GLPK with few constraints at a time, those
+#' that its last solution broke being added. The search is the same in every run
+#' as long as the time suffices; with too little time, what it finds depends on
+#' the machine.
 #'
 #' @section Memory:
 #' Pairs are held as bits: twice (rows x pairs) / 8 bytes, after the reductions,
@@ -78,9 +79,9 @@
 #' Microarray Experiments Using Mathematical Programming. *Journal of Research
 #' and Practice in Information Technology* 39(4): 287-299.
 #'
-#' Ravetti MG, Berretta R, Moscato P (2009). Novel Biomarkers for Prostate Cancer
-#' Revealed by (alpha, beta)-k-Feature Sets. *Foundations of Computational
-#' Intelligence* 5: 149-175. \doi{10.1007/978-3-642-01536-6_7}
+#' Ravetti MG, Berretta R, Moscato P (2009). Novel Biomarkers for Prostate
+#' Cancer Revealed by (alpha, beta)-k-Feature Sets. *Foundations of
+#' Computational Intelligence* 5: 149-175. \doi{10.1007/978-3-642-01536-6_7}
 #'
 #' Barahona F, Anbil R (2000). The Volume Algorithm: Producing Primal Solutions
 #' with a Subgradient Method. *Mathematical Programming* 87: 385-399.

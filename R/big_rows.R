@@ -1,5 +1,6 @@
 # A big.matrix (package bigmemory) as points: its rows, or its columns, and of
-# their features those that count. Nothing of it is read until rows are asked for.
+# their features those that count. Nothing of it is read until rows are asked
+# for.
 #   x       the big.matrix
 #   turned  are its columns the points?
 #   kept    the numbers of the features that count; NULL: all

@@ -61,8 +61,8 @@ storage_of <- function(x, query, options, share = 1) {
   storage
 }
 
-# Points and queries whose values can be searched: matrices in memory, or rows in
-# temporary files, which are gone when the frame `call` ends.
+# Points and queries whose values can be searched: matrices in memory, or rows
+# in temporary files, which are gone when the frame `call` ends.
 bring_all <- function(points, queries, options, call = caller_env()) {
   storage <- storage_of(points$values, queries$values, options)
   points <- bring_points(
@@ -140,9 +140,9 @@ cells_of <- function(points, at) {
 # --- tiles -------------------------------------------------------------------
 
 # c(rows, columns) of the tiles to read: whole rows where a stripe of the
-# object's own chunks fits in `most` bytes, so that each chunk is read once; else
-# as many whole chunks beside each other as fit. A chunk of whole columns, as in
-# a TENxMatrix, thus makes tiles of whole columns.
+# object's own chunks fits in `most` bytes, so that each chunk is read once;
+# else as many whole chunks beside each other as fit. A chunk of whole columns,
+# as in a TENxMatrix, thus makes tiles of whole columns.
 tile_shape <- function(size, chunk = NULL, most) {
   size <- as.double(size)
   unit <- pmin(as.double(chunk %||% c(1, 1)), size)
@@ -235,12 +235,15 @@ read_matrix <- function(x, max_memory, options, arg, call) {
     return(values)
   }
   values <- NULL
+  # In an environment of its own the matrix would be copied for each tile.
+  # nolint start: undesirable_operator_linter
   for_tiles(x, shape, options, arg, call, function(tile, rows, strip, columns) {
     if (is.null(values)) {
       values <<- matrix(tile[NA_integer_], nrow(x), ncol(x))
     }
     values[rows, columns] <<- tile
   })
+  # nolint end
   dimnames(values) <- dimnames(x)
   values
 }

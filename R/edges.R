@@ -29,8 +29,8 @@ edge_attributes <- c(
 
 # What the core found, as edges in order of point, then rank: from and to as
 # numbers of points, rank, distance and, for correlations, correlation. names:
-# of the points, or NULL. Points without edges are isolated, or no vertices at all:
-# those of the data frame left_out (or NULL).
+# of the points, or NULL. Points without edges are isolated, or no vertices at
+# all: those of the data frame left_out (or NULL).
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
                            left_out = NULL, weighted = FALSE) {
   columns <- found[

@@ -92,7 +92,7 @@ abort_file <- function(file, line, must, found, hint = NULL,
 }
 
 quote_text <- function(text, width = 40L) {
-  text <- gsub("\t", " ", trimws(text))
+  text <- gsub("\t", " ", trimws(text), fixed = TRUE)
   if (nchar(text) > width) {
     text <- paste0(substr(text, 1, width), "...")
   }

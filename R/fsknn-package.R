@@ -20,9 +20,9 @@
 #' * After it: [spanning_forest()] and [mst_knn()] make trees and clusters,
 #'   [plot_neighbourhood()] and [plot_profiles()] pictures.
 #' * To and from other packages: [FsknnParam()] for all that take a `BNPARAM`;
-#'   [as_igraph()], [as_sparse()], [as_self_hits()]; [convert_knn()] and [as_knn()]
-#'   for the neighbours of others; [write_edges()], [write_knn()], [read_knn()],
-#'   [write_cibm()] and [read_cibm()] for files.
+#'   [as_igraph()], [as_sparse()], [as_self_hits()]; [convert_knn()] and
+#'   [as_knn()] for the neighbours of others; [write_edges()], [write_knn()],
+#'   [read_knn()], [write_cibm()] and [read_cibm()] for files.
 #'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.

@@ -23,8 +23,9 @@
 #'
 #'   Its attribute `vertices` is a data frame whose column `name` holds all
 #'   points in order, isolated ones too; `metric`, `sign` and `k` are attributes
-#'   as well, and `weighted` (`TRUE`) where samples had weights. Taking rows with `[` keeps them. There is nothing in the result
-#'   that depends on the backend.
+#'   as well, and `weighted` (`TRUE`) where samples had weights. Taking rows
+#'   with `[` keeps them. There is nothing in the result that depends on the
+#'   backend.
 #'
 #'   The column is called `distance`, and no column `weight`, since igraph takes
 #'   a `weight` by itself and reads it as similarity in some functions and as
@@ -50,9 +51,10 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
-                      subset = NULL, BPPARAM = NULL, checkpoint = NULL,
+                      max_device_memory = NULL, progress = NULL,
+                      verbose = FALSE, points = c("rows", "columns"),
+                      assay = NULL, dimred = NULL, subset = NULL,
+                      BPPARAM = NULL, checkpoint = NULL,
                       weights = NULL, max_memory = NULL,
                       na = c("error", "pairwise", "mean"), min_pairs = NULL) {
   check_no_more(...)

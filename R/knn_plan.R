@@ -5,9 +5,9 @@
 #' words are those of the paper (Arefin 2012): the n x n matrix of distances is
 #' cut into *chunks* of `chunk_size` on a side; chunks in the same rows are a
 #' *split*; the splits are dealt to the workers (GPUs or threads) in *segments*.
-#' Points and features are padded to n' and d'. The plan is of one search in this
-#' process, without `BPPARAM` and `checkpoint`; for a `subset` give its number as
-#' `query`. A plan for GPUs starts CUDA on
+#' Points and features are padded to n' and d'. The plan is of one search in
+#' this process, without `BPPARAM` and `checkpoint`; for a `subset` give its
+#' number as `query`. A plan for GPUs starts CUDA on
 #' them, to see how much of their memory is free.
 #'
 #' @inheritParams knn_search
@@ -204,7 +204,8 @@ describe_file <- function(bytes, folder = temporary_folder()) {
   if (bytes > 0) {
     free <- cpp_bytes_free(folder)$bytes
     room <- if (!is.null(free)) {
-      paste0(", ", format_bytes(free), " free", if (free < bytes) ": does not fit")
+      too_little <- if (free < bytes) ": does not fit"
+      paste0(", ", format_bytes(free), " free", too_little)
     }
     c("Temporary file" = paste0(format_bytes(bytes), " in ", folder, room))
   }

@@ -11,8 +11,8 @@
 #'   `dimred` are for both, but a plain matrix beside a container needs `points`
 #'   only.
 #' @param k Number of neighbours of each point of `query`, a whole number from 1
-#'   to the number of points of `x`; or one number for each, from 0: then `index`
-#'   and `distance` are lists.
+#'   to the number of points of `x`; or one number for each, from 0: then
+#'   `index` and `distance` are lists.
 #'
 #' @returns A list of class `knn_neighbours`, whose print is a summary, of two
 #'   matrices with one row for each point of `query`, in its order, and k
@@ -38,8 +38,9 @@ knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL, verbose = FALSE,
-                      points = c("rows", "columns"), assay = NULL, dimred = NULL,
+                      max_device_memory = NULL, progress = NULL,
+                      verbose = FALSE, points = c("rows", "columns"),
+                      assay = NULL, dimred = NULL,
                       BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                       max_memory = NULL,
                       na = c("error", "pairwise", "mean"), min_pairs = NULL) {

@@ -7,36 +7,39 @@
 #' backend, for any number of threads or GPUs, and for any chunk size.
 #'
 #' @param x Points in rows (genes, probes), features in columns (samples),
-#'   unless `points` says otherwise: a numeric, integer or logical matrix, a data
-#'   frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
+#'   unless `points` says otherwise: a numeric, integer or logical matrix, a
+#'   data frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
 #'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, an
 #'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
 #'   `assay` and `dimred`), or [metafeatures()]. Values must be finite;
 #'   where there is an argument `na`, it says what becomes of missing ones.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit. Or one number for each
-#'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are lists.
+#'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are
+#'   lists.
 #' @param metric The distance, made in double precision, `"pearson"` by default:
 #'
 #'   `r metric_help()`
 #'
 #'   The biweight midcorrelation is that of WGCNA's `bicor()` with its defaults
-#'   (`maxPOutliers = 1`, `pearsonFallback = "individual"`; Langfelder and Horvath
-#'   2012, \doi{10.18637/jss.v046.i11}): a value counts the less the further it is
-#'   from the row's median, and nothing from 9 median absolute deviations on; a row
-#'   in which more than half of the values are equal (deviation 0) is taken as
-#'   under `"pearson"`. Proportional Similarity is that of Joubert et al. (2018,
-#'   \doi{10.1016/j.parco.2018.03.009}).
-#' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), what is
-#'   near: `"signed"` (default) takes 1 - r, `"absolute"` 1 - |r|, `"negative"`
-#'   1 + r. With other metrics only `"signed"`, which changes nothing, is allowed.
+#'   (`maxPOutliers = 1`, `pearsonFallback = "individual"`; Langfelder and
+#'   Horvath 2012, \doi{10.18637/jss.v046.i11}): a value counts the less the
+#'   further it is from the row's median, and nothing from 9 median absolute
+#'   deviations on; a row in which more than half of the values are equal
+#'   (deviation 0) is taken as under `"pearson"`. Proportional Similarity is
+#'   that of Joubert et al. (2018, \doi{10.1016/j.parco.2018.03.009}).
+#' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), what
+#'   is near: `"signed"` (default) takes 1 - r, `"absolute"` 1 - |r|,
+#'   `"negative"` 1 + r. With other metrics only `"signed"`, which changes
+#'   nothing, is allowed.
 #' @param ... Must be empty: what follows must be named in full.
 #' @param constant What to do with points for which the metric has no value
 #'   (constant rows under a correlation, rows of zeros under `"cosine"`,
-#'   `"proportional"`, `"jaccard"` and `"sorensen"`): `"error"` (default), or `"isolate"`, which keeps them as
-#'   isolated points. An isolated point has no neighbours (`NA`), and is
-#'   nobody's neighbour; `k` may not exceed the number of the other points less
-#'   one. Of [metafeatures()] such rows are always left out.
+#'   `"proportional"`, `"jaccard"` and `"sorensen"`): `"error"` (default), or
+#'   `"isolate"`, which keeps them as isolated points. An isolated point has no
+#'   neighbours (`NA`), and is nobody's neighbour; `k` may not exceed the number
+#'   of the other points less one. Of [metafeatures()] such rows are always left
+#'   out.
 #' @param backend `"auto"` (default) takes CUDA where it can be used and the
 #'   CPU elsewhere, and says so once a session when it takes a GPU; `"cuda"` and
 #'   `"cpu"` take that one or fail. See [knn_backends()].
@@ -55,18 +58,18 @@
 #'   `getOption("fsknn.max_device_memory")` where that is set, else what is
 #'   free. Points that do not fit are read piece by piece; the answer is the
 #'   same. The CPU engine does not read it.
-#' @param max_memory The most memory to use for an `x` (and `query`) that is read
-#'   by blocks: bytes, or a string such as `"4 GiB"`. `NULL` (default) takes
-#'   `getOption("fsknn.max_memory")` where that is set, else a third of what is
-#'   free. See the section on data larger than memory.
+#' @param max_memory The most memory to use for an `x` (and `query`) that is
+#'   read by blocks: bytes, or a string such as `"4 GiB"`. `NULL` (default)
+#'   takes `getOption("fsknn.max_memory")` where that is set, else a third of
+#'   what is free. See the section on data larger than memory.
 #' @param progress Show a progress bar? `NULL` (default) does so in an
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
 #'   `FALSE` by default.
 #' @param points Which side of `x` are the points: its `"rows"` (default), or
-#'   its `"columns"`, as for the cells of a `SingleCellExperiment` or the samples
-#'   of an `ExpressionSet`. What is said here of rows then holds for columns.
-#'   Columns are turned into rows first, which takes a copy of `x` (a
+#'   its `"columns"`, as for the cells of a `SingleCellExperiment` or the
+#'   samples of an `ExpressionSet`. What is said here of rows then holds for
+#'   columns. Columns are turned into rows first, which takes a copy of `x` (a
 #'   `DelayedMatrix` and a `big.matrix` are turned when they are read).
 #' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
 #'   children: the name or the number of the assay that holds the values. `NULL`
@@ -75,9 +78,9 @@
 #'   number of a reduced dimension to take in place of an assay. Its cells are
 #'   the points.
 #' @param subset The points whose neighbours to find, among all points of `x`:
-#'   row numbers (from 1), row names, or a logical vector with one value for each
-#'   point. `NULL` (default): all of them. The answer for them is that of the
-#'   whole search, to the last bit, in the order asked for.
+#'   row numbers (from 1), row names, or a logical vector with one value for
+#'   each point. `NULL` (default): all of them. The answer for them is that of
+#'   the whole search, to the last bit, in the order asked for.
 #' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
 #'   (column of `x`, and of `query`), finite and not negative: r is then the
 #'   weighted correlation, as `stats::cov.wt(cor = TRUE)` has it, under
@@ -94,11 +97,11 @@
 #'   each split that is done is kept there, and the same call goes on from them
 #'   after it was ended at any moment. See the section on checkpoints.
 #' @param na What to do with missing values (`NA` and `NaN`; infinite values are
-#'   an error always): `"error"` (default) says how many there are, and where the
-#'   first are; `"mean"` takes the mean of what the row has in their place
+#'   an error always): `"error"` (default) says how many there are, and where
+#'   the first are; `"mean"` takes the mean of what the row has in their place
 #'   (not under `"jaccard"` and `"sorensen"`, whose values are 0 and 1);
-#'   `"pairwise"` (`"pearson"` and `"spearman"` only, with any `sign`) takes each
-#'   pair over the samples that both rows have: see the section on missing
+#'   `"pairwise"` (`"pearson"` and `"spearman"` only, with any `sign`) takes
+#'   each pair over the samples that both rows have: see the section on missing
 #'   values. A row with no value at all is an error, or isolated, as `constant`
 #'   says.
 #' @param min_pairs With `na = "pairwise"`, the fewest samples that a pair must
@@ -126,20 +129,21 @@
 #' `fsknn_cuda_error` with the fields `device` (of [cuda_devices()]), `cuda_id`,
 #' `bytes_asked` and `bytes_free` (`NA` where it was not about memory),
 #' `cuda_words` and `sticky`; one that shows before any work, as there is no
-#' device, no driver or too old a one, is a `fsknn_backend_error` too. All of these
-#' have class `fsknn_error`.
+#' device, no driver or too old a one, is a `fsknn_backend_error` too. All of
+#' these have class `fsknn_error`.
 #'
 #' After an error, and after Ctrl-C, the GPU's memory is given back and the next
-#' call works. Some errors a GPU does not recover from (`sticky` is `TRUE`): then
-#' every later use of CUDA in this R process fails with the same words, and the
-#' CPU backend still works.
+#' call works. Some errors a GPU does not recover from (`sticky` is `TRUE`):
+#' then every later use of CUDA in this R process fails with the same words, and
+#' the CPU backend still works.
 #'
 #' @section Workers:
 #' With `BPPARAM` the answer is the same to the last bit, and so are errors: a
 #' failure of a worker is the error that it would be here, and a worker that is
 #' lost is a `fsknn_worker_error`. One process uses all threads and all GPUs of
 #' its machine and compares each two points once; workers compare them twice,
-#' once from each side. So they gain nothing on one machine, and much on several.
+#' once from each side. So they gain nothing on one machine, and much on
+#' several.
 #'
 #' * Each worker needs this version of fsknn, and holds a copy of `x` (forked
 #'   ones need none). On this machine it comes by way of a temporary file.
@@ -154,9 +158,9 @@
 #' * Workers of a `MulticoreParam` are forks, which can't use CUDA once this
 #'   process has, and work with one thread each unless `num_threads` says
 #'   otherwise. Backend `"auto"` takes the CPU then, `"cuda"` is an error.
-#' * Ctrl-C stops workers of this machine too, save those that are still starting
-#'   R; others end their split first. A call from within a worker should say
-#'   `num_threads = 1`.
+#' * Ctrl-C stops workers of this machine too, save those that are still
+#'   starting R; others end their split first. A call from within a worker
+#'   should say `num_threads = 1`.
 #'
 #' @section Checkpoints:
 #' With `checkpoint` a run that was ended (by `kill -9`, by a queue's time
@@ -174,10 +178,10 @@
 #' A split is a range of points whose neighbours are searched for among all. The
 #' points are prepared again for each, and splits are made so large that this is
 #' a small part of their time: usually at least 32,768 points on the CPU (three
-#' times as many under `"spearman"` and `"bicor"`), 800,000 on a GPU; fewer for a
-#' large k or for workers. But each two points are compared twice, once from each
-#' side, where a run without splits does so once and takes about half the time.
-#' `options(fsknn.split_size = )` sets the number of points in a split.
+#' times as many under `"spearman"` and `"bicor"`), 800,000 on a GPU; fewer for
+#' a large k or for workers. But each two points are compared twice, once from
+#' each side, where a run without splits does so once and takes about half the
+#' time. `options(fsknn.split_size = )` sets the number of points in a split.
 #'
 #' @section Data larger than memory:
 #' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks,

@@ -18,7 +18,8 @@
 #'   * `rows_redone`: points with more candidates than their list had room for,
 #'     which were done again, and `rows_widened`: those of them for which a
 #'     wider filter was enough;
-#'   * `rows_short`: with `na = "pairwise"`, points with fewer than k neighbours;
+#'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
+#'     neighbours;
 #'   * `filtered`: whether there was a filter; `streamed`: whether points were
 #'     read more than once, as they did not fit the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`

@@ -7,8 +7,9 @@
 # What it costs. A search of all points meets each pair once, for both its
 # points; splits meet it twice, once from each side. Preparing the points again
 # for each split is little beside that, for splits of the size chosen here: it
-# costs as much as the search for some thousand points on the CPU (more where they
-# are ranked), and for some ten thousand on a GPU, where they must come over first.
+# costs as much as the search for some thousand points on the CPU (more where
+# they are ranked), and for some ten thousand on a GPU, where they must come
+# over first.
 
 # What is asked for besides the search, checked as far as that goes without it;
 # NULL where it is a plain search.

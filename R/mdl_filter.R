@@ -45,8 +45,8 @@
 #'     lowest interval: what [alpha_beta_k()] takes.
 #'   * `class`: the class of each sample, a factor.
 #'
-#' `mdl_discretise()` gives an integer matrix with one row for each row kept, and
-#' the samples of its `x` in columns.
+#' `mdl_discretise()` gives an integer matrix with one row for each row kept,
+#' and the samples of its `x` in columns.
 #'
 #' @section Errors:
 #' A wrong argument, a value that is missing or not finite, or a class with
@@ -100,8 +100,8 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 }
 
 #' @rdname mdl_filter
-#' @param filter What `mdl_filter()` gave. `mdl_discretise()` applies its cuts to
-#'   the same features of the same or of other samples: `x` has all rows that
+#' @param filter What `mdl_filter()` gave. `mdl_discretise()` applies its cuts
+#'   to the same features of the same or of other samples: `x` has all rows that
 #'   the filter was made from, or those that it keeps. Missing values stay
 #'   missing.
 #' @export

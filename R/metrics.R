@@ -7,7 +7,7 @@
 # distance        the formula as documented, for people
 # similarity      what as_igraph() takes as similarity: "correlation" (r, |r|
 #                 or -r as `sign` says), "complement" (1 - distance) or
-#                 "reciprocal" (1 / (1 + distance))
+#                 "reciprocal": 1 / (1 + distance)
 # undefined_rows  rows for which the metric has no value: "constant", "zero"
 #                 or "none"
 # non_negative    must all entries be at least 0?
@@ -48,7 +48,8 @@ known_metrics <- rbind(
              "reciprocal", synonyms = "maximum max supremum linf"),
   metric_row("canberra", "Canberra", FALSE,
              "sum(|a - b| / (|a| + |b|)), 0 / 0 being 0", "reciprocal"),
-  metric_row("proportional", "Proportional Similarity (Czekanowski; Bray-Curtis)", FALSE,
+  metric_row("proportional",
+             "Proportional Similarity (Czekanowski; Bray-Curtis)", FALSE,
              "1 - 2 sum(min(a, b)) / sum(a + b)",
              "complement", undefined_rows = "zero", non_negative = TRUE,
              synonyms = "bray braycurtis bray-curtis czekanowski"),

@@ -18,9 +18,9 @@
 #' `vantveer78_876.rds` (876 of these probes, with none).
 #'
 #' The folder is the argument `folder`, else `options(fsknn.data = )`. Each of
-#' its files is a list, as [readRDS()] reads it, of `expr` (whole numbers, probes
-#' x patients), `scale` (log10 ratio = `expr / scale`), `probe`, `symbol`,
-#' `sample` and `clinical` (a data frame with one row a patient).
+#' its files is a list, as [readRDS()] reads it, of `expr` (whole numbers,
+#' probes x patients), `scale` (log10 ratio = `expr / scale`), `probe`,
+#' `symbol`, `sample` and `clinical` (a data frame with one row a patient).
 #'
 #' @param data Which patients and probes: `"nki295"` (default), `"vantveer78"`
 #'   or `"vantveer78_876"`: see below.
@@ -72,7 +72,8 @@ nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
   # Looked for, not loaded: that takes seconds, in vain where there are no data.
   if (!nzchar(system.file(package = "SummarizedExperiment"))) {
     abort_data(c(
-      "The package {.pkg SummarizedExperiment} is needed, and is not installed.",
+      "The package {.pkg SummarizedExperiment} is needed, and is not
+       installed.",
       i = "Install it with
            {.code BiocManager::install(\"SummarizedExperiment\")}."
     ))

@@ -21,8 +21,9 @@
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a name that is no row of `x` (the nearest
-#' spelling is suggested) or of several, no row names, a constant row or one that
-#' has no two numbers in samples where the other has. Needs the package ggplot2.
+#' spelling is suggested) or of several, no row names, a constant row or one
+#' that has no two numbers in samples where the other has. Needs the package
+#' ggplot2.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):

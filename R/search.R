@@ -1,7 +1,7 @@
 # A search: its data and what is asked of the core, all checked. Every verb that
-# looks for neighbours makes one, in one order: points and queries are read, then
-# their sizes, their names, the rows that are asked for, what missing values and
-# weights mean for them, k, and at last their values.
+# looks for neighbours makes one, in one order: points and queries are read,
+# then their sizes, their names, the rows that are asked for, what missing
+# values and weights mean for them, k, and at last their values.
 
 # options       of verb_options()
 # k             one number, or one for each point; not given: all within a

@@ -1,6 +1,6 @@
-# The answer that splits are put together to. Of the k nearest its size is known,
-# and it is filled in place; of all within a distance the parts are kept, and
-# joined when all are there.
+# The answer that splits are put together to. Of the k nearest its size is
+# known, and it is filled in place; of all within a distance the parts are kept,
+# and joined when all are there.
 
 new_answer <- function(work) {
   answer <- new.env(parent = emptyenv())

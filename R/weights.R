@@ -62,8 +62,8 @@ weights_for <- function(weights, num_features, turned = FALSE,
   if (length(weights) != num_features) {
     side <- feature_side(list(turned = turned))
     abort_argument(
-      "{.arg weights} must have one number for each {side} (feature) of {.arg x}:
-       {num_features}, not {length(weights)}.",
+      "{.arg weights} must have one number for each {side} (feature) of
+       {.arg x}: {num_features}, not {length(weights)}.",
       call
     )
   }

@@ -12,8 +12,8 @@
 #' With `BPPARAM` or `checkpoint` the rows are searched for split by split, and
 #' pairs are counted split by split, too: a sample of all pairs is looked at
 #' first, so that far too many are refused at once, and somewhat too many when
-#' the splits have filled the room. The distance that would fit is then a careful
-#' estimate.
+#' the splits have filled the room. The distance that would fit is then a
+#' careful estimate.
 #'
 #' @inheritParams knn_search
 #' @param distance The largest distance that counts: one number, or one for each
@@ -24,9 +24,10 @@
 #'   isolated points. An isolated point has no neighbours (in lists: empty
 #'   vectors), and is nobody's neighbour.
 #' @param max_memory The most memory to use for each of two: the answer, and an
-#'   `x` (and `query`) that is read by blocks: bytes, or a string such as `"4 GiB"`.
-#'   `NULL` (default) takes `getOption("fsknn.max_memory")` where that is set,
-#'   else all that is free for the answer, and a third of it for what is read.
+#'   `x` (and `query`) that is read by blocks: bytes, or a string such as
+#'   `"4 GiB"`. `NULL` (default) takes `getOption("fsknn.max_memory")` where
+#'   that is set, else all that is free for the answer, and a third of it for
+#'   what is read.
 #' @param verbose Tell the size of the search, start, end and seconds? `FALSE`
 #'   by default.
 #'

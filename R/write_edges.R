@@ -18,8 +18,8 @@
 #'
 #' In both a point has a `label`, which yEd (of a GML file) and Gephi show;
 #' Cytoscape shows `name`. It is added where there is none: the name of the
-#' point. No edge has a `weight`, which Gephi takes as similarity, unless `edges`
-#' has such a column: `edges$weight <- edges$correlation` makes one.
+#' point. No edge has a `weight`, which Gephi takes as similarity, unless
+#' `edges` has such a column: `edges$weight <- edges$correlation` makes one.
 #'
 #' Numbers are written with 15 significant digits. Factors and dates become
 #' text. In GraphML and GML a missing text becomes an empty one, and logical

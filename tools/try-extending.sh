@@ -56,7 +56,7 @@ printf 'CXX17FLAGS = -O1 -g0 %s\n' "$strict" > "$scratch/Makevars"
   --library="$library" --configure-args=--without-cuda .) \
   > "$scratch/log" 2>&1 || {
   cat "$scratch/log" >&2
-  fail "the package with the new metric does not build"
+  fail "the package with the new metrics does not build"
 }
 R_LIBS=$library${R_LIBS:+:$R_LIBS}
 export R_LIBS
@@ -78,11 +78,11 @@ same cpp
 
 (cd "$copy/tests/testthat" && Rscript -e '
   library(fsknn)
-  stopifnot("ruzicka" %in% fsknn:::metric_table()$name)
+  stopifnot(c("ruzicka", "chisquare") %in% fsknn:::metric_table()$name)
   testthat::test_dir(
     ".", filter = "^(exactness|knn_search|knn_query|metrics)$",
     package = "fsknn", load_package = "installed", reporter = "summary",
     stop_on_failure = TRUE
   )
-') || fail "the tests do not pass with the new metric"
+') || fail "the tests do not pass with the new metrics"
 echo "The changes of the page apply, build and pass the tests."

@@ -109,6 +109,18 @@ cpp_prepared <- function(x, ids, request) {
     .Call(`_fsknn_cpp_prepared`, x, ids, request)
 }
 
+cpp_hold_points <- function(x, request) {
+    .Call(`_fsknn_cpp_hold_points`, x, request)
+}
+
+cpp_give_back_held <- function(handle) {
+    invisible(.Call(`_fsknn_cpp_give_back_held`, handle))
+}
+
+cpp_num_held <- function() {
+    .Call(`_fsknn_cpp_num_held`)
+}
+
 cpp_metafeature_rows <- function(x) {
     .Call(`_fsknn_cpp_metafeature_rows`, x)
 }

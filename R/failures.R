@@ -19,6 +19,7 @@ raise_failure <- function(result, call) {
     backend = raise_backend_failure(result, call),
     cuda = raise_cuda_failure(result, call),
     too_many_pairs = raise_too_many(result, call),
+    handle = raise_handle_failure(result, call),
     raise_other_failure(result, call)
   )
 }
@@ -142,6 +143,17 @@ on_device <- function(device, cuda_id) {
   } else {
     ""
   }
+}
+
+raise_handle_failure <- function(result, call) {
+  cli_abort(
+    c(
+      "Points that are held can't be used here: {result$message}.",
+      i = "Hold them anew, from the data."
+    ),
+    class = c("fsknn_handle_error", "fsknn_error"),
+    call = call
+  )
 }
 
 raise_other_failure <- function(result, call) {

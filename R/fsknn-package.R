@@ -55,6 +55,8 @@
 }
 
 .onUnload <- function(libpath) {
+  cpp_give_back_held(NULL)
+  is_loaded$now <- FALSE
   cpp_give_back() # pinned memory that is kept from call to call
   library.dynam.unload("fsknn", libpath)
 }

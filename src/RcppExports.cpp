@@ -303,6 +303,35 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_hold_points
+Rcpp::List cpp_hold_points(SEXP x, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_hold_points(SEXP xSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_hold_points(x, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_give_back_held
+void cpp_give_back_held(SEXP handle);
+RcppExport SEXP _fsknn_cpp_give_back_held(SEXP handleSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type handle(handleSEXP);
+    cpp_give_back_held(handle);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_num_held
+int cpp_num_held();
+RcppExport SEXP _fsknn_cpp_num_held() {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    rcpp_result_gen = Rcpp::wrap(cpp_num_held());
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_metafeature_rows
 Rcpp::NumericMatrix cpp_metafeature_rows(Rcpp::List x);
 RcppExport SEXP _fsknn_cpp_metafeature_rows(SEXP xSEXP) {
@@ -534,6 +563,9 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
     {"_fsknn_cpp_cut_rows", (DL_FUNC) &_fsknn_cpp_cut_rows, 3},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
+    {"_fsknn_cpp_hold_points", (DL_FUNC) &_fsknn_cpp_hold_points, 2},
+    {"_fsknn_cpp_give_back_held", (DL_FUNC) &_fsknn_cpp_give_back_held, 1},
+    {"_fsknn_cpp_num_held", (DL_FUNC) &_fsknn_cpp_num_held, 0},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 2},

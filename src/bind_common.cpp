@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "bind_held.hpp"
 #include "core/errors.hpp"
 #include "core/filled.hpp"
 #include "core/pieces.hpp"
@@ -158,7 +159,9 @@ Request request_from(const Rcpp::List& request) {
 }
 
 Question::Question(SEXP x, SEXP query, const Rcpp::List& list)
-    : points(row_source(x, list)),
+    : held(held_points(x)),
+      read(held != nullptr ? nullptr : row_source(x, list)),
+      points(held != nullptr ? &held->source() : read.get()),
       request(request_from(list)),
       subset(subset_of(*points, list, request)),
       queries(Rf_isNull(query) ? nullptr : row_source(query, list)) {}
@@ -270,6 +273,8 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
     Rcpp::List out = failure("memory", "not enough memory");
     out["bytes_asked"] = NA_REAL;
     return out;
+  } catch (const HandleFailure& e) {
+    return failure("handle", e.what());
   } catch (const BackendFailure& e) {
     Rcpp::List out = failure("backend", e.what());
     out["reason"] = e.what();

@@ -42,15 +42,20 @@ std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request);
 
 Request request_from(const Rcpp::List& request);
 
+class Held;
+
 /// What a search is of: its data, and what is asked of them.
 struct Question {
-  /// query: NULL where the points are searched among themselves.
+  /// x: data, or a handle of points that are held. query: NULL where the points
+  /// are searched among themselves.
   Question(SEXP x, SEXP query, const Rcpp::List& list);
   /// Whose neighbours are asked for; null: those of all points.
   const RowSource* asked() const {
     return subset != nullptr ? subset.get() : queries.get();
   }
-  std::unique_ptr<RowSource> points;
+  Held* held;  ///< null: none are
+  std::unique_ptr<RowSource> read;
+  const RowSource* points;  ///< those that are held, or were read
   Request request;
   std::unique_ptr<RowSubset> subset;
   std::unique_ptr<RowSource> queries;

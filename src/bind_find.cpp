@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "bind_common.hpp"
+#include "bind_held.hpp"
 #include "core/brute.hpp"
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
@@ -147,9 +148,13 @@ Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request) {
     Nearest q(x, query, request);
     Stats stats;
     const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
-    (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
-        q.request, *q.points, q.asked(), q.answer.view, progress.get(),
-        &stats);
+    if (q.held != nullptr)
+      q.held->find_neighbours(on_gpu, q.request, q.asked(), q.answer.view,
+                              progress.get(), &stats);
+    else
+      (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
+          q.request, *q.points, q.asked(), q.answer.view, progress.get(),
+          &stats);
     return q.answer.list(bind::list_of(stats));
   });
 }

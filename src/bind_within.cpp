@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "bind_common.hpp"
+#include "bind_held.hpp"
 #include "core/pieces.hpp"
 #include "core/within.hpp"
 #include "cpu/within.hpp"
@@ -181,12 +182,16 @@ Rcpp::List failure_of(const TooManyPairs& e) {
 }
 
 /// backend: "cuda", "cpu", or "brute", the answer by definition.
-void search(const std::string& backend, const bind::Question& q,
+void search(const std::string& backend, bind::Question& q,
             const Within& within, WithinAnswer& answer, Progress* progress,
             Stats& stats) {
   if (backend == "brute")
     return brute_within(q.request, within, *q.points, q.asked(), answer);
-  (backend == "cuda" ? cuda::find_within : cpu::find_within)(
+  const bool on_gpu = backend == "cuda";
+  if (q.held != nullptr)
+    return q.held->find_within(on_gpu, q.request, within, q.asked(), answer,
+                               progress, &stats);
+  (on_gpu ? cuda::find_within : cpu::find_within)(
       q.request, within, *q.points, q.asked(), answer, progress, &stats);
 }
 
@@ -198,7 +203,7 @@ void search(const std::string& backend, const bind::Question& q,
 Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&]() -> Rcpp::List {
     const std::unique_ptr<Progress> progress = bind::r_progress(request);
-    const bind::Question q(x, query, request);
+    bind::Question q(x, query, request);
     const Within within = within_from(request);
     const bool as_edges = Rcpp::as<bool>(request["as_edges"]);
     ListAnswer lists;

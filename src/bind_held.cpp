@@ -1,0 +1,136 @@
+#include "bind_held.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cpu/held.hpp"
+#include "cuda/backend.hpp"
+
+using namespace fsknn;
+
+namespace fsknn {
+namespace bind {
+namespace {
+
+constexpr const char* kClass = "held_points";
+
+/// All handles that hold something. They have no finalizer in C, which R might
+/// call when the library is gone.
+std::set<SEXP>& handles() {
+  static std::set<SEXP> all;
+  return all;
+}
+
+void give_back(SEXP handle) {
+  Held* const held = static_cast<Held*>(R_ExternalPtrAddr(handle));
+  handles().erase(handle);
+  R_ClearExternalPtr(handle);
+  // What a parent holds is the parent's.
+  if (held != nullptr && held->is_ours()) delete held;
+}
+
+bool same(const SampleWeights* a, const SampleWeights* b,
+          std::int64_t num_features) {
+  if (a == nullptr || b == nullptr) return a == b;
+  const FeatureWeights x = a->view(), y = b->view();
+  return std::equal(x.weight, x.weight + num_features, y.weight);
+}
+
+}  // namespace
+
+struct Held::Backends {
+  Request asked;
+  std::unique_ptr<cpu::HeldPoints> cpu;
+  std::unique_ptr<cuda::HeldPoints> cuda;
+};
+
+Held::Held(SEXP x, const Rcpp::List& request)
+    : process_(static_cast<long>(getpid())),
+      source_(row_source(x, request)),
+      backends_(new Backends) {}
+
+Held::~Held() = default;
+
+bool Held::is_ours() const { return process_ == static_cast<long>(getpid()); }
+
+void Held::prepare_for(bool on_gpu, Request& request) {
+  Backends& b = *backends_;
+  if (same(request.weights.get(), b.asked.weights.get(),
+           source_->num_features()))
+    request.weights = b.asked.weights;
+  const bool as_before = request.metric == b.asked.metric &&
+                         request.weights == b.asked.weights &&
+                         request.skip == b.asked.skip &&
+                         request.instruction_set == b.asked.instruction_set;
+  if (!as_before) b.cpu.reset();
+  if (request.devices != b.asked.devices) b.cuda.reset();
+  b.asked = request;
+  if (on_gpu && b.cuda == nullptr)
+    b.cuda.reset(new cuda::HeldPoints(request, *source_));
+  if (!on_gpu && b.cpu == nullptr)
+    b.cpu.reset(new cpu::HeldPoints(request, *source_));
+}
+
+void Held::find_neighbours(bool on_gpu, Request& request,
+                           const RowSource* queries, const Neighbours& out,
+                           Progress* progress, Stats* stats) {
+  prepare_for(on_gpu, request);
+  if (on_gpu)
+    backends_->cuda->find_neighbours(request, queries, out, progress, stats);
+  else
+    backends_->cpu->find_neighbours(request, queries, out, progress, stats);
+}
+
+void Held::find_within(bool on_gpu, Request& request, const Within& within,
+                       const RowSource* queries, WithinAnswer& answer,
+                       Progress* progress, Stats* stats) {
+  prepare_for(on_gpu, request);
+  if (on_gpu)
+    backends_->cuda->find_within(request, within, queries, answer, progress,
+                                 stats);
+  else
+    backends_->cpu->find_within(request, within, queries, answer, progress,
+                                stats);
+}
+
+Held* held_points(SEXP x) {
+  if (TYPEOF(x) != EXTPTRSXP || !Rf_inherits(x, kClass)) return nullptr;
+  Held* const held = static_cast<Held*>(R_ExternalPtrAddr(x));
+  if (held == nullptr)
+    throw HandleFailure(
+        "they were given back, or the handle comes from a file, another "
+        "process, or a package that was unloaded since");
+  if (!held->is_ours())
+    throw HandleFailure("the handle is the parent's of this process");
+  return held;
+}
+
+}  // namespace bind
+}  // namespace fsknn
+
+// A handle; what it holds is given back by cpp_give_back_held().
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_hold_points(SEXP x, Rcpp::List request) {
+  return bind::guarded([&] {
+    std::unique_ptr<bind::Held> held(new bind::Held(x, request));
+    // `x` stays as long as the handle does.
+    const Rcpp::Shield<SEXP> handle(
+        R_MakeExternalPtr(held.get(), R_NilValue, x));
+    Rf_setAttrib(handle, R_ClassSymbol, Rf_mkString(bind::kClass));
+    bind::handles().insert(handle);
+    held.release();
+    return Rcpp::List::create(Rcpp::_["points"] = Rcpp::RObject(handle));
+  });
+}
+
+// handle: NULL for all there are, when the package is unloaded.
+// [[Rcpp::export(rng = false)]]
+void cpp_give_back_held(SEXP handle) {
+  if (!Rf_isNull(handle)) return bind::give_back(handle);
+  while (!bind::handles().empty()) bind::give_back(*bind::handles().begin());
+}
+
+// [[Rcpp::export(rng = false)]]
+int cpp_num_held() { return static_cast<int>(bind::handles().size()); }

@@ -1,0 +1,53 @@
+#pragma once
+
+// Points that R holds by a handle, to search them many times.
+
+#include <memory>
+
+#include "bind_common.hpp"
+#include "core/within.hpp"
+
+namespace fsknn {
+namespace bind {
+
+/// Backends prepare such points once, and again only where a request has
+/// another metric, other weights or other points left out than the one before.
+class Held {
+ public:
+  /// x: what row_source() takes; it must stay as it is.
+  Held(SEXP x, const Rcpp::List& request);
+  ~Held();
+
+  const RowSource& source() const { return *source_; }
+  /// Whether it was made by this process: a fork can use neither its parent's
+  /// GPUs nor its threads.
+  bool is_ours() const;
+
+  // request: changed to what the points were prepared for.
+
+  void find_neighbours(bool on_gpu, Request& request, const RowSource* queries,
+                       const Neighbours& out, Progress* progress,
+                       Stats* stats);
+  void find_within(bool on_gpu, Request& request, const Within& within,
+                   const RowSource* queries, WithinAnswer& answer,
+                   Progress* progress, Stats* stats);
+
+ private:
+  struct Backends;
+  void prepare_for(bool on_gpu, Request& request);
+
+  const long process_;
+  std::unique_ptr<RowSource> source_;
+  std::unique_ptr<Backends> backends_;
+};
+
+/// Of a handle; null where `x` is none. Throws HandleFailure where it holds
+/// nothing that can be used here.
+Held* held_points(SEXP x);
+
+struct HandleFailure : Failure {
+  using Failure::Failure;
+};
+
+}  // namespace bind
+}  // namespace fsknn

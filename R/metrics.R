@@ -7,7 +7,7 @@
 # distance        the formula as documented, for people
 # similarity      what as_igraph() takes as similarity: "correlation" (r, |r|
 #                 or -r as `sign` says), "complement" (1 - distance) or
-#                 "reciprocal": 1 / (1 + distance)
+#                 "reciprocal" (of 1 + distance)
 # undefined_rows  rows for which the metric has no value: "constant", "zero"
 #                 or "none"
 # non_negative    must all entries be at least 0?

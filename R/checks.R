@@ -60,7 +60,8 @@ check_no_more <- function(..., .call = caller_env()) {
     )
   }
   known <- setdiff(names(formals(rlang::caller_fn())), "...")
-  nearest <- nearest_spelling(name, known)
+  others_have_it <- name %in% not_everywhere
+  nearest <- if (!others_have_it) nearest_spelling(name, known)
   # Any one letter is near to any other.
   if (!is.null(nearest) && utils::adist(name, nearest) >= nchar(name)) {
     nearest <- NULL
@@ -68,11 +69,18 @@ check_no_more <- function(..., .call = caller_env()) {
   abort_argument(
     c(
       "There is no argument {.arg {name}}.",
-      i = if (!is.null(nearest)) "Did you mean {.arg {nearest}}?"
+      i = if (!is.null(nearest)) "Did you mean {.arg {nearest}}?",
+      i = if (others_have_it) {
+        "{.code ?search_options} tells which searches have it, and why others do
+         not."
+      }
     ),
     .call
   )
 }
+
+# Options that not all searches have (see ?search_options).
+not_everywhere <- c("subset", "BPPARAM", "checkpoint", "weights", "na")
 
 # One of several words. A default that is the whole vector means its first.
 # "Did you mean" is asked where a word is near enough to be a slip, or one of

@@ -189,6 +189,24 @@ test_that("more pairs than there is room for are refused by splits too", {
   })
 })
 
+test_that("what can't deal work out, or keep it, is an error of every verb", {
+  x <- random_matrix(60, 9)
+  local_folder()
+  writeLines("not a folder", "file.txt")
+  expect_snapshot(error = TRUE, {
+    within_search(x, 0.5, BPPARAM = 4)
+    within_query(x, x, 0.5, BPPARAM = "many")
+    threshold_graph(x, 0.5, BPPARAM = list())
+    mst_knn(x, BPPARAM = TRUE)
+    within_search(x, 0.5, checkpoint = NA)
+    within_query(x, x, 0.5, checkpoint = c("a", "b"))
+    threshold_graph(x, 0.5, checkpoint = "file.txt")
+    mst_knn(x, checkpoint = 1)
+    nearest_to(x, 1, checkpoint = "folder")
+    knn_query(x, x, subset = 1:3)
+  })
+})
+
 test_that("splits are told of, begun and ended, as any search is", {
   x <- random_matrix(50, 6)
   withr::local_options(fsknn.split_size = 20L)

@@ -1,7 +1,9 @@
 #pragma once
 
 // What the rest of the package knows of CUDA: no CUDA type in sight. Compiled
-// from *.cu where configure found a toolkit, else from absent.cpp.
+// from *.cu where configure found a toolkit (device/devices.cu, search/engine.cu,
+// search/within.cu, search/held_points.cu, prepare/prepared_rows.cu), else from
+// absent.cpp.
 
 #include <cstdint>
 #include <memory>

@@ -14,7 +14,7 @@
 #include "core/prepared.hpp"
 #include "core/scan.hpp"
 #include "cpu/kernels.hpp"
-#include "cuda/filter/elementwise.hpp"
+#include "cuda/filter/float_bound.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cuda;

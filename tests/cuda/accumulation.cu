@@ -1,5 +1,5 @@
 // How far are the tensor cores' sums from the exact ones? The filter's bounds
-// (src/cuda/filter/unit_rows.cu, raw_rows.cu) assume no more than sums_error() of the sum
+// (src/cuda/filter/half_unit_rows.cu, raw_rows.cu) assume no more than sums_error() of the sum
 // of magnitudes, (features + 16) 2^-22 for each stretch, which no vendor documents. Here rows made to lose as
 // much as can be lost are multiplied by the filter's own kernel, and the worst
 // loss is printed as a part of what is assumed. Ends with status 1 where it is
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/filter/filter.cuh"
+#include "cuda/filter/half_pairs.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/filter/stretches.cuh"
 #include "cuda/device/transfer.cuh"

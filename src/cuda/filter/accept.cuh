@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/metrics.hpp"
-#include "cuda/filter/filter_tile.cuh"
+#include "cuda/filter/half_tile.cuh"
 #include "cuda/filter/queue.cuh"
 
 namespace fsknn {

@@ -1,5 +1,5 @@
 #include "core/arithmetic.hpp"
-#include "cuda/filter/filter.cuh"
+#include "cuda/filter/half_pairs.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 

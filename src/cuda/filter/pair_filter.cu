@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-#include "cuda/filter/elementwise.cuh"
-#include "cuda/filter/filter.cuh"
+#include "cuda/filter/float_pairs.cuh"
+#include "cuda/filter/half_pairs.cuh"
 
 namespace fsknn {
 namespace cuda {

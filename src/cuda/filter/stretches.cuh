@@ -6,13 +6,13 @@
 
 #include <cstdint>
 
-#include "cuda/filter/filter_tile.cuh"
+#include "cuda/filter/half_tile.cuh"
 
 namespace fsknn {
 namespace cuda {
 
 /// At most by this part of the sum of magnitudes a filtered sum is off, where a
-/// tensor core is as unit_rows.cu assumes: a stretch's sum by (features + 16)
+/// tensor core is as half_unit_rows.cu assumes: a stretch's sum by (features + 16)
 /// 2^-22 of its own magnitudes, and each addition of two stretches' sums, which
 /// rounds to the nearest float, by less than 2^-23 of all.
 __host__ __device__ inline double sums_error(std::int64_t depth) {

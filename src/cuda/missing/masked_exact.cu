@@ -3,7 +3,7 @@
 #include "core/masked.hpp"
 #include "core/metrics.hpp"
 #include "cuda/device/check.cuh"
-#include "cuda/missing/masked.cuh"
+#include "cuda/missing/masked_kernels.cuh"
 #include "cuda/exact/merging.cuh"
 
 namespace fsknn {

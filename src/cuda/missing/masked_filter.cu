@@ -2,7 +2,7 @@
 
 #include "core/masked.hpp"
 #include "cuda/device/check.cuh"
-#include "cuda/missing/masked.cuh"
+#include "cuda/missing/masked_kernels.cuh"
 
 namespace fsknn {
 namespace cuda {

@@ -5,7 +5,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/kinds.hpp"
-#include "cuda/prepare/prepare.cuh"
+#include "cuda/prepare/preparer.cuh"
 
 namespace fsknn {
 namespace cuda {

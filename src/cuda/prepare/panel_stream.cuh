@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/prepare/prepare.cuh"
+#include "cuda/prepare/preparer.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/plan/plan.hpp"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "cuda/device/check.cuh"
-#include "cuda/prepare/prepare_rows.cuh"
+#include "cuda/prepare/row_kernels.cuh"
 
 namespace fsknn {
 namespace cuda {

@@ -7,7 +7,7 @@
 #include "cuda/backend.hpp"
 #include "cuda/search/engine.cuh"
 #include "cuda/search/graph_by_filter.cuh"
-#include "cuda/missing/masked.hpp"
+#include "cuda/missing/find_masked.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/search/queries_by_filter.cuh"
 #include "cuda/search/all_pairs.cuh"

@@ -9,7 +9,7 @@
 #include "cuda/device/resources.cuh"
 #include "cuda/filter/pair_filter.cuh"
 #include "cuda/plan/plan.hpp"
-#include "cuda/prepare/prepare.cuh"
+#include "cuda/prepare/preparer.cuh"
 #include "cuda/prepare/panel_stream.cuh"
 
 namespace fsknn {

@@ -1,4 +1,4 @@
-#include "cuda/filter/elementwise.cuh"
+#include "cuda/filter/float_pairs.cuh"
 
 #include <math_constants.h>
 

@@ -1,4 +1,4 @@
-#include "cuda/missing/masked.cuh"
+#include "cuda/missing/masked_kernels.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/missing/masked.hpp"
+#include "cuda/missing/find_masked.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"

@@ -3,7 +3,7 @@
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/plan/number_forms.hpp"
-#include "cuda/prepare/prepare.cuh"
+#include "cuda/prepare/preparer.cuh"
 #include "cuda/device/transfer.cuh"
 
 namespace fsknn {

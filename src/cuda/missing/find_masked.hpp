@@ -1,5 +1,7 @@
 #pragma once
 
+// The search over the samples that both of a pair's rows have.
+
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"

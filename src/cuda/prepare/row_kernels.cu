@@ -1,9 +1,9 @@
-#include "cuda/prepare/prepare_rows.cuh"
+#include "cuda/prepare/row_kernels.cuh"
 
 #include <algorithm>
 
 #include "cuda/device/check.cuh"
-#include "cuda/prepare/prepare_row.cuh"
+#include "cuda/prepare/row_forms.cuh"
 
 namespace fsknn {
 namespace cuda {

@@ -1,5 +1,5 @@
 #include "cuda/device/check.cuh"
-#include "cuda/filter/elementwise.cuh"
+#include "cuda/filter/float_pairs.cuh"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 #include "cuda/device/check.cuh"
-#include "cuda/filter/filter.cuh"
+#include "cuda/filter/half_pairs.cuh"
 #include "cuda/filter/stretches.cuh"
 
 #include "core/prepared.hpp"

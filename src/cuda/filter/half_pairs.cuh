@@ -1,7 +1,9 @@
 #pragma once
 
 // The filter for the metrics that are made of products: pairs' similarities by
-// tensor cores from rows in half precision.
+// tensor cores from rows in half precision. half_filter.cu has the filter itself,
+// half_unit_rows.cu and half_raw_rows.cu its two kinds of rows and their bounds,
+// half_pairs.cu the pairs.
 
 #include <cuda_runtime.h>
 
@@ -9,7 +11,7 @@
 #include <memory>
 
 #include "core/metrics.hpp"
-#include "cuda/filter/filter_tile.cuh"
+#include "cuda/filter/half_tile.cuh"
 #include "cuda/filter/pair_filter.cuh"
 
 namespace fsknn {

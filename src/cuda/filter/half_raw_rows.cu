@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/device/check.cuh"
-#include "cuda/filter/filter.cuh"
+#include "cuda/filter/half_pairs.cuh"
 #include "cuda/filter/stretches.cuh"
 
 #include "core/prepared.hpp"
@@ -24,7 +24,7 @@ namespace {
 //    and 2 X_i W_j <= lambda X_i^2 + W_j^2 / lambda it is at most B_i + B_j with
 //    B_i = (lambda X_i^2 + W_i^2 / lambda + W_i^2) / 2: nearly tight where rows
 //    are as long as each other, which near rows are.
-//  * Accumulation, as assumed in unit_rows.cu: tau = sums_error(depth) of the
+//  * Accumulation, as assumed in half_unit_rows.cu: tau = sums_error(depth) of the
 //    sum of magnitudes, at most the sum over both rows of X^2 / 2 + M, M the
 //    magnitude of the three parts.
 //  * The contract's sum of squares is within rounding_of_sums() of |a_i - a_j|^2

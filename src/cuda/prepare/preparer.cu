@@ -1,4 +1,4 @@
-#include "cuda/prepare/prepare.cuh"
+#include "cuda/prepare/preparer.cuh"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "core/poll.hpp"
 #include "cuda/plan/pieces.hpp"
 #include "cuda/prepare/held_rows.cuh"
-#include "cuda/prepare/prepare_rows.cuh"
+#include "cuda/prepare/row_kernels.cuh"
 #include "cuda/prepare/read_pieces.hpp"
 #include "cuda/device/staging.cuh"
 #include "cuda/device/transfer.cuh"

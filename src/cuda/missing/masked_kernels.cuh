@@ -1,6 +1,7 @@
 #pragma once
 
-// Points with missing values on GPUs: the kernels, and what they are told.
+// Points with missing values on GPUs: the kernels (masked_filter.cu,
+// masked_exact.cu), and what they are told.
 //
 // A filter in float32 makes five products of each pair of rows, over the samples
 // that both have, and drops a pair whose correlation cannot reach its row's

@@ -1,7 +1,8 @@
 #pragma once
 
 // The kernels of stage "prepare": a panel of rows as they were read, put where
-// they belong, and brought there into the form that pairs are computed from.
+// they belong, and brought there into the form that pairs are computed from:
+// row_kernels.cu, and ranks.cu for the ranks.
 
 #include <cuda_runtime.h>
 

@@ -3,7 +3,8 @@
 // Stage "filter" for metrics that no matrix product gives: Manhattan, Chebyshev
 // and Proportional Similarity by a matrix product's tiles whose multiply is
 // another operation ("mGEMM", Joubert et al. 2018), in float32, against the
-// thresholds of both of a pair's rows. Runs on any device.
+// thresholds of both of a pair's rows. Runs on any device. float_filter.cu has the
+// filter itself and its rows, float_pairs.cu the pairs.
 
 #include <cuda_runtime.h>
 
@@ -11,7 +12,7 @@
 #include <memory>
 
 #include "core/metrics.hpp"
-#include "cuda/filter/elementwise.hpp"
+#include "cuda/filter/float_bound.hpp"
 #include "cuda/filter/pair_filter.cuh"
 #include "cuda/plan/filter_blocks.hpp"
 

@@ -1,4 +1,4 @@
-#include "cuda/filter/elementwise.hpp"
+#include "cuda/filter/float_bound.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "cuda/filter/filter.cuh"
+#include "cuda/filter/half_pairs.cuh"
 
 #include <algorithm>
 #include <stdexcept>

@@ -168,11 +168,6 @@ struct MetricEntry {
   bool is_unit_dot() const {
     return row_form != RowForm::raw && accumulation == Accumulation::dot;
   }
-  /// No matrix product gives it: |a - b|, max, min.
-  bool is_elementwise() const {
-    return accumulation != Accumulation::dot &&
-           accumulation != Accumulation::squared_difference;
-  }
 };
 
 /// The exponent e: a matrix whose largest magnitude is `largest` is multiplied

@@ -135,7 +135,7 @@ lock_checkpoint <- function(kept, call) {
 # What changes where and how the answer is found, and not the answer.
 free_to_change <- c(
   "backend", "devices", "num_threads", "chunk_size", "max_device_memory",
-  "max_memory", "bytes_file", "rows_made", "largest", "progress",
+  "max_memory", "bytes_file", "bytes_made_from", "largest", "progress",
   "instruction_set"
 )
 

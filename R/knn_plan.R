@@ -67,7 +67,7 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   k <- check_k(k, size[[1]], self_excluded = is.null(query))
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
-    rows_made = is_metafeatures(x), max_memory = storage$max_memory,
+    bytes_made_from = bytes_made_from(x), max_memory = storage$max_memory,
     bytes_file = storage$bytes_file,
     # What lies in a file has no value missing, or the search is refused.
     na = if (storage$bytes_file > 0) "error" else options$na
@@ -144,7 +144,8 @@ new_plan <- function(num_points, num_features, num_queries, request,
         host_cpus = cpp_cpu()$threads,
         num_threads = request$num_threads,
         max_device_memory = request$max_device_memory,
-        bytes_file = request$bytes_file
+        bytes_file = request$bytes_file,
+        bytes_made_from = request$bytes_made_from
       ),
       sizes
     ),
@@ -244,11 +245,19 @@ describe_device_bytes <- function(plan) {
   if (plan$bytes_peak > min(limits[limits > 0])) {
     room <- paste0(room, ": does not fit")
   }
-  reading <- if (plan$streamed) "piece by piece" else "stay on each GPU"
+  made <- plan$bytes_made_from > 0
+  reading <- c(
+    if (made) "made there", if (plan$streamed) "piece by piece",
+    if (!plan$streamed) "stay on each GPU"
+  )
   c(
     "Expected passes" = paste0(
-      format_count(plan$num_passes), " (points ", reading, ")"
+      format_count(plan$num_passes), " (points ",
+      paste(reading, collapse = ", "), ")"
     ),
+    "Each GPU, points are made of" = if (made) {
+      format_bytes(plan$bytes_made_from)
+    },
     "Each GPU, points" = format_bytes(plan$bytes_prepared),
     "Each GPU, filter" = if (plan$bytes_filter > 0) {
       format_bytes(plan$bytes_filter)

@@ -103,6 +103,15 @@ is_metafeatures <- function(x) {
   inherits(x, "metafeatures")
 }
 
+# What a GPU makes the points from; 0 for points that are there.
+bytes_made_from <- function(x) {
+  if (!is_metafeatures(x)) {
+    return(0)
+  }
+  padded <- 8 * ceiling(ncol(x$values) / 8)
+  8 * nrow(x$values) * padded + 4 * length(x$kept)
+}
+
 metafeature_operators <- c("-", "+", "*", "/")
 
 check_ops <- function(ops, call = caller_env()) {

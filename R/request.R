@@ -5,7 +5,7 @@
 # whose neighbours are asked for. largest: the largest magnitude, or -1.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
-                        rows_made = FALSE, largest = -1, subset = NULL,
+                        bytes_made_from = 0, largest = -1, subset = NULL,
                         max_memory = 0, bytes_file = 0,
                         na = options$na %||% "error") {
   list(
@@ -22,7 +22,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     max_memory = max_memory,
     bytes_file = bytes_file,
     weights = options$weights,
-    rows_made = rows_made,
+    bytes_made_from = bytes_made_from,
     correlation = correlation,
     as_edges = as_edges,
     largest = largest,

@@ -57,7 +57,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
     if (has_k) k, options, search$skip, search$query_skip,
     correlation = correlation && has_correlation(options$metric),
     as_edges = as_edges,
-    rows_made = is_metafeatures(search$points$values),
+    bytes_made_from = bytes_made_from(search$points$values),
     largest = search$largest, subset = subset,
     max_memory = search$max_memory, bytes_file = search$bytes_file,
     na = search$na

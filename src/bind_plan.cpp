@@ -70,8 +70,8 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
                                  static_cast<std::int64_t>(num_features),
                                  static_cast<std::int64_t>(num_queries));
     input.correlation = Rcpp::as<bool>(request["correlation"]);
-    input.rows_made = request.containsElementNamed("rows_made") &&
-                      Rcpp::as<bool>(request["rows_made"]);
+    input.bytes_made_from = Rcpp::as<double>(request["bytes_made_from"]);
+    input.rows_made = input.bytes_made_from > 0;
     input.on_disk = Rcpp::as<double>(request["bytes_file"]) > 0;
     if (Rcpp::as<std::string>(request["backend"]) == "cuda") {
       const std::vector<cuda::Device> gpus = cuda::start_devices(r.devices);

@@ -95,6 +95,7 @@ class MetafeatureSource final : public RowSource {
   void read(std::int64_t first, std::int64_t count, double* out,
             std::int64_t stride) const override;
   bool made_when_read() const override { return true; }
+  MadeFrom made_from() const override { return {this, nullptr}; }
 
   // What a device makes the same rows from.
 
@@ -119,5 +120,16 @@ class MetafeatureSource final : public RowSource {
   std::vector<std::int32_t> kept_;
   Buffer<double> small_;
 };
+
+/// What a device that makes a source's rows holds of it; 0: it makes none.
+inline double bytes_made_from(const RowSource& source) {
+  const MadeFrom from = source.made_from();
+  if (from.source == nullptr) return 0;
+  const bool numbered =
+      from.numbers != nullptr || from.source->kept() != nullptr;
+  return 8 * static_cast<double>(from.source->small_rows() *
+                                 from.source->small_stride()) +
+         (numbered ? 4 * static_cast<double>(source.num_points()) : 0.0);
+}
 
 }  // namespace fsknn

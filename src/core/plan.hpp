@@ -24,6 +24,7 @@ struct PlanInput {
   FilterKind filter = FilterKind::product;  ///< as the metric declares
   bool unit_dot = false;         ///< a dot metric of rows of length 1
   bool rows_made = false;        ///< points are made when read, and not held
+  double bytes_made_from = 0;    ///< GPUs: what such are made of, on each
   bool pairwise = false;         ///< values are missing: common samples. CPU
   bool on_disk = false;          ///< points, or queries, come by blocks
   double max_memory = 0;         ///< bytes for such blocks; 0: no limit

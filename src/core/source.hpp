@@ -9,6 +9,16 @@
 
 namespace fsknn {
 
+class MetafeatureSource;
+
+/// From what rows are made when they are read, so that a device can make them by
+/// itself: the small source goes there once, and rows never.
+struct MadeFrom {
+  const MetafeatureSource* source = nullptr;  ///< null: from nothing small
+  /// Row i is the source's row numbers[i]; null: its row i.
+  const std::int32_t* numbers = nullptr;
+};
+
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -22,6 +32,8 @@ class RowSource {
   /// Whether rows are made when they are read, from much less than they are:
   /// then a backend makes them again rather than keep them all.
   virtual bool made_when_read() const { return false; }
+  /// And from what, where a device can make them, too.
+  virtual MadeFrom made_from() const { return {}; }
   /// Whether rows come from a file, since they do not fit in memory: then a
   /// backend holds some of them at a time.
   virtual bool on_disk() const { return false; }

@@ -34,6 +34,13 @@ class RowSubset final : public RowSource {
     }
   }
   bool made_when_read() const override { return whole_.made_when_read(); }
+  MadeFrom made_from() const override {
+    MadeFrom from = whole_.made_from();
+    // Numbers of numbers are nobody's.
+    if (from.numbers != nullptr) return {};
+    if (from.source != nullptr) from.numbers = numbers_.data();
+    return from;
+  }
   bool on_disk() const override { return whole_.on_disk(); }
   bool prepared() const override { return whole_.prepared(); }
 

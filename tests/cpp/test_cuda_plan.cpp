@@ -444,6 +444,31 @@ TEST_CASE("rows with known thresholds meet every block of columns once") {
                     [](const auto& pair) { return pair.second == 1; }));
 }
 
+TEST_CASE("what points are made of is held beside them") {
+  const auto more = [](PlanInput in, double usable, double Plan::*bytes) {
+    GpuFacts gpus = modern(8e10);
+    gpus.bytes_limit = usable;
+    const double before = plan_cuda(in, gpus).*bytes;
+    in.rows_made = true;
+    in.bytes_made_from = 5e6;
+    return plan_cuda(in, gpus).*bytes - before;
+  };
+  for (PlanInput in : {input(20100, 1000, 10, 1), input(2000, 1000, 10, 2),
+                       input(9000, 50, 10, 1, 0, 40)})
+    CHECK(more(in, 0, &Plan::bytes_prepared) == 5e6);
+  // By a filter and in panels; with no room for that, in panels only.
+  PlanInput in = input(20100, 1000, 10, 1);
+  in.unit_dot = true;
+  CHECK(more(in, 120e6, &Plan::bytes_working) == 5e6);
+  GpuFacts gpus = modern(8e10);
+  gpus.bytes_limit = 120e6;
+  CHECK(plan_cuda(in, gpus).filtered);
+  CHECK(plan_cuda(in, gpus).streamed);
+  gpus.bytes_limit = 60e6;
+  in.bytes_made_from = 5e6;
+  CHECK(plan_cuda(in, gpus).bytes_peak <= 60e6);
+}
+
 TEST_CASE("machine code runs on its major version, PTX on all later ones") {
   CHECK(runs_on("75 80 90a ptx80", 7, 5));
   CHECK(runs_on("80", 8, 6));

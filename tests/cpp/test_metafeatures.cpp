@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "cases.hpp"
 #include "core/brute.hpp"
 #include "core/metafeatures.hpp"
 #include "core/scan.hpp"
+#include "core/subset.hpp"
 #include "cpu/engine.hpp"
 
 using namespace fsknn;
@@ -213,4 +215,27 @@ TEST_CASE("metafeatures have the neighbours of the same rows held") {
         some[static_cast<std::size_t>(i)] = i * 7 + 1;
     }
   }
+}
+
+TEST_CASE("a device is told what metafeatures are made from, some of them too") {
+  Matrix m = make("small", 7, 11);
+  std::iota(m.values.begin(), m.values.end(), 1.0);
+  const MatrixSource<double> small(m.values.data(), m.n, m.d);
+  const MetafeatureSource all(small, all_four(6, 1));
+  CHECK(all.made_from().source == &all);
+  CHECK(all.made_from().numbers == nullptr);
+  CHECK(bytes_made_from(all) == 7 * 16 * 8);
+  const RowSubset some(all, {40, 3, 3});
+  REQUIRE(some.made_from().source == &all);
+  CHECK(some.made_from().numbers[0] == 40);
+  CHECK(bytes_made_from(some) == 7 * 16 * 8 + 3 * 4);
+  const std::vector<std::int32_t> kept = {5, 60};
+  const MetafeatureSource few(small, all_four(6, 1), &kept);
+  CHECK(bytes_made_from(few) == 7 * 16 * 8 + 2 * 4);
+  // Numbers of numbers: read like any other.
+  const RowSubset again(some, {1, 0});
+  CHECK(again.made_from().source == nullptr);
+  CHECK(again.made_when_read());
+  CHECK(bytes_made_from(again) == 0);
+  CHECK(bytes_made_from(small) == 0);
 }

@@ -94,3 +94,46 @@ test_that("queries that overflow are done again by a wider filter", {
     }
   }
 })
+
+test_that("metafeatures that do not fit a GPU are made there, piece by piece", {
+  skip_if_no_cuda()
+  made <- metafeatures(random_matrix(200, 1000, seed = 71))
+  doubles <- 8 * nrow(made) * 1000
+  limit <- 120e6
+  expect_lt(limit, doubles)
+  plan <- knn_plan(
+    made, 10, backend = "cuda", devices = 1, max_device_memory = limit
+  )
+  expect_true(plan$streamed && nzchar(plan$filter))
+  expect_match(
+    paste(format(plan), collapse = "\n"), "points made there, piece by piece"
+  )
+  for (metric in c("pearson", "spearman")) {
+    expected <- knn_search(made, 10, metric, backend = "cpu")
+    for (devices in list(1, NULL)) {
+      expect_identical(
+        knn_search(
+          made, 10, metric, backend = "cuda", devices = devices,
+          max_device_memory = limit
+        ),
+        expected,
+        label = paste(metric, "on", if (is.null(devices)) "all GPUs" else "one")
+      )
+      stats <- knn_stats()
+      expect_true(stats$streamed && stats$filtered)
+      expect_lte(stats$bytes_device, limit)
+    }
+  }
+})
+
+test_that("some metafeatures among all are made on the GPU, too", {
+  skip_if_no_cuda()
+  made <- metafeatures(random_matrix(100, 40, seed = 73), ops = c("-", "*"))
+  some <- c(9000, 17, 3000 + seq_len(400), 17)
+  for (k in c(1, 30)) {
+    expect_identical(
+      on_one_gpu(knn_search, made, k, subset = some),
+      knn_search(made, k, subset = some, backend = "cpu")
+    )
+  }
+})

@@ -31,7 +31,8 @@ double bytes_prepared(const SearchSizes& s, std::int64_t chunk) {
   // Rows, their sums, the points' numbers, and where each point stands.
   return places * (static_cast<double>(s.padded) * 8 + 12) +
          static_cast<double>(s.given + s.queries) * 4 +
-         bytes_preparing(std::max(s.given, s.queries), s.features, s.ranked);
+         bytes_preparing(std::max(s.given, s.queries), s.features, s.ranked) +
+         s.made_from;
 }
 
 double bytes_working(const SearchSizes& s, std::int64_t chunk) {
@@ -69,7 +70,8 @@ double bytes_panels(const PlanInput& in, std::int64_t chunk) {
   const std::int64_t columns = std::min(chunk, round_up(s.points, kChunkUnit));
   double bytes = static_cast<double>(rows + 2 * columns) * row_bytes +
                  static_cast<double>(s.given) * 4 +
-                 bytes_preparing(s.given, in.num_features, in.unit_dot);
+                 bytes_preparing(s.given, in.num_features, in.unit_dot) +
+                 s.made_from;
   if (s.queries > 0)
     bytes += static_cast<double>(s.queries) * 4 +
              bytes_preparing(s.queries, in.num_features, in.unit_dot);
@@ -94,6 +96,7 @@ SearchSizes::SearchSizes(const PlanInput& in)
       features(in.num_features),
       padded(padded_features(in.num_features)),
       k(in.k),
+      made_from(in.bytes_made_from),
       correlation(in.correlation),
       ranked(in.unit_dot) {}
 

@@ -21,6 +21,7 @@ static constexpr std::int64_t kLeastShare = 1024;
 struct SearchSizes {
   explicit SearchSizes(const PlanInput& input);
   std::int64_t rows, points, given, queries, features, padded, k;
+  double made_from;  ///< bytes, of points that devices make
   bool correlation;
   bool ranked;  ///< or may be
 };

@@ -52,6 +52,7 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
                   bytes_preparing(std::max(in.num_points, in.num_given),
                                   in.num_features, in.unit_dot) +
+                  in.bytes_made_from +
                   (in.num_given > in.num_points
                        ? 4 * static_cast<double>(in.num_given)
                        : 0) +

@@ -32,7 +32,7 @@ class Preparer::Impl {
         source_(without_holding(source)),
         doubles_(dynamic_cast<const MatrixSource<double>*>(&source_)),
         ints_(dynamic_cast<const MatrixSource<int>*>(&source_)),
-        metafeatures_(dynamic_cast<const MetafeatureSource*>(&source_)),
+        made_from_(source_.made_from()),
         recipe_(what_is_left(recipe, source)),
         num_threads_(num_threads),
         shape_(source.num_points(), source.num_features(),
@@ -110,8 +110,8 @@ class Preparer::Impl {
           recipe(impl.recipe_) {
       clear_from(beyond, 0, copies);
       if (recipe.weights.given()) hold_weights(impl.shape_.features);
-      if (impl.held_ == nullptr && impl.metafeatures_ != nullptr)
-        hold_small(*impl.metafeatures_);
+      if (impl.held_ == nullptr && impl.made_from_.source != nullptr)
+        hold_small(impl.made_from_, impl.source_.num_points());
       copies.wait();
     }
     ~Side() {
@@ -132,16 +132,27 @@ class Preparer::Impl {
       recipe.weights.weight = weights.data();
       recipe.weights.root = weights.data() + padded;
     }
-    void hold_small(const MetafeatureSource& source) {
+    /// bytes_made_from() of memory.
+    void hold_small(const MadeFrom& from, std::int64_t num_points) {
+      const MetafeatureSource& source = *from.source;
       rows = DeviceBuffer<double>(source.small_rows() * source.small_stride());
       upload(rows, source.small(), rows.size(), copies);
       small.order = source.order();
       small.rows = rows.data();
       small.stride = source.small_stride();
-      if (source.kept() == nullptr) return;
-      kept = DeviceBuffer<std::int32_t>(source.num_points());
-      upload(kept, source.kept(), kept.size(), copies);
+      if (source.kept() == nullptr && from.numbers == nullptr) return;
+      kept = DeviceBuffer<std::int32_t>(num_points);
       small.kept = kept.data();
+      if (from.numbers == nullptr || source.kept() == nullptr) {
+        upload(kept, from.numbers != nullptr ? from.numbers : source.kept(),
+               num_points, copies);
+        return;
+      }
+      std::vector<std::int32_t> both(static_cast<std::size_t>(num_points));
+      for (std::size_t i = 0; i < both.size(); ++i)
+        both[i] = source.kept()[from.numbers[i]];
+      upload(kept, both.data(), num_points, copies);
+      copies.wait();  // `both` goes
     }
     char* panel(std::int64_t buffer) {
       return panels.data() + buffer * (panels.size() / buffers);
@@ -176,7 +187,7 @@ class Preparer::Impl {
   }
   /// Whether rows come from what the devices have.
   bool on_devices() const {
-    return held_ != nullptr || metafeatures_ != nullptr;
+    return held_ != nullptr || made_from_.source != nullptr;
   }
   RowsAsRead held_rows(int device, const Points& points, std::int64_t row0,
                        const std::int32_t* ids) const {
@@ -319,7 +330,7 @@ class Preparer::Impl {
     finish(side, target, to, buffer);
   }
 
-  /// Metafeatures, and rows that the devices have: nothing comes from the host
+  /// Rows that devices make, and those that they have: nothing comes from the host
   /// but the points' numbers.
   void make(const Points& points) {
     for (std::size_t s = 0; s < sides_.size(); ++s) {
@@ -379,7 +390,7 @@ class Preparer::Impl {
   const RowSource& source_;
   const MatrixSource<double>* doubles_;
   const MatrixSource<int>* ints_;
-  const MetafeatureSource* metafeatures_;
+  const MadeFrom made_from_;
   const RowRecipe recipe_;
   const int num_threads_;
   const PanelShape shape_;

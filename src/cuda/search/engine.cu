@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "core/errors.hpp"
+#include "core/metafeatures.hpp"
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
@@ -44,6 +45,9 @@ CudaPlan make_plan(const Request& request, const RowSource& points,
       request, size_without(points, request.skip), points.num_features(),
       queries == nullptr ? 0 : size_without(*queries, request.query_skip));
   input.num_given = points.num_points();
+  input.bytes_made_from =
+      bytes_made_from(points) +
+      (queries == nullptr ? 0.0 : bytes_made_from(*queries));
   input.num_workers = gpus.count();
   input.correlation = out.correlation != nullptr;
   const CudaPlan plan = plan_cuda(input, facts);

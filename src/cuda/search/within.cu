@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/metafeatures.hpp"
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
@@ -262,6 +263,7 @@ double bytes_for(std::int64_t side, const PlacedPoints& rows,
   const auto bytes = [&](const PlacedPoints& points) {
     return bytes_preparing(points.source->num_points(), points.num_features,
                            ranked) +
+           bytes_made_from(*points.source) +
            4.0 * static_cast<double>(points.source->num_points());
   };
   const double length = static_cast<double>(side);

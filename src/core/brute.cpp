@@ -40,13 +40,13 @@ void brute_force(const Request& request, const RowSource& points,
     }
     NeighbourHeap heap(distance.data(), index.data(), request.k, 0);
     for (std::int32_t b = 0; b < columns.size(); ++b) {
-      const std::int32_t other = columns.order.id[static_cast<std::size_t>(b)];
+      const std::int32_t other = columns.order.id_at(Place{b}).value;
       if (queries == nullptr
               ? a == b
               : !self.empty() && self[static_cast<std::size_t>(a)] == other)
         continue;
-      const double sum = scalar_sum(metric.accumulation, rows.row(a),
-                                    columns.row(b), columns.padded);
+      const double sum = scalar_sum(metric.accumulation, rows.row(Place{a}),
+                                    columns.row(Place{b}), columns.padded);
       poll_after(static_cast<double>(columns.padded));
       const double value = rule(sum, rows.sums[a], columns.sums[b]);
       heap.offer(value, other);
@@ -58,10 +58,9 @@ void brute_force(const Request& request, const RowSource& points,
       out.index[at] = index[r] + 1;
       out.distance[at] = distance[r];
       if (out.correlation != nullptr) {
-        const std::int32_t b =
-            columns.order.place[static_cast<std::size_t>(index[r])];
+        const Place b = columns.order.place_of(PointId{index[r]});
         out.correlation[at] =
-            clamp_to_one(scalar_sum(Accumulation::dot, rows.row(a),
+            clamp_to_one(scalar_sum(Accumulation::dot, rows.row(Place{a}),
                                     columns.row(b), columns.padded));
       }
     }

@@ -118,7 +118,8 @@ void brute_force_masked(const Request& request, const RowSource& points,
                               false, 1);
   const MaskedPoints& rows = queries != nullptr ? own_rows : columns;
   const auto pair = [&](std::int64_t a, std::int64_t b) {
-    return masked_correlation<ScalarLanes>(rows.row(a), columns.row(b),
+    return masked_correlation<ScalarLanes>(rows.row(Place{a}),
+                                           columns.row(Place{b}),
                                            columns.padded, min_pairs);
   };
 
@@ -147,7 +148,7 @@ void brute_force_masked(const Request& request, const RowSource& points,
     if (out.correlation != nullptr)
       for (std::size_t rank = 0; rank < static_cast<std::size_t>(size); ++rank)
         correlation[rank] =
-            pair(a, columns.order.place[static_cast<std::size_t>(index[rank])]);
+            pair(a, columns.order.place_of(PointId{index[rank]}).value);
     emit_masked(out, i, request.k, size, distance.data(), index.data(),
                 correlation.data());
   }

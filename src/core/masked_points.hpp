@@ -25,11 +25,11 @@ struct MaskedPoints {
   Buffer<std::int32_t> known;   ///< [size]: values that there are
 
   std::int64_t size() const { return order.num_active(); }
-  const double* row(std::int64_t place) const {
-    return rows.data() + place * padded;
+  const double* row(Place place) const {
+    return rows.data() + place.value * padded;
   }
-  const std::uint64_t* mask(std::int64_t place) const {
-    return masks.data() + place * words;
+  const std::uint64_t* mask(Place place) const {
+    return masks.data() + place.value * words;
   }
 };
 

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/numbers.hpp"
+
 namespace fsknn {
 
 struct PointOrder {
@@ -15,6 +17,12 @@ struct PointOrder {
   std::vector<std::int32_t> id;
   /// place[i]: where point i stands; -1 for points left out.
   std::vector<std::int32_t> place;
+  PointId id_at(Place p) const {
+    return {id[static_cast<std::size_t>(p.value)]};
+  }
+  Place place_of(PointId i) const {
+    return {place[static_cast<std::size_t>(i.value)]};
+  }
   std::int64_t num_active() const {
     return static_cast<std::int64_t>(id.size());
   }

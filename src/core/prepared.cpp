@@ -24,14 +24,14 @@ double DistanceRule::after_scaling(double before) const {
   return std::nextafter(scaled, std::numeric_limits<double>::infinity());
 }
 
-void RowReader::make(std::int64_t place, double* out) {
+void RowReader::make(Place place, double* out) {
   const PreparedPoints& p = *points_;
   if (p.held()) {
     std::memcpy(out, p.row(place),
                 static_cast<std::size_t>(p.padded) * sizeof(double));
     return;
   }
-  p.source->read(p.order.id[static_cast<std::size_t>(place)], 1, out, p.padded);
+  p.source->read(p.order.id_at(place).value, 1, out, p.padded);
   clear_padding(out, p.num_features, p.padded);
   p.kernel(p.recipe, scratch_, out, p.num_features, p.padded);
 }

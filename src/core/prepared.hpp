@@ -31,8 +31,8 @@ struct PreparedPoints {
   std::int64_t size() const { return order.num_active(); }
   bool held() const { return source == nullptr; }
   /// Of rows that are held.
-  const double* row(std::int64_t place) const {
-    return rows.data() + place * padded;
+  const double* row(Place place) const {
+    return rows.data() + place.value * padded;
   }
 };
 
@@ -42,13 +42,13 @@ class RowReader {
   explicit RowReader(const PreparedPoints& points)
       : points_(&points), made_(points.held() ? 0 : points.padded) {}
   /// The row at `place`; what is not held stays until the next call.
-  const double* operator()(std::int64_t place) {
+  const double* operator()(Place place) {
     if (points_->held()) return points_->row(place);
     make(place, made_.data());
     return made_.data();
   }
   /// Makes a row that is not held, or copies it; `out` takes `padded` doubles.
-  void make(std::int64_t place, double* out);
+  void make(Place place, double* out);
 
  private:
   const PreparedPoints* points_;

@@ -66,12 +66,12 @@ class ExactPairs {
     if (request_.na_pairwise) {
       const MaskedPoints& rows = graph_ ? masked_columns_ : masked_rows_;
       return masked_correlation<ScalarLanes>(
-          rows.row(a), masked_columns_.row(b), rows.padded,
+          rows.row(Place{a}), masked_columns_.row(Place{b}), rows.padded,
           static_cast<double>(request_.min_pairs));
     }
     const PreparedPoints& rows = graph_ ? columns_ : rows_;
-    const double sum = scalar_sum(metric().accumulation, rows.row(a),
-                              columns_.row(b), columns_.padded);
+    const double sum = scalar_sum(metric().accumulation, rows.row(Place{a}),
+                              columns_.row(Place{b}), columns_.padded);
     if (metric().is_unit_dot()) return sum;
     return rule_(sum, rows.sums[a], columns_.sums[b]);
   }
@@ -179,8 +179,9 @@ void WithinCollector::Taker::hand_over() {
   pairs_.clear();
 }
 
-void WithinCollector::Taker::take(std::int32_t row, std::int32_t column,
+void WithinCollector::Taker::take(AnswerRow answer_row, PointId point,
                                   double value) {
+  const std::int32_t row = answer_row.value, column = point.value;
   if (all_->is_self(row, column)) return;
   all_->offer(row, column, value, tally_);
   if (all_->answer_ != nullptr || !all_->keeps_) return;

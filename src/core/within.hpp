@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/errors.hpp"
+#include "core/numbers.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
@@ -83,7 +84,7 @@ class WithinCollector {
     ~Taker();
     /// Row and point by their numbers from 0, each pair once. value: of rows of
     /// length 1 their product, else the distance.
-    void take(std::int32_t row, std::int32_t column, double value);
+    void take(AnswerRow row, PointId point, double value);
 
    private:
     struct Pair {

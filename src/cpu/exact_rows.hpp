@@ -44,7 +44,7 @@ class ChunkRows {
     if (points_->held()) return place(at);
     if (!made_[static_cast<std::size_t>(at)]) {
       made_[static_cast<std::size_t>(at)] = 1;
-      reader_.make(place(at), storage_.data() + at * points_->padded);
+      reader_.make(Place{place(at)}, storage_.data() + at * points_->padded);
     }
     return at;
   }
@@ -80,7 +80,7 @@ class RowSums {
   const double* operator()(std::int64_t place, std::int64_t count,
                            PlaceOf place_of) {
     sums_.resize(static_cast<std::size_t>(count));
-    const double* row = row_(place);
+    const double* row = row_(Place{place});
     Pair pairs[kTogether];
     for (std::int64_t first = 0; first < count; first += kTogether) {
       const std::int64_t now = std::min(kTogether, count - first);
@@ -88,7 +88,7 @@ class RowSums {
         const std::int32_t at = place_of(first + c);
         pairs[c] = {0, columns_->held() ? at : static_cast<std::int32_t>(c)};
         if (!columns_->held())
-          column_.make(at, made_.data() + c * columns_->padded);
+          column_.make(Place{at}, made_.data() + c * columns_->padded);
       }
       kernels_->exact(accumulation_, row,
                       columns_->held() ? columns_->rows.data() : made_.data(),

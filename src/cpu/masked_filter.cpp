@@ -72,7 +72,7 @@ class Packer {
  private:
   void to_float(std::int64_t place, double known) {
     const std::int64_t d = to_.points->num_features;
-    const double* row = to_.points->row(place);
+    const double* row = to_.points->row(Place{place});
     float* z = to_.z.data() + place / 16 * 16 * d + place % 16;
     double mean = 0.0;
     for (std::int64_t f = 0; f < d; ++f)
@@ -144,7 +144,7 @@ void list_features(MaskedFilterRows& rows) {
   rows.list_error = Buffer<double>(points.size());
   for (std::int64_t i = 0; i < points.size(); ++i) {
     const bool of_known = points.known[i] < d - points.known[i];
-    const double* row = points.row(i);
+    const double* row = points.row(Place{i});
     if (of_known || points.known[i] < d)
       for (std::int64_t f = 0; f < d; ++f)
         if (has_value(row[f]) == of_known)
@@ -277,8 +277,8 @@ void sum_of_columns(const Kernels& kernels, const MaskedFilterRows& rows,
 bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
                  const MaskedPair& pair, Sign sign, std::int64_t min_pairs,
                  float threshold) {
-  const std::uint64_t* p = rows.points->mask(pair.row);
-  const std::uint64_t* q = columns.points->mask(pair.column);
+  const std::uint64_t* p = rows.points->mask(Place{pair.row});
+  const std::uint64_t* q = columns.points->mask(Place{pair.column});
   std::int64_t n = 0;
   for (std::int64_t w = 0; w < rows.points->words; ++w)
     n += count_bits(p[w] & q[w]);

@@ -134,7 +134,8 @@ void MaskedPairs::refine(const Chunk& at, std::int64_t row,
 void MaskedPairs::exact(const std::vector<Pair>& hits, double* r) const {
   const MaskedPoints& rows = work_.rows();
   const MaskedPoints& columns = work_.columns;
-  work_.kernels.masked(rows.row(row0_), columns.row(column0_), columns.padded,
+  work_.kernels.masked(rows.row(Place{row0_}), columns.row(Place{column0_}),
+                       columns.padded,
                        static_cast<double>(work_.request.min_pairs),
                        hits.data(), static_cast<std::int64_t>(hits.size()), r);
 }

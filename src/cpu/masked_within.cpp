@@ -19,8 +19,8 @@ class Taker {
         columns_(work.columns.order.id),
         taker_(collector) {}
   void take(std::int64_t row, std::int64_t column, double r) {
-    taker_.take(rows_[static_cast<std::size_t>(row)],
-                columns_[static_cast<std::size_t>(column)], r);
+    taker_.take(AnswerRow{rows_[static_cast<std::size_t>(row)]},
+                PointId{columns_[static_cast<std::size_t>(column)]}, r);
   }
   void merge() {}
 

@@ -100,7 +100,7 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
   std::iota(places.begin(), places.end(), 0);
   RowReader row(points), other(points);
   for (std::size_t p = 0; p < id.size(); ++p) {
-    hash[p] = hash_of(row(static_cast<std::int64_t>(p)), points.padded);
+    hash[p] = hash_of(row(Place{static_cast<std::int64_t>(p)}), points.padded);
     poll_after(2.0 * static_cast<double>(points.padded));
   }
   const auto at = [](std::int32_t p) { return static_cast<std::size_t>(p); };
@@ -113,7 +113,7 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
     const std::int32_t p = places[first], q = places[s];
     if (hash[at(p)] != hash[at(q)])
       first = s;
-    else if (std::memcmp(row(p), other(q),
+    else if (std::memcmp(row(Place{p}), other(Place{q}),
                          static_cast<std::size_t>(points.padded) * 8) == 0)
       twin[at(id[at(q)])] = id[at(p)];
     poll_after(5.0);

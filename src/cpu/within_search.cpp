@@ -32,7 +32,8 @@ class WithinSearch::Sink : public SinkDefaults {
         unit_dot_ ? sum
                   : s_.rule_(sum, s_.rows_.points->sums[row],
                              s_.columns_.points->sums[column]);
-    taker_.take(s_.rows_.id(row), s_.columns_.id(column), value);
+    taker_.take(AnswerRow{s_.rows_.id(row)}, PointId{s_.columns_.id(column)},
+                value);
   }
 
  private:

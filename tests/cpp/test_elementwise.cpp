@@ -33,7 +33,7 @@ Rows filter_rows(const PreparedPoints& points, const ElementwiseScale& scale,
     RowTerms terms;
     for (std::int64_t f = 0; f < points.padded; ++f)
       rows.entries.push_back(
-          filter_entry(rule, points.row(i)[f],
+          filter_entry(rule, points.row(Place{i})[f],
                        scale.centre[static_cast<std::size_t>(f)], terms));
     rows.bounds.push_back(row_bounds(rule, terms, points.sums[i]));
   }

@@ -129,9 +129,9 @@ TEST_CASE("pairwise r is the correlation of the common values") {
     bool defined_alike = true, symmetric = true;
     for (std::int64_t i = 0; i < m.n; ++i)
       for (std::int64_t j = 0; j < m.n; ++j) {
-        const double r = masked_correlation<ScalarLanes>(p.row(i), p.row(j),
+        const double r = masked_correlation<ScalarLanes>(p.row(Place{i}), p.row(Place{j}),
                                                          p.padded, 3.0);
-        const double back = masked_correlation<ScalarLanes>(p.row(j), p.row(i),
+        const double back = masked_correlation<ScalarLanes>(p.row(Place{j}), p.row(Place{i}),
                                                             p.padded, 3.0);
         symmetric = symmetric && std::memcmp(&r, &back, sizeof r) == 0;
         const double expected = plain_correlation(m, i, j);

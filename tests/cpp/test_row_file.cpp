@@ -112,6 +112,6 @@ TEST_CASE("rows in a file are those in memory, filled and prepared") {
       REQUIRE(stored.size() == expected.size());
       for (std::int64_t at = 0; at < stored.size(); ++at)
         for (std::int64_t f = 0; f < m.d; ++f)
-          CHECK(stored.row(at)[f] == expected.row(at)[f]);
+          CHECK(stored.row(Place{at})[f] == expected.row(Place{at})[f]);
     }
 }

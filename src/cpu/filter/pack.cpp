@@ -37,7 +37,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
       for (int c = 0; c < Tile::panel; ++c) {
         const std::int64_t place = panel * Tile::panel + c;
         if (place < points.size() && fit) {
-          packer.load(row(place));
+          packer.load(row(Place{place}));
           form.pack_row(packer, rows, points.sums[place], place,
                         &error[static_cast<std::size_t>(panel)]);
         } else {

@@ -26,7 +26,8 @@ Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count) {
   Buffer<double> rows(count * points.padded);
   RowReader reader(points);
   for (std::int64_t i = 0; i < count; ++i)
-    reader.make(sampled(points, i, count), rows.data() + i * points.padded);
+    reader.make(Place{sampled(points, i, count)},
+                rows.data() + i * points.padded);
   return rows;
 }
 
@@ -63,7 +64,7 @@ Spread spread_of(const PreparedPoints& points, const Buffer<double>& centre,
       Spread& spread = of_block[static_cast<std::size_t>(block)];
       const std::int64_t end = std::min(n, (block + 1) * block_rows);
       for (std::int64_t i = block * block_rows; i < end; ++i) {
-        const double* x = row(i);
+        const double* x = row(Place{i});
         for (std::int64_t f = 0; f < padded; ++f) {
           const double v =
               std::fabs(centre.size() > 0 ? x[f] - centre[f] : x[f]);

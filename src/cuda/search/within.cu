@@ -240,7 +240,8 @@ class WithinPart {
     const std::int32_t* const column_ids = work_.columns.order.id.data();
     const FoundPair* const found = h_found_.data();
     for (const FoundPair* p = found + first; p < found + end; ++p)
-      taker.take(row_ids[p->row], column_ids[p->column], p->value);
+      taker.take(AnswerRow{row_ids[p->row]}, PointId{column_ids[p->column]},
+                 p->value);
   }
 
   const Work& work_;

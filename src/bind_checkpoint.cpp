@@ -74,13 +74,13 @@ Rcpp::List cpp_read_sealed(std::string path) {
 Rcpp::List cpp_lend_matrix(SEXP x, std::string path) {
   return with_files([&] {
     const bool is_double = TYPEOF(x) == REALSXP;
-    write_bytes(path, is_double ? static_cast<const void*>(REAL(x))
-                                : static_cast<const void*>(INTEGER(x)),
+    write_bytes(path,
+                is_double ? static_cast<const void*>(REAL(x))
+                          : static_cast<const void*>(INTEGER(x)),
                 Rf_xlength(x) * (is_double ? 8 : 4));
-    return Rcpp::List::create(Rcpp::_["path"] = path,
-                              Rcpp::_["is_double"] = is_double,
-                              Rcpp::_["rows"] = Rf_nrows(x),
-                              Rcpp::_["columns"] = Rf_ncols(x));
+    return Rcpp::List::create(
+        Rcpp::_["path"] = path, Rcpp::_["is_double"] = is_double,
+        Rcpp::_["rows"] = Rf_nrows(x), Rcpp::_["columns"] = Rf_ncols(x));
   });
 }
 
@@ -107,8 +107,7 @@ Rcpp::List cpp_lock_file(std::string path) {
     const double owner = static_cast<double>(lock->owner());
     Rcpp::RObject out;
     if (lock->held()) out = Rcpp::XPtr<FileLock>(lock.release(), true);
-    return Rcpp::List::create(Rcpp::_["lock"] = out,
-                              Rcpp::_["owner"] = owner);
+    return Rcpp::List::create(Rcpp::_["lock"] = out, Rcpp::_["owner"] = owner);
   });
 }
 

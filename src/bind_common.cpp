@@ -91,8 +91,7 @@ Rcpp::List failure(const char* kind, const std::string& message) {
 /// The request's `subset`, rows of `points` whose neighbours are asked for, as
 /// queries; null where it is NULL. Tells the request that they are points.
 std::unique_ptr<RowSubset> subset_of(const RowSource& points,
-                                     const Rcpp::List& list,
-                                     Request& request) {
+                                     const Rcpp::List& list, Request& request) {
   if (!list.containsElementNamed("subset") || Rf_isNull(list["subset"]))
     return nullptr;
   std::vector<std::int32_t> numbers =
@@ -146,8 +145,7 @@ Request request_from(const Rcpp::List& request) {
   r.max_device_memory = Rcpp::as<double>(request["max_device_memory"]);
   r.max_memory = Rcpp::as<double>(request["max_memory"]);
   r.largest = Rcpp::as<double>(request["largest"]);
-  if (request.containsElementNamed("weights") &&
-      !Rf_isNull(request["weights"]))
+  if (request.containsElementNamed("weights") && !Rf_isNull(request["weights"]))
     r.weights = std::make_shared<SampleWeights>(
         Rcpp::as<std::vector<double>>(request["weights"]));
   r.na_pairwise = Rcpp::as<std::string>(request["na"]) == "pairwise";
@@ -180,20 +178,19 @@ Rcpp::List list_of(const CudaFailure& e) {
 }
 
 Rcpp::List list_of(const Stats& stats) {
-  return Rcpp::List::create(
-      Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
-      Rcpp::_["pairs_exact"] = stats.pairs_exact,
-      Rcpp::_["rows_redone"] = stats.rows_redone,
-      Rcpp::_["rows_widened"] = stats.rows_widened,
-      Rcpp::_["rows_short"] = stats.rows_short,
-      Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
-      Rcpp::_["seconds_search"] = stats.seconds_search,
-      Rcpp::_["seconds_emit"] = stats.seconds_emit,
-      Rcpp::_["seconds_device"] = stats.seconds_device,
-      Rcpp::_["bytes_device"] = stats.bytes_device,
-      Rcpp::_["num_devices"] = stats.num_devices,
-      Rcpp::_["filtered"] = stats.filtered,
-      Rcpp::_["streamed"] = stats.streamed);
+  return Rcpp::List::create(Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
+                            Rcpp::_["pairs_exact"] = stats.pairs_exact,
+                            Rcpp::_["rows_redone"] = stats.rows_redone,
+                            Rcpp::_["rows_widened"] = stats.rows_widened,
+                            Rcpp::_["rows_short"] = stats.rows_short,
+                            Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
+                            Rcpp::_["seconds_search"] = stats.seconds_search,
+                            Rcpp::_["seconds_emit"] = stats.seconds_emit,
+                            Rcpp::_["seconds_device"] = stats.seconds_device,
+                            Rcpp::_["bytes_device"] = stats.bytes_device,
+                            Rcpp::_["num_devices"] = stats.num_devices,
+                            Rcpp::_["filtered"] = stats.filtered,
+                            Rcpp::_["streamed"] = stats.streamed);
 }
 
 Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found) {
@@ -237,8 +234,8 @@ std::unique_ptr<Progress> r_progress(bool draw, const char* what) {
 }
 
 std::unique_ptr<Progress> r_progress(const Rcpp::List& request) {
-  std::unique_ptr<RProgress> progress(new RProgress(
-      Rcpp::as<bool>(request["progress"]), "Nearest neighbours"));
+  std::unique_ptr<RProgress> progress(
+      new RProgress(Rcpp::as<bool>(request["progress"]), "Nearest neighbours"));
   const auto given = [&](const char* name) {
     return request.containsElementNamed(name) && !Rf_isNull(request[name]);
   };
@@ -246,8 +243,7 @@ std::unique_ptr<Progress> r_progress(const Rcpp::List& request) {
     const Rcpp::NumericVector share = request["share"];
     progress->share_bar(request["bar"], share[0], share[1]);
   }
-  if (given("watch"))
-    progress->watch(Rcpp::as<std::string>(request["watch"]));
+  if (given("watch")) progress->watch(Rcpp::as<std::string>(request["watch"]));
   return progress;
 }
 

@@ -64,7 +64,7 @@ Rcpp::List cpp_agreements(Rcpp::IntegerMatrix levels) {
     const std::vector<int> counts =
         count_agreements(levels.begin(), levels.nrow(), levels.ncol());
     return Rcpp::List::create(
-        Rcpp::_["counts"] = Rcpp::IntegerMatrix(levels.ncol(), levels.ncol(),
-                                                counts.begin()));
+        Rcpp::_["counts"] =
+            Rcpp::IntegerMatrix(levels.ncol(), levels.ncol(), counts.begin()));
   });
 }

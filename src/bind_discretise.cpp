@@ -12,8 +12,8 @@ Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes,
     for (int& c : of_column) --c;
     const std::unique_ptr<Progress> told = bind::r_progress(progress, "Cuts");
     const std::vector<RowCuts> found =
-        discretise(*bind::matrix_source(x), of_column, num_classes,
-                   num_threads, told.get());
+        discretise(*bind::matrix_source(x), of_column, num_classes, num_threads,
+                   told.get());
     Rcpp::List cuts(found.size());
     Rcpp::NumericVector gain(found.size());
     const Rcpp::NumericVector none(0);
@@ -38,8 +38,8 @@ Rcpp::List cpp_levels(SEXP x, Rcpp::IntegerVector rows, Rcpp::List cuts,
       cuts_of[i] = Rcpp::as<std::vector<double>>(cuts[i]);
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const std::unique_ptr<RowSource> points = bind::matrix_source(x);
-    Rcpp::IntegerMatrix levels(Rcpp::no_init(
-        rows.size(), static_cast<int>(points->num_features())));
+    Rcpp::IntegerMatrix levels(
+        Rcpp::no_init(rows.size(), static_cast<int>(points->num_features())));
     assign_levels(*points, of_row, cuts_of, num_threads, NA_INTEGER,
                   levels.begin(), progress.get());
     return Rcpp::List::create(Rcpp::_["levels"] = levels);

@@ -1,4 +1,5 @@
-// For tests only: faults that can't be provoked otherwise. See cuda/device/faults.hpp.
+// For tests only: faults that can't be provoked otherwise. See
+// cuda/device/faults.hpp.
 
 #include "bind_common.hpp"
 #include "cuda/device/faults.hpp"

@@ -76,9 +76,8 @@ class Answer {
     fill_edges(INTEGER(from_), INTEGER(rank_));
     return Rcpp::List::create(
         Rcpp::_["from"] = from_, Rcpp::_["to"] = index_,
-        Rcpp::_["rank"] = rank_,
-        Rcpp::_["distance"] = distance_, Rcpp::_["correlation"] = correlation_,
-        Rcpp::_["stats"] = stats);
+        Rcpp::_["rank"] = rank_, Rcpp::_["distance"] = distance_,
+        Rcpp::_["correlation"] = correlation_, Rcpp::_["stats"] = stats);
   }
 
  private:

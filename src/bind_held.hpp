@@ -26,8 +26,7 @@ class Held {
   // request: changed to what the points were prepared for.
 
   void find_neighbours(bool on_gpu, Request& request, const RowSource* queries,
-                       const Neighbours& out, Progress* progress,
-                       Stats* stats);
+                       const Neighbours& out, Progress* progress, Stats* stats);
   void find_within(bool on_gpu, Request& request, const Within& within,
                    const RowSource* queries, WithinAnswer& answer,
                    Progress* progress, Stats* stats);

@@ -87,9 +87,9 @@ Rcpp::CharacterVector cpp_metafeature_names(Rcpp::List x,
     name = of_row[static_cast<std::size_t>(made.first)];
     name += words[static_cast<int>(made.op)];
     name += of_row[static_cast<std::size_t>(made.second)];
-    SET_STRING_ELT(out, p,
-                   Rf_mkCharLenCE(name.data(), static_cast<int>(name.size()),
-                                  CE_UTF8));
+    SET_STRING_ELT(
+        out, p,
+        Rf_mkCharLenCE(name.data(), static_cast<int>(name.size()), CE_UTF8));
   }
   return out;
 }

@@ -41,8 +41,7 @@ NearLists lists_from(std::int64_t n, const std::vector<TreeEdge>& edges) {
   for (const TreeEdge& e : edges)
     for (const std::int32_t i : {e.low, e.high})
       ++lists.start[static_cast<std::size_t>(i) + 1];
-  std::partial_sum(lists.start.begin(), lists.start.end(),
-                   lists.start.begin());
+  std::partial_sum(lists.start.begin(), lists.start.end(), lists.start.begin());
   lists.index = Buffer<std::int32_t>(lists.start.back());
   lists.distance = Buffer<double>(lists.start.back());
   std::vector<std::int64_t> next(lists.start.begin(), lists.start.end() - 1);
@@ -76,8 +75,8 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
                        Rcpp::NumericMatrix distance, int most,
                        Rcpp::List request) {
   return bind::guarded([&] {
-    const std::unique_ptr<Progress> progress = bind::r_progress(
-        Rcpp::as<bool>(request["progress"]), "Spanning tree");
+    const std::unique_ptr<Progress> progress =
+        bind::r_progress(Rcpp::as<bool>(request["progress"]), "Spanning tree");
     const std::unique_ptr<RowSource> source = bind::row_source(x, request);
     const Request asked = bind::request_from(request);
     const NearLists lists = lists_from(index, distance);

@@ -34,9 +34,8 @@ namespace bind {
 
 std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x) {
   const Rcpp::NumericVector size = x["size"];
-  const double first = x.containsElementNamed("first")
-                           ? Rcpp::as<double>(x["first"])
-                           : 1.0;
+  const double first =
+      x.containsElementNamed("first") ? Rcpp::as<double>(x["first"]) : 1.0;
   return std::unique_ptr<RowSource>(
       new OpenFile(x["file"], static_cast<std::int64_t>(first) - 1,
                    static_cast<std::int64_t>(size[0])));
@@ -100,9 +99,7 @@ Rcpp::List cpp_row_file_finish(SEXP file) {
 
 // Gives the room back at once.
 // [[Rcpp::export(rng = false)]]
-void cpp_row_file_close(SEXP file) {
-  Rcpp::XPtr<RowFile>(file).release();
-}
+void cpp_row_file_close(SEXP file) { Rcpp::XPtr<RowFile>(file).release(); }
 
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_bytes_free(std::string folder) {

@@ -182,9 +182,8 @@ Rcpp::List failure_of(const TooManyPairs& e) {
 }
 
 /// backend: "cuda", "cpu", or "brute", the answer by definition.
-void search(const std::string& backend, bind::Question& q,
-            const Within& within, WithinAnswer& answer, Progress* progress,
-            Stats& stats) {
+void search(const std::string& backend, bind::Question& q, const Within& within,
+            WithinAnswer& answer, Progress* progress, Stats& stats) {
   if (backend == "brute")
     return brute_within(q.request, within, *q.points, q.asked(), answer);
   const bool on_gpu = backend == "cuda";
@@ -208,8 +207,7 @@ Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request) {
     const bool as_edges = Rcpp::as<bool>(request["as_edges"]);
     ListAnswer lists;
     EdgeAnswer edges(q.request.metric->is_unit_dot(), q.subset.get());
-    WithinAnswer& answer =
-        as_edges ? static_cast<WithinAnswer&>(edges) : lists;
+    WithinAnswer& answer = as_edges ? static_cast<WithinAnswer&>(edges) : lists;
     Stats stats;
     try {
       search(Rcpp::as<std::string>(request["backend"]), q, within, answer,

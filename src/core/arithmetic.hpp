@@ -119,8 +119,8 @@ FSKNN_HD static inline double join_largest(const double* v) {
 }
 
 // Accumulations: what is summed over the features of a pair of rows. Each has
-// step() for 8 features at once and for one, and join() for the 8 lanes; `which`
-// is its value of kinds.hpp. with_accumulation() below knows them all.
+// step() for 8 features at once and for one, and join() for the 8 lanes;
+// `which` is its value of kinds.hpp. with_accumulation() below knows them all.
 
 /// sum a_f b_f
 struct Dot {
@@ -132,7 +132,9 @@ struct Dot {
   FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
     return fma(a, b, s);
   }
-  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
 };
 
 /// sum (a_f - b_f)^2
@@ -147,7 +149,9 @@ struct SquaredDifference {
     const double t = a - b;
     return fma(t, t, s);
   }
-  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
 };
 
 /// sum |a_f - b_f|
@@ -160,7 +164,9 @@ struct AbsoluteDifference {
   FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
     return s + fabs(a - b);
   }
-  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
 };
 
 /// max |a_f - b_f|
@@ -174,7 +180,9 @@ struct LargestDifference {
     const double t = fabs(a - b);
     return t > s ? t : s;
   }
-  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_largest(v); }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_largest(v);
+  }
 };
 
 /// sum min(a_f, b_f)
@@ -187,7 +195,9 @@ struct SmallerSum {
   FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
     return s + (a < b ? a : b);
   }
-  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
 };
 
 /// sum |a_f - b_f| / (|a_f| + |b_f|), 0 / 0 being 0. Entries whose sum could
@@ -200,12 +210,11 @@ struct RelativeDifference {
   template <class L>
   static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
     const L p = magnitude(a), q = magnitude(b);
-    const L minus = smaller(larger(sub(larger(p, q), L::all(limit)),
-                                   L::all(-1.0)),
-                            L::all(-0.5));
+    const L minus = smaller(
+        larger(sub(larger(p, q), L::all(limit)), L::all(-1.0)), L::all(-0.5));
     const L by = magnitude(minus);
-    const L t = div(magnitude(fma(a, by, mul(b, minus))),
-                    fma(p, by, mul(q, by)));
+    const L t =
+        div(magnitude(fma(a, by, mul(b, minus))), fma(p, by, mul(q, by)));
     return add(s, larger(t, L::all(0.0)));
   }
   FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
@@ -214,7 +223,9 @@ struct RelativeDifference {
     const double t = fabs(fma(a, by, b * -by)) / fma(p, by, q * by);
     return s + (t > 0.0 ? t : 0.0);
   }
-  FSKNN_HD static FSKNN_INLINE double join(const double* v) { return join_sum(v); }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
 };
 
 /// visit(Dot()) or whichever is meant: the one way from an accumulation chosen

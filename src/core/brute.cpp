@@ -18,9 +18,8 @@ void brute_force(const Request& request, const RowSource& points,
   const int exponent = common_exponent(request, points, queries, 1);
   const DistanceRule rule(metric, exponent);
   const RowRecipe recipe = recipe_of(request, exponent);
-  const PreparedPoints columns =
-      prepare_points(points, recipe, request.skip, false,
-                     &prepare_row<ScalarLanes>, 1);
+  const PreparedPoints columns = prepare_points(
+      points, recipe, request.skip, false, &prepare_row<ScalarLanes>, 1);
   PreparedPoints own_rows;
   if (queries != nullptr)
     own_rows = prepare_points(*queries, recipe, request.query_skip, false,

@@ -18,8 +18,8 @@ class Buffer {
     const double bytes = static_cast<double>(size) * sizeof(T);
     if (bytes > 1e18) throw MemoryFailure(bytes);
     data_ = static_cast<T*>(
-        ::operator new(static_cast<std::size_t>(size) * sizeof(T),
-                       std::align_val_t{kAlignment}, std::nothrow));
+        ::operator new (static_cast<std::size_t>(size) * sizeof(T),
+                        std::align_val_t{kAlignment}, std::nothrow));
     if (data_ == nullptr) throw MemoryFailure(bytes);
   }
   Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) {
@@ -49,7 +49,8 @@ class Buffer {
  private:
   static constexpr std::size_t kAlignment = 64;
   void release() {
-    if (data_ != nullptr) ::operator delete(data_, std::align_val_t{kAlignment});
+    if (data_ != nullptr)
+      ::operator delete (data_, std::align_val_t{kAlignment});
   }
   T* data_ = nullptr;
   std::int64_t size_ = 0;

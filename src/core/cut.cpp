@@ -67,12 +67,12 @@ class Cutter {
     std::vector<Component> next;
     for (Component& c : open) {
       const std::size_t before = c.edges.size();
-      c.edges.erase(std::remove_if(c.edges.begin(), c.edges.end(),
-                                   [&](std::int32_t e) {
-                                     return !cut_.kept[static_cast<std::size_t>(
-                                         e)];
-                                   }),
-                    c.edges.end());
+      c.edges.erase(
+          std::remove_if(c.edges.begin(), c.edges.end(),
+                         [&](std::int32_t e) {
+                           return !cut_.kept[static_cast<std::size_t>(e)];
+                         }),
+          c.edges.end());
       if (c.edges.size() < before)
         split(c, next);
       else
@@ -143,8 +143,7 @@ class Cutter {
     std::vector<std::int32_t> low(whole.edges.size());
     for (std::size_t e = 0; e < whole.edges.size(); ++e) {
       poll_after(200.0);
-      const TreeEdge& edge =
-          forest_[static_cast<std::size_t>(whole.edges[e])];
+      const TreeEdge& edge = forest_[static_cast<std::size_t>(whole.edges[e])];
       low[e] = local(edge.low);
       joined.join(low[e], local(edge.high));
     }

@@ -111,14 +111,14 @@ std::string digest_source(const RowSource& source, int num_threads) {
   RowDigests digests(n, d);
   const double operations = static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations), {}, [&] {
-    return [&, rows = Buffer<double>(block_rows * d)](
-               std::int64_t block) mutable {
-      const std::int64_t first = block * block_rows;
-      const std::int64_t count = std::min(block_rows, n - first);
-      source.read(first, count, rows.data(), d);
-      for (std::int64_t r = 0; r < count; ++r)
-        digests.take(first + r, rows.data() + r * d);
-    };
+    return
+        [&, rows = Buffer<double>(block_rows * d)](std::int64_t block) mutable {
+          const std::int64_t first = block * block_rows;
+          const std::int64_t count = std::min(block_rows, n - first);
+          source.read(first, count, rows.data(), d);
+          for (std::int64_t r = 0; r < count; ++r)
+            digests.take(first + r, rows.data() + r * d);
+        };
   });
   return digests.value();
 }

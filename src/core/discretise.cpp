@@ -189,9 +189,9 @@ class Cutter {
     const double choices =
         k * std::log2(3.0) + std::log2(1.0 - 2.0 * std::pow(3.0, -k));
     const double delta =
-        choices - (k * bits / count -
-                   num_present(left_) * bits_of(left_, lower) / lower -
-                   num_present(right_) * bits_of(right_, upper) / upper);
+        choices -
+        (k * bits / count - num_present(left_) * bits_of(left_, lower) / lower -
+         num_present(right_) * bits_of(right_, upper) / upper);
     return bits - score > std::log2(count - 1.0) + delta;
   }
 
@@ -220,17 +220,17 @@ std::vector<RowCuts> discretise(const RowSource& source,
       32.0 * static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations),
              {progress, 0.0, 1.0}, [&] {
-    return [&, cutter = Cutter(classes, num_classes, logs),
-            rows = std::vector<double>(static_cast<std::size_t>(
-                block_rows * d))](std::int64_t b) mutable {
-      const std::int64_t first = b * block_rows;
-      const std::int64_t count = std::min(block_rows, n - first);
-      source.read(first, count, rows.data(), d);
-      for (std::int64_t r = 0; r < count; ++r)
-        found[static_cast<std::size_t>(first + r)] =
-            cutter.cut(rows.data() + r * d);
-    };
-  });
+               return [&, cutter = Cutter(classes, num_classes, logs),
+                       rows = std::vector<double>(static_cast<std::size_t>(
+                           block_rows * d))](std::int64_t b) mutable {
+                 const std::int64_t first = b * block_rows;
+                 const std::int64_t count = std::min(block_rows, n - first);
+                 source.read(first, count, rows.data(), d);
+                 for (std::int64_t r = 0; r < count; ++r)
+                   found[static_cast<std::size_t>(first + r)] =
+                       cutter.cut(rows.data() + r * d);
+               };
+             });
   return found;
 }
 
@@ -243,23 +243,24 @@ void assign_levels(const RowSource& source,
   const std::int64_t d = source.num_features();
   const double operations =
       8.0 * static_cast<double>(m) * static_cast<double>(d);
-  run_pieces(m, useful_threads(num_threads, operations),
-             {progress, 0.0, 0.0}, [&] {
-    return [&, row = std::vector<double>(static_cast<std::size_t>(d))](
-               std::int64_t r) mutable {
-      const std::size_t at = static_cast<std::size_t>(r);
-      source.read(rows[at], 1, row.data(), d);
-      const std::vector<double>& c = cuts[at];
-      for (std::int64_t f = 0; f < d; ++f) {
-        const double x = row[static_cast<std::size_t>(f)];
-        levels[f * m + r] =
-            std::isnan(x) ? missing
-                          : 1 + static_cast<int>(
-                                    std::lower_bound(c.begin(), c.end(), x) -
-                                    c.begin());
-      }
-    };
-  });
+  run_pieces(
+      m, useful_threads(num_threads, operations), {progress, 0.0, 0.0}, [&] {
+        return [&, row = std::vector<double>(static_cast<std::size_t>(d))](
+                   std::int64_t r) mutable {
+          const std::size_t at = static_cast<std::size_t>(r);
+          source.read(rows[at], 1, row.data(), d);
+          const std::vector<double>& c = cuts[at];
+          for (std::int64_t f = 0; f < d; ++f) {
+            const double x = row[static_cast<std::size_t>(f)];
+            levels[f * m + r] =
+                std::isnan(x)
+                    ? missing
+                    : 1 + static_cast<int>(
+                              std::lower_bound(c.begin(), c.end(), x) -
+                              c.begin());
+          }
+        };
+      });
 }
 
 }  // namespace fsknn

@@ -152,9 +152,8 @@ bool read_sealed(const std::string& path, std::vector<char>& bytes) {
   Head head;
   if (file.read(&head, sizeof head) != sizeof head ||
       std::memcmp(head.word, kWord, sizeof head.word) != 0 ||
-      head.size !=
-          static_cast<std::int64_t>(facts.st_size) -
-              static_cast<std::int64_t>(sizeof head))
+      head.size != static_cast<std::int64_t>(facts.st_size) -
+                       static_cast<std::int64_t>(sizeof head))
     return false;
   bytes.resize(static_cast<std::size_t>(head.size));
   return file.read(bytes.data(), head.size) == head.size &&

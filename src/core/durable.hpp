@@ -21,11 +21,11 @@ void write_durably(const std::string& path, const void* bytes,
 
 /// The bytes of a file that is not meant to outlive the process, and back into
 /// memory: so many as it holds. Throw FileFailure.
-void write_bytes(const std::string& path, const void* bytes,
-                 std::int64_t size);
+void write_bytes(const std::string& path, const void* bytes, std::int64_t size);
 void read_bytes(const std::string& path, void* bytes, std::int64_t size);
 
-/// write_durably() with a head that says what they are: how many, and their digest.
+/// write_durably() with a head that says what they are: how many, and their
+/// digest.
 void write_sealed(const std::string& path, const void* bytes,
                   std::int64_t size);
 

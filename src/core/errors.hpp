@@ -51,15 +51,15 @@ struct CudaFailure : Failure {
   CudaFailure(const std::string& words, int device_number)
       : Failure(words), cuda_words(words), device(device_number) {}
   std::string cuda_words;
-  std::string where;       ///< the call, its file and line
+  std::string where;  ///< the call, its file and line
   int device;
   double bytes_asked = 0;  ///< 0: it was not about memory
   double bytes_free = 0;
-  bool sticky = false;     ///< CUDA does nothing more in this process
+  bool sticky = false;  ///< CUDA does nothing more in this process
 };
 
-/// Not CUDA but the plan said no: what a search must hold at once, at the least,
-/// is more than may be used of a device's memory.
+/// Not CUDA but the plan said no: what a search must hold at once, at the
+/// least, is more than may be used of a device's memory.
 struct PlanFailure : CudaFailure {
   enum class Held { two_chunks, all_points };
   PlanFailure(Held what, double bytes, double usable, int device_number)

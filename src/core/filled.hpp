@@ -39,8 +39,8 @@ class MeanFilled final : public RowSource {
 };
 
 struct MissingFacts {
-  std::int64_t missing = 0;          ///< entries that are NaN
-  std::vector<std::int64_t> empty;   ///< rows with no value at all
+  std::int64_t missing = 0;         ///< entries that are NaN
+  std::vector<std::int64_t> empty;  ///< rows with no value at all
   /// All else as of a matrix without missing values: a row's values that there
   /// are, filled by its mean.
   MatrixFacts known;

@@ -37,8 +37,8 @@ enum class Accumulation {
 /// How a fast arithmetic may drop pairs of a metric before the exact step: what
 /// the metric's entry declares, never inferred.
 enum class FilterKind {
-  none,        ///< no filter: the exact step sees all pairs, on every path
-  product,     ///< sum a b of low-precision rows (correlations, cosine, |a - b|^2)
+  none,     ///< no filter: the exact step sees all pairs, on every path
+  product,  ///< sum a b of low-precision rows (correlations, cosine, |a - b|^2)
   difference,  ///< sum |a - b|
   largest,     ///< max |a - b|
   overlap      ///< sum min(a, b) against the rows' sums

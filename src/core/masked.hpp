@@ -19,7 +19,8 @@
 // is what finds that a row does not vary on the common samples (max == min, not
 // variance 0), since such a pair always comes to it.
 //
-// Swapping the rows swaps names only, so r(i, j) and r(j, i) have the same bits.
+// Swapping the rows swaps names only, so r(i, j) and r(j, i) have the same
+// bits.
 
 #include <cmath>
 #include <cstdint>
@@ -51,8 +52,8 @@ struct CommonMoments {
 /// Whether pass 2 can be trusted as it is.
 FSKNN_HD static inline bool is_plain(const CommonMoments& m, double n) {
   const double least = two_to(-900);  // no square that counts is subnormal
-  return m.xx >= least && m.yy >= least &&
-         (m.x * m.x) * 1024.0 <= n * m.xx && (m.y * m.y) * 1024.0 <= n * m.yy;
+  return m.xx >= least && m.yy >= least && (m.x * m.x) * 1024.0 <= n * m.xx &&
+         (m.y * m.y) * 1024.0 <= n * m.yy;
 }
 
 FSKNN_HD static inline double correlation_of(const CommonMoments& m, double n) {
@@ -68,7 +69,9 @@ FSKNN_HD static inline double correlation_of(const CommonMoments& m, double n) {
 struct CarefulRow {
   double mean, second_mean;
   PowerOfTwo scale;
-  FSKNN_HD FSKNN_INLINE double unscaled(double x) const { return (x - mean) - second_mean; }
+  FSKNN_HD FSKNN_INLINE double unscaled(double x) const {
+    return (x - mean) - second_mean;
+  }
   FSKNN_HD FSKNN_INLINE double operator()(double x) const {
     return (unscaled(x) * scale.first) * scale.second;
   }
@@ -135,9 +138,8 @@ FSKNN_HD static inline double masked_result(const double* a, const double* b,
                                             std::int64_t padded,
                                             const CommonSums& sums,
                                             const CommonMoments& moments) {
-  return is_plain(moments, sums.n)
-             ? correlation_of(moments, sums.n)
-             : careful_correlation(a, b, padded, sums);
+  return is_plain(moments, sums.n) ? correlation_of(moments, sums.n)
+                                   : careful_correlation(a, b, padded, sums);
 }
 
 /// Eight features of a row in lanes: 1 where there is a value, and the value,
@@ -160,8 +162,8 @@ double joined_lanes(const L& lanes) {
 
 /// r of two rows, or no_correlation().
 template <class L>
-double masked_correlation(const double* a, const double* b,
-                          std::int64_t padded, double min_pairs) {
+double masked_correlation(const double* a, const double* b, std::int64_t padded,
+                          double min_pairs) {
   L n = L::all(0.0), x = n, y = n;
   for (std::int64_t f = 0; f < padded; f += kLanes) {
     const KnownLanes<L> p(a + f), q(b + f);

@@ -71,25 +71,26 @@ MaskedPoints prepare_masked(const RowSource& source, RowForm form,
       8.0 * static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations),
              {progress, 0.0, 0.0}, [&] {
-    return [&, block = Buffer<double>(block_rows * points.padded),
-            scratch = MaskedScratch()](std::int64_t b) mutable {
-      const std::int64_t first = b * block_rows;
-      const std::int64_t count = std::min(block_rows, n - first);
-      source.read(first, count, block.data(), points.padded);
-      for (std::int64_t r = 0; r < count; ++r) {
-        const std::int64_t place =
-            points.order.place[static_cast<std::size_t>(first + r)];
-        if (place < 0) continue;
-        double* row = points.rows.data() + place * points.padded;
-        std::memcpy(row, block.data() + r * points.padded,
-                    static_cast<std::size_t>(d) * sizeof(double));
-        points.known[place] = static_cast<std::int32_t>(
-            prepare_masked_row(form, scratch, row, d, points.padded));
-        fill_mask(row, d, points.words,
-                  points.masks.data() + place * points.words);
-      }
-    };
-  });
+               return [&, block = Buffer<double>(block_rows * points.padded),
+                       scratch = MaskedScratch()](std::int64_t b) mutable {
+                 const std::int64_t first = b * block_rows;
+                 const std::int64_t count = std::min(block_rows, n - first);
+                 source.read(first, count, block.data(), points.padded);
+                 for (std::int64_t r = 0; r < count; ++r) {
+                   const std::int64_t place =
+                       points.order.place[static_cast<std::size_t>(first + r)];
+                   if (place < 0) continue;
+                   double* row = points.rows.data() + place * points.padded;
+                   std::memcpy(row, block.data() + r * points.padded,
+                               static_cast<std::size_t>(d) * sizeof(double));
+                   points.known[place] =
+                       static_cast<std::int32_t>(prepare_masked_row(
+                           form, scratch, row, d, points.padded));
+                   fill_mask(row, d, points.words,
+                             points.masks.data() + place * points.words);
+                 }
+               };
+             });
   return points;
 }
 
@@ -114,13 +115,12 @@ void brute_force_masked(const Request& request, const RowSource& points,
       prepare_masked(points, metric.row_form, request.skip, false, 1);
   MaskedPoints own_rows;
   if (queries != nullptr)
-    own_rows = prepare_masked(*queries, metric.row_form, request.query_skip,
-                              false, 1);
+    own_rows =
+        prepare_masked(*queries, metric.row_form, request.query_skip, false, 1);
   const MaskedPoints& rows = queries != nullptr ? own_rows : columns;
   const auto pair = [&](std::int64_t a, std::int64_t b) {
-    return masked_correlation<ScalarLanes>(rows.row(Place{a}),
-                                           columns.row(Place{b}),
-                                           columns.padded, min_pairs);
+    return masked_correlation<ScalarLanes>(
+        rows.row(Place{a}), columns.row(Place{b}), columns.padded, min_pairs);
   };
 
   const std::vector<std::int32_t> self = self_by_place(request, rows.order);

@@ -49,7 +49,8 @@ MaskedPoints prepare_masked(const RowSource& source, RowForm form,
                             int num_threads, Progress* progress = nullptr);
 
 /// A row's neighbours, of which there may be fewer than k: what is not filled
-/// is missing. distance, index: sorted, `size` of them; correlation may be null.
+/// is missing. distance, index: sorted, `size` of them; correlation may be
+/// null.
 void emit_masked(const Neighbours& out, std::int64_t query, std::int64_t k,
                  std::int64_t size, const double* distance,
                  const std::int32_t* index, const double* correlation);

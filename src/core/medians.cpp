@@ -6,8 +6,8 @@
 namespace fsknn {
 
 double Medians::median() {
-  const auto middle = values_.begin() +
-                      static_cast<std::ptrdiff_t>(values_.size() / 2);
+  const auto middle =
+      values_.begin() + static_cast<std::ptrdiff_t>(values_.size() / 2);
   std::nth_element(values_.begin(), middle, values_.end());
   const double upper = *middle;
   if (values_.size() % 2 == 1) return upper + 0.0;

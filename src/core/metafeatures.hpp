@@ -3,8 +3,8 @@
 // Metafeatures (Arefin 2012): every pair of a matrix's rows under an operator.
 // They are made when they are read, from the small matrix; nobody holds them.
 //
-// Order: the rows themselves; then operator by operator the pairs (i, j), i < j,
-// i slowest; last, rows that take part in no pair (a clinical outcome).
+// Order: the rows themselves; then operator by operator the pairs (i, j), i <
+// j, i slowest; last, rows that take part in no pair (a clinical outcome).
 
 #include <cmath>
 #include <cstdint>
@@ -45,8 +45,8 @@ FSKNN_HD static inline std::int64_t pairs_before(std::int64_t i,
 /// Numbers of metafeatures to what they are made of. A plain struct, so that a
 /// kernel can take it.
 struct MetafeatureOrder {
-  std::int64_t num_rows = 0;    ///< that take part in pairs
-  std::int64_t num_extra = 0;   ///< that take part in none
+  std::int64_t num_rows = 0;   ///< that take part in pairs
+  std::int64_t num_extra = 0;  ///< that take part in none
   std::int32_t num_operators = 0;
   PairOperator operators[4] = {};
 
@@ -72,10 +72,10 @@ struct MetafeatureOrder {
       else
         high = middle;
     }
-    return {static_cast<std::int32_t>(low),
-            static_cast<std::int32_t>(low + 1 + pair -
-                                      pairs_before(low, num_rows)),
-            operators[point / pairs()]};
+    return {
+        static_cast<std::int32_t>(low),
+        static_cast<std::int32_t>(low + 1 + pair - pairs_before(low, num_rows)),
+        operators[point / pairs()]};
   }
 };
 

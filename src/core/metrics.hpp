@@ -175,7 +175,8 @@ struct MetricEntry {
 int matrix_exponent(const MetricEntry& metric, double largest);
 
 /// The entry of that name and sign. Throws std::invalid_argument.
-const MetricEntry& find_metric(const std::string& name, const std::string& sign);
+const MetricEntry& find_metric(const std::string& name,
+                               const std::string& sign);
 
 /// Every entry, in the order of AllMetrics.
 const std::vector<MetricEntry>& all_metrics();

@@ -1,8 +1,8 @@
 #pragma once
 
-// Kinds of whole numbers that are easily taken for each other, as types that are
-// not: for interfaces. Inside a loop they are what they hold. CONTRIBUTING.md has
-// a table of who makes which.
+// Kinds of whole numbers that are easily taken for each other, as types that
+// are not: for interfaces. Inside a loop they are what they hold.
+// CONTRIBUTING.md has a table of who makes which.
 
 #include <cstdint>
 
@@ -20,15 +20,14 @@ struct Place {
   bool none() const { return value < 0; }
 };
 
-/// A row of the answer, from 0: a point of a graph, a query, or one of a subset.
+/// A row of the answer, from 0: a point of a graph, a query, or one of a
+/// subset.
 struct AnswerRow {
   std::int32_t value;
 };
 
 inline bool operator==(PointId a, PointId b) { return a.value == b.value; }
 inline bool operator==(Place a, Place b) { return a.value == b.value; }
-inline bool operator==(AnswerRow a, AnswerRow b) {
-  return a.value == b.value;
-}
+inline bool operator==(AnswerRow a, AnswerRow b) { return a.value == b.value; }
 
 }  // namespace fsknn

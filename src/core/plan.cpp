@@ -6,7 +6,9 @@
 namespace fsknn {
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
 std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b) * b;
 }
@@ -51,7 +53,8 @@ double bytes_in_block(const PlanInput& in, double padded) {
 
 /// Points of a block, as many as leave room for two, in blocks that are all as
 /// large but for whole chunks.
-std::int64_t points_of_block(const PlanInput& in, const Plan& p, double working) {
+std::int64_t points_of_block(const PlanInput& in, const Plan& p,
+                             double working) {
   const std::int64_t all = std::max(in.num_points, in.num_queries);
   std::int64_t fit = all;
   if (in.max_memory > 0) {
@@ -94,22 +97,21 @@ Plan plan_cpu(const PlanInput& in) {
   p.data_block = kLanes;
   p.padded_features = padded_features(in.num_features);
   const std::int64_t most = round_up(std::max(rows, in.num_points), kChunkUnit);
-  p.chunk_size =
-      in.chunk_size > 0
-          ? round_up(std::min(in.chunk_size, most), kChunkUnit)
-          : automatic_chunk(std::max(rows, in.num_points), p.padded_features,
-                            p.num_workers);
+  p.chunk_size = in.chunk_size > 0
+                     ? round_up(std::min(in.chunk_size, most), kChunkUnit)
+                     : automatic_chunk(std::max(rows, in.num_points),
+                                       p.padded_features, p.num_workers);
   if (in.rows_made) p.chunk_size = std::min(p.chunk_size, kLargestMadeChunk);
   if (in.on_disk && in.max_memory > 0) {
-    const double lists = static_cast<double>(rows) *
-                             (static_cast<double>(in.k) * 12 + 16) +
-                         static_cast<double>(in.num_points) * 32;
+    const double lists =
+        static_cast<double>(rows) * (static_cast<double>(in.k) * 12 + 16) +
+        static_cast<double>(in.num_points) * 32;
     const double fit =
         std::max(in.max_memory - lists, 0.0) / 2 /
         bytes_in_block(in, static_cast<double>(p.padded_features));
     if (fit < static_cast<double>(p.chunk_size))
-      p.chunk_size = std::max(static_cast<std::int64_t>(fit) / kChunkUnit *
-                                  kChunkUnit, kChunkUnit);
+      p.chunk_size = std::max(
+          static_cast<std::int64_t>(fit) / kChunkUnit * kChunkUnit, kChunkUnit);
   }
   p.num_splits = ceil_div(rows, p.chunk_size);
   p.chunks_per_split = ceil_div(in.num_points, p.chunk_size);
@@ -124,17 +126,16 @@ Plan plan_cpu(const PlanInput& in) {
   const double queries = static_cast<double>(in.num_queries);
   const double d = static_cast<double>(p.padded_features);
   const double k = static_cast<double>(in.k);
-  const double places = static_cast<double>(
-      p.padded_points + (graph ? 0 : p.padded_queries));
+  const double places =
+      static_cast<double>(p.padded_points + (graph ? 0 : p.padded_queries));
   p.bytes_prepared =
-      in.rows_made ? (n + queries) * 8 + static_cast<double>(p.chunk_size) *
-                                             2 * p.num_workers * d * 8
+      in.rows_made ? (n + queries) * 8 + static_cast<double>(p.chunk_size) * 2 *
+                                             p.num_workers * d * 8
                    : (n + queries) * (d + 1) * 8;
   p.bytes_filter = places * d * bytes_of_form(in.filter);
   if (in.pairwise) {
     const double f = static_cast<double>(in.num_features);
-    p.bytes_prepared =
-        (n + queries) * (d * 8 + std::ceil(f / 64) * 8 + 4);
+    p.bytes_prepared = (n + queries) * (d * 8 + std::ceil(f / 64) * 8 + 4);
     // In whole numbers, in floats, and which half at most they lack or have;
     // bounds for six classes of rows by what they lack.
     p.bytes_filter = places * ((f + 1) * 2 + f * 4 + f / 2 * 4 + 90);

@@ -18,16 +18,16 @@ struct PlanInput {
   std::int64_t num_features = 0;
   std::int64_t num_queries = 0;  ///< 0: the graph of the points themselves
   std::int64_t k = 0;
-  std::int64_t chunk_size = 0;   ///< 0: automatic
+  std::int64_t chunk_size = 0;  ///< 0: automatic
   int num_workers = 1;
-  bool correlation = false;      ///< the signed correlation is returned too
+  bool correlation = false;  ///< the signed correlation is returned too
   FilterKind filter = FilterKind::product;  ///< as the metric declares
-  bool unit_dot = false;         ///< a dot metric of rows of length 1
-  bool rows_made = false;        ///< points are made when read, and not held
-  double bytes_made_from = 0;    ///< GPUs: what such are made of, on each
-  bool pairwise = false;         ///< values are missing: common samples. CPU
-  bool on_disk = false;          ///< points, or queries, come by blocks
-  double max_memory = 0;         ///< bytes for such blocks; 0: no limit
+  bool unit_dot = false;       ///< a dot metric of rows of length 1
+  bool rows_made = false;      ///< points are made when read, and not held
+  double bytes_made_from = 0;  ///< GPUs: what such are made of, on each
+  bool pairwise = false;       ///< values are missing: common samples. CPU
+  bool on_disk = false;        ///< points, or queries, come by blocks
+  double max_memory = 0;       ///< bytes for such blocks; 0: no limit
 };
 
 /// What a request says of it: on the CPU, for points that are held.
@@ -45,18 +45,18 @@ struct Plan {
   std::int64_t chunks_per_split = 0;  ///< chunks across
   std::int64_t num_segments = 0;
   std::int64_t splits_per_segment = 0;
-  std::int64_t num_chunks = 0;        ///< computed: about half, by symmetry
+  std::int64_t num_chunks = 0;  ///< computed: about half, by symmetry
   int num_workers = 0;
-  bool filtered = false;      ///< GPUs: by a filter
-  const char* filter = "";    ///< which, in words; empty: none
-  bool streamed = false;      ///< points do not fit, and come in pieces
+  bool filtered = false;          ///< GPUs: by a filter
+  const char* filter = "";        ///< which, in words; empty: none
+  bool streamed = false;          ///< points do not fit, and come in pieces
   std::int64_t block_points = 0;  ///< CPU: of a piece; two are there at a time
-  std::int64_t num_passes = 1;  ///< GPUs: times that points are read
-  double bytes_prepared = 0;  ///< rows in double
-  double bytes_filter = 0;    ///< rows in the filter's form
-  double bytes_result = 0;    ///< index, distance (and correlation) matrices
-  double bytes_working = 0;   ///< neighbour lists, thresholds, order
-  double bytes_peak = 0;      ///< all of these, besides the input
+  std::int64_t num_passes = 1;    ///< GPUs: times that points are read
+  double bytes_prepared = 0;      ///< rows in double
+  double bytes_filter = 0;        ///< rows in the filter's form
+  double bytes_result = 0;   ///< index, distance (and correlation) matrices
+  double bytes_working = 0;  ///< neighbour lists, thresholds, order
+  double bytes_peak = 0;     ///< all of these, besides the input
 };
 
 /// The plan of the CPU engine.

@@ -102,8 +102,8 @@ void prepare_weighted_unit(double* x, std::int64_t d, std::int64_t padded,
 }
 
 /// Only entries of 2^1001 and more are brought down, so that the sum of two is
-/// a double. Smaller ones stay: beside one huge entry the others would underflow,
-/// and they are what medians are made of.
+/// a double. Smaller ones stay: beside one huge entry the others would
+/// underflow, and they are what medians are made of.
 static constexpr int kHighestForMedians = 1000;
 
 FSKNN_HD static inline PowerOfTwo scale_for_medians(double largest) {
@@ -188,9 +188,7 @@ double prepare_row(const RowRecipe& recipe, RowScratch& scratch, double* x,
     case RowForm::biweight_unit:
       prepare_biweight_unit<L>(x, d, padded, scratch.medians);
       return 0.0;
-    case RowForm::unit:
-      prepare_unit<L>(x, padded);
-      return 0.0;
+    case RowForm::unit: prepare_unit<L>(x, padded); return 0.0;
     case RowForm::raw: return prepare_raw<L>(x, padded, recipe.scale);
     case RowForm::ready: return 0.0;
   }

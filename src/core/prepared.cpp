@@ -19,8 +19,7 @@ double DistanceRule::before_scaling(double distance) const {
 }
 
 double DistanceRule::after_scaling(double before) const {
-  const double scaled =
-      (before * undo_.first) * undo_.second * (1.0 + 0x1p-50);
+  const double scaled = (before * undo_.first) * undo_.second * (1.0 + 0x1p-50);
   return std::nextafter(scaled, std::numeric_limits<double>::infinity());
 }
 
@@ -76,29 +75,30 @@ PreparedPoints prepare_points(const RowSource& source,
       4.0 * static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations),
              {progress, 0.0, 0.0}, [&] {
-    return [&, block = Buffer<double>(block_rows * padded),
-            scratch = RowScratch()](std::int64_t b) mutable {
-      const std::int64_t first = b * block_rows;
-      const std::int64_t count = std::min(block_rows, n - first);
-      source.read(first, count, block.data(), padded);
-      for (std::int64_t r = 0; r < count; ++r) {
-        const std::int64_t place =
-            points.order.place[static_cast<std::size_t>(first + r)];
-        if (place < 0) continue;
-        double* row = block.data() + r * padded;
-        if (points.held()) {
-          row = points.rows.data() + place * padded;
-          std::memcpy(row, block.data() + r * padded,
-                      static_cast<std::size_t>(d) * sizeof(double));
-        }
-        clear_padding(row, d, padded);
-        points.sums[place] = kernel(recipe, scratch, row, d, padded);
-        // Two rows of entries too small to add up have no proportion.
-        if (recipe.needs_sums && !(points.sums[place] > 0.0))
-          throw RangeFailure();
-      }
-    };
-  });
+               return [&, block = Buffer<double>(block_rows * padded),
+                       scratch = RowScratch()](std::int64_t b) mutable {
+                 const std::int64_t first = b * block_rows;
+                 const std::int64_t count = std::min(block_rows, n - first);
+                 source.read(first, count, block.data(), padded);
+                 for (std::int64_t r = 0; r < count; ++r) {
+                   const std::int64_t place =
+                       points.order.place[static_cast<std::size_t>(first + r)];
+                   if (place < 0) continue;
+                   double* row = block.data() + r * padded;
+                   if (points.held()) {
+                     row = points.rows.data() + place * padded;
+                     std::memcpy(row, block.data() + r * padded,
+                                 static_cast<std::size_t>(d) * sizeof(double));
+                   }
+                   clear_padding(row, d, padded);
+                   points.sums[place] = kernel(recipe, scratch, row, d, padded);
+                   // Two rows of entries too small to add up have no
+                   // proportion.
+                   if (recipe.needs_sums && !(points.sums[place] > 0.0))
+                     throw RangeFailure();
+                 }
+               };
+             });
   return points;
 }
 

@@ -20,8 +20,8 @@ struct PreparedPoints {
   std::int64_t num_features = 0;
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
   PointOrder order;
-  Buffer<double> rows;      ///< [num_active x padded], row-major, by place
-  Buffer<double> sums;      ///< [num_active]; raw rows only, else 0
+  Buffer<double> rows;  ///< [num_active x padded], row-major, by place
+  Buffer<double> sums;  ///< [num_active]; raw rows only, else 0
 
   // Rows that are not held, since they can be made again: from what, and how.
   const RowSource* source = nullptr;  ///< null: `rows` holds them

@@ -25,9 +25,9 @@ struct Request {
   /// Of the features; null: all weigh alike.
   std::shared_ptr<const SampleWeights> weights;
   int num_threads = 1;
-  std::int64_t chunk_size = 0;           ///< 0: automatic
-  std::vector<int> devices;              ///< 0-based; empty: all
-  double max_device_memory = 0;          ///< bytes on each GPU; 0: what is free
+  std::int64_t chunk_size = 0;   ///< 0: automatic
+  std::vector<int> devices;      ///< 0-based; empty: all
+  double max_device_memory = 0;  ///< bytes on each GPU; 0: what is free
   /// Bytes that points from a file may take; 0: no limit. CPU.
   double max_memory = 0;
   /// Largest |x| of points and queries; below 0: not known.
@@ -35,7 +35,7 @@ struct Request {
   /// Values that are NaN are missing: each pair over what both rows have
   /// (core/masked.hpp); rows may find fewer than k neighbours.
   bool na_pairwise = false;
-  std::int64_t min_pairs = 3;            ///< a pair with fewer in common is none
+  std::int64_t min_pairs = 3;  ///< a pair with fewer in common is none
   std::string instruction_set = "auto";  ///< CPU: force one (a testing aid)
 };
 
@@ -50,7 +50,7 @@ struct Neighbours {
   double* correlation = nullptr;
   std::int32_t missing_index = 0;  ///< matrices: written for rows left out
   double missing_value = 0.0;
-  std::int64_t edges_a_row = 0;    ///< k for edges; 0: matrices
+  std::int64_t edges_a_row = 0;  ///< k for edges; 0: matrices
   /// Edges: the rows left out, ascending; null: none.
   const std::vector<std::int64_t>* left_out = nullptr;
 

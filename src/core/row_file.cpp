@@ -123,8 +123,8 @@ void RowFile::settle_row(std::int64_t point, double* row, RowScratch& scratch,
 /// fetch(first, count, rows, stride) gives rows; they are looked at, prepared,
 /// and written.
 template <class Fetch>
-void RowFile::settle(std::int64_t first, std::int64_t count,
-                     Progress* progress, Fetch fetch) {
+void RowFile::settle(std::int64_t first, std::int64_t count, Progress* progress,
+                     Fetch fetch) {
   const std::int64_t d = num_features(), padded = padded_features(d);
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (count + block_rows - 1) / block_rows;
@@ -148,25 +148,25 @@ void RowFile::add(std::int64_t strip, std::int64_t first,
                   const RowSource& tile) {
   const std::int64_t count = tile.num_points();
   if (matrix_.num_strips() == 1) {
-    settle(first, count, nullptr,
-           [&](std::int64_t row0, std::int64_t num_rows, double* rows,
-               std::int64_t stride) {
-             tile.read(row0, num_rows, rows, stride);
-           });
+    settle(
+        first, count, nullptr,
+        [&](std::int64_t row0, std::int64_t num_rows, double* rows,
+            std::int64_t stride) { tile.read(row0, num_rows, rows, stride); });
     return;
   }
   const std::int64_t width = tile.num_features();
   const std::int64_t block_rows = rows_per_block(width);
-  run_pieces((count + block_rows - 1) / block_rows, request_.num_threads, {},
-             [&] {
-    return [&, rows = Buffer<double>(block_rows * width)](
-               std::int64_t b) mutable {
-      const std::int64_t row0 = b * block_rows;
-      const std::int64_t num_rows = std::min(block_rows, count - row0);
-      tile.read(row0, num_rows, rows.data(), width);
-      matrix_.write_strip(strip, first + row0, num_rows, rows.data(), width);
-    };
-  });
+  run_pieces(
+      (count + block_rows - 1) / block_rows, request_.num_threads, {}, [&] {
+        return [&, rows = Buffer<double>(block_rows * width)](
+                   std::int64_t b) mutable {
+          const std::int64_t row0 = b * block_rows;
+          const std::int64_t num_rows = std::min(block_rows, count - row0);
+          tile.read(row0, num_rows, rows.data(), width);
+          matrix_.write_strip(strip, first + row0, num_rows, rows.data(),
+                              width);
+        };
+      });
 }
 
 const MissingFacts& RowFile::finish(Progress* progress) {

@@ -1,12 +1,12 @@
 #pragma once
 
 // Rows that do not fit in memory, in a temporary file. They come in tiles, as a
-// block reader delivers them, are checked and brought to the metric's form once,
-// and are read by blocks again and again.
+// block reader delivers them, are checked and brought to the metric's form
+// once, and are read by blocks again and again.
 //
-// The file holds doubles. Unit forms are stored prepared, since ranks and medians
-// cost more than reading them; raw rows as they are, since their power of two is
-// known only when all have been seen, and costs one product.
+// The file holds doubles. Unit forms are stored prepared, since ranks and
+// medians cost more than reading them; raw rows as they are, since their power
+// of two is known only when all have been seen, and costs one product.
 
 #include <cstdint>
 #include <string>
@@ -53,8 +53,8 @@ class DiskMatrix {
 
  private:
   enum class Way { in, out };
-  void move(Way way, std::int64_t strip, std::int64_t first,
-            std::int64_t count, double* rows, std::int64_t stride) const;
+  void move(Way way, std::int64_t strip, std::int64_t first, std::int64_t count,
+            double* rows, std::int64_t stride) const;
   std::int64_t width_of(std::int64_t strip) const;
 
   const std::int64_t num_rows_, num_columns_, strip_columns_;

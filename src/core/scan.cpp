@@ -84,11 +84,13 @@ bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
     return false;
   }
   if (row.least < 0.0)
-    note_wrong(x, d, point, [](double v) { return v < 0.0; }, facts.negative,
-               facts.negative_at);
+    note_wrong(
+        x, d, point, [](double v) { return v < 0.0; }, facts.negative,
+        facts.negative_at);
   if (binary)
-    note_wrong(x, d, point, [](double v) { return v != 0.0 && v != 1.0; },
-               facts.non_binary, facts.non_binary_at);
+    note_wrong(
+        x, d, point, [](double v) { return v != 0.0 && v != 1.0; },
+        facts.non_binary, facts.non_binary_at);
   if (row.least == row.most) facts.constant.push_back(point);
   if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);
   facts.largest = std::max(facts.largest, std::max(row.most, -row.least));
@@ -117,16 +119,16 @@ MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
   const double operations = static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations),
              {progress, 0.0, 0.0}, [&] {
-    return [&, rows = std::vector<double>(static_cast<std::size_t>(
-                   block_rows * d))](std::int64_t b) mutable {
-      const std::int64_t first = b * block_rows;
-      const std::int64_t count = std::min(block_rows, n - first);
-      source.read(first, count, rows.data(), d);
-      for (std::int64_t r = 0; r < count; ++r)
-        scan_row(rows.data() + r * d, d, first + r, binary,
-                 of_block[static_cast<std::size_t>(b)]);
-    };
-  });
+               return [&, rows = std::vector<double>(static_cast<std::size_t>(
+                              block_rows * d))](std::int64_t b) mutable {
+                 const std::int64_t first = b * block_rows;
+                 const std::int64_t count = std::min(block_rows, n - first);
+                 source.read(first, count, rows.data(), d);
+                 for (std::int64_t r = 0; r < count; ++r)
+                   scan_row(rows.data() + r * d, d, first + r, binary,
+                            of_block[static_cast<std::size_t>(b)]);
+               };
+             });
   MatrixFacts facts;
   for (const MatrixFacts& block : of_block) add_facts(facts, block);
   return facts;

@@ -16,20 +16,20 @@ struct Position {
 };
 
 struct MatrixFacts {
-  std::int64_t non_finite = 0;            ///< entries that are NA, NaN or Inf
-  std::vector<Position> non_finite_at;    ///< the first three, column by column
-  std::int64_t negative = 0;              ///< entries below 0
-  std::vector<Position> negative_at;      ///< the first three, column by column
-  std::int64_t non_binary = 0;            ///< entries but 0 and 1, if asked for
-  std::vector<Position> non_binary_at;    ///< the first three, column by column
+  std::int64_t non_finite = 0;          ///< entries that are NA, NaN or Inf
+  std::vector<Position> non_finite_at;  ///< the first three, column by column
+  std::int64_t negative = 0;            ///< entries below 0
+  std::vector<Position> negative_at;    ///< the first three, column by column
+  std::int64_t non_binary = 0;          ///< entries but 0 and 1, if asked for
+  std::vector<Position> non_binary_at;  ///< the first three, column by column
   std::vector<std::int64_t> non_finite_rows;  ///< rows with such an entry
-  std::vector<std::int64_t> constant;     ///< rows with max == min
-  std::vector<std::int64_t> zero;         ///< rows of zeros only
-  double largest = 0.0;                   ///< largest |x|
+  std::vector<std::int64_t> constant;         ///< rows with max == min
+  std::vector<std::int64_t> zero;             ///< rows of zeros only
+  double largest = 0.0;                       ///< largest |x|
 };
 
-/// Adds a row of d features, which is point `point`. binary: whether to look for
-/// entries but 0 and 1. Returns whether it is finite and not constant.
+/// Adds a row of d features, which is point `point`. binary: whether to look
+/// for entries but 0 and 1. Returns whether it is finite and not constant.
 bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
               MatrixFacts& facts);
 

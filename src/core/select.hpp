@@ -7,8 +7,8 @@
 
 namespace fsknn {
 
-constexpr bool nearer(double distance_a, std::int32_t index_a, double distance_b,
-                   std::int32_t index_b) {
+constexpr bool nearer(double distance_a, std::int32_t index_a,
+                      double distance_b, std::int32_t index_b) {
   return distance_a < distance_b ||
          (distance_a == distance_b && index_a < index_b);
 }

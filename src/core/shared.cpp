@@ -73,54 +73,58 @@ std::vector<SharedEdges> shared_neighbours(const NeighbourSets& sets,
   std::vector<SharedEdges> parts(
       static_cast<std::size_t>((n + kBlock - 1) / kBlock));
   std::atomic<std::int64_t> total{0};
-  run_pieces(static_cast<std::int64_t>(parts.size()), num_threads,
-             {progress, 0.0, 1.0}, [&] {
-    return [&,
-            value = std::vector<std::int32_t>(static_cast<std::size_t>(n), -1),
-            met = std::vector<std::int32_t>()](std::int64_t piece) mutable {
-      SharedEdges& out = parts[static_cast<std::size_t>(piece)];
-      const std::int64_t end = std::min(n, (piece + 1) * kBlock);
-      for (std::int64_t i = piece * kBlock; i < end; ++i) {
-        poll();
-        met.clear();
-        const auto meet = [&](std::int32_t shared, std::int32_t rank) {
-          const std::size_t at = static_cast<std::size_t>(shared);
-          // Holders stand in order: those after i come last.
-          for (std::int64_t e = holders.start[at + 1];
-               e-- > holders.start[at];) {
-            const Member& other = holders.member[static_cast<std::size_t>(e)];
-            if (other.point <= i) break;
-            std::int32_t& v = value[static_cast<std::size_t>(other.point)];
-            const bool first = v < 0;
-            if (first) met.push_back(other.point);
-            if (kind == SharedKind::rank)
-              v = first ? rank + other.rank : std::min(v, rank + other.rank);
-            else
-              v = first ? 1 : v + 1;
+  run_pieces(
+      static_cast<std::int64_t>(parts.size()), num_threads,
+      {progress, 0.0, 1.0}, [&] {
+        return [&,
+                value =
+                    std::vector<std::int32_t>(static_cast<std::size_t>(n), -1),
+                met = std::vector<std::int32_t>()](std::int64_t piece) mutable {
+          SharedEdges& out = parts[static_cast<std::size_t>(piece)];
+          const std::int64_t end = std::min(n, (piece + 1) * kBlock);
+          for (std::int64_t i = piece * kBlock; i < end; ++i) {
+            poll();
+            met.clear();
+            const auto meet = [&](std::int32_t shared, std::int32_t rank) {
+              const std::size_t at = static_cast<std::size_t>(shared);
+              // Holders stand in order: those after i come last.
+              for (std::int64_t e = holders.start[at + 1];
+                   e-- > holders.start[at];) {
+                const Member& other =
+                    holders.member[static_cast<std::size_t>(e)];
+                if (other.point <= i) break;
+                std::int32_t& v = value[static_cast<std::size_t>(other.point)];
+                const bool first = v < 0;
+                if (first) met.push_back(other.point);
+                if (kind == SharedKind::rank)
+                  v = first ? rank + other.rank
+                            : std::min(v, rank + other.rank);
+                else
+                  v = first ? 1 : v + 1;
+              }
+            };
+            meet(static_cast<std::int32_t>(i), 0);
+            const std::int64_t first = sets.start[static_cast<std::size_t>(i)];
+            for (std::int64_t e = 0; e < size_of(i); ++e)
+              meet(sets.index[static_cast<std::size_t>(first + e)],
+                   static_cast<std::int32_t>(e + 1));
+            std::sort(met.begin(), met.end());
+            for (const std::int32_t j : met) {
+              std::int32_t& v = value[static_cast<std::size_t>(j)];
+              const double s = similarity(i, j, v);
+              v = -1;
+              if (s < least) continue;
+              out.from.push_back(static_cast<std::int32_t>(i + 1));
+              out.to.push_back(j + 1);
+              out.similarity.push_back(s);
+            }
           }
+          const std::int64_t so_far = total +=
+              static_cast<std::int64_t>(out.from.size());
+          if (static_cast<double>(so_far) > most)
+            throw TooManyPairs(static_cast<double>(so_far), true, most, -1.0);
         };
-        meet(static_cast<std::int32_t>(i), 0);
-        const std::int64_t first = sets.start[static_cast<std::size_t>(i)];
-        for (std::int64_t e = 0; e < size_of(i); ++e)
-          meet(sets.index[static_cast<std::size_t>(first + e)],
-               static_cast<std::int32_t>(e + 1));
-        std::sort(met.begin(), met.end());
-        for (const std::int32_t j : met) {
-          std::int32_t& v = value[static_cast<std::size_t>(j)];
-          const double s = similarity(i, j, v);
-          v = -1;
-          if (s < least) continue;
-          out.from.push_back(static_cast<std::int32_t>(i + 1));
-          out.to.push_back(j + 1);
-          out.similarity.push_back(s);
-        }
-      }
-      const std::int64_t so_far =
-          total += static_cast<std::int64_t>(out.from.size());
-      if (static_cast<double>(so_far) > most)
-        throw TooManyPairs(static_cast<double>(so_far), true, most, -1.0);
-    };
-  });
+      });
   return parts;
 }
 

@@ -11,8 +11,8 @@ namespace fsknn {
 
 class MetafeatureSource;
 
-/// From what rows are made when they are read, so that a device can make them by
-/// itself: the small source goes there once, and rows never.
+/// From what rows are made when they are read, so that a device can make them
+/// by itself: the small source goes there once, and rows never.
 struct MadeFrom {
   const MetafeatureSource* source = nullptr;  ///< null: from nothing small
   /// Row i is the source's row numbers[i]; null: its row i.

@@ -108,8 +108,8 @@ class Boruvka {
   }
 
   void take(const TreeEdge& edge) {
-    if (edge.is_none() || !(edge.distance <
-                            std::numeric_limits<double>::infinity()))
+    if (edge.is_none() ||
+        !(edge.distance < std::numeric_limits<double>::infinity()))
       throw RangeFailure();
     if (joined_.join(edge.low, edge.high)) tree_.push_back(edge);
   }

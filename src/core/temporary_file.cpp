@@ -58,9 +58,9 @@ void TemporaryFile::write(std::int64_t at, const void* bytes,
                           std::int64_t size) {
   const char* from = static_cast<const char*>(bytes);
   while (size > 0) {
-    const ssize_t moved = pwrite(
-        number_, from, static_cast<std::size_t>(std::min(size, kMostAtOnce)),
-        at);
+    const ssize_t moved =
+        pwrite(number_, from,
+               static_cast<std::size_t>(std::min(size, kMostAtOnce)), at);
     if (again(moved, true)) continue;
     from += moved;
     at += moved;
@@ -73,8 +73,7 @@ void TemporaryFile::read(std::int64_t at, void* bytes,
   char* to = static_cast<char*>(bytes);
   while (size > 0) {
     const ssize_t moved = pread(
-        number_, to, static_cast<std::size_t>(std::min(size, kMostAtOnce)),
-        at);
+        number_, to, static_cast<std::size_t>(std::min(size, kMostAtOnce)), at);
     if (again(moved, false)) continue;
     to += moved;
     at += moved;

@@ -10,8 +10,8 @@ namespace fsknn {
 /// Bytes free in a folder, for this user. Throws DiskFailure.
 double bytes_free_in(const std::string& folder);
 
-/// A file without a name: it is gone when it is closed, or when the process ends
-/// in whatever way.
+/// A file without a name: it is gone when it is closed, or when the process
+/// ends in whatever way.
 class TemporaryFile {
  public:
   /// Throws DiskFailure, also where the folder has too little room for `bytes`.

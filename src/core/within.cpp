@@ -71,7 +71,7 @@ class ExactPairs {
     }
     const PreparedPoints& rows = graph_ ? columns_ : rows_;
     const double sum = scalar_sum(metric().accumulation, rows.row(Place{a}),
-                              columns_.row(Place{b}), columns_.padded);
+                                  columns_.row(Place{b}), columns_.padded);
     if (metric().is_unit_dot()) return sum;
     return rule_(sum, rows.sums[a], columns_.sums[b]);
   }
@@ -98,9 +98,8 @@ std::vector<std::int32_t> sample_of(std::int64_t n,
   if (static_cast<std::int64_t>(numbers.size()) <= most) return numbers;
   SplitMix random(20130002);
   for (std::size_t p = 0; p < static_cast<std::size_t>(most); ++p)
-    std::swap(numbers[p],
-              numbers[p + random.below(
-                              static_cast<std::uint32_t>(numbers.size() - p))]);
+    std::swap(numbers[p], numbers[p + random.below(static_cast<std::uint32_t>(
+                                          numbers.size() - p))]);
   numbers.resize(static_cast<std::size_t>(most));
   std::sort(numbers.begin(), numbers.end());
   return numbers;
@@ -240,14 +239,13 @@ bool WithinCollector::allocate(WithinAnswer& answer) {
   answer.allocate(counts_);
   answer_ = &answer;
   if (!keeps_) return false;
-  run_pieces(static_cast<std::int64_t>(kept_.size()), request_.num_threads, {},
-             [&] {
-               return [&](std::int64_t piece) {
-                 for (const Taker::Pair& pair :
-                      kept_[static_cast<std::size_t>(piece)])
-                   offer(pair.row, pair.column, pair.value, tally_);
-               };
-             });
+  run_pieces(
+      static_cast<std::int64_t>(kept_.size()), request_.num_threads, {}, [&] {
+        return [&](std::int64_t piece) {
+          for (const Taker::Pair& pair : kept_[static_cast<std::size_t>(piece)])
+            offer(pair.row, pair.column, pair.value, tally_);
+        };
+      });
   kept_ = {};
   return true;
 }
@@ -261,10 +259,10 @@ WithinSample::WithinSample(const Request& request, const Within& within,
     : within_(within) {
   const double n = static_cast<double>(points.num_points()) -
                    static_cast<double>(request.skip.size());
-  const double rows =
-      queries == nullptr ? n
-                         : static_cast<double>(queries->num_points()) -
-                               static_cast<double>(request.query_skip.size());
+  const double rows = queries == nullptr
+                          ? n
+                          : static_cast<double>(queries->num_points()) -
+                                static_cast<double>(request.query_skip.size());
   all_ = queries == nullptr && within.once ? n * (n - 1) / 2 : rows * n;
   // The sample must see what a quarter of the room would be full of.
   if (!(all_ > 2.0 * within.most)) return;
@@ -272,8 +270,8 @@ WithinSample::WithinSample(const Request& request, const Within& within,
       points, sample_of(points.num_points(), request.skip, kSampled));
   if (queries != nullptr)
     queries_ = std::make_unique<RowSubset>(
-        *queries, sample_of(queries->num_points(), request.query_skip,
-                            kSampled / 2));
+        *queries,
+        sample_of(queries->num_points(), request.query_skip, kSampled / 2));
 }
 
 double WithinSample::limit(std::int64_t row) const {
@@ -283,8 +281,8 @@ double WithinSample::limit(std::int64_t row) const {
 
 void WithinSample::check(const DistanceTally& inside) const {
   const double n = static_cast<double>(points_->num_points());
-  const double seen =
-      queries_ == nullptr ? n * (n - 1)
+  const double seen = queries_ == nullptr
+                          ? n * (n - 1)
                           : n * static_cast<double>(queries_->num_points());
   if (seen == 0.0) return;
   const double expected = inside.total() / seen * all_;
@@ -333,8 +331,7 @@ void brute_within(const Request& request, const Within& within,
     const std::int32_t a = pairs.rows().place[i];
     if (a < 0) continue;
     for (std::int32_t b = 0; b < pairs.columns().num_active(); ++b) {
-      const std::int32_t j =
-          pairs.columns().id[static_cast<std::size_t>(b)];
+      const std::int32_t j = pairs.columns().id[static_cast<std::size_t>(b)];
       if (graph ? a == b || (within.once && b < a)
                 : !request.query_self.empty() && request.query_self[i] == j)
         continue;
@@ -354,9 +351,9 @@ void brute_within(const Request& request, const Within& within,
   for (std::size_t i = 0; i < num_rows; ++i) {
     std::int32_t at = 0;
     for (const Entry& e : found[i])
-      answer.put(static_cast<std::int64_t>(i), at++,
-                 {e.distance, unit_dot ? clamp_to_one(e.value) : 0.0,
-                  e.index + 1});
+      answer.put(
+          static_cast<std::int64_t>(i), at++,
+          {e.distance, unit_dot ? clamp_to_one(e.value) : 0.0, e.index + 1});
   }
   answer.finish(counts, 1);
 }

@@ -138,8 +138,8 @@ class WithinCollector {
 };
 
 /// Some of the points (and of the queries): where there are far more pairs than
-/// there is room for, theirs tell so before the work of counting all. What it is
-/// made of must outlive it.
+/// there is room for, theirs tell so before the work of counting all. What it
+/// is made of must outlive it.
 class WithinSample {
  public:
   WithinSample(const Request& request, const Within& within,

@@ -22,12 +22,13 @@ void WithinRows::finish(const Counts& counts, int num_threads) {
   for (const std::int32_t count : counts) entries += count;
   run_pieces((num_rows + block - 1) / block,
              useful_threads(num_threads, 20.0 * entries), {}, [&] {
-    return [&](std::int64_t piece) {
-      const std::int64_t end = std::min(num_rows, (piece + 1) * block);
-      for (std::int64_t i = piece * block; i < end; ++i)
-        sort_row(i, counts[static_cast<std::size_t>(i)]);
-    };
-  });
+               return [&](std::int64_t piece) {
+                 const std::int64_t end =
+                     std::min(num_rows, (piece + 1) * block);
+                 for (std::int64_t i = piece * block; i < end; ++i)
+                   sort_row(i, counts[static_cast<std::size_t>(i)]);
+               };
+             });
 }
 
 void WithinRows::sort_row(std::int64_t row, std::int32_t size) {
@@ -85,8 +86,7 @@ void WithinFile::write(const Part& part, std::int64_t at,
                static_cast<std::int64_t>(what.size()) * bytes);
 }
 
-void WithinFile::put(std::int64_t row, std::int32_t,
-                     const WithinEntry& entry) {
+void WithinFile::put(std::int64_t row, std::int32_t, const WithinEntry& entry) {
   Part& part = *parts_[static_cast<std::size_t>(
       part_of_row_[static_cast<std::size_t>(row)])];
   std::vector<Found> full;

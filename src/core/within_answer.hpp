@@ -44,8 +44,7 @@ class WithinRows : public WithinAnswer {
   };
   virtual Row row(std::int64_t row) = 0;
 
-  void put(std::int64_t row, std::int32_t at,
-           const WithinEntry& entry) final {
+  void put(std::int64_t row, std::int32_t at, const WithinEntry& entry) final {
     const Row to = this->row(row);
     to.index[at] = entry.index;
     to.distance[at] = entry.distance;
@@ -60,7 +59,8 @@ class WithinRows : public WithinAnswer {
 /// A temporary file, for more entries than memory holds. It is cut into parts
 /// of whole rows: entries go to their part as they come, and each part is
 /// brought in order at last. So the file is as large as the entries are, and
-/// memory holds a part for each thread, and a few thousand entries of each part.
+/// memory holds a part for each thread, and a few thousand entries of each
+/// part.
 class WithinFile final : public WithinAnswer {
  public:
   struct Found {

@@ -26,11 +26,14 @@ class Worker {
   Worker(const Request& request, const Kernels& kernels, int exponent,
          const RowSource& points, const PreparedPoints& queries,
          NeighbourLists& lists)
-      : request_(request), kernels_(kernels),
+      : request_(request),
+        kernels_(kernels),
         rule_(*request.metric, exponent),
         recipe_(what_is_left(recipe_of(request, exponent), points)),
-        points_(points), queries_(queries),
-        self_(self_by_place(request, queries.order)), lists_(lists),
+        points_(points),
+        queries_(queries),
+        self_(self_by_place(request, queries.order)),
+        lists_(lists),
         block_(rows_per_block(points.num_features()) * queries.padded) {
     pairs_.resize(static_cast<std::size_t>(queries.size()));
     sums_.resize(pairs_.size());
@@ -41,8 +44,8 @@ class Worker {
     const std::int64_t count =
         std::min(rows_per_block(d), points_.num_points() - first);
     points_.read(first, count, block_.data(), padded);
-    auto skip = std::lower_bound(request_.skip.begin(), request_.skip.end(),
-                                 first);
+    auto skip =
+        std::lower_bound(request_.skip.begin(), request_.skip.end(), first);
     for (std::int64_t r = 0; r < count; ++r) {
       if (skip != request_.skip.end() && *skip == first + r) {
         ++skip;
@@ -91,8 +94,7 @@ class Worker {
 
 void emit(const Request& request, const Kernels& kernels, int exponent,
           const RowSource& points, const PreparedPoints& queries,
-          NeighbourLists& lists,
-          const Neighbours& out) {
+          NeighbourLists& lists, const Neighbours& out) {
   const std::int64_t k = request.k, padded = queries.padded;
   const RowRecipe recipe = what_is_left(recipe_of(request, exponent), points);
   Buffer<double> row(padded);

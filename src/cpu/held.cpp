@@ -96,9 +96,9 @@ void HeldPoints::fit_filter(const Request& request, Rows& rows,
                             Progress* progress) {
   const int threads = request.num_threads;
   const PreparedPoints* queries = rows.are_points ? nullptr : &rows.points;
-  const bool is_new = scale_.form == nullptr ||
-                      (queries != nullptr &&
-                       !reaches(scale_, *queries, threads));
+  const bool is_new =
+      scale_.form == nullptr ||
+      (queries != nullptr && !reaches(scale_, *queries, threads));
   if (is_new) {
     filter_ = FilterRows();
     scale_ = choose_scale(metric_, DistanceRule(metric_, exponent_), kernels_,
@@ -146,13 +146,11 @@ void HeldPoints::find_neighbours(const Request& request,
   const Rows fitted = fit(request, queries, filtered, progress);
   const PointBlock all_columns = columns(), all_rows = block_of(fitted);
   if (all_rows.size() == 0) {
-    for (std::int64_t i = 0; i < out.rows; ++i)
-      emit_missing(out, i, request.k);
+    for (std::int64_t i = 0; i < out.rows; ++i) emit_missing(out, i, request.k);
     return;
   }
-  PlanInput input =
-      plan_input(request, points_.size(), points_.num_features,
-                 fitted.are_points ? 0 : all_rows.size());
+  PlanInput input = plan_input(request, points_.size(), points_.num_features,
+                               fitted.are_points ? 0 : all_rows.size());
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
   const DistanceRule rule(metric_, exponent_);
@@ -184,9 +182,8 @@ void HeldPoints::find_within(const Request& request, const Within& within,
     collector.allocate(answer);
     return;
   }
-  PlanInput input =
-      plan_input(request, points_.size(), points_.num_features,
-                 fitted.are_points ? 0 : all_rows.size());
+  PlanInput input = plan_input(request, points_.size(), points_.num_features,
+                               fitted.are_points ? 0 : all_rows.size());
   input.k = 1;
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);

@@ -34,8 +34,7 @@ class HeldPoints {
 
   /// As the engine's find_neighbours().
   void find_neighbours(const Request& request, const RowSource* queries,
-                       const Neighbours& out, Progress* progress,
-                       Stats* stats);
+                       const Neighbours& out, Progress* progress, Stats* stats);
   /// As find_within(), without looking at a sample first.
   void find_within(const Request& request, const Within& within,
                    const RowSource* queries, WithinAnswer& answer,
@@ -66,9 +65,9 @@ class HeldPoints {
   double largest_ = -1;  ///< of the source; below 0: not known
   int exponent_ = 0;
   PreparedPoints points_;
-  FilterScale scale_;    ///< without a form until it is chosen
+  FilterScale scale_;  ///< without a form until it is chosen
   FilterRows filter_;
-  double error_ = 0.0;   ///< that the scale's slack covers
+  double error_ = 0.0;  ///< that the scale's slack covers
 };
 
 }  // namespace cpu

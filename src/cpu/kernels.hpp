@@ -119,7 +119,8 @@ struct Kernels {
   /// multiplied by `unit`.
   std::uint64_t (*masked_test)(Sign sign, const std::int32_t* sums,
                                int num_panels, float unit,
-                               const MaskedSide& row, const MaskedSide& columns);
+                               const MaskedSide& row,
+                               const MaskedSide& columns);
 
   /// Of the 16 points of a panel [feature][16], the sums of the values and of
   /// their squares over the features of a list, in any order.

@@ -159,8 +159,8 @@ static inline __m256i product_end(__m256i sum) {
 /// Four rows against one panel: eight sums stay in registers.
 template <Product kProduct>
 static inline void accumulate_quarter(const std::int32_t* a,
-                                      const std::int32_t* b,
-                                      std::int64_t steps, std::int32_t* sums) {
+                                      const std::int32_t* b, std::int64_t steps,
+                                      std::int32_t* sums) {
   __m256i s[4][2];
 #pragma GCC unroll 4
   for (int r = 0; r < 4; ++r) s[r][0] = s[r][1] = _mm256_setzero_si256();
@@ -202,9 +202,9 @@ const Kernels kAvx2Kernels = {"avx2",
                               &avx2::accumulate_products,
                               &avx2::test_sums,
                               &avx2::lower_best,
-    &avx2::masked_pairs,
-    &avx2::masked_test,
-    &avx2::masked_sums};
+                              &avx2::masked_pairs,
+                              &avx2::masked_test,
+                              &avx2::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

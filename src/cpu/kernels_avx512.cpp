@@ -22,16 +22,15 @@ static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
 
 }  // namespace avx512
 
-const Kernels kAvx512Kernels = {
-    "avx512",
-    &prepare_row<avx512::Lanes>,
-    &avx512::exact,
-    &avx512::accumulate_products,
-    &avx512::test_sums,
-    &avx512::lower_best,
-    &avx512::masked_pairs,
-    &avx512::masked_test,
-    &avx512::masked_sums};
+const Kernels kAvx512Kernels = {"avx512",
+                                &prepare_row<avx512::Lanes>,
+                                &avx512::exact,
+                                &avx512::accumulate_products,
+                                &avx512::test_sums,
+                                &avx512::lower_best,
+                                &avx512::masked_pairs,
+                                &avx512::masked_test,
+                                &avx512::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -22,16 +22,15 @@ static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
 
 }  // namespace avx512vnni
 
-const Kernels kAvx512VnniKernels = {
-    "avx512vnni",
-    &prepare_row<avx512vnni::Lanes>,
-    &avx512vnni::exact,
-    &avx512vnni::accumulate_products,
-    &avx512vnni::test_sums,
-    &avx512vnni::lower_best,
-    &avx512vnni::masked_pairs,
-    &avx512vnni::masked_test,
-    &avx512vnni::masked_sums};
+const Kernels kAvx512VnniKernels = {"avx512vnni",
+                                    &prepare_row<avx512vnni::Lanes>,
+                                    &avx512vnni::exact,
+                                    &avx512vnni::accumulate_products,
+                                    &avx512vnni::test_sums,
+                                    &avx512vnni::lower_best,
+                                    &avx512vnni::masked_pairs,
+                                    &avx512vnni::masked_test,
+                                    &avx512vnni::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -51,14 +51,12 @@ static inline std::int32_t wrapped(std::uint32_t x) {
   return static_cast<std::int32_t>(x);
 }
 static inline I32 operator+(const I32& a, const I32& b) {
-  return each(a, b, [](std::uint32_t x, std::uint32_t y) {
-    return wrapped(x + y);
-  });
+  return each(a, b,
+              [](std::uint32_t x, std::uint32_t y) { return wrapped(x + y); });
 }
 static inline I32 operator-(const I32& a, const I32& b) {
-  return each(a, b, [](std::uint32_t x, std::uint32_t y) {
-    return wrapped(x - y);
-  });
+  return each(a, b,
+              [](std::uint32_t x, std::uint32_t y) { return wrapped(x - y); });
 }
 static inline F32 operator+(const F32& a, const F32& b) {
   return each(a, b, [](float x, float y) { return x + y; });
@@ -154,9 +152,9 @@ const Kernels kBaselineKernels = {"baseline",
                                   &baseline::accumulate_products,
                                   &baseline::test_sums,
                                   &baseline::lower_best,
-    &baseline::masked_pairs,
-    &baseline::masked_test,
-    &baseline::masked_sums};
+                                  &baseline::masked_pairs,
+                                  &baseline::masked_test,
+                                  &baseline::masked_sums};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -209,9 +209,9 @@ static void test_tile(const std::int32_t* sums, int num_panels,
     const Side row = rows.at(r);
     std::uint64_t mask = 0;
     for (int p = 0; p < num_panels; ++p) {
-      mask |= static_cast<std::uint64_t>(test_panel<kTest>(
-                  sums + r * Tile::columns + p * Tile::panel, row,
-                  columns.at(p * Tile::panel)))
+      mask |= static_cast<std::uint64_t>(
+                  test_panel<kTest>(sums + r * Tile::columns + p * Tile::panel,
+                                    row, columns.at(p * Tile::panel)))
               << (p * Tile::panel);
     }
     keep[r] = mask;
@@ -250,18 +250,12 @@ static void lower_best_of(const std::int32_t* sums, int num_panels,
   }
 }
 
-#define FSKNN_FOR_TEST(call)           \
-  switch (test) {                      \
-    call(similarity)                   \
-    call(absolute_similarity)          \
-    call(negative_similarity)          \
-    call(squared_distance)             \
-    call(sum_distance)                 \
-    call(largest_difference)           \
-    call(overlap)                      \
-    call(float_sum_distance)           \
-    call(float_largest_difference)     \
-    call(float_overlap)                \
+#define FSKNN_FOR_TEST(call)                                               \
+  switch (test) {                                                          \
+    call(similarity) call(absolute_similarity) call(negative_similarity)   \
+        call(squared_distance) call(sum_distance) call(largest_difference) \
+            call(overlap) call(float_sum_distance)                         \
+                call(float_largest_difference) call(float_overlap)         \
   }
 
 static void test_sums(Test test, const std::int32_t* sums, int num_panels,
@@ -277,10 +271,10 @@ static void test_sums(Test test, const std::int32_t* sums, int num_panels,
 static void lower_best(Test test, const std::int32_t* sums, int num_panels,
                        const Side& row, const Side& columns, int group,
                        int num_groups, float* best) {
-#define FSKNN_CALL(which)                                             \
-  case Test::which:                                                   \
-    return lower_best_of<Test::which>(sums, num_panels, row, columns, \
-                                      group, num_groups, best);
+#define FSKNN_CALL(which)                                                    \
+  case Test::which:                                                          \
+    return lower_best_of<Test::which>(sums, num_panels, row, columns, group, \
+                                      num_groups, best);
   FSKNN_FOR_TEST(FSKNN_CALL)
 #undef FSKNN_CALL
 }

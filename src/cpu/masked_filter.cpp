@@ -40,7 +40,9 @@ class Packer {
  public:
   Packer(MaskedFilterRows& to, const MissingClasses& classes,
          std::int64_t min_pairs)
-      : to_(to), classes_(classes), min_pairs_(min_pairs),
+      : to_(to),
+        classes_(classes),
+        min_pairs_(min_pairs),
         z_(static_cast<std::size_t>(to.points->num_features)) {}
 
   void operator()(std::int64_t place) {
@@ -86,10 +88,9 @@ class Packer {
     const bool varies = length > 0.0;
     double sum = 0.0, square = 0.0;
     for (std::int64_t f = 0; f < d; ++f) {
-      const float value =
-          varies && has_value(row[f])
-              ? static_cast<float>((row[f] - mean) / length)
-              : 0.0f;
+      const float value = varies && has_value(row[f])
+                              ? static_cast<float>((row[f] - mean) / length)
+                              : 0.0f;
       z[f * 16] = value;
       z_[static_cast<std::size_t>(f)] = value;
       sum += value;
@@ -103,8 +104,8 @@ class Packer {
   void bounds(std::int64_t place, double known) {
     const std::size_t d = z_.size();
     for (double& z : z_) z = std::fabs(z);
-    const std::size_t most = std::min(
-        d, static_cast<std::size_t>(classes_.most.back()));
+    const std::size_t most =
+        std::min(d, static_cast<std::size_t>(classes_.most.back()));
     std::partial_sort(z_.begin(),
                       z_.begin() + static_cast<std::ptrdiff_t>(most), z_.end(),
                       [](double a, double b) { return a > b; });
@@ -117,9 +118,8 @@ class Packer {
         lost += z_[at];
         lost_square += z_[at] * z_[at];
       }
-      const double n =
-          std::max(static_cast<double>(min_pairs_),
-                   known - static_cast<double>(classes_.most[c]));
+      const double n = std::max(static_cast<double>(min_pairs_),
+                                known - static_cast<double>(classes_.most[c]));
       const double alpha = (std::fabs(to_.sum[place]) + lost) / std::sqrt(n);
       const double left =
           to_.square[place] - lost_square - alpha * alpha - 1e-9;
@@ -151,18 +151,17 @@ void list_features(MaskedFilterRows& rows) {
           rows.list.push_back(static_cast<std::int32_t>(f));
     rows.lists_known.push_back(of_known);
     rows.list_start.push_back(static_cast<std::int64_t>(rows.list.size()));
-    const double length = static_cast<double>(rows.list.size()) -
-                          static_cast<double>(
-                              rows.list_start[rows.list_start.size() - 2]);
+    const double length =
+        static_cast<double>(rows.list.size()) -
+        static_cast<double>(rows.list_start[rows.list_start.size() - 2]);
     rows.list_error[i] = (length + 4.0) * 0x1p-24 * std::sqrt(length + 1.0);
   }
 }
 
 /// Of points `of` (a panel, from place0) over what `other` of `others` has.
 void sum_common(const Kernels& kernels, const MaskedFilterRows& of,
-                std::int64_t place0,
-                const MaskedFilterRows& others, std::int64_t other, float* sum,
-                float* square) {
+                std::int64_t place0, const MaskedFilterRows& others,
+                std::int64_t other, float* sum, float* square) {
   const std::size_t o = static_cast<std::size_t>(other);
   const std::int64_t start = others.list_start[o];
   kernels.masked_sums(of.z_panel(place0), others.list.data() + start,
@@ -194,9 +193,8 @@ MissingClasses missing_classes(const MaskedPoints& a, const MaskedPoints* b) {
   MissingClasses classes;
   // Few rows lack many values: the upper classes are the narrower ones.
   for (const double share : {0.25, 0.5, 0.8, 0.95, 0.99, 1.0}) {
-    const std::int32_t most =
-        missing[static_cast<std::size_t>(share * static_cast<double>(
-                                             missing.size() - 1))];
+    const std::int32_t most = missing[static_cast<std::size_t>(
+        share * static_cast<double>(missing.size() - 1))];
     if (classes.most.empty() || most > classes.most.back())
       classes.most.push_back(most);
   }
@@ -239,13 +237,14 @@ MaskedFilterRows pack_masked(const MaskedPoints& points,
       32.0 * static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_panels, useful_threads(num_threads, operations),
              {progress, 0.0, 0.0}, [&] {
-    return [&, pack = Packer(rows, classes, min_pairs)](
-               std::int64_t panel) mutable {
-      const std::int64_t end =
-          std::min<std::int64_t>(n, (panel + 1) * Tile::panel);
-      for (std::int64_t i = panel * Tile::panel; i < end; ++i) pack(i);
-    };
-  });
+               return [&, pack = Packer(rows, classes, min_pairs)](
+                          std::int64_t panel) mutable {
+                 const std::int64_t end =
+                     std::min<std::int64_t>(n, (panel + 1) * Tile::panel);
+                 for (std::int64_t i = panel * Tile::panel; i < end; ++i)
+                   pack(i);
+               };
+             });
   list_features(rows);
   return rows;
 }
@@ -259,16 +258,14 @@ float masked_threshold(double distance) {
 }
 
 void sum_of_rows(const Kernels& kernels, const MaskedFilterRows& rows,
-                 std::int64_t row0,
-                 const MaskedFilterRows& columns, std::int64_t column,
-                 float* a, float* x) {
+                 std::int64_t row0, const MaskedFilterRows& columns,
+                 std::int64_t column, float* a, float* x) {
   sum_common(kernels, rows, row0, columns, column, a, x);
 }
 
 void sum_of_columns(const Kernels& kernels, const MaskedFilterRows& rows,
-                    std::int64_t row,
-                    const MaskedFilterRows& columns, std::int64_t column0,
-                    int panels, float* b, float* y) {
+                    std::int64_t row, const MaskedFilterRows& columns,
+                    std::int64_t column0, int panels, float* b, float* y) {
   for (int p = 0; p < panels; ++p)
     sum_common(kernels, columns, column0 + p * 16, rows, row, b + p * 16,
                y + p * 16);
@@ -297,12 +294,12 @@ bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
   double similarity = pair.sum * masked_unit() - a * b;
   if (sign == Sign::absolute) similarity = std::fabs(similarity);
   if (sign == Sign::negative) similarity = -similarity;
-  const double error =
-      static_cast<double>(rows.error[pair.row]) +
-      static_cast<double>(columns.error[pair.column]) +
-      std::fabs(a) * error_b + std::fabs(b) * error_a + error_a * error_b;
-  return similarity + error >= static_cast<double>(threshold) *
-                                   std::sqrt(xx * yy) * (1.0 - 1e-12);
+  const double error = static_cast<double>(rows.error[pair.row]) +
+                       static_cast<double>(columns.error[pair.column]) +
+                       std::fabs(a) * error_b + std::fabs(b) * error_a +
+                       error_a * error_b;
+  return similarity + error >=
+         static_cast<double>(threshold) * std::sqrt(xx * yy) * (1.0 - 1e-12);
 }
 
 }  // namespace cpu

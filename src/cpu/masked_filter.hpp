@@ -4,8 +4,8 @@
 // threshold is dropped. In two steps.
 //
 // A row's filter form is z, its available values centred and brought to length
-// about 1, in floats, 0 where there is none. Pearson's r over the common samples
-// C of rows i and j is
+// about 1, in floats, 0 where there is none. Pearson's r over the common
+// samples C of rows i and j is
 //
 //   r = (P - A B / n) / sqrt((X - A^2 / n) (Y - B^2 / n)),
 //   P = sum z_i z_j,        A = sum over C of z_i,   X = sum over C of z_i^2,
@@ -22,18 +22,18 @@
 //      P + e_i + e_j + alpha_i alpha_j < t w_i w_j,  t > 0   drops the pair.
 //
 // 2. Where a tile has pairs left: A, X, B and Y by what the other row lacks (or
-//    has, if that is less), in floats, 16 rows at a time; then, of the pairs that
-//    are left, n by its bits and r's bound by the formula above. Where X - A^2 / n
-//    is not above its error, the pair goes to the exact step.
+//    has, if that is less), in floats, 16 rows at a time; then, of the pairs
+//    that are left, n by its bits and r's bound by the formula above. Where X -
+//    A^2 / n is not above its error, the pair goes to the exact step.
 //
 // Errors. z is an affine image of the row but for 2^-23 of each entry (one
-// rounding to double, one to float), which moves P - A B / n by at most 2^-22 and
-// X - A^2 / n by 2^-22 (its root is a norm). P's whole numbers z' = round(Q z):
-// |P - sum z'_i z'_j / Q^2| <= rho_i |z_j| + (|z_i| + rho_i) rho_j with rho =
-// |z - z' / Q|, measured for each row. The recipe's own rounding is below
-// rounding_of_sums(). Of step 2, a float sum of m entries of z errs by m 2^-24 of
-// their magnitudes, at most sqrt(m) together, and one of squares by m 2^-24. kSlack covers these but for rho, and the rounding of the
-// test in floats.
+// rounding to double, one to float), which moves P - A B / n by at most 2^-22
+// and X - A^2 / n by 2^-22 (its root is a norm). P's whole numbers z' = round(Q
+// z): |P - sum z'_i z'_j / Q^2| <= rho_i |z_j| + (|z_i| + rho_i) rho_j with rho
+// = |z - z' / Q|, measured for each row. The recipe's own rounding is below
+// rounding_of_sums(). Of step 2, a float sum of m entries of z errs by m 2^-24
+// of their magnitudes, at most sqrt(m) together, and one of squares by m 2^-24.
+// kSlack covers these but for rho, and the rounding of the test in floats.
 
 #include <cstdint>
 #include <vector>
@@ -61,7 +61,7 @@ MissingClasses missing_classes(const MaskedPoints& a, const MaskedPoints* b);
 struct MaskedFilterRows {
   const MaskedPoints* points = nullptr;
   std::int64_t num_places = 0, steps = 0;
-  Buffer<std::int32_t> packed;       ///< [panel][step][16], two features in 32 bits
+  Buffer<std::int32_t> packed;  ///< [panel][step][16], two features in 32 bits
   Buffer<std::int32_t> panel_class;  ///< [panels]: the highest of its rows'
   Buffer<float> error;               ///< [num_places]: e
   Buffer<float> alpha, w;            ///< [class x num_places]
@@ -70,8 +70,8 @@ struct MaskedFilterRows {
   // What each row lacks, or has, if that is less: features list_start[i] on.
   std::vector<std::int64_t> list_start;
   std::vector<std::int32_t> list;
-  std::vector<char> lists_known;     ///< [size]: the list is of what it has
-  Buffer<double> list_error;         ///< [size]: of a sum of z over the list
+  std::vector<char> lists_known;  ///< [size]: the list is of what it has
+  Buffer<double> list_error;      ///< [size]: of a sum of z over the list
 
   const float* z_panel(std::int64_t place) const {
     return z.data() + place / 16 * 16 * points->num_features;
@@ -107,13 +107,11 @@ struct CommonTile {
 /// Fills a, x of one column against a panel of rows; b, y of one row against
 /// some panels of columns.
 void sum_of_rows(const Kernels& kernels, const MaskedFilterRows& rows,
-                 std::int64_t row0,
-                 const MaskedFilterRows& columns, std::int64_t column,
-                 float* a, float* x);
+                 std::int64_t row0, const MaskedFilterRows& columns,
+                 std::int64_t column, float* a, float* x);
 void sum_of_columns(const Kernels& kernels, const MaskedFilterRows& rows,
-                    std::int64_t row,
-                    const MaskedFilterRows& columns, std::int64_t column0,
-                    int panels, float* b, float* y);
+                    std::int64_t row, const MaskedFilterRows& columns,
+                    std::int64_t column0, int panels, float* b, float* y);
 
 /// A pair of step 2: its whole product, and its four sums.
 struct MaskedPair {

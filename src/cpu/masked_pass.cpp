@@ -65,14 +65,13 @@ void MaskedPairs::tile(const Chunk& at, std::int64_t row, std::int64_t column,
 bool MaskedPairs::may_pass(const Chunk& at, std::int64_t row,
                            std::int64_t column, int panels,
                            const float* row_threshold,
-                           const float* column_threshold,
-                           std::uint64_t* keep) {
+                           const float* column_threshold, std::uint64_t* keep) {
   const std::int64_t i0 = at.row0 + row, j0 = at.column0 + column;
   const std::int64_t row_class = a_.panel_class[i0 / Tile::panel];
   std::int64_t column_class = 0;
   for (int p = 0; p < panels; ++p)
-    column_class = std::max<std::int64_t>(
-        column_class, b_.panel_class[j0 / Tile::panel + p]);
+    column_class = std::max<std::int64_t>(column_class,
+                                          b_.panel_class[j0 / Tile::panel + p]);
   const std::int64_t of_class = row_class * b_.num_places + j0;
   const MaskedSide columns = {column_threshold + column, b_.error.data() + j0,
                               b_.alpha.data() + of_class,
@@ -86,17 +85,16 @@ bool MaskedPairs::may_pass(const Chunk& at, std::int64_t row,
     const MaskedSide side = {row_threshold + row + r, a_.error.data() + i0 + r,
                              a_.alpha.data() + own, a_.w.data() + own};
     keep[r] = work_.kernels.masked_test(work_.request.metric->sign,
-                                        tile_ + r * Tile::columns, panels,
-                                        unit, side, columns);
+                                        tile_ + r * Tile::columns, panels, unit,
+                                        side, columns);
     any |= keep[r];
   }
   return any != 0;
 }
 
 /// Step 2 of a tile.
-void MaskedPairs::refine(const Chunk& at, std::int64_t row,
-                         std::int64_t column, int panels,
-                         const float* row_threshold,
+void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
+                         int panels, const float* row_threshold,
                          const float* column_threshold, std::uint64_t* keep) {
   const std::int64_t i0 = at.row0 + row, j0 = at.column0 + column;
   const std::int64_t width = at.num_columns - column;
@@ -151,14 +149,14 @@ MaskedPass::MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
   const Request& request = work.request;
   for (std::int64_t p = 0; p < plan.padded_queries; ++p)
     threshold_[static_cast<std::size_t>(p)].store(
-        p < rows.size() ? MaskedPairs::keep_all()
-                      : MaskedPairs::keep_none(), std::memory_order_relaxed);
+        p < rows.size() ? MaskedPairs::keep_all() : MaskedPairs::keep_none(),
+        std::memory_order_relaxed);
   if (!filtered_) return;
   const MissingClasses classes =
       missing_classes(work.columns, work.symmetric ? nullptr : &rows);
-  column_filter_ = pack_masked(work.columns, classes, plan.padded_points,
-                               request.min_pairs, request.num_threads,
-                               progress);
+  column_filter_ =
+      pack_masked(work.columns, classes, plan.padded_points, request.min_pairs,
+                  request.num_threads, progress);
   if (!work.symmetric)
     row_filter_ = pack_masked(rows, classes, plan.padded_queries,
                               request.min_pairs, request.num_threads, progress);

@@ -63,9 +63,7 @@ class MaskedPairs {
     return std::numeric_limits<float>::infinity();
   }
   static constexpr float keep_all() { return -keep_none(); }
-  double tile_cost() const {
-    return 2.0 * fsknn::cpu::tile_cost(a_.steps);
-  }
+  double tile_cost() const { return 2.0 * fsknn::cpu::tile_cost(a_.steps); }
 
   void enter(const Chunk& at) {
     row0_ = at.row0;
@@ -103,8 +101,8 @@ class MaskedPass {
              Progress* progress);
   /// By any thread, at any time.
   void set_threshold(std::int64_t row, double distance) {
-    threshold_[static_cast<std::size_t>(row)].store(
-        masked_threshold(distance), std::memory_order_relaxed);
+    threshold_[static_cast<std::size_t>(row)].store(masked_threshold(distance),
+                                                    std::memory_order_relaxed);
   }
   /// make_taker() is each thread's: take(row, column, r) has the pairs that
   /// have an r, by their places, each once; merge() is called at the end.
@@ -120,9 +118,7 @@ class MaskedPass {
                 return MaskedPairs(work_, row_filter(), column_filter_,
                                    filtered_);
               },
-              [&] {
-                return Sink<decltype(make_taker())>(*this, make_taker);
-              });
+              [&] { return Sink<decltype(make_taker())>(*this, make_taker); });
         }));
   }
 
@@ -138,8 +134,7 @@ class MaskedPass {
     Sink(const MaskedPass& pass, MakeTaker make_taker)
         : s_(pass), taker_(make_taker()) {}
 
-    bool enter(const Chunk& at, float* row_threshold,
-               float* column_threshold) {
+    bool enter(const Chunk& at, float* row_threshold, float* column_threshold) {
       at_ = at;
       row_threshold_ = row_threshold;
       column_threshold_ = column_threshold;

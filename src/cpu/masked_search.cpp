@@ -37,15 +37,16 @@ class MaskedSearch {
   double emit(const Neighbours& out) {
     std::atomic<std::int64_t> rows_short{0};
     constexpr std::int64_t block_rows = 64;
-    run_pieces((out.rows + block_rows - 1) / block_rows,
-               work_.request.num_threads, {progress_, 1.0, 1.0}, [&] {
-      return [&, r = std::vector<double>()](std::int64_t block) mutable {
-        const std::int64_t last =
-            std::min(out.rows, (block + 1) * block_rows);
-        for (std::int64_t i = block * block_rows; i < last; ++i)
-          rows_short += emit_row(out, i, r);
-      };
-    });
+    run_pieces(
+        (out.rows + block_rows - 1) / block_rows, work_.request.num_threads,
+        {progress_, 1.0, 1.0}, [&] {
+          return [&, r = std::vector<double>()](std::int64_t block) mutable {
+            const std::int64_t last =
+                std::min(out.rows, (block + 1) * block_rows);
+            for (std::int64_t i = block * block_rows; i < last; ++i)
+              rows_short += emit_row(out, i, r);
+          };
+        });
     return static_cast<double>(rows_short);
   }
 

@@ -80,11 +80,10 @@ void check_masked_sample(const Request& asked, const Within& within,
   if (work.empty()) return;
   const Plan plan = work.plan();
   DistanceTally inside;
-  pass_within(work, plan, [&](std::int64_t row) { return sample.limit(row); },
-              progress)
-      .run({progress, 0.0, 0.0}, [&] {
-        return SampleTaker(work, sample, inside);
-      });
+  pass_within(
+      work, plan, [&](std::int64_t row) { return sample.limit(row); }, progress)
+      .run({progress, 0.0, 0.0},
+           [&] { return SampleTaker(work, sample, inside); });
   sample.check(inside);
 }
 
@@ -110,8 +109,7 @@ void find_masked_within(const Request& asked, const Within& within,
       work, plan, [&](std::int64_t row) { return within.limit(row); },
       progress);
   const auto run = [&](double from, double to) {
-    pass.run({progress, from, to},
-             [&] { return Taker(work, collector); });
+    pass.run({progress, from, to}, [&] { return Taker(work, collector); });
   };
   const double seconds_prepare = seconds_since(start);
   run(0.0, 0.5);

@@ -11,8 +11,7 @@ namespace cpu {
 /// find_within() where request.na_pairwise.
 void find_masked_within(const Request& request, const Within& within,
                         const RowSource& points, const RowSource* queries,
-                        WithinAnswer& answer, Progress* progress,
-                        Stats* stats);
+                        WithinAnswer& answer, Progress* progress, Stats* stats);
 
 }  // namespace cpu
 }  // namespace fsknn

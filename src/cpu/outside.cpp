@@ -21,19 +21,18 @@ namespace cpu {
 
 ExactPoints::ExactPoints(const Request& request, const RowSource& source,
                          Progress* progress)
-    : ExactPoints(request, source,
-                  common_exponent(request, source, nullptr,
-                                  request.num_threads),
-                  progress) {}
+    : ExactPoints(
+          request, source,
+          common_exponent(request, source, nullptr, request.num_threads),
+          progress) {}
 
 ExactPoints::ExactPoints(const Request& request, const RowSource& source,
                          int exponent, Progress* progress)
     : kernels(choose_kernels(request.instruction_set)),
       metric(*request.metric),
       rule(metric, exponent),
-      points(prepare_points(source, recipe_of(request, exponent),
-                            request.skip, true,
-                            kernels.prepare_row, request.num_threads,
+      points(prepare_points(source, recipe_of(request, exponent), request.skip,
+                            true, kernels.prepare_row, request.num_threads,
                             progress, !source.made_when_read())) {}
 
 bool ExactPoints::is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
@@ -52,8 +51,8 @@ bool ExactPoints::is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
     for (std::int64_t m = 0; m < count; ++m) {
       const std::int32_t j = member(m);
       if (j == i) continue;
-      const double distance = rule(sums[m], points.sums[place(i)],
-                                   points.sums[place(j)]);
+      const double distance =
+          rule(sums[m], points.sums[place(i)], points.sums[place(j)]);
       nearer += shorter(edge_between(distance, i, j), edge);
     }
     if (nearer >= k) return false;
@@ -63,16 +62,15 @@ bool ExactPoints::is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
 
 double ExactPoints::correlation(const TreeEdge& edge) const {
   RowSums sums_of(kernels, Accumulation::dot, points, points);
-  return clamp_to_one(sums_of(place(edge.low), 1, [&](std::int64_t) {
-    return place(edge.high);
-  })[0]);
+  return clamp_to_one(sums_of(
+      place(edge.low), 1, [&](std::int64_t) { return place(edge.high); })[0]);
 }
 
 namespace {
 
 Plan plan_for(const ExactPoints& exact, const Request& request) {
-  PlanInput input = plan_input(request, exact.points.size(),
-                               exact.points.num_features, 0);
+  PlanInput input =
+      plan_input(request, exact.points.size(), exact.points.num_features, 0);
   input.k = 1;
   input.rows_made = !exact.points.held();
   return plan_cpu(input);
@@ -281,10 +279,10 @@ class Pass {
       const PreparedPoints& points = s_.exact_.points;
       const std::size_t row = row_of(hit.row), column = column_of(hit.column);
       const std::int32_t p = s_.place_at_[row], q = s_.place_at_[column];
-      const TreeEdge edge = edge_between(
-          s_.exact_.rule(sum, points.sums[p], points.sums[q]),
-          points.order.id[static_cast<std::size_t>(p)],
-          points.order.id[static_cast<std::size_t>(q)]);
+      const TreeEdge edge =
+          edge_between(s_.exact_.rule(sum, points.sums[p], points.sums[q]),
+                       points.order.id[static_cast<std::size_t>(p)],
+                       points.order.id[static_cast<std::size_t>(q)]);
       for (const std::size_t at : {row, column}) {
         const std::size_t c = static_cast<std::size_t>(s_.component_[at]);
         if (s_.is_sought_[c] && s_.offer(c, edge)) changed_ = true;
@@ -311,8 +309,9 @@ class Pass {
         for (std::int64_t p = 0; p < count; ++p) {
           const std::size_t at = static_cast<std::size_t>(from + p);
           if (s_.searched_[at])
-            to[p] = s_.threshold_[static_cast<std::size_t>(s_.component_[at])]
-                        .load(std::memory_order_relaxed);
+            to[p] =
+                s_.threshold_[static_cast<std::size_t>(s_.component_[at])].load(
+                    std::memory_order_relaxed);
         }
       };
       copy(at_.row0, at_.num_rows, row_threshold_);
@@ -348,8 +347,8 @@ OutsideSearch::OutsideSearch(const ExactPoints& exact, const Request& request,
       num_threads_(request.num_threads),
       progress_(progress),
       plan_(plan_for(exact, request)),
-      scale_(choose_scale(exact.metric, exact.rule, exact.kernels,
-                          exact.points, nullptr, num_threads_)),
+      scale_(choose_scale(exact.metric, exact.rule, exact.kernels, exact.points,
+                          nullptr, num_threads_)),
       thresholds_(scale_, exact.metric, exact.rule) {}
 
 void OutsideSearch::lower(const std::vector<std::int32_t>& component,

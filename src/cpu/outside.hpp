@@ -64,7 +64,7 @@ class OutsideSearch final : public Outside {
   Plan plan_;
   FilterScale scale_;
   Thresholds thresholds_;
-  FilterRows rows_;  ///< in the order of exact_.points
+  FilterRows rows_;                 ///< in the order of exact_.points
   std::vector<std::int32_t> twin_;  ///< [points]: the first with the same row
   int passes_ = 0;
 };

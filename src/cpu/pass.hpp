@@ -96,9 +96,9 @@ class ChunkPass {
     pairs_.enter(at_);
     for (std::int64_t c = 0; c < at_.num_columns; c += Tile::columns) {
       // Below the diagonal: met from the other side.
-      const std::int64_t end =
-          at_.diagonal ? std::min(at_.num_rows, c + Tile::columns)
-                       : at_.num_rows;
+      const std::int64_t end = at_.diagonal
+                                   ? std::min(at_.num_rows, c + Tile::columns)
+                                   : at_.num_rows;
       for (std::int64_t r = 0; r < end; r += Pairs::kRows) {
         std::uint64_t keep[Pairs::kRows];
         if (pairs_.has_filter())

@@ -38,8 +38,8 @@ class Search::Sink : public SinkDefaults {
   void take(const Pair& hit, double sum) {
     const std::int64_t row = at_.row0 + hit.row;
     const std::int64_t column = at_.column0 + hit.column;
-    const double distance = s_.rule_(sum, rows_.points->sums[row],
-                                     columns_.points->sums[column]);
+    const double distance =
+        s_.rule_(sum, rows_.points->sums[row], columns_.points->sums[column]);
     const std::int64_t row_place = rows_.first_place + row;
     const std::int64_t column_place = columns_.first_place + column;
     const std::int32_t row_id = rows_.id(row), column_id = columns_.id(column);
@@ -79,8 +79,8 @@ Search::Search(const Request& request, const Plan& plan, const Kernels& kernels,
       progress_(progress),
       thresholds_(scale_, metric_, rule_),
       lists_(num_places, request.k),
-      threshold_(new std::atomic<std::int32_t>[static_cast<std::size_t>(
-          num_places)]) {
+      threshold_(
+          new std::atomic<std::int32_t>[static_cast<std::size_t>(num_places)]) {
   for (std::int64_t p = 0; p < num_places; ++p)
     threshold_[p].store(thresholds_.keep_all(), std::memory_order_relaxed);
 }
@@ -125,27 +125,30 @@ bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
   constexpr std::int64_t kBlock = 64;
   const bool correlate = out.correlation != nullptr && columns != nullptr;
   const std::int64_t k = request_.k;
-  run_pieces((out.rows + kBlock - 1) / kBlock, request_.num_threads,
-             {progress_, 1.0, 1.0}, [&] {
-    std::unique_ptr<RowSums> products;
-    if (correlate)
-      products.reset(new RowSums(kernels_, Accumulation::dot, *rows, *columns));
-    return [&, of = std::move(products)](std::int64_t block) mutable {
-      const std::int64_t last = std::min(out.rows, (block + 1) * kBlock);
-      for (std::int64_t i = block * kBlock; i < last; ++i) {
-        const std::int32_t at = place[static_cast<std::size_t>(i)];
-        emit_row(out, i, at, &beyond);
-        if (at < 0 || !of) continue;
-        const std::int32_t* index = lists_.indices(at);
-        const double* r = (*of)(at, k, [&](std::int64_t rank) {
-          return columns->order.place[static_cast<std::size_t>(index[rank])];
-        });
-        for (std::int64_t rank = 0; rank < k; ++rank)
-          out.correlation[out.at(i, 0) + rank * out.step()] =
-              clamp_to_one(r[rank]);
-      }
-    };
-  });
+  run_pieces(
+      (out.rows + kBlock - 1) / kBlock, request_.num_threads,
+      {progress_, 1.0, 1.0}, [&] {
+        std::unique_ptr<RowSums> products;
+        if (correlate)
+          products.reset(
+              new RowSums(kernels_, Accumulation::dot, *rows, *columns));
+        return [&, of = std::move(products)](std::int64_t block) mutable {
+          const std::int64_t last = std::min(out.rows, (block + 1) * kBlock);
+          for (std::int64_t i = block * kBlock; i < last; ++i) {
+            const std::int32_t at = place[static_cast<std::size_t>(i)];
+            emit_row(out, i, at, &beyond);
+            if (at < 0 || !of) continue;
+            const std::int32_t* index = lists_.indices(at);
+            const double* r = (*of)(at, k, [&](std::int64_t rank) {
+              return columns->order
+                  .place[static_cast<std::size_t>(index[rank])];
+            });
+            for (std::int64_t rank = 0; rank < k; ++rank)
+              out.correlation[out.at(i, 0) + rank * out.step()] =
+                  clamp_to_one(r[rank]);
+          }
+        };
+      });
   return !beyond;
 }
 
@@ -183,11 +186,12 @@ void Search::seed(const PointBlock& rows, const PointBlock& columns,
   // as it saves.
   const double filtered_pair =
       (static_cast<double>(columns.filter->steps) / 2 + 6) / 16;
-  const std::int64_t wanted = static_cast<std::int64_t>(
-      200.0 * static_cast<double>(k) / filtered_pair /
-          static_cast<double>(size) + 1.0);
-  const std::int64_t num_samples = std::max<std::int64_t>(
-      1, std::min({wanted, others, full_chunks / 4}));
+  const std::int64_t wanted =
+      static_cast<std::int64_t>(200.0 * static_cast<double>(k) / filtered_pair /
+                                    static_cast<double>(size) +
+                                1.0);
+  const std::int64_t num_samples =
+      std::max<std::int64_t>(1, std::min({wanted, others, full_chunks / 4}));
   const std::int64_t num_panels = num_samples * size / Tile::panel;
   const int num_groups = static_cast<int>(std::min<std::int64_t>(
       num_panels, (2 * k + Tile::panel - 1) / Tile::panel));
@@ -207,8 +211,7 @@ void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
   const std::int64_t row0 = split * size;
   const std::int64_t num_rows = std::min(size, rows.size() - row0);
   const std::int64_t full_chunks = columns.size() / size;
-  const std::size_t width =
-      static_cast<std::size_t>(num_groups) * Tile::panel;
+  const std::size_t width = static_cast<std::size_t>(num_groups) * Tile::panel;
   best.assign(static_cast<std::size_t>(size) * width,
               std::numeric_limits<float>::infinity());
   alignas(64) std::int32_t tile[Tile::rows * Tile::columns];
@@ -223,13 +226,12 @@ void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
       const std::int64_t column = chunk * size + c;
       for (std::int64_t r = 0; r < num_rows; r += Tile::rows) {
         const std::int64_t row = row0 + r;
-        kernels_.accumulate(scale_.form->product, a.row(row),
-                            b.panel(column), Tile::panels, a.steps, tile);
+        kernels_.accumulate(scale_.form->product, a.row(row), b.panel(column),
+                            Tile::panels, a.steps, tile);
         for (std::int64_t q = 0; q < Tile::rows && r + q < num_rows; ++q)
           kernels_.lower_best(
               scale_.form->test, tile + q * Tile::columns, Tile::panels,
-              a.upper_side(row + q), b.upper_side(column), group,
-              num_groups,
+              a.upper_side(row + q), b.upper_side(column), group, num_groups,
               best.data() + static_cast<std::size_t>(r + q) * width);
         poll_after(tile_cost(a.steps));
       }
@@ -239,8 +241,8 @@ void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
   for (std::int64_t r = 0; r < num_rows; ++r) {
     float* keys = best.data() + static_cast<std::size_t>(r) * width;
     std::nth_element(keys, keys + (seeds() - 1), keys + width);
-    const double limit = thresholds_.upper_distance(
-        keys[seeds() - 1], a.upper_side(row0 + r));
+    const double limit =
+        thresholds_.upper_distance(keys[seeds() - 1], a.upper_side(row0 + r));
     lists_.set_limit(rows.first_place + row0 + r, limit);
     set_threshold(rows.first_place + row0 + r);
   }

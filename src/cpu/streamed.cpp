@@ -21,9 +21,7 @@ namespace {
 class StillAt final : public Progress {
  public:
   explicit StillAt(Progress* to) : to_(to) {}
-  bool report(double) override {
-    return to_ == nullptr || to_->report(share);
-  }
+  bool report(double) override { return to_ == nullptr || to_->report(share); }
   double share = 0.0;
 
  private:
@@ -52,13 +50,18 @@ class Blocks {
   Blocks(const RowSource& source, const std::vector<std::int64_t>& skip,
          const RowRecipe& recipe, const FilterScale& scale, RowKernel kernel,
          const Plan& plan, int num_threads, int slots, StillAt& progress)
-      : source_(source), skip_(skip), recipe_(recipe), scale_(scale),
-        kernel_(kernel), plan_(plan), num_threads_(num_threads),
-        held_(static_cast<std::size_t>(slots)), progress_(progress) {}
+      : source_(source),
+        skip_(skip),
+        recipe_(recipe),
+        scale_(scale),
+        kernel_(kernel),
+        plan_(plan),
+        num_threads_(num_threads),
+        held_(static_cast<std::size_t>(slots)),
+        progress_(progress) {}
 
   std::int64_t count() const {
-    return (source_.num_points() + plan_.block_points - 1) /
-           plan_.block_points;
+    return (source_.num_points() + plan_.block_points - 1) / plan_.block_points;
   }
   std::int64_t num_places() const { return count() * plan_.block_points; }
 
@@ -152,28 +155,32 @@ void correlate(const Kernels& kernels, const PointBlock& rows,
   const std::vector<std::int32_t>& place = columns.points->order.place;
   const std::int32_t end =
       columns.first_id + static_cast<std::int32_t>(place.size());
-  run_pieces((rows.size() + kRows - 1) / kRows, num_threads,
-             {progress, 1.0, 1.0}, [&] {
-    return [&, products = RowSums(kernels, Accumulation::dot, *rows.points,
-                                  *columns.points),
-            at = std::vector<std::int64_t>()](std::int64_t piece) mutable {
-      const std::int64_t last = std::min(rows.size(), (piece + 1) * kRows);
-      for (std::int64_t p = piece * kRows; p < last; ++p) {
-        const std::int64_t first = out.at(rows.id(p), 0), step = out.step();
-        at.clear();
-        for (std::int64_t e = first; e < first + k * step; e += step)
-          if (out.index[e] > columns.first_id && out.index[e] <= end)
-            at.push_back(e);
-        const double* r = products(
-            p, static_cast<std::int64_t>(at.size()), [&](std::int64_t i) {
-              const std::int32_t j = out.index[at[static_cast<std::size_t>(i)]];
-              return place[static_cast<std::size_t>(j - 1 - columns.first_id)];
-            });
-        for (std::size_t i = 0; i < at.size(); ++i)
-          out.correlation[at[i]] = clamp_to_one(r[i]);
-      }
-    };
-  });
+  run_pieces(
+      (rows.size() + kRows - 1) / kRows, num_threads, {progress, 1.0, 1.0},
+      [&] {
+        return [&,
+                products = RowSums(kernels, Accumulation::dot, *rows.points,
+                                   *columns.points),
+                at = std::vector<std::int64_t>()](std::int64_t piece) mutable {
+          const std::int64_t last = std::min(rows.size(), (piece + 1) * kRows);
+          for (std::int64_t p = piece * kRows; p < last; ++p) {
+            const std::int64_t first = out.at(rows.id(p), 0), step = out.step();
+            at.clear();
+            for (std::int64_t e = first; e < first + k * step; e += step)
+              if (out.index[e] > columns.first_id && out.index[e] <= end)
+                at.push_back(e);
+            const double* r = products(
+                p, static_cast<std::int64_t>(at.size()), [&](std::int64_t i) {
+                  const std::int32_t j =
+                      out.index[at[static_cast<std::size_t>(i)]];
+                  return place[static_cast<std::size_t>(j - 1 -
+                                                        columns.first_id)];
+                });
+            for (std::size_t i = 0; i < at.size(); ++i)
+              out.correlation[at[i]] = clamp_to_one(r[i]);
+          }
+        };
+      });
 }
 
 /// Where each point of a block stands among all.
@@ -233,8 +240,8 @@ void find_streamed(const Request& request, const RowSource& points,
   const RowRecipe recipe = recipe_of(request, exponent);
   const Plan plan = plan_blocks(request, points, queries);
   StillAt still(progress);
-  FilterScale scale = scale_of(request, kernels, rule, recipe, points, queries,
-                               &still);
+  FilterScale scale =
+      scale_of(request, kernels, rule, recipe, points, queries, &still);
   Blocks columns(points, request.skip, recipe, scale, kernels.prepare_row, plan,
                  threads, is_graph ? 2 : 1, still);
   std::unique_ptr<Blocks> own;
@@ -254,8 +261,8 @@ void find_streamed(const Request& request, const RowSource& points,
   std::vector<std::int32_t> place(static_cast<std::size_t>(out.rows), -1);
   const double seconds_prepare = seconds_since(start);
   const double num_points = static_cast<double>(points.num_points());
-  const double all = static_cast<double>(out.rows) * num_points *
-                     (is_graph ? 0.5 : 1.0);
+  const double all =
+      static_cast<double>(out.rows) * num_points * (is_graph ? 0.5 : 1.0);
   const auto meet = [&](const PointBlock& a, const PointBlock& b) {
     const double pairs = static_cast<double>(a.size()) *
                          static_cast<double>(b.size()) *

@@ -28,10 +28,9 @@ class WithinSearch::Sink : public SinkDefaults {
   void take(const Pair& hit, double sum) {
     const std::int64_t row = at_.row0 + hit.row;
     const std::int64_t column = at_.column0 + hit.column;
-    const double value =
-        unit_dot_ ? sum
-                  : s_.rule_(sum, s_.rows_.points->sums[row],
-                             s_.columns_.points->sums[column]);
+    const double value = unit_dot_ ? sum
+                                   : s_.rule_(sum, s_.rows_.points->sums[row],
+                                              s_.columns_.points->sums[column]);
     taker_.take(AnswerRow{s_.rows_.id(row)}, PointId{s_.columns_.id(column)},
                 value);
   }

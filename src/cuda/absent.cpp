@@ -10,8 +10,8 @@ namespace cuda {
 
 Status status() {
   Status s;
-  s.reason = std::string("This installation was built without CUDA: ") +
-             cuda_reason;
+  s.reason =
+      std::string("This installation was built without CUDA: ") + cuda_reason;
   return s;
 }
 

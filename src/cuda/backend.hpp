@@ -1,9 +1,9 @@
 #pragma once
 
 // What the rest of the package knows of CUDA: no CUDA type in sight. Compiled
-// from *.cu where configure found a toolkit (device/devices.cu, search/engine.cu,
-// search/within.cu, search/held_points.cu, prepare/prepared_rows.cu), else from
-// absent.cpp.
+// from *.cu where configure found a toolkit (device/devices.cu,
+// search/engine.cu, search/within.cu, search/held_points.cu,
+// prepare/prepared_rows.cu), else from absent.cpp.
 
 #include <cstdint>
 #include <memory>
@@ -27,17 +27,17 @@ struct Status {
   std::string cuda_words;  ///< CUDA's own, where it was CUDA that said why not
   std::string toolkit;     ///< the toolkit's version; empty when not built
   std::string architectures;  ///< that it was compiled for, as "80 90a ptx80"
-  std::string left_out;    ///< why some devices are not among devices()
+  std::string left_out;       ///< why some devices are not among devices()
   /// What went wrong, where that ended CUDA's use in this process.
   std::optional<CudaFailure> lost;
 };
 
 struct Device {
-  int cuda_id = 0;           ///< CUDA's own number
+  int cuda_id = 0;  ///< CUDA's own number
   std::string name;
   int major = 0, minor = 0;  ///< compute capability
   double bytes_total = 0;
-  double bytes_free = -1;    ///< -1: not asked
+  double bytes_free = -1;  ///< -1: not asked
   int multiprocessors = 0;
   std::int64_t shared_bytes = 0;  ///< that a block of threads may have
 };
@@ -69,15 +69,16 @@ inline bool finds_within(const Request& request) {
   return !request.na_pairwise;
 }
 
-/// As cpu::find_within(), on the request's devices, of what finds_within() says.
+/// As cpu::find_within(), on the request's devices, of what finds_within()
+/// says.
 void find_within(const Request& request, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats);
 
-/// One set of points that is searched many times: read once and sent once to the
-/// devices, if they have the room, and prepared there again only where a search
-/// has another metric, other weights or other points left out than the one
-/// before. As cpu::HeldPoints.
+/// One set of points that is searched many times: read once and sent once to
+/// the devices, if they have the room, and prepared there again only where a
+/// search has another metric, other weights or other points left out than the
+/// one before. As cpu::HeldPoints.
 class HeldPoints {
  public:
   /// Of `asked`: the devices. Nothing is read before the first search. `points`

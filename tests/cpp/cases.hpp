@@ -82,9 +82,10 @@ inline std::vector<Matrix> hard_cases(std::int64_t n, std::int64_t d) {
   m = normal("rows at 1e300, 1e-300 and subnormal", n, d, 8);
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t f = 0; f < d; ++f)
-      m.at(i, f) *= i % 4 == 0 ? 1e300 : i % 4 == 1 ? 1e-300
-                                     : i % 4 == 2   ? 1e-318
-                                                    : 1.0;
+      m.at(i, f) *= i % 4 == 0   ? 1e300
+                    : i % 4 == 1 ? 1e-300
+                    : i % 4 == 2 ? 1e-318
+                                 : 1.0;
   all.push_back(m);
   m = ties(n, d, 4, 16);
   m.name = "ties at 1e-31 to 1e31";

@@ -129,8 +129,9 @@ TEST_CASE("the order is a permutation of the points kept, and fixed") {
   CHECK(seen.count(17) == 0);
   CHECK(a.place[17] == -1);
   for (std::int32_t p = 0; p < 997; ++p)
-    CHECK(a.place[static_cast<std::size_t>(a.id[static_cast<std::size_t>(p)])] ==
-          p);
+    CHECK(
+        a.place[static_cast<std::size_t>(a.id[static_cast<std::size_t>(p)])] ==
+        p);
   std::int64_t neighbours = 0;
   for (std::size_t p = 1; p < 997; ++p)
     neighbours += std::abs(a.id[p] - a.id[p - 1]) == 1;
@@ -150,7 +151,8 @@ TEST_CASE("each pair of splits is met once, and rounds are even") {
           const std::int64_t column = schedule.column(piece.row, r);
           if (column < 0) continue;
           ++chunks;
-          met.insert({std::min(piece.row, column), std::max(piece.row, column)});
+          met.insert(
+              {std::min(piece.row, column), std::max(piece.row, column)});
           ++times[static_cast<std::size_t>(piece.row)];
           if (piece.row != column) ++times[static_cast<std::size_t>(column)];
         }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include "core/cover/cover.hpp"
 #include "core/split_mix.hpp"
-#include <doctest/doctest.h>
 
 using namespace fsknn;
 
@@ -64,8 +64,8 @@ Table random_table(int num_features, int num_samples, int num_levels,
   for (int s = 0; s < num_samples; ++s) {
     table.classes.push_back(s % 2);
     for (int f = 0; f < num_features; ++f) {
-      const int noise = static_cast<int>(random.below(
-          static_cast<std::uint64_t>(num_levels)));
+      const int noise = static_cast<int>(
+          random.below(static_cast<std::uint64_t>(num_levels)));
       table.levels.push_back(random.below(2) == 0 ? s % 2 : noise);
     }
   }
@@ -103,11 +103,12 @@ TEST_CASE("nothing asked takes nothing") {
   CHECK(found.lower_bound == 0);
 }
 
-TEST_CASE("bound <= optimum of all sets <= set found, which fulfils all pairs") {
+TEST_CASE(
+    "bound <= optimum of all sets <= set found, which fulfils all pairs") {
   int tried = 0, with_gap = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    const Table table = random_table(10, 8, 2 + static_cast<int>(seed % 3),
-                                     seed);
+    const Table table =
+        random_table(10, 8, 2 + static_cast<int>(seed % 3), seed);
     for (int alpha = 1; alpha <= 3; ++alpha)
       for (int beta = 0; beta <= 2; ++beta) {
         const int optimum = table.smallest(alpha, beta);
@@ -128,8 +129,7 @@ TEST_CASE("bound <= optimum of all sets <= set found, which fulfils all pairs") 
           if (__builtin_popcount(set) >= static_cast<int>(found.chosen.size()))
             continue;
           for (const int f : found.in_smaller) CHECK((set >> f & 1u) == 1u);
-          for (const int f : found.out_of_smaller)
-            CHECK((set >> f & 1u) == 0u);
+          for (const int f : found.out_of_smaller) CHECK((set >> f & 1u) == 0u);
         }
         ++tried;
         with_gap += found.lower_bound < static_cast<int>(found.chosen.size());

@@ -17,8 +17,8 @@ TEST_CASE("of different devices a plan knows what all can do") {
   small.major = 7;
   small.minor = 5;
   small.shared_bytes = 65536;
-  for (const auto& both : {std::vector<Device>{large, small},
-                           std::vector<Device>{small, large}}) {
+  for (const auto& both :
+       {std::vector<Device>{large, small}, std::vector<Device>{small, large}}) {
     const GpuFacts facts = facts_of(both, 1e9);
     CHECK(facts.bytes_free == 2e9);
     CHECK(facts.capability == 75);

@@ -21,8 +21,8 @@ using fsknn::cuda::SortShape;
 
 namespace {
 
-const std::int64_t kSizes[] = {1,    2,      7,       8,          9,
-                               295,  1024,   24158,   1048576,    1048577,
+const std::int64_t kSizes[] = {1,       2,        7,         8,       9,
+                               295,     1024,     24158,     1048576, 1048577,
                                1533876, 50000000, 2147483647};
 
 }  // namespace
@@ -66,8 +66,8 @@ TEST_CASE("rows that are sorted have room, in powers of two") {
 
 TEST_CASE("the pieces of an answer hold all of it") {
   for (const std::int64_t rows : kSizes)
-    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{20},
-                                 std::int64_t{1024}, rows - 1}) {
+    for (const std::int64_t k :
+         {std::int64_t{1}, std::int64_t{20}, std::int64_t{1024}, rows - 1}) {
       if (k < 1 || static_cast<double>(rows) * static_cast<double>(k) > 1e13)
         continue;
       CAPTURE(rows);

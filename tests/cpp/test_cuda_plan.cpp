@@ -16,16 +16,16 @@
 using fsknn::FilterKind;
 using fsknn::Plan;
 using fsknn::PlanInput;
-using fsknn::cuda::FilterBlocks;
-using fsknn::cuda::FilterJobs;
-using fsknn::cuda::FilterRounds;
-using fsknn::cuda::GpuFacts;
-using fsknn::cuda::first_block_of;
-using fsknn::cuda::kChunkUnit;
-using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::candidates_for;
 using fsknn::cuda::check_metric;
 using fsknn::cuda::fill_blocks_for;
+using fsknn::cuda::FilterBlocks;
+using fsknn::cuda::FilterJobs;
+using fsknn::cuda::FilterRounds;
+using fsknn::cuda::first_block_of;
+using fsknn::cuda::GpuFacts;
+using fsknn::cuda::kChunkUnit;
+using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::plan_cuda;
 using fsknn::cuda::runs_on;
 using fsknn::cuda::schedule_filter;
@@ -118,7 +118,8 @@ TEST_CASE("points are not kept for few queries") {
   CHECK(few.bytes_peak < 200e6);
   check_sound(few, 1);
   CHECK(plan_cuda(input(1533876, 295, 20, 1, 0, 1), {}).streamed);
-  CHECK_FALSE(plan_cuda(input(1533876, 295, 20, 1, 0, 65), modern(140e9)).streamed);
+  CHECK_FALSE(
+      plan_cuda(input(1533876, 295, 20, 1, 0, 65), modern(140e9)).streamed);
   CHECK_FALSE(plan_cuda(input(8192, 295, 20, 1, 0, 1), modern(140e9)).streamed);
 }
 
@@ -144,8 +145,7 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   large.num_workers = 4;
   CHECK(plan_cuda(large, modern(80e9)).num_workers == 4);
   CHECK(p.bytes_filter > 0);
-  CHECK(p.bytes_peak >=
-        p.bytes_filter + p.bytes_prepared + p.bytes_working);
+  CHECK(p.bytes_peak >= p.bytes_filter + p.bytes_prepared + p.bytes_working);
   CHECK_FALSE(plan_cuda(in, old(80e9)).filtered);
   CHECK_FALSE(plan_cuda(in, modern(p.bytes_filter)).filtered);
   const auto filtered_with = [&](auto change) {
@@ -209,9 +209,8 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK(quarter.filtered);
   CHECK(quarter.num_passes <= 4);
   // In two stretches: what stays is half of the points at least.
-  const fsknn::cuda::FilterStreaming streaming =
-      fsknn::cuda::filter_streaming(
-          in, fsknn::cuda::filter_shape(in, gpus), gpus.bytes_usable());
+  const fsknn::cuda::FilterStreaming streaming = fsknn::cuda::filter_streaming(
+      in, fsknn::cuda::filter_shape(in, gpus), gpus.bytes_usable());
   CHECK(streaming.fits);
   CHECK(2 * streaming.stay_rows >= in.num_points);
   CHECK(streaming.bytes_peak <= gpus.bytes_limit);
@@ -223,9 +222,8 @@ TEST_CASE("the panels that long rows' filter forms are made of are planned") {
   GpuFacts gpus = modern(140e9);
   const auto shape = fsknn::cuda::filter_shape(in, gpus);
   const double row = 262144.0 * 8 + 12;
-  const double forms =
-      static_cast<double>(FilterBlocks(8192).num_slots()) *
-      shape.rows.row_bytes;
+  const double forms = static_cast<double>(FilterBlocks(8192).num_slots()) *
+                       shape.rows.row_bytes;
   for (double usable = 30e9; usable > 1e9; usable *= 0.9) {
     const auto streaming = fsknn::cuda::filter_streaming(in, shape, usable);
     if (streaming.fits)
@@ -267,9 +265,9 @@ TEST_CASE("rows that are filtered again are bounded, and planned for") {
         const GpuFacts gpus = modern(1e14);
         const auto shape = fsknn::cuda::filter_shape(in, gpus);
         const std::int64_t slots = FilterBlocks(n).num_slots();
-        const fsknn::cuda::WideRows wide(
-            slots, shape.capacity, shape.rows.slot_bytes(),
-            fsknn::padded_features(d));
+        const fsknn::cuda::WideRows wide(slots, shape.capacity,
+                                         shape.rows.slot_bytes(),
+                                         fsknn::padded_features(d));
         CHECK(wide.rows % kFilterBlock == 0);
         CHECK(wide.rows > 0);
         CHECK(wide.capacity >= shape.capacity);
@@ -391,8 +389,7 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
               ends.push_back(first_delta);
             }
             for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
-              const std::int64_t slab =
-                  jobs.first_slab + job % jobs.num_slabs;
+              const std::int64_t slab = jobs.first_slab + job % jobs.num_slabs;
               const std::int64_t from =
                   jobs.first_delta + job / jobs.num_slabs * jobs.span;
               for (std::int64_t delta = from;
@@ -500,9 +497,8 @@ TEST_CASE("elementwise metrics are filtered on any GPU, in floats") {
 }
 
 TEST_CASE("each filter has a number form, and the plan carries which") {
-  for (const FilterKind filter :
-       {FilterKind::product, FilterKind::difference, FilterKind::largest,
-        FilterKind::overlap}) {
+  for (const FilterKind filter : {FilterKind::product, FilterKind::difference,
+                                  FilterKind::largest, FilterKind::overlap}) {
     PlanInput in = input(100000, 295, 20, 1);
     in.filter = filter;
     const fsknn::cuda::CudaPlan p = plan_cuda(in, modern(80e9));
@@ -582,9 +578,8 @@ TEST_CASE("an accumulation or a filter that nobody knows is refused") {
     CHECK_THROWS_AS(check_metric(other), std::logic_error);
     other = metric;
     // A filter without a bound for it would drop neighbours in silence.
-    for (const FilterKind filter :
-         {FilterKind::product, FilterKind::difference, FilterKind::largest,
-          FilterKind::overlap}) {
+    for (const FilterKind filter : {FilterKind::product, FilterKind::difference,
+                                    FilterKind::largest, FilterKind::overlap}) {
       other.filter = filter;
       if (metric.filter == filter)
         CHECK_NOTHROW(check_metric(other));

@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
-#include "core/discretise.hpp"
 #include <doctest/doctest.h>
+#include "core/discretise.hpp"
 
 using namespace fsknn;
 
@@ -14,10 +14,10 @@ namespace {
 
 std::vector<RowCuts> cut_rows(const std::vector<double>& values,
                               std::int64_t num_rows,
-                              const std::vector<int>& classes,
-                              int num_classes, int num_threads = 1) {
-  const MatrixSource<double> source(
-      values.data(), num_rows, static_cast<std::int64_t>(classes.size()));
+                              const std::vector<int>& classes, int num_classes,
+                              int num_threads = 1) {
+  const MatrixSource<double> source(values.data(), num_rows,
+                                    static_cast<std::int64_t>(classes.size()));
   return discretise(source, classes, num_classes, num_threads);
 }
 
@@ -57,8 +57,8 @@ TEST_CASE("the criterion refuses what does not pay") {
   // One sample of either class: gain 1 bit; log2(1) + log2(7) - 2 = 0.81, / 2.
   CHECK(cut_row({1, 2}, {0, 1}).cuts == std::vector<double>{1.5});
   // Every other sample: no cut.
-  const RowCuts mixed = cut_row({1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
-                                {0, 1, 0, 1, 0, 1, 0, 1, 0, 1});
+  const RowCuts mixed =
+      cut_row({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {0, 1, 0, 1, 0, 1, 0, 1, 0, 1});
   CHECK(mixed.cuts.empty());
   CHECK(mixed.gain == 0.0);
 }
@@ -66,8 +66,7 @@ TEST_CASE("the criterion refuses what does not pay") {
 TEST_CASE("equal values are never parted, and a constant row has no cut") {
   CHECK(cut_row(std::vector<double>(10, 3.0), kHalves).cuts.empty());
   // 5 stands on both sides: the cuts lie beside it, if anywhere.
-  const RowCuts tied =
-      cut_row({1, 2, 3, 4, 5, 5, 9, 10, 11, 12}, kHalves);
+  const RowCuts tied = cut_row({1, 2, 3, 4, 5, 5, 9, 10, 11, 12}, kHalves);
   for (const double cut : tied.cuts) CHECK((cut == 4.5 || cut == 7.0));
 }
 

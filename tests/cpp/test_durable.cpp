@@ -1,8 +1,8 @@
 // Files of checkpoints, and digests.
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -59,8 +59,9 @@ TEST_CASE("a file that can't be written leaves nothing behind") {
   // The name is taken by a folder.
   CHECK_THROWS_AS(write_durably(folder.path, "a", 1), FileFailure);
   CHECK(std::system(("test -z \"$(ls " + folder.path + ")\"").c_str()) == 0);
-  CHECK(std::system(("test -z \"$(ls -d " + folder.path +
-                     ".part* 2>/dev/null)\"").c_str()) == 0);
+  CHECK(
+      std::system(("test -z \"$(ls -d " + folder.path + ".part* 2>/dev/null)\"")
+                      .c_str()) == 0);
 }
 
 TEST_CASE("a lock is one process's, and ends with it") {

@@ -55,8 +55,8 @@ struct Found {
   std::int64_t pairs = 0, too_near = 0, too_far = 0, not_numbers = 0, loose = 0;
 };
 
-/// Of Jaccard's distance D, what the filter compares: the proportional distance,
-/// which is D / (2 - D).
+/// Of Jaccard's distance D, what the filter compares: the proportional
+/// distance, which is D / (2 - D).
 long double in_proportion(const MetricEntry& metric, long double distance) {
   return std::string(metric.name) == "jaccard" ? distance / (2.0L - distance)
                                                : distance;
@@ -74,7 +74,7 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
     for (std::int64_t j = 0; j < points.size(); ++j) {
       const std::int64_t depth = points.padded;
       const cpu::Pair pair = {static_cast<std::int32_t>(i),
-                         static_cast<std::int32_t>(j)};
+                              static_cast<std::int32_t>(j)};
       double sum;
       cpu::kBaselineKernels.exact(metric.accumulation, points.rows.data(),
                                   points.rows.data(), depth, &pair, 1, &sum);
@@ -83,19 +83,21 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
       if (!(distance < HUGE_VAL)) continue;
       const RowBounds& a = rows.bounds[static_cast<std::size_t>(i)];
       const RowBounds& b = rows.bounds[static_cast<std::size_t>(j)];
-      const float s = upper_similarity(
-          rule.kind,
-          differences(rule, rows.entries.data() + i * depth,
-                      rows.entries.data() + j * depth, depth),
-          a, b);
+      const float s =
+          upper_similarity(rule.kind,
+                           differences(rule, rows.entries.data() + i * depth,
+                                       rows.entries.data() + j * depth, depth),
+                           a, b);
       const long double truth =
           -in_proportion(metric, static_cast<long double>(distance)) *
-          (is_proportion(rule.kind) ? 1.0L : static_cast<long double>(rule.inverse_unit));
+          (is_proportion(rule.kind)
+               ? 1.0L
+               : static_cast<long double>(rule.inverse_unit));
       ++found.pairs;
       found.not_numbers += s != s;
       found.too_near += static_cast<long double>(s) < truth;
-      const long double slack = static_cast<long double>(a.slack) +
-                                static_cast<long double>(b.slack);
+      const long double slack =
+          static_cast<long double>(a.slack) + static_cast<long double>(b.slack);
       found.too_far += truth < static_cast<long double>(s) - slack;
       found.loose += slack > 1e-3L * std::fabs(truth) && i != j;
     }

@@ -195,7 +195,8 @@ TEST_CASE("queries, and points left out, give the same") {
 
 TEST_CASE("queries that are points are not their own neighbours") {
   // Equal rows, so that a point's own place among them matters.
-  for (const Matrix& hard : {ties(230, 6, 2, 2), normal("normal", 230, 9, 71)}) {
+  for (const Matrix& hard :
+       {ties(230, 6, 2, 2), normal("normal", 230, 9, 71)}) {
     for (const MetricEntry& metric : all_metrics()) {
       const Matrix m = fit(metric, hard);
       Request r = request_for(metric, 4);
@@ -212,8 +213,8 @@ TEST_CASE("queries that are points are not their own neighbours") {
         Answer rows(queries.num_points(), r.k);
         for (std::size_t p = 0; p < numbers.size(); ++p)
           for (std::int64_t rank = 0; rank < r.k; ++rank) {
-            const std::size_t to = static_cast<std::size_t>(
-                rank * queries.num_points()) + p;
+            const std::size_t to =
+                static_cast<std::size_t>(rank * queries.num_points()) + p;
             const std::size_t from =
                 static_cast<std::size_t>(rank * m.n + numbers[p]);
             rows.index[to] = whole.index[from];
@@ -245,8 +246,8 @@ TEST_CASE("few points and few features") {
         Request r = request_for(metric, 1);
         r.skip = unfit(metric, m);
         if (static_cast<std::int64_t>(r.skip.size()) > n - 2) continue;
-        for (r.k = 1;
-             r.k <= n - 1 - static_cast<std::int64_t>(r.skip.size()); ++r.k) {
+        for (r.k = 1; r.k <= n - 1 - static_cast<std::int64_t>(r.skip.size());
+             ++r.k) {
           CAPTURE(label(metric, m));
           CAPTURE(r.k);
           CHECK(same(by_engine(r, m, nullptr, false),

@@ -39,9 +39,9 @@ void prepare(const MetricEntry& metric, const Matrix& m, Prepared& p) {
   p.exponent = matrix_exponent(metric, scan(source, 1).largest);
   Request request;
   request.metric = &metric;
-  p.points = prepare_points(source, recipe_of(request, p.exponent),
-                            unfit(metric, m), true,
-                            kBaselineKernels.prepare_row, 1);
+  p.points =
+      prepare_points(source, recipe_of(request, p.exponent), unfit(metric, m),
+                     true, kBaselineKernels.prepare_row, 1);
   p.scale = choose_scale(metric, DistanceRule(metric, p.exponent),
                          kBaselineKernels, p.points, nullptr, 1);
   p.rows = pack(p.scale, p.points, 1);
@@ -75,9 +75,9 @@ TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
             const std::int64_t i0 = i / Tile::rows * Tile::rows;
             const int panels = static_cast<int>(std::min<std::int64_t>(
                 Tile::panels, (p.rows.num_places - c0) / Tile::panel));
-            kBaselineKernels.accumulate(
-                p.scale.form->product, p.rows.row(i0), p.rows.panel(c0), panels,
-                p.rows.steps, sums);
+            kBaselineKernels.accumulate(p.scale.form->product, p.rows.row(i0),
+                                        p.rows.panel(c0), panels, p.rows.steps,
+                                        sums);
             float keys[Tile::columns];
             std::fill_n(keys, Tile::columns, HUGE_VALF);
             kBaselineKernels.lower_best(
@@ -112,9 +112,8 @@ TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
                                     p.rows.side(none.data() + i0, i0),
                                     p.rows.side(held.data() + c0, c0), keep);
               wrong_side += !(keep[i - i0] >> (j - c0) & 1);
-              below += thresholds.upper_distance(keys[j - c0],
-                                                 p.rows.upper_side(i)) <
-                       distance;
+              below += thresholds.upper_distance(
+                           keys[j - c0], p.rows.upper_side(i)) < distance;
             }
           }
         }

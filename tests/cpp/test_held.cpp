@@ -132,10 +132,9 @@ Matrix times(Matrix m, double by) {
 }  // namespace
 
 TEST_CASE("held points answer every search as if it were the only one") {
-  for (const Matrix& any :
-       {normal("normal", 150, 13, 5), ties(150, 6, 3, 2),
-        near_ties(150, 9, 1e-12, 4),
-        times(normal("tiny", 150, 7, 9), 1e-250)}) {
+  for (const Matrix& any : {normal("normal", 150, 13, 5), ties(150, 6, 3, 2),
+                            near_ties(150, 9, 1e-12, 4),
+                            times(normal("tiny", 150, 7, 9), 1e-250)}) {
     for (const MetricEntry& metric : all_metrics()) {
       const Matrix m = fit(metric, any);
       Request r;
@@ -153,9 +152,9 @@ TEST_CASE("held points answer every search as if it were the only one") {
         // Near, beyond the scale, far beyond it, few, and near again.
         const Matrix near = fit(metric, normal("queries", 40, m.d, 30));
         const Matrix few = fit(metric, normal("queries", 4, m.d, 31));
-        for (const Matrix& q : {times(near, 1e-9), near, times(near, 1.7),
-                                times(near, 1e30), times(near, 1e250), few,
-                                near}) {
+        for (const Matrix& q :
+             {times(near, 1e-9), near, times(near, 1.7), times(near, 1e30),
+              times(near, 1e250), few, near}) {
           const auto queries = q.source();
           CHECK(nearest_agree(held, r, points, &queries));
           CHECK(within_agree(held, r, 1.3, points, &queries));
@@ -192,8 +191,7 @@ TEST_CASE("held points are read once") {
   const Matrix m = normal("normal", 300, 20, 1);
   for (const MetricEntry& metric : all_metrics()) {
     const Matrix fitting = fit(metric, m);
-    const Matrix q =
-        times(fit(metric, normal("queries", 60, 20, 2)), 0.5);
+    const Matrix q = times(fit(metric, normal("queries", 60, 20, 2)), 0.5);
     const Counted points(fitting);
     const auto queries = q.source();
     Request r;
@@ -261,8 +259,7 @@ class Generated final : public RowSource {
           static_cast<std::uint64_t>(first + r + 1) * 0x9e3779b97f4a7c15u;
       for (std::int64_t f = 0; f < d_; ++f) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        out[r * stride + f] =
-            static_cast<double>(state >> 40) * 0x1p-24 + 0.01;
+        out[r * stride + f] = static_cast<double>(state >> 40) * 0x1p-24 + 0.01;
       }
     }
   }
@@ -288,8 +285,8 @@ TEST_CASE("rows that are made when read are the same rows on every path") {
     r.num_threads = 2;
     r.chunk_size = 48;
     r.max_memory = 90e3;
-    for (const RowSource* asked : std::initializer_list<const RowSource*>{
-             nullptr, &queries, &few}) {
+    for (const RowSource* asked :
+         std::initializer_list<const RowSource*>{nullptr, &queries, &few}) {
       const std::int64_t rows = asked != nullptr ? asked->num_points() : n;
       std::vector<double> by_definition(static_cast<std::size_t>(rows * 6), 0),
           correlation(by_definition);
@@ -328,8 +325,7 @@ namespace {
 double peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
-    if (line.rfind("VmHWM:", 0) == 0)
-      return 1024.0 * std::stod(line.substr(6));
+    if (line.rfind("VmHWM:", 0) == 0) return 1024.0 * std::stod(line.substr(6));
   return -1;
 }
 
@@ -369,8 +365,7 @@ TEST_CASE("of rows that are made when read the filter's form alone is kept") {
           cpu::find_neighbours(r, made, nullptr, graph.view, nullptr, nullptr);
         }) < 0.45 * bytes);
   CHECK(most_of([&] {
-          cpu::find_neighbours(r, made, &queries, asked.view, nullptr,
-                               nullptr);
+          cpu::find_neighbours(r, made, &queries, asked.view, nullptr, nullptr);
         }) < 0.45 * bytes);
   Within within;
   within.limits = {0.5};

@@ -28,7 +28,8 @@ namespace {
 struct Found {
   Found(std::int64_t rows, std::int64_t k)
       : index(static_cast<std::size_t>(rows * k), -7),
-        distance(index.size(), -7.0), correlation(index.size(), -7.0) {
+        distance(index.size(), -7.0),
+        correlation(index.size(), -7.0) {
     view.rows = rows;
     view.index = index.data();
     view.distance = distance.data();
@@ -102,8 +103,9 @@ double plain_correlation(const Matrix& m, std::int64_t i, std::int64_t j) {
       for (long double& a : v) a -= mean;
     }
   };
-  if (x.size() < 3 || *std::min_element(x.begin(), x.end()) ==
-                          *std::max_element(x.begin(), x.end()) ||
+  if (x.size() < 3 ||
+      *std::min_element(x.begin(), x.end()) ==
+          *std::max_element(x.begin(), x.end()) ||
       *std::min_element(y.begin(), y.end()) ==
           *std::max_element(y.begin(), y.end()))
     return kNone;
@@ -129,10 +131,10 @@ TEST_CASE("pairwise r is the correlation of the common values") {
     bool defined_alike = true, symmetric = true;
     for (std::int64_t i = 0; i < m.n; ++i)
       for (std::int64_t j = 0; j < m.n; ++j) {
-        const double r = masked_correlation<ScalarLanes>(p.row(Place{i}), p.row(Place{j}),
-                                                         p.padded, 3.0);
-        const double back = masked_correlation<ScalarLanes>(p.row(Place{j}), p.row(Place{i}),
-                                                            p.padded, 3.0);
+        const double r = masked_correlation<ScalarLanes>(
+            p.row(Place{i}), p.row(Place{j}), p.padded, 3.0);
+        const double back = masked_correlation<ScalarLanes>(
+            p.row(Place{j}), p.row(Place{i}), p.padded, 3.0);
         symmetric = symmetric && std::memcmp(&r, &back, sizeof r) == 0;
         const double expected = plain_correlation(m, i, j);
         defined_alike = defined_alike && has_value(r) == has_value(expected);
@@ -191,7 +193,8 @@ TEST_CASE("queries with missing values, few and many") {
   for (const std::int64_t rows : {1, 16, 17, 90}) {
     const Matrix q = with_holes(normal("queries", rows, 24, 48), 0.3, 49);
     for (const std::int64_t min_pairs : {2, 3, 12, 24}) {
-      Request r = request_for(find_metric("spearman", "absolute"), 7, min_pairs);
+      Request r =
+          request_for(find_metric("spearman", "absolute"), 7, min_pairs);
       r.skip = {3, 30};
       const Found expected = find(brute_force, r, m, &q);
       CHECK(same(find(by_engine, r, m, &q), expected));
@@ -278,10 +281,9 @@ TEST_CASE("the plan knows what points with missing values take") {
         cpu::pack_masked(points, cpu::missing_classes(points, nullptr),
                          plan.padded_points, 3, 1, nullptr);
     const double filter =
-        4.0 * static_cast<double>(rows.packed.size() +
-                                  rows.panel_class.size() + rows.error.size() +
-                                  rows.alpha.size() + rows.w.size() +
-                                  rows.z.size()) +
+        4.0 * static_cast<double>(rows.packed.size() + rows.panel_class.size() +
+                                  rows.error.size() + rows.alpha.size() +
+                                  rows.w.size() + rows.z.size()) +
         8.0 * static_cast<double>(rows.sum.size() + rows.square.size() +
                                   rows.list_error.size()) +
         8.0 * static_cast<double>(rows.list_start.size()) +

@@ -160,9 +160,9 @@ std::vector<std::int64_t> left_out(const RowSource& source) {
 
 TEST_CASE("metafeatures have the neighbours of the same rows held") {
   Matrix m = normal("normal", 21, 13, 5);
-  m.at(3, 2) = 0.0;                                            // denominators
+  m.at(3, 2) = 0.0;  // denominators
   for (std::int64_t f = 0; f < m.d; ++f) {
-    m.at(5, f) = m.at(4, f);                                   // a - b is 0
+    m.at(5, f) = m.at(4, f);  // a - b is 0
     m.at(7, f) = 3.0;
   }
   MetafeatureOrder order = all_four(20, 1);
@@ -205,7 +205,8 @@ TEST_CASE("metafeatures have the neighbours of the same rows held") {
       some.resize(count);
       const MetafeatureSource queries(m.source(), order, &some);
       r.query_skip = left_out(queries);
-      Found asked(queries.num_points(), r.k), by_rows(queries.num_points(), r.k);
+      Found asked(queries.num_points(), r.k),
+          by_rows(queries.num_points(), r.k);
       const auto held_rows = rows.source();
       brute_force(r, held_rows, &queries, by_rows.view);
       cpu::find_neighbours(r, source, &queries, asked.view, nullptr, nullptr);
@@ -217,7 +218,8 @@ TEST_CASE("metafeatures have the neighbours of the same rows held") {
   }
 }
 
-TEST_CASE("a device is told what metafeatures are made from, some of them too") {
+TEST_CASE(
+    "a device is told what metafeatures are made from, some of them too") {
   Matrix m = make("small", 7, 11);
   std::iota(m.values.begin(), m.values.end(), 1.0);
   const MatrixSource<double> small(m.values.data(), m.n, m.d);

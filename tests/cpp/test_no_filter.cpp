@@ -196,8 +196,8 @@ TEST_CASE("without a filter the pairs within are those of the definition") {
       Within within;
       within.limits = {
           *std::max_element(nearest.distance.begin(), nearest.distance.end())};
-      for (const RowSource* asked : std::initializer_list<const RowSource*>{
-               nullptr, &queries}) {
+      for (const RowSource* asked :
+           std::initializer_list<const RowSource*>{nullptr, &queries}) {
         Pairs expected, found, of_made;
         brute_within(r, within, points, asked, expected);
         Stats stats;
@@ -306,22 +306,22 @@ TEST_CASE("a filter or an accumulation that nobody knows is refused") {
     const Request r = request_for(metric, 3);
     Answer found(m.n, r.k), asked(q.n, r.k);
     found.view.correlation = asked.view.correlation = nullptr;
-    CHECK_THROWS_AS(cpu::find_neighbours(r, points, nullptr, found.view,
-                                         nullptr, nullptr),
-                    std::logic_error);
-    CHECK_THROWS_AS(cpu::find_neighbours(r, points, &queries, asked.view,
-                                         nullptr, nullptr),
-                    std::logic_error);
+    CHECK_THROWS_AS(
+        cpu::find_neighbours(r, points, nullptr, found.view, nullptr, nullptr),
+        std::logic_error);
+    CHECK_THROWS_AS(
+        cpu::find_neighbours(r, points, &queries, asked.view, nullptr, nullptr),
+        std::logic_error);
     const RowRange on_disk(points, 0, m.n, true);
-    CHECK_THROWS_AS(cpu::find_neighbours(r, on_disk, nullptr, found.view,
-                                         nullptr, nullptr),
-                    std::logic_error);
+    CHECK_THROWS_AS(
+        cpu::find_neighbours(r, on_disk, nullptr, found.view, nullptr, nullptr),
+        std::logic_error);
     Within within;
     within.limits = {1.0};
     Pairs pairs;
-    CHECK_THROWS_AS(cpu::find_within(r, within, points, nullptr, pairs,
-                                     nullptr, nullptr),
-                    std::logic_error);
+    CHECK_THROWS_AS(
+        cpu::find_within(r, within, points, nullptr, pairs, nullptr, nullptr),
+        std::logic_error);
     CHECK_THROWS_AS(
         {
           const cpu::ExactPoints exact(r, points, nullptr);

@@ -48,11 +48,10 @@ TEST_CASE("a piece that polls need not end before it is stopped") {
   for (const int threads : {1, 2}) {
     Patience user(1);
     const Clock::time_point start = Clock::now();
-    CHECK_THROWS_AS(run_pieces(threads, threads, {&user, 0.0, 1.0},
-                               [] {
-                                 return [](std::int64_t) { work_for(20.0); };
-                               }),
-                    Interrupted);
+    CHECK_THROWS_AS(
+        run_pieces(threads, threads, {&user, 0.0, 1.0},
+                   [] { return [](std::int64_t) { work_for(20.0); }; }),
+        Interrupted);
     CHECK(seconds_since(start) < 5.0);
   }
 }
@@ -83,9 +82,7 @@ TEST_CASE("who listened before is asked where there is no progress") {
   Counter counter;
   {
     const Listening listening(&counter);
-    run_pieces(4, 1, {}, [] {
-      return [](std::int64_t) { poll(); };
-    });
+    run_pieces(4, 1, {}, [] { return [](std::int64_t) { poll(); }; });
     const int inside = counter.heard;
     CHECK(inside > 0);
     poll();
@@ -110,8 +107,7 @@ TEST_CASE("long vectors are sorted as short ones are, and heard of") {
        {std::size_t{0}, std::size_t{1}, std::size_t{1} << 17,
         (std::size_t{1} << 17) + 1, std::size_t{700000}}) {
     std::vector<int> values(size), spare;
-    for (int& value : values)
-      value = static_cast<int>(random.below(1000000));
+    for (int& value : values) value = static_cast<int>(random.below(1000000));
     std::vector<int> expected = values;
     std::sort(expected.begin(), expected.end());
     Counter counter;

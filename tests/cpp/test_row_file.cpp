@@ -59,8 +59,8 @@ std::unique_ptr<RowFile> file_of(const Matrix& m, const Request& request,
   form.num_features = m.d;
   form.strip_features = strip;
   form.fill_missing = fill;
-  std::unique_ptr<RowFile> file(new RowFile(
-      form, request, cpu::choose_kernels("auto").prepare_row));
+  std::unique_ptr<RowFile> file(
+      new RowFile(form, request, cpu::choose_kernels("auto").prepare_row));
   for (std::int64_t f0 = 0; f0 < m.d; f0 += strip)
     for (std::int64_t first = 0; first < m.n; first += 30) {
       const Matrix tile =

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include "core/cut.hpp"
 #include "core/errors.hpp"
 #include "core/spanning.hpp"
-#include <doctest/doctest.h>
 
 using namespace fsknn;
 
@@ -133,8 +133,7 @@ TEST_CASE("groups that no list leaves are searched, but for the largest") {
 }
 
 TEST_CASE("an edge of infinite length is a failure") {
-  Line line({1e308, 1.1e308, 1.2e308, -1e308, -1.1e308,
-             -1.2e308});
+  Line line({1e308, 1.1e308, 1.2e308, -1e308, -1.1e308, -1.2e308});
   CHECK_THROWS_AS(spanning_tree(line.lists(2), line), RangeFailure);
 }
 

@@ -302,7 +302,8 @@ bool same(const std::vector<WithinFile::Found>& file, Rows& rows,
   std::size_t at = 0;
   for (std::int64_t i = 0; i < num_rows; ++i) {
     const WithinRows::Row row = rows.row(i);
-    const std::size_t size = rows.distances()[static_cast<std::size_t>(i)].size();
+    const std::size_t size =
+        rows.distances()[static_cast<std::size_t>(i)].size();
     for (std::size_t e = 0; e < size; ++e, ++at)
       if (at >= file.size() || file[at].row != i ||
           file[at].index != row.index[e] ||

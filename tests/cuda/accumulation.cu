@@ -1,9 +1,10 @@
 // How far are the tensor cores' sums from the exact ones? The filter's bounds
-// (src/cuda/filter/half_unit_rows.cu, raw_rows.cu) assume no more than sums_error() of the sum
-// of magnitudes, (features + 16) 2^-22 for each stretch, which no vendor documents. Here rows made to lose as
-// much as can be lost are multiplied by the filter's own kernel, and the worst
-// loss is printed as a part of what is assumed. Ends with status 1 where it is
-// more than all of it.
+// (src/cuda/filter/half_unit_rows.cu, raw_rows.cu) assume no more than
+// sums_error() of the sum of magnitudes, (features + 16) 2^-22 for each
+// stretch, which no vendor documents. Here rows made to lose as much as can be
+// lost are multiplied by the filter's own kernel, and the worst loss is printed
+// as a part of what is assumed. Ends with status 1 where it is more than all of
+// it.
 
 #include <cmath>
 #include <cstdio>
@@ -12,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "cuda/filter/half_pairs.cuh"
 #include "cuda/device/resources.cuh"
-#include "cuda/filter/stretches.cuh"
 #include "cuda/device/transfer.cuh"
+#include "cuda/filter/half_pairs.cuh"
+#include "cuda/filter/stretches.cuh"
 
 namespace {
 
@@ -56,7 +57,8 @@ struct Points {
 std::vector<float> products(const Points& rows, const Points& columns) {
   Stream stream;
   const std::int64_t size = kSlots * rows.depth;
-  const std::vector<__half> row_tiles = rows.tiles(), column_tiles = columns.tiles();
+  const std::vector<__half> row_tiles = rows.tiles(),
+                            column_tiles = columns.tiles();
   DeviceBuffer<__half> d_rows(size), d_columns(size);
   DeviceBuffer<Candidate> entries(kSlots * kSlots);
   DeviceBuffer<float> thresholds(kSlots), there(kSlots);
@@ -97,8 +99,8 @@ std::vector<float> products(const Points& rows, const Points& columns) {
 double worst(Points& rows, Points& columns) {
   const std::vector<float> found = products(rows, columns);
   double most = 0;
-  // Sums of 64 bits are exact enough: what is looked for is above 2^-24. Of many
-  // features some rows will do.
+  // Sums of 64 bits are exact enough: what is looked for is above 2^-24. Of
+  // many features some rows will do.
   const std::int64_t step = rows.depth > 512 ? 7 : 1;
   for (std::int64_t r = 0; r < kSlots; r += step)
     for (std::int64_t c = 0; c < kSlots; ++c) {
@@ -115,8 +117,7 @@ double worst(Points& rows, Points& columns) {
           static_cast<long double>(
               found[static_cast<std::size_t>(r * kSlots + c)]) -
           sum));
-      const double allowed =
-          sums_error(rows.depth) * magnitude;
+      const double allowed = sums_error(rows.depth) * magnitude;
       if (!(off / allowed <= most)) most = off / allowed;
     }
   return most;

@@ -25,8 +25,8 @@ void fix_features(const CoverProblem& problem, const CoverBound& bound,
   if (problem.num_pairs() == 0) return;
   for (int f = 0; f < problem.num_features(); ++f) {
     const double cost = bound.costs()[static_cast<std::size_t>(f)];
-    const int least = static_cast<int>(
-        std::ceil(bound.value() + std::abs(cost) - 1e-6));
+    const int least =
+        static_cast<int>(std::ceil(bound.value() + std::abs(cost) - 1e-6));
     if (least < size) continue;
     (cost < 0.0 ? answer.in_smaller : answer.out_of_smaller)
         .push_back(problem.feature_id(f));
@@ -64,7 +64,8 @@ CoverAnswer search_cover(const CoverTask& task, Progress* progress) {
   const int upper = task.target > 0 ? target + 1 : problem.num_features();
 
   search.construct(std::vector<double>(
-      static_cast<std::size_t>(problem.num_features()), 1.0), watch);
+                       static_cast<std::size_t>(problem.num_features()), 1.0),
+                   watch);
   for (int round = 0; round < kMostRounds && !watch.over() &&
                       watch.elapsed() < kShareOfBound * task.seconds;
        ++round) {

@@ -1,9 +1,9 @@
 #pragma once
 
 // The (alpha, beta)-k-feature set problem (Cotta, Sloper, Moscato 2004) as a
-// set multi-cover: the fewest features so that each pair of samples of different
-// classes differs in at least alpha of them, and each pair of one class agrees
-// in at least beta.
+// set multi-cover: the fewest features so that each pair of samples of
+// different classes differs in at least alpha of them, and each pair of one
+// class agrees in at least beta.
 
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace fsknn {
 
 struct CoverTask {
-  const int* levels = nullptr;   ///< [num_features x num_samples], column-major
+  const int* levels = nullptr;  ///< [num_features x num_samples], column-major
   int num_features = 0, num_samples = 0;
   const int* classes = nullptr;  ///< [num_samples]
   int alpha = 0, beta = 0;       ///< known to be possible with all features

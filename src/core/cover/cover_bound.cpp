@@ -116,7 +116,8 @@ void CoverBound::count_covers() {
 void CoverBound::climb(int upper, int most_steps, Watch& watch) {
   // Measured against GLPK's relaxed optimum: 22.372 of 22.383 (425 rows, 78
   // samples, alpha 10), 41.26 of 41.47 (600 rows, 100 samples). With a fifth of
-  // each new subgradient in place of a fiftieth, or fewer steps: 0.5 to 3% less.
+  // each new subgradient in place of a fiftieth, or fewer steps: 0.5 to 3%
+  // less.
   constexpr int kPatience = 20;
   constexpr double kSmallest = 1e-5, kNew = 0.02;
   const std::size_t m = u_.size();

@@ -72,10 +72,9 @@ void CoverProblem::find_needs(const CoverTask& task, Watch& watch) {
   // The tightest first: those that matter lie close together.
   std::vector<std::size_t> order(kept);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t p, std::size_t q) {
-                     return slack_[p] < slack_[q];
-                   });
+  std::stable_sort(
+      order.begin(), order.end(),
+      [&](std::size_t p, std::size_t q) { return slack_[p] < slack_[q]; });
   const std::vector<SamplePair> pairs = pairs_;
   const std::vector<int> needs = needs_, slack = slack_;
   for (std::size_t p = 0; p < kept; ++p) {
@@ -128,12 +127,11 @@ void CoverProblem::drop_implied(Watch& watch) {
   const std::size_t words = static_cast<std::size_t>(num_words_);
   for (std::size_t p = 0; p < pairs_.size(); ++p) {
     if (p % 256 == 0) watch.over();
-    const bool implied =
-        std::any_of(tried.begin(), tried.end(), [&](int q) {
-          const int other = static_cast<int>(p);
-          return need(q) >= need(other) &&
-                 need(q) - count_without(q, other) >= need(other);
-        });
+    const bool implied = std::any_of(tried.begin(), tried.end(), [&](int q) {
+      const int other = static_cast<int>(p);
+      return need(q) >= need(other) &&
+             need(q) - count_without(q, other) >= need(other);
+    });
     if (implied) continue;
     pairs_[kept] = pairs_[p];
     needs_[kept] = needs_[p];

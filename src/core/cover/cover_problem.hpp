@@ -45,9 +45,7 @@ class CoverProblem {
     return pairs_[static_cast<std::size_t>(pair)];
   }
   /// The number that the user knows the feature by.
-  int feature_id(int f) const {
-    return features_[static_cast<std::size_t>(f)];
-  }
+  int feature_id(int f) const { return features_[static_cast<std::size_t>(f)]; }
   /// Features in every set; not among those above.
   const std::vector<int>& forced() const { return forced_; }
 

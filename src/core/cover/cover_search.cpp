@@ -172,8 +172,8 @@ void CoverSearch::improve(int enough, int patience, Watch& watch) {
     }
     const int out = cheapest_to_lose(added);
     if (out >= 0) remove(out);
-    const int pair = lacking_[random_.below(
-        static_cast<std::uint32_t>(lacking_.size()))];
+    const int pair =
+        lacking_[random_.below(static_cast<std::uint32_t>(lacking_.size()))];
     const int in = best_for(pair, out);
     added = in;
     if (in >= 0) add(in);

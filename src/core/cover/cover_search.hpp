@@ -48,7 +48,7 @@ class CoverSearch {
   /// features (what adding it gains); and those that lack or have just enough
   /// (what removing it loses).
   std::vector<Weight> gains_, losses_;
-  std::vector<int> lacking_, place_;  ///< pairs; where each stands, or -1
+  std::vector<int> lacking_, place_;   ///< pairs; where each stands, or -1
   std::vector<std::int64_t> changed_;  ///< the step of a feature's last change
   std::int64_t step_ = 0;
   std::vector<int> best_;

@@ -77,16 +77,17 @@ double slack_of_overlaps(double, std::int64_t padded) {
 
 std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
   const double t = terms.rule.before_scaling(distance);
-  return as_bits(float_up(t / terms.scale.unit *
-                              (1.0 + terms.scale.slack + kFloatSlack) +
-                          kTinyFloat));
+  return as_bits(
+      float_up(t / terms.scale.unit * (1.0 + terms.scale.slack + kFloatSlack) +
+               kTinyFloat));
 }
 
 double upper_distance(const FilterTerms& terms, double key, const Side& row) {
   const double w = as_float(row.first[0]);
   return terms.rule.after_scaling(
-      terms.scale.unit * (std::max(key + w, 0.0) + kTinyFloat +
-                          kFloatSlack * (std::fabs(key) + std::fabs(w))) *
+      terms.scale.unit *
+      (std::max(key + w, 0.0) + kTinyFloat +
+       kFloatSlack * (std::fabs(key) + std::fabs(w))) *
       (1.0 + terms.scale.slack));
 }
 

@@ -24,8 +24,8 @@ struct FilterScale {
   std::int32_t largest = 0;  ///< no whole number of a row is beyond
   /// The largest entry, less its column's centre, that the unit is made for.
   double reach = HUGE_VAL;
-  Buffer<double> centre;     ///< [padded] taken off every row; may be empty
-  double slack = 0.0;        ///< relative, or absolute for similarities
+  Buffer<double> centre;  ///< [padded] taken off every row; may be empty
+  double slack = 0.0;     ///< relative, or absolute for similarities
 
   inline bool has_filter() const;
 };
@@ -39,8 +39,8 @@ struct FilterRows {
   Buffer<std::int32_t> second;
   Buffer<std::int32_t> first_upper;  ///< the same for upper bounds
   Buffer<std::int32_t> second_upper;
-  Buffer<float> square;         ///< [num_places] of forms that need errors
-  double error = 0.0;           ///< largest relative rounding of a row
+  Buffer<float> square;  ///< [num_places] of forms that need errors
+  double error = 0.0;    ///< largest relative rounding of a row
 
   const std::int32_t* panel(std::int64_t place) const {
     return panels.data() + place / Tile::panel * steps * Tile::panel;

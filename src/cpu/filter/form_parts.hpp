@@ -94,8 +94,8 @@ class RowPacker {
         squares[l] += (y - w) * (y - w);
         sizes[l] += std::fabs(y - w);
         total[l] += w;
-        q[l] = static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) &
-               0xffffu;
+        q[l] =
+            static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & 0xffffu;
       }
       step[f / 2] = static_cast<std::int32_t>(q[0] | q[1] << 16);
       step[f / 2 + 1] = static_cast<std::int32_t>(q[2] | q[3] << 16);
@@ -122,14 +122,13 @@ inline void upper_as_lower(double, FilterRows& rows) {
 inline std::int32_t keep_overlap_up_to(const FilterTerms& terms,
                                        double distance) {
   if (!(distance < 1.0)) return terms.scale.form->keep_all;
-  return as_bits(float_down(terms.metric.least_overlap(distance) -
-                            kFloatSlack - terms.scale.slack));
+  return as_bits(float_down(terms.metric.least_overlap(distance) - kFloatSlack -
+                            terms.scale.slack));
 }
 
 inline double upper_of_overlap(const FilterTerms& terms, double key,
                                const Side&) {
-  const double overlap =
-      std::max(-key - kFloatSlack - terms.scale.slack, 0.0);
+  const double overlap = std::max(-key - kFloatSlack - terms.scale.slack, 0.0);
   return terms.metric.finish(0.5 * overlap, 0.5, 0.5);
 }
 

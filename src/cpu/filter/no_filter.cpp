@@ -6,19 +6,18 @@
 namespace fsknn {
 namespace cpu {
 
-const FilterForm kNoFilter = {
-    Test::similarity,
-    Product::dot,
-    0,
-    false,
-    1,
-    0,
-    [](const FilterScale&) { return false; },
-    nullptr,
-    [](double, std::int64_t) { return 0.0; },
-    [](double, FilterRows&) {},
-    nullptr,
-    nullptr};
+const FilterForm kNoFilter = {Test::similarity,
+                              Product::dot,
+                              0,
+                              false,
+                              1,
+                              0,
+                              [](const FilterScale&) { return false; },
+                              nullptr,
+                              [](double, std::int64_t) { return 0.0; },
+                              [](double, FilterRows&) {},
+                              nullptr,
+                              nullptr};
 
 }  // namespace cpu
 }  // namespace fsknn

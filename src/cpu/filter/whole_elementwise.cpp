@@ -18,8 +18,7 @@ double slack(double, std::int64_t padded) { return rounding_of_sums(padded); }
 /// The distance in units.
 std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
   const double t = terms.rule.before_scaling(distance);
-  const double units =
-      t / terms.scale.unit * (1.0 + terms.scale.slack) + 3.0;
+  const double units = t / terms.scale.unit * (1.0 + terms.scale.slack) + 3.0;
   if (!(units < kLargestSum * 2.0)) return terms.scale.form->keep_all;
   return static_cast<std::int32_t>(std::ceil(units));
 }
@@ -40,9 +39,9 @@ struct SumDistance {
   static double upper_distance(const FilterTerms& terms, double key,
                                const Side& row) {
     // Both terms of the key are below 2^31, rounded to 24 bits.
-    return terms.rule.after_scaling(
-        terms.scale.unit * (key + as_float(row.first[0]) + 1024.0) *
-        (1.0 + terms.scale.slack));
+    return terms.rule.after_scaling(terms.scale.unit *
+                                    (key + as_float(row.first[0]) + 1024.0) *
+                                    (1.0 + terms.scale.slack));
   }
 };
 
@@ -102,18 +101,11 @@ const FilterForm kWholeLargestDifference = {
     &LargestDifference::upper_distance};
 
 // All open is not -inf: the sum of two rows may be 0 here, and 0 * inf is NaN.
-const FilterForm kWholeOverlap = {Test::overlap,
-                                  Product::smaller_sum,
-                                  2,
-                                  false,
-                                  kMinusOneBits,
-                                  kInfinityBits,
-                                  &usable,
-                                  &Overlap::pack_row,
-                                  &slack,
-                                  &upper_as_lower,
-                                  &keep_overlap_up_to,
-                                  &upper_of_overlap};
+const FilterForm kWholeOverlap = {
+    Test::overlap,   Product::smaller_sum, 2,
+    false,           kMinusOneBits,        kInfinityBits,
+    &usable,         &Overlap::pack_row,   &slack,
+    &upper_as_lower, &keep_overlap_up_to,  &upper_of_overlap};
 
 }  // namespace cpu
 }  // namespace fsknn

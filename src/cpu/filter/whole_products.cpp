@@ -81,14 +81,14 @@ struct SquaredDistance {
       packer.clear();
       return;
     }
-    const double room =
-        kLargestNorm - 0.5 * std::sqrt(static_cast<double>(packer.padded)) -
-        1.0;
+    const double room = kLargestNorm -
+                        0.5 * std::sqrt(static_cast<double>(packer.padded)) -
+                        1.0;
     const float a = float_up(std::max(norm / room, largest / kLargestWhole));
     const RowPacker::Residual r =
         packer.quantise(1.0 / static_cast<double>(a), kLargestWhole);
-    *error = std::max(*error,
-                      std::sqrt(r.squares) * static_cast<double>(a) / norm);
+    *error =
+        std::max(*error, std::sqrt(r.squares) * static_cast<double>(a) / norm);
     rows.first[place] = as_bits(a);
     rows.square[place] = static_cast<float>(square);
   }
@@ -117,8 +117,7 @@ struct SquaredDistance {
   static double upper_distance(const FilterTerms& terms, double key,
                                const Side& row) {
     const double w = as_float(row.second[0]);
-    const double square =
-        std::max(key + w, 0.0) + (w + std::fabs(key)) * 1e-6;
+    const double square = std::max(key + w, 0.0) + (w + std::fabs(key)) * 1e-6;
     return terms.rule.after_scaling(std::sqrt(square + kTinySquare) *
                                     (1.0 + terms.scale.slack));
   }

@@ -22,9 +22,8 @@ inline bool runs_on(const std::string& architectures, int major, int minor) {
     const int version = std::atoi(digits.c_str());
     const int its_major = version / 10, its_minor = version % 10;
     const bool later_minor = major == its_major && minor >= its_minor;
-    if (digits.back() == 'a'
-            ? major == its_major && minor == its_minor
-            : later_minor || (ptx && major > its_major))
+    if (digits.back() == 'a' ? major == its_major && minor == its_minor
+                             : later_minor || (ptx && major > its_major))
       return true;
   }
   return false;

@@ -17,16 +17,24 @@ namespace {
 /// CUDA's documents say of them.
 bool is_sticky(cudaError_t code) {
   static constexpr cudaError_t sticky[] = {
-      cudaErrorECCUncorrectable,   cudaErrorNvlinkUncorrectable,
-      cudaErrorIllegalAddress,     cudaErrorLaunchTimeout,
-      cudaErrorContextIsDestroyed, cudaErrorAssert,
-      cudaErrorHardwareStackError, cudaErrorIllegalInstruction,
-      cudaErrorMisalignedAddress,  cudaErrorInvalidAddressSpace,
-      cudaErrorInvalidPc,          cudaErrorLaunchFailure,
-      cudaErrorMpsClientTerminated, cudaErrorExternalDevice,
-      cudaErrorUnknown,
+    cudaErrorECCUncorrectable,
+    cudaErrorNvlinkUncorrectable,
+    cudaErrorIllegalAddress,
+    cudaErrorLaunchTimeout,
+    cudaErrorContextIsDestroyed,
+    cudaErrorAssert,
+    cudaErrorHardwareStackError,
+    cudaErrorIllegalInstruction,
+    cudaErrorMisalignedAddress,
+    cudaErrorInvalidAddressSpace,
+    cudaErrorInvalidPc,
+    cudaErrorLaunchFailure,
+    cudaErrorMpsClientTerminated,
+    cudaErrorExternalDevice,
+    cudaErrorUnknown,
 #if CUDART_VERSION >= 12080
-      cudaErrorContained,          cudaErrorTensorMemoryLeak,
+    cudaErrorContained,
+    cudaErrorTensorMemoryLeak,
 #endif
   };
   return std::find(std::begin(sticky), std::end(sticky), code) !=
@@ -151,9 +159,7 @@ bool fault_is_due(const char* call, int device) {
   return true;
 }
 
-cudaError_t fault_error() {
-  return static_cast<cudaError_t>(armed.fault.code);
-}
+cudaError_t fault_error() { return static_cast<cudaError_t>(armed.fault.code); }
 
 bool can_inject() { return true; }
 

@@ -12,10 +12,11 @@ namespace cuda {
 /// What the call is about, where it names no other.
 inline constexpr int kCurrentDevice = -1;
 
-/// Throws CudaFailure (call, file, line, CUDA's words, the device) unless `code`
-/// is success. The first error after which CUDA does nothing more in this
-/// process is remembered (lost_device()), and thrown in place of all such that
-/// follow: devices that are lost together are told of as one, by every thread.
+/// Throws CudaFailure (call, file, line, CUDA's words, the device) unless
+/// `code` is success. The first error after which CUDA does nothing more in
+/// this process is remembered (lost_device()), and thrown in place of all such
+/// that follow: devices that are lost together are told of as one, by every
+/// thread.
 void check(cudaError_t code, const char* call, const char* file, int line,
            int device = kCurrentDevice);
 

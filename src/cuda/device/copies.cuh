@@ -28,8 +28,8 @@ __device__ inline void wait_for_copies() {
 
 __device__ inline void copy_16_bytes(unsigned to, const void* from) {
   const uint4 x = *static_cast<const uint4*>(from);
-  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"r"(to),
-               "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "r"(x.x),
+               "r"(x.y), "r"(x.z), "r"(x.w)
                : "memory");
 }
 __device__ inline void commit_copies() {}

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <mutex>
 
-#include "cuda/device/architectures.hpp"
 #include "cuda/build_info.hpp"
+#include "cuda/device/architectures.hpp"
 #include "cuda/device/driver.cuh"
 #include "cuda/device/faults.hpp"
 #include "cuda/device/resources.cuh"
@@ -50,8 +50,7 @@ std::string why_no_device(cudaError_t code, int driver, int runtime) {
       return "The NVIDIA driver is too old: it supports CUDA " +
              version_words(driver) + ", and this installation needs CUDA " +
              version_words(runtime) + ".";
-    case cudaErrorNoDevice:
-      return "No NVIDIA GPU is visible to this process.";
+    case cudaErrorNoDevice: return "No NVIDIA GPU is visible to this process.";
     case cudaErrorSystemDriverMismatch:
       return "The NVIDIA driver and its libraries are of different versions "
              "(after an update of the driver a restart of the machine mends "
@@ -189,8 +188,10 @@ Status status() {
   s.left_out = found.left_out;
   if (!is_forked_child()) s.lost = lost_device();
   if (s.lost) {
-    s.reason = "CUDA failed in this R process before, and can't be used in it "
-               "again: " + s.lost->cuda_words + ".";
+    s.reason =
+        "CUDA failed in this R process before, and can't be used in it "
+        "again: " +
+        s.lost->cuda_words + ".";
     s.cuda_words = s.lost->cuda_words;
   }
   s.usable = s.reason.empty();

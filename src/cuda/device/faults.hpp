@@ -23,7 +23,7 @@ struct Fault {
   std::string text;
   std::int64_t nth = 0;  ///< from 1; 0: none fails, calls are counted
   int code = 0;
-  int device = -1;       ///< CUDA's number: on that device only; -1: any
+  int device = -1;  ///< CUDA's number: on that device only; -1: any
 };
 
 struct FaultReport {
@@ -39,8 +39,8 @@ FaultReport disarm_fault();
 
 /// What CUDA says of the machine, made up.
 struct FakeMachine {
-  int code = 0;                  ///< CUDA's error number when asked for devices
-  int driver = 0, runtime = 0;   ///< versions, as 13000
+  int code = 0;                 ///< CUDA's error number when asked for devices
+  int driver = 0, runtime = 0;  ///< versions, as 13000
   std::vector<Device> devices;
 };
 

@@ -39,8 +39,8 @@ class DeviceBuffer {
   DeviceBuffer() = default;
   explicit DeviceBuffer(std::int64_t size) : size_(size) {
     if (size > 0)
-      held_ = allocate(static_cast<double>(size) *
-                       static_cast<double>(sizeof(T)));
+      held_ =
+          allocate(static_cast<double>(size) * static_cast<double>(sizeof(T)));
   }
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : held_(std::exchange(other.held_, {})),

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "cuda/plan/panels.hpp"
 #include "cuda/device/resources.cuh"
+#include "cuda/plan/panels.hpp"
 
 namespace fsknn {
 namespace cuda {

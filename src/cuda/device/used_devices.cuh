@@ -40,8 +40,8 @@ class UsedDevices {
   const DeviceGuard guard_;
 };
 
-/// work(w), the part of the w-th of the first `count` devices, on a worker whose
-/// current one it is; gives what it was like.
+/// work(w), the part of the w-th of the first `count` devices, on a worker
+/// whose current one it is; gives what it was like.
 template <class Work>
 void run_parts(Workers& workers, const UsedDevices& devices, int count,
                Stats& stats, Work work) {

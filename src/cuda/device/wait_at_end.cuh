@@ -5,8 +5,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// Waits for a stream when it goes, after a failure too: what was declared before
-/// it, and is used by what is under way there, goes later.
+/// Waits for a stream when it goes, after a failure too: what was declared
+/// before it, and is used by what is under way there, goes later.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(const Stream& stream) : stream_(stream) {}

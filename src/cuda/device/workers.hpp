@@ -105,7 +105,8 @@ class Workers {
     return !stop_;
   }
 
-  /// How many of `count` workers would work at the same time: what OpenMP gives.
+  /// How many of `count` workers would work at the same time: what OpenMP
+  /// gives.
   static int at_once(int count) {
     int threads = 1;
     const int wanted = threads_after_fork(count);
@@ -114,9 +115,10 @@ class Workers {
     return threads < count ? threads : count;
   }
 
-  /// Waits until all workers have come here, each as often as the others. Returns
-  /// whether to go on: not once a worker has failed or the user has stopped, so
-  /// that none waits for one that will not come. All must work at once.
+  /// Waits until all workers have come here, each as often as the others.
+  /// Returns whether to go on: not once a worker has failed or the user has
+  /// stopped, so that none waits for one that will not come. All must work at
+  /// once.
   bool meet() {
     if (count_ > 1 && !together_)
       throw std::logic_error("workers that do not work at once cannot meet");
@@ -155,8 +157,8 @@ class Workers {
     const Clock::time_point now = Clock::now();
     if (now - told_ < std::chrono::milliseconds(100)) return;
     told_ = now;
-    const double done = static_cast<double>(pieces_done_) /
-                        static_cast<double>(num_pieces_);
+    const double done =
+        static_cast<double>(pieces_done_) / static_cast<double>(num_pieces_);
     if (!progress_->report(done < 1.0 ? done : 1.0)) throw Interrupted();
   }
 

@@ -75,10 +75,9 @@ void AnswerWriter::write_pieces(const Lists& lists, std::int64_t num_rows,
   const Job job = {lists, num_rows, ids, from, stream.get()};
   const std::int64_t all = num_rows * k_;
   const std::int64_t pieces =
-      out_.as_edges()
-          ? (all + shape_.entries - 1) / shape_.entries
-          : (num_rows + shape_.rows - 1) / shape_.rows *
-                ((k_ + shape_.ranks - 1) / shape_.ranks);
+      out_.as_edges() ? (all + shape_.entries - 1) / shape_.entries
+                      : (num_rows + shape_.rows - 1) / shape_.rows *
+                            ((k_ + shape_.ranks - 1) / shape_.ranks);
   const int threads = static_cast<int>(std::min<double>(
       num_threads_, 1.0 + static_cast<double>(all) * AnswerShape::entry_bytes /
                               kBytesPerThread));
@@ -101,9 +100,9 @@ void AnswerWriter::write_pieces(const Lists& lists, std::int64_t num_rows,
     team.finish(piece);
     poll();
   }
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                            start)
-                  .count();
+  seconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
 }
 
 Slice AnswerWriter::slice(const Job& job, std::int64_t piece) {
@@ -179,8 +178,8 @@ void AnswerWriter::copy_matrices(const Job& job, const Slice& s,
 }
 
 /// Some of the entries of a piece, row by row.
-void AnswerWriter::copy_edges(const Job& job, const Slice& s,
-                              std::int64_t part, char* slot) {
+void AnswerWriter::copy_edges(const Job& job, const Slice& s, std::int64_t part,
+                              char* slot) {
   const std::int64_t end = s.size * (part + 1) / kParts;
   for (std::int64_t e = s.size * part / kParts; e < end;) {
     const std::int64_t entry = s.first_entry + e, rank = entry % k_;

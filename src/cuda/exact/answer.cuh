@@ -6,10 +6,10 @@
 #include <cstdint>
 
 #include "core/request.hpp"
-#include "cuda/exact/emit.cuh"
-#include "cuda/plan/panels.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/staging.cuh"
+#include "cuda/exact/emit.cuh"
+#include "cuda/plan/panels.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -53,8 +53,7 @@ class AnswerWriter {
     return distances(slot) + shape_.entries;
   }
   std::int32_t* indices(char* slot) const {
-    return reinterpret_cast<std::int32_t*>(correlations(slot) +
-                                           shape_.entries);
+    return reinterpret_cast<std::int32_t*>(correlations(slot) + shape_.entries);
   }
   char* device_slot(std::int64_t piece) {
     return staged_.data() + piece % shape_.slots * shape_.slot_bytes();

@@ -5,8 +5,8 @@
 
 #include "core/poll.hpp"
 #include "cuda/device/check.cuh"
-#include "cuda/prepare/rules.cuh"
 #include "cuda/exact/sorting.cuh"
+#include "cuda/prepare/rules.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -28,7 +28,8 @@ __global__ void empty_lists(const CandidateLists lists) {
       static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (slot >= lists.num_slots) return;
   lists.counts[slot] = 0;
-  lists.thresholds[slot] = lists.places[slot] < 0 ? CUDART_NAN_F : -CUDART_INF_F;
+  lists.thresholds[slot] =
+      lists.places[slot] < 0 ? CUDART_NAN_F : -CUDART_INF_F;
   if (lists.bounds != nullptr) lists.bounds[slot] = -CUDART_INF_F;
 }
 
@@ -217,10 +218,9 @@ __device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
 }
 
 // Cuts each list to what may still be among the k nearest. Most lists are far
-// from full. Where there may be longer lists than these warps can cut, those are
-// left for cut_rest().
-// In and out: see Cut. Grid: x over slots, a warp each. Block: kCutThreads.
-// Shared: none.
+// from full. Where there may be longer lists than these warps can cut, those
+// are left for cut_rest(). In and out: see Cut. Grid: x over slots, a warp
+// each. Block: kCutThreads. Shared: none.
 template <int most_per_lane>
 __global__ void __launch_bounds__(kCutThreads) cut_lists(const Cut cut) {
   const std::int64_t slot =
@@ -254,8 +254,8 @@ __global__ void __launch_bounds__(kCutThreads) cut_long_lists(const Cut cut) {
     cut_list<most_per_thread>(cut, slot, count, BlockGroup(shared));
 }
 
-// Cuts those of the lists that are longer than kWarpCapacity, of up to 1,024: few
-// or none. Grid: x over slots. Block: kCutThreads.
+// Cuts those of the lists that are longer than kWarpCapacity, of up to 1,024:
+// few or none. Grid: x over slots. Block: kCutThreads.
 __global__ void __launch_bounds__(kCutThreads) cut_rest(const Cut cut) {
   __shared__ BlockGroup::Shared shared;
   __shared__ std::int64_t slots[kCutThreads];
@@ -347,12 +347,10 @@ __global__ void __launch_bounds__(Block::threads)
     const int own = first + tid / Block::pair_threads;
     const int at = min(own, count - 1);
     const std::int64_t other = lists.column_places[list[at].slot];
-    const double sum =
-        pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
-                      tid % Block::pair_threads);
+    const double sum = pair_sum<Sum>(row, step.columns + other * step.padded,
+                                     step.padded, tid % Block::pair_threads);
     if (tid % Block::pair_threads != 0 || own >= count) continue;
-    const double distance =
-        Rule::finish(sum, row_sum, step.column_sums[other]);
+    const double distance = Rule::finish(sum, row_sum, step.column_sums[other]);
     found.set(at, {(distance * step.undo.first) * step.undo.second,
                    lists.column_ids[other]});
   }
@@ -439,8 +437,7 @@ void start_cut(const Cut& cut, cudaStream_t stream) {
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream) {
   if (step.end_slot == step.first_slot) return;
-  const unsigned grid =
-      static_cast<unsigned>(step.end_slot - step.first_slot);
+  const unsigned grid = static_cast<unsigned>(step.end_slot - step.first_slot);
   // After the last cut a long list is hardly longer than k.
   const std::int32_t capacity = step.lists.capacity;
   const int room = capacity <= kFewCandidates ? capacity : capacity / 2;

@@ -19,9 +19,9 @@
 #include <cstdint>
 
 #include "core/metrics.hpp"
-#include "cuda/plan/plan.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/exact/select.cuh"
+#include "cuda/plan/plan.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -34,17 +34,17 @@ struct Candidate {
 /// A list whose count says that it overflowed: its row is done again.
 static constexpr std::int32_t kOverflowed = -1;
 
-/// Lists of row slots, of pairs with column slots; in a graph these are the same.
-/// All pointers are device memory.
+/// Lists of row slots, of pairs with column slots; in a graph these are the
+/// same. All pointers are device memory.
 struct CandidateLists {
-  Candidate* entries = nullptr;      ///< [num_slots x capacity], row-major
-  std::int32_t* counts = nullptr;    ///< [num_slots]; may pass the capacity
-  float* thresholds = nullptr;       ///< [num_slots]; infinity: takes no more;
-                                     ///< not a number: padding
+  Candidate* entries = nullptr;    ///< [num_slots x capacity], row-major
+  std::int32_t* counts = nullptr;  ///< [num_slots]; may pass the capacity
+  float* thresholds = nullptr;     ///< [num_slots]; infinity: takes no more;
+                                   ///< not a number: padding
   /// [num_slots] or null. A row that overflows leaves here the threshold that
   /// what its list holds is good for.
   float* bounds = nullptr;
-  const std::int32_t* places = nullptr;  ///< [num_slots]; -1: padding
+  const std::int32_t* places = nullptr;         ///< [num_slots]; -1: padding
   const std::int32_t* column_places = nullptr;  ///< [column slots]; -1: padding
   /// By place: the user's numbers of rows and columns. A pair of equal numbers
   /// is a point with itself, and no candidate. row_ids is null where rows and
@@ -77,7 +77,8 @@ struct Cut {
   std::int64_t first_slot = 0, end_slot = 0;  ///< to cut
   const float* row_slack = nullptr;  ///< [num_slots], may be infinite; or null
   const float* column_slack = nullptr;  ///< [column slots]; null with row_slack
-  /// The lists hold this many entries, some of them padding's; 0: as counts say.
+  /// The lists hold this many entries, some of them padding's; 0: as counts
+  /// say.
   std::int32_t filled = 0;
   /// No entry is of padding or of the row's own point, or was dropped before.
   bool all_valid = false;
@@ -94,14 +95,14 @@ struct ExactStep {
   CandidateLists lists;
   RedoRows redo;
   std::int64_t first_slot = 0, end_slot = 0;  ///< to do
-  const double* rows = nullptr;         ///< [.. x padded], by row place
-  const double* row_sums = nullptr;     ///< by row place
-  const double* columns = nullptr;      ///< [.. x padded], by column place
-  const double* column_sums = nullptr;  ///< by column place
+  const double* rows = nullptr;               ///< [.. x padded], by row place
+  const double* row_sums = nullptr;           ///< by row place
+  const double* columns = nullptr;          ///< [.. x padded], by column place
+  const double* column_sums = nullptr;      ///< by column place
   const std::int32_t* list_rows = nullptr;  ///< by place: the row of `nearest`
   std::int64_t padded = 0;
-  PowerOfTwo undo = {1.0, 1.0};             ///< takes off the matrix's scaling
-  Lists nearest;                            ///< out
+  PowerOfTwo undo = {1.0, 1.0};  ///< takes off the matrix's scaling
+  Lists nearest;                 ///< out
 };
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream);
@@ -113,11 +114,11 @@ void run_exact(const MetricEntry& metric, const ExactStep& step,
 /// Rows at these places, gathered for the float64 pass, padded with zeros to
 /// num_places rows.
 struct Gather {
-  const double* from = nullptr;           ///< [.. x padded], by place
-  const std::int32_t* places = nullptr;   ///< [num_rows]
+  const double* from = nullptr;            ///< [.. x padded], by place
+  const std::int32_t* places = nullptr;    ///< [num_rows]
   const std::int32_t* ids_from = nullptr;  ///< null: no ids are wanted
-  double* rows = nullptr;                 ///< out: [num_places x padded]
-  std::int32_t* ids = nullptr;            ///< out: [num_rows]
+  double* rows = nullptr;                  ///< out: [num_places x padded]
+  std::int32_t* ids = nullptr;             ///< out: [num_rows]
   std::int64_t num_rows = 0, num_places = 0, padded = 0;
 };
 void start_gather(const Gather& gather, cudaStream_t stream);

@@ -45,8 +45,8 @@ __device__ inline void stage(const Chunk& chunk, std::int64_t row0,
                              double (*to)[DistanceTile::stride]) {
   using T = DistanceTile;
   constexpr int pieces = T::depth / 2;
-  for (int q = static_cast<int>(threadIdx.x); q < (T::rows + T::columns) * pieces;
-       q += T::threads) {
+  for (int q = static_cast<int>(threadIdx.x);
+       q < (T::rows + T::columns) * pieces; q += T::threads) {
     const int point = q / pieces, at = q % pieces * 2;
     if (f0 + at >= chunk.padded) continue;
     const double* from =

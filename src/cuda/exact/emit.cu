@@ -64,9 +64,9 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
     const std::int64_t column =
         from.places == nullptr ? point : from.places[point];
     if (from.row_places != nullptr) row = from.row_places[row];
-    part = lane_sum<Dot>(from.rows + row * from.padded,
-                         from.columns + column * from.padded, from.padded,
-                         lane);
+    part =
+        lane_sum<Dot>(from.rows + row * from.padded,
+                      from.columns + column * from.padded, from.padded, lane);
   }
   const double r = clamp_to_one(joined<Dot>(part));
   if (lane == 0 && pair < s.size) s.correlation[pair] = r;
@@ -77,10 +77,9 @@ __global__ void turn_given(const Slice s, const double* given) {
   const std::int64_t at =
       static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= s.size) return;
-  s.correlation[at] =
-      given[s.turned ? (s.row0 + at % s.num_rows) * s.lists.k + s.rank0 +
-                           at / s.num_rows
-                     : s.first_entry + at];
+  s.correlation[at] = given[s.turned ? (s.row0 + at % s.num_rows) * s.lists.k +
+                                           s.rank0 + at / s.num_rows
+                                     : s.first_entry + at];
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {

@@ -20,19 +20,19 @@ struct Slice {
   bool turned = true;
   std::int64_t row0 = 0, num_rows = 0, rank0 = 0, num_ranks = 0;
   std::int64_t first_entry = 0;
-  std::int64_t size = 0;           ///< entries
-  double* distance = nullptr;      ///< out: [size]; turned only
-  std::int32_t* index = nullptr;   ///< the same
-  double* correlation = nullptr;   ///< out: [size]
+  std::int64_t size = 0;          ///< entries
+  double* distance = nullptr;     ///< out: [size]; turned only
+  std::int32_t* index = nullptr;  ///< the same
+  double* correlation = nullptr;  ///< out: [size]
 };
 
 /// What the signed correlation of rows that are prepared to length 1 is made
 /// from. All pointers are device memory.
 struct CorrelationOf {
-  const double* rows = nullptr;     ///< [.. x padded]
+  const double* rows = nullptr;  ///< [.. x padded]
   /// Which of `rows` each list's is; null: in their order.
   const std::int32_t* row_places = nullptr;
-  const double* columns = nullptr;  ///< [.. x padded], by place
+  const double* columns = nullptr;       ///< [.. x padded], by place
   const std::int32_t* places = nullptr;  ///< where point i stands; null: at i
   std::int64_t padded = 0;
   /// [lists' rows x k] correlations that were made with the lists; null: they

@@ -10,10 +10,10 @@ namespace cuda {
 namespace {
 
 // Selection over one chunk (Arefin 2012, "kNN kernel": there one thread a row
-// replaces the farthest of k candidates, Maxk; here a block a row drops all that
-// is not nearer than the k-th, and merges the rest).
-// In and out: see Selection. Grid: one block a row. Block: SelectBlock::threads.
-// Shared: 24 KiB, static. Any k: the list is in global memory.
+// replaces the farthest of k candidates, Maxk; here a block a row drops all
+// that is not nearer than the k-th, and merges the rest). In and out: see
+// Selection. Grid: one block a row. Block: SelectBlock::threads. Shared: 24
+// KiB, static. Any k: the list is in global memory.
 __global__ void __launch_bounds__(SelectBlock::threads)
     select_from_chunk(const Selection s) {
   using B = SelectBlock;
@@ -47,9 +47,9 @@ __global__ void __launch_bounds__(SelectBlock::threads)
     const int count = num_gathered;
     // Merge when the next step might not fit, at the end, and as soon as an
     // unfilled list can be filled: what comes then is dropped on sight.
-    const bool merge_now =
-        count > B::capacity - B::step || c0 + B::step >= s.num_columns ||
-        (farthest.index == kNoPoint && count >= k);
+    const bool merge_now = count > B::capacity - B::step ||
+                           c0 + B::step >= s.num_columns ||
+                           (farthest.index == kNoPoint && count >= k);
     __syncthreads();
     if (!merge_now || count == 0) continue;
     if (tid == 0) num_gathered = 0;

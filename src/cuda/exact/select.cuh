@@ -13,8 +13,9 @@ namespace cuda {
 /// The neighbours of a split's rows so far, each row's k places sorted by
 /// (distance, index). Empty places, at the end, hold infinity and kNoPoint.
 struct Lists {
-  double* distance = nullptr;     ///< device, [num_rows x k], row-major
-  std::int32_t* index = nullptr;  ///< device, the same; the user's numbers from 0
+  double* distance = nullptr;  ///< device, [num_rows x k], row-major
+  std::int32_t* index =
+      nullptr;  ///< device, the same; the user's numbers from 0
   std::int64_t k = 0;
 };
 
@@ -37,7 +38,8 @@ struct Selection {
 };
 
 /// Empties lists of num_rows rows.
-void start_clear(const Lists& lists, std::int64_t num_rows, cudaStream_t stream);
+void start_clear(const Lists& lists, std::int64_t num_rows,
+                 cudaStream_t stream);
 
 /// Offers every pair of the chunk to its row's list. Any k, any order of
 /// chunks: the lists come out the same.

@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(kThreads)
   if (own >= from.num_owned) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const Candidate* const list =
-      from.lists.entries + static_cast<std::int64_t>(from.own_slots[own]) *
-                               from.lists.capacity;
+      from.lists.entries +
+      static_cast<std::int64_t>(from.own_slots[own]) * from.lists.capacity;
   const std::int64_t first = to.first[own];
   const std::int64_t count = to.first[own + 1] - first;
   for (std::int64_t at = lane; at < count; at += kWarp)
@@ -52,9 +52,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// A warp settles pairs of 32 / row_threads owned points from `own` on, each by
-/// row_threads threads: so many of its pairs are looked at together, and of those
-/// that are here as many are made at a time as there are groups of 8 threads, one
-/// a lane.
+/// row_threads threads: so many of its pairs are looked at together, and of
+/// those that are here as many are made at a time as there are groups of 8
+/// threads, one a lane.
 template <class Rule, int row_threads>
 __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
   using Sum = typename Rule::Sum;
@@ -64,16 +64,15 @@ __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
   const int own_lane = lane - first_lane, group = own_lane / kLanes;
   own += lane / row_threads;
   const bool there = own < s.end_owned;
-  const std::int64_t row =
-      there ? s.pairs.own_ranks[own] - s.rows.first : 0;
+  const std::int64_t row = there ? s.pairs.own_ranks[own] - s.rows.first : 0;
   const std::int64_t end = there ? s.pairs.first[own + 1] : 0;
   std::int64_t at = there ? s.pairs.first[own] : 0;
   for (; __any_sync(kWholeWarp, at < end); at += row_threads) {
     const std::int64_t column =
         at + own_lane < end ? s.pairs.columns[at + own_lane] - s.columns.first
                             : -1;
-    unsigned left = __ballot_sync(kWholeWarp,
-                                  column >= 0 && column < s.columns.count);
+    unsigned left =
+        __ballot_sync(kWholeWarp, column >= 0 && column < s.columns.count);
     if (row_threads < kWarp)
       left = (left >> first_lane) & ((1u << row_threads % kWarp) - 1);
     while (__any_sync(kWholeWarp, left != 0)) {
@@ -83,9 +82,8 @@ __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
         if (skip == group) which = __ffs(static_cast<int>(left)) - 1;
         left &= left - 1;
       }
-      const std::int64_t other =
-          __shfl_sync(kWholeWarp, static_cast<int>(column),
-                      first_lane + max(which, 0));
+      const std::int64_t other = __shfl_sync(
+          kWholeWarp, static_cast<int>(column), first_lane + max(which, 0));
       double part = 0.0;
       if (which >= 0)
         part = lane_sum<Sum>(s.rows.rows + row * s.padded,
@@ -93,8 +91,8 @@ __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
                              lane % kLanes);
       const double sum = joined<Sum>(part);
       if (which >= 0 && lane % kLanes == 0)
-        s.pairs.values[at + which] = settled<Rule>(
-            sum, s.rows.sums[row], s.columns.sums[other], s.undo);
+        s.pairs.values[at + which] =
+            settled<Rule>(sum, s.rows.sums[row], s.columns.sums[other], s.undo);
     }
   }
 }
@@ -108,9 +106,8 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int warps = kThreads / kWarp, rows = kWarp / kLanes;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   if (blockIdx.x < few_blocks) {
-    const std::int64_t own = few.first_owned +
-                             static_cast<std::int64_t>(blockIdx.x) * warps +
-                             warp;
+    const std::int64_t own =
+        few.first_owned + static_cast<std::int64_t>(blockIdx.x) * warps + warp;
     if (own < few.end_owned) settle_rows<Rule, kWarp>(few, own);
   } else {
     const std::int64_t at =
@@ -122,12 +119,11 @@ __global__ void __launch_bounds__(kThreads)
 
 // One block an owned point: each of its pairs to its rank, which is the number
 // of pairs that come before it. Ranks of points are in the order of the user's
-// numbers. In and out: see Ranking. Block: kRankThreads. Shared: most_pairs x 12
-// bytes, dynamic.
+// numbers. In and out: see Ranking. Block: kRankThreads. Shared: most_pairs x
+// 12 bytes, dynamic.
 template <class Rule>
 __global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
-  constexpr bool unit =
-      std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
+  constexpr bool unit = std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
   extern __shared__ double distance[];
   std::int32_t* const point =
       reinterpret_cast<std::int32_t*>(distance + r.most_pairs);
@@ -155,8 +151,7 @@ __global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
       rank += nearer(distance[b], point[b], distance[a], point[a]);
     if (rank >= k) continue;
     r.nearest.distance[out + rank] = distance[a];
-    r.nearest.index[out + rank] =
-        r.ids != nullptr ? r.ids[point[a]] : point[a];
+    r.nearest.index[out + rank] = r.ids != nullptr ? r.ids[point[a]] : point[a];
     if (r.correlation != nullptr)
       r.correlation[out + rank] = clamp_to_one(r.pairs.values[first + a]);
   }

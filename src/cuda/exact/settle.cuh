@@ -12,8 +12,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// The candidates of the points that a device owns, one point after the other in
-/// the order of their ranks: a point's rank is its place in the order of the
+/// The candidates of the points that a device owns, one point after the other
+/// in the order of their ranks: a point's rank is its place in the order of the
 /// user's numbers. Device memory.
 struct WaitingPairs {
   const std::int32_t* own_ranks = nullptr;  ///< [owned], ascending
@@ -46,8 +46,8 @@ struct Settling {
 void start_settling(const MetricEntry& metric, const Settling& settling,
                     cudaStream_t stream);
 
-/// Both at once: `many` has very many rows, each with few pairs that are here, as
-/// where a short panel comes by.
+/// Both at once: `many` has very many rows, each with few pairs that are here,
+/// as where a short panel comes by.
 void start_settling(const MetricEntry& metric, const Settling& few,
                     const Settling& many, cudaStream_t stream);
 
@@ -58,18 +58,18 @@ struct Ranking {
   std::int64_t first_owned = 0, end_owned = 0;
   const std::int32_t* ids = nullptr;  ///< by rank; null: the rank
   std::int32_t most_pairs = 0;        ///< of a point
-  /// By owned point: the row of `nearest` that is its, before first_row is taken
-  /// off; null: they come one after the other.
+  /// By owned point: the row of `nearest` that is its, before first_row is
+  /// taken off; null: they come one after the other.
   const std::int32_t* rows = nullptr;
   std::int64_t first_row = 0;
-  Lists nearest;                      ///< out: [end_owned - first_owned x k]
-  double* correlation = nullptr;      ///< out: the same; null: not wanted
+  Lists nearest;                  ///< out: [end_owned - first_owned x k]
+  double* correlation = nullptr;  ///< out: the same; null: not wanted
 };
 void start_ranking(const MetricEntry& metric, const Ranking& ranking,
                    cudaStream_t stream);
 
-/// Candidates of slots first_slot .. end_slot - 1, cut in longer lists, into the
-/// lists of the search.
+/// Candidates of slots first_slot .. end_slot - 1, cut in longer lists, into
+/// the lists of the search.
 void start_narrowing(const CandidateLists& from, const CandidateLists& to,
                      std::int64_t first_slot, std::int64_t end_slot,
                      cudaStream_t stream);

@@ -104,8 +104,8 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
         return {threshold == threshold ? c : WarpQueue::none, r, s[at]};
       }
       const float threshold = of_columns[across];
-      const bool there = Kind::symmetric ? threshold == threshold
-                                         : threshold != 0.0f;
+      const bool there =
+          Kind::symmetric ? threshold == threshold : threshold != 0.0f;
       return {there ? r : WarpQueue::none, c, s[at]};
     });
   }

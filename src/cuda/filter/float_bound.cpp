@@ -11,8 +11,8 @@ namespace cuda {
 namespace {
 
 double middle(std::vector<double>& values) {
-  const auto at = values.begin() +
-                  static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto at =
+      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }

@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(kThreads)
   if (slot < 0) return;
   RowTerms terms;
   for (std::int64_t f = lane; f < from.padded; f += kWarp)
-    to.rows[slot * from.padded + f] = filter_entry(
-        rule, from.rows[row * from.padded + f], centre[f], terms);
+    to.rows[slot * from.padded + f] =
+        filter_entry(rule, from.rows[row * from.padded + f], centre[f], terms);
   terms = terms_of_warp(rule, terms);
   if (lane > 0) return;
   const RowBounds bounds = row_bounds(rule, terms, from.sums[row]);
@@ -68,8 +68,7 @@ class ElementwiseFilter final : public PairFilter {
     std::vector<double> rows(static_cast<std::size_t>(few * depth_));
     if (few > 0) {
       CUDA_CHECK(cudaMemcpy2DAsync(
-          rows.data(), bytes, sample.rows,
-          bytes * apart, bytes,
+          rows.data(), bytes, sample.rows, bytes * apart, bytes,
           static_cast<std::size_t>(few), cudaMemcpyDeviceToHost, stream));
       CUDA_CHECK(cudaStreamSynchronize(stream));
     }
@@ -92,11 +91,10 @@ class ElementwiseFilter final : public PairFilter {
     cut.column_slack = floats(columns).slack;
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
-    start_elementwise_pairs(
-        rule_,
-        {floats(work.rows), floats(work.columns), depth_, work.lists,
-         work.jobs},
-        stream);
+    start_elementwise_pairs(rule_,
+                            {floats(work.rows), floats(work.columns), depth_,
+                             work.lists, work.jobs},
+                            stream);
   }
 
  private:

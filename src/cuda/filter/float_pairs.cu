@@ -314,14 +314,12 @@ void start_pairs_of(const ElementwiseWork& work, cudaStream_t stream) {
   const int fit = (room - kQueueBytes) / T::stage_bytes;
   const int stages = fit < T::most_stages ? fit : T::most_stages;
   const int bytes = stages * T::stage_bytes + kQueueBytes;
-  CUDA_CHECK(cudaFuncSetAttribute(filter_pairs<kind>,
-                                  cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  bytes));
+  CUDA_CHECK(cudaFuncSetAttribute(
+      filter_pairs<kind>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   const std::int64_t num_jobs = work.jobs.end_job - work.jobs.first_job;
   const int most = attribute(cudaDevAttrMultiProcessorCount, device);
   const int grid = num_jobs < most ? static_cast<int>(num_jobs) : most;
-  filter_pairs<kind>
-      <<<grid, T::threads, bytes, stream>>>(work, stages);
+  filter_pairs<kind><<<grid, T::threads, bytes, stream>>>(work, stages);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -3,8 +3,8 @@
 // Stage "filter" for metrics that no matrix product gives: Manhattan, Chebyshev
 // and Proportional Similarity by a matrix product's tiles whose multiply is
 // another operation ("mGEMM", Joubert et al. 2018), in float32, against the
-// thresholds of both of a pair's rows. Runs on any device. float_filter.cu has the
-// filter itself and its rows, float_pairs.cu the pairs.
+// thresholds of both of a pair's rows. Runs on any device. float_filter.cu has
+// the filter itself and its rows, float_pairs.cu the pairs.
 
 #include <cuda_runtime.h>
 
@@ -36,8 +36,8 @@ struct ElementwiseTile {
 
 /// Slots in the filter's form. All pointers are device memory.
 struct ElementwiseRows {
-  float* rows = nullptr;   ///< [num_slots x depth], row-major
-  float* room = nullptr;   ///< [num_slots], see RowBounds; 0: padding
+  float* rows = nullptr;  ///< [num_slots x depth], row-major
+  float* room = nullptr;  ///< [num_slots], see RowBounds; 0: padding
   float* slack = nullptr;
   float* sum = nullptr;
 };

@@ -1,7 +1,7 @@
 #include "core/arithmetic.hpp"
-#include "cuda/filter/half_pairs.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
+#include "cuda/filter/half_pairs.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -15,9 +15,9 @@ class HalfFilter : public PairFilter {
         padded_(padded_features(rows.features)) {
     int device = 0;
     CUDA_CHECK(cudaGetDevice(&device));
-    stretch_sums_ = DeviceBuffer<float4>(
-        bytes_stretch_sums(device, rows.depth) /
-        static_cast<std::int64_t>(sizeof(float4)));
+    stretch_sums_ =
+        DeviceBuffer<float4>(bytes_stretch_sums(device, rows.depth) /
+                             static_cast<std::int64_t>(sizeof(float4)));
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
     HalfWork half;

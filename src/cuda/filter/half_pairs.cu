@@ -25,11 +25,10 @@ static_assert(FilterTile::stage_bytes + kQueueBytes ==
 
 // Similarities of pairs by tensor cores, and what reaches a row's or, by
 // symmetry, a column's threshold into its list. In a graph half of the pairs of
-// blocks, each for its rows and its columns (CoMet's circulant order, Joubert et
-// al. 2018).
-// In and out: see HalfWork. Grid: any, blocks take jobs in turn; on Hopper
-// clusters of two. Block: kFilterThreads. Shared: dynamic, `room` the bytes
-// (Hopper), or the stages.
+// blocks, each for its rows and its columns (CoMet's circulant order, Joubert
+// et al. 2018). In and out: see HalfWork. Grid: any, blocks take jobs in turn;
+// on Hopper clusters of two. Block: kFilterThreads. Shared: dynamic, `room` the
+// bytes (Hopper), or the stages.
 template <class Kind>
 __global__ void __launch_bounds__(kFilterThreads, 1)
     filter_pairs(const HalfWork work, const int room) {
@@ -77,7 +76,9 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   const std::int64_t num_jobs = work.jobs.end_job - work.jobs.first_job;
   if ((work.jobs.first_job | num_jobs | work.jobs.first_slab |
-       work.jobs.num_slabs) % T::slabs != 0)
+       work.jobs.num_slabs) %
+          T::slabs !=
+      0)
     throw std::logic_error("filter jobs are not of whole blocks");
   if (Kind::deep && work.stretch_sums == nullptr)
     throw std::logic_error("there is no room for sums of stretches");

@@ -1,9 +1,9 @@
 #pragma once
 
 // The filter for the metrics that are made of products: pairs' similarities by
-// tensor cores from rows in half precision. half_filter.cu has the filter itself,
-// half_unit_rows.cu and half_raw_rows.cu its two kinds of rows and their bounds,
-// half_pairs.cu the pairs.
+// tensor cores from rows in half precision. half_filter.cu has the filter
+// itself, half_unit_rows.cu and half_raw_rows.cu its two kinds of rows and
+// their bounds, half_pairs.cu the pairs.
 
 #include <cuda_runtime.h>
 

@@ -14,22 +14,25 @@ namespace {
 
 // Distances by |a - b|^2 as products. With any centre m, c_i = a_i - m and
 // p_i = |c_i|^2 / 2, the similarity is t_ij = c_i c_j - p_i - p_j =
-// -|a_i - a_j|^2 / 2. x_i is c_i times the scale, in halves; p_i goes into three
-// features of the row's form, whose columns' form holds powers of two, and the
-// other way round.
+// -|a_i - a_j|^2 / 2. x_i is c_i times the scale, in halves; p_i goes into
+// three features of the row's form, whose columns' form holds powers of two,
+// and the other way round.
 //
 // The bound. All in units of the scale S (lengths) and its square; w_i = c_i -
 // x_i, lambda = 2^-12, C, X and W the lengths of c, x and w.
-//  * Rounding: c_i c_j - x_i x_j = x_i w_j + w_i x_j + w_i w_j. By Cauchy-Schwarz
-//    and 2 X_i W_j <= lambda X_i^2 + W_j^2 / lambda it is at most B_i + B_j with
-//    B_i = (lambda X_i^2 + W_i^2 / lambda + W_i^2) / 2: nearly tight where rows
-//    are as long as each other, which near rows are.
-//  * Accumulation, as assumed in half_unit_rows.cu: tau = sums_error(depth) of the
+//  * Rounding: c_i c_j - x_i x_j = x_i w_j + w_i x_j + w_i w_j. By
+//  Cauchy-Schwarz
+//    and 2 X_i W_j <= lambda X_i^2 + W_j^2 / lambda it is at most B_i + B_j
+//    with B_i = (lambda X_i^2 + W_i^2 / lambda + W_i^2) / 2: nearly tight where
+//    rows are as long as each other, which near rows are.
+//  * Accumulation, as assumed in half_unit_rows.cu: tau = sums_error(depth) of
+//  the
 //    sum of magnitudes, at most the sum over both rows of X^2 / 2 + M, M the
 //    magnitude of the three parts.
-//  * The contract's sum of squares is within rounding_of_sums() of |a_i - a_j|^2
-//    <= 2 (C_i^2 + C_j^2), and less than padded 2^-1060 where squares vanish; the
-//    root and its rounding keep the order of sums that are 2^-48 apart, and
+//  * The contract's sum of squares is within rounding_of_sums() of |a_i -
+//  a_j|^2
+//    <= 2 (C_i^2 + C_j^2), and less than padded 2^-1060 where squares vanish;
+//    the root and its rounding keep the order of sums that are 2^-48 apart, and
 //    taking off the matrix's power of two the order of distances that are g
 //    apart: g (C_i + C_j) + g^2 here.
 // Each is a sum of one number for each row; e_i is what a row's add up to. The
@@ -78,8 +81,8 @@ __global__ void find_centre(const PreparedRows sample, int count,
   if (before == count / 2) centre[feature] = values[own];
 }
 
-// The scale: by the median length of the sample, a power of two. Grid: 1. Block:
-// kThreads. Shared: 512 bytes, static.
+// The scale: by the median length of the sample, a power of two. Grid: 1.
+// Block: kThreads. Shared: 512 bytes, static.
 __global__ void find_scale(const PreparedRows sample, int count,
                            const double* centre, double* scale) {
   __shared__ double length[kSample];
@@ -103,8 +106,8 @@ __global__ void find_scale(const PreparedRows sample, int count,
   for (int i = 0; i < count; ++i) {
     int before = 0;
     for (int j = 0; j < count; ++j)
-      before += length[j] > 0.0 && (length[j] < length[i] ||
-                                    (length[j] == length[i] && j < i));
+      before += length[j] > 0.0 &&
+                (length[j] < length[i] || (length[j] == length[i] && j < i));
     if (length[i] > 0.0 && before == positive / 2) middle = length[i];
   }
   const int e = positive == 0 ? 0 : kTypicalExponent - exponent_of(middle);
@@ -142,8 +145,7 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   double whole = 0.0, halves = 0.0, rounding = 0.0;
   for (std::int64_t f = lane; f < parts_at; f += kWarp) {
     const double c = centred(f);
-    const double x =
-        static_cast<double>(__half2float(__double2half(c)));
+    const double x = static_cast<double>(__half2float(__double2half(c)));
     const double lost = c - x;
     whole = fma(c, c, whole);
     halves = fma(x, x, halves);
@@ -159,10 +161,10 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   const double gap = raw.gap * scale;
   const double vanished = static_cast<double>(from.padded) * scale * 0x1p-530;
   const double tau = sums_error(depth);
-  const double alone =
-      (kLambda * x_square + w * w / kLambda + w * w) / 2 + tau * x_square / 2 +
-      raw.contract * square + gap * length + gap * gap +
-      (up - 1.0) * square + vanished * (scale * 0x1p-530);
+  const double alone = (kLambda * x_square + w * w / kLambda + w * w) / 2 +
+                       tau * x_square / 2 + raw.contract * square +
+                       gap * length + gap * gap + (up - 1.0) * square +
+                       vanished * (scale * 0x1p-530);
   // M <= 1.005 (p + e).
   const double e = (alone + tau * 1.01 * square / 2) * 1.02 + 0x1p-400;
   const bool wild = !(length <= kLongest) || !(e <= kLargestError);
@@ -179,8 +181,8 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
     const double unit = part_unit(part);
     // The last downwards: what is left never makes a pair less similar.
     const float parts = __double2float_rd(left / unit);
-    const __half h = part + 1 < kNormParts ? __float2half_rn(parts)
-                                           : __float2half_rd(parts);
+    const __half h =
+        part + 1 < kNormParts ? __float2half_rn(parts) : __float2half_rd(parts);
     q += static_cast<double>(__half2float(h)) * unit;
     left -= static_cast<double>(__half2float(h)) * unit;
     const __half one = __double2half(unit);

@@ -33,15 +33,16 @@ struct TileOf {
 };
 using FilterTile = TileOf<NumberForm::half>;
 
-/// A side of the filter's pairs, device memory: for each block of slots and each
-/// `depth` features of it a tile that is copied as it is. In a tile a row is 8
-/// pieces of 16 bytes; piece c of row r stands at c ^ (r & 7), so that reads of
-/// 8 rows' same piece meet all 32 banks of shared memory.
+/// A side of the filter's pairs, device memory: for each block of slots and
+/// each `depth` features of it a tile that is copied as it is. In a tile a row
+/// is 8 pieces of 16 bytes; piece c of row r stands at c ^ (r & 7), so that
+/// reads of 8 rows' same piece meet all 32 banks of shared memory.
 template <class Number, NumberForm form>
 struct TiledRows {
   using Tile = TileOf<form>;
   static_assert(sizeof(Number) == Tile::number_bytes, "as the plan says");
-  Number* tiles = nullptr;  ///< [blocks x depth / Tile::depth x 256 x Tile::depth]
+  Number* tiles =
+      nullptr;  ///< [blocks x depth / Tile::depth x 256 x Tile::depth]
   std::int64_t depth = 0;   ///< features, a multiple of Tile::depth
   std::int64_t stride = 0;  ///< numbers from a block's first tile to the next's
 
@@ -80,8 +81,8 @@ struct FilterJob {
     slab = jobs.first_slab + job % jobs.num_slabs;
     first_delta = jobs.first_delta + job / jobs.num_slabs * jobs.span;
     end_delta = min(first_delta + jobs.span, jobs.end_delta);
-    column_block = (slab / FilterTile::slabs + first_delta + jobs.shift) %
-                   jobs.num_blocks;
+    column_block =
+        (slab / FilterTile::slabs + first_delta + jobs.shift) % jobs.num_blocks;
   }
   __device__ static std::int64_t next(const FilterJobs& jobs,
                                       std::int64_t column_block) {

@@ -39,8 +39,7 @@ __global__ void __launch_bounds__(kThreads)
   if (slot < 0) return;
   double squares = 0.0, rounding = 0.0;
   for (std::int64_t f = lane; f < to.depth; f += kWarp) {
-    const double x =
-        f < from.padded ? from.rows[row * from.padded + f] : 0.0;
+    const double x = f < from.padded ? from.rows[row * from.padded + f] : 0.0;
     const __half rounded = __double2half(x * kHalfScale);
     *to.at(slot, f) = rounded;
     const double lost =
@@ -86,12 +85,11 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
 //    rounding_of_sums() of the sum of magnitudes, at most N^2, from z_i z_j.
 //  * Clamping to [-1, 1] moves it by at most N^2 - 1 more.
 double unit_error(double length, double rounding, std::int64_t depth,
-                    std::int64_t padded) {
+                  std::int64_t padded) {
   const double rounded = length + rounding;
   const double square = length * length;
   const double error =
-      rounding * (rounded + length) +
-      sums_error(depth) * rounded * rounded +
+      rounding * (rounded + length) + sums_error(depth) * rounded * rounded +
       rounding_of_sums(padded) * (square > 1.0 ? square : 1.0) +
       (square > 1.0 ? square - 1.0 : 0.0);
   return error * (1.0 + 0x1p-40);

@@ -17,7 +17,8 @@ __device__ inline unsigned cluster_rank() {
 __device__ inline void cluster_sync() {
   asm volatile(
       "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
+      "barrier.cluster.wait.acquire.aligned;\n" ::
+          : "memory");
 }
 
 /// `barrier`: the shared address of 8 bytes.
@@ -31,10 +32,10 @@ __device__ inline void show_barriers() {
 }
 /// Arrives, and lets the barrier wait for so many bytes of copies besides.
 __device__ inline void expect_bytes(unsigned barrier, unsigned bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(
-                   barrier),
-               "r"(bytes)
-               : "memory");
+  asm volatile(
+      "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
+      "r"(bytes)
+      : "memory");
 }
 /// Arrives at the barrier of that block of the cluster. What it orders is reads
 /// that are over and copies, nothing that this thread wrote: a release to the

@@ -10,10 +10,10 @@
 #include <memory>
 
 #include "core/metrics.hpp"
+#include "cuda/device/resources.cuh"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/plan/number_forms.hpp"
 #include "cuda/plan/rounds.hpp"
-#include "cuda/device/resources.cuh"
 
 namespace fsknn {
 namespace cuda {

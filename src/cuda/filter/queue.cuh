@@ -42,8 +42,7 @@ class WarpQueue {
     for (int first = 0; first < total; first += length) {
       const int taken = min(total - first, length);
       if (count_ + taken > length) flush(lists);
-      for (int at = before - first; bits != 0 && at < length;
-           ++at, ++before) {
+      for (int at = before - first; bits != 0 && at < length; ++at, ++before) {
         const int bit = __ffs(static_cast<int>(bits)) - 1;
         bits &= bits - 1;
         entries_[count_ + at] = make(bit);
@@ -70,8 +69,7 @@ class WarpQueue {
 #pragma unroll
     for (int q = 0; q < a_lane; ++q)
       if (q * 32 + lane_ < count_ && at[q] < lists.capacity)
-        lists.entries[static_cast<std::int64_t>(entry[q].row) *
-                          lists.capacity +
+        lists.entries[static_cast<std::int64_t>(entry[q].row) * lists.capacity +
                       at[q]] = {entry[q].similarity, entry[q].column};
     __syncwarp();
     count_ = 0;

@@ -1,8 +1,8 @@
 #pragma once
 
-// Rows of very many features: tensor cores add up one stretch of them at a time,
-// and a thread's sums of the stretches before wait in device memory, for its
-// registers are full.
+// Rows of very many features: tensor cores add up one stretch of them at a
+// time, and a thread's sums of the stretches before wait in device memory, for
+// its registers are full.
 
 #include <cstdint>
 
@@ -12,9 +12,9 @@ namespace fsknn {
 namespace cuda {
 
 /// At most by this part of the sum of magnitudes a filtered sum is off, where a
-/// tensor core is as half_unit_rows.cu assumes: a stretch's sum by (features + 16)
-/// 2^-22 of its own magnitudes, and each addition of two stretches' sums, which
-/// rounds to the nearest float, by less than 2^-23 of all.
+/// tensor core is as half_unit_rows.cu assumes: a stretch's sum by (features +
+/// 16) 2^-22 of its own magnitudes, and each addition of two stretches' sums,
+/// which rounds to the nearest float, by less than 2^-23 of all.
 __host__ __device__ inline double sums_error(std::int64_t depth) {
   const std::int64_t longest = depth > kMostInOne ? kFilterStretch : depth;
   const std::int64_t stretches = (depth + longest - 1) / longest;

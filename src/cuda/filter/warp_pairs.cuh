@@ -39,7 +39,8 @@ __device__ inline void add_products(float (&sum)[4], const unsigned (&a)[4],
 #endif
 }
 
-/// Eight warps, each 64 x 64 pairs, as products of 16 x 8 pairs and 16 features.
+/// Eight warps, each 64 x 64 pairs, as products of 16 x 8 pairs and 16
+/// features.
 struct WarpTile {
   static constexpr int rows = 64, columns = 64;
   static constexpr int down = FilterTile::rows / rows;
@@ -84,10 +85,12 @@ class WarpPairs {
       const int column_piece = (2 * step + ((lane_ >> 3) & 1)) ^ (column & 7);
 #pragma unroll
       for (int i = 0; i < W::products_down; ++i)
-        load_tiles(a[i], staged + (row + 16 * i) * FilterTile::row_bytes + row_piece * 16);
+        load_tiles(a[i], staged + (row + 16 * i) * FilterTile::row_bytes +
+                             row_piece * 16);
 #pragma unroll
       for (int j = 0; j < W::products_across / 2; ++j)
-        load_tiles(b[j], staged + (column + 16 * j) * FilterTile::row_bytes + column_piece * 16);
+        load_tiles(b[j], staged + (column + 16 * j) * FilterTile::row_bytes +
+                             column_piece * 16);
 #pragma unroll
       for (int i = 0; i < W::products_down; ++i)
 #pragma unroll
@@ -129,10 +132,12 @@ class Stager {
     constexpr int at_a_time = WarpTile::threads * 16;
     const unsigned to = shared_ + stage * T::stage_bytes;
     const char* columns = reinterpret_cast<const char*>(
-        work_.columns.tile(job_.column_block, part_)) + threadIdx.x * 16;
+                              work_.columns.tile(job_.column_block, part_)) +
+                          threadIdx.x * 16;
     const char* rows = reinterpret_cast<const char*>(
-        work_.rows.tile(job_.slab / T::slabs, part_)) +
-        job_.slab % T::slabs * T::row_tile_bytes + threadIdx.x * 16;
+                           work_.rows.tile(job_.slab / T::slabs, part_)) +
+                       job_.slab % T::slabs * T::row_tile_bytes +
+                       threadIdx.x * 16;
 #pragma unroll
     for (int q = 0; q < T::column_tile_bytes; q += at_a_time)
       copy_16_bytes(to + q, columns + q);
@@ -164,9 +169,10 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
   const CandidateLists& lists = work.lists;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  WarpQueue queue(reinterpret_cast<Found*>(memory + num_stages * T::stage_bytes) +
-                      warp * WarpQueue::length,
-                  lane);
+  WarpQueue queue(
+      reinterpret_cast<Found*>(memory + num_stages * T::stage_bytes) +
+          warp * WarpQueue::length,
+      lane);
   const int parts = static_cast<int>(work.rows.depth / T::depth);
   const int ahead = num_stages - 1;  // stages on their way
   P pairs(warp, lane);

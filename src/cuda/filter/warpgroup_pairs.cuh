@@ -1,14 +1,14 @@
 #pragma once
 
 // The tensor cores' products by warpgroups (wgmma), on Hopper. Two blocks of a
-// cluster have the two slabs of a block of rows, and meet the same columns: each
-// copies half of them to both. In a block one warp starts copies and two
+// cluster have the two slabs of a block of rows, and meet the same columns:
+// each copies half of them to both. In a block one warp starts copies and two
 // warpgroups, 64 rows each, multiply; they wait for each other only where a
 // stage is to be written again, so that one multiplies while the other looks at
 // what it has.
 
-#include "cuda/filter/accept.cuh"
 #include "cuda/device/copies.cuh"
+#include "cuda/filter/accept.cuh"
 #include "cuda/filter/hopper.cuh"
 #include "cuda/filter/stretches.cuh"
 #include "cuda/filter/wgmma.cuh"
@@ -35,9 +35,9 @@ struct HopperBlock {
 static_assert(FilterTile::slabs == HopperBlock::cluster,
               "a cluster's rows are a block of slots");
 
-/// What of a block's shared memory is what: the rows' tiles, where they stay for
-/// a whole job; stages of the columns' tile, and the rows' where they do not;
-/// queues; the columns' numbers; barriers.
+/// What of a block's shared memory is what: the rows' tiles, where they stay
+/// for a whole job; stages of the columns' tile, and the rows' where they do
+/// not; queues; the columns' numbers; barriers.
 struct HopperMemory {
   int rows_bytes, stage_bytes, num_stages;
 
@@ -81,7 +81,9 @@ class WarpgroupPairs {
   __device__ static constexpr int column_of(int at) {
     return at / 4 * 8 + at % 2;
   }
-  __device__ float value(int group, int at) const { return sum_[group * 16 + at]; }
+  __device__ float value(int group, int at) const {
+    return sum_[group * 16 + at];
+  }
   __device__ float& sum(int i) { return sum_[i]; }
   __device__ float sum(int i) const { return sum_[i]; }
 
@@ -152,15 +154,14 @@ __device__ inline void copy_for_products(const HalfWork& work,
   for (std::int64_t at = mine.first; at < work.jobs.end_job; at += mine.step) {
     const FilterJob job(work.jobs, at);
     const std::int64_t row_block = job.slab / T::slabs;
-    const std::int64_t row_half =
-        job.slab % T::slabs * (T::rows * T::depth);
+    const std::int64_t row_half = job.slab % T::slabs * (T::rows * T::depth);
     if (rows_stay) {
       wait_for_barrier(barriers.rows_empty(), job_parity ^ 1);
       expect_bytes(barriers.rows_full(), layout.rows_bytes);
       for (int part = 0; part < parts; ++part)
         copy_bulk(shared + part * T::row_tile_bytes,
-                  work.rows.tile(row_block, part) + row_half,
-                  T::row_tile_bytes, barriers.rows_full());
+                  work.rows.tile(row_block, part) + row_half, T::row_tile_bytes,
+                  barriers.rows_full());
       job_parity ^= 1;
     }
     std::int64_t column_block = job.column_block;
@@ -169,7 +170,8 @@ __device__ inline void copy_for_products(const HalfWork& work,
         const unsigned to = stages + turn.stage * layout.stage_bytes;
         const unsigned full = barriers.full(turn.stage);
         wait_for_barrier(barriers.empty(turn.stage), turn.parity ^ 1);
-        const unsigned numbers_bytes = part == 0 ? HopperBlock::numbers_bytes : 0;
+        const unsigned numbers_bytes =
+            part == 0 ? HopperBlock::numbers_bytes : 0;
         expect_bytes(full, layout.stage_bytes + numbers_bytes);
         if (part == 0)
           copy_bulk(shared + layout.numbers() +
@@ -236,9 +238,8 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
       for (int part = 0; part < parts; ++part) {
         wait_for_barrier(barriers.full(turn.stage), turn.parity);
         const unsigned columns_at = stages + turn.stage * layout.stage_bytes;
-        const unsigned rows_at =
-            rows_stay ? shared + part * T::row_tile_bytes
-                      : columns_at + T::column_tile_bytes;
+        const unsigned rows_at = rows_stay ? shared + part * T::row_tile_bytes
+                                           : columns_at + T::column_tile_bytes;
         pairs.multiply(rows_at + half, columns_at,
                        Kind::deep ? StretchSums::begins_at(part) : part == 0);
         wait_for_products<1>();

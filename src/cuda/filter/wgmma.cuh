@@ -10,9 +10,9 @@ namespace cuda {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-/// Where a tile of rows of 64 halves stands: 128 bytes a row, the 16-byte pieces
-/// of row r permuted by r mod 8 (the "128-byte swizzle"), 8 rows every 1,024
-/// bytes; `shared` is a multiple of 1,024, or that and 32 bytes a step.
+/// Where a tile of rows of 64 halves stands: 128 bytes a row, the 16-byte
+/// pieces of row r permuted by r mod 8 (the "128-byte swizzle"), 8 rows every
+/// 1,024 bytes; `shared` is a multiple of 1,024, or that and 32 bytes a step.
 __device__ inline std::uint64_t tile_descriptor(unsigned shared) {
   return static_cast<std::uint64_t>((shared & 0x3ffffu) >> 4) |
          (std::uint64_t{1} << 16) | (std::uint64_t{1024 >> 4} << 32) |
@@ -34,8 +34,9 @@ __device__ inline void show_copies_to_products() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
 /// keep 0: the sums start at 0.
-__device__ inline void add_warpgroup_products(float (&sum)[128], std::uint64_t rows,
-                                    std::uint64_t columns, int keep) {
+__device__ inline void add_warpgroup_products(float (&sum)[128],
+                                              std::uint64_t rows,
+                                              std::uint64_t columns, int keep) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
@@ -59,38 +60,38 @@ __device__ inline void add_warpgroup_products(float (&sum)[128], std::uint64_t r
       " %120, %121, %122, %123, %124, %125, %126, %127},\n"
       "%128, %129, p, 1, 1, 0, 0;\n"
       "}\n"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]),
-        "+f"(sum[4]), "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]),
-        "+f"(sum[8]), "+f"(sum[9]), "+f"(sum[10]), "+f"(sum[11]),
-        "+f"(sum[12]), "+f"(sum[13]), "+f"(sum[14]), "+f"(sum[15]),
-        "+f"(sum[16]), "+f"(sum[17]), "+f"(sum[18]), "+f"(sum[19]),
-        "+f"(sum[20]), "+f"(sum[21]), "+f"(sum[22]), "+f"(sum[23]),
-        "+f"(sum[24]), "+f"(sum[25]), "+f"(sum[26]), "+f"(sum[27]),
-        "+f"(sum[28]), "+f"(sum[29]), "+f"(sum[30]), "+f"(sum[31]),
-        "+f"(sum[32]), "+f"(sum[33]), "+f"(sum[34]), "+f"(sum[35]),
-        "+f"(sum[36]), "+f"(sum[37]), "+f"(sum[38]), "+f"(sum[39]),
-        "+f"(sum[40]), "+f"(sum[41]), "+f"(sum[42]), "+f"(sum[43]),
-        "+f"(sum[44]), "+f"(sum[45]), "+f"(sum[46]), "+f"(sum[47]),
-        "+f"(sum[48]), "+f"(sum[49]), "+f"(sum[50]), "+f"(sum[51]),
-        "+f"(sum[52]), "+f"(sum[53]), "+f"(sum[54]), "+f"(sum[55]),
-        "+f"(sum[56]), "+f"(sum[57]), "+f"(sum[58]), "+f"(sum[59]),
-        "+f"(sum[60]), "+f"(sum[61]), "+f"(sum[62]), "+f"(sum[63]),
-        "+f"(sum[64]), "+f"(sum[65]), "+f"(sum[66]), "+f"(sum[67]),
-        "+f"(sum[68]), "+f"(sum[69]), "+f"(sum[70]), "+f"(sum[71]),
-        "+f"(sum[72]), "+f"(sum[73]), "+f"(sum[74]), "+f"(sum[75]),
-        "+f"(sum[76]), "+f"(sum[77]), "+f"(sum[78]), "+f"(sum[79]),
-        "+f"(sum[80]), "+f"(sum[81]), "+f"(sum[82]), "+f"(sum[83]),
-        "+f"(sum[84]), "+f"(sum[85]), "+f"(sum[86]), "+f"(sum[87]),
-        "+f"(sum[88]), "+f"(sum[89]), "+f"(sum[90]), "+f"(sum[91]),
-        "+f"(sum[92]), "+f"(sum[93]), "+f"(sum[94]), "+f"(sum[95]),
-        "+f"(sum[96]), "+f"(sum[97]), "+f"(sum[98]), "+f"(sum[99]),
-        "+f"(sum[100]), "+f"(sum[101]), "+f"(sum[102]), "+f"(sum[103]),
-        "+f"(sum[104]), "+f"(sum[105]), "+f"(sum[106]), "+f"(sum[107]),
-        "+f"(sum[108]), "+f"(sum[109]), "+f"(sum[110]), "+f"(sum[111]),
-        "+f"(sum[112]), "+f"(sum[113]), "+f"(sum[114]), "+f"(sum[115]),
-        "+f"(sum[116]), "+f"(sum[117]), "+f"(sum[118]), "+f"(sum[119]),
-        "+f"(sum[120]), "+f"(sum[121]), "+f"(sum[122]), "+f"(sum[123]),
-        "+f"(sum[124]), "+f"(sum[125]), "+f"(sum[126]), "+f"(sum[127])
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]),
+        "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]),
+        "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]),
+        "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
+        "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]),
+        "+f"(sum[22]), "+f"(sum[23]), "+f"(sum[24]), "+f"(sum[25]),
+        "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
+        "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]),
+        "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]),
+        "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
+        "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]),
+        "+f"(sum[46]), "+f"(sum[47]), "+f"(sum[48]), "+f"(sum[49]),
+        "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
+        "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]),
+        "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]),
+        "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
+        "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]),
+        "+f"(sum[70]), "+f"(sum[71]), "+f"(sum[72]), "+f"(sum[73]),
+        "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
+        "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]),
+        "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]),
+        "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
+        "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]),
+        "+f"(sum[94]), "+f"(sum[95]), "+f"(sum[96]), "+f"(sum[97]),
+        "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
+        "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]),
+        "+f"(sum[106]), "+f"(sum[107]), "+f"(sum[108]), "+f"(sum[109]),
+        "+f"(sum[110]), "+f"(sum[111]), "+f"(sum[112]), "+f"(sum[113]),
+        "+f"(sum[114]), "+f"(sum[115]), "+f"(sum[116]), "+f"(sum[117]),
+        "+f"(sum[118]), "+f"(sum[119]), "+f"(sum[120]), "+f"(sum[121]),
+        "+f"(sum[122]), "+f"(sum[123]), "+f"(sum[124]), "+f"(sum[125]),
+        "+f"(sum[126]), "+f"(sum[127])
       : "l"(rows), "l"(columns), "r"(keep));
 }
 

@@ -12,12 +12,12 @@
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/missing/find_masked.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"
+#include "cuda/missing/find_masked.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -55,9 +55,9 @@ MaskedPlan plan_masked(const Request& request, const MaskedPoints& rows,
               {rows.size(), std::int64_t{1} << 18,
                static_cast<std::int64_t>(kBatchBytes / row_bytes)}));
   // A float32 sum of d products errs by at most g = d 2^-24 / (1 - d 2^-24) of
-  // the sum of their magnitudes: of P and X, of length-1 rows, g; of A, the root
-  // of n times that, so that A B / n errs by 2 g + g^2 and A^2 / n too. X has
-  // one rounding more a product, the squares'.
+  // the sum of their magnitudes: of P and X, of length-1 rows, g; of A, the
+  // root of n times that, so that A B / n errs by 2 g + g^2 and A^2 / n too. X
+  // has one rounding more a product, the squares'.
   const double u = static_cast<double>(plan.depth + 1) * 0x1p-24;
   const double g = u < 0.5 ? u / (1.0 - u) : 2.0;
   plan.error = static_cast<float>((3.0 * g + g * g) * 1.001 + kSlack +
@@ -152,8 +152,7 @@ class MaskedSegment {
     work_.counts = counts_.data();
     work_.candidates = candidates_.data();
     work_.capacity = search.plan.capacity;
-    work_.lists = {list_distance_.data(), list_index_.data(),
-                   search.request.k};
+    work_.lists = {list_distance_.data(), list_index_.data(), search.request.k};
     work_.pairs_exact = pairs_exact_.data();
     if (search.out.correlation == nullptr) return;
     places_ = DeviceBuffer<std::int32_t>(
@@ -185,15 +184,14 @@ class MaskedSegment {
   /// All columns in rounds. Returns whether to go on.
   bool batch() {
     const std::int64_t num_columns = search_.columns.size();
-    const std::vector<float> none(
-        static_cast<std::size_t>(work_.num_rows),
-        -std::numeric_limits<float>::infinity());
+    const std::vector<float> none(static_cast<std::size_t>(work_.num_rows),
+                                  -std::numeric_limits<float>::infinity());
     upload(thresholds_, none.data(), work_.num_rows, stream_);
     clear_from(counts_, 0, stream_);
     start_clear(work_.lists, work_.num_rows, stream_.get());
     stream_.wait();  // `none` goes
-    const double row_work = static_cast<double>(work_.num_rows) *
-                            static_cast<double>(work_.depth);
+    const double row_work =
+        static_cast<double>(work_.num_rows) * static_cast<double>(work_.depth);
     const std::int64_t most = std::max<std::int64_t>(
         kLeastColumns, static_cast<std::int64_t>(kLaunchWork / row_work));
     for (std::int64_t seen = 0; seen < num_columns;) {
@@ -246,10 +244,11 @@ class MaskedSegment {
       // Empty places are at the end.
       const std::int64_t found = std::find(own, own + k, kNoPoint) - own;
       stats_.rows_short += found < k;
-      emit_masked(search_.out,
-                  search_.rows.order.id[static_cast<std::size_t>(work_.row0 + i)],
-                  k, found, distance.data() + i * k, own,
-                  r.empty() ? nullptr : r.data() + i * k);
+      emit_masked(
+          search_.out,
+          search_.rows.order.id[static_cast<std::size_t>(work_.row0 + i)], k,
+          found, distance.data() + i * k, own,
+          r.empty() ? nullptr : r.data() + i * k);
     }
     stats_.seconds_emit += seconds_since(start);
   }
@@ -284,11 +283,10 @@ double bytes_of(const MaskedSearch& search) {
   const double row = static_cast<double>(search.columns.padded) * 8 +
                      static_cast<double>(plan.depth) * 4 +
                      static_cast<double>(search.columns.words) * 8 + 12;
-  const double points =
-      static_cast<double>(search.columns.size()) +
-      (&search.rows == &search.columns
-           ? 0.0
-           : static_cast<double>(search.rows.size()));
+  const double points = static_cast<double>(search.columns.size()) +
+                        (&search.rows == &search.columns
+                             ? 0.0
+                             : static_cast<double>(search.rows.size()));
   return points * row + static_cast<double>(plan.batch_rows) *
                             (static_cast<double>(plan.capacity) * 4 +
                              static_cast<double>(search.request.k) * 20 + 8);
@@ -342,15 +340,16 @@ void find_masked(const Request& request, const RowSource& points,
   const Clock::time_point start = Clock::now();
   const UsedDevices gpus(request.devices);
   const RowForm form = request.metric->row_form;
-  const MaskedPoints columns = prepare_masked(
-      points, form, request.skip, true, request.num_threads, progress);
+  const MaskedPoints columns = prepare_masked(points, form, request.skip, true,
+                                              request.num_threads, progress);
   MaskedPoints own_rows;
   if (queries != nullptr)
     own_rows = prepare_masked(*queries, form, request.query_skip, false,
                               request.num_threads, progress);
   const MaskedPoints& rows = queries != nullptr ? own_rows : columns;
   for (std::int64_t i = 0; i < out.rows; ++i)
-    if (columns.size() == 0 || rows.order.place[static_cast<std::size_t>(i)] < 0)
+    if (columns.size() == 0 ||
+        rows.order.place[static_cast<std::size_t>(i)] < 0)
       emit_missing(out, i, request.k);
   if (rows.size() == 0 || columns.size() == 0) return;
 

@@ -3,8 +3,8 @@
 #include "core/masked.hpp"
 #include "core/metrics.hpp"
 #include "cuda/device/check.cuh"
-#include "cuda/missing/masked_kernels.cuh"
 #include "cuda/exact/merging.cuh"
+#include "cuda/missing/masked_kernels.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -21,9 +21,8 @@ __device__ inline double joined_lanes(double part, unsigned group) {
 /// core's masked_correlation() by 8 threads, one a lane; the first has the
 /// result. group: the mask of the 8 in their warp.
 __device__ inline double lane_correlation(const double* a, const double* b,
-                                          std::int64_t padded,
-                                          double min_pairs, int lane,
-                                          unsigned group) {
+                                          std::int64_t padded, double min_pairs,
+                                          int lane, unsigned group) {
   double n = 0.0, x = 0.0, y = 0.0;
   for (std::int64_t f = lane; f < padded; f += kLanes) {
     const double p = a[f], q = b[f];
@@ -48,9 +47,8 @@ __device__ inline double lane_correlation(const double* a, const double* b,
     xy = fma(dx, dy, xy);
   }
   const CommonMoments moments = {
-      joined_lanes(tx, group), joined_lanes(ty, group),
-      joined_lanes(xx, group), joined_lanes(yy, group),
-      joined_lanes(xy, group)};
+      joined_lanes(tx, group), joined_lanes(ty, group), joined_lanes(xx, group),
+      joined_lanes(yy, group), joined_lanes(xy, group)};
   if (lane != 0) return no_correlation();
   return masked_result(a, b, padded, sums, moments);
 }
@@ -104,9 +102,8 @@ __global__ void __launch_bounds__(SelectBlock::threads)
       const std::int64_t column = all ? w.column0 + at : candidates[at];
       const std::int32_t id = w.columns.ids[column];
       if (id == own) continue;
-      const double r =
-          lane_correlation(a, w.columns.rows + column * w.padded, w.padded,
-                           w.min_pairs, lane, group);
+      const double r = lane_correlation(a, w.columns.rows + column * w.padded,
+                                        w.padded, w.min_pairs, lane, group);
       if (lane != 0 || !has_value(r)) continue;
       const Entry entry = {distance_of(w.sign, r), id};
       if (comes_before(entry, farthest))
@@ -127,8 +124,7 @@ __global__ void __launch_bounds__(SelectBlock::threads)
   w.counts[row] = 0;
   // As cpu::masked_threshold(): the distance was rounded once.
   if (farthest.index != kNoPoint)
-    w.thresholds[row] =
-        __double2float_rd((1.0 - farthest.distance) - 0x1p-50);
+    w.thresholds[row] = __double2float_rd((1.0 - farthest.distance) - 0x1p-50);
   atomicAdd(w.pairs_exact, static_cast<unsigned long long>(count));
 }
 
@@ -140,10 +136,11 @@ __global__ void masked_correlations(const MaskedWork w,
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const unsigned group = group_mask();
   const std::int64_t k = w.lists.k, size = w.num_rows * k;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) *
-                            (blockDim.x / kLanes);
-  for (std::int64_t e = static_cast<std::int64_t>(blockIdx.x) *
-                            (blockDim.x / kLanes) + threadIdx.x / kLanes;
+  const std::int64_t step =
+      static_cast<std::int64_t>(gridDim.x) * (blockDim.x / kLanes);
+  for (std::int64_t e =
+           static_cast<std::int64_t>(blockIdx.x) * (blockDim.x / kLanes) +
+           threadIdx.x / kLanes;
        e < size; e += step) {
     const std::int32_t id = w.lists.index[e];
     if (id == kNoPoint) continue;
@@ -164,8 +161,8 @@ void start_masked_exact(const MaskedWork& work, cudaStream_t stream) {
 }
 
 void start_masked_correlations(const MaskedWork& work,
-                               const std::int32_t* places,
-                               double* correlations, cudaStream_t stream) {
+                               const std::int32_t* places, double* correlations,
+                               cudaStream_t stream) {
   masked_correlations<<<4096, 256, 0, stream>>>(work, places, correlations);
   CUDA_CHECK(cudaGetLastError());
 }

@@ -28,7 +28,8 @@ struct Staged {
   float mask[MaskedTile::depth][MaskedTile::stride];
 };
 
-__device__ inline void put(Staged& to, int point, int feature, const float4& z) {
+__device__ inline void put(Staged& to, int point, int feature,
+                           const float4& z) {
   const float values[4] = {z.x, z.y, z.z, z.w};
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
@@ -148,15 +149,16 @@ __global__ void __launch_bounds__(MaskedTile::threads)
 #pragma unroll
     for (int i = 0; i < T::each; ++i) {
       a[i] = i0 + i < w.num_rows
-                 ? w.rows.masks[(w.row0 + i0 + i) * w.words + word] : 0;
+                 ? w.rows.masks[(w.row0 + i0 + i) * w.words + word]
+                 : 0;
       b[i] = j0 + i < w.num_columns
-                 ? w.columns.masks[(w.column0 + j0 + i) * w.words + word] : 0;
+                 ? w.columns.masks[(w.column0 + j0 + i) * w.words + word]
+                 : 0;
     }
 #pragma unroll
     for (int i = 0; i < T::each; ++i)
 #pragma unroll
-      for (int j = 0; j < T::each; ++j)
-        common[i][j] += __popcll(a[i] & b[j]);
+      for (int j = 0; j < T::each; ++j) common[i][j] += __popcll(a[i] & b[j]);
   }
 #pragma unroll
   for (int i = 0; i < T::each; ++i) {
@@ -167,8 +169,8 @@ __global__ void __launch_bounds__(MaskedTile::threads)
       // No bits are in common beyond the columns' end.
       const float n = static_cast<float>(common[i][j]);
       if (n < static_cast<float>(w.min_pairs) ||
-          !may_be_near(w, s.p[i][j], s.a[i][j], s.b[i][j], s.x[i][j],
-                       s.y[i][j], n, threshold))
+          !may_be_near(w, s.p[i][j], s.a[i][j], s.b[i][j], s.x[i][j], s.y[i][j],
+                       n, threshold))
         continue;
       const std::int32_t at = atomicAdd(&w.counts[i0 + i], 1);
       if (at < w.capacity)
@@ -187,9 +189,9 @@ __device__ inline double warp_sum(double x) {
 
 // The filter's rows: a warp centres a row and brings it to length about 1. The
 // bound asks of z only that it is an affine image of the row but for two
-// roundings, and of length at most 1 + 2^-20. A row that does not vary is zeros.
-// rows: [count x padded], z: [count x depth], row-major, device. Grid: any;
-// block: 256. Shared: none.
+// roundings, and of length at most 1 + 2^-20. A row that does not vary is
+// zeros. rows: [count x padded], z: [count x depth], row-major, device. Grid:
+// any; block: 256. Shared: none.
 __global__ void masked_rows(const double* rows, std::int64_t count,
                             std::int64_t num_features, std::int64_t padded,
                             std::int64_t depth, float* z) {

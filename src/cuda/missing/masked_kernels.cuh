@@ -3,11 +3,11 @@
 // Points with missing values on GPUs: the kernels (masked_filter.cu,
 // masked_exact.cu), and what they are told.
 //
-// A filter in float32 makes five products of each pair of rows, over the samples
-// that both have, and drops a pair whose correlation cannot reach its row's
-// threshold; what it keeps is done by core/masked.hpp in double and joins the
-// row's list. Columns are met in rounds, each as large as all before: a row has
-// about k candidates a round.
+// A filter in float32 makes five products of each pair of rows, over the
+// samples that both have, and drops a pair whose correlation cannot reach its
+// row's threshold; what it keeps is done by core/masked.hpp in double and joins
+// the row's list. Columns are met in rounds, each as large as all before: a row
+// has about k candidates a round.
 
 #include <cuda_runtime.h>
 
@@ -24,10 +24,10 @@ static constexpr std::int64_t kMaskedDepth = 16;
 
 /// Points on the device, by place.
 struct MaskedRows {
-  const double* rows = nullptr;         ///< [size x padded], core's; NaN: none
-  const std::uint64_t* masks = nullptr; ///< [size x words]
-  const float* z = nullptr;             ///< [size x depth], centred; NaN: none
-  const std::int32_t* ids = nullptr;    ///< [size]
+  const double* rows = nullptr;          ///< [size x padded], core's; NaN: none
+  const std::uint64_t* masks = nullptr;  ///< [size x words]
+  const float* z = nullptr;              ///< [size x depth], centred; NaN: none
+  const std::int32_t* ids = nullptr;     ///< [size]
 };
 
 /// Some rows against some columns. All pointers are device memory.
@@ -63,11 +63,11 @@ void start_masked_filter(const MaskedWork& work, cudaStream_t stream);
 /// the new thresholds. Of a row that overflowed, all of the work's columns.
 void start_masked_exact(const MaskedWork& work, cudaStream_t stream);
 
-/// r of each entry of the lists to `correlations` [num_rows x k]. places: of the
-/// columns, by id.
+/// r of each entry of the lists to `correlations` [num_rows x k]. places: of
+/// the columns, by id.
 void start_masked_correlations(const MaskedWork& work,
-                               const std::int32_t* places,
-                               double* correlations, cudaStream_t stream);
+                               const std::int32_t* places, double* correlations,
+                               cudaStream_t stream);
 
 }  // namespace cuda
 }  // namespace fsknn

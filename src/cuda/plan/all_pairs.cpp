@@ -25,9 +25,9 @@ std::int64_t largest_chunk(std::int64_t padded) {
 }
 
 double bytes_prepared(const SearchSizes& s, std::int64_t chunk) {
-  const double places = static_cast<double>(
-      round_up(s.points, chunk) +
-      (s.queries > 0 ? round_up(s.queries, chunk) : 0));
+  const double places =
+      static_cast<double>(round_up(s.points, chunk) +
+                          (s.queries > 0 ? round_up(s.queries, chunk) : 0));
   // Rows, their sums, the points' numbers, and where each point stands.
   return places * (static_cast<double>(s.padded) * 8 + 12) +
          static_cast<double>(s.given + s.queries) * 4 +
@@ -81,9 +81,9 @@ double bytes_panels(const PlanInput& in, std::int64_t chunk) {
 double bytes_working_streamed(const SearchSizes& s, std::int64_t chunk) {
   const std::int64_t rows = std::min(chunk, round_up(s.rows, kChunkUnit));
   return bytes_working(s, chunk) +
-         (s.correlation ? static_cast<double>(rows) * static_cast<double>(s.k) *
-                              8
-                        : 0.0);
+         (s.correlation
+              ? static_cast<double>(rows) * static_cast<double>(s.k) * 8
+              : 0.0);
 }
 
 }  // namespace
@@ -117,10 +117,10 @@ Plan plan_all_pairs(const PlanInput& in, double bytes_usable) {
   p.padded_features = s.padded;
   const std::int64_t devices = std::max(1, in.num_workers);
   const std::int64_t most = round_up(std::max(s.rows, s.points), kChunkUnit);
-  p.chunk_size = in.chunk_size > 0
-                     ? round_up(std::min({in.chunk_size, most, kMostChunk}),
-                                kChunkUnit)
-                     : automatic_chunk(s, devices, bytes_usable);
+  p.chunk_size =
+      in.chunk_size > 0
+          ? round_up(std::min({in.chunk_size, most, kMostChunk}), kChunkUnit)
+          : automatic_chunk(s, devices, bytes_usable);
   p.num_splits = ceil_div(s.rows, p.chunk_size);
   p.chunks_per_split = ceil_div(s.points, p.chunk_size);
   p.padded_points = p.chunks_per_split * p.chunk_size;

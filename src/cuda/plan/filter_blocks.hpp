@@ -15,8 +15,8 @@ static constexpr std::int64_t kFilterBlock = 256;
 static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
 
 /// Points in the filter's blocks, an odd number of blocks, so that in round
-/// delta block I meets block I + delta, and each unordered pair of blocks is met
-/// once. The points are spread evenly: block I has those from first(I) on.
+/// delta block I meets block I + delta, and each unordered pair of blocks is
+/// met once. The points are spread evenly: block I has those from first(I) on.
 struct FilterBlocks {
   explicit FilterBlocks(std::int64_t points)
       : num_points(points),
@@ -25,8 +25,7 @@ struct FilterBlocks {
 
   std::int64_t num_slots() const { return count * kFilterBlock; }
   std::int64_t first(std::int64_t block) const {
-    return block * (num_points / count) +
-           block * (num_points % count) / count;
+    return block * (num_points / count) + block * (num_points % count) / count;
   }
   /// [num_slots()] the place of the point in each slot; -1: padding.
   std::vector<std::int32_t> places() const;

@@ -43,16 +43,16 @@ FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus);
 double bytes_filter(const PlanInput& input, const FilterShape& shape);
 
 /// How rows whose candidates overflowed are filtered again: so many at a time,
-/// with lists that are up to sixteen times as long, in the memory of the search's
-/// own.
+/// with lists that are up to sixteen times as long, in the memory of the
+/// search's own.
 struct WideRows {
   /// form_bytes: a slot's, of the filter.
   WideRows(std::int64_t num_slots, std::int32_t list_capacity,
            std::int64_t form_bytes, std::int64_t padded);
   std::int32_t capacity;
-  std::int64_t rows;       ///< whole blocks
-  double row_bytes;        ///< besides the lists
-  bool own_lists;          ///< the search's are too few for one block
+  std::int64_t rows;  ///< whole blocks
+  double row_bytes;   ///< besides the lists
+  bool own_lists;     ///< the search's are too few for one block
   double bytes() const {
     return static_cast<double>(rows) *
            (row_bytes + (own_lists ? 8.0 * capacity : 0.0));

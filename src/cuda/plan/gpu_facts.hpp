@@ -12,11 +12,11 @@ namespace fsknn {
 namespace cuda {
 
 struct GpuFacts {
-  double bytes_free = 0;       ///< of the one that has least; 0: not known
-  int capability = 0;          ///< 10 * major + minor, the least of all
+  double bytes_free = 0;          ///< of the one that has least; 0: not known
+  int capability = 0;             ///< 10 * major + minor, the least of all
   std::int64_t shared_bytes = 0;  ///< that a block may have on each
-  double bytes_limit = 0;      ///< no more than this on each; 0: no limit
-  int multiprocessors = 0;     ///< of the one that has most
+  double bytes_limit = 0;         ///< no more than this on each; 0: no limit
+  int multiprocessors = 0;        ///< of the one that has most
 
   /// What a plan may use on each; 0: not known. Less than is free, for the
   /// context, the modules and fragmentation.

@@ -10,7 +10,8 @@ namespace cuda {
 namespace {
 
 /// Whether the filter that the metric declares has a bound for what the metric
-/// accumulates. A filter names what it bounds; a new accumulation is none of it.
+/// accumulates. A filter names what it bounds; a new accumulation is none of
+/// it.
 bool is_bounded(const MetricEntry& metric) {
   const Accumulation sum = metric.accumulation;
   switch (metric.filter) {

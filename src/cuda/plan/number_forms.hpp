@@ -1,8 +1,8 @@
 #pragma once
 
 // The forms in which a filter may keep rows: one table, which the plan, what is
-// asked of a device and the kernels' tiles all read. Another precision is a line
-// here, a type of rows, a kernel and a bound (cuda/filter). Plain C++.
+// asked of a device and the kernels' tiles all read. Another precision is a
+// line here, a type of rows, a kernel and a bound (cuda/filter). Plain C++.
 
 #include <cstdint>
 
@@ -13,9 +13,9 @@ namespace fsknn {
 namespace cuda {
 
 enum class NumberForm {
-  none,    ///< no filter: every pair in doubles
-  half,    ///< half-precision floats, whose products tensor cores add up
-  single   ///< single-precision floats, whose differences are added up
+  none,   ///< no filter: every pair in doubles
+  half,   ///< half-precision floats, whose products tensor cores add up
+  single  ///< single-precision floats, whose differences are added up
 };
 
 /// A set of the filters that metrics declare.
@@ -35,8 +35,8 @@ struct NumberFormEntry {
   bool in_stretches;
   /// Beyond, the filter's error nears what it is to tell apart.
   std::int64_t most_features;
-  int least_capability;        ///< of a device, 10 * major + minor
-  std::int64_t shared_bytes;   ///< that a block of threads must have there
+  int least_capability;       ///< of a device, 10 * major + minor
+  std::int64_t shared_bytes;  ///< that a block of threads must have there
 };
 
 /// In the order in which a plan takes them: the first that serves.
@@ -61,16 +61,16 @@ constexpr const NumberFormEntry& entry_of(NumberForm form) {
 NumberForm choose_form(FilterKind filter, std::int64_t num_features,
                        const GpuFacts& gpus);
 
-/// Tensor cores lose more the longer they add. Of rows of many features they add
-/// up so many at a time, a stretch, and floats the stretches, which takes some
-/// time: it pays where more than kMostInOne features are added.
+/// Tensor cores lose more the longer they add. Of rows of many features they
+/// add up so many at a time, a stretch, and floats the stretches, which takes
+/// some time: it pays where more than kMostInOne features are added.
 static constexpr std::int64_t kFilterStretch = 1024, kMostInOne = 2048;
 inline bool has_stretches(std::int64_t depth) { return depth > kMostInOne; }
 /// Bytes of a block of threads for the sums of the stretches before.
 static constexpr std::int64_t kStretchBytes = 128 * 1024;
 
-/// By products, raw rows have features more: their norms, in parts. The sides of
-/// a pair differ in them, and a slot has a row for each.
+/// By products, raw rows have features more: their norms, in parts. The sides
+/// of a pair differ in them, and a slot has a row for each.
 static constexpr std::int64_t kNormFeatures = 6;
 
 /// A row in such a form.
@@ -92,10 +92,10 @@ struct RowsInForm {
   std::int64_t slot_bytes() const { return row_bytes + 4 * floats_a_slot; }
 };
 
-/// Throws std::logic_error where a metric accumulates what nobody knows, where its
-/// sign is none (kernels tell signs by comparisons), or where it declares a filter
-/// that has no bound for what it accumulates: before anything is done with it.
-/// FilterKind::none suits every metric.
+/// Throws std::logic_error where a metric accumulates what nobody knows, where
+/// its sign is none (kernels tell signs by comparisons), or where it declares a
+/// filter that has no bound for what it accumulates: before anything is done
+/// with it. FilterKind::none suits every metric.
 void check_metric(const MetricEntry& metric);
 
 }  // namespace cuda

@@ -77,13 +77,12 @@ struct AnswerShape {
     } else if (all > 0) {
       // Thousands of rows, so that each rank is a long stretch of its column.
       constexpr std::int64_t long_stretch = 4096;
-      ranks = std::min(k, std::max<std::int64_t>(
-                              1, most_entries / std::min(num_rows,
-                                                         long_stretch)));
+      ranks =
+          std::min(k, std::max<std::int64_t>(
+                          1, most_entries / std::min(num_rows, long_stretch)));
       rows = std::min(num_rows, most_entries / ranks);
       entries = rows * ranks;
-      num_pieces =
-          (num_rows + rows - 1) / rows * ((k + ranks - 1) / ranks);
+      num_pieces = (num_rows + rows - 1) / rows * ((k + ranks - 1) / ranks);
     }
     slots = std::min(most_slots, num_pieces);
   }
@@ -92,10 +91,10 @@ struct AnswerShape {
   static constexpr std::int64_t most_entries = kPieceBytes / entry_bytes;
   static constexpr std::int64_t most_slots = 4;
 
-  std::int64_t entries = 0;            ///< of a piece, at most
-  std::int64_t rows = 0, ranks = 0;    ///< of a piece of matrices
+  std::int64_t entries = 0;          ///< of a piece, at most
+  std::int64_t rows = 0, ranks = 0;  ///< of a piece of matrices
   std::int64_t num_pieces = 0;
-  std::int64_t slots = 0;              ///< pieces that are under way at a time
+  std::int64_t slots = 0;  ///< pieces that are under way at a time
 
   /// From one piece to the next on the device. Each starts with doubles, also
   /// where a piece has an odd number of entries.

@@ -8,26 +8,25 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// So few queries, one tile's rows, meet each point once: it is prepared, met and
-// dropped.
+// So few queries, one tile's rows, meet each point once: it is prepared, met
+// and dropped.
 constexpr std::int64_t kFewQueries = kChunkUnit;
-// A device's part of the filter, in products and sums: some milliseconds, or the
-// devices' meetings take as long as they save.
+// A device's part of the filter, in products and sums: some milliseconds, or
+// the devices' meetings take as long as they save.
 constexpr double kLeastFilterShare = 5.0e11;
 
 /// How many devices a graph's filter is spread over: no more than help. Where
 /// the user says how large a chunk is, as many as have a split.
 int filter_devices(const PlanInput& in, const FilterShape& shape) {
   // None without a block.
-  const std::int64_t most =
-      std::min<std::int64_t>(std::max(1, in.num_workers),
-                             FilterBlocks(in.num_points).count);
+  const std::int64_t most = std::min<std::int64_t>(
+      std::max(1, in.num_workers), FilterBlocks(in.num_points).count);
   if (in.num_queries > 0)
     return static_cast<int>(
         std::min(most, ceil_div(in.num_queries, kLeastFilteredQueries)));
   if (in.chunk_size > 0)
-    return static_cast<int>(std::min(
-        most, ceil_div(in.num_points, whole_tiles(in.chunk_size))));
+    return static_cast<int>(
+        std::min(most, ceil_div(in.num_points, whole_tiles(in.chunk_size))));
   const double n = static_cast<double>(in.num_points);
   const double work = n * n / 2 * static_cast<double>(shape.rows.work);
   return static_cast<int>(std::max(
@@ -39,32 +38,29 @@ CudaPlan plan_filter(const PlanInput& in, const FilterShape& shape,
   PlanInput shared = in;
   shared.num_workers = filter_devices(in, shape);
   shared.chunk_size = chunk_size;
-  const double filter = bytes_filter(in, shape) +
-                        (shared.num_workers > 1 && in.num_queries == 0
-                             ? static_cast<double>(kStagedBytes)
-                             : 0.0);
-  CudaPlan p = {plan_all_pairs(shared,
-                               bytes_usable <= 0
-                                   ? 0
-                                   : std::max(1.0, bytes_usable - filter)),
-                shape,
-                {}};
+  const double filter =
+      bytes_filter(in, shape) + (shared.num_workers > 1 && in.num_queries == 0
+                                     ? static_cast<double>(kStagedBytes)
+                                     : 0.0);
+  CudaPlan p = {
+      plan_all_pairs(
+          shared, bytes_usable <= 0 ? 0 : std::max(1.0, bytes_usable - filter)),
+      shape,
+      {}};
   p.filtered = true;
   p.filter = entry_of(shape.rows.form).name;
   // All rows are written at once, and those done again gathered, for a wider
   // filter or in doubles.
   const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
-  const WideRows wide(in.num_queries > 0
-                          ? query_slots(queries_at_a_time(rows, in.k))
-                          : FilterBlocks(in.num_points).num_slots(),
-                      shape.capacity, shape.rows.slot_bytes(),
-                      p.padded_features);
+  const WideRows wide(
+      in.num_queries > 0 ? query_slots(queries_at_a_time(rows, in.k))
+                         : FilterBlocks(in.num_points).num_slots(),
+      shape.capacity, shape.rows.slot_bytes(), p.padded_features);
   const double more =
       bytes_answer(rows, p.k) +
-      std::max(
-          static_cast<double>(std::min(p.chunk_size, whole_tiles(rows))) *
-              (static_cast<double>(p.padded_features) * 8 + 16),
-          wide.bytes());
+      std::max(static_cast<double>(std::min(p.chunk_size, whole_tiles(rows))) *
+                   (static_cast<double>(p.padded_features) * 8 + 16),
+               wide.bytes());
   p.bytes_working += more;
   p.bytes_peak += more;
   p.bytes_filter = filter;
@@ -85,10 +81,11 @@ CudaPlan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
   // Once for the filter's rows; then each stretch that stays, and all after it.
   const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
   p.num_passes = 2 + stretches / 2;
-  p.bytes_filter = shape.bytes_sums +
-                   static_cast<double>(FilterBlocks(in.num_points).num_slots()) *
-                       (static_cast<double>(shape.rows.slot_bytes()) +
-                        static_cast<double>(streaming.capacity) * 8);
+  p.bytes_filter =
+      shape.bytes_sums +
+      static_cast<double>(FilterBlocks(in.num_points).num_slots()) *
+          (static_cast<double>(shape.rows.slot_bytes()) +
+           static_cast<double>(streaming.capacity) * 8);
   p.bytes_prepared = static_cast<double>(streaming.stay_rows) *
                      (static_cast<double>(p.padded_features) * 8 + 12);
   p.bytes_working = streaming.bytes_fixed;

@@ -19,14 +19,14 @@ struct CudaPlan : Plan {
 
 /// input.num_workers: the devices. An automatic chunk is made small enough to
 /// fit. bytes_prepared, bytes_filter, bytes_working and bytes_peak are those of
-/// one device (working: a chunk of distances, the neighbour lists of a split, and
-/// what is on its way to the host).
+/// one device (working: a chunk of distances, the neighbour lists of a split,
+/// and what is on its way to the host).
 ///
-/// Here is chosen what the filter does (Plan::filtered): graphs of enough points
-/// and enough queries, with not too many neighbours; on how many of the devices;
-/// and whether the points come piece by piece (Plan::streamed). A chunk is then
-/// what a block of threads meets at a time, and what the rows that no filter
-/// settles are done again by.
+/// Here is chosen what the filter does (Plan::filtered): graphs of enough
+/// points and enough queries, with not too many neighbours; on how many of the
+/// devices; and whether the points come piece by piece (Plan::streamed). A
+/// chunk is then what a block of threads meets at a time, and what the rows
+/// that no filter settles are done again by.
 CudaPlan plan_cuda(const PlanInput& input, const GpuFacts& gpus);
 
 }  // namespace cuda

@@ -37,9 +37,9 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
     jobs.end_delta = std::min(
         end_delta,
         first == 0 ? first_round
-                   : std::max(first + 1, static_cast<std::int64_t>(
-                                             static_cast<double>(first) *
-                                             rounds.growth)));
+                   : std::max(first + 1,
+                              static_cast<std::int64_t>(
+                                  static_cast<double>(first) * rounds.growth)));
     const std::int64_t deltas = jobs.end_delta - first;
     // Long jobs save starts; several a multiprocessor even out their ends.
     jobs.span = std::max<std::int64_t>(
@@ -49,10 +49,10 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
     const double work = static_cast<double>(jobs.span) *
                         static_cast<double>(rounds.depth) * kFilterBlock *
                         kFilterBlock;
-    const std::int64_t a_launch = round_up(
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(kFilterLaunchWork /
-                                                            work)),
-        round_up(rounds.multiprocessors, 2));
+    const std::int64_t a_launch =
+        round_up(std::max<std::int64_t>(
+                     1, static_cast<std::int64_t>(kFilterLaunchWork / work)),
+                 round_up(rounds.multiprocessors, 2));
     for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
       jobs.first_job = job;
       jobs.end_job = std::min(job + a_launch, num_jobs);

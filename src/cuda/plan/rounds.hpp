@@ -38,7 +38,7 @@ struct FilterRounds {
   /// Whether the first round fills lists, with so many blocks to each; an odd
   /// number where symmetric.
   std::int64_t fill_blocks = 1;
-  std::int64_t depth = 0;       ///< features of the filter's rows
+  std::int64_t depth = 0;  ///< features of the filter's rows
   std::int64_t chunk_size = 0;
   int multiprocessors = 1;
   /// What points have met after a round, to what they had before; at most 2.

@@ -49,15 +49,15 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   s.write_rows =
       rows_in(2 * piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
   s.bytes_usable = bytes_usable;
-  s.bytes_fixed = 2 * static_cast<double>(s.stream_rows) * row_bytes +
-                  bytes_preparing(std::max(in.num_points, in.num_given),
-                                  in.num_features, in.unit_dot) +
-                  in.bytes_made_from +
-                  (in.num_given > in.num_points
-                       ? 4 * static_cast<double>(in.num_given)
-                       : 0) +
-                  bytes_answer(in.num_points, in.k) + 4 * points +
-                  (in.num_workers > 1 ? static_cast<double>(kStagedBytes) : 0);
+  s.bytes_fixed =
+      2 * static_cast<double>(s.stream_rows) * row_bytes +
+      bytes_preparing(std::max(in.num_points, in.num_given), in.num_features,
+                      in.unit_dot) +
+      in.bytes_made_from +
+      (in.num_given > in.num_points ? 4 * static_cast<double>(in.num_given)
+                                    : 0) +
+      bytes_answer(in.num_points, in.k) + 4 * points +
+      (in.num_workers > 1 ? static_cast<double>(kStagedBytes) : 0);
   const double lists = slots * static_cast<double>(s.capacity) * 8;
   // Where each point stands, and what it has to reach.
   const double small = 20 * slots + 36 * points;
@@ -92,11 +92,11 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   // The filter's rows are made of panels that come by where its lists will be;
   // of very many features the least panel is longer than those.
   const double made = 2.0 * kChunkUnit * row_bytes;
-  s.bytes_peak = std::max(
-      {unanswered + small + filter + std::max(lists + filling, made),
-       unanswered + small + filter + lists + 8 * points + pairs / 3 +
-           wide.bytes(),
-       unanswered + small + lists + pairs, s.bytes_fixed + settling});
+  s.bytes_peak =
+      std::max({unanswered + small + filter + std::max(lists + filling, made),
+                unanswered + small + filter + lists + 8 * points + pairs / 3 +
+                    wide.bytes(),
+                unanswered + small + lists + pairs, s.bytes_fixed + settling});
   // So short a stay would read the points very often.
   s.fits = s.bytes_peak <= bytes_usable &&
            s.stay_rows >= std::max(s.stream_rows, in.num_points / 64);

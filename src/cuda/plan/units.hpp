@@ -22,8 +22,8 @@ inline std::int64_t whole_tiles(std::int64_t count) {
   return round_up(count, kChunkUnit);
 }
 
-/// Where memory of another device cannot be read, lists are copied so many bytes
-/// at a time.
+/// Where memory of another device cannot be read, lists are copied so many
+/// bytes at a time.
 static constexpr std::int64_t kStagedBytes = std::int64_t{16} << 20;
 
 }  // namespace cuda

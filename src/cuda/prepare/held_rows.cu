@@ -18,8 +18,8 @@ HeldRows::HeldRows(const RowSource& source, const std::vector<int>& devices,
   std::vector<PrepareTarget> targets;
   for (const int device : devices) {
     const DeviceGuard guard(device);
-    sides_.push_back({device, DeviceBuffer<double>(source.num_points() *
-                                                   padded)});
+    sides_.push_back(
+        {device, DeviceBuffer<double>(source.num_points() * padded)});
     streams.push_back(std::make_unique<Stream>());
     PrepareTarget target;
     target.device = device;

@@ -7,17 +7,17 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/prepare/preparer.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/plan/plan.hpp"
+#include "cuda/prepare/preparer.cuh"
 
 namespace fsknn {
 namespace cuda {
 
 /// Prepared points in the order of their places. Device memory.
 struct Panel {
-  const double* rows = nullptr;       ///< [count x padded], and whole tiles
-  const double* sums = nullptr;       ///< [count]
+  const double* rows = nullptr;  ///< [count x padded], and whole tiles
+  const double* sums = nullptr;  ///< [count]
   /// [count]: the user's numbers from 0, or PlacedPoints::self.
   const std::int32_t* ids = nullptr;
   std::int64_t first = 0, count = 0;  ///< places
@@ -34,7 +34,8 @@ class PanelBuffer {
     ready_.hold(stream);
     return panel_;
   }
-  /// What was put on `stream` so far has to be over before the next panel comes.
+  /// What was put on `stream` so far has to be over before the next panel
+  /// comes.
   void release(const Stream& stream) { free_.record(stream); }
 
   /// Its memory, for other use on the stream that read the panel, until it is
@@ -96,9 +97,9 @@ class PanelStream {
   Preparer preparer_;
 };
 
-/// Calls use(panel) for all points from place `from_place` on, in two buffers: a panel
-/// comes while what `use` put on `stream` for the one before is at work. `use`
-/// returns whether to go on; so does this.
+/// Calls use(panel) for all points from place `from_place` on, in two buffers:
+/// a panel comes while what `use` put on `stream` for the one before is at
+/// work. `use` returns whether to go on; so does this.
 template <class Use>
 bool for_panels(PanelStream& from, PanelBuffer (&buffers)[2],
                 const Stream& stream, Use use, std::int64_t from_place = 0) {

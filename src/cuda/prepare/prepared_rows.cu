@@ -2,9 +2,9 @@
 
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/device/transfer.cuh"
 #include "cuda/plan/number_forms.hpp"
 #include "cuda/prepare/preparer.cuh"
-#include "cuda/device/transfer.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -27,8 +27,8 @@ void prepared_rows(const Request& request, const RowSource& points,
   target.sums = d_sums.data();
   const int exponent =
       common_exponent(request, points, nullptr, request.num_threads);
-  Preparer preparer(points, recipe_of(request, exponent),
-                    request.num_threads, {target.device});
+  Preparer preparer(points, recipe_of(request, exponent), request.num_threads,
+                    {target.device});
   if (ids == nullptr)
     preparer.prepare(0, count, {target});
   else

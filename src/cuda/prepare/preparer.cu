@@ -4,14 +4,14 @@
 
 #include "core/errors.hpp"
 #include "core/metafeatures.hpp"
-#include "core/prepared.hpp"
 #include "core/poll.hpp"
-#include "cuda/plan/pieces.hpp"
-#include "cuda/prepare/held_rows.cuh"
-#include "cuda/prepare/row_kernels.cuh"
-#include "cuda/prepare/read_pieces.hpp"
+#include "core/prepared.hpp"
 #include "cuda/device/staging.cuh"
 #include "cuda/device/transfer.cuh"
+#include "cuda/plan/pieces.hpp"
+#include "cuda/prepare/held_rows.cuh"
+#include "cuda/prepare/read_pieces.hpp"
+#include "cuda/prepare/row_kernels.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -306,13 +306,12 @@ class Preparer::Impl {
         (first_panel_ + number / shape_.pieces) % side.buffers);
     char* const panel = side.panel(static_cast<std::int64_t>(buffer));
     if (p.first_feature == 0)
-      CUDA_CHECK(cudaStreamWaitEvent(side.copies.get(),
-                                     side.used[buffer].get(), 0));
+      CUDA_CHECK(
+          cudaStreamWaitEvent(side.copies.get(), side.used[buffer].get(), 0));
     CUDA_CHECK(cudaMemcpyAsync(
         panel + p.first_feature * p.num_rows * value_bytes_,
-        pinned_[slot_of(number)],
-        static_cast<std::size_t>(bytes_of(p)), cudaMemcpyHostToDevice,
-        side.copies.get()));
+        pinned_[slot_of(number)], static_cast<std::size_t>(bytes_of(p)),
+        cudaMemcpyHostToDevice, side.copies.get()));
     event_of(side, number).record(side.copies);
     if (p.end_feature < shape_.features) return;
     side.copied[buffer].record(side.copies);
@@ -325,13 +324,13 @@ class Preparer::Impl {
     else if (doubles_ != nullptr)
       start_turn(reinterpret_cast<const double*>(panel), to, target.stream);
     else
-      start_copy({reinterpret_cast<const double*>(panel), shape_.features},
-                 to, target.stream);
+      start_copy({reinterpret_cast<const double*>(panel), shape_.features}, to,
+                 target.stream);
     finish(side, target, to, buffer);
   }
 
-  /// Rows that devices make, and those that they have: nothing comes from the host
-  /// but the points' numbers.
+  /// Rows that devices make, and those that they have: nothing comes from the
+  /// host but the points' numbers.
   void make(const Points& points) {
     for (std::size_t s = 0; s < sides_.size(); ++s) {
       Side& side = *sides_[s];

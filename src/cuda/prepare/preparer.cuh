@@ -34,8 +34,8 @@ struct PlacedPoints {
   std::int64_t num_features = 0;
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
   PointOrder order;
-  /// Of queries: the number of the point that each is, by place; kNoPoint: none.
-  /// Empty: none is.
+  /// Of queries: the number of the point that each is, by place; kNoPoint:
+  /// none. Empty: none is.
   std::vector<std::int32_t> self;
   std::int64_t size() const { return order.num_active(); }
   /// By place: the numbers of points that are no neighbours.
@@ -46,10 +46,10 @@ struct PlacedPoints {
 
 /// Where prepared rows go on one device. Pointers are device memory.
 struct PrepareTarget {
-  int device = 0;                ///< CUDA's own number
-  cudaStream_t stream = nullptr; ///< of that device: all its work goes here
-  double* rows = nullptr;        ///< [.. x padded], row-major
-  double* sums = nullptr;        ///< [..]; 0 but for raw rows. May be null
+  int device = 0;                 ///< CUDA's own number
+  cudaStream_t stream = nullptr;  ///< of that device: all its work goes here
+  double* rows = nullptr;         ///< [.. x padded], row-major
+  double* sums = nullptr;         ///< [..]; 0 but for raw rows. May be null
   /// [num_points] the place of each of the source's points, -1: none. Those
   /// from first_place on, num_places of them, go to rows 0, 1, ... of `rows`;
   /// others go nowhere. Null: the points come one after the other, from row 0

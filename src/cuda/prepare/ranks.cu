@@ -62,9 +62,9 @@ __global__ void __launch_bounds__(kCountThreads)
 struct Sorting {
   PanelRows at;
   std::int64_t row0 = 0;
-  double* values = nullptr;         ///< [.. x width]
-  std::int32_t* origin = nullptr;   ///< the same
-  std::int64_t width = 0;           ///< a power of two
+  double* values = nullptr;        ///< [.. x width]
+  std::int32_t* origin = nullptr;  ///< the same
+  std::int64_t width = 0;          ///< a power of two
 };
 
 // Grid: x over tiles of a row, y over rows. Block: any. Shared: none.
@@ -187,8 +187,7 @@ void Ranker::start(const PanelRows& at, cudaStream_t stream) {
     const unsigned rows =
         static_cast<unsigned>(std::min(shape_.rows, at.count - s.row0));
     load_values<<<dim3(2 * tiles, rows), kSortThreads, 0, stream>>>(s);
-    sort_tile<<<dim3(tiles, rows), kSortThreads, 0, stream>>>(
-        s, 2, kSortTile);
+    sort_tile<<<dim3(tiles, rows), kSortThreads, 0, stream>>>(s, 2, kSortTile);
     for (std::int64_t run = 2 * kSortTile; run <= shape_.width; run *= 2) {
       for (std::int64_t gap = run / 2; gap > kSortThreads; gap /= 2)
         sort_step<<<dim3(tiles, rows), kSortThreads, 0, stream>>>(s, run, gap);

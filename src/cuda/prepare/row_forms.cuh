@@ -1,8 +1,9 @@
 #pragma once
 
-// prepare_row() of core/prepare.hpp for one row on the device: by 8 threads, one
-// a lane. All threads of a warp must call these together, each 8 of them for a
-// row of their own; with none they go along over no features (end and d of 0).
+// prepare_row() of core/prepare.hpp for one row on the device: by 8 threads,
+// one a lane. All threads of a warp must call these together, each 8 of them
+// for a row of their own; with none they go along over no features (end and d
+// of 0).
 
 #include <cstdint>
 
@@ -37,9 +38,8 @@ __device__ inline double largest_of(const double* x, std::int64_t end,
 /// is made again in each pass rather than written: the same operations, so the
 /// same bits.
 template <bool weighted>
-__device__ inline void centred_unit(double* x, std::int64_t d,
-                                    std::int64_t end, int lane,
-                                    const FeatureWeights& weights) {
+__device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
+                                    int lane, const FeatureWeights& weights) {
   const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
   const double total = weighted ? weights.total : static_cast<double>(d);
   double s = 0.0;
@@ -158,13 +158,14 @@ template <class Value>
 __device__ inline double median_of(const Value& value, std::int64_t d,
                                    int lane) {
   constexpr unsigned whole_warp = 0xffffffffu;
-  const std::int64_t rank = (d - 1) / 2;  // from 0; of an even number, the lower
+  const std::int64_t rank =
+      (d - 1) / 2;  // from 0; of an even number, the lower
   // The value of that rank is one of those from `low` to `high`.
   unsigned long long low = parting_at(value, d, lane, 0ull).above;
   unsigned long long high = parting_at(value, d, lane, ~0ull).below;
   while (__any_sync(whole_warp, low < high)) {
-    const Parting p = parting_at(
-        value, d, lane, low < high ? low + (high - low) / 2 : high);
+    const Parting p =
+        parting_at(value, d, lane, low < high ? low + (high - low) / 2 : high);
     if (low >= high) continue;  // the others of the warp are not there yet
     if (p.count > rank) {
       high = p.below;

@@ -10,24 +10,24 @@
 
 #include "core/kinds.hpp"
 #include "core/metafeatures.hpp"
-#include "cuda/plan/panels.hpp"
 #include "cuda/device/resources.cuh"
+#include "cuda/plan/panels.hpp"
 
 namespace fsknn {
 namespace cuda {
 
 /// A panel's rows and where each of them goes. All pointers are device memory.
 struct PanelRows {
-  std::int64_t count = 0;         ///< rows of the panel
+  std::int64_t count = 0;  ///< rows of the panel
   std::int64_t num_features = 0;
-  std::int64_t padded = 0;        ///< a multiple of 8
+  std::int64_t padded = 0;  ///< a multiple of 8
   /// [count] the row of `rows` that each goes to, before `first_place` is taken
   /// off; what is not in [first_place, first_place + num_places) goes nowhere.
   /// Null: they go to rows 0, 1, ...
   const std::int32_t* places = nullptr;
   std::int64_t first_place = 0, num_places = 0;
-  double* rows = nullptr;         ///< [.. x padded], row-major
-  double* sums = nullptr;         ///< [..]; may be null
+  double* rows = nullptr;  ///< [.. x padded], row-major
+  double* sums = nullptr;  ///< [..]; may be null
 
   /// The row that the panel's row r goes to; -1: none.
   __device__ std::int64_t target(std::int64_t r) const {
@@ -56,7 +56,7 @@ void start_copy(const RowsAsRead& from, const PanelRows& to,
 /// The small matrix that metafeatures are made of. Device memory.
 struct SmallMatrix {
   MetafeatureOrder order;
-  const double* rows = nullptr;        ///< [.. x stride], row-major
+  const double* rows = nullptr;  ///< [.. x stride], row-major
   std::int64_t stride = 0;
   const std::int32_t* kept = nullptr;  ///< as MetafeatureSource::kept()
 };
@@ -66,8 +66,8 @@ void start_make(const SmallMatrix& small, const std::int32_t* ids,
                 std::int64_t first, const PanelRows& to, cudaStream_t stream);
 
 /// prepare_row() of core/prepare.hpp but for the ranks: the rows that `at`
-/// says, in place. The recipe's weights are device memory. Sets *beyond (device)
-/// where the recipe needs sums and one is not above 0.
+/// says, in place. The recipe's weights are device memory. Sets *beyond
+/// (device) where the recipe needs sums and one is not above 0.
 void start_prepare(const RowRecipe& recipe, const PanelRows& at,
                    std::int32_t* beyond, cudaStream_t stream);
 

@@ -14,14 +14,13 @@ AllPairs::AllPairs(const Search& search, Workers& workers)
       workers_(workers),
       symmetric_(&search.rows == &search.columns),
       columns_(search.store->get(search, stream_).points()),
-      chunk_rows_(std::min(search.plan.chunk_size,
-                           whole_tiles(search.rows.size()))),
-      chunk_columns_(std::min(search.plan.chunk_size,
-                              whole_tiles(search.columns.size()))),
+      chunk_rows_(
+          std::min(search.plan.chunk_size, whole_tiles(search.rows.size()))),
+      chunk_columns_(
+          std::min(search.plan.chunk_size, whole_tiles(search.columns.size()))),
       chunk_(chunk_rows_, chunk_columns_, search.columns.padded, search.undo),
       lists_(chunk_rows_, search.plan.k),
-      answer_(search.out, chunk_rows_, search.plan.k,
-              threads_of(search)) {
+      answer_(search.out, chunk_rows_, search.plan.k, threads_of(search)) {
   if (!symmetric_)
     own_rows_ =
         DevicePoints(search.rows, search, search.plan.padded_queries, stream_);

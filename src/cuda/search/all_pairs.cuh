@@ -43,7 +43,7 @@ class AllPairs {
   Stream stream_;
   const DevicePoints& columns_;
   DevicePoints own_rows_;
-  std::int64_t chunk_rows_, chunk_columns_;   ///< at most, of any chunk
+  std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
   ChunkBuffer chunk_;
   ListBuffer lists_;
   AnswerWriter answer_;

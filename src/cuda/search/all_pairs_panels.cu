@@ -45,9 +45,8 @@ void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
     from.fetch(row0, std::min(plan.chunk_size, from.size() - row0), rows_);
     const Panel rows = rows_.get(stream_);
     start_clear(lists_.lists(), rows.count, stream_.get());
-    if (!for_panels(from_columns_, columns_, stream_, [&](const Panel& columns) {
-          return chunk(rows, columns);
-        }))
+    if (!for_panels(from_columns_, columns_, stream_,
+                    [&](const Panel& columns) { return chunk(rows, columns); }))
       return;
     if (search_.out.correlation != nullptr && !correlate(rows)) return;
     CorrelationOf given;
@@ -70,7 +69,8 @@ bool AllPairsPanels::chunk(const Panel& rows, const Panel& columns) {
                   stream_.get());
   start_selection(selection, stream_.get());
   under_way_.end(stream_);
-  pairs_ += static_cast<double>(rows.count) * static_cast<double>(columns.count);
+  pairs_ +=
+      static_cast<double>(rows.count) * static_cast<double>(columns.count);
   return workers_.go_on();
 }
 

@@ -9,8 +9,8 @@
 #include "cuda/device/two_under_way.cuh"
 #include "cuda/device/workers.hpp"
 #include "cuda/exact/answer.cuh"
-#include "cuda/search/chunk_buffer.cuh"
 #include "cuda/prepare/panel_stream.cuh"
+#include "cuda/search/chunk_buffer.cuh"
 #include "cuda/search/search.cuh"
 
 namespace fsknn {

@@ -12,15 +12,15 @@
 namespace fsknn {
 namespace cuda {
 
-/// Lists of some slots on the current device, who stands in the slots, and which
-/// rows are to be done again. The views hold for as long as it lives.
+/// Lists of some slots on the current device, who stands in the slots, and
+/// which rows are to be done again. The views hold for as long as it lives.
 class CandidateStore {
  public:
   struct Shape {
     std::int64_t num_slots = 0;
-    std::int32_t capacity = 0;   ///< of a list
-    std::int64_t num_rows = 0;   ///< points with lists here: all may be redone
-    bool bounds = true;          ///< whether rows may be filtered again
+    std::int32_t capacity = 0;  ///< of a list
+    std::int64_t num_rows = 0;  ///< points with lists here: all may be redone
+    bool bounds = true;         ///< whether rows may be filtered again
   };
   /// All but the entries and the ids.
   CandidateStore(const Shape& shape, const Stream& stream);

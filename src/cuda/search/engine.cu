@@ -6,16 +6,16 @@
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/search/engine.cuh"
-#include "cuda/search/graph_by_filter.cuh"
-#include "cuda/missing/find_masked.hpp"
-#include "cuda/plan/plan.hpp"
-#include "cuda/search/queries_by_filter.cuh"
-#include "cuda/search/all_pairs.cuh"
-#include "cuda/search/all_pairs_panels.cuh"
-#include "cuda/search/graph_by_filter_panels.cuh"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"
+#include "cuda/missing/find_masked.hpp"
+#include "cuda/plan/plan.hpp"
+#include "cuda/search/all_pairs.cuh"
+#include "cuda/search/all_pairs_panels.cuh"
+#include "cuda/search/engine.cuh"
+#include "cuda/search/graph_by_filter.cuh"
+#include "cuda/search/graph_by_filter_panels.cuh"
+#include "cuda/search/queries_by_filter.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -148,8 +148,7 @@ void find_with_store(const Request& request, const RowSource& points,
       queries == nullptr ? size_without(points, request.skip)
                          : size_without(*queries, request.query_skip);
   if (num_rows == 0) {
-    for (std::int64_t i = 0; i < out.rows; ++i)
-      emit_missing(out, i, request.k);
+    for (std::int64_t i = 0; i < out.rows; ++i) emit_missing(out, i, request.k);
     return;
   }
   const CudaPlan plan = make_plan(request, points, queries, out, gpus, store);
@@ -173,20 +172,20 @@ void find_with_store(const Request& request, const RowSource& points,
   emit_missing_rows(rows.order, out, request.k);
 
   const DistanceRule rule(metric, exponent);
-  const Search search = {request, plan, rows, columns,
-                         recipe_of(request, exponent), rule.undo(), out,
-                         &ranked, &store};
+  const Search search = {
+      request,     plan, rows,    columns, recipe_of(request, exponent),
+      rule.undo(), out,  &ranked, &store};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered && queries != nullptr)
     run_queries(search, gpus, progress, found);
   else if (plan.filtered)
-    (plan.streamed ? run_filtered<GraphByFilterPanels>
-                   : run_filtered<GraphByFilter>)(search, gpus, progress,
-                                                  found);
+    (plan.streamed
+         ? run_filtered<GraphByFilterPanels>
+         : run_filtered<GraphByFilter>)(search, gpus, progress, found);
   else
-    (plan.streamed ? run_segments<AllPairsPanels> : run_segments<AllPairs>)(
-        search, gpus, progress, found);
+    (plan.streamed ? run_segments<AllPairsPanels>
+                   : run_segments<AllPairs>)(search, gpus, progress, found);
   found.streamed = plan.streamed;
 
   if (stats == nullptr) return;

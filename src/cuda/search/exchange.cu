@@ -133,11 +133,10 @@ bool Exchange::publish(const Stream& stream) {
     other.merged->hold(stream);
     const std::size_t count =
         static_cast<std::size_t>(other.end_slot - other.first_slot);
-    CUDA_CHECK(cudaMemcpyPeerAsync(lists.thresholds + other.first_slot,
-                                   own().device,
-                                   other.lists.thresholds + other.first_slot,
-                                   other.device, count * sizeof(float),
-                                   stream.get()));
+    CUDA_CHECK(
+        cudaMemcpyPeerAsync(lists.thresholds + other.first_slot, own().device,
+                            other.lists.thresholds + other.first_slot,
+                            other.device, count * sizeof(float), stream.get()));
     CUDA_CHECK(cudaMemsetAsync(lists.counts + other.first_slot, 0,
                                count * sizeof(std::int32_t), stream.get()));
   }

@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "cuda/backend.hpp"
-#include "cuda/exact/candidates.cuh"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/workers.hpp"
+#include "cuda/exact/candidates.cuh"
 
 namespace fsknn {
 namespace cuda {
 
 /// One device's part of a filtered search, as the others see it.
 struct FilterShare {
-  int device = 0;  ///< CUDA's own number
+  int device = 0;                             ///< CUDA's own number
   std::int64_t first_slot = 0, end_slot = 0;  ///< owned
   CandidateLists lists;
   const Event* found = nullptr;   ///< its pairs of the round are in its lists
@@ -61,8 +61,8 @@ class Exchange {
   /// lists are emptied. Returns whether to go on.
   bool publish(const Stream& stream);
 
-  /// After the last round, when nothing is under way here. Returns whether to go
-  /// on: then no other device uses this one's lists any more.
+  /// After the last round, when nothing is under way here. Returns whether to
+  /// go on: then no other device uses this one's lists any more.
   bool end() {
     if (!team_.workers->meet()) return false;
     share().lists = {};

@@ -48,9 +48,9 @@ FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
       filter_(make_pair_filter(*part.search.request.metric,
                                part.search.plan.shape.rows)),
       form_(*filter_, part.layout.num_slots),
-      candidates_({part.layout.num_slots, shape_.capacity,
-                   part.layout.num_owned()},
-                  part.stream),
+      candidates_(
+          {part.layout.num_slots, shape_.capacity, part.layout.num_owned()},
+          part.stream),
       slot_ranks_(part.layout.num_slots),
       rank_slots_(part.num_points()),
       own_slots_(part.layout.num_owned()) {
@@ -64,7 +64,8 @@ FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
         order.place[static_cast<std::size_t>(ranked.id[rank])];
     const std::int32_t slot = layout.slots[static_cast<std::size_t>(place)];
     rank_slots[rank] = slot;
-    slot_ranks[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(rank);
+    slot_ranks[static_cast<std::size_t>(slot)] =
+        static_cast<std::int32_t>(rank);
   }
   std::vector<std::int32_t> own_slots;
   own_slots.reserve(own_ranks_.size());
@@ -122,17 +123,16 @@ bool FilterPhase::make_all_rows() {
                              static_cast<std::int64_t>(sizeof(Candidate));
   const std::int64_t rows = std::min(
       whole_tiles(part_.num_points()),
-      std::max(kChunkUnit, std::min(kLongPanel, lists / 2) /
-                               (padded * 8 + 12) / kChunkUnit * kChunkUnit));
+      std::max(kChunkUnit, std::min(kLongPanel, lists / 2) / (padded * 8 + 12) /
+                               kChunkUnit * kChunkUnit));
   PanelBuffer panels[2] = {{rows, padded}, {rows, padded}};
   const WaitAtEnd wait(stream);
-  return for_panels(
-      part_.panels.from, panels, stream, [&](const Panel& panel) {
-        filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
-                            rank_slots_.data() + panel.first, form_.rows(),
-                            stream.get());
-        return part_.workers.go_on();
-      });
+  return for_panels(part_.panels.from, panels, stream, [&](const Panel& panel) {
+    filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
+                        rank_slots_.data() + panel.first, form_.rows(),
+                        stream.get());
+    return part_.workers.go_on();
+  });
 }
 
 bool FilterPhase::fill() {

@@ -87,8 +87,8 @@ void GraphByFilter::finish() {
   exact_.undo = search_.undo;
   exact_.nearest = nearest_.lists();
   run_exact(*search_.request.metric, exact_, stream_);
-  stats_.pairs_exact += candidates_.num_candidates(layout_.first_slot,
-                                                   layout_.end_slot, stream_);
+  stats_.pairs_exact +=
+      candidates_.num_candidates(layout_.first_slot, layout_.end_slot, stream_);
 }
 
 /// Rows whose candidates overflowed. Returns whether to go on.
@@ -97,9 +97,9 @@ bool GraphByFilter::redo() {
   rows.places = candidates_.to_redo(stream_);
   for (const std::int32_t place : rows.places)
     rows.slots.push_back(layout_.slots[static_cast<std::size_t>(place)]);
-  return redo_held({search_, pass_, exact_, candidates_.all_lists(), points_,
-                    points_},
-                   rows, stream_, stats_);
+  return redo_held(
+      {search_, pass_, exact_, candidates_.all_lists(), points_, points_}, rows,
+      stream_, stats_);
 }
 
 void GraphByFilter::write_out() {

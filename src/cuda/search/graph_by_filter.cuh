@@ -21,8 +21,8 @@ namespace fsknn {
 namespace cuda {
 
 /// The part of one device. Made and run on its worker, whose current device it
-/// uses; the parts of all devices must outlive the work of each, since they read
-/// each other's lists. The points must have been shuffled: rows that stand
+/// uses; the parts of all devices must outlive the work of each, since they
+/// read each other's lists. The points must have been shuffled: rows that stand
 /// together must not be near.
 class GraphByFilter {
  public:

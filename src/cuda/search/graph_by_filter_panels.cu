@@ -10,8 +10,8 @@
 namespace fsknn {
 namespace cuda {
 
-GraphByFilterPanels::GraphByFilterPanels(const Search& search,
-                                         FilterTeam& team, int own)
+GraphByFilterPanels::GraphByFilterPanels(const Search& search, FilterTeam& team,
+                                         int own)
     : layout_(layout_of(search, team, own)),
       exchange_(team, own),
       from_(*search.ranked, search.prepare, threads_of(search)),

@@ -1,9 +1,10 @@
 #pragma once
 
 // A graph by a filter where the points do not fit the device in doubles: the
-// filter's rows stay, with short lists, and doubles come in panels, once to make
-// the filter's rows and again for the exact step. Each phase holds its memory
-// for as long as it runs: filter_phase.cuh, redo_panels.cuh, settle_phase.cuh.
+// filter's rows stay, with short lists, and doubles come in panels, once to
+// make the filter's rows and again for the exact step. Each phase holds its
+// memory for as long as it runs: filter_phase.cuh, redo_panels.cuh,
+// settle_phase.cuh.
 
 #include <cstdint>
 #include <memory>

@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kPairsPerBlock = 32;
 
-// The contract's r of the neighbours in the panel: 8 threads, one a lane, make a
-// pair. In and out: see PanelPairs. Grid: x over entries of the lists. Block:
+// The contract's r of the neighbours in the panel: 8 threads, one a lane, make
+// a pair. In and out: see PanelPairs. Grid: x over entries of the lists. Block:
 // kPairsPerBlock * 8. Shared: none.
 __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
     correlate_with_panel(const PanelPairs p) {

@@ -17,7 +17,8 @@ namespace cuda {
 struct PanelPairs {
   Panel rows, columns;
   const std::int32_t* places = nullptr;  ///< by number; null: the number
-  bool in_order = false;  ///< the panel holds each entry's neighbour, one by one
+  bool in_order =
+      false;  ///< the panel holds each entry's neighbour, one by one
   std::int64_t padded = 0;
   Lists lists;
   double* correlation = nullptr;  ///< out: [rows x k]

@@ -31,15 +31,15 @@ bool StoredPoints::suits(const Search& search) const {
          scale_.first == search.prepare.scale.first &&
          scale_.second == search.prepare.scale.second &&
          points_.sums.size() == search.plan.padded_points &&
-         (filter_ == nullptr ||
-          number_form_ == search.plan.shape.rows.form) &&
+         (filter_ == nullptr || number_form_ == search.plan.shape.rows.form) &&
          ids_ == search.columns.order.id;
 }
 
 void StoredPoints::hold_form(const Search& search, const Stream& stream) {
   if (form_ != nullptr) return;
   const FilterBlocks blocks(search.columns.size());
-  auto filter = make_pair_filter(*search.request.metric, search.plan.shape.rows);
+  auto filter =
+      make_pair_filter(*search.request.metric, search.plan.shape.rows);
   auto form = std::make_unique<FilterForm>(*filter, blocks.num_slots());
   form->clear(stream);
   const std::vector<std::int32_t> slots =

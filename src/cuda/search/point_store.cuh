@@ -1,7 +1,7 @@
 #pragma once
 
-// Prepared points on devices, from search to search of one set of points: what a
-// search finds there it need not prepare again.
+// Prepared points on devices, from search to search of one set of points: what
+// a search finds there it need not prepare again.
 
 #include <cstdint>
 #include <map>
@@ -17,8 +17,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// A search's columns on one device, and in the filter's form once that is asked
-/// for.
+/// A search's columns on one device, and in the filter's form once that is
+/// asked for.
 class StoredPoints {
  public:
   StoredPoints(const Search& search, const Stream& stream);
@@ -56,8 +56,8 @@ class PointStore {
   PointStore& operator=(const PointStore&) = delete;
   ~PointStore() { clear(); }
 
-  /// The search's columns on the current device: those of a search before, where
-  /// they suit. They stay until the store goes, or holds others.
+  /// The search's columns on the current device: those of a search before,
+  /// where they suit. They stay until the store goes, or holds others.
   StoredPoints& get(const Search& search, const Stream& stream);
 
   void clear() noexcept;

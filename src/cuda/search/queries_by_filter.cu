@@ -38,9 +38,9 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
       row_slots_(most_rows_),
       list_rows_(search.rows.size()),
       row_form_(stored_.filter(), query_slots(most_rows_)),
-      candidates_({query_slots(most_rows_), candidates_for(search.plan.k),
-                   most_rows_},
-                  stream_),
+      candidates_(
+          {query_slots(most_rows_), candidates_for(search.plan.k), most_rows_},
+          stream_),
       nearest_(most_rows_, search.plan.k),
       answer_(search.out, most_rows_, search.plan.k, threads_of(search)) {
   const std::vector<std::int32_t> places = blocks_.places();
@@ -60,7 +60,8 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
 
 std::int64_t QueriesByFilter::num_launches(const Search& search,
                                            std::int64_t num_rows) {
-  const std::int64_t most = queries_at_a_time(search.rows.size(), search.plan.k);
+  const std::int64_t most =
+      queries_at_a_time(search.rows.size(), search.plan.k);
   const std::int64_t launches =
       cuda::num_launches(rounds_of_queries(search, std::min(num_rows, most)));
   return launches * ((num_rows + most - 1) / most);
@@ -98,16 +99,17 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   start_candidates(candidates_.lists(), stream_.get());
   pass_.work.rows = row_form_.first(num_slots);
   stored_.filter().start_rows({own_rows_.rows.data() + row0 * own_rows_.padded,
-                       own_rows_.sums.data() + row0, own_rows_.padded},
-                      num_rows, row_slots_.data(), pass_.work.rows,
-                      stream_.get());
+                               own_rows_.sums.data() + row0, own_rows_.padded},
+                              num_rows, row_slots_.data(), pass_.work.rows,
+                              stream_.get());
   pass_.work.lists = pass_.cut.lists = candidates_.lists();
   pass_.cut.end_slot = num_slots;
-  stored_.filter().set_errors(pass_.cut, pass_.work.rows, pass_.work.columns, stream_);
+  stored_.filter().set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
+                              stream_);
   pass_.rounds = rounds_of_queries(search_, num_rows);
   if (!run_rounds(pass_, stream_)) return false;
-  stats_.pairs_filtered += static_cast<double>(num_rows) *
-                           static_cast<double>(blocks_.num_points);
+  stats_.pairs_filtered +=
+      static_cast<double>(num_rows) * static_cast<double>(blocks_.num_points);
 
   exact_.lists = candidates_.lists();
   exact_.redo = candidates_.redo();
@@ -131,9 +133,9 @@ bool QueriesByFilter::redo(std::int64_t row0) {
   rows.places = candidates_.to_redo(stream_);
   for (const std::int32_t place : rows.places)
     rows.slots.push_back(place - static_cast<std::int32_t>(row0));
-  return redo_held({search_, pass_, exact_, candidates_.all_lists(), own_rows_,
-                    columns_},
-                   rows, stream_, stats_);
+  return redo_held(
+      {search_, pass_, exact_, candidates_.all_lists(), own_rows_, columns_},
+      rows, stream_, stats_);
 }
 
 }  // namespace cuda

@@ -1,8 +1,8 @@
 #pragma once
 
 // Rows whose candidates overflowed, done again: by a wider filter, and what is
-// too much for that too in the contract's doubles. Where rows come from and what
-// becomes of what is found is for searches whose points are held
+// too much for that too in the contract's doubles. Where rows come from and
+// what becomes of what is found is for searches whose points are held
 // (redo_held.cuh) and for those whose points come in panels (redo_panels.cuh).
 
 #include <algorithm>
@@ -22,9 +22,7 @@ namespace cuda {
 /// Of each row: its place, and its slot in the search's lists.
 struct RedoneRows {
   std::vector<std::int32_t> places, slots;
-  std::int64_t size() const {
-    return static_cast<std::int64_t>(places.size());
-  }
+  std::int64_t size() const { return static_cast<std::int64_t>(places.size()); }
 };
 
 /// The rows by a wider filter, at most `most` at a time. bring(first, count)
@@ -43,8 +41,8 @@ bool filter_widely(WideFilter& filter, const RedoneRows& rows,
   return true;
 }
 
-/// Some rows against all points in the contract's doubles, a batch of them and a
-/// chunk of the points at a time.
+/// Some rows against all points in the contract's doubles, a batch of them and
+/// a chunk of the points at a time.
 class DoubleRedo {
  public:
   /// most_columns: of a panel of points.
@@ -57,10 +55,10 @@ class DoubleRedo {
         chunk_(most_rows, most_columns, search.columns.padded, search.undo),
         lists_(most_rows, search.plan.k) {}
 
-  /// bring(first, count) gives rows first .. of num_rows, ids their own numbers,
-  /// or null where they are none of the points; for_points(use) calls use(panel)
-  /// for all points and returns whether to go on; take(first, rows) deals with
-  /// the rows' lists, and returns that too.
+  /// bring(first, count) gives rows first .. of num_rows, ids their own
+  /// numbers, or null where they are none of the points; for_points(use) calls
+  /// use(panel) for all points and returns whether to go on; take(first, rows)
+  /// deals with the rows' lists, and returns that too.
   template <class Bring, class ForPoints, class Take>
   bool run(std::int64_t num_rows, Bring bring, ForPoints for_points,
            Take take) {
@@ -68,8 +66,7 @@ class DoubleRedo {
       const Panel rows = bring(first, std::min(most_rows_, num_rows - first));
       start_clear(lists_.lists(), rows.count, stream_.get());
       const auto meet = [&](const Panel& columns) {
-        Selection selection =
-            chunk_.selection(rows, columns, lists_.lists());
+        Selection selection = chunk_.selection(rows, columns, lists_.lists());
         selection.own_ids = rows.ids;
         start_distances(*search_.request.metric, chunk_.chunk(rows, columns),
                         stream_.get());

@@ -98,8 +98,7 @@ bool redo_in_doubles(const HeldSearch& held,
   const std::int64_t most_rows =
       std::min(chunk, whole_tiles(search.rows.size()));
   DeviceBuffer<std::int32_t> d_places(most_rows);
-  const bool own =
-      &held.rows == &held.columns || !search.rows.self.empty();
+  const bool own = &held.rows == &held.columns || !search.rows.self.empty();
   GatheredRows gathered(most_rows, held.exact.padded, true);
   DoubleRedo redo(search, *held.pass.workers, stream, most_rows,
                   std::min(chunk, whole_tiles(search.columns.size())));
@@ -114,8 +113,8 @@ bool redo_in_doubles(const HeldSearch& held,
   const auto for_points = [&](auto use) {
     const std::int64_t num_points = search.columns.size();
     for (std::int64_t first = 0; first < num_points; first += chunk) {
-      const bool go_on = use(held.columns.panel(
-          first, std::min(chunk, num_points - first)));
+      const bool go_on =
+          use(held.columns.panel(first, std::min(chunk, num_points - first)));
       stream.wait();
       if (!go_on) return false;
     }
@@ -145,8 +144,8 @@ bool redo_held(const HeldSearch& held, const RedoneRows& rows,
     if (!redo_widely(held, rows, stream, stats, left)) return false;
     std::sort(left.begin(), left.end());
   }
-  stats.rows_widened += static_cast<double>(
-      rows.size() - static_cast<std::int64_t>(left.size()));
+  stats.rows_widened +=
+      static_cast<double>(rows.size() - static_cast<std::int64_t>(left.size()));
   return left.empty() || redo_in_doubles(held, left, stream, stats);
 }
 

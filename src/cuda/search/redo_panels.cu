@@ -110,8 +110,8 @@ bool redo_in_doubles(const Search& search, const std::vector<std::int32_t>& ids,
     stream.wait();
     return true;
   };
-  const bool go_on = redo.run(static_cast<std::int64_t>(ids.size()), bring,
-                              for_points, take);
+  const bool go_on =
+      redo.run(static_cast<std::int64_t>(ids.size()), bring, for_points, take);
   stats.pairs_exact += redo.pairs();
   return go_on;
 }

@@ -70,8 +70,8 @@ FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
   const FilterBlocks blocks(search.columns.size());
   const std::int64_t first = first_block_of(blocks, own, team.size());
   const std::int64_t end = first_block_of(blocks, own + 1, team.size());
-  FilterRounds rounds = rounds_on(
-      search, team.shares[static_cast<std::size_t>(own)].device);
+  FilterRounds rounds =
+      rounds_on(search, team.shares[static_cast<std::size_t>(own)].device);
   rounds.first_slab = first * slabs_a_block;
   rounds.num_slabs = (end - first) * slabs_a_block;
   return rounds;
@@ -105,9 +105,9 @@ bool run_rounds(FilterPass& pass, const Stream& stream) {
       if (pass.exchange != nullptr && !jobs.fill &&
           !pass.exchange->gather(stream))
         return false;
-      cut.filled = jobs.fill ? static_cast<std::int32_t>(jobs.end_delta *
-                                                         kFilterBlock)
-                             : 0;
+      cut.filled =
+          jobs.fill ? static_cast<std::int32_t>(jobs.end_delta * kFilterBlock)
+                    : 0;
       cut.all_valid = !jobs.fill && pass.rounds.symmetric;
       start_cut(cut, stream.get());
       if (pass.exchange != nullptr && !pass.exchange->publish(stream))

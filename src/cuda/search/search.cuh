@@ -9,8 +9,8 @@
 #include "cuda/device/resources.cuh"
 #include "cuda/filter/pair_filter.cuh"
 #include "cuda/plan/plan.hpp"
-#include "cuda/prepare/preparer.cuh"
 #include "cuda/prepare/panel_stream.cuh"
+#include "cuda/prepare/preparer.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -24,7 +24,7 @@ struct Search {
   const PlacedPoints& rows;
   const PlacedPoints& columns;  ///< the same object for a graph
   RowRecipe prepare;
-  PowerOfTwo undo;              ///< takes off the matrix's scaling
+  PowerOfTwo undo;  ///< takes off the matrix's scaling
   const Neighbours& out;
   /// Of a filtered search whose points come in panels: the points in their own
   /// order.
@@ -51,10 +51,10 @@ struct DevicePoints {
   PreparedRows prepared() const { return {rows.data(), sums.data(), padded}; }
 
   std::int64_t padded = 0;
-  DeviceBuffer<double> rows;       ///< [num_places x padded], row-major
-  DeviceBuffer<double> sums;       ///< [num_places]
-  /// [num_places]: the user's numbers from 0; of queries with PlacedPoints::self
-  /// what that says.
+  DeviceBuffer<double> rows;  ///< [num_places x padded], row-major
+  DeviceBuffer<double> sums;  ///< [num_places]
+  /// [num_places]: the user's numbers from 0; of queries with
+  /// PlacedPoints::self what that says.
   DeviceBuffer<std::int32_t> ids;
   /// [the source's points]: where each stands, -1: nowhere.
   DeviceBuffer<std::int32_t> places;

@@ -45,15 +45,14 @@ SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
       rank_ids_(part.num_points()),
       wide_own_(static_cast<std::int64_t>(unsettled.wide_own.size())),
       stay_(rows_that_stay(part, unsettled), part.search.columns.padded),
-      write_rows_(std::min(
-          std::max(stay_.size() / (kListDoubles * part.search.plan.k),
-                   part.shape().write_rows),
-          whole_tiles(part.num_points()))),
-      own_lists_(written_from(stay_, part.shape().write_rows,
-                              part.search.plan.k)
-                     ? 0
-                     : part.shape().write_rows * kListDoubles *
-                           part.search.plan.k),
+      write_rows_(
+          std::min(std::max(stay_.size() / (kListDoubles * part.search.plan.k),
+                            part.shape().write_rows),
+                   whole_tiles(part.num_points()))),
+      own_lists_(
+          written_from(stay_, part.shape().write_rows, part.search.plan.k)
+              ? 0
+              : part.shape().write_rows * kListDoubles * part.search.plan.k),
       answer_(part.search.out, write_rows_, part.search.plan.k,
               threads_of(part.search)) {
   upload(rank_ids_, part.search.ranked->order.id.data(), rank_ids_.size(),

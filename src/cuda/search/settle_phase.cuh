@@ -33,9 +33,9 @@ class SettlePhase {
   /// After a failure, what is under way still uses the buffers.
   ~SettlePhase();
 
-  /// As many points as fit stay, and all after them come by; then those that come
-  /// next. Each pair of panels is met once, for both its sides. Waits for the
-  /// stream. Returns whether to go on.
+  /// As many points as fit stay, and all after them come by; then those that
+  /// come next. Each pair of panels is met once, for both its sides. Waits for
+  /// the stream. Returns whether to go on.
   bool run();
 
   double seconds_emit() const { return answer_.seconds(); }

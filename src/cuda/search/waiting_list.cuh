@@ -19,8 +19,9 @@ namespace cuda {
 class WaitingList {
  public:
   WaitingList() = default;
-  /// Points of these ranks (ascending), point p with so many pairs from first[p]
-  /// to first[p + 1]: room for them, but for their values. Waits for the stream.
+  /// Points of these ranks (ascending), point p with so many pairs from
+  /// first[p] to first[p + 1]: room for them, but for their values. Waits for
+  /// the stream.
   WaitingList(std::vector<std::int32_t> ranks,
               const std::vector<std::int64_t>& first, const Stream& stream)
       : ranks_(std::move(ranks)),

@@ -10,8 +10,8 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Lists start from what their rows knew. Grid: x over slots of `to`. Block: any.
-// Shared: none.
+// Lists start from what their rows knew. Grid: x over slots of `to`. Block:
+// any. Shared: none.
 __global__ void start_from_bounds(const CandidateLists from,
                                   const std::int32_t* slots,
                                   std::int64_t num_rows,
@@ -81,8 +81,8 @@ void WideFilter::begin(const std::int32_t* slots, const std::int32_t* places,
 }
 
 bool WideFilter::run(const PreparedRows& rows) {
-  pass_.filter->start_rows(rows, num_rows_, own_slots_.data(),
-                           pass_.work.rows, stream_.get());
+  pass_.filter->start_rows(rows, num_rows_, own_slots_.data(), pass_.work.rows,
+                           stream_.get());
   pass_.filter->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
                            stream_);
   return run_rounds(pass_, stream_);

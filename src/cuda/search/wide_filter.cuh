@@ -17,8 +17,8 @@ namespace cuda {
 class WideFilter {
  public:
   /// pass: the search's. lists: its lists, of all slots, which are not needed
-  /// any more: their memory is used, where there is enough. padded: features of a
-  /// prepared row. num_rows: to be done.
+  /// any more: their memory is used, where there is enough. padded: features of
+  /// a prepared row. num_rows: to be done.
   WideFilter(const FilterPass& pass, const CandidateLists& lists,
              std::int64_t padded, const Stream& stream, std::int64_t num_rows);
 

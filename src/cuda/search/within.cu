@@ -12,15 +12,15 @@
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"
-#include "cuda/exact/distance.cuh"
-#include "cuda/search/chunk_buffer.cuh"
-#include "cuda/prepare/panel_stream.cuh"
-#include "cuda/plan/plan.hpp"
 #include "cuda/device/resources.cuh"
-#include "cuda/prepare/rules.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"
+#include "cuda/exact/distance.cuh"
+#include "cuda/plan/plan.hpp"
+#include "cuda/prepare/panel_stream.cuh"
+#include "cuda/prepare/rules.cuh"
+#include "cuda/search/chunk_buffer.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -52,7 +52,7 @@ struct Band {
   const double* limits = nullptr;      ///< by place of rows
   FoundPair* found = nullptr;          ///< out: [capacity], in no order
   std::int32_t capacity = 0;
-  std::int32_t* count = nullptr;       ///< out: may pass the capacity
+  std::int32_t* count = nullptr;  ///< out: may pass the capacity
 };
 
 // Each warp's finds take their places together.
@@ -65,8 +65,7 @@ __global__ void __launch_bounds__(kThreads) find_in_band(const Band band) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int32_t column = band.column0 + static_cast<std::int32_t>(c);
   const bool there = c < band.num_columns;
-  const double column_limit =
-      band.graph && there ? band.limits[column] : -1.0;
+  const double column_limit = band.graph && there ? band.limits[column] : -1.0;
   for (std::int64_t r = band.first_row + blockIdx.y; r < band.end_row;
        r += gridDim.y) {
     const std::int32_t row = band.row0 + static_cast<std::int32_t>(r);
@@ -107,9 +106,9 @@ struct Work {
   const PlacedPoints& columns;  ///< the same object for a graph
   RowRecipe prepare;
   PowerOfTwo undo;
-  std::int64_t side;            ///< of a chunk
-  std::vector<double> limits;   ///< by place of rows
-  int num_threads;              ///< of the host, for each device
+  std::int64_t side;           ///< of a chunk
+  std::vector<double> limits;  ///< by place of rows
+  int num_threads;             ///< of the host, for each device
   bool graph() const { return &rows == &columns; }
   std::int64_t num_splits() const { return (rows.size() + side - 1) / side; }
   /// Chunks of all splits.
@@ -177,8 +176,8 @@ class WithinPart {
       start_products(chunk, stream_.get());
     else
       start_distances(metric, chunk, stream_.get());
-    stats_.pairs_exact += static_cast<double>(rows.count) *
-                          static_cast<double>(columns.count);
+    stats_.pairs_exact +=
+        static_cast<double>(rows.count) * static_cast<double>(columns.count);
 
     Band band;
     band.values = chunk.distances;
@@ -338,13 +337,13 @@ void find_within(const Request& request, const Within& within,
       request, rows, columns,
       facts_of(gpus.all(), request.max_device_memory).bytes_usable(),
       gpus.id(0));
-  Work work = {request, rows, columns, recipe_of(request, exponent),
-               rule.undo(), side, {}, 1};
+  Work work = {request,     rows, columns, recipe_of(request, exponent),
+               rule.undo(), side, {},      1};
   work.limits.reserve(rows.order.id.size());
   for (const std::int32_t id : rows.order.id)
     work.limits.push_back(within.limit(id));
-  const int count = static_cast<int>(
-      std::min<std::int64_t>(gpus.count(), work.num_splits()));
+  const int count =
+      static_cast<int>(std::min<std::int64_t>(gpus.count(), work.num_splits()));
   work.num_threads = std::max(1, request.num_threads / count);
   const double seconds_prepare = seconds_since(start);
 

@@ -63,8 +63,8 @@ inline std::vector<Matrix> all_matrices() {
   m.name = "scales";
   for (std::int64_t i = 0; i < m.n; ++i)
     for (std::int64_t f = 0; f < m.d; ++f)
-      m.at(i, f) = std::ldexp(m.at(i, f),
-                              i % 3 == 0 ? 600 : (i % 3 == 1 ? -700 : 0));
+      m.at(i, f) =
+          std::ldexp(m.at(i, f), i % 3 == 0 ? 600 : (i % 3 == 1 ? -700 : 0));
   all.push_back(m);
 
   m = generic(230, 19, 5);

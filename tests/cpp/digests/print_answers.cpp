@@ -342,9 +342,9 @@ class Printer {
     const Matrix m = fit(*metric_, hard);
     print("queries", m.name, [&](Bytes& to) {
       for (const std::int64_t rows : {5, 83}) {
-        const Matrix q = fit(*metric_, hard.name == "ties"
-                                           ? small_whole(rows, m.d, 21)
-                                           : generic(rows, m.d, 22));
+        const Matrix q =
+            fit(*metric_, hard.name == "ties" ? small_whole(rows, m.d, 21)
+                                              : generic(rows, m.d, 22));
         Request r = request(12);
         r.skip = left_out(*metric_, m.source(), {3, 77});
         r.query_skip = left_out(*metric_, q.source(), {1, rows - 1});
@@ -424,10 +424,9 @@ class Printer {
         const cpu::ExactPoints exact(r, points, nullptr);
         cpu::OutsideSearch outside(exact, r, nullptr);
         const std::vector<TreeEdge> tree = spanning_tree(lists, outside);
-        print_edges_of(tree,
-                       cut_forest(tree, lists, 99, &exact, r.num_threads,
-                                  nullptr),
-                       to);
+        print_edges_of(
+            tree, cut_forest(tree, lists, 99, &exact, r.num_threads, nullptr),
+            to);
       }
     });
   }

@@ -239,10 +239,12 @@ Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
           false, cpu::choose_kernels(r.instruction_set).prepare_row,
           r.num_threads);
       for (int i = 0; i < count; ++i) {
-        const double* row = all.row(points[static_cast<std::size_t>(i)]);
+        // Nothing is left out or shuffled: a point's place is its number.
+        const Place place = {points[static_cast<std::size_t>(i)]};
+        const double* row = all.row(place);
         std::copy_n(row, padded,
                     rows.begin() + static_cast<R_xlen_t>(i) * padded);
-        sums[i] = all.sums[points[static_cast<std::size_t>(i)]];
+        sums[i] = all.sums[place.value];
       }
     }
     return Rcpp::List::create(Rcpp::_["rows"] = rows, Rcpp::_["sums"] = sums);

@@ -26,8 +26,8 @@
 #'   part (`devices`, a data frame as of [cuda_devices()]) and the host thread
 #'   of each, the sizes, and the bytes that will be needed besides the input
 #'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the
-#'   most at any time; for GPUs on each of them, save the result; for metafeatures
-#'   `bytes_made_from`, what each GPU makes them of), and whether
+#'   most at any time; for GPUs on each of them, save the result; for
+#'   metafeatures `bytes_made_from`, what each GPU makes them of), and whether
 #'   the points are `streamed` through a GPU's memory, or by blocks of
 #'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
 #'   passes.

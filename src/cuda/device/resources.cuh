@@ -32,6 +32,21 @@ class DeviceGuard {
   void* before_;
 };
 
+/// The same where memory is given back: what CUDA says then is nobody's, and
+/// after a loss nothing can be given back.
+class GivingBackOn {
+ public:
+  explicit GivingBackOn(int device) : before_(current_context()) {
+    cudaSetDevice(device);
+  }
+  GivingBackOn(const GivingBackOn&) = delete;
+  GivingBackOn& operator=(const GivingBackOn&) = delete;
+  ~GivingBackOn() { set_current_context(before_); }
+
+ private:
+  void* before_;
+};
+
 /// Device memory of the current device, not initialised.
 template <class T>
 class DeviceBuffer {

@@ -40,12 +40,8 @@ HeldRows::HeldRows(const RowSource& source, const std::vector<int>& devices,
 
 HeldRows::~HeldRows() {
   for (Side& side : sides_) {
-    try {
-      const DeviceGuard guard(side.device);
-      side.rows = DeviceBuffer<double>();
-    } catch (...) {
-      // After a loss nothing can be given back.
-    }
+    const GivingBackOn device(side.device);
+    side.rows = DeviceBuffer<double>();
   }
 }
 

@@ -78,13 +78,9 @@ StoredPoints& PointStore::get(const Search& search, const Stream& stream) {
 
 void PointStore::clear() noexcept {
   for (auto& stored : by_device_) {
-    try {
-      if (stored.second == nullptr) continue;
-      const DeviceGuard guard(stored.first);
-      stored.second.reset();
-    } catch (...) {
-      // After a loss nothing can be given back.
-    }
+    if (stored.second == nullptr) continue;
+    const GivingBackOn device(stored.first);
+    stored.second.reset();
   }
 }
 

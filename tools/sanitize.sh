@@ -1,6 +1,6 @@
 #!/bin/sh
 # sanitize.sh address    the C++ tests under the address and undefined sanitizers
-# sanitize.sh short      the same without those that take longest, as make test does
+# sanitize.sh short      the same without those that take longest: 3 minutes on two cores
 # sanitize.sh thread     the C++ tests under the thread sanitizer, by clang and its
 #                        OpenMP: what GCC's does between threads is not seen by it
 # sanitize.sh bindings   tests in R that go through every binding, under the

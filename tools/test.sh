@@ -241,8 +241,6 @@ step "The C++ tests compile" build_cpp_tests && {
   step "The C++ tests pass" run_cpp_tests
   count_cpp_tests
 }
-step "The C++ tests pass under sanitizers, but for the longest" \
-  sh tools/sanitize.sh short
 step "What the vignette 'extending' shows works" sh tools/try-extending.sh
 step "Contraction by the compiler changes no bit of the core" check_contraction
 step "The answers' digests are the committed ones" check_digests

@@ -6,6 +6,7 @@
 #' @export
 as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {
   need_package("DelayedArray", arg, call)
+  check_intact(x, arg, call)
   type <- DelayedArray::type(x)
   if (!type %in% c("double", "integer", "logical")) {
     abort_argument(
@@ -17,6 +18,7 @@ as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {
 
 #' @export
 as_points.big.matrix <- function(x, arg = "x", call = caller_env()) {
+  check_intact(x, arg, call)
   as_points(big_rows(x), arg, call)
 }
 
@@ -25,6 +27,7 @@ as_points.big.matrix <- function(x, arg = "x", call = caller_env()) {
 #' @export
 as_points.Matrix <- function(x, arg = "x", call = caller_env()) {
   need_package("Matrix", arg, call)
+  check_intact(x, arg, call)
   list(values = x, names = rownames(x))
 }
 

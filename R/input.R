@@ -65,11 +65,49 @@ read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   points
 }
 
+# Some objects look whole and are not: what reads them crashes R, or gives
+# anything.
+check_intact <- function(values, arg, call) {
+  if (inherits(values, "big.matrix") && has_no_data(values)) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must be a {.cls big.matrix} whose data are there.",
+        x = "Its pointer is nil: such a matrix does not outlive its session, nor
+             does it come back from a file of R's.",
+        i = "Keep {.code bigmemory::describe()} of it, and give what
+             {.code bigmemory::attach.big.matrix()} makes of that."
+      ),
+      call
+    )
+  }
+  if (inherits(values, "Matrix")) {
+    found <- methods::validObject(values, test = TRUE)
+    if (!isTRUE(found)) {
+      abort_argument(
+        c(
+          "{.arg {arg}} must be a valid {.cls {class(values)}}.",
+          x = "{found}."
+        ),
+        call
+      )
+    }
+  }
+  if (inherits(values, "DelayedMatrix")) {
+    DelayedArray::seedApply(values, check_intact, arg, call)
+  }
+  invisible()
+}
+
+has_no_data <- function(x) {
+  identical(methods::slot(x, "address"), methods::new("externalptr"))
+}
+
 # The number of points and of features, with no value read.
 points_size <- function(x, input = NULL, arg = "x", call = caller_env()) {
   input <- input %||% check_input()
   taken <- take_matrix(x, input, arg = arg, call = call)
   values <- taken$values
+  check_intact(values, arg, call)
   size <- if (isS4(values) && length(dim(values)) == 2) {
     dim(values)
   } else {
@@ -80,6 +118,7 @@ points_size <- function(x, input = NULL, arg = "x", call = caller_env()) {
 
 # Columns become rows. What is no matrix is left to as_points(), which says so.
 turn <- function(x, arg, call = caller_env()) {
+  check_intact(x, arg, call)
   if (is.data.frame(x)) {
     points <- as_points(x, arg = arg, call = call)
     values <- points$values

@@ -99,7 +99,7 @@ taken_values <- function(x, input, call = caller_env()) {
 
 # c(points, features) of a matrix, or as given.
 plan_size <- function(x, input, call = caller_env()) {
-  if (!is.null(dim(x)) || !is.numeric(x)) {
+  if (!is.numeric(x) || !is.null(dim(x))) {
     return(points_size(x, input, "x", call = call))
   }
   good <- length(x) == 2 && all(is.finite(x)) && all(x == trunc(x)) &&
@@ -120,7 +120,7 @@ plan_size <- function(x, input, call = caller_env()) {
 
 # The same of queries, or of a number of them.
 plan_query_size <- function(query, size, input, call = caller_env()) {
-  if (!is.null(dim(query)) || !is.numeric(query)) {
+  if (!is.numeric(query) || !is.null(dim(query))) {
     return(points_size(query, input, "query", call = call))
   }
   most <- .Machine$integer.max

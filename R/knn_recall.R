@@ -16,8 +16,8 @@
 #' there are.
 #'
 #' Rows may also be queries, or a `subset` of the points, in both the same. Both
-#' are compared as they are then; an index greater than the number of rows tells
-#' it, else say `queries = TRUE`.
+#' are compared as they are then; an index of `exact` greater than the number of
+#' rows tells it, else say `queries = TRUE`.
 #'
 #' @param approx,exact Neighbours, in any shape that [as_knn()] takes; the same
 #'   points in the same order. `exact` needs distances, and of each point at
@@ -36,7 +36,8 @@
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that is known, of
 #' different numbers of points, or with fewer exact ones; a row with its own
-#' number where none should be.
+#' number where none should be; an index that is no number of a point; distances
+#' in `exact` that are missing or below 0.
 #' @seealso [convert_knn()] for the shapes.
 #' @export
 #' @examples
@@ -95,6 +96,7 @@ read_two_shapes <- function(approx, exact, queries, call = caller_env()) {
     approx = take_neighbours(approx, "approx", call),
     exact = take_neighbours(exact, "exact", call)
   )
+  check_approx_indices(given$approx, given$exact, queries, call)
   largest <- max(largest_index(given$approx), largest_index(given$exact))
   Map(
     function(nn, arg) leave_out_self(nn, queries, arg, call, largest),
@@ -129,6 +131,7 @@ check_recall <- function(found, truth, call = caller_env()) {
   if (is.null(truth$distance)) {
     abort_argument("{.arg exact} must have distances.", call)
   }
+  check_true_distances(in_places(truth), call)
   num_found <- num_rows_of(found)
   num_true <- num_rows_of(truth)
   if (num_found != num_true) {
@@ -163,6 +166,51 @@ check_recall <- function(found, truth, call = caller_env()) {
   if (all(k == 0)) {
     abort_argument("{.arg approx} must have neighbours.", call)
   }
+}
+
+# Of neighbours that are there: known, and not below 0.
+check_true_distances <- function(places, call) {
+  bad <- which(
+    !is.na(places$index) & (is.na(places$distance) | places$distance < 0)
+  )
+  count <- length(bad)
+  if (count == 0) {
+    return(invisible())
+  }
+  shown <- utils::head(bad, 3)
+  where <- first_few(
+    paste(places$distance[shown], "of point", places$row[shown]), count
+  )
+  abort_argument(
+    c(
+      "The distances of {.arg exact} must be numbers not below 0.",
+      x = "{format_count(count)} {cli::qty(count)}{?is/are} not: {where}."
+    ),
+    call
+  )
+}
+
+# The exact answer has indices past the rows where these are queries, or some of
+# the points: that `approx` alone has them is a mistake of its own.
+check_approx_indices <- function(found, truth, queries, call) {
+  num_points <- num_rows_of(truth)
+  largest <- largest_index(found)
+  are_queries <- queries || largest_index(truth) > num_points
+  if (are_queries || largest <= num_points ||
+        num_rows_of(found) != num_points) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "The indices of {.arg approx} must be numbers of the points.",
+      x = "There {cli::qty(num_points)}{?is/are}
+           {tally(num_points, \"point\")}, and {format_count(largest)} is an
+           index.",
+      i = "If rows are queries, or only some of the points,
+           {.code queries = TRUE} takes their neighbours as they are."
+    ),
+    call
+  )
 }
 
 #' @method format knn_recall

@@ -133,10 +133,14 @@ check_neighbours <- function(nn, arg, call) {
     )
   }
   index <- unlist(nn$index, use.names = FALSE)
-  bad <- !is.na(index) & (index < 1 | index != trunc(index) | index > max_edges)
+  # NA is nobody, and NaN is something that went wrong.
+  bad <- is.nan(index) | !is.na(index) &
+    (index < 1 | index != trunc(index) | index > max_edges)
   if (any(bad)) {
-    where <- first_few(vapply(utils::head(index[bad], 3), format_bound, ""),
-                       sum(bad))
+    shown <- utils::head(index[bad], 3)
+    where <- first_few(
+      ifelse(is.nan(shown), "NaN", vapply(shown, format_bound, "")), sum(bad)
+    )
     abort_argument(
       c(
         "The indices of {.arg {arg}} must be whole numbers from 1.",

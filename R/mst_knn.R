@@ -204,6 +204,7 @@ check_most <- function(k, call = caller_env()) {
 
 cut_graph <- function(graph, most, call = caller_env()) {
   links <- graph_links(graph, "x", call)
+  check_lengths(links$distance, "x", call)
   num_joined <- length(unique(c(links$low, links$high)))
   check_graph_k(links$k, num_joined, most, call)
   tree <- in_forest(links)

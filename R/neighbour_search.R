@@ -59,6 +59,7 @@ subset_rows <- function(subset, num_points, names, call,
 # The values that knn_search() is to see: rows of length 1 for BiocNeighbors'
 # "Cosine"; and where there is no feature, one in which all points are alike.
 searched_values <- function(x, metric, call) {
+  check_intact(x, "x", call)
   if (length(dim(x)) == 2 && ncol(x) == 0 && metric$metric %in% plain_metrics) {
     return(matrix(0, nrow(x), 1))
   }

@@ -30,7 +30,7 @@
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: something that is no such graph, or has no
-#' distances, or missing ones.
+#' distances, or missing ones or ones below 0.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). kNN-Boruvka-GPU: A Fast
 #' and Scalable MST Construction from kNN Graphs on GPU. *ICCSA 2012*, Lecture
@@ -53,6 +53,7 @@ spanning_forest <- function(edges, ...) {
   check_no_more(...)
   rlang::check_required(edges)
   links <- graph_links(edges)
+  check_lengths(links$distance, "edges")
   rows <- sort(links$id[in_forest(links)])
   if (igraph::is_igraph(edges)) {
     return(keep_links(edges, rows))
@@ -175,6 +176,25 @@ check_distances <- function(distance, arg, call) {
       call
     )
   }
+}
+
+# What is added up along a tree is a length: not below 0.
+check_lengths <- function(distance, arg, call = caller_env()) {
+  negative <- distance[distance < 0]
+  count <- length(negative)
+  if (count == 0) {
+    return(invisible())
+  }
+  where <- first_few(vapply(utils::head(negative, 3), format, ""), count)
+  abort_argument(
+    c(
+      "{.arg {arg}} must have no distances below 0.",
+      x = "{format_count(count)} of {format_count(length(distance))}
+           {cli::qty(count)}{?is/are}: {where}.",
+      i = "A similarity is no distance, nor is an inner product."
+    ),
+    call
+  )
 }
 
 # Which links are the forest's. Their places in the total order are the

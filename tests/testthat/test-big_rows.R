@@ -53,3 +53,25 @@ test_that("columns of a big.matrix can be the points", {
     format(knn_plan(x, 3, points = "columns"))
   )
 })
+
+test_that("a big.matrix whose data are gone is an error, not the end of R", {
+  skip_if_not_installed("bigmemory")
+  big <- bigmemory::as.big.matrix(random_matrix(9, 5))
+  gone <- unserialize(serialize(big, NULL))
+  # R itself would end, so all is tried in a process of its own.
+  child <- start_child(c(
+    sprintf("gone <- unserialize(as.raw(c(%s)))",
+            paste(as.integer(serialize(big, NULL)), collapse = ", ")),
+    "tried <- list(",
+    "  quote(knn_search(gone, 2)), quote(knn_plan(gone, 2)),",
+    "  quote(knn_graph(gone, 2, points = 'columns')),",
+    "  quote(knn_query(matrix(sin(1:45), 9), gone, 2)),",
+    "  quote(mdl_filter(gone, c(1, 2))), quote(mst_knn(gone))",
+    ")",
+    "say(vapply(tried, function(call) {",
+    "  tryCatch(eval(call), error = function(err) class(err)[[1]])",
+    "}, ''))"
+  ))
+  expect_identical(said_by(child), rep("fsknn_argument_error", 6))
+  expect_snapshot(error = TRUE, knn_search(gone, 2))
+})

@@ -188,3 +188,19 @@ test_that("a plan reads no value of a sparse matrix", {
   # 6 TB as doubles
   expect_error(knn_search(wide, 3), class = "fsknn_error")
 })
+
+test_that("a sparse matrix that is not valid is an error", {
+  skip_if_not_installed("Matrix")
+  x <- methods::as(random_matrix(12, 5), "CsparseMatrix")
+  short <- x
+  short@x <- short@x[1:20]
+  expect_error(knn_search(short, 2), "valid <dgCMatrix>")
+  expect_error(knn_graph(short, 2, points = "columns"), "valid <dgCMatrix>")
+  expect_error(knn_query(x, short, 2), class = "fsknn_argument_error")
+  expect_error(knn_plan(short, 2), class = "fsknn_argument_error")
+  skip_if_not_installed("DelayedArray")
+  expect_error(
+    knn_search(DelayedArray::DelayedArray(short), 2),
+    class = "fsknn_argument_error"
+  )
+})

@@ -233,3 +233,26 @@ test_that("what can't be compared is an error", {
     knn_recall(1, nn)
   })
 })
+
+test_that("what is no neighbour or no distance is an error", {
+  nn <- knn_search(random_matrix(20, 4), 4)
+  with <- function(part, value) {
+    storage.mode(nn[[part]]) <- "double"
+    nn[[part]][2, 3] <- value
+    nn
+  }
+  expect_snapshot(error = TRUE, {
+    knn_recall(with("index", NaN), nn)
+    knn_recall(nn, with("index", NaN))
+    knn_recall(with("index", -1), nn)
+    knn_recall(with("index", 21), nn)
+    knn_recall(nn, with("distance", NaN))
+    knn_recall(nn, with("distance", NA))
+    knn_recall(nn, with("distance", -0.5))
+  })
+  # A neighbour that is not there has no distance; one past the points may be a
+  # neighbour of queries.
+  expect_identical(knn_recall(with("index", NA), nn)$per_point$recall[[2]], 0.75)
+  found <- knn_recall(with("index", 21), nn, queries = TRUE)
+  expect_identical(found$per_point$recall[[2]], 0.75)
+})

@@ -105,6 +105,14 @@ test_that("edges that are no such graph are an error", {
   expect_snapshot(error = TRUE, spanning_forest(edges, k = 2))
 })
 
+test_that("distances below 0 make no tree and no clusters", {
+  edges <- knn_graph(random_matrix(9, 4), k = 2)
+  edges$distance[c(2, 5)] <- c(-0.25, -1e-9)
+  expect_snapshot(error = TRUE, spanning_forest(edges))
+  expect_snapshot(error = TRUE, spanning_forest(as_igraph(edges)))
+  expect_snapshot(error = TRUE, mst_knn(edges))
+})
+
 test_that("no edges give no tree, and a loop is none", {
   edges <- knn_graph(random_matrix(9, 4), k = 2)
   expect_identical(nrow(spanning_forest(edges[0, ])), 0L)

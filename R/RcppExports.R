@@ -89,6 +89,10 @@ cpp_fake_machine <- function(machine) {
     .Call(`_fsknn_cpp_fake_machine`, machine)
 }
 
+cpp_crc32 <- function(blocks, length) {
+    .Call(`_fsknn_cpp_crc32`, blocks, length)
+}
+
 cpp_knn_search <- function(x, query, request) {
     .Call(`_fsknn_cpp_knn_search`, x, query, request)
 }

@@ -17,8 +17,9 @@
 #' ```
 #'
 #' The second line holds the number of points and the number of features. Tabs
-#' or spaces part the fields (a name may hold spaces where tabs part them).
-#' Blank lines, Windows line ends and a missing last line end do no harm. Text
+#' or spaces part the fields. Where a line of a point has tabs, its name ends at
+#' the first (and may hold spaces), and no cell between two may be empty. Blank
+#' lines, Windows line ends and a missing last line end do no harm. Text
 #' that is not UTF-8 is taken as Latin-1.
 #'
 #' @param file Path of the file. `read_cibm()` reads plain and compressed (gzip,
@@ -41,7 +42,8 @@
 #' @section Errors:
 #' A file that breaks the format is an error that names the file, the line, what
 #' had to be there and what is: a missing tag, a row with too few or too many
-#' values, a value that is not a finite number, a name given twice, too few or
+#' values or an empty cell, a value that is not a finite number, a name given
+#' twice, too few or
 #' too many names or classes, a file that stops early, text after `<EndOfFile>`.
 #'
 #' @references
@@ -65,7 +67,7 @@ NULL
 #' @export
 read_cibm <- function(file) {
   path <- check_path_in(file)
-  lines <- read_text_lines(path)
+  lines <- read_text_lines(file, path)
   # Blank lines are left out; the others keep their numbers, for the errors.
   number <- which(grepl("[^[:space:]]", lines))
   cibm <- list(
@@ -205,7 +207,8 @@ read_rows <- function(cibm, num_points, num_features) {
   # Nor must a wrong number of features: no row can have more values than half
   # its characters.
   if (num_rows > 0 && 2 * num_features > nchar(cibm$text[[3]], "bytes")) {
-    abort_row(cibm, 1, num_features)
+    num_values <- length(split_fields(cibm$text[[3]])[[1]]) - 1
+    abort_row(cibm, 1, num_features, num_values)
   }
   blocks <- lapply(row_blocks(num_rows, num_features), function(rows) {
     scan_rows(cibm, rows, num_features) %||%
@@ -224,10 +227,14 @@ read_rows <- function(cibm, num_points, num_features) {
 # The quick way, for rows that are in order (ten times as fast); NULL for all
 # others.
 scan_rows <- function(cibm, rows, num_features) {
+  text <- cibm$text[rows + 2]
+  if (any(has_tab_rules(text) | has_odd_number(text))) {
+    return(NULL)
+  }
   what <- c(list(""), rep(list(0), num_features))
   fields <- tryCatch(
     scan(
-      text = cibm$text[rows + 2], what = what, quote = "", quiet = TRUE,
+      text = text, what = what, quote = "", quiet = TRUE,
       na.strings = character(), multi.line = FALSE
     ),
     error = function(condition) NULL
@@ -236,28 +243,31 @@ scan_rows <- function(cibm, rows, num_features) {
     return(NULL)
   }
   values <- unlist(fields[-1], use.names = FALSE)
-  if (!all(is.finite(values)) || any(has_hexadecimal(cibm$text[rows + 2]))) {
+  if (!all(is.finite(values))) {
     return(NULL)
   }
   list(names = fields[[1]], values = matrix(values, nrow = length(rows)))
 }
 
-# R reads 0x10 as 16; the format has decimal numbers only.
-has_hexadecimal <- function(text) {
-  grepl("(^|[ \t])[-+]?0[xX]", text, perl = TRUE)
+# A name that only a tab ends, or that is not there; an empty cell.
+has_tab_rules <- function(text) {
+  grepl("^ *(\t|[^ \t]+ +[^ \t][^\t]*\t)|\t *\t", text, perl = TRUE)
+}
+
+# R reads 0x10 as 16 and 1e as 1; the format has decimal numbers only.
+has_odd_number <- function(text) {
+  grepl(
+    "(^|[ \t])[-+]?0[xX]|[0-9.][eE][-+]?([ \t]|$)", text, perl = TRUE
+  )
 }
 
 # The slow way, which knows names with spaces and says what is wrong.
 split_rows <- function(cibm, rows, num_features) {
-  fields <- split_fields(cibm$text[rows + 2])
-  for (i in which(lengths(fields) != num_features + 1)) {
-    fields[[i]] <- spaced_name_fields(cibm, rows[[i]], num_features) %||%
-      abort_row(cibm, rows[[i]], num_features)
-  }
+  fields <- lapply(rows, row_fields, cibm = cibm, num_features = num_features)
   fields <- matrix(unlist(fields), nrow = num_features + 1)
   text <- fields[-1, , drop = FALSE]
   values <- suppressWarnings(as.numeric(text))
-  bad <- which(!is.finite(values) | has_hexadecimal(text))
+  bad <- which(!is.finite(values) | has_odd_number(text))
   if (length(bad) > 0) {
     column <- (bad[[1]] - 1) %% num_features + 1
     row <- rows[[(bad[[1]] - 1) %/% num_features + 1]]
@@ -272,17 +282,35 @@ split_rows <- function(cibm, rows, num_features) {
   )
 }
 
-# The fields of a row whose name has spaces and ends at a tab; NULL where that
-# is not what is wrong with it.
-spaced_name_fields <- function(cibm, row, num_features) {
-  text <- trimws(cibm$text[[row + 2]])
-  name <- sub("\t.*", "", text)
-  values <- split_fields(substring(text, nchar(name) + 1))[[1]]
-  if (length(values) == num_features) c(trimws(name), values)
+# Name and values of a row. Where it has tabs, the first ends the name, and what
+# is between two is no empty cell; spaces may part values too, as in File S1.
+row_fields <- function(row, cibm, num_features) {
+  text <- sub("[ \t]+$", "", cibm$text[[row + 2]])
+  if (!grepl("\t", text, fixed = TRUE)) {
+    fields <- split_fields(text)[[1]]
+  } else {
+    name <- trimws(sub("\t.*", "", text))
+    cells <- strsplit(sub("^[^\t]*\t", "", text), "\t", fixed = TRUE)[[1]]
+    cells <- trimws(cells)
+    if (name == "") {
+      abort_cibm(cibm, row + 2, "begin with a name", "There is a tab before it")
+    }
+    empty <- which(cells == "")
+    if (length(empty) > 0) {
+      abort_cibm(
+        cibm, row + 2, "have no empty cell",
+        paste("The cell of value", empty[[1]], "is empty")
+      )
+    }
+    fields <- c(name, unlist(split_fields(cells)))
+  }
+  if (length(fields) != num_features + 1) {
+    abort_row(cibm, row, num_features, length(fields) - 1)
+  }
+  fields
 }
 
-abort_row <- function(cibm, row, num_features) {
-  num_values <- length(split_fields(cibm$text[[row + 2]])[[1]]) - 1
+abort_row <- function(cibm, row, num_features, num_values) {
   abort_cibm(
     cibm, row + 2,
     paste("hold a name and", number_of(num_features, "value")),
@@ -299,12 +327,21 @@ read_fields <- function(cibm, at, count, noun, nouns = paste0(noun, "s")) {
   }
   text <- cibm$text[[at]]
   fields <- split_fields(text)[[1]]
-  if (length(fields) == count && !is_tag(text)) {
-    return(fields)
-  }
-  with_spaces <- trimws(strsplit(trimws(text), "\t+")[[1]])
-  if (length(with_spaces) == count && !is_tag(text)) {
-    return(with_spaces)
+  if (!is_tag(text)) {
+    cells <- trimws(strsplit(trimws(text), "\t", fixed = TRUE)[[1]])
+    empty <- which(cells == "")
+    if (length(empty) > 0) {
+      abort_cibm(
+        cibm, at, paste("hold", wanted, "and no empty cell"),
+        paste("The cell of", noun, empty[[1]], "is empty")
+      )
+    }
+    if (length(cells) == count) {
+      return(cells)
+    }
+    if (length(fields) == count) {
+      return(fields)
+    }
   }
   found <- if (is_tag(text)) {
     it_reads(cibm, at)

@@ -49,30 +49,159 @@ open_for_writing <- function(path) {
   if (is_gzip_path(path)) gzfile(path, "wb") else base::file(path, "wb")
 }
 
+# --- reading -----------------------------------------------------------------
+
 # The lines of a text file, plain or compressed, in UTF-8, without the marks
 # that editors leave.
-read_text_lines <- function(path) {
-  connection <- gzfile(path, "rt") # reads plain files as well
-  on.exit(close(connection))
-  # Part by part, so that Ctrl-C is heard between them.
-  parts <- list()
-  repeat {
-    part <- readLines(connection, 1e5, warn = FALSE, skipNul = TRUE)
-    parts[[length(parts) + 1L]] <- part
-    if (length(part) < 1e5) {
-      break
+read_text_lines <- function(file, path, call = caller_env()) {
+  parts <- read_text_parts(file, path, call)
+  # Of the file as a whole: a part in Latin-1 may be valid UTF-8 by chance.
+  is_utf8 <- all(vapply(parts, validUTF8, NA))
+  lines <- lapply(parts, function(text) {
+    if (is_utf8) {
+      Encoding(text) <- "UTF-8"
+    } else {
+      text <- iconv(text, "latin1", "UTF-8")
     }
-  }
-  lines <- unlist(parts)
-  if (all(validUTF8(lines))) {
-    Encoding(lines) <- "UTF-8"
-  } else {
-    lines <- iconv(lines, "latin1", "UTF-8")
-  }
+    if (grepl("\r", text, fixed = TRUE)) {
+      text <- gsub("\r\n?", "\n", text, perl = TRUE)
+    }
+    strsplit(text, "\n", fixed = TRUE)[[1]]
+  })
+  lines <- as.character(unlist(lines))
   if (length(lines) > 0) {
     lines[[1]] <- sub("^\ufeff", "", lines[[1]])
   }
-  sub("\r$", "", lines)
+  lines
+}
+
+# The text in parts of whole lines.
+read_text_parts <- function(file, path, call) {
+  blocks <- unpack_file(file, path, call)
+  parts <- list()
+  kept <- list() # of a line that is longer than a block
+  for (at in seq_along(blocks)) {
+    block <- blocks[[at]]
+    if (length(grepRaw(as.raw(0), block, fixed = TRUE)) > 0) {
+      abort_nul(file, blocks, call)
+    }
+    ends <- grepRaw("\n", block, fixed = TRUE, all = TRUE)
+    last <- if (at == length(blocks)) length(block) else max(0L, ends)
+    if (last > 0) {
+      text <- c(kept, list(block[seq_len(last)]))
+      parts[[length(parts) + 1L]] <- rawToChar(unlist(text))
+      kept <- list()
+    }
+    if (last < length(block)) {
+      kept[[length(kept) + 1L]] <- block[-seq_len(last)]
+    }
+  }
+  parts
+}
+
+abort_nul <- function(file, blocks, call) {
+  bytes <- unlist(blocks)
+  before <- bytes[seq_len(grepRaw(as.raw(0), bytes, fixed = TRUE) - 1L)]
+  ends <- gregexpr("\r\n?|\n", rawToChar(before), useBytes = TRUE)[[1]]
+  first <- as.integer(utils::head(bytes, 2))
+  abort_file(
+    file, sum(ends > 0) + 1, "be text", "It has a NUL byte",
+    if (setequal(first, c(0xfe, 0xff))) {
+      "The file seems to be in UTF-16: save it as UTF-8"
+    },
+    call
+  )
+}
+
+# --- gzip and its like -------------------------------------------------------
+
+# The bytes of a file, unpacked where it is packed, in blocks between which
+# Ctrl-C is heard.
+unpack_file <- function(file, path, call) {
+  connection <- suppressWarnings(
+    tryCatch(gzfile(path, "rb"), error = function(err) NULL)
+  )
+  if (is.null(connection)) {
+    abort_file(
+      file, NULL, "be a file that can be read", "It can't be opened",
+      call = call
+    )
+  }
+  on.exit(close(connection))
+  packed <- packed_by(path)
+  if (packed == "bzip2") {
+    return(unpack_bzip2(file, path, call))
+  }
+  blocks <- list()
+  repeat {
+    block <- tryCatch(
+      readBin(connection, "raw", 2^22),
+      warning = function(condition) abort_damaged(file, call),
+      error = function(condition) abort_damaged(file, call)
+    )
+    if (length(block) == 0) {
+      break
+    }
+    blocks[[length(blocks) + 1L]] <- block
+  }
+  if (packed == "gzip" && !ends_as_gzip(path, blocks)) {
+    abort_damaged(file, call)
+  }
+  blocks
+}
+
+packed_by <- function(path) {
+  first <- readBin(path, "raw", 3)
+  if (identical(first[1:2], as.raw(c(0x1f, 0x8b)))) {
+    "gzip"
+  } else if (identical(first, charToRaw("BZh"))) {
+    "bzip2"
+  } else {
+    "other"
+  }
+}
+
+# A gzip file ends with the digest and the length of what was packed last. R
+# takes one that ends early for one that is whole.
+ends_as_gzip <- function(path, blocks) {
+  size <- file.size(path)
+  connection <- base::file(path, "rb")
+  on.exit(close(connection))
+  seek(connection, size - 8)
+  end <- readBin(connection, "raw", 8)
+  length <- sum(as.integer(end[5:8]) * 256^(0:3))
+  # What is longer than 4 GiB is counted from 0 again.
+  lengths <- seq(length, max(length, sum(lengths(blocks))), by = 2^32)
+  for (length in lengths) {
+    if (identical(cpp_crc32(blocks, length), end[1:4])) {
+      return(TRUE)
+    }
+  }
+  FALSE
+}
+
+# R takes a damaged bzip2 file for one that ends there, and memDecompress() only
+# the first of several streams.
+unpack_bzip2 <- function(file, path, call) {
+  bytes <- readBin(path, "raw", file.size(path))
+  starts <- grepRaw("BZh[1-9]1AY&SY", bytes, all = TRUE)
+  if (!1L %in% starts) {
+    abort_damaged(file, call)
+  }
+  ends <- c(starts[-1] - 1L, length(bytes))
+  tryCatch(
+    Map(
+      function(start, end) memDecompress(bytes[start:end], "bzip2"), starts, ends
+    ),
+    error = function(condition) abort_damaged(file, call)
+  )
+}
+
+abort_damaged <- function(file, call) {
+  abort_file(
+    file, NULL, "be whole", "It is compressed, and damaged or cut off",
+    call = call
+  )
 }
 
 # The one form of an error about what is in a file: the line (NULL where it is

@@ -83,7 +83,7 @@ read_knn <- function(file, metric = "pearson", sign = "signed", names = NULL) {
   sign <- check_sign(sign, metric)
   path <- check_path_in(file)
   knn <- list(file = file, call = current_env(), metric = metric)
-  lines <- read_text_lines(path)
+  lines <- read_text_lines(file, path)
   knn$number <- which(grepl("[^[:space:]]", lines))
   knn$num_lines <- length(lines)
   knn$text <- lines[knn$number]
@@ -94,19 +94,7 @@ read_knn <- function(file, metric = "pearson", sign = "signed", names = NULL) {
     text = knn$text[-1], what = list(0, 0, 0), quiet = TRUE
   )
   check_knn_values(knn, fields, counts[[1]])
-  # A file may have many more points than edges; only memory sets a limit.
-  tryCatch(
-    knn_fields_to_edges(fields, counts[[1]], metric, sign, names),
-    error = function(err) {
-      if (!grepl("allocate", conditionMessage(err), fixed = TRUE)) {
-        rlang::cnd_signal(err)
-      }
-      abort_knn(
-        knn, 1, "hold a number of points for which there is memory",
-        paste("It says", number_of(counts[[1]], "point"))
-      )
-    }
-  )
+  knn_fields_to_edges(fields, counts[[1]], metric, sign, names)
 }
 
 # r for correlations, else the distance.
@@ -274,19 +262,23 @@ knn_fields_to_edges <- function(fields, num_points, metric, sign, names,
 
   order <- order(from, distance) # stable: ties keep the order of the file
   from <- from[order]
-  degree <- tabulate(from, nbins = num_points)
-  vertex <- if (is.null(names)) seq_len(num_points) else names
+  to <- to[order]
+  degree <- rle(from)$lengths
+  named <- function(points) if (is.null(names)) points else names[points]
   columns <- list(
-    from = vertex[from],
-    to = vertex[to[order]],
-    rank = sequence(degree[degree > 0]),
+    from = named(from), to = named(to), rank = sequence(degree),
     distance = distance[order]
   )
   columns$correlation <- correlation[order]
+  # A file may have many more points than edges. They cost nothing: R keeps
+  # numbers in order as the first and the last, unlike data.frame().
+  vertices <- structure(
+    list(name = names %||% seq_len(num_points)),
+    row.names = .set_row_names(num_points), class = "data.frame"
+  )
   new_knn_edges(
-    columns,
-    vertices = data.frame(name = vertex),
-    metric = metric$name, sign = sign, k = max(degree)
+    columns, vertices = vertices,
+    metric = metric$name, sign = sign, k = max(degree, 0L)
   )
 }
 
@@ -300,7 +292,7 @@ warn_if_decreasing <- function(from, distance, call = caller_env()) {
         "The edges of the file come with the farthest neighbour first.",
         i = "Are {.arg metric} and {.arg sign} those it was written with?"
       ),
-      call = call
+      class = "fsknn_order_warning", call = call
     )
   }
 }

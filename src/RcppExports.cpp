@@ -244,6 +244,17 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_crc32
+Rcpp::RawVector cpp_crc32(Rcpp::List blocks, double length);
+RcppExport SEXP _fsknn_cpp_crc32(SEXP blocksSEXP, SEXP lengthSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type blocks(blocksSEXP);
+    Rcpp::traits::input_parameter< double >::type length(lengthSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_crc32(blocks, length));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_knn_search
 Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_knn_search(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
@@ -558,6 +569,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
+    {"_fsknn_cpp_crc32", (DL_FUNC) &_fsknn_cpp_crc32, 2},
     {"_fsknn_cpp_knn_search", (DL_FUNC) &_fsknn_cpp_knn_search, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},

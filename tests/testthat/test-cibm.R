@@ -267,3 +267,33 @@ test_that("what can't be written is an error, and no file is made", {
   expect_snapshot(error = TRUE, write_cibm(small_matrix, "absent/file.txt"))
   expect_snapshot(error = TRUE, write_cibm(small_matrix, "."))
 })
+
+test_that("where a row has tabs, its name ends at the first", {
+  lines <- with_line(3, "gene 4\t1.5\t2\t-0.4")
+  expect_identical(rownames(read_lines(lines)), c("gene 4", "b"))
+  # Values may be parted by spaces besides, as in File S1.
+  lines <- with_line(3, "gene 4 x \t1.5 2\t-0.4\t ")
+  x <- read_lines(lines)
+  expect_identical(rownames(x), c("gene 4 x", "b"))
+  expect_identical(unname(x[1, ]), c(1.5, 2, -0.4))
+})
+
+test_that("an empty cell is an error", {
+  bad <- function(line, text) read_lines(with_line(line, text))
+  expect_snapshot(error = TRUE, bad(3, "gene 4\t1.5\t\t-0.4"))
+  expect_snapshot(error = TRUE, bad(3, "gene\t\t1\t2\t3"))
+  expect_snapshot(error = TRUE, bad(3, "gene\t1\t \t2"))
+  expect_snapshot(error = TRUE, bad(3, "\t1\t2\t3\t4"))
+  expect_snapshot(error = TRUE, bad(3, "gene\t1\t2\t"))
+  expect_snapshot(error = TRUE, bad(6, "x\t\ty\tz"))
+  expect_snapshot(error = TRUE, bad(8, "1\t\t0"))
+})
+
+test_that("an exponent without digits is no number", {
+  for (value in c("1e", "1e+", "-.5E-")) {
+    expect_error(
+      read_lines(with_line(4, paste("b 4", value, "6"))), "Value 2",
+      class = "fsknn_file_error"
+    )
+  }
+})

@@ -184,3 +184,18 @@ test_that("wrong arguments are errors", {
   expect_snapshot(error = TRUE, read_lines(good, names = c("a", NA, "c")))
   expect_snapshot(error = TRUE, read_knn("absent.knn"))
 })
+
+test_that("a file that speaks of very many points costs nothing", {
+  local_folder()
+  writeLines(c("2147483647 1", "0 1 0.500"), "file.knn")
+  expect_lt(file.size("file.knn"), 25)
+  before <- gc(reset = TRUE)
+  seconds <- system.time(edges <- read_knn("file.knn"))[["elapsed"]]
+  after <- gc()
+  expect_lt(seconds, 5)
+  used <- match("max used", colnames(after)) + 1L
+  expect_lt(sum(after[, used] - before[, used]), 64) # MiB
+  expect_identical(nrow(attr(edges, "vertices")), 2147483647L)
+  expect_identical(edges$to, 2L)
+  expect_snapshot(edges)
+})

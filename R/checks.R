@@ -61,15 +61,14 @@ check_no_more <- function(..., .call = caller_env()) {
   }
   known <- setdiff(names(formals(rlang::caller_fn())), "...")
   others_have_it <- name %in% not_everywhere
-  nearest <- if (!others_have_it) nearest_spelling(name, known)
-  # Any one letter is near to any other.
-  if (!is.null(nearest) && utils::adist(name, nearest) >= nchar(name)) {
-    nearest <- NULL
+  meant <- if (!others_have_it || nearest_edits(name, known) == 1) {
+    meant_argument(name, known)
   }
+  others_have_it <- others_have_it && is.null(meant)
   abort_argument(
     c(
       "There is no argument {.arg {name}}.",
-      i = if (!is.null(nearest)) "Did you mean {.arg {nearest}}?",
+      i = if (!is.null(meant)) "Did you mean {.arg {meant}}?",
       i = if (others_have_it) {
         "{.code ?search_options} tells which searches have it, and why others do
          not."
@@ -77,6 +76,53 @@ check_no_more <- function(..., .call = caller_env()) {
     ),
     .call
   )
+}
+
+# What other packages call an argument of ours.
+argument_synonyms <- c(
+  threads = "num_threads", nthreads = "num_threads", nthread = "num_threads",
+  cores = "num_threads", ncores = "num_threads", njobs = "num_threads",
+  workers = "num_threads", cpus = "num_threads",
+  neighbors = "k", neighbours = "k", nneighbors = "k", nneighbours = "k",
+  numneighbors = "k", numneighbours = "k", nn = "k", kparam = "k",
+  method = "metric", distance = "metric", dist = "metric",
+  measure = "metric", distfun = "metric", similarity = "metric",
+  networktype = "sign", absolute = "sign", signed = "sign", abs = "sign",
+  gpu = "backend", usegpu = "backend", gpus = "devices", deviceid = "devices",
+  quiet = "verbose", silent = "verbose",
+  transposed = "points", transpose = "points", margin = "points",
+  blocksize = "chunk_size", batchsize = "chunk_size", tilesize = "chunk_size",
+  threshold = "min_similarity", cutoff = "min_similarity",
+  mincor = "min_similarity",
+  radius = "distance", eps = "distance", filename = "file", path = "file"
+)
+
+# The one of the arguments `known` that a user may have meant by another name:
+# written otherwise (K, numThreads), called otherwise elsewhere, one of its
+# words, or misspelt. NULL where none is near.
+meant_argument <- function(name, known) {
+  bare <- function(words) gsub("[._]", "", tolower(words))
+  same <- known[bare(known) == bare(name)]
+  if (length(same) > 0) {
+    return(same[[1]])
+  }
+  synonym <- unname(argument_synonyms[bare(name)])
+  if (synonym %in% known) {
+    return(synonym)
+  }
+  has_word <- vapply(
+    strsplit(known, "_", fixed = TRUE), function(words) name %in% words, NA
+  )
+  if (any(has_word) && nearest_edits(name, known) > 1) {
+    return(known[[which(has_word)[[1]]]])
+  }
+  # Any one letter is near to any other.
+  nearest <- nearest_spelling(name, known)
+  if (!is.null(nearest) && nearest_edits(name, nearest) < nchar(name)) nearest
+}
+
+nearest_edits <- function(value, choices) {
+  min(utils::adist(value, choices, ignore.case = TRUE))
 }
 
 # Options that not all searches have (see ?search_options).
@@ -107,6 +153,7 @@ check_choice <- function(value, choices, arg, synonyms = NULL,
   )
 }
 
+# One of the choices that a word may have been meant for: NULL where none is.
 nearest_spelling <- function(value, choices, synonyms = NULL) {
   if (!rlang::is_string(value) || is.na(value)) {
     return(NULL)
@@ -114,11 +161,14 @@ nearest_spelling <- function(value, choices, synonyms = NULL) {
   if (tolower(value) %in% names(synonyms)) {
     return(synonyms[[tolower(value)]])
   }
-  edits <- drop(utils::adist(value, choices, ignore.case = TRUE))
-  if (min(edits) > max(2, nchar(value) %/% 2)) {
+  begun <- startsWith(tolower(choices), tolower(value))
+  if (nchar(value) > 1 && sum(begun) == 1) {
+    return(choices[begun])
+  }
+  if (nearest_edits(value, choices) > max(2, nchar(value) %/% 2)) {
     return(NULL)
   }
-  choices[[which.min(edits)]]
+  choices[[which.min(utils::adist(value, choices, ignore.case = TRUE))]]
 }
 
 check_metric <- function(metric, call = caller_env()) {
@@ -130,7 +180,9 @@ check_metric <- function(metric, call = caller_env()) {
 }
 
 check_sign <- function(sign, metric, call = caller_env()) {
-  sign <- check_choice(sign, metric_signs, "sign", call = call)
+  sign <- check_choice(
+    sign, metric_signs, "sign", synonyms = sign_synonyms, call = call
+  )
   if (!metric$has_sign && sign != "signed") {
     signed <- metrics_with("has_sign")
     abort_argument(

@@ -68,6 +68,13 @@ metric_table <- function() {
 
 metric_signs <- c("signed", "absolute", "negative")
 
+# What others call them; only for "Did you mean".
+sign_synonyms <- c(
+  unsigned = "absolute", both = "absolute", either = "absolute",
+  positive = "signed", pos = "signed", "signed hybrid" = "signed",
+  anti = "negative", anticorrelation = "negative", inverse = "negative"
+)
+
 # The list of metrics for the help pages (roxygen2 runs this).
 metric_help <- function() {
   table <- metric_table()

@@ -150,6 +150,44 @@ test_that("a misspelt argument is an error", {
   expect_identical(knn_search(x, 2, backend = "cpu", ), knn_search(x, 2))
 })
 
+test_that("an argument by another name is told its own", {
+  known <- names(formals(knn_search))
+  meant <- fsknn:::meant_argument
+  for (name in c("K", "neighbors", "n_neighbours", "nn", "kk")) {
+    expect_identical(meant(name, known), "k", info = name)
+  }
+  for (name in c("threads", "num.threads", "numThreads", "n_cores", "nthreads")) {
+    expect_identical(meant(name, known), "num_threads", info = name)
+  }
+  expect_identical(meant("method", known), "metric")
+  expect_identical(meant("use_gpu", known), "backend")
+  expect_identical(meant("chunk", known), "chunk_size")
+  expect_identical(meant("max_mem", known), "max_memory")
+  expect_identical(meant("size", known), "chunk_size")
+  expect_null(meant("n", known))
+  expect_null(meant("radius", known))
+  expect_identical(meant("radius", names(formals(within_search))), "distance")
+  # Every synonym is an argument of some verb.
+  verbs <- lapply(getNamespaceExports("fsknn"), getExportedValue, ns = "fsknn")
+  known <- unlist(lapply(verbs, function(verb) names(formals(verb))))
+  expect_identical(
+    setdiff(fsknn:::argument_synonyms, known), character()
+  )
+})
+
+test_that("what is said of a wrong name or sign is all that is needed", {
+  x <- random_matrix(10, 4)
+  expect_snapshot(error = TRUE, {
+    knn_search(x, K = 3)
+    knn_graph(x, 3, threads = 4)
+    as_igraph(knn_graph(x, 2), weights = "similarity")
+    knn_graph(x, 2, sign = "abs")
+    knn_graph(x, 2, sign = "unsigned")
+    knn_graph(x, 2, sign = "neg")
+    knn_graph(x, 2, sign = "nothing of the kind")
+  })
+})
+
 test_that("a missing x is an error", {
   expect_snapshot(error = TRUE, {
     knn_search()

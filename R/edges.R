@@ -2,12 +2,12 @@
 
 # `columns`: a list or data frame with from, to, rank, distance and, for
 # correlations, correlation. `vertices`: a data frame with column `name`, all
-# points in order. metric, sign and k may be NULL where they are not known.
-# weighted: whether samples had weights.
+# points in order. metric, sign, k and num_features (of the points) may be NULL
+# where they are not known. weighted: whether samples had weights.
 # Nothing here says how the edges were computed: they are the same on every
 # backend.
 new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
-                          k = NULL, weighted = FALSE) {
+                          k = NULL, weighted = FALSE, num_features = NULL) {
   # Not data.frame(): it would copy and check tens of millions of rows.
   structure(
     as.list(columns),
@@ -17,14 +17,16 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
     metric = metric,
     sign = sign,
     k = k,
-    weighted = if (isTRUE(weighted)) TRUE
+    weighted = if (isTRUE(weighted)) TRUE,
+    num_features = num_features
   )
 }
 
 # kind: what the edges are, where they are no kNN graph.
 # directed: FALSE where each pair of points is there once.
 edge_attributes <- c(
-  "vertices", "metric", "sign", "k", "weighted", "kind", "left_out", "directed"
+  "vertices", "metric", "sign", "k", "weighted", "num_features", "kind",
+  "left_out", "directed"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
@@ -32,7 +34,8 @@ edge_attributes <- c(
 # of the points, or NULL. Points without edges are isolated, or no vertices at
 # all: those of the data frame left_out (or NULL).
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
-                           left_out = NULL, weighted = FALSE) {
+                           left_out = NULL, weighted = FALSE,
+                           num_features = NULL) {
   columns <- found[
     intersect(c("from", "to", "rank", "distance"), names(found))
   ]
@@ -47,7 +50,8 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
   }
   edges <- new_knn_edges(
     columns, vertices = data.frame(name = vertices),
-    metric = metric, sign = sign, k = k, weighted = weighted
+    metric = metric, sign = sign, k = k, weighted = weighted,
+    num_features = num_features
   )
   attr(edges, "left_out") <- left_out
   edges
@@ -60,7 +64,8 @@ edges_of_search <- function(found, search) {
     found, nrow(search$points$values), request$k,
     names = search$points$names, metric = request$metric,
     sign = request$sign, left_out = search$left_out,
-    weighted = !is.null(request$weights)
+    weighted = !is.null(request$weights),
+    num_features = ncol(search$points$values)
   )
 }
 
@@ -102,13 +107,22 @@ format_edges_header <- function(x) {
   # In full: without it the attribute `kind` would be taken for it.
   k <- attr(x, "k", exact = TRUE)
   parts <- c(
-    if (!is.null(vertices)) tally(nrow(vertices), "point"),
+    if (!is.null(vertices)) tally_points(nrow(vertices), x),
     tally(nrow(x), "edge"),
     if (!is.null(k)) paste0("k = ", k),
     if (!is.null(metric)) {
       describe_metric(metric, attr(x, "sign"), attr(x, "weighted"))
     }
   )
-  kind <- attr(x, "kind") %||% "kNN graph"
+  kind <- attr(x, "kind", exact = TRUE) %||% "kNN graph"
   paste0(kind, ": ", paste(parts, collapse = ", "))
+}
+
+# "50 points of 1,000 features": a matrix that should have been turned is seen.
+tally_points <- function(count, edges) {
+  num_features <- attr(edges, "num_features")
+  paste0(
+    tally(count, "point"),
+    if (!is.null(num_features)) paste(" of", tally(num_features, "feature"))
+  )
 }

@@ -22,10 +22,12 @@
 #'     whatever `sign` is.
 #'
 #'   Its attribute `vertices` is a data frame whose column `name` holds all
-#'   points in order, isolated ones too; `metric`, `sign` and `k` are attributes
-#'   as well, and `weighted` (`TRUE`) where samples had weights. Taking rows
-#'   with `[` keeps them. There is nothing in the result that depends on the
-#'   backend.
+#'   points in order, isolated ones too; `metric`, `sign`, `k` and
+#'   `num_features` are attributes as well, and `weighted` (`TRUE`) where
+#'   samples had weights. Taking rows with `[` keeps them. It prints with a line
+#'   that says how many points of how many features there were: a matrix with
+#'   its points in columns (see `points`) is seen at once. There is nothing in
+#'   the result that depends on the backend.
 #'
 #'   The column is called `distance`, and no column `weight`, since igraph takes
 #'   a `weight` by itself and reads it as similarity in some functions and as

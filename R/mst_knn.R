@@ -135,7 +135,8 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
     cut, columns,
     vertices = data.frame(name = names %||% seq_len(num_points)),
     metric = options$metric$name, sign = options$sign, exact = TRUE,
-    weighted = !is.null(search$request$weights)
+    weighted = !is.null(search$request$weights),
+    num_features = ncol(search$points$values)
   )
 }
 
@@ -222,7 +223,7 @@ cut_graph <- function(graph, most, call = caller_env()) {
   columns$correlation <- links$correlation[tree]
   new_mst_knn(
     cut, columns, links$vertices, links$metric, links$sign, exact = FALSE,
-    weighted = links$weighted
+    weighted = links$weighted, num_features = links$num_features
   )
 }
 
@@ -257,14 +258,17 @@ check_graph_k <- function(k, num_points, most, call) {
 }
 
 new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
-                        weighted = FALSE) {
+                        weighted = FALSE, num_features = NULL) {
   names <- vertices$name
   if (!is.numeric(names)) {
     names <- as.character(names)
   }
   vertices$cluster <- cut$cluster
   columns[c("from", "to")] <- list(names[columns$from], names[columns$to])
-  tree <- new_knn_edges(columns, vertices, metric, sign, weighted = weighted)
+  tree <- new_knn_edges(
+    columns, vertices, metric, sign, weighted = weighted,
+    num_features = num_features
+  )
   attr(tree, "kind") <- forest_name(nrow(vertices), nrow(tree))
   edges <- tree[cut$kept, , drop = FALSE]
   attr(edges, "row.names") <- .set_row_names(nrow(edges))
@@ -289,7 +293,7 @@ new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
 print.mst_knn <- function(x, ...) {
   metric <- attr(x$edges, "metric")
   parts <- c(
-    tally(length(x$membership), "point"),
+    tally_points(length(x$membership), x$edges),
     tally(length(x$sizes), "cluster"),
     if (!is.null(metric)) {
       describe_metric(metric, attr(x$edges, "sign"), attr(x$edges, "weighted"))

@@ -93,7 +93,7 @@ graph_links <- function(edges, arg = "edges", call = caller_env()) {
     low = low[id], high = high[id], distance = facts$distance[id], id = id,
     num_points = facts$num_points, vertices = facts$vertices,
     metric = facts$metric, sign = facts$sign, weighted = facts$weighted,
-    correlation = facts$correlation[id],
+    num_features = facts$num_features, correlation = facts$correlation[id],
     k = min(facts$k, highest_rank(facts$rank), Inf)
   )
 }
@@ -133,7 +133,8 @@ edges_facts <- function(edges, arg, call) {
     k = attr(edges, "k", exact = TRUE),
     num_points = nrow(vertices), vertices = vertices,
     metric = attr(edges, "metric"), sign = attr(edges, "sign"),
-    weighted = attr(edges, "weighted")
+    weighted = attr(edges, "weighted"),
+    num_features = attr(edges, "num_features")
   )
 }
 

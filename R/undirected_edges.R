@@ -54,7 +54,8 @@ undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
   columns$to <- vertices$name[columns$to]
   merged <- new_knn_edges(
     columns, vertices, attr(edges, "metric"), attr(edges, "sign"),
-    attr(edges, "k", exact = TRUE), attr(edges, "weighted")
+    attr(edges, "k", exact = TRUE), attr(edges, "weighted"),
+    attr(edges, "num_features")
   )
   attr(merged, "left_out") <- attr(edges, "left_out")
   kind <- if (mode == "mutual") "Mutual kNN graph" else "Symmetric kNN graph"
@@ -109,7 +110,7 @@ combine_graphs <- function(..., mode = c("union", "intersection")) {
   }
   combined <- new_knn_edges(
     columns, attr(first, "vertices"), same("metric"), same("sign"),
-    weighted = same("weighted")
+    weighted = same("weighted"), num_features = same("num_features")
   )
   attr(combined, "directed") <- attr(first, "directed")
   attr(combined, "kind") <- paste0(

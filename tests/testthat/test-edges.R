@@ -114,7 +114,35 @@ test_that("printing tells the sign of a correlation", {
   edges <- knn_graph(x, 1, sign = "absolute")
   expect_identical(
     fsknn:::format_edges_header(edges),
-    "kNN graph: 3 points, 3 edges, k = 1, pearson (absolute)"
+    "kNN graph: 3 points of 3 features, 3 edges, k = 1, pearson (absolute)"
+  )
+})
+
+test_that("every graph of a matrix says how many features its points have", {
+  x <- random_matrix(60, 7)
+  edges <- knn_graph(x, 6)
+  graphs <- list(
+    edges, edges[1:7, ], undirected_edges(edges),
+    combine_graphs(edges, knn_graph(x, 3)), threshold_graph(x, 0.5),
+    spanning_forest(edges), mst_knn(edges)$edges, mst_knn(x)$tree,
+    knn_graph(x, 2, subset = 1:5),
+    knn_graph(t(x), 2, points = "columns")
+  )
+  for (graph in graphs) {
+    expect_match(
+      fsknn:::format_edges_header(graph), "60 points of 7 features, "
+    )
+  }
+  expect_match(
+    fsknn:::format_edges_header(knn_graph(t(x), 2)), "7 points of 60 features"
+  )
+  expect_output(print(mst_knn(x)), "MST-kNN: 60 points of 7 features, ")
+  # It is a number beside the columns, and none of them.
+  expect_identical(attr(edges, "num_features"), 7L)
+  expect_null(attr(edges["distance"], "num_features"))
+  # Graphs of matrices of different widths have no width of their own.
+  expect_null(
+    attr(combine_graphs(edges, knn_graph(x[, 1:5], 3)), "num_features")
   )
 })
 

@@ -32,7 +32,7 @@ within_on_cpu <- function(search, call = caller_env()) {
     abort_backend("cuda", reason, built = TRUE, call)
   }
   rlang::inform(
-    c("Using backend \"cpu\".", x = reason),
+    c("Using backend \"cpu\".", i = reason),
     .frequency = "once", .frequency_id = "fsknn_within_pairwise"
   )
   search$request$backend <- "cpu"

@@ -196,7 +196,7 @@ tell_choice <- function(backend, facts, device_table) {
     names <- paste(device_table()$name, collapse = ", ")
     c("Using backend \"cuda\".", i = paste0("GPUs: ", names, "."))
   } else if (facts$cuda$built) {
-    c("Using backend \"cpu\".", x = facts$cuda$reason)
+    c("Using backend \"cpu\".", i = facts$cuda$reason)
   }
   if (!is.null(text)) {
     # A GPU may be lost after it was told of.

@@ -116,7 +116,7 @@ expect "an unknown architecture" 1 "knows no architecture '61' (it knows 75 80 8
   "--with-cuda=$fake"
 FSKNN_CUDA_ARCH=none
 expect "no architecture" 0 \
-  'cuda_reason = "it was configured with FSKNN_CUDA_ARCH=none.";'
+  'cuda_reason = "it was left out on request.";'
 FSKNN_CUDA_ARCH="sm_80, 9.0a"
 expect "two architectures" 1 "compile... 80 90a ptx80" "--with-cuda=$fake"
 

@@ -112,3 +112,11 @@ test_that("a plan tells of the file and the blocks", {
   expect_identical(fits$bytes_file, 0)
   expect_no_match(format(fits), "Temporary file|Blocks of points")
 })
+
+test_that("an open file in a folder of such a name is no temporary file", {
+  # As that is of a clone, with the tests' own output in it.
+  folder <- withr::local_tempdir(pattern = "fsknn-clone-")
+  log <- file(file.path(folder, "log"), "w")
+  withr::defer(close(log))
+  expect_identical(open_row_files(), character())
+})

@@ -152,6 +152,20 @@ neighbourhood <- function(edges, centre, vertices, size) {
   )
 }
 
+# The points of a picture that are in no cluster of known meaning.
+with_other <- function(vertices) {
+  vertices$cluster_name[vertices$cluster_name == ""] <- "other"
+  vertices
+}
+
+# A graph of genes as GraphML. Its points are named for their gene.
+write_neighbourhood <- function(graph, file) {
+  igraph::V(graph)$probe <- igraph::V(graph)$name
+  igraph::V(graph)$name <- igraph::V(graph)$symbol
+  igraph::V(graph)$label <- igraph::V(graph)$symbol
+  igraph::write_graph(graph, file, format = "graphml")
+}
+
 draw_neighbourhood <- function(graph, gene, file, title, subtitle) {
   group <- igraph::V(graph)$cluster_name
   count <- sort(table(group[group != "other"]), decreasing = TRUE)
@@ -220,10 +234,12 @@ main <- function(folder) {
     "HG-U95Av2 array."
   )
 
-  heading("Plan")
-  print(knn_plan(x, k = k))
+  say(
+    "Gene symbols are as of the array's time: its DBY, say, is today's DDX3Y."
+  )
 
   heading("Graph")
+  plan <- knn_plan(x, k = k)
   start <- proc.time()[["elapsed"]]
   edges <- knn_graph(x, k = k, metric = "pearson", progress = TRUE)
   say(
@@ -241,9 +257,11 @@ main <- function(folder) {
   say("... and ", big(nrow(edges) - nrow(first)), " more.")
   cli::cat_line()
   for (probe in c("38319_at", "37039_at", "904_s_at", "32466_at")) {
-    near <- symbols[edges$to[edges$from == probe]]
+    # Other genes, each once: a gene may have several probes.
+    near <- unique(symbols[edges$to[edges$from == probe]])
+    near <- setdiff(near, c("", symbols[[probe]]))
     cli::cat_line(
-      "Nearest to ", format(symbols[[probe]], width = 8),
+      "Nearest to ", format(paste0(symbols[[probe]], ":"), width = 9),
       paste(utils::head(near, 8), collapse = " ")
     )
   }
@@ -282,16 +300,22 @@ main <- function(folder) {
     file <- file.path(folder, name)
     write(file)
     cli::cat_line(
-      format(file, width = 32), format(what, width = 31),
-      sprintf("%5.1f MB  ", file.size(file) / 1e6), seconds_since(start)
+      format(file, width = 35), format(what, width = 29),
+      sprintf("%5.2f MB ", file.size(file) / 1e6), seconds_since(start)
     )
   }
+  # What yEd and Cytoscape write beside a point; one without a symbol has the
+  # probe's name.
+  labelled <- transform(vertices, label = symbol)
+  pictured <- neighbourhood(
+    edges, "428_s_at", with_other(vertices), size = 40
+  )
   as_file <- function(file) write_edges(edges, file, vertices = vertices)
+  as_graph <- function(file) write_edges(edges, file, vertices = labelled)
+  as_small_graph <- function(file) write_neighbourhood(pictured, file)
   as_picture <- function(file) {
-    none <- vertices$cluster_name == ""
-    vertices$cluster_name[none] <- "other"
     draw_neighbourhood(
-      neighbourhood(edges, "428_s_at", vertices, size = 40), "B2M", file,
+      pictured, "B2M", file,
       title = "B2M (beta-2-microglobulin) and its 40 nearest genes",
       subtitle = paste0(
         "Graph of the k = ", k, " nearest neighbours by Pearson correlation; ",
@@ -301,9 +325,13 @@ main <- function(folder) {
       )
     )
   }
-  write_to("leukaemia.csv", "the edges, for a spreadsheet", as_file)
-  write_to("leukaemia.graphml", "the graph, for yEd, Cytoscape", as_file)
+  write_to("leukaemia.csv", "the edges, as a table", as_file)
+  write_to("leukaemia.graphml", "the graph, for Cytoscape", as_graph)
   write_to("neighbourhood.png", "a picture of B2M's neighbours", as_picture)
+  write_to("neighbourhood.graphml", "its graph, for yEd too", as_small_graph)
+
+  heading("How the search was made")
+  print(plan)
   cli::cat_line()
   say("All done in ", seconds_since(started), ".")
 }

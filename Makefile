@@ -1,13 +1,14 @@
 # From a clone:
 #   make demo      the main job on real data; writes demo-output/
 #   make test      everything that must hold; its last line counts it
-#   make site      the web pages of the package, into _build/site
+#   make site      the pages of the package, which need no network, into _build/site
+#   make install   installs the package and its vignettes into R's own library
 #   make lint      what clang-format, clang-tidy and lintr say of the code
 #   make sanitize  the tests under the sanitizers of memory, threads and more
 #   make coverage  which lines no test runs, in R and in C++
-# These install what they need from Debian's packages, where it is missing.
+# These install what they need from Debian's packages, where it is missing. Demo,
+# site and install share what is compiled (see tools/build.sh).
 #
-#   make install   installs into R's own library
 #   make document  writes RcppExports.*, NAMESPACE and man/ anew
 #   make clean     removes all that was built here
 #

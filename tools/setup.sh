@@ -1,11 +1,14 @@
 #!/bin/sh
-# setup.sh demo | test | lint | sanitize | coverage ...
+# setup.sh demo | pages | test | lint | sanitize | coverage ...   (test: and pages)
 # Brings what `make demo`, `make test` and so on need from Debian's packages.
 # Fetches nothing that is there already, by whatever way it came. Without apt it
 # says what is missing, and fails only then.
 
 . tools/common.sh
 purposes=" both $* "
+case $purposes in
+  *" test "*) purposes="$purposes pages " ;;
+esac
 
 # used for, Debian package, what it is needed for
 needs='
@@ -26,31 +29,28 @@ both r-bioc-annotate R:annotate
 test r-cran-testthat R:testthat
 test r-cran-withr   R:withr
 test r-cran-digest  R:digest
-test r-cran-knitr   R:knitr
-test r-cran-rmarkdown R:rmarkdown
-test r-bioc-biocstyle R:BiocStyle
+pages r-cran-knitr   R:knitr
+pages r-cran-rmarkdown R:rmarkdown
+pages r-bioc-biocstyle R:BiocStyle
 test r-bioc-bioccheck R:BiocCheck
 test r-cran-pkgdown R:pkgdown
-test pandoc         command:pandoc
-test r-bioc-multtest R:multtest
-test r-bioc-summarizedexperiment R:SummarizedExperiment
-test r-bioc-singlecellexperiment R:SingleCellExperiment
+pages pandoc         command:pandoc
+pages r-bioc-multtest R:multtest
+pages r-bioc-summarizedexperiment R:SummarizedExperiment
+pages r-bioc-singlecellexperiment R:SingleCellExperiment
 test r-cran-matrix  R:Matrix
-test r-bioc-biocneighbors R:BiocNeighbors
+pages r-bioc-biocneighbors R:BiocNeighbors
 test r-bioc-biocparallel R:BiocParallel
-test r-bioc-bluster R:bluster
-test r-bioc-scran   R:scran
-test r-bioc-scater  R:scater
-test r-bioc-destiny R:destiny
+pages r-bioc-bluster R:bluster
+pages r-bioc-scran   R:scran
+pages r-bioc-scater  R:scater
+pages r-bioc-destiny R:destiny
 test r-bioc-hdf5array R:HDF5Array
 test r-cran-bigmemory R:bigmemory
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
-test r-bioc-bluster R:bluster
 test r-bioc-s4vectors R:S4Vectors
-test r-bioc-singlecellexperiment R:SingleCellExperiment
 test r-cran-dbscan  R:dbscan
-test r-cran-matrix  R:Matrix
 test r-cran-rcppannoy R:RcppAnnoy
 test r-cran-seurat  R:Seurat
 test r-cran-seuratobject R:SeuratObject

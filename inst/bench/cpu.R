@@ -184,9 +184,11 @@ warm_up <- function() {
 
 # Each task is run once first and checked; then all in turn, `rounds` times. The
 # package and the floor (`own`) are there in every round; a peer until it has had
-# some `enough` seconds, and if its first run took that long, that one counts and
-# is the only one. Gives a list of the tasks with `seconds`, or `missing`.
-run_interleaved <- function(tasks, rounds, enough = 3) {
+# `least` runs and some `enough` seconds, and if its first run took that long where
+# none need be, that one counts and is the only one. Gives a list of the tasks with
+# `seconds`, or `missing`.
+run_interleaved <- function(tasks, rounds, enough = 3,
+                            least = if (quick) 0 else 3) {
   warm_up()
   tasks <- lapply(tasks, function(task) {
     if (!is.null(task$missing)) {
@@ -199,7 +201,9 @@ run_interleaved <- function(tasks, rounds, enough = 3) {
     if (!is.null(task$note)) task$words <- task$note()
     task$rounds <- rounds
     if (!isTRUE(task$own)) {
-      task$rounds <- min(rounds, task$rounds_at_most, floor(enough / first$seconds))
+      task$rounds <- min(
+        rounds, task$rounds_at_most, max(least, floor(enough / first$seconds))
+      )
     }
     task$seconds <- if (task$rounds == 0) first$seconds else numeric()
     task

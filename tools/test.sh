@@ -3,63 +3,12 @@
 # tests and testthat count themselves; the last line is their sum.
 
 . tools/common.sh
+. tools/steps.sh
 
-passed=0
-failed=0
-skipped=0
-report=
-check_dir=$build/check
+# The name is one that a clone may have: nothing may take such a path for a file
+# of the package's own.
+check_dir=$build/fsknn-check
 results=$build/testthat-results.tsv
-
-finish() {
-  echo
-  echo "== Summary"
-  printf '%s' "$report"
-  echo "$passed passed, $failed failed, $skipped skipped"
-  [ "$failed" -eq 0 ]
-  exit $?
-}
-
-note() {
-  report="$report$1
-"
-}
-
-# step WORDS COMMAND...: a command that passes, fails (any status), or says by
-# status 77 that it could not be run here, with the reason in $reason.
-step() {
-  words=$1
-  shift
-  echo
-  echo "== $words"
-  begun=$(now)
-  reason=
-  "$@"
-  status=$?
-  took="$(($(now) - begun)) s"
-  case $status in
-    0)
-      passed=$((passed + 1))
-      note "passed   $words ($took)" ;;
-    77)
-      skipped=$((skipped + 1))
-      echo "Skipped: $reason"
-      note "skipped  $words: $reason" ;;
-    *)
-      failed=$((failed + 1))
-      echo "FAILED: $words"
-      note "FAILED   $words ($took)" ;;
-  esac
-  return $status
-}
-
-# add WORDS PASSED FAILED SKIPPED: tests that something else counted.
-add() {
-  passed=$((passed + $2))
-  failed=$((failed + $3))
-  skipped=$((skipped + $4))
-  note "         $1: $2 passed, $3 failed, $4 skipped"
-}
 
 # --- Steps -----------------------------------------------------------------
 
@@ -84,6 +33,20 @@ check_needs() {
     forgotten <- setdiff(needed, brought)
     if (length(forgotten)) {
       message("tools/setup.sh does not bring: ", toString(forgotten))
+      quit(status = 1)
+    }
+    # Whoever installs by hand is told of all, by Debian names and by others.
+    fields <- read.dcf("DESCRIPTION", c("Imports", "LinkingTo"))
+    needed <- unique(trimws(unlist(strsplit(fields, ","))))
+    needed <- setdiff(needed, rownames(installed.packages(priority = "base")))
+    page <- paste(readLines("README.md"), collapse = " ")
+    debian <- sub("^[a-z]+ +([^ ]+) .*", "\\1", lines)[
+      match(needed, sub(".* R:", "", lines))
+    ]
+    names <- c(paste0("\"", needed, "\""), debian)
+    told <- vapply(names, grepl, NA, page, fixed = TRUE)
+    if (!all(told)) {
+      message("README.md does not say to install ", toString(names[!told]))
       quit(status = 1)
     }
   '
@@ -151,6 +114,8 @@ check_package() {
   NVCC_APPEND_FLAGS=$nvcc_strict
   export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN FSKNN_LONG_TESTS \
     NVCC_APPEND_FLAGS
+  echo "Most of the time of make test; while it compiles, 00install.out in"
+  echo "${check_dir#"$root"/}/fsknn.Rcheck grows."
   (cd "$check_dir" && R CMD check --no-manual "$(find_tarball "$check_dir")")
   status=$?
   log=$check_dir/fsknn.Rcheck/00check.log
@@ -171,8 +136,13 @@ count_package_tests() {
     echo "testthat left no results."
     return
   fi
+  # Of R CMD check all else that is an error or a warning.
+  others=$(grep -v '^\* checking tests' \
+    "$check_dir/fsknn.Rcheck/00check.log" |
+    grep -c '^\* .*\.\.\. *\(ERROR\|WARNING\)$')
   add "testthat tests" "$(grep -c '^passed' "$results")" \
-    "$(grep -c '^failed' "$results")" "$(grep -c '^skipped' "$results")"
+    "$(grep -c '^failed' "$results")" "$(grep -c '^skipped' "$results")" \
+    "$others"
   grep -v '^passed' "$results"
   echo "The slowest, in seconds:"
   sort -t "$(printf '\t')" -k 2 -n -r "$results" | head -n 5 | cut -f 2-
@@ -192,7 +162,7 @@ bioc_check() {
 # The package that R CMD check installed has CUDA in it.
 check_cuda_build() {
   if ! sed -n '/^found nvcc/p' "$install_log" | grep -q .; then
-    reason="there is no nvcc"
+    reason="there is no nvcc, so that no GPU code was compiled"
     return 77
   fi
   R_LIBS=$check_dir/fsknn.Rcheck Rscript -e '
@@ -235,6 +205,9 @@ step "clang-format, clang-tidy and lintr find nothing" sh tools/lint.sh
 step "Who includes whom, and how long files are" sh tools/check-arrows.sh
 step "A wrong arrow is seen" sh tools/test-arrows.sh
 step "configure and cleanup do as they say" sh tools/test-configure.sh
+step "What is compiled is shared" sh tools/test-build.sh
+step "Failures are counted once" sh tools/test-steps.sh
+step "Pages are complete without a network" sh tools/test-site.sh
 step "RcppExports is up to date" check_bindings
 step "The pages' index names every help page" sh tools/site.sh check
 step "The C++ tests compile" build_cpp_tests && {

@@ -91,6 +91,9 @@ nki295_folder <- function() {
 
 read_nki295 <- function(name) {
   folder <- nki295_folder()
-  skip_if(is.null(folder), "The folder shared/data/nki295 is not here")
+  skip_if(
+    is.null(folder),
+    "The folder shared/data/nki295 is not here (see CONTRIBUTING.md)"
+  )
   readRDS(file.path(folder, name))
 }

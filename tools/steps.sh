@@ -1,0 +1,65 @@
+# Read by tools/test.sh: steps that are run one after the other, and their sum.
+# Each step counts as one test; what a step itself counts is added to that.
+
+passed=0
+failed=0
+skipped=0
+report=
+step_failed=no
+
+note() {
+  report="$report$1
+"
+}
+
+# step WORDS COMMAND...: a command that passes, fails (any status), or says by
+# status 77 that it could not be run here, with the reason in $reason.
+step() {
+  words=$1
+  shift
+  echo
+  echo "== $words"
+  begun=$(now)
+  reason=
+  step_failed=no
+  "$@"
+  status=$?
+  took="$(($(now) - begun)) s"
+  case $status in
+    0)
+      passed=$((passed + 1))
+      note "passed   $words ($took)" ;;
+    77)
+      skipped=$((skipped + 1))
+      echo "Skipped: $reason"
+      note "skipped  $words: $reason" ;;
+    *)
+      failed=$((failed + 1))
+      step_failed=yes
+      echo "FAILED: $words"
+      note "FAILED   $words ($took)" ;;
+  esac
+  return $status
+}
+
+# add WORDS PASSED FAILED SKIPPED [OTHERS]: tests that the last step counted. It
+# failed because one of them did, and is no failure more, unless it had OTHERS.
+add() {
+  passed=$((passed + $2))
+  failed=$((failed + $3))
+  skipped=$((skipped + $4))
+  if [ $step_failed = yes ] && [ "$3" -gt 0 ] && [ "${5:-0}" -eq 0 ]; then
+    failed=$((failed - 1))
+  fi
+  step_failed=no
+  note "         $1: $2 passed, $3 failed, $4 skipped"
+}
+
+finish() {
+  echo
+  echo "== Summary"
+  printf '%s' "$report"
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ]
+  exit $?
+}

@@ -64,14 +64,20 @@ first_few <- function(items, total = length(items), limit = 3L) {
   text
 }
 
+# Words have a point, whatever options(OutDec = ) has.
 format_count <- function(count) {
-  format(count, big.mark = ",", scientific = FALSE, trim = TRUE)
+  format(
+    count, big.mark = ",", decimal.mark = ".", scientific = FALSE, trim = TRUE
+  )
 }
 
 # 1000000000 rather than 1e+09, but 1e+300 as it is.
 format_bound <- function(number) {
   plain <- is.finite(number) && abs(number) < 1e15
-  format(number, digits = 15, scientific = if (plain) FALSE else 5)
+  format(
+    number, digits = 15, decimal.mark = ".",
+    scientific = if (plain) FALSE else 5
+  )
 }
 
 tally <- function(count, what) {

@@ -25,12 +25,12 @@ cpp_digest_raw <- function(bytes) {
     .Call(`_fsknn_cpp_digest_raw`, bytes)
 }
 
-cpp_write_durably <- function(path, bytes, sealed) {
-    .Call(`_fsknn_cpp_write_durably`, path, bytes, sealed)
+cpp_write_sealed <- function(path, kind, number, fingerprint, columns) {
+    .Call(`_fsknn_cpp_write_sealed`, path, kind, number, fingerprint, columns)
 }
 
-cpp_read_sealed <- function(path) {
-    .Call(`_fsknn_cpp_read_sealed`, path)
+cpp_read_sealed <- function(path, kind, number, fingerprint, types, lengths) {
+    .Call(`_fsknn_cpp_read_sealed`, path, kind, number, fingerprint, types, lengths)
 }
 
 cpp_lend_matrix <- function(x, path) {
@@ -51,6 +51,14 @@ cpp_unlock_file <- function(lock) {
 
 cpp_put_part <- function(whole, part, first) {
     invisible(.Call(`_fsknn_cpp_put_part`, whole, part, first))
+}
+
+cpp_all_between <- function(numbers, low, high, or_missing) {
+    .Call(`_fsknn_cpp_all_between`, numbers, low, high, or_missing)
+}
+
+cpp_lists_of <- function(index, distance, counts) {
+    .Call(`_fsknn_cpp_lists_of`, index, distance, counts)
 }
 
 cpp_new_bar <- function(what) {

@@ -1,15 +1,16 @@
 # Checkpoints: a folder that keeps the splits of a search that are done, so that
 # a run that was ended at any moment goes on from there.
 #
-#   fsknn-search.dcf      what the search is: its fingerprint, and the splits
-#   fsknn-split-000001    a split's part of the answer, sealed by a digest
+#   fsknn-search          what the search is, as text, and the size of splits
+#   fsknn-split-000001    a split's part of the answer: see split_file.R
 #   fsknn-lock            held by the process that works on it
 #
-# A file is written beside its name, to the disk, and named then: what has the
-# name is whole. One that is not (a broken disk, another program) is seen by its
-# digest, and its split is done again.
-
-checkpoint_form <- "fsknn checkpoint 1"
+# Files are sealed (see core/sealed_file.hpp): what has the name is whole, and
+# one that is not (a broken disk, another program) is told from it. All splits
+# have the search's fingerprint, a digest of its text and of the size of splits:
+# that of another search, or of other rows, is told too. Such a split is done
+# again. A damaged fsknn-search is an error: what else is in the folder may be
+# somebody's.
 
 check_checkpoint <- function(checkpoint, call = caller_env()) {
   if (is.null(checkpoint)) {
@@ -35,7 +36,8 @@ check_checkpoint <- function(checkpoint, call = caller_env()) {
 }
 
 # NULL where nothing is kept; else an environment: folder, given (as the user
-# wrote it), lock, size (rows in a split), done (splits whose files are there).
+# wrote it), lock, size (rows in a split), print (the fingerprint of files),
+# done (splits whose files are there).
 open_checkpoint <- function(search, work, call) {
   given <- search$options$long$folder
   if (is.null(given)) {
@@ -63,8 +65,10 @@ open_checkpoint <- function(search, work, call) {
     check_same_search(kept, known, print, call)
     kept$size <- as.integer(known[["split_size"]])
   }
+  kept$print <- cpp_digest_raw(search_text(print, kept$size))
   work$size <- kept$size
-  unlink(list.files(kept$folder, "^fsknn-.*[.]part-[0-9]+$", full.names = TRUE))
+  left <- paste0("^fsknn-.*", unfinished_file, "$")
+  unlink(list.files(kept$folder, left, full.names = TRUE), expand = FALSE)
   kept$done <- which(
     file.exists(split_file(kept, seq_len(num_splits(work))))
   )
@@ -87,14 +91,21 @@ split_file <- function(kept, split) {
   checkpoint_file(kept, sprintf("split-%06d", split))
 }
 
+# How the name of a file ends that is not whole yet.
+unfinished_file <- "[.]part-[0-9a-f]{16}"
+
 # New or empty, or made by us.
 check_folder_is_ours <- function(kept, call) {
   files <- list.files(kept$folder, all.files = TRUE, no.. = TRUE)
-  if (length(files) == 0 || "fsknn-search.dcf" %in% files) {
+  if (length(files) == 0 || "fsknn-search" %in% files) {
     return(invisible())
   }
+  if ("fsknn-search.dcf" %in% files) {
+    abort_unreadable(kept, "It was made by another version of fsknn.", call)
+  }
   # Ended before it had written what it searches for.
-  others <- files[!grepl("^fsknn-(lock|search[.]dcf[.]part-[0-9]+)$", files)]
+  ours <- paste0("^fsknn-(lock|search", unfinished_file, ")$")
+  others <- files[!grepl(ours, files)]
   if (length(others) == 0) {
     return(invisible())
   }
@@ -166,8 +177,8 @@ fingerprint <- function(work, call) {
   request <- request[order(names(request))]
   c(
     version = package_version_text(),
-    points = format_bound(nrow(work$values)),
-    features = format_bound(ncol(work$values)),
+    points = number_text(nrow(work$values)),
+    features = number_text(ncol(work$values)),
     x = digest_of(work$values),
     query = digest_of(work$queries),
     vapply(request, value_text, "")
@@ -180,7 +191,7 @@ value_text <- function(value) {
     return("none")
   }
   if (is.atomic(value) && length(value) == 1 && is.null(attributes(value))) {
-    return(format(value, digits = 17))
+    return(if (is.double(value)) number_text(value) else as.character(value))
   }
   if (is.atomic(value) && length(value) == 0) {
     return("none")
@@ -188,16 +199,29 @@ value_text <- function(value) {
   # Without the head, which names the version of R.
   bytes <- serialize(value, NULL, ascii = FALSE, xdr = TRUE, version = 2)
   paste0(
-    length(value), " values, ", cpp_digest_raw(bytes[-seq_len(14)])
+    number_text(length(value)), " values, ", cpp_digest_raw(bytes[-seq_len(14)])
   )
 }
 
+# The same whatever R's options are; two numbers never have the same.
+number_text <- function(number) {
+  short <- sprintf("%.15g", number)
+  same <- identical(as.double(short), as.double(number))
+  if (same) short else sprintf("%.17g", number)
+}
+
+# The bytes of lines "name: value".
+search_text <- function(print, size) {
+  lines <- c(split_size = number_text(size), print)
+  charToRaw(enc2utf8(paste0(names(lines), ": ", lines, "\n", collapse = "")))
+}
+
 write_checkpoint <- function(kept, print, size, call) {
-  lines <- c(form = checkpoint_form, split_size = format_bound(size), print)
-  text <- paste0(names(lines), ": ", lines, "\n", collapse = "")
+  text <- search_text(print, size)
   in_files(
-    cpp_write_durably(
-      checkpoint_file(kept, "search.dcf"), charToRaw(text), FALSE
+    cpp_write_sealed(
+      checkpoint_file(kept, "search"), "search", 0, cpp_digest_raw(text),
+      list(text = text)
     ),
     kept, call
   )
@@ -205,36 +229,66 @@ write_checkpoint <- function(kept, print, size, call) {
 
 # Named text, or NULL where there is none yet.
 read_checkpoint <- function(kept, call) {
-  file <- checkpoint_file(kept, "search.dcf")
-  if (!file.exists(file)) {
+  file <- in_files(
+    cpp_read_sealed(
+      checkpoint_file(kept, "search"), "search", 0, "",
+      list(text = raw()), NA_real_
+    ),
+    kept, call
+  )
+  if (file$state == "missing") {
     return(NULL)
   }
-  known <- tryCatch(
-    {
-      lines <- read.dcf(file)
-      stats::setNames(lines[1, ], colnames(lines))
-    },
-    error = function(err) character()
-  )
-  size <- suppressWarnings(as.integer(known["split_size"]))
-  if (!identical(known["form"], c(form = checkpoint_form)) || is.na(size) ||
-        size < 1) {
-    cli_abort(
-      c(
-        "The folder {.file {kept$given}} of {.arg checkpoint} can't be read.",
-        x = "{.file fsknn-search.dcf} in it is not what this version of fsknn
-             writes.",
-        i = "Give another folder, or delete this one."
-      ),
-      class = c("fsknn_checkpoint_error", "fsknn_error"),
-      call = call
+  if (file$state == "damaged") {
+    abort_unreadable(
+      kept, "{.file fsknn-search} in it is damaged: it was changed, or cut.",
+      call
+    )
+  }
+  known <- if (file$state == "whole") text_of_search(file$columns$text)
+  if (is.null(known)) {
+    abort_unreadable(
+      kept,
+      "{.file fsknn-search} in it is not what this version of fsknn writes.",
+      call
     )
   }
   known
 }
 
+# NULL where it is no such text.
+text_of_search <- function(bytes) {
+  if (any(bytes == 0)) {
+    return(NULL)
+  }
+  text <- rawToChar(bytes)
+  Encoding(text) <- "UTF-8"
+  lines <- strsplit(text, "\n", fixed = TRUE)[[1]]
+  colon <- regexpr(": ", lines, fixed = TRUE)
+  known <- stats::setNames(
+    substring(lines, colon + 2), substr(lines, 1, colon - 1)
+  )
+  size <- known["split_size"]
+  if (grepl("^[1-9][0-9]{0,9}$", size) &&
+        as.double(size) <= .Machine$integer.max) {
+    known
+  }
+}
+
+abort_unreadable <- function(kept, why, call) {
+  cli_abort(
+    c(
+      "The folder {.file {kept$given}} of {.arg checkpoint} can't be read.",
+      x = why,
+      i = "Give another folder, or delete this one."
+    ),
+    class = c("fsknn_checkpoint_error", "fsknn_error"),
+    call = call
+  )
+}
+
 check_same_search <- function(kept, known, print, call) {
-  names <- union(names(print), setdiff(names(known), c("form", "split_size")))
+  names <- union(names(print), setdiff(names(known), "split_size"))
   then <- unname(known[names])
   now <- unname(print[names])
   then[is.na(then)] <- "none"
@@ -264,7 +318,9 @@ check_same_search <- function(kept, known, print, call) {
 }
 
 describe_difference <- function(name, then, now) {
-  is_digest <- function(text) grepl("[0-9a-f]{16}$", text)
+  is_digest <- function(text) {
+    grepl("^([0-9]+ values, )?[0-9a-f]{16}$", text)
+  }
   if (name %in% c("skip", "query_skip")) {
     return("Other points are left out (`constant`).")
   }
@@ -294,59 +350,77 @@ describe_difference <- function(name, then, now) {
 
 # --- splits ------------------------------------------------------------------
 
-keep_split <- function(kept, split, found, call) {
+keep_split <- function(kept, work, answer, split, found, call) {
   if (is.null(kept)) {
     return(invisible())
   }
-  bytes <- serialize(
-    c(list(split = split), found), NULL, xdr = FALSE, version = 3
-  )
+  columns <- columns_of_split(work, found, split_form(work, answer, split))
   in_files(
-    cpp_write_durably(split_file(kept, split), bytes, TRUE), kept, call
+    cpp_write_sealed(
+      split_file(kept, split), "split", split, kept$print, columns
+    ),
+    kept, call
   )
 }
 
 # Puts what is there into the answer; gives the splits that are left.
 take_kept <- function(kept, work, answer, bar, call) {
-  damaged <- integer()
+  taken <- logical(num_splits(work))
+  bad <- list(damaged = integer(), other = integer())
   for (split in kept$done) {
-    found <- read_split(kept, work, split, call)
-    if (is.null(found)) {
-      damaged <- c(damaged, split)
-      next
+    file <- read_split(kept, work, answer, split, call)
+    if (file$state == "whole") {
+      put_split(answer, work, split, file$found, call)
+      step_bar(bar, rows_of_split(work, split))
+      taken[[split]] <- TRUE
+    } else {
+      why <- if (file$state == "other") "other" else "damaged"
+      bad[[why]] <- c(bad[[why]], split)
     }
-    put_split(answer, work, split, found)
-    step_bar(bar, rows_of_split(work, split))
   }
-  tell_resumed(kept, length(kept$done) - length(damaged), num_splits(work),
-               damaged)
-  setdiff(seq_len(num_splits(work)), setdiff(kept$done, damaged))
+  tell_resumed(kept, sum(taken), length(taken), bad)
+  which(!taken)
 }
 
-# NULL where it is not whole.
-read_split <- function(kept, work, split, call) {
-  bytes <- in_files(
-    cpp_read_sealed(split_file(kept, split)), kept, call
-  )$bytes
-  if (is.null(bytes)) {
-    return(NULL)
+# list(state, found): as cpp_read_sealed() and the search give them.
+read_split <- function(kept, work, answer, split, call) {
+  form <- split_form(work, answer, split)
+  file <- in_files(
+    cpp_read_sealed(
+      split_file(kept, split), "split", split, kept$print, form$types,
+      form$lengths
+    ),
+    kept, call
+  )
+  if (file$state == "whole") {
+    file$found <- split_of_columns(work, file$columns)
+    if (is.null(file$found)) {
+      file$state <- "damaged"
+    }
   }
-  found <- tryCatch(unserialize(bytes), error = function(err) NULL)
-  if (identical(as.integer(found$split), as.integer(split))) found
+  file
 }
 
-tell_resumed <- function(kept, num_done, num_splits, damaged) {
+tell_resumed <- function(kept, num_done, num_splits, bad) {
   if (length(kept$done) == 0) {
     return(invisible())
   }
-  where <- first_few(damaged)
+  damaged <- first_few(bad$damaged)
+  other <- first_few(bad$other)
+  # What is put in by braces says how many there are, too: qty() comes after it.
   cli::cli_inform(
     c(
       i = "{num_done} of {num_splits} split{?s} {cli::qty(num_done)}{?is/are}
            taken from the folder {.file {kept$given}}.",
-      "!" = if (length(damaged) > 0) {
-        "{cli::qty(length(damaged))}Split{?s} {where} {?was/were} damaged, and
-         {?is/are} done again."
+      "!" = if (length(bad$damaged) > 0) {
+        "{cli::qty(length(bad$damaged))}Split{?s} {damaged}
+         {cli::qty(length(bad$damaged))}{?was/were} damaged, and {?is/are} done
+         again."
+      },
+      "!" = if (length(bad$other) > 0) {
+        "{cli::qty(length(bad$other))}Split{?s} {other}
+         {cli::qty(length(bad$other))}{?was/were} of another search or of other
+         rows, and {?is/are} done again."
       }
     ),
     class = "fsknn_resumed"

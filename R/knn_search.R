@@ -168,9 +168,14 @@
 #' worker, and no more. Call it again with the same data and the same folder;
 #' backend, devices, threads, workers, chunk size and `max_memory` may be
 #' others. The answer is the same to the last bit. Data or arguments that would
-#' change the answer are a `fsknn_checkpoint_error` that says which; a damaged
-#' file is noticed, and its split done again; a folder that holds something
-#' else is refused; and two processes can't have the same folder. The folder
+#' change the answer are a `fsknn_checkpoint_error` that says which; a folder
+#' that holds something else is refused; and two processes can't have the same
+#' folder. No file of it is believed before a digest of its bytes agrees. A
+#' split whose file is damaged, or that of another search, is told of and done
+#' again; damage to the file that says what the search is (`fsknn-search`) is a
+#' `fsknn_checkpoint_error`. This is against accidents: whoever may write to the
+#' folder could make files that are believed, and so files are made for their
+#' owner alone to read and write. The folder
 #' takes 12 bytes for each point and neighbour (as edges with correlations, 28)
 #' and stays when the call is over: then the same call only reads it. Delete it
 #' when it is not needed any more.

@@ -56,7 +56,7 @@ find_by_splits <- function(search, call = caller_env()) {
     left <- take_kept(kept, work, answer, bar, call)
   }
   take <- function(split, found) {
-    keep_split(kept, split, found, call)
+    keep_split(kept, work, answer, split, found, call)
     put_split(answer, work, split, found, call)
     step_bar(bar, rows_of_split(work, split))
   }

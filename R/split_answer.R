@@ -30,18 +30,19 @@ whole_answer <- function(answer, work) {
   if (is_within(work$request)) join_parts(answer) else answer$columns
 }
 
-# Of the k nearest: the columns, and where in them each split begins.
+# Of the k nearest: the columns, and where in them each split begins (rows, or
+# edges), and the last one ends.
 begin_columns <- function(answer, work) {
   request <- work$request
-  first <- (seq_len(num_splits(work)) - 1) * work$size
-  length <- as.double(work$num_rows)
+  first <- c(
+    (seq_len(num_splits(work)) - 1) * as.double(work$size), work$num_rows
+  )
   if (request$as_edges) {
     asked <- request$subset %||% seq_len(work$num_rows)
-    has_edges <- cumsum(!(asked %in% request$skip))
-    before <- c(0, has_edges[first])
-    length <- sum(!(asked %in% request$skip)) * as.double(request$k)
-    first <- before * as.double(request$k)
+    before <- c(0, cumsum(!(asked %in% request$skip)))
+    first <- before[first + 1] * as.double(request$k)
   }
+  length <- first[[length(first)]]
   new_column <- function(type) {
     if (request$as_edges) {
       vector(type, length)
@@ -60,6 +61,12 @@ begin_columns <- function(answer, work) {
   }
   answer$columns <- columns
   answer$first <- first
+}
+
+# In each column.
+entries_of_split <- function(answer, work, split) {
+  count <- answer$first[[split + 1]] - answer$first[[split]]
+  if (work$request$as_edges) count else count * work$request$k
 }
 
 # --- all within a distance ---------------------------------------------------

@@ -241,7 +241,7 @@ open_office <- function() {
 }
 
 close_office <- function(office) {
-  unlink(office, recursive = TRUE)
+  unlink(office, recursive = TRUE, expand = FALSE)
 }
 
 package_version_text <- function() {

@@ -68,25 +68,32 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// cpp_write_durably
-Rcpp::List cpp_write_durably(std::string path, Rcpp::RawVector bytes, bool sealed);
-RcppExport SEXP _fsknn_cpp_write_durably(SEXP pathSEXP, SEXP bytesSEXP, SEXP sealedSEXP) {
+// cpp_write_sealed
+Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number, std::string fingerprint, Rcpp::List columns);
+RcppExport SEXP _fsknn_cpp_write_sealed(SEXP pathSEXP, SEXP kindSEXP, SEXP numberSEXP, SEXP fingerprintSEXP, SEXP columnsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
-    Rcpp::traits::input_parameter< Rcpp::RawVector >::type bytes(bytesSEXP);
-    Rcpp::traits::input_parameter< bool >::type sealed(sealedSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_write_durably(path, bytes, sealed));
+    Rcpp::traits::input_parameter< std::string >::type kind(kindSEXP);
+    Rcpp::traits::input_parameter< double >::type number(numberSEXP);
+    Rcpp::traits::input_parameter< std::string >::type fingerprint(fingerprintSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type columns(columnsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_write_sealed(path, kind, number, fingerprint, columns));
     return rcpp_result_gen;
 END_RCPP
 }
 // cpp_read_sealed
-Rcpp::List cpp_read_sealed(std::string path);
-RcppExport SEXP _fsknn_cpp_read_sealed(SEXP pathSEXP) {
+Rcpp::List cpp_read_sealed(std::string path, std::string kind, double number, std::string fingerprint, Rcpp::List types, Rcpp::NumericVector lengths);
+RcppExport SEXP _fsknn_cpp_read_sealed(SEXP pathSEXP, SEXP kindSEXP, SEXP numberSEXP, SEXP fingerprintSEXP, SEXP typesSEXP, SEXP lengthsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_read_sealed(path));
+    Rcpp::traits::input_parameter< std::string >::type kind(kindSEXP);
+    Rcpp::traits::input_parameter< double >::type number(numberSEXP);
+    Rcpp::traits::input_parameter< std::string >::type fingerprint(fingerprintSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type types(typesSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type lengths(lengthsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_read_sealed(path, kind, number, fingerprint, types, lengths));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -139,6 +146,31 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< double >::type first(firstSEXP);
     cpp_put_part(whole, part, first);
     return R_NilValue;
+END_RCPP
+}
+// cpp_all_between
+bool cpp_all_between(Rcpp::IntegerVector numbers, int low, int high, bool or_missing);
+RcppExport SEXP _fsknn_cpp_all_between(SEXP numbersSEXP, SEXP lowSEXP, SEXP highSEXP, SEXP or_missingSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type numbers(numbersSEXP);
+    Rcpp::traits::input_parameter< int >::type low(lowSEXP);
+    Rcpp::traits::input_parameter< int >::type high(highSEXP);
+    Rcpp::traits::input_parameter< bool >::type or_missing(or_missingSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_all_between(numbers, low, high, or_missing));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_lists_of
+SEXP cpp_lists_of(Rcpp::IntegerVector index, Rcpp::NumericVector distance, Rcpp::IntegerVector counts);
+RcppExport SEXP _fsknn_cpp_lists_of(SEXP indexSEXP, SEXP distanceSEXP, SEXP countsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type counts(countsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_lists_of(index, distance, counts));
+    return rcpp_result_gen;
 END_RCPP
 }
 // cpp_new_bar
@@ -553,13 +585,15 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
     {"_fsknn_cpp_digest", (DL_FUNC) &_fsknn_cpp_digest, 2},
     {"_fsknn_cpp_digest_raw", (DL_FUNC) &_fsknn_cpp_digest_raw, 1},
-    {"_fsknn_cpp_write_durably", (DL_FUNC) &_fsknn_cpp_write_durably, 3},
-    {"_fsknn_cpp_read_sealed", (DL_FUNC) &_fsknn_cpp_read_sealed, 1},
+    {"_fsknn_cpp_write_sealed", (DL_FUNC) &_fsknn_cpp_write_sealed, 5},
+    {"_fsknn_cpp_read_sealed", (DL_FUNC) &_fsknn_cpp_read_sealed, 6},
     {"_fsknn_cpp_lend_matrix", (DL_FUNC) &_fsknn_cpp_lend_matrix, 2},
     {"_fsknn_cpp_borrow_matrix", (DL_FUNC) &_fsknn_cpp_borrow_matrix, 1},
     {"_fsknn_cpp_lock_file", (DL_FUNC) &_fsknn_cpp_lock_file, 1},
     {"_fsknn_cpp_unlock_file", (DL_FUNC) &_fsknn_cpp_unlock_file, 1},
     {"_fsknn_cpp_put_part", (DL_FUNC) &_fsknn_cpp_put_part, 3},
+    {"_fsknn_cpp_all_between", (DL_FUNC) &_fsknn_cpp_all_between, 4},
+    {"_fsknn_cpp_lists_of", (DL_FUNC) &_fsknn_cpp_lists_of, 3},
     {"_fsknn_cpp_new_bar", (DL_FUNC) &_fsknn_cpp_new_bar, 1},
     {"_fsknn_cpp_set_bar", (DL_FUNC) &_fsknn_cpp_set_bar, 2},
     {"_fsknn_cpp_end_bar", (DL_FUNC) &_fsknn_cpp_end_bar, 1},

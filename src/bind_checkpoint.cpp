@@ -1,11 +1,14 @@
-// Checkpoints: digests of data, files that are whole or not there, locks. And
-// what puts an answer together of its splits.
+// Checkpoints: digests of data, sealed files, locks. And what puts an answer
+// together of its splits.
 
-#include <cstring>
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 #include "bind_common.hpp"
 #include "core/digest.hpp"
 #include "core/durable.hpp"
+#include "core/sealed_file.hpp"
 
 using namespace fsknn;
 
@@ -23,6 +26,60 @@ Rcpp::List with_files(const std::function<Rcpp::List()>& work) {
                                 Rcpp::_["message"] = e.words);
     }
   });
+}
+
+/// Of the types that sealed files have.
+void* start_of(SEXP x) {
+  switch (TYPEOF(x)) {
+    case LGLSXP: return LOGICAL(x);
+    case INTSXP: return INTEGER(x);
+    case REALSXP: return REAL(x);
+    case RAWSXP: return RAW(x);
+    default: throw std::invalid_argument("no vector of plain values");
+  }
+}
+
+SealedType sealed_type(SEXP x) {
+  switch (TYPEOF(x)) {
+    case INTSXP: return SealedType::int32;
+    case REALSXP: return SealedType::float64;
+    case RAWSXP: return SealedType::byte;
+    default: throw std::invalid_argument("a column has no such type");
+  }
+}
+
+std::vector<std::string> names_of(const Rcpp::List& columns) {
+  if (Rf_isNull(columns.names()) && columns.size() > 0)
+    throw std::invalid_argument("columns have names");
+  return columns.size() > 0 ? Rcpp::as<std::vector<std::string>>(
+                                  Rcpp::CharacterVector(columns.names()))
+                            : std::vector<std::string>();
+}
+
+const char* state_name(SealedState state) {
+  switch (state) {
+    case SealedState::whole: return "whole";
+    case SealedState::missing: return "missing";
+    case SealedState::unknown: return "unknown";
+    case SealedState::damaged: return "damaged";
+  }
+  throw std::invalid_argument("a sealed file has no such state");
+}
+
+/// See cpp_read_sealed().
+bool are_as_asked(const std::vector<SealedColumn>& columns,
+                  const Rcpp::List& types, const Rcpp::NumericVector& lengths) {
+  const std::vector<std::string> names = names_of(types);
+  if (columns.size() != names.size()) return false;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const R_xlen_t at = static_cast<R_xlen_t>(c);
+    if (columns[c].name != names[c] ||
+        columns[c].type != sealed_type(types[at]) ||
+        (!Rcpp::NumericVector::is_na(lengths[at]) &&
+         static_cast<double>(columns[c].length) != lengths[at]))
+      return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -46,25 +103,67 @@ std::string cpp_digest_raw(Rcpp::RawVector bytes) {
   return hexadecimal(digest_bytes(bytes.begin(), bytes.size()));
 }
 
-// sealed: with a head that tells whether it is whole.
+// columns: a named list of integer, double and raw vectors.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_write_durably(std::string path, Rcpp::RawVector bytes,
-                             bool sealed) {
+Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number,
+                            std::string fingerprint, Rcpp::List columns) {
   return with_files([&] {
-    (sealed ? write_sealed : write_durably)(path, bytes.begin(), bytes.size());
+    SealedHead head;
+    head.kind = kind;
+    head.number = static_cast<std::int64_t>(number);
+    head.fingerprint = from_hexadecimal(fingerprint);
+    std::vector<const void*> values;
+    const std::vector<std::string> names = names_of(columns);
+    for (R_xlen_t c = 0; c < columns.size(); ++c) {
+      const SEXP column = columns[c];
+      head.columns.push_back({names[static_cast<std::size_t>(c)],
+                              sealed_type(column), Rf_xlength(column)});
+      values.push_back(start_of(column));
+    }
+    write_sealed(path, head, values);
     return Rcpp::List();
   });
 }
 
-// bytes: NULL where the file is not there, or not as it was written.
+// types: a named list of vectors, of the types that the columns must have;
+// lengths: how long each must be, NA where that is not known. state: "whole",
+// and columns then; "missing", "unknown", "damaged"; "other" where it is
+// another's (fingerprint; "": any) or another one (kind, number) or has other
+// columns.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_read_sealed(std::string path) {
+Rcpp::List cpp_read_sealed(std::string path, std::string kind, double number,
+                           std::string fingerprint, Rcpp::List types,
+                           Rcpp::NumericVector lengths) {
   return with_files([&] {
-    std::vector<char> bytes;
-    Rcpp::RObject out;
-    if (read_sealed(path, bytes))
-      out = Rcpp::RawVector(bytes.begin(), bytes.end());
-    return Rcpp::List::create(Rcpp::_["bytes"] = out);
+    if (lengths.size() != types.size())
+      throw std::invalid_argument("each column has a length");
+    SealedFile file(path);
+    const SealedHead& head = file.head();
+    Rcpp::List out = Rcpp::List::create(
+        Rcpp::_["state"] = state_name(file.state()),
+        Rcpp::_["fingerprint"] = hexadecimal(head.fingerprint));
+    if (file.state() != SealedState::whole) return out;
+    if (head.kind != kind || static_cast<double>(head.number) != number ||
+        (!fingerprint.empty() &&
+         head.fingerprint != from_hexadecimal(fingerprint)) ||
+        !are_as_asked(head.columns, types, lengths)) {
+      out["state"] = "other";
+      return out;
+    }
+    Rcpp::List columns(types.size());
+    columns.names() = types.names();
+    std::vector<void*> places;
+    for (R_xlen_t c = 0; c < types.size(); ++c) {
+      const SEXP column = bind::new_vector(
+          TYPEOF(types[c]), head.columns[static_cast<std::size_t>(c)].length);
+      columns[c] = column;
+      places.push_back(start_of(column));
+    }
+    if (file.read(places))
+      out["columns"] = columns;
+    else
+      out["state"] = state_name(SealedState::damaged);
+    return out;
   });
 }
 
@@ -74,10 +173,10 @@ Rcpp::List cpp_read_sealed(std::string path) {
 Rcpp::List cpp_lend_matrix(SEXP x, std::string path) {
   return with_files([&] {
     const bool is_double = TYPEOF(x) == REALSXP;
-    write_bytes(path,
-                is_double ? static_cast<const void*>(REAL(x))
-                          : static_cast<const void*>(INTEGER(x)),
-                Rf_xlength(x) * (is_double ? 8 : 4));
+    if (!Rf_isMatrix(x) ||
+        (!is_double && TYPEOF(x) != INTSXP && TYPEOF(x) != LGLSXP))
+      throw std::invalid_argument("no matrix of numbers is lent");
+    write_bytes(path, start_of(x), Rf_xlength(x) * (is_double ? 8 : 4));
     return Rcpp::List::create(
         Rcpp::_["path"] = path, Rcpp::_["is_double"] = is_double,
         Rcpp::_["rows"] = Rf_nrows(x), Rcpp::_["columns"] = Rf_ncols(x));
@@ -86,14 +185,17 @@ Rcpp::List cpp_lend_matrix(SEXP x, std::string path) {
 
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_borrow_matrix(Rcpp::List lent) {
-  const int rows = Rcpp::as<int>(lent["rows"]);
-  const int columns = Rcpp::as<int>(lent["columns"]);
-  const bool is_double = Rcpp::as<bool>(lent["is_double"]);
-  Rcpp::RObject x = Rf_allocMatrix(is_double ? REALSXP : INTSXP, rows, columns);
   return with_files([&] {
-    read_bytes(Rcpp::as<std::string>(lent["path"]),
-               is_double ? static_cast<void*>(REAL(x))
-                         : static_cast<void*>(INTEGER(x)),
+    const int rows = Rcpp::as<int>(lent["rows"]);
+    const int columns = Rcpp::as<int>(lent["columns"]);
+    const bool is_double = Rcpp::as<bool>(lent["is_double"]);
+    if (rows < 0 || columns < 0)
+      throw std::invalid_argument("a matrix has no negative size");
+    Rcpp::RObject x =
+        bind::new_vector(is_double ? REALSXP : INTSXP,
+                         static_cast<std::int64_t>(rows) * columns);
+    x.attr("dim") = Rcpp::IntegerVector::create(rows, columns);
+    read_bytes(Rcpp::as<std::string>(lent["path"]), start_of(x),
                Rf_xlength(x) * (is_double ? 8 : 4));
     return Rcpp::List::create(Rcpp::_["values"] = x);
   });
@@ -115,23 +217,61 @@ Rcpp::List cpp_lock_file(std::string path) {
 void cpp_unlock_file(SEXP lock) { Rcpp::XPtr<FileLock>(lock).release(); }
 
 // Puts a part of an answer into the whole, in place: `whole` must be nobody
-// else's. Matrices: rows from `first` (from 0) on; else: entries.
+// else's. A matrix: rows from `first` (from 0) on, column by column; else:
+// entries.
 // [[Rcpp::export(rng = false)]]
 void cpp_put_part(SEXP whole, SEXP part, double first) {
+  const bool is_matrix = Rf_isMatrix(whole);
+  const R_xlen_t rows = is_matrix ? Rf_nrows(whole) : Rf_xlength(whole);
+  const R_xlen_t columns = is_matrix ? Rf_ncols(whole) : 1;
+  const R_xlen_t count = columns > 0 ? Rf_xlength(part) / columns : 0;
+  if (TYPEOF(part) != TYPEOF(whole) || count * columns != Rf_xlength(part) ||
+      !(first >= 0.0) || first > static_cast<double>(rows - count) ||
+      first != std::floor(first))
+    Rcpp::stop("This is no part of the answer.");
+  const R_xlen_t at = static_cast<R_xlen_t>(first);
   const auto put = [&](auto* to, const auto* from) {
-    const R_xlen_t at = static_cast<R_xlen_t>(first);
-    if (!Rf_isMatrix(whole)) {
-      std::copy_n(from, Rf_xlength(part), to + at);
-      return;
-    }
-    const R_xlen_t rows = Rf_nrows(whole), count = Rf_nrows(part);
-    for (R_xlen_t rank = 0; rank < Rf_ncols(whole); ++rank)
-      std::copy_n(from + rank * count, count, to + rank * rows + at);
+    for (R_xlen_t c = 0; c < columns; ++c)
+      std::copy_n(from + c * count, count, to + c * rows + at);
   };
   if (TYPEOF(whole) == INTSXP)
     put(INTEGER(whole), INTEGER(part));
-  else
+  else if (TYPEOF(whole) == REALSXP)
     put(REAL(whole), REAL(part));
+  else
+    Rcpp::stop("An answer has whole numbers and doubles.");
+}
+
+// Whether all numbers are from `low` to `high`, or NA where that may be.
+// [[Rcpp::export(rng = false)]]
+bool cpp_all_between(Rcpp::IntegerVector numbers, int low, int high,
+                     bool or_missing) {
+  return std::all_of(numbers.begin(), numbers.end(), [&](int number) {
+    return number == NA_INTEGER ? or_missing : number >= low && number <= high;
+  });
+}
+
+// Two vectors as lists of vectors, of row i the next counts[i]; NULL where the
+// counts do not add up to their lengths.
+// [[Rcpp::export(rng = false)]]
+SEXP cpp_lists_of(Rcpp::IntegerVector index, Rcpp::NumericVector distance,
+                  Rcpp::IntegerVector counts) {
+  R_xlen_t left = index.size();
+  for (const int count : counts) {
+    if (count < 0 || count > left) return R_NilValue;
+    left -= count;
+  }
+  if (left != 0 || distance.size() != index.size()) return R_NilValue;
+  Rcpp::List indices(counts.size()), distances(counts.size());
+  R_xlen_t at = 0;
+  for (R_xlen_t i = 0; i < counts.size(); at += counts[i++]) {
+    indices[i] =
+        Rcpp::IntegerVector(index.begin() + at, index.begin() + at + counts[i]);
+    distances[i] = Rcpp::NumericVector(distance.begin() + at,
+                                       distance.begin() + at + counts[i]);
+  }
+  return Rcpp::List::create(Rcpp::_["index"] = indices,
+                            Rcpp::_["distance"] = distances);
 }
 
 // A progress bar that several calls share (request: bar, share).

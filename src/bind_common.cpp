@@ -17,6 +17,18 @@ namespace fsknn {
 namespace bind {
 namespace {
 
+struct Allocation {
+  SEXPTYPE type;
+  R_xlen_t length;
+};
+
+SEXP allocate(void* what) {
+  const Allocation* a = static_cast<const Allocation*>(what);
+  return Rf_allocVector(a->type, a->length);
+}
+
+SEXP no_memory(SEXP, void*) { return R_NilValue; }
+
 std::vector<std::int64_t> zero_based(const Rcpp::IntegerVector& rows) {
   std::vector<std::int64_t> out(rows.begin(), rows.end());
   for (std::int64_t& i : out) --i;
@@ -245,6 +257,14 @@ std::unique_ptr<Progress> r_progress(const Rcpp::List& request) {
   }
   if (given("watch")) progress->watch(Rcpp::as<std::string>(request["watch"]));
   return progress;
+}
+
+SEXP new_vector(SEXPTYPE type, std::int64_t length) {
+  Allocation what = {type, static_cast<R_xlen_t>(length)};
+  const SEXP v = R_tryCatchError(allocate, &what, no_memory, nullptr);
+  if (v == R_NilValue)
+    throw MemoryFailure(static_cast<double>(length) * (type == INTSXP ? 4 : 8));
+  return v;
 }
 
 Rcpp::List guarded(const std::function<Rcpp::List()>& work) {

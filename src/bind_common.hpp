@@ -72,6 +72,10 @@ Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows);
 /// GPUs as a data frame, in the columns of cuda_devices().
 Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found);
 
+/// A vector of any length that R can hold. R's own error is caught, so that the
+/// failure is one of ours: MemoryFailure.
+SEXP new_vector(SEXPTYPE type, std::int64_t length);
+
 /// A cli progress bar (if asked for) and R's interrupts. While it lives, poll()
 /// hears R's interrupts too.
 std::unique_ptr<Progress> r_progress(bool draw,

@@ -15,28 +15,6 @@ using namespace fsknn;
 
 namespace {
 
-struct Allocation {
-  SEXPTYPE type;
-  R_xlen_t length;
-};
-
-SEXP allocate(void* what) {
-  const Allocation* a = static_cast<const Allocation*>(what);
-  return Rf_allocVector(a->type, a->length);
-}
-
-SEXP no_memory(SEXP, void*) { return R_NilValue; }
-
-/// A vector of any length that R can hold. R's own error is caught, so that the
-/// failure is one of ours.
-SEXP new_vector(SEXPTYPE type, std::int64_t length) {
-  Allocation what = {type, static_cast<R_xlen_t>(length)};
-  const SEXP v = R_tryCatchError(allocate, &what, no_memory, nullptr);
-  if (v == R_NilValue)
-    throw MemoryFailure(static_cast<double>(length) * (type == INTSXP ? 4 : 8));
-  return v;
-}
-
 /// What the core writes to: matrices, or the columns of an edge data frame.
 class Answer {
  public:
@@ -83,7 +61,7 @@ class Answer {
  private:
   /// A column of the edges, or a matrix.
   Rcpp::RObject column(SEXPTYPE type) const {
-    const Rcpp::RObject v = new_vector(type, length_);
+    const Rcpp::RObject v = bind::new_vector(type, length_);
     if (!view.as_edges())
       Rf_setAttrib(v, R_DimSymbol,
                    Rcpp::IntegerVector::create(static_cast<int>(view.rows),

@@ -44,7 +44,7 @@ sanitize_thread() {
 # coverage` shows one that does not.
 files="alpha_beta_k backends blocks checkpoint cuda-faults k_each knn_graph knn_plan
   knn_search mdl_filter metafeature_names metafeatures missing mst_knn row_file
-  snn_graph spanning_forest subset within_search workers"
+  snn_graph spanning_forest split_file subset within_search workers"
 
 sanitize_bindings() {
   library=$folder/library

@@ -1,7 +1,8 @@
 #pragma once
 
-// A digest of a matrix's values: to notice that they are other values than they
-// were. No protection against somebody who wants two matrices to look alike.
+// XXH64 (Collet, "xxHash fast digest algorithm", version 0.1.1), and digests of
+// a matrix's values by it: to notice that bytes are others than they were. No
+// protection against somebody who wants two to look alike.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +12,23 @@
 
 namespace fsknn {
 
-/// 64 bits of any bytes.
+/// XXH64 of bytes that come part by part: the same however they are cut.
+class Digest {
+ public:
+  explicit Digest(std::uint64_t seed = 0);
+  void take(const void* bytes, std::int64_t size);
+  /// Of all that was taken; more may be taken after.
+  std::uint64_t value() const;
+
+ private:
+  static constexpr int kStripe = 32;  ///< bytes that go into the lanes at once
+  std::uint64_t seed_;
+  std::uint64_t lanes_[4];
+  unsigned char left_[kStripe];  ///< too few yet for a stripe: size_ % kStripe
+  std::uint64_t size_ = 0;
+};
+
+/// XXH64 of any bytes, with seed 0. Hears poll().
 std::uint64_t digest_bytes(const void* bytes, std::int64_t size);
 
 /// digest_source() of rows that come one by one, in any order.
@@ -33,7 +50,9 @@ class RowDigests {
 /// -0 differs from 0; all NaN are equal. As 16 hexadecimal digits.
 std::string digest_source(const RowSource& source, int num_threads);
 
-/// As 16 hexadecimal digits.
+/// As 16 hexadecimal digits, and back. Throws std::invalid_argument for any
+/// other text.
 std::string hexadecimal(std::uint64_t digest);
+std::uint64_t from_hexadecimal(const std::string& text);
 
 }  // namespace fsknn

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <random>
 
 #include "core/digest.hpp"
 #include "core/poll.hpp"
@@ -15,71 +16,46 @@
 namespace fsknn {
 namespace {
 
-[[noreturn]] void fail(const std::string& path) {
-  throw FileFailure{path, std::strerror(errno)};
+// What one call moves, and poll() is heard after.
+constexpr std::int64_t kPart = std::int64_t{1} << 24;
+
+// Neither a file that is there nor what a link leads to.
+constexpr int kNewOnly = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+
+[[noreturn]] void fail(const std::string& path, int error = errno) {
+  throw FileFailure{path, std::strerror(error), error};
 }
 
-class File {
- public:
-  File(const std::string& path, int flags)
-      : path_(path), number_(open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (number_ < 0) fail(path);
+void write_to(int number, const std::string& path, const void* bytes,
+              std::int64_t size) {
+  const char* at = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t done =
+        ::write(number, at, static_cast<std::size_t>(std::min(size, kPart)));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail(path);
+    at += done;
+    size -= done;
+    poll();
   }
-  ~File() { close(number_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+}
 
-  void write(const void* bytes, std::int64_t size) {
-    const char* at = static_cast<const char*>(bytes);
-    while (size > 0) {
-      const ssize_t done =
-          ::write(number_, at, static_cast<std::size_t>(std::min(size, kPart)));
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) fail(path_);
-      at += done;
-      size -= done;
-      poll();
-    }
+void to_disk(int number, const std::string& path) {
+  // Some file systems have no way to do so: EINVAL.
+  while (fsync(number) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EINVAL || errno == ENOTSUP) return;
+    fail(path);
   }
-  /// Returns the number of bytes there were.
-  std::int64_t read(void* bytes, std::int64_t size) {
-    char* at = static_cast<char*>(bytes);
-    const char* const first = at;
-    while (size > 0) {
-      const ssize_t done =
-          ::read(number_, at, static_cast<std::size_t>(std::min(size, kPart)));
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) fail(path_);
-      if (done == 0) break;
-      at += done;
-      size -= done;
-      poll();
-    }
-    return at - first;
-  }
-  void to_disk() {
-    // Some file systems have no way to do so: EINVAL.
-    while (fsync(number_) != 0) {
-      if (errno == EINTR) continue;
-      if (errno == EINVAL || errno == ENOTSUP) return;
-      fail(path_);
-    }
-  }
+}
 
- private:
-  static constexpr std::int64_t kPart = std::int64_t{1} << 24;
-  const std::string path_;
-  const int number_;
-};
-
-/// Takes the file away again unless it got its name.
-struct Unfinished {
-  ~Unfinished() {
-    if (!named) unlink(path.c_str());
-  }
-  std::string path;
-  bool named = false;
-};
+/// Some systems say only now that the disk is full.
+void close_well(int& number, const std::string& path) {
+  const int closing = number;
+  number = -1;
+  // After EINTR the number may be another file's by now.
+  if (close(closing) != 0 && errno != EINTR) fail(path);
+}
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -87,81 +63,108 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-struct Head {
-  char word[8];
-  std::int64_t size;
-  std::uint64_t digest;
-};
-constexpr char kWord[9] = "fsknn\r\n1";
-
-Head head_of(const void* bytes, std::int64_t size) {
-  Head head;
-  std::memcpy(head.word, kWord, sizeof head.word);
-  head.size = size;
-  head.digest = digest_bytes(bytes, size);
-  return head;
+void folder_to_disk(const std::string& folder) {
+  int number = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+  if (number < 0) fail(folder);
+  struct Closed {
+    ~Closed() { close(number); }
+    int number;
+  } closed{number};
+  to_disk(number, folder);
 }
 
-template <class Write>
-void write_then_name(const std::string& path, Write write) {
-  Unfinished part{path + ".part-" + std::to_string(getpid())};
-  {
-    File file(part.path, O_WRONLY | O_CREAT | O_TRUNC);
-    write(file);
-    file.to_disk();
-  }
-  if (rename(part.path.c_str(), path.c_str()) != 0) fail(path);
-  part.named = true;
-  // The name, too, has to reach the disk.
-  File(folder_of(path), O_RDONLY).to_disk();
+/// A word that no other file has, and nobody can guess.
+std::string random_word() {
+  std::random_device random;
+  const std::uint64_t high = random();
+  return hexadecimal(high << 32 | random());
 }
 
 }  // namespace
 
+NewFile::NewFile(const std::string& path, unsigned mode) : path_(path) {
+  for (int trial = 0; number_ < 0; ++trial) {
+    part_ = path + ".part-" + random_word();
+    number_ = open(part_.c_str(), kNewOnly, static_cast<mode_t>(mode));
+    if (number_ < 0 && (errno != EEXIST || trial == 9)) fail(path_);
+  }
+}
+
+NewFile::~NewFile() {
+  if (number_ >= 0) close(number_);
+  if (!named_) unlink(part_.c_str());
+}
+
+void NewFile::write(const void* bytes, std::int64_t size) {
+  write_to(number_, path_, bytes, size);
+}
+
+void NewFile::finish() {
+  to_disk(number_, path_);
+  close_well(number_, path_);
+  if (rename(part_.c_str(), path_.c_str()) != 0) fail(path_);
+  named_ = true;
+  // The name, too, has to reach the disk.
+  folder_to_disk(folder_of(path_));
+}
+
+// Without O_NONBLOCK a pipe is waited for before it can be told from a file.
+InputFile::InputFile(const std::string& path)
+    : path_(path),
+      number_(
+          open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+  if (number_ < 0) fail(path);
+  struct stat facts;
+  const int error = fstat(number_, &facts) != 0 ? errno : 0;
+  if (error == 0 && S_ISREG(facts.st_mode)) {
+    size_ = static_cast<std::int64_t>(facts.st_size);
+    return;
+  }
+  close(number_);
+  if (error != 0) fail(path, error);
+  throw FileFailure{path, "it is not a file", 0};
+}
+
+InputFile::~InputFile() { close(number_); }
+
+std::int64_t InputFile::read(void* bytes, std::int64_t size) {
+  char* at = static_cast<char*>(bytes);
+  const char* const first = at;
+  while (size > 0) {
+    const ssize_t done =
+        ::read(number_, at, static_cast<std::size_t>(std::min(size, kPart)));
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail(path_);
+    if (done == 0) break;
+    at += done;
+    size -= done;
+    poll();
+  }
+  return at - first;
+}
+
 void write_bytes(const std::string& path, const void* bytes,
                  std::int64_t size) {
-  File(path, O_WRONLY | O_CREAT | O_TRUNC).write(bytes, size);
+  struct Open {
+    ~Open() {
+      if (number >= 0) close(number);
+    }
+    int number;
+  } file{open(path.c_str(), kNewOnly, 0600)};
+  if (file.number < 0) fail(path);
+  write_to(file.number, path, bytes, size);
+  close_well(file.number, path);
 }
 
 void read_bytes(const std::string& path, void* bytes, std::int64_t size) {
-  if (File(path, O_RDONLY).read(bytes, size) != size)
-    throw FileFailure{path, "it is shorter than it should be"};
-}
-
-void write_durably(const std::string& path, const void* bytes,
-                   std::int64_t size) {
-  write_then_name(path, [&](File& file) { file.write(bytes, size); });
-}
-
-void write_sealed(const std::string& path, const void* bytes,
-                  std::int64_t size) {
-  const Head head = head_of(bytes, size);
-  write_then_name(path, [&](File& file) {
-    file.write(&head, sizeof head);
-    file.write(bytes, size);
-  });
-}
-
-bool read_sealed(const std::string& path, std::vector<char>& bytes) {
-  struct stat facts;
-  if (stat(path.c_str(), &facts) != 0) {
-    if (errno == ENOENT) return false;
-    fail(path);
-  }
-  File file(path, O_RDONLY);
-  Head head;
-  if (file.read(&head, sizeof head) != sizeof head ||
-      std::memcmp(head.word, kWord, sizeof head.word) != 0 ||
-      head.size != static_cast<std::int64_t>(facts.st_size) -
-                       static_cast<std::int64_t>(sizeof head))
-    return false;
-  bytes.resize(static_cast<std::size_t>(head.size));
-  return file.read(bytes.data(), head.size) == head.size &&
-         digest_bytes(bytes.data(), head.size) == head.digest;
+  if (InputFile(path).read(bytes, size) != size)
+    throw FileFailure{path, "it is shorter than it should be", 0};
 }
 
 FileLock::FileLock(const std::string& path)
-    : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    : file_(open(path.c_str(),
+                 O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                 0600)) {
   if (file_ < 0) fail(path);
   struct flock whole;
   std::memset(&whole, 0, sizeof whole);
@@ -174,8 +177,7 @@ FileLock::FileLock(const std::string& path)
   const int why = errno;
   if (why != EACCES && why != EAGAIN) {
     close(file_);
-    errno = why;
-    fail(path);
+    fail(path, why);
   }
   whole.l_type = F_WRLCK;
   if (fcntl(file_, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK)

@@ -5,33 +5,67 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace fsknn {
 
 /// What the system said, and of which file.
 struct FileFailure {
   std::string path, words;
+  int error;  ///< its errno; 0: it is ours
 };
 
-/// Writes bytes to a file beside `path`, to the disk, and gives it the name
-/// `path` then. Throws FileFailure.
-void write_durably(const std::string& path, const void* bytes,
-                   std::int64_t size);
+/// A file that is written beside its name, under one that nobody can foretell
+/// and that follows no link, and gets its name when it is whole. Whoever reads
+/// that name finds what was there before, or all of the new one.
+class NewFile {
+ public:
+  /// mode: who may read and write it, as open() takes it. Throws FileFailure.
+  explicit NewFile(const std::string& path, unsigned mode = 0600);
+  /// Takes the file away unless it got its name.
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
 
-/// The bytes of a file that is not meant to outlive the process, and back into
-/// memory: so many as it holds. Throw FileFailure.
+  /// Hears poll(). Throws FileFailure.
+  void write(const void* bytes, std::int64_t size);
+  /// To the disk, then under its name. Throws FileFailure; the name is as it
+  /// was then.
+  void finish();
+
+  /// Where it is written, for others that write to it before it is finished.
+  const std::string& part() const { return part_; }
+
+ private:
+  const std::string path_;
+  std::string part_;
+  int number_ = -1;
+  bool named_ = false;
+};
+
+/// A file that is there: no folder, pipe or device, which could be waited for
+/// and have no end. Throws FileFailure.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  /// Bytes, when it was opened.
+  std::int64_t size() const { return size_; }
+  /// The next bytes; returns how many there were. Hears poll().
+  std::int64_t read(void* bytes, std::int64_t size);
+
+ private:
+  const std::string path_;
+  int number_ = -1;
+  std::int64_t size_ = 0;
+};
+
+/// The bytes of a file that is not meant to outlive the process, which must not
+/// be there yet, and back into memory: so many as it holds. Throw FileFailure.
 void write_bytes(const std::string& path, const void* bytes, std::int64_t size);
 void read_bytes(const std::string& path, void* bytes, std::int64_t size);
-
-/// write_durably() with a head that says what they are: how many, and their
-/// digest.
-void write_sealed(const std::string& path, const void* bytes,
-                  std::int64_t size);
-
-/// What write_sealed() wrote. Returns whether the file is as it was written;
-/// false too where there is none. Throws FileFailure where it can't be read.
-bool read_sealed(const std::string& path, std::vector<char>& bytes);
 
 /// A lock on a file (which is made where it is missing) that no other process
 /// can have at the same time; gone with the process. Not inherited by a fork.

@@ -3,10 +3,6 @@ local_splits <- function(size, env = parent.frame()) {
   withr::local_options(fsknn.split_size = size, .local_envir = env)
 }
 
-split_files <- function(folder) {
-  list.files(folder, "^fsknn-split-[0-9]+$", full.names = TRUE)
-}
-
 test_that("a kept search gives the answer of a plain one, and gives it again", {
   local_splits(40L)
   x <- random_matrix(150, 9)
@@ -101,8 +97,39 @@ test_that("a split that is not as it was written is seen, and done again", {
   # Another split's file under this one's name is whole, and not it.
   file.copy(split_files(folder)[[1]], file, overwrite = TRUE)
   expect_message(
-    again <- knn_search(x, 5, backend = "cpu", checkpoint = folder), "damaged"
+    again <- knn_search(x, 5, backend = "cpu", checkpoint = folder),
+    "Split 3 was of another search"
   )
+  expect_identical(again, whole)
+})
+
+test_that("several damaged splits are told of in good words", {
+  local_splits(20L)
+  x <- random_matrix(150, 9)
+  local_folder()
+  find <- function(...) {
+    knn_search(x, 5, backend = "cpu", checkpoint = "kept", ...)
+  }
+  whole <- find()
+  damage <- function(splits) {
+    for (file in split_files("kept")[splits]) writeBin(as.raw(1:9), file)
+  }
+  replace_by_first <- function(splits) {
+    files <- split_files("kept")
+    invisible(file.copy(files[rep(1, length(splits))], files[splits],
+                        overwrite = TRUE))
+  }
+  expect_snapshot({
+    damage(2)
+    . <- find()
+    damage(c(2, 4))
+    . <- find()
+    replace_by_first(c(3, 5))
+    . <- find()
+    damage(2:6)
+    replace_by_first(7)
+    again <- find()
+  })
   expect_identical(again, whole)
 })
 
@@ -267,18 +294,25 @@ test_that("a folder that holds something else is refused, and left alone", {
   writeLines("dear", "letters/to-mother.txt")
   writeLines("not a folder", "file.txt")
   dir.create("broken")
-  writeLines("form fsknn", "broken/fsknn-search.dcf")
+  writeLines("form fsknn", "broken/fsknn-search")
+  dir.create("old")
+  writeLines("form: fsknn checkpoint 1", "old/fsknn-search.dcf")
+  knn_search(x, 5, checkpoint = "cut", backend = "cpu")
+  bytes <- readBin("cut/fsknn-search", "raw", 1e6)
+  writeBin(bytes[seq_len(length(bytes) - 1)], "cut/fsknn-search")
   expect_snapshot(error = TRUE, {
     knn_search(x, 5, checkpoint = "letters")
     knn_search(x, 5, checkpoint = "file.txt")
     knn_search(x, 5, checkpoint = "broken")
+    knn_search(x, 5, checkpoint = "old")
+    knn_search(x, 5, checkpoint = "cut")
     knn_search(x, 5, checkpoint = NA)
     knn_search(x, 5, checkpoint = c("a", "b"))
   })
   expect_identical(list.files("letters"), "to-mother.txt")
   # What a run leaves that was ended at its very start.
   dir.create("young")
-  file.create(c("young/fsknn-lock", "young/fsknn-search.dcf.part-77"))
+  file.create(c("young/fsknn-lock", "young/fsknn-search.part-00000000deadbeef"))
   expect_identical(
     knn_search(x, 5, backend = "cpu", checkpoint = "young"),
     knn_search(x, 5, backend = "cpu")
@@ -324,20 +358,18 @@ test_that("what the file system refuses is told", {
   )
 })
 
-test_that("a file is whole, or is not there", {
-  folder <- withr::local_tempdir()
-  path <- file.path(folder, "file")
-  bytes <- as.raw(seq_len(255))
-  fsknn:::cpp_write_durably(path, bytes, TRUE)
-  expect_identical(fsknn:::cpp_read_sealed(path)$bytes, bytes)
-  fsknn:::cpp_write_durably(path, raw(), TRUE)
-  expect_identical(fsknn:::cpp_read_sealed(path)$bytes, raw())
-  expect_null(fsknn:::cpp_read_sealed(file.path(folder, "none"))$bytes)
-  answer <- fsknn:::cpp_write_durably(
-    file.path(folder, "none", "file"), bytes, TRUE
+test_that("a digest of bytes is XXH64", {
+  expect_identical(
+    fsknn:::cpp_digest_raw(charToRaw("abc")), "44bc2cf5ad770999"
   )
-  expect_identical(answer$failure, "file")
-  expect_identical(list.files(folder), "file")
+  skip_if_not_installed("digest")
+  for (size in c(0:70, 1e6, 3e6 + 5)) {
+    bytes <- as.raw((seq_len(size) * 37) %% 256)
+    expect_identical(
+      fsknn:::cpp_digest_raw(bytes),
+      digest::digest(bytes, "xxhash64", serialize = FALSE)
+    )
+  }
 })
 
 test_that("a digest is of values, and of each of them", {

@@ -1,0 +1,399 @@
+# Whatever becomes of the files of a checkpoint, no answer is wrong.
+
+# Searches of `x` that keep different columns.
+kept_searches <- function() {
+  list(
+    lists = function(x, ...) knn_search(x, 3, ...),
+    edges = function(x, ...) knn_graph(x, 3, ...),
+    near = function(x, ...) within_search(x, 0.6, ...),
+    pairs = function(x, ...) threshold_graph(x, 0.3, ...)
+  )
+}
+
+# On the CPU by one thread, so that thousands are no matter.
+in_folder <- function(search, x, folder, ...) {
+  withr::local_options(fsknn.split_size = 9L)
+  search(x, backend = "cpu", num_threads = 1, checkpoint = folder, ...)
+}
+
+bytes_of <- function(file) readBin(file, "raw", file.size(file))
+
+# The answer from a folder, or the class of the error; and what was said.
+outcome <- function(search, x, folder) {
+  said <- character()
+  answer <- withCallingHandlers(
+    tryCatch(in_folder(search, x, folder), fsknn_error = class),
+    message = function(message) {
+      said <<- c(said, conditionMessage(message))
+      invokeRestart("muffleMessage")
+    }
+  )
+  list(answer = answer, said = paste(said, collapse = " "))
+}
+
+# Of a folder, one file of which is others' bytes now: the answer with the split
+# told of, or a named error. Gives what is wrong with it, or nothing.
+wrong_with <- function(got, whole, is_split) {
+  if (!is_split && identical(got$answer[[1]], "fsknn_checkpoint_error")) {
+    return(NULL)
+  }
+  if (!identical(got$answer, whole)) {
+    return("another answer")
+  }
+  if (!grepl("(damaged|of another search).*done[[:space:]]+again", got$said)) {
+    return("nothing said")
+  }
+}
+
+copy_folder <- function(from, to) {
+  unlink(to, recursive = TRUE)
+  dir.create(to)
+  file.copy(list.files(from, full.names = TRUE), to)
+}
+
+# By turns: a bit turned, bytes written over, cut, made longer, or zeros from
+# somewhere on (as file systems leave behind).
+damaged <- function(bytes, trial) {
+  at <- sample.int(length(bytes), 1)
+  after <- at:length(bytes)
+  switch(
+    trial %% 5 + 1,
+    replace(bytes, at, xor(bytes[[at]], as.raw(2^sample(0:7, 1)))),
+    replace(bytes, after[seq_len(min(8, length(after)))],
+            as.raw(sample(0:255, min(8, length(after)), TRUE))),
+    bytes[seq_len(at - 1)],
+    c(bytes, as.raw(sample(0:255, at, TRUE))),
+    replace(bytes, after, as.raw(0))
+  )
+}
+
+fuzz_folders <- function(trials) {
+  x <- random_matrix(30, 7)
+  wrong <- character()
+  searches <- kept_searches()
+  for (name in names(searches)) {
+    folder <- withr::local_tempdir()
+    whole <- in_folder(searches[[name]], x, folder)
+    for (file in list.files(folder, "search|split", full.names = TRUE)) {
+      bytes <- bytes_of(file)
+      for (trial in seq_len(trials)) {
+        bad <- damaged(bytes, trial)
+        if (identical(bad, bytes)) next
+        writeBin(bad, file)
+        what <- wrong_with(
+          outcome(searches[[name]], x, folder), whole,
+          grepl("split", basename(file))
+        )
+        if (!is.null(what)) {
+          wrong <- c(wrong, paste(name, basename(file), trial, what))
+        }
+        # As it was, or whole again.
+        writeBin(bytes, file)
+      }
+    }
+  }
+  wrong
+}
+
+test_that("a damaged file of a folder never gives a wrong answer", {
+  withr::local_seed(12)
+  expect_identical(fuzz_folders(10), character())
+})
+
+test_that("each byte of what the search is, is looked at", {
+  x <- random_matrix(30, 7)
+  search <- kept_searches()$lists
+  folder <- withr::local_tempdir()
+  in_folder(search, x, folder)
+  file <- list.files(folder, "search", full.names = TRUE)
+  bytes <- bytes_of(file)
+  # A digit is another one, a letter another one: what a text has is a text.
+  for (at in seq(1, length(bytes), by = 5)) {
+    writeBin(replace(bytes, at, xor(bytes[[at]], as.raw(1))), file)
+    expect_error(
+      in_folder(search, x, folder), class = "fsknn_checkpoint_error"
+    )
+  }
+})
+
+test_that("a split of another search is never taken", {
+  x <- random_matrix(30, 7)
+  other <- x
+  other[30, 7] <- other[30, 7] + 1
+  searches <- kept_searches()
+  local_folder()
+  # With splits of the same shape in all: of a matrix one row of which is
+  # another, of fewer points, and of the same search in smaller splits, the
+  # fourth of which has as many rows as the last one here.
+  others <- list(
+    list(x = other, size = 9L, split = 3),
+    list(x = x[1:21, ], size = 9L, split = 2),
+    list(x = x, size = 3L, split = 4)
+  )
+  for (name in names(searches)) {
+    search <- searches[[name]]
+    whole <- in_folder(search, x, paste0(name, "-own"))
+    for (at in seq_along(others)) {
+      from <- paste(name, at)
+      withr::with_options(
+        list(fsknn.split_size = others[[at]]$size),
+        search(others[[at]]$x, backend = "cpu", checkpoint = from)
+      )
+      copy_folder(paste0(name, "-own"), "mixed")
+      file.copy(
+        split_files(from)[[others[[at]]$split]], "mixed", overwrite = TRUE
+      )
+      got <- outcome(search, x, "mixed")
+      expect_identical(got$answer, whole, label = from)
+      expect_match(
+        got$said, paste("Split", others[[at]]$split, "was of another search")
+      )
+    }
+  }
+  # Other columns, and another k.
+  searches$wide <- function(x, ...) knn_search(x, 7, ...)
+  searches$narrow <- function(x, ...) knn_search(x, 1, ...)
+  whole <- in_folder(searches$lists, x, "own")
+  for (name in setdiff(names(searches), "lists")) {
+    copy_folder("own", "mixed")
+    from <- paste0("from-", name)
+    in_folder(searches[[name]], x, from)
+    file.copy(split_files(from), "mixed", overwrite = TRUE)
+    got <- outcome(searches$lists, x, "mixed")
+    expect_identical(got$answer, whole)
+    expect_match(got$said, "Splits 1, 2, 3, and 1 more were of another search")
+  }
+})
+
+test_that("what the search is, from another folder, gives no wrong answer", {
+  x <- random_matrix(30, 7)
+  search <- kept_searches()$lists
+  own <- withr::local_tempdir()
+  whole <- in_folder(search, x, own)
+  # The same search in other splits.
+  other <- withr::local_tempdir()
+  withr::with_options(
+    list(fsknn.split_size = 4L), search(x, backend = "cpu", checkpoint = other)
+  )
+  file.copy(file.path(other, "fsknn-search"), own, overwrite = TRUE)
+  got <- outcome(search, x, own)
+  expect_identical(got$answer, whole)
+  expect_match(got$said, "of another search")
+  # Another search.
+  third <- withr::local_tempdir()
+  in_folder(kept_searches()$near, x, third)
+  file.copy(file.path(third, "fsknn-search"), own, overwrite = TRUE)
+  expect_error(in_folder(search, x, own), class = "fsknn_checkpoint_error")
+})
+
+test_that("numbers that no search gives are refused though they are sealed", {
+  x <- random_matrix(30, 7)
+  searches <- kept_searches()
+  change <- list(
+    lists = list(index = 31L, index = 0L),
+    edges = list(from = 31L, to = -1L, rank = 4L, to = NA_integer_),
+    near = list(index = 31L, count = -1L, count = 1000L, index = 0L),
+    pairs = list(from = 0L, to = 31L, from = NA_integer_)
+  )
+  types <- list(
+    count = integer(), index = integer(), from = integer(), to = integer(),
+    rank = integer(), distance = double(), correlation = double(),
+    facts = double()
+  )
+  columns <- list(
+    lists = c("index", "distance"),
+    edges = c("from", "to", "rank", "distance", "correlation"),
+    near = c("count", "index", "distance"),
+    pairs = c("from", "to", "distance", "correlation")
+  )
+  for (name in names(searches)) {
+    folder <- withr::local_tempdir()
+    whole <- in_folder(searches[[name]], x, folder)
+    file <- file.path(folder, "fsknn-split-000002")
+    form <- types[c(columns[[name]], "facts")]
+    held <- fsknn:::cpp_read_sealed(file, "split", 2, "", form,
+                                    rep(NA_real_, length(form)))
+    expect_identical(held$state, "whole")
+    for (at in seq_along(change[[name]])) {
+      bad <- held$columns
+      bad[[names(change[[name]])[[at]]]][[2]] <- change[[name]][[at]]
+      fsknn:::cpp_write_sealed(file, "split", 2, held$fingerprint, bad)
+      got <- outcome(searches[[name]], x, folder)
+      expect_identical(got$answer, whole)
+      expect_match(got$said, "Split 2 was damaged")
+    }
+  }
+})
+
+test_that("files are their owner's alone, and no link is written through", {
+  skip_on_os("windows")
+  x <- random_matrix(30, 7)
+  folder <- withr::local_tempdir()
+  victim <- withr::local_tempfile()
+  writeLines("precious", victim)
+  # Where an earlier version wrote on its way.
+  for (name in c("search", "search.dcf")) {
+    file.symlink(
+      victim,
+      file.path(folder, paste0("fsknn-", name, ".part-", Sys.getpid()))
+    )
+  }
+  try(in_folder(kept_searches()$lists, x, folder), silent = TRUE)
+  expect_identical(readLines(victim), "precious")
+  unlink(list.files(folder, full.names = TRUE))
+  before <- Sys.umask("000")
+  withr::defer(Sys.umask(before))
+  in_folder(kept_searches()$lists, x, folder)
+  modes <- file.mode(list.files(folder, full.names = TRUE))
+  expect_identical(unique(format(modes)), "600")
+  # Nor is a lock made where a link leads to.
+  unlink(list.files(folder, full.names = TRUE))
+  elsewhere <- withr::local_tempfile()
+  file.symlink(elsewhere, file.path(folder, "fsknn-lock"))
+  expect_error(
+    in_folder(kept_searches()$lists, x, folder),
+    class = "fsknn_checkpoint_error"
+  )
+  expect_false(file.exists(elsewhere))
+})
+
+test_that("a folder's name reaches no other folder", {
+  skip_on_os("windows")
+  x <- random_matrix(30, 7)
+  search <- kept_searches()$lists
+  local_folder()
+  # By the names that this version and an earlier one have on their way.
+  unfinished <- paste0(
+    "fsknn-split-000001.part-", c("00000000deadbeef", "77")
+  )
+  own <- c("run*", "run[12]", "run?")
+  others <- c("run1", "run2")
+  for (folder in c(own, others)) {
+    in_folder(search, x, folder)
+    file.create(file.path(folder, unfinished))
+  }
+  for (folder in own) {
+    suppressMessages(in_folder(search, x, folder))
+    expect_length(list.files(folder, "part"), 1)
+  }
+  expect_true(all(file.exists(
+    file.path(rep(others, each = 2), unfinished)
+  )))
+})
+
+test_that("R's options change neither the words nor what the search is", {
+  x <- random_matrix(2001, 7)
+  folder <- withr::local_tempdir()
+  find <- function() {
+    withr::local_options(fsknn.split_size = 1000L)
+    threshold_graph(x, 0.9, backend = "cpu", checkpoint = folder)
+  }
+  whole <- find()
+  withr::local_options(OutDec = ",", scipen = -20, warn = 2)
+  expect_message(again <- find(), "3 of 3 splits")
+  expect_identical(again, whole)
+  # Thousands are told of with a comma.
+  expect_identical(fsknn:::format_count(1234567), "1,234,567")
+  expect_identical(fsknn:::format_bound(0.5), "0.5")
+  error <- expect_error(
+    threshold_graph(x, 0.8, backend = "cpu", checkpoint = folder),
+    class = "fsknn_checkpoint_error"
+  )
+  expect_match(conditionMessage(error), "was 0.9, and is 0.8")
+})
+
+test_that("a file is whole, or is not there", {
+  folder <- withr::local_tempdir()
+  path <- file.path(folder, "file")
+  columns <- list(bytes = as.raw(seq_len(255)), one = NA_integer_,
+                  numbers = c(NA, NaN, Inf, -0))
+  mark <- strrep("0f", 8)
+  write <- function(path, columns) {
+    fsknn:::cpp_write_sealed(path, "test", 1, mark, columns)
+  }
+  read <- function(path, kind = "test", number = 1, print = mark,
+                   types = columns, lengths = base::lengths(types)) {
+    fsknn:::cpp_read_sealed(path, kind, number, print, types, lengths)
+  }
+  write(path, columns)
+  expect_identical(read(path)$columns, columns)
+  expect_identical(read(path, print = "")$columns, columns)
+  expect_identical(read(path, lengths = c(NA, 1, NA))$columns, columns)
+  for (file in list(
+    read(path, kind = "best"), read(path, number = 2),
+    read(path, print = strrep("0e", 8)), read(path, types = columns[1:2]),
+    read(path, types = columns[c(1, 3, 2)]), read(path, lengths = c(NA, 2, NA)),
+    read(path, types = stats::setNames(columns, c("bytes", "one", "none")))
+  )) {
+    expect_identical(file$state, "other")
+    expect_null(file$columns)
+  }
+  write(path, list())
+  expect_identical(read(path)$state, "other")
+  expect_identical(read(file.path(folder, "none"))$state, "missing")
+  answer <- write(file.path(folder, "none", "file"), columns)
+  expect_identical(answer$failure, "file")
+  # What makes no sense is refused.
+  many <- withr::local_tempfile()
+  write(many, columns)
+  for (answer in list(
+    write(path, list("text")), write(path, list(a = "text")),
+    write(path, list(1)), read(path, print = "what"), read(path, lengths = 1),
+    read(many, types = list(bytes = "text", one = 1L, numbers = 1))
+  )) {
+    expect_identical(answer$failure, "internal")
+  }
+  expect_identical(list.files(folder), "file")
+})
+
+test_that("parts that are none are refused, not copied", {
+  put <- function(whole, part, first) fsknn:::cpp_put_part(whole, part, first)
+  whole <- matrix(0, 5, 3)
+  for (first in c(-1, 4, 5, 0.5, 1e300, NA, NaN, Inf)) {
+    expect_error(put(whole, matrix(1, 2, 3), first), "no part", label = first)
+  }
+  expect_error(put(whole, matrix(1, 6, 3), 0), "no part")
+  expect_error(put(whole, 1:6, 0), "no part")
+  expect_error(put(whole, as.double(1:7), 0), "no part")
+  expect_error(put(list(1), list(2), 0), "whole numbers and doubles")
+  expect_error(put("a", "b", 0), "whole numbers and doubles")
+  expect_error(put(NULL, 1, 0), "no part")
+  expect_error(put(double(3), double(2), 2), "no part")
+  expect_error(put(matrix(0, 5, 0), 1, 0), "no part")
+  put(whole, as.double(1:6), 3)
+  expect_identical(
+    whole, rbind(matrix(0, 3, 3), matrix(as.double(1:6), 2))
+  )
+  lists <- function(...) fsknn:::cpp_lists_of(...)
+  for (counts in list(3L, c(-1L, 3L), c(5L, -3L), NA_integer_, integer(),
+                      c(.Machine$integer.max, 1L))) {
+    expect_null(lists(1:2, c(1, 2), counts))
+  }
+  expect_null(lists(1:2, 1, 2L))
+  expect_identical(
+    lists(1:3, c(0.5, 1, 2), c(2L, 0L, 1L)),
+    list(index = list(1:2, integer(), 3L),
+         distance = list(c(0.5, 1), double(), 2))
+  )
+  between <- function(...) fsknn:::cpp_all_between(...)
+  expect_true(between(c(1L, NA, 5L), 1L, 5L, TRUE))
+  expect_false(between(c(1L, NA, 5L), 1L, 5L, FALSE))
+  expect_false(between(c(1L, 6L), 1L, 5L, FALSE))
+  expect_false(between(c(0L, 5L), 1L, 5L, FALSE))
+  path <- withr::local_tempfile()
+  lend <- fsknn:::cpp_lend_matrix
+  for (x in list(1, "a", NULL, matrix("a"), matrix(list(1)), quote(x))) {
+    expect_identical(lend(x, path)$failure, "internal")
+  }
+  lent <- lend(matrix(c(1, 2, 3, 4), 2), path)
+  borrow <- function(...) {
+    fsknn:::cpp_borrow_matrix(utils::modifyList(lent, list(...)))
+  }
+  expect_identical(borrow()$values, matrix(c(1, 2, 3, 4), 2))
+  expect_identical(borrow(rows = 3L)$failure, "file")
+  expect_identical(borrow(rows = -2L)$failure, "internal")
+  expect_identical(borrow(rows = NA_integer_)$failure, "internal")
+  expect_identical(borrow(path = tempdir())$failure, "file")
+  # A file that is there is nobody's to write over.
+  expect_identical(lend(matrix(0), path)$failure, "file")
+})

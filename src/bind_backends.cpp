@@ -1,5 +1,5 @@
 #include "bind_common.hpp"
-#include "cpu/engine.hpp"
+#include "core/team.hpp"
 #include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
 
@@ -12,7 +12,7 @@ Rcpp::List cpp_cpu() {
   for (const cpu::Kernels* kernels : cpu::available_kernels())
     sets.push_back(kernels->name);
   return Rcpp::List::create(Rcpp::_["instruction_sets"] = sets,
-                            Rcpp::_["threads"] = cpu::num_processors());
+                            Rcpp::_["threads"] = num_processors());
 }
 
 // Called when the package is unloaded.

@@ -10,8 +10,11 @@
 # The folders of src/cuda: each includes itself and those before it.
 cuda_folders="plan device prepare exact filter missing search"
 
+# Threads are started in one place, which alone knows OpenMP.
+starts_threads="core/team.cpp"
+
 # All may include these besides the standard library, the core too.
-system_headers="fcntl.h immintrin.h omp.h sys/stat.h sys/statvfs.h sys/uio.h
+system_headers="fcntl.h immintrin.h sched.h sys/stat.h sys/statvfs.h sys/uio.h
   unistd.h"
 
 # Lines in a file written by hand.
@@ -21,7 +24,8 @@ cd "${1:-.}" || exit 1
 status=0
 
 find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
-  xargs awk -v folders="$cuda_folders" -v system_headers="$system_headers" '
+  xargs awk -v folders="$cuda_folders" -v system_headers="$system_headers" \
+    -v starts_threads="$starts_threads" '
   BEGIN {
     count = split(folders, names)
     for (i = 1; i <= count; ++i) floor_of[names[i]] = i
@@ -83,9 +87,15 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
       if (part != "bind") wrong("only bindings know R")
     } else if (target ~ /^(cuda|cub|cooperative_groups|math_constants)/) {
       if (is_plain) wrong("only what nvcc compiles knows CUDA")
+    } else if (target == "omp.h") {
+      if (path != starts_threads) wrong("only " starts_threads " knows OpenMP")
     } else if (target ~ /[.\/]/ && !(target in is_system)) {
       wrong("not a header that is known (tools/check-arrows.sh)")
     }
+  }
+
+  /^[ \t]*#[ \t]*pragma[ \t]+omp/ && path != starts_threads {
+    wrong("only " starts_threads " knows OpenMP")
   }
 
   END { exit bad }

@@ -3,6 +3,7 @@
 # sanitize.sh short      the same without those that take longest: 3 minutes on two cores
 # sanitize.sh thread     the C++ tests under the thread sanitizer, by clang and its
 #                        OpenMP: what GCC's does between threads is not seen by it
+# sanitize.sh no_openmp  the same by clang with C++'s own threads
 # sanitize.sh bindings   tests in R that go through every binding, under the
 #                        address sanitizer, of a build without CUDA
 # sanitize.sh            all of them
@@ -12,10 +13,11 @@
 folder=$build/sanitize
 mkdir -p "$folder" || exit 1
 
-# compile NAME COMPILER FLAGS: the C++ tests, into a folder of that name.
+# compile NAME COMPILER FLAGS [PROGRAM]: the C++ tests, into a folder of that
+# name.
 compile() {
   make -s -C tests/cpp build="$folder/$1" CXX="$2" CXXFLAGS="-O1 -g $3" \
-    "$folder/$1/tests"
+    "$folder/$1/${4:-tests}"
 }
 
 sanitize_address() {
@@ -29,15 +31,22 @@ sanitize_short() {
 *over the samples that both have,pairs within a distance are those*"
 }
 
+tsan_flags="-fsanitize=thread -Wno-unknown-warning-option"
+
 # Archer tells the sanitizer how OpenMP's threads wait for each other.
 sanitize_thread() {
   sh tools/setup.sh test sanitize || return 1
-  compile thread clang++ "-fsanitize=thread -Wno-unknown-warning-option" ||
-    return 1
+  compile thread clang++ "$tsan_flags" || return 1
   archer=$(clang++ -print-file-name=libarcher.so)
   [ -f "$archer" ] || { echo "clang has no libarcher.so" >&2; return 1; }
   TSAN_OPTIONS=ignore_noninstrumented_modules=1 OMP_TOOL_LIBRARIES=$archer \
     "$folder/thread/tests"
+}
+
+sanitize_no_openmp() {
+  sh tools/setup.sh test sanitize || return 1
+  compile thread clang++ "$tsan_flags" tests-without-openmp || return 1
+  "$folder/thread/tests-without-openmp"
 }
 
 # Files whose tests call every function of RcppExports.R between them; `make
@@ -77,7 +86,7 @@ END
 }
 
 status=0
-for part in ${1:-address thread bindings}; do
+for part in ${1:-address thread no_openmp bindings}; do
   begun=$(now)
   if sanitize_$part; then
     echo "sanitize.sh: nothing found ($part, $(($(now) - begun)) s)"

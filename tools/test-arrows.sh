@@ -46,6 +46,9 @@ plant src/cuda/plan/plan.cpp '#include "cuda/device/check.cuh"' \
   "plain C++ may not include what nvcc compiles"
 plant src/bind_common.cpp '#include "cuda/device/check.cuh"' \
   "plain C++ may not include what nvcc compiles"
+plant src/core/pieces.hpp '#include <omp.h>' "only core/team.cpp knows OpenMP"
+plant src/cuda/search/engine.cu '#pragma omp parallel' \
+  "only core/team.cpp knows OpenMP"
 
 mkdir "$copy/src/cuda/other" "$copy/src/gpu"
 echo '#pragma once' > "$copy/src/cuda/other/x.hpp"

@@ -17,7 +17,7 @@ results=$build/testthat-results.tsv
 check_headers() {
   find src/core src/cpu src/cuda -name '*.hpp' ! -name build_info.hpp |
     grep -v -e kernels_body -e kernels_avx512.hpp |
-    xargs -P "$jobs" -I FILE g++ -std=c++17 -fopenmp -fsyntax-only -Isrc \
+    xargs -P "$jobs" -I FILE g++ -std=c++17 -fsyntax-only -Isrc \
       -x c++ -include FILE /dev/null
 }
 

@@ -10,16 +10,10 @@
 #include <mutex>
 #include <thread>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-#if defined(__unix__) || defined(__APPLE__)
-#include <unistd.h>
-#endif
-
 #include "core/errors.hpp"
 #include "core/poll.hpp"
 #include "core/progress.hpp"
+#include "core/team.hpp"
 
 namespace fsknn {
 
@@ -35,19 +29,6 @@ inline int useful_threads(int asked, double operations) {
   constexpr double operations_per_thread = 1e6;
   const double most = 1.0 + operations / operations_per_thread;
   return asked < most ? asked : static_cast<int>(most);
-}
-
-/// `asked`, but 1 in a forked child whose parent has used threads: the pool of
-/// threads does not come along, and OpenMP would wait for it for ever.
-inline int threads_after_fork(int asked) {
-#if defined(__unix__) || defined(__APPLE__)
-  static std::atomic<long> owner{0};
-  if (asked < 2) return asked;
-  long none = 0;
-  const long me = static_cast<long>(getpid());
-  if (!owner.compare_exchange_strong(none, me) && none != me) return 1;
-#endif
-  return asked;
 }
 
 /// A stretch of the whole work, as shares of 1: what its pieces report.
@@ -102,20 +83,13 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
   std::atomic<bool> stop{false};
   std::atomic<int> others_at_work{0};
   std::exception_ptr failure;
-  std::mutex merging;
-  num_threads = threads_after_fork(static_cast<int>(std::max<std::int64_t>(
-      1, std::min<std::int64_t>(num_threads, num_pieces))));
-#pragma omp parallel num_threads(num_threads)
-  {
-#ifdef _OPENMP
-    const bool first = omp_get_thread_num() == 0;
-    const int others = omp_get_num_threads() - 1;
-#else
-    const bool first = true;
-    const int others = 0;
-#endif
+  std::mutex merging, failing;
+  num_threads =
+      static_cast<int>(std::min<std::int64_t>(num_threads, num_pieces));
+  run_team(num_threads, [&](Seat seat) {
+    const bool first = seat.number == 0;
     // Counted down by each of the others, from whatever the first adds.
-    if (first) others_at_work += others;
+    if (first) others_at_work += seat.size - 1;
     PiecesListener listener(stretch, first, listener_of_thread(), stop);
     const Listening listening(&listener);
     const auto guarded = [&](auto step) {
@@ -123,7 +97,7 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
         step();
       } catch (const StoppedElsewhere&) {
       } catch (...) {
-#pragma omp critical(fsknn_pieces)
+        const std::lock_guard<std::mutex> held(failing);
         if (!failure) failure = std::current_exception();
         stop = true;
       }
@@ -154,7 +128,7 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
           listener.listen();
         }
       });
-  }
+  });
   if (failure) std::rethrow_exception(failure);
 }
 

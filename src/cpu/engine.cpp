@@ -1,11 +1,5 @@
 #include "cpu/engine.hpp"
 
-#include <algorithm>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "core/pieces.hpp"
 #include "cpu/few.hpp"
 #include "cpu/held.hpp"
@@ -33,14 +27,6 @@ void find_neighbours(const Request& asked, const RowSource& points,
     return find_streamed(request, points, queries, out, progress, stats);
   HeldPoints(request, points)
       .find_neighbours(request, queries, out, progress, stats);
-}
-
-int num_processors() {
-#ifdef _OPENMP
-  return std::max(1, omp_get_num_procs());
-#else
-  return 1;
-#endif
 }
 
 }  // namespace cpu

@@ -15,8 +15,5 @@ void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats);
 
-/// Threads that this process may use (affinity, control groups).
-int num_processors();
-
 }  // namespace cpu
 }  // namespace fsknn

@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "core/errors.hpp"
+#include "core/pieces.hpp"
+#include "core/poll.hpp"
 #include "cuda/device/workers.hpp"
 
 using fsknn::Interrupted;
@@ -81,6 +83,38 @@ TEST_CASE("the calling thread listens while others still work") {
                               }),
                   Interrupted);
   CHECK(user.asked);
+}
+
+TEST_CASE(
+    "pieces within a worker's work leave the user to the calling thread") {
+  class Counter final : public Progress {
+   public:
+    bool report(double) override {
+      if (std::this_thread::get_id() != own_) ++asked_elsewhere;
+      return true;
+    }
+    std::atomic<int> asked_elsewhere{0};
+
+   private:
+    std::thread::id own_ = std::this_thread::get_id();
+  };
+  Counter user;
+  Workers workers(&user, 1);
+  if (Workers::at_once(2) < 2) return;
+  std::atomic<bool> done{false};
+  workers.run(2, [&](int w) {
+    if (w == 1) {
+      fsknn::run_pieces(3, 2, {}, [] {
+        return [](std::int64_t) {
+          sleep_ms(60);
+          fsknn::poll();
+        };
+      });
+      done = true;
+    }
+    while (!done) sleep_ms(1);
+  });
+  CHECK(user.asked_elsewhere == 0);
 }
 
 TEST_CASE("a worker's failure stops the others and is thrown") {

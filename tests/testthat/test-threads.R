@@ -57,6 +57,30 @@ test_that("num_threads is taken as given", {
   expect_identical(fsknn:::check_num_threads(5), 5L)
 })
 
+test_that("a search has as many threads as it is told", {
+  skip_if_not(dir.exists("/proc/self/task"), "the system lists no threads")
+  local_variable("OMP_THREAD_LIMIT", "")
+  threads_of <- function(pid) {
+    length(list.files(file.path("/proc", pid, "task")))
+  }
+  for (num_threads in c(1, 3)) {
+    child <- start_child(c(
+      "x <- matrix(sin(seq_len(2e6)), 20000)",
+      "before <- length(list.files('/proc/self/task'))",
+      sprintf(
+        "nn <- knn_search(x, 5, num_threads = %d, backend = 'cpu')", num_threads
+      ),
+      "say(before)"
+    ))
+    most <- 0
+    wait_for(function() {
+      most <<- max(most, threads_of(child$pid))
+      file.exists(child$out)
+    }, 60)
+    expect_identical(most - as.double(said_by(child)), num_threads - 1)
+  }
+})
+
 test_that("a forked child works after its parent has used threads", {
   skip_on_os("windows")
   x <- random_matrix(2000, 40)

@@ -7,36 +7,17 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include "core/errors.hpp"
-#include "core/pieces.hpp"
 #include "core/poll.hpp"
 #include "core/progress.hpp"
+#include "core/team.hpp"
 
 namespace fsknn {
 namespace cuda {
-
-inline int thread_number() {
-#ifdef _OPENMP
-  return omp_get_thread_num();
-#else
-  return 0;
-#endif
-}
-
-inline int team_size() {
-#ifdef _OPENMP
-  return omp_get_num_threads();
-#else
-  return 1;
-#endif
-}
 
 class Workers {
  public:
@@ -52,10 +33,12 @@ class Workers {
   void run(int count, Work work) {
     std::atomic<int> unfinished{count};
     count_ = count;
+    caller_ = std::this_thread::get_id();
+    std::mutex failing;
     std::exception_ptr failure;
     bool is_loss = false;
     const auto keep = [&](bool loss) {
-#pragma omp critical(fsknn_cuda_workers)
+      const std::lock_guard<std::mutex> held(failing);
       if (!failure || (loss && !is_loss)) {
         failure = std::current_exception();
         is_loss = loss;
@@ -74,26 +57,23 @@ class Workers {
         keep(false);
       }
     };
-    const int threads = threads_after_fork(count);
-#pragma omp parallel num_threads(threads)
-    {
-#pragma omp single
-      together_ = team_size() >= count;
-      for (int w = thread_number(); w < count; w += team_size()) {
+    run_team(count, [&](Seat seat) {
+      together_ = seat.size >= count;
+      for (int w = seat.number; w < count; w += seat.size) {
         guarded([&] {
           if (!stop_) work(w);
         });
         --unfinished;
       }
       // The first thread goes on listening to the user until all are done.
-      if (thread_number() == 0)
+      if (seat.number == 0)
         guarded([&] {
           while (unfinished > 0) {
             listen();
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
           }
         });
-    }
+    });
     if (failure) std::rethrow_exception(failure);
   }
 
@@ -101,18 +81,17 @@ class Workers {
   /// on; throws Interrupted on the thread that hears the user.
   bool go_on() {
     ++pieces_done_;
-    if (thread_number() == 0) listen();
+    if (hears_the_user()) listen();
     return !stop_;
   }
 
-  /// How many of `count` workers would work at the same time: what OpenMP
-  /// gives.
+  /// How many of `count` workers would work at the same time.
   static int at_once(int count) {
     int threads = 1;
-    const int wanted = threads_after_fork(count);
-#pragma omp parallel num_threads(wanted)
-    if (thread_number() == 0) threads = team_size();
-    return threads < count ? threads : count;
+    run_team(count, [&](Seat seat) {
+      if (seat.number == 0) threads = seat.size;
+    });
+    return threads;
   }
 
   /// Waits until all workers have come here, each as often as the others.
@@ -129,7 +108,7 @@ class Workers {
     }
     while (meetings_ == meeting) {
       if (stop_) return false;
-      if (thread_number() == 0) listen();
+      if (hears_the_user()) listen();
       std::this_thread::yield();
     }
     return !stop_;
@@ -144,14 +123,17 @@ class Workers {
     explicit Ear(Workers& workers) : workers_(workers) {}
     void listen() override {
       if (workers_.stop_) throw StoppedElsewhere();
-      if (thread_number() == 0) workers_.listen();
+      if (workers_.hears_the_user()) workers_.listen();
     }
 
    private:
     Workers& workers_;
   };
 
-  /// On the thread that called run() only.
+  /// Whether this is the thread that called run(): the only one that may ask R.
+  bool hears_the_user() const { return std::this_thread::get_id() == caller_; }
+
+  /// On that thread only.
   void listen() {
     if (progress_ == nullptr) return;
     const Clock::time_point now = Clock::now();
@@ -167,6 +149,7 @@ class Workers {
   std::atomic<std::int64_t> pieces_done_{0};
   std::atomic<bool> stop_{false};
   int count_ = 1;
+  std::thread::id caller_;
   std::atomic<bool> together_{false};
   std::atomic<int> arrived_{0};
   std::atomic<std::int64_t> meetings_{0};

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/pieces.hpp"
 #include "cuda/search/exchange.cuh"
 #include "cuda/search/filter_phase.cuh"
 #include "cuda/search/settle_phase.cuh"

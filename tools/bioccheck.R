@@ -1,6 +1,7 @@
 # Bioconductor's own check, BiocCheck, of a tarball; Rscript tools/bioccheck.R
-# TARBALL FOLDER. Its report goes to FOLDER. An error or a warning of it makes
-# this fail. Switched off, by its own options, is what needs a network:
+# TARBALL FOLDER. Its report goes to FOLDER, and what it installed stays in
+# FOLDER/library. An error or a warning of it makes this fail. Switched off, by
+# its own options, is what needs a network:
 #   no-check-deprecated   are packages that are used deprecated in Bioconductor?
 #   no-check-CRAN         has CRAN a package of this name?
 #   no-check-bioc-help    do mailing list and support site know the maintainer?
@@ -32,6 +33,12 @@ found <- tryCatch(
 sink()
 sink(type = "message")
 close(log)
+library_folder <- file.path(folder, "library")
+dir.create(library_folder)
+file.copy(
+  Sys.glob(file.path(tempdir(), "*", "lib", "fsknn")), library_folder,
+  recursive = TRUE
+)
 if (inherits(found, "error")) {
   writeLines(readLines(file.path(folder, "messages.txt")))
   stop(found)

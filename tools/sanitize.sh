@@ -27,8 +27,7 @@ sanitize_address() {
 }
 
 sanitize_short() {
-  sanitize_address -tce="no pair is dropped at*,each row has its own distance*,\
-*over the samples that both have,pairs within a distance are those*"
+  sanitize_address -tce="$long_cpp_tests"
 }
 
 tsan_flags="-fsanitize=thread -Wno-unknown-warning-option"

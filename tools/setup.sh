@@ -60,10 +60,10 @@ test r-cran-slam    R:slam
 test r-cran-proxy   R:proxy
 test r-cran-wgcna   R:WGCNA
 test doctest-dev    header:doctest/doctest.h
+test clang          command:clang++
 lint clang-format   command:clang-format
 lint clang-tidy     command:clang-tidy
 lint r-cran-lintr   R:lintr
-sanitize clang      command:clang++
 sanitize libomp-dev clang-openmp
 coverage r-cran-covr R:covr
 '

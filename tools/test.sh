@@ -69,12 +69,19 @@ check_bindings() {
 }
 
 build_cpp_tests() {
-  make -C tests/cpp
+  make -C tests/cpp build/tests build/tests-without-openmp
 }
 
+# As on a Mac: no GCC, and no OpenMP.
+build_by_clang() {
+  make -s -C tests/cpp build="$build/clang" CXX=clang++ \
+    CXXFLAGS="-O1 -g0 -Wno-unknown-warning-option" \
+    "$build/clang/tests-without-openmp"
+}
+
+# run_cpp_tests PROGRAM ARGUMENT...
 run_cpp_tests() {
-  tests/cpp/build/tests --reporters=console --no-colors=true \
-    > "$build/cpp-tests.log" 2>&1
+  "$@" --reporters=console --no-colors=true > "$build/cpp-tests.log" 2>&1
   status=$?
   cat "$build/cpp-tests.log"
   return $status
@@ -149,11 +156,13 @@ count_package_tests() {
 }
 
 # Bioconductor's check passes with notes, which CONTRIBUTING.md explains. It
-# installs the package anew: in haste, without CUDA, and strictly.
+# installs the package anew: in haste, strictly, and without CUDA and OpenMP.
+# That library stays for the steps below.
 bioc_check() {
   rm -rf "$build/bioccheck"
   mkdir -p "$build/bioccheck" || return 1
-  printf 'CXX17FLAGS = -O0 -g0 %s\n' "$strict" > "$build/bioccheck/Makevars"
+  printf 'CXX17FLAGS = -O0 -g0 %s\nSHLIB_OPENMP_CXXFLAGS =\n' "$strict" \
+    > "$build/bioccheck/Makevars"
   R_MAKEVARS_USER=$build/bioccheck/Makevars FSKNN_CUDA_ARCH=none \
     Rscript tools/bioccheck.R "$(find_tarball "$check_dir")" \
     "$build/bioccheck"
@@ -172,27 +181,27 @@ check_cuda_build() {
   '
 }
 
-# Without CUDA it links and loads too, and says why. Where the check was with
-# CUDA this is compiled in haste: what is tested is that nothing is missing.
+# What BiocCheck installed, without CUDA and OpenMP, links and loads too, and
+# says why it has no CUDA: nothing is missing.
 check_absent_build() {
-  absent=$check_dir/fsknn.Rcheck
-  if ! grep -q '^configure: building without CUDA' "$install_log"; then
-    absent=$build/absent
-    rm -rf "$absent"
-    mkdir -p "$absent" || return 1
-    printf 'CXX17FLAGS = -O1\n' > "$absent/Makevars"
-    R_MAKEVARS_USER=$absent/Makevars R CMD INSTALL --no-docs \
-      --library="$absent" --configure-args=--without-cuda \
-      "$(find_tarball "$check_dir")" > "$absent/log" 2>&1 || {
-      cat "$absent/log"
-      return 1
-    }
-  fi
-  R_LIBS=$absent Rscript -e '
+  R_LIBS=$build/bioccheck/library Rscript -e '
     cuda <- fsknn:::cpp_backends()$cuda
     str(cuda)
     stopifnot(!cuda$built, !cuda$usable, nzchar(cuda$reason))
   '
+}
+
+check_own_threads() {
+  if readelf -d "$build/bioccheck/library/fsknn/libs/fsknn.so" | grep -i 'omp'
+  then
+    return 1
+  fi
+  (cd tests/testthat && NOT_CRAN=true R_LIBS=$build/bioccheck/library Rscript -e '
+    testthat::test_dir(
+      ".", filter = "^threads$", package = "fsknn",
+      load_package = "installed", reporter = "summary", stop_on_failure = TRUE
+    )
+  ')
 }
 
 # --- All of them -----------------------------------------------------------
@@ -211,9 +220,14 @@ step "Pages are complete without a network" sh tools/test-site.sh
 step "RcppExports is up to date" check_bindings
 step "The pages' index names every help page" sh tools/site.sh check
 step "The C++ tests compile" build_cpp_tests && {
-  step "The C++ tests pass" run_cpp_tests
+  step "The C++ tests pass" run_cpp_tests tests/cpp/build/tests
   count_cpp_tests
+  step "They pass without OpenMP, by C++'s own threads" run_cpp_tests \
+    tests/cpp/build/tests-without-openmp -tce="$long_cpp_tests"
 }
+step "They compile by clang, too" build_by_clang &&
+  step "And pass, without OpenMP" run_cpp_tests \
+    "$build/clang/tests-without-openmp" -tce="$long_cpp_tests"
 step "What the vignette 'extending' shows works" sh tools/try-extending.sh
 step "Contraction by the compiler changes no bit of the core" check_contraction
 step "The answers' digests are the committed ones" check_digests
@@ -221,10 +235,11 @@ if step "R CMD build" build_package; then
   step "R CMD check: no error, no warning" check_package
   count_package_tests
   step "BiocCheck: no error, no warning" bioc_check
+  step "The build without CUDA links and loads" check_absent_build
+  step "The build without OpenMP uses threads" check_own_threads
   install_log=$check_dir/fsknn.Rcheck/00install.out
   if [ -d "$check_dir/fsknn.Rcheck/fsknn" ]; then
     step "The CUDA build links and loads" check_cuda_build
-    step "The build without CUDA links and loads" check_absent_build
   fi
 fi
 finish

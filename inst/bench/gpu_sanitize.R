@@ -1,7 +1,8 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
-#   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise
-#                                   or streamed; without PART their names
+#   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
+#                                   near_empty or streamed; without PART their
+#                                   names
 
 library(fsknn)
 
@@ -65,6 +66,28 @@ parts <- list(
     }
     graph(many[, 1:5], 300, "manhattan")
   },
+  # Rows of next to nothing beside rows far from 0, whose proportions no float
+  # holds: lists that overflow, and are filtered again as rows against columns.
+  near_empty = function() {
+    for (level in c(1e6, 1e10, 1e300)) {
+      for (tiny in c(1, 400)) {
+        x <- near_empty(level * (1 + 1e-10 * abs(many[, 1:24])), tiny)
+        graph(x, 5, "proportional")
+        queries(x, x[3801:4200, ], 5, "proportional")
+        queries(x[1:3800, ], x[3801:4200, ], 5, "proportional")
+      }
+      longer <- rbind(many, many + 1, many + 2)[, 1:24]
+      longer <- near_empty(level * (1 + 1e-10 * abs(longer)), 400)
+      graph(longer, 5, "proportional")
+      queries(longer, longer[12201:12600, ], 5, "proportional")
+    }
+    graph(near_empty(1e10 + abs(many), 400), 5, "manhattan")
+    near <- near_empty(1e10 + abs(many), 400)
+    graph(
+      near, 5, "proportional",
+      max_device_memory = streaming_limit(near, 5, "proportional", TRUE)
+    )
+  },
   # The filter's rows resident and the doubles streamed, rows that overflow among
   # them; then all streamed.
   streamed = function() {
@@ -85,6 +108,14 @@ parts <- list(
     )
   }
 )
+
+# x, its last rows zeros but for one entry.
+near_empty <- function(x, tiny) {
+  rows <- nrow(x) - tiny + seq_len(tiny)
+  x[rows, ] <- 0
+  x[cbind(rows, rep_len(seq_len(ncol(x)), tiny))] <- 1e-40
+  x
+}
 
 # The most memory for which points are streamed so.
 streaming_limit <- function(x, k, metric, filtered) {

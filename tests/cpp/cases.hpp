@@ -59,6 +59,23 @@ inline Matrix near_ties(std::int64_t n, std::int64_t d, double gap,
   return m;
 }
 
+/// Rows far from 0 beside what they differ by, and the last `tiny` with one
+/// entry that is next to nothing.
+inline Matrix near_empty(std::int64_t n, std::int64_t d, double level,
+                         std::int64_t tiny) {
+  Matrix m =
+      normal("near-empty rows beside " + std::to_string(level), n, d, 18);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f) {
+      if (i < n - tiny)
+        m.at(i, f) =
+            level + std::fmax(1.0, 1e-10 * level) * std::fabs(m.at(i, f));
+      else
+        m.at(i, f) = f == i % d ? std::pow(10.0, -40.0 - i % 4 * 80.0) : 0.0;
+    }
+  return m;
+}
+
 /// Everything that the contract must survive, about n points each.
 inline std::vector<Matrix> hard_cases(std::int64_t n, std::int64_t d) {
   std::vector<Matrix> all;
@@ -118,5 +135,6 @@ inline std::vector<Matrix> hard_cases(std::int64_t n, std::int64_t d) {
     for (std::int64_t f = 0; f < d; ++f)
       m.at(i, f) = 1e-4 * m.at(i, f) + 100.0 * std::cos(7.0 * (i % 5) + f);
   all.push_back(m);
+  all.push_back(near_empty(n, d, 1e10, n / 3));
   return all;
 }

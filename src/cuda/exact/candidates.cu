@@ -37,15 +37,6 @@ __device__ inline void do_again(const RedoRows& redo, std::int32_t place) {
   redo.places[atomicAdd(redo.count, 1)] = place;
 }
 
-/// Whole numbers in the order of the floats; none is 0.
-__device__ inline unsigned order_key(float x) {
-  const unsigned bits = __float_as_uint(x);
-  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-__device__ inline float key_value(unsigned key) {
-  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
-}
-
 /// A warp or a block that cuts one list. All its threads call every member.
 class WarpGroup {
  public:
@@ -139,8 +130,8 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   const std::int32_t place = lists.places[slot];
   const std::int32_t own =
       lists.row_ids != nullptr ? lists.row_ids[place] : kNoPoint;
-  const double row_part =
-      cut.twice_error + (cut.row_slack != nullptr ? cut.row_slack[slot] : 0.0f);
+  const double row_error = __dadd_ru(
+      cut.twice_error, cut.row_slack != nullptr ? cut.row_slack[slot] : 0.0f);
   Candidate entry[per_thread];
   unsigned key[per_thread];  // of what the similarity is at least; 0: none
   int mine = 0;
@@ -156,9 +147,9 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
       const std::int32_t other = lists.column_places[entry[q].slot];
       if (other < 0 || lists.column_ids[other] == own || s != s) continue;
     }
-    const double slack =
+    const double column_error =
         cut.column_slack != nullptr ? cut.column_slack[entry[q].slot] : 0.0f;
-    key[q] = order_key(__double2float_rd(s - row_part - slack));
+    key[q] = order_key(least_similarity(s, row_error, column_error));
     ++mine;
     largest = max(largest, key[q]);
     least = max(least, ~key[q]);
@@ -328,7 +319,7 @@ __global__ void __launch_bounds__(Block::threads)
   const std::int32_t place = lists.places[slot];
   if (place < 0) return;
   const std::int32_t count = lists.counts[slot];
-  if (count == kOverflowed) return;
+  if (is_overflowed(count)) return;
   const std::int64_t k = step.nearest.k;
   const int tid = static_cast<int>(threadIdx.x);
   // Too few: sums that are no numbers. Leave them to the float64 pass.

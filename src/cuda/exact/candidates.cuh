@@ -20,6 +20,7 @@
 
 #include "core/metrics.hpp"
 #include "cuda/device/resources.cuh"
+#include "cuda/exact/list_rules.hpp"
 #include "cuda/exact/select.cuh"
 #include "cuda/plan/plan.hpp"
 
@@ -31,16 +32,14 @@ struct Candidate {
   std::int32_t slot;
 };
 
-/// A list whose count says that it overflowed: its row is done again.
-static constexpr std::int32_t kOverflowed = -1;
-
 /// Lists of row slots, of pairs with column slots; in a graph these are the
 /// same. All pointers are device memory.
 struct CandidateLists {
-  Candidate* entries = nullptr;    ///< [num_slots x capacity], row-major
-  std::int32_t* counts = nullptr;  ///< [num_slots]; may pass the capacity
-  float* thresholds = nullptr;     ///< [num_slots]; infinity: takes no more;
-                                   ///< not a number: padding
+  Candidate* entries = nullptr;  ///< [num_slots x capacity], row-major
+  /// [num_slots]; may pass the capacity. kOverflowed: dropped what it had.
+  std::int32_t* counts = nullptr;
+  float* thresholds = nullptr;  ///< [num_slots]; infinity: takes no more;
+                                ///< not a number: padding
   /// [num_slots] or null. A row that overflows leaves here the threshold that
   /// what its list holds is good for.
   float* bounds = nullptr;
@@ -68,7 +67,8 @@ struct RedoRows {
 
 /// What cuts lists after a round. A candidate's similarity is at least
 /// entry.similarity - row_slack - column_slack - twice_error and at most
-/// entry.similarity + twice_error / 2, all in the filter's units.
+/// entry.similarity + twice_error / 2, all in the filter's units. An error that
+/// is infinite or no number says nothing: see least_similarity().
 struct Cut {
   CandidateLists lists;
   RedoRows redo;

@@ -25,6 +25,12 @@
 // L1 / (sum_i + sum_j), since 2 min(a, b) = a + b - |a - b| and entries are not
 // negative; s is divided by the sums too, and
 //   (slack_i + slack_j) / (sum_i + sum_j) <= slack_i / sum_i + slack_j / sum_j.
+//
+// No s is infinite or no number. Entries are kept within 2^100, and there are
+// at most 2^15 of them, so l, room and a sum of two are below 2^120. A quotient
+// by tiny sums may be beyond all floats where rooms are large; but no distance
+// is negative, so s is at most 0 there. Of what is infinite (slack, by entries
+// that were clamped or sums that are tiny) nothing is known from above.
 
 #include <cfloat>
 #include <cmath>
@@ -62,7 +68,7 @@ struct RowBounds {
 static constexpr double kElementLimit = 0x1p100;
 
 FSKNN_HD inline float float_at_least(double x) {
-  if (x > static_cast<double>(FLT_MAX)) return HUGE_VALF;
+  if (!(x <= static_cast<double>(FLT_MAX))) return HUGE_VALF;
   const float y = static_cast<float>(x);
   return static_cast<double>(y) < x ? nextafterf(y, HUGE_VALF) : y;
 }
@@ -134,15 +140,17 @@ FSKNN_HD inline RowBounds row_bounds(const ElementwiseRule& rule,
   return bounds;
 }
 
-/// s of a pair whose float sum or maximum of differences is `differences`.
+/// s of a pair whose float sum or maximum of differences is `differences`: a
+/// number below infinity, of a proportion at most 0.
 FSKNN_HD inline float upper_similarity(FilterKind kind, float differences,
                                        const RowBounds& a, const RowBounds& b) {
   const float s = (a.room + b.room) - differences;
   if (!is_proportion(kind)) return s;
 #ifdef __CUDA_ARCH__
-  return __fdividef(s, a.sum + b.sum);  // 2 ulp; 0 where the sums overflow
+  // 2 ulp; 0 where the sums overflow.
+  return fminf(__fdividef(s, a.sum + b.sum), 0.0f);
 #else
-  return s / (a.sum + b.sum);
+  return fminf(s / (a.sum + b.sum), 0.0f);
 #endif
 }
 

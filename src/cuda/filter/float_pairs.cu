@@ -267,18 +267,20 @@ __global__ void __launch_bounds__(T::threads, 1)
       for (int j = 0; j < T::thread_columns; ++j) {
         const std::int32_t c = column0 + T::across * j;
         const RowBounds column = bounds_of<kind>(work.columns, c);
-        // A threshold that is no number is padding's; infinity takes nothing.
+        // A threshold that is no number is padding's, and nothing reaches it:
+        // that of columns that have no lists, too.
         const float column_threshold =
-            jobs.symmetric ? __ldg(lists.thresholds + c)
-                           : (column.room > 0.0f ? CUDART_INF_F : CUDART_NAN_F);
+            jobs.symmetric ? __ldg(lists.thresholds + c) : CUDART_NAN_F;
+        const bool column_there = jobs.symmetric
+                                      ? column_threshold == column_threshold
+                                      : column.room > 0.0f;
         // Bit i is for the row, the same and 16 for the column.
         float s[T::thread_rows];
         unsigned left = 0;
 #pragma unroll
         for (int i = 0; i < T::thread_rows; ++i) {
           s[i] = upper_similarity(kind, pairs.value[i][j], row[i], column);
-          if (s[i] >= row_threshold[i] && column_threshold == column_threshold)
-            left |= 1u << i;
+          if (s[i] >= row_threshold[i] && column_there) left |= 1u << i;
           if (s[i] >= column_threshold && row_threshold[i] == row_threshold[i])
             left |= 0x10000u << i;
         }

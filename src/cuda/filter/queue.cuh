@@ -68,7 +68,7 @@ class WarpQueue {
       }
 #pragma unroll
     for (int q = 0; q < a_lane; ++q)
-      if (q * 32 + lane_ < count_ && at[q] < lists.capacity)
+      if (q * 32 + lane_ < count_ && has_place(at[q], lists.capacity))
         lists.entries[static_cast<std::int64_t>(entry[q].row) * lists.capacity +
                       at[q]] = {entry[q].similarity, entry[q].column};
     __syncwarp();

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (slot >= from.end_slot) return;
   const std::int32_t more = from.counts[at], count = lists.counts[slot];
-  if (more == 0 || count == kOverflowed) return;
+  if (more == 0 || is_overflowed(count)) return;
   const std::int32_t room = max(0, lists.capacity - count);
   const std::int32_t taken = max(0, min(more, room));
   const Candidate* const entries = from.entries + at * lists.capacity;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int32_t i = lane; i < taken; i += kWarp) list[i] = entries[i];
   if (lane == 0)
     lists.counts[slot] =
-        more < 0 || more > room ? lists.capacity + 1 : count + more;
+        is_overflowed(more) || more > room ? lists.capacity + 1 : count + more;
 }
 
 /// Lets the current device read `other`'s memory, where it can.

@@ -1,0 +1,63 @@
+#pragma once
+
+// The comparisons that candidates and their lists go by, where a number may be
+// infinite or none: Lemma 6 of the vignette "method" rests on them. Plain C++,
+// for host and device.
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "core/arithmetic.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// The count of a list that overflowed: its row is done again. So far below 0
+/// that whatever is added to it by mistake leaves it there.
+static constexpr std::int32_t kOverflowed = INT32_MIN;
+
+FSKNN_HD constexpr bool is_overflowed(std::int32_t count) { return count < 0; }
+
+/// Whether a list of so much room has this place: none has a negative one.
+FSKNN_HD constexpr bool has_place(std::int32_t at, std::int32_t capacity) {
+  return static_cast<std::uint32_t>(at) < static_cast<std::uint32_t>(capacity);
+}
+
+/// What a candidate's similarity is at least, rounded down; minus infinity
+/// where nothing is known of it: where an error is infinite or no number, or
+/// the similarity is. Never infinity, and always a number.
+FSKNN_HD inline float least_similarity(float similarity, double row_error,
+                                       double column_error) {
+#ifdef __CUDA_ARCH__
+  const double least =
+      __dsub_rd(similarity, __dadd_ru(row_error, column_error));
+  return least < HUGE_VAL ? __double2float_rd(least) : -HUGE_VALF;
+#else
+  const double error = nextafter(row_error + column_error, HUGE_VAL);
+  const double difference = static_cast<double>(similarity) - error;
+  constexpr double most = static_cast<double>(FLT_MAX);
+  if (!(difference < HUGE_VAL) || difference < -most) return -HUGE_VALF;
+  const double least = nextafter(difference, -HUGE_VAL);
+  const float rounded = static_cast<float>(least);
+  return static_cast<double>(rounded) > least ? nextafterf(rounded, -HUGE_VALF)
+                                              : rounded;
+#endif
+}
+
+/// Whole numbers in the order of the floats; none is 0.
+FSKNN_HD inline std::uint32_t order_key(float x) {
+  std::uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+FSKNN_HD inline float key_value(std::uint32_t key) {
+  const std::uint32_t bits = key & 0x80000000u ? key & 0x7fffffffu : ~key;
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,5 +1,5 @@
 // How far are the tensor cores' sums from the exact ones? The filter's bounds
-// (src/cuda/filter/half_unit_rows.cu, raw_rows.cu) assume no more than
+// (src/cuda/filter/half_unit_rows.cu, half_bound.hpp) assume no more than
 // sums_error() of the sum of magnitudes, (features + 16) 2^-22 for each
 // stretch, which no vendor documents. Here rows made to lose as much as can be
 // lost are multiplied by the filter's own kernel, and the worst loss is printed
@@ -15,6 +15,7 @@
 
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
+#include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.cuh"
 #include "cuda/filter/stretches.cuh"
 

@@ -39,13 +39,10 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
                      float* there, const RowErrors& errors,
                      cudaStream_t stream);
 
-/// e, the filter's error, for rows whose errors are these: no more than
+/// e, the filter's error, for rows whose errors are these: not less than
 /// |filtered similarity - (1 - returned distance)|, in units of 1.
 double unit_error(double length, double rounding, std::int64_t depth,
                   std::int64_t padded);
-
-/// A raw row's norm, and what it is multiplied by, are so many features each.
-static constexpr int kNormParts = kNormFeatures / 2;
 
 /// How raw rows are shifted and scaled. Device memory, but for depth.
 struct RawForm {

@@ -1,10 +1,8 @@
-#include <math_constants.h>
-
 #include <algorithm>
 
 #include "cuda/device/check.cuh"
+#include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.cuh"
-#include "cuda/filter/stretches.cuh"
 
 #include "core/prepared.hpp"
 
@@ -12,52 +10,11 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Distances by |a - b|^2 as products. With any centre m, c_i = a_i - m and
-// p_i = |c_i|^2 / 2, the similarity is t_ij = c_i c_j - p_i - p_j =
-// -|a_i - a_j|^2 / 2. x_i is c_i times the scale, in halves; p_i goes into
-// three features of the row's form, whose columns' form holds powers of two,
-// and the other way round.
-//
-// The bound. All in units of the scale S (lengths) and its square; w_i = c_i -
-// x_i, lambda = 2^-12, C, X and W the lengths of c, x and w.
-//  * Rounding: c_i c_j - x_i x_j = x_i w_j + w_i x_j + w_i w_j. By
-//  Cauchy-Schwarz
-//    and 2 X_i W_j <= lambda X_i^2 + W_j^2 / lambda it is at most B_i + B_j
-//    with B_i = (lambda X_i^2 + W_i^2 / lambda + W_i^2) / 2: nearly tight where
-//    rows are as long as each other, which near rows are.
-//  * Accumulation, as assumed in half_unit_rows.cu: tau = sums_error(depth) of
-//  the
-//    sum of magnitudes, at most the sum over both rows of X^2 / 2 + M, M the
-//    magnitude of the three parts.
-//  * The contract's sum of squares is within rounding_of_sums() of |a_i -
-//  a_j|^2
-//    <= 2 (C_i^2 + C_j^2), and less than padded 2^-1060 where squares vanish;
-//    the root and its rounding keep the order of sums that are 2^-48 apart, and
-//    taking off the matrix's power of two the order of distances that are g
-//    apart: g (C_i + C_j) + g^2 here.
-// Each is a sum of one number for each row; e_i is what a row's add up to. The
-// three parts hold q_i <= p_i - e_i, so that the filtered sum is an upper bound
-// of t_ij; it is one of t_ij and what the contract's rounding makes of it, and
-// less slack_i + slack_j, with slack_i = e_i + p_i - q_i, a lower bound.
-//
-// A row far longer than the sample's (one huge entry) or whose error is beyond
-// all measure is wild: zeros, and an upper bound above any threshold, with
-// infinite slack. All others have it as a candidate, which the exact step
-// decides; its own list overflows, and it is done again.
+// half_bound.hpp has the bound.
 
 constexpr int kWarp = 32;
 constexpr int kThreads = 256;
 constexpr int kSample = 64;
-constexpr double kLambda = 0x1p-12;
-// A sampled row's length after scaling is about this; the longest may be
-// 2^15, whose square still fits three parts.
-constexpr int kTypicalExponent = 8;
-constexpr double kLongest = 0x1p15;
-constexpr double kLargestError = 0x1p28;
-/// What the three parts are multiplied by.
-__device__ inline double part_unit(int part) {
-  return part == 0 ? 0x1p14 : part == 1 ? 0x1p3 : 0x1p-8;
-}
 
 __device__ inline double warp_sum(double x) {
   for (int gap = kWarp / 2; gap > 0; gap /= 2)
@@ -119,8 +76,7 @@ struct RoundRaw {
   std::int64_t count;
   const std::int32_t* slots;
   RawForm form;
-  double contract;  ///< rounding_of_sums() and the root's
-  double gap;       ///< g in units of 1
+  RawRule rule;  ///< but for the scale, which the form has
   RawRows to;
 };
 
@@ -134,67 +90,45 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   if (row >= raw.count) return;
   const std::int64_t slot = raw.slots[row];
   if (slot < 0) return;
-  const std::int64_t depth = raw.to.rows.depth;
-  const std::int64_t parts_at = depth - kNormFeatures;
-  const double scale = *raw.form.scale;
+  RawRule rule = raw.rule;
+  rule.scale = *raw.form.scale;
+  const std::int64_t parts_at = rule.depth - kNormFeatures;
   const auto centred = [&](std::int64_t f) {
     return f < from.padded
-               ? (from.rows[row * from.padded + f] - raw.form.centre[f]) * scale
+               ? (from.rows[row * from.padded + f] - raw.form.centre[f]) *
+                     rule.scale
                : 0.0;
   };
-  double whole = 0.0, halves = 0.0, rounding = 0.0;
+  RawTerms terms;
   for (std::int64_t f = lane; f < parts_at; f += kWarp) {
     const double c = centred(f);
     const double x = static_cast<double>(__half2float(__double2half(c)));
     const double lost = c - x;
-    whole = fma(c, c, whole);
-    halves = fma(x, x, halves);
-    rounding = fma(lost, lost, rounding);
+    terms.whole = fma(c, c, terms.whole);
+    terms.halves = fma(x, x, terms.halves);
+    terms.rounding = fma(lost, lost, terms.rounding);
   }
-  // Upper bounds: what the sums' own rounding may have taken, and that of c.
-  const double up = 1.0 + static_cast<double>(depth + 64) * 0x1p-51;
-  const double p = warp_sum(whole) / 2;  // to within (up - 1) of itself
-  const double square = 2 * p * up;
-  const double length = sqrt(square) * up;
-  const double x_square = warp_sum(halves) * up;
-  const double w = sqrt(warp_sum(rounding)) * up + length * 0x1p-51 + 0x1p-400;
-  const double gap = raw.gap * scale;
-  const double vanished = static_cast<double>(from.padded) * scale * 0x1p-530;
-  const double tau = sums_error(depth);
-  const double alone = (kLambda * x_square + w * w / kLambda + w * w) / 2 +
-                       tau * x_square / 2 + raw.contract * square +
-                       gap * length + gap * gap + (up - 1.0) * square +
-                       vanished * (scale * 0x1p-530);
-  // M <= 1.005 (p + e).
-  const double e = (alone + tau * 1.01 * square / 2) * 1.02 + 0x1p-400;
-  const bool wild = !(length <= kLongest) || !(e <= kLargestError);
+  terms = {warp_sum(terms.whole), warp_sum(terms.halves),
+           warp_sum(terms.rounding)};
+  const RawBounds bounds = raw_bounds(rule, terms);
 
   for (std::int64_t f = lane; f < parts_at; f += kWarp) {
-    const __half x = __double2half(wild ? 0.0 : centred(f));
+    const __half x = __double2half(bounds.wild ? 0.0 : centred(f));
     *raw.to.rows.at(slot, f) = x;
     *raw.to.columns.at(slot, f) = x;
   }
   if (lane > 0) return;
-  double left = wild ? -65504.0 * 0x1p14 : p - e;
-  double q = 0.0;
   for (int part = 0; part < kNormParts; ++part) {
-    const double unit = part_unit(part);
-    // The last downwards: what is left never makes a pair less similar.
-    const float parts = __double2float_rd(left / unit);
-    const __half h =
-        part + 1 < kNormParts ? __float2half_rn(parts) : __float2half_rd(parts);
-    q += static_cast<double>(__half2float(h)) * unit;
-    left -= static_cast<double>(__half2float(h)) * unit;
-    const __half one = __double2half(unit);
+    // Both are halves already.
+    const __half h = __double2half(bounds.norm.part[part]);
+    const __half one = __double2half(part_unit(part));
     *raw.to.rows.at(slot, parts_at + part) = __hneg(h);
     *raw.to.columns.at(slot, parts_at + part) = one;
     *raw.to.rows.at(slot, parts_at + kNormParts + part) = one;
     *raw.to.columns.at(slot, parts_at + kNormParts + part) = __hneg(h);
   }
   raw.to.there[slot] = 1.0f;
-  raw.to.slack[slot] =
-      wild ? CUDART_INF_F
-           : __double2float_ru((e + (p - q)) * (1 + 0x1p-40) + p * 0x1p-48);
+  raw.to.slack[slot] = bounds.slack;
 }
 
 }  // namespace
@@ -217,8 +151,10 @@ void start_raw_rows(const PreparedRows& from, std::int64_t count,
   raw.count = count;
   raw.slots = slots;
   raw.form = form;
-  raw.contract = rounding_of_sums(from.padded) * 2 + 0x1p-47;
-  raw.gap = 0x1p-1072 / undo.first / undo.second;
+  raw.rule.depth = to.rows.depth;
+  raw.rule.padded = from.padded;
+  raw.rule.contract = rounding_of_sums(from.padded) * 2 + 0x1p-47;
+  raw.rule.gap = 0x1p-1072 / undo.first / undo.second;
   raw.to = to;
   const std::int64_t rows_a_block = kThreads / kWarp;
   const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;

@@ -1,6 +1,6 @@
 #include "cuda/device/check.cuh"
+#include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.cuh"
-#include "cuda/filter/stretches.cuh"
 
 #include "core/prepared.hpp"
 

@@ -11,17 +11,6 @@
 namespace fsknn {
 namespace cuda {
 
-/// At most by this part of the sum of magnitudes a filtered sum is off, where a
-/// tensor core is as half_unit_rows.cu assumes: a stretch's sum by (features +
-/// 16) 2^-22 of its own magnitudes, and each addition of two stretches' sums,
-/// which rounds to the nearest float, by less than 2^-23 of all.
-__host__ __device__ inline double sums_error(std::int64_t depth) {
-  const std::int64_t longest = depth > kMostInOne ? kFilterStretch : depth;
-  const std::int64_t stretches = (depth + longest - 1) / longest;
-  return static_cast<double>(longest + 16) * 0x1p-22 +
-         static_cast<double>(stretches - 1) * 0x1p-23;
-}
-
 /// A thread's. `Pairs` has 128 sums.
 class StretchSums {
  public:

@@ -1,0 +1,170 @@
+#pragma once
+
+// The bounds of the filter by products of halves: what rounding rows to halves
+// and adding their products up as floats may change in a pair's similarity.
+// Plain C++, for host and device. half_unit_rows.cu has the bound of rows of
+// length 1.
+//
+// Raw rows: distances by |a - b|^2 as products. With any centre m, c_i = a_i -
+// m and p_i = |c_i|^2 / 2, the similarity is t_ij = c_i c_j - p_i - p_j =
+// -|a_i - a_j|^2 / 2. x_i is c_i times the scale, in halves; p_i goes into
+// three features of the row's form, whose columns' form holds powers of two,
+// and the other way round.
+//
+// The bound. All in units of the scale S (lengths) and its square; w_i = c_i -
+// x_i, lambda = 2^-12, C, X and W the lengths of c, x and w.
+//  * Rounding: c_i c_j - x_i x_j = x_i w_j + w_i x_j + w_i w_j. By
+//    Cauchy-Schwarz and 2 X_i W_j <= lambda X_i^2 + W_j^2 / lambda it is at
+//    most B_i + B_j with B_i = (lambda X_i^2 + W_i^2 / lambda + W_i^2) / 2:
+//    nearly tight where rows are as long as each other, which near rows are.
+//  * Accumulation, as assumed in half_unit_rows.cu: tau = sums_error(depth) of
+//    the sum of magnitudes, at most the sum over both rows of X^2 / 2 + M, M
+//    the magnitude of the three parts.
+//  * The contract's sum of squares is within rounding_of_sums() of |a_i -
+//    a_j|^2 <= 2 (C_i^2 + C_j^2), and less than padded 2^-1060 where squares
+//    vanish; the root and its rounding move its square by less than 2^-49 of
+//    it, and taking off the matrix's power of two the distance by less than g:
+//    its square's half by g (C_i + C_j) + g^2 here.
+// Each is a sum of one number for each row; e_i is what a row's add up to. The
+// three parts hold q_i <= p_i - e_i, so that the filtered sum is an upper bound
+// of minus half the square of the returned distance, and less slack_i +
+// slack_j, with slack_i = e_i + p_i - q_i, a lower bound.
+//
+// M is at most 1.005 (p + e) + 2^-20. A part's rounding is at most 2^-11 of
+// what it is to hold, or 2^-25 of its unit where halves are subnormal, and goes
+// into the next ones. The first part's unit is large, so there no subnormal
+// ones are taken (split_norm()): they could be twice what they are to hold.
+//
+// A row far longer than the sample's (one huge entry) or whose error is beyond
+// all measure is wild: zeros, and an upper bound above any threshold, with
+// infinite slack. All others have it as a candidate, which the exact step
+// decides; its own list overflows, and it is done again. Nothing is infinite
+// but its slack: x is at most 2^15, p 2^29, e 2^28, so a sum of products is
+// below 2^32.
+
+#include <cmath>
+#include <cstdint>
+
+#include "core/arithmetic.hpp"
+#include "cuda/plan/number_forms.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// At most by this part of the sum of magnitudes a filtered sum is off, where a
+/// tensor core is as half_unit_rows.cu assumes: a stretch's sum by (features +
+/// 16) 2^-22 of its own magnitudes, and each addition of two stretches' sums,
+/// which rounds to the nearest float, by less than 2^-23 of all.
+FSKNN_HD inline double sums_error(std::int64_t depth) {
+  const std::int64_t longest = depth > kMostInOne ? kFilterStretch : depth;
+  const std::int64_t stretches = (depth + longest - 1) / longest;
+  return static_cast<double>(longest + 16) * 0x1p-22 +
+         static_cast<double>(stretches - 1) * 0x1p-23;
+}
+
+/// A raw row's norm, and what it is multiplied by, are so many features each.
+static constexpr int kNormParts = kNormFeatures / 2;
+
+/// What the three parts of a norm are multiplied by.
+FSKNN_HD constexpr double part_unit(int part) {
+  return part == 0 ? 0x1p14 : part == 1 ? 0x1p3 : 0x1p-8;
+}
+
+/// A number in parts: the sum of part[p] part_unit(p) is at most that number,
+/// and each part is a half.
+struct NormParts {
+  double part[kNormParts] = {};
+  FSKNN_HD double sum() const {
+    double s = 0.0;
+    for (int p = kNormParts - 1; p >= 0; --p) s += part[p] * part_unit(p);
+    return s;
+  }
+};
+
+/// |x| is less than 2^30.
+FSKNN_HD inline NormParts split_norm(double x) {
+  constexpr double least_whole = 0x1p-14, least = 0x1p-24;
+  NormParts to;
+  double left = x;
+  for (int p = 0; p < kNormParts; ++p) {
+    const bool last = p + 1 == kNormParts;
+    const double wanted = left / part_unit(p);
+    const bool whole = fabs(wanted) >= least_whole;
+    if (!whole && p == 0) continue;
+    const double step = whole ? two_to(exponent_of(fabs(wanted)) - 10) : least;
+    // The last downwards: what is left never makes a pair less similar.
+    to.part[p] = (last ? floor(wanted / step) : rint(wanted / step)) * step;
+    left -= to.part[p] * part_unit(p);
+  }
+  return to;
+}
+
+/// What all raw rows of one search have in common.
+struct RawRule {
+  std::int64_t depth = 0;   ///< features in the filter's form
+  std::int64_t padded = 0;  ///< of the prepared rows
+  double scale = 1.0;       ///< S, a power of two
+  double contract = 0.0;    ///< of |c|^2: rounding_of_sums() and the root's
+  double gap = 0.0;         ///< g in units of 1
+};
+
+/// Sums over a row's features, times the scale's square.
+struct RawTerms {
+  double whole = 0.0;     ///< c^2
+  double halves = 0.0;    ///< x^2
+  double rounding = 0.0;  ///< w^2
+};
+
+struct RawBounds {
+  bool wild = false;
+  double apart = 0.0;  ///< e but for the parts' share of the accumulation
+  double error = 0.0;  ///< e
+  NormParts norm;      ///< q
+  float slack = 0.0f;  ///< infinity: wild
+};
+
+// A sampled row's length after scaling is about this; the longest may be
+// 2^15, whose square still fits three parts.
+static constexpr int kTypicalExponent = 8;
+static constexpr double kLongest = 0x1p15;
+static constexpr double kLargestError = 0x1p28;
+
+FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule,
+                                     const RawTerms& terms) {
+  constexpr double lambda = 0x1p-12;
+  // Upper bounds: what the sums' own rounding may have taken, and that of c.
+  const double up = 1.0 + static_cast<double>(rule.depth + 64) * 0x1p-51;
+  const double p = terms.whole / 2;  // to within (up - 1) of itself
+  const double square = 2 * p * up;
+  const double length = sqrt(square) * up;
+  const double x_square = terms.halves * up;
+  const double w = sqrt(terms.rounding) * up + length * 0x1p-51 + 0x1p-400;
+  const double gap = rule.gap * rule.scale;
+  const double vanished =
+      static_cast<double>(rule.padded) * rule.scale * 0x1p-530;
+  const double tau = sums_error(rule.depth);
+  RawBounds to;
+  to.apart = (lambda * x_square + w * w / lambda + w * w) / 2 +
+             tau * x_square / 2 + rule.contract * square + gap * length +
+             gap * gap + (up - 1.0) * square +
+             vanished * (rule.scale * 0x1p-530);
+  // tau M, where M <= 1.005 (p + e) + 2^-20 and tau < 2^-8.
+  to.error = (to.apart + tau * (1.01 * square / 2 + 0x1p-20)) * 1.02 + 0x1p-400;
+  to.wild = !(length <= kLongest) || !(to.error <= kLargestError);
+  if (to.wild) {
+    to.norm.part[0] = -65504.0;  // the largest half
+    to.slack = HUGE_VALF;
+    return to;
+  }
+  to.norm = split_norm(p - to.error);
+  const double slack =
+      (to.error + (p - to.norm.sum())) * (1 + 0x1p-40) + p * 0x1p-48;
+  const float rounded = static_cast<float>(slack);
+  to.slack = static_cast<double>(rounded) < slack
+                 ? nextafterf(rounded, HUGE_VALF)
+                 : rounded;
+  return to;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -12,7 +12,9 @@ namespace fsknn {
 class SampleWeights {
  public:
   /// weights: positive and finite, one for each feature; the largest no more
-  /// than 2^52 times the smallest. Only their proportions matter.
+  /// than 2^52 times the smallest, or a row that varies where weights are small
+  /// could have squares that vanish, and no length. Throws
+  /// std::invalid_argument where they are not. Only their proportions matter.
   explicit SampleWeights(const std::vector<double>& weights);
 
   std::int64_t num_features() const { return num_features_; }

@@ -101,9 +101,9 @@ void prepare_weighted_unit(double* x, std::int64_t d, std::int64_t padded,
   scale_to_length_one<L>(x, padded);
 }
 
-/// Only entries of 2^1001 and more are brought down, so that the sum of two is
-/// a double. Smaller ones stay: beside one huge entry the others would
-/// underflow, and they are what medians are made of.
+/// Only entries of 2^1001 and more are brought down, so that a difference and
+/// the sum of two distances are doubles. Smaller ones stay: beside one huge
+/// entry the others would underflow, and they are what medians are made of.
 static constexpr int kHighestForMedians = 1000;
 
 FSKNN_HD static inline PowerOfTwo scale_for_medians(double largest) {
@@ -112,13 +112,13 @@ FSKNN_HD static inline PowerOfTwo scale_for_medians(double largest) {
 }
 
 /// The biweight of one entry (Langfelder and Horvath 2012, eq. 3 and 4): t is
-/// its distance from the median over 9 MAD; what is 9 MAD away or more counts
+/// how far it is off the median over 9 MAD; what is 9 MAD away or more counts
 /// nothing. Off by the factor 9 MAD of the whole row, which bringing the row to
 /// length 1 takes away.
 template <class L>
-FSKNN_INLINE L biweight(const L& x, const L& median, const L& nine_mads) {
+FSKNN_INLINE L biweight(const L& off_median, const L& nine_mads) {
   const L one = L::all(1.0), minus_one = L::all(-1.0);
-  const L t = smaller(larger(div(sub(x, median), nine_mads), minus_one), one);
+  const L t = smaller(larger(div(off_median, nine_mads), minus_one), one);
   const L u = fma(mul(t, minus_one), t, one);
   return mul(t, mul(u, u));
 }
@@ -137,9 +137,10 @@ void prepare_biweight_unit(double* x, std::int64_t d, std::int64_t padded,
     prepare_centred_unit<L>(x, d, padded);
     return;
   }
-  const L median = L::all(m.median), nine_mads = L::all(9.0 * m.mad);
+  const L lower = L::all(m.lower), above = L::all(m.above);
+  const L nine_mads = L::all(9.0 * m.mad);
   for (std::int64_t f = 0; f < padded; f += kLanes)
-    biweight<L>(L::load(x + f), median, nine_mads).store(x + f);
+    biweight<L>(sub(sub(L::load(x + f), lower), above), nine_mads).store(x + f);
   clear_padding(x, d, padded);
   scale_to_length_one<L>(x, padded);
 }

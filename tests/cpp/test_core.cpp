@@ -86,6 +86,30 @@ TEST_CASE("a prepared row has mean 0 and length 1, at any scale") {
   }
 }
 
+TEST_CASE(
+    "a biweight row is the same wherever its level is, and at any scale") {
+  // Whole numbers below 2^53: what is off the median is exact, but half the sum
+  // of two of them is not.
+  for (const std::int64_t d : {2, 7, 10, 40, 41, 300}) {
+    Matrix m = normal("normal", 1, d, 4);
+    Medians medians;
+    const auto prepared = [&](double level, double scale) {
+      std::vector<double> x(static_cast<std::size_t>(padded_features(d)), 0.0);
+      for (std::int64_t f = 0; f < d; ++f)
+        x[static_cast<std::size_t>(f)] =
+            (level + std::rint(20.0 * m.at(0, f) + 0.1 * f)) * scale;
+      prepare_biweight_unit<ScalarLanes>(x.data(), d, padded_features(d),
+                                         medians);
+      return x;
+    };
+    const std::vector<double> expected = prepared(0.0, 1.0);
+    INFO("d = " << d);
+    for (const double level : {0x1p40, -0x1p52, 0x1.8p52})
+      for (const double scale : {1.0, 0x1p-900, 0x1p900})
+        CHECK(prepared(level, scale) == expected);
+  }
+}
+
 TEST_CASE("ranks are averages over ties") {
   std::vector<double> x = {3.0, -0.0, 7.0, 0.0, 3.0, 3.0};
   AverageRanks()(x.data(), 6);

@@ -83,6 +83,20 @@ test_that("bicor by hand", {
   expect_equal(edges$correlation, c(r, r), tolerance = 1e-14)
 })
 
+test_that("bicor is the same wherever a row's level is", {
+  # Whole numbers, so that nothing is rounded but half the sum of two of them.
+  for (d in c(20, 21)) {
+    x <- round(100 * random_matrix(60, d, seed = 5))
+    moved <- x + 2^52 + 2^(1:60 %% 45)
+    for (backend in backends_here()) {
+      expect_identical(
+        knn_search(moved, 59, "bicor", backend = backend),
+        knn_search(x, 59, "bicor", backend = "cpu")
+      )
+    }
+  }
+})
+
 test_that("canberra by hand", {
   x <- rbind(c(3, 0, -1, 2), c(1, 0, 1, 2), c(0, 5, -1, 6))
   # 2/4, 0/0, 2/2, 0/4; 3/3, 5/5, 0/2, 4/8; 1/1, 5/5, 2/2, 4/8.

@@ -151,11 +151,15 @@ __device__ inline Parting parting_at(const Value& value, std::int64_t d,
   return p;
 }
 
-/// The median as core/medians.hpp makes it of value(0), ..., value(d - 1). Keys
-/// are halved, each time to the nearest ones that there are: a value is found
-/// by some log2(d) passes, 64 at most, and nothing is sorted or stored.
+/// The value in the middle of value(0), ..., value(d - 1), or the two of an
+/// even number, as core/medians.hpp has them. Keys are halved, each time to the
+/// nearest ones that there are: a value is found by some log2(d) passes, 64 at
+/// most, and nothing is sorted or stored.
+struct Middle {
+  double lower, upper;
+};
 template <class Value>
-__device__ inline double median_of(const Value& value, std::int64_t d,
+__device__ inline Middle middle_of(const Value& value, std::int64_t d,
                                    int lane) {
   constexpr unsigned whole_warp = 0xffffffffu;
   const std::int64_t rank =
@@ -177,9 +181,8 @@ __device__ inline double median_of(const Value& value, std::int64_t d,
   }
   const Parting p = parting_at(value, d, lane, high);
   const double lower = value_of(high);
-  if (d % 2 == 1) return lower + 0.0;
-  const double upper = p.count > rank + 1 ? lower : value_of(p.above);
-  return (lower + upper) * 0.5 + 0.0;
+  const bool both = d % 2 == 1 || p.count > rank + 1;
+  return {lower + 0.0, (both ? lower : value_of(p.above)) + 0.0};
 }
 
 /// prepare_biweight_unit().
@@ -190,15 +193,20 @@ __device__ inline void biweight_unit(double* x, std::int64_t d,
   const auto value = [&](std::int64_t f) {
     return (x[f] * scale.first) * scale.second;
   };
-  const double median = median_of(value, here, lane);
-  const double mad = median_of(
-      [&](std::int64_t f) { return fabs(value(f) - median); }, here, lane);
-  const bool robust = mad > 0.0 || end == 0;
+  const Middle of_row = middle_of(value, here, lane);
+  MedianAndMad m;
+  m.lower = of_row.lower;
+  m.above = (of_row.upper - of_row.lower) * 0.5;
+  const Middle of_distances =
+      middle_of([&](std::int64_t f) { return fabs(off_median(value(f), m)); },
+                here, lane);
+  m.mad = (of_distances.lower + of_distances.upper) * 0.5;
+  const bool robust = m.mad > 0.0 || end == 0;
   const std::int64_t robust_end = robust ? end : 0;
-  const double nine_mads = 9.0 * mad;
+  const double nine_mads = 9.0 * m.mad;
   const auto biweighted = [&](std::int64_t f) {
     if (f >= d) return 0.0;
-    const double ratio = (value(f) - median) / nine_mads;
+    const double ratio = off_median(value(f), m) / nine_mads;
     const double above = ratio > -1.0 ? ratio : -1.0;
     const double t = above < 1.0 ? above : 1.0;
     const double u = fma(t * -1.0, t, 1.0);

@@ -85,6 +85,10 @@ inline std::vector<Matrix> all_matrices() {
   all.back().name = "more-points";
   all.push_back(small_whole(150, 2, 8));
   all.back().name = "two-features";
+  m = generic(180, 24, 10);
+  m.name = "even-and-far";
+  for (double& x : m.values) x += 0x1p40;
+  all.push_back(m);
   return all;
 }
 

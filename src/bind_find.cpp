@@ -84,7 +84,7 @@ class Answer {
             ++left_out;
             continue;
           }
-          const std::int64_t at = view.at(i, 0);
+          const std::int64_t at = view.at(AnswerRow::of(i), Rank{0});
           std::fill_n(from + at, k_, number_of(i));
           std::iota(rank + at, rank + at + k_, 1);
         }

@@ -34,15 +34,16 @@ void brute_force(const Request& request, const RowSource& points,
   for (std::int64_t i = 0; i < out.rows; ++i) {
     const std::int32_t a = rows.order.place[static_cast<std::size_t>(i)];
     if (a < 0) {
-      emit_missing(out, i, request.k);
+      emit_missing(out, AnswerRow::of(i), request.k);
       continue;
     }
     NeighbourHeap heap(distance.data(), index.data(), request.k, 0);
     for (std::int32_t b = 0; b < columns.size(); ++b) {
-      const std::int32_t other = columns.order.id_at(Place{b}).value;
+      const PointId other = columns.order.id_at(Place{b});
       if (queries == nullptr
               ? a == b
-              : !self.empty() && self[static_cast<std::size_t>(a)] == other)
+              : !self.empty() &&
+                    self[static_cast<std::size_t>(a)] == other.value)
         continue;
       const double sum = scalar_sum(metric.accumulation, rows.row(Place{a}),
                                     columns.row(Place{b}), columns.padded);
@@ -52,7 +53,7 @@ void brute_force(const Request& request, const RowSource& points,
     }
     heap.sort();
     if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
-    std::int64_t at = out.at(i, 0);
+    std::int64_t at = out.at(AnswerRow::of(i), Rank{0});
     for (std::size_t r = 0; r < k; ++r, at += out.step()) {
       out.index[at] = index[r] + 1;
       out.distance[at] = distance[r];

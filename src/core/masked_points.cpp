@@ -94,11 +94,11 @@ MaskedPoints prepare_masked(const RowSource& source, RowForm form,
   return points;
 }
 
-void emit_masked(const Neighbours& out, std::int64_t query, std::int64_t k,
+void emit_masked(const Neighbours& out, AnswerRow row, std::int64_t k,
                  std::int64_t size, const double* distance,
                  const std::int32_t* index, const double* correlation) {
   for (std::int64_t rank = 0; rank < k; ++rank) {
-    const std::int64_t at = out.at(query, rank);
+    const std::int64_t at = out.at(row, Rank{rank});
     const bool there = rank < size;
     out.index[at] = there ? index[rank] + 1 : out.missing_index;
     out.distance[at] = there ? distance[rank] : out.missing_value;
@@ -130,18 +130,19 @@ void brute_force_masked(const Request& request, const RowSource& points,
   for (std::int64_t i = 0; i < out.rows; ++i) {
     const std::int32_t a = rows.order.place[static_cast<std::size_t>(i)];
     if (a < 0) {
-      emit_missing(out, i, request.k);
+      emit_missing(out, AnswerRow::of(i), request.k);
       continue;
     }
     NeighbourHeap heap(distance.data(), index.data(), request.k, 0);
     for (std::int32_t b = 0; b < columns.size(); ++b) {
-      const std::int32_t id = columns.order.id[static_cast<std::size_t>(b)];
+      const PointId other = columns.order.id_at(Place{b});
       if (queries == nullptr
               ? a == b
-              : !self.empty() && self[static_cast<std::size_t>(a)] == id)
+              : !self.empty() &&
+                    self[static_cast<std::size_t>(a)] == other.value)
         continue;
       const double r = pair(a, b);
-      if (has_value(r)) heap.offer(metric.finish(r, 0.0, 0.0), id);
+      if (has_value(r)) heap.offer(metric.finish(r, 0.0, 0.0), other);
     }
     const std::int64_t size = heap.size();
     heap.sort();
@@ -149,8 +150,8 @@ void brute_force_masked(const Request& request, const RowSource& points,
       for (std::size_t rank = 0; rank < static_cast<std::size_t>(size); ++rank)
         correlation[rank] =
             pair(a, columns.order.place_of(PointId{index[rank]}).value);
-    emit_masked(out, i, request.k, size, distance.data(), index.data(),
-                correlation.data());
+    emit_masked(out, AnswerRow::of(i), request.k, size, distance.data(),
+                index.data(), correlation.data());
   }
 }
 

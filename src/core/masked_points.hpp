@@ -51,7 +51,7 @@ MaskedPoints prepare_masked(const RowSource& source, RowForm form,
 /// A row's neighbours, of which there may be fewer than k: what is not filled
 /// is missing. distance, index: sorted, `size` of them; correlation may be
 /// null.
-void emit_masked(const Neighbours& out, std::int64_t query, std::int64_t k,
+void emit_masked(const Neighbours& out, AnswerRow row, std::int64_t k,
                  std::int64_t size, const double* distance,
                  const std::int32_t* index, const double* correlation);
 

@@ -13,7 +13,8 @@ struct PointId {
   std::int32_t value;
 };
 
-/// Where a point stands inside the work: among those that take part, shuffled.
+/// Where a point stands in an order of those that take part: shuffled for a
+/// filter, and in their own order where panels bring them (its panel place).
 struct Place {
   std::int64_t value;
   /// A point that is left out has none.
@@ -24,6 +25,19 @@ struct Place {
 /// subset.
 struct AnswerRow {
   std::int32_t value;
+  static AnswerRow of(std::int64_t row) {
+    return {static_cast<std::int32_t>(row)};
+  }
+};
+
+/// Where a point stands in the blocks of a GPU's filter. Some slots hold none.
+struct Slot {
+  std::int64_t value;
+};
+
+/// Of a neighbour in its row's list, from 0: the nearest comes first.
+struct Rank {
+  std::int64_t value;
 };
 
 inline bool operator==(PointId a, PointId b) { return a.value == b.value; }

@@ -132,10 +132,10 @@ double scalar_sum(Accumulation accumulation, const double* a, const double* b,
   });
 }
 
-void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k) {
+void emit_missing(const Neighbours& out, AnswerRow row, std::int64_t k) {
   if (out.as_edges()) return;
   for (std::int64_t rank = 0; rank < k; ++rank) {
-    const std::int64_t at = out.at(query, rank);
+    const std::int64_t at = out.at(row, Rank{rank});
     out.index[at] = out.missing_index;
     out.distance[at] = out.missing_value;
     if (out.correlation != nullptr) out.correlation[at] = out.missing_value;

@@ -121,7 +121,7 @@ std::vector<std::int32_t> self_by_place(const Request& request,
 double scalar_sum(Accumulation accumulation, const double* a, const double* b,
                   std::int64_t padded);
 
-/// Fills row `query` of `out` as missing; of edges there are none to fill.
-void emit_missing(const Neighbours& out, std::int64_t query, std::int64_t k);
+/// Fills a row of `out` as missing; of edges there are none to fill.
+void emit_missing(const Neighbours& out, AnswerRow row, std::int64_t k);
 
 }  // namespace fsknn

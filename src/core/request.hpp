@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/metrics.hpp"
+#include "core/numbers.hpp"
 #include "core/weights.hpp"
 
 namespace fsknn {
@@ -56,12 +57,13 @@ struct Neighbours {
 
   bool as_edges() const { return edges_a_row > 0; }
   /// Where a row's entry of a rank stands; of edges, a row that has some.
-  std::int64_t at(std::int64_t row, std::int64_t rank) const {
-    if (!as_edges()) return rank * rows + row;
+  std::int64_t at(AnswerRow answer_row, Rank rank) const {
+    std::int64_t row = answer_row.value;
+    if (!as_edges()) return rank.value * rows + row;
     if (left_out != nullptr)
       row -= std::lower_bound(left_out->begin(), left_out->end(), row) -
              left_out->begin();
-    return row * edges_a_row + rank;
+    return row * edges_a_row + rank.value;
   }
   /// From one rank of a row to the next.
   std::int64_t step() const { return as_edges() ? 1 : rows; }

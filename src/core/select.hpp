@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/numbers.hpp"
+
 namespace fsknn {
 
 constexpr bool nearer(double distance_a, std::int32_t index_a,
@@ -27,7 +29,8 @@ class NeighbourHeap {
 
   /// Takes the neighbour if it is among the k nearest so far. Returns whether
   /// it was taken.
-  bool offer(double distance, std::int32_t index) {
+  bool offer(double distance, PointId neighbour) {
+    const std::int32_t index = neighbour.value;
     if (size_ < k_) {
       lift(size_++, distance, index);
       return true;

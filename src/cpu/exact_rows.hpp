@@ -34,17 +34,17 @@ class ChunkRows {
     if (!points_->held()) made_.assign(made_.size(), 0);
   }
   /// The place of row `at` of the chunk among the points.
-  std::int32_t place(std::int32_t at) const {
+  Place place(std::int32_t at) const {
     const std::int64_t p = first_ + at;
-    return place_at_ == nullptr ? static_cast<std::int32_t>(p)
-                                : (*place_at_)[static_cast<std::size_t>(p)];
+    return {place_at_ == nullptr ? p
+                                 : (*place_at_)[static_cast<std::size_t>(p)]};
   }
   /// Row `at` of the chunk is wanted: its number among rows().
   std::int32_t need(std::int32_t at) {
-    if (points_->held()) return place(at);
+    if (points_->held()) return static_cast<std::int32_t>(place(at).value);
     if (!made_[static_cast<std::size_t>(at)]) {
       made_[static_cast<std::size_t>(at)] = 1;
-      reader_.make(Place{place(at)}, storage_.data() + at * points_->padded);
+      reader_.make(place(at), storage_.data() + at * points_->padded);
     }
     return at;
   }
@@ -77,18 +77,18 @@ class RowSums {
   /// place_of(i), for i from 0 to count - 1: where the others stand. The result
   /// stays until the next call.
   template <class PlaceOf>
-  const double* operator()(std::int64_t place, std::int64_t count,
-                           PlaceOf place_of) {
+  const double* operator()(Place place, std::int64_t count, PlaceOf place_of) {
     sums_.resize(static_cast<std::size_t>(count));
-    const double* row = row_(Place{place});
+    const double* row = row_(place);
     Pair pairs[kTogether];
     for (std::int64_t first = 0; first < count; first += kTogether) {
       const std::int64_t now = std::min(kTogether, count - first);
       for (std::int64_t c = 0; c < now; ++c) {
-        const std::int32_t at = place_of(first + c);
-        pairs[c] = {0, columns_->held() ? at : static_cast<std::int32_t>(c)};
+        const Place at = place_of(first + c);
+        pairs[c] = {0,
+                    static_cast<std::int32_t>(columns_->held() ? at.value : c)};
         if (!columns_->held())
-          column_.make(Place{at}, made_.data() + c * columns_->padded);
+          column_.make(at, made_.data() + c * columns_->padded);
       }
       kernels_->exact(accumulation_, row,
                       columns_->held() ? columns_->rows.data() : made_.data(),

@@ -51,12 +51,12 @@ class Worker {
         ++skip;
         continue;
       }
-      meet(r, static_cast<std::int32_t>(first + r));
+      meet(r, PointId{static_cast<std::int32_t>(first + r)});
     }
   }
 
  private:
-  void meet(std::int64_t r, std::int32_t point) {
+  void meet(std::int64_t r, PointId point) {
     const MetricEntry& metric = *request_.metric;
     const std::int64_t padded = queries_.padded;
     double* row = block_.data() + r * padded;
@@ -72,9 +72,11 @@ class Worker {
                static_cast<double>(padded));
     for (std::int64_t q = 0; q < queries_.size(); ++q) {
       const std::size_t at = static_cast<std::size_t>(q);
-      if (!self_.empty() && self_[at] == point) continue;
+      if (!self_.empty() && self_[at] == point.value) continue;
       const double distance = rule_(sums_[at], queries_.sums[q], sum);
-      if (!(distance > lists_.limit(q))) lists_.offer(q, distance, point);
+      const Place query = {q};
+      if (!(distance > lists_.limit(query)))
+        lists_.offer(query, distance, point);
     }
   }
 
@@ -100,16 +102,17 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
   Buffer<double> row(padded);
   RowScratch scratch;
   for (std::int64_t i = 0; i < out.rows; ++i) {
-    const std::int64_t query = queries.order.place[static_cast<std::size_t>(i)];
-    if (query < 0) {
-      emit_missing(out, i, k);
+    const AnswerRow answer_row = AnswerRow::of(i);
+    const Place query = {queries.order.place[static_cast<std::size_t>(i)]};
+    if (query.none()) {
+      emit_missing(out, answer_row, k);
       continue;
     }
     lists.heap(query).sort();
     const double* distance = lists.distances(query);
     const std::int32_t* index = lists.indices(query);
     if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
-    std::int64_t at = out.at(i, 0);
+    std::int64_t at = out.at(answer_row, Rank{0});
     for (std::int64_t rank = 0; rank < k; ++rank, at += out.step()) {
       out.index[at] = index[rank] + 1;
       out.distance[at] = distance[rank];
@@ -118,7 +121,7 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
       clear_padding(row.data(), queries.num_features, padded);
       kernels.prepare_row(recipe, scratch, row.data(), queries.num_features,
                           padded);
-      const Pair pair = {static_cast<std::int32_t>(query), 0};
+      const Pair pair = {static_cast<std::int32_t>(query.value), 0};
       double sum = 0.0;
       kernels.exact(Accumulation::dot, queries.rows.data(), row.data(), padded,
                     &pair, 1, &sum);

@@ -146,7 +146,8 @@ void HeldPoints::find_neighbours(const Request& request,
   const Rows fitted = fit(request, queries, filtered, progress);
   const PointBlock all_columns = columns(), all_rows = block_of(fitted);
   if (all_rows.size() == 0) {
-    for (std::int64_t i = 0; i < out.rows; ++i) emit_missing(out, i, request.k);
+    for (std::int64_t i = 0; i < out.rows; ++i)
+      emit_missing(out, AnswerRow::of(i), request.k);
     return;
   }
   PlanInput input = plan_input(request, points_.size(), points_.num_features,

@@ -1,6 +1,7 @@
 #pragma once
 
-// Each row's k nearest so far, offered to by all threads at once.
+// Each row's k nearest so far, offered to by all threads at once. Rows are
+// meant by their places.
 
 #include <atomic>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "core/buffer.hpp"
+#include "core/numbers.hpp"
 #include "core/select.hpp"
 
 namespace fsknn {
@@ -33,33 +35,33 @@ class NeighbourLists {
   }
 
   /// No neighbour of the row is farther than this.
-  double limit(std::int64_t row) const {
-    return limit_[static_cast<std::size_t>(row)].load(
+  double limit(Place row) const {
+    return limit_[static_cast<std::size_t>(row.value)].load(
         std::memory_order_relaxed);
   }
   /// Known from elsewhere: k points are at most this far. Before any offer.
-  void set_limit(std::int64_t row, double distance) {
-    limit_[static_cast<std::size_t>(row)].store(distance,
-                                                std::memory_order_relaxed);
+  void set_limit(Place row, double distance) {
+    limit_[static_cast<std::size_t>(row.value)].store(
+        distance, std::memory_order_relaxed);
   }
 
   /// Takes a neighbour that is not beyond the limit, if it is still among the
   /// nearest. Returns whether the row's limit became lower.
-  bool offer(std::int64_t row, double distance, std::int32_t index) {
-    const Held held(lock_[static_cast<std::size_t>(row)]);
+  bool offer(Place row, double distance, PointId neighbour) {
+    const Held held(lock_[static_cast<std::size_t>(row.value)]);
     NeighbourHeap list = heap(row);
-    if (!list.offer(distance, index)) return false;
-    size_[row] = static_cast<std::int32_t>(list.size());
+    if (!list.offer(distance, neighbour)) return false;
+    size_[row.value] = static_cast<std::int32_t>(list.size());
     if (!list.full() || !(list.farthest() < limit(row))) return false;
     set_limit(row, list.farthest());
     return true;
   }
 
-  NeighbourHeap heap(std::int64_t row) {
-    return NeighbourHeap(distances(row), indices(row), k_, size_[row]);
+  NeighbourHeap heap(Place row) {
+    return NeighbourHeap(distances(row), indices(row), k_, size_[row.value]);
   }
-  double* distances(std::int64_t row) { return distance_.data() + row * k_; }
-  std::int32_t* indices(std::int64_t row) { return index_.data() + row * k_; }
+  double* distances(Place row) { return distance_.data() + row.value * k_; }
+  std::int32_t* indices(Place row) { return index_.data() + row.value * k_; }
 
  private:
   class Held {

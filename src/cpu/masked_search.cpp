@@ -44,7 +44,7 @@ class MaskedSearch {
             const std::int64_t last =
                 std::min(out.rows, (block + 1) * block_rows);
             for (std::int64_t i = block * block_rows; i < last; ++i)
-              rows_short += emit_row(out, i, r);
+              rows_short += emit_row(out, AnswerRow::of(i), r);
           };
         });
     return static_cast<double>(rows_short);
@@ -56,32 +56,32 @@ class MaskedSearch {
   struct Taker {
     void take(std::int64_t row, std::int64_t column, double r) {
       const double distance = s.work_.request.metric->finish(r, 0.0, 0.0);
-      const std::int32_t id =
-          s.columns_.order.id[static_cast<std::size_t>(column)];
-      if (!s.is_self(row, id)) s.offer(row, distance, id);
+      const PointId id = s.columns_.order.id_at(Place{column});
+      if (!s.is_self(Place{row}, id)) s.offer(Place{row}, distance, id);
       if (s.work_.symmetric)
-        s.offer(column, distance,
-                s.rows_.order.id[static_cast<std::size_t>(row)]);
+        s.offer(Place{column}, distance, s.rows_.order.id_at(Place{row}));
     }
     void merge() {}
     MaskedSearch& s;
   };
 
-  bool is_self(std::int64_t row, std::int32_t id) const {
-    return !self_.empty() && self_[static_cast<std::size_t>(row)] == id;
+  bool is_self(Place row, PointId id) const {
+    return !self_.empty() &&
+           self_[static_cast<std::size_t>(row.value)] == id.value;
   }
 
-  void offer(std::int64_t row, double distance, std::int32_t index) {
-    if (distance > lists_.limit(row) || !lists_.offer(row, distance, index))
+  void offer(Place row, double distance, PointId neighbour) {
+    if (distance > lists_.limit(row) || !lists_.offer(row, distance, neighbour))
       return;
-    pass_.set_threshold(row, lists_.limit(row));
+    pass_.set_threshold(row.value, lists_.limit(row));
   }
 
-  bool emit_row(const Neighbours& out, std::int64_t i, std::vector<double>& r) {
+  bool emit_row(const Neighbours& out, AnswerRow row, std::vector<double>& r) {
     const std::int64_t k = work_.request.k;
-    const std::int32_t place = rows_.order.place[static_cast<std::size_t>(i)];
-    if (place < 0) {
-      emit_missing(out, i, k);
+    const Place place = {
+        rows_.order.place[static_cast<std::size_t>(row.value)]};
+    if (place.none()) {
+      emit_missing(out, row, k);
       return false;
     }
     NeighbourHeap list = lists_.heap(place);
@@ -93,14 +93,14 @@ class MaskedSearch {
       std::vector<Pair> pairs;
       for (std::int64_t rank = 0; rank < size; ++rank)
         pairs.push_back(
-            {place,
+            {static_cast<std::int32_t>(place.value),
              columns_.order.place[static_cast<std::size_t>(index[rank])]});
       work_.kernels.masked(rows_.rows.data(), columns_.rows.data(),
                            columns_.padded,
                            static_cast<double>(work_.request.min_pairs),
                            pairs.data(), size, r.data());
     }
-    emit_masked(out, i, k, size, lists_.distances(place), index, r.data());
+    emit_masked(out, row, k, size, lists_.distances(place), index, r.data());
     return size < k;
   }
 
@@ -121,7 +121,8 @@ void find_masked(const Request& asked, const RowSource& points,
   const Clock::time_point start = Clock::now();
   const MaskedWork work(asked, points, queries, progress);
   if (work.empty()) {
-    for (std::int64_t i = 0; i < out.rows; ++i) emit_missing(out, i, asked.k);
+    for (std::int64_t i = 0; i < out.rows; ++i)
+      emit_missing(out, AnswerRow::of(i), asked.k);
     return;
   }
   const Plan plan = work.plan();

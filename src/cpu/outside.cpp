@@ -51,8 +51,8 @@ bool ExactPoints::is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
     for (std::int64_t m = 0; m < count; ++m) {
       const std::int32_t j = member(m);
       if (j == i) continue;
-      const double distance =
-          rule(sums[m], points.sums[place(i)], points.sums[place(j)]);
+      const double distance = rule(sums[m], points.sums[place(i).value],
+                                   points.sums[place(j).value]);
       nearer += shorter(edge_between(distance, i, j), edge);
     }
     if (nearer >= k) return false;

@@ -31,8 +31,8 @@ class ExactPoints : public Ranks {
   /// The signed r of an edge's ends; for correlations only.
   double correlation(const TreeEdge& edge) const;
 
-  std::int32_t place(std::int32_t i) const {
-    return points.order.place[static_cast<std::size_t>(i)];
+  Place place(std::int32_t i) const {
+    return points.order.place_of(PointId{i});
   }
 
   const Kernels& kernels;

@@ -20,8 +20,8 @@ namespace cpu {
 struct PointBlock {
   const PreparedPoints* points = nullptr;
   const FilterRows* filter = nullptr;
-  std::int64_t first_place = 0;  ///< of all places, at which a block starts
-  std::int32_t first_id = 0;     ///< the number of the block's point 0
+  Place first_place = {0};  ///< of all places, at which a block starts
+  PointId first_id = {0};   ///< the number of the block's point 0
   /// The places of some of the points, in the order of `filter`; null: all, as
   /// they stand.
   const std::vector<std::int32_t>* place_at = nullptr;
@@ -30,9 +30,13 @@ struct PointBlock {
     return place_at != nullptr ? static_cast<std::int64_t>(place_at->size())
                                : points->size();
   }
-  /// The user's number of the point at a place of the points.
-  std::int32_t id(std::int64_t place) const {
-    return first_id + points->order.id[static_cast<std::size_t>(place)];
+  /// The point at a place of the points.
+  PointId id(Place place) const {
+    return {first_id.value + points->order.id_at(place).value};
+  }
+  /// The same place among those of all blocks.
+  Place among_all(Place place) const {
+    return {first_place.value + place.value};
   }
 };
 

@@ -28,35 +28,35 @@ class Search::Sink : public SinkDefaults {
     const std::int64_t size = s_.plan_.chunk_size;
     std::fill_n(row_threshold, size, none);
     std::fill_n(column_threshold, size, none);
-    copy_thresholds(rows_.first_place + at.row0, at.num_rows, row_threshold);
+    copy_thresholds(rows_.among_all(Place{at.row0}), at.num_rows,
+                    row_threshold);
     if (s_.is_graph_)
-      copy_thresholds(columns_.first_place + at.column0, at.num_columns,
+      copy_thresholds(columns_.among_all(Place{at.column0}), at.num_columns,
                       column_threshold);
     return true;
   }
 
   void take(const Pair& hit, double sum) {
-    const std::int64_t row = at_.row0 + hit.row;
-    const std::int64_t column = at_.column0 + hit.column;
-    const double distance =
-        s_.rule_(sum, rows_.points->sums[row], columns_.points->sums[column]);
-    const std::int64_t row_place = rows_.first_place + row;
-    const std::int64_t column_place = columns_.first_place + column;
-    const std::int32_t row_id = rows_.id(row), column_id = columns_.id(column);
-    if (column_id != s_.self_of(row_id) &&
+    const Place row = {at_.row0 + hit.row};
+    const Place column = {at_.column0 + hit.column};
+    const double distance = s_.rule_(sum, rows_.points->sums[row.value],
+                                     columns_.points->sums[column.value]);
+    const Place row_place = rows_.among_all(row);
+    const Place column_place = columns_.among_all(column);
+    const PointId row_id = rows_.id(row), column_id = columns_.id(column);
+    if (!(column_id == s_.self_of(AnswerRow{row_id.value})) &&
         s_.offer(row_place, distance, column_id))
       row_threshold_[hit.row] =
-          s_.threshold_[row_place].load(std::memory_order_relaxed);
+          s_.threshold_[row_place.value].load(std::memory_order_relaxed);
     if (s_.is_graph_ && s_.offer(column_place, distance, row_id))
       column_threshold_[hit.column] =
-          s_.threshold_[column_place].load(std::memory_order_relaxed);
+          s_.threshold_[column_place.value].load(std::memory_order_relaxed);
   }
 
  private:
-  void copy_thresholds(std::int64_t place0, std::int64_t count,
-                       std::int32_t* to) {
+  void copy_thresholds(Place first, std::int64_t count, std::int32_t* to) {
     for (std::int64_t p = 0; p < count; ++p)
-      to[p] = s_.threshold_[place0 + p].load(std::memory_order_relaxed);
+      to[p] = s_.threshold_[first.value + p].load(std::memory_order_relaxed);
   }
 
   Search& s_;
@@ -85,16 +85,16 @@ Search::Search(const Request& request, const Plan& plan, const Kernels& kernels,
     threshold_[p].store(thresholds_.keep_all(), std::memory_order_relaxed);
 }
 
-bool Search::offer(std::int64_t place, double distance, std::int32_t index) {
-  if (distance > lists_.limit(place) || !lists_.offer(place, distance, index))
+bool Search::offer(Place row, double distance, PointId neighbour) {
+  if (distance > lists_.limit(row) || !lists_.offer(row, distance, neighbour))
     return false;
-  set_threshold(place);
+  set_threshold(row);
   return true;
 }
 
-void Search::set_threshold(std::int64_t place) {
-  threshold_[place].store(thresholds_.keep_up_to(lists_.limit(place)),
-                          std::memory_order_relaxed);
+void Search::set_threshold(Place row) {
+  threshold_[row.value].store(thresholds_.keep_up_to(lists_.limit(row)),
+                              std::memory_order_relaxed);
 }
 
 void Search::meet(const PointBlock& rows, const PointBlock& columns,
@@ -135,28 +135,28 @@ bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
         return [&, of = std::move(products)](std::int64_t block) mutable {
           const std::int64_t last = std::min(out.rows, (block + 1) * kBlock);
           for (std::int64_t i = block * kBlock; i < last; ++i) {
-            const std::int32_t at = place[static_cast<std::size_t>(i)];
-            emit_row(out, i, at, &beyond);
-            if (at < 0 || !of) continue;
+            const Place at = {place[static_cast<std::size_t>(i)]};
+            const AnswerRow row = AnswerRow::of(i);
+            emit_row(out, row, at, &beyond);
+            if (at.none() || !of) continue;
             const std::int32_t* index = lists_.indices(at);
             const double* r = (*of)(at, k, [&](std::int64_t rank) {
-              return columns->order
-                  .place[static_cast<std::size_t>(index[rank])];
+              return columns->order.place_of(PointId{index[rank]});
             });
+            const std::int64_t first = out.at(row, Rank{0}), step = out.step();
             for (std::int64_t rank = 0; rank < k; ++rank)
-              out.correlation[out.at(i, 0) + rank * out.step()] =
-                  clamp_to_one(r[rank]);
+              out.correlation[first + rank * step] = clamp_to_one(r[rank]);
           }
         };
       });
   return !beyond;
 }
 
-void Search::emit_row(const Neighbours& out, std::int64_t i, std::int32_t place,
+void Search::emit_row(const Neighbours& out, AnswerRow row, Place place,
                       std::atomic<bool>* beyond) {
   const std::int64_t k = request_.k;
-  if (place < 0) {
-    emit_missing(out, i, k);
+  if (place.none()) {
+    emit_missing(out, row, k);
     return;
   }
   NeighbourHeap list = lists_.heap(place);
@@ -166,7 +166,7 @@ void Search::emit_row(const Neighbours& out, std::int64_t i, std::int32_t place,
   const double* distance = lists_.distances(place);
   const std::int32_t* index = lists_.indices(place);
   if (!(distance[k - 1] < HUGE_VAL)) *beyond = true;
-  const std::int64_t first = out.at(i, 0), step = out.step();
+  const std::int64_t first = out.at(row, Rank{0}), step = out.step();
   for (std::int64_t rank = 0; rank < k; ++rank) {
     out.index[first + rank * step] = index[rank] + 1;
     out.distance[first + rank * step] = distance[rank];
@@ -243,8 +243,9 @@ void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
     std::nth_element(keys, keys + (seeds() - 1), keys + width);
     const double limit =
         thresholds_.upper_distance(keys[seeds() - 1], a.upper_side(row0 + r));
-    lists_.set_limit(rows.first_place + row0 + r, limit);
-    set_threshold(rows.first_place + row0 + r);
+    const Place place = rows.among_all(Place{row0 + r});
+    lists_.set_limit(place, limit);
+    set_threshold(place);
   }
 }
 

@@ -55,13 +55,13 @@ class Search {
   std::int64_t chunks_of(const PointBlock& block) const {
     return (block.size() + plan_.chunk_size - 1) / plan_.chunk_size;
   }
-  bool offer(std::int64_t place, double distance, std::int32_t index);
-  void set_threshold(std::int64_t place);
+  bool offer(Place row, double distance, PointId neighbour);
+  void set_threshold(Place row);
   /// The point that a row is, where it is a query; -1: none.
-  std::int32_t self_of(std::int32_t row) const {
-    return request_.query_self.empty()
-               ? -1
-               : request_.query_self[static_cast<std::size_t>(row)];
+  PointId self_of(AnswerRow row) const {
+    return {request_.query_self.empty()
+                ? -1
+                : request_.query_self[static_cast<std::size_t>(row.value)]};
   }
   /// Points to have seen for k that count: a query may be one of them itself.
   std::int64_t seeds() const {
@@ -70,7 +70,7 @@ class Search {
   void seed_split(const PointBlock& rows, const PointBlock& columns,
                   std::int64_t split, std::int64_t num_samples, int num_groups,
                   std::vector<float>& best);
-  void emit_row(const Neighbours& out, std::int64_t i, std::int32_t place,
+  void emit_row(const Neighbours& out, AnswerRow row, Place place,
                 std::atomic<bool>* beyond);
 
   const Request& request_;

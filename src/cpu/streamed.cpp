@@ -37,8 +37,9 @@ struct HeldBlock {
   FilterRows filter;
 
   PointBlock view(std::int64_t block_points) const {
-    return {&points, &filter, number * block_points,
-            static_cast<std::int32_t>(number * block_points)};
+    const std::int64_t first = number * block_points;
+    return {&points, &filter, Place{first},
+            PointId{static_cast<std::int32_t>(first)}};
   }
 };
 
@@ -152,9 +153,10 @@ void correlate(const Kernels& kernels, const PointBlock& rows,
                const PointBlock& columns, std::int64_t k, int num_threads,
                Progress* progress, const Neighbours& out) {
   constexpr std::int64_t kRows = 64;
-  const std::vector<std::int32_t>& place = columns.points->order.place;
+  const PointOrder& order = columns.points->order;
+  const std::int32_t begin = columns.first_id.value;
   const std::int32_t end =
-      columns.first_id + static_cast<std::int32_t>(place.size());
+      begin + static_cast<std::int32_t>(order.place.size());
   run_pieces(
       (rows.size() + kRows - 1) / kRows, num_threads, {progress, 1.0, 1.0},
       [&] {
@@ -164,18 +166,18 @@ void correlate(const Kernels& kernels, const PointBlock& rows,
                 at = std::vector<std::int64_t>()](std::int64_t piece) mutable {
           const std::int64_t last = std::min(rows.size(), (piece + 1) * kRows);
           for (std::int64_t p = piece * kRows; p < last; ++p) {
-            const std::int64_t first = out.at(rows.id(p), 0), step = out.step();
+            const AnswerRow row = {rows.id(Place{p}).value};
+            const std::int64_t first = out.at(row, Rank{0}), step = out.step();
             at.clear();
             for (std::int64_t e = first; e < first + k * step; e += step)
-              if (out.index[e] > columns.first_id && out.index[e] <= end)
-                at.push_back(e);
-            const double* r = products(
-                p, static_cast<std::int64_t>(at.size()), [&](std::int64_t i) {
-                  const std::int32_t j =
-                      out.index[at[static_cast<std::size_t>(i)]];
-                  return place[static_cast<std::size_t>(j - 1 -
-                                                        columns.first_id)];
-                });
+              if (out.index[e] > begin && out.index[e] <= end) at.push_back(e);
+            const double* r =
+                products(Place{p}, static_cast<std::int64_t>(at.size()),
+                         [&](std::int64_t i) {
+                           const std::int32_t j =
+                               out.index[at[static_cast<std::size_t>(i)]];
+                           return order.place_of(PointId{j - 1 - begin});
+                         });
             for (std::size_t i = 0; i < at.size(); ++i)
               out.correlation[at[i]] = clamp_to_one(r[i]);
           }
@@ -186,8 +188,8 @@ void correlate(const Kernels& kernels, const PointBlock& rows,
 /// Where each point of a block stands among all.
 void note_places(const PointBlock& block, std::vector<std::int32_t>& place) {
   for (std::int64_t p = 0; p < block.size(); ++p)
-    place[static_cast<std::size_t>(block.id(p))] =
-        static_cast<std::int32_t>(block.first_place + p);
+    place[static_cast<std::size_t>(block.id(Place{p}).value)] =
+        static_cast<std::int32_t>(block.among_all(Place{p}).value);
 }
 
 Plan plan_blocks(const Request& request, const RowSource& points,

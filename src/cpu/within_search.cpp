@@ -26,12 +26,13 @@ class WithinSearch::Sink : public SinkDefaults {
   }
 
   void take(const Pair& hit, double sum) {
-    const std::int64_t row = at_.row0 + hit.row;
-    const std::int64_t column = at_.column0 + hit.column;
-    const double value = unit_dot_ ? sum
-                                   : s_.rule_(sum, s_.rows_.points->sums[row],
-                                              s_.columns_.points->sums[column]);
-    taker_.take(AnswerRow{s_.rows_.id(row)}, PointId{s_.columns_.id(column)},
+    const Place row = {at_.row0 + hit.row};
+    const Place column = {at_.column0 + hit.column};
+    const double value = unit_dot_
+                             ? sum
+                             : s_.rule_(sum, s_.rows_.points->sums[row.value],
+                                        s_.columns_.points->sums[column.value]);
+    taker_.take(AnswerRow{s_.rows_.id(row).value}, s_.columns_.id(column),
                 value);
   }
 
@@ -66,7 +67,8 @@ WithinSearch::WithinSearch(const Request& request, const Within& within,
   const Thresholds thresholds(scale_, metric_, rule_);
   keep_none_ = thresholds.keep_none();
   for (std::int64_t p = 0; p < rows.size(); ++p)
-    threshold_[p] = thresholds.keep_up_to(within.limit(rows_.id(p)));
+    threshold_[p] =
+        thresholds.keep_up_to(within.limit(rows_.id(Place{p}).value));
 }
 
 void WithinSearch::run(WithinCollector& collector, double from, double to) {

@@ -129,7 +129,7 @@ TEST_CASE("the heap keeps the k smallest by (distance, index)") {
     for (const auto& entry : all) {
       NeighbourHeap heap(distance.data(), index.data(),
                          static_cast<std::int64_t>(k), size);
-      heap.offer(entry.first, entry.second);
+      heap.offer(entry.first, PointId{entry.second});
       size = heap.size();
     }
     NeighbourHeap(distance.data(), index.data(), static_cast<std::int64_t>(k),

@@ -121,8 +121,8 @@ Slice AnswerWriter::slice(const Job& job, std::int64_t piece) {
   const std::int64_t across = (k_ + shape_.ranks - 1) / shape_.ranks;
   s.row0 = piece / across * shape_.rows;
   s.num_rows = std::min(shape_.rows, job.num_rows - s.row0);
-  s.rank0 = piece % across * shape_.ranks;
-  s.num_ranks = std::min(shape_.ranks, k_ - s.rank0);
+  s.rank0 = {piece % across * shape_.ranks};
+  s.num_ranks = std::min(shape_.ranks, k_ - s.rank0.value);
   s.size = s.num_rows * s.num_ranks;
   return s;
 }
@@ -161,7 +161,7 @@ void AnswerWriter::copy_matrices(const Job& job, const Slice& s,
   bool finite = true;
   for (std::int64_t rank = 0; rank < s.num_ranks; ++rank) {
     const std::int64_t from = rank * s.num_rows;
-    const std::int64_t to = out_.at(0, s.rank0 + rank);
+    const std::int64_t to = out_.at(AnswerRow{0}, Rank{s.rank0.value + rank});
     const double* distance = distances(slot) + from;
     const std::int32_t* index = indices(slot) + from;
     for (std::int64_t r = first; r < end; ++r) {
@@ -184,7 +184,7 @@ void AnswerWriter::copy_edges(const Job& job, const Slice& s, std::int64_t part,
   for (std::int64_t e = s.size * part / kParts; e < end;) {
     const std::int64_t entry = s.first_entry + e, rank = entry % k_;
     const std::int64_t count = std::min(k_ - rank, end - e);
-    const std::int64_t to = out_.at(job.ids[entry / k_], rank);
+    const std::int64_t to = out_.at(AnswerRow{job.ids[entry / k_]}, Rank{rank});
     if (!copy_distances(distances(slot) + e, count, out_.distance + to))
       throw RangeFailure();
     for (std::int64_t i = 0; i < count; ++i)

@@ -41,7 +41,9 @@ __device__ inline void do_again(const RedoRows& redo, std::int32_t place) {
 class WarpGroup {
  public:
   static constexpr int size = kWarp;
-  __device__ int rank() const { return static_cast<int>(threadIdx.x) % kWarp; }
+  __device__ int thread() const {
+    return static_cast<int>(threadIdx.x) % kWarp;
+  }
   __device__ int sum(int x) const {
 #pragma unroll
     for (int gap = kWarp / 2; gap > 0; gap /= 2)
@@ -58,7 +60,7 @@ class WarpGroup {
   /// The places of those that are kept, one after the other.
   __device__ int place(bool keep) {
     const unsigned keepers = __ballot_sync(0xffffffffu, keep);
-    const int at = kept_ + __popc(keepers & ((1u << rank()) - 1));
+    const int at = kept_ + __popc(keepers & ((1u << thread()) - 1));
     kept_ += __popc(keepers);
     return at;
   }
@@ -78,7 +80,7 @@ class BlockGroup {
   __device__ explicit BlockGroup(Shared& shared) : shared_(shared) {
     if (threadIdx.x == 0) shared.kept = 0;
   }
-  __device__ int rank() const { return static_cast<int>(threadIdx.x); }
+  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
   __device__ int sum(int x) {
     const unsigned* part = share(static_cast<unsigned>(warp_.sum(x)));
     int all = 0;
@@ -98,9 +100,9 @@ class BlockGroup {
   __device__ int place(bool keep) {
     const unsigned keepers = __ballot_sync(0xffffffffu, keep);
     int first = 0;
-    if (warp_.rank() == 0) first = atomicAdd(&shared_.kept, __popc(keepers));
+    if (warp_.thread() == 0) first = atomicAdd(&shared_.kept, __popc(keepers));
     first = __shfl_sync(0xffffffffu, first, 0);
-    return first + __popc(keepers & ((1u << warp_.rank()) - 1));
+    return first + __popc(keepers & ((1u << warp_.thread()) - 1));
   }
   __device__ int kept() const {
     __syncthreads();
@@ -111,7 +113,7 @@ class BlockGroup {
   /// The warps' numbers, in one of two places, so that one barrier will do.
   __device__ const unsigned* share(unsigned x) {
     turn_ ^= 1;
-    if (warp_.rank() == 0) shared_.part[turn_][threadIdx.x / kWarp] = x;
+    if (warp_.thread() == 0) shared_.part[turn_][threadIdx.x / kWarp] = x;
     __syncthreads();
     return shared_.part[turn_];
   }
@@ -139,7 +141,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
 #pragma unroll
   for (int q = 0; q < per_thread; ++q) {
     key[q] = 0;
-    const int at = q * Group::size + group.rank();
+    const int at = q * Group::size + group.thread();
     if (at >= count || at >= lists.capacity) continue;
     entry[q] = list[at];
     const float s = entry[q].similarity;
@@ -180,7 +182,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   }
   if (overflowed) {
     // What was dropped is not known: the row takes nothing more.
-    if (group.rank() > 0) return;
+    if (group.thread() > 0) return;
     do_again(cut.redo, place);
     lists.counts[slot] = kOverflowed;
     if (lists.bounds != nullptr) lists.bounds[slot] = threshold;
@@ -195,14 +197,14 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
     if (keep) list[at] = entry[q];
   }
   const int kept = group.kept();
-  if (group.rank() > 0) return;
+  if (group.thread() > 0) return;
   lists.counts[slot] = kept;
   lists.thresholds[slot] = threshold;
 }
 
 /// The entries of a slot's list, or 0 where there is nothing to cut.
 __device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
-  if (slot >= cut.end_slot || cut.lists.places[slot] < 0) return 0;
+  if (slot >= cut.end_slot.value || cut.lists.places[slot] < 0) return 0;
   const std::int32_t count =
       cut.filled > 0 ? cut.filled : cut.lists.counts[slot];
   return count < cut.k ? 0 : count;  // overflowed before, or not yet enough
@@ -215,7 +217,7 @@ __device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
 template <int most_per_lane>
 __global__ void __launch_bounds__(kCutThreads) cut_lists(const Cut cut) {
   const std::int64_t slot =
-      cut.first_slot +
+      cut.first_slot.value +
       (static_cast<std::int64_t>(blockIdx.x) * kCutThreads + threadIdx.x) /
           kWarp;
   const std::int32_t count = to_cut(cut, slot);
@@ -233,7 +235,7 @@ __global__ void __launch_bounds__(kCutThreads) cut_lists(const Cut cut) {
 template <int most_per_thread>
 __global__ void __launch_bounds__(kCutThreads) cut_long_lists(const Cut cut) {
   __shared__ BlockGroup::Shared shared;
-  const std::int64_t slot = cut.first_slot + blockIdx.x;
+  const std::int64_t slot = cut.first_slot.value + blockIdx.x;
   const std::int32_t count = to_cut(cut, slot);
   constexpr int quarter = most_per_thread / 4;
   if (count == 0) return;
@@ -254,7 +256,7 @@ __global__ void __launch_bounds__(kCutThreads) cut_rest(const Cut cut) {
   __shared__ int num_lists;
   if (threadIdx.x == 0) num_lists = 0;
   __syncthreads();
-  const std::int64_t own = cut.first_slot +
+  const std::int64_t own = cut.first_slot.value +
                            static_cast<std::int64_t>(blockIdx.x) * kCutThreads +
                            threadIdx.x;
   const std::int32_t count = to_cut(cut, own);
@@ -315,7 +317,7 @@ __global__ void __launch_bounds__(Block::threads)
       reinterpret_cast<double*>(memory),
       reinterpret_cast<std::int32_t*>(memory + sizeof(double) * room)};
   const CandidateLists& lists = step.lists;
-  const std::int64_t slot = step.first_slot + blockIdx.x;
+  const std::int64_t slot = step.first_slot.value + blockIdx.x;
   const std::int32_t place = lists.places[slot];
   if (place < 0) return;
   const std::int32_t count = lists.counts[slot];
@@ -395,7 +397,7 @@ void start_candidates(const CandidateLists& lists, cudaStream_t stream) {
 
 void start_cut(const Cut& cut, cudaStream_t stream) {
   const std::int32_t capacity = cut.lists.capacity;
-  const std::int64_t slots = cut.end_slot - cut.first_slot;
+  const std::int64_t slots = cut.end_slot.value - cut.first_slot.value;
   if (slots == 0) return;
   const unsigned warps = blocks_for(slots, kCutThreads / kWarp);
   if (capacity <= 128) {
@@ -427,8 +429,9 @@ void start_cut(const Cut& cut, cudaStream_t stream) {
 
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream) {
-  if (step.end_slot == step.first_slot) return;
-  const unsigned grid = static_cast<unsigned>(step.end_slot - step.first_slot);
+  const std::int64_t slots = step.end_slot.value - step.first_slot.value;
+  if (slots == 0) return;
+  const unsigned grid = static_cast<unsigned>(slots);
   // After the last cut a long list is hardly longer than k.
   const std::int32_t capacity = step.lists.capacity;
   const int room = capacity <= kFewCandidates ? capacity : capacity / 2;
@@ -457,12 +460,14 @@ void run_exact(const MetricEntry& metric, const ExactStep& step,
   const std::int64_t turn =
       1024 + static_cast<std::int64_t>(kOperations / of_slot);
   ExactStep part = step;
-  for (; part.first_slot < step.end_slot; part.first_slot = part.end_slot) {
-    if (part.first_slot > step.first_slot) {
+  for (; part.first_slot.value < step.end_slot.value;
+       part.first_slot = part.end_slot) {
+    if (part.first_slot.value > step.first_slot.value) {
       stream.wait();
       poll();
     }
-    part.end_slot = std::min(step.end_slot, part.first_slot + turn);
+    part.end_slot = {
+        std::min(step.end_slot.value, part.first_slot.value + turn)};
     start_exact(metric, part, stream.get());
   }
 }

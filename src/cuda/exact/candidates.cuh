@@ -19,6 +19,7 @@
 #include <cstdint>
 
 #include "core/metrics.hpp"
+#include "core/numbers.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/exact/list_rules.hpp"
 #include "cuda/exact/select.cuh"
@@ -74,7 +75,7 @@ struct Cut {
   RedoRows redo;
   std::int32_t k = 0;
   double twice_error = 0;
-  std::int64_t first_slot = 0, end_slot = 0;  ///< to cut
+  Slot first_slot = {0}, end_slot = {0};  ///< to cut
   const float* row_slack = nullptr;  ///< [num_slots], may be infinite; or null
   const float* column_slack = nullptr;  ///< [column slots]; null with row_slack
   /// The lists hold this many entries, some of them padding's; 0: as counts
@@ -94,9 +95,9 @@ void start_cut(const Cut& cut, cudaStream_t stream);
 struct ExactStep {
   CandidateLists lists;
   RedoRows redo;
-  std::int64_t first_slot = 0, end_slot = 0;  ///< to do
-  const double* rows = nullptr;               ///< [.. x padded], by row place
-  const double* row_sums = nullptr;           ///< by row place
+  Slot first_slot = {0}, end_slot = {0};    ///< to do
+  const double* rows = nullptr;             ///< [.. x padded], by row place
+  const double* row_sums = nullptr;         ///< by row place
   const double* columns = nullptr;          ///< [.. x padded], by column place
   const double* column_sums = nullptr;      ///< by column place
   const std::int32_t* list_rows = nullptr;  ///< by place: the row of `nearest`

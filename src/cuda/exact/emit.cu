@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(TurnTile::side* TurnTile::height)
   for (int y = static_cast<int>(threadIdx.y); y < T::side; y += T::height) {
     const std::int64_t row = tile_row + y, rank = tile_rank + x;
     if (row >= s.num_rows || rank >= s.num_ranks) continue;
-    const std::int64_t at = (s.row0 + row) * s.lists.k + s.rank0 + rank;
+    const std::int64_t at = (s.row0 + row) * s.lists.k + s.rank0.value + rank;
     distance[y][x] = s.lists.distance[at];
     index[y][x] = s.lists.index[at];
   }
@@ -78,7 +78,7 @@ __global__ void turn_given(const Slice s, const double* given) {
       static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= s.size) return;
   s.correlation[at] = given[s.turned ? (s.row0 + at % s.num_rows) * s.lists.k +
-                                           s.rank0 + at / s.num_rows
+                                           s.rank0.value + at / s.num_rows
                                      : s.first_entry + at];
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "core/numbers.hpp"
 #include "cuda/exact/select.cuh"
 
 namespace fsknn {
@@ -18,7 +19,9 @@ namespace cuda {
 struct Slice {
   Lists lists;
   bool turned = true;
-  std::int64_t row0 = 0, num_rows = 0, rank0 = 0, num_ranks = 0;
+  std::int64_t row0 = 0, num_rows = 0;
+  Rank rank0 = {0};
+  std::int64_t num_ranks = 0;
   std::int64_t first_entry = 0;
   std::int64_t size = 0;          ///< entries
   double* distance = nullptr;     ///< out: [size]; turned only

@@ -27,7 +27,7 @@ __device__ inline std::int64_t warp_number() {
          kWarp;
 }
 
-/// The contract's number of a pair that waits for its rank.
+/// What a pair has while it waits: the contract's number.
 template <class Rule>
 __device__ inline double settled(double sum, double row_sum, double column_sum,
                                  PowerOfTwo undo) {
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t first = to.first[own];
   const std::int64_t count = to.first[own + 1] - first;
   for (std::int64_t at = lane; at < count; at += kWarp)
-    to.columns[first + at] = from.slot_ranks[list[at].slot];
+    to.columns[first + at] = from.panel_places[list[at].slot];
 }
 
 /// A warp settles pairs of 32 / row_threads owned points from `own` on, each by
@@ -64,13 +64,15 @@ __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
   const int own_lane = lane - first_lane, group = own_lane / kLanes;
   own += lane / row_threads;
   const bool there = own < s.end_owned;
-  const std::int64_t row = there ? s.pairs.own_ranks[own] - s.rows.first : 0;
+  const std::int64_t row =
+      there ? s.pairs.own_places[own] - s.rows.first.value : 0;
   const std::int64_t end = there ? s.pairs.first[own + 1] : 0;
   std::int64_t at = there ? s.pairs.first[own] : 0;
   for (; __any_sync(kWholeWarp, at < end); at += row_threads) {
     const std::int64_t column =
-        at + own_lane < end ? s.pairs.columns[at + own_lane] - s.columns.first
-                            : -1;
+        at + own_lane < end
+            ? s.pairs.columns[at + own_lane] - s.columns.first.value
+            : -1;
     unsigned left =
         __ballot_sync(kWholeWarp, column >= 0 && column < s.columns.count);
     if (row_threads < kWarp)
@@ -118,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // One block an owned point: each of its pairs to its rank, which is the number
-// of pairs that come before it. Ranks of points are in the order of the user's
+// of pairs that come before it. Panel places are in the order of the user's
 // numbers. In and out: see Ranking. Block: kRankThreads. Shared: most_pairs x
 // 12 bytes, dynamic.
 template <class Rule>
@@ -160,9 +162,9 @@ __global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
 // One warp a slot. Grid: x over slots. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     narrow_lists(const CandidateLists from, const CandidateLists to,
-                 std::int64_t first_slot, std::int64_t end_slot) {
-  const std::int64_t slot = first_slot + warp_number();
-  if (slot >= end_slot || to.places[slot] < 0) return;
+                 Slot first_slot, Slot end_slot) {
+  const std::int64_t slot = first_slot.value + warp_number();
+  if (slot >= end_slot.value || to.places[slot] < 0) return;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int32_t count = to.counts[slot];
   const Candidate* const longer = from.entries + slot * from.capacity;
@@ -216,10 +218,9 @@ void start_ranking(const MetricEntry& metric, const Ranking& ranking,
 }
 
 void start_narrowing(const CandidateLists& from, const CandidateLists& to,
-                     std::int64_t first_slot, std::int64_t end_slot,
-                     cudaStream_t stream) {
-  narrow_lists<<<warps_for(end_slot - first_slot), kThreads, 0, stream>>>(
-      from, to, first_slot, end_slot);
+                     Slot first_slot, Slot end_slot, cudaStream_t stream) {
+  narrow_lists<<<warps_for(end_slot.value - first_slot.value), kThreads, 0,
+                 stream>>>(from, to, first_slot, end_slot);
   CUDA_CHECK(cudaGetLastError());
 }
 

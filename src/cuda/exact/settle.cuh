@@ -13,12 +13,11 @@ namespace fsknn {
 namespace cuda {
 
 /// The candidates of the points that a device owns, one point after the other
-/// in the order of their ranks: a point's rank is its place in the order of the
-/// user's numbers. Device memory.
+/// in the order of their panel places. Device memory.
 struct WaitingPairs {
-  const std::int32_t* own_ranks = nullptr;  ///< [owned], ascending
-  const std::int64_t* first = nullptr;      ///< [owned + 1]
-  std::int32_t* columns = nullptr;          ///< [pairs]: ranks
+  const std::int32_t* own_places = nullptr;  ///< [owned], ascending
+  const std::int64_t* first = nullptr;       ///< [owned + 1]
+  std::int32_t* columns = nullptr;           ///< [pairs]: panel places
   /// [pairs] a metric of rows of length 1: the sum; else the distance.
   double* values = nullptr;
 };
@@ -27,8 +26,8 @@ struct WaitingPairs {
 /// no pairs.
 struct PairsFromLists {
   CandidateLists lists;
-  const std::int32_t* own_slots = nullptr;   ///< [owned]
-  const std::int32_t* slot_ranks = nullptr;  ///< [num_slots]
+  const std::int32_t* own_slots = nullptr;     ///< [owned]
+  const std::int32_t* panel_places = nullptr;  ///< [num_slots]
   std::int64_t num_owned = 0;
 };
 void start_waiting(const PairsFromLists& from, const WaitingPairs& to,
@@ -56,7 +55,7 @@ void start_settling(const MetricEntry& metric, const Settling& few,
 struct Ranking {
   WaitingPairs pairs;
   std::int64_t first_owned = 0, end_owned = 0;
-  const std::int32_t* ids = nullptr;  ///< by rank; null: the rank
+  const std::int32_t* ids = nullptr;  ///< by panel place; null: that
   std::int32_t most_pairs = 0;        ///< of a point
   /// By owned point: the row of `nearest` that is its, before first_row is
   /// taken off; null: they come one after the other.
@@ -71,8 +70,7 @@ void start_ranking(const MetricEntry& metric, const Ranking& ranking,
 /// Candidates of slots first_slot .. end_slot - 1, cut in longer lists, into
 /// the lists of the search.
 void start_narrowing(const CandidateLists& from, const CandidateLists& to,
-                     std::int64_t first_slot, std::int64_t end_slot,
-                     cudaStream_t stream);
+                     Slot first_slot, Slot end_slot, cudaStream_t stream);
 
 }  // namespace cuda
 }  // namespace fsknn

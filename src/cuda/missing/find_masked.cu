@@ -246,7 +246,7 @@ class MaskedSegment {
       stats_.rows_short += found < k;
       emit_masked(
           search_.out,
-          search_.rows.order.id[static_cast<std::size_t>(work_.row0 + i)], k,
+          AnswerRow{search_.rows.order.id_at(Place{work_.row0 + i}).value}, k,
           found, distance.data() + i * k, own,
           r.empty() ? nullptr : r.data() + i * k);
     }
@@ -350,7 +350,7 @@ void find_masked(const Request& request, const RowSource& points,
   for (std::int64_t i = 0; i < out.rows; ++i)
     if (columns.size() == 0 ||
         rows.order.place[static_cast<std::size_t>(i)] < 0)
-      emit_missing(out, i, request.k);
+      emit_missing(out, AnswerRow::of(i), request.k);
   if (rows.size() == 0 || columns.size() == 0) return;
 
   const MaskedPlan plan = plan_masked(request, rows, columns);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/numbers.hpp"
 #include "cuda/plan/units.hpp"
 
 namespace fsknn {
@@ -16,7 +17,8 @@ static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
 
 /// Points in the filter's blocks, an odd number of blocks, so that in round
 /// delta block I meets block I + delta, and each unordered pair of blocks is
-/// met once. The points are spread evenly: block I has those from first(I) on.
+/// met once. The points are spread evenly: block I has those of places from
+/// first_place(I) on.
 struct FilterBlocks {
   explicit FilterBlocks(std::int64_t points)
       : num_points(points),
@@ -24,9 +26,11 @@ struct FilterBlocks {
   std::int64_t num_points, count;
 
   std::int64_t num_slots() const { return count * kFilterBlock; }
-  std::int64_t first(std::int64_t block) const {
-    return block * (num_points / count) + block * (num_points % count) / count;
+  Place first_place(std::int64_t block) const {
+    return {block * (num_points / count) +
+            block * (num_points % count) / count};
   }
+  Slot first_slot(std::int64_t block) const { return {block * kFilterBlock}; }
   /// [num_slots()] the place of the point in each slot; -1: padding.
   std::vector<std::int32_t> places() const;
 };

@@ -30,7 +30,7 @@ HeldRows::HeldRows(const RowSource& source, const std::vector<int>& devices,
   RowRecipe as_read;
   as_read.form = RowForm::ready;
   Preparer preparer(source, as_read, num_threads, devices);
-  preparer.prepare(0, source.num_points(), targets);
+  preparer.prepare(PointId{0}, source.num_points(), targets);
   preparer.check();
   for (std::size_t s = 0; s < streams.size(); ++s) {
     const DeviceGuard guard(devices[s]);

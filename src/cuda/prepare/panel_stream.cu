@@ -38,27 +38,24 @@ PanelStream::PanelStream(const PlacedPoints& points, const RowRecipe& recipe,
     upload(places_, points.order.place.data(), places_.size(), copies_);
 }
 
-Preparer::Range PanelStream::range(std::int64_t first,
-                                   std::int64_t count) const {
-  const std::int32_t* const ids = points_.order.id.data() + first;
-  return {ids[0], ids[count - 1] - ids[0] + 1};
+Preparer::Range PanelStream::range(Place first, std::int64_t count) const {
+  const std::int32_t* const ids = points_.order.id.data() + first.value;
+  return {PointId{ids[0]}, ids[count - 1] - ids[0] + 1};
 }
 
-void PanelStream::expect(std::int64_t first, std::int64_t rows) {
+void PanelStream::expect(Place first, std::int64_t rows) {
   std::vector<Preparer::Range> ranges;
-  for (std::int64_t at = first; at < size(); at += rows)
-    ranges.push_back(range(at, std::min(rows, size() - at)));
+  for (std::int64_t at = first.value; at < size(); at += rows)
+    ranges.push_back(range(Place{at}, std::min(rows, size() - at)));
   preparer_.begin(ranges);
   expected_ = first;
   expected_rows_ = rows;
 }
 
-void PanelStream::fetch(std::int64_t first, std::int64_t count,
-                        PanelBuffer& to) {
+void PanelStream::fetch(Place first, std::int64_t count, PanelBuffer& to) {
   to.free_.hold(copies_);
   to.panel_.first = first;
-  const std::int32_t* const ids = points_.order.id.data() + first;
-  upload(to.ids_, points_.own_ids() + first, count, copies_);
+  upload(to.ids_, points_.own_ids() + first.value, count, copies_);
   PrepareTarget target;
   target.device = device_;
   target.stream = copies_.get();
@@ -70,12 +67,13 @@ void PanelStream::fetch(std::int64_t first, std::int64_t count,
     target.num_places = count;
   }
   const Preparer::Range points = range(first, count);
-  if (first == expected_ && count == std::min(expected_rows_, size() - first)) {
+  const std::int64_t left = size() - first.value;
+  if (first == expected_ && count == std::min(expected_rows_, left)) {
     preparer_.next({target});
-    expected_ = first + count < size() ? first + count : -1;
+    expected_ = {count < left ? first.value + count : -1};
   } else {
     preparer_.prepare(points.first, points.count, {target});
-    expected_ = -1;
+    expected_ = {-1};
   }
   finish(count, to);
 }
@@ -83,7 +81,7 @@ void PanelStream::fetch(std::int64_t first, std::int64_t count,
 void PanelStream::fetch_some(const std::int32_t* ids, std::int64_t count,
                              PanelBuffer& to) {
   to.free_.hold(copies_);
-  to.panel_.first = 0;
+  to.panel_.first = {0};
   upload(to.ids_, ids, count, copies_);
   PrepareTarget target;
   target.device = device_;
@@ -91,7 +89,7 @@ void PanelStream::fetch_some(const std::int32_t* ids, std::int64_t count,
   target.rows = to.rows_.data();
   target.sums = to.sums_.data();
   preparer_.prepare_some(ids, count, {target});
-  expected_ = -1;
+  expected_ = {-1};
   finish(count, to);
 }
 

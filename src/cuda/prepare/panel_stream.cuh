@@ -20,7 +20,10 @@ struct Panel {
   const double* sums = nullptr;  ///< [count]
   /// [count]: the user's numbers from 0, or PlacedPoints::self.
   const std::int32_t* ids = nullptr;
-  std::int64_t first = 0, count = 0;  ///< places
+  Place first = {0};  ///< the first one's
+  std::int64_t count = 0;
+
+  Place end() const { return {first.value + count}; }
 };
 
 /// Room for a panel on the current device.
@@ -63,11 +66,11 @@ class PanelStream {
 
   /// Says that the points from place `first` on will be fetched, `rows` at a
   /// time to the last: the host then works ahead.
-  void expect(std::int64_t first, std::int64_t rows);
+  void expect(Place first, std::int64_t rows);
 
   /// Puts the points at places first .. first + count - 1 into the buffer, once
   /// it is free. Returns when the host's part is done.
-  void fetch(std::int64_t first, std::int64_t count, PanelBuffer& to);
+  void fetch(Place first, std::int64_t count, PanelBuffer& to);
 
   /// The same of the points with these numbers (ascending).
   void fetch_some(const std::int32_t* ids, std::int64_t count, PanelBuffer& to);
@@ -85,11 +88,11 @@ class PanelStream {
   const std::int32_t* places() const { return places_.data(); }
 
  private:
-  Preparer::Range range(std::int64_t first, std::int64_t count) const;
+  Preparer::Range range(Place first, std::int64_t count) const;
   void finish(std::int64_t count, PanelBuffer& to);
 
   const PlacedPoints& points_;
-  std::int64_t expected_ = -1;  ///< the place that is to be fetched next, with
+  Place expected_ = {-1};           ///< what is to be fetched next, with
   std::int64_t expected_rows_ = 0;  ///< so many rows, or all that are left
   int device_ = 0;
   Stream copies_;
@@ -102,21 +105,21 @@ class PanelStream {
 /// work. `use` returns whether to go on; so does this.
 template <class Use>
 bool for_panels(PanelStream& from, PanelBuffer (&buffers)[2],
-                const Stream& stream, Use use, std::int64_t from_place = 0) {
+                const Stream& stream, Use use, Place from_place = {0}) {
   const std::int64_t rows = buffers[0].most_rows(), end = from.size();
   const auto count = [&](std::int64_t first) {
     return end - first < rows ? end - first : rows;
   };
-  if (from_place >= end) return true;
+  std::int64_t first = from_place.value;
+  if (first >= end) return true;
   from.expect(from_place, rows);
-  from.fetch(from_place, count(from_place), buffers[0]);
-  int now = 0;
-  for (std::int64_t first = from_place; first < end; first += rows, now ^= 1) {
+  from.fetch(from_place, count(first), buffers[0]);
+  for (int now = 0; first < end; first += rows, now ^= 1) {
     const bool go_on = use(buffers[now].get(stream));
     buffers[now].release(stream);
     if (!go_on) return false;
     const std::int64_t next = first + rows;
-    if (next < end) from.fetch(next, count(next), buffers[now ^ 1]);
+    if (next < end) from.fetch(Place{next}, count(next), buffers[now ^ 1]);
   }
   return true;
 }

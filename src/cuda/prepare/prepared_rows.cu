@@ -30,7 +30,7 @@ void prepared_rows(const Request& request, const RowSource& points,
   Preparer preparer(points, recipe_of(request, exponent), request.num_threads,
                     {target.device});
   if (ids == nullptr)
-    preparer.prepare(0, count, {target});
+    preparer.prepare(PointId{0}, count, {target});
   else
     preparer.prepare_some(ids->data(), count, {target});
   preparer.check();

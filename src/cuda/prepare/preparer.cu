@@ -193,7 +193,7 @@ class Preparer::Impl {
                        const std::int32_t* ids) const {
     const std::int64_t stride = padded_features(shape_.features);
     const double* const rows = held_->on(device);
-    return {ids != nullptr ? rows : rows + (points.first + row0) * stride,
+    return {ids != nullptr ? rows : rows + (points.first.value + row0) * stride,
             stride, ids};
   }
 
@@ -351,7 +351,8 @@ class Preparer::Impl {
           start_copy(held_rows(side.device, points, row0, ids), to,
                      target.stream);
         else
-          start_make(side.small, ids, points.first + row0, to, target.stream);
+          start_make(side.small, ids, points.first.value + row0, to,
+                     target.stream);
         finish(side, target, to, 0);
         poll();
       }
@@ -367,8 +368,8 @@ class Preparer::Impl {
     to.rows = target.rows;
     to.sums = target.sums;
     if (target.places != nullptr) {
-      to.places = target.places + points.first + row0;
-      to.first_place = target.first_place;
+      to.places = target.places + points.first.value + row0;
+      to.first_place = target.first_place.value;
       to.num_places = target.num_places;
     } else {
       to.rows += row0 * to.padded;
@@ -415,7 +416,7 @@ Preparer::Preparer(const RowSource& source, const RowRecipe& recipe,
 
 Preparer::~Preparer() = default;
 
-void Preparer::prepare(std::int64_t first, std::int64_t count,
+void Preparer::prepare(PointId first, std::int64_t count,
                        const std::vector<PrepareTarget>& targets) {
   Points points;
   points.first = first;

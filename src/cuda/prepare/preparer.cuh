@@ -55,7 +55,8 @@ struct PrepareTarget {
   /// others go nowhere. Null: the points come one after the other, from row 0
   /// on.
   const std::int32_t* places = nullptr;
-  std::int64_t first_place = 0, num_places = std::int64_t{1} << 31;
+  Place first_place = {0};
+  std::int64_t num_places = std::int64_t{1} << 31;
 };
 
 /// Prepares rows of one source on one device or several. Used by one host
@@ -73,7 +74,7 @@ class Preparer {
   /// Points first .. first + count - 1 to every target (one a device, in the
   /// order of `devices`). Returns when the host's part is done: the rows are
   /// there for whatever is put on the targets' streams after.
-  void prepare(std::int64_t first, std::int64_t count,
+  void prepare(PointId first, std::int64_t count,
                const std::vector<PrepareTarget>& targets);
 
   /// Points that come after each other: begin() says which, and each next()
@@ -81,7 +82,8 @@ class Preparer {
   /// next, so that they need not wait while the caller starts work on what came
   /// before. Whatever else is prepared ends it.
   struct Range {
-    std::int64_t first = 0, count = 0;
+    PointId first = {0};
+    std::int64_t count = 0;
   };
   void begin(const std::vector<Range>& ranges);
   void next(const std::vector<PrepareTarget>& targets);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/numbers.hpp"
 #include "core/source.hpp"
 
 namespace fsknn {
@@ -13,7 +14,8 @@ namespace cuda {
 
 /// Which of a source's points: a stretch, or those of a list.
 struct Points {
-  std::int64_t first = 0, count = 0;
+  PointId first = {0};
+  std::int64_t count = 0;
   const std::int32_t* ids = nullptr;  ///< [count]; null: first, first + 1, ...
 };
 
@@ -39,7 +41,7 @@ void copy_columns(const MatrixSource<T>& source, const Points& points,
     const T* column = source.values() + f * n;
     T* out = to + (f - panel_feature0) * piece.num_rows;
     if (points.ids == nullptr) {
-      std::memcpy(out, column + points.first + piece.row0,
+      std::memcpy(out, column + points.first.value + piece.row0,
                   static_cast<std::size_t>(piece.num_rows) * sizeof(T));
       continue;
     }
@@ -55,8 +57,8 @@ inline void copy_rows(const RowSource& source, const Points& points,
   const std::int64_t d = source.num_features();
   if (points.ids == nullptr) {
     if (end_row > first_row)
-      source.read(points.first + panel_row0 + first_row, end_row - first_row,
-                  to + first_row * d, d);
+      source.read(points.first.value + panel_row0 + first_row,
+                  end_row - first_row, to + first_row * d, d);
     return;
   }
   for (std::int64_t r = first_row; r < end_row; ++r)

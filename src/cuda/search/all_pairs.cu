@@ -42,9 +42,9 @@ void AllPairs::run(std::int64_t first_split, std::int64_t last_split) {
 /// Starts one chunk's kernels. Returns whether to go on.
 bool AllPairs::chunk(std::int64_t row0, std::int64_t num_rows,
                      std::int64_t column0) {
-  const Panel rows = row_points().panel(row0, num_rows);
+  const Panel rows = row_points().panel(Place{row0}, num_rows);
   const Panel columns = columns_.panel(
-      column0,
+      Place{column0},
       std::min(search_.plan.chunk_size, search_.columns.size() - column0));
   Selection selection = chunk_.selection(rows, columns, lists_.lists());
   if (symmetric_) selection.self = row0 - column0;

@@ -42,7 +42,8 @@ void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
   PanelStream& from = symmetric_ ? from_columns_ : *from_queries_;
   for (std::int64_t split = first_split; split < last_split; ++split) {
     const std::int64_t row0 = split * plan.chunk_size;
-    from.fetch(row0, std::min(plan.chunk_size, from.size() - row0), rows_);
+    from.fetch(Place{row0}, std::min(plan.chunk_size, from.size() - row0),
+               rows_);
     const Panel rows = rows_.get(stream_);
     start_clear(lists_.lists(), rows.count, stream_.get());
     if (!for_panels(from_columns_, columns_, stream_,
@@ -62,7 +63,7 @@ void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
 /// Starts one chunk's kernels. Returns whether to go on.
 bool AllPairsPanels::chunk(const Panel& rows, const Panel& columns) {
   Selection selection = chunk_.selection(rows, columns, lists_.lists());
-  if (symmetric_) selection.self = rows.first - columns.first;
+  if (symmetric_) selection.self = rows.first.value - columns.first.value;
   if (!search_.rows.self.empty()) selection.own_ids = rows.ids;
   under_way_.begin();
   start_distances(*search_.request.metric, chunk_.chunk(rows, columns),

@@ -57,18 +57,18 @@ void CandidateStore::clear_redo(const Stream& stream) {
   clear_from(redo_count_, 0, stream);
 }
 
-std::vector<std::int32_t> CandidateStore::counts(std::int64_t first,
-                                                 std::int64_t end,
+std::vector<std::int32_t> CandidateStore::counts(Slot first, Slot end,
                                                  const Stream& stream) const {
-  std::vector<std::int32_t> counts(static_cast<std::size_t>(end - first));
-  CUDA_CHECK(cudaMemcpyAsync(counts.data(), counts_.data() + first,
+  std::vector<std::int32_t> counts(
+      static_cast<std::size_t>(end.value - first.value));
+  CUDA_CHECK(cudaMemcpyAsync(counts.data(), counts_.data() + first.value,
                              counts.size() * sizeof(std::int32_t),
                              cudaMemcpyDeviceToHost, stream.get()));
   stream.wait();
   return counts;
 }
 
-double CandidateStore::num_candidates(std::int64_t first, std::int64_t end,
+double CandidateStore::num_candidates(Slot first, Slot end,
                                       const Stream& stream) const {
   double sum = 0;
   for (const std::int32_t count : counts(first, end, stream))

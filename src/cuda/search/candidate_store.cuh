@@ -61,11 +61,10 @@ class CandidateStore {
   // These wait for the stream.
 
   /// Of slots first .. end - 1.
-  std::vector<std::int32_t> counts(std::int64_t first, std::int64_t end,
+  std::vector<std::int32_t> counts(Slot first, Slot end,
                                    const Stream& stream) const;
   /// How many candidates those have whose lists have not overflowed.
-  double num_candidates(std::int64_t first, std::int64_t end,
-                        const Stream& stream) const;
+  double num_candidates(Slot first, Slot end, const Stream& stream) const;
   /// The places of rows that are to be done again, ascending.
   std::vector<std::int32_t> to_redo(const Stream& stream) const;
 

@@ -58,7 +58,8 @@ CudaPlan make_plan(const Request& request, const RowSource& points,
 void emit_missing_rows(const PointOrder& order, const Neighbours& out,
                        std::int64_t k) {
   for (std::int64_t i = 0; i < out.rows; ++i)
-    if (order.place[static_cast<std::size_t>(i)] < 0) emit_missing(out, i, k);
+    if (order.place[static_cast<std::size_t>(i)] < 0)
+      emit_missing(out, AnswerRow::of(i), k);
 }
 
 /// The parts of a filtered search. None goes before the work of all is over.
@@ -148,7 +149,8 @@ void find_with_store(const Request& request, const RowSource& points,
       queries == nullptr ? size_without(points, request.skip)
                          : size_without(*queries, request.query_skip);
   if (num_rows == 0) {
-    for (std::int64_t i = 0; i < out.rows; ++i) emit_missing(out, i, request.k);
+    for (std::int64_t i = 0; i < out.rows; ++i)
+      emit_missing(out, AnswerRow::of(i), request.k);
     return;
   }
   const CudaPlan plan = make_plan(request, points, queries, out, gpus, store);
@@ -159,9 +161,9 @@ void find_with_store(const Request& request, const RowSource& points,
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);
   const PlacedPoints columns(points, request.skip, plan.filtered);
-  PlacedPoints own_rows, ranked;
+  PlacedPoints own_rows, in_panels;
   if (plan.filtered && plan.streamed)
-    ranked = PlacedPoints(points, request.skip, false);
+    in_panels = PlacedPoints(points, request.skip, false);
   if (queries != nullptr) {
     own_rows = PlacedPoints(*queries, request.query_skip, false);
     own_rows.self = self_by_place(request, own_rows.order);
@@ -173,8 +175,8 @@ void find_with_store(const Request& request, const RowSource& points,
 
   const DistanceRule rule(metric, exponent);
   const Search search = {
-      request,     plan, rows,    columns, recipe_of(request, exponent),
-      rule.undo(), out,  &ranked, &store};
+      request,     plan, rows,       columns, recipe_of(request, exponent),
+      rule.undo(), out,  &in_panels, &store};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered && queries != nullptr)

@@ -15,7 +15,7 @@ constexpr int kThreads = 256;
 struct OtherLists {
   const Candidate* entries;
   const std::int32_t* counts;
-  std::int64_t first_slot, end_slot;
+  Slot first_slot, end_slot;
 };
 
 // Adds the other device's entries to the own lists, one warp a slot. A list
@@ -25,9 +25,9 @@ __global__ void __launch_bounds__(kThreads)
     append_lists(const CandidateLists lists, const OtherLists from) {
   const std::int64_t at =
       (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
-  const std::int64_t slot = from.first_slot + at;
+  const std::int64_t slot = from.first_slot.value + at;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  if (slot >= from.end_slot) return;
+  if (slot >= from.end_slot.value) return;
   const std::int32_t more = from.counts[at], count = lists.counts[slot];
   if (more == 0 || is_overflowed(count)) return;
   const std::int32_t room = max(0, lists.capacity - count);
@@ -92,16 +92,16 @@ bool Exchange::gather(const Stream& stream) {
 void Exchange::merge_from(const FilterShare& other, bool direct,
                           const Stream& stream) {
   const CandidateLists& lists = own().lists;
-  const std::int64_t end = own().end_slot;
-  const std::int64_t step =
-      direct ? end - own().first_slot : staged_counts_.size();
-  for (std::int64_t slot = own().first_slot; slot < end; slot += step) {
+  const std::int64_t first = own().first_slot.value;
+  const std::int64_t end = own().end_slot.value;
+  const std::int64_t step = direct ? end - first : staged_counts_.size();
+  for (std::int64_t slot = first; slot < end; slot += step) {
     OtherLists from;
-    from.first_slot = slot;
-    from.end_slot = std::min(slot + step, end);
+    const std::int64_t count = std::min(step, end - slot);
+    from.first_slot = {slot};
+    from.end_slot = {slot + count};
     from.entries = other.lists.entries + slot * lists.capacity;
     from.counts = other.lists.counts + slot;
-    const std::int64_t count = from.end_slot - slot;
     if (!direct) {
       CUDA_CHECK(cudaMemcpyPeerAsync(
           staged_entries_.data(), own().device, from.entries, other.device,
@@ -131,13 +131,13 @@ bool Exchange::publish(const Stream& stream) {
     if (&other == &own()) continue;
     // All that read the lists that are emptied here have done so, too.
     other.merged->hold(stream);
+    const std::int64_t first = other.first_slot.value;
     const std::size_t count =
-        static_cast<std::size_t>(other.end_slot - other.first_slot);
-    CUDA_CHECK(
-        cudaMemcpyPeerAsync(lists.thresholds + other.first_slot, own().device,
-                            other.lists.thresholds + other.first_slot,
-                            other.device, count * sizeof(float), stream.get()));
-    CUDA_CHECK(cudaMemsetAsync(lists.counts + other.first_slot, 0,
+        static_cast<std::size_t>(other.end_slot.value - first);
+    CUDA_CHECK(cudaMemcpyPeerAsync(lists.thresholds + first, own().device,
+                                   other.lists.thresholds + first, other.device,
+                                   count * sizeof(float), stream.get()));
+    CUDA_CHECK(cudaMemsetAsync(lists.counts + first, 0,
                                count * sizeof(std::int32_t), stream.get()));
   }
   return true;

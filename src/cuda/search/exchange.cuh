@@ -18,8 +18,8 @@ namespace cuda {
 
 /// One device's part of a filtered search, as the others see it.
 struct FilterShare {
-  int device = 0;                             ///< CUDA's own number
-  std::int64_t first_slot = 0, end_slot = 0;  ///< owned
+  int device = 0;                         ///< CUDA's own number
+  Slot first_slot = {0}, end_slot = {0};  ///< owned
   CandidateLists lists;
   const Event* found = nullptr;   ///< its pairs of the round are in its lists
   const Event* merged = nullptr;  ///< its own slots are cut
@@ -46,7 +46,7 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   /// The slots that this device owns; before begin().
-  void own_slots(std::int64_t first, std::int64_t end) {
+  void own_slots(Slot first, Slot end) {
     share().first_slot = first;
     share().end_slot = end;
   }

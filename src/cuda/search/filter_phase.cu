@@ -13,14 +13,14 @@ constexpr std::int64_t kSample = 64;
 // Of a panel, where there is memory: some milliseconds' worth.
 constexpr std::int64_t kLongPanel = std::int64_t{64} << 20;
 
-/// Of each owned point, by its number's place among all that take part.
-std::vector<std::int32_t> ranks_of(const FilterLayout& layout,
-                                   const PlacedPoints& ranked) {
-  std::vector<std::int32_t> ranks;
-  ranks.reserve(layout.row_ids.size());
+/// Of each owned point, where panels bring it.
+std::vector<std::int32_t> panel_places_of(const FilterLayout& layout,
+                                          const PlacedPoints& in_panels) {
+  std::vector<std::int32_t> places;
+  places.reserve(layout.row_ids.size());
   for (const std::int32_t id : layout.row_ids)
-    ranks.push_back(ranked.order.place[static_cast<std::size_t>(id)]);
-  return ranks;
+    places.push_back(in_panels.order.place[static_cast<std::size_t>(id)]);
+  return places;
 }
 
 }  // namespace
@@ -44,35 +44,34 @@ FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
     : part_(part),
       team_size_(team.size()),
       shape_(part.shape()),
-      own_ranks_(ranks_of(part.layout, *part.search.ranked)),
+      own_places_(panel_places_of(part.layout, *part.search.in_panels)),
       filter_(make_pair_filter(*part.search.request.metric,
                                part.search.plan.shape.rows)),
       form_(*filter_, part.layout.num_slots),
       candidates_(
           {part.layout.num_slots, shape_.capacity, part.layout.num_owned()},
           part.stream),
-      slot_ranks_(part.layout.num_slots),
-      rank_slots_(part.num_points()),
+      panel_places_(part.layout.num_slots),
+      panel_slots_(part.num_points()),
       own_slots_(part.layout.num_owned()) {
   const FilterLayout& layout = part.layout;
   const PointOrder& order = part.search.columns.order;
-  const PointOrder& ranked = part.search.ranked->order;
-  std::vector<std::int32_t> rank_slots(ranked.id.size());
-  std::vector<std::int32_t> slot_ranks(layout.places.size(), -1);
-  for (std::size_t rank = 0; rank < ranked.id.size(); ++rank) {
+  const PointOrder& in_panels = part.search.in_panels->order;
+  std::vector<std::int32_t> panel_slots(in_panels.id.size());
+  std::vector<std::int32_t> panel_places(layout.places.size(), -1);
+  for (std::size_t p = 0; p < in_panels.id.size(); ++p) {
     const std::int32_t place =
-        order.place[static_cast<std::size_t>(ranked.id[rank])];
+        order.place[static_cast<std::size_t>(in_panels.id[p])];
     const std::int32_t slot = layout.slots[static_cast<std::size_t>(place)];
-    rank_slots[rank] = slot;
-    slot_ranks[static_cast<std::size_t>(slot)] =
-        static_cast<std::int32_t>(rank);
+    panel_slots[p] = slot;
+    panel_places[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(p);
   }
   std::vector<std::int32_t> own_slots;
-  own_slots.reserve(own_ranks_.size());
-  for (const std::int32_t rank : own_ranks_)
-    own_slots.push_back(rank_slots[static_cast<std::size_t>(rank)]);
-  upload(slot_ranks_, slot_ranks.data(), layout.num_slots, part.stream);
-  upload(rank_slots_, rank_slots.data(), part.num_points(), part.stream);
+  own_slots.reserve(own_places_.size());
+  for (const std::int32_t p : own_places_)
+    own_slots.push_back(panel_slots[static_cast<std::size_t>(p)]);
+  upload(panel_places_, panel_places.data(), layout.num_slots, part.stream);
+  upload(panel_slots_, panel_slots.data(), part.num_points(), part.stream);
   upload(own_slots_, own_slots.data(), layout.num_owned(), part.stream);
   candidates_.place(layout.places.data(), layout.num_slots, part.stream);
   candidates_.hold_ids(order.id.data(), part.num_points(), part.stream);
@@ -129,7 +128,7 @@ bool FilterPhase::make_all_rows() {
   const WaitAtEnd wait(stream);
   return for_panels(part_.panels.from, panels, stream, [&](const Panel& panel) {
     filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
-                        rank_slots_.data() + panel.first, form_.rows(),
+                        panel_slots_.data() + panel.first.value, form_.rows(),
                         stream.get());
     return part_.workers.go_on();
   });
@@ -148,18 +147,19 @@ bool FilterPhase::fill() {
   pass.part = FilterPass::Part::first_round;
   CandidateLists& lists = pass.work.lists;
   lists.capacity = shape_.fill_capacity;
-  for (std::int64_t slot = layout.first_slot; slot < layout.end_slot;
+  const std::int64_t end = layout.end_slot.value;
+  for (std::int64_t slot = layout.first_slot.value; slot < end;
        slot += shape_.fill_slots) {
-    const std::int64_t end =
-        std::min(slot + shape_.fill_slots, layout.end_slot);
+    const std::int64_t count = std::min(shape_.fill_slots, end - slot);
     lists.entries = entries.data() - slot * shape_.fill_capacity;
     pass.cut.lists = lists;
-    pass.cut.first_slot = slot;
-    pass.cut.end_slot = end;
+    pass.cut.first_slot = {slot};
+    pass.cut.end_slot = {slot + count};
     pass.rounds.first_slab = slot / kFilterSlab;
-    pass.rounds.num_slabs = (end - slot) / kFilterSlab;
+    pass.rounds.num_slabs = count / kFilterSlab;
     run_rounds(pass, stream);
-    start_narrowing(lists, candidates_.lists(), slot, end, stream.get());
+    start_narrowing(lists, candidates_.lists(), pass.cut.first_slot,
+                    pass.cut.end_slot, stream.get());
   }
   // Lists that are too short for what was kept say so. What is in lists from
   // here on are pairs of two points, as the rounds are.
@@ -182,9 +182,9 @@ bool FilterPhase::collect(FilteredGraph& found, Stats& stats) {
   const Stream& stream = part_.stream;
   const std::int64_t room = part_.room_for_pairs(0);
   const std::vector<std::int32_t> counts =
-      candidates_.counts(0, layout.num_slots, stream);
-  std::vector<std::int64_t> first(own_ranks_.size() + 1, 0);
-  for (std::size_t own = 0; own < own_ranks_.size(); ++own) {
+      candidates_.counts(Slot{0}, Slot{layout.num_slots}, stream);
+  std::vector<std::int64_t> first(own_places_.size() + 1, 0);
+  for (std::size_t own = 0; own < own_places_.size(); ++own) {
     const std::int32_t place = layout.row_places[own];
     const std::int32_t slot = layout.slots[static_cast<std::size_t>(place)];
     std::int32_t count = counts[static_cast<std::size_t>(slot)];
@@ -198,11 +198,11 @@ bool FilterPhase::collect(FilteredGraph& found, Stats& stats) {
   }
   stats.rows_redone = static_cast<double>(found.redone.size());
   stats.pairs_exact = static_cast<double>(first.back());
-  found.pairs = WaitingList(own_ranks_, first, stream);
+  found.pairs = WaitingList(own_places_, first, stream);
   PairsFromLists lists;
   lists.lists = candidates_.lists();
   lists.own_slots = own_slots_.data();
-  lists.slot_ranks = slot_ranks_.data();
+  lists.panel_places = panel_places_.data();
   lists.num_owned = layout.num_owned();
   start_waiting(lists, found.pairs.view(), stream.get());
   stream.wait();
@@ -222,8 +222,9 @@ bool FilterPhase::collect_widely(FilteredGraph& found, Stats& stats) {
     rows.slots.push_back(
         layout.slots[static_cast<std::size_t>(rows.places.back())]);
   }
-  if (!filter_widely(pass_, candidates_.lists(), rows, ids, slot_ranks_.data(),
-                     part_.panels, part_.stream, found.wide))
+  if (!filter_widely(pass_, candidates_.lists(), rows, ids,
+                     panel_places_.data(), part_.panels, part_.stream,
+                     found.wide))
     return false;
   stats.pairs_filtered += static_cast<double>(rows.size()) *
                           static_cast<double>(part_.num_points());

@@ -70,11 +70,13 @@ class FilterPhase {
   const PanelsPart& part_;
   const int team_size_;
   const FilterStreaming& shape_;
-  const std::vector<std::int32_t> own_ranks_;
+  const std::vector<std::int32_t> own_places_;  ///< in panels
   const std::unique_ptr<PairFilter> filter_;
   FilterForm form_;
   CandidateStore candidates_;
-  DeviceBuffer<std::int32_t> slot_ranks_, rank_slots_, own_slots_;
+  /// By slot its point's panel place, by panel place the slot, and the slots of
+  /// owned points.
+  DeviceBuffer<std::int32_t> panel_places_, panel_slots_, own_slots_;
   FilterPass pass_;
 };
 

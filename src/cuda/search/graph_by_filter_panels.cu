@@ -14,7 +14,7 @@ GraphByFilterPanels::GraphByFilterPanels(const Search& search, FilterTeam& team,
                                          int own)
     : layout_(layout_of(search, team, own)),
       exchange_(team, own),
-      from_(*search.ranked, search.prepare, threads_of(search)),
+      from_(*search.in_panels, search.prepare, threads_of(search)),
       panels_{{search.plan.streaming.stream_rows, search.columns.padded},
               {search.plan.streaming.stream_rows, search.columns.padded}},
       part_{search, *team.workers, layout_, stream_, {from_, panels_}},
@@ -63,8 +63,8 @@ void GraphByFilterPanels::keep_wide(FilteredGraph& found,
   const std::int64_t room =
       part_.room_for_pairs(static_cast<std::int64_t>(found.redone.size())) -
       unsettled.pairs.num_pairs();
-  const std::vector<std::int32_t>& ranks = unsettled.pairs.ranks();
-  std::vector<std::int32_t> wide_ranks, columns;
+  const std::vector<std::int32_t>& places = unsettled.pairs.places();
+  std::vector<std::int32_t> wide_places, columns;
   std::vector<std::int64_t> first(1, 0);
   auto next = found.wide.columns.begin();
   for (std::size_t at = 0; at < found.redone.size(); ++at) {
@@ -77,13 +77,13 @@ void GraphByFilterPanels::keep_wide(FilteredGraph& found,
     }
     columns.insert(columns.end(), from, next);
     unsettled.wide_own.push_back(static_cast<std::int32_t>(own));
-    wide_ranks.push_back(ranks[static_cast<std::size_t>(own)]);
+    wide_places.push_back(places[static_cast<std::size_t>(own)]);
     first.push_back(static_cast<std::int64_t>(columns.size()));
   }
   if (unsettled.wide_own.empty()) return;
   stats_.rows_widened = static_cast<double>(unsettled.wide_own.size());
   stats_.pairs_exact += static_cast<double>(columns.size());
-  unsettled.wide_pairs = WaitingList(std::move(wide_ranks), first, stream_);
+  unsettled.wide_pairs = WaitingList(std::move(wide_places), first, stream_);
   unsettled.wide_pairs.hold_values();
   upload(unsettled.wide_pairs.columns(), columns.data(),
          static_cast<std::int64_t>(columns.size()), stream_);

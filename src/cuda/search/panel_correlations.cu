@@ -25,7 +25,8 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
   if (there && p.in_order)
     column = at;
   else if (there && index != kNoPoint)
-    column = (p.places != nullptr ? p.places[index] : index) - p.columns.first;
+    column =
+        (p.places != nullptr ? p.places[index] : index) - p.columns.first.value;
   const bool here = column >= 0 && column < p.columns.count;
   // All threads of a warp join together.
   if (!__any_sync(0xffffffffu, here)) return;

@@ -103,7 +103,7 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
                               num_rows, row_slots_.data(), pass_.work.rows,
                               stream_.get());
   pass_.work.lists = pass_.cut.lists = candidates_.lists();
-  pass_.cut.end_slot = num_slots;
+  pass_.cut.end_slot = {num_slots};
   stored_.filter().set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
                               stream_);
   pass_.rounds = rounds_of_queries(search_, num_rows);
@@ -113,7 +113,7 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
 
   exact_.lists = candidates_.lists();
   exact_.redo = candidates_.redo();
-  exact_.end_slot = num_slots;
+  exact_.end_slot = {num_slots};
   exact_.rows = own_rows_.rows.data();
   exact_.row_sums = own_rows_.sums.data();
   exact_.columns = columns_.rows.data();
@@ -123,7 +123,8 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   exact_.undo = search_.undo;
   exact_.nearest = nearest_.lists();
   run_exact(*search_.request.metric, exact_, stream_);
-  stats_.pairs_exact += candidates_.num_candidates(0, num_rows, stream_);
+  stats_.pairs_exact +=
+      candidates_.num_candidates(Slot{0}, Slot{num_rows}, stream_);
   return true;
 }
 

@@ -75,10 +75,10 @@ bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
     ExactStep exact = held.exact;
     exact.lists = found.lists();
     exact.redo = found.redo();
-    exact.first_slot = 0;
-    exact.end_slot = found.lists().num_slots;
+    exact.first_slot = {0};
+    exact.end_slot = {found.lists().num_slots};
     run_exact(*held.search.request.metric, exact, stream);
-    stats.pairs_exact += found.num_candidates(0, count, stream);
+    stats.pairs_exact += found.num_candidates(Slot{0}, Slot{count}, stream);
     const std::vector<std::int32_t> more = found.to_redo(stream);
     left.insert(left.end(), more.begin(), more.end());
   };
@@ -113,8 +113,8 @@ bool redo_in_doubles(const HeldSearch& held,
   const auto for_points = [&](auto use) {
     const std::int64_t num_points = search.columns.size();
     for (std::int64_t first = 0; first < num_points; first += chunk) {
-      const bool go_on =
-          use(held.columns.panel(first, std::min(chunk, num_points - first)));
+      const bool go_on = use(held.columns.panel(
+          Place{first}, std::min(chunk, num_points - first)));
       stream.wait();
       if (!go_on) return false;
     }

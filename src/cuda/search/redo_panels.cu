@@ -16,10 +16,11 @@ constexpr std::int32_t kMostWaiting = 1024;
 
 /// What the filter found for its first `count` rows, to the end of `found`.
 void take_waiting(WideFilter& filter, std::int64_t count, std::int64_t k,
-                  const std::int32_t* slot_ranks, const Stream& stream,
+                  const std::int32_t* panel_places, const Stream& stream,
                   WideCandidates& found) {
   const CandidateStore& candidates = filter.candidates();
-  std::vector<std::int32_t> counts = candidates.counts(0, count, stream);
+  std::vector<std::int32_t> counts =
+      candidates.counts(Slot{0}, Slot{count}, stream);
   std::vector<std::int64_t> first(1, 0);
   for (std::int32_t& pairs : counts) {
     if (pairs < k || pairs > kMostWaiting) pairs = 0;
@@ -33,7 +34,7 @@ void take_waiting(WideFilter& filter, std::int64_t count, std::int64_t k,
   PairsFromLists from;
   from.lists = candidates.lists();
   from.own_slots = filter.slots();
-  from.slot_ranks = slot_ranks;
+  from.panel_places = panel_places;
   from.num_owned = count;
   WaitingPairs to;
   to.first = d_first.data();
@@ -49,7 +50,7 @@ void take_waiting(WideFilter& filter, std::int64_t count, std::int64_t k,
 
 bool filter_widely(const FilterPass& pass, const CandidateLists& lists,
                    const RedoneRows& rows, const std::vector<std::int32_t>& ids,
-                   const std::int32_t* slot_ranks, const Panels& panels,
+                   const std::int32_t* panel_places, const Panels& panels,
                    const Stream& stream, WideCandidates& found) {
   PanelBuffer& buffer = panels.buffers[0];
   const std::int64_t padded = panels.from.points().padded;
@@ -62,7 +63,7 @@ bool filter_widely(const FilterPass& pass, const CandidateLists& lists,
   };
   const auto take = [&](std::int64_t, std::int64_t count) {
     buffer.release(stream);
-    take_waiting(filter, count, pass.cut.k, slot_ranks, stream, found);
+    take_waiting(filter, count, pass.cut.k, panel_places, stream, found);
   };
   return filter_widely(filter, rows, buffer.most_rows(), bring, take);
 }

@@ -21,15 +21,15 @@ struct Panels {
 /// Candidates that are to wait for the exact step, on the host.
 struct WideCandidates {
   std::vector<std::int32_t> counts;   ///< of each row; 0: too many, or too few
-  std::vector<std::int32_t> columns;  ///< their ranks, one row after the other
+  std::vector<std::int32_t> columns;  ///< panel places, row after row
 };
 
 /// The rows, whose numbers are ids (ascending), by longer lists. lists: the
-/// search's, which are not needed any more; slot_ranks [column slots], device
+/// search's, which are not needed any more; panel_places [column slots], device
 /// memory. Waits for the stream. Returns whether to go on.
 bool filter_widely(const FilterPass& pass, const CandidateLists& lists,
                    const RedoneRows& rows, const std::vector<std::int32_t>& ids,
-                   const std::int32_t* slot_ranks, const Panels& panels,
+                   const std::int32_t* panel_places, const Panels& panels,
                    const Stream& stream, WideCandidates& found);
 
 /// k neighbours of each of some rows, on the host; correlations only where they

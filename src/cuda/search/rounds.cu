@@ -36,13 +36,13 @@ std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
 FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
                            std::int64_t end_block, const PointOrder& order)
     : num_slots(blocks.num_slots()),
-      first_slot(first_block * kFilterBlock),
-      end_slot(end_block * kFilterBlock),
+      first_slot(blocks.first_slot(first_block)),
+      end_slot(blocks.first_slot(end_block)),
       places(blocks.places()),
       slots(slots_of(places, blocks.num_points)),
       list_rows(static_cast<std::size_t>(blocks.num_points), -1) {
-  const std::int64_t first = blocks.first(first_block);
-  const std::int64_t end = blocks.first(end_block);
+  const std::int64_t first = blocks.first_place(first_block).value;
+  const std::int64_t end = blocks.first_place(end_block).value;
   // Places in the order of their points' numbers: those numbers from the first
   // to the last, which is quicker than to sort.
   row_ids.reserve(static_cast<std::size_t>(end - first));

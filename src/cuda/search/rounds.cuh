@@ -26,9 +26,9 @@ struct FilterLayout {
   }
 
   std::int64_t num_slots = 0;
-  std::int64_t first_slot = 0, end_slot = 0;  ///< owned
-  std::vector<std::int32_t> places;           ///< [num_slots]; -1: padding
-  std::vector<std::int32_t> slots;            ///< by place
+  Slot first_slot, end_slot;         ///< owned
+  std::vector<std::int32_t> places;  ///< [num_slots]; -1: padding
+  std::vector<std::int32_t> slots;   ///< by place
   // Of owned points, in the order of the user's numbers.
   std::vector<std::int32_t> row_ids, row_places;
   std::vector<std::int32_t> list_rows;  ///< by place; -1: not owned

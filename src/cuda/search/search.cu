@@ -32,7 +32,7 @@ DevicePoints::DevicePoints(const PlacedPoints& points, const Search& search,
   target.places = places.data();
   Preparer preparer(*points.source, search.prepare, threads_of(search),
                     {target.device});
-  preparer.prepare(0, places.size(), {target});
+  preparer.prepare(PointId{0}, places.size(), {target});
   preparer.check();
 }
 

@@ -27,8 +27,8 @@ struct Search {
   PowerOfTwo undo;  ///< takes off the matrix's scaling
   const Neighbours& out;
   /// Of a filtered search whose points come in panels: the points in their own
-  /// order.
-  const PlacedPoints* ranked = nullptr;
+  /// order, in which they have their panel places.
+  const PlacedPoints* in_panels = nullptr;
   /// Where columns that a device holds are prepared.
   PointStore* store = nullptr;
 };
@@ -44,9 +44,9 @@ struct DevicePoints {
                std::int64_t num_places, const Stream& stream);
 
   /// Points at places first .. first + count - 1.
-  Panel panel(std::int64_t first, std::int64_t count) const {
-    return {rows.data() + first * padded, sums.data() + first,
-            ids.data() + first, first, count};
+  Panel panel(Place first, std::int64_t count) const {
+    return {rows.data() + first.value * padded, sums.data() + first.value,
+            ids.data() + first.value, first, count};
   }
   PreparedRows prepared() const { return {rows.data(), sums.data(), padded}; }
 

@@ -42,7 +42,7 @@ bool written_from(const PanelBuffer& stay, std::int64_t rows, std::int64_t k) {
 SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
     : part_(part),
       unsettled_(unsettled),
-      rank_ids_(part.num_points()),
+      panel_ids_(part.num_points()),
       wide_own_(static_cast<std::int64_t>(unsettled.wide_own.size())),
       stay_(rows_that_stay(part, unsettled), part.search.columns.padded),
       write_rows_(
@@ -55,7 +55,7 @@ SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
               : part.shape().write_rows * kListDoubles * part.search.plan.k),
       answer_(part.search.out, write_rows_, part.search.plan.k,
               threads_of(part.search)) {
-  upload(rank_ids_, part.search.ranked->order.id.data(), rank_ids_.size(),
+  upload(panel_ids_, part.search.in_panels->order.id.data(), panel_ids_.size(),
          part.stream);
   if (wide_own_.size() > 0)
     upload(wide_own_, unsettled.wide_own.data(), wide_own_.size(), part.stream);
@@ -69,7 +69,7 @@ SettlePhase::~SettlePhase() {
 bool SettlePhase::run() {
   const std::int64_t n = part_.num_points(), stay = stay_.most_rows();
   for (std::int64_t first = 0; first < n; first += stay) {
-    part_.panels.from.fetch(first, std::min(stay, n - first), stay_);
+    part_.panels.from.fetch(Place{first}, std::min(stay, n - first), stay_);
     const Panel panel = stay_.get(part_.stream);
     if (!settle(panel)) return false;
     write_out(panel);
@@ -91,7 +91,7 @@ bool SettlePhase::settle(const Panel& panel) {
     settling.columns = columns;
     settling.pairs = list.view();
     settling.first_owned = list.before(rows.first);
-    settling.end_owned = list.before(rows.first + rows.count);
+    settling.end_owned = list.before(rows.end());
     return settling;
   };
   std::vector<WaitingList*> lists(1, &unsettled_.pairs);
@@ -106,7 +106,7 @@ bool SettlePhase::settle(const Panel& panel) {
                          side(*list, panel, other), stream);
         return part_.workers.go_on();
       },
-      panel.first + panel.count);
+      panel.end());
 }
 
 /// The neighbours of the panel's points, all of whose pairs are settled.
@@ -115,13 +115,13 @@ void SettlePhase::write_out(const Panel& panel) {
   double* const distances =
       own_lists_.size() > 0 ? own_lists_.data() : stay_.memory();
   double* const correlations = distances + write_rows_ * k;
-  const std::int64_t end = unsettled_.pairs.before(panel.first + panel.count);
+  const std::int64_t end = unsettled_.pairs.before(panel.end());
   for (std::int64_t own = unsettled_.pairs.before(panel.first); own < end;
        own += write_rows_) {
     Ranking ranking;
     ranking.first_owned = own;
     ranking.end_owned = std::min(own + write_rows_, end);
-    ranking.ids = rank_ids_.data();
+    ranking.ids = panel_ids_.data();
     ranking.nearest.distance = distances;
     ranking.nearest.index =
         reinterpret_cast<std::int32_t*>(correlations + write_rows_ * k);

@@ -48,7 +48,7 @@ class SettlePhase {
 
   const PanelsPart& part_;
   Unsettled& unsettled_;
-  DeviceBuffer<std::int32_t> rank_ids_, wide_own_;
+  DeviceBuffer<std::int32_t> panel_ids_, wide_own_;
   PanelBuffer stay_;
   /// Lists that are written out, so many rows at a time: in the memory of what
   /// stays, which is not needed any more by then, or here, where that is small.

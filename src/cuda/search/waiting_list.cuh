@@ -19,16 +19,16 @@ namespace cuda {
 class WaitingList {
  public:
   WaitingList() = default;
-  /// Points of these ranks (ascending), point p with so many pairs from
+  /// Points of these panel places (ascending), point p with so many pairs from
   /// first[p] to first[p + 1]: room for them, but for their values. Waits for
   /// the stream.
-  WaitingList(std::vector<std::int32_t> ranks,
+  WaitingList(std::vector<std::int32_t> places,
               const std::vector<std::int64_t>& first, const Stream& stream)
-      : ranks_(std::move(ranks)),
-        d_ranks_(num_points()),
+      : places_(std::move(places)),
+        d_places_(num_points()),
         first_(num_points() + 1),
         columns_(std::max<std::int64_t>(1, first.back())) {
-    upload(d_ranks_, ranks_.data(), d_ranks_.size(), stream);
+    upload(d_places_, places_.data(), d_places_.size(), stream);
     upload(first_, first.data(), first_.size(), stream);
     stream.wait();
     for (std::size_t p = 0; p + 1 < first.size(); ++p)
@@ -37,30 +37,30 @@ class WaitingList {
   }
   void hold_values() { values_ = DeviceBuffer<double>(columns_.size()); }
   DeviceBuffer<std::int32_t>& columns() { return columns_; }
-  const std::vector<std::int32_t>& ranks() const { return ranks_; }
+  const std::vector<std::int32_t>& places() const { return places_; }
 
   WaitingPairs view() {
     WaitingPairs pairs;
-    pairs.own_ranks = d_ranks_.data();
+    pairs.own_places = d_places_.data();
     pairs.first = first_.data();
     pairs.columns = columns_.data();
     pairs.values = values_.data();
     return pairs;
   }
   std::int64_t num_points() const {
-    return static_cast<std::int64_t>(ranks_.size());
+    return static_cast<std::int64_t>(places_.size());
   }
   std::int64_t num_pairs() const { return columns_.size(); }
   std::int32_t most_pairs() const { return most_pairs_; }  ///< of a point
-  /// How many of the points have a smaller rank.
-  std::int64_t before(std::int64_t rank) const {
-    return std::lower_bound(ranks_.begin(), ranks_.end(), rank) -
-           ranks_.begin();
+  /// How many of the points come by before those of this panel place.
+  std::int64_t before(Place place) const {
+    return std::lower_bound(places_.begin(), places_.end(), place.value) -
+           places_.begin();
   }
 
  private:
-  std::vector<std::int32_t> ranks_;
-  DeviceBuffer<std::int32_t> d_ranks_;
+  std::vector<std::int32_t> places_;
+  DeviceBuffer<std::int32_t> d_places_;
   DeviceBuffer<std::int64_t> first_;
   DeviceBuffer<std::int32_t> columns_;
   DeviceBuffer<double> values_;

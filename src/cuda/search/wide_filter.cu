@@ -76,7 +76,7 @@ void WideFilter::begin(const std::int32_t* slots, const std::int32_t* places,
   CUDA_CHECK(cudaGetLastError());
   pass_.work.rows = form_.first(num_slots);
   pass_.work.lists = pass_.cut.lists = lists;
-  pass_.cut.end_slot = num_slots;
+  pass_.cut.end_slot = {num_slots};
   pass_.rounds.num_slabs = num_slots / kFilterSlab;
 }
 

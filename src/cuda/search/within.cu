@@ -150,14 +150,14 @@ class WithinPart {
     for (;;) {
       const std::int64_t row0 = next.fetch_add(1) * work_.side;
       if (row0 >= from.size()) break;
-      from.fetch(row0, std::min(work_.side, from.size() - row0), rows_);
+      from.fetch(Place{row0}, std::min(work_.side, from.size() - row0), rows_);
       const Panel rows = rows_.get(stream_);
       const bool go_on = for_panels(
           from_columns_, columns_, stream_,
           [&](const Panel& columns) {
             return chunk(rows, columns, collector, taker);
           },
-          work_.graph() ? row0 : 0);
+          Place{work_.graph() ? row0 : 0});
       rows_.release(stream_);
       if (!go_on) return;
     }
@@ -184,8 +184,8 @@ class WithinPart {
     band.stride = chunk.stride;
     band.end_row = rows.count;
     band.num_columns = columns.count;
-    band.row0 = static_cast<std::int32_t>(rows.first);
-    band.column0 = static_cast<std::int32_t>(columns.first);
+    band.row0 = static_cast<std::int32_t>(rows.first.value);
+    band.column0 = static_cast<std::int32_t>(columns.first.value);
     band.graph = work_.graph();
     band.limits = limits_.data();
     band.found = found_.data();

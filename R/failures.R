@@ -145,11 +145,20 @@ on_device <- function(device, cuda_id) {
   }
 }
 
+# Why held points are of no use, and the cure, where there is one.
+handle_words <- c(
+  gone = "they were given back, or the handle comes from a file, another
+          process, or a package that was unloaded since",
+  forked = "the handle is the parent's of this process",
+  pairwise = "pairs over common samples are found from the data alone"
+)
+
 raise_handle_failure <- function(result, call) {
+  why <- handle_words[[result$why]]
   cli_abort(
     c(
-      "Points that are held can't be used here: {result$message}.",
-      i = "Hold them anew, from the data."
+      paste0("Points that are held can't be used here: ", why, "."),
+      i = if (result$why != "pairwise") "Hold them anew, from the data."
     ),
     class = c("fsknn_handle_error", "fsknn_error"),
     call = call

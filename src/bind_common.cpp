@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <new>
+#include <stdexcept>
 #include <string>
 
 #include "bind_held.hpp"
@@ -32,6 +33,14 @@ SEXP no_memory(SEXP, void*) { return R_NilValue; }
 std::vector<std::int64_t> zero_based(const Rcpp::IntegerVector& rows) {
   std::vector<std::int64_t> out(rows.begin(), rows.end());
   for (std::int64_t& i : out) --i;
+  return out;
+}
+
+/// R's numbers from 1, or NULL, from 0.
+std::vector<std::int32_t> numbers_from(SEXP numbers) {
+  if (Rf_isNull(numbers)) return {};
+  std::vector<std::int32_t> out = Rcpp::as<std::vector<std::int32_t>>(numbers);
+  for (std::int32_t& i : out) --i;
   return out;
 }
 
@@ -106,9 +115,7 @@ std::unique_ptr<RowSubset> subset_of(const RowSource& points,
                                      const Rcpp::List& list, Request& request) {
   if (!list.containsElementNamed("subset") || Rf_isNull(list["subset"]))
     return nullptr;
-  std::vector<std::int32_t> numbers =
-      Rcpp::as<std::vector<std::int32_t>>(list["subset"]);
-  for (std::int32_t& i : numbers) --i;
+  std::vector<std::int32_t> numbers = numbers_from(list["subset"]);
   request.query_self = numbers;
   request.query_skip = positions_in(numbers, request.skip);
   return std::unique_ptr<RowSubset>(new RowSubset(points, std::move(numbers)));
@@ -137,12 +144,28 @@ std::unique_ptr<RowSource> row_source(SEXP x) {
   return matrix_source(x);
 }
 
-std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request) {
+std::vector<std::int32_t> features_of(const Rcpp::List& request) {
+  if (!request.containsElementNamed("feature_subset")) return {};
+  return numbers_from(request["feature_subset"]);
+}
+
+bool fills(SEXP x, const Rcpp::List& request) {
+  return Rcpp::as<std::string>(request["na"]) == "mean" &&
+         !Rf_inherits(x, "row_file");
+}
+
+std::unique_ptr<RowSource> row_source(SEXP x,
+                                      const std::vector<std::int32_t>& features,
+                                      bool fill) {
   std::unique_ptr<RowSource> source = row_source(x);
-  if (Rcpp::as<std::string>(request["na"]) != "mean" ||
-      Rf_inherits(x, "row_file"))
-    return source;
-  return std::unique_ptr<RowSource>(new MeanFilled(std::move(source)));
+  if (!features.empty())
+    source.reset(new FeatureSubset(std::move(source), features));
+  if (fill) source.reset(new MeanFilled(std::move(source)));
+  return source;
+}
+
+std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request) {
+  return row_source(x, features_of(request), fills(x, request));
 }
 
 Request request_from(const Rcpp::List& request) {
@@ -171,10 +194,15 @@ Request request_from(const Rcpp::List& request) {
 Question::Question(SEXP x, SEXP query, const Rcpp::List& list)
     : held(held_points(x)),
       read(held != nullptr ? nullptr : row_source(x, list)),
-      points(held != nullptr ? &held->source() : read.get()),
+      points(held != nullptr ? &held->choose_features(features_of(list))
+                             : read.get()),
       request(request_from(list)),
       subset(subset_of(*points, list, request)),
-      queries(Rf_isNull(query) ? nullptr : row_source(query, list)) {}
+      queries(Rf_isNull(query) ? nullptr : row_source(query, list)) {
+  if (request.weights != nullptr &&
+      request.weights->num_features() != points->num_features())
+    throw std::invalid_argument("there must be a weight for each feature");
+}
 
 Rcpp::List list_of(const CudaFailure& e) {
   const int row = cuda::row_of_device(e.device);
@@ -290,7 +318,13 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
     out["bytes_asked"] = NA_REAL;
     return out;
   } catch (const HandleFailure& e) {
-    return failure("handle", e.what());
+    Rcpp::List out = failure("handle", e.what());
+    switch (e.why) {
+      case HandleFailure::Why::gone: out["why"] = "gone"; break;
+      case HandleFailure::Why::forked: out["why"] = "forked"; break;
+      case HandleFailure::Why::pairwise: out["why"] = "pairwise"; break;
+    }
+    return out;
   } catch (const BackendFailure& e) {
     Rcpp::List out = failure("backend", e.what());
     out["reason"] = e.what();

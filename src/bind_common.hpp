@@ -36,8 +36,21 @@ std::unique_ptr<RowSource> row_source(SEXP x);
 /// digest_source() of the rows as they came to the file.
 std::string row_file_digest(const Rcpp::List& x);
 
-/// As row_source(), its missing values filled where the request says so; those
-/// of a file were when it was written.
+/// The features that count, by the request's `feature_subset`, from 0, in their
+/// order, each any number of times; none: all do.
+std::vector<std::int32_t> features_of(const Rcpp::List& request);
+
+/// Whether missing values of `x` are to be filled; those of a file were when it
+/// was written.
+bool fills(SEXP x, const Rcpp::List& request);
+
+/// As row_source(), of these features (none: of all), its missing values filled
+/// by the mean of those.
+std::unique_ptr<RowSource> row_source(SEXP x,
+                                      const std::vector<std::int32_t>& features,
+                                      bool fill);
+
+/// As the request has it.
 std::unique_ptr<RowSource> row_source(SEXP x, const Rcpp::List& request);
 
 Request request_from(const Rcpp::List& request);

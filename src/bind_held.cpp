@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "cpu/held.hpp"
 #include "cuda/backend.hpp"
@@ -31,11 +32,11 @@ void give_back(SEXP handle) {
   if (held != nullptr && held->is_ours()) delete held;
 }
 
-bool same(const SampleWeights* a, const SampleWeights* b,
-          std::int64_t num_features) {
+bool same(const SampleWeights* a, const SampleWeights* b) {
   if (a == nullptr || b == nullptr) return a == b;
   const FeatureWeights x = a->view(), y = b->view();
-  return std::equal(x.weight, x.weight + num_features, y.weight);
+  return a->num_features() == b->num_features() &&
+         std::equal(x.weight, x.weight + a->num_features(), y.weight);
 }
 
 }  // namespace
@@ -48,17 +49,40 @@ struct Held::Backends {
 
 Held::Held(SEXP x, const Rcpp::List& request)
     : process_(static_cast<long>(getpid())),
-      source_(row_source(x, request)),
-      backends_(new Backends) {}
+      x_(x),
+      fill_(fills(x, request)),
+      source_(row_source(x, {}, fill_)),
+      backends_(new Backends) {
+  if (Rcpp::as<std::string>(request["na"]) == "pairwise")
+    throw HandleFailure(HandleFailure::Why::pairwise);
+}
 
 Held::~Held() = default;
+
+const RowSource& Held::choose_features(
+    const std::vector<std::int32_t>& features) {
+  if (features != features_) {
+    if (fill_) {
+      // Means are of the features that count: these are other values.
+      std::unique_ptr<RowSource> source = row_source(x_, features, fill_);
+      backends_->cpu.reset();
+      backends_->cuda.reset();
+      source_ = std::move(source);
+    } else {
+      some_.reset(features.empty() ? nullptr
+                                   : new FeatureSubset(*source_, features));
+    }
+    features_ = features;
+  }
+  return some_ ? *some_ : *source_;
+}
 
 bool Held::is_ours() const { return process_ == static_cast<long>(getpid()); }
 
 void Held::prepare_for(bool on_gpu, Request& request) {
   Backends& b = *backends_;
-  if (same(request.weights.get(), b.asked.weights.get(),
-           source_->num_features()))
+  if (request.na_pairwise) throw HandleFailure(HandleFailure::Why::pairwise);
+  if (same(request.weights.get(), b.asked.weights.get()))
     request.weights = b.asked.weights;
   const bool as_before = request.metric == b.asked.metric &&
                          request.weights == b.asked.weights &&
@@ -71,6 +95,9 @@ void Held::prepare_for(bool on_gpu, Request& request) {
     b.cuda.reset(new cuda::HeldPoints(request, *source_));
   if (!on_gpu && b.cpu == nullptr)
     b.cpu.reset(new cpu::HeldPoints(request, *source_));
+  if (fill_) return;  // the source is of the features already
+  if (b.cuda != nullptr) b.cuda->choose_features(features_);
+  if (b.cpu != nullptr) b.cpu->choose_features(features_);
 }
 
 void Held::find_neighbours(bool on_gpu, Request& request,
@@ -98,12 +125,8 @@ void Held::find_within(bool on_gpu, Request& request, const Within& within,
 Held* held_points(SEXP x) {
   if (TYPEOF(x) != EXTPTRSXP || !Rf_inherits(x, kClass)) return nullptr;
   Held* const held = static_cast<Held*>(R_ExternalPtrAddr(x));
-  if (held == nullptr)
-    throw HandleFailure(
-        "they were given back, or the handle comes from a file, another "
-        "process, or a package that was unloaded since");
-  if (!held->is_ours())
-    throw HandleFailure("the handle is the parent's of this process");
+  if (held == nullptr) throw HandleFailure(HandleFailure::Why::gone);
+  if (!held->is_ours()) throw HandleFailure(HandleFailure::Why::forked);
   return held;
 }
 

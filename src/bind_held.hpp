@@ -11,14 +11,18 @@ namespace fsknn {
 namespace bind {
 
 /// Backends prepare such points once, and again only where a request has
-/// another metric, other weights or other points left out than the one before.
+/// another metric, other weights, other features or other points left out than
+/// the one before.
 class Held {
  public:
-  /// x: what row_source() takes; it must stay as it is.
+  /// x: what row_source() takes; it must stay as it is. request: says whether
+  /// missing values are filled.
   Held(SEXP x, const Rcpp::List& request);
   ~Held();
 
-  const RowSource& source() const { return *source_; }
+  /// Searches from here on are of these features, as features_of() has them.
+  /// Gives the points by them, until others are chosen.
+  const RowSource& choose_features(const std::vector<std::int32_t>& features);
   /// Whether it was made by this process: a fork can use neither its parent's
   /// GPUs nor its threads.
   bool is_ours() const;
@@ -36,7 +40,12 @@ class Held {
   void prepare_for(bool on_gpu, Request& request);
 
   const long process_;
+  const SEXP x_;
+  const bool fill_;
+  std::vector<std::int32_t> features_;
   std::unique_ptr<RowSource> source_;
+  /// The features of it that count; null: all, or they are made by them alone.
+  std::unique_ptr<FeatureSubset> some_;
   std::unique_ptr<Backends> backends_;
 };
 
@@ -45,7 +54,14 @@ class Held {
 Held* held_points(SEXP x);
 
 struct HandleFailure : Failure {
-  using Failure::Failure;
+  enum class Why {
+    gone,      ///< it holds nothing that is of this process
+    forked,    ///< what it holds is the parent's
+    pairwise,  ///< a search over common samples was asked for
+  };
+  explicit HandleFailure(Why which)
+      : Failure("held points cannot be used"), why(which) {}
+  Why why;
 };
 
 }  // namespace bind

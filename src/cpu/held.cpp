@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
@@ -35,13 +36,30 @@ void note(Stats* stats, const PassCounts& counts, double prepared,
 }  // namespace
 
 HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
-    : source_(points),
+    : whole_(points),
       metric_(*asked.metric),
       skip_(asked.skip),
       weights_(asked.weights),
       kernels_(choose_kernels(asked.instruction_set)) {
   if (asked.na_pairwise)
     throw std::invalid_argument("points with missing values are not held");
+}
+
+void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
+  if (some_ ? numbers == some_->numbers() : numbers.empty()) return;
+  std::unique_ptr<FeatureSubset> chosen;
+  if (!numbers.empty()) chosen.reset(new FeatureSubset(whole_, numbers));
+  forget();
+  largest_ = -1;
+  some_ = std::move(chosen);
+}
+
+/// What was prepared, and its memory.
+void HeldPoints::forget() {
+  is_prepared_ = false;
+  scale_ = FilterScale();
+  filter_ = FilterRows();
+  points_ = PreparedPoints();
 }
 
 PointBlock HeldPoints::columns() const {
@@ -68,7 +86,7 @@ void HeldPoints::prepare(const Request& request, const RowSource* queries,
   if (metric_.matrix_scale != MatrixScale::none) {
     double largest = request.largest;
     if (largest < 0) {
-      if (largest_ < 0) largest_ = scan(source_, request.num_threads).largest;
+      if (largest_ < 0) largest_ = scan(source(), request.num_threads).largest;
       largest = largest_;
       if (queries != nullptr)
         largest =
@@ -77,12 +95,9 @@ void HeldPoints::prepare(const Request& request, const RowSource* queries,
     exponent = matrix_exponent(metric_, largest);
   }
   if (is_prepared_ && exponent == exponent_) return;
-  is_prepared_ = false;
-  scale_ = FilterScale();
-  filter_ = FilterRows();
-  points_ = PreparedPoints();
+  forget();
   exponent_ = exponent;
-  points_ = prepare_points(source_, recipe_of(request, exponent), skip_, true,
+  points_ = prepare_points(source(), recipe_of(request, exponent), skip_, true,
                            kernels_.prepare_row, request.num_threads, progress,
                            false);
   is_prepared_ = true;
@@ -177,7 +192,7 @@ void HeldPoints::find_within(const Request& request, const Within& within,
   const Rows fitted = fit(request, queries, true, progress);
   const PointBlock all_columns = columns(), all_rows = block_of(fitted);
   WithinCollector collector(
-      request, within, (queries != nullptr ? *queries : source_).num_points(),
+      request, within, (queries != nullptr ? *queries : whole_).num_points(),
       fitted.are_points);
   if (all_rows.size() == 0 || all_columns.size() == 0) {
     collector.allocate(answer);

@@ -1,15 +1,18 @@
 #pragma once
 
 // One set of prepared points that is searched many times: they are read,
-// prepared and packed once. Other weights, or other features, are another set
+// prepared and packed once for the same features. Other weights are another set
 // of the same source.
 
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/prepared.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
+#include "core/subset.hpp"
 #include "core/within.hpp"
 #include "cpu/filter/form.hpp"
 #include "cpu/kernels.hpp"
@@ -27,6 +30,11 @@ class HeldPoints {
   HeldPoints(const Request& asked, const RowSource& points);
   HeldPoints(const HeldPoints&) = delete;
   HeldPoints& operator=(const HeldPoints&) = delete;
+
+  /// Searches from here on are of these features of the points, from 0, in this
+  /// order, each any number of times; none: of all. Weights and queries are of
+  /// the features that count.
+  void choose_features(const std::vector<std::int32_t>& numbers);
 
   // Searches, one at a time. Of `request`, what was asked for at first must be
   // the same. queries: null for the graph of the points. progress and stats may
@@ -47,6 +55,8 @@ class HeldPoints {
     PreparedPoints points;  ///< of queries
     FilterRows filter;
   };
+  const RowSource& source() const { return some_ ? *some_ : whole_; }
+  void forget();
   Rows fit(const Request& request, const RowSource* queries, bool filtered,
            Progress* progress);
   void prepare(const Request& request, const RowSource* queries,
@@ -55,7 +65,8 @@ class HeldPoints {
   PointBlock columns() const;
   PointBlock block_of(const Rows& rows) const;
 
-  const RowSource& source_;
+  const RowSource& whole_;
+  std::unique_ptr<FeatureSubset> some_;  ///< null: all features count
   const MetricEntry& metric_;
   const std::vector<std::int64_t> skip_;
   const std::shared_ptr<const SampleWeights> weights_;

@@ -41,6 +41,8 @@ HeldPoints::HeldPoints(const Request&, const RowSource&) {
 
 HeldPoints::~HeldPoints() = default;
 
+void HeldPoints::choose_features(const std::vector<std::int32_t>&) {}
+
 void HeldPoints::find_neighbours(const Request&, const RowSource*,
                                  const Neighbours&, Progress*, Stats*) {}
 

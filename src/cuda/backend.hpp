@@ -88,6 +88,9 @@ class HeldPoints {
   HeldPoints& operator=(const HeldPoints&) = delete;
   ~HeldPoints();
 
+  /// As of cpu::HeldPoints: the rows are not sent again.
+  void choose_features(const std::vector<std::int32_t>& numbers);
+
   // Searches, one at a time, on those devices. queries: null for the graph of
   // the points. Not of points that lack values.
 

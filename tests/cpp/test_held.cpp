@@ -16,6 +16,7 @@
 #include "cases.hpp"
 #include "core/brute.hpp"
 #include "core/scan.hpp"
+#include "core/subset.hpp"
 #include "core/weights.hpp"
 #include "core/within.hpp"
 #include "cpu/engine.hpp"
@@ -241,6 +242,79 @@ TEST_CASE("other weights are other points of the same source") {
   CHECK_THROWS_AS(held[0]->find_neighbours(requests[1], nullptr, found.view,
                                            nullptr, nullptr),
                   std::invalid_argument);
+}
+
+TEST_CASE("features are chosen for each search, in any order, any often") {
+  const std::vector<std::vector<std::int32_t>> choices = {
+      {0, 2, 3, 7, 11},
+      {},
+      {11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0},
+      {4, 4, 4, 1, 0, 1, 4, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 2},
+      {}};
+  const Matrix any = times(normal("normal", 150, 12, 5), 1e-3);
+  for (const MetricEntry& metric : all_metrics()) {
+    Matrix m = fit(metric, any);
+    // The largest entry is of a feature that is seldom chosen.
+    m.at(7, 6) = 1e6;
+    const Matrix q = fit(metric, normal("queries", 40, m.d, 30));
+    const auto points = m.source();
+    const auto queries = q.source();
+    Request r;
+    r.metric = &metric;
+    r.k = 5;
+    r.chunk_size = 48;
+    cpu::HeldPoints held(r, points);
+    for (const std::vector<std::int32_t>& numbers : choices) {
+      held.choose_features(numbers);
+      CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign));
+      CAPTURE(numbers.size());
+      if (numbers.empty()) {
+        CHECK(nearest_agree(held, r, points, &queries));
+        continue;
+      }
+      const FeatureSubset some(points, numbers), of_queries(queries, numbers);
+      for (int time = 0; time < 2; ++time) {
+        CHECK(nearest_agree(held, r, some, nullptr));
+        CHECK(nearest_agree(held, r, some, &of_queries));
+        CHECK(within_agree(held, r, 0.9, some, nullptr));
+        held.choose_features(numbers);
+      }
+    }
+  }
+}
+
+TEST_CASE("the same features are read once, and others must be there") {
+  const Matrix m = normal("normal", 300, 20, 1);
+  const Counted points(m);
+  Request r;
+  r.metric = &find_metric("pearson", "signed");
+  r.k = 4;
+  cpu::HeldPoints held(r, points);
+  Answer found(m.n, 4);
+  for (int time = 0; time < 3; ++time) {
+    held.choose_features({1, 5, 6, 7, 9, 5});
+    held.find_neighbours(r, nullptr, found.view, nullptr, nullptr);
+  }
+  CHECK(points.rows_read() == m.n);
+  CHECK_THROWS_AS(held.choose_features({3, 20}), std::invalid_argument);
+  CHECK_THROWS_AS(held.choose_features({-1}), std::invalid_argument);
+}
+
+TEST_CASE("some features of rows are read as they are") {
+  const Matrix m = normal("normal", 150, 7, 1);
+  const auto all = m.source();
+  const std::vector<std::int32_t> numbers = {6, 0, 0, 3};
+  const FeatureSubset some(all, numbers);
+  REQUIRE(some.num_features() == 4);
+  std::vector<double> rows(150 * 5, -1.0);
+  some.read(3, 140, rows.data(), 5);
+  for (std::int64_t i = 0; i < 140; ++i) {
+    const double* const row = rows.data() + i * 5;
+    for (std::size_t f = 0; f < 4; ++f)
+      CHECK(row[f] ==
+            m.values[static_cast<std::size_t>(numbers[f] * m.n + i + 3)]);
+    CHECK(row[4] == -1.0);
+  }
 }
 
 namespace {

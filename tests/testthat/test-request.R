@@ -10,7 +10,8 @@ test_that("the request has exactly the fields that the core reads", {
     num_threads = 2L, chunk_size = 48L, max_device_memory = 0,
     max_memory = 0, bytes_file = 0, weights = NULL, bytes_made_from = 0,
     correlation = FALSE, as_edges = FALSE, largest = -1, na = "error",
-    min_pairs = 3L, subset = NULL, progress = FALSE, instruction_set = "auto"
+    min_pairs = 3L, subset = NULL, feature_subset = NULL, progress = FALSE,
+    instruction_set = "auto"
   ))
 })
 

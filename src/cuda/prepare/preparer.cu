@@ -6,6 +6,7 @@
 #include "core/metafeatures.hpp"
 #include "core/poll.hpp"
 #include "core/prepared.hpp"
+#include "core/subset.hpp"
 #include "cuda/device/staging.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/plan/pieces.hpp"
@@ -29,6 +30,7 @@ class Preparer::Impl {
   Impl(const RowSource& source, const RowRecipe& recipe, int num_threads,
        std::vector<int> devices)
       : held_(held_on(source, devices)),
+        features_(dynamic_cast<const FeatureSubset*>(&source)),
         source_(without_holding(source)),
         doubles_(dynamic_cast<const MatrixSource<double>*>(&source_)),
         ints_(dynamic_cast<const MatrixSource<int>*>(&source_)),
@@ -112,6 +114,11 @@ class Preparer::Impl {
       if (recipe.weights.given()) hold_weights(impl.shape_.features);
       if (impl.held_ == nullptr && impl.made_from_.source != nullptr)
         hold_small(impl.made_from_, impl.source_.num_points());
+      if (impl.held_ != nullptr && impl.features_ != nullptr) {
+        features = DeviceBuffer<std::int32_t>(impl.shape_.features);
+        upload(features, impl.features_->numbers().data(), features.size(),
+               copies);
+      }
       copies.wait();
     }
     ~Side() {
@@ -168,14 +175,18 @@ class Preparer::Impl {
     Ranker ranker;
     RowRecipe recipe;  ///< its pointers are device memory
     DeviceBuffer<double> weights, rows;
-    DeviceBuffer<std::int32_t> kept, ids;
+    DeviceBuffer<std::int32_t> kept, ids, features;
     SmallMatrix small;
   };
 
-  /// The source as the devices have it; null: not all of them do.
+  /// What the devices have of the source, maybe more features than are asked
+  /// for; null: not all of them do.
   static const HeldRows* held_on(const RowSource& source,
                                  const std::vector<int>& devices) {
-    const HeldRows* const held = dynamic_cast<const HeldRows*>(&source);
+    const FeatureSubset* const some =
+        dynamic_cast<const FeatureSubset*>(&source);
+    const HeldRows* const held = dynamic_cast<const HeldRows*>(
+        some == nullptr ? &source : &some->whole());
     if (held == nullptr) return nullptr;
     for (const int device : devices)
       if (held->on(device) == nullptr) return nullptr;
@@ -189,12 +200,12 @@ class Preparer::Impl {
   bool on_devices() const {
     return held_ != nullptr || made_from_.source != nullptr;
   }
-  RowsAsRead held_rows(int device, const Points& points, std::int64_t row0,
-                       const std::int32_t* ids) const {
-    const std::int64_t stride = padded_features(shape_.features);
-    const double* const rows = held_->on(device);
+  RowsAsRead held_rows(const Side& side, const Points& points,
+                       std::int64_t row0, const std::int32_t* ids) const {
+    const std::int64_t stride = padded_features(held_->num_features());
+    const double* const rows = held_->on(side.device);
     return {ids != nullptr ? rows : rows + (points.first.value + row0) * stride,
-            stride, ids};
+            stride, ids, side.features.data()};
   }
 
   bool ranked() const { return recipe_.form == RowForm::ranked_unit; }
@@ -348,8 +359,7 @@ class Preparer::Impl {
         const std::int32_t* const ids =
             points.ids == nullptr ? nullptr : side.ids.data() + row0;
         if (held_ != nullptr)
-          start_copy(held_rows(side.device, points, row0, ids), to,
-                     target.stream);
+          start_copy(held_rows(side, points, row0, ids), to, target.stream);
         else
           start_make(side.small, ids, points.first.value + row0, to,
                      target.stream);
@@ -387,6 +397,7 @@ class Preparer::Impl {
   }
 
   const HeldRows* const held_;
+  const FeatureSubset* const features_;  ///< null: all count
   const RowSource& source_;
   const MatrixSource<double>* doubles_;
   const MatrixSource<int>* ints_;

@@ -54,8 +54,12 @@ __global__ void copy_rows(const RowsAsRead from, const PanelRows to) {
   if (target < 0) return;
   const double* const row =
       from.rows + (from.ids == nullptr ? r : from.ids[r]) * from.stride;
-  for (std::int64_t f = threadIdx.x; f < to.padded; f += blockDim.x)
-    to.rows[target * to.padded + f] = f < to.num_features ? row[f] : 0.0;
+  for (std::int64_t f = threadIdx.x; f < to.padded; f += blockDim.x) {
+    double value = 0.0;
+    if (f < to.num_features)
+      value = row[from.features == nullptr ? f : from.features[f]];
+    to.rows[target * to.padded + f] = value;
+  }
 }
 
 // Grid: x over rows. Block: any. Shared: none.

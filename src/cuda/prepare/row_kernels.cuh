@@ -47,6 +47,8 @@ struct RowsAsRead {
   const double* rows = nullptr;
   std::int64_t stride = 0;            ///< from one to the next
   const std::int32_t* ids = nullptr;  ///< [count] which; null: the first ones
+  /// [num_features] which of each, in any order; null: the first ones.
+  const std::int32_t* features = nullptr;
 };
 
 /// The panel's rows from there.

@@ -13,7 +13,7 @@ AllPairs::AllPairs(const Search& search, Workers& workers)
     : search_(search),
       workers_(workers),
       symmetric_(&search.rows == &search.columns),
-      columns_(search.store->get(search, stream_).points()),
+      columns_(search.store->get(columns_of(search), stream_).points()),
       chunk_rows_(
           std::min(search.plan.chunk_size, whole_tiles(search.rows.size()))),
       chunk_columns_(
@@ -22,8 +22,8 @@ AllPairs::AllPairs(const Search& search, Workers& workers)
       lists_(chunk_rows_, search.plan.k),
       answer_(search.out, chunk_rows_, search.plan.k, threads_of(search)) {
   if (!symmetric_)
-    own_rows_ =
-        DevicePoints(search.rows, search, search.plan.padded_queries, stream_);
+    own_rows_ = DevicePoints(search.rows, search.prepare, threads_of(search),
+                             search.plan.padded_queries, stream_);
 }
 
 void AllPairs::run(std::int64_t first_split, std::int64_t last_split) {

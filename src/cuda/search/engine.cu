@@ -37,10 +37,8 @@ CudaPlan make_plan(const Request& request, const RowSource& points,
                    const RowSource* queries, const Neighbours& out,
                    const UsedDevices& gpus, const PointStore& store) {
   // What the store holds is used, or goes.
-  std::vector<Device> devices = gpus.all();
-  for (Device& device : devices)
-    device.bytes_free += store.bytes_on(device.cuda_id);
-  const GpuFacts facts = facts_of(devices, request.max_device_memory);
+  const GpuFacts facts =
+      facts_of(store.as_if_free(gpus.all()), request.max_device_memory);
   PlanInput input = plan_input(
       request, size_without(points, request.skip), points.num_features(),
       queries == nullptr ? 0 : size_without(*queries, request.query_skip));

@@ -5,6 +5,7 @@
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
+#include "core/within.hpp"
 #include "cuda/search/point_store.cuh"
 
 namespace fsknn {
@@ -14,6 +15,13 @@ namespace cuda {
 void find_with_store(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats, PointStore& store);
+
+/// find_within() of backend.hpp. Points stay prepared in the store where there
+/// is room for them whole.
+void find_within_with_store(const Request& request, const Within& within,
+                            const RowSource& points, const RowSource* queries,
+                            WithinAnswer& answer, Progress* progress,
+                            Stats* stats, PointStore& store);
 
 }  // namespace cuda
 }  // namespace fsknn

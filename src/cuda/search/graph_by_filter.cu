@@ -13,7 +13,7 @@ GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
       workers_(*team.workers),
       layout_(layout_of(search, team, own)),
       exchange_(team, own),
-      stored_(search.store->get(search, stream_)),
+      stored_(search.store->get(columns_of(search), stream_)),
       points_(stored_.points()),
       d_list_rows_(search.columns.size()),
       d_row_places_(layout_.num_owned()),

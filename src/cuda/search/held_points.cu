@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
+#include "core/subset.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/plan/gpu_facts.hpp"
@@ -30,15 +32,28 @@ class HeldPoints::Impl {
   void find_within(const Request& request, const Within& within,
                    const RowSource* queries, WithinAnswer& answer,
                    Progress* progress, Stats* stats) {
-    // It goes by panels: what is prepared for other searches is in its way.
-    store_.clear();
     const Request ours = on_our_devices(request);
-    cuda::find_within(ours, within, points(), queries, answer, progress, stats);
+    find_within_with_store(ours, within, points(), queries, answer, progress,
+                           stats, store_);
+  }
+
+  void choose_features(const std::vector<std::int32_t>& numbers) {
+    if (numbers == features_) return;
+    if (!numbers.empty()) FeatureSubset(source_, numbers);  // throws
+    // What is prepared knows its source by where that is.
+    store_.clear();
+    some_.reset();
+    features_ = numbers;
   }
 
  private:
-  const RowSource& points() const {
-    return rows_ != nullptr ? *rows_ : source_;
+  /// After on_our_devices().
+  const RowSource& points() {
+    const RowSource& whole = rows_ != nullptr ? *rows_ : source_;
+    if (features_.empty()) return whole;
+    if (some_ == nullptr)
+      some_ = std::make_unique<FeatureSubset>(whole, features_);
+    return *some_;
   }
 
   Request on_our_devices(const Request& request) {
@@ -73,6 +88,8 @@ class HeldPoints::Impl {
   const RowSource& source_;
   bool asked_ = false;
   std::unique_ptr<HeldRows> rows_;  ///< null: there is no room
+  std::vector<std::int32_t> features_;
+  std::unique_ptr<FeatureSubset> some_;
   PointStore store_;
 };
 
@@ -80,6 +97,10 @@ HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
     : impl_(std::make_unique<Impl>(asked, points)) {}
 
 HeldPoints::~HeldPoints() = default;
+
+void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
+  impl_->choose_features(numbers);
+}
 
 void HeldPoints::find_neighbours(const Request& request,
                                  const RowSource* queries,

@@ -16,27 +16,38 @@ int current_device() {
 
 }  // namespace
 
-StoredPoints::StoredPoints(const Search& search, const Stream& stream)
-    : source_(search.columns.source),
-      weights_(search.request.weights),
-      metric_(search.request.metric),
-      scale_(search.prepare.scale),
-      ids_(search.columns.order.id),
-      points_(search.columns, search, search.plan.padded_points, stream) {}
+PointsToStore columns_of(const Search& search) {
+  return {search.columns, search.request.metric,     search.request.weights,
+          search.prepare, search.plan.padded_points, threads_of(search)};
+}
 
-bool StoredPoints::suits(const Search& search) const {
-  return source_ == search.columns.source &&
-         weights_ == search.request.weights &&
-         metric_ == search.request.metric &&
-         scale_.first == search.prepare.scale.first &&
-         scale_.second == search.prepare.scale.second &&
-         points_.sums.size() == search.plan.padded_points &&
-         (filter_ == nullptr || number_form_ == search.plan.shape.rows.form) &&
-         ids_ == search.columns.order.id;
+double PointsToStore::bytes() const {
+  return static_cast<double>(num_places) *
+             (static_cast<double>(points.padded) * 8 + 12) +
+         static_cast<double>(points.source->num_points()) * 4;
+}
+
+StoredPoints::StoredPoints(const PointsToStore& asked, const Stream& stream)
+    : source_(asked.points.source),
+      weights_(asked.weights),
+      metric_(asked.metric),
+      scale_(asked.prepare.scale),
+      ids_(asked.points.order.id),
+      points_(asked.points, asked.prepare, asked.num_threads, asked.num_places,
+              stream) {}
+
+bool StoredPoints::suits(const PointsToStore& asked) const {
+  return source_ == asked.points.source && weights_ == asked.weights &&
+         metric_ == asked.metric && scale_.first == asked.prepare.scale.first &&
+         scale_.second == asked.prepare.scale.second &&
+         points_.sums.size() >= asked.num_places &&
+         ids_ == asked.points.order.id;
 }
 
 void StoredPoints::hold_form(const Search& search, const Stream& stream) {
-  if (form_ != nullptr) return;
+  if (form_ != nullptr && number_form_ == search.plan.shape.rows.form) return;
+  form_.reset();
+  filter_.reset();
   const FilterBlocks blocks(search.columns.size());
   auto filter =
       make_pair_filter(*search.request.metric, search.plan.shape.rows);
@@ -64,15 +75,16 @@ double StoredPoints::bytes() const {
   return points + (form_ == nullptr ? 0.0 : form_->bytes());
 }
 
-StoredPoints& PointStore::get(const Search& search, const Stream& stream) {
+StoredPoints& PointStore::get(const PointsToStore& asked,
+                              const Stream& stream) {
   std::unique_ptr<StoredPoints>* own = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     own = &by_device_[current_device()];
   }
   // Another thread has another device's.
-  if (*own != nullptr && !(*own)->suits(search)) own->reset();
-  if (*own == nullptr) *own = std::make_unique<StoredPoints>(search, stream);
+  if (*own != nullptr && !(*own)->suits(asked)) own->reset();
+  if (*own == nullptr) *own = std::make_unique<StoredPoints>(asked, stream);
   return **own;
 }
 
@@ -90,6 +102,11 @@ double PointStore::bytes_on(int device) const {
   return found == by_device_.end() || found->second == nullptr
              ? 0.0
              : found->second->bytes();
+}
+
+std::vector<Device> PointStore::as_if_free(std::vector<Device> devices) const {
+  for (Device& device : devices) device.bytes_free += bytes_on(device.cuda_id);
+  return devices;
 }
 
 }  // namespace cuda

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/weights.hpp"
+#include "cuda/backend.hpp"
 #include "cuda/filter/pair_filter.cuh"
 #include "cuda/search/filter_form.cuh"
 #include "cuda/search/search.cuh"
@@ -17,15 +18,30 @@
 namespace fsknn {
 namespace cuda {
 
-/// A search's columns on one device, and in the filter's form once that is
-/// asked for.
+/// Which points are asked for, and how they are prepared.
+struct PointsToStore {
+  const PlacedPoints& points;
+  const MetricEntry* metric;
+  std::shared_ptr<const SampleWeights> weights;
+  RowRecipe prepare;
+  std::int64_t num_places;  ///< with padding, at least
+  int num_threads;
+
+  double bytes() const;
+};
+
+/// The columns of a search for the nearest.
+PointsToStore columns_of(const Search& search);
+
+/// Points on one device, and in the filter's form once that is asked for.
 class StoredPoints {
  public:
-  StoredPoints(const Search& search, const Stream& stream);
+  StoredPoints(const PointsToStore& asked, const Stream& stream);
 
-  /// Whether another search would make the same.
-  bool suits(const Search& search) const;
-  /// Makes the filter's form, unless it is there. Waits for the stream if so.
+  /// Whether they are what is asked for.
+  bool suits(const PointsToStore& asked) const;
+  /// Makes the form of the search's filter, unless it is there. Waits for the
+  /// stream if so.
   void hold_form(const Search& search, const Stream& stream);
 
   const DevicePoints& points() const { return points_; }
@@ -56,12 +72,14 @@ class PointStore {
   PointStore& operator=(const PointStore&) = delete;
   ~PointStore() { clear(); }
 
-  /// The search's columns on the current device: those of a search before,
-  /// where they suit. They stay until the store goes, or holds others.
-  StoredPoints& get(const Search& search, const Stream& stream);
+  /// The points on the current device: those of a search before, where they
+  /// suit. They stay until the store goes, or holds others.
+  StoredPoints& get(const PointsToStore& asked, const Stream& stream);
 
   void clear() noexcept;
   double bytes_on(int device) const;
+  /// The devices as they would be if they held nothing of this.
+  std::vector<Device> as_if_free(std::vector<Device> devices) const;
 
  private:
   mutable std::mutex mutex_;

@@ -20,7 +20,7 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
 
 /// The points, in the filter's form too.
 StoredPoints& formed(const Search& search, const Stream& stream) {
-  StoredPoints& stored = search.store->get(search, stream);
+  StoredPoints& stored = search.store->get(columns_of(search), stream);
   stored.hold_form(search, stream);
   return stored;
 }
@@ -33,7 +33,8 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
       most_rows_(queries_at_a_time(search.rows.size(), search.plan.k)),
       stored_(formed(search, stream_)),
       columns_(stored_.points()),
-      own_rows_(search.rows, search, search.plan.padded_queries, stream_),
+      own_rows_(search.rows, search.prepare, threads_of(search),
+                search.plan.padded_queries, stream_),
       column_places_(blocks_.num_slots()),
       row_slots_(most_rows_),
       list_rows_(search.rows.size()),

@@ -12,8 +12,9 @@ int threads_of(const Search& search) {
   return std::max(1, search.request.num_threads / search.plan.num_workers);
 }
 
-DevicePoints::DevicePoints(const PlacedPoints& points, const Search& search,
-                           std::int64_t num_places, const Stream& stream)
+DevicePoints::DevicePoints(const PlacedPoints& points, const RowRecipe& prepare,
+                           int num_threads, std::int64_t num_places,
+                           const Stream& stream)
     : padded(points.padded),
       rows(num_places * points.padded),
       sums(num_places),
@@ -30,8 +31,7 @@ DevicePoints::DevicePoints(const PlacedPoints& points, const Search& search,
   target.rows = rows.data();
   target.sums = sums.data();
   target.places = places.data();
-  Preparer preparer(*points.source, search.prepare, threads_of(search),
-                    {target.device});
+  Preparer preparer(*points.source, prepare, num_threads, {target.device});
   preparer.prepare(PointId{0}, places.size(), {target});
   preparer.check();
 }

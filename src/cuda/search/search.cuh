@@ -40,8 +40,8 @@ int threads_of(const Search& search);
 /// to whole chunks (Arefin 2012, Eq. 1).
 struct DevicePoints {
   DevicePoints() = default;
-  DevicePoints(const PlacedPoints& points, const Search& search,
-               std::int64_t num_places, const Stream& stream);
+  DevicePoints(const PlacedPoints& points, const RowRecipe& prepare,
+               int num_threads, std::int64_t num_places, const Stream& stream);
 
   /// Points at places first .. first + count - 1.
   Panel panel(Place first, std::int64_t count) const {

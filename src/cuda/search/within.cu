@@ -1,6 +1,7 @@
 // All pairs within a distance, on devices: every pair in the contract's
 // doubles, chunk by chunk; those that may be within go to the host, where they
-// are counted, and then filled in (core/within.hpp).
+// are counted, and then filled in (core/within.hpp). Points come in panels, or
+// stay on the devices for the searches after this one.
 
 #include <algorithm>
 #include <atomic>
@@ -21,6 +22,8 @@
 #include "cuda/prepare/panel_stream.cuh"
 #include "cuda/prepare/rules.cuh"
 #include "cuda/search/chunk_buffer.cuh"
+#include "cuda/search/engine.cuh"
+#include "cuda/search/point_store.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -33,6 +36,8 @@ constexpr std::int64_t kMostFound = std::int64_t{1} << 20;
 constexpr std::int64_t kPairsAPiece = std::int64_t{1} << 15;
 // Rows are read again for each split: few splits. A chunk's values take 2 GiB.
 constexpr std::int64_t kLargestSide = 16384;
+// Points stay where chunks are then no smaller than this, or than is asked for.
+constexpr std::int64_t kLeastSide = 4096;
 // A chunk's pairs are counted in 32 bits.
 constexpr std::int64_t kMostSide = 32768;
 
@@ -109,7 +114,17 @@ struct Work {
   std::int64_t side;           ///< of a chunk
   std::vector<double> limits;  ///< by place of rows
   int num_threads;             ///< of the host, for each device
+  PointStore* store;  ///< where columns stay; null: they come in panels
   bool graph() const { return &rows == &columns; }
+  /// In whole tiles: panels of them are read so.
+  PointsToStore stored() const {
+    return {columns,
+            request.metric,
+            request.weights,
+            prepare,
+            whole_tiles(columns.size()),
+            num_threads};
+  }
   std::int64_t num_splits() const { return (rows.size() + side - 1) / side; }
   /// Chunks of all splits.
   std::int64_t num_chunks() const {
@@ -124,14 +139,21 @@ class WithinPart {
   WithinPart(const Work& work, Workers& workers)
       : work_(work),
         workers_(workers),
-        rows_(work.side, work.rows.padded),
-        columns_{{work.side, work.rows.padded}, {work.side, work.rows.padded}},
+        held_(work.store == nullptr
+                  ? nullptr
+                  : &work.store->get(work.stored(), stream_).points()),
+        rows_(held_ != nullptr && work.graph() ? 0 : work.side,
+              work.rows.padded),
+        columns_{{held_ != nullptr ? 0 : work.side, work.rows.padded},
+                 {held_ != nullptr ? 0 : work.side, work.rows.padded}},
         chunk_(work.side, work.side, work.rows.padded, work.undo),
         limits_(work.rows.size()),
         found_(kMostFound),
         count_(1),
-        h_found_(kMostFound),
-        from_columns_(work.columns, work.prepare, work.num_threads) {
+        h_found_(kMostFound) {
+    if (held_ == nullptr)
+      from_columns_.reset(
+          new PanelStream(work.columns, work.prepare, work.num_threads));
     if (!work.graph())
       from_queries_.reset(
           new PanelStream(work.rows, work.prepare, work.num_threads));
@@ -146,28 +168,47 @@ class WithinPart {
   /// The splits that `next` gives out.
   void run(std::atomic<std::int64_t>& next, WithinCollector& collector) {
     WithinCollector::Taker taker(collector);
-    PanelStream& from = work_.graph() ? from_columns_ : *from_queries_;
+    const std::int64_t num_rows = work_.rows.size();
     for (;;) {
       const std::int64_t row0 = next.fetch_add(1) * work_.side;
-      if (row0 >= from.size()) break;
-      from.fetch(Place{row0}, std::min(work_.side, from.size() - row0), rows_);
-      const Panel rows = rows_.get(stream_);
-      const bool go_on = for_panels(
-          from_columns_, columns_, stream_,
-          [&](const Panel& columns) {
+      if (row0 >= num_rows) break;
+      const Panel rows =
+          row_panel(Place{row0}, std::min(work_.side, num_rows - row0));
+      const bool go_on = for_columns(
+          Place{work_.graph() ? row0 : 0}, [&](const Panel& columns) {
             return chunk(rows, columns, collector, taker);
-          },
-          Place{work_.graph() ? row0 : 0});
+          });
       rows_.release(stream_);
       if (!go_on) return;
     }
-    from_columns_.check();
+    if (from_columns_) from_columns_->check();
     if (from_queries_) from_queries_->check();
   }
 
   const Stats& stats() const { return stats_; }
 
  private:
+  /// Until rows_ is released, where they do not stay.
+  Panel row_panel(Place first, std::int64_t count) {
+    if (held_ != nullptr && work_.graph()) return held_->panel(first, count);
+    PanelStream& from = work_.graph() ? *from_columns_ : *from_queries_;
+    from.fetch(first, count, rows_);
+    return rows_.get(stream_);
+  }
+
+  /// Calls use(panel) for all columns from that place on. `use` returns whether
+  /// to go on; so does this.
+  template <class Use>
+  bool for_columns(Place first, Use use) {
+    if (held_ == nullptr)
+      return for_panels(*from_columns_, columns_, stream_, use, first);
+    const std::int64_t end = work_.columns.size();
+    for (std::int64_t at = first.value; at < end; at += work_.side)
+      if (!use(held_->panel(Place{at}, std::min(work_.side, end - at))))
+        return false;
+    return true;
+  }
+
   bool chunk(const Panel& rows, const Panel& columns,
              WithinCollector& collector, WithinCollector::Taker& taker) {
     const Chunk chunk = chunk_.chunk(rows, columns);
@@ -246,37 +287,40 @@ class WithinPart {
   const Work& work_;
   Workers& workers_;
   Stream stream_;
+  const DevicePoints* const held_;  ///< the columns, where they stay
   PanelBuffer rows_, columns_[2];
   ChunkBuffer chunk_;
   DeviceBuffer<double> limits_;
   DeviceBuffer<FoundPair> found_;
   DeviceBuffer<std::int32_t> count_;
   PinnedBuffer<FoundPair> h_found_;
-  PanelStream from_columns_;
+  std::unique_ptr<PanelStream> from_columns_;  ///< null where they stay
   std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
   Stats stats_;
 };
 
-/// What one device holds.
+/// What one device holds besides points that stay.
 double bytes_for(std::int64_t side, const PlacedPoints& rows,
-                 const PlacedPoints& columns, bool ranked) {
+                 const PlacedPoints& columns, bool ranked, bool stay) {
   const auto bytes = [&](const PlacedPoints& points) {
     return bytes_preparing(points.source->num_points(), points.num_features,
                            ranked) +
            bytes_made_from(*points.source) +
            4.0 * static_cast<double>(points.source->num_points());
   };
+  const bool graph = &rows == &columns;
   const double length = static_cast<double>(side);
-  return 3 * length * static_cast<double>(rows.padded + 2) * 8 +
+  const double panels = stay ? (graph ? 0.0 : 1.0) : 3.0;
+  return panels * length * static_cast<double>(rows.padded + 2) * 8 +
          8 * length * length + 8.0 * static_cast<double>(rows.size()) +
          static_cast<double>(kMostFound) * sizeof(FoundPair) + bytes(columns) +
-         (&rows == &columns ? 0.0 : bytes(rows));
+         (graph ? 0.0 : bytes(rows));
 }
 
-/// The largest side of a chunk that fits, in whole tiles.
-std::int64_t choose_side(const Request& request, const PlacedPoints& rows,
-                         const PlacedPoints& columns, double bytes_usable,
-                         int device) {
+/// The largest side of a chunk that fits, in whole tiles; 0: none does.
+std::int64_t largest_side(const Request& request, const PlacedPoints& rows,
+                          const PlacedPoints& columns, double bytes_usable,
+                          bool stay) {
   const bool ranked = request.metric->row_form == RowForm::ranked_unit;
   const std::int64_t all = whole_tiles(std::max(rows.size(), columns.size()));
   const std::int64_t asked =
@@ -284,13 +328,22 @@ std::int64_t choose_side(const Request& request, const PlacedPoints& rows,
   std::int64_t side = std::min({all, whole_tiles(asked), kMostSide});
   const auto fits = [&] {
     return bytes_usable <= 0 ||
-           bytes_for(side, rows, columns, ranked) <= bytes_usable;
+           bytes_for(side, rows, columns, ranked, stay) <= bytes_usable;
   };
   while (side > kChunkUnit && !fits()) side = whole_tiles(side / 2);
-  if (fits()) return side;
+  return fits() ? side : 0;
+}
+
+std::int64_t side_for_panels(const Request& request, const PlacedPoints& rows,
+                             const PlacedPoints& columns, double bytes_usable,
+                             int device) {
+  const std::int64_t side =
+      largest_side(request, rows, columns, bytes_usable, false);
+  if (side > 0) return side;
+  const bool ranked = request.metric->row_form == RowForm::ranked_unit;
   throw PlanFailure(PlanFailure::Held::two_chunks,
-                    bytes_for(side, rows, columns, ranked), bytes_usable,
-                    device);
+                    bytes_for(kChunkUnit, rows, columns, ranked, false),
+                    bytes_usable, device);
 }
 
 /// A stretch of the whole work's progress.
@@ -307,18 +360,38 @@ class PartOf final : public Progress {
   double from_, to_;
 };
 
-}  // namespace
+/// The side of chunks where points stay on the devices; 0: there is no room for
+/// them whole, beside chunks that are large enough.
+std::int64_t side_beside_points(const Request& request,
+                                const PlacedPoints& rows,
+                                const PointsToStore& asked,
+                                const UsedDevices& gpus,
+                                const PointStore& store, double bytes_usable) {
+  const PlacedPoints& columns = asked.points;
+  double stored = asked.bytes();
+  for (const Device& gpu : gpus.all())
+    stored = std::max(stored, store.bytes_on(gpu.cuda_id));
+  const std::int64_t wanted = largest_side(request, rows, columns, 0, true);
+  if (bytes_usable <= 0) return wanted;
+  if (bytes_usable <= stored) return 0;
+  const std::int64_t side =
+      largest_side(request, rows, columns, bytes_usable - stored, true);
+  return side < std::min(wanted, kLeastSide) ? 0 : side;
+}
 
-void find_within(const Request& request, const Within& within,
-                 const RowSource& points, const RowSource* queries,
-                 WithinAnswer& answer, Progress* progress, Stats* stats) {
+/// store: null where points are not held from search to search.
+void find_pairs(const Request& request, const Within& within,
+                const RowSource& points, const RowSource* queries,
+                WithinAnswer& answer, Progress* progress, Stats* stats,
+                PointStore* store) {
   if (!finds_within(request))
     throw std::logic_error("GPUs do not find what find_within() was asked for");
   check_metric(*request.metric);
   const Clock::time_point start = Clock::now();
   const UsedDevices gpus(request.devices);
   check_sample(request, within, points, queries);
-  const PlacedPoints columns(points, request.skip, false);
+  // Shuffled where they stay: so searches by a filter have them.
+  PlacedPoints columns(points, request.skip, store != nullptr);
   PlacedPoints own_rows;
   if (queries != nullptr)
     own_rows = PlacedPoints(*queries, request.query_skip, false);
@@ -333,12 +406,24 @@ void find_within(const Request& request, const Within& within,
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);
   const DistanceRule rule(*request.metric, exponent);
-  const std::int64_t side = choose_side(
-      request, rows, columns,
-      facts_of(gpus.all(), request.max_device_memory).bytes_usable(),
-      gpus.id(0));
   Work work = {request,     rows, columns, recipe_of(request, exponent),
-               rule.undo(), side, {},      1};
+               rule.undo(), 0,    {},      1,
+               store};
+  const double usable =
+      facts_of(store != nullptr ? store->as_if_free(gpus.all()) : gpus.all(),
+               request.max_device_memory)
+          .bytes_usable();
+  if (store != nullptr)
+    work.side =
+        side_beside_points(request, rows, work.stored(), gpus, *store, usable);
+  if (work.side == 0) {
+    if (store != nullptr) {
+      store->clear();
+      columns = PlacedPoints(points, request.skip, false);
+      work.store = nullptr;
+    }
+    work.side = side_for_panels(request, rows, columns, usable, gpus.id(0));
+  }
   work.limits.reserve(rows.order.id.size());
   for (const std::int32_t id : rows.order.id)
     work.limits.push_back(within.limit(id));
@@ -369,6 +454,22 @@ void find_within(const Request& request, const Within& within,
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search = seconds_search;
   stats->seconds_emit = seconds_since(start) - seconds_prepare - seconds_search;
+}
+
+}  // namespace
+
+void find_within(const Request& request, const Within& within,
+                 const RowSource& points, const RowSource* queries,
+                 WithinAnswer& answer, Progress* progress, Stats* stats) {
+  find_pairs(request, within, points, queries, answer, progress, stats,
+             nullptr);
+}
+
+void find_within_with_store(const Request& request, const Within& within,
+                            const RowSource& points, const RowSource* queries,
+                            WithinAnswer& answer, Progress* progress,
+                            Stats* stats, PointStore& store) {
+  find_pairs(request, within, points, queries, answer, progress, stats, &store);
 }
 
 }  // namespace cuda

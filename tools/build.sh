@@ -59,13 +59,13 @@ count_objects() {
 }
 
 # Says how far R is with compiling, until it is told to stop: all the time where
-# someone watches, else every half minute.
+# someone watches, else now and then.
 watch_objects() {
   begun=$(now)
   line=
   while kill -0 $$ 2> /dev/null; do
     # Not on our output, which whoever reads it would wait for.
-    if [ -t 1 ]; then wait=1; else wait=${FSKNN_WATCH_SECONDS:-30}; fi
+    if [ -t 1 ]; then wait=1; else wait=${FSKNN_WATCH_SECONDS:-15}; fi
     sleep "$wait" > /dev/null 2>&1
     total=$(count_objects) || continue
     made=$(find "$stage/fsknn/src" -name '*.o' | wc -l)

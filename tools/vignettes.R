@@ -23,7 +23,7 @@ for (at in seq_along(files)) {
     stop("The vignette ", names[[at]], " could not be built.", call. = FALSE)
   }
 }
-file.copy(file.path("vignettes", files), "inst/doc", overwrite = TRUE)
+invisible(file.copy(file.path("vignettes", files), "inst/doc", overwrite = TRUE))
 
 facts <- lapply(file.path("vignettes", files), tools::vignetteInfo)
 index <- data.frame(

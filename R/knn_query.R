@@ -22,6 +22,7 @@
 #'
 #'   Neither has dimension names. With `constant = "isolate"` the rows of
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
+#' @inheritSection knn_search Last bits
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
 #' @inheritSection knn_search Workers

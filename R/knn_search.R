@@ -122,6 +122,17 @@
 #'   Neither has dimension names: row names of `x` are not used, and may repeat.
 #'   Rows of isolated points are `NA`.
 #'
+#' @section Last bits:
+#' A distance is a sum over the features in the order of the columns. In another
+#' order of the columns its last bits may be others, and of two points that are
+#' as good as equally far the other one may come first. The order of the rows
+#' changes no distance.
+#'
+#' Under a correlation and `"cosine"` a row's distance from itself, as
+#' [knn_query()] gives it for a query that is a row of `x`, may be 2e-16 or so
+#' rather than 0: it is 1 - r, and r is a sum of rounded products. Rows that are
+#' equal tie all the same. Under the other metrics it is 0.
+#'
 #' @section Errors:
 #' A wrong argument is an error of class `fsknn_argument_error` before any work
 #' is done. A distance that is too large for a double is a `fsknn_range_error`,

@@ -121,3 +121,28 @@ test_that("a wrong query is an error that names it", {
     knn_query(x, x, k = 2, kk = 2)
   })
 })
+
+test_that("a row's distance from itself is 0, but for rounding where it is 1 - r", {
+  x <- random_matrix(300, 19, seed = 9)
+  for_all_metrics(function(metric, sign, backend) {
+    if (sign == "negative") {
+      return()
+    }
+    x <- values_for(x, metric)
+    found <- knn_query(x, x, 1, metric, sign, backend = backend)
+    one_less_r <- metric %in% c("pearson", "spearman", "bicor", "cosine")
+    expect_lte(max(found$distance), if (one_less_r) 1e-15 else 0)
+  })
+})
+
+test_that("the order of the rows changes no distance", {
+  x <- random_matrix(300, 19, seed = 9)
+  turned <- rev(seq_len(300))
+  for_all_metrics(function(metric, sign, backend) {
+    x <- values_for(x, metric)
+    expect_identical(
+      knn_search(x[turned, ], 5, metric, sign, backend = backend)$distance,
+      knn_search(x, 5, metric, sign, backend = "cpu")$distance[turned, ]
+    )
+  })
+})

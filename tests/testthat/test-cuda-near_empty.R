@@ -88,16 +88,19 @@ test_that("near-empty rows with as many features as the filter takes", {
 
 test_that("near-empty queries and points, and lists that are filtered again", {
   skip_if_no_cuda()
-  for (level in c(1e6, 1e10, 1e300)) {
-    # More than any list holds: done again as rows against all columns.
-    x <- near_empty(9000, 40, level, 400)
+  # More than any list holds are done again as rows against all columns, and in
+  # doubles where those overflow too.
+  for (case in list(c(4600, 1e6), c(9000, 1e10), c(4600, 1e300))) {
+    n <- case[[1]]
+    level <- case[[2]]
+    x <- near_empty(n, 40, level, 400)
     query <- rbind(
-      x[c(1:50, 8601:9000), ], near_empty(300, 40, level, 150, 1e-50)
+      x[c(1:50, n - 399:0), ], near_empty(300, 40, level, 150, 1e-50)
     )
     for (k in c(3, 100)) expect_same_queries(x, query, k)
     # None of the points is tiny.
-    expect_same_queries(x[1:8600, ], query, 4)
-    expect_same_neighbours(near_empty(9000, 40, level, 8000), 4)
+    expect_same_queries(x[seq_len(n - 400), ], query, 4)
+    expect_same_neighbours(near_empty(n, 40, level, n - 1000), 4)
     stats <- expect_same_neighbours(x, 4)
     if (level > 1e6) expect_gt(stats$rows_redone, 0)
   }

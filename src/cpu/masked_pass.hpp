@@ -100,9 +100,9 @@ class MaskedPass {
   MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
              Progress* progress);
   /// By any thread, at any time.
-  void set_threshold(std::int64_t row, double distance) {
-    threshold_[static_cast<std::size_t>(row)].store(masked_threshold(distance),
-                                                    std::memory_order_relaxed);
+  void set_threshold(Place row, double distance) {
+    threshold_[static_cast<std::size_t>(row.value)].store(
+        masked_threshold(distance), std::memory_order_relaxed);
   }
   /// make_taker() is each thread's: take(row, column, r) has the pairs that
   /// have an r, by their places, each once; merge() is called at the end.
@@ -138,15 +138,15 @@ class MaskedPass {
       at_ = at;
       row_threshold_ = row_threshold;
       column_threshold_ = column_threshold;
-      fill(at.row0, at.num_rows, row_threshold);
-      fill(at.column0, s_.work_.symmetric ? at.num_columns : 0,
+      fill(Place{at.row0}, at.num_rows, row_threshold);
+      fill(Place{at.column0}, s_.work_.symmetric ? at.num_columns : 0,
            column_threshold);
       return true;
     }
 
     void take(const Pair& hit, double r) {
-      const std::int64_t row = at_.row0 + hit.row;
-      const std::int64_t column = at_.column0 + hit.column;
+      const Place row = {at_.row0 + hit.row};
+      const Place column = {at_.column0 + hit.column};
       taker_.take(row, column, r);
       // They may have become stricter.
       row_threshold_[hit.row] = s_.threshold(row);
@@ -157,9 +157,10 @@ class MaskedPass {
     void merge() { taker_.merge(); }
 
    private:
-    void fill(std::int64_t place0, std::int64_t count, float* to) {
+    void fill(Place first, std::int64_t count, float* to) {
       std::fill_n(to, s_.plan_.chunk_size, MaskedPairs::keep_none());
-      for (std::int64_t p = 0; p < count; ++p) to[p] = s_.threshold(place0 + p);
+      for (std::int64_t p = 0; p < count; ++p)
+        to[p] = s_.threshold(Place{first.value + p});
     }
 
     const MaskedPass& s_;
@@ -172,8 +173,8 @@ class MaskedPass {
   const MaskedFilterRows& row_filter() const {
     return work_.symmetric ? column_filter_ : row_filter_;
   }
-  float threshold(std::int64_t row) const {
-    return threshold_[static_cast<std::size_t>(row)].load(
+  float threshold(Place row) const {
+    return threshold_[static_cast<std::size_t>(row.value)].load(
         std::memory_order_relaxed);
   }
 

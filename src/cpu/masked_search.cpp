@@ -54,12 +54,12 @@ class MaskedSearch {
 
  private:
   struct Taker {
-    void take(std::int64_t row, std::int64_t column, double r) {
+    void take(Place row, Place column, double r) {
       const double distance = s.work_.request.metric->finish(r, 0.0, 0.0);
-      const PointId id = s.columns_.order.id_at(Place{column});
-      if (!s.is_self(Place{row}, id)) s.offer(Place{row}, distance, id);
+      const PointId id = s.columns_.order.id_at(column);
+      if (!s.is_self(row, id)) s.offer(row, distance, id);
       if (s.work_.symmetric)
-        s.offer(Place{column}, distance, s.rows_.order.id_at(Place{row}));
+        s.offer(column, distance, s.rows_.order.id_at(row));
     }
     void merge() {}
     MaskedSearch& s;
@@ -73,7 +73,7 @@ class MaskedSearch {
   void offer(Place row, double distance, PointId neighbour) {
     if (distance > lists_.limit(row) || !lists_.offer(row, distance, neighbour))
       return;
-    pass_.set_threshold(row.value, lists_.limit(row));
+    pass_.set_threshold(row, lists_.limit(row));
   }
 
   bool emit_row(const Neighbours& out, AnswerRow row, std::vector<double>& r) {

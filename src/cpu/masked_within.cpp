@@ -15,18 +15,17 @@ namespace {
 class Taker {
  public:
   Taker(const MaskedWork& work, WithinCollector& collector)
-      : rows_(work.rows().order.id),
-        columns_(work.columns.order.id),
+      : rows_(work.rows().order),
+        columns_(work.columns.order),
         taker_(collector) {}
-  void take(std::int64_t row, std::int64_t column, double r) {
-    taker_.take(AnswerRow{rows_[static_cast<std::size_t>(row)]},
-                PointId{columns_[static_cast<std::size_t>(column)]}, r);
+  void take(Place row, Place column, double r) {
+    taker_.take(AnswerRow{rows_.id_at(row).value}, columns_.id_at(column), r);
   }
   void merge() {}
 
  private:
-  const std::vector<std::int32_t>& rows_;
-  const std::vector<std::int32_t>& columns_;
+  const PointOrder& rows_;
+  const PointOrder& columns_;
   WithinCollector::Taker taker_;
 };
 
@@ -37,16 +36,15 @@ class SampleTaker {
               DistanceTally& all)
       : work_(work), sample_(sample), all_(all) {}
   void merge() { all_.add_all(own_); }
-  void take(std::int64_t row, std::int64_t column, double r) {
+  void take(Place row, Place column, double r) {
     const double distance = work_.request.metric->finish(r, 0.0, 0.0);
     count(work_.rows(), row, distance);
     if (work_.symmetric) count(work_.columns, column, distance);
   }
 
  private:
-  void count(const MaskedPoints& points, std::int64_t place, double distance) {
-    if (distance <=
-        sample_.limit(points.order.id[static_cast<std::size_t>(place)]))
+  void count(const MaskedPoints& points, Place place, double distance) {
+    if (distance <= sample_.limit(points.order.id_at(place).value))
       own_.add(distance);
   }
 
@@ -62,8 +60,8 @@ MaskedPass pass_within(const MaskedWork& work, const Plan& plan,
                        Progress* progress) {
   MaskedPass pass(work, plan, true, progress);
   for (std::int64_t p = 0; p < work.rows().size(); ++p)
-    pass.set_threshold(
-        p, limit(work.rows().order.id[static_cast<std::size_t>(p)]));
+    pass.set_threshold(Place{p},
+                       limit(work.rows().order.id_at(Place{p}).value));
   return pass;
 }
 

@@ -1,8 +1,8 @@
 # One set of points that is searched many times: read and checked once, sent to
 # GPUs once, and prepared once as long as metric, weights, features and the
 # points left out stay the same. For verbs that ask of the same data again and
-# again: of resampled samples, say, by a request's `feature_subset`. Not for pairs
-# over common samples.
+# again: of resampled samples, say, by a request's `feature_subset`. Not for
+# pairs over common samples.
 
 # values, request: as ask_core() takes them. Gives a handle that takes the place
 # of the values there; its memory is given back with it.

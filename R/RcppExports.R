@@ -101,6 +101,26 @@ cpp_crc32 <- function(blocks, length) {
     .Call(`_fsknn_cpp_crc32`, blocks, length)
 }
 
+cpp_reads_as <- function(text, x) {
+    .Call(`_fsknn_cpp_reads_as`, text, x)
+}
+
+cpp_open_output <- function(path) {
+    .Call(`_fsknn_cpp_open_output`, path)
+}
+
+cpp_write_output <- function(output, bytes, deflated) {
+    .Call(`_fsknn_cpp_write_output`, output, bytes, deflated)
+}
+
+cpp_finish_output <- function(output) {
+    .Call(`_fsknn_cpp_finish_output`, output)
+}
+
+cpp_drop_output <- function(output) {
+    invisible(.Call(`_fsknn_cpp_drop_output`, output))
+}
+
 cpp_knn_search <- function(x, query, request) {
     .Call(`_fsknn_cpp_knn_search`, x, query, request)
 }

@@ -19,8 +19,10 @@
 #' The second line holds the number of points and the number of features. Tabs
 #' or spaces part the fields. Where a line of a point has tabs, its name ends at
 #' the first (and may hold spaces), and no cell between two may be empty. Blank
-#' lines, Windows line ends and a missing last line end do no harm. Text
-#' that is not UTF-8 is taken as Latin-1.
+#' lines, Windows line ends and a missing last line end do no harm. Text that is
+#' not UTF-8 is taken as Latin-1. `write_cibm()` writes beside the file's name,
+#' and names what is whole: an error, Ctrl-C or a full disk leaves what was
+#' there as it was.
 #'
 #' @param file Path of the file. `read_cibm()` reads plain and compressed (gzip,
 #'   bzip2, xz) files; `write_cibm()` compresses with gzip where the path ends
@@ -109,32 +111,21 @@ write_cibm <- function(x, file, classes = NULL) {
   check_cibm_names(samples, "column")
   path <- check_path_out(file)
 
-  connection <- open_for_writing(path)
-  on.exit(close(connection))
-  put <- function(...) {
-    writeLines(enc2utf8(paste(..., sep = "\t")), connection, useBytes = TRUE)
-  }
-  put("<MicroarrayData>")
-  put(nrow(x), ncol(x))
-  # A block of rows at a time: as text a matrix is many times its size.
-  for (rows in row_blocks(nrow(x), ncol(x))) {
-    columns <- lapply(seq_len(ncol(x)), function(column) {
-      number_text(x[rows, column])
-    })
-    do.call(put, c(list(points[rows]), columns))
-  }
-  put("<SamplesNames>")
-  put(paste(samples, collapse = "\t"))
-  put("<SamplesClasses>")
-  put(paste(classes, collapse = "\t"))
-  put("<EndOfFile>")
+  write_whole_file(file, path, function(put) {
+    put(c("<MicroarrayData>", paste(nrow(x), ncol(x), sep = "\t")))
+    # A block of rows at a time: as text a matrix is many times its size.
+    for (rows in row_stretches(nrow(x), max(1, 5e5 %/% ncol(x)))) {
+      columns <- lapply(seq_len(ncol(x)), function(column) {
+        number_text(x[rows, column])
+      })
+      put(do.call(paste, c(list(points[rows]), columns, sep = "\t")))
+    }
+    put(c(
+      "<SamplesNames>", paste(samples, collapse = "\t"),
+      "<SamplesClasses>", paste(classes, collapse = "\t"), "<EndOfFile>"
+    ))
+  })
   invisible(file)
-}
-
-# Whole rows, about half a million numbers at a time.
-row_blocks <- function(num_rows, num_columns) {
-  rows_at_once <- max(1, 5e5 %/% num_columns)
-  unname(split(seq_len(num_rows), (seq_len(num_rows) - 1) %/% rows_at_once))
 }
 
 # --- reading -----------------------------------------------------------------
@@ -210,7 +201,8 @@ read_rows <- function(cibm, num_points, num_features) {
     num_values <- length(split_fields(cibm$text[[3]])[[1]]) - 1
     abort_row(cibm, 1, num_features, num_values)
   }
-  blocks <- lapply(row_blocks(num_rows, num_features), function(rows) {
+  at_once <- max(1, 5e5 %/% num_features)
+  blocks <- lapply(row_stretches(num_rows, at_once), function(rows) {
     scan_rows(cibm, rows, num_features) %||%
       split_rows(cibm, rows, num_features)
   })
@@ -375,14 +367,6 @@ as_classes <- function(fields) {
 }
 
 # --- writing -----------------------------------------------------------------
-
-# 15 significant digits, or 17 where the double needs them.
-number_text <- function(x) {
-  text <- sprintf("%.15g", x)
-  rounded <- which(as.numeric(text) != x)
-  text[rounded] <- sprintf("%.17g", x[rounded])
-  text
-}
 
 check_cibm_matrix <- function(x, call = caller_env()) {
   if (!is.matrix(x) || !is.numeric(x)) {

@@ -44,11 +44,6 @@ check_path_out <- function(file, arg = "file", call = caller_env()) {
 
 is_gzip_path <- function(path) grepl("\\.gz$", path, ignore.case = TRUE)
 
-# Binary, so that lines end in "\n" on every system.
-open_for_writing <- function(path) {
-  if (is_gzip_path(path)) gzfile(path, "wb") else base::file(path, "wb")
-}
-
 # --- reading -----------------------------------------------------------------
 
 # The lines of a text file, plain or compressed, in UTF-8, without the marks
@@ -189,10 +184,9 @@ unpack_bzip2 <- function(file, path, call) {
     abort_damaged(file, call)
   }
   ends <- c(starts[-1] - 1L, length(bytes))
+  unpack <- function(start, end) memDecompress(bytes[start:end], "bzip2")
   tryCatch(
-    Map(
-      function(start, end) memDecompress(bytes[start:end], "bzip2"), starts, ends
-    ),
+    Map(unpack, starts, ends),
     error = function(condition) abort_damaged(file, call)
   )
 }

@@ -7,6 +7,9 @@
 #' correlation r where the metric is a correlation (whatever `sign` is), else
 #' the distance.
 #'
+#' `write_knn()` writes beside the file's name, and names what is whole: an
+#' error, Ctrl-C or a full disk leaves what was there as it was.
+#'
 #' The format holds neither the names of the points nor the metric: give them to
 #' `read_knn()` again. It also rounds: what is read back agrees to six decimals.
 #'
@@ -62,17 +65,12 @@ write_knn <- function(edges, file, ..., vertices = NULL) {
   weight <- knn_file_weights(edges)
   path <- check_path_out(file)
 
-  connection <- open_for_writing(path)
-  on.exit(close(connection))
-  writeLines(sprintf("%d %d", length(points), nrow(edges)), connection)
-  # Part by part, so that Ctrl-C is heard between them.
-  for (first in seq_len(ceiling(length(from) / 2e4)) * 2e4 - 2e4 + 1) {
-    rows <- seq.int(first, min(first + 2e4 - 1, length(from)))
-    writeLines(
-      sprintf("%d %d %f", from[rows] - 1L, to[rows] - 1L, weight[rows]),
-      connection
-    )
-  }
+  write_whole_file(file, path, function(put) {
+    put(sprintf("%d %d", length(points), nrow(edges)))
+    for (rows in row_stretches(length(from), 2e4)) {
+      put(sprintf("%d %d %f", from[rows] - 1L, to[rows] - 1L, weight[rows]))
+    }
+  })
   invisible(file)
 }
 

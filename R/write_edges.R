@@ -21,11 +21,13 @@
 #' point. No edge has a `weight`, which Gephi takes as similarity, unless
 #' `edges` has such a column: `edges$weight <- edges$correlation` makes one.
 #'
-#' Numbers are written with 15 significant digits. Factors and dates become
-#' text. In GraphML and GML a missing text becomes an empty one, and logical
-#' columns with missing values become text; in GML so do numeric columns with
-#' missing or infinite values, which GML has no sign for, and logical ones
-#' become 0 and 1.
+#' Numbers are written with `digits` significant digits, text in UTF-8, whatever
+#' the locale is. The file is written beside its name, and named when it is
+#' whole: an error, Ctrl-C or a full disk leaves what was there as it was.
+#' Factors and dates become text. In GraphML and GML a missing text becomes an
+#' empty one, and logical columns with missing values become text; in GML so do
+#' numeric columns with missing or infinite values, which GML has no sign for,
+#' and logical ones become 0 and 1.
 #'
 #' @param edges Edge data frame from [knn_graph()], [read_knn()] or
 #'   [spanning_forest()], or rows of it; or clusters from [mst_knn()], whose
@@ -39,12 +41,15 @@
 #'   with a column `name`, which must hold the name of each point (in any order;
 #'   other rows do no harm), and further columns, which go into the file. Where
 #'   `edges` has lost its vertices: all points in order, as in [as_igraph()].
+#' @param digits How many significant digits numbers have: 15 (default) to be
+#'   read by people, 17 to give back the same doubles; or fewer.
 #'
 #' @returns `file`, invisibly.
 #'
 #' @section Errors:
 #' A format that is not known, a folder that is not there, points that
-#' `vertices` has no row for, columns that are not plain vectors.
+#' `vertices` has no row for, columns that are not plain vectors; of class
+#' `fsknn_file_error`: a file that can't be written, with the system's words.
 #'
 #' @inherit knn_search references
 #' @seealso [as_igraph()] for the graph itself, [write_knn()] for the format of
@@ -63,8 +68,10 @@
 #' file <- tempfile(fileext = ".graphml")
 #' write_edges(edges, file, vertices = genes)
 #' igraph::read_graph(file, format = "graphml")
-write_edges <- function(edges, file, format = NULL, ..., vertices = NULL) {
+write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
+                        digits = 15) {
   check_no_more(...)
+  digits <- check_whole_number(digits, "digits", 1, 17)
   if (inherits(edges, "mst_knn")) {
     edges <- edges$edges
   }
@@ -73,9 +80,11 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL) {
   format <- edge_format(file, format)
   vertices <- add_vertex_columns(attr(edges, "vertices"), vertices)
   if (format == "csv") {
-    write_edges_csv(edges, path, vertices)
+    write_edges_csv(edges, file, path, vertices, digits)
   } else {
-    write_edges_graph(edges, path, format, check_vertices(vertices))
+    write_edges_graph(
+      edges, file, path, format, check_vertices(vertices), digits
+    )
   }
   invisible(file)
 }
@@ -162,7 +171,8 @@ add_vertex_columns <- function(vertices, more, call = caller_env()) {
 
 # --- CSV ---------------------------------------------------------------------
 
-write_edges_csv <- function(edges, path, vertices, call = caller_env()) {
+write_edges_csv <- function(edges, file, path, vertices, digits,
+                            call = caller_env()) {
   columns <- as.list(edges)
   extra <- setdiff(names(vertices), "name")
   if (length(extra) > 0) {
@@ -177,12 +187,32 @@ write_edges_csv <- function(edges, path, vertices, call = caller_env()) {
   for (column in names(columns)) {
     check_plain_column(columns[[column]], column, call)
   }
-  connection <- open_for_writing(path)
-  on.exit(close(connection))
-  utils::write.csv(
-    as.data.frame(columns, optional = TRUE), connection,
-    row.names = FALSE
-  )
+  # As write.csv() has it: text in quotation marks, dates without.
+  quoted <- vapply(columns, function(x) is.character(x) || is.factor(x), NA)
+  columns <- lapply(columns, plain_attribute)
+  write_whole_file(file, path, call = call, write = function(put) {
+    put(paste(csv_quoted(names(columns)), collapse = ","))
+    for (rows in row_stretches(nrow(edges), 1e4)) {
+      cells <- Map(function(column, quoted) {
+        csv_cells(column[rows], quoted, digits)
+      }, columns, quoted)
+      put(do.call(paste, c(unname(cells), sep = ",")))
+    }
+  })
+}
+
+csv_cells <- function(values, quoted, digits) {
+  if (quoted) {
+    ifelse(is.na(values), "NA", csv_quoted(values))
+  } else if (is.double(values)) {
+    ifelse(is.na(values), "NA", number_text(values, digits))
+  } else {
+    ifelse(is.na(values), "NA", as.character(values))
+  }
+}
+
+csv_quoted <- function(text) {
+  paste0("\"", gsub("\"", "\"\"", text, fixed = TRUE), "\"")
 }
 
 check_plain_column <- function(column, name, call) {
@@ -198,45 +228,42 @@ check_plain_column <- function(column, name, call) {
 
 # --- GraphML, GML ------------------------------------------------------------
 
-write_edges_graph <- function(edges, path, format, vertices,
+write_edges_graph <- function(edges, file, path, format, vertices, digits,
                               call = caller_env()) {
   is_gml <- format == "gml"
-  edges <- file_columns(edges, c("from", "to"), is_gml, call)
-  vertices <- file_columns(vertices, "name", is_gml, call)
+  edges <- file_columns(edges, c("from", "to"), is_gml, digits, call)
+  vertices <- file_columns(vertices, "name", is_gml, digits, call)
   # Trees have a kind, and no direction.
   mode <- if (is.null(attr(edges, "kind"))) "directed" else "union"
   graph <- as_igraph(edges, vertices = vertices, mode = mode)
   points <- igraph::vertex_attr(graph)
+  links <- igraph::edge_attr(graph)
   points$name <- file_text(points$name, is_gml)
   points$label <- points$label %||% points$name
   blank <- points$label %in% c(NA, "")
   points$label[blank] <- points$name[blank]
   if (is_gml) {
     names(points) <- gml_names(names(points), "id")
-    links <- igraph::edge_attr(graph)
     names(links) <- gml_names(names(links), c("source", "target", "label"))
-    igraph::edge_attr(graph) <- links
   }
-  igraph::vertex_attr(graph) <- points
-  if (is_gml) {
-    igraph::write_graph(graph, path, "gml", creator = "fsknn")
-  } else {
-    igraph::write_graph(graph, path, "graphml")
-  }
+  ends <- igraph::as_edgelist(graph, names = FALSE)
+  write_graph <- if (is_gml) write_gml else write_graphml
+  write_whole_file(file, path, call = call, write = function(put) {
+    write_graph(put, points, links, ends, igraph::is_directed(graph), digits)
+  })
 }
 
-# Columns as igraph writes them rightly. It writes an integer NA as
-# -2147483648, a missing text as "NA", a missing logical as true, and warns of
-# logicals in GML.
-file_columns <- function(data, except, is_gml, call) {
+# Columns as the readers of these files take them: an integer may be missing, as
+# may a logical; GML has no word for either, nor for a logical.
+file_columns <- function(data, except, is_gml, digits, call) {
   for (name in setdiff(names(data), except)) {
     check_plain_column(data[[name]], name, call)
-    data[[name]] <- file_column(data[[name]], is_gml)
+    data[[name]] <- file_column(data[[name]], is_gml, digits)
   }
   data
 }
 
-file_column <- function(column, is_gml) {
+file_column <- function(column, is_gml, digits) {
   if (is.object(column)) {
     column <- as.character(column)
   }
@@ -247,7 +274,7 @@ file_column <- function(column, is_gml) {
     column <- as.double(column)
   }
   if (is_gml && is.double(column) && !all(is.finite(column))) {
-    column <- ifelse(is.na(column), NA, sprintf("%.15g", column))
+    column <- ifelse(is.na(column), NA, number_text(column, digits))
   }
   if (is.character(column)) file_text(column, is_gml) else column
 }
@@ -257,21 +284,11 @@ file_text <- function(text, is_gml) {
   text <- enc2utf8(text)
   text[is.na(text)] <- ""
   text <- gsub("[\001-\010\013\014\016-\037]", " ", text, perl = TRUE)
-  if (is_gml && !igraph_escapes_gml()) {
+  if (is_gml) {
     text <- gsub("&", "&amp;", text, fixed = TRUE)
     text <- gsub("\"", "&quot;", text, fixed = TRUE)
   }
   text
-}
-
-# Older igraphs write a quotation mark in GML as it is, and it ends the text.
-igraph_escapes_gml <- function() {
-  graph <- igraph::make_empty_graph(1)
-  graph <- igraph::set_vertex_attr(graph, "name", value = "\"")
-  file <- tempfile(fileext = ".gml")
-  on.exit(unlink(file))
-  igraph::write_graph(graph, file, "gml", creator = "fsknn")
-  any(grepl("&quot;", readLines(file), fixed = TRUE))
 }
 
 # Letters and digits, a letter first, all unlike the words that GML itself uses.

@@ -287,6 +287,58 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_reads_as
+Rcpp::LogicalVector cpp_reads_as(Rcpp::CharacterVector text, Rcpp::NumericVector x);
+RcppExport SEXP _fsknn_cpp_reads_as(SEXP textSEXP, SEXP xSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::CharacterVector >::type text(textSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type x(xSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_reads_as(text, x));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_open_output
+Rcpp::List cpp_open_output(std::string path);
+RcppExport SEXP _fsknn_cpp_open_output(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_open_output(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_write_output
+Rcpp::List cpp_write_output(SEXP output, Rcpp::RawVector bytes, SEXP deflated);
+RcppExport SEXP _fsknn_cpp_write_output(SEXP outputSEXP, SEXP bytesSEXP, SEXP deflatedSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type output(outputSEXP);
+    Rcpp::traits::input_parameter< Rcpp::RawVector >::type bytes(bytesSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type deflated(deflatedSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_write_output(output, bytes, deflated));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_finish_output
+Rcpp::List cpp_finish_output(SEXP output);
+RcppExport SEXP _fsknn_cpp_finish_output(SEXP outputSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type output(outputSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_finish_output(output));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_drop_output
+void cpp_drop_output(SEXP output);
+RcppExport SEXP _fsknn_cpp_drop_output(SEXP outputSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type output(outputSEXP);
+    cpp_drop_output(output);
+    return R_NilValue;
+END_RCPP
+}
 // cpp_knn_search
 Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_knn_search(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
@@ -604,6 +656,11 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
     {"_fsknn_cpp_crc32", (DL_FUNC) &_fsknn_cpp_crc32, 2},
+    {"_fsknn_cpp_reads_as", (DL_FUNC) &_fsknn_cpp_reads_as, 2},
+    {"_fsknn_cpp_open_output", (DL_FUNC) &_fsknn_cpp_open_output, 1},
+    {"_fsknn_cpp_write_output", (DL_FUNC) &_fsknn_cpp_write_output, 3},
+    {"_fsknn_cpp_finish_output", (DL_FUNC) &_fsknn_cpp_finish_output, 1},
+    {"_fsknn_cpp_drop_output", (DL_FUNC) &_fsknn_cpp_drop_output, 1},
     {"_fsknn_cpp_knn_search", (DL_FUNC) &_fsknn_cpp_knn_search, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},

@@ -14,20 +14,6 @@ using namespace fsknn;
 
 namespace {
 
-/// guarded() for work on files: their failures as facts too.
-Rcpp::List with_files(const std::function<Rcpp::List()>& work) {
-  return bind::guarded([&] {
-    const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    try {
-      return work();
-    } catch (const FileFailure& e) {
-      return Rcpp::List::create(Rcpp::_["failure"] = "file",
-                                Rcpp::_["path"] = e.path,
-                                Rcpp::_["message"] = e.words);
-    }
-  });
-}
-
 /// Of the types that sealed files have.
 void* start_of(SEXP x) {
   switch (TYPEOF(x)) {
@@ -88,7 +74,7 @@ bool are_as_asked(const std::vector<SealedColumn>& columns,
 // for one that went to a file.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_digest(SEXP x, int num_threads) {
-  return with_files([&] {
+  return bind::with_files([&] {
     return Rcpp::List::create(
         Rcpp::_["digest"] =
             Rf_inherits(x, "row_file")
@@ -107,7 +93,7 @@ std::string cpp_digest_raw(Rcpp::RawVector bytes) {
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number,
                             std::string fingerprint, Rcpp::List columns) {
-  return with_files([&] {
+  return bind::with_files([&] {
     SealedHead head;
     head.kind = kind;
     head.number = static_cast<std::int64_t>(number);
@@ -134,7 +120,7 @@ Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number,
 Rcpp::List cpp_read_sealed(std::string path, std::string kind, double number,
                            std::string fingerprint, Rcpp::List types,
                            Rcpp::NumericVector lengths) {
-  return with_files([&] {
+  return bind::with_files([&] {
     if (lengths.size() != types.size())
       throw std::invalid_argument("each column has a length");
     SealedFile file(path);
@@ -171,7 +157,7 @@ Rcpp::List cpp_read_sealed(std::string path, std::string kind, double number,
 // this machine; no attributes but its dimension.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_lend_matrix(SEXP x, std::string path) {
-  return with_files([&] {
+  return bind::with_files([&] {
     const bool is_double = TYPEOF(x) == REALSXP;
     if (!Rf_isMatrix(x) ||
         (!is_double && TYPEOF(x) != INTSXP && TYPEOF(x) != LGLSXP))
@@ -185,7 +171,7 @@ Rcpp::List cpp_lend_matrix(SEXP x, std::string path) {
 
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_borrow_matrix(Rcpp::List lent) {
-  return with_files([&] {
+  return bind::with_files([&] {
     const int rows = Rcpp::as<int>(lent["rows"]);
     const int columns = Rcpp::as<int>(lent["columns"]);
     const bool is_double = Rcpp::as<bool>(lent["is_double"]);
@@ -204,7 +190,7 @@ Rcpp::List cpp_borrow_matrix(Rcpp::List lent) {
 // lock: NULL where another process has it (owner: its number, or 0).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_lock_file(std::string path) {
-  return with_files([&] {
+  return bind::with_files([&] {
     std::unique_ptr<FileLock> lock(new FileLock(path));
     const double owner = static_cast<double>(lock->owner());
     Rcpp::RObject out;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bind_held.hpp"
+#include "core/durable.hpp"
 #include "core/errors.hpp"
 #include "core/filled.hpp"
 #include "core/pieces.hpp"
@@ -342,6 +343,19 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
   } catch (const std::exception& e) {
     return failure("internal", e.what());
   }
+}
+
+Rcpp::List with_files(const std::function<Rcpp::List()>& work) {
+  return guarded([&] {
+    const std::unique_ptr<Progress> progress = r_progress(false);
+    try {
+      return work();
+    } catch (const FileFailure& e) {
+      Rcpp::List out = failure("file", e.words);
+      out["path"] = e.path;
+      return out;
+    }
+  });
 }
 
 }  // namespace bind

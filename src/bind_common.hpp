@@ -107,5 +107,8 @@ void end_bar(SEXP bar);
 /// which the R layer turns into a condition with words.
 Rcpp::List guarded(const std::function<Rcpp::List()>& work);
 
+/// guarded() for work on files: their failures as facts too. Hears Ctrl-C.
+Rcpp::List with_files(const std::function<Rcpp::List()>& work);
+
 }  // namespace bind
 }  // namespace fsknn

@@ -1,11 +1,23 @@
 // What readers and writers of files in R need of the core.
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "bind_common.hpp"
 #include "core/crc32.hpp"
+#include "core/output_file.hpp"
 
 using namespace fsknn;
+
+namespace {
+
+/// In the order in which gzip has them in a file: the lowest first.
+void put_number(std::uint32_t number, unsigned char* at) {
+  for (int byte = 0; byte < 4; ++byte)
+    at[byte] = static_cast<unsigned char>(number >> (8 * byte));
+}
+
+}  // namespace
 
 // gzip's digest of the last `length` of the bytes in a list of raw vectors, as
 // it stands in a file; nothing where there are fewer.
@@ -18,13 +30,66 @@ Rcpp::RawVector cpp_crc32(Rcpp::List blocks, double length) {
   std::uint32_t crc = 0;
   for (R_xlen_t i = 0; i < blocks.size(); ++i) {
     const R_xlen_t size = Rf_xlength(blocks[i]);
-    const R_xlen_t skipped = static_cast<R_xlen_t>(
-        std::min(before, static_cast<double>(size)));
+    const R_xlen_t skipped =
+        static_cast<R_xlen_t>(std::min(before, static_cast<double>(size)));
     before -= static_cast<double>(skipped);
     crc = crc32(RAW(blocks[i]) + skipped, size - skipped, crc);
   }
   Rcpp::RawVector out(4);
-  for (int byte = 0; byte < 4; ++byte)
-    out[byte] = static_cast<Rbyte>(crc >> (8 * byte));
+  put_number(crc, RAW(out));
   return out;
 }
+
+// Which texts stand for these numbers, read as the C library does: to the
+// nearest double.
+// [[Rcpp::export(rng = false)]]
+Rcpp::LogicalVector cpp_reads_as(Rcpp::CharacterVector text,
+                                 Rcpp::NumericVector x) {
+  Rcpp::LogicalVector same(x.size());
+  for (R_xlen_t i = 0; i < x.size(); ++i)
+    same[i] = std::strtod(CHAR(STRING_ELT(text, i)), nullptr) == x[i];
+  return same;
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_open_output(std::string path) {
+  return bind::with_files([&] {
+    return Rcpp::List::create(
+        Rcpp::_["output"] = Rcpp::XPtr<OutputFile>(new OutputFile(path), true));
+  });
+}
+
+// deflated: the bytes as zlib packs them, to be written as a member of a gzip
+// file (RFC 1952); NULL: as they are.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_write_output(SEXP output, Rcpp::RawVector bytes, SEXP deflated) {
+  return bind::with_files([&] {
+    OutputFile& file = *Rcpp::XPtr<OutputFile>(output);
+    if (Rf_isNull(deflated)) {
+      file.write(RAW(bytes), bytes.size());
+      return Rcpp::List();
+    }
+    // Without zlib's own two bytes before and four after.
+    const Rcpp::RawVector packed(deflated);
+    const unsigned char head[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3};
+    unsigned char end[8];
+    put_number(crc32(RAW(bytes), bytes.size()), end);
+    put_number(static_cast<std::uint32_t>(bytes.size()), end + 4);
+    file.write(head, sizeof head);
+    file.write(RAW(packed) + 2, packed.size() - 6);
+    file.write(end, sizeof end);
+    return Rcpp::List();
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_finish_output(SEXP output) {
+  return bind::with_files([&] {
+    Rcpp::XPtr<OutputFile>(output)->finish();
+    return Rcpp::List();
+  });
+}
+
+// Without its name where it was not finished.
+// [[Rcpp::export(rng = false)]]
+void cpp_drop_output(SEXP output) { Rcpp::XPtr<OutputFile>(output).release(); }

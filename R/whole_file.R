@@ -1,0 +1,69 @@
+# Files written all or nothing: beside their name, to the disk, and under it
+# then. An error, Ctrl-C or a full disk leaves what was there as it was.
+
+# write: called with a function that takes lines. file: as the user gave it.
+write_whole_file <- function(file, path, write, call = caller_env()) {
+  in_output <- function(answer) {
+    if (identical(answer$failure, "file")) {
+      abort_unwritten(file, answer$message, call)
+    }
+    in_core(answer, call)
+  }
+  output <- in_output(cpp_open_output(enc2native(path)))$output
+  on.exit(cpp_drop_output(output))
+  packed <- is_gzip_path(path)
+  waiting <- new.env(parent = emptyenv())
+  waiting$text <- list()
+  waiting$size <- 0
+  flush <- function() {
+    bytes <- charToRaw(paste(waiting$text, collapse = ""))
+    deflated <- if (packed) memCompress(bytes, "gzip")
+    in_output(cpp_write_output(output, bytes, deflated))
+    waiting$text <- list()
+    waiting$size <- 0
+  }
+  put <- function(lines) {
+    text <- paste0(enc2utf8(lines), "\n", collapse = "")
+    waiting$text[[length(waiting$text) + 1L]] <- text
+    waiting$size <- waiting$size + nchar(text, "bytes")
+    if (waiting$size > 2^20) {
+      flush()
+    }
+  }
+  write(put)
+  if (waiting$size > 0) {
+    flush()
+  }
+  in_output(cpp_finish_output(output))
+  invisible()
+}
+
+abort_unwritten <- function(file, words, call) {
+  cli_abort(
+    c(
+      "{.file {file}} can't be written.",
+      x = "{words}.",
+      i = "What was there before is as it was."
+    ),
+    class = c("fsknn_file_error", "fsknn_error"),
+    call = call
+  )
+}
+
+# Stretches of rows, each of about so many.
+row_stretches <- function(num_rows, at_once) {
+  lapply(seq_len(ceiling(num_rows / at_once)), function(stretch) {
+    seq.int((stretch - 1) * at_once + 1, min(stretch * at_once, num_rows))
+  })
+}
+
+# `digits` significant digits; of 17 the last two only where they tell of
+# another double. R's own reading is off by a bit at times, that of others not.
+number_text <- function(x, digits = 17L) {
+  text <- sprintf("%.*g", min(digits, 15L), x)
+  if (digits > 15) {
+    rounded <- which(as.numeric(text) != x | !cpp_reads_as(text, x))
+    text[rounded] <- sprintf("%.*g", digits, x[rounded])
+  }
+  text
+}

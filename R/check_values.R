@@ -84,7 +84,7 @@ check_finite <- function(points, scan, arg, cures_missing = FALSE,
   count <- scan$non_finite
   where <- first_cells(scan$non_finite_at, count, points)
   missing <- anyNA(cells_of(points, scan$non_finite_at))
-  abort_argument(
+  cli_abort(
     c(
       "{.arg {arg}} must hold finite numbers only.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
@@ -94,7 +94,8 @@ check_finite <- function(points, scan, arg, cures_missing = FALSE,
         "See the argument {.arg na} for missing values."
       }
     ),
-    call
+    class = c("fsknn_argument_error", "fsknn_finite_error", "fsknn_error"),
+    call = call
   )
 }
 

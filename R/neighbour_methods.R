@@ -82,10 +82,11 @@ register_by_bnindex <- function(bn, home) {
   )
 }
 
+# `names` as BiocNeighbors' own indices of 2.0 on have it: others read it.
 new_index_class <- function(home) {
   methods::setClass(
     "FsknnIndex", contains = "BiocNeighborIndex",
-    slots = c(data = "ANY", NAMES = "ANY", param = "FsknnParam"), where = home
+    slots = c(data = "ANY", names = "ANY", param = "FsknnParam"), where = home
   )
 }
 
@@ -98,6 +99,7 @@ register_by_x <- function(bn, home) {
   set_neighbour_method(
     bn, "buildIndex", c("ANY", "FsknnParam"), "build", home
   )
+  set_neighbour_method(bn, "defineBuilder", "FsknnParam", "builder", home)
   for (what in names(new_tasks)) {
     for (verb in c("find", "query")) {
       name <- paste0(verb, what)
@@ -112,6 +114,7 @@ register_by_x <- function(bn, home) {
 register_from_index <- function(bn, home) {
   new_index_class(home)
   set_neighbour_method(bn, "buildIndex", "FsknnParam", "build", home)
+  set_neighbour_method(bn, "defineBuilder", "FsknnParam", "builder", home)
   for (what in names(new_tasks)) {
     for (verb in c("find", "query")) {
       name <- paste0(verb, if (what == "KNN") "Knn" else what, "FromIndex")
@@ -161,7 +164,10 @@ arguments_of <- function(frame, names, have_defaults) {
     name %in% have_defaults || !eval(call("missing", as.name(name)), frame)
   }, NA)
   c(
-    mget(names[given], envir = frame), eval(quote(list(...)), frame),
+    mget(names[given], envir = frame),
+    if (exists("...", frame, inherits = FALSE)) {
+      eval(quote(list(...)), frame)
+    },
     .frame = frame
   )
 }

@@ -23,11 +23,23 @@
 #'   had: who calls them would not know the folder again.
 #' * With BiocNeighbors 1.16, ties among the distances are warned of, unless
 #'   `warn.ties = FALSE` (the order does not depend on them here), and a point
-#'   is among those that `findNeighbors()` gives for it. Later versions do
-#'   neither.
+#'   is among those that `findNeighbors()` gives for it. A `k` that is cut down
+#'   to 0 is an error, and so is a row of zeros under `"Cosine"`. Later versions
+#'   do none of this: with no neighbour to be had `findDistance()` gives 0, and
+#'   a row of zeros stays one, at distance 1 from all others.
+#'
+#' Some packages search in C++ of their own, as batchelor's `mnnCorrect()` and
+#' SingleR do, and ask the parameter for a builder of indices
+#' (`BiocNeighbors::defineBuilder()`, from 2.0 on). They get that of
+#' BiocNeighbors' exhaustive search, on the CPU: exact, but with their order of
+#' ties and their rounding. It knows `"Euclidean"`, `"Manhattan"` and
+#' `"Cosine"`; for any other metric, weights or `na` the error says that there
+#' is no builder, and names which.
 #'
 #' BiocNeighbors 1.16 and all versions from 2.0 on are understood. It has to be
-#' installed, which this package does not ask for otherwise.
+#' installed, which this package does not ask for otherwise. A script runs the
+#' tests that BiocNeighbors and bluster have of their own with this parameter
+#' in place of theirs: `bioc_tests.R`, in the folder `bench` of this package.
 #'
 #' @param distance The metric: one of those of [knn_search()], such as
 #'   `"pearson"`; or BiocNeighbors' names, `"Euclidean"` (default) and
@@ -46,8 +58,8 @@
 #' An unknown metric or argument, one that can't be chosen here, or a value that
 #' is not valid (`devices` where the search runs) is an error of class
 #' `fsknn_argument_error`; so is every point that has fewer than k neighbours,
-#' since those who call would read its missing ones. Other errors are those of
-#' [knn_search()].
+#' since those who call would read its missing ones, and a builder for what
+#' BiocNeighbors has no search for. Other errors are those of [knn_search()].
 #' @references
 #' Lun A (2018). BiocNeighbors: Nearest Neighbor Detection for Bioconductor
 #' Packages. \doi{10.18129/B9.bioc.BiocNeighbors}

@@ -1,7 +1,8 @@
 # What BiocNeighbors' generics ask for, done by knn_search(), knn_query(),
 # within_search() and within_query(), in BiocNeighbors' form. A task gets the
 # list `a` of a call's arguments, under BiocNeighbors' names (X, k, get.index,
-# ...), and the frame of that call, for messages, as `.frame`.
+# ...), and the frame of that call, for messages, as `.frame`. `.old` is TRUE
+# where the customs of 1.16 are to be kept.
 
 # --- the form of the answers -----------------------------------------------
 
@@ -54,11 +55,19 @@ form_within <- function(found, a) {
 
 # --- the tasks of BiocNeighbors 2.0 and later --------------------------------
 
+check_given <- function(a, args) {
+  lacking <- setdiff(args, names(a))
+  if (length(lacking) > 0) {
+    abort_argument("{.arg {lacking[[1]]}} must be given.", a$.frame)
+  }
+}
+
 find_task <- function(a, reference = reference_of(a)) {
+  check_given(a, "k")
   check_wanted(a, "get.index")
   check_wanted(a, "get.distance")
   num_points <- nrow(reference$values)
-  rows <- subset_rows(a$subset, num_points, reference$names, a$.frame)
+  rows <- point_rows(a, reference)
   num_asked <- if (is.null(rows)) num_points else length(rows)
   k <- cap_k(a$k, num_asked, num_points - 1L, minus_one = TRUE, a$.frame)
   found <- nearest_of(a, reference, k$most, rows)
@@ -66,6 +75,7 @@ find_task <- function(a, reference = reference_of(a)) {
 }
 
 query_task <- function(a, reference = reference_of(a)) {
+  check_given(a, c("query", "k"))
   check_wanted(a, "get.index")
   check_wanted(a, "get.distance")
   query <- query_of(a, reference)
@@ -76,30 +86,71 @@ query_task <- function(a, reference = reference_of(a)) {
   list(found = found, k = k)
 }
 
-# The distance to the last neighbour; NA where none is asked for.
+# The distance to the last neighbour; 0 where there is none.
 last_distance <- function(done) {
   k <- rep_len(done$k$each, nrow(done$found$distance))
-  last <- rep(NA_real_, length(k))
+  last <- double(length(k))
   has <- which(k > 0)
   last[has] <- done$found$distance[cbind(has, k[has])]
   last
 }
 
 within_task <- function(a, reference = reference_of(a)) {
-  rows <- subset_rows(
-    a$subset, nrow(reference$values), reference$names, a$.frame
-  )
-  within_of(a, reference, a$threshold, rows)
+  check_given(a, "threshold")
+  within_of(a, reference, a$threshold, point_rows(a, reference))
 }
 
 query_within_task <- function(a, reference = reference_of(a)) {
+  check_given(a, c("query", "threshold"))
+  check_given(a, "threshold")
   within_of(a, reference, a$threshold, query = query_of(a, reference))
 }
 
 build_task <- function(a) {
+  check_number_type(a$X, "X", a$.frame)
   values <- if (isTRUE(a$transposed)) t(a$X) else a$X
   methods::new(
-    "FsknnIndex", data = values, NAMES = rownames(values), param = a$BNPARAM
+    "FsknnIndex", data = values, names = rownames(values), param = a$BNPARAM
+  )
+}
+
+# For those who search in C++ of their own: BiocNeighbors' exhaustive search,
+# which gives what ours gives under these distances, and under no others.
+define_builder <- function(a) {
+  param <- a$BNPARAM
+  named <- c(euclidean = "Euclidean", manhattan = "Manhattan")
+  theirs <- if (identical(param@distance, "Cosine")) {
+    "Cosine"
+  } else {
+    named[tolower(param@distance)]
+  }
+  if (is.na(theirs)) {
+    abort_no_builder(paste0("distance \"", param@distance, "\""), a$.frame)
+  }
+  given <- intersect(names(param@options), c("sign", "weights", "na"))
+  for (option in given) {
+    if (!is_default_option(option, param@options[[option]])) {
+      abort_no_builder(paste0("`", option, "`"), a$.frame)
+    }
+  }
+  get <- function(name) getExportedValue("BiocNeighbors", name)
+  get("defineBuilder")(get("ExhaustiveParam")(distance = unname(theirs)))
+}
+
+is_default_option <- function(option, value) {
+  default <- eval(formals(knn_search)[[option]])
+  is.null(value) || identical(value, utils::head(default, 1))
+}
+
+abort_no_builder <- function(what, call) {
+  abort_argument(
+    c(
+      "There is no builder for {what}.",
+      x = "Who calls {.fn defineBuilder} searches in C++ of its own, where
+           BiocNeighbors has \"Euclidean\", \"Manhattan\" and \"Cosine\"
+           only."
+    ),
+    call
   )
 }
 
@@ -125,6 +176,7 @@ old_knn <- function(a, task, most) {
   if (is_whole(a$k) && a$k < 1) {
     abort_argument("{.arg k} must be positive.", a$.frame)
   }
+  a$.old <- TRUE
   reference <- reference_of(a)
   most <- max(nrow(reference$values) - most, 0L)
   warn <- !isFALSE(a$warn.ties)
@@ -134,6 +186,10 @@ old_knn <- function(a, task, most) {
     a$.spare <- TRUE
   }
   done <- task(a, reference)
+  if (done$k$most < 1) {
+    # Cut down to the number of points: bluster is to be told of no points.
+    abort_argument("{.arg k} must be positive.", a$.frame)
+  }
   found <- done$found
   if (warn && has_ties(found$distance)) {
     warning(
@@ -153,25 +209,20 @@ has_ties <- function(distance) {
   any(distance[, columns] == distance[, columns + 1], na.rm = TRUE)
 }
 
-# A point itself is among those within a distance of it.
+# A point itself is among those within a distance of it, in its place: at
+# distance 0, after others there that have a lower index.
 old_within <- function(a) {
   check_old_arguments(a)
-  check_positive(a)
+  a$.old <- TRUE
   reference <- reference_of(a)
   found <- within_task(a, reference)
-  num_points <- nrow(reference$values)
-  rows <- subset_rows(a$subset, num_points, reference$names, a$.frame) %||%
-    seq_len(num_points)
-  found$index <- Map(c, rows, found$index)
-  found$distance <- lapply(found$distance, function(x) c(0, x))
+  rows <- point_rows(a, reference) %||% seq_len(nrow(reference$values))
+  before <- Map(function(row, index, distance) {
+    sum(distance == 0 & index < row)
+  }, rows, found$index, found$distance)
+  found$index <- Map(append, found$index, rows, before)
+  found$distance <- Map(append, found$distance, 0, before)
   form_within(found, a)
-}
-
-check_positive <- function(a) {
-  threshold <- a$threshold
-  if (!is.numeric(threshold) || anyNA(threshold) || any(threshold <= 0)) {
-    abort_argument("{.arg threshold} must be positive.", a$.frame)
-  }
 }
 
 build_old_task <- function(a) {
@@ -201,6 +252,7 @@ load_neighbours <- function(dir, ...) {
 
 neighbour_tasks <- list(
   build = function(a) build_task(a),
+  builder = function(a) define_builder(a),
   find = function(a) {
     done <- find_task(a)
     form_answer(done$found, done$k, a$get.index, a$get.distance)
@@ -219,7 +271,7 @@ neighbour_tasks <- list(
   within_old = function(a) old_within(a),
   query_within_old = function(a) {
     check_old_arguments(a)
-    check_positive(a)
+    a$.old <- TRUE
     form_within(query_within_task(a), a)
   },
   save = function(a) save_neighbours(a)

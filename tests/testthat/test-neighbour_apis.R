@@ -101,6 +101,42 @@ expect_answers <- function(found) {
   expect_identical(found$distance_subset, four$distance[c(9, 2), 4])
   expect_identical(found$query_distance, query$distance[, 4])
 
+  expect_identical(found$distance_none, numeric(30))
+  expect_identical(found$distance_one, 0)
+  expect_identical(found$query_distance_none, numeric(6))
+
+  for (name in c(
+    "find_zero", "find_negative", "within_zero", "distance_zero"
+  )) {
+    expect_match(found[[name]], "out-of-range", info = name)
+  }
+  # of queries, as R has it
+  expect_identical(found$query_without, rows(query, -2))
+  expect_match(found$find_wrong_ks, "must be equal")
+  expect_match(found$find_negative_k, "positive")
+
+  # A row of zeros stays one, at distance 0 or 1 of others.
+  zero <- found$find_zero_rows
+  expect_identical(zero$index[c(3, 9), 1], c(9L, 3L))
+  expect_equal(
+    zero$distance[c(3, 9), ], matrix(c(0, 1, 1, 1), 2, 4, byrow = TRUE)
+  )
+  expect_equal(found$query_zero_rows$distance[2, ], rep(1, 4))
+
+  for (name in c("find_missing", "query_missing", "within_missing")) {
+    expect_match(found[[name]], "non-finite values", info = name)
+  }
+  expect_match(found$find_letters, "unknown type")
+
+  expect_identical(found$index_names, rownames(x))
+  expect_identical(found$builders, lapply(
+    c(Euclidean = "Euclidean", Manhattan = "Manhattan", Cosine = "Cosine"),
+    function(name) list(builder = name, class = "ExhaustiveIndex")
+  ))
+  expect_match(found$no_builder, "no builder for distance \"pearson\"")
+  expect_match(found$no_builder_cosine, "no builder for distance \"cosine\"")
+  expect_match(found$no_builder_na, "no builder for `na`")
+
   expect_identical(found$mutual, list(
     t(knn_query(y, x, 2, "euclidean")$index),
     t(knn_query(x, y, 3, "euclidean")$index)

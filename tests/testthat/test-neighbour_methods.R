@@ -122,6 +122,18 @@ test_that("BiocNeighbors' cosine is the chord, ours 1 - cos", {
   )
 })
 
+test_that("rows have a length where squares leave the range of doubles", {
+  skip_if_no_neighbours()
+  x <- matrix(uniform_numbers(30 * 6, seed = 5), 30)
+  chord <- FsknnParam("Cosine")
+  plain <- findKNN(x, k = 4, BNPARAM = chord)
+  for (scale in c(1e-200, 1e200)) {
+    found <- findKNN(x * scale, k = 4, BNPARAM = chord)
+    expect_identical(found$index, plain$index)
+    expect_equal(found$distance, plain$distance)
+  }
+})
+
 test_that("every metric is knn_search()'s", {
   skip_if_no_neighbours()
   x <- random_matrix(40, 9)
@@ -330,11 +342,19 @@ test_that("too large a k is cut down with a warning, one below 1 an error", {
     "'k' capped at the number of observations$"
   )
   expect_identical(found, unclass(knn_query(x, y, 10, "euclidean")))
+  # which leaves 0 among one point, and of none
+  for (rows in list(1, integer())) {
+    some <- x[rows, , drop = FALSE]
+    expect_warning(
+      expect_error(findKNN(some, k = 3, BNPARAM = param), "positive"), "capped"
+    )
+  }
   expect_warning(
-    found <- findKNN(x[1, , drop = FALSE], k = 3, BNPARAM = param),
+    expect_error(
+      queryKNN(x[0, ], query = y, k = 3, BNPARAM = param), "positive"
+    ),
     "capped"
   )
-  expect_identical(dim(found$index), c(1L, 0L))
   expect_error(findKNN(x, k = 0, BNPARAM = param), "positive")
   expect_error(findKNN(x, k = -1, BNPARAM = param), "positive")
   expect_error(queryKNN(x, query = y, k = 0, BNPARAM = param), "positive")
@@ -406,6 +426,12 @@ test_that("what makes no sense is an error", {
     findKNN(broken, k = 2, BNPARAM = param),
     class = "fsknn_argument_error"
   )
+  expect_error(findKNN(broken, k = 2, BNPARAM = param), "non-finite values")
+  expect_error(
+    findKNN(matrix(letters, 13), k = 2, BNPARAM = param),
+    class = "fsknn_argument_error"
+  )
+  expect_error(queryKNN(x, k = 2, BNPARAM = param), "`query` must be given")
   expect_error(
     queryKNN(x, query = cbind(x, 1), k = 2, BNPARAM = param),
     "dimensionality"
@@ -510,7 +536,9 @@ test_that("findNeighbors() takes subsets, many thresholds, and counts", {
   )
   expect_error(find(threshold = 0), "positive")
   expect_error(query(threshold = -1), "positive")
-  expect_error(find(threshold = 1:2), "should be equal")
+  expect_error(find(threshold = 0:1), "should be equal")
+  expect_error(query(threshold = 0:1), "should be equal")
+  expect_error(find(), "must be given")
   expect_error(find(threshold = 1, subset = 101), "out-of-range")
 })
 
@@ -535,6 +563,9 @@ test_that("findNeighbors() of nothing is nothing", {
     x[, 0], query = y[, 0], threshold = 1, BNPARAM = param
   )
   expect_identical(all$index, rep(list(1:10), 3))
+  alike <- findNeighbors(x[, 0], threshold = 1, BNPARAM = param)
+  expect_identical(alike$index, rep(list(1:10), 10))
+  expect_identical(alike$distance, rep(list(numeric(10)), 10))
   expect_identical(all$distance, rep(list(numeric(10)), 3))
 })
 
@@ -548,6 +579,12 @@ test_that("findMutualNN() and bluster find the same by any exact way", {
     BiocNeighbors::findMutualNN(x, y, k1 = 4)
   )
   skip_if_not_installed("bluster")
+  expect_warning(
+    expect_error(
+      bluster::makeSNNGraph(x[0, ], BNPARAM = param), "must be positive"
+    ),
+    "capped"
+  )
   for (make in list(bluster::makeSNNGraph, bluster::makeKNNGraph)) {
     expect_true(igraph::identical_graphs(make(x, BNPARAM = param), make(x)))
   }

@@ -6,6 +6,7 @@ given <- readRDS(files[[1]])
 x <- given$x
 y <- given$y
 param <- fsknn::FsknnParam()
+chord <- fsknn::FsknnParam("Cosine")
 pearson <- fsknn::FsknnParam("pearson", backend = "cpu")
 library(BiocNeighbors)
 
@@ -72,6 +73,50 @@ answers <- list(
   distance_each = findDistance(x, k = k_each, BNPARAM = param),
   distance_subset = findDistance(index, k = 4, subset = c(9, 2)),
   query_distance = queryDistance(x, query = y, k = 4, BNPARAM = param),
+  distance_none = findDistance(x, k = 0, BNPARAM = param),
+  distance_one = said(
+    findDistance(x[1, , drop = FALSE], k = 3, BNPARAM = param)
+  )$value,
+  query_distance_none = said(
+    queryDistance(x[0, , drop = FALSE], query = y, k = 3, BNPARAM = param)
+  )$value,
+  find_zero = said(findKNN(x, k = 4, subset = 0:2, BNPARAM = param))$value,
+  find_negative = said(findKNN(x, k = 4, subset = -2, BNPARAM = param))$value,
+  within_zero = said(
+    findNeighbors(x, threshold = 1, subset = 0, BNPARAM = param)
+  )$value,
+  distance_zero = said(
+    findDistance(x, k = 4, subset = 0, BNPARAM = param)
+  )$value,
+  query_without = queryKNN(x, query = y, k = 4, subset = -2, BNPARAM = param),
+  find_wrong_ks = said(findKNN(x, k = c(-1, 2, 3), BNPARAM = param))$value,
+  find_negative_k = said(findKNN(x, k = -1, BNPARAM = param))$value,
+  find_zero_rows = findKNN(
+    replace(x, c(3, 9) + 30 * rep(0:3, each = 2), 0), k = 4, BNPARAM = chord
+  ),
+  query_zero_rows = queryKNN(
+    x, query = replace(y, 2 + 6 * 0:3, 0), k = 4, BNPARAM = chord
+  ),
+  find_missing = said(findKNN(replace(x, 7, NA), k = 4, BNPARAM = param))$value,
+  query_missing = said(
+    queryKNN(x, query = replace(y, 2, Inf), k = 4, BNPARAM = param)
+  )$value,
+  within_missing = said(
+    findNeighbors(replace(x, 7, NaN), threshold = 1, BNPARAM = param)
+  )$value,
+  find_letters = said(
+    findKNN(matrix(letters[1:4], 2), k = 1, BNPARAM = param)
+  )$value,
+  index_names = index@names,
+  builders = lapply(
+    c(Euclidean = "Euclidean", Manhattan = "manhattan", Cosine = "Cosine"),
+    function(name) defineBuilder(fsknn::FsknnParam(name, na = "error"))
+  ),
+  no_builder = said(defineBuilder(pearson))$value,
+  no_builder_cosine = said(defineBuilder(fsknn::FsknnParam("cosine")))$value,
+  no_builder_na = said(
+    defineBuilder(fsknn::FsknnParam("euclidean", na = "mean"))
+  )$value,
   mutual = findMutualNN(x, y, k1 = 3, k2 = 2, BNPARAM = param),
   index_shown = utils::capture.output(print(index)),
   param_distance = bndistance(pearson)

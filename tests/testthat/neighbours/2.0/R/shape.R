@@ -8,6 +8,16 @@ setClass("BiocNeighborIndex", contains = "VIRTUAL")
 setGeneric("bndistance", function(x) standardGeneric("bndistance"))
 setMethod("bndistance", "BiocNeighborParam", function(x) x@distance)
 
+# Who searches in C++ asks for a builder.
+setClass("ExhaustiveParam", contains = "BiocNeighborParam")
+ExhaustiveParam <- function(distance = "Euclidean") {
+  new("ExhaustiveParam", distance = distance)
+}
+setGeneric("defineBuilder", function(BNPARAM) standardGeneric("defineBuilder"))
+setMethod("defineBuilder", "ExhaustiveParam", function(BNPARAM) {
+  list(builder = bndistance(BNPARAM), class = "ExhaustiveIndex")
+})
+
 on_both <- c("X", "BNPARAM")
 setGeneric(
   "buildIndex", signature = on_both,

@@ -9,6 +9,11 @@
 #' and (j, i) are there. A distance of 0 is an entry that is 0, as no entry is
 #' no edge: it stays until something as [Matrix::drop0()] takes it away.
 #'
+#' A neighbour of a point need not have that point as its own neighbour, so the
+#' matrix of such a graph is not symmetric. Who wants a symmetric one says by
+#' `symmetric` which pairs are to be there. `destiny::DiffusionMap(distance = )`
+#' does, and a number as its `sigma` (its other ways ask for the data).
+#'
 #' @param edges An edge data frame of any kind, or neighbours in any shape that
 #'   [as_knn()] takes.
 #' @param value What the entries are: `"distance"` (less is nearer),
@@ -16,9 +21,14 @@
 #'   or the name of another numeric column of the edges. `NULL` (default):
 #'   distance where there is one, else similarity.
 #' @param ... Must be empty.
+#' @param symmetric `"no"` (default): the edges as they are. `"union"`: the
+#'   pairs of which either point is a neighbour of the other; `"mutual"`: those
+#'   of which both are. Where the two directions differ in a value,
+#'   [undirected_edges()] says which is taken.
 #'
 #' @returns `as_sparse()`: a `dgCMatrix` with one row and column for each point,
-#'   in order, named by them where they have names. `as_self_hits()`: a
+#'   in order, named by them where they have names; unless `symmetric` is
+#'   `"no"`, a `dsCMatrix`, which holds each pair once. `as_self_hits()`: a
 #'   `SelfHits` with as many nodes, the edges as they stand, and their other
 #'   columns (`rank`, `distance`, ...) as metadata columns.
 #' @section Errors:
@@ -35,17 +45,29 @@
 #'   m <- as_sparse(edges)
 #'   dim(m)
 #'   sum(m != 0)
+#'   m <- as_sparse(edges, symmetric = "union")
+#'   # destiny::DiffusionMap(distance = m, sigma = 2)
 #' }
-as_sparse <- function(edges, value = NULL, ...) {
+as_sparse <- function(edges, value = NULL, ...,
+                      symmetric = c("no", "union", "mutual")) {
   check_no_more(...)
   rlang::check_required(edges)
+  symmetric <- check_choice(symmetric, c("no", "union", "mutual"), "symmetric")
   check_package("Matrix", "A sparse matrix")
   edges <- edges_of(edges)
+  if (symmetric != "no") {
+    edges <- undirected_edges(edges, symmetric)
+  }
   entries <- edge_values(edges, value)
   facts <- edges_facts(edges, "edges", current_env())
   from <- facts$from
   to <- facts$to
-  if (is_undirected(edges)) {
+  if (symmetric != "no") {
+    # The upper triangle stands for both.
+    ends <- list(pmin(from, to), pmax(from, to))
+    from <- ends[[1]]
+    to <- ends[[2]]
+  } else if (is_undirected(edges)) {
     check_num_entries(2 * length(from))
     ends <- list(c(from, to), c(to, from))
     from <- ends[[1]]
@@ -58,8 +80,9 @@ as_sparse <- function(edges, value = NULL, ...) {
   # Column by column. Not Matrix::sparseMatrix(), which adds up and checks.
   order <- order(to, from, method = "radix")
   check_distinct(from, to, facts$vertices$name, current_env(), order)
+  class <- if (symmetric == "no") "dgCMatrix" else "dsCMatrix"
   methods::new(
-    methods::getClass("dgCMatrix", where = asNamespace("Matrix")),
+    methods::getClass(class, where = asNamespace("Matrix")),
     i = from[order] - 1L,
     p = c(0L, cumsum(tabulate(to, n))),
     x = as.double(entries[order]),

@@ -18,7 +18,8 @@
 #'
 #' Indices and distances are matrices, a row a point; `"fsknn"` and
 #' `"BiocNeighbors"` may be two lists of vectors, as [within_search()] and
-#' `findNeighbors()` give. RcppHNSW has the shape of uwot.
+#' `findNeighbors()` give. RcppHNSW has the shape of uwot; destiny's
+#' `find_knn()`, whose distances are called `dist`, is understood too.
 #'
 #' Where a shape has each point first, k neighbours take k + 1 columns: that is
 #' what `n_neighbors` of uwot and `k.param` of Seurat count. Coming from such a
@@ -34,14 +35,17 @@
 #' is taken out of the neighbours or put before them then, whatever the shape.
 #'
 #' Distances are handed on as they are, and are lengths everywhere: less is
-#' nearer. Of correlations they are 1 - r (see `sign` of [knn_search()]). No
-#' shape here has weights; see [snn_graph()] and [as_igraph()] for these.
+#' nearer. They are looked for under the name of the shape, then under the names
+#' of the others; what has the form of distances and none of these names is left
+#' out with a warning (of class `fsknn_no_distance_warning`). Of correlations
+#' they are 1 - r (see `sign` of [knn_search()]). No shape here has weights; see
+#' [snn_graph()] and [as_igraph()] for these.
 #'
 #' @param x Neighbours: what [knn_search()] gives, or an edge data frame from
 #'   [knn_graph()]; what `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
-#'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent and RcppHNSW give; uwot's
-#'   `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object of
-#'   Seurat; or an integer matrix of indices. Each row is a point, and indices
+#'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent, RcppHNSW and destiny give;
+#'   uwot's `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object
+#'   of Seurat; or an integer matrix of indices. Each row is a point, and indices
 #'   are numbers of rows, unless `queries` says otherwise.
 #' @param to The shape to bring them to: see Details.
 #' @param ... Must be empty.

@@ -70,6 +70,9 @@ take_apart <- function(x, arg, call) {
   has <- function(...) {
     is.list(x) && all(c(...) %in% names(x))
   }
+  beside <- function(index, own) {
+    find_distances(x, own, x[[index]], arg, call)
+  }
   if (isS4(x)) {
     if (!inherits(x, "Neighbor")) {
       return(NULL)
@@ -85,19 +88,51 @@ take_apart <- function(x, arg, call) {
   } else if (is.data.frame(x)) {
     if (has("from", "to")) from_edges(x, arg, call)
   } else if (has("index")) {
-    parts(x$index, x$distance, FALSE)
+    parts(x$index, beside("index", "distance"), FALSE)
   } else if (has("nn.index")) {
-    parts(x$nn.index, x$nn.dist, FALSE)
+    parts(x$nn.index, beside("nn.index", "nn.dist"), FALSE)
   } else if (has("id", "dist")) {
     names <- if (is.matrix(x$id)) rownames(x$id) else names(x$id)
     parts(unnamed(x$id), unnamed(x$dist), FALSE, names)
   } else if (has("nn.idx")) {
-    parts(x$nn.idx, x$nn.dists, TRUE)
+    parts(x$nn.idx, beside("nn.idx", "nn.dists"), TRUE)
   } else if (has("idx")) {
-    parts(x$idx, x$dist, TRUE)
+    parts(x$idx, beside("idx", "dist"), TRUE)
   } else if (is.matrix(x) && is.numeric(x)) {
     parts(x, NULL, FALSE, rownames(x))
   }
+}
+
+# The distances that stand beside indices in a list, under the name of the shape
+# or another's. What has the form of distances and another name is told of.
+find_distances <- function(x, own, index, arg, call) {
+  known <- intersect(
+    c(own, "distance", "dist", "nn.dist", "nn.dists", "distances", "dists"),
+    names(x)
+  )
+  if (length(known) > 0) {
+    return(x[[known[[1]]]])
+  }
+  like <- vapply(x, function(part) {
+    if (is.matrix(index)) {
+      is.double(part) && identical(dim(part), dim(index))
+    } else {
+      is.list(part) && all(vapply(part, is.double, NA)) &&
+        identical(lengths(part), lengths(index))
+    }
+  }, NA)
+  others <- setdiff(names(x)[like], names(x)[vapply(x, identical, NA, index)])
+  if (length(others) > 0) {
+    cli::cli_warn(
+      c(
+        "{.arg {arg}} has no distances by the name of {.code {own}}.",
+        x = "{cli::qty(length(others))}Left out {?is/are} {.code {others}}.",
+        i = "If these are the distances, rename them."
+      ),
+      class = "fsknn_no_distance_warning", call = call
+    )
+  }
+  NULL
 }
 
 unnamed <- function(values) {

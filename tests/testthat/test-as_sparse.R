@@ -30,6 +30,50 @@ test_that("undirected edges are there both ways, and zeros stay", {
   expect_equal(max(snn), max(snn_graph(knn_search(x, 3), "number")$similarity))
 })
 
+test_that("a symmetric matrix has the pairs of either direction, or of both", {
+  skip_if_not_installed("Matrix")
+  x <- random_matrix(40, 5)
+  rownames(x) <- paste0("gene", 1:40)
+  edges <- knn_graph(x, 4, "euclidean")
+  plain <- as.matrix(as_sparse(edges))
+  there <- plain > 0
+  expected <- list(
+    union = pmax(plain, t(plain)), mutual = plain * (there & t(there))
+  )
+  for (symmetric in names(expected)) {
+    m <- as_sparse(edges, symmetric = symmetric)
+    expect_s4_class(m, "dsCMatrix")
+    expect_true(methods::validObject(m))
+    expect_identical(as.matrix(m), expected[[symmetric]])
+    expect_identical(as_sparse(knn_search(x, 4, "euclidean"),
+                               symmetric = symmetric)@x, m@x)
+  }
+  expect_identical(as_sparse(edges, symmetric = "no"), as_sparse(edges))
+  ones <- as_sparse(edges, "one", symmetric = "union")
+  expect_identical(as.matrix(ones) == 1, expected$union > 0)
+  # of edges that are undirected already
+  pairs <- threshold_graph(x, 0.3)
+  expect_identical(
+    as.matrix(as_sparse(pairs, symmetric = "union")),
+    as.matrix(as_sparse(pairs))
+  )
+  expect_snapshot(error = TRUE, as_sparse(edges, symmetric = TRUE))
+})
+
+test_that("destiny makes a diffusion map of it", {
+  skip_if_not_installed("destiny")
+  skip_if_not_installed("Matrix")
+  x <- random_matrix(120, 6)
+  m <- as_sparse(knn_graph(x, 10, "euclidean"), symmetric = "union")
+  map <- function(...) {
+    suppressWarnings(destiny::DiffusionMap(..., n_eigs = 3, sigma = 2))
+  }
+  expect_equal(
+    destiny::eigenvalues(map(distance = m)),
+    destiny::eigenvalues(map(x, k = 10))
+  )
+})
+
 test_that("hits hold the edges and their columns", {
   skip_if_not_installed("S4Vectors")
   edges <- knn_graph(random_matrix(30, 5), 3)

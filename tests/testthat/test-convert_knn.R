@@ -224,6 +224,37 @@ test_that("real BiocNeighbors, FNN, RANN and dbscan give what we do", {
   same(as_knn(BiocNeighbors::findKNN(x, 6)))
 })
 
+test_that("distances are found by any name that packages have for them", {
+  nn <- exact()
+  for (name in c("dist", "dists", "distances", "nn.dist", "nn.dists")) {
+    found <- stats::setNames(unclass(nn), c("index", name))
+    expect_identical(as_knn(found), nn, label = name)
+  }
+  # destiny has the whole matrix, too
+  found <- list(index = nn$index, dist = nn$distance, dist_mat = diag(40))
+  expect_identical(as_knn(found), nn)
+  own <- list(
+    idx = cbind(1:40, nn$index), distance = cbind(0, nn$distance)
+  )
+  expect_identical(as_knn(own), nn)
+  skip_if_not_installed("destiny")
+  x <- random_matrix(40, 5)
+  expect_equal(as_knn(destiny::find_knn(x, 4)), exact())
+})
+
+test_that("what looks like distances is not passed over in silence", {
+  nn <- exact()
+  found <- list(index = nn$index, far = nn$distance)
+  expect_warning(
+    plain <- as_knn(found), class = "fsknn_no_distance_warning"
+  )
+  expect_null(plain$distance)
+  expect_snapshot(invisible(as_knn(found)))
+  lists <- lapply(found, asplit, 1)
+  expect_warning(as_knn(lists), class = "fsknn_no_distance_warning")
+  expect_warning(as_knn(list(index = nn$index, rank = col(nn$index))), NA)
+})
+
 test_that("dbscan takes our neighbours", {
   skip_if_not_installed("dbscan")
   x <- random_matrix(60, 5)

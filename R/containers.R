@@ -1,9 +1,10 @@
 # Bioconductor's containers of expression values: an ExpressionSet (Biobase),
-# a SummarizedExperiment and its children. Neither package is needed until a
-# user brings such an object.
+# a SummarizedExperiment and its children, limma's EList and EListRaw. None of
+# the packages is needed until a user brings such an object. What is no matrix
+# of points is told of by R/input_hints.R.
 
 is_container <- function(x) {
-  inherits(x, c("ExpressionSet", "SummarizedExperiment"))
+  inherits(x, c("ExpressionSet", "SummarizedExperiment", "EList", "EListRaw"))
 }
 
 # What a container holds and `input` (of check_input()) asks for:
@@ -17,6 +18,7 @@ take_matrix <- function(x, input, arg = "x", call = caller_env()) {
 
 #' @export
 take_matrix.default <- function(x, input, arg = "x", call = caller_env()) {
+  check_is_data(x, arg, call)
   for (element in c("assay", "dimred")) {
     if (!is.null(input[[element]])) {
       given <- describe_type(x)
@@ -67,6 +69,40 @@ take_matrix.SummarizedExperiment <- function(x, input, arg = "x",
   # With the dimension names of the experiment, not always those of the assay.
   values <- SummarizedExperiment::assay(x, at)
   list(values = values, turn = input$points == "columns", cells = FALSE)
+}
+
+# Its elements are those of a list: E, the expression values, and others of
+# their shape.
+#' @export
+take_matrix.EList <- function(x, input, arg = "x", call = caller_env()) {
+  check_no_dimred(x, input, arg, call)
+  parts <- lapply(stats::setNames(nm = names(x)), function(name) x[[name]])
+  parts <- parts[vapply(parts, is.matrix, NA)]
+  at <- find_element(
+    input$assay %||% "E", names(parts), "assay", "matrix", arg, call
+  )
+  values <- parts[[at]]
+  if (is.null(dimnames(values))) {
+    dimnames(values) <- dimnames(parts$E)
+  }
+  list(values = values, turn = input$points == "columns", cells = FALSE)
+}
+
+#' @export
+take_matrix.EListRaw <- take_matrix.EList
+
+# A table of S4Vectors, as the data frame that it stands for.
+#' @export
+take_matrix.DataFrame <- function(x, input, arg = "x", call = caller_env()) {
+  need_package("S4Vectors", arg, call)
+  columns <- lapply(as.list(x), function(values) {
+    if (methods::is(values, "Rle")) as.vector(values) else values
+  })
+  frame <- structure(
+    columns, class = c("fsknn_frame", "data.frame"),
+    row.names = rownames(x) %||% .set_row_names(nrow(x))
+  )
+  take_matrix.default(frame, input, arg, call)
 }
 
 # A reduced dimension has a row for each cell, so cells are the points.
@@ -149,6 +185,8 @@ sample_table <- function(x) {
     Biobase::pData(x)
   } else if (inherits(x, "SummarizedExperiment")) {
     SummarizedExperiment::colData(x)
+  } else if (inherits(x, c("EList", "EListRaw"))) {
+    x$targets
   }
 }
 

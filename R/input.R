@@ -56,6 +56,9 @@ input_beside <- function(input, own, other) {
 read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   input <- input %||% check_input()
   taken <- take_matrix(x, input, arg = arg, call = call)
+  if (arg == "x") {
+    tell_if_distances(taken$values, arg)
+  }
   if (!taken$turn) {
     points <- as_points(taken$values, arg = arg, call = call)
   } else {
@@ -163,13 +166,18 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
     where <- first_few(bad)
     # A numeric matrix as a column is numeric, but not one feature.
     nested <- !good & vapply(x, is_number_like, NA)
+    kept <- keep_numbers(x, arg)
     abort_argument(
       c(
         "Every column of {.arg {arg}} must be a numeric vector.",
         x = "Column {where}.",
-        i = if (!all(good | nested)) {
-          "Leave out such columns, for example with
-           {.code {arg}[vapply({arg}, is.numeric, NA)]}."
+        i = if (all(good | nested)) {
+          NULL
+        } else if (is.null(kept$column)) {
+          "Leave out such columns, for example with {.code {kept$code}}."
+        } else {
+          "To have the values of {.arg {kept$column}} as names:
+           {.code {kept$code}}."
         },
         i = if (any(nested)) {
           "With {.code as.matrix({arg})} each column of a matrix in it is one."
@@ -187,7 +195,7 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
   list(values = values, names = names)
 }
 
-# Bioconductor's containers: the expression values, or the first assay.
+# Containers: the expression values, or the first assay.
 #' @export
 as_points.ExpressionSet <- function(x, arg = "x", call = caller_env()) {
   as_points(expression_of(x, arg, call), arg, call)
@@ -199,11 +207,25 @@ as_points.SummarizedExperiment <- function(x, arg = "x", call = caller_env()) {
 }
 
 #' @export
+as_points.EList <- function(x, arg = "x", call = caller_env()) {
+  as_points(expression_of(x, arg, call), arg, call)
+}
+
+#' @export
+as_points.EListRaw <- as_points.EList
+
+#' @export
+as_points.DataFrame <- function(x, arg = "x", call = caller_env()) {
+  as_points(expression_of(x, arg, call), arg, call)
+}
+
+#' @export
 as_points.default <- function(x, arg = "x", call = caller_env()) {
   # A matrix with a class of its own (table, AsIs) is still a matrix.
   if (is.matrix(x) && !isS4(x) && is_number_like(x)) {
     return(as_points.matrix(unclass(x), arg = arg, call = call))
   }
+  check_is_data(x, arg, call)
   abort_input(x, arg, call)
 }
 

@@ -11,8 +11,11 @@
 #'   data frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
 #'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, an
 #'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
-#'   `assay` and `dimred`), or [metafeatures()]. Values must be finite;
-#'   where there is an argument `na`, it says what becomes of missing ones.
+#'   `assay` and `dimred`), an `EList` of limma, a `DataFrame` of S4Vectors, or
+#'   [metafeatures()]. Data are wanted, not distances: a matrix that is
+#'   symmetric with zeros along its diagonal is told of, by a message. Values
+#'   must be finite; where there is an argument `na`, it says what becomes of
+#'   missing ones.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit. Or one number for each
 #'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are
@@ -72,8 +75,9 @@
 #'   columns. Columns are turned into rows first, which takes a copy of `x` (a
 #'   `DelayedMatrix` and a `big.matrix` are turned when they are read).
 #' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
-#'   children: the name or the number of the assay that holds the values. `NULL`
-#'   (default) takes the first (of an `ExpressionSet`, `exprs`).
+#'   children, an `EList`: the name or the number of the assay that holds the
+#'   values. `NULL` (default) takes the first (of an `ExpressionSet`, `exprs`;
+#'   of an `EList` or `EListRaw`, `E`).
 #' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
 #'   number of a reduced dimension to take in place of an assay. Its cells are
 #'   the points.

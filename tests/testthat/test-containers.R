@@ -225,3 +225,69 @@ test_that("names that repeat are an error in every kind of input", {
     knn_search(set, 2, points = "columns"), knn_search(t(plain), 2)
   )
 })
+
+test_that("limma's lists are their expression values", {
+  skip_if_not_installed("limma")
+  x <- random_matrix(12, 7)
+  dimnames(x) <- list(paste0("g", 1:12), paste0("s", 1:7))
+  samples <- data.frame(group = rep(c("a", "b"), c(3, 4)))
+  for (class in c("EList", "EListRaw")) {
+    set <- methods::new(
+      methods::getClass(class, where = asNamespace("limma")),
+      list(E = x, other = x^2, targets = samples)
+    )
+    expect_identical(knn_graph(set, 2), knn_graph(x, 2))
+    expect_identical(
+      knn_graph(set, 2, points = "columns"), knn_graph(t(x), 2)
+    )
+    expect_identical(knn_graph(set, 2, assay = "other"), knn_graph(x^2, 2))
+    expect_identical(plan_of(set, 2), plan_of(x, 2))
+    expect_identical(
+      knn_query(set, x[3:5, ], 2), knn_query(x, x[3:5, ], 2)
+    )
+    expect_identical(metafeatures(set[1:5, ]), metafeatures(x[1:5, ]))
+    expect_identical(
+      mdl_filter(set, "group"), mdl_filter(x, samples$group)
+    )
+  }
+  expect_snapshot(error = TRUE, {
+    knn_graph(set, 2, assay = "targets")
+    knn_graph(set, 2, dimred = "PCA")
+  })
+})
+
+unname_rows <- function(table) {
+  rownames(table) <- NULL
+  table
+}
+
+test_that("a DataFrame is the data frame that it stands for", {
+  skip_if_not_installed("S4Vectors")
+  frame <- data.frame(a = c(1, 5, 2, 9), b = c(2, 2, 8, 1))
+  table <- S4Vectors::DataFrame(a = frame$a, b = S4Vectors::Rle(frame$b))
+  expect_identical(knn_graph(table, 2, "euclidean"),
+                   knn_graph(frame, 2, "euclidean"))
+  rownames(table) <- row.names(frame) <- paste0("g", 1:4)
+  expect_identical(knn_graph(table, 2, "euclidean"),
+                   knn_graph(frame, 2, "euclidean"))
+  expect_identical(
+    knn_graph(table, 1, "euclidean", points = "columns"),
+    knn_graph(t(as.matrix(frame)), 1, "euclidean")
+  )
+  expect_identical(plan_of(table, 2), plan_of(frame, 2))
+  table$name <- letters[1:4]
+  expect_snapshot(error = TRUE, {
+    knn_graph(table, 2)
+    knn_graph(unname_rows(table), 2)
+  })
+  # What the hints say works on it.
+  expect_identical(
+    knn_graph(Filter(is.numeric, as.data.frame(table)), 2), knn_graph(frame, 2)
+  )
+  x <- unname_rows(table)
+  kept <- data.frame(
+    Filter(is.numeric, as.data.frame(x)), row.names = x[[3]],
+    check.names = FALSE
+  )
+  expect_identical(dimnames(kept), list(letters[1:4], c("a", "b")))
+})

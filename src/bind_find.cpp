@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -154,6 +155,11 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
   constexpr R_xlen_t ahead = 24;
   const R_xlen_t length = at.size();
   const int* index = at.begin();
+  const R_xlen_t most = names.size();
+  // NA is below all.
+  if (!std::all_of(index, index + length,
+                   [&](int i) { return i >= 1 && i <= most; }))
+    Rcpp::stop("There is no such name.");
   Rcpp::Shield<SEXP> out(Rf_allocVector(STRSXP, length));
   const SEXP* strings = STRING_PTR_RO(names);
   for (R_xlen_t e = 0; e < length; ++e) {
@@ -170,6 +176,12 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
 Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance,
                         Rcpp::NumericVector k) {
   const int rows = index.nrow();
+  const double most = index.ncol();
+  if (distance.nrow() != rows || distance.ncol() != index.ncol() ||
+      k.size() != rows || !std::all_of(k.begin(), k.end(), [&](double count) {
+        return count >= 0 && count <= most;
+      }))
+    Rcpp::stop("The rows are not so long.");
   Rcpp::List indices(rows), distances(rows);
   for (int i = 0; i < rows; ++i) {
     const int count = static_cast<int>(k[i]);

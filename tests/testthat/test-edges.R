@@ -30,6 +30,9 @@ test_that("many names are put where they belong", {
     fsknn:::cpp_names_at(as.character(1:9), 9:1), rev(as.character(1:9))
   )
   expect_identical(fsknn:::cpp_names_at("a", integer()), character())
+  for (at in list(0L, 2L, -1L, NA_integer_, c(1L, .Machine$integer.max))) {
+    expect_error(fsknn:::cpp_names_at("a", at), "no such name")
+  }
 })
 
 test_that("the core's edges are its matrices, row by row", {

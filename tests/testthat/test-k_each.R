@@ -25,6 +25,18 @@ test_that("a k for each point gives the first of each row, as lists", {
   expect_identical(knn_search(x, rep(0, 50))$index, rep(list(integer()), 50))
 })
 
+test_that("rows are cut where they are, or not at all", {
+  cut <- function(k, distance = matrix(0, 2, 3)) {
+    fsknn:::cpp_cut_rows(matrix(1:6, 2), distance, k)
+  }
+  expect_identical(cut(c(3, 0))$index, list(c(1L, 3L, 5L), integer()))
+  for (k in list(c(4, 0), c(-1, 0), c(NA, 0), c(Inf, 0), c(NaN, 1), 1, 1:3)) {
+    expect_error(cut(k), "not so long")
+  }
+  expect_error(cut(c(1, 1), matrix(0, 2, 2)), "not so long")
+  expect_error(cut(c(1, 1), matrix(0, 1, 3)), "not so long")
+})
+
 test_that("I() of one number makes lists of one point's neighbours", {
   x <- random_matrix(20, 5)
   expect_type(knn_search(x, I(rep(2, 20)))$index, "list")

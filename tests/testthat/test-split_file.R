@@ -225,6 +225,36 @@ test_that("numbers that no search gives are refused though they are sealed", {
   }
 })
 
+test_that("what is no file is a named error, and not waited for", {
+  skip_on_os("windows")
+  x <- random_matrix(30, 7)
+  folder <- withr::local_tempdir()
+  in_folder(kept_searches()$lists, x, folder)
+  for (name in c("search", "split-000002", "lock")) {
+    file <- file.path(folder, paste0("fsknn-", name))
+    file.rename(file, paste0(file, "-away"))
+    dir.create(file)
+    expect_error(
+      in_folder(kept_searches()$lists, x, folder),
+      class = "fsknn_checkpoint_error", label = name
+    )
+    unlink(file, recursive = TRUE)
+    # A pipe can be locked, and nothing is asked of it besides.
+    if (name == "lock") {
+      file.rename(paste0(file, "-away"), file)
+      next
+    }
+    system2("mkfifo", shQuote(file))
+    expect_error(
+      in_folder(kept_searches()$lists, x, folder),
+      class = "fsknn_checkpoint_error", label = name
+    )
+    file.remove(file)
+    file.rename(paste0(file, "-away"), file)
+  }
+  expect_message(in_folder(kept_searches()$lists, x, folder), "4 of 4 splits")
+})
+
 test_that("files are their owner's alone, and no link is written through", {
   skip_on_os("windows")
   x <- random_matrix(30, 7)

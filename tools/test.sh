@@ -102,10 +102,11 @@ check_digests() {
   make -s -C tests/cpp digests
 }
 
+# Vignettes need no GPU: what they are built with is compiled without.
 build_package() {
   rm -rf "$check_dir" "$results"
   mkdir -p "$check_dir" || return 1
-  (cd "$check_dir" && R CMD build "$root")
+  (cd "$check_dir" && FSKNN_CUDA_ARCH=none R CMD build "$root")
 }
 
 # R CMD check passes with notes; a warning is a failure.
@@ -117,10 +118,12 @@ check_package() {
   NOT_CRAN=true
   # Those that take a minute or so.
   FSKNN_LONG_TESTS=1
+  # Vignettes are built anew, which runs their code: once is enough.
+  _R_CHECK_VIGNETTES_SKIP_RUN_MAYBE_=true
   # For C++ see bioc_check(): here R would take the flags for the package's.
   NVCC_APPEND_FLAGS=$nvcc_strict
   export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN FSKNN_LONG_TESTS \
-    NVCC_APPEND_FLAGS
+    _R_CHECK_VIGNETTES_SKIP_RUN_MAYBE_ NVCC_APPEND_FLAGS
   echo "Most of the time of make test; while it compiles, 00install.out in"
   echo "${check_dir#"$root"/}/fsknn.Rcheck grows."
   (cd "$check_dir" && R CMD check --no-manual "$(find_tarball "$check_dir")")

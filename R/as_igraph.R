@@ -26,8 +26,8 @@
 #'   `"distance"`. Similarity is r for correlations (|r| under
 #'   `sign = "absolute"`, -r under `sign = "negative"`), 1 - distance for
 #'   `"cosine"`, `"proportional"`, `"jaccard"` and `"sorensen"`, and
-#'   1 / (1 + distance) otherwise; or the column `similarity` where `edges` has
-#'   one.
+#'   1 / (1 + distance) otherwise (`"inner_product"` has none); or the column
+#'   `similarity` where `edges` has one.
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive:
 #'   `"error"` (default), or `"drop"`, which leaves out these edges and keeps
@@ -202,6 +202,13 @@ edge_weights <- function(edges, weight, call = caller_env()) {
   }
   switch(
     metric$similarity,
+    none = abort_argument(
+      c(
+        "Metric {.val {metric$name}} has no similarity.",
+        x = "1 / (1 + distance) is none where distances may be below 0."
+      ),
+      call
+    ),
     correlation = {
       r <- edge_column(edges, "correlation", weight, call)
       sign <- check_choice(

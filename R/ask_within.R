@@ -84,7 +84,8 @@ with_facts_of <- function(failure, request) {
   within <- request$within
   c(failure, list(
     as_edges = request$as_edges, similarity = within$similarity,
-    several_limits = length(within$limits) > 1
+    several_limits = length(within$limits) > 1,
+    least = if (metric_facts(request$metric)$below_zero) -Inf else 0
   ))
 }
 
@@ -106,11 +107,16 @@ too_many_of_all <- function(work) {
       failure = "too_many_pairs", pairs = NaN, estimated = TRUE, fits = NaN
     ))
   }
-  if (isTRUE(told$fits < 0)) {
+  if (nothing_fits(told)) {
     told$fits <- NaN
   }
   told$most <- within$most
   told
+}
+
+# Is no distance small enough?
+nothing_fits <- function(result) {
+  isTRUE(result$fits < result$least || result$fits == -Inf)
 }
 
 sample_pairs <- function(work) {
@@ -137,8 +143,12 @@ raise_too_many <- function(result, call) {
   }
   cure <- if (is.nan(result$fits)) {
     "A greater {.arg max_memory} has room for more."
-  } else if (result$fits < 0) {
-    "Even those at distance 0 are too many."
+  } else if (nothing_fits(result)) {
+    if (result$least == 0) {
+      "Even those at distance 0 are too many."
+    } else {
+      "Even those at the smallest distances are too many."
+    }
   } else if (!is.null(result$similarity)) {
     "{.code min_similarity = {similarity_that_fits(result$fits)}} would fit."
   } else if (result$several_limits) {
@@ -159,16 +169,17 @@ raise_too_many <- function(result, call) {
     ),
     class = c("fsknn_size_error", "fsknn_error"),
     call = call,
-    pairs = result$pairs, most = result$most, fits = result$fits
+    pairs = result$pairs, most = result$most,
+    fits = if (nothing_fits(result)) -Inf else result$fits
   )
 }
 
 # Three digits, never more than it is.
 round_down <- function(number) {
-  if (!is.finite(number) || number <= 0) {
+  if (!is.finite(number) || number == 0) {
     return(format(number))
   }
-  unit <- 10^(floor(log10(number)) - 2)
+  unit <- 10^(floor(log10(abs(number))) - 2)
   format(floor(number / unit) * unit, digits = 3)
 }
 

@@ -168,6 +168,17 @@ check_matrices <- function(nn, to, call = caller_env(2)) {
 # Each point as its own first neighbour, at distance 0.
 add_self <- function(nn, to, call = caller_env()) {
   nn <- check_matrices(nn, to, call)
+  if (any(nn$distance < 0, na.rm = TRUE)) {
+    abort_argument(
+      c(
+        "Shape {.val {to}} can't have distances below 0.",
+        x = "Each point is its own first neighbour in it, at distance 0.",
+        i = "Shapes without the points themselves are
+             {.val {setdiff(knn_shapes, shapes_with_self)}}."
+      ),
+      call
+    )
+  }
   check_graph_indices(largest_index(nn), nrow(nn$index), FALSE, call)
   list(
     index = cbind(seq_len(nrow(nn$index)), nn$index),

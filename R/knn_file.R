@@ -220,13 +220,21 @@ check_knn_values <- function(knn, fields, num_points) {
   )
   # Six decimals of a float32 may print as 1.000001.
   is_r <- has_correlation(knn$metric)
-  limits <- if (is_r) c(-1, 1) * (1 + 1.5e-6) else c(0, .Machine$double.xmax)
+  below_zero <- knn$metric$below_zero
+  limits <- if (is_r) {
+    c(-1, 1) * (1 + 1.5e-6)
+  } else {
+    c(if (below_zero) -1 else 0, 1) * .Machine$double.xmax
+  }
   abort_first(
     !(fields[[3]] >= limits[[1]] & fields[[3]] <= limits[[2]]),
     if (is_r) {
       "have a correlation, from -1 to 1, as weight"
     } else {
-      "have a distance, finite and not below 0, as weight"
+      paste0(
+        "have a distance, finite", if (!below_zero) " and not below 0",
+        ", as weight"
+      )
     },
     reads
   )

@@ -1,3 +1,48 @@
+#' The metrics
+#'
+#' What the argument `metric` of [knn_search()] and the other verbs may be.
+#'
+#' `r metric_help()`
+#'
+#' Which of them a question asks for is in `vignette("fsknn")`, how each is
+#' computed in `vignette("method")`, how another is added in
+#' `vignette("extending")`.
+#'
+#' @section Inner product:
+#' The distance of `"inner_product"` is the sum of the products of the two rows'
+#' values, with its sign turned: the nearest are those with the largest product,
+#' as long rows that point the same way. It is below 0 for most neighbours, has
+#' no lower end, and a point need not be the nearest to itself: [knn_search()]
+#' and the other verbs leave a point out of its own neighbours by its number, as
+#' they always do, and never by a distance. A row of zeros is at distance 0 from
+#' all rows. Products beyond the range of a double are a `fsknn_range_error`.
+#'
+#' [within_search()] and [within_query()] take limits below 0 under it:
+#' `distance = -5` finds the pairs whose product is at least 5. There is no
+#' `sign`, and no `weights` (multiply the columns by their square roots).
+#'
+#' What takes a distance for a length, or makes a similarity of it, says no:
+#' * [mst_knn()] of a matrix and [FsknnParam()] refuse the metric;
+#' * [spanning_forest()], [mst_knn()] of a graph, [plot_neighbourhood()] and
+#'   [knn_recall()] distances below 0;
+#' * [threshold_graph()], and `"similarity"` in [as_igraph()], [as_sparse()] and
+#'   [write_edges()], the metric, as it has no similarity;
+#' * [as_igraph()] with `weight = "distance"` weights that are not positive;
+#' * [convert_knn()] the shapes in which a point is its own first neighbour at
+#'   distance 0 (`"uwot"`, `"rnndescent"`, `"RANN"`, `"Seurat"`).
+#'
+#' [snn_graph()], [undirected_edges()] and [combine_graphs()] read who is a
+#' neighbour of whom, and take it.
+#' @seealso [knn_search()]
+#' @name metrics
+#' @examples
+#' x <- matrix(rnorm(200 * 12), nrow = 200)
+#' nn <- knn_search(x, k = 3, metric = "inner_product")
+#' head(nn$distance)
+#' -sum(x[1, ] * x[nn$index[1, 1], ])
+#' lengths(within_search(x, -10, metric = "inner_product")$index)[1:10]
+NULL
+
 # The one place in R that knows the metrics. Adding a metric is one row here
 # (and one place in src/core, the reference in the tests, NEWS).
 #
@@ -6,8 +51,8 @@
 # has_sign        are there "absolute" and "negative" forms?
 # distance        the formula as documented, for people
 # similarity      what as_igraph() takes as similarity: "correlation" (r, |r|
-#                 or -r as `sign` says), "complement" (1 - distance) or
-#                 "reciprocal" (of 1 + distance)
+#                 or -r as `sign` says), "complement" (1 - distance),
+#                 "reciprocal" (of 1 + distance) or "none"
 # undefined_rows  rows for which the metric has no value: "constant", "zero"
 #                 or "none"
 # non_negative    must all entries be at least 0?
@@ -15,15 +60,16 @@
 # takes_weights   can samples be weighted?
 # pairwise        is it defined over the samples that two rows have in common
 #                 (`na = "pairwise"`)?
+# below_zero      can distances be below 0, so that they are no lengths?
 # synonyms        what others call it, separated by spaces; only for "Did you
 #                 mean"
 metric_row <- function(name, label, has_sign, distance, similarity,
                        undefined_rows = "none", non_negative = FALSE,
                        binary = FALSE, takes_weights = FALSE,
-                       pairwise = FALSE, synonyms = "") {
+                       pairwise = FALSE, below_zero = FALSE, synonyms = "") {
   data.frame(
     name, label, has_sign, distance, similarity, undefined_rows, non_negative,
-    binary, takes_weights, pairwise, synonyms
+    binary, takes_weights, pairwise, below_zero, synonyms
   )
 }
 
@@ -42,6 +88,9 @@ known_metrics <- rbind(
              "complement", undefined_rows = "zero"),
   metric_row("euclidean", "Euclidean", FALSE, "sqrt(sum((a - b)^2))",
              "reciprocal", synonyms = "l2"),
+  metric_row("inner_product", "inner product", FALSE, "-sum(a b)", "none",
+             below_zero = TRUE,
+             synonyms = "inner innerproduct inner-product ip dot dot_product"),
   metric_row("manhattan", "Manhattan", FALSE, "sum(|a - b|)",
              "reciprocal", synonyms = "l1 cityblock taxicab"),
   metric_row("chebyshev", "Chebyshev", FALSE, "max(|a - b|)",
@@ -80,6 +129,7 @@ metric_help <- function() {
   table <- metric_table()
   needs <- ifelse(table$non_negative, ", for data without negative values", "")
   needs[table$binary] <- ", for binary data (0 and 1, or logical)"
+  needs[table$below_zero] <- ", which may be below 0: see [metrics]"
   paste0(
     "* `\"", table$name, "\"`: ", table$label, ", ", table$distance, needs,
     collapse = "\n"
@@ -94,6 +144,23 @@ metric_facts <- function(name) {
     return(NULL)
   }
   as.list(table[at, ])
+}
+
+# Where distances are lengths, or similarities are made of them. what: a verb or
+# an argument, in cli's words; why: as much as a sentence.
+refuse_below_zero <- function(metric, what, why, hint = NULL,
+                              call = caller_env()) {
+  if (!metric$below_zero) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      paste0("Metric {.val {metric$name}} can't be used with ", what, "."),
+      x = paste0("Its distances may be below 0, and ", why, "."),
+      i = hint
+    ),
+    call
+  )
 }
 
 metric_synonyms <- function() {

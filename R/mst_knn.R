@@ -105,6 +105,9 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   most <- check_most(k)
   na <- check_na_of_tree(na)
   options <- verb_options()
+  refuse_below_zero(
+    options$metric, "{.fn mst_knn}", "edges of a tree have lengths"
+  )
   options$in_memory <- TRUE
   search <- new_search(x, options, k = 1L, named = TRUE)
   if (!is.matrix(search$points$values)) {

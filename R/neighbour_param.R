@@ -119,6 +119,11 @@ not_options <- c(
 
 check_neighbour_options <- function(distance, options, call = caller_env()) {
   metric <- metric_facts(metric_of_distance(distance, call = call)$metric)
+  refuse_below_zero(
+    metric, "{.fn FsknnParam}",
+    "those who call take distances for lengths",
+    "{.fn knn_search} takes it.", call
+  )
   names <- rlang::names2(options)
   if (any(names == "")) {
     abort_argument("Arguments after {.arg distance} must be named.", call)

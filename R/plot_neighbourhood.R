@@ -126,6 +126,7 @@ check_label_size <- function(label_size, call = caller_env()) {
 drawn_links <- function(edges, steps, call = caller_env()) {
   if (!inherits(edges, "mst_knn")) {
     links <- graph_links(edges, call = call)
+    check_lengths(links$distance, "edges", call)
     links$kept <- rep(TRUE, length(links$low))
     return(links)
   }

@@ -7,7 +7,8 @@
 #' `sign = "negative"`), the cosine, and 1 - distance for the other metrics with
 #' a similarity. For correlations and the cosine the double r itself is
 #' compared, not 1 - r, which has lost r's last bits. Metrics that measure
-#' lengths, as `"euclidean"`, have no similarity: see [within_search()].
+#' lengths, as `"euclidean"`, have no similarity, nor has `"inner_product"`: see
+#' [within_search()].
 #'
 #' With `na = "pairwise"` the correlation of two points is taken over the
 #' samples that both have, as `cor(use = "pairwise.complete.obs")` takes it: a
@@ -91,7 +92,7 @@ edges_of_some <- function(found, search) {
 }
 
 check_similarity <- function(similarity, metric, call = caller_env()) {
-  if (metric$similarity == "reciprocal") {
+  if (metric$similarity %in% c("reciprocal", "none")) {
     abort_argument(
       c(
         "Metric {.val {metric$name}} has no similarity to compare with

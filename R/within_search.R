@@ -17,7 +17,8 @@
 #'
 #' @inheritParams knn_search
 #' @param distance The largest distance that counts: one number, or one for each
-#'   point whose neighbours are asked for (of `x`, `subset` or `query`).
+#'   point whose neighbours are asked for (of `x`, `subset` or `query`). Not
+#'   below 0, but under `"inner_product"`.
 #'
 #' @param constant What to do with points for which the metric has no value (see
 #'   [knn_search()]): `"error"` (default), or `"isolate"`, which keeps them as
@@ -86,7 +87,7 @@ within_search <- function(x, distance, metric = "pearson", sign = "signed", ...,
   rlang::check_required(x)
   rlang::check_required(distance)
   search <- new_search(x, verb_options(), subset = subset)
-  search <- ask_within(search, check_distance(distance, search$num_rows))
+  search <- ask_within(search, check_distance(distance, search))
   index_and_distance(run_search(search), search)
 }
 
@@ -109,11 +110,12 @@ within_query <- function(x, query, distance, metric = "pearson",
   check_query(query)
   rlang::check_required(distance)
   search <- new_search(x, verb_options(), query)
-  search <- ask_within(search, check_distance(distance, search$num_rows))
+  search <- ask_within(search, check_distance(distance, search))
   index_and_distance(run_search(search), search)
 }
 
-check_distance <- function(distance, num_rows, call = caller_env()) {
+check_distance <- function(distance, search, call = caller_env()) {
+  num_rows <- search$num_rows
   plain <- is.numeric(distance) && !is.object(distance) &&
     is.null(dim(distance))
   if (!plain || !length(distance) %in% c(1L, num_rows)) {
@@ -129,14 +131,15 @@ check_distance <- function(distance, num_rows, call = caller_env()) {
       call
     )
   }
-  bad <- is.na(distance) | distance < 0
+  below_zero <- search$options$metric$below_zero
+  bad <- is.na(distance) | (distance < 0 & !below_zero)
   if (any(bad)) {
     where <- first_few(
       vapply(utils::head(distance[bad], 3), format_bound, ""), sum(bad)
     )
     abort_argument(
       c(
-        "{.arg distance} must not be negative or missing.",
+        "{.arg distance} must not be {if (!below_zero) \"negative or \"}missing.",
         x = "It is {where}."
       ),
       call

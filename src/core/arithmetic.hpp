@@ -275,13 +275,20 @@ FSKNN_HD static inline int exponent_of(double x) {
 
 FSKNN_HD static inline PowerOfTwo no_scaling() { return {1.0, 1.0}; }
 
-/// 2^e for e in [-1074, 1074].
+/// 2^e for e in [-2044, 2046].
 FSKNN_HD static inline PowerOfTwo power_of_two(int e) {
   const int half = e / 2;
   PowerOfTwo p;
   p.first = two_to(half);
   p.second = two_to(e - half);
   return p;
+}
+
+/// A distance times a power of two. What is too small for a double is 0, never
+/// -0, as which it would be another row of bits at the same place in the order.
+FSKNN_HD static inline double scaled(double distance, PowerOfTwo by) {
+  const double y = (distance * by.first) * by.second;
+  return y == 0.0 ? 0.0 : y;
 }
 
 }  // namespace fsknn

@@ -52,7 +52,8 @@ void brute_force(const Request& request, const RowSource& points,
       heap.offer(value, other);
     }
     heap.sort();
-    if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
+    if (!is_in_range(distance[0]) || !is_in_range(distance[k - 1]))
+      throw RangeFailure();
     std::int64_t at = out.at(AnswerRow::of(i), Rank{0});
     for (std::size_t r = 0; r < k; ++r, at += out.step()) {
       out.index[at] = index[r] + 1;

@@ -2,6 +2,7 @@
 
 // What can go wrong below R, as facts. The R layer adds the words.
 
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,11 @@ struct Interrupted : Failure {
 struct RangeFailure : Failure {
   RangeFailure() : Failure("a distance is beyond the range of a double") {}
 };
+
+/// Of a distance; not so of what is no number.
+inline bool is_in_range(double distance) {
+  return std::fabs(distance) < HUGE_VAL;
+}
 
 /// Host memory could not be had.
 struct MemoryFailure : Failure {

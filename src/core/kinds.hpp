@@ -51,8 +51,10 @@ enum class Sign { signed_value, absolute, negative };
 enum class MatrixScale {
   none,    ///< rows have length 1, or pairs of entries have no unit
   to_one,  ///< largest entry to [1, 2), so that no square leaves double's range
-  sums,    ///< only entries of 2^980 and more are brought down, for the sums
-  overlap  ///< as sums, but the distance has no unit: nothing to undo
+  products,  ///< largest entry to [2^480, 2^481): sums of products stay in
+             ///< range, and those of small entries are above what underflows
+  sums,      ///< only entries of 2^980 and more are brought down, for the sums
+  overlap    ///< as sums, but the distance has no unit: nothing to undo
 };
 
 /// A power of two as two factors, so that any double can be brought to [1, 2):

@@ -1,5 +1,6 @@
 #include "core/metrics.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace fsknn {
@@ -37,8 +38,23 @@ int matrix_exponent(const MetricEntry& metric, double largest) {
   if (metric.matrix_scale == MatrixScale::none || !(largest > 0.0)) return 0;
   const int e = exponent_of(largest);
   if (metric.matrix_scale == MatrixScale::to_one) return e;
+  // 2^962 times 2^31 features is a double. Below, the square of 2^e must be two
+  // factors that are doubles; products are far below a double's range there.
+  if (metric.matrix_scale == MatrixScale::products)
+    return std::max(e - 480, -1022);
   constexpr int highest = 980;  // 2^980 times 2^31 features is still a double
   return e > highest ? e - highest : 0;
+}
+
+int distance_exponent(const MetricEntry& metric, int matrix_exponent) {
+  switch (metric.matrix_scale) {
+    case MatrixScale::none:
+    case MatrixScale::overlap: return 0;
+    case MatrixScale::to_one:
+    case MatrixScale::sums: return matrix_exponent;
+    case MatrixScale::products: return 2 * matrix_exponent;
+  }
+  throw_unknown("scale", static_cast<int>(metric.matrix_scale));
 }
 
 void throw_unknown(const char* what, int value) {

@@ -74,6 +74,16 @@ struct Euclidean : RawMetric {
   FSKNN_HD static double finish(double s, double, double) { return sqrt(s); }
 };
 
+// The more alike the nearer: a distance below 0 for rows that point the same
+// way, and no point need be the nearest to itself. 0 - s, since -s may be -0.
+struct InnerProduct : RawMetric {
+  static constexpr const char* name = "inner_product";
+  using Sum = Dot;
+  static constexpr FilterKind filter = FilterKind::product;
+  static constexpr MatrixScale matrix_scale = MatrixScale::products;
+  FSKNN_HD static double finish(double s, double, double) { return 0.0 - s; }
+};
+
 struct Manhattan : RawMetric {
   static constexpr const char* name = "manhattan";
   using Sum = AbsoluteDifference;
@@ -147,8 +157,9 @@ using AllMetrics =
                Pearson<Sign::negative>, Spearman<Sign::signed_value>,
                Spearman<Sign::absolute>, Spearman<Sign::negative>,
                Bicor<Sign::signed_value>, Bicor<Sign::absolute>,
-               Bicor<Sign::negative>, Cosine, Euclidean, Manhattan, Chebyshev,
-               Canberra, Proportional, Jaccard, Sorensen>;
+               Bicor<Sign::negative>, Cosine, Euclidean, InnerProduct,
+               Manhattan, Chebyshev, Canberra, Proportional, Jaccard,
+               Sorensen>;
 
 /// A metric chosen at run time.
 struct MetricEntry {
@@ -171,8 +182,11 @@ struct MetricEntry {
 };
 
 /// The exponent e: a matrix whose largest magnitude is `largest` is multiplied
-/// by 2^-e before, and distances by 2^e after (but for MatrixScale::overlap).
+/// by 2^-e before.
 int matrix_exponent(const MetricEntry& metric, double largest);
+
+/// And distances by 2 to the power of this after.
+int distance_exponent(const MetricEntry& metric, int matrix_exponent);
 
 /// The entry of that name and sign. Throws std::invalid_argument.
 const MetricEntry& find_metric(const std::string& name,

@@ -10,17 +10,25 @@
 #include "core/scan.hpp"
 
 namespace fsknn {
+namespace {
+
+/// Not below x, whatever its sign.
+double a_little_more(double x) {
+  return x * (x < 0.0 ? 1.0 - 0x1p-50 : 1.0 + 0x1p-50);
+}
+
+}  // namespace
 
 double DistanceRule::before_scaling(double distance) const {
   // The next double lies above every number that rounds to `distance`.
   const double above =
       std::nextafter(distance, std::numeric_limits<double>::infinity());
-  return (above * redo_.first) * redo_.second * (1.0 + 0x1p-50);
+  return a_little_more((above * redo_.first) * redo_.second);
 }
 
 double DistanceRule::after_scaling(double before) const {
-  const double scaled = (before * undo_.first) * undo_.second * (1.0 + 0x1p-50);
-  return std::nextafter(scaled, std::numeric_limits<double>::infinity());
+  return std::nextafter(a_little_more((before * undo_.first) * undo_.second),
+                        std::numeric_limits<double>::infinity());
 }
 
 void RowReader::make(Place place, double* out) {

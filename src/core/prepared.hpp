@@ -61,14 +61,10 @@ class DistanceRule {
  public:
   DistanceRule(const MetricEntry& metric, int exponent)
       : finish_(metric.finish),
-        undo_(metric.matrix_scale == MatrixScale::overlap
-                  ? no_scaling()
-                  : power_of_two(exponent)),
-        redo_(metric.matrix_scale == MatrixScale::overlap
-                  ? no_scaling()
-                  : power_of_two(-exponent)) {}
+        undo_(power_of_two(distance_exponent(metric, exponent))),
+        redo_(power_of_two(-distance_exponent(metric, exponent))) {}
   double operator()(double sum, double sum_a, double sum_b) const {
-    return (finish_(sum, sum_a, sum_b) * undo_.first) * undo_.second;
+    return scaled(finish_(sum, sum_a, sum_b), undo_);
   }
   /// The power of two that the distance is multiplied by at last.
   PowerOfTwo undo() const { return undo_; }

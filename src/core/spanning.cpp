@@ -108,9 +108,7 @@ class Boruvka {
   }
 
   void take(const TreeEdge& edge) {
-    if (edge.is_none() ||
-        !(edge.distance < std::numeric_limits<double>::infinity()))
-      throw RangeFailure();
+    if (edge.is_none() || !is_in_range(edge.distance)) throw RangeFailure();
     if (joined_.join(edge.low, edge.high)) tree_.push_back(edge);
   }
 

@@ -22,11 +22,14 @@ constexpr std::size_t kHanded = 4096;
 // Points of the sample: half a million pairs.
 constexpr std::int64_t kSampled = 1024;
 
-// Bins are runs of 2^16 floats, in their order: 128 to each power of two.
+// Bins are runs of 2^16 floats, in their order: 128 to each power of two, those
+// below 0 first.
 constexpr int kBinBits = 16;
+constexpr std::uint32_t kSignBit = 0x80000000u;
 
 float float_of_bin(std::size_t bin) {
-  const std::uint32_t bits = static_cast<std::uint32_t>(bin) << kBinBits;
+  const std::uint32_t key = static_cast<std::uint32_t>(bin) << kBinBits;
+  const std::uint32_t bits = (key & kSignBit) != 0 ? key ^ kSignBit : ~key;
   float value;
   std::memcpy(&value, &bits, sizeof value);
   return value;
@@ -111,7 +114,8 @@ std::size_t DistanceTally::bin_of(double distance) {
   const float value = static_cast<float>(distance);
   std::uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
-  return static_cast<std::size_t>(bits >> kBinBits);
+  const std::uint32_t key = (bits & kSignBit) != 0 ? ~bits : bits | kSignBit;
+  return static_cast<std::size_t>(key >> kBinBits);
 }
 
 void DistanceTally::add_all(const DistanceTally& other) {
@@ -128,9 +132,13 @@ double DistanceTally::reach(double most) const {
   for (std::size_t b = 0; b < count_.size(); ++b) {
     sum += static_cast<double>(count_[b]);
     if (sum <= most) continue;
-    if (b == 0) return -1.0;
-    // Below every double that rounds to a float of this bin.
-    return static_cast<double>(std::nextafter(float_of_bin(b), 0.0f));
+    // Below every double that rounds to a float of this bin. What rounds to
+    // -infinity has no float below it.
+    constexpr float lowest = std::numeric_limits<float>::lowest();
+    const float least = float_of_bin(b);
+    if (!(least >= lowest)) return -std::numeric_limits<double>::infinity();
+    return static_cast<double>(
+        std::nextafter(least, -std::numeric_limits<float>::infinity()));
   }
   return std::numeric_limits<double>::infinity();
 }
@@ -201,7 +209,7 @@ void WithinCollector::offer(std::int32_t row, std::int32_t column, double value,
   const double distance = distance_of(value);
   const auto one = [&](std::int32_t a, std::int32_t b) {
     if (!is_within(a, distance)) return;
-    if (!(distance < HUGE_VAL)) throw RangeFailure();
+    if (!is_in_range(distance)) throw RangeFailure();
     if (answer_ == nullptr)
       count(a, distance, tally);
     else
@@ -338,7 +346,7 @@ void brute_within(const Request& request, const Within& within,
       const double value = pairs.value(a, b);
       const double distance = pairs.distance(value);
       if (!(distance <= within.limit(static_cast<std::int64_t>(i)))) continue;
-      if (!(distance < HUGE_VAL)) throw RangeFailure();
+      if (!is_in_range(distance)) throw RangeFailure();
       found[i].push_back({distance, j, value});
     }
     std::stable_sort(

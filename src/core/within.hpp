@@ -50,18 +50,19 @@ struct TooManyPairs : Failure {
   double pairs;
   bool estimated;
   double most;
-  double fits;  ///< a distance within which there is room for all; -1: none
+  /// A distance within which there is room for all; -infinity: none.
+  double fits;
 };
 
 /// How many pairs there are at which distance, to three digits or so.
 class DistanceTally {
  public:
-  DistanceTally() : count_(std::size_t{1} << 15, 0) {}
+  DistanceTally() : count_(std::size_t{1} << 16, 0) {}
   void add(double distance) { ++count_[bin_of(distance)]; }
   void add_all(const DistanceTally& other);
   double total() const;
   /// A distance such that no more than `most` of those added are at most that
-  /// far; -1: none.
+  /// far; -infinity: none.
   double reach(double most) const;
 
  private:

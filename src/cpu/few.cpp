@@ -111,7 +111,8 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
     lists.heap(query).sort();
     const double* distance = lists.distances(query);
     const std::int32_t* index = lists.indices(query);
-    if (!(distance[k - 1] < HUGE_VAL)) throw RangeFailure();
+    if (!is_in_range(distance[0]) || !is_in_range(distance[k - 1]))
+      throw RangeFailure();
     std::int64_t at = out.at(answer_row, Rank{0});
     for (std::int64_t rank = 0; rank < k; ++rank, at += out.step()) {
       out.index[at] = index[rank] + 1;

@@ -47,6 +47,7 @@ enum class Test {
   sum_distance,         ///< p_i + p_j - 2 sum         <= max(t_i, t_j)
   largest_difference,   ///< sum                       <= max(t_i, t_j)
   overlap,              ///< 2 sum + g_i + g_j >= (s_i + s_j) min(t_i, t_j)
+  product,              ///< a_i a_j (sum + g)         >= min(t_i, t_j), floats
   // The same with sums in floats:
   float_sum_distance,        ///< w_i + w_j - 2 sum <= max(t_i, t_j)
   float_largest_difference,  ///< sum + w_i + w_j   <= max(t_i, t_j)

@@ -184,6 +184,13 @@ static inline std::uint32_t test_panel(const std::int32_t* sums,
     const F32 sum = float_sum<kTest>(sums);
     return at_most(s * t, (sum + sum) + g);
   }
+  if (kTest == Test::product) {
+    const F32 a = F32::load(columns.first) * F32::all(as_float(row.first[0]));
+    const F32 t = smallest(F32::all(as_float(row.threshold[0])),
+                           F32::load(columns.threshold));
+    const F32 sum = float_sum<kTest>(sums) + F32::all(as_float(row.second[0]));
+    return at_most(t, a * sum);
+  }
   const I32 sum = I32::load(sums);
   if (kTest == Test::sum_distance) {
     const I32 p = I32::load(columns.first);
@@ -231,6 +238,9 @@ static inline F32 upper_key(const std::int32_t* sums, const Side& row,
     const F32 sum = float_sum<kTest>(sums);
     return (g - (sum + sum)) / s;
   }
+  if (kTest == Test::product)
+    return F32::load(columns.first) *
+           (F32::all(as_float(row.second[0])) - float_sum<kTest>(sums));
   const I32 sum = I32::load(sums);
   if (kTest == Test::sum_distance)
     return F32::load(columns.first) - to_float(sum + sum);
@@ -254,7 +264,7 @@ static void lower_best_of(const std::int32_t* sums, int num_panels,
   switch (test) {                                                          \
     call(similarity) call(absolute_similarity) call(negative_similarity)   \
         call(squared_distance) call(sum_distance) call(largest_difference) \
-            call(overlap) call(float_sum_distance)                         \
+            call(overlap) call(product) call(float_sum_distance)           \
                 call(float_largest_difference) call(float_overlap)         \
   }
 

@@ -165,7 +165,8 @@ void Search::emit_row(const Neighbours& out, AnswerRow row, Place place,
   list.sort();
   const double* distance = lists_.distances(place);
   const std::int32_t* index = lists_.indices(place);
-  if (!(distance[k - 1] < HUGE_VAL)) *beyond = true;
+  if (!is_in_range(distance[0]) || !is_in_range(distance[k - 1]))
+    *beyond = true;
   const std::int64_t first = out.at(row, Rank{0}), step = out.step();
   for (std::int64_t rank = 0; rank < k; ++rank) {
     out.index[first + rank * step] = index[rank] + 1;

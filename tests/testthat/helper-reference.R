@@ -40,6 +40,14 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
     euclidean = each_pair(x, y, in_own_unit(function(p, q) {
       sqrt(sum((p - q)^2))
     })),
+    inner_product = each_pair(x, y, function(p, q) {
+      units <- vapply(list(p, q), function(row) {
+        if (all(row == 0)) 1 else power_of_two(max(abs(row)))
+      }, 0)
+      # R adds up in long double.
+      sum <- sum((p / units[[1]]) * (q / units[[2]]))
+      0 - sum * min(units) * max(units)
+    }),
     manhattan = each_pair(x, y, in_own_unit(function(p, q) sum(abs(p - q)))),
     chebyshev = each_pair(x, y, function(p, q) max(abs(p - q))),
     # By the ratio of the smaller magnitude to the larger, which overflows
@@ -116,7 +124,13 @@ metric_tolerance <- function(metric) {
   switch(metric, chebyshev = 0, 1e-13)
 }
 
-metric_scale <- function(metric) {
+# Of an inner product, terms of either sign, the scale is the two rows' lengths,
+# for which the point's largest product stands.
+metric_scale <- function(metric, reference) {
+  if (metric == "inner_product") {
+    reference[!is.finite(reference)] <- 0
+    return(apply(abs(reference), 1, max))
+  }
   if (metric %in% c("euclidean", "manhattan", "chebyshev")) 0 else 1
 }
 
@@ -131,7 +145,8 @@ expect_same_neighbours <- function(nn, reference, metric,
   rows <- seq_len(nrow(nn$index))
   own <- matrix(reference[cbind(rep(rows, k), as.vector(nn$index))], ncol = k)
   smallest <- t(apply(reference, 1, sort))[, seq_len(k), drop = FALSE]
-  allowed <- tolerance * pmax(abs(own), metric_scale(metric))
+  scale <- metric_scale(metric, reference)
+  allowed <- tolerance * pmax(abs(own), scale)
   if (tolerance > 0) {
     allowed <- allowed + 2^-1074 # the grid of subnormal distances
   }
@@ -144,7 +159,7 @@ expect_same_neighbours <- function(nn, reference, metric,
     sprintf(
       "%s: distance belongs to index: %s; nearest: %s; distinct: %s. Worst %g.",
       metric, belongs, nearest, distinct,
-      max(abs(nn$distance - own) / pmax(abs(own), metric_scale(metric), 1e-300))
+      max(abs(nn$distance - own) / pmax(abs(own), scale, 1e-300))
     )
   )
   invisible(nn)
@@ -204,9 +219,14 @@ for_all_metrics <- function(fun, metrics = all_metrics()) {
 }
 
 # Proportional takes no negative values, Jaccard and Sorensen only 0 and 1: what
-# is above 0, or the first feature of a row that has nothing above it.
+# is above 0, or the first feature of a row that has nothing above it. Products
+# of entries beyond 2^490 could be beyond double's range.
 values_for <- function(x, metric) {
   facts <- fsknn:::metric_facts(metric)
+  largest <- max(abs(x), na.rm = TRUE)
+  if (facts$below_zero && largest > 2^490) {
+    return(x / power_of_two(largest) * 2^490)
+  }
   if (facts$binary) {
     there <- x > 0
     there[rowSums(there) == 0, 1] <- TRUE

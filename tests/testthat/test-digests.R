@@ -21,9 +21,12 @@ all_answers <- function(kind, metric, sign, ..., reduced = FALSE) {
     queries = ask(knn_query, x, data$queries, 11, ...),
     within = ask(within_search, x, limit, ...)
   )
-  tree <- ask(mst_knn, x, ...)
-  answers$tree <- tree$tree
-  answers[["tree-clusters"]] <- c(tree["membership"], tree$edges)
+  facts <- fsknn:::metric_facts(metric)
+  if (!facts$below_zero) {
+    tree <- ask(mst_knn, x, ...)
+    answers$tree <- tree$tree
+    answers[["tree-clusters"]] <- c(tree["membership"], tree$edges)
+  }
   if (reduced) {
     return(keyed(answers, metric, sign, kind))
   }
@@ -40,12 +43,13 @@ all_answers <- function(kind, metric, sign, ..., reduced = FALSE) {
     ask(within_search, x, limit * (seq_len(n) %% 3), ...)
   answers[["within-queries"]] <-
     ask(within_query, x, data$queries, limit, ...)
-  facts <- fsknn:::metric_facts(metric)
-  if (facts$similarity != "reciprocal") {
+  if (!facts$similarity %in% c("reciprocal", "none")) {
     answers$threshold <- ask(threshold_graph, x, 0.25, ...)
   }
-  answers[["edges-tree"]] <- spanning_forest(edges)
-  answers[["edges-tree-clusters"]] <- mst_knn(edges)["membership"]
+  if (!facts$below_zero) {
+    answers[["edges-tree"]] <- spanning_forest(edges)
+    answers[["edges-tree-clusters"]] <- mst_knn(edges)["membership"]
+  }
   for (type in c("rank", "number", "jaccard")) {
     if (!anyNA(knn$index)) {
       answers[[paste0("shared-", type)]] <- snn_graph(knn, type)
@@ -201,7 +205,8 @@ many_common_samples <- function(...) {
 }
 
 filtered_metrics <- c(
-  "euclidean", "pearson", "manhattan", "proportional", "chebyshev", "cosine"
+  "euclidean", "pearson", "manhattan", "proportional", "chebyshev", "cosine",
+  "inner_product"
 )
 
 # --- On the CPU

@@ -3,7 +3,7 @@ test_that("each metric has one complete row", {
   expect_identical(anyDuplicated(table$name), 0L)
   expect_false(anyNA(table))
   expect_true(all(
-    table$similarity %in% c("correlation", "complement", "reciprocal")
+    table$similarity %in% c("correlation", "complement", "reciprocal", "none")
   ))
   expect_true(all(table$undefined_rows %in% c("constant", "zero", "none")))
   # What has a sign is a correlation, and the other way round.
@@ -150,6 +150,117 @@ test_that("canberra takes any double, and has no unit", {
     expect_identical(found$index[2:3], 3:2)
     expect_identical(found$distance[2:3], c(0, 0))
   }
+})
+
+test_that("inner products by hand: a point is left out by its number", {
+  x <- rbind(c(1, 2, 0), c(10, 20, 0), c(-3, 1, 0), 0, 0)
+  for (backend in backends_here()) {
+    found <- knn_search(x, 4, "inner_product", backend = backend)
+    expect_identical(
+      found$index,
+      rbind(c(2L, 4:5, 3L), c(1L, 4:5, 3L), c(4:5, 1:2), c(1:3, 5L), 1:4)
+    )
+    expect_identical(
+      found$distance,
+      rbind(c(-50, 0, 0, 1), c(-50, 0, 0, 10), c(0, 0, 1, 10), 0, 0)
+    )
+    # 0, and never -0.
+    expect_true(all(1 / found$distance[found$distance == 0] == Inf))
+    # The first row is nearer to the second than to itself.
+    expect_identical(
+      knn_query(x, x[1:2, ], 2, "inner_product", backend = backend)$index,
+      rbind(2:1, 2:1)
+    )
+    expect_identical(
+      nearest_to(x, 2, 2, "inner_product", backend = backend)$distance, c(-50, 0)
+    )
+  }
+})
+
+test_that("limits of inner products may be below 0", {
+  x <- small_integers(60, 7)
+  x[c(1, 9), ] <- 0
+  x[20:30, ] <- -x[20:30, ]
+  products <- tcrossprod(x)
+  for (backend in backends_here()) {
+    for (least in c(-3, 0, 4, 11, 1e9)) {
+      found <- within_search(x, -least, "inner_product", backend = backend)
+      for (i in seq_len(60)) {
+        near <- setdiff(which(products[i, ] >= least), i)
+        expect_identical(
+          found$index[[i]], near[order(-products[i, near], near)]
+        )
+        expect_identical(found$distance[[i]], -sort(products[i, near], TRUE) + 0)
+      }
+      asked <- within_query(
+        x, x[5:9, ], -least, "inner_product", backend = backend
+      )
+      expect_identical(
+        lengths(asked$index), as.integer(rowSums(products[5:9, ] >= least))
+      )
+    }
+  }
+  error <- expect_error(
+    within_search(x, 100, "inner_product", max_memory = 12 * 200),
+    class = "fsknn_size_error"
+  )
+  fits <- as.double(fsknn:::round_down(error$fits))
+  expect_lt(fits, 0)
+  expect_lte(sum(lengths(within_search(x, fits, "inner_product")$index)), 200)
+})
+
+test_that("inner products have the square of the unit, and a range", {
+  x <- random_matrix(80, 9)
+  for (backend in backends_here()) {
+    find <- function(x) {
+      knn_search(x, 6, "inner_product", backend = backend)
+    }
+    expected <- find(x)
+    for (unit in 2^c(-500, 3, 480)) {
+      found <- find(x * unit)
+      expect_identical(found$index, expected$index)
+      expect_identical(found$distance, expected$distance * unit * unit)
+    }
+    expect_identical(range(find(x * 2^-600)$distance), c(0, 0))
+    expect_error(find(x * 2^520), class = "fsknn_range_error")
+    x[1:2, 3] <- 1e200
+    expect_error(find(x), class = "fsknn_range_error")
+    # A product beyond range, of none of the nearest.
+    x[1, 3] <- -1e200
+    expect_lt(max(find(x)$distance[1:2, ]), 0)
+  }
+})
+
+test_that("what takes distances for lengths refuses inner products", {
+  x <- small_integers(20, 4)
+  nn <- knn_search(x, 2, "inner_product")
+  edges <- knn_graph(x, 2, "inner_product")
+  expect_snapshot(error = TRUE, {
+    mst_knn(x, "inner_product")
+    mst_knn(edges)
+    spanning_forest(edges)
+    plot_neighbourhood(edges, 1)
+    threshold_graph(x, 0.5, "inner_product")
+    as_igraph(edges, weight = "similarity")
+    as_igraph(edges, weight = "distance")
+    convert_knn(nn, "uwot")
+    knn_search(x, 2, "inner_product", sign = "absolute")
+    knn_search(x, 2, "inner_product", weights = 1:4)
+    knn_search(x, 2, "inner_product", na = "pairwise")
+    within_search(x, NA, "inner_product")
+    knn_search(x, 2, "inner")
+  })
+  skip_if_not_installed("Matrix")
+  expect_snapshot(error = TRUE, as_sparse(edges, "similarity"))
+  # Who is a neighbour of whom is no length.
+  expect_identical(snn_graph(nn), snn_graph(nn["index"]))
+  expect_identical(as_knn(edges), nn)
+  expect_identical(range(Matrix::diag(as_sparse(edges))), c(0, 0))
+  file <- withr::local_tempfile(fileext = ".knn")
+  write_knn(edges, file)
+  expect_equal(
+    read_knn(file, "inner_product")$distance, edges$distance, tolerance = 1e-6
+  )
 })
 
 test_that("jaccard and sorensen are base R's and proxy's", {

@@ -138,7 +138,7 @@ test_that("every metric is knn_search()'s", {
   skip_if_no_neighbours()
   x <- random_matrix(40, 9)
   metrics <- all_metrics()
-  for (at in seq_len(nrow(metrics))) {
+  for (at in which(metrics$metric != "inner_product")) {
     metric <- metrics$metric[[at]]
     sign <- metrics$sign[[at]]
     values <- values_for(x, metric)

@@ -46,6 +46,7 @@ test_that("what FsknnParam() can't take is an error", {
     FsknnParam("pearson", na = "skip")
     FsknnParam("cosine", weights = 1:4)
     FsknnParam("pearson", subset = 1:4)
+    FsknnParam("inner_product")
   })
 })
 

@@ -20,7 +20,7 @@ struct FilterForm;
 /// What the rows of one search have in common.
 struct FilterScale {
   const FilterForm* form = nullptr;
-  double unit = 1.0;         ///< elementwise metrics: what 1 stands for
+  double unit = 1.0;         ///< what 1 stands for, but for rows of length 1
   std::int32_t largest = 0;  ///< no whole number of a row is beyond
   /// The largest entry, less its column's centre, that the unit is made for.
   double reach = HUGE_VAL;
@@ -105,7 +105,7 @@ extern const FilterForm kNoFilter;
 
 // whole_products.cpp: products of whole numbers of 16 bits.
 extern const FilterForm kWholeSimilarity, kWholeAbsoluteSimilarity,
-    kWholeNegativeSimilarity, kWholeSquaredDistance;
+    kWholeNegativeSimilarity, kWholeSquaredDistance, kWholeProduct;
 
 // whole_elementwise.cpp: sums of smaller ones, and largest differences, of
 // whole numbers of 16 bits, in one unit for the whole matrix.

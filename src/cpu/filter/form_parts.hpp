@@ -32,6 +32,9 @@ constexpr double kLargestHalf = 16383.0;
 // Sums of whole numbers over all features stay within 2^29, so that no test
 // overflows 32 bits.
 constexpr std::int32_t kLargestSum = 1 << 29;
+// The unit of products of raw rows: their matrix has its largest entry in
+// [2^480, 2^481), so that it is below 2^41 of these, and a row below 2^57.
+constexpr double kProductUnit = 0x1p440;
 // Rounding of the tests' own float arithmetic, relative; see each test.
 constexpr double kFloatSlack = 4e-6;
 

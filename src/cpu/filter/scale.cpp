@@ -159,6 +159,11 @@ FilterScale products_scale(const MetricEntry& metric,
     scale.form = &similarity_form(metric.sign);
     return scale;
   }
+  if (metric.accumulation == Accumulation::dot) {
+    scale.form = &kWholeProduct;
+    scale.unit = kProductUnit;
+    return scale;
+  }
   scale.form = &kWholeSquaredDistance;
   scale.centre = column_medians(points);
   return scale;

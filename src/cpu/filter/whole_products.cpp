@@ -66,29 +66,40 @@ struct Similarity {
   }
 };
 
+/// A row of any length in whole numbers, with a factor of its own. Returns the
+/// factor, or 0 for a row shorter than `tiny`, which becomes zeros. square: of
+/// its length; error: raised to the row's own.
+float pack_by_length(RowPacker& packer, double tiny, double* square,
+                     double* error) {
+  double squares = 0.0, largest = 0.0;
+  for (std::int64_t f = 0; f < packer.padded; ++f) {
+    const double v = packer.value[f];
+    squares += v * v;
+    largest = std::max(largest, std::fabs(v));
+  }
+  *square = squares;
+  const double norm = std::sqrt(squares);
+  if (norm < tiny) {
+    packer.clear();
+    return 0.0f;
+  }
+  const double room = kLargestNorm -
+                      0.5 * std::sqrt(static_cast<double>(packer.padded)) - 1.0;
+  const float a = float_up(std::max(norm / room, largest / kLargestWhole));
+  const RowPacker::Residual r =
+      packer.quantise(1.0 / static_cast<double>(a), kLargestWhole);
+  *error =
+      std::max(*error, std::sqrt(r.squares) * static_cast<double>(a) / norm);
+  return a;
+}
+
 /// first: a, the row's factor (float). second: w, of the squared length.
 struct SquaredDistance {
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
                        std::int64_t place, double* error) {
-    double square = 0.0, largest = 0.0;
-    for (std::int64_t f = 0; f < packer.padded; ++f) {
-      const double v = packer.value[f];
-      square += v * v;
-      largest = std::max(largest, std::fabs(v));
-    }
-    const double norm = std::sqrt(square);
-    if (norm < kTinyNorm) {
-      packer.clear();
-      return;
-    }
-    const double room = kLargestNorm -
-                        0.5 * std::sqrt(static_cast<double>(packer.padded)) -
-                        1.0;
-    const float a = float_up(std::max(norm / room, largest / kLargestWhole));
-    const RowPacker::Residual r =
-        packer.quantise(1.0 / static_cast<double>(a), kLargestWhole);
-    *error =
-        std::max(*error, std::sqrt(r.squares) * static_cast<double>(a) / norm);
+    double square;
+    const float a = pack_by_length(packer, kTinyNorm, &square, error);
+    if (!(a > 0.0f)) return;
     rows.first[place] = as_bits(a);
     rows.square[place] = static_cast<float>(square);
   }
@@ -123,6 +134,48 @@ struct SquaredDistance {
   }
 };
 
+/// first: a, the row's factor (float), in units of the scale. second: g, the
+/// same for all rows: what the sum of two rows' whole numbers may be off, as
+/// |v_i| |v_j| <= a_i a_j kLargestNorm^2.
+struct RawProduct {
+  // Rows shorter than this count as 0, whose products with the longest (2^57)
+  // are less than kTinyProduct.
+  static constexpr double kTinyRow = 0x1p-60;
+  static constexpr double kTinyProduct = 0.25;
+
+  static void pack_row(RowPacker& packer, FilterRows& rows, double,
+                       std::int64_t place, double* error) {
+    const double inverse = 1.0 / packer.scale.unit;  // a power of two
+    for (std::int64_t f = 0; f < packer.padded; ++f) packer.value[f] *= inverse;
+    double square;
+    rows.first[place] =
+        as_bits(pack_by_length(packer, kTinyRow, &square, error));
+  }
+
+  static void complete(double slack, FilterRows& rows) {
+    const float g = float_up(slack * (kLargestNorm * kLargestNorm));
+    for (std::int64_t p = 0; p < rows.num_places; ++p) {
+      rows.first_upper[p] = rows.first[p];
+      rows.second[p] = rows.second_upper[p] = as_bits(g);
+    }
+  }
+
+  static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
+    const double unit = terms.scale.unit;
+    const double t = terms.rule.before_scaling(distance) / unit / unit;
+    const double less = t < 0.0 ? 1.0 - 0x1p-40 : 1.0 + 0x1p-40;
+    return as_bits(float_down(-t * less - kTinyProduct));
+  }
+
+  static double upper_distance(const FilterTerms& terms, double key,
+                               const Side& row) {
+    const double unit = terms.scale.unit;
+    const double t = static_cast<double>(as_float(row.first[0])) * key;
+    return terms.rule.after_scaling(
+        (t + std::fabs(t) * 0x1p-40 + kTinyProduct) * unit * unit);
+  }
+};
+
 }  // namespace
 
 const FilterForm kWholeSimilarity = Similarity::form(Test::similarity);
@@ -142,6 +195,18 @@ const FilterForm kWholeSquaredDistance = {Test::squared_distance,
                                           &SquaredDistance::complete,
                                           &SquaredDistance::keep_up_to,
                                           &SquaredDistance::upper_distance};
+const FilterForm kWholeProduct = {Test::product,
+                                  Product::dot,
+                                  2,
+                                  true,
+                                  kMinusInfinityBits,
+                                  kInfinityBits,
+                                  &usable,
+                                  &RawProduct::pack_row,
+                                  &SquaredDistance::slack,
+                                  &RawProduct::complete,
+                                  &RawProduct::keep_up_to,
+                                  &RawProduct::upper_distance};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -29,7 +29,7 @@ bool copy_distances(const double* from, std::int64_t count, double* to) {
   bool finite = true;
   for (std::int64_t e = 0; e < count; ++e) {
     to[e] = from[e];
-    finite &= from[e] < HUGE_VAL;
+    finite &= is_in_range(from[e]);
   }
   return finite;
 }
@@ -167,7 +167,7 @@ void AnswerWriter::copy_matrices(const Job& job, const Slice& s,
     for (std::int64_t r = first; r < end; ++r) {
       out_.index[to + ids[r]] = index[r] + 1;
       out_.distance[to + ids[r]] = distance[r];
-      finite &= distance[r] < HUGE_VAL;
+      finite &= is_in_range(distance[r]);
     }
     if (out_.correlation == nullptr) continue;
     const double* correlation = correlations(slot) + from;

@@ -344,8 +344,7 @@ __global__ void __launch_bounds__(Block::threads)
                                      step.padded, tid % Block::pair_threads);
     if (tid % Block::pair_threads != 0 || own >= count) continue;
     const double distance = Rule::finish(sum, row_sum, step.column_sums[other]);
-    found.set(at, {(distance * step.undo.first) * step.undo.second,
-                   lists.column_ids[other]});
+    found.set(at, {scaled(distance, step.undo), lists.column_ids[other]});
   }
   __syncthreads();
 

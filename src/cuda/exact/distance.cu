@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
     const double distance =
         Rule::finish(Sum::join(v), chunk.row_sums[row], column_sum);
     chunk.distances[row * chunk.stride + column] =
-        (distance * chunk.undo.first) * chunk.undo.second;
+        scaled(distance, chunk.undo);
   }
 }
 

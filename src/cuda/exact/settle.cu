@@ -33,7 +33,7 @@ __device__ inline double settled(double sum, double row_sum, double column_sum,
                                  PowerOfTwo undo) {
   // Rows of length 1: the sum itself, of which the correlation is made, too.
   if (std::is_base_of<UnitDot<Rule::sign>, Rule>::value) return sum;
-  return (Rule::finish(sum, row_sum, column_sum) * undo.first) * undo.second;
+  return scaled(Rule::finish(sum, row_sum, column_sum), undo);
 }
 
 // One warp an owned point. Grid: x over points. Block: kThreads. Shared: none.

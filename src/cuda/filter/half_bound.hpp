@@ -30,6 +30,11 @@
 // of minus half the square of the returned distance, and less slack_i +
 // slack_j, with slack_i = e_i + p_i - q_i, a lower bound.
 //
+// Inner products of rows of any length are the same with m = 0 and p = 0: t_ij
+// = c_i c_j. The contract's sum is within rounding_of_sums() of C_i C_j, at
+// most half of C_i^2 + C_j^2, and taking off the matrix's power of two moves a
+// distance by less than g, a square here.
+//
 // M is at most 1.005 (p + e) + 2^-20. A part's rounding is at most 2^-11 of
 // what it is to hold, or 2^-25 of its unit where halves are subnormal, and goes
 // into the next ones. The first part's unit is large, so there no subnormal
@@ -40,7 +45,8 @@
 // infinite slack. All others have it as a candidate, which the exact step
 // decides; its own list overflows, and it is done again. Nothing is infinite
 // but its slack: x is at most 2^15, p 2^29, e 2^28, so a sum of products is
-// below 2^32.
+// below 2^32. Rows of products are at most 2^14 long, and no product of two
+// reaches what a wild row has.
 
 #include <cmath>
 #include <cstdint>
@@ -105,7 +111,8 @@ struct RawRule {
   std::int64_t padded = 0;  ///< of the prepared rows
   double scale = 1.0;       ///< S, a power of two
   double contract = 0.0;    ///< of |c|^2: rounding_of_sums() and the root's
-  double gap = 0.0;         ///< g in units of 1
+  double gap = 0.0;         ///< g in units of 1; of products, of 1 squared
+  bool products = false;    ///< c_i c_j alone
 };
 
 /// Sums over a row's features, times the scale's square.
@@ -128,29 +135,37 @@ struct RawBounds {
 static constexpr int kTypicalExponent = 8;
 static constexpr double kLongest = 0x1p15;
 static constexpr double kLargestError = 0x1p28;
+// Of products: rows some 1,000 times as long as the sampled ones. Beside those
+// the error of a longer row would be as large as their products.
+static constexpr int kTypicalOfProducts = 4;
+static constexpr double kLongestOfProducts = 0x1p14;
 
 FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule,
                                      const RawTerms& terms) {
   constexpr double lambda = 0x1p-12;
   // Upper bounds: what the sums' own rounding may have taken, and that of c.
   const double up = 1.0 + static_cast<double>(rule.depth + 64) * 0x1p-51;
-  const double p = terms.whole / 2;  // to within (up - 1) of itself
-  const double square = 2 * p * up;
+  // To within (up - 1) of itself.
+  const double p = rule.products ? 0.0 : terms.whole / 2;
+  const double square = terms.whole * up;
   const double length = sqrt(square) * up;
   const double x_square = terms.halves * up;
   const double w = sqrt(terms.rounding) * up + length * 0x1p-51 + 0x1p-400;
-  const double gap = rule.gap * rule.scale;
+  const double gap = rule.products ? 0.0 : rule.gap * rule.scale;
+  const double square_gap =
+      rule.products ? rule.gap * rule.scale * rule.scale : gap * gap;
   const double vanished =
       static_cast<double>(rule.padded) * rule.scale * 0x1p-530;
   const double tau = sums_error(rule.depth);
   RawBounds to;
   to.apart = (lambda * x_square + w * w / lambda + w * w) / 2 +
              tau * x_square / 2 + rule.contract * square + gap * length +
-             gap * gap + (up - 1.0) * square +
+             square_gap + (up - 1.0) * square +
              vanished * (rule.scale * 0x1p-530);
   // tau M, where M <= 1.005 (p + e) + 2^-20 and tau < 2^-8.
   to.error = (to.apart + tau * (1.01 * square / 2 + 0x1p-20)) * 1.02 + 0x1p-400;
-  to.wild = !(length <= kLongest) || !(to.error <= kLargestError);
+  to.wild = !(length <= (rule.products ? kLongestOfProducts : kLongest)) ||
+            !(to.error <= kLargestError);
   if (to.wild) {
     to.norm.part[0] = -65504.0;  // the largest half
     to.slack = HUGE_VALF;

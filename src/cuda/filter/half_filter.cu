@@ -80,11 +80,13 @@ class UnitFilter final : public HalfFilter {
   DeviceBuffer<double> errors_;
 };
 
-/// |a - b|^2: an error for each row.
+/// |a - b|^2, or a b of rows of any length: an error for each row.
 class RawFilter final : public HalfFilter {
  public:
   RawFilter(const MetricEntry& metric, const RowsInForm& rows)
-      : HalfFilter(metric, rows), form_(padded_ + 1) {}
+      : HalfFilter(metric, rows),
+        products_(metric.accumulation == Accumulation::dot),
+        form_(padded_ + 1) {}
   void learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
              cudaStream_t stream) override {
     undo_ = undo;
@@ -108,7 +110,10 @@ class RawFilter final : public HalfFilter {
   }
 
  private:
-  RawForm form() { return {form_.data(), form_.data() + padded_}; }
+  RawForm form() {
+    return {form_.data(), form_.data() + padded_, products_};
+  }
+  const bool products_;
   DeviceBuffer<double> form_;
   PowerOfTwo undo_ = {1.0, 1.0};
 };

@@ -44,10 +44,11 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
 double unit_error(double length, double rounding, std::int64_t depth,
                   std::int64_t padded);
 
-/// How raw rows are shifted and scaled. Device memory, but for depth.
+/// How raw rows are shifted and scaled. Device memory.
 struct RawForm {
   double* centre = nullptr;  ///< [padded]
   double* scale = nullptr;   ///< one number, a power of two
+  bool products = false;     ///< for sum a b, not for |a - b|^2
 };
 
 /// Finds a centre and a scale from some of the points, which must be a fair
@@ -55,9 +56,9 @@ struct RawForm {
 void start_raw_form(const PreparedRows& sample, std::int64_t count,
                     const RawForm& to, cudaStream_t stream);
 
-/// Rounds raw rows for distances by |a - b|^2, as unit rows are; rows and
-/// columns differ in their last features. slack: see Cut. undo: what distances
-/// are multiplied by at last.
+/// Rounds raw rows for distances by |a - b|^2 or by sum a b, as unit rows are;
+/// rows and columns differ in their last features. slack: see Cut. undo: what
+/// distances are multiplied by at last.
 struct RawRows {
   HalfRows rows, columns;
   float* slack = nullptr;  ///< [slots]

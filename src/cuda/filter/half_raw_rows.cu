@@ -41,7 +41,7 @@ __global__ void find_centre(const PreparedRows sample, int count,
 // The scale: by the median length of the sample, a power of two. Grid: 1.
 // Block: kThreads. Shared: 512 bytes, static.
 __global__ void find_scale(const PreparedRows sample, int count,
-                           const double* centre, double* scale) {
+                           const double* centre, int typical, double* scale) {
   __shared__ double length[kSample];
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (int row = static_cast<int>(threadIdx.x) / kWarp; row < count;
@@ -67,7 +67,7 @@ __global__ void find_scale(const PreparedRows sample, int count,
                 (length[j] < length[i] || (length[j] == length[i] && j < i));
     if (length[i] > 0.0 && before == positive / 2) middle = length[i];
   }
-  const int e = positive == 0 ? 0 : kTypicalExponent - exponent_of(middle);
+  const int e = positive == 0 ? 0 : typical - exponent_of(middle);
   *scale = two_to(max(-1000, min(e, 1000)));
 }
 
@@ -136,10 +136,18 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
 void start_raw_form(const PreparedRows& sample, std::int64_t count,
                     const RawForm& to, cudaStream_t stream) {
   const int size = static_cast<int>(std::min<std::int64_t>(count, kSample));
-  find_centre<<<static_cast<unsigned>(sample.padded), kSample, 0, stream>>>(
-      sample, size, to.centre);
-  CUDA_CHECK(cudaGetLastError());
-  find_scale<<<1, kThreads, 0, stream>>>(sample, size, to.centre, to.scale);
+  if (to.products) {
+    CUDA_CHECK(cudaMemsetAsync(
+        to.centre, 0, static_cast<std::size_t>(sample.padded) * sizeof(double),
+        stream));
+  } else {
+    find_centre<<<static_cast<unsigned>(sample.padded), kSample, 0, stream>>>(
+        sample, size, to.centre);
+    CUDA_CHECK(cudaGetLastError());
+  }
+  find_scale<<<1, kThreads, 0, stream>>>(
+      sample, size, to.centre,
+      to.products ? kTypicalOfProducts : kTypicalExponent, to.scale);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -155,6 +163,7 @@ void start_raw_rows(const PreparedRows& from, std::int64_t count,
   raw.rule.padded = from.padded;
   raw.rule.contract = rounding_of_sums(from.padded) * 2 + 0x1p-47;
   raw.rule.gap = 0x1p-1072 / undo.first / undo.second;
+  raw.rule.products = form.products;
   raw.to = to;
   const std::int64_t rows_a_block = kThreads / kWarp;
   const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;

@@ -17,9 +17,9 @@ bool is_bounded(const MetricEntry& metric) {
   switch (metric.filter) {
     case FilterKind::none: return true;
     case FilterKind::product:
-      return metric.row_form == RowForm::raw
-                 ? sum == Accumulation::squared_difference
-                 : sum == Accumulation::dot;
+      return sum == Accumulation::dot ||
+             (metric.row_form == RowForm::raw &&
+              sum == Accumulation::squared_difference);
     case FilterKind::difference:
       return sum == Accumulation::absolute_difference;
     case FilterKind::largest: return sum == Accumulation::largest_difference;

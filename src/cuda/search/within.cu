@@ -3,6 +3,8 @@
 // are counted, and then filled in (core/within.hpp). Points come in panels, or
 // stay on the devices for the searches after this one.
 
+#include <math_constants.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -70,7 +72,8 @@ __global__ void __launch_bounds__(kThreads) find_in_band(const Band band) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int32_t column = band.column0 + static_cast<std::int32_t>(c);
   const bool there = c < band.num_columns;
-  const double column_limit = band.graph && there ? band.limits[column] : -1.0;
+  const double column_limit =
+      band.graph && there ? band.limits[column] : -CUDART_INF;
   for (std::int64_t r = band.first_row + blockIdx.y; r < band.end_row;
        r += gridDim.y) {
     const std::int32_t row = band.row0 + static_cast<std::int32_t>(r);

@@ -50,6 +50,10 @@ test r-cran-bigmemory R:bigmemory
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN
 test r-bioc-s4vectors R:S4Vectors
+test r-bioc-limma   R:limma
+test r-bioc-edger   R:edgeR
+test r-cran-tibble  R:tibble
+test r-cran-data.table R:data.table
 test r-cran-dbscan  R:dbscan
 test r-cran-rcppannoy R:RcppAnnoy
 test r-cran-seurat  R:Seurat

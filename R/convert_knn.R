@@ -45,8 +45,8 @@
 #'   [knn_graph()]; what `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
 #'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent, RcppHNSW and destiny give;
 #'   uwot's `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object
-#'   of Seurat; or an integer matrix of indices. Each row is a point, and indices
-#'   are numbers of rows, unless `queries` says otherwise.
+#'   of Seurat; or an integer matrix of indices. Each row is a point, and
+#'   indices are numbers of rows, unless `queries` says otherwise.
 #' @param to The shape to bring them to: see Details.
 #' @param ... Must be empty.
 #' @param self Does `x` hold the points themselves? `NULL` (default) goes by the

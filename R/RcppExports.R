@@ -153,6 +153,10 @@ cpp_num_held <- function() {
     .Call(`_fsknn_cpp_num_held`)
 }
 
+cpp_stress_layout <- function(steps, start, iterations) {
+    .Call(`_fsknn_cpp_stress_layout`, steps, start, iterations)
+}
+
 cpp_metafeature_rows <- function(x) {
     .Call(`_fsknn_cpp_metafeature_rows`, x)
 }

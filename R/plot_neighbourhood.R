@@ -313,26 +313,5 @@ stress_layout <- function(num_points, from, to, iterations = 300) {
   start <- suppressWarnings(stats::cmdscale(steps, k = dimensions))
   at <- 0.05 * spiral
   at[, seq_len(ncol(start))] <- at[, seq_len(ncol(start))] + start
-  weight <- 1 / steps^2
-  diag(weight) <- 0
-  total <- rowSums(weight)
-  for (i in seq_len(iterations)) {
-    apart <- as.matrix(stats::dist(at))
-    pull <- weight * steps / pmax(apart, 1e-9)
-    diag(pull) <- 0
-    # Each point to the mean of where the others want it.
-    moved <- (weight %*% at + rowSums(pull) * at - pull %*% at) / total
-    done <- max(abs(moved - at)) < 1e-4
-    at <- moved
-    if (done) break
-  }
-  lay_flat(at)
-}
-
-# The longest way across.
-lay_flat <- function(at) {
-  at <- sweep(at, 2, colMeans(at))
-  at <- at %*% svd(at, nu = 0, nv = 2)$v
-  # Of the two ways round, that with the first point above and on the right.
-  sweep(at, 2, ifelse(at[1, ] < 0, -1, 1), `*`)
+  in_core(cpp_stress_layout(steps, at, iterations))$at
 }

@@ -427,6 +427,18 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_stress_layout
+Rcpp::List cpp_stress_layout(Rcpp::NumericMatrix steps, Rcpp::NumericMatrix start, int iterations);
+RcppExport SEXP _fsknn_cpp_stress_layout(SEXP stepsSEXP, SEXP startSEXP, SEXP iterationsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type steps(stepsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type start(startSEXP);
+    Rcpp::traits::input_parameter< int >::type iterations(iterationsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_stress_layout(steps, start, iterations));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_metafeature_rows
 Rcpp::NumericMatrix cpp_metafeature_rows(Rcpp::List x);
 RcppExport SEXP _fsknn_cpp_metafeature_rows(SEXP xSEXP) {
@@ -669,6 +681,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_hold_points", (DL_FUNC) &_fsknn_cpp_hold_points, 2},
     {"_fsknn_cpp_give_back_held", (DL_FUNC) &_fsknn_cpp_give_back_held, 1},
     {"_fsknn_cpp_num_held", (DL_FUNC) &_fsknn_cpp_num_held, 0},
+    {"_fsknn_cpp_stress_layout", (DL_FUNC) &_fsknn_cpp_stress_layout, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 2},

@@ -1,5 +1,3 @@
-#include <RcppArmadillo.h>
-
 #include "bind_common.hpp"
 #include "core/scan.hpp"
 
@@ -7,11 +5,12 @@ using namespace fsknn;
 
 namespace {
 
-arma::imat positions(const std::vector<Position>& at) {
-  arma::imat out(at.size(), 2);
-  for (arma::uword i = 0; i < at.size(); ++i) {
-    out(i, 0) = static_cast<arma::sword>(at[i].point + 1);
-    out(i, 1) = static_cast<arma::sword>(at[i].feature + 1);
+Rcpp::IntegerMatrix positions(const std::vector<Position>& at) {
+  Rcpp::IntegerMatrix out(static_cast<int>(at.size()), 2);
+  for (int i = 0; i < out.nrow(); ++i) {
+    const Position& position = at[static_cast<std::size_t>(i)];
+    out(i, 0) = static_cast<int>(position.point + 1);
+    out(i, 1) = static_cast<int>(position.feature + 1);
   }
   return out;
 }

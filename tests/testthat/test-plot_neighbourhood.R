@@ -211,6 +211,43 @@ test_that("a picture of 60 points is drawn to a file without a word", {
   expect_gt(file.size(file), 5000)
 })
 
+# Sum of squared differences, relative, between distances and steps.
+stress_of <- function(at, steps) {
+  apart <- as.matrix(stats::dist(at))
+  below <- lower.tri(steps)
+  sum(((apart - steps) / steps)[below]^2)
+}
+
+test_that("points are put as far apart as they are steps apart", {
+  from <- 1:9
+  at <- fsknn:::stress_layout(10, from, from + 1)
+  expect_equal(
+    unname(as.matrix(stats::dist(at))), abs(outer(1:10, 1:10, "-")) + 0,
+    tolerance = 0.01
+  )
+  expect_equal(colMeans(at), c(0, 0))
+  # Along the first axis, from the right.
+  expect_identical(order(-at[, 1]), 1:10)
+  expect_equal(fsknn:::stress_layout(2, 1, 2), cbind(c(0.5, -0.5), 0),
+    tolerance = 0.01
+  )
+  set.seed(5)
+  to <- 2:40
+  from <- vapply(to, function(point) sample.int(point - 1L, 1), 1L)
+  graph <- igraph::make_graph(rbind(from, to), directed = FALSE)
+  steps <- igraph::distances(graph)
+  at <- fsknn:::stress_layout(40, from, to)
+  # No single point can be put better.
+  found <- stress_of(at, steps)
+  for (point in c(1, 7, 40)) {
+    for (move in list(c(0.05, 0), c(-0.05, 0), c(0, 0.05), c(0, -0.05))) {
+      other <- at
+      other[point, ] <- other[point, ] + move
+      expect_gt(stress_of(other, steps), found)
+    }
+  }
+})
+
 test_that("what can't be drawn is an error that helps", {
   skip_without_pictures()
   edges <- known_edges()

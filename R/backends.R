@@ -49,10 +49,12 @@ cuda_devices <- function(start = FALSE) {
   start <- check_flag(start, "start")
   facts <- backend_facts()
   if (!facts$cuda$usable) {
-    return(new_cuda_devices(no_cuda_devices(), facts$cuda$reason))
+    return(new_cuda_devices(no_cuda_devices(), why_no_cuda(facts$cuda)))
   }
   tryCatch(
-    new_cuda_devices(cpp_cuda_devices(start), left_out = facts$cuda$left_out),
+    new_cuda_devices(
+      cpp_cuda_devices(start), left_out = words_of_left_out(facts$cuda)
+    ),
     error = function(err) {
       new_cuda_devices(no_cuda_devices(), conditionMessage(err))
     }
@@ -83,43 +85,84 @@ no_cuda_devices <- function() {
 # What the core says about its backends, or, if asking fails, that it failed.
 backend_facts <- function(ask = cpp_backends) {
   tryCatch(
-    tell_how_to_build(ask()),
+    ask(),
     error = function(err) {
       list(
         cpu = list(instruction_sets = character(), threads = 1L),
         cuda = list(
-          built = FALSE, usable = FALSE, reason = conditionMessage(err),
-          toolkit = ""
+          built = FALSE, usable = FALSE, toolkit = "",
+          why_not = list(why = "not_asked", detail = conditionMessage(err))
         )
       )
     }
   )
 }
 
-# Where GPUs are left out, as when a library that was built beside one GPU is
-# loaded beside another, how to build for them.
-tell_how_to_build <- function(facts) {
-  left_out <- facts$cuda$left_out %||% ""
-  if (nzchar(left_out)) {
-    facts$cuda$left_out <- paste(
-      left_out, "To build for all that the package is written for, reinstall",
-      "with FSKNN_CUDA_ARCH=all in the environment."
-    )
-    if (identical(facts$cuda$reason, left_out)) {
-      facts$cuda$reason <- facts$cuda$left_out
-    }
+# Why CUDA can't be used, of what the core says of it; "" where it can be.
+# failure: what a call met with, if that is another matter.
+why_no_cuda <- function(cuda, failure = cuda$why_not) {
+  version <- function(number) {
+    paste0(number %/% 1000, ".", number %% 1000 %/% 10)
   }
-  facts
+  switch(
+    failure$why %||% "none",
+    none = "",
+    not_asked = failure$detail,
+    not_built = paste(
+      "This installation was built without CUDA:", failure$detail
+    ),
+    no_driver = "There is no NVIDIA driver.",
+    old_driver = paste0(
+      "The NVIDIA driver is too old: it supports CUDA ",
+      version(failure$driver), ", and this installation needs CUDA ",
+      version(failure$runtime), "."
+    ),
+    driver_mismatch = paste(
+      "The NVIDIA driver and its libraries are of different versions (after an",
+      "update of the driver a restart of the machine mends this)."
+    ),
+    no_device = "No NVIDIA GPU is visible to this process.",
+    other_devices = words_of_left_out(cuda),
+    forked = paste(
+      "CUDA was used before this process was forked, and can't be used in a",
+      "forked child."
+    ),
+    lost = paste0(
+      "CUDA failed in this R process before, and can't be used in it again: ",
+      failure$cuda_words, "."
+    ),
+    failed = paste0("CUDA failed: ", failure$cuda_words, "."),
+    no_such_device = paste0("There is no CUDA device ", failure$device, ".")
+  )
+}
+
+# Where GPUs are left out, as when a library that was built beside one GPU is
+# loaded beside another, which, and how to build for them; else "".
+words_of_left_out <- function(cuda) {
+  others <- cuda$left_out
+  if (NROW(others) == 0) {
+    return("")
+  }
+  names <- paste0(
+    others$name, " (", others$compute_capability, ")", collapse = ", "
+  )
+  paste0(
+    "This installation was compiled for the architectures ",
+    cuda$architectures, ", not for ", names, ". To build for all that the ",
+    "package is written for, reinstall with FSKNN_CUDA_ARCH=all in the ",
+    "environment."
+  )
 }
 
 describe_backends <- function(facts) {
   sets <- paste(facts$cpu$instruction_sets, collapse = ", ")
   threads <- facts$cpu$threads
   cpu <- paste0(sets, "; ", tally(threads, "thread"))
+  left_out <- words_of_left_out(facts$cuda)
   cuda <- if (!facts$cuda$usable) {
-    facts$cuda$reason
-  } else if (nzchar(facts$cuda$left_out %||% "")) {
-    paste0(facts$cuda$toolkit, ". ", facts$cuda$left_out)
+    why_no_cuda(facts$cuda)
+  } else if (nzchar(left_out)) {
+    paste0(facts$cuda$toolkit, ". ", left_out)
   } else {
     facts$cuda$toolkit
   }
@@ -177,8 +220,8 @@ choose_backend <- function(backend, devices, facts = backend_facts(),
       raise_failure(facts$cuda$lost, call)
     }
     abort_backend(
-      "cuda", facts$cuda$reason, built = facts$cuda$built, call,
-      cuda_words = facts$cuda$cuda_words
+      "cuda", why_no_cuda(facts$cuda), built = facts$cuda$built, call,
+      cuda_words = facts$cuda$why_not$cuda_words
     )
   }
   if (backend == "auto") {
@@ -196,7 +239,7 @@ tell_choice <- function(backend, facts, device_table) {
     names <- paste(device_table()$name, collapse = ", ")
     c("Using backend \"cuda\".", i = paste0("GPUs: ", names, "."))
   } else if (facts$cuda$built) {
-    c("Using backend \"cpu\".", i = facts$cuda$reason)
+    c("Using backend \"cpu\".", i = why_no_cuda(facts$cuda))
   }
   if (!is.null(text)) {
     # A GPU may be lost after it was told of.

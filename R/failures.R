@@ -73,10 +73,9 @@ raise_disk_failure <- function(result, call) {
 }
 
 raise_backend_failure <- function(result, call) {
-  facts <- backend_facts()
-  reason <- result$reason %||% result$message
+  cuda <- backend_facts()$cuda
   abort_backend(
-    "cuda", reason, built = facts$cuda$built, call,
+    "cuda", why_no_cuda(cuda, result), built = cuda$built, call,
     cuda_words = result$cuda_words
   )
 }

@@ -22,17 +22,17 @@ void cpp_give_back() { cuda::give_back_kept(); }
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_backends() {
   const cuda::Status status = cuda::status();
-  Rcpp::RObject lost;
+  Rcpp::RObject lost, why_not;
   if (status.lost) lost = bind::list_of(*status.lost);
+  if (status.why_not) why_not = bind::list_of(*status.why_not);
   return Rcpp::List::create(
       Rcpp::_["cpu"] = cpp_cpu(),
       Rcpp::_["cuda"] = Rcpp::List::create(
-          Rcpp::_["built"] = status.built, Rcpp::_["usable"] = status.usable,
-          Rcpp::_["reason"] = status.reason,
-          Rcpp::_["cuda_words"] = status.cuda_words,
-          Rcpp::_["toolkit"] = status.toolkit,
+          Rcpp::_["built"] = status.built, Rcpp::_["usable"] = status.usable(),
+          Rcpp::_["why_not"] = why_not, Rcpp::_["toolkit"] = status.toolkit,
           Rcpp::_["architectures"] = status.architectures,
-          Rcpp::_["left_out"] = status.left_out, Rcpp::_["lost"] = lost));
+          Rcpp::_["left_out"] = bind::table_of(status.left_out),
+          Rcpp::_["lost"] = lost));
 }
 
 // start: makes CUDA's context on every device, where there is none.

@@ -11,6 +11,7 @@
 #include "core/durable.hpp"
 #include "core/errors.hpp"
 #include "core/filled.hpp"
+#include "core/kinds.hpp"
 #include "core/pieces.hpp"
 #include "core/poll.hpp"
 #include "cuda/backend.hpp"
@@ -218,6 +219,34 @@ Rcpp::List list_of(const CudaFailure& e) {
   return out;
 }
 
+static const char* name_of(BackendFailure::Why why) {
+  using Why = BackendFailure::Why;
+  switch (why) {
+    case Why::not_built: return "not_built";
+    case Why::no_driver: return "no_driver";
+    case Why::old_driver: return "old_driver";
+    case Why::driver_mismatch: return "driver_mismatch";
+    case Why::no_device: return "no_device";
+    case Why::other_devices: return "other_devices";
+    case Why::forked: return "forked";
+    case Why::lost: return "lost";
+    case Why::failed: return "failed";
+    case Why::no_such_device: return "no_such_device";
+  }
+  throw_unknown("reason", static_cast<int>(why));
+}
+
+Rcpp::List list_of(const BackendFailure& e) {
+  Rcpp::List out = failure("backend", e.what());
+  out["why"] = name_of(e.why);
+  out["cuda_words"] = e.cuda_words;
+  out["detail"] = e.detail;
+  out["driver"] = e.driver;
+  out["runtime"] = e.runtime;
+  out["device"] = e.device + 1;
+  return out;
+}
+
 Rcpp::List list_of(const Stats& stats) {
   return Rcpp::List::create(Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
                             Rcpp::_["pairs_exact"] = stats.pairs_exact,
@@ -327,10 +356,7 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
     }
     return out;
   } catch (const BackendFailure& e) {
-    Rcpp::List out = failure("backend", e.what());
-    out["reason"] = e.what();
-    out["cuda_words"] = e.cuda_words;
-    return out;
+    return list_of(e);
   } catch (const PlanFailure& e) {
     Rcpp::List out = list_of(e);
     switch (e.held) {

@@ -76,6 +76,7 @@ struct Question {
 
 /// As named lists.
 Rcpp::List list_of(const CudaFailure& failure);
+Rcpp::List list_of(const BackendFailure& failure);
 Rcpp::List list_of(const Stats& stats);
 Rcpp::List list_of(const MatrixFacts& facts);
 Rcpp::List list_of(const MissingFacts& facts);

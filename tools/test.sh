@@ -190,7 +190,7 @@ check_absent_build() {
   R_LIBS=$build/bioccheck/library Rscript -e '
     cuda <- fsknn:::cpp_backends()$cuda
     str(cuda)
-    stopifnot(!cuda$built, !cuda$usable, nzchar(cuda$reason))
+    stopifnot(!cuda$built, !cuda$usable, cuda$why_not$why == "not_built")
   '
 }
 

@@ -44,12 +44,29 @@ struct DiskFailure : Failure {
   double bytes_asked, bytes_free;
 };
 
-/// The backend cannot be used here, and why; in CUDA's own words too, where it
-/// was CUDA that said so.
+/// The backend cannot be used here, and why.
 struct BackendFailure : Failure {
-  explicit BackendFailure(const std::string& why, std::string words = "")
-      : Failure(why), cuda_words(std::move(words)) {}
-  std::string cuda_words;
+  enum class Why {
+    not_built,        ///< without CUDA: `detail` says why, as configure has it
+    no_driver,        ///< there is none
+    old_driver,       ///< it supports less than what this was built with
+    driver_mismatch,  ///< it and its libraries are of different versions
+    no_device,        ///< none is seen
+    other_devices,    ///< none that this was compiled for
+    forked,           ///< CUDA was used before this process was forked
+    lost,             ///< CUDA failed for good in this process
+    failed,           ///< CUDA failed
+    no_such_device,   ///< `device` is none of those that can be used
+  };
+  explicit BackendFailure(Why which, std::string words = "")
+      : Failure("a backend cannot be used"),
+        why(which),
+        cuda_words(std::move(words)) {}
+  Why why;
+  std::string cuda_words;       ///< where it was CUDA that said so
+  std::string detail;           ///< not_built
+  int driver = 0, runtime = 0;  ///< old_driver: of CUDA, as 13000
+  int device = -1;              ///< no_such_device: from 0
 };
 
 /// CUDA said no. `device` is CUDA's own number, -1 where none is meant.

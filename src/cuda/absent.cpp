@@ -8,36 +8,39 @@
 namespace fsknn {
 namespace cuda {
 
+static BackendFailure not_built() {
+  BackendFailure failure(BackendFailure::Why::not_built);
+  failure.detail = cuda_reason;
+  return failure;
+}
+
 Status status() {
   Status s;
-  s.reason =
-      std::string("This installation was built without CUDA: ") + cuda_reason;
+  s.why_not = not_built();
   return s;
 }
 
 std::vector<Device> devices() { return {}; }
 
 std::vector<Device> start_devices(const std::vector<int>&) {
-  throw BackendFailure(status().reason);
+  throw not_built();
 }
 
 int row_of_device(int) { return -1; }
 
 void find_neighbours(const Request&, const RowSource&, const RowSource*,
                      const Neighbours&, Progress*, Stats*) {
-  throw BackendFailure(status().reason);
+  throw not_built();
 }
 
 void find_within(const Request&, const Within&, const RowSource&,
                  const RowSource*, WithinAnswer&, Progress*, Stats*) {
-  throw BackendFailure(status().reason);
+  throw not_built();
 }
 
 class HeldPoints::Impl {};
 
-HeldPoints::HeldPoints(const Request&, const RowSource&) {
-  throw BackendFailure(status().reason);
-}
+HeldPoints::HeldPoints(const Request&, const RowSource&) { throw not_built(); }
 
 HeldPoints::~HeldPoints() = default;
 
@@ -53,7 +56,7 @@ void give_back_kept() noexcept {}
 
 void prepared_rows(const Request&, const RowSource&,
                    const std::vector<std::int32_t>*, double*, double*) {
-  throw BackendFailure(status().reason);
+  throw not_built();
 }
 
 bool can_inject() { return false; }

@@ -20,18 +20,6 @@
 namespace fsknn {
 namespace cuda {
 
-struct Status {
-  bool built = false;      ///< this installation holds CUDA code
-  bool usable = false;     ///< and a device that can run it is here
-  std::string reason;      ///< why not; empty when usable
-  std::string cuda_words;  ///< CUDA's own, where it was CUDA that said why not
-  std::string toolkit;     ///< the toolkit's version; empty when not built
-  std::string architectures;  ///< that it was compiled for, as "80 90a ptx80"
-  std::string left_out;       ///< why some devices are not among devices()
-  /// What went wrong, where that ended CUDA's use in this process.
-  std::optional<CudaFailure> lost;
-};
-
 struct Device {
   int cuda_id = 0;  ///< CUDA's own number
   std::string name;
@@ -40,6 +28,19 @@ struct Device {
   double bytes_free = -1;  ///< -1: not asked
   int multiprocessors = 0;
   std::int64_t shared_bytes = 0;  ///< that a block of threads may have
+};
+
+struct Status {
+  bool built = false;  ///< this installation holds CUDA code
+  /// And a device that can run it is here; else why not.
+  bool usable() const { return !why_not; }
+  std::optional<BackendFailure> why_not;
+  std::string toolkit;        ///< the toolkit's version; empty when not built
+  std::string architectures;  ///< that it was compiled for, as "80 90a ptx80"
+  /// Those that it was not compiled for, which are not among devices().
+  std::vector<Device> left_out;
+  /// What went wrong, where that ended CUDA's use in this process.
+  std::optional<CudaFailure> lost;
 };
 
 /// Neither throws, nor starts CUDA on a device (makes its context, which takes

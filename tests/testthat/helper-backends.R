@@ -12,7 +12,7 @@ skip_if_no_cuda <- function() {
   if (cuda_is_usable()) {
     return(invisible(TRUE))
   }
-  reason <- fsknn:::backend_facts()$cuda$reason
+  reason <- fsknn:::why_no_cuda(fsknn:::backend_facts()$cuda)
   if (identical(Sys.getenv("FSKNN_REQUIRE_CUDA"), "1")) {
     stop("FSKNN_REQUIRE_CUDA is 1, but CUDA can't be used: ", reason)
   }

@@ -1,10 +1,10 @@
-facts_with <- function(built = TRUE, usable = FALSE,
-                       reason = "No CUDA-capable device is detected.") {
+facts_with <- function(built = TRUE, usable = FALSE, why = "no_device", ...) {
   list(
     cpu = list(instruction_sets = c("baseline", "avx2"), threads = 4L),
     cuda = list(
-      built = built, usable = usable, reason = if (usable) "" else reason,
-      toolkit = if (built) "CUDA 13.0" else ""
+      built = built, usable = usable,
+      why_not = if (!usable) list(why = why, ...),
+      toolkit = if (built) "CUDA 13.0" else "", architectures = "90a"
     )
   )
 }
@@ -56,11 +56,12 @@ test_that("the list says why CUDA can't be used", {
 })
 
 test_that("GPUs that were not compiled for are named, with what to do", {
-  left_out <- "This installation was compiled for 90a, not for Tesla T4 (7.5)."
   ask <- function(usable) {
     function() {
-      facts <- facts_with(usable = usable, reason = left_out)
-      facts$cuda$left_out <- left_out
+      facts <- facts_with(usable = usable, why = "other_devices")
+      facts$cuda$left_out <- data.frame(
+        name = c("Tesla T4", "GTX 480"), compute_capability = c("7.5", "2.0")
+      )
       facts
     }
   }
@@ -72,6 +73,24 @@ test_that("GPUs that were not compiled for are named, with what to do", {
     choose("cuda", facts = fsknn:::backend_facts(ask(FALSE))),
     "FSKNN_CUDA_ARCH=all"
   )
+})
+
+test_that("there are words for every reason that the core has", {
+  reasons <- c(
+    "not_built", "no_driver", "old_driver", "driver_mismatch", "no_device",
+    "other_devices", "forked", "lost", "failed", "no_such_device"
+  )
+  words <- vapply(reasons, function(why) {
+    facts <- facts_with(
+      why = why, detail = "it was wished so.", driver = 11040L,
+      runtime = 13000L, device = 3L, cuda_words = "what CUDA says"
+    )
+    facts$cuda$left_out <- data.frame(
+      name = "Tesla T4", compute_capability = "7.5"
+    )
+    fsknn:::why_no_cuda(facts$cuda)
+  }, "")
+  expect_snapshot(writeLines(paste0(reasons, ": ", words)))
 })
 
 test_that("a failure to ask is a reason, not an error", {
@@ -118,7 +137,7 @@ test_that("auto says why it takes the CPU only if CUDA was built in", {
   told <- told_by(chosen <- choose("auto"))
   expect_identical(chosen$name, "cpu")
   # News, not a failure: nobody asked for a GPU.
-  expect_match(told, "\ni No CUDA-capable device")
+  expect_match(told, "\ni No NVIDIA GPU is visible")
   expect_null(told_by(choose("auto", facts = facts_with(built = FALSE))))
 })
 
@@ -135,7 +154,7 @@ test_that("the devices asked for are taken", {
 
 test_that("a backend or device that is not there is an error that says why", {
   usable <- facts_with(usable = TRUE)
-  unbuilt <- facts_with(FALSE, reason = "This installation was built without CUDA.")
+  unbuilt <- facts_with(FALSE, why = "not_built", detail = "it was wished so.")
   expect_snapshot(error = TRUE, {
     choose("cuda", facts = unbuilt)
     choose("cuda")

@@ -38,7 +38,8 @@ test_that("each kind has its class, and CUDA's has its facts", {
     fail(failure = "memory", bytes_asked = 1), class = "fsknn_memory_error"
   )
   expect_error(
-    fail(failure = "backend", reason = "gone"), class = "fsknn_backend_error"
+    fail(failure = "backend", why = "no_such_device", device = 3L),
+    "There is no CUDA device 3.", class = "fsknn_backend_error"
   )
   error <- expect_error(
     fail(

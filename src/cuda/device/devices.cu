@@ -20,8 +20,8 @@ namespace {
 
 /// What is here, or why it is of no use.
 struct Found {
-  std::vector<Device> devices;  // bytes_free not filled in
-  std::string reason, cuda_words, left_out;
+  std::vector<Device> devices, left_out;  // bytes_free not filled in
+  std::optional<BackendFailure> why_not;
 };
 
 // CUDA does not survive a fork: its calls in the child fail or hang.
@@ -37,27 +37,24 @@ bool is_forked_child() {
   return process != 0 && process != getpid();
 }
 
-/// 13000 as "13.0".
-std::string version_words(int version) {
-  return std::to_string(version / 1000) + "." +
-         std::to_string(version % 1000 / 10);
-}
+using Why = BackendFailure::Why;
 
-std::string why_no_device(cudaError_t code, int driver, int runtime) {
-  switch (code) {
-    case cudaErrorInsufficientDriver:
-      if (driver == 0) return "There is no NVIDIA driver.";
-      return "The NVIDIA driver is too old: it supports CUDA " +
-             version_words(driver) + ", and this installation needs CUDA " +
-             version_words(runtime) + ".";
-    case cudaErrorNoDevice: return "No NVIDIA GPU is visible to this process.";
-    case cudaErrorSystemDriverMismatch:
-      return "The NVIDIA driver and its libraries are of different versions "
-             "(after an update of the driver a restart of the machine mends "
-             "this).";
-    default:
-      return std::string("CUDA failed: ") + cudaGetErrorString(code) + ".";
-  }
+/// Why CUDA has no devices: what it said when it was asked for them.
+BackendFailure why_no_device(const FakeMachine& machine) {
+  const auto why = [&] {
+    switch (machine.code) {
+      case cudaErrorInsufficientDriver:
+        return machine.driver == 0 ? Why::no_driver : Why::old_driver;
+      case cudaErrorNoDevice: return Why::no_device;
+      case cudaErrorSystemDriverMismatch: return Why::driver_mismatch;
+      default: return Why::failed;
+    }
+  };
+  BackendFailure failure(
+      why(), cudaGetErrorString(static_cast<cudaError_t>(machine.code)));
+  failure.driver = machine.driver;
+  failure.runtime = machine.runtime;
+  return failure;
 }
 
 int attribute(cudaDeviceAttr which, int device) {
@@ -100,26 +97,15 @@ FakeMachine real_machine() {
 
 Found judge(const FakeMachine& machine) {
   Found found;
-  const cudaError_t code = static_cast<cudaError_t>(machine.code);
-  if (code != cudaSuccess) {
-    found.cuda_words = cudaGetErrorString(code);
-    found.reason = why_no_device(code, machine.driver, machine.runtime);
+  if (machine.code != cudaSuccess) {
+    found.why_not = why_no_device(machine);
     return found;
   }
-  std::string others;
-  for (const Device& device : machine.devices) {
-    if (runs_on(cuda_architectures, device.major, device.minor))
-      found.devices.push_back(device);
-    else
-      others += (others.empty() ? "" : ", ") + device.name + " (" +
-                std::to_string(device.major) + "." +
-                std::to_string(device.minor) + ")";
-  }
-  if (!others.empty())
-    found.left_out = "This installation was compiled for the architectures " +
-                     std::string(cuda_architectures) + ", not for " + others +
-                     ".";
-  if (found.devices.empty()) found.reason = found.left_out;
+  for (const Device& device : machine.devices)
+    (runs_on(cuda_architectures, device.major, device.minor) ? found.devices
+                                                             : found.left_out)
+        .push_back(device);
+  if (found.devices.empty()) found.why_not = BackendFailure(Why::other_devices);
   return found;
 }
 
@@ -127,9 +113,7 @@ Found judge(const FakeMachine& machine) {
 Found find_devices() {
   Found found;
   if (is_forked_child()) {
-    found.reason =
-        "CUDA was used before this process was forked, and can't be used in a "
-        "forked child.";
+    found.why_not = BackendFailure(Why::forked);
     return found;
   }
   const std::lock_guard<std::mutex> hold(guard);
@@ -139,8 +123,7 @@ Found find_devices() {
     found = judge(real_machine());
     if (!found.devices.empty()) real = found;
   } catch (const CudaFailure& e) {
-    found.cuda_words = e.cuda_words;
-    found.reason = "CUDA failed: " + e.cuda_words + ".";
+    found.why_not = BackendFailure(Why::failed, e.cuda_words);
   }
   return found;
 }
@@ -162,14 +145,15 @@ std::vector<Device> chosen(const std::vector<int>& rows) {
   const Found found = find_devices();
   if (!is_forked_child())
     if (const std::optional<CudaFailure> lost = lost_device()) throw *lost;
-  if (found.devices.empty())
-    throw BackendFailure(found.reason, found.cuda_words);
+  if (found.why_not) throw *found.why_not;
   if (rows.empty()) return found.devices;
   std::vector<Device> these;
   for (const int row : rows) {
-    if (row < 0 || row >= static_cast<int>(found.devices.size()))
-      throw BackendFailure("There is no CUDA device " +
-                           std::to_string(row + 1) + ".");
+    if (row < 0 || row >= static_cast<int>(found.devices.size())) {
+      BackendFailure failure(Why::no_such_device);
+      failure.device = row;
+      throw failure;
+    }
     these.push_back(found.devices[static_cast<std::size_t>(row)]);
   }
   return these;
@@ -183,18 +167,10 @@ Status status() {
   s.toolkit = std::string("CUDA ") + cuda_toolkit;
   s.architectures = cuda_architectures;
   const Found found = find_devices();
-  s.reason = found.reason;
-  s.cuda_words = found.cuda_words;
+  s.why_not = found.why_not;
   s.left_out = found.left_out;
   if (!is_forked_child()) s.lost = lost_device();
-  if (s.lost) {
-    s.reason =
-        "CUDA failed in this R process before, and can't be used in it "
-        "again: " +
-        s.lost->cuda_words + ".";
-    s.cuda_words = s.lost->cuda_words;
-  }
-  s.usable = s.reason.empty();
+  if (s.lost) s.why_not = BackendFailure(Why::lost, s.lost->cuda_words);
   return s;
 }
 

@@ -130,7 +130,7 @@ unpack_file <- function(file, path, call) {
   blocks <- list()
   repeat {
     block <- tryCatch(
-      readBin(connection, "raw", 2^22),
+      readBin(connection, "raw", 2^20),
       warning = function(condition) abort_damaged(file, call),
       error = function(condition) abort_damaged(file, call)
     )

@@ -1,0 +1,11 @@
+test_that("readers stand whatever a file holds", {
+  skip_on_cran()
+  fuzzer <- new.env()
+  sys.source(system.file("bench", "fuzz_files.R", package = "fsknn"), fuzzer)
+  withr::local_preserve_seed()
+  found <- fuzzer$fuzz_files(20000, seed = 20000)
+  expect_identical(found[["read"]] + found[["refused"]], 20000)
+  expect_gt(found[["read"]], 2000)
+  expect_gt(found[["refused"]], 2000)
+  expect_lt(found[["slowest"]], 10)
+})

@@ -128,9 +128,11 @@ unpack_file <- function(file, path, call) {
     return(unpack_bzip2(file, path, call))
   }
   blocks <- list()
+  # Of a small file in one go, which need not be large.
+  at_once <- min(2^20, max(2^12, file.size(path)))
   repeat {
     block <- tryCatch(
-      readBin(connection, "raw", 2^20),
+      readBin(connection, "raw", at_once),
       warning = function(condition) abort_damaged(file, call),
       error = function(condition) abort_damaged(file, call)
     )

@@ -50,9 +50,10 @@ sanitize_no_openmp() {
 
 # Files whose tests call every function of RcppExports.R between them; `make
 # coverage` shows one that does not.
-files="alpha_beta_k backends blocks checkpoint cuda-faults k_each knn_graph knn_plan
+files="alpha_beta_k backends blocks checkpoint cuda-faults files k_each knn_graph knn_plan
   knn_search mdl_filter metafeature_names metafeatures missing mst_knn row_file
-  snn_graph spanning_forest split_file subset within_search workers"
+  snn_graph spanning_forest split_file subset whole_file within_search
+  workers"
 
 sanitize_bindings() {
   library=$folder/library

@@ -57,9 +57,17 @@ void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
 /// What was prepared, and its memory.
 void HeldPoints::forget() {
   is_prepared_ = false;
+  forget_filter();
+  points_ = PreparedPoints();
+}
+
+/// A search that fails or is stopped at any time leaves what the next one makes
+/// anew: there is no scale before its rows are packed, and no slack before all
+/// errors are known.
+void HeldPoints::forget_filter() {
   scale_ = FilterScale();
   filter_ = FilterRows();
-  points_ = PreparedPoints();
+  error_ = kNoSlack;
 }
 
 PointBlock HeldPoints::columns() const {
@@ -111,21 +119,20 @@ void HeldPoints::fit_filter(const Request& request, Rows& rows,
                             Progress* progress) {
   const int threads = request.num_threads;
   const PreparedPoints* queries = rows.are_points ? nullptr : &rows.points;
-  const bool is_new =
-      scale_.form == nullptr ||
-      (queries != nullptr && !reaches(scale_, *queries, threads));
-  if (is_new) {
-    filter_ = FilterRows();
-    scale_ = choose_scale(metric_, DistanceRule(metric_, exponent_), kernels_,
-                          points_, queries, threads);
-    filter_ = pack(scale_, points_, threads, progress);
+  if (scale_.form == nullptr ||
+      (queries != nullptr && !reaches(scale_, *queries, threads))) {
+    forget_filter();
+    FilterScale scale = choose_scale(metric_, DistanceRule(metric_, exponent_),
+                                     kernels_, points_, queries, threads);
+    filter_ = pack(scale, points_, threads, progress);
+    scale_ = std::move(scale);
   }
   double error = filter_.error;
   if (queries != nullptr) {
     rows.filter = pack(scale_, *queries, threads, progress);
     error = std::max(error, rows.filter.error);
   }
-  if (is_new || error > error_) {
+  if (error > error_) {
     error_ = error;
     set_slack(scale_, error, points_.padded);
     complete(scale_, filter_);

@@ -57,6 +57,7 @@ class HeldPoints {
   };
   const RowSource& source() const { return some_ ? *some_ : whole_; }
   void forget();
+  void forget_filter();
   Rows fit(const Request& request, const RowSource* queries, bool filtered,
            Progress* progress);
   void prepare(const Request& request, const RowSource* queries,
@@ -78,7 +79,8 @@ class HeldPoints {
   PreparedPoints points_;
   FilterScale scale_;  ///< without a form until it is chosen
   FilterRows filter_;
-  double error_ = 0.0;  ///< that the scale's slack covers
+  static constexpr double kNoSlack = -1.0;
+  double error_ = kNoSlack;  ///< that the scale's slack covers
 };
 
 }  // namespace cpu

@@ -90,6 +90,8 @@ std::vector<Matrix> wide_cases(std::int64_t n, std::int64_t d) {
         all.back().at(5, f) = all.back().at(4, f);
       }
     }
+  // Some of them count as rows of zeros in the filter.
+  all.push_back(rows_of_many_lengths(n, d, 17, 1.0, 61));
   Matrix m = normal("2^480, 1, 2^-480 and 2^-900", n, d, 52);
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t f = 0; f < d; ++f)

@@ -88,7 +88,7 @@ read_text_parts <- function(file, path, call) {
       kept <- list()
     }
     if (last < length(block)) {
-      kept[[length(kept) + 1L]] <- block[-seq_len(last)]
+      kept[[length(kept) + 1L]] <- block[seq.int(last + 1L, length(block))]
     }
   }
   parts

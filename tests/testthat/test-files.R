@@ -34,7 +34,11 @@ test_that("lines longer than what is read at once come whole", {
   local_folder()
   x <- matrix(1:2, 2, dimnames = list(strrep(c("\u00e9", "b"), 3e6), "s"))
   write_cibm(x, "file.txt.gz", classes = 1)
-  expect_identical(unname(rownames(read_cibm("file.txt.gz"))), rownames(x))
+  # Not expect_identical(), which would show where such long texts differ.
+  expect_true(identical(rownames(read_cibm("file.txt.gz")), rownames(x)))
+  # Of many blocks, plain.
+  write_cibm(x, "file.txt", classes = 1)
+  expect_true(identical(rownames(read_cibm("file.txt")), rownames(x)))
 })
 
 test_that("a NUL byte is an error that names its line", {

@@ -203,13 +203,6 @@ value_text <- function(value) {
   )
 }
 
-# The same whatever R's options are; two numbers never have the same.
-number_text <- function(number) {
-  short <- sprintf("%.15g", number)
-  same <- identical(as.double(short), as.double(number))
-  if (same) short else sprintf("%.17g", number)
-}
-
 # The bytes of lines "name: value".
 search_text <- function(print, size) {
   lines <- c(split_size = number_text(size), print)

@@ -38,6 +38,15 @@ find src/core -name '*.cpp' | sort |
 Rscript -e '
   found <- lintr::lint_dir("R")
   if (length(found)) print(found)
-  quit(status = length(found) > 0)
+  # Of two functions of one name R takes the one in the file that comes last.
+  files <- list.files("R", "[.]R$", full.names = TRUE)
+  code <- unlist(lapply(files, parse, keep.source = FALSE))
+  given <- vapply(code, function(line) {
+    if (is.call(line) && identical(line[[1]], quote(`<-`)) &&
+          is.name(line[[2]])) as.character(line[[2]]) else ""
+  }, "")
+  twice <- unique(given[duplicated(given) & nzchar(given)])
+  if (length(twice)) message("given a value twice: ", toString(twice))
+  quit(status = length(found) + length(twice) > 0)
 ' || status=1
 exit $status

@@ -16,9 +16,8 @@
 //   24   8  number: which of its kind it is, from 0
 //   32   8  fingerprint: of the work that it belongs to
 //   40  16  kind: what it holds
-//   56  32  for each column: 16 its name, 4 its type (SealedType), 4 zero, 8
-//   how
-//           many values it has
+//   56  32  for each column: 16 its name, 4 its type (SealedType), 4 zero,
+//           8 how many values it has
 //        8  XXH64 of all that
 //           the values, column by column, with nothing between them
 //        8  XXH64 of all before it

@@ -79,7 +79,8 @@ take_matrix.EList <- function(x, input, arg = "x", call = caller_env()) {
   parts <- lapply(stats::setNames(nm = names(x)), function(name) x[[name]])
   parts <- parts[vapply(parts, is.matrix, NA)]
   at <- find_element(
-    input$assay %||% "E", names(parts), "assay", "matrix", arg, call
+    input$assay %||% "E", names(parts), "assay", "matrix", arg, call,
+    many = "matrices"
   )
   values <- parts[[at]]
   if (is.null(dimnames(values))) {
@@ -143,13 +144,13 @@ check_no_dimred <- function(x, input, arg, call = caller_env()) {
 
 # The number of the element that is named or numbered.
 find_element <- function(value, names, option, what, arg, call = caller_env(),
-                         count = length(names)) {
+                         count = length(names), many = paste0(what, "s")) {
   if (!is.character(value)) {
     if (value <= count) {
       return(as.integer(value))
     }
     abort_argument(
-      "{.arg {option}} must be at most {count}, the number of {what}s of
+      "{.arg {option}} must be at most {count}, the number of {many} of
        {.arg {arg}}, not {value}.",
       call
     )
@@ -165,7 +166,7 @@ find_element <- function(value, names, option, what, arg, call = caller_env(),
       "{.arg {arg}} has no {what} {.val {value}}.",
       x = if (length(names) > 0) "There are: {known}.",
       x = if (length(names) == 0) {
-        "Its {what}s have no names, or there are none."
+        "Its {many} have no names, or there are none."
       },
       i = if (!is.null(nearest)) "Did you mean {.val {nearest}}?"
     ),

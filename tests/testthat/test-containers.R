@@ -226,6 +226,15 @@ test_that("names that repeat are an error in every kind of input", {
   )
 })
 
+test_that("limma's list without a matrix says so", {
+  skip_if_not_installed("limma")
+  none <- methods::new(methods::getClass("EList", where = asNamespace("limma")))
+  expect_error(
+    knn_graph(none, 2), "Its matrices have no names",
+    class = "fsknn_argument_error"
+  )
+})
+
 test_that("limma's lists are their expression values", {
   skip_if_not_installed("limma")
   x <- random_matrix(12, 7)

@@ -16,6 +16,8 @@
 #' and the other verbs leave a point out of its own neighbours by its number, as
 #' they always do, and never by a distance. A row of zeros is at distance 0 from
 #' all rows. Products beyond the range of a double are a `fsknn_range_error`.
+#' Products that are less than 1e-596 times the square of the largest value lose
+#' digits, and in the end are 0: among values near 1 those beside one of 1e298.
 #'
 #' [within_search()] and [within_query()] take limits below 0 under it:
 #' `distance = -5` finds the pairs whose product is at least 5. There is no

@@ -139,7 +139,8 @@ check_distance <- function(distance, search, call = caller_env()) {
     )
     abort_argument(
       c(
-        "{.arg distance} must not be {if (!below_zero) \"negative or \"}missing.",
+        "{.arg distance} must not be
+         {if (!below_zero) \"negative or \"}missing.",
         x = "It is {where}."
       ),
       call

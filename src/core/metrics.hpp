@@ -158,8 +158,7 @@ using AllMetrics =
                Spearman<Sign::absolute>, Spearman<Sign::negative>,
                Bicor<Sign::signed_value>, Bicor<Sign::absolute>,
                Bicor<Sign::negative>, Cosine, Euclidean, InnerProduct,
-               Manhattan, Chebyshev, Canberra, Proportional, Jaccard,
-               Sorensen>;
+               Manhattan, Chebyshev, Canberra, Proportional, Jaccard, Sorensen>;
 
 /// A metric chosen at run time.
 struct MetricEntry {

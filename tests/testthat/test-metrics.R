@@ -240,11 +240,12 @@ test_that("inner products have the square of the unit, and a range", {
     }
     expect_identical(range(find(x * 2^-600)$distance), c(0, 0))
     expect_error(find(x * 2^520), class = "fsknn_range_error")
-    x[1:2, 3] <- 1e200
-    expect_error(find(x), class = "fsknn_range_error")
+    huge <- x
+    huge[1:2, 3] <- 1e200
+    expect_error(find(huge), class = "fsknn_range_error")
     # A product beyond range, of none of the nearest.
-    x[1, 3] <- -1e200
-    expect_lt(max(find(x)$distance[1:2, ]), 0)
+    huge[1, 3] <- -1e200
+    expect_lt(max(find(huge)$distance[1:2, ]), 0)
   }
 })
 
@@ -256,7 +257,6 @@ test_that("what takes distances for lengths refuses inner products", {
     mst_knn(x, "inner_product")
     mst_knn(edges)
     spanning_forest(edges)
-    plot_neighbourhood(edges, 1)
     threshold_graph(x, 0.5, "inner_product")
     as_igraph(edges, weight = "similarity")
     as_igraph(edges, weight = "distance")
@@ -278,6 +278,13 @@ test_that("what takes distances for lengths refuses inner products", {
   expect_equal(
     read_knn(file, "inner_product")$distance, edges$distance, tolerance = 1e-6
   )
+})
+
+test_that("inner products are not drawn as lengths", {
+  skip_if_not_installed("ggplot2")
+  skip_if_not_installed("ggraph")
+  edges <- knn_graph(small_integers(20, 4), 2, "inner_product")
+  expect_error(plot_neighbourhood(edges, 1), "no distances below 0")
 })
 
 test_that("jaccard and sorensen are base R's and proxy's", {

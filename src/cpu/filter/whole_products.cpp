@@ -83,8 +83,8 @@ float pack_by_length(RowPacker& packer, double tiny, double* square,
     packer.clear();
     return 0.0f;
   }
-  const double room = kLargestNorm -
-                      0.5 * std::sqrt(static_cast<double>(packer.padded)) - 1.0;
+  const double room =
+      kLargestNorm - 0.5 * std::sqrt(static_cast<double>(packer.padded)) - 1.0;
   const float a = float_up(std::max(norm / room, largest / kLargestWhole));
   const RowPacker::Residual r =
       packer.quantise(1.0 / static_cast<double>(a), kLargestWhole);

@@ -149,8 +149,7 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
     if (!column_there || row >= chunk.num_rows) continue;
     const double distance =
         Rule::finish(Sum::join(v), chunk.row_sums[row], column_sum);
-    chunk.distances[row * chunk.stride + column] =
-        scaled(distance, chunk.undo);
+    chunk.distances[row * chunk.stride + column] = scaled(distance, chunk.undo);
   }
 }
 

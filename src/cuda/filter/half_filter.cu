@@ -110,9 +110,7 @@ class RawFilter final : public HalfFilter {
   }
 
  private:
-  RawForm form() {
-    return {form_.data(), form_.data() + padded_, products_};
-  }
+  RawForm form() { return {form_.data(), form_.data() + padded_, products_}; }
   const bool products_;
   DeviceBuffer<double> form_;
   PowerOfTwo undo_ = {1.0, 1.0};

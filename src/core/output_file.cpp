@@ -28,9 +28,9 @@ std::string end_of_links(const std::string& path) {
     if (size < 0) return at;
     const std::string next(words.data(), static_cast<std::size_t>(size));
     const std::size_t slash = at.rfind('/');
-    at = next[0] == '/' || slash == std::string::npos
-             ? next
-             : at.substr(0, slash + 1) + next;
+    const bool is_whole = next[0] == '/' || slash == std::string::npos;
+    at.resize(is_whole ? 0 : slash + 1);
+    at += next;
   }
   fail(path, ELOOP);
 }
@@ -70,7 +70,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
     return;
   }
   if (is_there && access(path.c_str(), W_OK) != 0) fail(path);
-  file_.reset(new NewFile(end, 0666));
+  file_ = std::make_unique<NewFile>(end, 0666);
   if (!is_there) return;
   // Some file systems have no owners, and only root may give files away.
   (void)!chown(file_->part().c_str(), there.st_uid, there.st_gid);

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "answers.hpp"
 #include "cases.hpp"
 #include "core/brute.hpp"
 #include "core/scan.hpp"
@@ -44,52 +44,6 @@ class Counted final : public RowSource {
  private:
   MatrixSource<double> rows_;
   mutable std::atomic<std::int64_t> read_{0};
-};
-
-struct Answer {
-  Answer(std::int64_t rows, std::int64_t k)
-      : index(static_cast<std::size_t>(rows * k), -7),
-        distance(index.size(), -7.0) {
-    view.rows = rows;
-    view.index = index.data();
-    view.distance = distance.data();
-    view.missing_index = -1;
-    view.missing_value = -1.0;
-  }
-  bool operator==(const Answer& other) const {
-    return index == other.index &&
-           std::memcmp(distance.data(), other.distance.data(),
-                       8 * distance.size()) == 0;
-  }
-  std::vector<std::int32_t> index;
-  std::vector<double> distance;
-  Neighbours view;
-};
-
-class Pairs final : public WithinRows {
- public:
-  void allocate(const std::vector<std::int32_t>& counts) override {
-    start_.assign(1, 0);
-    for (const std::int32_t count : counts)
-      start_.push_back(start_.back() + static_cast<std::size_t>(count));
-    index_.assign(start_.back(), -7);
-    distance_.assign(start_.back(), -7.0);
-    correlation_.assign(start_.back(), -7.0);
-  }
-  Row row(std::int64_t row) override {
-    const std::size_t at = start_[static_cast<std::size_t>(row)];
-    return {index_.data() + at, distance_.data() + at,
-            correlation_.data() + at};
-  }
-  bool operator==(const Pairs& other) const {
-    return start_ == other.start_ && index_ == other.index_ &&
-           distance_ == other.distance_ && correlation_ == other.correlation_;
-  }
-
- private:
-  std::vector<std::size_t> start_;
-  std::vector<std::int32_t> index_;
-  std::vector<double> distance_, correlation_;
 };
 
 Matrix fit(const MetricEntry& metric, Matrix m) {

@@ -5,10 +5,10 @@
 
 #include <atomic>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "answers.hpp"
 #include "cases.hpp"
 #include "core/brute.hpp"
 #include "cpu/held.hpp"
@@ -38,24 +38,6 @@ class FailsOnce final : public RowSource {
   mutable std::atomic<std::int64_t> left_;
 };
 constexpr std::int64_t kNever = std::int64_t{1} << 40;
-
-struct Answer {
-  Answer(std::int64_t rows, std::int64_t k)
-      : index(static_cast<std::size_t>(rows * k), -7),
-        distance(index.size(), -7.0) {
-    view.rows = rows;
-    view.index = index.data();
-    view.distance = distance.data();
-  }
-  bool operator==(const Answer& other) const {
-    return index == other.index &&
-           std::memcmp(distance.data(), other.distance.data(),
-                       8 * distance.size()) == 0;
-  }
-  std::vector<std::int32_t> index;
-  std::vector<double> distance;
-  Neighbours view;
-};
 
 Matrix fit(const MetricEntry& metric, Matrix m, double by) {
   for (double& x : m.values)

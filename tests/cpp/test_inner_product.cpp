@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
 
+#include "answers.hpp"
 #include "cases.hpp"
 #include "core/brute.hpp"
 #include "core/errors.hpp"
@@ -27,24 +27,6 @@ namespace {
 
 const MetricEntry& inner() { return find_metric("inner_product", "signed"); }
 
-struct Found {
-  Found(std::int64_t rows, std::int64_t k)
-      : index(static_cast<std::size_t>(rows * k), -7),
-        distance(static_cast<std::size_t>(rows * k), -7.0) {
-    view.rows = rows;
-    view.index = index.data();
-    view.distance = distance.data();
-  }
-  bool operator==(const Found& other) const {
-    return index == other.index &&
-           std::memcmp(distance.data(), other.distance.data(),
-                       8 * distance.size()) == 0;
-  }
-  std::vector<std::int32_t> index;
-  std::vector<double> distance;
-  Neighbours view;
-};
-
 Request request_for(std::int64_t k) {
   Request r;
   r.k = k;
@@ -55,9 +37,9 @@ Request request_for(std::int64_t k) {
 
 enum class Way { definition, engine };
 
-Found find(Way way, const Request& r, const RowSource& points,
-           const RowSource* queries = nullptr, Stats* stats = nullptr) {
-  Found found((queries != nullptr ? *queries : points).num_points(), r.k);
+Answer find(Way way, const Request& r, const RowSource& points,
+            const RowSource* queries = nullptr, Stats* stats = nullptr) {
+  Answer found((queries != nullptr ? *queries : points).num_points(), r.k);
   if (way == Way::definition)
     brute_force(r, points, queries, found.view);
   else
@@ -132,7 +114,7 @@ TEST_CASE("inner products of rows of all lengths are those of the definition") {
         CAPTURE(m.name);
         CAPTURE(d);
         CAPTURE(k);
-        const Found expected = find(Way::definition, r, points);
+        const Answer expected = find(Way::definition, r, points);
         for (const cpu::Kernels* kernels : cpu::available_kernels()) {
           r.instruction_set = kernels->name;
           for (const std::int64_t chunk : {0, 48}) {
@@ -161,12 +143,12 @@ TEST_CASE("the filter of inner products drops pairs of rows of any length") {
 TEST_CASE("a power of two multiplies inner products by its square") {
   Matrix m = normal("normal", 120, 9, 57);
   const Request r = request_for(5);
-  const Found expected = find(Way::engine, r, m.source());
+  const Answer expected = find(Way::engine, r, m.source());
   for (const int e : {-400, 1, 487}) {
     Matrix other = m;
     for (double& x : other.values) x = std::ldexp(x, e);
     const auto points = other.source();
-    const Found found = find(Way::engine, r, points);
+    const Answer found = find(Way::engine, r, points);
     CHECK(found.index == expected.index);
     for (std::size_t i = 0; i < found.distance.size(); ++i)
       CHECK(found.distance[i] == std::ldexp(expected.distance[i], 2 * e));
@@ -203,7 +185,7 @@ TEST_CASE("products beyond a double are an error, tiny ones are 0 and not -0") {
     for (double& x : tiny.values) x *= level;
     const auto points = tiny.source();
     const Request r = request_for(7);
-    const Found found = find(Way::engine, r, points);
+    const Answer found = find(Way::engine, r, points);
     CHECK(found == find(Way::definition, r, points));
     for (const double distance : found.distance) {
       CHECK(distance == 0.0);
@@ -214,7 +196,7 @@ TEST_CASE("products beyond a double are an error, tiny ones are 0 and not -0") {
   Matrix small = normal("at 1e-160", 60, 5, 59);
   for (double& x : small.values) x *= 1e-160;
   const auto points = small.source();
-  const Found found = find(Way::engine, request_for(3), points);
+  const Answer found = find(Way::engine, request_for(3), points);
   CHECK(found == find(Way::definition, request_for(3), points));
   for (std::int64_t i = 0; i < small.n; ++i) {
     long double sum = 0.0L;
@@ -268,7 +250,7 @@ TEST_CASE("distances below 0 are counted, and tell what would fit") {
 TEST_CASE("pairs within a distance below 0 are found") {
   for (const Matrix& m : wide_cases(150, 12)) {
     const auto points = m.source();
-    const Found all = find(Way::definition, request_for(149), points);
+    const Answer all = find(Way::definition, request_for(149), points);
     std::vector<double> sorted = all.distance;
     std::sort(sorted.begin(), sorted.end());
     struct Rows final : WithinRows {

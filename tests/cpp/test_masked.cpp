@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "answers.hpp"
 #include "cases.hpp"
 #include "core/arithmetic.hpp"
 #include "core/brute.hpp"
@@ -25,31 +26,6 @@ using namespace fsknn;
 
 namespace {
 
-struct Found {
-  Found(std::int64_t rows, std::int64_t k)
-      : index(static_cast<std::size_t>(rows * k), -7),
-        distance(index.size(), -7.0),
-        correlation(index.size(), -7.0) {
-    view.rows = rows;
-    view.index = index.data();
-    view.distance = distance.data();
-    view.correlation = correlation.data();
-    view.missing_index = -1;
-    view.missing_value = -1.0;
-  }
-  std::vector<std::int32_t> index;
-  std::vector<double> distance, correlation;
-  Neighbours view;
-};
-
-bool same(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::memcmp(a.data(), b.data(), 8 * a.size()) == 0;
-}
-bool same(const Found& a, const Found& b) {
-  return a.index == b.index && same(a.distance, b.distance) &&
-         same(a.correlation, b.correlation);
-}
-
 using Search = void (*)(const Request&, const RowSource&, const RowSource*,
                         const Neighbours&);
 void by_engine(const Request& r, const RowSource& points,
@@ -58,9 +34,9 @@ void by_engine(const Request& r, const RowSource& points,
   cpu::find_neighbours(r, points, queries, out, nullptr, &stats);
 }
 
-Found find(Search search, const Request& r, const Matrix& m,
-           const Matrix* q = nullptr) {
-  Found found(q != nullptr ? q->n : m.n, r.k);
+Answer find(Search search, const Request& r, const Matrix& m,
+            const Matrix* q = nullptr) {
+  Answer found(q != nullptr ? q->n : m.n, r.k);
   const auto points = m.source();
   const auto queries = q != nullptr ? q->source() : points;
   search(r, points, q != nullptr ? &queries : nullptr, found.view);
@@ -153,8 +129,8 @@ TEST_CASE("with missing values the engine equals the definition") {
       for (const MetricEntry* metric : correlations()) {
         INFO(m.name, " ", metric->name, " ", sign_name(metric->sign), " ", d);
         Request r = request_for(*metric, 5);
-        const Found expected = find(brute_force, r, m);
-        CHECK(same(find(by_engine, r, m), expected));
+        const Answer expected = find(brute_force, r, m);
+        CHECK(find(by_engine, r, m) == expected);
       }
 }
 
@@ -166,12 +142,12 @@ TEST_CASE("with missing values no chunk size, thread count or k changes it") {
     for (const std::int64_t k : {1, 20, 699}) {
       Request r = request_for(metric, k);
       r.skip = {0, 7, 699};
-      const Found expected = find(brute_force, r, m);
+      const Answer expected = find(brute_force, r, m);
       for (const std::int64_t chunk_size : {0, 1, 100})
         for (const int threads : {1, 3}) {
           r.chunk_size = chunk_size;
           r.num_threads = threads;
-          CHECK(same(find(by_engine, r, m), expected));
+          CHECK(find(by_engine, r, m) == expected);
         }
     }
 }
@@ -180,10 +156,10 @@ TEST_CASE("with missing values every instruction set gives the same bits") {
   const Matrix m = with_holes(normal("holes", 300, 45, 44), 0.2, 45);
   for (const MetricEntry* metric : correlations()) {
     Request r = request_for(*metric, 9);
-    const Found expected = find(brute_force, r, m);
+    const Answer expected = find(brute_force, r, m);
     for (const cpu::Kernels* kernels : cpu::available_kernels()) {
       r.instruction_set = kernels->name;
-      CHECK(same(find(by_engine, r, m), expected));
+      CHECK(find(by_engine, r, m) == expected);
     }
   }
 }
@@ -196,19 +172,19 @@ TEST_CASE("queries with missing values, few and many") {
       Request r =
           request_for(find_metric("spearman", "absolute"), 7, min_pairs);
       r.skip = {3, 30};
-      const Found expected = find(brute_force, r, m, &q);
-      CHECK(same(find(by_engine, r, m, &q), expected));
+      const Answer expected = find(brute_force, r, m, &q);
+      CHECK(find(by_engine, r, m, &q) == expected);
     }
     // Queries that are points of their own.
     Request r = request_for(find_metric("pearson", "signed"), 5);
-    const Found whole = find(brute_force, r, m);
+    const Answer whole = find(brute_force, r, m);
     Matrix own = make("own", rows, m.d);
     for (std::int64_t i = 0; i < rows; ++i) {
       r.query_self.push_back(static_cast<std::int32_t>(3 * i));
       for (std::int64_t f = 0; f < m.d; ++f)
         own.at(i, f) = m.values[static_cast<std::size_t>(f * m.n + 3 * i)];
     }
-    const Found found = find(by_engine, r, m, &own);
+    const Answer found = find(by_engine, r, m, &own);
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t rank = 0; rank < r.k; ++rank)
         CHECK(found.index[static_cast<std::size_t>(rank * rows + i)] ==
@@ -219,7 +195,7 @@ TEST_CASE("queries with missing values, few and many") {
 TEST_CASE("the filter drops most pairs of data with some values missing") {
   const Matrix m = with_holes(normal("holes", 3000, 100, 50), 0.05, 51);
   Request r = request_for(find_metric("pearson", "signed"), 10);
-  Found found(m.n, r.k);
+  Answer found(m.n, r.k);
   Stats stats;
   cpu::find_neighbours(r, m.source(), nullptr, found.view, nullptr, &stats);
   CHECK(stats.filtered);
@@ -233,7 +209,7 @@ TEST_CASE("rows that too few pairs are left for are counted") {
     for (std::int64_t f = 0; f < 8; ++f)
       if ((i < 5) == (f < 4)) m.at(i, f) = kNone;
   Request r = request_for(find_metric("pearson", "signed"), 6);
-  Found found(m.n, r.k);
+  Answer found(m.n, r.k);
   Stats stats;
   cpu::find_neighbours(r, m.source(), nullptr, found.view, nullptr, &stats);
   CHECK(stats.rows_short == 5);

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "answers.hpp"
 #include "cases.hpp"
 #include "core/brute.hpp"
 #include "core/scan.hpp"
@@ -24,56 +24,6 @@
 using namespace fsknn;
 
 namespace {
-
-struct Answer {
-  Answer(std::int64_t rows, std::int64_t k)
-      : index(static_cast<std::size_t>(rows * k), -7),
-        distance(index.size(), -7.0),
-        correlation(index.size(), -7.0) {
-    view.rows = rows;
-    view.index = index.data();
-    view.distance = distance.data();
-    view.correlation = correlation.data();
-    view.missing_index = -1;
-    view.missing_value = -1.0;
-  }
-  bool operator==(const Answer& other) const {
-    const std::size_t bytes = 8 * distance.size();
-    return index == other.index &&
-           std::memcmp(distance.data(), other.distance.data(), bytes) == 0 &&
-           std::memcmp(correlation.data(), other.correlation.data(), bytes) ==
-               0;
-  }
-  std::vector<std::int32_t> index;
-  std::vector<double> distance, correlation;
-  Neighbours view;
-};
-
-class Pairs final : public WithinRows {
- public:
-  void allocate(const std::vector<std::int32_t>& counts) override {
-    start_.assign(1, 0);
-    for (const std::int32_t count : counts)
-      start_.push_back(start_.back() + static_cast<std::size_t>(count));
-    index_.assign(start_.back(), -7);
-    distance_.assign(start_.back(), -7.0);
-    correlation_.assign(start_.back(), -7.0);
-  }
-  Row row(std::int64_t row) override {
-    const std::size_t at = start_[static_cast<std::size_t>(row)];
-    return {index_.data() + at, distance_.data() + at,
-            correlation_.data() + at};
-  }
-  bool operator==(const Pairs& other) const {
-    return start_ == other.start_ && index_ == other.index_ &&
-           distance_ == other.distance_ && correlation_ == other.correlation_;
-  }
-
- private:
-  std::vector<std::size_t> start_;
-  std::vector<std::int32_t> index_;
-  std::vector<double> distance_, correlation_;
-};
 
 /// The same rows, made whenever they are read.
 class Made final : public RowSource {

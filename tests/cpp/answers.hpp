@@ -1,0 +1,66 @@
+#pragma once
+
+// Where searches put their answers, to be compared bit for bit.
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "core/request.hpp"
+#include "core/within_answer.hpp"
+
+inline bool same_bits(const std::vector<double>& a,
+                      const std::vector<double>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), sizeof(double) * a.size()) == 0;
+}
+
+/// k neighbours of each row. -7 stands where nothing was written.
+struct Answer {
+  Answer(std::int64_t rows, std::int64_t k)
+      : index(static_cast<std::size_t>(rows * k), -7),
+        distance(index.size(), -7.0),
+        correlation(index.size(), -7.0) {
+    view.rows = rows;
+    view.index = index.data();
+    view.distance = distance.data();
+    view.correlation = correlation.data();
+    view.missing_index = -1;
+    view.missing_value = -1.0;
+  }
+  bool operator==(const Answer& other) const {
+    return index == other.index && same_bits(distance, other.distance) &&
+           same_bits(correlation, other.correlation);
+  }
+  std::vector<std::int32_t> index;
+  std::vector<double> distance, correlation;
+  fsknn::Neighbours view;
+};
+
+/// All pairs within a distance.
+class Pairs final : public fsknn::WithinRows {
+ public:
+  void allocate(const std::vector<std::int32_t>& counts) override {
+    start_.assign(1, 0);
+    for (const std::int32_t count : counts)
+      start_.push_back(start_.back() + static_cast<std::size_t>(count));
+    index_.assign(start_.back(), -7);
+    distance_.assign(start_.back(), -7.0);
+    correlation_.assign(start_.back(), -7.0);
+  }
+  Row row(std::int64_t row) override {
+    const std::size_t at = start_[static_cast<std::size_t>(row)];
+    return {index_.data() + at, distance_.data() + at,
+            correlation_.data() + at};
+  }
+  bool operator==(const Pairs& other) const {
+    return start_ == other.start_ && index_ == other.index_ &&
+           same_bits(distance_, other.distance_) &&
+           same_bits(correlation_, other.correlation_);
+  }
+
+ private:
+  std::vector<std::size_t> start_;
+  std::vector<std::int32_t> index_;
+  std::vector<double> distance_, correlation_;
+};

@@ -65,7 +65,7 @@ edges_of_search <- function(found, search) {
     names = search$points$names, metric = request$metric,
     sign = request$sign, left_out = search$left_out,
     weighted = !is.null(request$weights),
-    num_features = ncol(search$points$values)
+    num_features = as.integer(ncol(search$points$values))
   )
 }
 

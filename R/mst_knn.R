@@ -139,7 +139,7 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
     vertices = data.frame(name = names %||% seq_len(num_points)),
     metric = options$metric$name, sign = options$sign, exact = TRUE,
     weighted = !is.null(search$request$weights),
-    num_features = ncol(search$points$values)
+    num_features = as.integer(ncol(search$points$values))
   )
 }
 

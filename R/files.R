@@ -186,7 +186,9 @@ unpack_bzip2 <- function(file, path, call) {
     abort_damaged(file, call)
   }
   ends <- c(starts[-1] - 1L, length(bytes))
-  unpack <- function(start, end) memDecompress(bytes[start:end], "bzip2")
+  unpack <- function(start, end) {
+    memDecompress(bytes[seq.int(start, end)], "bzip2")
+  }
   tryCatch(
     Map(unpack, starts, ends),
     error = function(condition) abort_damaged(file, call)

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include "answers.hpp"
 #include "cases.hpp"
 #include "core/brute.hpp"
 #include "core/metafeatures.hpp"
@@ -116,27 +117,6 @@ TEST_CASE("the paper's numbers of metafeatures") {
 
 namespace {
 
-struct Found {
-  Found(std::int64_t rows, std::int64_t k)
-      : index(static_cast<std::size_t>(rows * k)),
-        distance(index.size()),
-        correlation(index.size()) {
-    view.rows = rows;
-    view.index = index.data();
-    view.distance = distance.data();
-    view.correlation = correlation.data();
-    view.missing_index = -1;
-    view.missing_value = -1.0;
-  }
-  bool operator==(const Found& b) const {
-    return index == b.index && distance == b.distance &&
-           correlation == b.correlation;
-  }
-  std::vector<std::int32_t> index;
-  std::vector<double> distance, correlation;
-  Neighbours view;
-};
-
 Matrix held(const MetafeatureSource& source) {
   Matrix m = make("held", source.num_points(), source.num_features());
   std::vector<double> row(static_cast<std::size_t>(m.d));
@@ -186,14 +166,14 @@ TEST_CASE("metafeatures have the neighbours of the same rows held") {
     for (std::int64_t i = 100; i < 130; ++i) r.skip.push_back(i);
     std::sort(r.skip.begin(), r.skip.end());
     r.skip.erase(std::unique(r.skip.begin(), r.skip.end()), r.skip.end());
-    Found expected(rows.n, r.k);
+    Answer expected(rows.n, r.k);
     brute_force(r, rows.source(), nullptr, expected.view);
     CAPTURE(metric.name);
     for (const int threads : {1, 2}) {
       r.num_threads = threads;
       for (const std::int64_t chunk : {0, 48, 384}) {
         r.chunk_size = chunk;
-        Found found(rows.n, r.k);
+        Answer found(rows.n, r.k);
         cpu::find_neighbours(r, source, nullptr, found.view, nullptr, nullptr);
         CHECK(found == expected);
       }
@@ -205,7 +185,7 @@ TEST_CASE("metafeatures have the neighbours of the same rows held") {
       some.resize(count);
       const MetafeatureSource queries(m.source(), order, &some);
       r.query_skip = left_out(queries);
-      Found asked(queries.num_points(), r.k),
+      Answer asked(queries.num_points(), r.k),
           by_rows(queries.num_points(), r.k);
       const auto held_rows = rows.source();
       brute_force(r, held_rows, &queries, by_rows.view);

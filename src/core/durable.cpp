@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -26,8 +27,24 @@ constexpr int kNewOnly = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   throw FileFailure{path, std::strerror(error), error};
 }
 
+/// While it lives, a limit on the size of files is an error of write(), and not
+/// the end of the process.
+class SizeLimitHeard {
+ public:
+  SizeLimitHeard() : before_(std::signal(SIGXFSZ, SIG_IGN)) {}
+  ~SizeLimitHeard() {
+    if (before_ != SIG_ERR) std::signal(SIGXFSZ, before_);
+  }
+  SizeLimitHeard(const SizeLimitHeard&) = delete;
+  SizeLimitHeard& operator=(const SizeLimitHeard&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
 void write_to(int number, const std::string& path, const void* bytes,
               std::int64_t size) {
+  const SizeLimitHeard heard;
   const char* at = static_cast<const char*>(bytes);
   while (size > 0) {
     const ssize_t done =

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <vector>
 
@@ -42,21 +41,6 @@ bool is_open_file(const std::string& path) {
          path.compare(0, 8, "/dev/fd/") == 0;
 }
 
-/// While it lives, a limit on the size of files is an error of write(), and not
-/// the end of the process.
-class SizeLimitHeard {
- public:
-  SizeLimitHeard() : before_(std::signal(SIGXFSZ, SIG_IGN)) {}
-  ~SizeLimitHeard() {
-    if (before_ != SIG_ERR) std::signal(SIGXFSZ, before_);
-  }
-  SizeLimitHeard(const SizeLimitHeard&) = delete;
-  SizeLimitHeard& operator=(const SizeLimitHeard&) = delete;
-
- private:
-  void (*before_)(int);
-};
-
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path) : path_(path) {
@@ -82,7 +66,6 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::write(const void* bytes, std::int64_t size) {
-  const SizeLimitHeard heard;
   if (file_) {
     file_->write(bytes, size);
     return;

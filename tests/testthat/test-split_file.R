@@ -427,3 +427,27 @@ test_that("parts that are none are refused, not copied", {
   # A file that is there is nobody's to write over.
   expect_identical(lend(matrix(0), path)$failure, "file")
 })
+
+test_that("a limit on the size of files is an error of the checkpoint", {
+  skip_on_os("windows")
+  folder <- withr::local_tempdir()
+  script <- file.path(folder, "script.R")
+  writeLines(c(
+    sprintf(".libPaths(%s)", paste(deparse(.libPaths()), collapse = "")),
+    "x <- matrix(sin((1:40000)^2), ncol = 20)",
+    sprintf("folder <- %s", deparse(file.path(folder, "search"))),
+    "tryCatch(",
+    "  fsknn::knn_search(x, 50, checkpoint = folder, progress = FALSE),",
+    "  fsknn_checkpoint_error = function(err) cat(\"told\\n\")",
+    ")"
+  ), script)
+  said <- system2(
+    "sh",
+    c("-c", shQuote(paste(
+      "ulimit -f 100;", shQuote(file.path(R.home("bin"), "Rscript")), "--vanilla",
+      shQuote(script)
+    ))),
+    stdout = TRUE, stderr = FALSE
+  )
+  expect_identical(as.character(said), "told")
+})

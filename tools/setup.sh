@@ -63,6 +63,15 @@ test r-cran-rglpk   R:Rglpk
 test r-cran-slam    R:slam
 test r-cran-proxy   R:proxy
 test r-cran-wgcna   R:WGCNA
+pages r-cran-survival R:survival
+pages r-bioc-annotationdbi R:AnnotationDbi
+pages r-bioc-org.hs.eg.db R:org.Hs.eg.db
+pages r-bioc-go.db  R:GO.db
+pages r-cran-htmlwidgets R:htmlwidgets
+pages r-cran-plotly R:plotly
+test r-cran-class   R:class
+test r-bioc-impute  R:impute
+test r-bioc-qvalue  R:qvalue
 test doctest-dev    header:doctest/doctest.h
 test clang          command:clang++
 lint clang-format   command:clang-format

@@ -2,7 +2,7 @@
 # coverage.sh [CODE]   which lines of R/ and src/ the tests in R run (or that code
 # does), of a build without CUDA: the share of each, and in _build/coverage/lines
 # every stretch of lines that nothing runs. What only the C++ tests run counts
-# as not run.
+# as not run, and so what FSKNN_LONG_TESTS asks for, unless it is set.
 
 . tools/common.sh
 sh tools/setup.sh test coverage || exit 1
@@ -19,11 +19,15 @@ rm -rf "$folder/fsknn/tests/cpp" "$folder/fsknn/tests/cuda"
 
 FSKNN_CUDA_ARCH=none
 NOT_CRAN=true
-FSKNN_LONG_TESTS=1
-export FSKNN_CUDA_ARCH NOT_CRAN FSKNN_LONG_TESTS
+export FSKNN_CUDA_ARCH NOT_CRAN
 Rscript -e '
   arguments <- commandArgs(TRUE)
   code <- arguments[-1]
+  # Without optimisation the tests take an hour. covr sets its flags as it loads.
+  loadNamespace("covr")
+  options(covr.flags = vapply(
+    getOption("covr.flags"), sub, "", pattern = "-O0", replacement = "-Og"
+  ))
   found <- covr::package_coverage(
     file.path(arguments[[1]], "fsknn"), quiet = FALSE,
     type = if (length(code)) "none" else "tests", code = code,

@@ -55,6 +55,42 @@ add() {
   note "         $1: $2 passed, $3 failed, $4 skipped"
 }
 
+# beside LANE COMMAND...: steps that run beside those that follow, until join LANE.
+# What they print is held back till then, so that lines do not mix.
+beside() {
+  lane=$1
+  shift
+  echo
+  echo "== Beside what follows: $lane, in ${build#"$root"/}/$lane.log"
+  rm -f "$build/$lane.steps"
+  (
+    passed=0
+    failed=0
+    skipped=0
+    report=
+    "$@"
+    printf '%s\n%s' "$passed $failed $skipped" "$report" > "$build/$lane.steps"
+  ) > "$build/$lane.log" 2>&1 &
+  lane_process=$!
+}
+
+# join LANE: the last one that was begun. One that was killed is a failure.
+join() {
+  wait "$lane_process"
+  cat "$build/$1.log"
+  if [ -f "$build/$1.steps" ]; then
+    { read -r lane_passed lane_failed lane_skipped; lane_report=$(cat); } \
+      < "$build/$1.steps"
+    passed=$((passed + lane_passed))
+    failed=$((failed + lane_failed))
+    skipped=$((skipped + lane_skipped))
+    note "$lane_report"
+  else
+    failed=$((failed + 1))
+    note "FAILED   the steps of '$1' did not end"
+  fi
+}
+
 finish() {
   echo
   echo "== Summary"

@@ -4,6 +4,8 @@
 . tools/common.sh
 
 status=0
+build=$(mktemp -d) || exit 1
+trap 'rm -rf "$build"' EXIT
 
 # expect WORDS LAST COMMANDS: the last line that these commands make it say.
 expect() {
@@ -38,4 +40,10 @@ expect "a step that fails before one with tests" "8 passed, 1 failed, 0 skipped"
   'step one false; step two true; add tests 7 0 0'
 expect "tests that fail in a step that passes" "8 passed, 1 failed, 0 skipped" \
   'step one true; add tests 7 1 0'
+lane() { step one true; step two false; step three sh -c "exit 77"; }
+dying_lane() { step one true; exit 3; }
+expect "steps beside others" "2 passed, 1 failed, 1 skipped" \
+  'beside lane lane; step four true; join lane'
+expect "steps beside others that do not end" "1 passed, 1 failed, 0 skipped" \
+  'beside lane dying_lane; step four true; join lane'
 exit $status

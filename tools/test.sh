@@ -118,15 +118,15 @@ check_package() {
   NOT_CRAN=true
   # Those that take a minute or so.
   FSKNN_LONG_TESTS=1
-  # Vignettes are built anew, which runs their code: once is enough.
-  _R_CHECK_VIGNETTES_SKIP_RUN_MAYBE_=true
   # For C++ see bioc_check(): here R would take the flags for the package's.
   NVCC_APPEND_FLAGS=$nvcc_strict
   export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN FSKNN_LONG_TESTS \
-    _R_CHECK_VIGNETTES_SKIP_RUN_MAYBE_ NVCC_APPEND_FLAGS
+    NVCC_APPEND_FLAGS
   echo "Most of the time of make test; while it compiles, 00install.out in"
   echo "${check_dir#"$root"/}/fsknn.Rcheck grows."
-  (cd "$check_dir" && R CMD check --no-manual "$(find_tarball "$check_dir")")
+  # R CMD build has just run the vignettes.
+  (cd "$check_dir" && R CMD check --no-manual --no-vignettes \
+    "$(find_tarball "$check_dir")")
   status=$?
   log=$check_dir/fsknn.Rcheck/00check.log
   if [ -f "$log" ] && grep '^Status:.*WARNING' "$log"; then
@@ -209,40 +209,51 @@ check_own_threads() {
 
 # --- All of them -----------------------------------------------------------
 
-mkdir -p "$build"
-step "What is needed is there" sh tools/setup.sh test lint || finish
-step "Debian's packages bring all that DESCRIPTION names" check_needs
-step "Headers compile alone, without R and CUDA" check_headers
-step "clang-format, clang-tidy and lintr find nothing" sh tools/lint.sh
-step "Who includes whom, and how long files are" sh tools/check-arrows.sh
-step "A wrong arrow is seen" sh tools/test-arrows.sh
-step "configure and cleanup do as they say" sh tools/test-configure.sh
-step "What is compiled is shared" sh tools/test-build.sh
-step "Failures are counted once" sh tools/test-steps.sh
-step "Pages are complete without a network" sh tools/test-site.sh
-step "RcppExports is up to date" check_bindings
-step "The pages' index names every help page" sh tools/site.sh check
-step "The C++ tests compile" build_cpp_tests && {
-  step "The C++ tests pass" run_cpp_tests tests/cpp/build/tests
-  count_cpp_tests
-  step "They pass without OpenMP, by C++'s own threads" run_cpp_tests \
-    tests/cpp/build/tests-without-openmp -tce="$long_cpp_tests"
-}
-step "They compile by clang, too" build_by_clang &&
-  step "And pass, without OpenMP" run_cpp_tests \
-    "$build/clang/tests-without-openmp" -tce="$long_cpp_tests"
-step "What the vignette 'extending' shows works" sh tools/try-extending.sh
-step "Contraction by the compiler changes no bit of the core" check_contraction
-step "The answers' digests are the committed ones" check_digests
-if step "R CMD build" build_package; then
-  step "R CMD check: no error, no warning" check_package
-  count_package_tests
+# Of the code alone; with BiocCheck, which is one thread's work.
+check_code() {
+  step "Debian's packages bring all that DESCRIPTION names" check_needs
+  step "Headers compile alone, without R and CUDA" check_headers
+  step "clang-format, clang-tidy and lintr find nothing" sh tools/lint.sh
+  step "Who includes whom, and how long files are" sh tools/check-arrows.sh
+  step "A wrong arrow is seen" sh tools/test-arrows.sh
+  step "configure and cleanup do as they say" sh tools/test-configure.sh
+  step "What is compiled is shared" sh tools/test-build.sh
+  step "Failures are counted once" sh tools/test-steps.sh
+  step "Pages are complete without a network" sh tools/test-site.sh
+  step "RcppExports is up to date" check_bindings
+  step "The pages' index names every help page" sh tools/site.sh check
+  step "The C++ tests compile" build_cpp_tests && {
+    step "The C++ tests pass" run_cpp_tests tests/cpp/build/tests
+    count_cpp_tests
+    step "They pass without OpenMP, by C++'s own threads" run_cpp_tests \
+      tests/cpp/build/tests-without-openmp -tce="$long_cpp_tests"
+  }
+  step "They compile by clang, too" build_by_clang &&
+    step "And pass, without OpenMP" run_cpp_tests \
+      "$build/clang/tests-without-openmp" -tce="$long_cpp_tests"
+  step "What the vignette 'extending' shows works" sh tools/try-extending.sh
+  step "Contraction by the compiler changes no bit of the core" \
+    check_contraction
+  step "The answers' digests are the committed ones" check_digests
+  [ "$built" = yes ] || return
   step "BiocCheck: no error, no warning" bioc_check
   step "The build without CUDA links and loads" check_absent_build
   step "The build without OpenMP uses threads" check_own_threads
+}
+
+mkdir -p "$build"
+step "What is needed is there" sh tools/setup.sh test lint || finish
+# First and alone, since it copies the folder that the others write to.
+built=no
+step "R CMD build" build_package && built=yes
+beside code check_code
+if [ "$built" = yes ]; then
+  step "R CMD check: no error, no warning" check_package
+  count_package_tests
   install_log=$check_dir/fsknn.Rcheck/00install.out
   if [ -d "$check_dir/fsknn.Rcheck/fsknn" ]; then
     step "The CUDA build links and loads" check_cuda_build
   fi
 fi
+join code
 finish

@@ -302,3 +302,14 @@ naive_membership <- function(components, num_points) {
   }
   membership
 }
+
+# All permutations of 1 to num, one in each column.
+permutations_of <- function(num) {
+  if (num == 1) {
+    return(matrix(1L))
+  }
+  shorter <- permutations_of(num - 1)
+  do.call(cbind, lapply(seq_len(num), function(first) {
+    rbind(first, shorter + (shorter >= first), deparse.level = 0)
+  }))
+}

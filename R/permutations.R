@@ -1,0 +1,93 @@
+# Permutations of samples, for every statistic that has them. They are drawn by
+# R's own generator, all of them before a search starts: so set.seed() repeats
+# an answer, whatever does the searching.
+
+# A permutation in each column: numbers of samples, an integer matrix of
+# num_samples x num_permutations. strata: a group for each sample, of which none
+# leaves its own; NULL: one group. Groups are drawn for in the order in which
+# they come first, which no locale changes.
+draw_permutations <- function(num_samples, num_permutations, strata = NULL) {
+  groups <- if (is.null(strata)) {
+    list(seq_len(num_samples))
+  } else {
+    unname(split(seq_len(num_samples), match(strata, unique(strata))))
+  }
+  groups <- groups[lengths(groups) > 1]
+  drawn <- array(seq_len(num_samples), c(num_samples, num_permutations))
+  for (at in seq_len(num_permutations)) {
+    for (group in groups) {
+      drawn[group, at] <- group[sample.int(length(group))]
+    }
+  }
+  drawn
+}
+
+# By Phipson and Smyth (2010): of `num` permutations `b` were at least as
+# extreme, and what was observed counts as one more.
+permutation_p <- function(b, num) {
+  (b + 1) / (num + 1)
+}
+
+# How many permutations: NULL for none, or a whole number.
+check_permutations <- function(permutations, call = caller_env()) {
+  if (is.null(permutations)) {
+    return(NULL)
+  }
+  check_whole_number(
+    permutations, "permutations", 1, .Machine$integer.max, call = call
+  )
+}
+
+# A whole number for each sample, the same within a group, or NULL. `strata`:
+# what the user gave, or the name of a column of the sample data of `x`.
+# for_permutations: were any asked for? Without them strata mean nothing.
+check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
+                         call = caller_env()) {
+  if (is.null(strata)) {
+    return(NULL)
+  }
+  if (!for_permutations) {
+    abort_argument(
+      "{.arg strata} are for {.arg permutations}, of which there are none.",
+      call
+    )
+  }
+  values <- sample_variable(x, strata, "strata", call = call)
+  plain <- is.atomic(values) && is.null(dim(values)) &&
+    (is.factor(values) || !is.object(values)) && !is.null(values)
+  if (!plain || length(values) != num_samples) {
+    given <- if (plain) {
+      tally(length(values), "value")
+    } else {
+      describe_type(values)
+    }
+    abort_argument(
+      "{.arg strata} must have one value for each of the
+       {format_count(num_samples)} samples of {.arg x}, not {given}.",
+      call
+    )
+  }
+  missing <- which(is.na(values))
+  if (length(missing) > 0) {
+    count <- length(missing)
+    abort_argument(
+      c(
+        "{.arg strata} must have no missing values.",
+        x = "{format_count(count)} {cli::qty(count)}{?is/are} missing:
+             sample{?s} {first_few(missing)}."
+      ),
+      call
+    )
+  }
+  groups <- match(values, unique(values))
+  if (anyDuplicated(groups) == 0) {
+    abort_argument(
+      c(
+        "Two samples at least must be in one of {.arg strata}.",
+        x = "Each sample is in one of its own, so that nothing can be permuted."
+      ),
+      call
+    )
+  }
+  groups
+}

@@ -1,0 +1,166 @@
+alternatives <- c("greater", "less", "two.sided")
+
+# Of a vector of numbers of samples, each once.
+expect_like_cor_test <- function(x, y, method, tolerance = 1e-12) {
+  for (alternative in alternatives) {
+    known <- suppressWarnings(stats::cor.test(
+      x, y, alternative = alternative, method = method
+    ))
+    found <- correlation_p_value(
+      known$estimate[[1]], length(x), 0, method, alternative
+    )
+    expect_lt(abs(found - known$p.value), tolerance)
+  }
+}
+
+test_that("Pearson's is cor.test()'s, also far out in the tail", {
+  set.seed(1)
+  for (num in c(3, 4, 10, 100, 2000)) {
+    x <- rnorm(num)
+    expect_like_cor_test(x, rnorm(num), "pearson")
+    expect_like_cor_test(x, -x + rnorm(num) / 2, "pearson")
+  }
+  x <- rnorm(300)
+  known <- stats::cor.test(x, x + rnorm(300) / 3)
+  found <- correlation_p_value(
+    known$estimate[[1]], 300, 0, "pearson", "two.sided"
+  )
+  expect_lt(known$p.value, 1e-100)
+  expect_equal(found, known$p.value, tolerance = 1e-9)
+})
+
+test_that("Spearman's is cor.test()'s: counted, by Edgeworth, beyond", {
+  set.seed(2)
+  for (num in c(2:12, 30, 295, 1290, 1291)) {
+    for (times in seq_len(if (num < 13) 12 else 2)) {
+      x <- sample(num)
+      expect_like_cor_test(x, sample(num), "spearman")
+      expect_like_cor_test(x, x + rnorm(num, sd = num / 8), "spearman")
+    }
+    expect_like_cor_test(seq_len(num), seq_len(num), "spearman")
+    expect_like_cor_test(seq_len(num), rev(seq_len(num)), "spearman")
+  }
+})
+
+test_that("Spearman's with ties is cor.test()'s, told of them or not", {
+  set.seed(3)
+  for (num in c(6, 9, 12, 40)) {
+    for (times in 1:20) {
+      x <- sample(c(1, 1, 2, 5), num, replace = TRUE)
+      y <- if (times %% 2) rnorm(num) else round(rnorm(num))
+      if (length(unique(x)) == 1 || length(unique(y)) == 1) {
+        next
+      }
+      # At 0 nothing tells.
+      if (times %% 2 && abs(stats::cor(rank(x), rank(y))) > 1e-12) {
+        expect_like_cor_test(x, y, "spearman")
+      }
+      known <- suppressWarnings(
+        stats::cor.test(x, y, method = "spearman")
+      )
+      expect_equal(
+        correlation_p_value(
+          known$estimate[[1]], num, 0, "spearman", "two.sided", ties = TRUE
+        ),
+        known$p.value, tolerance = 1e-12
+      )
+    }
+  }
+  expect_identical(
+    rows_with_ties(rbind(c(1, 2, 1), c(3, 1, 2), 7)), c(TRUE, FALSE, TRUE)
+  )
+})
+
+test_that("what permutations are counted are all of them", {
+  for (num in 1:7) {
+    all <- permutations_of(num)
+    sums <- colSums((all - seq_len(num))^2)
+    most <- (num^3 - num) / 3
+    expect_identical(
+      as.integer(spearman_counts(num)),
+      tabulate(sums / 2 + 1, nbins = most / 2 + 1)
+    )
+  }
+  expect_identical(sum(spearman_counts(9)), factorial(9))
+})
+
+test_that("each correlation may have a number of samples of its own", {
+  r <- c(0.5, -0.2, NA, 0.5)
+  num <- c(12, 30, 5, 9)
+  for (metric in c("pearson", "spearman", "bicor")) {
+    for (alternative in alternatives) {
+      expect_identical(
+        correlation_p_value(r, num, 0, metric, alternative),
+        vapply(1:4, function(at) {
+          correlation_p_value(r[[at]], num[[at]], 0, metric, alternative)
+        }, 0)
+      )
+    }
+  }
+})
+
+test_that("covariates take degrees of freedom, as in lm()", {
+  set.seed(4)
+  covariates <- matrix(rnorm(3 * 20), 20)
+  x <- rnorm(20)
+  y <- x + rnorm(20)
+  fit <- summary(stats::lm(y ~ x + covariates))$coefficients
+  residual <- function(values) stats::residuals(stats::lm(values ~ covariates))
+  r <- stats::cor(residual(x), residual(y))
+  expect_equal(
+    correlation_p_value(r, 20, 3, "pearson", "two.sided"),
+    fit["x", "Pr(>|t|)"], tolerance = 1e-12
+  )
+  # Ranks that are adjusted are no ranks any more.
+  expect_identical(
+    correlation_p_value(r, 20, 3, "spearman", "less"),
+    correlation_p_value(r, 20, 3, "pearson", "less")
+  )
+})
+
+test_that("with weights it is lm()'s of these weights", {
+  set.seed(5)
+  x <- rnorm(15)
+  y <- rnorm(15) + x / 3
+  weights <- rexp(15)
+  r <- stats::cov.wt(cbind(x, y), weights, cor = TRUE)$cor[1, 2]
+  fit <- summary(stats::lm(y ~ x, weights = weights))$coefficients
+  expect_equal(
+    correlation_p_value(r, 15, 0, "pearson", "two.sided"),
+    fit["x", "Pr(>|t|)"], tolerance = 1e-12
+  )
+})
+
+test_that("bicor's is WGCNA's", {
+  skip_if_not_installed("WGCNA")
+  set.seed(6)
+  x <- matrix(rnorm(25 * 6), 25)
+  for (alternative in alternatives) {
+    known <- WGCNA::bicorAndPvalue(x[, 1], x[, 2:6], alternative = alternative)
+    expect_equal(
+      correlation_p_value(
+        drop(known$bicor), 25, 0, "bicor", alternative
+      ),
+      drop(known$p), tolerance = 1e-12, ignore_attr = TRUE
+    )
+  }
+})
+
+test_that("without degrees of freedom there is no p-value", {
+  expect_identical(
+    correlation_p_value(c(1, -1), 2, 0, "pearson", "two.sided"),
+    c(NA_real_, NA_real_)
+  )
+  expect_identical(
+    correlation_p_value(0.3, 10, 8, "pearson", "greater"), NA_real_
+  )
+  expect_identical(
+    correlation_p_value(c(1, -1), 9, 0, "pearson", "greater"), c(0, 1)
+  )
+})
+
+test_that("the sign of a search says what is tested", {
+  expect_identical(alternative_of_sign("signed"), "greater")
+  expect_identical(alternative_of_sign("absolute"), "two.sided")
+  expect_identical(alternative_of_sign("negative"), "less")
+})

@@ -36,9 +36,22 @@
 #'     (for `"vantveer78"` years to a distant metastasis, or of follow-up);
 #'   * `metastasis`: was there a distant metastasis (for `"vantveer78"` within
 #'     five years)?
+#'   * `metastasis_years`: years to the first distant metastasis, or of
+#'     follow-up without one;
 #'
 #'   and goes on with all columns of the source under their own names.
 #'   `metadata()` says where the data come from.
+#' @section Time and event:
+#' `metastasis_years` and `metastasis` are a pair for `survival::Surv()`: where
+#' `metastasis` is `FALSE` the time is censored. Of the 295 patients the years
+#' to a metastasis are known for the 101 who had one (`TIMEmeta`). The other 194
+#' were followed to their death or last visit without one (`TIMEsurvival`), also
+#' the 19 of them with another recurrence before, since 13 of the 101 had
+#' one before the metastasis: follow-up did not end with it. Deaths are censored
+#' like other ends of follow-up. `relapse_years` has no such pair: no column
+#' marks relapses of other kinds, and where there was none it is time of
+#' follow-up. Taken as a plain number, as Arefin et al. (2012) do, it mixes the
+#' two.
 #' @section Errors:
 #' Where the data are nowhere a `fsknn_data_error` (also of class `fsknn_error`)
 #' says how to get them, and likewise where a file is not as described.
@@ -151,7 +164,13 @@ study_from_set <- function(set, package, name, call = caller_env()) {
   if (is.null(years)) {
     # breastCancerNKI counts days.
     days <- column_of(clinical, c("t.rfs", "t.dmfs"))
-    years <- if (!is.null(days)) days / 365.25
+    years <- in_years(days)
+  }
+  to_event <- column_of(clinical, "TIMEmeta")
+  followed <- column_of(clinical, "TIMEsurvival")
+  if (is.null(to_event)) {
+    to_event <- in_years(column_of(clinical, "t.dmfs"))
+    followed <- in_years(column_of(clinical, "t.os"))
   }
   new_study(
     Biobase::exprs(set),
@@ -159,9 +178,24 @@ study_from_set <- function(set, package, name, call = caller_env()) {
       features,
       c("symbol", "Gene.symbol", "HUGO.gene.symbol", "Gene", "Gene.name")
     ),
-    features = features, years = years, event = event, clinical = clinical,
-    from = paste0(package, "::", name)
+    features = features, years = years, event = event,
+    event_years = event_years(event, to_event, followed, years),
+    clinical = clinical, from = paste0(package, "::", name)
   )
+}
+
+in_years <- function(days) {
+  if (!is.null(days)) days / 365.25
+}
+
+# Years to the event, or of follow-up without one; where a source lacks either
+# it is what stands in its place, years to a relapse or of follow-up.
+event_years <- function(event, to_event, followed, years) {
+  if (is.null(event)) {
+    return(NULL)
+  }
+  out <- ifelse(event == 1, to_event %||% years, followed %||% years)
+  ifelse(is.na(out), years, out)
 }
 
 # The first of these columns that is there, whatever the case of its letters.
@@ -202,16 +236,20 @@ study_from_folder <- function(folder, data, call = caller_env()) {
   values <- content$expr / content$scale
   dimnames(values) <- list(content$probe, content$sample)
   clinical <- content$clinical
+  years <- clinical$TIMErecurrence %||% (clinical$months / 12)
+  event <- clinical$EVENTmeta %||% clinical$metastasis
   new_study(
-    values, symbol = content$symbol, features = NULL,
-    years = clinical$TIMErecurrence %||% (clinical$months / 12),
-    event = clinical$EVENTmeta %||% clinical$metastasis,
+    values, symbol = content$symbol, features = NULL, years = years,
+    event = event, event_years = event_years(
+      event, clinical$TIMEmeta, clinical$TIMEsurvival, years
+    ),
     clinical = clinical[names(clinical) != "metastasis"],
     from = file
   )
 }
 
-new_study <- function(values, symbol, features, years, event, clinical, from) {
+new_study <- function(values, symbol, features, years, event, event_years,
+                      clinical, from) {
   symbol <- as.character(symbol %||% rep("", nrow(values)))
   symbol[is.na(symbol)] <- ""
   annotation <- data.frame(probe = rownames(values), symbol = symbol)
@@ -223,7 +261,8 @@ new_study <- function(values, symbol, features, years, event, clinical, from) {
   rownames(values) <- row.names(annotation)
   patients <- data.frame(
     relapse_years = as.numeric(years %||% rep(NA, ncol(values))),
-    metastasis = as.logical(event %||% rep(NA, ncol(values)))
+    metastasis = as.logical(event %||% rep(NA, ncol(values))),
+    metastasis_years = as.numeric(event_years %||% rep(NA, ncol(values)))
   )
   others <- setdiff(colnames(clinical), names(patients))
   patients <- cbind(patients, clinical[others])

@@ -74,6 +74,33 @@ test_that("breastCancerNKI comes second, and its days become years", {
   )
 })
 
+test_that("a metastasis has a time and an event, censored at last follow-up", {
+  skip_if_no_containers()
+  event <- c(1, 0, 0, NA)
+  set <- fake_set(5, 4)
+  clinical <- data.frame(
+    EVENTmeta = event, TIMErecurrence = c(2, 3, 7, 1),
+    # The first had another recurrence before, the second lived on with one.
+    TIMEmeta = c(4, NA, NA, NA), TIMEsurvival = c(9, 6, 7, 5),
+    row.names = Biobase::sampleNames(set)
+  )
+  Biobase::pData(set) <- clinical
+  found <- clinical_of(fsknn:::study_from_set(set, "package", "name"))
+  expect_identical(found$metastasis_years, c(4, 6, 7, 1))
+  expect_identical(found$metastasis, c(TRUE, FALSE, FALSE, NA))
+  # breastCancerNKI's columns, in days; one patient's survival is not known.
+  Biobase::pData(set) <- data.frame(
+    e.dmfs = event, t.rfs = 365.25 * c(2, 3, 7, 1),
+    t.dmfs = 365.25 * c(4, 3, 7, 1), t.os = 365.25 * c(9, 6, NA, 5),
+    row.names = Biobase::sampleNames(set)
+  )
+  found <- clinical_of(fsknn:::study_from_set(set, "package", "name"))
+  expect_equal(found$metastasis_years, c(4, 6, 7, 1))
+  # No columns for it: years to a relapse or of follow-up.
+  found <- clinical_of(fsknn:::study_from_set(fake_set(5, 4), "a", "b"))
+  expect_identical(found$metastasis_years, found$relapse_years)
+})
+
 test_that("an installed package's data set is found", {
   skip_if_no_containers()
   skip_if(nzchar(system.file(package = "seventyGeneData")), "It is installed")
@@ -118,6 +145,7 @@ test_that("a folder is read, by argument or option", {
   clinical <- clinical_of(study)
   expect_identical(clinical$relapse_years, c(1, 2.5, 5))
   expect_identical(clinical$metastasis, c(TRUE, FALSE, FALSE))
+  expect_identical(clinical$metastasis_years, c(1, 2.5, 5))
   withr::local_options(fsknn.data = folder)
   expect_identical(nki_study("vantveer78_876"), study)
 })
@@ -128,7 +156,16 @@ test_that("the real folder gives the studies' numbers", {
   skip_if(is.null(folder), "The folder shared/data/nki295 is not here")
   study <- nki_study("nki295", folder = folder)
   expect_identical(dim(study), c(500L, 295L))
-  expect_identical(sum(clinical_of(study)$metastasis), 101L)
+  clinical <- clinical_of(study)
+  expect_identical(sum(clinical$metastasis), 101L)
+  event <- clinical$metastasis
+  expect_identical(
+    clinical$metastasis_years[event], clinical$TIMEmeta[event]
+  )
+  expect_identical(
+    clinical$metastasis_years[!event], clinical$TIMEsurvival[!event]
+  )
+  expect_true(all(clinical$metastasis_years >= clinical$relapse_years))
   outcome <- add_phenotype(study, "relapse_years", "clinical metastasis")
   found <- nearest_to(outcome, "clinical metastasis", 3)
   expect_identical(found$name[[1]], "Contig48328_RC")

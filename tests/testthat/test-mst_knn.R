@@ -269,6 +269,7 @@ test_that("it is printed in a few lines", {
 
 test_that("24,158 points take seconds", {
   skip_on_cran()
+  skip_on_covr()
   skip_if_not(
     identical(Sys.getenv("NOT_CRAN"), "true"), "Takes a second or two"
   )

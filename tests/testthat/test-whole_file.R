@@ -84,6 +84,8 @@ test_that("a disk that becomes full leaves the old file as it was", {
 
 test_that("a limit on the size of files leaves the old file as it was", {
   skip_on_os("windows")
+  # Which writes files of its own.
+  skip_on_covr()
   folder <- withr::local_tempdir()
   script <- file.path(folder, "script.R")
   writeLines(c(

@@ -76,6 +76,11 @@ edges_of_search <- function(found, search) {
   if (!is.data.frame(result)) {
     return(result)
   }
+  as_edge_rows(result, kept)
+}
+
+# Rows of edges, or some of their columns, with what edges have beside them.
+as_edge_rows <- function(result, kept) {
   if (!all(c("from", "to") %in% names(result))) {
     # No edges any more: a plain data frame.
     attributes(result)[edge_attributes] <- NULL

@@ -1,0 +1,22 @@
+# Edges in the hands of dplyr and tidygraph, whose generics these are methods of
+# where they are installed.
+
+# dplyr's verbs come here last: what they made, and the edges that they were
+# given.
+#' @exportS3Method dplyr::dplyr_reconstruct
+dplyr_reconstruct.knn_edges <- function(data, template) {
+  class(data) <- class(template)
+  as_edge_rows(data, attributes(template)[edge_attributes])
+}
+
+# By way of igraph: of a data frame tidygraph would take the points from the
+# edges, and leave out isolated ones.
+#' @exportS3Method tidygraph::as_tbl_graph
+as_tbl_graph.knn_edges <- function(x, ...) {
+  tidygraph::as_tbl_graph(as_igraph(x), ...)
+}
+
+#' @exportS3Method tidygraph::as_tbl_graph
+as_tbl_graph.mst_knn <- function(x, ...) {
+  tidygraph::as_tbl_graph(as_igraph(x$edges, mode = "union"), ...)
+}

@@ -363,6 +363,16 @@ format.alpha_beta_k <- function(x, ..., n = 10) {
     paste0("Different classes differ in at least: ", format_count(x$alpha)),
     paste0("Same class agrees in at least: ", format_count(x$beta), beta),
     paste0("Solver: ", x$solver),
-    paste0("Rows: ", first_few(x$features %||% x$index, limit = n))
+    fill_line("Rows: ", few_items(x$features %||% x$index, n))
   )
+}
+
+# At most n of the items, each short enough for a line of its own, the first
+# behind a title.
+few_items <- function(items, n, width = page_width() - 8L) {
+  shown <- utils::head(as.character(items), n)
+  long <- nchar(shown, "width") > width
+  shown[long] <- paste0(strtrim(shown[long], width - 3L), "...")
+  more <- length(items) - length(shown)
+  c(shown, if (more > 0) paste("and", format_count(more), "more"))
 }

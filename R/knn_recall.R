@@ -239,3 +239,65 @@ print.knn_recall <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
+
+#' @rdname results
+#' @method as.data.frame knn_recall
+#' @export
+as.data.frame.knn_recall <- function(x, row.names = NULL, optional = FALSE,
+                                     ...) {
+  check_no_more(...)
+  cbind(point = seq_len(nrow(x$per_point)), x$per_point)
+}
+
+#' @rdname results
+#' @method summary knn_recall
+#' @export
+summary.knn_recall <- function(object, ...) {
+  check_no_more(...)
+  recall <- object$per_point$recall
+  structure(
+    list(
+      lines = format(object),
+      quantiles = stats::quantile(
+        recall, c(0, shown_quantiles, 1), na.rm = TRUE
+      )
+    ),
+    class = "summary.knn_recall"
+  )
+}
+
+#' @export
+print.summary.knn_recall <- function(x, ...) {
+  cat(x$lines, sep = "\n")
+  shown <- paste0(names(x$quantiles), " ", sprintf("%.3f", x$quantiles))
+  cat(fill_line("Recall of points, quantiles: ", shown), sep = "\n")
+  invisible(x)
+}
+
+#' @rdname results
+#' @method plot knn_recall
+#' @export
+plot.knn_recall <- function(x, ...) {
+  check_no_more(...)
+  rlang::check_installed("ggplot2", "to draw recall.")
+  recall <- x$per_point$recall
+  width <- 1 / min(20, max(x$k))
+  # Whole bars about the values that there can be.
+  at <- tabulate(round(recall[!is.na(recall)] / width) + 1L)
+  shown <- data.frame(recall = (seq_along(at) - 1) * width, points = at)
+  ggplot2::ggplot(shown, ggplot2::aes(x = .data$recall, y = .data$points)) +
+    ggplot2::geom_col(width = 0.9 * width, fill = "#6FA3C7") +
+    ggplot2::geom_vline(
+      ggplot2::aes(xintercept = .data$mean, linetype = "overall"),
+      data = data.frame(mean = x$recall), colour = "#0B3C5D"
+    ) +
+    ggplot2::scale_linetype_manual(values = c(overall = "dashed")) +
+    ggplot2::scale_y_continuous(
+      labels = format_counts, expand = ggplot2::expansion(c(0, 0.05))
+    ) +
+    ggplot2::labs(
+      title = format(x)[[1]], x = "Recall: share of its neighbours found",
+      y = "Points"
+    ) +
+    theme_summary()
+}

@@ -206,7 +206,7 @@ format.mdl_filter <- function(x, ..., n = 5) {
     lines,
     paste0("Cuts: ", first_few(with_cuts, limit = 5L)),
     if (length(best) > 0) "Most informative rows (bits; cuts):",
-    paste0(
+    if (length(best) > 0) paste0(
       "  ", format(named), "  ", format(round(x$gain[best], 3), nsmall = 3),
       "; ", vapply(x$cuts[best], function(cuts) {
         first_few(format(cuts, digits = 4, trim = TRUE), limit = 4L)
@@ -217,4 +217,103 @@ format.mdl_filter <- function(x, ..., n = 5) {
 
 percent <- function(share) {
   paste0(format(round(100 * share, 1), nsmall = 1, trim = TRUE), "%")
+}
+
+#' @rdname results
+#' @method as.data.frame mdl_filter
+#' @export
+as.data.frame.mdl_filter <- function(x, row.names = NULL, optional = FALSE,
+                                     ...) {
+  check_no_more(...)
+  columns <- list(row = seq_along(x$keep))
+  columns$name <- names(x$keep)
+  as.data.frame(
+    c(columns, list(
+      keep = unname(x$keep), gain = unname(x$gain),
+      num_cuts = unname(lengths(x$cuts)),
+      cuts = vapply(x$cuts, function(cuts) {
+        paste(format(cuts, digits = 4, trim = TRUE), collapse = ", ")
+      }, "", USE.NAMES = FALSE)
+    )),
+    stringsAsFactors = FALSE
+  )
+}
+
+#' @rdname results
+#' @method summary mdl_filter
+#' @export
+summary.mdl_filter <- function(object, ...) {
+  check_no_more(...)
+  gain <- object$gain[object$keep]
+  structure(
+    list(
+      lines = format(object, n = 0),
+      num_rows = length(object$keep), kept = sum(object$keep),
+      classes = table(object$class, dnn = NULL),
+      entropy = class_entropy(object$class),
+      cuts = table(lengths(object$cuts)[object$keep], dnn = NULL),
+      gain = stats::quantile(gain, c(0, 0.25, 0.5, 0.75, 1))
+    ),
+    class = "summary.mdl_filter"
+  )
+}
+
+# In bits: as much as any row can tell of the class.
+class_entropy <- function(class) {
+  share <- tabulate(class) / length(class)
+  share <- share[share > 0]
+  -sum(share * log2(share))
+}
+
+#' @export
+print.summary.mdl_filter <- function(x, ...) {
+  cat(x$lines, sep = "\n")
+  if (x$kept > 0) {
+    gain <- sprintf("%.3f", x$gain)
+    cat(
+      "Information of the rows kept (bits of ", sprintf("%.3f", x$entropy),
+      "): median ", gain[[3]], ",\n  quartiles ", gain[[2]], " and ", gain[[4]],
+      ", from ", gain[[1]], " to ", gain[[5]], "\n", sep = ""
+    )
+  }
+  invisible(x)
+}
+
+#' @rdname results
+#' @method plot mdl_filter
+#' @export
+plot.mdl_filter <- function(x, ...) {
+  check_no_more(...)
+  rlang::check_installed("ggplot2", "to draw a filter.")
+  kept <- order(-x$gain, seq_along(x$gain))
+  kept <- kept[x$keep[kept]]
+  cuts <- lengths(x$cuts)[kept]
+  words <- c("1 cut", "2 cuts", "3 or more")
+  shown <- data.frame(
+    rank = seq_along(kept), gain = unname(x$gain[kept]),
+    cuts = factor(words[pmin(cuts, 3L)], levels = words)
+  )
+  entropy <- class_entropy(x$class)
+  ggplot2::ggplot(shown, ggplot2::aes(x = .data$rank, y = .data$gain)) +
+    ggplot2::geom_hline(
+      yintercept = entropy, linetype = "dashed", colour = "grey40"
+    ) +
+    ggplot2::annotate(
+      "text", x = Inf, y = entropy, hjust = 1.05, vjust = -0.6, size = 3,
+      colour = "grey30", label = "all there is to know of the class"
+    ) +
+    ggplot2::geom_point(
+      ggplot2::aes(colour = .data$cuts, shape = .data$cuts), size = 1.4
+    ) +
+    ggplot2::scale_colour_manual(values = c(
+      "1 cut" = "#0072B2", "2 cuts" = "#E69F00", "3 or more" = "#009E73"
+    )) +
+    ggplot2::scale_x_continuous(labels = format_counts) +
+    ggplot2::expand_limits(y = c(0, 1.08 * entropy)) +
+    ggplot2::labs(
+      title = paste(format(x, n = 0)[c(1, 3)], collapse = ". "),
+      x = "Rows kept, the most informative first",
+      y = "Information of the class (bits)"
+    ) +
+    theme_summary()
 }

@@ -53,6 +53,8 @@ test r-bioc-s4vectors R:S4Vectors
 test r-bioc-limma   R:limma
 test r-bioc-edger   R:edgeR
 test r-cran-tibble  R:tibble
+test r-cran-dplyr   R:dplyr
+test r-cran-tidygraph R:tidygraph
 test r-cran-data.table R:data.table
 test r-cran-dbscan  R:dbscan
 test r-cran-rcppannoy R:RcppAnnoy
@@ -69,6 +71,7 @@ pages r-bioc-org.hs.eg.db R:org.Hs.eg.db
 pages r-bioc-go.db  R:GO.db
 pages r-cran-htmlwidgets R:htmlwidgets
 pages r-cran-plotly R:plotly
+pages r-cran-patchwork R:patchwork
 test r-cran-class   R:class
 test r-bioc-impute  R:impute
 test r-bioc-qvalue  R:qvalue

@@ -46,6 +46,22 @@ std::vector<std::int32_t> numbers_from(SEXP numbers) {
   return out;
 }
 
+/// The request's `blocks`: list(of, count, lists, of_row), numbers from 1, 0 of
+/// a row that is in none; null where it is NULL.
+std::shared_ptr<const PointGroups> groups_from(const Rcpp::List& request) {
+  if (!request.containsElementNamed("blocks") || Rf_isNull(request["blocks"]))
+    return nullptr;
+  using Lists = PointGroups::Lists;
+  const Rcpp::List blocks = request["blocks"];
+  const std::string name = Rcpp::as<std::string>(blocks["lists"]);
+  const Lists lists = name == "each"     ? Lists::each
+                      : name == "others" ? Lists::others
+                                         : Lists::together;
+  return std::make_shared<PointGroups>(lists, Rcpp::as<int>(blocks["count"]),
+                                       numbers_from(blocks["of"]),
+                                       numbers_from(blocks["of_row"]));
+}
+
 /// R's C functions may leave by a long jump: each is run so that it cannot.
 class RProgress final : public Progress, private Listener {
  public:
@@ -185,6 +201,7 @@ Request request_from(const Rcpp::List& request) {
   if (request.containsElementNamed("weights") && !Rf_isNull(request["weights"]))
     r.weights = std::make_shared<SampleWeights>(
         Rcpp::as<std::vector<double>>(request["weights"]));
+  r.groups = groups_from(request);
   r.na_pairwise = Rcpp::as<std::string>(request["na"]) == "pairwise";
   r.min_pairs = Rcpp::as<int>(request["min_pairs"]);
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);

@@ -22,7 +22,10 @@ class Answer {
   /// subset: whose neighbours these are; null: of all points, or of queries.
   Answer(const Request& request, std::int64_t rows, const RowSubset* subset,
          bool with_correlation, bool as_edges)
-      : num_threads_(request.num_threads), k_(request.k), subset_(subset) {
+      : num_threads_(request.num_threads),
+        list_(request.k),
+        k_(request.k * lists_of(request)),
+        subset_(subset) {
     if (k_ < 1) throw std::invalid_argument("neighbours are asked for by k");
     view.rows = rows;
     view.missing_index = NA_INTEGER;
@@ -87,7 +90,8 @@ class Answer {
           }
           const std::int64_t at = view.at(AnswerRow::of(i), Rank{0});
           std::fill_n(from + at, k_, number_of(i));
-          std::iota(rank + at, rank + at + k_, 1);
+          for (std::int64_t e = at; e < at + k_; e += list_)
+            std::iota(rank + e, rank + e + list_, 1);
         }
       };
     });
@@ -100,8 +104,13 @@ class Answer {
     return static_cast<int>(row + 1);
   }
 
+  static std::int64_t lists_of(const Request& request) {
+    return request.groups == nullptr ? 1 : request.groups->num_lists();
+  }
+
   int num_threads_;
-  std::int64_t k_, length_ = 0;
+  std::int64_t list_;            ///< neighbours in a list
+  std::int64_t k_, length_ = 0;  ///< of a row
   const RowSubset* subset_;
   Rcpp::RObject index_, distance_, correlation_, from_, rank_;
 };

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "core/by_groups.hpp"
 #include "core/errors.hpp"
 #include "core/masked_points.hpp"
 #include "core/poll.hpp"
@@ -12,6 +13,11 @@ namespace fsknn {
 
 void brute_force(const Request& request, const RowSource& points,
                  const RowSource* queries, const Neighbours& out) {
+  if (request.groups != nullptr)
+    return find_by_groups(
+        request, points, queries, out, nullptr, nullptr,
+        [&](const Request& part, const RowSource* rows, const Neighbours& to,
+            Progress*, Stats*) { brute_force(part, points, rows, to); });
   if (request.na_pairwise)
     return brute_force_masked(request, points, queries, out);
   const MetricEntry& metric = *request.metric;

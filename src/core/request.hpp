@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/groups.hpp"
 #include "core/metrics.hpp"
 #include "core/numbers.hpp"
 #include "core/weights.hpp"
@@ -15,7 +16,9 @@
 namespace fsknn {
 
 struct Request {
-  std::int64_t k = 0;
+  std::int64_t k = 0;  ///< neighbours in a list
+  /// By which a row has several lists, one after another; null: one, of all.
+  std::shared_ptr<const PointGroups> groups;
   const MetricEntry* metric = nullptr;
   /// Points left out: nobody's neighbour, their own rows missing. Ascending.
   std::vector<std::int64_t> skip;
@@ -92,6 +95,19 @@ struct Stats {
     rows_short += part.rows_short;
     seconds_emit = std::max(seconds_emit, part.seconds_emit);
     seconds_device = std::max(seconds_device, part.seconds_device);
+  }
+  /// What came after that.
+  void add_after(const Stats& part) {
+    const double emit = seconds_emit, device = seconds_device;
+    add_part(part);
+    seconds_prepare += part.seconds_prepare;
+    seconds_search += part.seconds_search;
+    seconds_emit = emit + part.seconds_emit;
+    seconds_device = device + part.seconds_device;
+    bytes_device = std::max(bytes_device, part.bytes_device);
+    num_devices = std::max(num_devices, part.num_devices);
+    filtered = filtered || part.filtered;
+    streamed = streamed || part.streamed;
   }
 };
 

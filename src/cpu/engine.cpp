@@ -1,5 +1,6 @@
 #include "cpu/engine.hpp"
 
+#include "core/by_groups.hpp"
 #include "core/pieces.hpp"
 #include "cpu/few.hpp"
 #include "cpu/held.hpp"
@@ -12,6 +13,14 @@ namespace cpu {
 void find_neighbours(const Request& asked, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  if (asked.groups != nullptr &&
+      (queries != nullptr || asked.na_pairwise || points.on_disk()))
+    return find_by_groups(
+        asked, points, queries, out, progress, stats,
+        [&](const Request& part, const RowSource* rows, const Neighbours& to,
+            Progress* of_part, Stats* found) {
+          find_neighbours(part, points, rows, to, of_part, found);
+        });
   if (asked.na_pairwise)
     return find_masked(asked, points, queries, out, progress, stats);
   const double rows_asked = static_cast<double>(

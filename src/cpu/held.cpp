@@ -163,6 +163,8 @@ void HeldPoints::find_neighbours(const Request& request,
                                  const RowSource* queries,
                                  const Neighbours& out, Progress* progress,
                                  Stats* stats) {
+  if (request.groups != nullptr && queries != nullptr)
+    throw std::invalid_argument("queries by groups are no search of this");
   const Clock::time_point start = Clock::now();
   const bool filtered = !few_queries(request, queries);
   const Rows fitted = fit(request, queries, filtered, progress);
@@ -174,6 +176,10 @@ void HeldPoints::find_neighbours(const Request& request,
   }
   PlanInput input = plan_input(request, points_.size(), points_.num_features,
                                fitted.are_points ? 0 : all_rows.size());
+  // Chunks of a group are not shared with others.
+  if (request.groups != nullptr)
+    input.num_points =
+        std::max<std::int64_t>(1, input.num_points / request.groups->count());
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
   const DistanceRule rule(metric_, exponent_);
@@ -182,14 +188,77 @@ void HeldPoints::find_neighbours(const Request& request,
   Search search(request, plan, kernels_, rule, filtered ? scale_ : none,
                 fitted.are_points, all_rows.size(), progress);
   const double prepared = seconds_since(start);
-  search.seed(all_rows, all_columns, kPrepared, kSeeded);
-  search.meet(all_rows, all_columns, kSeeded, 1.0);
+  if (request.groups != nullptr) {
+    meet_groups(request, search);
+  } else {
+    search.seed(all_rows, all_columns, kPrepared, kSeeded);
+    search.meet(all_rows, all_columns, kSeeded, 1.0);
+  }
   const double searched = seconds_since(start);
   if (!search.emit(out, all_rows.points->order.place, all_rows.points,
                    &points_))
     throw RangeFailure();
   note(stats, search.counts(), prepared, searched, seconds_since(start));
   if (stats != nullptr) stats->filtered = stats->pairs_filtered > 0;
+}
+
+/// Each two groups of the points, and each with itself where its points look
+/// for neighbours there: both have what they find in a list of their own, so
+/// that each two points meet once.
+void HeldPoints::meet_groups(const Request& request, Search& search) const {
+  const PointGroups& groups = *request.groups;
+  const std::size_t count = static_cast<std::size_t>(groups.count());
+  const bool each = groups.lists() == PointGroups::Lists::each;
+  const bool together = groups.lists() == PointGroups::Lists::together;
+  std::vector<std::vector<std::int32_t>> places(count);
+  for (std::int32_t p = 0; p < points_.size(); ++p) {
+    const PointId id = points_.order.id_at(Place{p});
+    places[static_cast<std::size_t>(
+               groups.of()[static_cast<std::size_t>(id.value)])]
+        .push_back(p);
+  }
+  std::vector<FilterRows> filter(count);
+  std::vector<PointBlock> block(count);
+  double pairs = 0.0, done = 0.0;
+  for (std::size_t g = 0; g < count; ++g) {
+    filter[g] = reordered(filter_, places[g], request.num_threads);
+    block[g].points = &points_;
+    block[g].filter = &filter[g];
+    block[g].place_at = &places[g];
+    block[g].list = together ? 0 : static_cast<std::int64_t>(g);
+  }
+  const auto pairs_of = [&](std::size_t g, std::size_t h) {
+    return static_cast<double>(block[g].size()) *
+           static_cast<double>(block[h].size()) * (g == h ? 0.5 : 1.0);
+  };
+  for (std::size_t g = 0; g < count; ++g)
+    for (std::size_t h = each ? g : g + 1; h < count; ++h)
+      pairs += pairs_of(g, h);
+  const auto largest_but = [&](std::size_t g) {
+    const PointBlock* largest = nullptr;
+    for (std::size_t h = 0; h < count; ++h)
+      if (h != g && (largest == nullptr || block[h].size() > largest->size()))
+        largest = &block[h];
+    return largest;
+  };
+  const auto share = [&](double met) {
+    return kPrepared + (1.0 - kPrepared) * met / pairs;
+  };
+  // Before any pair of a list.
+  if (together)
+    for (std::size_t g = 0; g < count; ++g)
+      search.seed(block[g], *largest_but(g), kPrepared, kPrepared);
+  for (std::size_t g = 0; g < count; ++g)
+    for (std::size_t h = each ? g : g + 1; h < count; ++h) {
+      if (block[g].size() == 0 || block[h].size() == 0) continue;
+      const double from = share(done);
+      done += pairs_of(g, h);
+      if (!together) {
+        search.seed(block[g], block[h], from, from);
+        if (g != h) search.seed(block[h], block[g], from, from);
+      }
+      search.meet(block[g], block[h], from, share(done));
+    }
 }
 
 void HeldPoints::find_within(const Request& request, const Within& within,

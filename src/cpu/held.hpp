@@ -21,6 +21,8 @@
 namespace fsknn {
 namespace cpu {
 
+class Search;
+
 class HeldPoints {
  public:
   /// Of `asked`: metric, weights, points to skip, instruction set. Nothing is
@@ -40,7 +42,7 @@ class HeldPoints {
   // the same. queries: null for the graph of the points. progress and stats may
   // be null.
 
-  /// As the engine's find_neighbours().
+  /// As the engine's find_neighbours(); by groups of a graph only.
   void find_neighbours(const Request& request, const RowSource* queries,
                        const Neighbours& out, Progress* progress, Stats* stats);
   /// As find_within(), without looking at a sample first.
@@ -63,6 +65,7 @@ class HeldPoints {
   void prepare(const Request& request, const RowSource* queries,
                Progress* progress);
   void fit_filter(const Request& request, Rows& rows, Progress* progress);
+  void meet_groups(const Request& request, Search& search) const;
   PointBlock columns() const;
   PointBlock block_of(const Rows& rows) const;
 

@@ -119,41 +119,6 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
   return twin;
 }
 
-/// Packed rows in another order: what stands at place_at[p] comes to p. What is
-/// beyond it counts as padding.
-FilterRows reordered(const FilterRows& from,
-                     const std::vector<std::int32_t>& place_at,
-                     int num_threads) {
-  FilterRows to;
-  to.num_places = from.num_places;
-  to.steps = from.steps;
-  to.error = from.error;
-  if (from.steps == 0) return to;  // there is no filter
-  to.panels = Buffer<std::int32_t>(from.panels.size());
-  for (Buffer<std::int32_t>* side : {&to.first, &to.second})
-    *side = Buffer<std::int32_t>(from.num_places);
-  run_pieces(from.num_places / Tile::panel, num_threads, {nullptr, 0.0, 0.0},
-             [&] {
-               return [&](std::int64_t panel) {
-                 for (int c = 0; c < Tile::panel; ++c) {
-                   const std::int64_t p = panel * Tile::panel + c;
-                   const std::int64_t q =
-                       p < static_cast<std::int64_t>(place_at.size())
-                           ? place_at[static_cast<std::size_t>(p)]
-                           : p;
-                   std::int32_t* out =
-                       to.panels.data() + panel * Tile::panel * to.steps + c;
-                   const std::int32_t* in = from.row(q);
-                   for (std::int64_t f = 0; f < to.steps; ++f)
-                     out[f * Tile::panel] = in[f * Tile::panel];
-                   to.first[p] = from.first[q];
-                   to.second[p] = from.second[q];
-                 }
-               };
-             });
-  return to;
-}
-
 /// One pass. Points stand in the order (searched first, component): chunks
 /// without a point to search, and chunks within a component, are passed over.
 /// A point that has a twin of lower number in its component is left out: the

@@ -25,10 +25,17 @@ struct PointBlock {
   /// The places of some of the points, in the order of `filter`; null: all, as
   /// they stand.
   const std::vector<std::int32_t>* place_at = nullptr;
+  /// Of the lists that each row has (see PointGroups), the one of these points.
+  std::int64_t list = 0;
 
   std::int64_t size() const {
     return place_at != nullptr ? static_cast<std::int64_t>(place_at->size())
                                : points->size();
+  }
+  /// The place of the point that comes so many-th, from 0, in `filter`.
+  Place place(std::int64_t at) const {
+    return {place_at != nullptr ? (*place_at)[static_cast<std::size_t>(at)]
+                                : at};
   }
   /// The point at a place of the points.
   PointId id(Place place) const {

@@ -28,35 +28,39 @@ class Search::Sink : public SinkDefaults {
     const std::int64_t size = s_.plan_.chunk_size;
     std::fill_n(row_threshold, size, none);
     std::fill_n(column_threshold, size, none);
-    copy_thresholds(rows_.among_all(Place{at.row0}), at.num_rows,
-                    row_threshold);
+    copy_thresholds(rows_, columns_, at.row0, at.num_rows, row_threshold);
     if (s_.is_graph_)
-      copy_thresholds(columns_.among_all(Place{at.column0}), at.num_columns,
+      copy_thresholds(columns_, rows_, at.column0, at.num_columns,
                       column_threshold);
     return true;
   }
 
   void take(const Pair& hit, double sum) {
-    const Place row = {at_.row0 + hit.row};
-    const Place column = {at_.column0 + hit.column};
+    const Place row = rows_.place(at_.row0 + hit.row);
+    const Place column = columns_.place(at_.column0 + hit.column);
     const double distance = s_.rule_(sum, rows_.points->sums[row.value],
                                      columns_.points->sums[column.value]);
-    const Place row_place = rows_.among_all(row);
-    const Place column_place = columns_.among_all(column);
+    const Place row_list = s_.list_of(rows_, at_.row0 + hit.row, columns_);
+    const Place column_list =
+        s_.list_of(columns_, at_.column0 + hit.column, rows_);
     const PointId row_id = rows_.id(row), column_id = columns_.id(column);
     if (!(column_id == s_.self_of(AnswerRow{row_id.value})) &&
-        s_.offer(row_place, distance, column_id))
+        s_.offer(row_list, distance, column_id))
       row_threshold_[hit.row] =
-          s_.threshold_[row_place.value].load(std::memory_order_relaxed);
-    if (s_.is_graph_ && s_.offer(column_place, distance, row_id))
+          s_.threshold_[row_list.value].load(std::memory_order_relaxed);
+    if (s_.is_graph_ && s_.offer(column_list, distance, row_id))
       column_threshold_[hit.column] =
-          s_.threshold_[column_place.value].load(std::memory_order_relaxed);
+          s_.threshold_[column_list.value].load(std::memory_order_relaxed);
   }
 
  private:
-  void copy_thresholds(Place first, std::int64_t count, std::int32_t* to) {
-    for (std::int64_t p = 0; p < count; ++p)
-      to[p] = s_.threshold_[first.value + p].load(std::memory_order_relaxed);
+  /// Of the lists that rows `first` and on have of the others.
+  void copy_thresholds(const PointBlock& rows, const PointBlock& others,
+                       std::int64_t first, std::int64_t count,
+                       std::int32_t* to) {
+    for (std::int64_t r = 0; r < count; ++r)
+      to[r] = s_.threshold_[s_.list_of(rows, first + r, others).value].load(
+          std::memory_order_relaxed);
   }
 
   Search& s_;
@@ -76,31 +80,32 @@ Search::Search(const Request& request, const Plan& plan, const Kernels& kernels,
       rule_(rule),
       scale_(scale),
       is_graph_(is_graph),
+      num_places_(num_places),
       progress_(progress),
       thresholds_(scale_, metric_, rule_),
-      lists_(num_places, request.k),
-      threshold_(
-          new std::atomic<std::int32_t>[static_cast<std::size_t>(num_places)]) {
-  for (std::int64_t p = 0; p < num_places; ++p)
-    threshold_[p].store(thresholds_.keep_all(), std::memory_order_relaxed);
+      lists_(num_places * lists_a_row(request), request.k),
+      threshold_(new std::atomic<std::int32_t>[static_cast<std::size_t>(
+          num_places * lists_a_row(request))]) {
+  for (std::int64_t list = 0; list < num_places * lists_a_row(request); ++list)
+    threshold_[list].store(thresholds_.keep_all(), std::memory_order_relaxed);
 }
 
-bool Search::offer(Place row, double distance, PointId neighbour) {
-  if (distance > lists_.limit(row) || !lists_.offer(row, distance, neighbour))
+bool Search::offer(Place list, double distance, PointId neighbour) {
+  if (distance > lists_.limit(list) || !lists_.offer(list, distance, neighbour))
     return false;
-  set_threshold(row);
+  set_threshold(list);
   return true;
 }
 
-void Search::set_threshold(Place row) {
-  threshold_[row.value].store(thresholds_.keep_up_to(lists_.limit(row)),
-                              std::memory_order_relaxed);
+void Search::set_threshold(Place list) {
+  threshold_[list.value].store(thresholds_.keep_up_to(lists_.limit(list)),
+                               std::memory_order_relaxed);
 }
 
 void Search::meet(const PointBlock& rows, const PointBlock& columns,
                   double from, double to) {
   const std::int64_t down = chunks_of(rows), across = chunks_of(columns);
-  ChunkGrid grid = {down, across, is_graph_ && rows.filter == columns.filter};
+  ChunkGrid grid = {down, across, among_themselves(rows, columns)};
   if (grid.symmetric) {
     // Few enough rounds that every thread has some 16 pieces of each stretch
     // of rounds, so that none waits long for the last.
@@ -125,6 +130,8 @@ bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
   constexpr std::int64_t kBlock = 64;
   const bool correlate = out.correlation != nullptr && columns != nullptr;
   const std::int64_t k = request_.k;
+  const std::int64_t num_lists =
+      request_.groups == nullptr ? 1 : request_.groups->num_lists();
   run_pieces(
       (out.rows + kBlock - 1) / kBlock, request_.num_threads,
       {progress_, 1.0, 1.0}, [&] {
@@ -137,37 +144,41 @@ bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
           for (std::int64_t i = block * kBlock; i < last; ++i) {
             const Place at = {place[static_cast<std::size_t>(i)]};
             const AnswerRow row = AnswerRow::of(i);
-            emit_row(out, row, at, &beyond);
-            if (at.none() || !of) continue;
-            const std::int32_t* index = lists_.indices(at);
-            const double* r = (*of)(at, k, [&](std::int64_t rank) {
-              return columns->order.place_of(PointId{index[rank]});
-            });
-            const std::int64_t first = out.at(row, Rank{0}), step = out.step();
-            for (std::int64_t rank = 0; rank < k; ++rank)
-              out.correlation[first + rank * step] = clamp_to_one(r[rank]);
+            if (at.none()) {
+              emit_missing(out, row, num_lists * k);
+              continue;
+            }
+            for (std::int64_t n = 0; n < num_lists; ++n) {
+              const Place list = {stored_list(row, n) * num_places_ + at.value};
+              const std::int64_t first = out.at(row, Rank{n * k});
+              emit_list(out, first, list, &beyond);
+              if (!of) continue;
+              const std::int32_t* index = lists_.indices(list);
+              const double* r = (*of)(at, k, [&](std::int64_t rank) {
+                return columns->order.place_of(PointId{index[rank]});
+              });
+              for (std::int64_t rank = 0; rank < k; ++rank)
+                out.correlation[first + rank * out.step()] =
+                    clamp_to_one(r[rank]);
+            }
           }
         };
       });
   return !beyond;
 }
 
-void Search::emit_row(const Neighbours& out, AnswerRow row, Place place,
-                      std::atomic<bool>* beyond) {
-  const std::int64_t k = request_.k;
-  if (place.none()) {
-    emit_missing(out, row, k);
-    return;
-  }
-  NeighbourHeap list = lists_.heap(place);
+/// first: where the list's first neighbour stands in `out`.
+void Search::emit_list(const Neighbours& out, std::int64_t first, Place list,
+                       std::atomic<bool>* beyond) {
+  const std::int64_t k = request_.k, step = out.step();
+  NeighbourHeap heap = lists_.heap(list);
   // Never so, by the proof; but never garbage either.
-  if (!list.full()) throw std::logic_error("a list of neighbours is not full");
-  list.sort();
-  const double* distance = lists_.distances(place);
-  const std::int32_t* index = lists_.indices(place);
+  if (!heap.full()) throw std::logic_error("a list of neighbours is not full");
+  heap.sort();
+  const double* distance = lists_.distances(list);
+  const std::int32_t* index = lists_.indices(list);
   if (!is_in_range(distance[0]) || !is_in_range(distance[k - 1]))
     *beyond = true;
-  const std::int64_t first = out.at(row, Rank{0}), step = out.step();
   for (std::int64_t rank = 0; rank < k; ++rank) {
     out.index[first + rank * step] = index[rank] + 1;
     out.distance[first + rank * step] = distance[rank];
@@ -179,7 +190,8 @@ void Search::seed(const PointBlock& rows, const PointBlock& columns,
   if (!scale_.has_filter()) return;
   const std::int64_t size = plan_.chunk_size, k = seeds();
   const std::int64_t full_chunks = columns.size() / size;
-  const std::int64_t others = full_chunks - (is_graph_ ? 1 : 0);
+  const bool own = among_themselves(rows, columns);
+  const std::int64_t others = full_chunks - (own ? 1 : 0);
   if (others < 1) return;
   // With m points seen beforehand, about k log(n / m) pairs a row pass the
   // filter until its list is final. Where m is k times the price of such a pair
@@ -218,11 +230,12 @@ void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
   alignas(64) std::int32_t tile[Tile::rows * Tile::columns];
   const FilterRows& a = *rows.filter;
   const FilterRows& b = *columns.filter;
+  const bool own = among_themselves(rows, columns);
   int group = 0;
   for (std::int64_t m = 0, chunk = split; m < num_samples; ++m) {
     do {
       chunk = (chunk + 1) % full_chunks;
-    } while (is_graph_ && chunk == split);
+    } while (own && chunk == split);
     for (std::int64_t c = 0; c < size; c += Tile::columns) {
       const std::int64_t column = chunk * size + c;
       for (std::int64_t r = 0; r < num_rows; r += Tile::rows) {
@@ -244,9 +257,9 @@ void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
     std::nth_element(keys, keys + (seeds() - 1), keys + width);
     const double limit =
         thresholds_.upper_distance(keys[seeds() - 1], a.upper_side(row0 + r));
-    const Place place = rows.among_all(Place{row0 + r});
-    lists_.set_limit(place, limit);
-    set_threshold(place);
+    const Place list = list_of(rows, row0 + r, columns);
+    lists_.set_limit(list, limit);
+    set_threshold(list);
   }
 }
 

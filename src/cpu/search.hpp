@@ -24,8 +24,9 @@ namespace cpu {
 
 class Search {
  public:
-  /// num_places: of all points (queries) whose neighbours are found. `scale`
-  /// must have its slack; it and the other references must stay.
+  /// num_places: of all points (queries) whose neighbours are found, each of
+  /// which has a list for each group, or one. `scale` must have its slack; it
+  /// and the other references must stay.
   Search(const Request& request, const Plan& plan, const Kernels& kernels,
          const DistanceRule& rule, const FilterScale& scale, bool is_graph,
          std::int64_t num_places, Progress* progress);
@@ -52,11 +53,35 @@ class Search {
  private:
   class Sink;
 
+  static std::int64_t lists_a_row(const Request& request) {
+    const PointGroups* const groups = request.groups.get();
+    return groups == nullptr || groups->lists() == PointGroups::Lists::together
+               ? 1
+               : groups->count();
+  }
+
   std::int64_t chunks_of(const PointBlock& block) const {
     return (block.size() + plan_.chunk_size - 1) / plan_.chunk_size;
   }
-  bool offer(Place row, double distance, PointId neighbour);
-  void set_threshold(Place row);
+  /// Where a row's list of the columns stands.
+  Place list_of(const PointBlock& rows, std::int64_t row,
+                const PointBlock& columns) const {
+    return {columns.list * num_places_ + rows.among_all(rows.place(row)).value};
+  }
+  /// Whether the points of a block meet each other.
+  bool among_themselves(const PointBlock& rows,
+                        const PointBlock& columns) const {
+    return is_graph_ && rows.filter == columns.filter;
+  }
+  /// Which of the lists that a row has here comes so many-th in its answer.
+  std::int64_t stored_list(AnswerRow row, std::int64_t number) const {
+    const PointGroups* const groups = request_.groups.get();
+    if (groups == nullptr || groups->lists() != PointGroups::Lists::others)
+      return number;
+    return number + (number >= groups->of_row(row) ? 1 : 0);
+  }
+  bool offer(Place list, double distance, PointId neighbour);
+  void set_threshold(Place list);
   /// The point that a row is, where it is a query; -1: none.
   PointId self_of(AnswerRow row) const {
     return {request_.query_self.empty()
@@ -70,8 +95,8 @@ class Search {
   void seed_split(const PointBlock& rows, const PointBlock& columns,
                   std::int64_t split, std::int64_t num_samples, int num_groups,
                   std::vector<float>& best);
-  void emit_row(const Neighbours& out, AnswerRow row, Place place,
-                std::atomic<bool>* beyond);
+  void emit_list(const Neighbours& out, std::int64_t first, Place list,
+                 std::atomic<bool>* beyond);
 
   const Request& request_;
   const MetricEntry& metric_;
@@ -80,10 +105,11 @@ class Search {
   const DistanceRule& rule_;
   const FilterScale& scale_;
   const bool is_graph_;
+  const std::int64_t num_places_;
   Progress* progress_;
   Thresholds thresholds_;
   NeighbourLists lists_;
-  std::unique_ptr<std::atomic<std::int32_t>[]> threshold_;  ///< by place
+  std::unique_ptr<std::atomic<std::int32_t>[]> threshold_;  ///< of lists
   PassCounts counts_;
 };
 

@@ -52,6 +52,41 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
   return rows;
 }
 
+FilterRows reordered(const FilterRows& from,
+                     const std::vector<std::int32_t>& place_at,
+                     int num_threads) {
+  const std::int64_t size = static_cast<std::int64_t>(place_at.size());
+  FilterRows to;
+  to.num_places = (size + Tile::panel - 1) / Tile::panel * Tile::panel;
+  to.steps = from.steps;
+  to.error = from.error;
+  if (from.steps == 0) return to;  // there is no filter
+  to.panels = Buffer<std::int32_t>(to.num_places * to.steps);
+  for (Buffer<std::int32_t>* numbers :
+       {&to.first, &to.second, &to.first_upper, &to.second_upper})
+    *numbers = Buffer<std::int32_t>(to.num_places);
+  run_pieces(to.num_places / Tile::panel, num_threads, {nullptr, 0.0, 0.0},
+             [&] {
+               return [&](std::int64_t panel) {
+                 for (int c = 0; c < Tile::panel; ++c) {
+                   const std::int64_t p = panel * Tile::panel + c;
+                   const std::int64_t q =
+                       p < size ? place_at[static_cast<std::size_t>(p)] : 0;
+                   std::int32_t* out =
+                       to.panels.data() + panel * Tile::panel * to.steps + c;
+                   const std::int32_t* in = from.row(q);
+                   for (std::int64_t f = 0; f < to.steps; ++f)
+                     out[f * Tile::panel] = in[f * Tile::panel];
+                   to.first[p] = from.first[q];
+                   to.second[p] = from.second[q];
+                   to.first_upper[p] = from.first_upper[q];
+                   to.second_upper[p] = from.second_upper[q];
+                 }
+               };
+             });
+  return to;
+}
+
 void set_slack(FilterScale& scale, double error, std::int64_t padded) {
   scale.slack = scale.form->slack(error, padded);
 }

@@ -2,6 +2,9 @@
 
 // Rows packed in the filter's form.
 
+#include <cstdint>
+#include <vector>
+
 #include "core/progress.hpp"
 #include "cpu/filter/form.hpp"
 
@@ -17,6 +20,12 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
 /// numbers, which may be completed anew with another slack.
 void set_slack(FilterScale& scale, double error, std::int64_t padded);
 void complete(const FilterScale& scale, FilterRows& rows);
+
+/// Completed rows, some of them, in another order: what stands at place_at[p]
+/// comes to p. What stands beyond is never to be met.
+FilterRows reordered(const FilterRows& from,
+                     const std::vector<std::int32_t>& place_at,
+                     int num_threads);
 
 }  // namespace cpu
 }  // namespace fsknn

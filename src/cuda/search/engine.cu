@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/by_groups.hpp"
 #include "core/errors.hpp"
 #include "core/metafeatures.hpp"
 #include "core/pieces.hpp"
@@ -131,6 +132,11 @@ void run_segments(const Search& search, const UsedDevices& gpus,
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  // Read once, for all groups.
+  if (request.groups != nullptr && !request.na_pairwise &&
+      !points.made_when_read())
+    return HeldPoints(request, points)
+        .find_neighbours(request, queries, out, progress, stats);
   PointStore store;
   find_with_store(request, points, queries, out, progress, stats, store);
 }
@@ -138,6 +144,13 @@ void find_neighbours(const Request& request, const RowSource& points,
 void find_with_store(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats, PointStore& store) {
+  if (request.groups != nullptr)
+    return find_by_groups(
+        request, points, queries, out, progress, stats,
+        [&](const Request& part, const RowSource* rows, const Neighbours& to,
+            Progress* of_part, Stats* found) {
+          find_with_store(part, points, rows, to, of_part, found, store);
+        });
   check_metric(*request.metric);
   if (request.na_pairwise)
     return find_masked(request, points, queries, out, progress, stats);

@@ -1,0 +1,28 @@
+#pragma once
+
+// Neighbours by group, put together of searches that know no groups.
+
+#include <functional>
+
+#include "core/progress.hpp"
+#include "core/request.hpp"
+#include "core/source.hpp"
+
+namespace fsknn {
+
+/// An engine's search of the points: as its find_neighbours().
+using FindNeighbours =
+    std::function<void(const Request&, const RowSource* queries,
+                       const Neighbours&, Progress*, Stats*)>;
+
+/// What the request with groups asks for, by searches without: for each group
+/// the rows that look for neighbours there, and of a graph the group by itself.
+/// Rows and columns that a search is not about are left out of it, so that the
+/// points are the same source in all of them. Each two points of a graph meet
+/// twice unless they are of one group.
+void find_by_groups(const Request& request, const RowSource& points,
+                    const RowSource* queries, const Neighbours& out,
+                    Progress* progress, Stats* stats,
+                    const FindNeighbours& find);
+
+}  // namespace fsknn

@@ -126,7 +126,9 @@ nearest_edits <- function(value, choices) {
 }
 
 # Options that not all searches have (see ?search_options).
-not_everywhere <- c("subset", "BPPARAM", "checkpoint", "weights", "na")
+not_everywhere <- c(
+  "subset", "BPPARAM", "checkpoint", "weights", "na", "block"
+)
 
 # One of several words. A default that is the whole vector means its first.
 # "Did you mean" is asked where a word is near enough to be a slip, or one of

@@ -23,23 +23,27 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 }
 
 # kind: what the edges are, where they are no kNN graph.
-# directed: FALSE where each pair of points is there once.
+# directed: FALSE where each pair of points is there once. between: what the
+# search of that name had, where it was not FALSE.
 edge_attributes <- c(
   "vertices", "metric", "sign", "k", "weighted", "num_features", "kind",
-  "left_out", "directed"
+  "left_out", "directed", "between"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
 # numbers of points, rank, distance and, for correlations, correlation. names:
 # of the points, or NULL. Points without edges are isolated, or no vertices at
-# all: those of the data frame left_out (or NULL).
+# all: those of the data frame left_out (or NULL). blocks: see point_blocks.R.
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
                            left_out = NULL, weighted = FALSE,
-                           num_features = NULL) {
+                           num_features = NULL, blocks = NULL) {
   columns <- found[
     intersect(c("from", "to", "rank", "distance"), names(found))
   ]
   columns$correlation <- found$correlation
+  if (!is.null(blocks)) {
+    columns$block <- block_of_points(blocks, columns$to)
+  }
   if (!is.null(names)) {
     columns$from <- cpp_names_at(names, columns$from)
     columns$to <- cpp_names_at(names, columns$to)
@@ -54,6 +58,9 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
     num_features = num_features
   )
   attr(edges, "left_out") <- left_out
+  attr(edges, "between") <- if (!is.null(blocks)) {
+    switch(blocks$lists, others = TRUE, together = "together")
+  }
   edges
 }
 
@@ -65,7 +72,8 @@ edges_of_search <- function(found, search) {
     names = search$points$names, metric = request$metric,
     sign = request$sign, left_out = search$left_out,
     weighted = !is.null(request$weights),
-    num_features = as.integer(ncol(search$points$values))
+    num_features = as.integer(ncol(search$points$values)),
+    blocks = request$blocks
   )
 }
 
@@ -114,13 +122,25 @@ format_edges_header <- function(x) {
   parts <- c(
     if (!is.null(vertices)) tally_points(nrow(vertices), x),
     tally(nrow(x), "edge"),
-    if (!is.null(k)) paste0("k = ", k),
+    if (!is.null(k)) paste0("k = ", k, in_which_blocks(x)),
     if (!is.null(metric)) {
       describe_metric(metric, attr(x, "sign"), attr(x, "weighted"))
     }
   )
   kind <- attr(x, "kind", exact = TRUE) %||% "kNN graph"
   paste0(kind, ": ", paste(parts, collapse = ", "))
+}
+
+# Where the k are, of a search by blocks.
+in_which_blocks <- function(edges) {
+  between <- attr(edges, "between", exact = TRUE)
+  if (identical(between, "together")) {
+    " in all other blocks"
+  } else if (isTRUE(between)) {
+    " in each other block"
+  } else if (is.factor(edges[["block"]])) {
+    paste(" in each of", tally(nlevels(edges[["block"]]), "block"))
+  }
 }
 
 # "50 points of 1,000 features": a matrix that should have been turned is seen.

@@ -19,7 +19,8 @@
 #'   * `rank`: 1 for the nearest neighbour, to k;
 #'   * `distance`: double;
 #'   * `correlation`: for correlations only, the signed r,
-#'     whatever `sign` is.
+#'     whatever `sign` is;
+#'   * `block`: with `block` only, that of the neighbour, a factor.
 #'
 #'   Its attribute `vertices` is a data frame whose column `name` holds all
 #'   points in order, isolated ones too; `metric`, `sign`, `k` and
@@ -27,11 +28,14 @@
 #'   samples had weights. Taking rows with `[` keeps them. It prints with a line
 #'   that says how many points of how many features there were: a matrix with
 #'   its points in columns (see `points`) is seen at once. There is nothing in
-#'   the result that depends on the backend.
+#'   the result that depends on the backend. With `block` ranks go from 1 to k in
+#'   each block, and edges of one point stand block by block; an attribute
+#'   `between` says where they lead if it is not to all blocks.
 #'
 #'   The column is called `distance`, and no column `weight`, since igraph takes
 #'   a `weight` by itself and reads it as similarity in some functions and as
 #'   length in others: see [as_igraph()].
+#' @inheritSection knn_search Blocks
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
 #' @inheritSection knn_search Workers
@@ -58,11 +62,13 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       assay = NULL, dimred = NULL, subset = NULL,
                       BPPARAM = NULL, checkpoint = NULL,
                       weights = NULL, max_memory = NULL,
-                      na = c("error", "pairwise", "mean"), min_pairs = NULL) {
+                      na = c("error", "pairwise", "mean"), min_pairs = NULL,
+                      block = NULL, between = FALSE) {
   check_no_more(...)
   rlang::check_required(x)
   search <- new_search(
-    x, verb_options(), k = k, subset = subset, as_edges = TRUE
+    x, verb_options(), k = k, subset = subset, as_edges = TRUE,
+    block = block, between = between
   )
   edges_of_search(run_search(search), search)
 }

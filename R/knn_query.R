@@ -14,12 +14,16 @@
 #'   to the number of points of `x`; or one number for each, from 0: then
 #'   `index` and `distance` are lists.
 #'
+#' @param block `NULL` (default), or the block of each point of `x`, as for
+#'   [knn_search()]: each point of `query` has its k nearest in each block then.
+#'
 #' @returns A list of class `knn_neighbours`, whose print is a summary, of two
 #'   matrices with one row for each point of `query`, in its order, and k
 #'   columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
+#'   With `block` they have k columns for each block, in the order of its levels.
 #'   Neither has dimension names. With `constant = "isolate"` the rows of
 #'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
 #' @inheritSection knn_search Last bits
@@ -44,11 +48,12 @@ knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       assay = NULL, dimred = NULL,
                       BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                       max_memory = NULL,
-                      na = c("error", "pairwise", "mean"), min_pairs = NULL) {
+                      na = c("error", "pairwise", "mean"), min_pairs = NULL,
+                      block = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   check_query(query)
-  search <- new_search(x, verb_options(), query, k = k)
+  search <- new_search(x, verb_options(), query, k = k, block = block)
   index_and_distance(run_search(search), search)
 }
 

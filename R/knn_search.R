@@ -113,12 +113,22 @@
 #'   columns. `NULL` (default) is 3, or 2 where there are no more columns. Over
 #'   few samples a high correlation comes by chance (over two it always is 1 or
 #'   -1), so that where many values are missing more should be asked for.
+#' @param block `NULL` (default), or the block of each point (a batch, a donor, a
+#'   plate): a factor, or any vector that makes one, with one value for each
+#'   point of `x` and none missing. The k nearest neighbours *in each block* are
+#'   found then: see the section on blocks.
+#' @param between With `block`: `FALSE` (default) finds neighbours in all blocks,
+#'   `TRUE` k in each block but the point's own, `"together"` the k nearest
+#'   among the points of all other blocks.
 #'
 #' @returns A list of class `knn_neighbours`, whose print is a summary, of two
 #'   matrices with one row for each point, in the order of `x` (or of `subset`),
 #'   and k columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
+#'
+#'   With `block` the columns are those of one block after another: see the
+#'   section on blocks.
 #'
 #'   With a `k` for each point they are lists of vectors instead, one for each
 #'   point, as [within_search()] gives them.
@@ -151,6 +161,27 @@
 #' call works. Some errors a GPU does not recover from (`sticky` is `TRUE`):
 #' then every later use of CUDA in this R process fails with the same words, and
 #' the CPU backend still works.
+#'
+#' @section Blocks:
+#' With `block` each point has k neighbours in each block, the nearest there by
+#' (distance, index), as Polański et al. (2020,
+#' \doi{10.1093/bioinformatics/btz625}) take them to put batches side by side;
+#' here they are exact. Blocks come in the order of the factor's levels (values
+#' that are no factor are sorted, in every locale alike); levels that no point
+#' has are left out. So of b blocks `index` and `distance` have k b columns, k
+#' of the first block, the nearest first, then k of the second; a graph's edges
+#' likewise. With `between = TRUE` the point's own block is left out, and there
+#' are k (b - 1), with `between = "together"` k columns.
+#'
+#' A block with fewer than k points that can be neighbours is an error that
+#' names it: a point is not its own neighbour, so that a block that is searched
+#' by its own points needs k + 1 of them, and isolated points do not count.
+#' `k` is one number. All other options mean what they mean without blocks; with
+#' `na = "pairwise"` a list that is short ends in `NA`.
+#'
+#' On the CPU each two points in memory meet once, as they do without blocks. On
+#' a GPU, with a `subset`, with missing values, data in a file, workers or a
+#' checkpoint, points of two blocks meet twice.
 #'
 #' @section Workers:
 #' With `BPPARAM` the answer is the same to the last bit, and so are errors: a
@@ -297,9 +328,11 @@ knn_search <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                        assay = NULL, dimred = NULL, subset = NULL,
                        BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                        max_memory = NULL, na = c("error", "pairwise", "mean"),
-                       min_pairs = NULL) {
+                       min_pairs = NULL, block = NULL, between = FALSE) {
   check_no_more(...)
   rlang::check_required(x)
-  search <- new_search(x, verb_options(), k = k, subset = subset)
+  search <- new_search(
+    x, verb_options(), k = k, subset = subset, block = block, between = between
+  )
   index_and_distance(run_search(search), search)
 }

@@ -124,7 +124,7 @@ automatic_split <- function(num_points, num_features, num_rows, request,
   # A split is held twice on its way to a file: at most 2^29 bytes of it.
   rows <- max(rows, least)
   if (!is_within(request)) {
-    rows <- min(rows, max(1, 2^29 / (20 * request$k)))
+    rows <- min(rows, max(1, 2^29 / (20 * row_width(request))))
   }
   if (num_workers > 1) {
     rows <- min(rows, num_rows / num_workers)
@@ -147,6 +147,7 @@ search_split <- function(work, split, request) {
   if (length(request$within$limits) > 1) {
     request$within$limits <- request$within$limits[rows]
   }
+  request["blocks"] <- list(blocks_of_rows(request$blocks, rows))
   queries <- work$queries
   if (is.null(queries)) {
     subset <- request$subset

@@ -169,7 +169,10 @@ find_pairwise <- function(search, call) {
   search$request$as_edges <- FALSE
   found <- find_in_parts_or_whole(search, call)
   tell_short_rows(count_short_rows(found, search), search, as_edges)
-  if (as_edges) edges_of_matrices(found, search$request$subset) else found
+  if (!as_edges) {
+    return(found)
+  }
+  edges_of_matrices(found, search$request$subset, search$request$k)
 }
 
 # Isolated points have none for another reason.
@@ -178,6 +181,9 @@ count_short_rows <- function(found, search) {
   skip <- if (is.null(search$queries)) request$skip else request$query_skip
   num_rows <- nrow(found$index)
   rows <- request$subset %||% seq_len(num_rows)
+  if (!is.null(request$blocks)) {
+    return(sum(rowSums(is.na(found$index)) > 0 & !rows %in% skip))
+  }
   k <- rep_len(search$each_k %||% request$k, num_rows)
   asked <- which(k > 0 & !rows %in% skip)
   sum(is.na(found$index[cbind(asked, k[asked])]))
@@ -209,8 +215,9 @@ tell_short_rows <- function(count, search, as_edges) {
   )
 }
 
-# As the core gives edges: in order of the points, then of rank.
-edges_of_matrices <- function(found, from = NULL) {
+# As the core gives edges: in order of the points, then of rank. list_size: of
+# the lists that a point has; NULL: it has one.
+edges_of_matrices <- function(found, from = NULL, list_size = NULL) {
   k <- ncol(found$index)
   from <- from %||% seq_len(nrow(found$index))
   to <- as.vector(t(found$index))
@@ -218,7 +225,9 @@ edges_of_matrices <- function(found, from = NULL) {
   list(
     from = rep(from, each = k)[there],
     to = to[there],
-    rank = rep(seq_len(k), length(from))[there],
+    rank = rep(
+      rep_len(seq_len(list_size %||% k), k), length(from)
+    )[there],
     distance = as.vector(t(found$distance))[there],
     correlation = if (!is.null(found$correlation)) {
       as.vector(t(found$correlation))[there]

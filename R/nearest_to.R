@@ -23,7 +23,9 @@
 #'   * `name`: of the row, its number where `x` has no row names;
 #'   * `index`: the row's number in `x`;
 #'   * `distance`: double;
-#'   * `correlation`: for correlations only, the signed r, whatever `sign` is.
+#'   * `correlation`: for correlations only, the signed r, whatever `sign` is;
+#'   * `block`: with `block` only, that of the neighbour. There are k rows for
+#'     each block then.
 #'
 #'   Of [metafeatures()] that are left out, the attribute `left_out` tells.
 #' @inheritSection knn_search Errors
@@ -45,24 +47,29 @@ nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",
                        progress = NULL, verbose = FALSE,
                        points = c("rows", "columns"), assay = NULL,
                        dimred = NULL, weights = NULL, max_memory = NULL,
-                       na = c("error", "pairwise", "mean"), min_pairs = NULL) {
+                       na = c("error", "pairwise", "mean"), min_pairs = NULL,
+                       block = NULL, between = FALSE) {
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(point)
   search <- new_search(
-    x, verb_options(), k = k, point = point, correlation = TRUE
+    x, verb_options(), k = k, point = point, correlation = TRUE,
+    block = block, between = between
   )
   found <- run_search(search)
   there <- !is.na(found$index[1, ])
   index <- found$index[1, there]
   columns <- list(
-    rank = seq_along(index),
+    rank = rep_len(seq_len(search$request$k), ncol(found$index))[there],
     name = point_names(search$points, index) %||% as.character(index),
     index = index,
     distance = found$distance[1, there]
   )
   if (!is.null(found$correlation)) {
     columns$correlation <- found$correlation[1, there]
+  }
+  if (!is.null(search$request$blocks)) {
+    columns$block <- block_of_points(search$request$blocks, index)
   }
   add_left_out(
     as.data.frame(columns, stringsAsFactors = FALSE), search

@@ -4,12 +4,12 @@
 # as_edges: the answer will be a data frame. subset: of the points of `x`, those
 # whose neighbours are asked for. feature_subset: the columns that count, in any
 # order, each any number of times; NULL: all (weights and `largest` are of those
-# that count). largest: the largest magnitude, or -1.
+# that count). blocks: of check_block(); k is for each list then. largest: the largest magnitude, or -1.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
                         bytes_made_from = 0, largest = -1, subset = NULL,
                         feature_subset = NULL, max_memory = 0, bytes_file = 0,
-                        na = options$na %||% "error") {
+                        na = options$na %||% "error", blocks = NULL) {
   list(
     k = k,
     metric = options$metric$name,
@@ -32,6 +32,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     min_pairs = options$min_pairs %||% default_min_pairs,
     subset = subset,
     feature_subset = feature_subset,
+    blocks = blocks,
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )

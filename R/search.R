@@ -11,9 +11,11 @@
 # as_edges      the answer will be a data frame: the edges must be few enough
 # named         are row names used, so that they must be usable?
 # correlation   is r wanted beside the distance?
+# block, between  the k nearest in each block (see point_blocks.R)
 new_search <- function(x, options, query = NULL, k, subset = NULL,
                        point, as_edges = FALSE, named = as_edges,
-                       correlation = as_edges, call = caller_env()) {
+                       correlation = as_edges, block = NULL, between = FALSE,
+                       call = caller_env()) {
   has_k <- !missing(k)
   search <- read_search(x, query, options, call)
   if (named) {
@@ -26,12 +28,20 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   subset <- check_subset(
     subset, search$points, distinct = as_edges, call = call
   )
+  blocks <- check_block(
+    block, between, search$points,
+    if (is.null(query)) at %||% subset %||% seq_len(nrow(search$points$values)),
+    call = call
+  )
   search <- fit_samples(search, call)
   search$num_rows <- count_rows(search, at, subset)
   num_points <- nrow(search$points$values)
   self_excluded <- is.null(query)
   if (has_k && !as_edges && is.null(at)) {
     search$each_k <- check_each_k(k, search$num_rows, call = call)
+    if (!is.null(blocks) && !is.null(search$each_k)) {
+      abort_argument("With {.arg block}, {.arg k} must be one number.", call)
+    }
   }
   if (has_k) {
     k <- if (is.null(search$each_k)) k else max(search$each_k, 1)
@@ -48,9 +58,12 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   } else {
     check_some_left(num_points, num_isolated, self_excluded, call = call)
   }
+  if (!is.null(blocks)) {
+    check_block_sizes(blocks, k, search$skip, call = call)
+  }
   if (has_k && as_edges) {
     asked <- search$num_rows - if (is.null(subset)) num_isolated else 0
-    check_num_edges(asked, k, call = call)
+    check_num_edges(asked, k * num_lists(blocks), call = call)
   }
   options <- search$options
   search$request <- new_request(
@@ -60,7 +73,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
     bytes_made_from = bytes_made_from(search$points$values),
     largest = search$largest, subset = subset,
     max_memory = search$max_memory, bytes_file = search$bytes_file,
-    na = search$na
+    na = search$na, blocks = blocks
   )
   search
 }

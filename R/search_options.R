@@ -3,17 +3,17 @@
 #' All searches have the same options, by the same names, with the same meaning,
 #' wherever they make sense. [knn_search()] describes them.
 #'
-#' | | `subset` | `BPPARAM`, `checkpoint` | `weights` | `na` |
-#' | --- | --- | --- | --- | --- |
-#' | [knn_search()], [knn_graph()] | yes | yes | yes | yes |
-#' | [knn_query()] | no (1) | yes | yes | yes |
-#' | [within_search()], [threshold_graph()] | yes | yes | yes | yes |
-#' | [within_query()] | no (1) | yes | yes | yes |
-#' | [nearest_to()] | no (2) | no (2) | yes | yes |
-#' | [mst_knn()] of a matrix | no (3) | yes | yes | not `"pairwise"` (4) |
-#' | [knn_plan()] | no (5) | no (5) | yes | yes |
-#' | [FsknnParam()] | no (6) | no (6) | yes | yes |
-#' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) |
+#' | | `subset` | `BPPARAM`, `checkpoint` | `weights` | `na` | `block` |
+#' | --- | --- | --- | --- | --- | --- |
+#' | [knn_search()], [knn_graph()] | yes | yes | yes | yes | yes |
+#' | [knn_query()] | no (1) | yes | yes | yes | yes, over `x` |
+#' | [within_search()], [threshold_graph()] | yes | yes | yes | yes | no (8) |
+#' | [within_query()] | no (1) | yes | yes | yes | no (8) |
+#' | [nearest_to()] | no (2) | no (2) | yes | yes | yes |
+#' | [mst_knn()] of a matrix | no (3) | yes | yes | not `"pairwise"` (4) | no (3) |
+#' | [knn_plan()] | no (5) | no (5) | yes | yes | no (5) |
+#' | [FsknnParam()] | no (6) | no (6) | yes | yes | no (6) |
+#' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) |
 #'
 #' 1. `query` has the rows whose neighbours to find: give some of them alone.
 #' 2. `point` is the one point whose neighbours are found. That takes one pass
@@ -27,7 +27,10 @@
 #'    are heard, and would not know a folder again. Points without neighbours,
 #'    which `na = "pairwise"` may leave, are an error there.
 #' 7. These take a graph as it is. What holds was said where it was made.
+#' 8. Pairs within a distance are the same whatever the blocks: take those whose
+#'    ends are of the blocks that are wanted.
 #'
+#' `block` goes with all other options, but for a `k` of each point's own.
 #' `weights` are for `"pearson"` and `"spearman"`, and so is `na = "pairwise"`,
 #' not both at once. `na = "mean"` is for every metric but those of binary data,
 #' and [metafeatures()], which have no missing values, take neither.

@@ -40,14 +40,14 @@ begin_columns <- function(answer, work) {
   if (request$as_edges) {
     asked <- request$subset %||% seq_len(work$num_rows)
     before <- c(0, cumsum(!(asked %in% request$skip)))
-    first <- before[first + 1] * as.double(request$k)
+    first <- before[first + 1] * row_width(request)
   }
   length <- first[[length(first)]]
   new_column <- function(type) {
     if (request$as_edges) {
       vector(type, length)
     } else {
-      matrix(vector(type, 1L), work$num_rows, request$k)
+      matrix(vector(type, 1L), work$num_rows, row_width(request))
     }
   }
   columns <- if (request$as_edges) {
@@ -66,7 +66,7 @@ begin_columns <- function(answer, work) {
 # In each column.
 entries_of_split <- function(answer, work, split) {
   count <- answer$first[[split + 1]] - answer$first[[split]]
-  if (work$request$as_edges) count else count * work$request$k
+  if (work$request$as_edges) count else count * row_width(work$request)
 }
 
 # --- all within a distance ---------------------------------------------------

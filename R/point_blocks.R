@@ -1,0 +1,154 @@
+# block = : points in blocks (batches, donors, plates), whose neighbours are
+# asked for block by block. In the core blocks are groups: blocks there are what
+# is read at a time.
+
+# What the core is told (see groups_from() in bind_common.cpp): list(of, count,
+# lists, of_row), and the blocks' names for us. NULL where `block` is.
+# rows: the points whose neighbours are found; NULL: rows of another matrix.
+check_block <- function(block, between, points, rows, call = caller_env()) {
+  if (is.null(block)) {
+    check_no_between(between, call)
+    return(NULL)
+  }
+  between <- check_between(between, call)
+  block <- as_blocks(block, nrow(points$values), "block", call = call)
+  count <- nlevels(block)
+  if (count < 2 && !isFALSE(between)) {
+    abort_argument(
+      c(
+        "Neighbours between blocks need two blocks or more.",
+        x = "All points are of block {.val {levels(block)}}."
+      ),
+      call
+    )
+  }
+  of <- as.integer(block)
+  list(
+    of = of, count = count,
+    lists = if (isFALSE(between)) {
+      "each"
+    } else if (isTRUE(between)) {
+      "others"
+    } else {
+      "together"
+    },
+    of_row = if (!is.null(rows)) of[rows],
+    names = levels(block)
+  )
+}
+
+check_no_between <- function(between, call) {
+  if (!isFALSE(between)) {
+    abort_argument(
+      "{.arg between} is about blocks: give {.arg block}, too.", call
+    )
+  }
+}
+
+check_between <- function(between, call) {
+  if (isTRUE(between) || isFALSE(between) || identical(between, "together")) {
+    return(between)
+  }
+  given <- describe_value(between)
+  abort_argument(
+    "{.arg between} must be TRUE, FALSE or {.val together}, not {given}.", call
+  )
+}
+
+# A factor over the points, its unused levels dropped. The levels of what is no
+# factor are sorted the same way in every locale.
+as_blocks <- function(values, num_points, arg, call = caller_env()) {
+  plain <- is.factor(values) || (is.atomic(values) && !is.object(values))
+  if (!plain || is.null(values) || !is.null(dim(values))) {
+    given <- describe_type(values)
+    abort_argument(
+      "{.arg {arg}} must be a factor, or a vector, with one value for each
+       point, not {given}.",
+      call
+    )
+  }
+  if (length(values) != num_points) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must have one value for each point.",
+        x = "There are {tally(num_points, \"point\")}, and
+             {tally(length(values), \"value\")}."
+      ),
+      call
+    )
+  }
+  if (anyNA(values)) {
+    where <- first_few(utils::head(which(is.na(values)), 3), sum(is.na(values)))
+    abort_argument(
+      c("{.arg {arg}} must not be {.code NA}.", x = "It is at {where}."), call
+    )
+  }
+  if (is.factor(values)) {
+    return(droplevels(values))
+  }
+  factor(values, sort(unique(values), method = "radix"))
+}
+
+# Lists of neighbours that a point has, and all neighbours in them.
+num_lists <- function(blocks) {
+  if (is.null(blocks)) {
+    return(1L)
+  }
+  switch(blocks$lists,
+    each = blocks$count, others = blocks$count - 1L, together = 1L
+  )
+}
+
+row_width <- function(request) {
+  as.double(request$k) * num_lists(request$blocks)
+}
+
+# That there are k neighbours in every block, for all that look there.
+check_block_sizes <- function(blocks, k, skip, call = caller_env()) {
+  left <- if (length(skip) > 0) blocks$of[-skip] else blocks$of
+  sizes <- tabulate(left, blocks$count)
+  own <- blocks$lists == "each" & sizes > 0 &
+    seq_len(blocks$count) %in% blocks$of_row
+  there <- if (blocks$lists == "together") {
+    sum(sizes) - sizes
+  } else {
+    sizes - own
+  }
+  bad <- which(there < k)
+  if (length(bad) == 0) {
+    return(invisible())
+  }
+  shown <- utils::head(bad, 3)
+  where <- first_few(
+    paste0("\"", blocks$names[shown], "\" (", format_count(there[shown]), ")"),
+    length(bad)
+  )
+  abort_argument(
+    c(
+      if (blocks$lists == "together") {
+        "Each block must have at least {.arg k} = {k} points outside of it."
+      } else {
+        "Each block must have at least {.arg k} = {k} points that can be
+         neighbours."
+      },
+      x = "Too few: {where}.",
+      i = if (any(own[bad])) {
+        "A point is not its own neighbour, so that its block needs one more."
+      }
+    ),
+    call
+  )
+}
+
+# What a search by blocks is for some of its rows, numbers among all of them.
+blocks_of_rows <- function(blocks, rows) {
+  if (!is.null(blocks$of_row)) {
+    blocks$of_row <- blocks$of_row[rows]
+  }
+  blocks
+}
+
+# Of neighbours by their numbers.
+block_of_points <- function(blocks, index) {
+  factor(blocks$names[blocks$of[index]], blocks$names)
+}

@@ -38,6 +38,10 @@ test_that("verbs take the options that the help page says they take", {
     having("subset"),
     c("knn_search", "knn_graph", "within_search", "threshold_graph")
   )
+  expect_identical(
+    having("block"), c("knn_search", "knn_query", "knn_graph", "nearest_to")
+  )
+  expect_identical(having("between"), setdiff(having("block"), "knn_query"))
   expect_identical(having("BPPARAM"), having("checkpoint"))
   expect_identical(
     setdiff(names(verbs), having("checkpoint")), c("nearest_to", "knn_plan")
@@ -49,7 +53,8 @@ test_that("verbs take the options that the help page says they take", {
 test_that("every verb that searches has options of the same names", {
   verbs <- searching_verbs()
   data <- c(
-    "x", "query", "point", "k", "distance", "min_similarity", "subset", "..."
+    "x", "query", "point", "k", "distance", "min_similarity", "subset", "block",
+    "between", "..."
   )
   for (verb in verbs) {
     expect_setequal(

@@ -9,7 +9,10 @@
 #'   numeric matrix, also a sparse one, a `DelayedMatrix` or a
 #'   `big.matrix`, a data frame of numeric columns, an `ExpressionSet`, a
 #'   `SummarizedExperiment`, or [metafeatures()].
-#' @param values One number for each column of `x`, in that order. Where it has
+#' @param values One value for each column of `x`, in that order: numbers;
+#'   logical values; a factor of two levels, of which the second counts as 1 and
+#'   the first as 0; or survival times ([survival::Surv()]), for which their
+#'   martingale residuals stand (see [nearest_to()]). Where it has
 #'   names and `x` has column names they must agree. Beside an `ExpressionSet`
 #'   or a `SummarizedExperiment` also the name of a column of its sample data.
 #' @param name The name of the new row: one string that no row of `x` has.
@@ -32,9 +35,9 @@
 #'   * [metafeatures()]: the row stands after all metafeatures and takes part in
 #'     no pair.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: values that are not numbers, or not one for
-#' each sample; missing values, unless they are dropped; infinite values; values
-#' that are all equal; a name that a row of `x` has already.
+#' Of class `fsknn_argument_error`: values that are none of the above, or not
+#' one for each sample; missing values, unless they are dropped; infinite
+#' values; values that are all equal; a name that a row of `x` has already.
 #' @inherit knn_search references
 #' @seealso [nearest_to()] for what is near it.
 #' @export
@@ -58,7 +61,7 @@ add_phenotype <- function(x, values, name, ...,
   points <- as_points(x, "x", call = current_env())
   check_new_name(points, name)
   values <- check_phenotype(
-    sample_variable(x, values, "values"), points$values
+    as_outcome(sample_variable(x, values, "values"), "values"), points$values
   )
   absent <- which(is.na(values))
   if (length(absent) > 0) {
@@ -114,9 +117,9 @@ check_phenotype <- function(values, x, call = caller_env()) {
     hint <- if (rlang::is_string(values)) {
       c(i = "The name of a column is understood where {.arg x} is an
              ExpressionSet or a SummarizedExperiment.")
-    } else if (is.factor(values) || is.character(values)) {
-      c(i = "Classes can be numbered, for example
-             {.code as.numeric(values == \"relapse\")}.")
+    } else if (is.character(values)) {
+      c(i = "Of two words one can count as 1, for example by
+             {.code values == \"relapse\"}.")
     } else if (inherits(values, "difftime")) {
       c(i = "Use {.code as.numeric(values, units = \"days\")}.")
     }

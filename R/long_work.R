@@ -156,6 +156,7 @@ search_split <- function(work, split, request) {
     skip <- request$query_skip
     skip <- skip[skip >= bounds[[1]] & skip <= bounds[[2]]]
     request$query_skip <- as.integer(skip - bounds[[1]] + 1)
+    request$query_self <- request$query_self[rows]
     if (length(rows) < nrow(queries)) {
       queries <- queries[rows, , drop = FALSE]
     }

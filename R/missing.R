@@ -196,7 +196,7 @@ tell_short_rows <- function(count, search, as_edges) {
   wanted <- if (is.null(search$each_k)) paste(" =", search$request$k) else ""
   what <- if (as_edges) {
     "They have fewer edges."
-  } else if (isTRUE(search$of_one)) {
+  } else if (isTRUE(search$as_table)) {
     "There are fewer rows."
   } else {
     "The places that are left hold {.code NA}."

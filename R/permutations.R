@@ -29,12 +29,12 @@ permutation_p <- function(b, num) {
 }
 
 # How many permutations: NULL for none, or a whole number.
-check_permutations <- function(permutations, call = caller_env()) {
+check_permutations <- function(permutations, least = 1, call = caller_env()) {
   if (is.null(permutations)) {
     return(NULL)
   }
   check_whole_number(
-    permutations, "permutations", 1, .Machine$integer.max, call = call
+    permutations, "permutations", least, .Machine$integer.max, call = call
   )
 }
 

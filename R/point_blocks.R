@@ -103,8 +103,20 @@ row_width <- function(request) {
   as.double(request$k) * num_lists(request$blocks)
 }
 
+# A k for each point, NULL where `k` is one number.
+each_k_without_blocks <- function(k, num_rows, blocks, call) {
+  each_k <- check_each_k(k, num_rows, call = call)
+  if (!is.null(blocks) && !is.null(each_k)) {
+    abort_argument("With {.arg block}, {.arg k} must be one number.", call)
+  }
+  each_k
+}
+
 # That there are k neighbours in every block, for all that look there.
 check_block_sizes <- function(blocks, k, skip, call = caller_env()) {
+  if (is.null(blocks)) {
+    return(invisible())
+  }
   left <- if (length(skip) > 0) blocks$of[-skip] else blocks$of
   sizes <- tabulate(left, blocks$count)
   own <- blocks$lists == "each" & sizes > 0 &

@@ -4,18 +4,22 @@
 # as_edges: the answer will be a data frame. subset: of the points of `x`, those
 # whose neighbours are asked for. feature_subset: the columns that count, in any
 # order, each any number of times; NULL: all (weights and `largest` are of those
-# that count). blocks: of check_block(); k is for each list then. largest: the largest magnitude, or -1.
+# that count). blocks: of check_block(); k is for each list then. largest: the
+# largest magnitude, or -1. query_self: the point that each query is, so that it
+# is not its own neighbour, NA where it is none; NULL: none is.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
                         bytes_made_from = 0, largest = -1, subset = NULL,
                         feature_subset = NULL, max_memory = 0, bytes_file = 0,
-                        na = options$na %||% "error", blocks = NULL) {
+                        na = options$na %||% "error", blocks = NULL,
+                        query_self = NULL) {
   list(
     k = k,
     metric = options$metric$name,
     sign = options$sign,
     skip = skip,
     query_skip = query_skip,
+    query_self = query_self,
     backend = options$backend$name,
     devices = options$backend$devices,
     num_threads = options$num_threads,

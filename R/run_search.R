@@ -50,7 +50,9 @@ find_in_parts_or_whole <- function(search, call) {
   values <- search$points$values
   queries <- search$queries$values
   started <- Sys.time()
-  found <- in_core(ask_core(values, queries, search$request), call)
+  found <- in_core(
+    ask_core(search$held %||% values, queries, search$request), call
+  )
   seconds <- as.double(Sys.time() - started, units = "secs")
   remember_search(values, queries, search$request, found$stats, seconds)
   found

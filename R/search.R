@@ -7,14 +7,16 @@
 # k             one number, or one for each point; not given: all within a
 #               distance (see ask_within())
 # subset        of the points of `x`, those whose neighbours to find
-# point         or the one whose neighbours to find
+# point         or those (names or numbers) whose neighbours to find
+# outcome       or values of samples that are no point (see R/outcome.R)
 # as_edges      the answer will be a data frame: the edges must be few enough
 # named         are row names used, so that they must be usable?
 # correlation   is r wanted beside the distance?
 # block, between  the k nearest in each block (see point_blocks.R)
 new_search <- function(x, options, query = NULL, k, subset = NULL,
-                       point, as_edges = FALSE, named = as_edges,
-                       correlation = as_edges, block = NULL, between = FALSE,
+                       point, outcome = NULL, as_edges = FALSE,
+                       named = as_edges, correlation = as_edges,
+                       block = NULL, between = FALSE,
                        call = caller_env()) {
   has_k <- !missing(k)
   search <- read_search(x, query, options, call)
@@ -24,43 +26,40 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
       search$points$names, "x", search$points$turned, call = call
     )
   }
-  at <- if (!missing(point)) find_point(search$points, point, call = call)
+  at <- if (!missing(point)) find_points(search$points, point, call = call)
   subset <- check_subset(
     subset, search$points, distinct = as_edges, call = call
   )
   blocks <- check_block(
     block, between, search$points,
-    if (is.null(query)) at %||% subset %||% seq_len(nrow(search$points$values)),
+    if (is.null(query %||% outcome)) {
+      at %||% subset %||% seq_len(nrow(search$points$values))
+    },
     call = call
   )
   search <- fit_samples(search, call)
+  search$queries <- bring_outcomes(search, outcome, x, call)
   search$num_rows <- count_rows(search, at, subset)
   num_points <- nrow(search$points$values)
-  self_excluded <- is.null(query)
-  if (has_k && !as_edges && is.null(at)) {
-    search$each_k <- check_each_k(k, search$num_rows, call = call)
-    if (!is.null(blocks) && !is.null(search$each_k)) {
-      abort_argument("With {.arg block}, {.arg k} must be one number.", call)
-    }
-  }
+  self_excluded <- is.null(search$queries)
   if (has_k) {
+    is_list <- !as_edges && is.null(at %||% outcome)
+    search$each_k <- if (is_list) {
+      each_k_without_blocks(k, search$num_rows, blocks, call)
+    }
     k <- if (is.null(search$each_k)) k else max(search$each_k, 1)
     check_k(k, num_points, self_excluded = self_excluded, call = call)
   }
 
   search <- bring_search(search, call)
-  if (!is.null(at)) {
-    search <- search_for_point(search, at, call)
-  }
-  num_isolated <- length(search$skip) - !is.null(at)
+  search <- search_for_points(search, at, call)
+  num_isolated <- length(search$skip)
   if (has_k) {
     k <- check_k(k, num_points, num_isolated, self_excluded, call = call)
   } else {
     check_some_left(num_points, num_isolated, self_excluded, call = call)
   }
-  if (!is.null(blocks)) {
-    check_block_sizes(blocks, k, search$skip, call = call)
-  }
+  check_block_sizes(blocks, k, search$skip, call = call)
   if (has_k && as_edges) {
     asked <- search$num_rows - if (is.null(subset)) num_isolated else 0
     check_num_edges(asked, k * num_lists(blocks), call = call)
@@ -73,7 +72,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
     bytes_made_from = bytes_made_from(search$points$values),
     largest = search$largest, subset = subset,
     max_memory = search$max_memory, bytes_file = search$bytes_file,
-    na = search$na, blocks = blocks
+    na = search$na, blocks = blocks, query_self = at
   )
   search
 }
@@ -115,10 +114,10 @@ fit_samples <- function(search, call) {
   search
 }
 
-# How many points' neighbours are asked for. at: the only one, or NULL.
+# How many points' neighbours are asked for. at: those named alone, or NULL.
 count_rows <- function(search, at, subset) {
   if (!is.null(at)) {
-    1L
+    length(at)
   } else if (!is.null(subset)) {
     length(subset)
   } else {
@@ -137,7 +136,8 @@ bring_search <- function(search, call) {
   search$queries <- brought$queries
   checked <- check_values(search$points, options, "x", call = call)
   of_queries <- if (!is.null(search$queries)) {
-    check_values(search$queries, options, "query", call = call)
+    arg <- if (search$queries$are_outcomes %||% FALSE) "outcome" else "query"
+    check_values(search$queries, options, arg, call = call)
   }
   search$left_out <- checked$left_out
   search$query_left_out <- of_queries$left_out
@@ -150,11 +150,15 @@ bring_search <- function(search, call) {
   search
 }
 
-# One point as the query, which is nobody's neighbour itself: so its row alone
-# is held beside what is read of the others.
-search_for_point <- function(search, at, call) {
-  if (at %in% search$skip) {
-    row <- describe_rows(at, search$points)
+# Some points as queries, so that their rows alone are held beside what is read
+# of the others. None is its own neighbour.
+search_for_points <- function(search, at, call) {
+  if (is.null(at)) {
+    return(search)
+  }
+  without <- intersect(at, search$skip)
+  if (length(without) > 0) {
+    row <- describe_rows(without[[1]], search$points)
     side <- point_side(search$points)
     abort_argument(
       c(
@@ -166,7 +170,5 @@ search_for_point <- function(search, at, call) {
     )
   }
   search$queries <- list(values = rows_of(search$points, at))
-  search$skip <- sort(c(at, search$skip))
-  search$of_one <- TRUE
   search
 }

@@ -16,8 +16,8 @@
 #' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) |
 #'
 #' 1. `query` has the rows whose neighbours to find: give some of them alone.
-#' 2. `point` is the one point whose neighbours are found. That takes one pass
-#'    over the points, of which nothing could be dealt out or kept.
+#' 2. `point` (or `outcome`) says whose neighbours are found. That takes one pass
+#'    over the points, or two, of which nothing could be dealt out or kept.
 #' 3. The tree is that of all points of `x`: that of some is `mst_knn(x[some, ])`.
 #' 4. The tree is that of all pairs, and those with too few samples in common have
 #'    no distance. `mst_knn(knn_graph(x, na = "pairwise"))` takes those that have.

@@ -122,11 +122,12 @@ fit_weights <- function(weights, points, call = caller_env()) {
 
 # Points without the columns (samples) of weight 0, so that nobody ever sees
 # those; of what is read by blocks they are left out when it is read. samples:
-# the user's numbers of the others, for messages.
+# the user's numbers of the others, num_given: how many there were.
 keep_samples <- function(points, weights) {
   if (is.null(points) || is.null(weights$samples)) {
     return(points)
   }
+  points$num_given <- ncol(points$values)
   points$values <- points$values[, weights$samples, drop = FALSE]
   points$samples <- weights$samples
   points

@@ -139,6 +139,18 @@ std::unique_ptr<RowSubset> subset_of(const RowSource& points,
   return std::unique_ptr<RowSubset>(new RowSubset(points, std::move(numbers)));
 }
 
+/// Which of the points each query is; NA: none of them.
+std::vector<std::int32_t> query_self_of(const Rcpp::List& list) {
+  if (!list.containsElementNamed("query_self") || Rf_isNull(list["query_self"]))
+    return {};
+  const Rcpp::IntegerVector numbers = list["query_self"];
+  std::vector<std::int32_t> self;
+  self.reserve(static_cast<std::size_t>(numbers.size()));
+  for (const int number : numbers)
+    self.push_back(number == NA_INTEGER ? -1 : number - 1);
+  return self;
+}
+
 }  // namespace
 
 std::unique_ptr<RowSource> matrix_source(SEXP x) {
@@ -218,6 +230,12 @@ Question::Question(SEXP x, SEXP query, const Rcpp::List& list)
       request(request_from(list)),
       subset(subset_of(*points, list, request)),
       queries(Rf_isNull(query) ? nullptr : row_source(query, list)) {
+  if (queries != nullptr) {
+    request.query_self = query_self_of(list);
+    const std::size_t asked = request.query_self.size();
+    if (asked > 0 && asked != static_cast<std::size_t>(queries->num_points()))
+      throw std::invalid_argument("each query is one point, or none");
+  }
   if (request.weights != nullptr &&
       request.weights->num_features() != points->num_features())
     throw std::invalid_argument("there must be a weight for each feature");

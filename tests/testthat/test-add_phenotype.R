@@ -209,6 +209,34 @@ test_that("lazy and sparse matrices and children of data frames get a row", {
   )
 })
 
+test_that("two kinds are 0 and 1, and survival is martingale residuals", {
+  x <- expression()
+  wanted <- add_phenotype(x, c(0, 1, 1, 0, 1), "relapse")
+  kinds <- c("no", "yes", "yes", "no", "yes")
+  for (values in list(
+    kinds == "yes", factor(kinds), factor(kinds, c("other", "no", "yes"))
+  )) {
+    expect_identical(add_phenotype(x, values, "relapse"), wanted)
+  }
+  flipped <- add_phenotype(x, factor(kinds, c("yes", "no")), "relapse")
+  expect_identical(unname(flipped["relapse", ]), c(1, 0, 0, 1, 0))
+  skip_if_not_installed("survival")
+  times <- survival::Surv(years, c(1, 0, 1, 1, 0))
+  found <- add_phenotype(x, times, "relapse")["relapse", ]
+  # Events less those expected: Nelson and Aalen's cumulative hazard.
+  at_risk <- vapply(years, function(time) sum(years >= time), 0)
+  status <- c(1, 0, 1, 1, 0)
+  hazard <- vapply(years, function(time) {
+    sum((status / at_risk)[years <= time])
+  }, 0)
+  expect_equal(unname(found), status - hazard)
+  gap <- survival::Surv(replace(years, 2, NA), status)
+  suppressMessages(
+    found <- add_phenotype(x, gap, "relapse", missing = "drop")
+  )
+  expect_identical(ncol(found), 4L)
+})
+
 test_that("wrong arguments are errors that say what can be done", {
   x <- expression()
   named <- stats::setNames(years, colnames(x))
@@ -223,6 +251,8 @@ test_that("wrong arguments are errors that say what can be done", {
     add_phenotype(x, years[-1], "relapse")
     add_phenotype(x, "years", "relapse")
     add_phenotype(x, factor(years), "relapse")
+    add_phenotype(x, factor(c("a", "b", "c", "c", "a"), ordered = TRUE), "r")
+    add_phenotype(x, factor(rep("a", 5)), "relapse")
     add_phenotype(x, letters[1:5], "relapse")
     add_phenotype(x, as.difftime(years, units = "days"), "relapse")
     add_phenotype(x, replace(years, 2, Inf), "relapse")

@@ -54,7 +54,7 @@ test_that("every verb that searches has options of the same names", {
   verbs <- searching_verbs()
   data <- c(
     "x", "query", "point", "k", "distance", "min_similarity", "subset", "block",
-    "between", "..."
+    "between", "outcome", "permutations", "strata", "..."
   )
   for (verb in verbs) {
     expect_setequal(

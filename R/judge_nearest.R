@@ -1,0 +1,255 @@
+# What the nearest of a point or an outcome are worth: p-values of their
+# correlations, false discovery rates over all points, and p-values adjusted for
+# the best of all, by permutations of the outcome.
+
+# Where there is no p-value but by permutations, some are needed.
+check_has_p_values <- function(permutations, metric, call = caller_env()) {
+  if (!identical(permutations, 0L) || has_correlation(metric)) {
+    return(invisible())
+  }
+  able <- metrics_with("has_sign")
+  abort_argument(
+    c(
+      "{.arg permutations} must be 1 or more with metric {.val {metric$name}},
+       not 0.",
+      i = "Only {able} have p-values without permutations."
+    ),
+    call
+  )
+}
+
+check_no_blocks <- function(permutations, block, call = caller_env()) {
+  if (is.null(permutations) || is.null(block)) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg permutations} can't be used with {.arg block}.",
+      x = "The nearest in each block are a family of their own.",
+      i = "Give the points of one block as {.arg x}."
+    ),
+    call
+  )
+}
+
+# A permutation of the samples that count in each column.
+draw_for_search <- function(search, x, permutations, strata,
+                            call = caller_env()) {
+  points <- search$points
+  num_given <- points$num_given %||% ncol(points$values)
+  strata <- check_strata(
+    strata, x, num_given, for_permutations = permutations > 0, call = call
+  )
+  if (!is.null(points$samples)) {
+    strata <- strata[points$samples]
+  }
+  draw_permutations(ncol(points$values), permutations, strata)
+}
+
+# The search, run, and judged. Gives
+#   found    as run_search() does
+#   columns  further columns of the table, matrices of the shape of found$index
+#   null     the smallest distance of each permutation (down) of each outcome
+# bytes: what the queries of one search may take, and what it finds.
+judge_nearest <- function(search, drawn, bytes = bytes_at_once,
+                          call = caller_env()) {
+  if (can_be_held(search)) {
+    # Prepared, and sent to a GPU, once for all that follows.
+    search$held <- hold_points(search$points$values, search$request, call)
+    on.exit(give_back_held(search$held))
+  }
+  judged <- search_permuted(search, drawn, bytes, call)
+  columns <- list()
+  if (has_correlation(search$options$metric)) {
+    columns <- analytic_columns(search, judged$found, bytes, call)
+  }
+  if (ncol(drawn) > 0) {
+    adjusted <- permutation_p(judged$counts, ncol(drawn))
+    adjusted[] <- t(apply(adjusted, 1, cummax))
+    columns$p_adjusted <- adjusted
+  }
+  order <- intersect(c("p_value", "p_adjusted", "fdr"), names(columns))
+  list(found = judged$found, columns = columns[order], null = judged$null)
+}
+
+bytes_at_once <- 2^28
+
+can_be_held <- function(search) {
+  !can_be_short(search) && !is_row_file(search$points$values)
+}
+
+# --- permutations ------------------------------------------------------------
+
+# The outcomes and all that they are permuted to, found in one pass over the
+# points where they are not very many. counts: for each outcome and rank, how
+# many permutations were at least as extreme, in the steps of Westfall and
+# Young: of those points that are not listed before.
+search_permuted <- function(search, drawn, bytes, call) {
+  outcomes <- search$queries$values
+  k <- search$request$k
+  num_outcomes <- nrow(outcomes)
+  num_permutations <- ncol(drawn)
+  at_once <- max(
+    1, floor(bytes / max(8 * ncol(outcomes), 20 * k)) - num_outcomes
+  )
+  counts <- matrix(0, num_outcomes, k)
+  null <- matrix(0, num_permutations, num_outcomes)
+  colnames(null) <- asked_names(search)
+  found <- NULL
+  for (rows in stretches_of(num_outcomes * num_permutations, at_once)) {
+    of <- (rows - 1) %/% num_permutations + 1
+    by <- (rows - 1) %% num_permutations + 1
+    queries <- permuted_rows(outcomes, drawn, of, by)
+    if (is.null(found)) {
+      both <- ask_of_queries(
+        search, rbind(outcomes, queries), c(seq_len(num_outcomes), of), call
+      )
+      own <- seq_len(num_outcomes)
+      found <- rows_found(both, own)
+      if (length(rows) == 0) {
+        break
+      }
+      both <- rows_found(both, -own)
+    } else {
+      search$request$correlation <- FALSE
+      both <- ask_of_queries(search, queries, of, call)
+    }
+    for (outcome in unique(of)) {
+      some <- which(of == outcome)
+      steps <- best_of_the_rest(
+        found$index[outcome, ], rows_found(both, some)
+      )
+      limit <- with_rounding(found$distance[outcome, ], search$options$metric)
+      counts[outcome, ] <- counts[outcome, ] +
+        colSums(steps <= rep(limit, each = length(some)))
+      null[by[some], outcome] <- steps[, 1]
+    }
+  }
+  if (can_be_short(search)) {
+    tell_short_rows(count_short_rows(found, search), search, FALSE)
+  }
+  list(found = found, counts = counts, null = if (num_permutations > 0) null)
+}
+
+# 1 to count, so many at a time; one empty stretch of none.
+stretches_of <- function(count, at_once) {
+  if (count == 0) {
+    return(list(integer()))
+  }
+  lapply(seq(1, count, by = at_once), stretch, count = at_once, end = count)
+}
+
+# What the core finds for these queries, of which each is, or is made of, one of
+# the outcomes.
+ask_of_queries <- function(search, queries, of, call) {
+  search$queries <- list(values = queries)
+  search$num_rows <- nrow(queries)
+  search$request$query_self <- search$request$query_self[of]
+  # Of rows with too few neighbours it is said once, at the end.
+  ask <- if (can_be_short(search)) find_in_parts_or_whole else run_search
+  ask(search, call)
+}
+
+can_be_short <- function(search) {
+  identical(search$request$na, "pairwise")
+}
+
+rows_found <- function(found, rows) {
+  found <- found[c("index", "distance", "correlation")]
+  lapply(found[lengths(found) > 0], function(values) {
+    values[rows, , drop = FALSE]
+  })
+}
+
+# In each permutation (down) the smallest distance of all points but the first
+# i - 1 of those listed. k points are enough for k steps: the others cannot be
+# among what i - 1 < k points leave of k. Where there were fewer, there is none.
+best_of_the_rest <- function(listed, found) {
+  k <- length(listed)
+  distance <- found$distance
+  distance[is.na(distance)] <- Inf
+  step <- match(found$index, listed)
+  dim(step) <- dim(distance)
+  step[is.na(step)] <- k + 1L
+  best <- matrix(Inf, nrow(distance), k + 1)
+  # From the farthest to the nearest, which stays.
+  for (rank in rev(seq_len(k))) {
+    best[cbind(seq_len(nrow(best)), step[, rank])] <- distance[, rank]
+  }
+  for (rank in rev(seq_len(k))) {
+    best[, rank] <- pmin(best[, rank], best[, rank + 1])
+  }
+  best[, seq_len(k), drop = FALSE]
+}
+
+# What ties on paper need not tie in double: as extreme is what is so up to the
+# rounding of sums, relative to 1 for metrics that are bounded.
+with_rounding <- function(distance, metric) {
+  bounded <- metric$similarity %in% c("correlation", "complement")
+  distance + 1e-12 * pmax(abs(distance), if (bounded) 1 else 0)
+}
+
+# Row r: outcome of[r] under permutation by[r].
+permuted_rows <- function(outcomes, drawn, of, by) {
+  num_samples <- ncol(outcomes)
+  rows <- matrix(0, length(of), num_samples)
+  for (outcome in unique(of)) {
+    some <- which(of == outcome)
+    values <- outcomes[outcome, drawn[, by[some]]]
+    rows[some, ] <- matrix(values, length(some), num_samples, byrow = TRUE)
+  }
+  rows
+}
+
+# --- p-values ----------------------------------------------------------------
+
+# p_value and fdr of those that were found: the latter by Benjamini and Hochberg
+# (1995) over all points, whose distances are asked for.
+analytic_columns <- function(search, found, bytes, call) {
+  request <- search$request
+  num_outcomes <- nrow(found$index)
+  search$request$correlation <- FALSE
+  search$request$k <- nrow(search$points$values) - length(request$skip) -
+    !is.null(request$query_self)
+  at_once <- max(1, floor(bytes / 20 / search$request$k))
+  p_value <- fdr <- found$correlation
+  listed <- seq_len(ncol(p_value))
+  for (some in stretches_of(num_outcomes, at_once)) {
+    outcomes <- search$queries$values[some, , drop = FALSE]
+    all <- ask_of_queries(search, outcomes, some, call)
+    for (at in seq_along(some)) {
+      p_of <- p_of_outcome(search, outcomes[at, ])
+      index <- all$index[at, ]
+      p <- p_of(r_of_distance(all$distance[at, ], request$sign), index)
+      p[listed] <- p_of(found$correlation[some[[at]], ], index[listed])
+      p_value[some[[at]], ] <- p[listed]
+      fdr[some[[at]], ] <- stats::p.adjust(p, "BH")[listed]
+    }
+  }
+  list(p_value = p_value, fdr = fdr)
+}
+
+# Under "absolute" |r|, which has the p-value of r.
+r_of_distance <- function(distance, sign) {
+  if (sign == "negative") distance - 1 else 1 - distance
+}
+
+# A function of correlations and of the points that they are with.
+p_of_outcome <- function(search, outcome) {
+  request <- search$request
+  pairwise <- can_be_short(search)
+  num_samples <- if (pairwise) {
+    as.vector((!is.na(search$points$values)) %*% !is.na(outcome))
+  } else {
+    length(outcome)
+  }
+  # Ranks over the samples that a row has are none over those of a pair.
+  ties <- if (pairwise || !is.null(request$weights) || anyNA(outcome) ||
+                anyDuplicated(outcome) > 0) TRUE
+  function(r, index) {
+    correlation_p_value(
+      r, if (pairwise) num_samples[index] else num_samples, 0, request$metric,
+      alternative_of_sign(request$sign), ties
+    )
+  }
+}

@@ -1,0 +1,225 @@
+# Outcomes: what samples have that is no row of the points, and what of it can
+# stand as one more row. A number stands for itself; of two kinds the second is
+# 1 and the first 0; of survival times there are martingale residuals, the
+# events that there were less those that were to be expected.
+
+# The numbers that `values` stand for, one for each sample, NA where missing;
+# what is neither number nor outcome is left as it is.
+# weights: of samples in the null model of survival, or NULL.
+as_outcome <- function(values, arg, weights = NULL, call = caller_env()) {
+  if (inherits(values, "Surv")) {
+    return(martingale_residuals(values, arg, weights, call))
+  }
+  if (is.factor(values)) two_levels(values, arg, call) else values
+}
+
+# 0 for the first of the two levels that there are, 1 for the second.
+two_levels <- function(values, arg, call) {
+  levels <- levels(droplevels(values))
+  if (length(levels) == 2) {
+    return(as.double(values == levels[[2]]))
+  }
+  shown <- first_few(paste0("\"", utils::head(levels, 3), "\""), length(levels))
+  abort_argument(
+    c(
+      "{.arg {arg}} must have two levels where it is a factor.",
+      x = "It has {length(levels)}{if (length(levels) > 0) \": \"}{shown}.",
+      i = if (length(levels) > 2 && is.ordered(values)) {
+        "For their order there is {.code as.integer({arg})}."
+      },
+      i = if (length(levels) > 2) {
+        "For one level against all others there is, for example,
+         {.code {arg} == \"{levels[[1]]}\"}."
+      },
+      i = if (length(levels) > 2) {
+        "For two of them, leave the other samples out of {.arg x}."
+      }
+    ),
+    call
+  )
+}
+
+# Of Cox's model without the points (Therneau, Grambsch and Fleming, 1990).
+martingale_residuals <- function(values, arg, weights = NULL,
+                                 call = caller_env()) {
+  rlang::check_installed("survival", "for an outcome of class Surv.")
+  type <- attr(values, "type")
+  if (!type %in% c("right", "counting")) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must have times that are right-censored, or intervals
+         (start, stop].",
+        x = "It is of type {.val {type}}."
+      ),
+      call
+    )
+  }
+  there <- !is.na(values)
+  if (sum(values[there, "status"]) == 0) {
+    abort_argument("{.arg {arg}} must have an event.", call)
+  }
+  fit <- rlang::inject(survival::coxph(
+    values ~ 1, weights = !!weights, na.action = stats::na.exclude
+  ))
+  as.double(stats::residuals(fit, type = "martingale"))
+}
+
+# --- outcomes of nearest_to() ------------------------------------------------
+
+# As queries: `values`, an outcome in each row, of the samples that count; and
+# `labels`, their names, where several could be there. Where there is none, the
+# search's own queries.
+bring_outcomes <- function(search, outcome, x, call = caller_env()) {
+  if (is.null(outcome)) {
+    return(search$queries)
+  }
+  told <- outcomes_told(outcome, x, search, call)
+  rows <- lapply(names(told), function(label) {
+    outcome_row(told[[label]], label, search, call)
+  })
+  list(
+    values = do.call(rbind, rows), are_outcomes = TRUE,
+    labels = if (names(told)[[1]] != "outcome") names(told)
+  )
+}
+
+# A list of outcomes; of one without a name the name is "outcome".
+outcomes_told <- function(outcome, x, search, call) {
+  by_name <- is.character(outcome) && !is.null(sample_table(x)) &&
+    search$options$input$points == "rows" &&
+    is.null(search$options$input$dimred)
+  if (by_name) {
+    told <- lapply(outcome, function(name) {
+      sample_variable(x, name, "outcome", call = call)
+    })
+    return(stats::setNames(told, if (length(told) == 1) "outcome" else outcome))
+  }
+  is_table <- is.data.frame(outcome) || inherits(outcome, "DataFrame")
+  if (!is_table && (inherits(outcome, "Surv") || !is.list(outcome))) {
+    return(list(outcome = outcome))
+  }
+  told <- as.list(outcome)
+  named <- length(told) > 0 && !is.null(names(told)) &&
+    all(nzchar(names(told))) && anyDuplicated(names(told)) == 0
+  if (!named) {
+    abort_argument(
+      "Where {.arg outcome} is a list, each of its outcomes must have a name of
+       its own, and there must be one.",
+      call
+    )
+  }
+  told
+}
+
+# One outcome, of the samples that count.
+outcome_row <- function(values, label, search, call) {
+  points <- search$points
+  samples <- points$samples %||% seq_len(ncol(points$values))
+  arg <- if (label == "outcome") label else paste0("outcome$", label)
+  check_outcome_type(values, arg, call)
+  check_outcome_fits(values, arg, search, call)
+  values <- values[samples]
+  row <- as.double(
+    as_outcome(values, arg, weights = search$options$weights, call = call)
+  )
+  infinite <- which(is.infinite(row))
+  if (length(infinite) > 0) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must be finite.",
+        x = "{cli::qty(length(infinite))}Infinite at position{?s}
+             {first_few(samples[infinite])}."
+      ),
+      call
+    )
+  }
+  missing <- which(is.na(row))
+  if (length(missing) > 0 && search$options$na == "error") {
+    count <- length(missing)
+    abort_argument(
+      c(
+        "{.arg {arg}} must not be missing.",
+        x = "{format_count(count)} {cli::qty(count)}{?is/are}: sample{?s}
+             {first_few(samples[missing])}.",
+        i = "Leave {cli::qty(count)}{?this sample/these samples} out of
+             {.arg x} too."
+      ),
+      call
+    )
+  }
+  known <- unique(row[!is.na(row)])
+  if (length(known) < 2 &&
+        search$options$metric$undefined_rows == "constant") {
+    abort_argument(
+      c(
+        "{.arg {arg}} must vary.",
+        x = if (length(known) == 0) {
+          "All are missing."
+        } else {
+          "All values that count are {known}."
+        }
+      ),
+      call
+    )
+  }
+  row
+}
+
+check_outcome_type <- function(values, arg, call) {
+  good <- inherits(values, "Surv") || is.factor(values) ||
+    is_number_like(values) && !is.object(values) && is.null(dim(values))
+  if (good) {
+    return(invisible())
+  }
+  given <- describe_value(values)
+  abort_argument(
+    c(
+      "{.arg {arg}} must be numbers, logical values, a factor of two levels or
+       survival times ({.fn survival::Surv}), not {given}.",
+      i = if (is.character(values) && length(values) > 1) {
+        "Words can be made a factor of two levels, whose second counts as 1."
+      },
+      i = if (rlang::is_string(values)) {
+        "The name of a column is understood where {.arg x} is an ExpressionSet
+         or a SummarizedExperiment whose rows are the points."
+      },
+      i = if (inherits(values, "difftime")) {
+        "Use {.code as.numeric({arg}, units = \"days\")}."
+      },
+      i = if (is.numeric(values) && length(dim(values)) == 2) {
+        "Several outcomes are columns of a data frame."
+      }
+    ),
+    call
+  )
+}
+
+# One value for each sample, in their order.
+check_outcome_fits <- function(values, arg, search, call) {
+  points <- search$points
+  wanted <- points$num_given %||% ncol(points$values)
+  side <- feature_side(points)
+  if (length(values) != wanted) {
+    given <- tally(length(values), "value")
+    abort_argument(
+      c(
+        "{.arg {arg}} must have one value for each {side} (feature) of
+         {.arg x}.",
+        x = "{.arg x} has {tally(wanted, side)}, {.arg {arg}} has {given}."
+      ),
+      call
+    )
+  }
+  features <- feature_names(points$values)
+  given <- names(values)[points$samples %||% seq_len(wanted)]
+  if (!is.null(names(values)) && setequal(given, features) &&
+        !identical(given, features)) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must be in the order of the {side}s of {.arg x}.",
+        x = "The names are the same, but in another order."
+      ),
+      call
+    )
+  }
+}

@@ -1,0 +1,149 @@
+outcome_data <- function(num_samples = 40) {
+  x <- random_matrix(25, num_samples, seed = 81)
+  rownames(x) <- paste0("g", 1:25)
+  colnames(x) <- paste0("s", seq_len(num_samples))
+  x
+}
+
+censored <- function(hazard, seed = 82) {
+  set.seed(seed)
+  num <- length(hazard)
+  time <- stats::rexp(num, exp(hazard))
+  end <- stats::rexp(num, 0.5)
+  survival::Surv(pmin(time, end), time <= end)
+}
+
+test_that("an outcome may be numbers, logical values or two levels", {
+  x <- outcome_data()
+  numbers <- drop(random_matrix(1, 40, seed = 83))
+  high <- numbers > 0
+  ask <- function(outcome) nearest_to(x, k = 5, outcome = outcome)
+  as_row <- nearest_to(rbind(x, y = numbers), "y", 5)
+  expect_identical(ask(numbers), as_row)
+  expect_identical(ask(stats::setNames(numbers, colnames(x))), as_row)
+  wanted <- ask(high + 0)
+  expect_identical(ask(high), wanted)
+  expect_identical(ask(factor(high)), wanted)
+  expect_identical(
+    ask(factor(ifelse(high, "yes", "no"), c("none", "no", "yes"))), wanted
+  )
+})
+
+test_that("several outcomes are a list or a data frame, named", {
+  x <- outcome_data()
+  outcomes <- list(
+    age = drop(random_matrix(1, 40, seed = 84)), sex = rep(c(TRUE, FALSE), 20)
+  )
+  ask <- function(outcome) {
+    set.seed(1)
+    nearest_to(x, k = 4, outcome = outcome, permutations = 19)
+  }
+  found <- ask(outcomes)
+  expect_identical(found$point, rep(c("age", "sex"), each = 4))
+  for (name in names(outcomes)) {
+    own <- found[found$point == name, -1]
+    rownames(own) <- NULL
+    expect_identical(own, ask(outcomes[[name]]), ignore_attr = "null")
+  }
+  expect_identical(ask(as.data.frame(outcomes)), found)
+  expect_identical(ask(outcomes["age"])$point, rep("age", 4))
+  skip_if_not_installed("SummarizedExperiment")
+  set <- SummarizedExperiment::SummarizedExperiment(
+    x, colData = S4Vectors::DataFrame(outcomes, row.names = colnames(x))
+  )
+  set.seed(1)
+  expect_identical(
+    nearest_to(set, k = 4, outcome = c("age", "sex"), permutations = 19), found
+  )
+  expect_identical(
+    ask(SummarizedExperiment::colData(set)), found
+  )
+})
+
+test_that("survival's correlation is nearly Cox's score test", {
+  skip_if_not_installed("survival")
+  x <- outcome_data(300)
+  times <- censored(x[1, ] / 2)
+  found <- nearest_to(
+    x, k = 25, outcome = times, sign = "absolute", permutations = 0
+  )
+  score <- vapply(found$index, function(at) {
+    fit <- survival::coxph(times ~ x[at, ])
+    c(summary(fit)$sctest[["pvalue"]], stats::coef(fit)[[1]])
+  }, c(0, 0))
+  expect_identical(found$name[[1]], "g1")
+  # More of it, more events.
+  expect_identical(sign(found$correlation), sign(score[2, ]))
+  expect_equal(log(found$p_value), log(score[1, ]), tolerance = 0.1)
+  expect_lt(max(abs(found$p_value - score[1, ])), 0.05)
+  # Entry times, too.
+  begun <- survival::Surv(
+    times[, "time"] / 3, times[, "time"], times[, "status"]
+  )
+  residuals <- stats::residuals(survival::coxph(begun ~ 1))
+  expect_identical(
+    nearest_to(x, k = 3, outcome = begun),
+    nearest_to(x, k = 3, outcome = as.double(residuals))
+  )
+})
+
+test_that("survival's null model takes the samples that count", {
+  skip_if_not_installed("survival")
+  x <- outcome_data()
+  times <- censored(x[1, ])
+  kept <- rep(c(TRUE, TRUE, FALSE, TRUE), 10)
+  weights <- kept * rep(c(1, 2), each = 20)
+  expect_identical(
+    nearest_to(x, k = 3, outcome = times, weights = weights),
+    nearest_to(x[, kept], k = 3, outcome = times[kept], weights = weights[kept])
+  )
+  gap <- times
+  gap[4, 1] <- NA
+  known <- as.double(stats::residuals(
+    survival::coxph(times[-4] ~ 1), type = "martingale"
+  ))
+  expect_identical(
+    nearest_to(x, k = 3, outcome = gap, na = "mean"),
+    nearest_to(
+      x, k = 3, outcome = append(known, NA, after = 3), na = "mean"
+    )
+  )
+})
+
+test_that("wrong outcomes are errors that say what can be done", {
+  x <- outcome_data(6)
+  y <- c(3, 1, 2, 5, 4, 9)
+  expect_snapshot(error = TRUE, {
+    nearest_to(x, k = 3, outcome = "grade")
+    nearest_to(x, k = 3, outcome = y[-1])
+    nearest_to(x, k = 3, outcome = replace(y, 2:3, NA))
+    nearest_to(x, k = 3, outcome = replace(y, 2, Inf))
+    nearest_to(x, k = 3, outcome = rep(1, 6))
+    nearest_to(x, k = 3, outcome = y > 100)
+    nearest_to(x, k = 3, outcome = letters[1:6])
+    nearest_to(x, k = 3, outcome = factor(letters[1:6]))
+    nearest_to(x, k = 3, outcome = ordered(c(1, 2, 3, 1, 2, 3)))
+    nearest_to(x, k = 3, outcome = factor(rep("a", 6)))
+    nearest_to(x, k = 3, outcome = as.difftime(y, units = "days"))
+    nearest_to(x, k = 3, outcome = cbind(y, y))
+    nearest_to(x, k = 3, outcome = list(y, y))
+    nearest_to(x, k = 3, outcome = list(years = y, grade = y[1:2]))
+    nearest_to(x, k = 3, outcome = stats::setNames(y, rev(colnames(x))))
+    nearest_to(t(x), k = 3, points = "columns", outcome = y[1:2])
+    nearest_to(x, k = 26, outcome = y)
+    nearest_to(x, factor(y > 3), 3)
+    nearest_to(x, y > 3, 3)
+    nearest_to(x, list(a = y), 3)
+    nearest_to(x, c(3, 99), 3)
+    nearest_to(x, c("g1", "gg2"), 3)
+  })
+  skip_if_not_installed("survival")
+  expect_snapshot(error = TRUE, {
+    nearest_to(x, k = 3, outcome = survival::Surv(y, y < 0))
+    nearest_to(
+      x, k = 3,
+      outcome = survival::Surv(y, y + 1, type = "interval2")
+    )
+    nearest_to(x, survival::Surv(y, y > 0), 3)
+  })
+})

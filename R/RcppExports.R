@@ -73,6 +73,14 @@ cpp_end_bar <- function(bar) {
     invisible(.Call(`_fsknn_cpp_end_bar`, bar))
 }
 
+cpp_pair_correlations <- function(x, index, request) {
+    .Call(`_fsknn_cpp_pair_correlations`, x, index, request)
+}
+
+cpp_contrast_points <- function(first, second, sign, persistence, num_threads) {
+    .Call(`_fsknn_cpp_contrast_points`, first, second, sign, persistence, num_threads)
+}
+
 cpp_search_cover <- function(levels, classes, alpha, beta, target, seconds, num_threads, progress) {
     .Call(`_fsknn_cpp_search_cover`, levels, classes, alpha, beta, target, seconds, num_threads, progress)
 }

@@ -202,6 +202,32 @@ BEGIN_RCPP
     return R_NilValue;
 END_RCPP
 }
+// cpp_pair_correlations
+Rcpp::List cpp_pair_correlations(SEXP x, Rcpp::IntegerMatrix index, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_pair_correlations(SEXP xSEXP, SEXP indexSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_pair_correlations(x, index, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_contrast_points
+Rcpp::List cpp_contrast_points(Rcpp::List first, Rcpp::List second, std::string sign, double persistence, int num_threads);
+RcppExport SEXP _fsknn_cpp_contrast_points(SEXP firstSEXP, SEXP secondSEXP, SEXP signSEXP, SEXP persistenceSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type first(firstSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type second(secondSEXP);
+    Rcpp::traits::input_parameter< std::string >::type sign(signSEXP);
+    Rcpp::traits::input_parameter< double >::type persistence(persistenceSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_contrast_points(first, second, sign, persistence, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_search_cover
 Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels, Rcpp::IntegerVector classes, int alpha, int beta, int target, double seconds, int num_threads, bool progress);
 RcppExport SEXP _fsknn_cpp_search_cover(SEXP levelsSEXP, SEXP classesSEXP, SEXP alphaSEXP, SEXP betaSEXP, SEXP targetSEXP, SEXP secondsSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
@@ -661,6 +687,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_new_bar", (DL_FUNC) &_fsknn_cpp_new_bar, 1},
     {"_fsknn_cpp_set_bar", (DL_FUNC) &_fsknn_cpp_set_bar, 2},
     {"_fsknn_cpp_end_bar", (DL_FUNC) &_fsknn_cpp_end_bar, 1},
+    {"_fsknn_cpp_pair_correlations", (DL_FUNC) &_fsknn_cpp_pair_correlations, 3},
+    {"_fsknn_cpp_contrast_points", (DL_FUNC) &_fsknn_cpp_contrast_points, 5},
     {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 8},
     {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
     {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 5},

@@ -1,0 +1,174 @@
+# The searches of a contrast: in each of two groups of samples, as they are and
+# with their labels permuted.
+
+# What all searches of one contrast share. search: of new_search(). labels: the
+# group of each sample.
+new_contrast_task <- function(search, labels, persistence) {
+  request <- search$request
+  request$progress <- FALSE
+  # Of what counts, which changes.
+  request$largest <- -1
+  request["weights"] <- list(NULL)
+  values <- search$points$values
+  list(
+    request = request, weights = search$options$weights,
+    persistence = persistence, num_points = nrow(values),
+    at_risk = rows_at_risk(values, min(tabulate(labels, 2)))
+  )
+}
+
+# Rows with so many equal values that a group may have no others.
+rows_at_risk <- function(values, fewest) {
+  which(apply(values, 1, function(row) {
+    anyDuplicated(row) > 0 && max(tabulate(match(row, row))) >= fewest
+  }))
+}
+
+# points: a handle, or values. labels: 1 or 2 for each feature. Gives `groups`,
+# for each its lists (index) and r of their pairs, in the group itself (own) and
+# in the other one (other); and `points`, what cpp_contrast_points() makes of
+# them.
+contrast_of <- function(points, values, labels, task, call) {
+  columns <- list(which(labels == 1), which(labels == 2))
+  skip <- sort(union(
+    task$request$skip, constant_in_either(values, columns, task$at_risk)
+  ))
+  check_k(task$request$k, task$num_points, length(skip), call = call)
+  requests <- lapply(columns, request_within, task, skip)
+  groups <- lapply(requests, function(request) {
+    found <- in_core(ask_core(points, NULL, request), call)
+    list(index = found$index, own = found$correlation)
+  })
+  # The second group's features were the last to be chosen.
+  for (group in 1:2) {
+    groups[[group]]$other <- in_core(
+      cpp_pair_correlations(
+        points, groups[[group]]$index, requests[[3 - group]]
+      ),
+      call
+    )$correlation
+  }
+  list(
+    groups = groups, skip = skip,
+    points = in_core(
+      cpp_contrast_points(
+        groups[[1]], groups[[2]], task$request$sign, task$persistence,
+        task$request$num_threads
+      ),
+      call
+    )
+  )
+}
+
+request_within <- function(columns, task, skip) {
+  request <- task$request
+  request$feature_subset <- columns
+  request$skip <- skip
+  weights <- task$weights[columns]
+  if (length(unique(weights)) > 1) {
+    request$weights <- weights
+  }
+  request
+}
+
+constant_in_either <- function(values, columns, at_risk) {
+  if (length(at_risk) == 0) {
+    return(integer())
+  }
+  is_constant <- function(at) {
+    rows <- values[at_risk, at, drop = FALSE]
+    rowSums(rows != rows[, 1]) == 0
+  }
+  at_risk[is_constant(columns[[1]]) | is_constant(columns[[2]])]
+}
+
+# Each permutation's statistics: rbo and change, a column for each permutation;
+# largest, the largest difference of each point's edges; of all edges; and, for
+# the edges observed, how many permutations were as extreme at their point.
+# edges: of edges_of_contrast().
+permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
+  num <- ncol(drawn)
+  points <- hold_points(values, task$request, call)
+  on.exit(give_back_held(points))
+  bar <- new_split_bar(task$shown, num)
+  on.exit(end_bar(bar), add = TRUE)
+  empty <- matrix(NA_real_, task$num_points, num)
+  found <- list(
+    rbo = empty, change = empty, largest = double(num),
+    edges_beyond = integer(length(edges$from))
+  )
+  beyond <- abs(edges$change) - tied_within
+  for (at in seq_len(num)) {
+    now <- contrast_of(points, values, labels[drawn[, at]], task, call)$points
+    found$rbo[, at] <- now$rbo
+    found$change[, at] <- now$mean_2 - now$mean_1
+    found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)
+    # A point without a list there counts as if it were as extreme.
+    of_edges <- now$largest[edges$from]
+    found$edges_beyond <- found$edges_beyond +
+      (is.na(of_edges) | of_edges >= beyond)
+    step_bar(bar, 1)
+  }
+  found
+}
+
+# Statistics that are nearer tie: they differ by rounding.
+tied_within <- 1e-9
+
+# --- p-values ----------------------------------------------------------------
+
+# How many of each point's permutations were at least as extreme as it is; one
+# without a value counts.
+count_beyond <- function(observed, permuted, extreme) {
+  beyond <- integer(length(observed))
+  limit <- extreme(observed) - tied_within
+  for (at in seq_len(ncol(permuted))) {
+    now <- extreme(permuted[, at])
+    beyond <- beyond + (is.na(now) | now >= limit)
+  }
+  beyond
+}
+
+# p_value, and p_adjusted: family-wise by the smallest p-value of all points in
+# each permutation. For that, a point's p-value is told by how many of its own
+# standard deviations it is from its own mean (over what was observed and all
+# permutations, so that neither is special): by rank alone the smallest of more
+# points than there are permutations would always be 1 / (num + 1).
+point_p_values <- function(observed, permuted, two_sided) {
+  num <- ncol(permuted)
+  all <- num + 1
+  mean <- (observed + rowSums(permuted, na.rm = TRUE)) /
+    (1 + rowSums(!is.na(permuted)))
+  squares <- (observed - mean)^2
+  for (at in seq_len(num)) {
+    apart <- (permuted[, at] - mean)^2
+    squares <- squares + ifelse(is.na(apart), 0, apart)
+  }
+  spread <- sqrt(squares / all)
+  extreme <- if (two_sided) {
+    function(values) abs(values - mean)
+  } else {
+    function(values) mean - values
+  }
+  standard <- function(values) {
+    ifelse(spread > tied_within, extreme(values) / spread, 0)
+  }
+  highest <- vapply(seq_len(num), function(at) {
+    max(standard(permuted[, at]), -Inf, na.rm = TRUE)
+  }, 0)
+  p <- list(
+    p_value = permutation_p(count_beyond(observed, permuted, extreme), num),
+    p_adjusted = p_of_largest(standard(observed), highest),
+    expected = rowMeans(permuted, na.rm = TRUE)
+  )
+  p$p_value[is.na(observed)] <- NA
+  p
+}
+
+# How many permutations' largest is at least this one.
+p_of_largest <- function(observed, largest) {
+  below <- findInterval(
+    observed - tied_within, sort(largest), left.open = TRUE
+  )
+  permutation_p(length(largest) - below, length(largest))
+}

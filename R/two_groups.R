@@ -1,0 +1,240 @@
+# Two groups of samples, or two matrices of the same points, as one matrix and a
+# group for each of its columns.
+
+# Gives x (as searches take it), labels (1 or 2 for each of its columns), names
+# of the groups, strata (or NULL) and options that go with x.
+take_two_groups <- function(x, groups, strata, permuted, options,
+                            call = caller_env()) {
+  if (is_two_tables(x)) {
+    taken <- bind_two(x, groups, strata, options, call)
+  } else {
+    num_samples <- points_size(x, options$input, "x", call)[[2]]
+    groups <- check_groups(groups, x, num_samples, options, call)
+    strata <- check_strata(strata, x, num_samples, permuted, call = call)
+    taken <- list(
+      x = x, labels = as.integer(groups), names = levels(groups),
+      strata = strata, options = options
+    )
+  }
+  taken <- drop_groupless(taken, call)
+  check_can_change(taken$labels, taken$strata, call)
+  taken
+}
+
+is_two_tables <- function(x) {
+  is.list(x) && !is.data.frame(x) && !is.object(x) && is.null(dim(x)) &&
+    length(x) == 2
+}
+
+bind_two <- function(x, groups, strata, options, call) {
+  if (!is.null(groups)) {
+    abort_argument(
+      "{.arg groups} can't be given where {.arg x} is a list of two, which are
+       the groups.",
+      call
+    )
+  }
+  if (!is.null(options$weights)) {
+    abort_argument(
+      c(
+        "{.arg weights} can't be given where {.arg x} is a list of two.",
+        i = "Bind them together, and give {.arg groups}."
+      ),
+      call
+    )
+  }
+  parts <- lapply(x, function(one) {
+    in_memory(read_points(one, options$input, "x", call), "x", call)
+  })
+  sizes <- vapply(parts, function(part) nrow(part$values), 1L)
+  if (sizes[[1]] != sizes[[2]]) {
+    abort_argument(
+      c(
+        "The two of {.arg x} must have the same points.",
+        x = "They have {format_count(sizes[[1]])} and
+             {format_count(sizes[[2]])}."
+      ),
+      call
+    )
+  }
+  if (!identical(parts[[1]]$names, parts[[2]]$names)) {
+    abort_argument(
+      c(
+        "The two of {.arg x} must have the same points, in one order.",
+        x = "Their names differ."
+      ),
+      call
+    )
+  }
+  for (part in parts) {
+    if (is_metafeatures(part$values)) abort_no_metafeatures(call)
+  }
+  values <- cbind(parts[[1]]$values, parts[[2]]$values)
+  dimnames(values) <- list(parts[[1]]$names, NULL)
+  names <- rlang::names2(x)
+  names <- if (all(nzchar(names)) && anyDuplicated(names) == 0) {
+    names
+  } else {
+    c("1", "2")
+  }
+  options$input <- check_input()
+  list(
+    x = values,
+    labels = rep(1:2, vapply(parts, function(part) ncol(part$values), 1L)),
+    names = names,
+    strata = check_strata(strata, values, ncol(values), call = call),
+    options = options
+  )
+}
+
+abort_no_metafeatures <- function(call) {
+  abort_argument(
+    c(
+      "{.arg x} must be held in memory as a matrix, and is metafeatures.",
+      i = "Use {.code as.matrix(x)} if that fits."
+    ),
+    call
+  )
+}
+
+# A factor of two levels, NA where a sample is in neither.
+check_groups <- function(groups, x, num_samples, options, call) {
+  if (is.null(groups)) {
+    abort_argument(
+      c(
+        "{.arg groups} must say which samples are in which of two groups.",
+        i = "Two matrices of the same points can be given as a list in place of
+             {.arg x}."
+      ),
+      call
+    )
+  }
+  values <- sample_variable(x, groups, "groups", call = call)
+  plain <- is.atomic(values) && is.null(dim(values)) &&
+    (is.factor(values) || !is.object(values))
+  if (!plain || length(values) != num_samples) {
+    given <- if (plain) {
+      tally(length(values), "value")
+    } else {
+      describe_type(values)
+    }
+    abort_argument(
+      "{.arg groups} must have one value for each of the
+       {format_count(num_samples)} samples of {.arg x}, not {given}.",
+      call
+    )
+  }
+  groups <- factor(values)
+  if (nlevels(groups) != 2) {
+    shown <- first_few(paste0("\"", levels(groups), "\""), nlevels(groups))
+    abort_argument(
+      c(
+        "{.arg groups} must be of two groups.",
+        x = "There {cli::qty(nlevels(groups))}{?is/are}
+             {format_count(nlevels(groups))}: {shown}.",
+        i = if (nlevels(groups) > 2) {
+          "Samples whose group is {.code NA} are left out: compare two at a
+           time, or join some by a logical vector."
+        }
+      ),
+      call
+    )
+  }
+  groups
+}
+
+# Without the samples that are in neither group.
+drop_groupless <- function(taken, call) {
+  keep <- which(!is.na(taken$labels))
+  if (length(keep) == length(taken$labels)) {
+    return(taken)
+  }
+  options <- taken$options
+  points <- in_memory(read_points(taken$x, options$input, "x", call), "x", call)
+  if (is_metafeatures(points$values)) {
+    abort_no_metafeatures(call)
+  }
+  values <- points$values[, keep, drop = FALSE]
+  dimnames(values) <- list(points$names, colnames(values))
+  options$input <- check_input()
+  if (length(options$weights) == length(taken$labels)) {
+    options$weights <- options$weights[keep]
+  }
+  list(
+    x = values, labels = taken$labels[keep], names = taken$names,
+    strata = taken$strata[keep], options = options
+  )
+}
+
+# Permutations within strata that hold one group each change nothing.
+check_can_change <- function(labels, strata, call) {
+  if (is.null(strata)) {
+    return(invisible())
+  }
+  mixed <- tapply(labels, strata, function(of) length(unique(of)) > 1)
+  if (!any(mixed)) {
+    abort_argument(
+      c(
+        "One of {.arg strata} at least must have samples of both groups.",
+        x = "Each has samples of one, so that no permutation changes a group."
+      ),
+      call
+    )
+  }
+}
+
+fewest_in_group <- 3L
+
+check_group_sizes <- function(labels, names, call) {
+  sizes <- tabulate(labels, 2)
+  if (all(sizes >= fewest_in_group)) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "Each group must have at least {fewest_in_group} samples.",
+      x = "{.val {names[[1]]}} has {sizes[[1]]}, {.val {names[[2]]}} has
+           {sizes[[2]]}."
+    ),
+    call
+  )
+}
+
+# --- what permutations are made of -------------------------------------------
+
+# Values that can be exchanged where groups differ in no more than each point's
+# mean and spread: without the first, and brought to one spread. A correlation
+# within a group is as it was. In strata the groups' difference is that which
+# the strata leave: the shifts between strata stay. weights: of samples, or
+# NULL.
+standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
+  weights <- weights %||% rep(1, ncol(values))
+  storage.mode(values) <- "double"
+  strata <- strata %||% rep(1L, ncol(values))
+  in_second <- as.double(labels == 2)
+  away <- in_second - weighted_by(strata, weights, t(in_second))
+  difference <- values %*% t(away * weights) / sum(weights * away^2)
+  values <- values - difference %*% in_second
+  left <- values - weighted_by(strata, weights, values)
+  values <- values - as.vector(values %*% weights) / sum(weights)
+  for (group in 1:2) {
+    at <- which(labels == group)
+    spread <- sqrt(
+      as.vector(left[, at, drop = FALSE]^2 %*% weights[at]) / sum(weights[at])
+    )
+    # Isolated points have none.
+    spread[spread == 0] <- 1
+    values[, at] <- values[, at] / spread
+  }
+  values
+}
+
+# In place of each value the mean of its row over the samples of its stratum.
+weighted_by <- function(strata, weights, values) {
+  for (stratum in unique(strata)) {
+    at <- which(strata == stratum)
+    mean <- values[, at, drop = FALSE] %*% weights[at] / sum(weights[at])
+    values[, at] <- as.vector(mean)
+  }
+  values
+}

@@ -1,0 +1,132 @@
+# Are the p-values of compare_neighbours() what they say? Data sets in which the
+# null holds, and some in which it does not: see simulations().
+#
+#   Rscript inst/bench/calibration_contrast.R [DATA SETS] [CORES]
+#
+# prints a table. Some minutes for 1,000 data sets on two cores.
+
+library(fsknn)
+
+arguments <- as.integer(commandArgs(trailingOnly = TRUE))
+num_sets <- c(arguments, 1000)[[1]]
+cores <- c(arguments[-1], 2L)[[1]]
+num_points <- 60
+k <- 5
+permutations <- 99
+
+# Modules of 20 points with r = 0.6 within each, or independent points.
+draw_points <- function(num_samples, module_size = 20, r = 0.6) {
+  noise <- matrix(rnorm(num_points * num_samples), num_points)
+  if (module_size == 1) {
+    return(noise)
+  }
+  modules <- matrix(rnorm(num_points / module_size * num_samples),
+                    ncol = num_samples)
+  sqrt(r) * modules[rep(seq_len(nrow(modules)), each = module_size), ] +
+    sqrt(1 - r) * noise
+}
+
+two_groups <- function(n_1, n_2) rep(1:2, c(n_1, n_2))
+
+# Each gives x, groups and strata (or NULL).
+simulations <- list(
+  "independent points" = function() {
+    list(x = draw_points(40, 1), groups = two_groups(20, 20))
+  },
+  "modules" = function() {
+    list(x = draw_points(40), groups = two_groups(20, 20))
+  },
+  "modules, other means" = function() {
+    groups <- two_groups(20, 20)
+    shift <- rnorm(num_points, sd = 3)
+    list(x = draw_points(40) + outer(shift, groups == 2), groups = groups)
+  },
+  "modules, other means and spreads, 14 and 28 samples" = function() {
+    groups <- two_groups(14, 28)
+    scale <- exp(rnorm(num_points))
+    x <- draw_points(42)
+    x[, groups == 2] <- x[, groups == 2] * scale + 3 * scale
+    list(x = x, groups = groups)
+  },
+  "modules, heavy tails (t, 3 degrees of freedom)" = function() {
+    x <- draw_points(40) / rep(sqrt(rchisq(40, 3) / 3), each = num_points)
+    list(x = x, groups = two_groups(20, 20))
+  },
+  "modules, 6 and 6 samples" = function() {
+    list(x = draw_points(12), groups = two_groups(6, 6))
+  },
+  "modules, strata that shift, unevenly mixed" = function() {
+    groups <- two_groups(20, 20)
+    strata <- c(rep(1:2, c(14, 6)), rep(1:2, c(6, 14)))
+    shift <- rnorm(num_points)
+    x <- draw_points(40) + outer(shift, strata == 2) +
+      outer(rnorm(num_points), groups == 2)
+    list(x = x, groups = groups, strata = strata)
+  },
+  "planted: the first module is gone in group 2" = function() {
+    x <- draw_points(80)
+    x[1:20, 41:80] <- rnorm(20 * 40)
+    list(x = x, groups = two_groups(40, 40))
+  },
+  "planted: ten of it join the second module" = function() {
+    x <- draw_points(80)
+    x[1:10, 41:80] <- sqrt(0.6) * rep(colMeans(x[21:40, 41:80]), each = 10) +
+      sqrt(0.4) * rnorm(10 * 40)
+    list(x = x, groups = two_groups(40, 40))
+  }
+)
+
+# One data set: p-values of point 1 and of its edge that changes most, and the
+# smallest family-wise ones.
+one_set <- function(simulate) {
+  data <- simulate()
+  found <- compare_neighbours(
+    data$x, data$groups, k = k, permutations = permutations,
+    strata = data$strata, backend = "cpu", num_threads = 1
+  )
+  points <- found$points
+  edges <- found$edges
+  c(
+    rbo = points$p_rbo[[1]], change = points$p_change[[1]],
+    edge = min(edges$p_value[edges$from == 1]),
+    any_rbo = min(points$p_rbo_adjusted),
+    any_change = min(points$p_change_adjusted),
+    any_edge = min(edges$p_adjusted)
+  )
+}
+
+share_below <- function(p, alpha) {
+  formatC(mean(p <= alpha), digits = 3, format = "f")
+}
+
+rows <- lapply(names(simulations), function(name) {
+  RNGkind("L'Ecuyer-CMRG")
+  set.seed(13)
+  p <- do.call(rbind, parallel::mclapply(seq_len(num_sets), function(set) {
+    one_set(simulations[[name]])
+  }, mc.cores = cores))
+  points <- lapply(c(rbo = "rbo", change = "change", edge = "edge"), function(of) {
+    vapply(c(0.01, 0.05, 0.2, 0.5), share_below, "", p = p[, of])
+  })
+  family <- vapply(
+    c("any_rbo", "any_change", "any_edge"),
+    function(of) share_below(p[, of], 0.05), ""
+  )
+  data.frame(
+    simulation = name,
+    rbo = paste(points$rbo, collapse = " "),
+    change = paste(points$change, collapse = " "),
+    edge = paste(points$edge, collapse = " "),
+    any_rbo = family[[1]], any_change = family[[2]], any_edge = family[[3]]
+  )
+})
+table <- do.call(rbind, rows)
+
+cat(
+  num_sets, "data sets each;", num_points, "points, k =", k, ",",
+  permutations, "permutations\n",
+  "rbo, change, edge: share of p-values of one point (of its edge that changes",
+  "most) at most 0.01, 0.05, 0.2, 0.5\n",
+  "any_*: share of data sets with a family-wise p-value at most 0.05\n\n"
+)
+print(table, right = FALSE, row.names = FALSE)

@@ -1,0 +1,77 @@
+// Neighbours of the same points in two groups of samples.
+
+#include "bind_common.hpp"
+#include "bind_held.hpp"
+#include "core/contrast.hpp"
+#include "cpu/pair_correlations.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+ListMatrix lists_of(const Rcpp::IntegerMatrix& index) {
+  ListMatrix lists;
+  lists.index = index.begin();
+  lists.rows = index.nrow();
+  lists.k = index.ncol();
+  return lists;
+}
+
+GroupLists group_of(const Rcpp::List& group) {
+  GroupLists out;
+  out.lists = lists_of(Rcpp::as<Rcpp::IntegerMatrix>(group["index"]));
+  out.r_own = REAL(group["own"]);
+  out.r_other = REAL(group["other"]);
+  return out;
+}
+
+Strength strength_of(const std::string& sign) {
+  if (sign == "absolute") return Strength::absolute;
+  return sign == "negative" ? Strength::negative : Strength::signed_r;
+}
+
+}  // namespace
+
+// r of each point with each of its row of `index`, among the request's features
+// of `x` (data, or points that are held): what a search would give.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_pair_correlations(SEXP x, Rcpp::IntegerMatrix index,
+                                 Rcpp::List request) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    const bind::Question q(x, R_NilValue, request);
+    const cpu::ExactPoints exact(q.request, *q.points, progress.get());
+    Rcpp::NumericMatrix r(Rcpp::no_init(index.nrow(), index.ncol()));
+    cpu::pair_correlations(exact, lists_of(index), q.request.num_threads,
+                           progress.get(), NA_REAL, r.begin());
+    return Rcpp::List::create(Rcpp::_["correlation"] = r);
+  });
+}
+
+// first, second: lists of index, and of own and other, r in the lists' group
+// and in the other one.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_contrast_points(Rcpp::List first, Rcpp::List second,
+                               std::string sign, double persistence,
+                               int num_threads) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    const GroupLists a = group_of(first), b = group_of(second);
+    const R_xlen_t rows = a.lists.rows;
+    Rcpp::IntegerVector shared(rows);
+    Rcpp::NumericVector overlap(rows), mean_1(rows), mean_2(rows),
+        largest(rows);
+    PointContrasts out;
+    out.missing = NA_INTEGER;
+    out.shared = shared.begin();
+    out.overlap = overlap.begin();
+    out.mean_1 = mean_1.begin();
+    out.mean_2 = mean_2.begin();
+    out.largest = largest.begin();
+    contrast_points(a, b, strength_of(sign), persistence, num_threads, out);
+    return Rcpp::List::create(
+        Rcpp::_["shared"] = shared, Rcpp::_["rbo"] = overlap,
+        Rcpp::_["mean_1"] = mean_1, Rcpp::_["mean_2"] = mean_2,
+        Rcpp::_["largest"] = largest);
+  });
+}

@@ -1,0 +1,408 @@
+# Two groups with modules, some of which differ.
+contrast_data <- function(num_points = 40, sizes = c(14, 17), seed = 1) {
+  d <- sum(sizes)
+  base <- random_matrix(4, d, seed)[rep_len(1:4, num_points), ]
+  x <- base + 0.8 * random_matrix(num_points, d, seed + 1)
+  changed <- seq_len(num_points / 4)
+  second <- sizes[[1]] + seq_len(sizes[[2]])
+  x[changed, second] <- random_matrix(length(changed), sizes[[2]], seed + 2)
+  list(x = x, groups = rep(c("a", "b"), sizes))
+}
+
+# By definition: agreement at each depth, weighted; at k for all beyond.
+naive_rbo <- function(a, b, p) {
+  k <- length(a)
+  agreement <- vapply(seq_len(k), function(d) {
+    length(intersect(a[seq_len(d)], b[seq_len(d)])) / d
+  }, 0)
+  sum((1 - p) * p^(seq_len(k) - 1) * agreement) + p^k * agreement[[k]]
+}
+
+# Lists by cor() of each group; those of ranks, which tie, by a search.
+naive_lists <- function(x, k, method = "pearson", sign = "signed") {
+  r <- stats::cor(t(x), method = method)
+  near <- switch(sign, signed = r, absolute = abs(r), negative = -r)
+  diag(near) <- -Inf
+  index <- t(apply(near, 1, order, decreasing = TRUE))[, seq_len(k)]
+  if (method == "spearman") {
+    index <- knn_search(x, k, method, sign)$index
+  }
+  list(r = r, near = near, index = index)
+}
+
+naive_contrast <- function(x, groups, k, p = 0.9, method = "pearson",
+                           sign = "signed") {
+  of <- lapply(split(seq_len(ncol(x)), groups), function(at) {
+    naive_lists(x[, at], k, method, sign)
+  })
+  rows <- lapply(seq_len(nrow(x)), function(i) {
+    a <- of[[1]]$index[i, ]
+    b <- of[[2]]$index[i, ]
+    either <- union(a, b)
+    z <- atanh(of[[2]]$r[i, either]) - atanh(of[[1]]$r[i, either])
+    data.frame(
+      shared = length(intersect(a, b)),
+      jaccard = length(intersect(a, b)) / length(either),
+      rbo = naive_rbo(a, b, p),
+      correlation_1 = mean(of[[1]]$near[i, either]),
+      correlation_2 = mean(of[[2]]$near[i, either]),
+      largest = max(abs(z))
+    )
+  })
+  points <- do.call(rbind, rows)
+  points$change <- points$correlation_2 - points$correlation_1
+  list(points = points, of = of)
+}
+
+test_that("points are compared as by definition", {
+  data <- contrast_data()
+  for (metric in c("pearson", "spearman")) {
+    for (sign in metric_signs) {
+      found <- compare_neighbours(
+        data$x, data$groups, k = 6, metric = metric, sign = sign,
+        permutations = NULL, persistence = 0.8, backend = "cpu"
+      )$points
+      expected <- naive_contrast(
+        data$x, data$groups, 6, 0.8, metric, sign
+      )$points
+      columns <- setdiff(names(expected), "largest")
+      expect_equal(
+        found[columns], expected[columns], tolerance = 1e-12,
+        info = paste(metric, sign)
+      )
+    }
+  }
+  expect_false(any(grepl("^p_", names(found))))
+})
+
+test_that("rank-biased overlap is 1 for equal lists and 0 for disjoint ones", {
+  x <- random_matrix(12, 10)
+  same <- compare_neighbours(list(x, x), k = 4, permutations = NULL)$points
+  expect_equal(same$rbo, rep(1, 12), tolerance = 1e-15)
+  expect_true(all(same$rbo <= 1))
+  expect_identical(same$shared, rep(4L, 12))
+  expect_identical(same$jaccard, rep(1, 12))
+  expect_identical(same$change, rep(0, 12))
+  lists <- function(index) {
+    r <- matrix(0, nrow(index), ncol(index))
+    list(index = index, own = r, other = r)
+  }
+  apart <- cpp_contrast_points(
+    lists(rbind(2:3, c(1L, 3L), 1:2, 1:2, 1:2)),
+    lists(rbind(4:5, 4:5, 4:5, c(3L, 5L), 3:4)), "signed", 0.9, 1L
+  )
+  expect_identical(apart$rbo, double(5))
+  expect_identical(apart$shared, integer(5))
+})
+
+test_that("edges are those of both graphs, with r in both groups", {
+  data <- contrast_data()
+  rownames(data$x) <- paste0("g", seq_len(nrow(data$x)))
+  for (metric in c("pearson", "bicor")) {
+    found <- compare_neighbours(
+      data$x, data$groups, k = 5, metric = metric, permutations = NULL
+    )
+    graphs <- lapply(c("a", "b"), function(group) {
+      knn_graph(data$x[, data$groups == group], k = 5, metric = metric)
+    })
+    for (at in 1:2) {
+      rank <- found$edges[[paste0("rank_", at)]]
+      own <- found$edges[!is.na(rank), ]
+      own <- own[order(match(own$from, rownames(data$x)), rank[!is.na(rank)]), ]
+      expect_identical(own$from, graphs[[at]]$from)
+      expect_identical(own$to, graphs[[at]]$to)
+      expect_identical(
+        own[[paste0("correlation_", at)]], graphs[[at]]$correlation
+      )
+    }
+    expect_false(any(is.na(found$edges$rank_1) & is.na(found$edges$rank_2)))
+    expect_identical(anyDuplicated(found$edges[c("from", "to")]), 0L)
+  }
+  r <- lapply(split(seq_len(ncol(data$x)), data$groups), function(at) {
+    stats::cor(t(data$x[, at]))
+  })
+  edges <- compare_neighbours(
+    data$x, data$groups, k = 5, permutations = NULL
+  )$edges
+  ends <- as.matrix(edges[c("from", "to")])
+  expect_equal(edges$correlation_1, r$a[ends], tolerance = 1e-12)
+  expect_equal(edges$correlation_2, r$b[ends], tolerance = 1e-12)
+  expect_equal(
+    edges$change, atanh(r$b[ends]) - atanh(r$a[ends]), tolerance = 1e-10
+  )
+})
+
+# Least squares in place of sums within strata.
+naive_standard <- function(x, groups, strata) {
+  second <- as.double(groups == groups[[length(groups)]])
+  strata <- strata %||% rep("one", ncol(x))
+  design <- cbind(second = second, outer(strata, unique(strata), `==`))
+  fit <- stats::lm.fit(design, t(x))
+  shifted <- x - outer(fit$coefficients["second", ], second)
+  centred <- shifted - rowMeans(shifted)
+  left <- t(fit$residuals)
+  for (group in 0:1) {
+    at <- second == group
+    centred[, at] <- centred[, at] / sqrt(rowMeans(left[, at]^2))
+  }
+  centred
+}
+
+test_that("permutations search again, and p-values are by definition", {
+  data <- contrast_data(24, c(9, 12))
+  strata <- rep_len(c("x", "y", "z"), 21)
+  for (groups_in in list(NULL, strata)) {
+    set.seed(5)
+    found <- compare_neighbours(
+      data$x, data$groups, k = 4, permutations = 30, strata = groups_in
+    )
+    set.seed(5)
+    drawn <- draw_permutations(21, 30, groups_in)
+    z <- naive_standard(data$x, data$groups, groups_in)
+    permuted <- lapply(1:30, function(at) {
+      naive_contrast(z, data$groups[drawn[, at]], 4)$points
+    })
+    observed <- found$points
+    all <- function(column) {
+      cbind(observed[[column]], vapply(permuted, `[[`, double(24), column))
+    }
+    rbo <- all("rbo")
+    expect_equal(observed$rbo_expected, rowMeans(rbo[, -1]), tolerance = 1e-9)
+    p_of <- function(extreme) {
+      rowMeans(extreme >= extreme[, 1] - 1e-9)
+    }
+    expect_equal(observed$p_rbo, p_of(-rbo), tolerance = 1e-12)
+    change <- all("change")
+    away <- abs(change - rowMeans(change))
+    expect_equal(observed$p_change, p_of(away), tolerance = 1e-12)
+    # The smallest p-value of all points, told by standard deviations.
+    family <- function(extreme, values) {
+      sd <- sqrt(rowMeans((values - rowMeans(values))^2))
+      u <- extreme / sd
+      u[sd < 1e-9, ] <- 0
+      largest <- apply(u, 2, max)
+      vapply(u[, 1], function(one) mean(largest[-1] >= one - 1e-9), 0)
+    }
+    adjusted <- function(p) (30 * p + 1) / 31
+    expect_equal(
+      observed$p_rbo_adjusted, adjusted(family(rowMeans(rbo) - rbo, rbo)),
+      tolerance = 1e-12
+    )
+    expect_equal(
+      observed$p_change_adjusted, adjusted(family(away, change)),
+      tolerance = 1e-12
+    )
+    largest <- vapply(permuted, `[[`, double(24), "largest")
+    edges <- found$edges
+    expect_equal(
+      edges$p_value,
+      adjusted(rowMeans(largest[edges$from, ] >= abs(edges$change) - 1e-9)),
+      tolerance = 1e-12
+    )
+    expect_equal(
+      edges$p_adjusted,
+      adjusted(vapply(abs(edges$change), function(one) {
+        mean(apply(largest, 2, max) >= one - 1e-9)
+      }, 0)),
+      tolerance = 1e-12
+    )
+  }
+})
+
+test_that("a seed repeats the answer on any backend and number of threads", {
+  data <- contrast_data()
+  ask <- function(...) {
+    set.seed(3)
+    compare_neighbours(data$x, data$groups, k = 5, permutations = 7, ...)
+  }
+  expected <- ask(backend = "cpu", num_threads = 1)
+  for (backend in backends_here()) {
+    expect_identical(ask(backend = backend), expected)
+  }
+  expect_identical(ask(backend = "cpu", chunk_size = 16), expected)
+  set.seed(4)
+  other <- compare_neighbours(data$x, data$groups, k = 5, permutations = 7)
+  expect_identical(other$points$rbo, expected$points$rbo)
+  expect_false(identical(other$points$rbo_expected,
+                         expected$points$rbo_expected))
+})
+
+test_that("neither a group's means nor its spreads change a p-value", {
+  data <- contrast_data()
+  ask <- function(x) {
+    set.seed(3)
+    compare_neighbours(x, data$groups, k = 5, permutations = 9)
+  }
+  second <- data$groups == "b"
+  moved <- data$x
+  moved[, second] <- moved[, second] * seq(0.1, 4, length.out = 40) + 1:40
+  expect_equal(ask(moved), ask(data$x), tolerance = 1e-9)
+})
+
+test_that("groups come as two matrices, a column's name, or with some left out", {
+  data <- contrast_data()
+  rownames(data$x) <- paste0("g", 1:40)
+  ask <- function(x, groups = NULL, ...) {
+    set.seed(3)
+    compare_neighbours(x, groups, k = 5, permutations = 5, ...)
+  }
+  expected <- ask(data$x, data$groups)
+  expect_identical(expected$groups, c(a = 14L, b = 17L))
+  expect_identical(
+    ask(list(a = data$x[, 1:14], b = data$x[, 15:31])), expected
+  )
+  expect_identical(
+    ask(list(a = t(data$x[, 1:14]), b = t(data$x[, 15:31])),
+        points = "columns"),
+    expected
+  )
+  more <- cbind(data$x[, 1:4], 1e6, data$x[, 5:31])
+  expect_identical(ask(more, append(data$groups, NA, 4)), expected)
+  expect_identical(ask(as.data.frame(data$x), factor(data$groups)), expected)
+  turned <- ask(data$x, factor(data$groups, c("b", "a")))
+  expect_identical(turned$points$rbo, expected$points$rbo)
+  expect_equal(turned$points$change, -expected$points$change)
+  skip_if_not_installed("Biobase")
+  set <- Biobase::ExpressionSet(data$x)
+  set$arm <- data$groups
+  expect_identical(ask(set, "arm"), expected)
+})
+
+test_that("weights, missing values and constant points are as in each group", {
+  data <- contrast_data()
+  x <- data$x
+  weights <- c(0, rep_len(c(1, 2, 5), 30))
+  found <- compare_neighbours(
+    x, data$groups, k = 5, weights = weights, permutations = 3
+  )
+  expect_identical(found$groups, c(a = 13L, b = 17L))
+  own <- function(found, at) {
+    edges <- found$edges[!is.na(found$edges[[paste0("rank_", at)]]), ]
+    edges[order(edges$from, edges[[paste0("rank_", at)]]), ]
+  }
+  for (at in 1:2) {
+    columns <- which(data$groups == c("a", "b")[[at]])
+    graph <- knn_graph(x[, columns], 5, weights = weights[columns])
+    expect_identical(own(found, at)$to, graph$to)
+    expect_identical(
+      own(found, at)[[paste0("correlation_", at)]], graph$correlation
+    )
+  }
+  x[cbind(1:30, 1:30)] <- NA
+  filled <- compare_neighbours(
+    x, data$groups, k = 5, na = "mean", permutations = 3
+  )
+  for (at in 1:2) {
+    columns <- which(data$groups == c("a", "b")[[at]])
+    graph <- knn_graph(x[, columns], 5, na = "mean")
+    expect_identical(own(filled, at)$to, graph$to)
+    expect_identical(
+      own(filled, at)[[paste0("correlation_", at)]], graph$correlation
+    )
+  }
+  flat <- data$x
+  flat[7, data$groups == "a"] <- 2
+  expect_snapshot(error = TRUE, compare_neighbours(flat, data$groups, k = 5))
+  found <- compare_neighbours(
+    flat, data$groups, k = 5, constant = "isolate", permutations = 3
+  )
+  expect_true(all(is.na(found$points[7, -1])))
+  expect_false(7 %in% c(found$edges$from, found$edges$to))
+  expect_false(anyNA(found$points[-7, ]))
+  expect_false(anyNA(found$edges$p_value))
+})
+
+test_that("a point that a permutation makes constant is no error", {
+  data <- contrast_data(sizes = c(8, 12))
+  x <- data$x
+  # Group b has nine equal values, more than group a has samples.
+  x[1, ] <- c(1, rep(0, 16), 1, 1, 1)
+  set.seed(1)
+  found <- compare_neighbours(x, data$groups, k = 5, permutations = 40)
+  expect_false(anyNA(found$points))
+  values <- standardise_groups(x, as.integer(factor(data$groups)))
+  expect_identical(rows_at_risk(values, 8L), 1L)
+  columns <- list(9:16, c(1:8, 17:20))
+  expect_identical(constant_in_either(values, columns, 1L), 1L)
+  columns <- list(1:8, 9:20)
+  expect_identical(constant_in_either(values, columns, 1L), integer())
+})
+
+test_that("what is no contrast is an error that says so", {
+  x <- contrast_data()$x
+  groups <- contrast_data()$groups
+  made <- metafeatures(x[1:10, ])
+  expect_snapshot(error = TRUE, {
+    compare_neighbours(x)
+    compare_neighbours(x, groups[-1])
+    compare_neighbours(x, rep_len(1:3, 31))
+    compare_neighbours(x, rep(1, 31))
+    compare_neighbours(x, rep(1:2, c(2, 29)))
+    compare_neighbours(x, groups, metric = "euclidean")
+    compare_neighbours(x, groups, na = "pairwise")
+    compare_neighbours(x, groups, persistence = 1)
+    compare_neighbours(x, groups, permutations = 0)
+    compare_neighbours(x, groups, strata = groups)
+    compare_neighbours(x, groups, k = 40)
+    compare_neighbours(list(x, x[1:3, ]))
+    compare_neighbours(list(x, x), groups)
+    compare_neighbours(made, groups)
+  })
+})
+
+test_that("p-values are uniform or above, and the family is at its level", {
+  num_sets <- 120
+  p <- vapply(seq_len(num_sets), function(seed) {
+    withr::local_seed(seed)
+    factors <- matrix(stats::rnorm(2 * 24), 2)[rep(1:2, each = 10), ]
+    x <- factors + matrix(stats::rnorm(20 * 24), 20)
+    groups <- rep(1:2, each = 12)
+    x[, groups == 2] <- 2 * x[, groups == 2] + stats::rnorm(20)
+    found <- compare_neighbours(
+      x, groups, k = 4, permutations = 19, backend = "cpu", num_threads = 1
+    )
+    at <- found$edges$from == 1
+    c(
+      found$points$p_rbo[[1]], found$points$p_change[[1]],
+      min(found$edges$p_value[at]), min(found$points$p_rbo_adjusted),
+      min(found$points$p_change_adjusted), min(found$edges$p_adjusted)
+    )
+  }, double(6))
+  # 1 in 100,000 of a share that is right is above.
+  for (alpha in c(0.05, 0.2, 0.5)) {
+    most <- stats::qbinom(1 - 1e-5, num_sets, alpha)
+    expect_true(all(rowSums(p <= alpha + 1e-12) <= most), info = alpha)
+  }
+  # Those of changes are no lower either.
+  fewest <- stats::qbinom(1e-5, num_sets, 0.5)
+  expect_true(all(rowSums(p[2:3, ] <= 0.5 + 1e-12) >= fewest))
+})
+
+test_that("a module that falls apart is found, and printed, drawn and counted", {
+  data <- contrast_data(40, c(40, 40))
+  set.seed(1)
+  found <- compare_neighbours(data$x, data$groups, k = 5, permutations = 39)
+  expect_lt(min(found$points$p_change_adjusted[1:10]), 0.05)
+  expect_gt(min(found$edges$p_adjusted[found$edges$from %in% c(15, 26)]), 0.02)
+  expect_identical(as.data.frame(found), found$points)
+  expect_identical(as.data.frame(found, what = "edges"), found$edges)
+  few <- compare_neighbours(data$x, data$groups, k = 5, permutations = NULL)
+  expect_snapshot({
+    few
+    summary(few)
+  })
+  counts <- summary(found)$counts
+  expect_identical(
+    counts$p_adjusted[[2]], sum(found$points$p_change_adjusted < 0.05)
+  )
+  expect_output(print(summary(found)), "How many are below 0.05")
+  expect_output(print(found), "39 permutations")
+  skip_if_not_installed("ggplot2")
+  for (by in c("rbo", "change")) {
+    drawn <- plot(found, n = 7, by = by)
+    expect_s3_class(drawn, "ggplot")
+    expect_identical(nrow(drawn$data), 14L)
+    expect_no_error(ggplot2::ggplotGrob(drawn))
+  }
+  expect_s3_class(plot(few), "ggplot")
+})

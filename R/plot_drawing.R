@@ -5,24 +5,28 @@ cluster_colours <- c(
   "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442",
   "#999933"
 )
+# Warm is positive and cold negative, everywhere.
 sign_colours <- c(
-  "positive" = "#0072B2", "negative" = "#D55E00", "joined" = "#0072B2",
+  "positive" = "#D55E00", "negative" = "#0072B2", "joined" = "#0072B2",
   "not joined" = "#9E9E9E"
 )
+diverging_colours <- c("#2166AC", "#F7F7F7", "#B2182B")
+unknown_colour <- "#BDBDBD"
 cluster_shapes <- c(21, 24, 22, 23, 25, 21, 24, 22)
+sign_shapes <- c(
+  "positive" = 21, "negative" = 23, "joined" = 21, "not joined" = 22,
+  "not known" = 22
+)
 
-draw_picture <- function(picture, colour, label_size, caption) {
+draw_picture <- function(picture, label_size, caption) {
   points <- picture$points
-  picture$edges <- edge_looks(
-    picture$edges, by_sign = colour == "sign" && picture$has_sign
-  )
   graph <- igraph::graph_from_data_frame(
     picture$edges, vertices = cbind(number = seq_len(nrow(points)), points[-1])
   )
   plot <- ggraph::ggraph(graph, layout = "manual", x = points$x, y = points$y)
-  plot <- draw_edges(plot, picture, colour)
-  plot <- draw_points(plot, points, colour, picture$title)
-  plot <- draw_labels(plot, label_size)
+  plot <- draw_edges(plot, picture)
+  plot <- draw_points(plot, picture)
+  plot <- draw_labels(plot, picture, label_size)
   plot +
     ggplot2::labs(caption = caption) +
     ggplot2::expand_limits(y = room_for_labels(points)) +
@@ -32,12 +36,14 @@ draw_picture <- function(picture, colour, label_size, caption) {
     ggplot2::scale_y_continuous(expand = ggplot2::expansion(0.1)) +
     ggplot2::theme_void(base_size = 11) +
     ggplot2::theme(
-      legend.position = "bottom",
-      legend.title = ggplot2::element_text(size = 10),
-      legend.text = ggplot2::element_text(size = 9),
+      legend.position = "right",
+      legend.title = ggplot2::element_text(size = 9),
+      legend.text = ggplot2::element_text(size = 8.5),
+      legend.key.height = ggplot2::unit(13, "pt"),
+      legend.spacing.y = ggplot2::unit(3, "pt"),
       plot.background = ggplot2::element_rect(fill = "white", colour = NA),
       plot.caption = ggplot2::element_text(colour = "grey30"),
-      plot.margin = ggplot2::margin(10, 14, 10, 14)
+      plot.margin = ggplot2::margin(8, 8, 8, 8)
     )
 }
 
@@ -47,65 +53,157 @@ room_for_labels <- function(points, least = 0.4) {
   middle + c(-0.5, 0.5) * max(least * diff(range(points$x)), 1)
 }
 
-draw_edges <- function(plot, picture, colour) {
-  many <- nrow(picture$edges) > 150 # each of them drawn finer
-  if (nrow(picture$edges) > 0) {
-    plot <- plot + ggraph::geom_edge_link0(
+# --- edges -------------------------------------------------------------------
+
+draw_edges <- function(plot, picture) {
+  edges <- picture$edges
+  if (nrow(edges) == 0) {
+    return(plot)
+  }
+  many <- nrow(edges) > 150 # each of them drawn finer
+  finest <- if (many) 0.2 else 0.35
+  width <- edge_width_scale(edges, picture$strength, finest * c(1, 4))
+  lines <- unique(edges$line)
+  plot +
+    ggraph::geom_edge_link0(
       ggplot2::aes(
-        edge_colour = .data$colour, edge_width = .data$strength,
+        edge_colour = .data$line, edge_width = .data$strength,
         edge_linetype = .data$line
       ),
-      edge_alpha = if (many) 0.5 else 0.75
+      edge_alpha = if (many) 0.5 else 0.75,
+      show.legend = c(
+        edge_colour = TRUE, edge_width = TRUE, edge_linetype = TRUE
+      )
+    ) +
+    width +
+    ggraph::scale_edge_colour_manual(
+      values = line_colours[lines], breaks = lines, name = "Edge",
+      guide = legend_of(4, show = length(lines) > 1)
+    ) +
+    ggraph::scale_edge_linetype_manual(
+      values = line_types[lines], breaks = lines, name = "Edge",
+      guide = legend_of(4, show = length(lines) > 1)
     )
+}
+
+line_colours <- c(
+  "r above 0" = "#7F7F7F", "r below 0" = "#2166AC", "an edge" = "#7F7F7F",
+  "kept" = "#7F7F7F", "cut" = "#7F7F7F"
+)
+line_types <- c(
+  "r above 0" = "solid", "r below 0" = "dashed", "an edge" = "solid",
+  "kept" = "solid", "cut" = "dotted"
+)
+
+edge_lines <- function(edges, by_sign) {
+  if (!all(edges$kept)) {
+    ifelse(edges$kept, "kept", "cut")
+  } else if (by_sign) {
+    ifelse(edges$sign == "negative", "r below 0", "r above 0")
+  } else {
+    rep("an edge", nrow(edges))
   }
-  finest <- if (many) 0.25 else 0.4
+}
+
+# Over what there is: r between 0.7 and 0.9 would all be alike from 0 to 1. Of
+# distances the smallest are the widest.
+edge_width_scale <- function(edges, title, range) {
+  ends <- range(edges$strength)
+  if (diff(ends) == 0) {
+    ends <- ends + c(-0.5, 0.5) * max(abs(ends[[1]]), 1) * 0.1
+  }
+  if (title == "Distance") {
+    range <- rev(range)
+  }
+  breaks <- pretty(ends, 3)
+  breaks <- breaks[breaks >= ends[[1]] & breaks <= ends[[2]]]
+  if (length(breaks) == 0) {
+    breaks <- signif(mean(ends), 2)
+  }
+  ggraph::scale_edge_width_continuous(
+    range = range, limits = ends, breaks = breaks, name = title,
+    guide = legend_of(3)
+  )
+}
+
+legend_of <- function(order, show = TRUE, ...) {
+  if (show) ggplot2::guide_legend(order = order, ...) else "none"
+}
+
+# --- points ------------------------------------------------------------------
+
+draw_points <- function(plot, picture) {
+  points <- picture$points
+  by_value <- !is.null(points$value)
+  fill <- if (by_value) "value" else "group"
+  shape <- if (by_value) "sign" else "group"
+  own <- which(points$focus)
   plot +
-    ggraph::scale_edge_colour_identity() +
-    ggraph::scale_edge_linetype_identity() +
-    ggraph::scale_edge_width_continuous(
-      range = c(finest, 4 * finest), limits = c(0, 1), guide = "none"
+    ggraph::geom_node_point(
+      ggplot2::aes(fill = .data[[fill]], shape = .data[[shape]]),
+      data = function(nodes) nodes[!nodes$focus, ],
+      size = 3.4, stroke = 0.4, colour = "grey25",
+      show.legend = c(fill = TRUE, shape = TRUE)
+    ) +
+    point_scales(picture, by_value) +
+    ggraph::geom_node_point(
+      data = function(nodes) nodes[nodes$focus, ],
+      size = 6, shape = points$shape[[own]], fill = points$fill[[own]],
+      colour = "black", stroke = 1.6, show.legend = FALSE
     )
 }
 
-edge_looks <- function(edges, by_sign) {
-  edges$colour <- rep("grey55", nrow(edges))
-  if (by_sign) {
-    edges$colour <- unname(sign_colours[edges$sign])
-    edges$line <- ifelse(edges$sign == "negative", "dashed", "solid")
-  } else {
-    edges$line <- ifelse(edges$kept, "solid", "dotted")
+point_scales <- function(picture, by_value) {
+  if (!by_value) {
+    return(list(
+      ggplot2::scale_fill_manual(
+        values = picture$colours, breaks = picture$groups,
+        limits = picture$groups, name = picture$title,
+        guide = legend_of(1, override.aes = list(size = 4))
+      ),
+      ggplot2::scale_shape_manual(
+        values = picture$shapes, breaks = picture$groups,
+        limits = picture$groups, name = picture$title, guide = legend_of(1)
+      )
+    ))
   }
-  edges
+  others <- !picture$points$focus
+  shown <- intersect(names(sign_words_of_value), picture$points$sign[others])
+  grey <- ifelse(shown == "not known", unknown_colour, "white")
+  list(
+    ggplot2::scale_fill_gradient2(
+      low = diverging_colours[[1]], mid = diverging_colours[[2]],
+      high = diverging_colours[[3]], midpoint = 0,
+      limits = c(-1, 1) * picture$limit, na.value = unknown_colour,
+      name = picture$title,
+      guide = ggplot2::guide_colourbar(
+        order = 1, barheight = ggplot2::unit(72, "pt"),
+        barwidth = ggplot2::unit(9, "pt"), frame.colour = "grey40",
+        ticks.colour = "grey40"
+      )
+    ),
+    ggplot2::scale_shape_manual(
+      values = sign_shapes[shown], breaks = shown, limits = shown,
+      labels = sign_words_of_value[shown], name = "Point",
+      guide = legend_of(
+        2, override.aes = list(size = 3.4, fill = grey)
+      )
+    )
+  )
 }
 
-draw_points <- function(plot, points, colour, title) {
-  plot <- plot + ggraph::geom_node_point(
-    ggplot2::aes(fill = .data$group, shape = .data$group),
-    data = function(nodes) nodes[!nodes$focus, ],
-    size = 3.2, stroke = 0.4, colour = "white", show.legend = TRUE
-  )
-  look <- list(colours = "#F0E442", shapes = 21)
-  if (colour == "cluster") {
-    scale <- cluster_scale(points)
-    plot <- plot +
-      named_scale(scale$groups, scale$colours, scale$shapes, title)
-    own <- as.character(points$group[points$focus])
-    look <- list(colours = scale$colours[[own]], shapes = scale$shapes[[own]])
-  } else {
-    values <- intersect(sign_levels, points$group)
-    plot <- plot + named_scale(
-      values, sign_colours[values],
-      c(
-        "positive" = 21, "negative" = 23, "joined" = 21, "not joined" = 21
-      )[values],
-      title
-    )
-  }
-  plot + ggraph::geom_node_point(
-    data = function(nodes) nodes[nodes$focus, ],
-    size = 6, shape = look$shapes, fill = look$colours, colour = "black",
-    stroke = 1.6, show.legend = FALSE
-  )
+sign_words_of_value <- c(
+  "positive" = "above 0", "negative" = "below 0", "not known" = "not known"
+)
+
+# Colours of values about 0, as the picture's scale has them.
+diverging <- function(values, limit) {
+  ramp <- grDevices::colorRamp(diverging_colours, space = "Lab")
+  share <- pmin(pmax((values / limit + 1) / 2, 0), 1)
+  known <- !is.na(share)
+  colours <- rep(unknown_colour, length(values))
+  colours[known] <- grDevices::rgb(ramp(share[known]), maxColorValue = 255)
+  colours
 }
 
 # The picture's clusters in the order of their numbers.
@@ -117,42 +215,63 @@ cluster_scale <- function(points) {
   list(
     groups = c(own, if ("others" %in% groups) "others"),
     colours = c(
-      stats::setNames(cluster_colours[at], own), c(others = "#BDBDBD")
+      stats::setNames(cluster_colours[at], own), c(others = unknown_colour)
     ),
     shapes = c(stats::setNames(cluster_shapes[at], own), c(others = 21))
   )
 }
 
-named_scale <- function(groups, colours, shapes, name) {
-  list(
-    ggplot2::scale_fill_manual(
-      values = colours, breaks = groups, limits = groups, name = name,
-      guide = ggplot2::guide_legend(
-        nrow = 1, override.aes = list(size = 4)
-      )
-    ),
-    ggplot2::scale_shape_manual(
-      values = shapes, breaks = groups, limits = groups, name = name
-    )
-  )
-}
+# --- labels ------------------------------------------------------------------
 
-# Labels that keep clear of each other, of the points, and of each other's
-# lines; none is dropped. By iterations, never by time, so that they always
-# stand in the same places.
-draw_labels <- function(plot, label_size) {
-  # One layer: two would not see each other.
+# Labels that keep clear of each other, of points and of edges; none is dropped.
+# By iterations, never by time, so that they always stand in the same places.
+draw_labels <- function(plot, picture, label_size) {
+  along <- places_on_edges(picture)
+  # One layer: two would not see each other. Labels without text are what the
+  # others keep clear of.
+  with_edges <- function(nodes) {
+    rows <- nodes[rep(1L, nrow(along)), ]
+    rows$x <- along$x
+    rows$y <- along$y
+    rows$focus <- rep(FALSE, nrow(along))
+    rows$label <- rep("", nrow(along))
+    rbind(nodes, rows)
+  }
   plot + ggraph::geom_node_text(
     ggplot2::aes(
       label = .data$label,
-      point.size = ifelse(.data$focus, 8, 4),
+      point.size = c(4, 8, 1)[1 + .data$focus + 2 * (.data$label == "")],
       fontface = ifelse(.data$focus, "bold", "plain"),
       size = ifelse(.data$focus, label_size * 1.3, label_size) / ggplot2::.pt
     ),
+    data = with_edges,
     repel = TRUE, seed = 1, bg.color = "white", bg.r = 0.15, max.overlaps = Inf,
-    max.time = 60, max.iter = 20000, force = 0.5, force_pull = 0.05,
-    box.padding = 0.3, point.padding = 0.1,
+    max.time = 60, max.iter = 15000, force = 4, force_pull = 0.1,
+    box.padding = 0.25, point.padding = 0.1,
     min.segment.length = 0.35, segment.size = 0.25, segment.colour = "grey40",
     colour = "grey10"
   ) + ggplot2::scale_size_identity()
+}
+
+# Places along the edges, equally far apart: some hundreds of them. Among many
+# edges no place is clear of them, and labels keep clear of each other first.
+places_on_edges <- function(picture, most = 250) {
+  points <- picture$points
+  edges <- picture$edges
+  edges <- edges[rep(nrow(edges) <= 2 * nrow(points), nrow(edges)), ]
+  x <- cbind(points$x[edges$from], points$x[edges$to])
+  y <- cbind(points$y[edges$from], points$y[edges$to])
+  length <- sqrt((x[, 1] - x[, 2])^2 + (y[, 1] - y[, 2])^2)
+  apart <- max(sum(length) / most, 0.1)
+  number <- pmax(floor(length / apart), 1)
+  edge <- rep(seq_along(number), number)
+  share <- sequence(number) / (number[edge] + 1)
+  places <- data.frame(
+    x = x[edge, 1] + share * (x[edge, 2] - x[edge, 1]),
+    y = y[edge, 1] + share * (y[edge, 2] - y[edge, 1])
+  )
+  # Around the point itself there are edges everywhere, and its label is there.
+  own <- points[points$focus, ]
+  near <- (places$x - own$x)^2 + (places$y - own$y)^2 < 0.4^2
+  places[!near, ]
 }

@@ -9,13 +9,20 @@
 #' `max_points`; a caption says how many are left out. All edges among the
 #' points taken are drawn, once for each pair of points.
 #'
-#' With `colour = "sign"`, edges and points show the sign of the correlation:
-#' that of a point is the one with `point`, where an edge joins the two. Of a
-#' graph without correlations they show whether an edge joins the two. With
-#' `"cluster"` points show their clusters, the eight largest of the picture in
-#' colours of their own. Shapes and line types say the same as the colours,
-#' which are those of Okabe and Ito, so that nothing is lost to the colour-blind
-#' or in print.
+#' The colour of a point is by default its correlation r with `point`, on a
+#' scale that is white at 0: known where an edge joins the two, and grey
+#' elsewhere. To know it of all points, or to colour by another outcome, give
+#' `colour` what [nearest_to()] found (with a large k), or numbers of your own.
+#' Circles are above 0, diamonds below, squares not known. With
+#' `colour = "cluster"` points show their clusters, the eight largest of the
+#' picture in colours of their own; with `"sign"` no more than the sign of r. Of
+#' a graph without correlations points show whether an edge joins them with
+#' `point`.
+#'
+#' The wider an edge, the larger its |r| (of other metrics: the smaller its
+#' distance); edges with r below 0 are dashed, and so named. Shapes and line
+#' types say the same as colours, which are those of Okabe and Ito and a scale
+#' of blue and red, so that nothing is lost to the colour-blind or in print.
 #'
 #' Points stand where the stress of the picture is least (the distance of two of
 #' them against their steps in the graph), found from a fixed start: the same
@@ -36,16 +43,21 @@
 #'   order, or named (such as `membership` of [mst_knn()] or of an igraph
 #'   clustering). `NULL` (default): the column `cluster` of the points, if there
 #'   is one.
-#' @param colour `"sign"` or `"cluster"`. `NULL` (default): `"cluster"` where
-#'   there are clusters and more than one is in the picture, else `"sign"`.
+#' @param colour What points are coloured by: `"correlation"` with `point`,
+#'   `"sign"` or `"cluster"`; the name of a column of numbers of the table of
+#'   points; numbers named by point; or a data frame with the columns `name` and
+#'   `correlation`, as [nearest_to()] gives it. `NULL` (default): `"cluster"`
+#'   where there are clusters and more than one is in the picture, else
+#'   `"correlation"`.
 #' @param labels What to write beside the points instead of their names: a
 #'   vector named by point (others keep their names), or the name of a column of
 #'   the table of points, such as a gene symbol.
 #' @param label_size Size of the labels in points. `NULL` (default): 6.5 to 9,
 #'   by their number.
 #'
-#' @returns A ggplot object, to print, to add to, or to save with
-#'   [ggplot2::ggsave()]. About 7 x 6 inches suit 60 points.
+#' @returns A ggplot object, to print, to add to (such as
+#'   `+ ggplot2::labs(fill = "r with relapse")`), or to save with
+#'   [ggplot2::ggsave()]. About 7 x 5 inches suit 60 points.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a point that is not in the graph (the
@@ -67,6 +79,9 @@
 #' rownames(x) <- paste0("gene", 1:60)
 #' edges <- knn_graph(x, k = 5, sign = "absolute", backend = "cpu")
 #' plot_neighbourhood(edges, "gene7")
+#' # two steps away, and r with gene7 known of all
+#' near <- nearest_to(x, "gene7", k = 59, sign = "absolute", backend = "cpu")
+#' plot_neighbourhood(edges, "gene7", steps = 2, max_points = 30, colour = near)
 #' clusters <- mst_knn(x, backend = "cpu")
 #' picture <- plot_neighbourhood(clusters, "gene7") # to print or to save
 plot_neighbourhood <- function(edges, point, ..., steps = NULL,
@@ -92,14 +107,14 @@ plot_neighbourhood <- function(edges, point, ..., steps = NULL,
   }
   near <- nearest_in_graph(links, focus, steps %||% 1, max_points)
   clusters <- point_clusters(clusters, links$vertices, names)
-  colour <- choose_colour(colour, clusters[near$points])
+  colour <- choose_colour(colour, clusters[near$points], links)
 
-  picture <- picture_of(links, near$points, focus, clusters, colour)
+  picture <- picture_of(links, near$points, focus)
   picture$points$label <- point_labels(labels, links$vertices)[near$points]
-  picture$title <- if (colour == "cluster") "Cluster" else legend_title(picture)
+  picture <- colour_picture(picture, colour, names, clusters)
+  words <- omitted_words(near)
   draw_picture(
-    picture, colour, label_size %||% default_label_size(length(near$points)),
-    omitted_words(near)
+    picture, label_size %||% default_label_size(length(near$points)), words
   )
 }
 
@@ -198,12 +213,22 @@ point_clusters <- function(clusters, vertices, names, call = caller_env()) {
   unname(clusters[known])
 }
 
-choose_colour <- function(colour, clusters, call = caller_env()) {
+# One of the words, or numbers named by point with a title.
+choose_colour <- function(colour, clusters, links, call = caller_env()) {
+  words <- c("correlation", "sign", "cluster")
+  has_r <- !is.null(links$correlation)
   if (is.null(colour)) {
     several <- length(unique(clusters)) > 1
-    return(if (several) "cluster" else "sign")
+    return(if (several) "cluster" else if (has_r) "correlation" else "sign")
   }
-  colour <- check_choice(colour, c("sign", "cluster"), "colour", call = call)
+  if (!rlang::is_string(colour) || !is.null(names(colour))) {
+    return(check_colour_numbers(colour, words, call))
+  }
+  if (!colour %in% words && is.numeric(links$vertices[[colour]])) {
+    numbers <- stats::setNames(links$vertices[[colour]], links$vertices$name)
+    return(list(title = colour, numbers = numbers))
+  }
+  colour <- check_choice(colour, words, "colour", call = call)
   if (colour == "cluster" && is.null(clusters)) {
     abort_argument(
       c(
@@ -214,7 +239,29 @@ choose_colour <- function(colour, clusters, call = caller_env()) {
       call
     )
   }
-  colour
+  # Whether an edge joins two is all that there is to say.
+  if (colour == "correlation" && !has_r) "sign" else colour
+}
+
+check_colour_numbers <- function(colour, words, call) {
+  title <- "Value"
+  if (is.data.frame(colour) && all(c("name", "correlation") %in%
+                                     names(colour))) {
+    first <- !duplicated(colour$name)
+    colour <- stats::setNames(colour$correlation[first], colour$name[first])
+    title <- "Correlation r"
+  }
+  if (!is.numeric(colour) || is.null(names(colour))) {
+    given <- describe_value(colour)
+    # By hand: cli would join the last two by "and" or not, by version.
+    options <- paste0("\"", words, "\"", collapse = ", ")
+    abort_argument(
+      "{.arg colour} must be one of {options}, a column of the points, numbers
+       named by point, or what {.fn nearest_to} gave, not {given}.",
+      call
+    )
+  }
+  list(title = title, numbers = colour)
 }
 
 point_labels <- function(labels, vertices, call = caller_env()) {
@@ -239,46 +286,103 @@ point_labels <- function(labels, vertices, call = caller_env()) {
 
 # The picture's points (the focus is one of them, the last to be drawn) and
 # edges, in numbers of the picture.
-picture_of <- function(links, points, focus, clusters, colour) {
+picture_of <- function(links, points, focus) {
   here <- links$low %in% points & links$high %in% points
   edges <- data.frame(
     from = match(links$low[here], points), to = match(links$high[here], points),
-    kept = links$kept[here], strength = rep(1, sum(here)),
-    sign = rep("joined", sum(here))
+    kept = links$kept[here], distance = links$distance[here],
+    strength = links$distance[here], sign = rep("joined", sum(here))
   )
-  if (!is.null(links$correlation)) {
-    r <- links$correlation[here]
-    edges$strength <- abs(r)
-    edges$sign <- sign_words(r)
+  has_sign <- !is.null(links$correlation)
+  if (has_sign) {
+    edges$correlation <- links$correlation[here]
+    edges$strength <- abs(edges$correlation)
+    edges$sign <- ifelse(edges$correlation < 0, "negative", "positive")
   }
+  edges$line <- edge_lines(edges, has_sign)
   at <- match(focus, points)
-  shown <- data.frame(name = points, focus = points == focus)
-  shown$group <- if (colour == "cluster") {
-    cluster_words(clusters[points])
-  } else {
-    sign_to_focus(edges, at, length(points))
-  }
   layout <- stress_layout(length(points), edges$from, edges$to)
   list(
-    points = cbind(shown, x = layout[, 1], y = layout[, 2]), edges = edges,
-    has_sign = !is.null(links$correlation)
+    points = data.frame(
+      name = points, focus = points == focus, x = layout[, 1], y = layout[, 2]
+    ),
+    edges = edges, has_sign = has_sign,
+    strength = if (has_sign) "|r|" else "Distance"
   )
 }
 
-sign_levels <- c("positive", "negative", "joined", "not joined")
-
-sign_words <- function(r) {
-  ifelse(r < 0, "negative", "positive")
+# What points show: `group`, or `value` about 0, with `sign`; and `fill` and
+# `shape`, which any program can draw.
+colour_picture <- function(picture, colour, names, clusters) {
+  points <- picture$points
+  focus <- which(points$focus)
+  joined <- joined_with(picture$edges, focus, nrow(points))
+  own_name <- points$label[[focus]]
+  if (identical(colour, "cluster")) {
+    points$group <- cluster_words(clusters[points$name])
+    looks <- cluster_scale(points)
+    picture$title <- "Cluster"
+  } else if (identical(colour, "sign")) {
+    points$group <- joined$sign
+    shown <- intersect(names(sign_colours), points$group)
+    looks <- list(
+      groups = shown, colours = sign_colours[shown], shapes = sign_shapes[shown]
+    )
+    if (picture$has_sign) picture$title <- paste("r with", own_name)
+  } else {
+    points$value <- if (is.list(colour)) {
+      unname(colour$numbers[names[points$name]])
+    } else {
+      joined$correlation
+    }
+    picture$title <- if (is.list(colour)) {
+      colour$title
+    } else {
+      paste0("r with\n", own_name)
+    }
+    return(colour_by_value(picture, points, focus))
+  }
+  picture[c("groups", "colours", "shapes")] <- looks
+  points$fill <- unname(looks$colours[points$group])
+  points$shape <- unname(looks$shapes[points$group])
+  if (points$group[[focus]] == "it") {
+    points[focus, c("fill", "shape")] <- list("#F0E442", 21)
+  }
+  picture$points <- points
+  picture
 }
 
-sign_to_focus <- function(edges, focus, num_points) {
-  words <- rep("not joined", num_points)
-  out <- edges$from == focus
-  back <- edges$to == focus
-  words[edges$to[out]] <- edges$sign[out]
-  words[edges$from[back]] <- edges$sign[back]
-  words[[focus]] <- "it"
-  words
+colour_by_value <- function(picture, points, focus) {
+  points$sign <- c("positive", "negative")[1 + (points$value < 0)]
+  points$sign[is.na(points$value)] <- "not known"
+  others <- points$value[-focus]
+  # The end of the scale: of correlations the next tenth.
+  limit <- max(abs(others), 0, na.rm = TRUE)
+  limit <- if (limit <= 1) max(ceiling(10 * limit) / 10, 0.1) else limit
+  picture$limit <- limit
+  points$fill <- diverging(points$value, limit)
+  points$shape <- unname(sign_shapes[points$sign])
+  if (is.na(points$value[[focus]])) {
+    points[focus, c("fill", "shape")] <- list("#F0E442", 21)
+  }
+  picture$points <- points
+  picture
+}
+
+# Of each point the sign of r with the focus, and r, where an edge joins them.
+joined_with <- function(edges, focus, num_points) {
+  sign <- rep("not joined", num_points)
+  correlation <- rep(NA_real_, num_points)
+  for (ends in list(c("from", "to"), c("to", "from"))) {
+    own <- edges[[ends[[1]]]] == focus
+    other <- edges[[ends[[2]]]][own]
+    sign[other] <- edges$sign[own]
+    if (!is.null(edges$correlation)) {
+      correlation[other] <- edges$correlation[own]
+    }
+  }
+  sign[[focus]] <- "it"
+  list(sign = sign, correlation = correlation)
 }
 
 # The eight clusters with most points in the picture by number, others as one.
@@ -288,12 +392,6 @@ cluster_words <- function(clusters) {
   words <- ifelse(as.character(clusters) %in% own, clusters, "others")
   words[is.na(clusters)] <- "others"
   words
-}
-
-legend_title <- function(picture) {
-  if (picture$has_sign) {
-    paste("r with", picture$points$label[picture$points$focus])
-  }
 }
 
 # --- where to put it ---------------------------------------------------------

@@ -75,7 +75,7 @@ test_that("a graph gives one picture and leaves R's numbers alone", {
 test_that("an igraph graph gives the same picture", {
   skip_without_pictures()
   edges <- known_edges()
-  places <- c("x", "y", "label", "group")
+  places <- c("x", "y", "label", "value")
   for (mode in c("directed", "union")) {
     expect_identical(
       plot_neighbourhood(as_igraph(edges, mode = mode), "a")$data[places],
@@ -84,18 +84,89 @@ test_that("an igraph graph gives the same picture", {
   }
 })
 
-test_that("colours and shapes show the sign of r with the point", {
+test_that("colours show r with the point, about 0, and shapes its sign", {
   skip_without_pictures()
   plot <- plot_neighbourhood(known_edges(), "a", steps = 2)
+  at <- match(letters[1:5], shown(plot))
+  # e is two steps away: no edge says what its r with a is.
+  expect_identical(plot$data$value[at], c(NA, 0.9, -0.8, 0.5, NA))
+  scale <- plot$scales$get_scales("fill")
+  expect_identical(scale$get_limits(), c(-0.9, 0.9))
+  expect_identical(scale$name, "r with\na")
+  expect_identical(scale$map(0), "#F7F7F7")
+  points <- layer_data_of(plot, "GeomPoint")
+  # b, c, d, e, and a, the largest, last.
+  expect_identical(
+    points$fill[c(1, 4, 5)], c("#B2182B", unknown_colour, "#F0E442")
+  )
+  expect_equal(points$shape[1:4], c(21, 23, 21, 22))
+  expect_identical(which(points$size == max(points$size)), 5L)
+  # Legends of colours, shapes, widths and lines.
+  shapes <- plot$scales$get_scales("shape")
+  expect_identical(
+    unname(shapes$labels), c("above 0", "below 0", "not known")
+  )
+  expect_identical(plot$scales$get_scales("edge_width")$name, "|r|")
+  expect_identical(
+    plot$scales$get_scales("edge_linetype")$breaks,
+    c("r above 0", "r below 0")
+  )
+})
+
+test_that("the sign alone can be shown", {
+  skip_without_pictures()
+  plot <- plot_neighbourhood(known_edges(), "a", steps = 2, colour = "sign")
   expect_identical(
     as.character(plot$data$group)[match(letters[2:5], shown(plot))],
     c("positive", "negative", "positive", "not joined")
   )
   points <- layer_data_of(plot, "GeomPoint")
   expect_setequal(points$fill, c("#0072B2", "#D55E00", "#9E9E9E", "#F0E442"))
-  expect_identical(length(unique(points$shape[1:4])), 2L)
-  # The point itself is the largest.
-  expect_identical(sum(points$size == max(points$size)), 1L)
+  expect_identical(length(unique(points$shape[1:4])), 3L)
+})
+
+test_that("colours may be numbers of any kind, named by point", {
+  skip_without_pictures()
+  edges <- known_edges()
+  numbers <- c(e = 2, a = -1, b = -4)
+  by_name <- plot_neighbourhood(edges, "a", steps = 2, colour = numbers)
+  at <- match(letters[1:5], shown(by_name))
+  expect_identical(by_name$data$value[at], c(-1, -4, NA, NA, 2))
+  expect_identical(by_name$scales$get_scales("fill")$get_limits(), c(-4, 4))
+  table <- data.frame(name = names(numbers), correlation = numbers)
+  by_table <- plot_neighbourhood(edges, "a", steps = 2, colour = table)
+  expect_identical(by_table$data$value, by_name$data$value)
+  attr(edges, "vertices")$change <- 1:9 / 10
+  by_column <- plot_neighbourhood(edges, "a", steps = 2, colour = "change")
+  expect_equal(by_column$data$value[at], 1:5 / 10)
+  x <- random_matrix(30, 8)
+  rownames(x) <- paste0("g", 1:30)
+  near <- nearest_to(x, "g3", k = 29)
+  plot <- plot_neighbourhood(knn_graph(x, 3), "g3", steps = 2, colour = near)
+  others <- plot$data$label != "g3"
+  expect_equal(
+    plot$data$value[others], unname(cor(t(x))["g3", plot$data$label[others]])
+  )
+})
+
+test_that("widths are of |r|, or of what is near", {
+  skip_without_pictures()
+  width <- function(plot) plot$scales$get_scales("edge_width")
+  scale <- width(plot_neighbourhood(known_edges(), "a"))
+  expect_lt(scale$map(0.5), scale$map(0.9))
+  edges <- known_edges()
+  edges$correlation <- NULL
+  scale <- width(plot_neighbourhood(edges, "a"))
+  expect_identical(scale$name, "Distance")
+  expect_gt(scale$map(0.1), scale$map(0.5))
+})
+
+test_that("labels keep clear of few edges", {
+  skip_without_pictures()
+  plot <- plot_neighbourhood(known_edges(), "g", steps = Inf)
+  texts <- layer_data_of(plot, "GeomTextRepel")
+  expect_gt(sum(texts$label == ""), 10)
+  expect_setequal(setdiff(texts$label, ""), letters[1:7])
 })
 
 test_that("clusters are shown where there are some, eight at most", {
@@ -265,6 +336,7 @@ test_that("what can't be drawn is an error that helps", {
   expect_snapshot(
     error = TRUE, plot_neighbourhood(edges, "a", colour = "cluster")
   )
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", colour = 1:9))
   expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", labels = "gene"))
   expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", layout = "kk"))
 })

@@ -1,15 +1,17 @@
 # Are the p-values of compare_neighbours() what they say? Data sets in which the
 # null holds, and some in which it does not: see simulations().
 #
-#   Rscript inst/bench/calibration_contrast.R [DATA SETS] [CORES]
+#   Rscript inst/bench/calibration_contrast.R [DATA SETS] [CORES] [FOLDER]
 #
-# prints a table. Some minutes for 1,000 data sets on two cores.
+# prints a table, and writes it to calibration-contrast.csv in FOLDER. Some
+# minutes for 1,000 data sets on two cores.
 
 library(fsknn)
 
-arguments <- as.integer(commandArgs(trailingOnly = TRUE))
-num_sets <- c(arguments, 1000)[[1]]
-cores <- c(arguments[-1], 2L)[[1]]
+arguments <- commandArgs(trailingOnly = TRUE)
+num_sets <- as.integer(c(arguments, 1000)[[1]])
+cores <- as.integer(c(arguments[-1], 2)[[1]])
+folder <- if (length(arguments) > 2) arguments[[3]] else ""
 num_points <- 60
 k <- 5
 permutations <- 99
@@ -52,6 +54,10 @@ simulations <- list(
     x <- draw_points(40) / rep(sqrt(rchisq(40, 3) / 3), each = num_points)
     list(x = x, groups = two_groups(20, 20))
   },
+  "the same, Spearman" = function() {
+    x <- draw_points(40) / rep(sqrt(rchisq(40, 3) / 3), each = num_points)
+    list(x = x, groups = two_groups(20, 20), metric = "spearman")
+  },
   "modules, 6 and 6 samples" = function() {
     list(x = draw_points(12), groups = two_groups(6, 6))
   },
@@ -82,7 +88,8 @@ one_set <- function(simulate) {
   data <- simulate()
   found <- compare_neighbours(
     data$x, data$groups, k = k, permutations = permutations,
-    strata = data$strata, backend = "cpu", num_threads = 1
+    strata = data$strata, metric = c(data$metric, "pearson")[[1]],
+    backend = "cpu", num_threads = 1
   )
   points <- found$points
   edges <- found$edges
@@ -130,3 +137,8 @@ cat(
   "any_*: share of data sets with a family-wise p-value at most 0.05\n\n"
 )
 print(table, right = FALSE, row.names = FALSE)
+if (nzchar(folder)) {
+  write.csv(
+    table, file.path(folder, "calibration-contrast.csv"), row.names = FALSE
+  )
+}

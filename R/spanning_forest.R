@@ -94,7 +94,7 @@ graph_links <- function(edges, arg = "edges", call = caller_env()) {
     num_points = facts$num_points, vertices = facts$vertices,
     metric = facts$metric, sign = facts$sign, weighted = facts$weighted,
     num_features = facts$num_features, correlation = facts$correlation[id],
-    k = min(facts$k, highest_rank(facts$rank), Inf)
+    rank = facts$rank[id], k = min(facts$k, highest_rank(facts$rank), Inf)
   )
 }
 

@@ -300,3 +300,61 @@ test_that("missing values may be filled by the row's mean", {
     mst_knn(x, na = "omit")
   })
 })
+
+test_that("k = \"connected\" is the smallest that connects the kNN graph", {
+  # Pairs of points: nobody's nearest is of another pair.
+  x <- random_matrix(40, 6, seed = 8)[rep(1:40, each = 2), ] +
+    1e-3 * random_matrix(80, 6, seed = 9)
+  smallest <- function(x, metric) {
+    for (k in seq_len(floor(log(nrow(x))))) {
+      graph <- as_igraph(knn_graph(x, k, metric = metric), mode = "union")
+      if (igraph::is_connected(graph)) break
+    }
+    k
+  }
+  found <- 0
+  for (metric in c("pearson", "euclidean")) {
+    for (points in list(x, random_matrix(90, 5), far_clusters(60, 8, 3))) {
+      k <- smallest(points, metric)
+      clusters <- mst_knn(points, metric, k = "connected")
+      expect_identical(clusters$k, as.integer(k))
+      fixed <- mst_knn(points, metric, k = k)
+      expect_identical(clusters[names(fixed)], unclass(fixed))
+      found <- c(found, k)
+      edges <- knn_graph(points, 8, metric = metric)
+      from_graph <- mst_knn(edges, k = "connected")
+      expect_identical(from_graph$k, as.integer(k))
+      expect_identical(
+        from_graph$membership, mst_knn(edges, k = k)$membership
+      )
+    }
+  }
+  expect_gt(length(unique(found[-1])), 2)
+  expect_null(mst_knn(x)$k)
+  flat <- rbind(x, 1)
+  expect_identical(
+    mst_knn(flat, constant = "isolate", k = "connected")$k,
+    mst_knn(x, k = "connected")$k
+  )
+  expect_identical(mst_knn(x[1:2, ], k = "connected")$k, 1L)
+  edges <- knn_graph(x, 8)
+  edges$rank <- NULL
+  expect_snapshot(error = TRUE, {
+    mst_knn(x, k = "connect")
+    mst_knn(edges, k = "connected")
+    mst_knn(knn_graph(x, 3), k = "connected")
+  })
+  expect_output(print(clusters), "k = . \\(\"connected\"\\)")
+})
+
+test_that("the published rule gives 21 clusters of the study's array", {
+  skip_on_cran()
+  data <- read_nki295("vantveer78_full.rds")
+  x <- data$expr[!is.na(rowSums(data$expr)), ]
+  x <- rbind(x, data$clinical$months / 12)
+  rownames(x) <- NULL
+  clusters <- mst_knn(x, k = "connected")
+  expect_identical(clusters$k, 4L)
+  expect_length(clusters$sizes, 21)
+  expect_length(mst_knn(x)$sizes, 1)
+})

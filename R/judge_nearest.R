@@ -141,13 +141,28 @@ stretches_of <- function(count, at_once) {
 
 # What the core finds for these queries, of which each is, or is made of, one of
 # the outcomes.
-ask_of_queries <- function(search, queries, of, call) {
+ask_of_queries <- function(search, queries, of, call, run = find_of_queries) {
   search$queries <- list(values = queries)
   search$num_rows <- nrow(queries)
   search$request$query_self <- search$request$query_self[of]
-  # Of rows with too few neighbours it is said once, at the end.
-  ask <- if (can_be_short(search)) find_in_parts_or_whole else run_search
-  ask(search, call)
+  run(search, call)
+}
+
+# Of rows with too few neighbours it is said once, at the end.
+find_of_queries <- function(search, call) {
+  find <- if (can_be_short(search)) find_in_parts_or_whole else run_search
+  find(search, call)
+}
+
+# What knn_stats() tells is the search for neighbours, and not this one.
+find_all_quietly <- function(search, call) {
+  in_core(
+    ask_core(
+      search$held %||% search$points$values, search$queries$values,
+      search$request
+    ),
+    call
+  )
 }
 
 can_be_short <- function(search) {
@@ -216,7 +231,7 @@ analytic_columns <- function(search, found, bytes, call) {
   listed <- seq_len(ncol(p_value))
   for (some in stretches_of(num_outcomes, at_once)) {
     outcomes <- search$queries$values[some, , drop = FALSE]
-    all <- ask_of_queries(search, outcomes, some, call)
+    all <- ask_of_queries(search, outcomes, some, call, find_all_quietly)
     for (at in seq_along(some)) {
       p_of <- p_of_outcome(search, outcomes[at, ])
       index <- all$index[at, ]

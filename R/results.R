@@ -11,6 +11,7 @@
 #' | [mst_knn()] | a row for each cluster | a row for each point | sizes; edges kept and cut |
 #' | [mdl_filter()] | of the rows kept | a row for each row | information by rank |
 #' | [alpha_beta_k()] | its print | a row for each row chosen | |
+#' | [knn_predict()] | classes, error by k | a row for each point | error by k; confusion matrix |
 #' | [knn_recall()] | quantiles over points | a row for each point | points by recall |
 #' | [knn_plan()] | does it fit | one row | chunks, splits, segments |
 #' | [knn_stats()] | its print | one row | |

@@ -28,8 +28,8 @@
 #'   samples had weights. Taking rows with `[` keeps them. It prints with a line
 #'   that says how many points of how many features there were: a matrix with
 #'   its points in columns (see `points`) is seen at once. There is nothing in
-#'   the result that depends on the backend. With `block` ranks go from 1 to k in
-#'   each block, and edges of one point stand block by block; an attribute
+#'   the result that depends on the backend. With `block` ranks go from 1 to k
+#'   in each block, and edges of one point stand block by block; an attribute
 #'   `between` says where they lead if it is not to all blocks.
 #'
 #'   The column is called `distance`, and no column `weight`, since igraph takes

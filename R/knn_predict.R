@@ -7,12 +7,12 @@
 #' search.
 #'
 #' @inheritParams knn_search
-#' @param x The points whose labels are known, as for [knn_search()]. The samples
-#'   of an expression matrix are its columns: `points = "columns"`.
+#' @param x The points whose labels are known, as for [knn_search()]. The
+#'   samples of an expression matrix are its columns: `points = "columns"`.
 #' @param labels The label of each point of `x`, none missing: a factor, text or
-#'   logical values for classes, numbers for a mean. (Classes that are written as
-#'   numbers must be made a factor.) Levels that no point has are left out. Where
-#'   the points are the samples of an `ExpressionSet` or a
+#'   logical values for classes, numbers for a mean. (Classes that are written
+#'   as numbers must be made a factor.) Levels that no point has are left out.
+#'   Where the points are the samples of an `ExpressionSet` or a
 #'   `SummarizedExperiment`, the name of a column of the sample data will do.
 #' @param query Points to predict, as for [knn_query()], or `NULL` (default):
 #'   those of `x` from each other.
@@ -24,15 +24,15 @@
 #' @param folds `NULL` (default) leaves out one point at a time. Or a number of
 #'   folds to draw, or the fold of each point: a point's neighbours are then
 #'   found among the other folds' points only.
-#' @param strata With a number of `folds`: a group of each point (its label, say);
-#'   each group is dealt out evenly. Where the points are samples of a container,
-#'   the name of a column will do.
+#' @param strata With a number of `folds`: a group of each point (its label,
+#'   say); each group is dealt out evenly. Where the points are samples of a
+#'   container, the name of a column will do.
 #' @param select `NULL` (default), or a function of the points that remain and
 #'   their labels, `function(x, labels)`, which is called for each fold (of
 #'   `query`: once). Its `x` has points on the same side as yours. It gives the
-#'   features to compare by, as numbers, names or a logical vector; or a function
-#'   that is applied to those points and to the points left out alike, for
-#'   whatever else is learned from data (missing values filled in, scales).
+#'   features to compare by, as numbers, names or a logical vector; or a
+#'   function that is applied to those points and to the points left out alike,
+#'   for whatever else is learned from data (missing values filled in, scales).
 #'
 #' @returns A list of class `fsknn_prediction`:
 #'   * `predicted`: a label for each point (a factor, or numbers);
@@ -79,13 +79,13 @@
 #' labels, and is too low. Take `k` beforehand, or keep samples apart (`query`).
 #'
 #' @section Null:
-#' The errors come with no p-value. That of always predicting the commonest class
-#' is printed beside them; the error under permuted labels is
+#' The errors come with no p-value. That of always predicting the commonest
+#' class is printed beside them; the error under permuted labels is
 #' `knn_predict(x, sample(labels), ...)`, many times, with the same `select`.
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
-#' @seealso [knn_query()] for the neighbours themselves, [neighbour_mixing()] for
-#'   how labels mix in a graph.
+#' @seealso [knn_query()] for the neighbours themselves, [neighbour_mixing()]
+#'   for how labels mix in a graph.
 #' @references
 #' Cover TM, Hart PE (1967). Nearest Neighbor Pattern Classification. *IEEE
 #' Transactions on Information Theory* 13(1): 21-27.

@@ -23,9 +23,10 @@
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
-#'   With `block` they have k columns for each block, in the order of its levels.
-#'   Neither has dimension names. With `constant = "isolate"` the rows of
-#'   isolated points of `query` are `NA`, and no isolated point of `x` is found.
+#'   With `block` they have k columns for each block, in the order of its
+#'   levels. Neither has dimension names. With `constant = "isolate"` the rows
+#'   of isolated points of `query` are `NA`, and no isolated point of `x` is
+#'   found.
 #' @inheritSection knn_search Last bits
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values

@@ -100,7 +100,8 @@ find_selected <- function(x, query, k, options, folds, labels, select,
   }
   count <- nrow(queries %||% points)
   found <- list(
-    index = matrix(NA_integer_, count, k), distance = matrix(NA_real_, count, k),
+    index = matrix(NA_integer_, count, k),
+    distance = matrix(NA_real_, count, k),
     names = (read$queries %||% read$points)$names,
     features = vector("list", length(members))
   )

@@ -2,15 +2,21 @@
 # that a disk is full, and have 15 digits.
 #   points, links  attributes of vertices and edges: lists of columns
 #   ends           a matrix: the numbers of both ends of each edge
+#   looks          of graph_looks(), or NULL
 
-write_graphml <- function(put, points, links, ends, directed, digits) {
+write_graphml <- function(put, points, links, ends, directed, digits,
+                          looks = NULL) {
   put(c(
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
     "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\"",
     "         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"",
+    if (!is.null(looks)) {
+      "         xmlns:y=\"http://www.yworks.com/xml/graphml\""
+    },
     "         xsi:schemaLocation=\"http://graphml.graphdrawing.org/xmlns",
     "         http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd\">",
     graphml_keys(points, "v", "node"), graphml_keys(links, "e", "edge"),
+    yed_keys(looks),
     paste0(
       "  <graph id=\"G\" edgedefault=\"",
       if (directed) "directed" else "undirected", "\">"
@@ -20,14 +26,16 @@ write_graphml <- function(put, points, links, ends, directed, digits) {
   for (rows in row_stretches(length(points$name), 5e3)) {
     put(paste0(
       "    <node id=\"n", number(rows), "\">\n",
-      graphml_data(points, rows, "v", digits), "    </node>"
+      graphml_data(points, rows, "v", digits), yed_nodes(looks, rows),
+      "    </node>"
     ))
   }
   for (rows in row_stretches(nrow(ends), 5e3)) {
     put(paste0(
       "    <edge source=\"n", number(ends[rows, 1]), "\" target=\"n",
       number(ends[rows, 2]), "\">\n",
-      graphml_data(links, rows, "e", digits), "    </edge>"
+      graphml_data(links, rows, "e", digits), yed_edges(looks, rows),
+      "    </edge>"
     ))
   }
   put(c("  </graph>", "</graphml>"))
@@ -73,7 +81,8 @@ xml_text <- function(text) {
   text
 }
 
-write_gml <- function(put, points, links, ends, directed, digits) {
+write_gml <- function(put, points, links, ends, directed, digits,
+                      looks = NULL) {
   put(c(
     "Creator \"fsknn\"", "Version 1", "graph", "[",
     paste("  directed", as.integer(directed))
@@ -82,13 +91,14 @@ write_gml <- function(put, points, links, ends, directed, digits) {
   for (rows in row_stretches(length(points$name), 5e3)) {
     put(paste0(
       "  node\n  [\n    id ", number(rows), "\n",
-      gml_data(points, rows, digits), "  ]"
+      gml_data(points, rows, digits), gml_node_graphics(looks, rows), "  ]"
     ))
   }
   for (rows in row_stretches(nrow(ends), 5e3)) {
     put(paste0(
       "  edge\n  [\n    source ", number(ends[rows, 1]), "\n    target ",
-      number(ends[rows, 2]), "\n", gml_data(links, rows, digits), "  ]"
+      number(ends[rows, 2]), "\n", gml_data(links, rows, digits),
+      gml_edge_graphics(looks, rows), "  ]"
     ))
   }
   put("]")

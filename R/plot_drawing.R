@@ -27,7 +27,7 @@ draw_picture <- function(picture, label_size, caption) {
   plot <- draw_edges(plot, picture)
   plot <- draw_points(plot, picture)
   plot <- draw_labels(plot, picture, label_size)
-  plot +
+  plot <- plot +
     ggplot2::labs(caption = caption) +
     ggplot2::expand_limits(y = room_for_labels(points)) +
     ggplot2::coord_equal(clip = "off") +
@@ -45,6 +45,9 @@ draw_picture <- function(picture, label_size, caption) {
       plot.caption = ggplot2::element_text(colour = "grey30"),
       plot.margin = ggplot2::margin(8, 8, 8, 8)
     )
+  # What write_edges() takes to other programs.
+  attr(plot$data, "picture") <- picture
+  plot
 }
 
 # A chain of points has no height, but its labels have.

@@ -57,7 +57,9 @@
 #'
 #' @returns A ggplot object, to print, to add to (such as
 #'   `+ ggplot2::labs(fill = "r with relapse")`), or to save with
-#'   [ggplot2::ggsave()]. About 7 x 5 inches suit 60 points.
+#'   [ggplot2::ggsave()]. About 7 x 5 inches suit 60 points. [write_edges()]
+#'   takes it, too, and writes points and edges as they stand in it, for yEd and
+#'   Cytoscape.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a point that is not in the graph (the

@@ -21,6 +21,17 @@
 #' point. No edge has a `weight`, which Gephi takes as similarity, unless
 #' `edges` has such a column: `edges$weight <- edges$correlation` makes one.
 #'
+#' **Places and looks**: where the points have numeric columns `x` and `y`, both
+#' formats say where they stand (as they would be plotted, y upwards), and their
+#' `color` (any that R knows), `symbol` (`"circle"`, `"square"`, `"diamond"`,
+#' `"triangle"`, `"triangle down"`) and `size` (1: the usual), and the edges'
+#' `color`, `width` and `lty` (`"solid"`, `"dashed"`, `"dotted"`), as far as
+#' there are such columns: in GraphML by yEd's own elements, in GML by blocks
+#' called `graphics`, which both yEd and Cytoscape read (Cytoscape takes no places from
+#' a GraphML file: give it the GML). A picture of [plot_neighbourhood()] has all
+#' of these. igraph's own plots take the columns by these names, too; what it
+#' reads back besides is empty attributes called `graphics`.
+#'
 #' Numbers are written with `digits` significant digits, text in UTF-8, whatever
 #' the locale is. The file is written beside its name, and named when it is
 #' whole: an error, Ctrl-C or a full disk leaves what was there as it was.
@@ -30,8 +41,9 @@
 #' and logical ones become 0 and 1.
 #'
 #' @param edges Edge data frame from [knn_graph()], [read_knn()] or
-#'   [spanning_forest()], or rows of it; or clusters from [mst_knn()], whose
-#'   kept edges are written, with the cluster of each point.
+#'   [spanning_forest()], or rows of it; clusters from [mst_knn()], whose
+#'   kept edges are written, with the cluster of each point; or a picture of
+#'   [plot_neighbourhood()], with all places and colours in it.
 #' @param file Path of the file. A CSV file is compressed with gzip where the
 #'   path ends in `.gz`.
 #' @param format `"csv"`, `"graphml"` or `"gml"`. `NULL` (default): by the
@@ -74,6 +86,8 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
   digits <- check_whole_number(digits, "digits", 1, 17)
   if (inherits(edges, "mst_knn")) {
     edges <- edges$edges
+  } else if (is_picture(edges)) {
+    edges <- edges_of_picture(attr(edges$data, "picture"))
   }
   check_edges(edges)
   path <- check_path_out(file)
@@ -87,6 +101,10 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
     )
   }
   invisible(file)
+}
+
+is_picture <- function(x) {
+  inherits(x, "ggplot") && !is.null(attr(x$data, "picture"))
 }
 
 edge_formats <- c("csv", "graphml", "gml")
@@ -242,14 +260,20 @@ write_edges_graph <- function(edges, file, path, format, vertices, digits,
   points$label <- points$label %||% points$name
   blank <- points$label %in% c(NA, "")
   points$label[blank] <- points$name[blank]
+  directed <- igraph::is_directed(graph)
+  looks <- graph_looks(points, links, directed, call)
   if (is_gml) {
-    names(points) <- gml_names(names(points), "id")
-    names(links) <- gml_names(names(links), c("source", "target", "label"))
+    names(points) <- gml_names(
+      names(points), c("id", "graphics", "LabelGraphics")
+    )
+    names(links) <- gml_names(
+      names(links), c("source", "target", "label", "graphics")
+    )
   }
   ends <- igraph::as_edgelist(graph, names = FALSE)
   write_graph <- if (is_gml) write_gml else write_graphml
   write_whole_file(file, path, call = call, write = function(put) {
-    write_graph(put, points, links, ends, igraph::is_directed(graph), digits)
+    write_graph(put, points, links, ends, directed, digits, looks)
   })
 }
 

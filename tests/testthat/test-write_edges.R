@@ -229,3 +229,111 @@ test_that("trees and clusters are written as undirected graphs", {
   expect_identical(back$from, clusters$edges$from)
   expect_identical(back$from_cluster, back$to_cluster)
 })
+
+placed <- function() {
+  edges <- test_edges(letters[1:4])
+  attr(edges, "vertices") <- data.frame(
+    name = letters[1:4], x = c(0, 1, 2, NA), y = c(0, 1, -1, 3),
+    color = c("red", "#00ff00", NA, "blue"),
+    symbol = c("circle", "diamond", "square", "star"), size = c(1, 2, 1, 1)
+  )
+  edges$width <- 1:3
+  edges$lty <- c("solid", "dashed", "dotted")
+  edges
+}
+
+test_that("GraphML has places and looks as yEd has them", {
+  local_folder()
+  edges <- placed()
+  write_edges(edges, "edges.graphml")
+  lines <- readLines("edges.graphml")
+  all <- function(element, name) {
+    found <- regmatches(lines, regexpr(paste0("<", element, " [^>]*>"), lines))
+    sub(paste0(".* ", name, "=\"([^\"]*)\".*"), "\\1", found)
+  }
+  expect_identical(
+    grep("graphics$", all("key", "yfiles.type"), value = TRUE),
+    c("nodegraphics", "edgegraphics")
+  )
+  # The fourth has no place.
+  at <- as.numeric(all("y:Geometry", "x"))
+  down <- as.numeric(all("y:Geometry", "y"))
+  size <- as.numeric(all("y:Geometry", "width"))
+  expect_identical(size, c(16, 32, 16))
+  step <- 100 * sqrt(3) / 2
+  expect_equal(at + size / 2, step * 0:2, tolerance = 1e-3)
+  expect_equal(down + size / 2, step * c(0, -1, 1), tolerance = 1e-3)
+  expect_identical(all("y:Fill", "color"), c("#FF0000", "#00FF00", "#7F7F7F"))
+  expect_identical(
+    all("y:Shape", "type"), c("ellipse", "diamond", "rectangle")
+  )
+  labels <- regmatches(lines, regexpr("[a-d]</y:NodeLabel>", lines))
+  expect_identical(substr(labels, 1, 1), letters[1:3])
+  expect_identical(
+    all("y:LineStyle", "type"), c("line", "dashed", "dotted")
+  )
+  expect_identical(all("y:LineStyle", "width"), c("1", "2", "3"))
+  expect_identical(unique(all("y:Arrows", "target")), "standard")
+})
+
+test_that("igraph reads what has places and looks, and warns of nothing", {
+  local_folder()
+  edges <- placed()
+  for (format in c("graphml", "gml")) {
+    write_edges(edges, "edges", format)
+    expect_no_warning(graph <- igraph::read_graph("edges", format))
+    expect_same_graph(graph, edges)
+    expect_equal(igraph::E(graph)$width, 1:3)
+    expect_identical(igraph::V(graph)$symbol[[2]], "diamond")
+  }
+})
+
+test_that("GML has places and looks in blocks of their own", {
+  local_folder()
+  edges <- placed()
+  attr(edges, "vertices")$graphics <- "mine"
+  write_edges(edges, "edges.gml")
+  lines <- trimws(readLines("edges.gml"))
+  expect_identical(sum(lines == "graphics"), 6L)
+  first <- which(lines == "graphics")[[2]]
+  expect_identical(
+    lines[first + c(1:8)],
+    c(
+      "[", "x 86.6", "y -86.6", "w 32", "h 32", "type \"diamond\"",
+      "fill \"#00FF00\"", "outline \"#404040\""
+    )
+  )
+  expect_true("style \"dashed\"" %in% lines)
+  graph <- igraph::read_graph("edges.gml", "gml")
+  expect_identical(igraph::V(graph)$graphics1[[1]], "mine")
+  attr(edges, "vertices")$color <- "no colour"
+  expect_snapshot(error = TRUE, write_edges(edges, "other.gml"))
+  expect_false(file.exists("other.gml"))
+})
+
+test_that("a picture is written as it stands", {
+  local_folder()
+  skip_if_not_installed("ggraph")
+  rlang::local_options(lifecycle_verbosity = "quiet")
+  x <- random_matrix(40, 8)
+  rownames(x) <- paste0("g", 1:40)
+  edges <- knn_graph(x, 3, sign = "absolute")
+  picture <- plot_neighbourhood(edges, "g7", steps = 2)
+  for (format in c("graphml", "gml")) {
+    write_edges(picture, "picture", format)
+    graph <- igraph::read_graph("picture", format)
+    at <- match(igraph::V(graph)$name, picture$data$label)
+    expect_equal(igraph::V(graph)$x, picture$data$x[at])
+    expect_equal(igraph::V(graph)$y, picture$data$y[at])
+    red_blue <- grDevices::col2rgb(igraph::V(graph)$color)[c(1, 3), ]
+    r <- picture$data$value[at]
+    expect_true(all((r > 0) == (red_blue[1, ] > red_blue[2, ]), na.rm = TRUE))
+    links <- igraph::as_data_frame(graph)
+    whole <- undirected_edges(edges)
+    key <- function(a, b) paste(pmin(a, b), pmax(a, b))
+    row <- match(key(links$from, links$to), key(whole$from, whole$to))
+    expect_equal(links$correlation, whole$correlation[row])
+    expect_identical(links$lty == "dashed", links$correlation < 0)
+    expect_identical(order(links$width), order(abs(links$correlation)))
+  }
+})

@@ -189,8 +189,20 @@ cpp_cut_forest <- function(num_points, low, high, distance, in_forest, most) {
     .Call(`_fsknn_cpp_cut_forest`, num_points, low, high, distance, in_forest, most)
 }
 
+cpp_permute_rows <- function(x) {
+    .Call(`_fsknn_cpp_permute_rows`, x)
+}
+
 cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
+}
+
+cpp_count_edges <- function(x, request) {
+    .Call(`_fsknn_cpp_count_edges`, x, request)
+}
+
+cpp_measure_pairs <- function(x, from, to, request) {
+    .Call(`_fsknn_cpp_measure_pairs`, x, from, to, request)
 }
 
 cpp_row_file <- function(folder, num_points, num_features, strip_features, request, binary) {

@@ -536,6 +536,17 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_permute_rows
+SEXP cpp_permute_rows(SEXP x);
+RcppExport SEXP _fsknn_cpp_permute_rows(SEXP xSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::RNGScope rcpp_rngScope_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_permute_rows(x));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_plan
 Rcpp::List cpp_plan(double num_points, double num_features, double num_queries, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_plan(SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP num_queriesSEXP, SEXP requestSEXP) {
@@ -546,6 +557,30 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< double >::type num_queries(num_queriesSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_plan(num_points, num_features, num_queries, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_count_edges
+Rcpp::List cpp_count_edges(SEXP x, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_count_edges(SEXP xSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_count_edges(x, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_measure_pairs
+Rcpp::List cpp_measure_pairs(SEXP x, SEXP from, SEXP to, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_measure_pairs(SEXP xSEXP, SEXP fromSEXP, SEXP toSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type from(fromSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type to(toSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_measure_pairs(x, from, to, request));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -716,7 +751,10 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_filled", (DL_FUNC) &_fsknn_cpp_filled, 1},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
+    {"_fsknn_cpp_permute_rows", (DL_FUNC) &_fsknn_cpp_permute_rows, 1},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
+    {"_fsknn_cpp_count_edges", (DL_FUNC) &_fsknn_cpp_count_edges, 2},
+    {"_fsknn_cpp_measure_pairs", (DL_FUNC) &_fsknn_cpp_measure_pairs, 4},
     {"_fsknn_cpp_row_file", (DL_FUNC) &_fsknn_cpp_row_file, 6},
     {"_fsknn_cpp_row_file_add", (DL_FUNC) &_fsknn_cpp_row_file_add, 4},
     {"_fsknn_cpp_row_file_finish", (DL_FUNC) &_fsknn_cpp_row_file_finish, 1},

@@ -38,14 +38,6 @@ std::vector<std::int64_t> zero_based(const Rcpp::IntegerVector& rows) {
   return out;
 }
 
-/// R's numbers from 1, or NULL, from 0.
-std::vector<std::int32_t> numbers_from(SEXP numbers) {
-  if (Rf_isNull(numbers)) return {};
-  std::vector<std::int32_t> out = Rcpp::as<std::vector<std::int32_t>>(numbers);
-  for (std::int32_t& i : out) --i;
-  return out;
-}
-
 /// The request's `blocks`: list(of, count, lists, of_row), numbers from 1, 0 of
 /// a row that is in none; null where it is NULL.
 std::shared_ptr<const PointGroups> groups_from(const Rcpp::List& request) {
@@ -152,6 +144,13 @@ std::vector<std::int32_t> query_self_of(const Rcpp::List& list) {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> numbers_from(SEXP numbers) {
+  if (Rf_isNull(numbers)) return {};
+  std::vector<std::int32_t> out = Rcpp::as<std::vector<std::int32_t>>(numbers);
+  for (std::int32_t& i : out) --i;
+  return out;
+}
 
 std::unique_ptr<RowSource> matrix_source(SEXP x) {
   const Rcpp::IntegerVector dim = Rf_getAttrib(x, R_DimSymbol);

@@ -36,6 +36,9 @@ std::unique_ptr<RowSource> row_source(SEXP x);
 /// digest_source() of the rows as they came to the file.
 std::string row_file_digest(const Rcpp::List& x);
 
+/// R's numbers from 1, or NULL, from 0.
+std::vector<std::int32_t> numbers_from(SEXP numbers);
+
 /// The features that count, by the request's `feature_subset`, from 0, in their
 /// order, each any number of times; none: all do.
 std::vector<std::int32_t> features_of(const Rcpp::List& request);

@@ -24,10 +24,11 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 
 # kind: what the edges are, where they are no kNN graph.
 # directed: FALSE where each pair of points is there once. between: what the
-# search of that name had, where it was not FALSE.
+# search of that name had, where it was not FALSE. stability, significance: what
+# edge_stability() and edge_significance() did.
 edge_attributes <- c(
   "vertices", "metric", "sign", "k", "weighted", "num_features", "kind",
-  "left_out", "directed", "between"
+  "left_out", "directed", "between", "stability", "significance"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
@@ -102,6 +103,11 @@ as_edge_rows <- function(result, kept) {
 #' @export
 print.knn_edges <- function(x, ..., n = 10) {
   cat(format_edges_header(x), "\n", sep = "")
+  print_first_edges(x, n, ...)
+  invisible(x)
+}
+
+print_first_edges <- function(x, n, ...) {
   shown <- min(nrow(x), n)
   if (shown > 0) {
     top <- x[seq_len(shown), , drop = FALSE]
@@ -111,7 +117,6 @@ print.knn_edges <- function(x, ..., n = 10) {
   if (nrow(x) > shown) {
     cat("... and ", tally(nrow(x) - shown, "more edge"), "\n", sep = "")
   }
-  invisible(x)
 }
 
 format_edges_header <- function(x) {

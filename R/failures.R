@@ -20,6 +20,7 @@ raise_failure <- function(result, call) {
     cuda = raise_cuda_failure(result, call),
     too_many_pairs = raise_too_many(result, call),
     handle = raise_handle_failure(result, call),
+    too_few_points = raise_few_points(result, call),
     raise_other_failure(result, call)
   )
 }

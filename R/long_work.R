@@ -2,7 +2,8 @@
 # them, queries; their nearest, or all within a distance), each a search of its
 # own among all points, one after another or on several workers, each kept in a
 # folder where that is asked for. The answer is put together of them, and is
-# that of one search to the last bit.
+# that of one search to the last bit. Where the points are searched by many sets
+# of samples (see R/resamples.R) a split is some of those.
 #
 # What it costs. A search of all points meets each pair once, for both its
 # points; splits meet it twice, once from each side. Preparing the points again
@@ -83,10 +84,14 @@ new_split_work <- function(search) {
     request = request,
     num_rows = search$num_rows
   )
-  work$size <- search$options$long$size %||% automatic_split(
-    nrow(work$values), ncol(work$values), work$num_rows, request,
-    search$options$long$workers$count %||% 1L
-  )
+  num_workers <- search$options$long$workers$count %||% 1L
+  work$size <- search$options$long$size %||% if (is_resampled(request)) {
+    automatic_resamples(work$num_rows, num_workers)
+  } else {
+    automatic_split(
+      nrow(work$values), ncol(work$values), work$num_rows, request, num_workers
+    )
+  }
   work
 }
 
@@ -144,6 +149,9 @@ run_split <- function(work, split, bar, call) {
 search_split <- function(work, split, request) {
   bounds <- split_bounds(work, split)
   rows <- bounds[[1]] - 1 + seq_len(rows_of_split(work, split))
+  if (is_resampled(request)) {
+    return(ask_core(work$values, NULL, some_resamples(request, rows)))
+  }
   if (length(request$within$limits) > 1) {
     request$within$limits <- request$within$limits[rows]
   }

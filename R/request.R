@@ -61,6 +61,9 @@ num_queries <- function(queries, request) {
 
 # The core's answer to a request, or its failure.
 ask_core <- function(values, queries, request) {
+  if (is_resampled(request)) {
+    return(cpp_count_edges(values, request))
+  }
   if (!is_within(request)) {
     return(cpp_knn_search(values, queries, request))
   }

@@ -11,6 +11,8 @@
 #' | [within_query()] | no (1) | yes | yes | yes | no (8) |
 #' | [nearest_to()] | no (2) | no (2) | yes | yes | yes |
 #' | [mst_knn()] of a matrix | no (3) | yes | yes | not `"pairwise"` (4) | no (3) |
+#' | [edge_stability()] | yes | yes (9) | yes | yes | no (11) |
+#' | [edge_significance()] | no (10) | yes (9) | yes | yes | no (11) |
 #' | [knn_plan()] | no (5) | no (5) | yes | yes | no (5) |
 #' | [FsknnParam()] | no (6) | no (6) | yes | yes | no (6) |
 #' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) |
@@ -29,6 +31,9 @@
 #' 7. These take a graph as it is. What holds was said where it was made.
 #' 8. Pairs within a distance are the same whatever the blocks: take those whose
 #'    ends are of the blocks that are wanted.
+#' 9. By resamples, or by permutations, in place of points.
+#' 10. `edges` are those that are tested: give some of them.
+#' 11. The graphs of resamples, and those of chance, have one list of each point.
 #'
 #' `block` goes with all other options, but for a `k` of each point's own.
 #' `weights` are for `"pearson"` and `"spearman"`, and so is `na = "pairwise"`,

@@ -5,7 +5,9 @@
 new_answer <- function(work) {
   answer <- new.env(parent = emptyenv())
   answer$stats <- NULL
-  if (is_within(work$request)) {
+  if (is_resampled(work$request)) {
+    begin_counts(answer, work)
+  } else if (is_within(work$request)) {
     begin_parts(answer, work)
   } else {
     begin_columns(answer, work)
@@ -14,7 +16,9 @@ new_answer <- function(work) {
 }
 
 put_split <- function(answer, work, split, found, call) {
-  if (is_within(work$request)) {
+  if (is_resampled(work$request)) {
+    put_counts(answer, work, split, found)
+  } else if (is_within(work$request)) {
     put_part(answer, work, split, found, call)
   } else {
     for (column in names(answer$columns)) {
@@ -27,7 +31,13 @@ put_split <- function(answer, work, split, found, call) {
 }
 
 whole_answer <- function(answer, work) {
-  if (is_within(work$request)) join_parts(answer) else answer$columns
+  if (is_resampled(work$request)) {
+    answer$counts
+  } else if (is_within(work$request)) {
+    join_parts(answer)
+  } else {
+    answer$columns
+  }
 }
 
 # Of the k nearest: the columns, and where in them each split begins (rows, or

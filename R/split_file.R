@@ -14,7 +14,11 @@ split_facts <- list(
 # values each has; NA where only the search could tell.
 split_form <- function(work, answer, split) {
   request <- work$request
-  if (!is_within(request)) {
+  if (is_resampled(request)) {
+    form <- counts_form(work)
+    types <- form$types
+    lengths <- form$lengths
+  } else if (!is_within(request)) {
     types <- lapply(answer$columns, function(column) vector(typeof(column)))
     lengths <- rep(entries_of_split(answer, work, split), length(types))
   } else {
@@ -50,13 +54,11 @@ split_of_columns <- function(work, columns) {
   if (!are_in_range(work, columns)) {
     return(NULL)
   }
-  found <- columns[setdiff(names(columns), c("facts", "count"))]
-  if (!is.null(columns$count)) {
-    found <- cpp_lists_of(columns$index, columns$distance, columns$count)
-    if (is.null(found)) {
-      return(NULL)
-    }
-  } else if (length(unique(lengths(found))) != 1) {
+  found <- columns[setdiff(names(columns), "facts")]
+  if (!is_resampled(work$request)) {
+    found <- rows_of_columns(found)
+  }
+  if (is.null(found)) {
     return(NULL)
   }
   found$stats <- Map(
@@ -66,7 +68,19 @@ split_of_columns <- function(work, columns) {
   found
 }
 
+# NULL where they do not go together.
+rows_of_columns <- function(columns) {
+  if (!is.null(columns$count)) {
+    cpp_lists_of(columns$index, columns$distance, columns$count)
+  } else if (length(unique(lengths(columns))) == 1) {
+    columns
+  }
+}
+
 are_in_range <- function(work, columns) {
+  if (is_resampled(work$request)) {
+    return(counts_in_range(work, columns))
+  }
   points <- nrow(work$values)
   # Rows may be short of neighbours; edges are there, or not.
   cpp_all_between(columns$index %||% integer(), 1L, points, TRUE) &&

@@ -5,7 +5,8 @@
 #' or that both make (`"mutual"`), each pair of points once. `combine_graphs()`
 #' gives the edges that any of several graphs of the same points has
 #' (`"union"`), or all of them (`"intersection"`): the neighbours that two
-#' metrics agree on, say.
+#' metrics agree on, say. Of edges with a stability it takes those alone that
+#' have enough of it: a consensus graph.
 #'
 #' @param edges An edge data frame of any kind, or neighbours in any shape that
 #'   [as_knn()] takes.
@@ -13,6 +14,9 @@
 #' @param ... For `undirected_edges()`, must be empty. For `combine_graphs()`,
 #'   two graphs or more: edge data frames whose `vertices` are the same points
 #'   in the same order, all directed (as of [knn_graph()]) or all undirected.
+#' @param min_stability Of graphs from [edge_stability()], edges whose
+#'   `stability` is below this share are left out before anything is combined;
+#'   one such graph is then enough. `NULL` (default): all edges count.
 #'
 #' @returns An edge data frame of class `knn_edges`. Of `undirected_edges()`:
 #'   each pair once, in order of its two points, `from` the one that stands
@@ -22,7 +26,8 @@
 #'   `graphs`, the number of graphs that have the edge.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that
-#' is known, graphs of different points, directed graphs with undirected ones.
+#' is known, graphs of different points, directed graphs with undirected ones,
+#' `min_stability` of graphs that know no stability.
 #' @seealso [as_igraph()], whose `mode` does the same on the way to igraph.
 #' @export
 #' @examples
@@ -64,19 +69,21 @@ undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
 
 #' @rdname undirected_edges
 #' @export
-combine_graphs <- function(..., mode = c("union", "intersection")) {
+combine_graphs <- function(..., mode = c("union", "intersection"),
+                           min_stability = NULL) {
   graphs <- list(...)
   mode <- check_choice(
     mode, c("union", "intersection"), "mode",
     synonyms = c(mutual = "intersection")
   )
-  if (length(graphs) < 2) {
-    abort_argument("Two graphs or more must be given.", current_env())
-  }
+  check_num_graphs(length(graphs), min_stability)
   graphs <- unname(Map(
     edges_of, graphs, names_of_dots(graphs),
     MoreArgs = list(call = current_env())
   ))
+  if (!is.null(min_stability)) {
+    graphs <- keep_stable(graphs, min_stability)
+  }
   first <- graphs[[1]]
   for (at in seq_along(graphs)) {
     check_same_points(first, graphs[[at]], at)
@@ -113,11 +120,52 @@ combine_graphs <- function(..., mode = c("union", "intersection")) {
     weighted = same("weighted"), num_features = same("num_features")
   )
   attr(combined, "directed") <- attr(first, "directed")
-  attr(combined, "kind") <- paste0(
-    if (mode == "union") "Union" else "Intersection", " of ", length(graphs),
-    " graphs"
-  )
+  attr(combined, "kind") <- if (length(graphs) == 1) {
+    "Consensus graph"
+  } else {
+    paste0(
+      if (mode == "union") "Union" else "Intersection", " of ", length(graphs),
+      " graphs"
+    )
+  }
   combined
+}
+
+# One alone has nothing to be combined with, but edges to be left out.
+check_num_graphs <- function(count, min_stability, call = caller_env()) {
+  if (count == 0 || count == 1 && is.null(min_stability)) {
+    abort_argument(
+      c(
+        "Two graphs or more must be given.",
+        i = if (count == 1) {
+          "One is enough with {.arg min_stability}, of {.fn edge_stability}."
+        }
+      ),
+      call
+    )
+  }
+}
+
+# Of graphs with a stability the edges that have at least this much of it.
+keep_stable <- function(graphs, min_stability, call = caller_env()) {
+  min_stability <- check_share(min_stability, "min_stability", call)
+  has <- vapply(graphs, function(graph) !is.null(graph$stability), NA)
+  if (!any(has)) {
+    abort_argument(
+      c(
+        "{.arg min_stability} is for edges that have a stability.",
+        x = "No graph has such a column.",
+        i = "See {.fn edge_stability}."
+      ),
+      call
+    )
+  }
+  lapply(graphs, function(graph) {
+    if (is.null(graph$stability)) {
+      return(graph)
+    }
+    graph[graph$stability >= min_stability * (1 - 1e-12), ]
+  })
 }
 
 # As messages call them: by name, or ..1, ..2 where they have none.

@@ -1,0 +1,183 @@
+# What chance gives: the search run again on points whose samples are permuted
+# in each by itself.
+
+# Distances of one search that are kept: the smallest of each point, NA where it
+# has none, and three quantiles at each rank.
+kept_quantiles <- c(0.05, 0.5, 0.95)
+
+keep_of_search <- function(found) {
+  list(
+    nearest = found$distance[, 1],
+    by_rank = as.vector(apply(
+      found$distance, 2, stats::quantile, kept_quantiles,
+      na.rm = TRUE, names = FALSE
+    ))
+  )
+}
+
+# Gives list(common, observed, nearest, smallest, by_rank): whether distances
+# have a scale that is common to all points; the smallest distance of each point
+# in the data and, a permutation in each column, in all of them; by_rank, a data
+# frame for plot().
+permute_and_search <- function(search, permutations, call) {
+  values <- search$points$values
+  if (is_metafeatures(values)) {
+    abort_argument(
+      c(
+        "{.arg permutations} can't be had of metafeatures.",
+        x = "Pairs that share a row stay dependent, however it is permuted."
+      ),
+      call
+    )
+  }
+  one <- without_folder(search)
+  one$request$progress <- FALSE
+  observed <- keep_of_search(search_quietly(one, call))
+  one$options$verbose <- FALSE
+  nearest <- matrix(NA_real_, nrow(values), permutations)
+  by_rank <- 0
+  bar <- new_split_bar(search$request$progress, permutations)
+  on.exit(end_bar(bar))
+  kept <- NULL
+  for (at in seq_len(permutations)) {
+    # Drawn one after another in this process, each before its search, which
+    # draws nothing: the stream is that of all of them drawn at first, which
+    # would take the memory of as many copies of `x`.
+    one$points$values <- permute_within_points(values)
+    if (at == 1) {
+      kept <- open_permutations(search, one, permutations, call)
+      on.exit(close_checkpoint(kept), add = TRUE)
+    }
+    of_one <- read_permutation(kept, at, nrow(values), one$request$k, call)
+    if (is.null(of_one)) {
+      of_one <- keep_of_search(search_quietly(one, call))
+      write_permutation(kept, at, of_one, call)
+    }
+    nearest[, at] <- of_one$nearest
+    by_rank <- by_rank + of_one$by_rank / permutations
+    step_bar(bar, 1)
+  }
+  list(
+    common = has_correlation(search$options$metric),
+    observed = observed$nearest, nearest = nearest,
+    by_rank = distances_by_rank(observed$by_rank, by_rank)
+  )
+}
+
+# What it would say of rows that are short of neighbours is said once too often.
+search_quietly <- function(search, call) {
+  suppressMessages(run_search(search, call), classes = "fsknn_short_rows")
+}
+
+distances_by_rank <- function(observed, chance) {
+  of_one <- function(values, what) {
+    values <- matrix(values, length(kept_quantiles))
+    data.frame(
+      rank = seq_len(ncol(values)), what = what, low = values[1, ],
+      middle = values[2, ], high = values[3, ]
+    )
+  }
+  rbind(of_one(observed, "observed"), of_one(chance, "chance"))
+}
+
+# --- p-values ----------------------------------------------------------------
+
+# Sums of the same terms in another order differ in their last bits: distances
+# that near each other are taken for equal, which makes no p smaller.
+as_small <- function(distance, common) {
+  distance + 1e-12 * (if (common) 1 else abs(distance))
+}
+
+p_of_permutations <- function(pairs, null) {
+  num <- ncol(null$nearest)
+  limit <- as_small(pairs$distance, null$common)
+  of_point <- function(points) {
+    count <- integer(length(points))
+    for (at in seq_len(num)) {
+      below <- null$nearest[points, at] <= limit
+      count <- count + (below & !is.na(below))
+    }
+    permutation_p(count, num)
+  }
+  list(
+    p_from = of_point(pairs$from), p_to = of_point(pairs$to),
+    p_permutation = family_p(pairs, null, limit, num)
+  )
+}
+
+family_p <- function(pairs, null, limit, num) {
+  if (null$common) {
+    smallest <- smallest_of_columns(null$nearest)
+    return(permutation_p(findInterval(limit, sort(smallest)), num))
+  }
+  # Of each point, over its smallest distances in the data and in all
+  # permutations: nothing in it tells which of them the data are.
+  all <- cbind(null$observed, null$nearest)
+  centre <- rowMeans(all)
+  spread <- sqrt(rowMeans((all - centre)^2))
+  spread[!is.na(spread) & spread == 0] <- Inf
+  smallest <- smallest_of_columns((null$nearest - centre) / spread)
+  score <- pmin(
+    (limit - centre[pairs$from]) / spread[pairs$from],
+    (limit - centre[pairs$to]) / spread[pairs$to]
+  )
+  permutation_p(findInterval(score + 1e-9, sort(smallest)), num)
+}
+
+smallest_of_columns <- function(values) {
+  apply(values, 2, min, na.rm = TRUE)
+}
+
+# --- kept in a folder --------------------------------------------------------
+
+# As of a search in splits, a permutation a split. The first one's values tell
+# what all of them are drawn by.
+open_permutations <- function(search, one, permutations, call) {
+  if (is.null(search$options$long$folder)) {
+    return(NULL)
+  }
+  request <- search$request
+  threads <- max(1L, request$num_threads, na.rm = TRUE)
+  request$permuted <- in_core(
+    cpp_digest(one$points$values, threads), call
+  )$digest
+  work <- list(
+    values = search$points$values, request = request,
+    num_rows = permutations, size = 1L
+  )
+  kept <- open_checkpoint(search, work, call)
+  tell_resumed(
+    kept, length(kept$done), permutations,
+    list(damaged = integer(), other = integer())
+  )
+  kept
+}
+
+# NULL where it is not there, or not whole.
+read_permutation <- function(kept, at, num_points, k, call) {
+  if (is.null(kept) || !at %in% kept$done) {
+    return(NULL)
+  }
+  file <- in_files(
+    cpp_read_sealed(
+      split_file(kept, at), "split", at, kept$print,
+      list(nearest = double(), by_rank = double()),
+      c(num_points, length(kept_quantiles) * k)
+    ),
+    kept, call
+  )
+  if (file$state == "whole") file$columns
+}
+
+write_permutation <- function(kept, at, of_one, call) {
+  if (is.null(kept)) {
+    return(invisible())
+  }
+  in_files(
+    cpp_write_sealed(
+      split_file(kept, at), "split", at, kept$print,
+      of_one[c("nearest", "by_rank")]
+    ),
+    kept, call
+  )
+}

@@ -1,0 +1,381 @@
+#' Would chance give as near a neighbour?
+#'
+#' p-values of the edges of a graph, each pair of points once: of correlations
+#' by Student's t (or what [stats::cor.test()] has for Spearman's), adjusted for
+#' *all* pairs of points, of which the edges are the nearest; and of any metric
+#' by permutations, in which the search is run again on points that are
+#' independent.
+#'
+#' @details
+#' **The null, in one sentence.** Of `p_value`: the two points are independent
+#' over the samples (normal, or ranks under `"spearman"`). Of `p_permutation`:
+#' *all* points are independent of each other, and every order of a point's
+#' samples is as likely as any other.
+#'
+#' **`p_value`** is one-sided as the metric's `sign` says: large r for
+#' `"signed"`, low r for `"negative"`, either for `"absolute"`. Degrees of
+#' freedom are n - 2, less the number of covariates that the edges were adjusted
+#' for (the attribute `num_covariates`); of `na = "pairwise"` and `"mean"` n is
+#' the number of samples that both points have. For `"bicor"` the t of r is an
+#' approximation. The p-value is that of *this pair*, had it been chosen before
+#' anyone looked. It was chosen for being near, so that it says little without
+#' the next.
+#'
+#' **`p_adjusted`.** Let m be the number of all pairs of points that take part,
+#' n (n - 1) / 2, and let the edge be the j-th smallest p-value of those listed.
+#' Benjamini and Hochberg's adjusted p-value over all m pairs is the least of
+#' m p(i) / i over all ranks i at or after its own; the ranks of listed pairs
+#' among all are no lower than their ranks j among the listed, so that the least
+#' of m p(j) / j over the listed ones at or after it is never below it. This is
+#' what is given: rejecting where it is at most 0.05 rejects only what
+#' Benjamini and Hochberg would at 0.05 over all pairs. If the listed pairs are
+#' the nearest of all (as of [threshold_graph()]) the two are the same for all
+#' but the last ones. It is **no false-discovery rate of the list**: the rate is
+#' of the rejected among all pairs, and the edges of a kNN graph were selected,
+#' which no rate of a selection knows of. Correlations of pairs that share a
+#' point depend on each other, in ways for which Benjamini and Hochberg is
+#' usually safe and not proven to be: `"BY"` (Benjamini and Yekutieli) holds
+#' under any dependence, and is larger by the sum of 1 / i, about ln m + 0.58.
+#' `"bonferroni"`, m p, bounds the chance of any false pair.
+#'
+#' **`permutations`.** In each one the samples of every point are permuted by
+#' themselves, by R's own generator, and the same search is run again. Of
+#' correlations `p_permutation` compares an edge's distance with the *smallest
+#' of all* distances in each permutation: (b + 1) / (B + 1), with b the
+#' permutations that had as small a one (Phipson and Smyth 2010). The chance
+#' that any edge of independent points has one of 0.05 or less is 0.05. That
+#' control is *weak*: it is shown for the case that all points are independent.
+#' Where some depend on each other it still tells that this *graph* is not one
+#' of chance, and not which further edges are real.
+#'
+#' `p_from` and `p_to` compare with the smallest distance of that end of the
+#' edge alone: would this point have had as near a neighbour? They are not
+#' adjusted for the number of points.
+#'
+#' Distances of other metrics (Euclidean, Manhattan, cosine and so on) have no
+#' scale that is common to all points: points of low variance are near to all,
+#' and the smallest of all distances would always be theirs. So each point's
+#' smallest distance is first held against its own null, and the permutations'
+#' distribution is that of the *minimum over points* of what that gives (the
+#' min-p of Westfall and Young 1993). Ranks among B permutations would be too
+#' coarse for it, as some point of thousands always has the first rank: the p of
+#' each point is that of a normal distribution with the mean and the standard
+#' deviation of its smallest distances in the permutations and in the data,
+#' which treats the data and each permutation alike and so needs no normality to
+#' be valid. An edge counts by the better of its two ends.
+#'
+#' What is not controlled: batches and subgroups of samples make points depend
+#' on each other, and such edges are significant. They are not chance, and need
+#' not be biology: see `adjust` in [knn_graph()]. Permuted metafeatures have no
+#' meaning, since pairs share their rows.
+#'
+#' @inheritParams knn_graph
+#' @param edges An edge data frame of any kind: of [knn_graph()],
+#'   [threshold_graph()], [undirected_edges()]. Its metric, `sign`, k and number
+#'   of covariates are taken from its attributes.
+#' @param x The points that it was made of. That it is, is checked: each edge
+#'   must have its distance.
+#' @param p_adjust `"BH"` (default), `"BY"` or `"bonferroni"`: see Details.
+#' @param permutations How many times samples are permuted, a whole number;
+#'   `NULL` (default): not at all. Needed for metrics that are no correlation.
+#' @param metric,sign,k As in [knn_graph()], where the edges do not tell: those
+#'   that were read from a file, or come from another package. `k` is that of
+#'   the searches of permuted points (1 if it is known from nowhere).
+#' @param constant,weights,na,min_pairs As they were given when the edges were
+#'   made.
+#' @param max_memory What data that are read by blocks may take, as for
+#'   [knn_search()]: here they must fit.
+#' @param BPPARAM,checkpoint As for [knn_search()]. Each permuted search is
+#'   dealt out to the workers; the folder keeps what each permutation gave, and
+#'   a run that goes on must start from the same random seed.
+#'
+#' @returns An edge data frame as of [undirected_edges()], each pair once, of
+#'   class `fsknn_significance` as well, with the columns `p_value` and
+#'   `p_adjusted` (correlations) and `p_from`, `p_to` and `p_permutation` (with
+#'   permutations). The attribute `significance` says how many pairs were
+#'   adjusted for, and holds distances by rank, observed and of chance: `plot()`
+#'   draws them as a ggplot, the kNN graph of chance beside the data's.
+#'   `summary()` counts the edges below some levels.
+#' @inheritSection knn_search Errors
+#' @inheritSection knn_search Missing values
+#' @references
+#' Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate.
+#' *Journal of the Royal Statistical Society B* 57: 289-300.
+#' \doi{10.1111/j.2517-6161.1995.tb02031.x}
+#'
+#' Benjamini Y, Yekutieli D (2001). The control of the false discovery rate in
+#' multiple testing under dependency. *Annals of Statistics* 29: 1165-1188.
+#' \doi{10.1214/aos/1013699998}
+#'
+#' Phipson B, Smyth GK (2010). Permutation p-values should never be zero.
+#' *Statistical Applications in Genetics and Molecular Biology* 9: 39.
+#' \doi{10.2202/1544-6115.1585}
+#'
+#' Westfall PH, Young SS (1993). *Resampling-Based Multiple Testing*. Wiley.
+#' @seealso [edge_stability()] for whether an edge survives another draw of
+#'   samples.
+#' @export
+#' @examples
+#' # A pair of genes that vary together, among noise
+#' x <- matrix(rnorm(60 * 30), 60)
+#' x[2, ] <- x[1, ] + 0.3 * x[2, ]
+#' rownames(x) <- paste0("gene", 1:60)
+#' edges <- knn_graph(x, k = 3)
+#' found <- edge_significance(edges, x)
+#' found[order(found$p_value), ]
+#'
+#' # any metric, by permutations
+#' by_distance <- edge_significance(
+#'   knn_graph(x, k = 3, metric = "euclidean"), x, permutations = 99
+#' )
+#' summary(by_distance)
+edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
+                                                          "bonferroni"),
+                              permutations = NULL, metric = NULL, sign = NULL,
+                              k = NULL, constant = c("error", "isolate"),
+                              backend = c("auto", "cuda", "cpu"),
+                              devices = NULL, num_threads = NULL,
+                              chunk_size = NULL, max_device_memory = NULL,
+                              progress = NULL, verbose = FALSE,
+                              points = c("rows", "columns"), assay = NULL,
+                              dimred = NULL, BPPARAM = NULL, checkpoint = NULL,
+                              weights = NULL, max_memory = NULL,
+                              na = c("error", "pairwise", "mean"),
+                              min_pairs = NULL) {
+  check_no_more(...)
+  rlang::check_required(edges)
+  rlang::check_required(x)
+  p_adjust <- check_choice(
+    p_adjust, c("BH", "BY", "bonferroni"), "p_adjust",
+    synonyms = c(fdr = "BH", hochberg = "BH", yekutieli = "BY", fwer =
+                   "bonferroni")
+  )
+  permutations <- check_permutations(permutations)
+  edges <- edges_of(edges)
+  metric <- recorded_or_given(edges, "metric", metric)
+  sign <- recorded_or_given(edges, "sign", sign, "signed")
+  k <- recorded_or_given(edges, "k", k, 1L)
+  check_weighted_edges(edges, weights)
+  options <- verb_options()
+  check_has_p(options$metric, permutations)
+  # Values are permuted, and checked against the edges', in memory.
+  options$in_memory <- TRUE
+  search <- new_search(x, options, k = k)
+  pairs <- pairs_of_edges(edges, search)
+  tested <- list(p_adjust = p_adjust, permutations = permutations)
+  added <- NULL
+  if (has_correlation(options$metric)) {
+    added <- p_of_correlations(pairs, search, edges, p_adjust)
+    tested$num_pairs <- count_all_pairs(search)
+  }
+  if (!is.null(permutations)) {
+    null <- permute_and_search(search, permutations, current_env())
+    added <- c(added, p_of_permutations(pairs, null))
+    tested$by_rank <- null$by_rank
+  }
+  new_significance(pairs$edges, added, tested)
+}
+
+# What the edges say of how they were made, which must not be what the user
+# says unless both are the same.
+recorded_or_given <- function(edges, what, given, otherwise = NULL,
+                              call = caller_env()) {
+  recorded <- attr(edges, what, exact = TRUE)
+  if (is.null(recorded) || is.null(given) || identical(recorded, given) ||
+        is.numeric(given) && isTRUE(all(recorded == given))) {
+    value <- recorded %||% given %||% otherwise
+    if (is.null(value)) {
+      abort_argument(
+        c(
+          "{.arg edges} do not say by which {.arg {what}} they were made.",
+          i = "Give {.arg {what}}."
+        ),
+        call
+      )
+    }
+    return(value)
+  }
+  now <- describe_value(given)
+  abort_argument(
+    c(
+      "{.arg {what}} must be that by which {.arg edges} were made.",
+      x = "They were made with {.val {recorded}}, not {now}.",
+      i = "Leave {.arg {what}} out."
+    ),
+    call
+  )
+}
+
+check_weighted_edges <- function(edges, weights, call = caller_env()) {
+  if (isTRUE(attr(edges, "weighted")) && is.null(weights)) {
+    abort_argument(
+      c(
+        "{.arg weights} must be given for edges whose samples had weights.",
+        i = "Give those that {.arg edges} were made with."
+      ),
+      call
+    )
+  }
+}
+
+check_has_p <- function(metric, permutations, call = caller_env()) {
+  if (has_correlation(metric) || !is.null(permutations)) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg permutations} must be given for metric {.val {metric$name}}.",
+      x = "Its distances have no p-value of their own, as correlations have.",
+      i = "For example {.code permutations = 99}."
+    ),
+    call
+  )
+}
+
+# --- the pairs, and that they are of x ---------------------------------------
+
+# list(edges, from, to, distance, correlation, common): the edges as pairs, each
+# once, by number of point, and measured anew.
+pairs_of_edges <- function(edges, search, call = caller_env()) {
+  edges <- undirected_edges(edges, "union")
+  known <- point_names(search$points) %||%
+    seq_len(nrow(search$points$values))
+  numbers <- match(
+    as.character(attr(edges, "vertices")$name), as.character(known)
+  )
+  others <- setdiff(
+    seq_along(known), c(numbers, search$left_out$point)
+  )
+  if (anyNA(numbers) || length(others) > 0) {
+    missing <- as.character(attr(edges, "vertices")$name[is.na(numbers)])
+    abort_not_of_x(
+      if (length(missing) > 0) {
+        paste0(
+          format_count(length(missing)), " of their points not in `x`: ",
+          first_few(paste0("\"", utils::head(missing, 3), "\""),
+                    length(missing))
+        )
+      } else {
+        paste0("`x` has ", tally(length(others), "point"), " more")
+      },
+      call
+    )
+  }
+  facts <- edges_facts(edges, "edges", call)
+  from <- numbers[facts$from]
+  to <- numbers[facts$to]
+  measured <- measure_pairs(search, from, to, call)
+  check_measured(edges, measured, search, call)
+  c(list(edges = edges, from = from, to = to), measured)
+}
+
+# What was in a file has six decimals.
+check_measured <- function(edges, measured, search, call) {
+  given <- edges$distance
+  if (is.null(given)) {
+    return(invisible())
+  }
+  scale <- max(1, abs(given[is.finite(given)]))
+  off <- is.na(measured$distance) |
+    abs(given - measured$distance) > 1e-6 * scale
+  off <- which(off | is.na(off))
+  if (length(off) == 0) {
+    return(invisible())
+  }
+  at <- off[[1]]
+  abort_not_of_x(
+    paste0(
+      tally(length(off), "distance"), " other than in `x`: from ",
+      format(edges$from[[at]]), " to ", format(edges$to[[at]]), " there is ",
+      format(given[[at]]), ", and in `x` ", format(measured$distance[[at]])
+    ),
+    call
+  )
+}
+
+abort_not_of_x <- function(why, call) {
+  abort_argument(
+    c(
+      "{.arg edges} must have been made of {.arg x}.",
+      x = "{why}.",
+      i = "Give the values, and the settings ({.arg weights}, {.arg na} and so
+           on), that they were made with."
+    ),
+    call
+  )
+}
+
+# --- p-values of correlations ------------------------------------------------
+
+p_of_correlations <- function(pairs, search, edges, p_adjust) {
+  p <- correlation_p_value(
+    pairs$correlation, samples_of_pairs(pairs, search),
+    attr(edges, "num_covariates") %||% 0,
+    metric = search$request$metric,
+    alternative = alternative_of_sign(search$request$sign)
+  )
+  list(
+    p_value = p,
+    p_adjusted = adjust_listed(p, count_all_pairs(search), p_adjust)
+  )
+}
+
+# Of points that take part.
+count_all_pairs <- function(search) {
+  n <- nrow(search$points$values) - length(search$request$skip)
+  n * (n - 1) / 2
+}
+
+# Samples that both points of a pair have.
+samples_of_pairs <- function(pairs, search) {
+  values <- search$points$values
+  if (search$request$na == "error") {
+    return(ncol(values))
+  }
+  if (length(pairs$common) > 0) {
+    return(pairs$common)
+  }
+  counts <- integer(length(pairs$from))
+  for (rows in row_stretches(length(counts), 2e4)) {
+    both <- !is.na(values[pairs$from[rows], , drop = FALSE]) &
+      !is.na(values[pairs$to[rows], , drop = FALSE])
+    counts[rows] <- rowSums(both)
+  }
+  counts
+}
+
+# p-values adjusted for all `num_pairs`, of which only the listed are known: the
+# rank of each is taken to be that among the listed, and is at least that among
+# all. So none is below that of p.adjust() over all pairs: there the least is
+# taken of num_pairs p / rank over all pairs with p-values as large or larger,
+# which are at least these, at ranks which are at least these.
+adjust_listed <- function(p, num_pairs, p_adjust) {
+  if (p_adjust == "bonferroni") {
+    return(pmin(1, p * num_pairs))
+  }
+  known <- which(!is.na(p))
+  order <- known[order(p[known], decreasing = TRUE)]
+  rank <- rev(seq_along(order))
+  factor <- if (p_adjust == "BY") harmonic_number(num_pairs) else 1
+  adjusted <- p
+  adjusted[order] <- pmin(1, cummin(factor * num_pairs / rank * p[order]))
+  adjusted
+}
+
+# The sum of 1 / i up to n, for any n.
+harmonic_number <- function(n) {
+  digamma(n + 1) - digamma(1)
+}
+
+# --- the answer --------------------------------------------------------------
+
+new_significance <- function(edges, added, tested) {
+  for (column in names(added)) {
+    edges[[column]] <- added[[column]]
+  }
+  attr(edges, "significance") <- tested
+  class(edges) <- c(
+    "fsknn_significance", setdiff(class(edges), "fsknn_stability")
+  )
+  edges
+}

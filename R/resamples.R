@@ -1,0 +1,184 @@
+# Searches of the same points by resampled samples: which samples each resample
+# has, what the core is asked, and how often it found each edge. To a search
+# they are what rows are elsewhere: units of work, of which splits are made.
+
+# --- which samples -----------------------------------------------------------
+
+# Gives the numbers of samples in each resample, ascending; the whole is drawn
+# here, by R's own generator.
+draw_resamples <- function(num_samples, resamples, method, size) {
+  lapply(seq_len(resamples), function(resample) {
+    sort(sample.int(num_samples, size, replace = method == "bootstrap"))
+  })
+}
+
+# As the core takes them: under Pearson's correlation a sample that was drawn
+# three times weighs three times as much; elsewhere its column is there three
+# times, also under Spearman's, whose weights are of samples that are ranked
+# without them. weights: of the samples, or NULL.
+features_and_weights <- function(drawn, weights, as_weights) {
+  if (!as_weights) {
+    return(list(
+      features = drawn,
+      weights = lapply(drawn, function(samples) even_or(weights[samples]))
+    ))
+  }
+  features <- lapply(drawn, unique)
+  times <- Map(function(samples, once) {
+    times <- as.double(tabulate(samples)[once])
+    even_or(if (is.null(weights)) times else times * weights[once])
+  }, drawn, features)
+  list(features = features, weights = times)
+}
+
+# NULL where all weigh alike, as weights_for() has it.
+even_or <- function(weights) {
+  if (any(weights != weights[1])) weights
+}
+
+# --- what is asked -----------------------------------------------------------
+
+# The search that counts edges. drawn: of draw_resamples(); watched: list(row,
+# to), edges whose count is wanted whatever it is, by rows of the answer; least:
+# in how many graphs others must be to be told of.
+resampled_search <- function(search, drawn, watched, least) {
+  request <- search$request
+  metric <- search$options$metric
+  repeated <- any(vapply(drawn, anyDuplicated, 1L) > 0)
+  # Over common samples there are no weights.
+  as_weights <- repeated && metric$name == "pearson" && request$na != "pairwise"
+  asked <- features_and_weights(drawn, request$weights, as_weights)
+  request["weights"] <- list(NULL)
+  request$largest <- -1
+  request$as_edges <- FALSE
+  request$correlation <- FALSE
+  request$resamples <- c(asked, list(
+    total = length(drawn), least = least, row = watched$row, to = watched$to,
+    undefined_rows = metric$undefined_rows,
+    fewest = min(lengths(lapply(drawn, unique)))
+  ))
+  search$request <- request
+  search$num_rows <- length(drawn)
+  search
+}
+
+is_resampled <- function(request) {
+  !is.null(request$resamples)
+}
+
+# A request for some of the resamples.
+some_resamples <- function(request, which) {
+  for (part in c("features", "weights")) {
+    request$resamples[[part]] <- request$resamples[[part]][which]
+  }
+  request
+}
+
+# Resamples in a split: so many splits that little is lost with one, and that
+# each worker has its share.
+automatic_resamples <- function(resamples, num_workers) {
+  splits <- if (num_workers > 1) 3 * num_workers else 20
+  as.integer(max(1, ceiling(resamples / splits)))
+}
+
+# --- what was found ----------------------------------------------------------
+
+# `count` of the watched edges, in their order; of others `row`, `to` and how
+# many `times`; `absent`: in how many resamples each point had no value.
+count_columns <- c("count", "row", "to", "times", "absent")
+
+# Counts of some resamples after others'.
+begin_counts <- function(answer, work) {
+  answer$counts <- list(
+    count = integer(length(work$request$resamples$to)), row = integer(),
+    to = integer(), times = integer(), absent = integer(nrow(work$values))
+  )
+  answer$taken <- 0
+}
+
+put_counts <- function(answer, work, split, found) {
+  resamples <- work$request$resamples
+  counts <- answer$counts
+  answer$taken <- answer$taken + rows_of_split(work, split)
+  others <- add_times(
+    list(
+      row = c(counts$row, found$row), to = c(counts$to, found$to),
+      times = c(counts$times, found$times)
+    ),
+    nrow(work$values), resamples$least - (resamples$total - answer$taken)
+  )
+  answer$counts <- c(
+    list(count = counts$count + found$count), others,
+    list(absent = counts$absent + found$absent)
+  )
+}
+
+# Each edge once, by row, then point, with all times added up, those alone that
+# can still be in enough graphs.
+add_times <- function(others, num_points, least) {
+  order <- order(others$row, others$to, method = "radix")
+  others <- lapply(others, `[`, order)
+  # Exact in double for up to 9e7 points.
+  pair <- (others$row - 1) * num_points + others$to
+  first <- !duplicated_sorted(pair)
+  sums <- cumsum(as.double(others$times))
+  last <- which(c(first[-1], rep(TRUE, length(first) > 0)))
+  times <- as.integer(diff(c(0, sums[last])))
+  kept <- times >= least
+  list(
+    row = others$row[first][kept], to = others$to[first][kept],
+    times = times[kept]
+  )
+}
+
+counts_form <- function(work) {
+  watched <- length(work$request$resamples$to)
+  list(
+    types = stats::setNames(rep(list(integer()), 5), count_columns),
+    lengths = c(watched, NA, NA, NA, nrow(work$values))
+  )
+}
+
+counts_in_range <- function(work, columns) {
+  points <- nrow(work$values)
+  total <- length(work$request$resamples$features)
+  rows <- length(work$request$subset %||% seq_len(points))
+  all_between <- function(values, low, high) {
+    cpp_all_between(values, as.integer(low), as.integer(high), FALSE)
+  }
+  length(unique(lengths(columns[c("row", "to", "times")]))) == 1 &&
+    all_between(columns$count, 0, total) &&
+    all_between(columns$row, 1, rows) &&
+    all_between(columns$to, 1, points) &&
+    all_between(columns$times, 1, total) &&
+    all_between(columns$absent, 0, total)
+}
+
+raise_few_points <- function(result, call) {
+  left <- result$left
+  abort_argument(
+    c(
+      "Too few points vary in a resample.",
+      x = "By the samples of resample {format_bound(result$resample)} only
+           {format_count(left)} point{cli::qty(left)}{?s} {?has/have} a value
+           under the metric, which is not more than {.arg k}.",
+      i = "Draw more samples, by {.arg fraction}, or leave out points that
+           seldom vary."
+    ),
+    call
+  )
+}
+
+# The samples of every point in an order of its own, by R's own generator: as
+# x[i, sample.int(ncol(x))] of one row after another.
+permute_within_points <- function(values) {
+  cpp_permute_rows(values)
+}
+
+# Distances of pairs of points, by number, as searches find them: list(distance,
+# correlation, common).
+measure_pairs <- function(search, from, to, call = caller_env()) {
+  in_core(
+    cpp_measure_pairs(search$points$values, from, to, search$request), call
+  )
+}

@@ -1,0 +1,315 @@
+# p-values of edges against all pairs, cor.test() and a loop over graphs.
+
+paired_rows <- function(n = 40, d = 20, seed = 2) {
+  withr::local_seed(seed)
+  x <- matrix(stats::rnorm(n * d), n)
+  x[2, ] <- x[1, ] + 0.3 * x[2, ]
+  x[4, ] <- 0.5 * x[4, ] - x[3, ]
+  rownames(x) <- paste0("g", seq_len(n))
+  x
+}
+
+# p of every pair by cor.test(), from < to.
+all_pairs_p <- function(x, method, alternative) {
+  pairs <- utils::combn(nrow(x), 2)
+  p <- apply(pairs, 2, function(at) {
+    suppressWarnings(stats::cor.test(
+      x[at[1], ], x[at[2], ], method = method, alternative = alternative
+    ))$p.value
+  })
+  names <- rownames(x)
+  stats::setNames(p, paste(names[pairs[1, ]], names[pairs[2, ]]))
+}
+
+test_that("p-values are those of cor.test(), each pair once", {
+  x <- paired_rows()
+  alternatives <- c(
+    signed = "greater", absolute = "two.sided", negative = "less"
+  )
+  for (metric in c("pearson", "spearman")) {
+    for (sign in names(alternatives)) {
+      edges <- knn_graph(x, 4, metric, sign, backend = "cpu")
+      found <- edge_significance(edges, x, backend = "cpu")
+      p <- all_pairs_p(x, metric, alternatives[[sign]])
+      expect_equal(
+        found$p_value, unname(p[paste(found$from, found$to)]),
+        tolerance = 1e-10
+      )
+      expect_identical(
+        nrow(found), nrow(undirected_edges(edges, "union"))
+      )
+      # As by all pairs, or above.
+      for (method in c("BH", "BY", "bonferroni")) {
+        ours <- edge_significance(edges, x, p_adjust = method, backend = "cpu")
+        of_all <- stats::p.adjust(p, method)[paste(found$from, found$to)]
+        expect_gte(min(ours$p_adjusted - of_all), -1e-12)
+        expect_equal(
+          ours$p_adjusted,
+          stats::p.adjust(ours$p_value, method, n = 780), tolerance = 1e-10
+        )
+      }
+    }
+  }
+})
+
+test_that("of the nearest of all pairs the adjusted p-values are the same", {
+  x <- paired_rows()
+  p <- all_pairs_p(x, "pearson", "greater")
+  edges <- threshold_graph(x, min_similarity = 0.3, backend = "cpu")
+  found <- edge_significance(edges, x, backend = "cpu")
+  at <- paste(found$from, found$to)
+  of_all <- stats::p.adjust(p, "BH")[at]
+  # But for the last ones, whose p the next ones might lower.
+  first <- found$p_adjusted < max(found$p_adjusted)
+  expect_gt(sum(first), 0)
+  expect_equal(found$p_adjusted[first], unname(of_all[first]))
+})
+
+test_that("the sum of 1 / i is that, however far", {
+  for (n in c(1, 2, 10, 1000)) {
+    expect_equal(fsknn:::harmonic_number(n), sum(1 / seq_len(n)))
+  }
+  expect_equal(
+    fsknn:::harmonic_number(1e12), log(1e12) + 0.5772156649, tolerance = 1e-9
+  )
+})
+
+test_that("covariates and missing values cost degrees of freedom", {
+  x <- paired_rows()
+  edges <- knn_graph(x, 4, backend = "cpu")
+  attr(edges, "num_covariates") <- 3L
+  found <- edge_significance(edges, x, backend = "cpu")
+  expect_equal(
+    found$p_value,
+    fsknn:::correlation_p_value(
+      found$correlation, 20, 3, "pearson", "greater"
+    )
+  )
+  x[cbind(1:40, rep_len(1:20, 40))] <- NA
+  x[1, 3:7] <- NA
+  edges <- suppressMessages(knn_graph(x, 4, na = "pairwise", backend = "cpu"))
+  found <- edge_significance(edges, x, na = "pairwise", backend = "cpu")
+  by_test <- mapply(function(from, to) {
+    stats::cor.test(x[from, ], x[to, ], alternative = "greater")$p.value
+  }, found$from, found$to)
+  expect_equal(found$p_value, unname(by_test), tolerance = 1e-10)
+  edges <- knn_graph(x, 4, na = "mean", backend = "cpu")
+  found <- edge_significance(edges, x, na = "mean", backend = "cpu")
+  common <- rowSums(!is.na(x[found$from, ]) & !is.na(x[found$to, ]))
+  expect_equal(
+    found$p_value,
+    fsknn:::correlation_p_value(
+      found$correlation, common, 0, "pearson", "greater"
+    )
+  )
+})
+
+test_that("rows are permuted as sample.int() does, one after another", {
+  x <- paired_rows(7, 13)
+  for (values in list(x, round(x), x > 0)) {
+    storage.mode(values) <- if (is.logical(values)) "logical" else "double"
+    ours <- withr::with_seed(6, fsknn:::permute_within_points(values))
+    expected <- unname(withr::with_seed(6, {
+      t(apply(values, 1, function(row) row[sample.int(length(row))]))
+    }))
+    expect_identical(ours, expected)
+  }
+  integers <- matrix(1:60, 5)
+  expect_identical(
+    withr::with_seed(6, fsknn:::permute_within_points(integers)),
+    withr::with_seed(6, t(apply(integers, 1, function(row) {
+      row[sample.int(12)]
+    })))
+  )
+})
+
+# The smallest distances of each point, a permutation in each column.
+naive_null <- function(x, permutations, seed, ...) {
+  withr::local_seed(seed)
+  vapply(seq_len(permutations), function(at) {
+    permuted <- t(apply(x, 1, function(row) row[sample.int(length(row))]))
+    knn_search(permuted, 1, ..., backend = "cpu")$distance[, 1]
+  }, numeric(nrow(x)))
+}
+
+test_that("permutations run the search again on independent points", {
+  x <- paired_rows()
+  for (sign in c("signed", "absolute")) {
+    edges <- knn_graph(x, 3, sign = sign, backend = "cpu")
+    for (backend in backends_here()) {
+      found <- withr::with_seed(5, edge_significance(
+        edges, x, permutations = 19, backend = backend
+      ))
+      null <- naive_null(x, 19, 5, sign = sign)
+      of_all <- apply(null, 2, min)
+      expect_equal(
+        found$p_permutation,
+        vapply(found$distance, function(distance) {
+          (sum(of_all <= distance) + 1) / 20
+        }, 0)
+      )
+      from <- match(found$from, rownames(x))
+      expect_equal(found$p_from, vapply(seq_along(from), function(at) {
+        (sum(null[from[at], ] <= found$distance[at]) + 1) / 20
+      }, 0))
+      expect_true(all(c("p_value", "p_adjusted") %in% names(found)))
+    }
+  }
+  expect_identical(
+    found$p_permutation[found$from == "g1" & found$to == "g2"], 0.05
+  )
+})
+
+test_that("without a common scale points are held against their own null", {
+  x <- paired_rows()
+  # Of low variance, and near to each other by that alone.
+  x[21:40, ] <- 0.05 * x[21:40, ]
+  edges <- knn_graph(x, 3, "euclidean", backend = "cpu")
+  found <- withr::with_seed(5, edge_significance(
+    edges, x, permutations = 19, backend = "cpu"
+  ))
+  null <- naive_null(x, 19, 5, metric = "euclidean")
+  observed <- knn_search(x, 1, "euclidean", backend = "cpu")$distance[, 1]
+  all <- cbind(observed, null)
+  score <- (all - rowMeans(all)) / apply(all, 1, function(row) {
+    sqrt(mean((row - mean(row))^2))
+  })
+  of_all <- apply(score[, -1], 2, min)
+  ends <- lapply(found[c("from", "to")], match, rownames(x))
+  expected <- vapply(seq_len(nrow(found)), function(at) {
+    both <- vapply(ends, `[`, 1L, at)
+    mine <- min((found$distance[at] - rowMeans(all)[both]) /
+                  apply(all[both, ], 1, function(row) {
+                    sqrt(mean((row - mean(row))^2))
+                  }))
+    (sum(of_all <= mine + 1e-9) + 1) / 20
+  }, 0)
+  expect_equal(found$p_permutation, expected)
+  expect_null(found$p_value)
+  # The pair that is one, and not the points of low variance.
+  expect_identical(
+    unname(unlist(found[which.min(found$p_permutation), c("from", "to")])),
+    c("g1", "g2")
+  )
+  expect_gt(
+    min(found$p_permutation[ends$from > 20 & ends$to > 20]), 0.05
+  )
+})
+
+test_that("a seed repeats the answer for threads, workers and checkpoints", {
+  x <- paired_rows(120, 16)
+  edges <- knn_graph(x, 3, backend = "cpu")
+  ask <- function(seed = 9, ...) {
+    withr::with_seed(seed, suppressMessages(edge_significance(
+      edges, x, permutations = 5, backend = "cpu", ...
+    )))
+  }
+  expected <- ask()
+  expect_identical(ask(num_threads = 3), expected)
+  folder <- withr::local_tempdir()
+  for (time in 1:2) {
+    expect_identical(ask(checkpoint = folder), expected)
+  }
+  files <- list.files(folder, "split", full.names = TRUE)
+  expect_length(files, 5)
+  unlink(files[2])
+  writeBin(as.raw(1:10), files[4])
+  expect_identical(ask(checkpoint = folder), expected)
+  expect_message(
+    withr::with_seed(9, edge_significance(
+      edges, x, permutations = 5, backend = "cpu", checkpoint = folder
+    )),
+    class = "fsknn_resumed"
+  )
+  expect_error(
+    ask(seed = 10, checkpoint = folder), "permuted",
+    class = "fsknn_checkpoint_error"
+  )
+  skip_if_not_installed("BiocParallel")
+  expect_identical(ask(BPPARAM = BiocParallel::MulticoreParam(2)), expected)
+})
+
+test_that("p-values of chance are those that are expected", {
+  # Short form of inst/bench/calibration_edges.R.
+  p <- withr::with_seed(1, vapply(1:60, function(at) {
+    x <- matrix(stats::rnorm(30 * 12), 30)
+    x <- x * rep(c(0.1, 1), 15)
+    of_pairs <- edge_significance(
+      knn_graph(x, 3, backend = "cpu"), x, permutations = 19, backend = "cpu"
+    )
+    of_points <- edge_significance(
+      knn_graph(x, 3, "euclidean", backend = "cpu"), x, permutations = 19,
+      backend = "cpu"
+    )
+    all <- edge_significance(
+      threshold_graph(x, min_similarity = -1, backend = "cpu"), x,
+      backend = "cpu"
+    )
+    c(
+      pearson = min(of_pairs$p_permutation), from = of_pairs$p_from[1],
+      euclidean = min(of_points$p_permutation),
+      pair = mean(all$p_value <= 0.1)
+    )
+  }, numeric(4)))
+  # Of 60: 99.9% of binomial counts.
+  expect_lte(sum(p["pearson", ] <= 0.2), stats::qbinom(0.999, 60, 0.2))
+  expect_gte(sum(p["pearson", ] <= 0.5), stats::qbinom(0.001, 60, 0.5))
+  expect_lte(sum(p["euclidean", ] <= 0.2), stats::qbinom(0.999, 60, 0.2))
+  expect_gte(sum(p["euclidean", ] <= 0.5), stats::qbinom(0.001, 60, 0.5))
+  expect_lt(abs(mean(p["pair", ]) - 0.1), 0.02)
+})
+
+test_that("prints, summaries and pictures say what was tested", {
+  x <- paired_rows()
+  edges <- knn_graph(x, 3, backend = "cpu")
+  found <- withr::with_seed(5, edge_significance(
+    edges, x, permutations = 19, backend = "cpu"
+  ))
+  expect_output(print(found, n = 1), "BH over 780 pairs")
+  expect_output(print(found, n = 1), "19 permutations")
+  expect_output(print(found, n = 1), "g1 g2")
+  told <- summary(found)
+  expect_identical(
+    unname(told$counts["p_value", "<= 0.05"]), sum(found$p_value <= 0.05) + 0
+  )
+  expect_output(print(told), "no false-discovery rate of the list")
+  expect_identical(attr(found[1:3, ], "significance"),
+                   attr(found, "significance"))
+  expect_false(igraph::is_directed(as_igraph(found)))
+  skip_if_not_installed("ggplot2")
+  expect_s3_class(plot(found), "ggplot")
+  expect_error(
+    plot(edge_significance(edges, x, backend = "cpu")),
+    class = "fsknn_argument_error"
+  )
+})
+
+test_that("edges of other points or settings are an error that says so", {
+  x <- paired_rows()
+  edges <- knn_graph(x, 3, backend = "cpu")
+  other <- x
+  other[5, 1] <- 9
+  expect_snapshot(error = TRUE, {
+    edge_significance(edges, other)
+    edge_significance(edges, x[-40, ])
+    edge_significance(knn_graph(x[-40, ], 3), x)
+    edge_significance(edges, x, metric = "spearman")
+    edge_significance(edges, x, weights = rep_len(1:2, 20))
+    edge_significance(knn_graph(x, 3, weights = rep_len(1:2, 20)), x)
+    edge_significance(knn_graph(x, 3, "manhattan"), x)
+    edge_significance(edges, x, permutations = 0)
+  })
+  expect_no_error(edge_significance(
+    knn_graph(x, 3, weights = rep_len(1:2, 20)), x, weights = rep_len(1:2, 20)
+  ))
+  # Read from a file they know no metric; to six decimals they are of x.
+  file <- withr::local_tempfile(fileext = ".knn")
+  write_knn(edges, file)
+  again <- read_knn(file, names = rownames(x))
+  attr(again, "metric") <- NULL
+  expect_error(edge_significance(again, x), "metric")
+  expect_equal(
+    edge_significance(again, x, metric = "pearson")$p_value,
+    edge_significance(edges, x)$p_value
+  )
+})

@@ -104,15 +104,16 @@
 #'   an error always): `"error"` (default) says how many there are, and where
 #'   the first are; `"mean"` takes the mean of what the row has in their place
 #'   (not under `"jaccard"` and `"sorensen"`, whose values are 0 and 1);
-#'   `"pairwise"` (`"pearson"` and `"spearman"` only, with any `sign`) takes
-#'   each pair over the samples that both rows have: see the section on missing
-#'   values. A row with no value at all is an error, or isolated, as `constant`
-#'   says.
+#'   `"pairwise"` (`"pearson"` and `"spearman"`, with any `sign`,
+#'   `"euclidean"` and `"manhattan"`) takes each pair over the samples that both
+#'   rows have: see the section on missing values. A row with no value at all is
+#'   an error, or isolated, as `constant` says.
 #' @param min_pairs With `na = "pairwise"`, the fewest samples that a pair must
-#'   have in common to be neighbours: a whole number from 2 to the number of
-#'   columns. `NULL` (default) is 3, or 2 where there are no more columns. Over
-#'   few samples a high correlation comes by chance (over two it always is 1 or
-#'   -1), so that where many values are missing more should be asked for.
+#'   have in common to be neighbours: a whole number from 2 (`"euclidean"` and
+#'   `"manhattan"`: 1) to the number of columns. `NULL` (default) is 3, or the
+#'   number of columns where that is less. Over few samples a high correlation
+#'   comes by chance (over two it always is 1 or -1), and so does a small
+#'   distance: where many values are missing more should be asked for.
 #' @param block `NULL` (default), or the block of each point (a batch, a donor, a
 #'   plate): a factor, or any vector that makes one, with one value for each
 #'   point of `x` and none missing. The k nearest neighbours *in each block* are
@@ -266,7 +267,12 @@
 #' 1e-162 of its largest entry count as 0. The vignette "method" has every step.
 #'
 #' @section Missing values:
-#' With `na = "pairwise"` the distance of two points is made of Pearson's r over
+#' With `na = "pairwise"` the distance of two points under `"euclidean"` and
+#' `"manhattan"` is their mean over the m samples that both have, scaled to all
+#' d: sqrt(d / m * sum((a - b)^2)), and d / m * sum(|a - b|). A pair that lacks
+#' nothing has the distance that it has without missing values.
+#'
+#' Under correlations it is made of Pearson's r over
 #' the samples that both have, as of `cor(use = "pairwise.complete.obs")`: means
 #' first, then sums of squares and products of the deviations. Under
 #' `"spearman"` each row is ranked once, over what it has, and r is Pearson's of
@@ -274,12 +280,12 @@
 #' the common samples of each pair, so that its values differ where values are
 #' missing.
 #'
-#' A pair with fewer than `min_pairs` samples in common, or with a row that does
-#' not vary on them, is no pair of neighbours. Points left with fewer than k
+#' A pair with fewer than `min_pairs` samples in common, or under a correlation
+#' with a row that does not vary on them, is no pair of neighbours. Points left with fewer than k
 #' neighbours have `NA` in the places that remain (in a graph: fewer edges); a
 #' message of class `fsknn_short_rows` says how many there are, and
-#' [knn_stats()] has the number as `rows_short`. A row that does not vary over
-#' all that it has is constant: see `constant`.
+#' [knn_stats()] has the number as `rows_short`. Under a correlation a row that
+#' does not vary over all that it has is constant: see `constant`.
 #'
 #' Where nothing is missing the answer is that of `na = "error"`, to the last
 #' bit. These distances are no metric: points are compared over different

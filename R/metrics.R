@@ -35,6 +35,15 @@
 #'
 #' [snn_graph()], [undirected_edges()] and [combine_graphs()] read who is a
 #' neighbour of whom, and take it.
+#'
+#' @section Over common features:
+#' With `na = "pairwise"` a pair is taken over the m of the d features that both
+#' rows have. Correlations (`"pearson"`, `"spearman"`) are those of these
+#' features; differences are their mean, scaled to d: `"euclidean"` is
+#' sqrt(d / m * sum((a - b)^2)) and `"manhattan"` d / m * sum(|a - b|), the sums
+#' over the m. So a pair that lacks nothing has the distance that it has
+#' without missing values, and distances of pairs with few and with many
+#' features in common can be compared. The other metrics have no such form.
 #' @seealso [knn_search()]
 #' @name metrics
 #' @examples
@@ -89,12 +98,12 @@ known_metrics <- rbind(
   metric_row("cosine", "cosine", FALSE, "1 - cos(a, b)",
              "complement", undefined_rows = "zero"),
   metric_row("euclidean", "Euclidean", FALSE, "sqrt(sum((a - b)^2))",
-             "reciprocal", synonyms = "l2"),
+             "reciprocal", pairwise = TRUE, synonyms = "l2"),
   metric_row("inner_product", "inner product", FALSE, "-sum(a b)", "none",
              below_zero = TRUE,
              synonyms = "inner innerproduct inner-product ip dot dot_product"),
   metric_row("manhattan", "Manhattan", FALSE, "sum(|a - b|)",
-             "reciprocal", synonyms = "l1 cityblock taxicab"),
+             "reciprocal", pairwise = TRUE, synonyms = "l1 cityblock taxicab"),
   metric_row("chebyshev", "Chebyshev", FALSE, "max(|a - b|)",
              "reciprocal", synonyms = "maximum max supremum linf"),
   metric_row("canberra", "Canberra", FALSE,

@@ -3,7 +3,8 @@
 
 na_choices <- c("error", "pairwise", "mean")
 
-# Two values always lie on a line: r would be 1 or -1.
+# Two values always lie on a line: r would be 1 or -1. A distance over one or
+# two is often small by chance.
 default_min_pairs <- 3L
 
 cure_of_missing <- "Leave out rows or columns with missing values, or fill them
@@ -14,9 +15,13 @@ cure_of_missing <- "Leave out rows or columns with missing values, or fill them
 check_na <- function(na, min_pairs, metric, call = caller_env()) {
   na <- check_choice(na, na_choices, "na", call = call)
   if (!is.null(min_pairs)) {
+    correlated <- has_correlation(metric)
     min_pairs <- check_whole_number(
-      min_pairs, "min_pairs", min = 2, max = .Machine$integer.max,
-      hint = "Over fewer than two common samples there is no correlation.",
+      min_pairs, "min_pairs", min = if (correlated) 2 else 1,
+      max = .Machine$integer.max,
+      hint = if (correlated) {
+        "Over fewer than two common samples there is no correlation."
+      },
       call = call
     )
   }
@@ -35,7 +40,7 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
       c(
         "{.code na = \"pairwise\"} can't be used with metric
          {.val {metric$name}}.",
-        i = "It is for {able}, with any {.arg sign}.",
+        i = "It is for {able}.",
         i = if (metric$binary) {
           cure_of_missing
         } else {
@@ -206,8 +211,14 @@ tell_short_rows <- function(count, search, as_edges) {
     c(
       "{format_count(count)} {cli::qty(count)}point{?s} {?has/have} fewer than
        {.arg k}{wanted} neighbours.",
-      x = "The other pairs have fewer than {.arg min_pairs} = {min_pairs}
-           samples in common, or no variation on them.",
+      x = paste0(
+        "The other pairs have fewer than {.arg min_pairs} = {min_pairs}
+         samples in common",
+        if (has_correlation(search$options$metric)) {
+          ", or no variation on them"
+        },
+        "."
+      ),
       i = what
     ),
     class = "fsknn_short_rows",

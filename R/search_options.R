@@ -37,7 +37,7 @@
 #'
 #' `block` goes with all other options, but for a `k` of each point's own.
 #' `weights` are for `"pearson"` and `"spearman"`, and so is `na = "pairwise"`,
-#' not both at once. `na = "mean"` is for every metric but those of binary data,
+#' not both at once; that is for `"euclidean"` and `"manhattan"` too. `na = "mean"` is for every metric but those of binary data,
 #' and [metafeatures()], which have no missing values, take neither.
 #'
 #' The answer is the same, to the last bit, with and without `BPPARAM` and

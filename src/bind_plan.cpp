@@ -53,7 +53,9 @@ const char* filter_words(const PlanInput& input) {
     case FilterKind::difference:
     case FilterKind::largest:
     case FilterKind::overlap:
-      return "whole numbers of 16 bits; floats for wide ranges";
+      return input.pairwise
+                 ? ""
+                 : "whole numbers of 16 bits; floats for wide ranges";
   }
   throw_unknown("filter", static_cast<int>(input.filter));
 }

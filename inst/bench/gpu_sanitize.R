@@ -1,8 +1,8 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
 #   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
-#                                   near_empty or streamed; without PART their
-#                                   names
+#                                   near_empty, missing or streamed; without
+#                                   PART their names
 
 library(fsknn)
 
@@ -87,6 +87,21 @@ parts <- list(
       near, 5, "proportional",
       max_device_memory = streaming_limit(near, 5, "proportional", TRUE)
     )
+  },
+  # Pairs over common samples: the filters of correlations and of differences,
+  # rows that overflow, rows that are too long for the filter.
+  missing = function() {
+    holes <- many[1:900, ]
+    holes[seq(1, length(holes), 7)] <- NA
+    holes[800:900, ] <- holes[rep(1, 101), ]
+    wild <- replace(holes, cbind(3, 2), 1e200)
+    for (metric in c("pearson", "euclidean", "manhattan")) {
+      graph(holes, 5, metric, na = "pairwise")
+      graph(holes[, 1:9], 600, metric, na = "pairwise")
+      graph(wild, 5, metric, na = "pairwise")
+      queries(holes, wild[1:200, ], 5, metric, na = "pairwise")
+    }
+    knn_graph(holes, 5, na = "pairwise", backend = "cuda", devices = 1)
   },
   # The filter's rows resident and the doubles streamed, rows that overflow among
   # them; then all streamed.

@@ -1,11 +1,12 @@
 #pragma once
 
-// The pair with missing values: Pearson's r over the samples that two rows have
-// in common, in the contract's arithmetic (arithmetic.hpp says the rules).
+// The pair with missing values, over the samples that two rows have in common,
+// in the contract's arithmetic (arithmetic.hpp says the rules): Pearson's r, or
+// a sum of differences.
 //
-// A row holds its values times its own power of two (the largest available one
-// in [1, 2)), NaN where a value is missing and in the padding. It is not
-// centred: each pair's means are its own. r is made in two passes:
+// Correlations. A row holds its values times its own power of two (the largest
+// available one in [1, 2)), NaN where a value is missing and in the padding. It
+// is not centred: each pair's means are its own. r is made in two passes:
 //
 //   1. n, sum x, sum y over the common samples; the means are sum / n;
 //   2. dx = x - mean_x, dy = y - mean_y; sums of dx, dy, dx^2, dy^2, dx dy.
@@ -21,6 +22,12 @@
 //
 // Swapping the rows swaps names only, so r(i, j) and r(j, i) have the same
 // bits.
+//
+// Differences (Euclidean, Manhattan). A row holds its values times the matrix's
+// power of two, NaN elsewhere. The sum over the m common samples, which is made
+// as without missing values, is taken times d / m, rounded, d the number of
+// features: the mean over what is common, scaled to d. So a pair that lacks
+// nothing has the bits that it has without missing values.
 
 #include <cmath>
 #include <cstdint>
@@ -191,6 +198,55 @@ double masked_correlation(const double* a, const double* b, std::int64_t padded,
                                  joined_lanes(xx), joined_lanes(yy),
                                  joined_lanes(xy)};
   return masked_result(a, b, padded, sums, moments);
+}
+
+/// What a pair over common samples is made of.
+struct MaskedTerms {
+  Accumulation accumulation = Accumulation::dot;  ///< dot: Pearson's r
+  double min_pairs = 3;     ///< a pair with fewer in common is none
+  double num_features = 0;  ///< d, without padding
+};
+
+/// A sum over n common samples, as over all.
+FSKNN_HD static inline double scaled_to_all(double sum, double n,
+                                            double num_features) {
+  return sum * (num_features / n);
+}
+
+/// The sum of differences of two rows, scaled, or no_correlation().
+template <class L, class A>
+double masked_difference(const double* a, const double* b, std::int64_t padded,
+                         const MaskedTerms& terms) {
+  const L zero = L::all(0.0), one = L::all(1.0), absent = L::all(-1.0);
+  L n = zero, s = zero;
+  for (std::int64_t f = 0; f < padded; f += kLanes) {
+    // larger(NaN, y) is y: -1 where one of the two is missing.
+    const L t = larger(magnitude(sub(L::load(a + f), L::load(b + f))), absent);
+    n = add(n, smaller(add(t, one), one));
+    s = A::step(larger(t, zero), zero, s);
+  }
+  const double common = joined_lanes(n);
+  if (common < terms.min_pairs || !(common > 0.0)) return no_correlation();
+  return scaled_to_all(joined_lanes(s), common, terms.num_features);
+}
+
+/// r of two rows, or their scaled sum of differences, or no_correlation().
+template <class L>
+double masked_pair(const MaskedTerms& terms, const double* a, const double* b,
+                   std::int64_t padded) {
+  switch (terms.accumulation) {
+    case Accumulation::dot:
+      return masked_correlation<L>(a, b, padded, terms.min_pairs);
+    case Accumulation::squared_difference:
+      return masked_difference<L, SquaredDifference>(a, b, padded, terms);
+    case Accumulation::absolute_difference:
+      return masked_difference<L, AbsoluteDifference>(a, b, padded, terms);
+    case Accumulation::largest_difference:
+    case Accumulation::smaller_sum:
+    case Accumulation::relative_difference: break;
+  }
+  throw_unknown("accumulation over common samples",
+                static_cast<int>(terms.accumulation));
 }
 
 }  // namespace fsknn

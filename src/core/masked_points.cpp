@@ -5,9 +5,9 @@
 #include <cstring>
 #include <limits>
 
-#include "core/masked.hpp"
+#include "core/errors.hpp"
+#include "core/filled.hpp"
 #include "core/pieces.hpp"
-#include "core/prepared.hpp"
 #include "core/select.hpp"
 
 namespace fsknn {
@@ -33,27 +33,69 @@ void fill_mask(const double* x, std::int64_t d, std::int64_t words,
     if (has_value(x[f])) mask[f / 64] |= std::uint64_t{1} << (f % 64);
 }
 
+/// common_exponent() where values may be missing.
+int masked_exponent(const Request& request, const RowSource& points,
+                    const RowSource* queries, Progress* progress) {
+  const MetricEntry& metric = *request.metric;
+  if (metric.matrix_scale == MatrixScale::none) return 0;
+  double largest = request.largest;
+  if (largest < 0) {
+    const auto of = [&](const RowSource& source) {
+      return scan_missing(source, request.num_threads, progress).known.largest;
+    };
+    largest = of(points);
+    if (queries != nullptr) largest = std::max(largest, of(*queries));
+  }
+  return matrix_exponent(metric, largest);
+}
+
+PowerOfTwo scale_of_row(const MaskedRule& rule, const double* x,
+                        std::int64_t d) {
+  if (rule.form() == RowForm::raw) return rule.scale();
+  double largest = 0.0;
+  for (std::int64_t f = 0; f < d; ++f)
+    if (has_value(x[f])) largest = std::max(largest, std::fabs(x[f]));
+  return largest > 0.0 ? power_of_two(-exponent_of(largest)) : no_scaling();
+}
+
+double median_of(std::vector<double>& values) {
+  if (values.empty()) return 0.0;
+  const auto middle =
+      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 }  // namespace
 
-std::int64_t prepare_masked_row(RowForm form, MaskedScratch& scratch, double* x,
-                                std::int64_t d, std::int64_t padded) {
-  if (form == RowForm::ranked_unit) rank_known(scratch, x, d);
-  double largest = 0.0;
+MaskedRule::MaskedRule(const Request& request, const RowSource& points,
+                       const RowSource* queries, Progress* progress)
+    : metric_(request.metric),
+      terms_{request.metric->accumulation,
+             static_cast<double>(request.min_pairs),
+             static_cast<double>(points.num_features())},
+      scale_(no_scaling()),
+      rule_(*request.metric, 0) {
+  const int exponent = masked_exponent(request, points, queries, progress);
+  scale_ = power_of_two(-exponent);
+  rule_ = DistanceRule(*metric_, exponent);
+}
+
+std::int64_t prepare_masked_row(const MaskedRule& rule, MaskedScratch& scratch,
+                                double* x, std::int64_t d,
+                                std::int64_t padded) {
+  if (rule.form() == RowForm::ranked_unit) rank_known(scratch, x, d);
+  const PowerOfTwo scale = scale_of_row(rule, x, d);
   std::int64_t known = 0;
   for (std::int64_t f = 0; f < d; ++f) {
-    if (!has_value(x[f])) continue;
-    ++known;
-    largest = std::max(largest, std::fabs(x[f]));
-  }
-  const PowerOfTwo scale =
-      largest > 0.0 ? power_of_two(-exponent_of(largest)) : no_scaling();
-  for (std::int64_t f = 0; f < d; ++f)
+    known += has_value(x[f]);
     x[f] = has_value(x[f]) ? (x[f] * scale.first) * scale.second : kMissing;
+  }
   std::fill(x + d, x + padded, kMissing);
   return known;
 }
 
-MaskedPoints prepare_masked(const RowSource& source, RowForm form,
+MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
                             const std::vector<std::int64_t>& skip, bool shuffle,
                             int num_threads, Progress* progress) {
   MaskedPoints points;
@@ -85,7 +127,7 @@ MaskedPoints prepare_masked(const RowSource& source, RowForm form,
                                static_cast<std::size_t>(d) * sizeof(double));
                    points.known[place] =
                        static_cast<std::int32_t>(prepare_masked_row(
-                           form, scratch, row, d, points.padded));
+                           rule, scratch, row, d, points.padded));
                    fill_mask(row, d, points.words,
                              points.masks.data() + place * points.words);
                  }
@@ -94,9 +136,41 @@ MaskedPoints prepare_masked(const RowSource& source, RowForm form,
   return points;
 }
 
+MaskedUnits masked_units(const MaskedPoints& points) {
+  constexpr std::int64_t kSampled = 256;
+  const std::int64_t n = points.size(), d = points.num_features;
+  const std::int64_t step = std::max<std::int64_t>(1, n / kSampled);
+  MaskedUnits units;
+  std::vector<double> values;
+  for (std::int64_t f = 0; f < d; ++f) {
+    values.clear();
+    for (std::int64_t i = 0; i < n; i += step)
+      if (has_value(points.row(Place{i})[f]))
+        values.push_back(points.row(Place{i})[f]);
+    units.centre.push_back(median_of(values));
+  }
+  values.clear();
+  for (std::int64_t i = 0; i < n; i += step) {
+    const double* row = points.row(Place{i});
+    double largest = 0.0;
+    for (std::int64_t f = 0; f < d; ++f)
+      if (has_value(row[f]))
+        largest = std::max(
+            largest,
+            std::fabs(row[f] - units.centre[static_cast<std::size_t>(f)]));
+    values.push_back(largest);
+  }
+  const double unit = median_of(values);
+  // What is below 2^-400 of the matrix's largest is left to the exact step:
+  // squares that underflow there are nothing in this unit.
+  if (unit > 0.0) units.by = power_of_two(-std::max(exponent_of(unit), -400));
+  return units;
+}
+
 void emit_masked(const Neighbours& out, AnswerRow row, std::int64_t k,
                  std::int64_t size, const double* distance,
                  const std::int32_t* index, const double* correlation) {
+  if (size > 0 && !is_in_range(distance[size - 1])) throw RangeFailure();
   for (std::int64_t rank = 0; rank < k; ++rank) {
     const std::int64_t at = out.at(row, Rank{rank});
     const bool there = rank < size;
@@ -109,18 +183,17 @@ void emit_masked(const Neighbours& out, AnswerRow row, std::int64_t k,
 
 void brute_force_masked(const Request& request, const RowSource& points,
                         const RowSource* queries, const Neighbours& out) {
-  const MetricEntry& metric = *request.metric;
-  const double min_pairs = static_cast<double>(request.min_pairs);
+  const MaskedRule rule(request, points, queries);
   const MaskedPoints columns =
-      prepare_masked(points, metric.row_form, request.skip, false, 1);
+      prepare_masked(points, rule, request.skip, false, 1);
   MaskedPoints own_rows;
   if (queries != nullptr)
-    own_rows =
-        prepare_masked(*queries, metric.row_form, request.query_skip, false, 1);
+    own_rows = prepare_masked(*queries, rule, request.query_skip, false, 1);
   const MaskedPoints& rows = queries != nullptr ? own_rows : columns;
   const auto pair = [&](std::int64_t a, std::int64_t b) {
-    return masked_correlation<ScalarLanes>(
-        rows.row(Place{a}), columns.row(Place{b}), columns.padded, min_pairs);
+    return rule.value(masked_pair<ScalarLanes>(rule.terms(), rows.row(Place{a}),
+                                               columns.row(Place{b}),
+                                               columns.padded));
   };
 
   const std::vector<std::int32_t> self = self_by_place(request, rows.order);
@@ -141,8 +214,8 @@ void brute_force_masked(const Request& request, const RowSource& points,
               : !self.empty() &&
                     self[static_cast<std::size_t>(a)] == other.value)
         continue;
-      const double r = pair(a, b);
-      if (has_value(r)) heap.offer(metric.finish(r, 0.0, 0.0), other);
+      const double value = pair(a, b);
+      if (has_value(value)) heap.offer(rule.distance(value), other);
     }
     const std::int64_t size = heap.size();
     heap.sort();

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/masked.hpp"
 #include "core/order.hpp"
+#include "core/prepared.hpp"
 #include "core/progress.hpp"
 #include "core/ranks.hpp"
 #include "core/request.hpp"
@@ -33,24 +35,66 @@ struct MaskedPoints {
   }
 };
 
+/// What a search over common samples does to rows and pairs.
+class MaskedRule {
+ public:
+  /// queries may be null.
+  MaskedRule(const Request& request, const RowSource& points,
+             const RowSource* queries, Progress* progress = nullptr);
+
+  const MaskedTerms& terms() const { return terms_; }
+  bool correlates() const { return terms_.accumulation == Accumulation::dot; }
+  RowForm form() const { return metric_->row_form; }
+  /// The matrix's, of raw rows.
+  PowerOfTwo scale() const { return scale_; }
+  const DistanceRule& distances() const { return rule_; }
+  /// masked_pair() to what a WithinCollector takes: r, or the distance; NaN
+  /// stays.
+  double value(double pair) const {
+    return correlates() ? pair : rule_(pair, 0.0, 0.0);
+  }
+  /// The distance of that value.
+  double distance(double value) const {
+    return correlates() ? metric_->finish(value, 0.0, 0.0) : value;
+  }
+
+ private:
+  const MetricEntry* metric_;
+  MaskedTerms terms_;
+  PowerOfTwo scale_;
+  DistanceRule rule_;
+};
+
 /// One row of d features, NaN where there is no value, in place: ranked over
-/// its values (ranked_unit), times its power of two, padded with NaN. Returns
-/// the number of values. `scratch` is the caller's.
+/// its values (ranked_unit), times its power of two (raw rows: the rule's),
+/// padded with NaN. Returns the number of values. `scratch` is the caller's.
 struct MaskedScratch {
   AverageRanks ranks;
   std::vector<double> values;
 };
-std::int64_t prepare_masked_row(RowForm form, MaskedScratch& scratch, double* x,
-                                std::int64_t d, std::int64_t padded);
+std::int64_t prepare_masked_row(const MaskedRule& rule, MaskedScratch& scratch,
+                                double* x, std::int64_t d, std::int64_t padded);
 
 /// Reads, prepares and places all points of `source` but `skip`.
-MaskedPoints prepare_masked(const RowSource& source, RowForm form,
+MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
                             const std::vector<std::int64_t>& skip, bool shuffle,
                             int num_threads, Progress* progress = nullptr);
 
+/// Values less their column's centre, in a unit, in which most rows' largest is
+/// near 1: what filters of differences are made of.
+struct MaskedUnits {
+  std::vector<double> centre;  ///< [num_features]
+  PowerOfTwo by = {1.0, 1.0};  ///< into that unit
+  /// A number as rows hold them, into the unit.
+  double operator()(double x) const { return (x * by.first) * by.second; }
+};
+
+/// By medians of some of the rows.
+MaskedUnits masked_units(const MaskedPoints& points);
+
 /// A row's neighbours, of which there may be fewer than k: what is not filled
 /// is missing. distance, index: sorted, `size` of them; correlation may be
-/// null.
+/// null. Throws RangeFailure.
 void emit_masked(const Neighbours& out, AnswerRow row, std::int64_t k,
                  std::int64_t size, const double* distance,
                  const std::int32_t* index, const double* correlation);

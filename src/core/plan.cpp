@@ -138,7 +138,9 @@ Plan plan_cpu(const PlanInput& in) {
     p.bytes_prepared = (n + queries) * (d * 8 + std::ceil(f / 64) * 8 + 4);
     // In whole numbers, in floats, and which half at most they lack or have;
     // bounds for six classes of rows by what they lack.
-    p.bytes_filter = places * ((f + 1) * 2 + f * 4 + f / 2 * 4 + 90);
+    p.bytes_filter = in.filter == FilterKind::product
+                         ? places * ((f + 1) * 2 + f * 4 + f / 2 * 4 + 90)
+                         : 0.0;
   }
   p.bytes_result = static_cast<double>(rows) * k * (in.correlation ? 20 : 12);
   // Lists of k (distance, index), thresholds and filter parameters, order.

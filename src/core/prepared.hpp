@@ -68,6 +68,8 @@ class DistanceRule {
   }
   /// The power of two that the distance is multiplied by at last.
   PowerOfTwo undo() const { return undo_; }
+  /// And its inverse.
+  PowerOfTwo redo() const { return redo_; }
   /// No pair whose returned distance is at most `distance` has a distance
   /// above this one before the matrix's power of two was taken off.
   double before_scaling(double distance) const;

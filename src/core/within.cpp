@@ -35,6 +35,14 @@ float float_of_bin(std::size_t bin) {
   return value;
 }
 
+/// Pairs over common samples have a rule of their own.
+int exponent_of_pairs(const Request& request, const RowSource& points,
+                      const RowSource* queries) {
+  return request.na_pairwise
+             ? 0
+             : common_exponent(request, points, queries, request.num_threads);
+}
+
 /// Rows of two sets of points, and what pairs of them have.
 class ExactPairs {
  public:
@@ -44,12 +52,14 @@ class ExactPairs {
       : request_(request),
         graph_(queries == nullptr),
         rule_(metric(), exponent) {
+    if (request.na_pairwise)
+      masked_ = std::make_unique<MaskedRule>(request, points, queries);
     const RowRecipe recipe = recipe_of(request, exponent);
     const auto fill = [&](const RowSource& source,
                           const std::vector<std::int64_t>& left_out,
                           PreparedPoints& plain, MaskedPoints& masked) {
       if (request.na_pairwise)
-        masked = prepare_masked(source, metric().row_form, left_out, false, 1);
+        masked = prepare_masked(source, *masked_, left_out, false, 1);
       else
         plain = prepare_points(source, recipe, left_out, false,
                                &prepare_row<ScalarLanes>, 1);
@@ -68,9 +78,9 @@ class ExactPairs {
   double value(std::int64_t a, std::int64_t b) const {
     if (request_.na_pairwise) {
       const MaskedPoints& rows = graph_ ? masked_columns_ : masked_rows_;
-      return masked_correlation<ScalarLanes>(
-          rows.row(Place{a}), masked_columns_.row(Place{b}), rows.padded,
-          static_cast<double>(request_.min_pairs));
+      return masked_->value(
+          masked_pair<ScalarLanes>(masked_->terms(), rows.row(Place{a}),
+                                   masked_columns_.row(Place{b}), rows.padded));
     }
     const PreparedPoints& rows = graph_ ? columns_ : rows_;
     const double sum = scalar_sum(metric().accumulation, rows.row(Place{a}),
@@ -89,6 +99,7 @@ class ExactPairs {
   const bool graph_;
   const DistanceRule rule_;
   PreparedPoints columns_, rows_;
+  std::unique_ptr<const MaskedRule> masked_;
   MaskedPoints masked_columns_, masked_rows_;
 };
 
@@ -304,8 +315,7 @@ void check_sample(const Request& request, const Within& within,
                   const RowSource& points, const RowSource* queries) {
   const WithinSample sample(request, within, points, queries);
   if (!sample.needed()) return;
-  const int exponent =
-      common_exponent(request, points, queries, request.num_threads);
+  const int exponent = exponent_of_pairs(request, points, queries);
   const ExactPairs pairs(request, sample.points(), {}, sample.queries(), {},
                          exponent);
   DistanceTally inside;
@@ -323,7 +333,7 @@ void check_sample(const Request& request, const Within& within,
 void brute_within(const Request& request, const Within& within,
                   const RowSource& points, const RowSource* queries,
                   WithinAnswer& answer) {
-  const int exponent = common_exponent(request, points, queries, 1);
+  const int exponent = exponent_of_pairs(request, points, queries);
   const ExactPairs pairs(request, points, request.skip, queries,
                          request.query_skip, exponent);
   const bool graph = queries == nullptr;

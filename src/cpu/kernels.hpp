@@ -12,6 +12,9 @@
 #include "core/kinds.hpp"
 
 namespace fsknn {
+
+struct MaskedTerms;
+
 namespace cpu {
 
 /// Shapes of the filter. Points stand in panels of 16. A panel is a sequence of
@@ -74,6 +77,16 @@ struct MaskedSide {
   const float* w;
 };
 
+/// The same of squared differences.
+struct MaskedDistanceSide {
+  const float* threshold;
+  const float* scale;
+  const float* square;
+  const float* minus_largest;
+  const float* missing;
+  const float* w;
+};
+
 /// A pair of places that the filter let pass.
 struct Pair {
   std::int32_t row;
@@ -110,10 +123,10 @@ struct Kernels {
                      const Side& row, const Side& columns, int group,
                      int num_groups, float* best);
 
-  /// Pairwise r of `count` pairs of rows with missing values (core/masked.hpp).
-  void (*masked)(const double* rows_a, const double* rows_b,
-                 std::int64_t padded, double min_pairs, const Pair* pairs,
-                 std::int64_t count, double* r);
+  /// masked_pair() of `count` pairs of rows with missing values.
+  void (*masked)(const MaskedTerms& terms, const double* rows_a,
+                 const double* rows_b, std::int64_t padded, const Pair* pairs,
+                 std::int64_t count, double* found);
 
   /// Step 1 of the filter of points with missing values, of one row: bit c is
   /// set where column c of the panels stays. sums: of whole numbers, to be
@@ -122,6 +135,12 @@ struct Kernels {
                                int num_panels, float unit,
                                const MaskedSide& row,
                                const MaskedSide& columns);
+
+  /// The same of squared differences.
+  std::uint64_t (*masked_distance_test)(const std::int32_t* sums,
+                                        int num_panels,
+                                        const MaskedDistanceSide& row,
+                                        const MaskedDistanceSide& columns);
 
   /// Of the 16 points of a panel [feature][16], the sums of the values and of
   /// their squares over the features of a list, in any order.

@@ -204,6 +204,7 @@ const Kernels kAvx2Kernels = {"avx2",
                               &avx2::lower_best,
                               &avx2::masked_pairs,
                               &avx2::masked_test,
+                              &avx2::masked_distance_test,
                               &avx2::masked_sums};
 
 }  // namespace cpu

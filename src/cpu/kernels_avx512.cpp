@@ -30,6 +30,7 @@ const Kernels kAvx512Kernels = {"avx512",
                                 &avx512::lower_best,
                                 &avx512::masked_pairs,
                                 &avx512::masked_test,
+                                &avx512::masked_distance_test,
                                 &avx512::masked_sums};
 
 }  // namespace cpu

@@ -30,6 +30,7 @@ const Kernels kAvx512VnniKernels = {"avx512vnni",
                                     &avx512vnni::lower_best,
                                     &avx512vnni::masked_pairs,
                                     &avx512vnni::masked_test,
+                                    &avx512vnni::masked_distance_test,
                                     &avx512vnni::masked_sums};
 
 }  // namespace cpu

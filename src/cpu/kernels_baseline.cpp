@@ -154,6 +154,7 @@ const Kernels kBaselineKernels = {"baseline",
                                   &baseline::lower_best,
                                   &baseline::masked_pairs,
                                   &baseline::masked_test,
+                                  &baseline::masked_distance_test,
                                   &baseline::masked_sums};
 
 }  // namespace cpu

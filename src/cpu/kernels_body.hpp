@@ -46,13 +46,37 @@ static void exact(Accumulation accumulation, const double* rows_a,
   });
 }
 
-static void masked_pairs(const double* rows_a, const double* rows_b,
-                         std::int64_t padded, double min_pairs,
-                         const Pair* pairs, std::int64_t count, double* r) {
+static void masked_pairs(const MaskedTerms& terms, const double* rows_a,
+                         const double* rows_b, std::int64_t padded,
+                         const Pair* pairs, std::int64_t count, double* found) {
   for (std::int64_t i = 0; i < count; ++i)
-    r[i] = masked_correlation<Lanes>(rows_a + pairs[i].row * padded,
-                                     rows_b + pairs[i].column * padded, padded,
-                                     min_pairs);
+    found[i] = masked_pair<Lanes>(terms, rows_a + pairs[i].row * padded,
+                                  rows_b + pairs[i].column * padded, padded);
+}
+
+static std::uint64_t masked_distance_test(const std::int32_t* sums,
+                                          int num_panels,
+                                          const MaskedDistanceSide& row,
+                                          const MaskedDistanceSide& columns) {
+  const F32 zero = F32::all(0.0f), threshold = F32::all(row.threshold[0]);
+  const F32 by = F32::all(2.0f * row.scale[0]), w = F32::all(row.w[0]);
+  const F32 square = F32::all(row.square[0]);
+  const F32 minus_largest = F32::all(row.minus_largest[0]);
+  const F32 missing = F32::all(row.missing[0]);
+  std::uint64_t keep = 0;
+  for (int p = 0; p < num_panels * Tile::panel; p += Tile::panel) {
+    const F32 x = largest(
+        multiply_add(F32::load(columns.missing + p), minus_largest, square), w);
+    const F32 y =
+        largest(multiply_add(missing, F32::load(columns.minus_largest + p),
+                             F32::load(columns.square + p)),
+                F32::load(columns.w + p));
+    const F32 most = multiply_add(to_float(I32::load(sums + p)) * by,
+                                  F32::load(columns.scale + p), zero - (x + y));
+    const F32 t = smallest(threshold, F32::load(columns.threshold + p));
+    keep |= static_cast<std::uint64_t>(at_most(t, most)) << p;
+  }
+  return keep;
 }
 
 template <Sign kSign>

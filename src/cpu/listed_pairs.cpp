@@ -62,22 +62,22 @@ void for_pairs(const ListedPairs& pairs,
       });
 }
 
-void measure_masked(const Request& request, const RowSource& some,
+void measure_masked(const Request& request, const MaskedRule& rule,
+                    const RowSource& some,
                     const std::vector<std::int32_t>& points,
                     const std::vector<std::int64_t>& skip, ListedPairs& pairs,
                     Progress* progress) {
   const Kernels& kernels = choose_kernels(request.instruction_set);
   const MaskedPoints rows =
-      prepare_masked(some, request.metric->row_form, skip, false,
-                     request.num_threads, progress);
+      prepare_masked(some, rule, skip, false, request.num_threads, progress);
   pairs.common.assign(pairs.from.size(), 0);
   for_pairs(
       pairs, points, rows.order, rows.padded, request.num_threads, progress,
       [&](const std::vector<Pair>& there, const std::vector<std::size_t>& at) {
-        std::vector<double> r(there.size());
-        kernels.masked(rows.rows.data(), rows.rows.data(), rows.padded,
-                       static_cast<double>(request.min_pairs), there.data(),
-                       static_cast<std::int64_t>(there.size()), r.data());
+        std::vector<double> found(there.size());
+        kernels.masked(rule.terms(), rows.rows.data(), rows.rows.data(),
+                       rows.padded, there.data(),
+                       static_cast<std::int64_t>(there.size()), found.data());
         for (std::size_t p = 0; p < there.size(); ++p) {
           const std::uint64_t* a = rows.mask(Place{there[p].row});
           const std::uint64_t* b = rows.mask(Place{there[p].column});
@@ -85,9 +85,10 @@ void measure_masked(const Request& request, const RowSource& some,
           for (std::int64_t w = 0; w < rows.words; ++w)
             common += std::bitset<64>(a[w] & b[w]).count();
           pairs.common[at[p]] = static_cast<std::int32_t>(common);
-          if (!has_value(r[p])) continue;
-          pairs.correlation[at[p]] = r[p];
-          pairs.distance[at[p]] = request.metric->finish(r[p], 0.0, 0.0);
+          if (!has_value(found[p])) continue;
+          const double value = rule.value(found[p]);
+          if (rule.correlates()) pairs.correlation[at[p]] = value;
+          pairs.distance[at[p]] = rule.distance(value);
         }
       });
 }
@@ -103,7 +104,9 @@ void measure_pairs(const Request& request, const RowSource& points,
   const std::vector<std::int64_t> skip = positions_in(numbers, request.skip);
   const RowSubset some(points, numbers);
   if (request.na_pairwise)
-    return measure_masked(request, some, numbers, skip, pairs, progress);
+    return measure_masked(request,
+                          MaskedRule(request, points, nullptr, progress), some,
+                          numbers, skip, pairs, progress);
   const MetricEntry& metric = *request.metric;
   const Kernels& kernels = choose_kernels(request.instruction_set);
   // All points have a power of two in common, those of no pair too.

@@ -2,31 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/masked.hpp"
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
-#include "cpu/kernels.hpp"
+#include "cpu/masked_rounding.hpp"
 
 namespace fsknn {
 namespace cpu {
 namespace {
 
-// |z| <= 1 + 2^-20, so that no product of two rows leaves 32 bits: each is
-// (32000 (1 + 2^-20) + sqrt(d) / 2)^2 < 2^31 up to d = 10^8.
-constexpr double kUnit = 32000.0;
 // See the head of masked_filter.hpp.
 constexpr double kSlack = 2e-6;
-
-float above(double x) {
-  return std::nextafter(static_cast<float>(x),
-                        std::numeric_limits<float>::infinity());
-}
-float below(double x) {
-  return std::nextafter(static_cast<float>(x),
-                        -std::numeric_limits<float>::infinity());
-}
 
 int count_bits(std::uint64_t x) {
   x -= (x >> 1) & 0x5555555555555555u;
@@ -38,11 +25,10 @@ int count_bits(std::uint64_t x) {
 /// One row at a time into its places of the arrays.
 class Packer {
  public:
-  Packer(MaskedFilterRows& to, const MissingClasses& classes,
-         std::int64_t min_pairs)
+  Packer(MaskedFilterRows& to, const MaskedPacking& packing)
       : to_(to),
-        classes_(classes),
-        min_pairs_(min_pairs),
+        classes_(packing.classes),
+        min_pairs_(packing.min_pairs),
         z_(static_cast<std::size_t>(to.points->num_features)) {}
 
   void operator()(std::int64_t place) {
@@ -55,19 +41,15 @@ class Packer {
         to_.packed.data() + place / 16 * 16 * to_.steps + place % 16;
     for (std::int64_t f = 0; f < d; ++f) {
       const double z = z_[static_cast<std::size_t>(f)];
-      const double whole = std::nearbyint(z * kUnit);
-      const double left = z - whole / kUnit;
+      const double whole = std::nearbyint(z * kMaskedUnit);
+      const double left = z - whole / kMaskedUnit;
       residual += left * left;
-      std::int32_t& pair = packed[f / 2 * 16];
-      const std::uint32_t bits =
-          static_cast<std::uint16_t>(static_cast<std::int16_t>(whole));
-      pair = static_cast<std::int32_t>(static_cast<std::uint32_t>(pair) |
-                                       bits << (f % 2 * 16));
+      put_masked(packed, static_cast<std::size_t>(f), whole);
     }
     const double rho = std::sqrt(residual) * (1.0 + 1e-6);
     // rho_i rho_j <= (rho_i^2 + rho_j^2) / 2.
-    to_.error[place] = above(rho * (1.0 + 0x1p-18) + rho * rho / 2 + kSlack +
-                             rounding_of_sums(points.padded));
+    to_.error[place] = rounded_up(rho * (1.0 + 0x1p-18) + rho * rho / 2 +
+                                  kSlack + rounding_of_sums(points.padded));
     bounds(place, known);
   }
 
@@ -126,8 +108,9 @@ class Packer {
       const std::int64_t to =
           static_cast<std::int64_t>(c) * to_.num_places + place;
       // |A| is never above |z| sqrt(n).
-      to_.alpha[to] = above(std::min(alpha, 1.0 + 0x1p-18));
-      to_.w[to] = left > 0.0 ? std::max(0.0f, below(std::sqrt(left))) : 0.0f;
+      to_.alpha[to] = rounded_up(std::min(alpha, 1.0 + 0x1p-18));
+      to_.w[to] =
+          left > 0.0 ? std::max(0.0f, rounded_down(std::sqrt(left))) : 0.0f;
     }
   }
 
@@ -137,7 +120,7 @@ class Packer {
   std::vector<double> z_;
 };
 
-void list_features(MaskedFilterRows& rows) {
+void list_features(MaskedFilterRows& rows, bool of_differences) {
   const MaskedPoints& points = *rows.points;
   const std::int64_t d = points.num_features;
   rows.list_start.assign(1, 0);
@@ -154,7 +137,10 @@ void list_features(MaskedFilterRows& rows) {
     const double length =
         static_cast<double>(rows.list.size()) -
         static_cast<double>(rows.list_start[rows.list_start.size() - 2]);
-    rows.list_error[i] = (length + 4.0) * 0x1p-24 * std::sqrt(length + 1.0);
+    rows.list_error[i] =
+        of_differences
+            ? masked_difference_error(static_cast<std::int64_t>(length))
+            : (length + 4.0) * 0x1p-24 * std::sqrt(length + 1.0);
   }
 }
 
@@ -202,9 +188,10 @@ MissingClasses missing_classes(const MaskedPoints& a, const MaskedPoints* b) {
 }
 
 MaskedFilterRows pack_masked(const MaskedPoints& points,
-                             const MissingClasses& classes,
-                             std::int64_t num_places, std::int64_t min_pairs,
-                             int num_threads, Progress* progress) {
+                             const MaskedPacking& packing,
+                             std::int64_t num_places, int num_threads,
+                             Progress* progress) {
+  const MissingClasses& classes = packing.classes;
   MaskedFilterRows rows;
   rows.points = &points;
   const std::int64_t n = points.size(), d = points.num_features;
@@ -215,11 +202,21 @@ MaskedFilterRows pack_masked(const MaskedPoints& points,
   rows.packed = Buffer<std::int32_t>(num_places * rows.steps);
   std::fill_n(rows.packed.data(), rows.packed.size(), 0);
   rows.panel_class = Buffer<std::int32_t>(num_places / Tile::panel);
-  rows.error = Buffer<float>(num_places);
-  rows.alpha = Buffer<float>(num_classes * num_places);
-  rows.w = Buffer<float>(num_classes * num_places);
-  for (Buffer<float>* all : {&rows.error, &rows.alpha, &rows.w})
-    std::fill_n(all->data(), all->size(), 0.0f);
+  const bool of_differences = packing.units != nullptr;
+  const auto zeros = [](Buffer<float>& all, std::int64_t size) {
+    all = Buffer<float>(size);
+    std::fill_n(all.data(), size, 0.0f);
+  };
+  zeros(rows.w, num_classes * num_places);
+  if (of_differences) {
+    for (Buffer<float>* all :
+         {&rows.scale, &rows.square_below, &rows.minus_largest, &rows.missing})
+      zeros(*all, num_places);
+    rows.margin = masked_difference_margin(d);
+  } else {
+    zeros(rows.error, num_places);
+    zeros(rows.alpha, num_classes * num_places);
+  }
   rows.z = Buffer<float>(num_places * d);
   // Of padding places only, but they are few.
   std::fill_n(rows.z.data(), rows.z.size(), 0.0f);
@@ -235,26 +232,31 @@ MaskedFilterRows pack_masked(const MaskedPoints& points,
   const std::int64_t num_panels = rows.panel_class.size();
   const double operations =
       32.0 * static_cast<double>(n) * static_cast<double>(d);
-  run_pieces(num_panels, useful_threads(num_threads, operations),
-             {progress, 0.0, 0.0}, [&] {
-               return [&, pack = Packer(rows, classes, min_pairs)](
-                          std::int64_t panel) mutable {
-                 const std::int64_t end =
-                     std::min<std::int64_t>(n, (panel + 1) * Tile::panel);
-                 for (std::int64_t i = panel * Tile::panel; i < end; ++i)
-                   pack(i);
-               };
-             });
-  list_features(rows);
+  const auto run = [&](auto make_packer) {
+    run_pieces(num_panels, useful_threads(num_threads, operations),
+               {progress, 0.0, 0.0}, [&] {
+                 return [&, pack = make_packer()](std::int64_t panel) mutable {
+                   const std::int64_t end =
+                       std::min<std::int64_t>(n, (panel + 1) * Tile::panel);
+                   for (std::int64_t i = panel * Tile::panel; i < end; ++i)
+                     pack(i);
+                 };
+               });
+  };
+  if (of_differences)
+    run([&] { return MaskedDifferencePacker(rows, packing); });
+  else
+    run([&] { return Packer(rows, packing); });
+  list_features(rows, of_differences);
   return rows;
 }
 
-double masked_unit() { return 1.0 / (kUnit * kUnit); }
+double masked_unit() { return 1.0 / (kMaskedUnit * kMaskedUnit); }
 
 float masked_threshold(double distance) {
   // The distance was rounded once: 1 - similarity. None is above 2, and a limit
   // that is may be beyond the range of a float.
-  return below((1.0 - std::min(distance, 4.0)) - 0x1p-50);
+  return rounded_down((1.0 - std::min(distance, 4.0)) - 0x1p-50);
 }
 
 void sum_of_rows(const Kernels& kernels, const MaskedFilterRows& rows,
@@ -271,14 +273,21 @@ void sum_of_columns(const Kernels& kernels, const MaskedFilterRows& rows,
                y + p * 16);
 }
 
-bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
-                 const MaskedPair& pair, Sign sign, std::int64_t min_pairs,
-                 float threshold) {
+std::int64_t masked_common(const MaskedFilterRows& rows,
+                           const MaskedFilterRows& columns,
+                           const MaskedPair& pair) {
   const std::uint64_t* p = rows.points->mask(Place{pair.row});
   const std::uint64_t* q = columns.points->mask(Place{pair.column});
   std::int64_t n = 0;
   for (std::int64_t w = 0; w < rows.points->words; ++w)
     n += count_bits(p[w] & q[w]);
+  return n;
+}
+
+bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
+                 const MaskedPair& pair, Sign sign, std::int64_t min_pairs,
+                 float threshold) {
+  const std::int64_t n = masked_common(rows, columns, pair);
   if (n < min_pairs) return false;
   if (!(threshold > 0.0f)) return true;
   // In units of the root of n: each at most 1 but for rounding.

@@ -1,11 +1,11 @@
 #pragma once
 
-// The filter of pairs with missing values: no pair whose similarity may reach a
-// threshold is dropped. In two steps.
+// The filters of pairs with missing values: no pair whose similarity may reach
+// a threshold is dropped. In two steps.
 //
-// A row's filter form is z, its available values centred and brought to length
-// about 1, in floats, 0 where there is none. Pearson's r over the common
-// samples C of rows i and j is
+// Correlations. A row's filter form is z, its available values centred and
+// brought to length about 1, in floats, 0 where there is none. Pearson's r over
+// the common samples C of rows i and j is
 //
 //   r = (P - A B / n) / sqrt((X - A^2 / n) (Y - B^2 / n)),
 //   P = sum z_i z_j,        A = sum over C of z_i,   X = sum over C of z_i^2,
@@ -34,6 +34,22 @@
 // rounding_of_sums(). Of step 2, a float sum of m entries of z errs by m 2^-24
 // of their magnitudes, at most sqrt(m) together, and one of squares by m 2^-24.
 // kSlack covers these but for rho, and the rounding of the test in floats.
+//
+// Squared differences. A row's form is v, its available values less their
+// columns' centres, in a unit of all rows (MaskedUnits), 0 where there is none;
+// z is v in floats. The sum over C of (a - b)^2 is X + Y - 2 P, and as a
+// similarity it is taken negative.
+//
+// 1. X is at least |v_i|^2 less its m largest squares, w_i, and less as many
+//    times its largest as j lacks samples. With the larger of the two,
+//
+//      X + Y - 2 P > T^2 n / d  for any n <= the row's own values
+//
+//    drops the pair. P of whole numbers v' = round(v / a), a of each row, such
+//    that |v'| is about kUnit: |v - a v'| is at most a sqrt(d) / 2, R |v| say,
+//    and 2 |P - a_i a_j sum v'_i v'_j| at most (2 R + R^2) (|v_i|^2 + |v_j|^2).
+// 2. X and Y by lists and n by bits, as above. Both errors are of one number
+//    for each row, `margin` of |v|^2. (The vignette "method" has the proofs.)
 
 #include <cstdint>
 #include <vector>
@@ -56,6 +72,13 @@ struct MissingClasses {
 
 MissingClasses missing_classes(const MaskedPoints& a, const MaskedPoints* b);
 
+/// What rows are packed by.
+struct MaskedPacking {
+  const MissingClasses& classes;
+  std::int64_t min_pairs;
+  const MaskedUnits* units;  ///< differences; null: correlations
+};
+
 /// Rows in the filter's form; places are padded to whole panels with rows of
 /// zeros. Class-major arrays are [class x num_places].
 struct MaskedFilterRows {
@@ -63,10 +86,15 @@ struct MaskedFilterRows {
   std::int64_t num_places = 0, steps = 0;
   Buffer<std::int32_t> packed;  ///< [panel][step][16], two features in 32 bits
   Buffer<std::int32_t> panel_class;  ///< [panels]: the highest of its rows'
-  Buffer<float> error;               ///< [num_places]: e
-  Buffer<float> alpha, w;            ///< [class x num_places]
-  Buffer<float> z;                   ///< [panel][feature][16]
-  Buffer<double> sum, square;        ///< [size]: of z, z^2
+  Buffer<float> w;                   ///< [class x num_places]
+  // Correlations: e [num_places], and alpha [class x num_places].
+  Buffer<float> error, alpha;
+  // Differences, [num_places]: a, |v|^2 less its margin, the largest v^2 taken
+  // negative, and how many samples the row lacks.
+  Buffer<float> scale, square_below, minus_largest, missing;
+  double margin = 0.0;
+  Buffer<float> z;             ///< [panel][feature][16]
+  Buffer<double> sum, square;  ///< [size]: of z, z^2
   // What each row lacks, or has, if that is less: features list_start[i] on.
   std::vector<std::int64_t> list_start;
   std::vector<std::int32_t> list;
@@ -86,9 +114,9 @@ struct MaskedFilterRows {
 };
 
 MaskedFilterRows pack_masked(const MaskedPoints& points,
-                             const MissingClasses& classes,
-                             std::int64_t num_places, std::int64_t min_pairs,
-                             int num_threads, Progress* progress);
+                             const MaskedPacking& packing,
+                             std::int64_t num_places, int num_threads,
+                             Progress* progress);
 
 /// Of whole products, to floats.
 double masked_unit();
@@ -96,6 +124,11 @@ double masked_unit();
 /// The float that is compared with thresholds: what is at least `distance`'s
 /// similarity less all rounding.
 float masked_threshold(double distance);
+
+/// The same of differences, of a row with `known` values: minus the sum that no
+/// pair of the row is above that is at most that far.
+float masked_difference_threshold(double distance, const MaskedRule& rule,
+                                  const MaskedUnits& units, double known);
 
 /// Sums over the features that both have, of 16 rows and up to 48 columns.
 struct CommonTile {
@@ -124,6 +157,11 @@ struct MaskedPair {
 bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
                  const MaskedPair& pair, Sign sign, std::int64_t min_pairs,
                  float threshold);
+
+/// The same of differences, by the threshold of each.
+bool may_be_close(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
+                  const MaskedPair& pair, std::int64_t min_pairs,
+                  float row_threshold, float column_threshold);
 
 }  // namespace cpu
 }  // namespace fsknn

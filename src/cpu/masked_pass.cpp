@@ -32,14 +32,14 @@ int threads_of(const Request& asked, const RowSource& points,
 MaskedWork::MaskedWork(const Request& asked, const RowSource& points,
                        const RowSource* queries, Progress* progress)
     : request(asked),
+      rule(asked, points, queries, progress),
       kernels(choose_kernels(asked.instruction_set)),
       symmetric(queries == nullptr) {
   request.num_threads = threads_of(asked, points, queries);
-  const RowForm form = asked.metric->row_form;
-  columns = prepare_masked(points, form, request.skip, true,
+  columns = prepare_masked(points, rule, request.skip, true,
                            request.num_threads, progress);
   if (!symmetric)
-    own_rows = prepare_masked(*queries, form, request.query_skip, false,
+    own_rows = prepare_masked(*queries, rule, request.query_skip, false,
                               request.num_threads, progress);
 }
 
@@ -73,20 +73,28 @@ bool MaskedPairs::may_pass(const Chunk& at, std::int64_t row,
     column_class = std::max<std::int64_t>(column_class,
                                           b_.panel_class[j0 / Tile::panel + p]);
   const std::int64_t of_class = row_class * b_.num_places + j0;
-  const MaskedSide columns = {column_threshold + column, b_.error.data() + j0,
-                              b_.alpha.data() + of_class,
-                              b_.w.data() + of_class};
   const float unit = static_cast<float>(masked_unit());
+  const bool correlates = work_.rule.correlates();
   std::uint64_t any = 0;
   for (int r = 0; r < kRows; ++r) {
     keep[r] = 0;
     if (row + r >= at.num_rows) continue;
-    const std::int64_t own = column_class * a_.num_places + i0 + r;
-    const MaskedSide side = {row_threshold + row + r, a_.error.data() + i0 + r,
-                             a_.alpha.data() + own, a_.w.data() + own};
-    keep[r] = work_.kernels.masked_test(work_.request.metric->sign,
-                                        tile_ + r * Tile::columns, panels, unit,
-                                        side, columns);
+    const std::int64_t i = i0 + r;
+    const std::int64_t own = column_class * a_.num_places + i;
+    const std::int32_t* sums = tile_ + r * Tile::columns;
+    if (correlates)
+      keep[r] = work_.kernels.masked_test(
+          work_.request.metric->sign, sums, panels, unit,
+          {row_threshold + row + r, &a_.error[i], &a_.alpha[own], &a_.w[own]},
+          {column_threshold + column, &b_.error[j0], &b_.alpha[of_class],
+           &b_.w[of_class]});
+    else
+      keep[r] = work_.kernels.masked_distance_test(
+          sums, panels,
+          {row_threshold + row + r, &a_.scale[i], &a_.square_below[i],
+           &a_.minus_largest[i], &a_.missing[i], &a_.w[own]},
+          {column_threshold + column, &b_.scale[j0], &b_.square_below[j0],
+           &b_.minus_largest[j0], &b_.missing[j0], &b_.w[of_class]});
     any |= keep[r];
   }
   return any != 0;
@@ -112,7 +120,6 @@ void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
     const int c = __builtin_ctzll(columns_kept);
     sum_of_rows(work_.kernels, a_, i0, b_, j0 + c, common_.a[c], common_.x[c]);
   }
-  const Request& request = work_.request;
   for (int r = 0; r < kRows; ++r)
     for (std::uint64_t mask = keep[r]; mask != 0; mask &= mask - 1) {
       const int c = __builtin_ctzll(mask);
@@ -120,22 +127,33 @@ void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
           i0 + r,          j0 + c,          tile_[r * Tile::columns + c],
           common_.a[c][r], common_.x[c][r], common_.b[r][c],
           common_.y[r][c]};
-      const float t =
-          std::min(row_threshold[row + r], column_threshold[column + c]);
       const bool twice = at.diagonal && row + r >= column + c;
-      if (twice || !may_be_near(a_, b_, pair, request.metric->sign,
-                                request.min_pairs, t))
+      if (twice ||
+          !stays(pair, row_threshold[row + r], column_threshold[column + c]))
         keep[r] &= ~(std::uint64_t{1} << c);
     }
 }
 
-void MaskedPairs::exact(const std::vector<Pair>& hits, double* r) const {
+bool MaskedPairs::stays(const MaskedPair& pair, float row_threshold,
+                        float column_threshold) const {
+  const Request& request = work_.request;
+  return work_.rule.correlates()
+             ? may_be_near(a_, b_, pair, request.metric->sign,
+                           request.min_pairs,
+                           std::min(row_threshold, column_threshold))
+             : may_be_close(a_, b_, pair, request.min_pairs, row_threshold,
+                            column_threshold);
+}
+
+void MaskedPairs::exact(const std::vector<Pair>& hits, double* values) const {
   const MaskedPoints& rows = work_.rows();
   const MaskedPoints& columns = work_.columns;
-  work_.kernels.masked(rows.row(Place{row0_}), columns.row(Place{column0_}),
-                       columns.padded,
-                       static_cast<double>(work_.request.min_pairs),
-                       hits.data(), static_cast<std::int64_t>(hits.size()), r);
+  work_.kernels.masked(work_.rule.terms(), rows.row(Place{row0_}),
+                       columns.row(Place{column0_}), columns.padded,
+                       hits.data(), static_cast<std::int64_t>(hits.size()),
+                       values);
+  for (std::size_t h = 0; h < hits.size(); ++h)
+    values[h] = work_.rule.value(values[h]);
 }
 
 MaskedPass::MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
@@ -154,12 +172,14 @@ MaskedPass::MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
   if (!filtered_) return;
   const MissingClasses classes =
       missing_classes(work.columns, work.symmetric ? nullptr : &rows);
-  column_filter_ =
-      pack_masked(work.columns, classes, plan.padded_points, request.min_pairs,
-                  request.num_threads, progress);
+  if (!work.rule.correlates()) units_ = masked_units(work.columns);
+  const MaskedPacking packing = {classes, request.min_pairs,
+                                 work.rule.correlates() ? nullptr : &units_};
+  column_filter_ = pack_masked(work.columns, packing, plan.padded_points,
+                               request.num_threads, progress);
   if (!work.symmetric)
-    row_filter_ = pack_masked(rows, classes, plan.padded_queries,
-                              request.min_pairs, request.num_threads, progress);
+    row_filter_ = pack_masked(rows, packing, plan.padded_queries,
+                              request.num_threads, progress);
 }
 
 }  // namespace cpu

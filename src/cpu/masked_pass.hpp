@@ -37,6 +37,7 @@ struct MaskedWork {
   Plan plan() const;
 
   Request request;  ///< as asked, with as many threads as are of use
+  const MaskedRule rule;
   const Kernels& kernels;
   const bool symmetric;
   MaskedPoints columns;
@@ -46,7 +47,7 @@ struct MaskedWork {
 };
 
 /// Pairs of points with missing values as a pass meets them (pass.hpp): their
-/// filter of two steps, and r over what both have.
+/// filter of two steps, and what a MaskedRule has of them.
 class MaskedPairs {
  public:
   using Threshold = float;  ///< in similarity
@@ -72,8 +73,8 @@ class MaskedPairs {
   void tile(const Chunk& at, std::int64_t row, std::int64_t column, int panels,
             const float* row_threshold, const float* column_threshold,
             std::uint64_t* keep);
-  void exact(const std::vector<Pair>& hits, double* r) const;
-  static bool has(double r) { return has_value(r); }
+  void exact(const std::vector<Pair>& hits, double* values) const;
+  static bool has(double value) { return has_value(value); }
 
  private:
   bool may_pass(const Chunk& at, std::int64_t row, std::int64_t column,
@@ -82,6 +83,8 @@ class MaskedPairs {
   void refine(const Chunk& at, std::int64_t row, std::int64_t column,
               int panels, const float* row_threshold,
               const float* column_threshold, std::uint64_t* keep);
+  bool stays(const MaskedPair& pair, float row_threshold,
+             float column_threshold) const;
 
   const MaskedWork& work_;
   const MaskedFilterRows& a_;
@@ -101,11 +104,19 @@ class MaskedPass {
              Progress* progress);
   /// By any thread, at any time.
   void set_threshold(Place row, double distance) {
+    if (!filtered_) return;
+    const float threshold =
+        work_.rule.correlates()
+            ? masked_threshold(distance)
+            : masked_difference_threshold(
+                  distance, work_.rule, units_,
+                  static_cast<double>(work_.rows().known[row.value]));
     threshold_[static_cast<std::size_t>(row.value)].store(
-        masked_threshold(distance), std::memory_order_relaxed);
+        threshold, std::memory_order_relaxed);
   }
-  /// make_taker() is each thread's: take(row, column, r) has the pairs that
-  /// have an r, by their places, each once; merge() is called at the end.
+  /// make_taker() is each thread's: take(row, column, value) has the pairs that
+  /// have a value (MaskedRule::value()), by their places, each once; merge() is
+  /// called at the end.
   template <class MakeTaker>
   void run(const Stretch& stretch, MakeTaker make_taker) {
     const bool symmetric = work_.symmetric;
@@ -123,6 +134,7 @@ class MaskedPass {
   }
 
   const PassCounts& counts() const { return counts_; }
+  bool filtered() const { return filtered_; }
 
  private:
   template <class Taker>
@@ -144,10 +156,10 @@ class MaskedPass {
       return true;
     }
 
-    void take(const Pair& hit, double r) {
+    void take(const Pair& hit, double value) {
       const Place row = {at_.row0 + hit.row};
       const Place column = {at_.column0 + hit.column};
-      taker_.take(row, column, r);
+      taker_.take(row, column, value);
       // They may have become stricter.
       row_threshold_[hit.row] = s_.threshold(row);
       if (s_.work_.symmetric)
@@ -181,6 +193,7 @@ class MaskedPass {
   const MaskedWork& work_;
   const Plan& plan_;
   const bool filtered_;
+  MaskedUnits units_;  ///< of filtered differences
   std::unique_ptr<std::atomic<float>[]> threshold_;  ///< in similarity
   MaskedFilterRows column_filter_, row_filter_;
   PassCounts counts_;

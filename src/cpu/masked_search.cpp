@@ -54,8 +54,8 @@ class MaskedSearch {
 
  private:
   struct Taker {
-    void take(Place row, Place column, double r) {
-      const double distance = s.work_.request.metric->finish(r, 0.0, 0.0);
+    void take(Place row, Place column, double value) {
+      const double distance = s.work_.rule.distance(value);
       const PointId id = s.columns_.order.id_at(column);
       if (!s.is_self(row, id)) s.offer(row, distance, id);
       if (s.work_.symmetric)
@@ -95,10 +95,10 @@ class MaskedSearch {
         pairs.push_back(
             {static_cast<std::int32_t>(place.value),
              columns_.order.place[static_cast<std::size_t>(index[rank])]});
-      work_.kernels.masked(rows_.rows.data(), columns_.rows.data(),
-                           columns_.padded,
-                           static_cast<double>(work_.request.min_pairs),
-                           pairs.data(), size, r.data());
+      work_.kernels.masked(work_.rule.terms(), rows_.rows.data(),
+                           columns_.rows.data(), columns_.padded, pairs.data(),
+                           size, r.data());
+      for (double& found : r) found = work_.rule.value(found);
     }
     emit_masked(out, row, k, size, lists_.distances(place), index, r.data());
     return size < k;

@@ -18,8 +18,9 @@ class Taker {
       : rows_(work.rows().order),
         columns_(work.columns.order),
         taker_(collector) {}
-  void take(Place row, Place column, double r) {
-    taker_.take(AnswerRow{rows_.id_at(row).value}, columns_.id_at(column), r);
+  void take(Place row, Place column, double value) {
+    taker_.take(AnswerRow{rows_.id_at(row).value}, columns_.id_at(column),
+                value);
   }
   void merge() {}
 
@@ -36,8 +37,8 @@ class SampleTaker {
               DistanceTally& all)
       : work_(work), sample_(sample), all_(all) {}
   void merge() { all_.add_all(own_); }
-  void take(Place row, Place column, double r) {
-    const double distance = work_.request.metric->finish(r, 0.0, 0.0);
+  void take(Place row, Place column, double value) {
+    const double distance = work_.rule.distance(value);
     count(work_.rows(), row, distance);
     if (work_.symmetric) count(work_.columns, column, distance);
   }
@@ -116,7 +117,7 @@ void find_masked_within(const Request& asked, const Within& within,
   collector.finish();
   if (stats == nullptr) return;
   stats->pairs_filtered = pass.counts().filtered;
-  stats->filtered = asked.metric->filter != FilterKind::none;
+  stats->filtered = pass.filtered();
   stats->pairs_exact = pass.counts().exact;
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search = seconds_search;

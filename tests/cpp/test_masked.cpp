@@ -21,37 +21,11 @@
 #include "cpu/kernels.hpp"
 #include "cpu/masked_pass.hpp"
 #include "masked_cases.hpp"
+#include "masked_searches.hpp"
 
 using namespace fsknn;
 
 namespace {
-
-using Search = void (*)(const Request&, const RowSource&, const RowSource*,
-                        const Neighbours&);
-void by_engine(const Request& r, const RowSource& points,
-               const RowSource* queries, const Neighbours& out) {
-  Stats stats;
-  cpu::find_neighbours(r, points, queries, out, nullptr, &stats);
-}
-
-Answer find(Search search, const Request& r, const Matrix& m,
-            const Matrix* q = nullptr) {
-  Answer found(q != nullptr ? q->n : m.n, r.k);
-  const auto points = m.source();
-  const auto queries = q != nullptr ? q->source() : points;
-  search(r, points, q != nullptr ? &queries : nullptr, found.view);
-  return found;
-}
-
-Request request_for(const MetricEntry& metric, std::int64_t k,
-                    std::int64_t min_pairs = 3) {
-  Request r;
-  r.k = k;
-  r.metric = &metric;
-  r.na_pairwise = true;
-  r.min_pairs = min_pairs;
-  return r;
-}
 
 std::vector<const MetricEntry*> correlations() {
   std::vector<const MetricEntry*> all;
@@ -101,8 +75,9 @@ double plain_correlation(const Matrix& m, std::int64_t i, std::int64_t j) {
 TEST_CASE("pairwise r is the correlation of the common values") {
   for (const Matrix& m : masked_cases(40, 21)) {
     INFO(m.name);
-    const MaskedPoints p =
-        prepare_masked(m.source(), RowForm::centred_unit, {}, false, 1);
+    const MaskedRule rule(masked_request(find_metric("pearson", "signed"), 1),
+                          m.source(), nullptr);
+    const MaskedPoints p = prepare_masked(m.source(), rule, {}, false, 1);
     double worst = 0.0;
     bool defined_alike = true, symmetric = true;
     for (std::int64_t i = 0; i < m.n; ++i)
@@ -128,9 +103,9 @@ TEST_CASE("with missing values the engine equals the definition") {
     for (const Matrix& m : masked_cases(110, d))
       for (const MetricEntry* metric : correlations()) {
         INFO(m.name, " ", metric->name, " ", sign_name(metric->sign), " ", d);
-        Request r = request_for(*metric, 5);
-        const Answer expected = find(brute_force, r, m);
-        CHECK(find(by_engine, r, m) == expected);
+        Request r = masked_request(*metric, 5);
+        const Answer expected = find_masked(brute_force, r, m);
+        CHECK(find_masked(masked_engine, r, m) == expected);
       }
 }
 
@@ -140,14 +115,14 @@ TEST_CASE("with missing values no chunk size, thread count or k changes it") {
        {with_holes(normal("few holes", 700, 33, 40), 0.05, 41),
         with_holes(near_ties(700, 33, 1e-12, 42), 0.4, 43)})
     for (const std::int64_t k : {1, 20, 699}) {
-      Request r = request_for(metric, k);
+      Request r = masked_request(metric, k);
       r.skip = {0, 7, 699};
-      const Answer expected = find(brute_force, r, m);
+      const Answer expected = find_masked(brute_force, r, m);
       for (const std::int64_t chunk_size : {0, 1, 100})
         for (const int threads : {1, 3}) {
           r.chunk_size = chunk_size;
           r.num_threads = threads;
-          CHECK(find(by_engine, r, m) == expected);
+          CHECK(find_masked(masked_engine, r, m) == expected);
         }
     }
 }
@@ -155,11 +130,11 @@ TEST_CASE("with missing values no chunk size, thread count or k changes it") {
 TEST_CASE("with missing values every instruction set gives the same bits") {
   const Matrix m = with_holes(normal("holes", 300, 45, 44), 0.2, 45);
   for (const MetricEntry* metric : correlations()) {
-    Request r = request_for(*metric, 9);
-    const Answer expected = find(brute_force, r, m);
+    Request r = masked_request(*metric, 9);
+    const Answer expected = find_masked(brute_force, r, m);
     for (const cpu::Kernels* kernels : cpu::available_kernels()) {
       r.instruction_set = kernels->name;
-      CHECK(find(by_engine, r, m) == expected);
+      CHECK(find_masked(masked_engine, r, m) == expected);
     }
   }
 }
@@ -170,21 +145,21 @@ TEST_CASE("queries with missing values, few and many") {
     const Matrix q = with_holes(normal("queries", rows, 24, 48), 0.3, 49);
     for (const std::int64_t min_pairs : {2, 3, 12, 24}) {
       Request r =
-          request_for(find_metric("spearman", "absolute"), 7, min_pairs);
+          masked_request(find_metric("spearman", "absolute"), 7, min_pairs);
       r.skip = {3, 30};
-      const Answer expected = find(brute_force, r, m, &q);
-      CHECK(find(by_engine, r, m, &q) == expected);
+      const Answer expected = find_masked(brute_force, r, m, &q);
+      CHECK(find_masked(masked_engine, r, m, &q) == expected);
     }
     // Queries that are points of their own.
-    Request r = request_for(find_metric("pearson", "signed"), 5);
-    const Answer whole = find(brute_force, r, m);
+    Request r = masked_request(find_metric("pearson", "signed"), 5);
+    const Answer whole = find_masked(brute_force, r, m);
     Matrix own = make("own", rows, m.d);
     for (std::int64_t i = 0; i < rows; ++i) {
       r.query_self.push_back(static_cast<std::int32_t>(3 * i));
       for (std::int64_t f = 0; f < m.d; ++f)
         own.at(i, f) = m.values[static_cast<std::size_t>(f * m.n + 3 * i)];
     }
-    const Answer found = find(by_engine, r, m, &own);
+    const Answer found = find_masked(masked_engine, r, m, &own);
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t rank = 0; rank < r.k; ++rank)
         CHECK(found.index[static_cast<std::size_t>(rank * rows + i)] ==
@@ -194,7 +169,7 @@ TEST_CASE("queries with missing values, few and many") {
 
 TEST_CASE("the filter drops most pairs of data with some values missing") {
   const Matrix m = with_holes(normal("holes", 3000, 100, 50), 0.05, 51);
-  Request r = request_for(find_metric("pearson", "signed"), 10);
+  Request r = masked_request(find_metric("pearson", "signed"), 10);
   Answer found(m.n, r.k);
   Stats stats;
   cpu::find_neighbours(r, m.source(), nullptr, found.view, nullptr, &stats);
@@ -208,7 +183,7 @@ TEST_CASE("rows that too few pairs are left for are counted") {
   for (std::int64_t i = 0; i < 20; ++i)
     for (std::int64_t f = 0; f < 8; ++f)
       if ((i < 5) == (f < 4)) m.at(i, f) = kNone;
-  Request r = request_for(find_metric("pearson", "signed"), 6);
+  Request r = masked_request(find_metric("pearson", "signed"), 6);
   Answer found(m.n, r.k);
   Stats stats;
   cpu::find_neighbours(r, m.source(), nullptr, found.view, nullptr, &stats);
@@ -245,7 +220,7 @@ TEST_CASE("a missing value becomes the mean of what its row has") {
 TEST_CASE("the plan knows what points with missing values take") {
   for (const double share : {0.05, 0.5}) {
     const Matrix m = with_holes(normal("holes", 500, 61, 53), share, 54);
-    Request r = request_for(find_metric("pearson", "signed"), 3);
+    Request r = masked_request(find_metric("pearson", "signed"), 3);
     const cpu::MaskedWork work(r, m.source(), nullptr, nullptr);
     const Plan plan = work.plan();
     const MaskedPoints& points = work.columns;
@@ -253,13 +228,14 @@ TEST_CASE("the plan knows what points with missing values take") {
                             8.0 * static_cast<double>(points.masks.size()) +
                             4.0 * static_cast<double>(points.known.size());
     CHECK(plan.bytes_prepared == prepared);
-    const cpu::MaskedFilterRows rows =
-        cpu::pack_masked(points, cpu::missing_classes(points, nullptr),
-                         plan.padded_points, 3, 1, nullptr);
+    const cpu::MaskedFilterRows rows = cpu::pack_masked(
+        points, {cpu::missing_classes(points, nullptr), 3, nullptr},
+        plan.padded_points, 1, nullptr);
     const double filter =
         4.0 * static_cast<double>(rows.packed.size() + rows.panel_class.size() +
-                                  rows.error.size() + rows.alpha.size() +
-                                  rows.w.size() + rows.z.size()) +
+                                  rows.error.size() + rows.scale.size() +
+                                  rows.alpha.size() + rows.w.size() +
+                                  rows.z.size()) +
         8.0 * static_cast<double>(rows.sum.size() + rows.square.size() +
                                   rows.list_error.size()) +
         8.0 * static_cast<double>(rows.list_start.size()) +

@@ -116,9 +116,13 @@ over_common_samples <- function(metric, sign, ..., within = TRUE) {
     nearest = ask(nearest_to, x, 20, 9, ...)
   )
   if (within) {
-    answers$within <- ask(within_search, x, 0.4, ...)
-    answers[["within-queries"]] <- ask(within_query, x, queries, 0.4, ...)
-    answers$threshold <- ask(threshold_graph, x, 0.5, ...)
+    limit <- c(euclidean = 2.5, manhattan = 8)[metric]
+    limit <- if (is.na(limit)) 0.4 else limit[[1]]
+    answers$within <- ask(within_search, x, limit, ...)
+    answers[["within-queries"]] <- ask(within_query, x, queries, limit, ...)
+    if (metric %in% c("pearson", "spearman")) {
+      answers$threshold <- ask(threshold_graph, x, 0.5, ...)
+    }
   }
   keyed(answers, metric, sign, "pairwise")
 }
@@ -194,14 +198,14 @@ many_points <- function(metric, ...) {
   )
 }
 
-many_common_samples <- function(...) {
+many_common_samples <- function(metric, ...) {
   x <- with_gaps(bell_matrix(4500, 24, seed = 123), 124)
   queries <- with_gaps(bell_matrix(300, 24, seed = 125), 126)
   answers <- suppressMessages(list(
-    knn = knn_search(x, 10, na = "pairwise", ...),
-    queries = knn_query(x, queries, 10, na = "pairwise", ...)
+    knn = knn_search(x, 10, metric, na = "pairwise", ...),
+    queries = knn_query(x, queries, 10, metric, na = "pairwise", ...)
   ))
-  keyed(answers, "pearson", "signed", "many-pairwise")
+  keyed(answers, metric, "signed", "many-pairwise")
 }
 
 filtered_metrics <- c(
@@ -244,7 +248,9 @@ test_that("so have answers of thousands of points", {
   for (metric in filtered_metrics) {
     expect_digests(many_points(metric, backend = "cpu"), metric)
   }
-  expect_digests(many_common_samples(backend = "cpu"), "pairwise")
+  for (metric in c("pearson", "euclidean", "manhattan")) {
+    expect_digests(many_common_samples(metric, backend = "cpu"), "pairwise")
+  }
 })
 
 test_that("data in a file have the bits of data in memory", {
@@ -351,9 +357,12 @@ test_that("a GPU's filters have these bits, in much and in little memory", {
       )
     }
   }
-  expect_digests(
-    many_common_samples(backend = "cuda", devices = 1), "cuda pairwise"
-  )
+  for (metric in c("pearson", "euclidean", "manhattan")) {
+    expect_digests(
+      many_common_samples(metric, backend = "cuda", devices = 1),
+      paste("cuda pairwise", metric)
+    )
+  }
 })
 
 test_that("two GPUs have these bits", {
@@ -366,9 +375,12 @@ test_that("two GPUs have these bits", {
       paste("two GPUs", metric)
     )
   }
-  expect_digests(
-    many_common_samples(backend = "cuda", devices = 1:2), "two GPUs, pairwise"
-  )
+  for (metric in c("pearson", "euclidean", "manhattan")) {
+    expect_digests(
+      many_common_samples(metric, backend = "cuda", devices = 1:2),
+      paste("two GPUs, pairwise", metric)
+    )
+  }
 })
 
 test_that("data in a file have these bits on a GPU", {

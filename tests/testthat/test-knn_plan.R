@@ -135,7 +135,7 @@ test_that("a plan knows of missing values", {
     "Seconds:"
   )
   expect_snapshot(error = TRUE, {
-    knn_plan(c(100, 5), metric = "euclidean", na = "pairwise")
+    knn_plan(c(100, 5), metric = "chebyshev", na = "pairwise")
     knn_plan(c(100, 5), weights = 1:5, na = "pairwise", backend = "cpu")
     fsknn:::check_planned_na(
       list(na = "pairwise", backend = list(name = "cuda")),

@@ -96,6 +96,133 @@ test_that("blocks, few common samples, constants and offsets are those of cor()"
   }
 })
 
+# The mean over the common features, scaled to all.
+difference_over_common <- function(x, y, metric, min_pairs = 3) {
+  squared <- metric == "euclidean"
+  total <- common <- matrix(0, nrow(x), nrow(y))
+  for (f in seq_len(ncol(x))) {
+    d <- abs(outer(x[, f], y[, f], "-"))
+    there <- !is.na(d)
+    total[there] <- total[there] + if (squared) d[there]^2 else d[there]
+    common <- common + there
+  }
+  mean <- ncol(x) * total / common
+  distance <- if (squared) sqrt(mean) else mean
+  distance[common < min_pairs] <- NA
+  distance
+}
+
+test_that("differences over common features are their mean, scaled to all", {
+  x <- with_holes(random_matrix(60, 17, seed = 2), 0.15)
+  x[1:10, 1:8] <- NA
+  x[11:20, 9:17] <- NA
+  x[21, ] <- NA
+  x[21, 3] <- 0.5
+  query <- with_holes(random_matrix(23, 17, seed = 6), 0.1, seed = 7)
+  for (metric in c("euclidean", "manhattan")) {
+    for (min_pairs in c(1, 3, 9)) {
+      distance <- difference_over_common(x, x, metric, min_pairs)
+      diag(distance) <- NA
+      of_queries <- difference_over_common(query, x, metric, min_pairs)
+      for (backend in backends_here()) {
+        nn <- quiet(knn_search(
+          x, 58, metric, na = "pairwise", min_pairs = min_pairs,
+          backend = backend
+        ))
+        expect_nearest_pairs(nn, distance)
+        for (rows in list(1:3, 1:23)) {
+          nn <- quiet(knn_query(
+            x, query[rows, ], 40, metric, na = "pairwise",
+            min_pairs = min_pairs, backend = backend
+          ))
+          expect_nearest_pairs(nn, of_queries[rows, , drop = FALSE])
+        }
+      }
+    }
+  }
+  # Where nothing is missing, and the pairs that lack nothing.
+  whole <- random_matrix(40, 9, seed = 9)
+  gap <- replace(whole, 5, NA)
+  for (metric in c("euclidean", "manhattan")) {
+    expect_identical(
+      knn_search(whole, 4, metric, na = "pairwise"),
+      knn_search(whole, 4, metric)
+    )
+    within <- knn_search(gap[-5, ], 4, metric)
+    nn <- knn_query(gap[-5, ], gap[-5, ], 5, metric)
+    expect_identical(nn$distance[, -1], within$distance)
+    some <- knn_query(gap, gap[-5, ], 40, metric, na = "pairwise")
+    expect_identical(
+      knn_query(gap[-5, ], gap[-5, ], 39, metric)$distance,
+      t(vapply(1:39, function(i) {
+        some$distance[i, some$index[i, ] != 5]
+      }, numeric(39)))
+    )
+  }
+})
+
+test_that("differences have brute force's bits, far off and among wild rows", {
+  x <- with_holes(random_matrix(400, 40, seed = 8), 0.1)
+  x[351:400, ] <- x[1:50, ]
+  wild <- x
+  wild[7, 3] <- 1e200
+  wild[9, ] <- wild[9, ] * 1e-200
+  for (values in list(x, x + 1e9, x * 1e-250, wild)) {
+    for (metric in c("euclidean", "manhattan")) {
+      request <- new_request(7L, list(
+        metric = list(name = metric), sign = "signed", num_threads = 1L,
+        chunk_size = 0L, backend = list(name = "cpu", devices = integer()),
+        na = "pairwise", min_pairs = 30L
+      ))
+      expected <- as_neighbours(
+        cpp_brute_force(values, NULL, request)[c("index", "distance")]
+      )
+      for (backend in backends_here()) {
+        expect_same_bits(
+          quiet(knn_search(
+            values, 7, metric, na = "pairwise", min_pairs = 30,
+            backend = backend
+          )),
+          expected
+        )
+        expect_same_bits(
+          quiet(knn_search(
+            values, 7, metric, na = "pairwise", min_pairs = 30,
+            backend = backend, subset = c(400, 3, 7:90)
+          )),
+          as_neighbours(lapply(expected, function(m) m[c(400, 3, 7:90), ]))
+        )
+      }
+    }
+  }
+})
+
+test_that("one value in common is enough for a difference, if it is asked for", {
+  x <- rbind(c(1, NA, NA), c(3, 5, NA), c(NA, 4, 2))
+  nn <- quiet(knn_search(x, 2, "manhattan", na = "pairwise", min_pairs = 1))
+  expect_identical(
+    nn$distance, rbind(c(6, NA), c(3, 6), c(3, NA))
+  )
+  expect_snapshot({
+    none <- knn_search(x, 1, "manhattan", na = "pairwise")
+    knn_search(x, 1, "manhattan", na = "pairwise", min_pairs = 0)
+  }, error = TRUE)
+  expect_identical(none$index, matrix(NA_integer_, 3, 1))
+})
+
+test_that("far apart over common features is an error", {
+  x <- cbind(c(1.7e308, -1.7e308, 1), c(0, 0, 1), c(NA, 0, 1))
+  for (backend in backends_here()) {
+    for (metric in c("euclidean", "manhattan")) {
+      expect_error(
+        knn_search(x, 2, metric, na = "pairwise", min_pairs = 1,
+                   backend = backend),
+        class = "fsknn_range_error"
+      )
+    }
+  }
+})
+
 test_that("queries with missing values are met by the same rule", {
   x <- with_holes(random_matrix(50, 14, seed = 5), 0.2)
   query <- with_holes(random_matrix(23, 14, seed = 6), 0.1, seed = 7)
@@ -335,7 +462,7 @@ test_that("what can't be met is an error that says so", {
     knn_search(inf, 3, na = "pairwise")
     knn_search(inf, 3, na = "mean")
     knn_search(x, 3, na = "omit")
-    knn_search(x, 3, "euclidean", na = "pairwise")
+    knn_search(x, 3, "chebyshev", na = "pairwise")
     knn_search(x, 3, na = "mean", min_pairs = 5)
     knn_search(x, 3, na = "pairwise", min_pairs = 1)
     knn_search(x, 3, na = "pairwise", min_pairs = 9)

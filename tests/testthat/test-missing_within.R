@@ -92,6 +92,33 @@ test_that("queries meet points over the samples that both have", {
   }
 })
 
+test_that("differences over common features within a distance are those", {
+  x <- holed_matrix()
+  for (metric in c("euclidean", "manhattan")) {
+    for (min_pairs in c(1, 9)) {
+      ask <- function(verb, ...) {
+        quietly(verb(
+          x, ..., metric = metric, na = "pairwise", min_pairs = min_pairs,
+          backend = "cpu"
+        ))
+      }
+      all <- ask(knn_search, k = 69)
+      limit <- sort(all$distance)[[600]]
+      limits <- rep(c(0, limit, limit / 2, 2 * limit, 1e9), 14)
+      for (these in list(limit, 0, 1e9, limits)) {
+        expect_identical(
+          ask(within_search, distance = these), within_limits(all, these)
+        )
+      }
+      all <- ask(knn_query, query = x[5:44, ], k = 70)
+      expect_identical(
+        ask(within_query, query = x[5:44, ], distance = limit),
+        within_limits(all, limit)
+      )
+    }
+  }
+})
+
 test_that("co-expression above a threshold is that of cor()", {
   x <- holed_matrix()
   rownames(x) <- paste0("gene", seq_len(nrow(x)))
@@ -194,7 +221,7 @@ test_that("missing values are an error that names `na`, as is what can't be", {
   expect_snapshot(error = TRUE, {
     within_search(x, 1)
     within_query(x[1:9, 9:16], x[1:5, ], 1, na = "pairwise")
-    within_search(x, 1, "euclidean", na = "pairwise")
+    within_search(x, 1, "chebyshev", na = "pairwise")
     threshold_graph(x, 0.5, weights = 1:16, na = "pairwise")
     threshold_graph(x, 0.5, na = "pairwise", min_pairs = 17)
   })

@@ -35,7 +35,8 @@ constexpr double kSlack = 4e-6;
 /// The numbers of a search that the host chooses.
 struct MaskedPlan {
   std::int64_t depth, capacity, first_columns, batch_rows;
-  float error, square_error;
+  float error, square_error;  ///< correlations
+  float shrink;               ///< differences
 };
 
 MaskedPlan plan_masked(const Request& request, const MaskedPoints& rows,
@@ -63,18 +64,24 @@ MaskedPlan plan_masked(const Request& request, const MaskedPoints& rows,
   plan.error = static_cast<float>((3.0 * g + g * g) * 1.001 + kSlack +
                                   2.0 * rounding_of_sums(columns.padded));
   plan.square_error = static_cast<float>((3.0 * g + g * g) * 1.001 + kSlack);
+  // Of differences each is rounded once, and their sum once a feature; the rest
+  // is for the comparison itself.
+  const double v = static_cast<double>(plan.depth + 8) * 0x1p-24;
+  plan.shrink = v < 0.5
+                    ? static_cast<float>((1.0 - v / (1.0 - v)) * (1.0 - kSlack))
+                    : 0.0f;
   return plan;
 }
 
-/// Whether pairs are filtered: by products, or not at all.
+/// Whether pairs are filtered: by products or differences, or not at all.
 bool is_filtered(const MetricEntry& metric) {
   switch (metric.filter) {
     case FilterKind::none: return false;
-    case FilterKind::product: return true;
-    case FilterKind::difference:
+    case FilterKind::product:
+    case FilterKind::difference: return true;
     case FilterKind::largest:
     case FilterKind::overlap:
-      throw std::logic_error("pairs of rows that lack values are correlated");
+      throw std::logic_error("no such pairs are made of common samples");
   }
   throw_unknown("filter", static_cast<int>(metric.filter));
 }
@@ -82,8 +89,9 @@ bool is_filtered(const MetricEntry& metric) {
 /// Points on the current device.
 class DeviceMasked {
  public:
+  /// units: null for correlations.
   DeviceMasked(const MaskedPoints& points, std::int64_t depth,
-               const Stream& stream)
+               const MaskedUnits* units, bool squared, const Stream& stream)
       : rows_(points.rows.size()),
         masks_(points.masks.size()),
         z_(points.size() * depth),
@@ -91,23 +99,37 @@ class DeviceMasked {
     upload(rows_, points.rows.data(), rows_.size(), stream);
     upload(masks_, points.masks.data(), masks_.size(), stream);
     upload(ids_, points.order.id.data(), ids_.size(), stream);
-    start_masked_rows(rows_.data(), points.size(), points.num_features,
-                      points.padded, depth, z_.data(), stream.get());
+    if (units == nullptr) {
+      start_masked_rows(rows_.data(), points.size(), points.num_features,
+                        points.padded, depth, z_.data(), stream.get());
+      return;
+    }
+    errors_ = DeviceBuffer<float>(points.size());
+    centre_ = DeviceBuffer<double>(points.num_features);
+    upload(centre_, units->centre.data(), centre_.size(), stream);
+    start_difference_rows(
+        {rows_.data(), points.size(), points.num_features, points.padded, depth,
+         centre_.data(), units->by, squared, z_.data(), errors_.data()},
+        stream.get());
   }
   MaskedRows view() const {
-    return {rows_.data(), masks_.data(), z_.data(), ids_.data()};
+    return {rows_.data(), masks_.data(), z_.data(), errors_.data(),
+            ids_.data()};
   }
 
  private:
   DeviceBuffer<double> rows_;
   DeviceBuffer<std::uint64_t> masks_;
-  DeviceBuffer<float> z_;
+  DeviceBuffer<float> z_, errors_;
+  DeviceBuffer<double> centre_;
   DeviceBuffer<std::int32_t> ids_;
 };
 
 /// What all devices of a search read.
 struct MaskedSearch {
   const Request& request;
+  const MaskedRule& rule;
+  const MaskedUnits* units;  ///< differences; else null
   const MaskedPlan& plan;
   const MaskedPoints& rows;
   const MaskedPoints& columns;  ///< the same object for a graph
@@ -124,7 +146,7 @@ class MaskedSegment {
         workers_(workers),
         filtered_(is_filtered(*search.request.metric)),
         batch_rows_(std::min(search.plan.batch_rows, most_rows)),
-        columns_(search.columns, search.plan.depth, stream_),
+        columns_(on_device(search.columns)),
         own_ids_(search.rows.size()),
         thresholds_(batch_rows_),
         counts_(batch_rows_),
@@ -134,8 +156,7 @@ class MaskedSegment {
         pairs_exact_(1) {
     const bool symmetric = &search.rows == &search.columns;
     if (!symmetric)
-      rows_ = std::make_unique<DeviceMasked>(search.rows, search.plan.depth,
-                                             stream_);
+      rows_ = std::make_unique<DeviceMasked>(on_device(search.rows));
     upload(own_ids_, search.own_ids.data(), own_ids_.size(), stream_);
     clear_from(pairs_exact_, 0, stream_);
     work_.columns = columns_.view();
@@ -144,7 +165,11 @@ class MaskedSegment {
     work_.words = search.columns.words;
     work_.depth = search.plan.depth;
     work_.own_ids = own_ids_.data();
-    work_.min_pairs = static_cast<double>(search.request.min_pairs);
+    work_.terms = search.rule.terms();
+    work_.undo = search.rule.distances().undo();
+    work_.redo = search.rule.distances().redo();
+    if (search.units != nullptr) work_.unit = search.units->by;
+    work_.shrink = search.plan.shrink;
     work_.sign = search.request.metric->sign;
     work_.error = search.plan.error;
     work_.square_error = search.plan.square_error;
@@ -184,8 +209,10 @@ class MaskedSegment {
   /// All columns in rounds. Returns whether to go on.
   bool batch() {
     const std::int64_t num_columns = search_.columns.size();
-    const std::vector<float> none(static_cast<std::size_t>(work_.num_rows),
-                                  -std::numeric_limits<float>::infinity());
+    const float infinite = std::numeric_limits<float>::infinity();
+    const std::vector<float> none(
+        static_cast<std::size_t>(work_.num_rows),
+        search_.rule.correlates() ? -infinite : infinite);
     upload(thresholds_, none.data(), work_.num_rows, stream_);
     clear_from(counts_, 0, stream_);
     start_clear(work_.lists, work_.num_rows, stream_.get());
@@ -201,10 +228,12 @@ class MaskedSegment {
       work_.num_columns = std::min(wanted, num_columns - seen);
       Event& done = done_[num_launches_++ % 2];
       done.wait();
-      if (filtered_)
+      if (!filtered_)
+        ask_for_all();
+      else if (search_.rule.correlates())
         start_masked_filter(work_, stream_.get());
       else
-        ask_for_all();
+        start_difference_filter(work_, stream_.get());
       start_masked_exact(work_, stream_.get());
       done.record(stream_);
       seen += work_.num_columns;
@@ -214,6 +243,13 @@ class MaskedSegment {
       if (!workers_.go_on()) return false;
     }
     return true;
+  }
+
+  DeviceMasked on_device(const MaskedPoints& points) const {
+    return DeviceMasked(
+        points, search_.plan.depth, search_.units,
+        search_.rule.terms().accumulation == Accumulation::squared_difference,
+        stream_);
   }
 
   /// Counts above any capacity: of every row, all columns.
@@ -282,7 +318,7 @@ double bytes_of(const MaskedSearch& search) {
   const MaskedPlan& plan = search.plan;
   const double row = static_cast<double>(search.columns.padded) * 8 +
                      static_cast<double>(plan.depth) * 4 +
-                     static_cast<double>(search.columns.words) * 8 + 12;
+                     static_cast<double>(search.columns.words) * 8 + 16;
   const double points = static_cast<double>(search.columns.size()) +
                         (&search.rows == &search.columns
                              ? 0.0
@@ -339,12 +375,12 @@ void find_masked(const Request& request, const RowSource& points,
                  Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
   const UsedDevices gpus(request.devices);
-  const RowForm form = request.metric->row_form;
-  const MaskedPoints columns = prepare_masked(points, form, request.skip, true,
+  const MaskedRule rule(request, points, queries, progress);
+  const MaskedPoints columns = prepare_masked(points, rule, request.skip, true,
                                               request.num_threads, progress);
   MaskedPoints own_rows;
   if (queries != nullptr)
-    own_rows = prepare_masked(*queries, form, request.query_skip, false,
+    own_rows = prepare_masked(*queries, rule, request.query_skip, false,
                               request.num_threads, progress);
   const MaskedPoints& rows = queries != nullptr ? own_rows : columns;
   for (std::int64_t i = 0; i < out.rows; ++i)
@@ -356,7 +392,11 @@ void find_masked(const Request& request, const RowSource& points,
   const MaskedPlan plan = plan_masked(request, rows, columns);
   const std::vector<std::int32_t> own_ids =
       own_ids_of(request, rows, queries == nullptr);
-  const MaskedSearch search = {request, plan, rows, columns, own_ids, out};
+  MaskedUnits units;
+  if (!rule.correlates()) units = masked_units(columns);
+  const MaskedSearch search = {
+      request, rule, rule.correlates() ? nullptr : &units, plan, rows, columns,
+      own_ids, out};
   for (const Device& gpu : gpus.all()) check_fits(search, gpu);
   const double seconds_prepare = seconds_since(start);
   Stats found;

@@ -53,17 +53,71 @@ __device__ inline double lane_correlation(const double* a, const double* b,
   return masked_result(a, b, padded, sums, moments);
 }
 
+/// core's masked_difference(), as above.
+template <class A>
+__device__ inline double lane_difference(const MaskedTerms& terms,
+                                         const double* a, const double* b,
+                                         std::int64_t padded, int lane,
+                                         unsigned group) {
+  double n = 0.0, s = 0.0;
+  for (std::int64_t f = lane; f < padded; f += kLanes) {
+    const double p = a[f], q = b[f];
+    if (!has_value(p) || !has_value(q)) continue;
+    n = n + 1.0;
+    s = A::step(p, q, s);
+  }
+  const double common = joined_lanes(n, group), sum = joined_lanes(s, group);
+  if (common < terms.min_pairs || !(common > 0.0)) return no_correlation();
+  return scaled_to_all(sum, common, terms.num_features);
+}
+
+/// core's masked_pair(), as above.
+__device__ inline double lane_pair(const MaskedWork& w, const double* a,
+                                   const double* b, int lane, unsigned group) {
+  if (w.terms.accumulation == Accumulation::squared_difference)
+    return lane_difference<SquaredDifference>(w.terms, a, b, w.padded, lane,
+                                              group);
+  if (w.terms.accumulation == Accumulation::absolute_difference)
+    return lane_difference<AbsoluteDifference>(w.terms, a, b, w.padded, lane,
+                                               group);
+  return lane_correlation(a, b, w.padded, w.terms.min_pairs, lane, group);
+}
+
 __device__ inline unsigned group_mask() {
   return 0xffu << (threadIdx.x % 32 / kLanes * kLanes);
 }
 
-__device__ inline double distance_of(Sign sign, double r) {
-  switch (sign) {
-    case Sign::absolute: return UnitDot<Sign::absolute>::finish(r, 0.0, 0.0);
-    case Sign::negative: return UnitDot<Sign::negative>::finish(r, 0.0, 0.0);
+/// Of what lane_pair() gives.
+__device__ inline double distance_of(const MaskedWork& w, double pair) {
+  if (w.terms.accumulation == Accumulation::squared_difference)
+    return scaled(Euclidean::finish(pair, 0.0, 0.0), w.undo);
+  if (w.terms.accumulation == Accumulation::absolute_difference)
+    return scaled(Manhattan::finish(pair, 0.0, 0.0), w.undo);
+  switch (w.sign) {
+    case Sign::absolute: return UnitDot<Sign::absolute>::finish(pair, 0.0, 0.0);
+    case Sign::negative: return UnitDot<Sign::negative>::finish(pair, 0.0, 0.0);
     case Sign::signed_value: break;
   }
-  return UnitDot<Sign::signed_value>::finish(r, 0.0, 0.0);
+  return UnitDot<Sign::signed_value>::finish(pair, 0.0, 0.0);
+}
+
+/// MaskedWork::thresholds, by the farthest of a full list.
+__device__ inline float threshold_of(const MaskedWork& w, double distance) {
+  // As cpu::masked_threshold(): the distance was rounded once.
+  if (w.terms.accumulation == Accumulation::dot)
+    return __double2float_rd((1.0 - distance) - 0x1p-50);
+  // As DistanceRule::before_scaling(); what underflows is a part of the errors.
+  const double above =
+      distance < CUDART_INF
+          ? __longlong_as_double(__double_as_longlong(distance) + 1)
+          : CUDART_INF;
+  const double before = (above * w.redo.first) * w.redo.second;
+  const double far = (before * w.unit.first) * w.unit.second;
+  const double d = w.terms.num_features;
+  const double mean = w.terms.accumulation == Accumulation::squared_difference
+                          ? far / sqrt(d)
+                          : far / d;
+  return __double2float_ru(mean * (1.0 + 1e-6));
 }
 
 // The candidates of a row by the exact step, 8 threads a pair, and the row's
@@ -102,10 +156,10 @@ __global__ void __launch_bounds__(SelectBlock::threads)
       const std::int64_t column = all ? w.column0 + at : candidates[at];
       const std::int32_t id = w.columns.ids[column];
       if (id == own) continue;
-      const double r = lane_correlation(a, w.columns.rows + column * w.padded,
-                                        w.padded, w.min_pairs, lane, group);
-      if (lane != 0 || !has_value(r)) continue;
-      const Entry entry = {distance_of(w.sign, r), id};
+      const double pair =
+          lane_pair(w, a, w.columns.rows + column * w.padded, lane, group);
+      if (lane != 0 || !has_value(pair)) continue;
+      const Entry entry = {distance_of(w, pair), id};
       if (comes_before(entry, farthest))
         gathered.set(atomicAdd(&num_gathered, 1), entry);
     }
@@ -122,9 +176,8 @@ __global__ void __launch_bounds__(SelectBlock::threads)
   }
   if (tid != 0) return;
   w.counts[row] = 0;
-  // As cpu::masked_threshold(): the distance was rounded once.
   if (farthest.index != kNoPoint)
-    w.thresholds[row] = __double2float_rd((1.0 - farthest.distance) - 0x1p-50);
+    w.thresholds[row] = threshold_of(w, farthest.distance);
   atomicAdd(w.pairs_exact, static_cast<unsigned long long>(count));
 }
 
@@ -147,7 +200,7 @@ __global__ void masked_correlations(const MaskedWork w,
     const double r = lane_correlation(
         w.rows.rows + (w.row0 + e / k) * w.padded,
         w.columns.rows + static_cast<std::int64_t>(places[id]) * w.padded,
-        w.padded, w.min_pairs, lane, group);
+        w.padded, w.terms.min_pairs, lane, group);
     if (lane == 0) correlations[e] = r;
   }
 }

@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(MaskedTile::threads)
     for (int j = 0; j < T::each; ++j) {
       // No bits are in common beyond the columns' end.
       const float n = static_cast<float>(common[i][j]);
-      if (n < static_cast<float>(w.min_pairs) ||
+      if (n < static_cast<float>(w.terms.min_pairs) ||
           !may_be_near(w, s.p[i][j], s.a[i][j], s.b[i][j], s.x[i][j], s.y[i][j],
                        n, threshold))
         continue;

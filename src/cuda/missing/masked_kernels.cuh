@@ -1,11 +1,12 @@
 #pragma once
 
 // Points with missing values on GPUs: the kernels (masked_filter.cu,
-// masked_exact.cu), and what they are told.
+// difference_filter.cu, masked_exact.cu), and what they are told.
 //
 // A filter in float32 makes five products of each pair of rows, over the
-// samples that both have, and drops a pair whose correlation cannot reach its
-// row's threshold; what it keeps is done by core/masked.hpp in double and joins
+// samples that both have, or one sum of differences, and drops a pair whose
+// correlation cannot reach its row's threshold, or whose distance is beyond it;
+// what it keeps is done by core/masked.hpp in double and joins
 // the row's list. Columns are met in rounds, each as large as all before: a row
 // has about k candidates a round.
 
@@ -14,6 +15,7 @@
 #include <cstdint>
 
 #include "core/kinds.hpp"
+#include "core/masked.hpp"
 #include "cuda/exact/select.cuh"
 
 namespace fsknn {
@@ -27,6 +29,7 @@ struct MaskedRows {
   const double* rows = nullptr;          ///< [size x padded], core's; NaN: none
   const std::uint64_t* masks = nullptr;  ///< [size x words]
   const float* z = nullptr;              ///< [size x depth], centred; NaN: none
+  const float* errors = nullptr;         ///< [size], of z; differences
   const std::int32_t* ids = nullptr;     ///< [size]
 };
 
@@ -38,12 +41,19 @@ struct MaskedWork {
   std::int64_t padded = 0, words = 0, depth = 0;
   /// [all rows] the number, from 0, of the point that the row is; -1: none.
   const std::int32_t* own_ids = nullptr;
-  double min_pairs = 3;
+  MaskedTerms terms;
   Sign sign = Sign::signed_value;
-  // The filter's errors: of P - A B / n, and of X - A^2 / n.
+  // The filter's errors: of P - A B / n, and of X - A^2 / n; correlations.
   float error = 0, square_error = 0;
+  // Differences: what a sum in float32 is multiplied by to be no larger than
+  // the true one; distances to what is returned, and back; into the filter's
+  // unit.
+  float shrink = 1;
+  PowerOfTwo undo = {1.0, 1.0}, redo = {1.0, 1.0}, unit = {1.0, 1.0};
   // From here on by row from row0 on, [num_rows ..].
-  float* thresholds = nullptr;         ///< in similarity; -inf: none yet
+  /// In similarity; -inf: none yet. Of differences: of the mean over the
+  /// samples in common of |a - b|, or the root of that of (a - b)^2; inf: none.
+  float* thresholds = nullptr;
   std::int32_t* counts = nullptr;      ///< candidates; above capacity: overflow
   std::int32_t* candidates = nullptr;  ///< [num_rows x capacity] places
   std::int64_t capacity = 0;
@@ -55,6 +65,21 @@ struct MaskedWork {
 void start_masked_rows(const double* rows, std::int64_t count,
                        std::int64_t num_features, std::int64_t padded,
                        std::int64_t depth, float* z, cudaStream_t stream);
+
+/// The same of differences. centre: [num_features], device.
+struct DifferenceRows {
+  const double* rows;
+  std::int64_t count, num_features, padded, depth;
+  const double* centre;
+  PowerOfTwo by;
+  bool squared;
+  float* z;
+  float* errors;
+};
+void start_difference_rows(const DifferenceRows& work, cudaStream_t stream);
+
+/// As start_masked_filter(), of differences.
+void start_difference_filter(const MaskedWork& work, cudaStream_t stream);
 
 /// Appends the pairs that may be near to their rows' candidates.
 void start_masked_filter(const MaskedWork& work, cudaStream_t stream);

@@ -105,6 +105,12 @@ bool takes_weights(const MetricEntry& metric) {
          metric.row_form == RowForm::ranked_unit;
 }
 
+/// Over common features a mean of differences is taken.
+bool is_difference(const MetricEntry& metric) {
+  const std::string name = metric.name;
+  return name == "euclidean" || name == "manhattan";
+}
+
 /// Values that the metric takes.
 Matrix fit(const MetricEntry& metric, Matrix m) {
   if (is_binary(metric))
@@ -247,7 +253,7 @@ class Printer {
         print_file(m);
         if (takes_weights(metric)) print_weights(m);
         if (!is_binary(metric)) print_filled(m);
-        if (takes_weights(metric)) print_gaps(m);
+        if (takes_weights(metric) || is_difference(metric)) print_gaps(m);
       }
       for (const std::size_t which : {3, 4, 5}) {
         print_within(matrices[which]);

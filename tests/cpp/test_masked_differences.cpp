@@ -1,0 +1,240 @@
+// Euclidean and Manhattan distances over common samples: the CPU engine against
+// the answer by definition, bit for bit, the definition against a long double,
+// and the filter at each pair's own distance.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "answers.hpp"
+#include "cases.hpp"
+#include "core/errors.hpp"
+#include "core/masked.hpp"
+#include "core/masked_points.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/masked_pass.hpp"
+#include "masked_cases.hpp"
+#include "masked_searches.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+std::vector<const MetricEntry*> differences() {
+  return {&find_metric("euclidean", "signed"),
+          &find_metric("manhattan", "signed")};
+}
+
+/// The mean over the common values, scaled to all; none in common: NaN.
+long double plain_distance(const Matrix& m, const MetricEntry& metric,
+                           std::int64_t i, std::int64_t j) {
+  const bool squared = metric.accumulation == Accumulation::squared_difference;
+  long double sum = 0, n = 0;
+  for (std::int64_t f = 0; f < m.d; ++f) {
+    const long double x = m.values[static_cast<std::size_t>(f * m.n + i)];
+    const long double y = m.values[static_cast<std::size_t>(f * m.n + j)];
+    if (std::isnan(x) || std::isnan(y)) continue;
+    sum += squared ? (x - y) * (x - y) : std::fabs(x - y);
+    n += 1;
+  }
+  if (n == 0) return kNone;
+  sum *= static_cast<long double>(m.d) / n;
+  return squared ? std::sqrt(sum) : sum;
+}
+
+Matrix huge_outlier(std::int64_t n, std::int64_t d) {
+  Matrix m = with_holes(normal("one huge entry", n, d, 60), 0.1, 61);
+  m.at(n / 2, d / 2) = 1e250;
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("differences over common values are their mean, scaled to all") {
+  for (const MetricEntry* metric : differences())
+    for (const Matrix& m : masked_cases(40, 21)) {
+      INFO(metric->name, " ", m.name);
+      // Squares of the smallest entries underflow there, as they should.
+      if (m.name == "1e300 to 1e-300 in a row" || m.name == "subnormal")
+        continue;
+      const MaskedRule rule(masked_request(*metric, 1, 1), m.source(), nullptr);
+      const MaskedPoints p = prepare_masked(m.source(), rule, {}, false, 1);
+      long double worst = 0;
+      bool defined_alike = true, symmetric = true;
+      for (std::int64_t i = 0; i < m.n; ++i)
+        for (std::int64_t j = 0; j < m.n; ++j) {
+          const auto found = [&](std::int64_t a, std::int64_t b) {
+            return rule.value(masked_pair<ScalarLanes>(
+                rule.terms(), p.row(Place{a}), p.row(Place{b}), p.padded));
+          };
+          const double x = found(i, j), back = found(j, i);
+          symmetric = symmetric && std::memcmp(&x, &back, sizeof x) == 0;
+          const long double expected = plain_distance(m, *metric, i, j);
+          defined_alike =
+              defined_alike && has_value(x) == !std::isnan(expected);
+          if (has_value(x) && expected > 0)
+            worst = std::max(worst, std::fabs(x / expected - 1));
+        }
+      CHECK(defined_alike);
+      CHECK(symmetric);
+      CHECK(worst < 1e-14L);
+    }
+}
+
+TEST_CASE("a pair that lacks nothing has the bits that it has without gaps") {
+  const Matrix whole = normal("whole", 30, 19, 62);
+  Matrix holes = whole;
+  holes.at(29, 3) = kNone;
+  for (const MetricEntry* metric : differences()) {
+    Request r = masked_request(*metric, 28);
+    r.largest = 5.0;
+    r.skip = {29};
+    const Answer pairwise = find_masked(brute_force, r, holes);
+    r.na_pairwise = false;
+    const Answer plain = find_masked(brute_force, r, whole);
+    CHECK(plain.index == pairwise.index);
+    CHECK(same_bits(plain.distance, pairwise.distance));
+  }
+}
+
+TEST_CASE("with missing values differences equal the definition") {
+  for (const std::int64_t d : {1, 5, 19, 70}) {
+    std::vector<Matrix> cases = masked_cases(110, d);
+    cases.push_back(huge_outlier(110, d));
+    for (const Matrix& m : cases)
+      for (const MetricEntry* metric : differences()) {
+        INFO(m.name, " ", metric->name, " ", d);
+        Request r = masked_request(*metric, 5, 1);
+        const Answer expected = find_masked(brute_force, r, m);
+        CHECK(find_masked(masked_engine, r, m) == expected);
+      }
+  }
+}
+
+TEST_CASE("differences are the same for any chunk size, threads, kernels, k") {
+  for (const MetricEntry* metric : differences())
+    for (const Matrix& m :
+         {with_holes(normal("few holes", 600, 33, 40), 0.05, 41),
+          with_holes(ties(600, 33, 2, 42), 0.4, 43)})
+      for (const std::int64_t k : {1, 20, 599}) {
+        Request r = masked_request(*metric, k);
+        r.skip = {0, 7, 599};
+        const Answer expected = find_masked(brute_force, r, m);
+        for (const std::int64_t chunk_size : {0, 1, 100})
+          for (const int threads : {1, 3}) {
+            r.chunk_size = chunk_size;
+            r.num_threads = threads;
+            CHECK(find_masked(masked_engine, r, m) == expected);
+          }
+        for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+          r.instruction_set = kernels->name;
+          CHECK(find_masked(masked_engine, r, m) == expected);
+        }
+      }
+}
+
+TEST_CASE("queries by differences, few and many, within and far off") {
+  const Matrix m = with_holes(normal("points", 400, 24, 46), 0.1, 47);
+  for (const MetricEntry* metric : differences())
+    for (const std::int64_t rows : {1, 17, 90})
+      for (const double by : {1.0, 1e-30, 1e30}) {
+        Matrix q = with_holes(normal("queries", rows, 24, 48), 0.3, 49);
+        for (double& x : q.values) x *= by;
+        for (const std::int64_t min_pairs : {1, 12, 24}) {
+          Request r = masked_request(*metric, 7, min_pairs);
+          r.skip = {3, 30};
+          const Answer expected = find_masked(brute_force, r, m, &q);
+          CHECK(find_masked(masked_engine, r, m, &q) == expected);
+        }
+      }
+}
+
+TEST_CASE("the filter of differences drops most pairs") {
+  const MetricEntry& metric = find_metric("euclidean", "signed");
+  for (const double level : {0.0, 1e6}) {
+    Matrix m = with_holes(normal("holes", 3000, 100, 50), 0.02, 51);
+    for (double& x : m.values) x += level;
+    Request r = masked_request(metric, 10);
+    Answer found(m.n, r.k);
+    Stats stats;
+    cpu::find_neighbours(r, m.source(), nullptr, found.view, nullptr, &stats);
+    CHECK(stats.filtered);
+    CHECK(stats.pairs_exact < 0.1 * stats.pairs_filtered);
+  }
+}
+
+TEST_CASE("no pair is dropped at its own distance") {
+  const MetricEntry& metric = find_metric("euclidean", "signed");
+  std::vector<Matrix> cases = masked_cases(48, 37);
+  cases.push_back(huge_outlier(48, 37));
+  for (const Matrix& m : cases) {
+    INFO(m.name);
+    const Request r = masked_request(metric, 1, 1);
+    const MaskedRule rule(r, m.source(), nullptr);
+    const MaskedPoints points = prepare_masked(m.source(), rule, {}, false, 1);
+    const MaskedUnits units = masked_units(points);
+    const cpu::MissingClasses classes = cpu::missing_classes(points, nullptr);
+    const cpu::MaskedFilterRows rows = cpu::pack_masked(
+        points, {classes, r.min_pairs, &units}, 48, 1, nullptr);
+    const cpu::Kernels& kernels = *cpu::available_kernels().front();
+    bool kept = true, close = true;
+    for (std::int64_t i = 0; i < 48; ++i) {
+      std::int32_t sums[cpu::Tile::rows * cpu::Tile::columns];
+      kernels.accumulate(cpu::Product::dot, rows.row(i / 8 * 8), rows.panel(0),
+                         3, rows.steps, sums);
+      const std::int32_t* own = sums + i % 8 * cpu::Tile::columns;
+      const float none = std::numeric_limits<float>::infinity();
+      const std::vector<float> columns_keep(48, none);
+      const std::int64_t last =
+          static_cast<std::int64_t>(classes.most.size()) - 1;
+      for (std::int64_t j = 0; j < 48; ++j) {
+        const double pair =
+            masked_pair<ScalarLanes>(rule.terms(), points.row(Place{i}),
+                                     points.row(Place{j}), points.padded);
+        if (!has_value(pair)) continue;
+        const float threshold = cpu::masked_difference_threshold(
+            rule.value(pair), rule, units,
+            static_cast<double>(points.known[i]));
+        const std::int64_t c_i = classes.of(m.d - points.known[i]);
+        const cpu::MaskedDistanceSide row = {
+            &threshold,
+            &rows.scale[i],
+            &rows.square_below[i],
+            &rows.minus_largest[i],
+            &rows.missing[i],
+            &rows.w[last * rows.num_places + i]};
+        const cpu::MaskedDistanceSide columns = {
+            columns_keep.data(),   &rows.scale[0],
+            &rows.square_below[0], &rows.minus_largest[0],
+            &rows.missing[0],      &rows.w[c_i * rows.num_places]};
+        kept =
+            kept &&
+            (kernels.masked_distance_test(own, 3, row, columns) >> j & 1) != 0;
+        float a[16], x[16], b[48], y[48];
+        cpu::sum_of_rows(kernels, rows, i / 16 * 16, rows, j, a, x);
+        cpu::sum_of_columns(kernels, rows, i, rows, 0, 3, b, y);
+        close = close && cpu::may_be_close(
+                             rows, rows,
+                             {i, j, own[j], a[i % 16], x[i % 16], b[j], y[j]},
+                             1, threshold, none);
+      }
+    }
+    CHECK(kept);
+    CHECK(close);
+  }
+}
+
+TEST_CASE("a difference beyond a double's range is an error") {
+  Matrix m = normal("far", 40, 8, 63);
+  m.at(0, 0) = 1.7e308;
+  m.at(1, 0) = -1.7e308;
+  m.at(2, 1) = kNone;
+  for (const MetricEntry* metric : differences()) {
+    const Request r = masked_request(*metric, 39);
+    CHECK_THROWS_AS(find_masked(masked_engine, r, m), RangeFailure);
+    CHECK_THROWS_AS(find_masked(brute_force, r, m), RangeFailure);
+  }
+}

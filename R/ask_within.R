@@ -53,8 +53,7 @@ describe_within <- function(search) {
     "Backend" = request$backend,
     "CPU threads" = format_count(request$num_threads),
     "Metric" = describe_metric(
-      request$metric, request$sign, !is.null(request$weights),
-      num_covariates(request)
+      request$metric, request$sign, !is.null(request$weights)
     ),
     "Neighbours" = "all within a distance",
     "Points (n)" = format_count(nrow(values)),

@@ -50,8 +50,6 @@ RowRecipe recipe_of(const Request& request, int exponent) {
   recipe.scale = power_of_two(-exponent);
   recipe.needs_sums = metric.matrix_scale == MatrixScale::overlap;
   if (request.weights != nullptr) recipe.weights = request.weights->view();
-  if (request.covariates != nullptr)
-    recipe.covariates = request.covariates->view();
   return recipe;
 }
 

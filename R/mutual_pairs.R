@@ -1,0 +1,106 @@
+#' Mutual nearest neighbours between blocks
+#'
+#' Finds the pairs of points of two different blocks that have each other among
+#' their k nearest in the other's block (Haghverdi et al. 2018,
+#' \doi{10.1038/nbt.4091}): the anchors from which other packages correct
+#' batches. They are exact, for all pairs of blocks by one search. Nothing is
+#' corrected here.
+#'
+#' @inheritParams knn_graph
+#' @param block The block of each point (a batch, a donor): a factor, or any
+#'   vector that makes one, with one value for each point of `x` and none
+#'   missing. Two blocks or more, each with k points or more.
+#' @param k Number of neighbours of each point in each other block.
+#'
+#' @returns An edge data frame of class `knn_edges`, undirected, each pair once,
+#'   in order of `from` and `to`, as names or numbers of points (`from` stands
+#'   first in `x`), with the columns
+#'   * `rank_from`: that of `from` among the neighbours of `to` in its block;
+#'     `rank_to`: that of `to` among those of `from`;
+#'   * `distance`; `correlation`, for correlations;
+#'   * `block_from`, `block_to`: the points' blocks.
+#'
+#'   Of two blocks these are the pairs of
+#'   `BiocNeighbors::findMutualNN(x1, x2, k1 = k)` (`metric = "euclidean"`).
+#' @inheritSection knn_search Errors
+#' @seealso [knn_graph()], whose `block` has all neighbours in each block;
+#'   [neighbour_mixing()] for how well blocks mix.
+#' @references
+#' Haghverdi L, Lun ATL, Morgan MD, Marioni JC (2018). Batch effects in
+#' single-cell RNA-sequencing data are corrected by matching mutual nearest
+#' neighbors. *Nature Biotechnology* 36: 421-427. \doi{10.1038/nbt.4091}
+#' @export
+#' @examples
+#' x <- matrix(rnorm(60 * 5), 60)
+#' batch <- rep(c("first", "second"), 30)
+#' x[batch == "second", ] <- x[batch == "second", ] + 0.5
+#' mutual_pairs(x, batch, k = 3, metric = "euclidean")
+mutual_pairs <- function(x, block, k = 20, metric = "pearson", sign = "signed",
+                         ..., constant = c("error", "isolate"),
+                         backend = c("auto", "cuda", "cpu"), devices = NULL,
+                         num_threads = NULL, chunk_size = NULL,
+                         max_device_memory = NULL, progress = NULL,
+                         verbose = FALSE, points = c("rows", "columns"),
+                         assay = NULL, dimred = NULL,
+                         BPPARAM = NULL, checkpoint = NULL,
+                         weights = NULL, max_memory = NULL,
+                         na = c("error", "pairwise", "mean"),
+                         min_pairs = NULL) {
+  check_no_more(...)
+  rlang::check_required(x)
+  rlang::check_required(block)
+  if (is.null(block)) {
+    abort_argument(
+      "{.arg block} must be a factor, or a vector, with one value for each
+       point, not NULL.",
+      current_env()
+    )
+  }
+  search <- new_search(
+    x, verb_options(), k = k, as_edges = TRUE, block = block, between = TRUE
+  )
+  found <- both_ways(run_search(search), nrow(search$points$values))
+  blocks <- search$request$blocks
+  search$request["blocks"] <- list(NULL)
+  edges <- edges_of_search(found, search)
+  columns <- c(
+    as.list(edges)[c("from", "to")], found[c("rank_from", "rank_to")],
+    found["distance"]
+  )
+  columns$correlation <- found$correlation
+  columns$block_from <- block_of_points(blocks, found$from)
+  columns$block_to <- block_of_points(blocks, found$to)
+  pairs <- new_knn_edges(
+    columns, attr(edges, "vertices"), attr(edges, "metric"),
+    attr(edges, "sign"), NULL, attr(edges, "weighted"),
+    attr(edges, "num_features")
+  )
+  attr(pairs, "left_out") <- attr(edges, "left_out")
+  as_undirected(
+    pairs,
+    paste0(
+      "Mutual neighbours of ", blocks$count, " blocks (k = ",
+      search$request$k, ")"
+    )
+  )
+}
+
+# Of directed edges, by numbers of points, those that are there both ways, once.
+both_ways <- function(found, num_points) {
+  # Exact in double for up to 9e7 points.
+  low <- pmin(found$from, found$to)
+  pair <- (low - 1) * num_points + pmax(found$from, found$to)
+  up <- which(found$from < found$to)
+  down <- which(found$from > found$to)
+  back <- down[match(pair[up], pair[down])]
+  up <- up[!is.na(back)]
+  back <- back[!is.na(back)]
+  order <- order(pair[up], method = "radix")
+  up <- up[order]
+  back <- back[order]
+  list(
+    from = found$from[up], to = found$to[up], rank = found$rank[up],
+    distance = found$distance[up], correlation = found$correlation[up],
+    rank_from = found$rank[back], rank_to = found$rank[up]
+  )
+}

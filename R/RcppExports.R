@@ -173,8 +173,8 @@ cpp_metafeature_names <- function(x, names) {
     .Call(`_fsknn_cpp_metafeature_names`, x, names)
 }
 
-cpp_scan_missing <- function(x, num_threads) {
-    .Call(`_fsknn_cpp_scan_missing`, x, num_threads)
+cpp_scan_missing <- function(x, num_threads, request = NULL) {
+    .Call(`_fsknn_cpp_scan_missing`, x, num_threads, request)
 }
 
 cpp_filled <- function(x) {
@@ -225,8 +225,12 @@ cpp_bytes_free <- function(folder) {
     .Call(`_fsknn_cpp_bytes_free`, folder)
 }
 
-cpp_scan <- function(x, num_threads, binary = FALSE) {
-    .Call(`_fsknn_cpp_scan`, x, num_threads, binary)
+cpp_scan <- function(x, num_threads, binary = FALSE, request = NULL) {
+    .Call(`_fsknn_cpp_scan`, x, num_threads, binary, request)
+}
+
+cpp_covariates <- function(values, weights) {
+    .Call(`_fsknn_cpp_covariates`, values, weights)
 }
 
 cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {

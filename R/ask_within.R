@@ -53,7 +53,8 @@ describe_within <- function(search) {
     "Backend" = request$backend,
     "CPU threads" = format_count(request$num_threads),
     "Metric" = describe_metric(
-      request$metric, request$sign, !is.null(request$weights)
+      request$metric, request$sign, !is.null(request$weights),
+      num_covariates(request)
     ),
     "Neighbours" = "all within a distance",
     "Points (n)" = format_count(nrow(values)),

@@ -8,7 +8,11 @@ check_values <- function(points, options, arg, call = caller_env()) {
     return(check_known_values(points, options, arg, call = call))
   }
   scan <- points$scan %||% in_core(
-    cpp_scan(points$values, options$num_threads, options$metric$binary), call
+    cpp_scan(
+      points$values, options$num_threads, options$metric$binary,
+      scan_request(options)
+    ),
+    call
   )
   made <- is_metafeatures(points$values)
   if (!made) {
@@ -35,6 +39,11 @@ check_values <- function(points, options, arg, call = caller_env()) {
     points, scan, options$metric, options$constant, arg, call = call
   )
   list(skip = skip, left_out = NULL, largest = scan$largest, missing = 0)
+}
+
+# Covariates may leave nothing of a row: then a scan has to know of them.
+scan_request <- function(options) {
+  if (!is.null(options$adjust)) new_request(NULL, options)
 }
 
 # "2 (\"g2\")" for a row with a name, else "2".
@@ -143,7 +152,12 @@ check_defined_rows <- function(points, scan, metric, constant, arg,
     zero = scan$zero,
     none = integer()
   )
-  if (length(rows) == 0 || constant == "isolate") {
+  explained <- scan$explained
+  if (constant == "isolate") {
+    return(sort(c(rows, explained)))
+  }
+  check_not_explained(points, explained, arg, call)
+  if (length(rows) == 0) {
     return(rows)
   }
   count <- length(rows)
@@ -157,6 +171,28 @@ check_defined_rows <- function(points, scan, metric, constant, arg,
        {.val {metric$name}}.",
       x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?is/are} {what}:
            {where}.",
+      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
+           {?an isolated point/isolated points} with
+           {.code constant = \"isolate\"}."
+    ),
+    call
+  )
+}
+
+check_not_explained <- function(points, rows, arg, call) {
+  if (length(rows) == 0) {
+    return(invisible())
+  }
+  count <- length(rows)
+  named <- describe_rows(utils::head(rows, 3), points)
+  where <- first_few(named, total = count)
+  side <- point_side(points)
+  abort_argument(
+    c(
+      "{.arg {arg}} must have no {side} that the covariates in {.arg adjust}
+       explain.",
+      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have} nothing
+           left: {where}.",
       i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
            {?an isolated point/isolated points} with
            {.code constant = \"isolate\"}."

@@ -127,7 +127,8 @@ nearest_edits <- function(value, choices) {
 
 # Options that not all searches have (see ?search_options).
 not_everywhere <- c(
-  "subset", "BPPARAM", "checkpoint", "weights", "na", "block"
+  "subset", "BPPARAM", "checkpoint", "weights", "na", "block", "adjust",
+  "data"
 )
 
 # One of several words. A default that is the whole vector means its first.

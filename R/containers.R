@@ -191,6 +191,17 @@ sample_table <- function(x) {
   }
 }
 
+# The table that describes the rows of a container, or NULL.
+row_table <- function(x) {
+  if (inherits(x, "ExpressionSet")) {
+    Biobase::fData(x)
+  } else if (inherits(x, "SummarizedExperiment")) {
+    SummarizedExperiment::rowData(x)
+  } else if (inherits(x, c("EList", "EListRaw"))) {
+    x$genes
+  }
+}
+
 # What a user names or gives: one string beside a container is the name of a
 # column of its sample data; anything else is taken as the values.
 sample_variable <- function(x, value, arg, call = caller_env()) {

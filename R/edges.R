@@ -4,10 +4,12 @@
 # correlations, correlation. `vertices`: a data frame with column `name`, all
 # points in order. metric, sign, k and num_features (of the points) may be NULL
 # where they are not known. weighted: whether samples had weights.
+# num_covariates: what points were adjusted for; NULL or 0: nothing.
 # Nothing here says how the edges were computed: they are the same on every
 # backend.
 new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
-                          k = NULL, weighted = FALSE, num_features = NULL) {
+                          k = NULL, weighted = FALSE, num_features = NULL,
+                          num_covariates = NULL) {
   # Not data.frame(): it would copy and check tens of millions of rows.
   structure(
     as.list(columns),
@@ -18,7 +20,8 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
     sign = sign,
     k = k,
     weighted = if (isTRUE(weighted)) TRUE,
-    num_features = num_features
+    num_features = num_features,
+    num_covariates = num_covariates
   )
 }
 
@@ -27,8 +30,9 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 # search of that name had, where it was not FALSE. stability, significance: what
 # edge_stability() and edge_significance() did.
 edge_attributes <- c(
-  "vertices", "metric", "sign", "k", "weighted", "num_features", "kind",
-  "left_out", "directed", "between", "stability", "significance"
+  "vertices", "metric", "sign", "k", "weighted", "num_features",
+  "num_covariates", "kind", "left_out", "directed", "between", "stability",
+  "significance"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
@@ -37,7 +41,8 @@ edge_attributes <- c(
 # all: those of the data frame left_out (or NULL). blocks: see point_blocks.R.
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
                            left_out = NULL, weighted = FALSE,
-                           num_features = NULL, blocks = NULL) {
+                           num_features = NULL, num_covariates = NULL,
+                           blocks = NULL) {
   columns <- found[
     intersect(c("from", "to", "rank", "distance"), names(found))
   ]
@@ -56,7 +61,7 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
   edges <- new_knn_edges(
     columns, vertices = data.frame(name = vertices),
     metric = metric, sign = sign, k = k, weighted = weighted,
-    num_features = num_features
+    num_features = num_features, num_covariates = num_covariates
   )
   attr(edges, "left_out") <- left_out
   attr(edges, "between") <- if (!is.null(blocks)) {
@@ -74,7 +79,7 @@ edges_of_search <- function(found, search) {
     sign = request$sign, left_out = search$left_out,
     weighted = !is.null(request$weights),
     num_features = as.integer(ncol(search$points$values)),
-    blocks = request$blocks
+    num_covariates = num_covariates(request), blocks = request$blocks
   )
 }
 
@@ -129,7 +134,9 @@ format_edges_header <- function(x) {
     tally(nrow(x), "edge"),
     if (!is.null(k)) paste0("k = ", k, in_which_blocks(x)),
     if (!is.null(metric)) {
-      describe_metric(metric, attr(x, "sign"), attr(x, "weighted"))
+      describe_metric(
+        metric, attr(x, "sign"), attr(x, "weighted"), attr(x, "num_covariates")
+      )
     }
   )
   kind <- attr(x, "kind", exact = TRUE) %||% "kNN graph"

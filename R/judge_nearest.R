@@ -263,7 +263,8 @@ p_of_outcome <- function(search, outcome) {
                 anyDuplicated(outcome) > 0) TRUE
   function(r, index) {
     correlation_p_value(
-      r, if (pairwise) num_samples[index] else num_samples, 0, request$metric,
+      r, if (pairwise) num_samples[index] else num_samples,
+      num_covariates(request) %||% 0, request$metric,
       alternative_of_sign(request$sign), ties
     )
   }

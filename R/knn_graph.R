@@ -25,12 +25,13 @@
 #'   Its attribute `vertices` is a data frame whose column `name` holds all
 #'   points in order, isolated ones too; `metric`, `sign`, `k` and
 #'   `num_features` are attributes as well, and `weighted` (`TRUE`) where
-#'   samples had weights. Taking rows with `[` keeps them. It prints with a line
-#'   that says how many points of how many features there were: a matrix with
-#'   its points in columns (see `points`) is seen at once. There is nothing in
-#'   the result that depends on the backend. With `block` ranks go from 1 to k
-#'   in each block, and edges of one point stand block by block; an attribute
-#'   `between` says where they lead if it is not to all blocks.
+#'   samples had weights, `num_covariates` where rows were adjusted. Taking rows
+#'   with `[` keeps them. It prints with a line that says how many points of how
+#'   many features there were: a matrix with its points in columns (see `points`)
+#'   is seen at once. There is nothing in the result that depends on the backend.
+#'   With `block` ranks go from 1 to k in each block, and edges of one point
+#'   stand block by block; an attribute `between` says where they lead if it is
+#'   not to all blocks.
 #'
 #'   The column is called `distance`, and no column `weight`, since igraph takes
 #'   a `weight` by itself and reads it as similarity in some functions and as
@@ -38,6 +39,7 @@
 #' @inheritSection knn_search Blocks
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
+#' @inheritSection knn_search Covariates
 #' @inheritSection knn_search Workers
 #' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
@@ -63,7 +65,8 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       BPPARAM = NULL, checkpoint = NULL,
                       weights = NULL, max_memory = NULL,
                       na = c("error", "pairwise", "mean"), min_pairs = NULL,
-                      block = NULL, between = FALSE) {
+                      block = NULL, between = FALSE, adjust = NULL,
+                      data = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   search <- new_search(

@@ -169,7 +169,9 @@ format.knn_plan <- function(x, ...) {
     "Backend" = x$backend,
     "Host CPUs" = paste0(number(x$host_cpus), " (", x$num_threads, " used)"),
     describe_devices(x$devices),
-    "Metric" = describe_metric(x$metric, x$sign, x$weighted),
+    "Metric" = describe_metric(
+      x$metric, x$sign, x$weighted, x$num_covariates
+    ),
     "Neighbours (k)" = number(x$k),
     "Points (n)" = padded(x$num_points, x$padded_points),
     "Features (d)" = padded(x$num_features, x$padded_features),

@@ -30,6 +30,7 @@
 #' @inheritSection knn_search Last bits
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
+#' @inheritSection knn_search Covariates
 #' @inheritSection knn_search Workers
 #' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
@@ -50,7 +51,7 @@ knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                       max_memory = NULL,
                       na = c("error", "pairwise", "mean"), min_pairs = NULL,
-                      block = NULL) {
+                      block = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   check_query(query)

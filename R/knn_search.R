@@ -121,6 +121,18 @@
 #' @param between With `block`: `FALSE` (default) finds neighbours in all
 #'   blocks, `TRUE` k in each block but the point's own, `"together"` the k
 #'   nearest among the points of all other blocks.
+#' @param adjust For `"pearson"` and `"spearman"`, covariates of the samples
+#'   (columns of `x`, and of `query`), such as batch or age, which rows are
+#'   adjusted for: each becomes its residuals, and r is the partial correlation.
+#'   A formula with one side (`~ age + batch`); or the covariates themselves, in
+#'   the order of the columns: a numeric matrix, a vector, a factor, or a data
+#'   frame of such. `NULL` (default): rows as they are. See the section on
+#'   covariates.
+#' @param data A data frame with one row for each sample, for the variables of
+#'   the formula `adjust`. `NULL` (default) takes the sample data of a container
+#'   (`colData()`, `pData()`, the `targets` of an `EList`; where
+#'   `points = "columns"` the data of its rows). What is not there is looked for
+#'   where the formula was written.
 #'
 #' @returns A list of class `knn_neighbours`, whose print is a summary, of two
 #'   matrices with one row for each point, in the order of `x` (or of `subset`),
@@ -293,6 +305,38 @@
 #' missing values that does not fit in `max_memory` is an error; `na = "mean"`
 #' takes data of any size.
 #'
+#' @section Covariates:
+#' With `adjust` each row is replaced by its residuals from the covariates and a
+#' constant, by least squares (weighted ones where there are `weights`), before
+#' it is brought to length 1. So distances are those of `lm()`'s residuals, made
+#' by the contract's own arithmetic (see the vignette "method"): the same to the
+#' last bit on every backend, of data in memory and in a file, of
+#' [metafeatures()] and of `query`. The correlation of residuals is the partial
+#' correlation (Yule 1907, \doi{10.1098/rspa.1907.0028}; Frisch and Waugh 1933,
+#' \doi{10.2307/1907330}). Each covariate takes a degree of freedom, so that
+#' correlations between unrelated rows are larger: results have the number of
+#' covariates that count as the attribute `num_covariates`, for p-values.
+#'
+#' Words are factors, dates are numbers. Under `"spearman"` rows are ranked and
+#' then adjusted, and so are covariates: numbers are replaced by their ranks
+#' (over the samples that count, before interactions are made of them; each
+#' column of a matrix by itself), factors are not.
+#'
+#' * A covariate that says nothing beyond a constant and those before it (a
+#'   factor's unused level, a column twice) is dropped: what is left of it is no
+#'   more than 1.2e-7 (2^-23) of its length about its mean. In another order
+#'   others are dropped, and last bits of r may differ.
+#' * Covariates that are missing or infinite are an error, and so are as many as
+#'   leave nothing of any row.
+#' * A row that the covariates explain has nothing left, and no r: the root of
+#'   the mean square of its residuals is no more than 9.1e-13 (2^-40) of the
+#'   power of two that its largest value reaches, where rounding is. It is
+#'   treated as a constant row: see `constant`.
+#' * A weight of 0 leaves the sample out of the fit, too.
+#' * `na = "mean"` fills in before rows are adjusted. Under `na = "pairwise"`
+#'   each pair would have residuals of its own: an error. So is `"bicor"`, since
+#'   least squares are not robust, and every metric that is no correlation.
+#'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
@@ -316,6 +360,10 @@
 #' knn_search(x, k = 1, metric = "bicor")$index[1:5, ]
 #' knn_search(x, k = 1, weights = rep(c(1, 4), 6))$index[1:5, ]
 #'
+#' # apart from what a batch and the age explain
+#' samples <- data.frame(batch = rep(c("a", "b", "c"), 4), age = 41:52)
+#' knn_search(x, k = 1, adjust = ~ batch + age, data = samples)$index[1:5, ]
+#'
 #' # what is there and what is not
 #' knn_search(x > 0, k = 1, metric = "jaccard")$distance[1:5, ]
 #'
@@ -334,7 +382,8 @@ knn_search <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                        assay = NULL, dimred = NULL, subset = NULL,
                        BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                        max_memory = NULL, na = c("error", "pairwise", "mean"),
-                       min_pairs = NULL, block = NULL, between = FALSE) {
+                       min_pairs = NULL, block = NULL, between = FALSE,
+                       adjust = NULL, data = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   search <- new_search(

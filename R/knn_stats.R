@@ -8,6 +8,7 @@
 #' @returns `NULL` where there was no search yet; else a list of class
 #'   `knn_stats`, with a print method:
 #'   * `backend`, `metric`, `sign`, `weighted` (whether samples had weights),
+#'     `num_covariates` (what points were adjusted for),
 #'     `k` (`NA` for [within_search()] and [threshold_graph()]), `num_points`,
 #'     `num_features` (without those of weight 0),
 #'     `num_queries` (0 for a graph);
@@ -88,7 +89,9 @@ format.knn_stats <- function(x, ...) {
   lines <- c(
     "Backend" = x$backend,
     "CUDA devices" = if (on_gpu) paste(x$devices, collapse = ", "),
-    "Metric" = describe_metric(x$metric, x$sign, x$weighted),
+    "Metric" = describe_metric(
+      x$metric, x$sign, x$weighted, x$num_covariates
+    ),
     "Neighbours (k)" = if (is.na(x$k)) {
       "all within a distance"
     } else {

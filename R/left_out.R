@@ -13,13 +13,13 @@ point_names <- function(points, rows = NULL) {
 
 # scan: what cpp_scan() gave. NULL if nothing is left out.
 find_left_out <- function(points, scan) {
-  rows <- c(scan$non_finite_rows, scan$constant)
+  rows <- c(scan$non_finite_rows, scan$constant, scan$explained)
   if (length(rows) == 0) {
     return(NULL)
   }
   reasons <- rep(
-    c("not finite", "no variation"),
-    c(length(scan$non_finite_rows), length(scan$constant))
+    c("not finite", "no variation", "explained"),
+    lengths(scan[c("non_finite_rows", "constant", "explained")])
   )
   in_order <- order(rows)
   rows <- rows[in_order]
@@ -43,6 +43,7 @@ tell_left_out <- function(left_out, num_points, arg, attribute) {
   }
   broken <- of("not finite")
   flat <- of("no variation")
+  explained <- of("explained")
   cli::cli_inform(
     c(
       "{format_count(count)} of the {points} metafeatures of {.arg {arg}}
@@ -53,6 +54,10 @@ tell_left_out <- function(left_out, num_points, arg, attribute) {
       },
       x = if (flat$count > 0) {
         "{format_count(flat$count)} with no variation: {flat$first}."
+      },
+      x = if (explained$count > 0) {
+        "{format_count(explained$count)} that the covariates explain:
+         {explained$first}."
       },
       i = "The attribute {.field {attribute}} of the result has them all."
     ),

@@ -69,6 +69,7 @@ NULL
 # non_negative    must all entries be at least 0?
 # binary          must all entries be 0 or 1 (FALSE or TRUE)?
 # takes_weights   can samples be weighted?
+# takes_covariates  can rows be adjusted for covariates of the samples?
 # pairwise        is it defined over the samples that two rows have in common
 #                 (`na = "pairwise"`)?
 # below_zero      can distances be below 0, so that they are no lengths?
@@ -77,10 +78,11 @@ NULL
 metric_row <- function(name, label, has_sign, distance, similarity,
                        undefined_rows = "none", non_negative = FALSE,
                        binary = FALSE, takes_weights = FALSE,
-                       pairwise = FALSE, below_zero = FALSE, synonyms = "") {
+                       takes_covariates = takes_weights, pairwise = FALSE,
+                       below_zero = FALSE, synonyms = "") {
   data.frame(
     name, label, has_sign, distance, similarity, undefined_rows, non_negative,
-    binary, takes_weights, pairwise, below_zero, synonyms
+    binary, takes_weights, takes_covariates, pairwise, below_zero, synonyms
   )
 }
 
@@ -190,12 +192,18 @@ has_correlation <- function(metric) {
   metric$similarity == "correlation"
 }
 
-# "pearson (absolute)", "pearson (signed), weighted" or "euclidean": how prints
-# name a metric.
-describe_metric <- function(name, sign, weighted = FALSE) {
+# "pearson (absolute)", "pearson (signed), weighted", "spearman (signed),
+# adjusted for 2 covariates" or "euclidean": how prints name a metric.
+describe_metric <- function(name, sign, weighted = FALSE,
+                            num_covariates = NULL) {
   facts <- metric_facts(name)
   if (!is.null(facts) && facts$has_sign && !is.null(sign)) {
     name <- paste0(name, " (", sign, ")")
   }
-  paste0(name, if (isTRUE(weighted)) ", weighted")
+  paste0(
+    name, if (isTRUE(weighted)) ", weighted",
+    if (isTRUE(num_covariates > 0)) {
+      paste(", adjusted for", tally(num_covariates, "covariate"))
+    }
+  )
 }

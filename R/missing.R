@@ -121,7 +121,10 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
     )
   }
   scan <- points$scan %||% in_core(
-    cpp_scan_missing(points$values, options$num_threads), call
+    cpp_scan_missing(
+      points$values, options$num_threads, scan_request(options)
+    ),
+    call
   )
   check_finite(points, scan, arg, call = call)
   check_non_negative(points, scan, options$metric, arg, call = call)

@@ -69,6 +69,7 @@
 #'
 #'   An isolated point (`constant = "isolate"`) is a cluster of its own.
 #' @inheritSection knn_search Errors
+#' @inheritSection knn_search Covariates
 #' @references
 #' Inostroza-Ponta M (2008). *An Integrated and Scalable Approach Based on
 #' Combinatorial Optimization Techniques for the Analysis of Microarray Data*.
@@ -110,7 +111,8 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
                             points = c("rows", "columns"), assay = NULL,
                             dimred = NULL, BPPARAM = NULL, checkpoint = NULL,
                             weights = NULL, max_memory = NULL,
-                            na = c("error", "mean")) {
+                            na = c("error", "mean"), adjust = NULL,
+                            data = NULL) {
   check_no_more(...)
   refuse_lost_edges(x)
   most <- check_most(k)
@@ -156,6 +158,7 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
     metric = options$metric$name, sign = options$sign, exact = TRUE,
     weighted = !is.null(search$request$weights),
     num_features = as.integer(ncol(search$points$values)),
+    num_covariates = num_covariates(search$request),
     k = if (identical(k, "connected")) most
   )
 }
@@ -285,7 +288,7 @@ cut_graph <- function(graph, most, call = caller_env()) {
   new_mst_knn(
     cut, columns, links$vertices, links$metric, links$sign, exact = FALSE,
     weighted = links$weighted, num_features = links$num_features,
-    k = if (connect) most
+    num_covariates = links$num_covariates, k = if (connect) most
   )
 }
 
@@ -325,7 +328,8 @@ abort_no_ranks <- function(call) {
 
 # k: what `k = "connected"` came to, or NULL.
 new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
-                        weighted = FALSE, num_features = NULL, k = NULL) {
+                        weighted = FALSE, num_features = NULL,
+                        num_covariates = NULL, k = NULL) {
   names <- vertices$name
   if (!is.numeric(names)) {
     names <- as.character(names)
@@ -334,7 +338,7 @@ new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
   columns[c("from", "to")] <- list(names[columns$from], names[columns$to])
   tree <- new_knn_edges(
     columns, vertices, metric, sign, weighted = weighted,
-    num_features = num_features
+    num_features = num_features, num_covariates = num_covariates
   )
   attr(tree, "kind") <- forest_name(nrow(vertices), nrow(tree))
   edges <- tree[cut$kept, , drop = FALSE]
@@ -366,7 +370,10 @@ print.mst_knn <- function(x, ...) {
     tally_points(length(x$membership), x$edges),
     tally(length(x$sizes), "cluster"),
     if (!is.null(metric)) {
-      describe_metric(metric, attr(x$edges, "sign"), attr(x$edges, "weighted"))
+      describe_metric(
+        metric, attr(x$edges, "sign"), attr(x$edges, "weighted"),
+        attr(x$edges, "num_covariates")
+      )
     }
   )
   cat("MST-kNN: ", paste(parts, collapse = ", "), "\n", sep = "")

@@ -56,7 +56,8 @@
 #'   The attribute `null` then has the smallest distance of each permutation (a
 #'   row) of each outcome (a column): for correlations with `sign = "signed"` or
 #'   `"absolute"` the largest r, or |r|, that chance gave is 1 less it. Of
-#'   [metafeatures()] that are left out, the attribute `left_out` tells.
+#'   [metafeatures()] that are left out, the attribute `left_out` tells; of the
+#'   covariates that rows were adjusted for, `num_covariates`.
 #'
 #' @section What the p-values say:
 #' `p_value` is that of a correlation which was chosen beforehand, and so of
@@ -117,6 +118,7 @@
 #'
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
+#' @inheritSection knn_search Covariates
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
@@ -175,7 +177,8 @@ nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",
                        points = c("rows", "columns"), assay = NULL,
                        dimred = NULL, weights = NULL, max_memory = NULL,
                        na = c("error", "pairwise", "mean"), min_pairs = NULL,
-                       block = NULL, between = FALSE) {
+                       block = NULL, between = FALSE, adjust = NULL,
+                       data = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   if (is.null(outcome)) {
@@ -243,6 +246,7 @@ table_of_nearest <- function(found, search, judged = NULL) {
   }
   table <- as.data.frame(columns, stringsAsFactors = FALSE)
   attr(table, "null") <- judged$null
+  attr(table, "num_covariates") <- num_covariates(search$request)
   add_left_out(table, search)
 }
 

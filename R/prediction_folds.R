@@ -88,8 +88,8 @@ find_donors <- function(x, query, k, options, folds, call = caller_env()) {
 find_selected <- function(x, query, k, options, folds, labels, select,
                           call = caller_env()) {
   read <- read_search(x, query, options, call)
-  points <- in_memory(read$points, "x", call)
-  queries <- if (!is.null(query)) in_memory(read$queries, "query", call)
+  points <- matrix_in_memory(read$points, "x", call)
+  queries <- if (!is.null(query)) matrix_in_memory(read$queries, "query", call)
   turned <- isTRUE(read$points$turned)
   num_points <- nrow(points)
   if (is.null(query)) {
@@ -133,7 +133,7 @@ find_selected <- function(x, query, k, options, folds, labels, select,
   found
 }
 
-in_memory <- function(points, arg, call) {
+matrix_in_memory <- function(points, arg, call) {
   if (!is.matrix(points$values)) {
     abort_argument(
       c(

@@ -216,7 +216,7 @@ draw_error <- function(x, title) {
       breaks = function(limits) setdiff(whole_breaks(limits), 0)
     ) +
     ggplot2::scale_y_continuous(
-      labels = if (is_class) percent else ggplot2::waiver(),
+      labels = if (is_class) share_label else ggplot2::waiver(),
       limits = c(0, NA), expand = ggplot2::expansion(c(0, 0.08))
     ) +
     ggplot2::labs(
@@ -229,7 +229,7 @@ draw_error <- function(x, title) {
     theme_summary()
 }
 
-percent <- function(share) {
+share_label <- function(share) {
   paste0(format(100 * share, trim = TRUE), "%")
 }
 
@@ -254,7 +254,7 @@ draw_confusion <- function(confusion, title) {
       values = c("TRUE" = "white", "FALSE" = "grey15"), guide = "none"
     ) +
     ggplot2::scale_fill_gradient(
-      low = "#EEF4F9", high = "#0B3C5D", limits = c(0, 1), labels = percent,
+      low = "#EEF4F9", high = "#0B3C5D", limits = c(0, 1), labels = share_label,
       name = "of the true class"
     ) +
     ggplot2::scale_x_discrete(expand = c(0, 0)) +

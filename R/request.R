@@ -28,6 +28,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     max_memory = max_memory,
     bytes_file = bytes_file,
     weights = options$weights,
+    adjust = options$adjust,
     bytes_made_from = bytes_made_from,
     correlation = correlation,
     as_edges = as_edges,
@@ -46,7 +47,8 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
 facts_of_request <- function(request) {
   list(
     backend = request$backend, metric = request$metric, sign = request$sign,
-    weighted = !is.null(request$weights)
+    weighted = !is.null(request$weights),
+    num_covariates = num_covariates(request) %||% 0L
   )
 }
 

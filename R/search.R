@@ -37,7 +37,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
     },
     call = call
   )
-  search <- fit_samples(search, call)
+  search <- fit_samples(search, x, call)
   search$queries <- bring_outcomes(search, outcome, x, call)
   search$num_rows <- count_rows(search, at, subset)
   num_points <- nrow(search$points$values)
@@ -103,11 +103,14 @@ read_search <- function(x, query, options, call) {
   search
 }
 
-# What missing values and weights of samples mean for the points.
-fit_samples <- function(search, call) {
+# What missing values, weights of samples and covariates mean for the points.
+fit_samples <- function(search, x, call) {
   options <- fit_na(search$options, search$points, call = call)
   weights <- fit_weights(options$weights, search$points, call = call)
   options["weights"] <- list(weights$values)
+  fitted <- fit_covariates(search, x, weights, call = call)
+  search$covariates <- fitted$covariates
+  options["adjust"] <- list(fitted$values)
   search$options <- options
   search$points <- keep_samples(search$points, weights)
   search$queries <- keep_samples(search$queries, weights)

@@ -3,21 +3,21 @@
 #' All searches have the same options, by the same names, with the same meaning,
 #' wherever they make sense. [knn_search()] describes them.
 #'
-#' | | `subset` | `BPPARAM`, `checkpoint` | `weights` | `na` | `block` |
-#' | --- | --- | --- | --- | --- | --- |
-#' | [knn_search()], [knn_graph()] | yes | yes | yes | yes | yes |
-#' | [knn_query()] | no (1) | yes | yes | yes | yes, over `x` |
-#' | [knn_predict()] | no (12) | yes (12) | yes | yes | no (12) |
-#' | [mutual_pairs()] | no (12) | yes | yes | yes | yes |
-#' | [within_search()], [threshold_graph()] | yes | yes | yes | yes | no (8) |
-#' | [within_query()] | no (1) | yes | yes | yes | no (8) |
-#' | [nearest_to()] | no (2) | no (2) | yes | yes | yes |
-#' | [mst_knn()] of a matrix | no (3) | yes | yes | not `"pairwise"` (4) | no (3) |
-#' | [edge_stability()] | yes | yes (9) | yes | yes | no (11) |
-#' | [edge_significance()] | no (10) | yes (9) | yes | yes | no (11) |
-#' | [knn_plan()] | no (5) | no (5) | yes | yes | no (5) |
-#' | [FsknnParam()] | no (6) | no (6) | yes | yes | no (6) |
-#' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) |
+#' | | `subset` | `BPPARAM`, `checkpoint` | `weights` | `adjust`, `data` | `na` | `block` |
+#' | --- | --- | --- | --- | --- | --- | --- |
+#' | [knn_search()], [knn_graph()] | yes | yes | yes | yes | yes | yes |
+#' | [knn_query()] | no (1) | yes | yes | yes | yes | yes, over `x` |
+#' | [knn_predict()] | no (12) | yes (12) | yes | no (13) | yes | no (12) |
+#' | [mutual_pairs()] | no (12) | yes | yes | no (13) | yes | yes |
+#' | [within_search()], [threshold_graph()] | yes | yes | yes | yes | yes | no (8) |
+#' | [within_query()] | no (1) | yes | yes | yes | yes | no (8) |
+#' | [nearest_to()] | no (2) | no (2) | yes | yes | yes | yes |
+#' | [mst_knn()] of a matrix | no (3) | yes | yes | yes | not `"pairwise"` (4) | no (3) |
+#' | [edge_stability()] | yes | yes (9) | yes | no (14) | yes | no (11) |
+#' | [edge_significance()] | no (10) | yes (9) | yes | no (14) | yes | no (11) |
+#' | [knn_plan()] | no (5) | no (5) | yes | no (5) | yes | no (5) |
+#' | [FsknnParam()] | no (6) | no (6) | yes | no (6) | yes | no (6) |
+#' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) | no (7) |
 #'
 #' 1. `query` has the rows whose neighbours to find: give some of them alone.
 #' 2. `point` (or `outcome`) says whose neighbours are found. That takes one pass
@@ -26,10 +26,11 @@
 #' 4. The tree is that of all pairs, and those with too few samples in common have
 #'    no distance. `mst_knn(knn_graph(x, na = "pairwise"))` takes those that have.
 #' 5. A plan is of one search in this process; of some points among all it is
-#'    that with `query =` their number.
+#'    that with `query =` their number. Covariates leave the sizes as they are.
 #' 6. BiocNeighbors' functions have a `subset` and a `BPPARAM` of their own, which
-#'    are heard, and would not know a folder again. Points without neighbours,
-#'    which `na = "pairwise"` may leave, are an error there.
+#'    are heard, and would not know a folder again. Their features are mostly
+#'    components, which have no covariates. Points without neighbours, which
+#'    `na = "pairwise"` may leave, are an error there.
 #' 7. These take a graph as it is. What holds was said where it was made.
 #' 8. Pairs within a distance are the same whatever the blocks: take those whose
 #'    ends are of the blocks that are wanted.
@@ -39,11 +40,15 @@
 #' 12. All points have their part in the answer; what is left out at a time is
 #'    said by `folds`, or is in another block. With `select` each fold is a
 #'    search of its own, for which there is no `BPPARAM` and no `checkpoint`.
+#' 13. Points are samples or cells there, whose features have no covariates.
+#' 14. Covariates would have to be fitted anew to each resample, and what chance
+#'    gives has none.
 #'
 #' `block` goes with all other options, but for a `k` of each point's own.
-#' `weights` are for `"pearson"` and `"spearman"`, and so is `na = "pairwise"`,
-#' not both at once; that is for `"euclidean"` and `"manhattan"` too. `na = "mean"` is for every metric but those of binary data,
-#' and [metafeatures()], which have no missing values, take neither.
+#' `weights` and `adjust` are for `"pearson"` and `"spearman"`; so is
+#' `na = "pairwise"`, with neither of them, which is for `"euclidean"` and
+#' `"manhattan"` too. `na = "mean"` is for every metric but those of binary data.
+#' [metafeatures()], which have no missing values, take no `na`.
 #'
 #' The answer is the same, to the last bit, with and without `BPPARAM` and
 #' `checkpoint`; with a `subset` it is the rows (or the edges) that the whole
@@ -71,7 +76,7 @@ unless_told <- list(
   max_device_memory = NULL, max_memory = NULL, progress = FALSE,
   verbose = FALSE, backend = "auto", devices = NULL, points = point_sides,
   assay = NULL, dimred = NULL, weights = NULL, BPPARAM = NULL,
-  checkpoint = NULL
+  checkpoint = NULL, adjust = NULL, data = NULL
 )
 
 # Called by a verb: its options, checked.
@@ -111,6 +116,9 @@ check_options <- function(told, call = caller_env()) {
     weights = check_sample_weights(told$weights, metric, call = call)
   )
   check_na_and_weights(options, call = call)
+  options["adjust"] <- list(
+    check_adjust(told$adjust, told$data, options, call = call)
+  )
   options$long <- check_long_work(
     told$BPPARAM, told$checkpoint, options, told$num_threads, call = call
   )

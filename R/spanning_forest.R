@@ -93,7 +93,8 @@ graph_links <- function(edges, arg = "edges", call = caller_env()) {
     low = low[id], high = high[id], distance = facts$distance[id], id = id,
     num_points = facts$num_points, vertices = facts$vertices,
     metric = facts$metric, sign = facts$sign, weighted = facts$weighted,
-    num_features = facts$num_features, correlation = facts$correlation[id],
+    num_features = facts$num_features, num_covariates = facts$num_covariates,
+    correlation = facts$correlation[id],
     rank = facts$rank[id], k = min(facts$k, highest_rank(facts$rank), Inf)
   )
 }
@@ -137,7 +138,8 @@ edges_facts <- function(edges, arg, call) {
     num_points = nrow(vertices), vertices = vertices,
     metric = attr(edges, "metric"), sign = attr(edges, "sign"),
     weighted = attr(edges, "weighted"),
-    num_features = attr(edges, "num_features")
+    num_features = attr(edges, "num_features"),
+    num_covariates = attr(edges, "num_covariates")
   )
 }
 

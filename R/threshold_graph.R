@@ -39,6 +39,7 @@
 #' data frame, are a `fsknn_size_error` that says which `min_similarity` would
 #' fit.
 #' @inheritSection within_search Missing values
+#' @inheritSection knn_search Covariates
 #' @inheritSection knn_search Workers
 #' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
@@ -63,7 +64,7 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
                             BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                             max_memory = NULL,
                             na = c("error", "pairwise", "mean"),
-                            min_pairs = NULL) {
+                            min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(min_similarity)

@@ -60,7 +60,7 @@ undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
   merged <- new_knn_edges(
     columns, vertices, attr(edges, "metric"), attr(edges, "sign"),
     attr(edges, "k", exact = TRUE), attr(edges, "weighted"),
-    attr(edges, "num_features")
+    attr(edges, "num_features"), attr(edges, "num_covariates")
   )
   attr(merged, "left_out") <- attr(edges, "left_out")
   kind <- if (mode == "mutual") "Mutual kNN graph" else "Symmetric kNN graph"
@@ -117,7 +117,8 @@ combine_graphs <- function(..., mode = c("union", "intersection"),
   }
   combined <- new_knn_edges(
     columns, attr(first, "vertices"), same("metric"), same("sign"),
-    weighted = same("weighted"), num_features = same("num_features")
+    weighted = same("weighted"), num_features = same("num_features"),
+    num_covariates = same("num_covariates")
   )
   attr(combined, "directed") <- attr(first, "directed")
   attr(combined, "kind") <- if (length(graphs) == 1) {

@@ -53,6 +53,7 @@
 #' or with a row that does not vary on them, is within no distance. Where values
 #' are missing, such pairs are found on the CPU only: `backend = "auto"` takes
 #' it, and says so once a session, `"cuda"` is an error.
+#' @inheritSection knn_search Covariates
 #' @inheritSection knn_search Workers
 #' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
@@ -82,7 +83,7 @@ within_search <- function(x, distance, metric = "pearson", sign = "signed", ...,
                           BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                           max_memory = NULL,
                           na = c("error", "pairwise", "mean"),
-                          min_pairs = NULL) {
+                          min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(distance)
@@ -104,7 +105,7 @@ within_query <- function(x, query, distance, metric = "pearson",
                          assay = NULL, dimred = NULL, BPPARAM = NULL,
                          checkpoint = NULL, weights = NULL, max_memory = NULL,
                          na = c("error", "pairwise", "mean"),
-                         min_pairs = NULL) {
+                         min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   check_query(query)

@@ -487,13 +487,14 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_scan_missing
-Rcpp::List cpp_scan_missing(SEXP x, int num_threads);
-RcppExport SEXP _fsknn_cpp_scan_missing(SEXP xSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_scan_missing(SEXP x, int num_threads, SEXP request);
+RcppExport SEXP _fsknn_cpp_scan_missing(SEXP xSEXP, SEXP num_threadsSEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_scan_missing(x, num_threads));
+    Rcpp::traits::input_parameter< SEXP >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan_missing(x, num_threads, request));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -642,14 +643,26 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_scan
-Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary);
-RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP, SEXP binarySEXP) {
+Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary, SEXP request);
+RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP, SEXP binarySEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
     Rcpp::traits::input_parameter< bool >::type binary(binarySEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads, binary));
+    Rcpp::traits::input_parameter< SEXP >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads, binary, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_covariates
+Rcpp::List cpp_covariates(Rcpp::NumericMatrix values, SEXP weights);
+RcppExport SEXP _fsknn_cpp_covariates(SEXP valuesSEXP, SEXP weightsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type weights(weightsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_covariates(values, weights));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -747,7 +760,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_stress_layout", (DL_FUNC) &_fsknn_cpp_stress_layout, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
-    {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 2},
+    {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 3},
     {"_fsknn_cpp_filled", (DL_FUNC) &_fsknn_cpp_filled, 1},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
@@ -760,7 +773,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_row_file_finish", (DL_FUNC) &_fsknn_cpp_row_file_finish, 1},
     {"_fsknn_cpp_row_file_close", (DL_FUNC) &_fsknn_cpp_row_file_close, 1},
     {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
-    {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 3},
+    {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 4},
+    {"_fsknn_cpp_covariates", (DL_FUNC) &_fsknn_cpp_covariates, 2},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 3},
     {"_fsknn_cpp_sample_pairs", (DL_FUNC) &_fsknn_cpp_sample_pairs, 3},

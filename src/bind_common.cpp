@@ -54,6 +54,20 @@ std::shared_ptr<const PointGroups> groups_from(const Rcpp::List& request) {
                                        numbers_from(blocks["of_row"]));
 }
 
+/// The request's `adjust`, a matrix with a row for each feature; null where
+/// there are none.
+std::shared_ptr<const SampleCovariates> covariates_from(
+    const Rcpp::List& request, const SampleWeights* weights) {
+  if (!request.containsElementNamed("adjust") || Rf_isNull(request["adjust"]))
+    return nullptr;
+  const Rcpp::NumericMatrix values = request["adjust"];
+  auto covariates = std::make_shared<SampleCovariates>(
+      values.begin(), values.nrow(), values.ncol(), weights);
+  if (!covariates->leave_something())
+    throw std::invalid_argument("covariates leave nothing of any row");
+  return covariates;
+}
+
 /// R's C functions may leave by a long jump: each is run so that it cannot.
 class RProgress final : public Progress, private Listener {
  public:
@@ -213,6 +227,7 @@ Request request_from(const Rcpp::List& request) {
     r.weights = std::make_shared<SampleWeights>(
         Rcpp::as<std::vector<double>>(request["weights"]));
   r.groups = groups_from(request);
+  r.covariates = covariates_from(request, r.weights.get());
   r.na_pairwise = Rcpp::as<std::string>(request["na"]) == "pairwise";
   r.min_pairs = Rcpp::as<int>(request["min_pairs"]);
   r.instruction_set = Rcpp::as<std::string>(request["instruction_set"]);
@@ -238,6 +253,9 @@ Question::Question(SEXP x, SEXP query, const Rcpp::List& list)
   if (request.weights != nullptr &&
       request.weights->num_features() != points->num_features())
     throw std::invalid_argument("there must be a weight for each feature");
+  if (request.covariates != nullptr &&
+      request.covariates->num_features() != points->num_features())
+    throw std::invalid_argument("covariates must have a row for each feature");
 }
 
 Rcpp::List list_of(const CudaFailure& e) {

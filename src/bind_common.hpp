@@ -84,6 +84,19 @@ Rcpp::List list_of(const Stats& stats);
 Rcpp::List list_of(const MatrixFacts& facts);
 Rcpp::List list_of(const MissingFacts& facts);
 
+/// What a scan is told of how rows will be prepared, by a request or NULL.
+class RowTest {
+ public:
+  explicit RowTest(SEXP request);
+  const Preparing& preparing() const { return preparing_; }
+  const std::vector<std::int32_t>& features() const { return features_; }
+
+ private:
+  Request request_;  ///< what the recipe points to
+  std::vector<std::int32_t> features_;
+  Preparing preparing_;
+};
+
 Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows);
 
 /// GPUs as a data frame, in the columns of cuda_devices().

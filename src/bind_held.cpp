@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "core/arithmetic.hpp"
 #include "cpu/held.hpp"
 #include "cuda/backend.hpp"
 
@@ -37,6 +38,15 @@ bool same(const SampleWeights* a, const SampleWeights* b) {
   const FeatureWeights x = a->view(), y = b->view();
   return a->num_features() == b->num_features() &&
          std::equal(x.weight, x.weight + a->num_features(), y.weight);
+}
+
+bool same(const SampleCovariates* a, const SampleCovariates* b) {
+  if (a == nullptr || b == nullptr) return a == b;
+  const FeatureCovariates x = a->view(), y = b->view();
+  return a->num_features() == b->num_features() && x.vectors == y.vectors &&
+         std::equal(x.basis,
+                    x.basis + x.vectors * padded_features(a->num_features()),
+                    y.basis);
 }
 
 }  // namespace
@@ -84,8 +94,11 @@ void Held::prepare_for(bool on_gpu, Request& request) {
   if (request.na_pairwise) throw HandleFailure(HandleFailure::Why::pairwise);
   if (same(request.weights.get(), b.asked.weights.get()))
     request.weights = b.asked.weights;
+  if (same(request.covariates.get(), b.asked.covariates.get()))
+    request.covariates = b.asked.covariates;
   const bool as_before = request.metric == b.asked.metric &&
                          request.weights == b.asked.weights &&
+                         request.covariates == b.asked.covariates &&
                          request.skip == b.asked.skip &&
                          request.instruction_set == b.asked.instruction_set;
   if (!as_before) b.cpu.reset();

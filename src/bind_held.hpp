@@ -11,8 +11,8 @@ namespace fsknn {
 namespace bind {
 
 /// Backends prepare such points once, and again only where a request has
-/// another metric, other weights, other features or other points left out than
-/// the one before.
+/// another metric, other weights or covariates, other features or other points
+/// left out than the one before.
 class Held {
  public:
   /// x: what row_source() takes; it must stay as it is. request: says whether

@@ -1,5 +1,7 @@
 #include "bind_common.hpp"
+#include "core/prepared.hpp"
 #include "core/scan.hpp"
+#include "cpu/kernels.hpp"
 
 using namespace fsknn;
 
@@ -36,17 +38,49 @@ Rcpp::List list_of(const MatrixFacts& facts) {
       Rcpp::_["non_binary_at"] = positions(facts.non_binary_at),
       Rcpp::_["constant"] = one_based(facts.constant),
       Rcpp::_["zero"] = one_based(facts.zero),
+      Rcpp::_["explained"] = one_based(facts.explained),
       Rcpp::_["largest"] = facts.largest);
+}
+
+RowTest::RowTest(SEXP request) {
+  if (Rf_isNull(request)) return;
+  const Rcpp::List list(request);
+  request_ = request_from(list);
+  features_ = features_of(list);
+  preparing_.recipe = recipe_of(request_, 0);
+  preparing_.kernel = cpu::choose_kernels(request_.instruction_set).prepare_row;
 }
 
 }  // namespace bind
 }  // namespace fsknn
 
+// request: NULL; or, with covariates, what will be asked: rows that these leave
+// nothing of are `explained`. Its `feature_subset` is heard.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary = false) {
+Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary = false,
+                    SEXP request = R_NilValue) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    return bind::list_of(
-        scan(*bind::row_source(x), num_threads, progress.get(), binary));
+    const bind::RowTest test(request);
+    return bind::list_of(scan(*bind::row_source(x, test.features(), false),
+                              num_threads, progress.get(), binary,
+                              test.preparing()));
+  });
+}
+
+// Which columns of `values`, covariates with a row for each feature, say
+// something that those before do not, and not the constant either; weights: of
+// the features, or NULL.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_covariates(Rcpp::NumericMatrix values, SEXP weights) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    std::unique_ptr<SampleWeights> given;
+    if (!Rf_isNull(weights))
+      given.reset(new SampleWeights(Rcpp::as<std::vector<double>>(weights)));
+    const SampleCovariates covariates(values.begin(), values.nrow(),
+                                      values.ncol(), given.get());
+    return Rcpp::List::create(Rcpp::_["kept"] =
+                                  bind::one_based(covariates.kept()));
   });
 }

@@ -95,11 +95,12 @@ void add_facts(MissingFacts& to, const MissingFacts& from) {
 }
 
 MissingFacts scan_missing(const RowSource& source, int num_threads,
-                          Progress* progress) {
+                          Progress* progress, const Preparing& preparing) {
   std::vector<Counted::Found> found(
       static_cast<std::size_t>(source.num_points()));
   MissingFacts facts;
-  facts.known = scan(Counted(source, found), num_threads, progress);
+  facts.known =
+      scan(Counted(source, found), num_threads, progress, false, preparing);
   for (std::size_t i = 0; i < found.size(); ++i) {
     facts.missing += found[i].missing;
     if (found[i].empty) facts.empty.push_back(static_cast<std::int64_t>(i));

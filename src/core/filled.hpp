@@ -51,6 +51,7 @@ void add_facts(MissingFacts& to, const MissingFacts& from);
 
 /// progress (may be null) is only asked whether to go on.
 MissingFacts scan_missing(const RowSource& source, int num_threads,
-                          Progress* progress = nullptr);
+                          Progress* progress = nullptr,
+                          const Preparing& preparing = Preparing());
 
 }  // namespace fsknn

@@ -74,11 +74,25 @@ struct FeatureWeights {
   bool given() const { return weight != nullptr; }
 };
 
+/// What rows are rid of: an orthonormal basis of what covariates of the
+/// features (samples) span, and the constant with them; vectors padded with
+/// zeros as rows are. SampleCovariates (covariates.hpp) holds it.
+struct FeatureCovariates {
+  const double* basis = nullptr;  ///< [vectors x padded features]
+  std::int64_t vectors = 0;       ///< a multiple of kVectorsAtOnce; 0: none
+
+  bool given() const { return vectors > 0; }
+};
+
+/// So many vectors of a basis are taken from a row at a time.
+static constexpr int kVectorsAtOnce = 4;
+
 /// What is done to the rows of a search, but for the rows themselves.
 struct RowRecipe {
   RowForm form = RowForm::raw;
   PowerOfTwo scale = {1.0, 1.0};  ///< the matrix's; raw rows only
   FeatureWeights weights;         ///< centred and ranked rows only
+  FeatureCovariates covariates;   ///< the same
   bool needs_sums = false;        ///< a sum that is not above 0 is beyond range
 };
 

@@ -26,9 +26,8 @@ static inline void clear_padding(double* x, std::int64_t d,
   for (std::int64_t f = d; f < padded; ++f) x[f] = 0.0;
 }
 
-/// Brings a row to length 1. The row must have an entry other than zero.
 template <class L>
-void scale_to_length_one(double* x, std::int64_t padded) {
+double sum_of_squares(const double* x, std::int64_t padded) {
   L s = L::all(0.0);
   for (std::int64_t f = 0; f < padded; f += kLanes) {
     const L c = L::load(x + f);
@@ -36,7 +35,13 @@ void scale_to_length_one(double* x, std::int64_t padded) {
   }
   double v[kLanes];
   s.store(v);
-  const L length = L::all(std::sqrt(join_sum(v)));
+  return join_sum(v);
+}
+
+/// Brings a row to length 1. The row must have an entry other than zero.
+template <class L>
+void scale_to_length_one(double* x, std::int64_t padded) {
+  const L length = L::all(std::sqrt(sum_of_squares<L>(x, padded)));
   for (std::int64_t f = 0; f < padded; f += kLanes)
     div(L::load(x + f), length).store(x + f);
 }
@@ -58,15 +63,20 @@ void centre(double* x, std::int64_t d, std::int64_t padded, PowerOfTwo scale) {
   clear_padding(x, d, padded);
 }
 
-/// x: one row of d features padded with zeros; becomes z with sum z = 0 and
-/// sum z^2 = 1 but for rounding. The row must not be constant. Centred twice:
-/// the second mean takes away what the first one's rounding left, which is
-/// much where the row's mean is far above its spread.
+/// Scaled, and centred twice: the second mean takes away what the first one's
+/// rounding left, which is much where the row's mean is far above its spread.
 template <class L>
-void prepare_centred_unit(double* x, std::int64_t d, std::int64_t padded) {
+void centre_twice(double* x, std::int64_t d, std::int64_t padded) {
   const int e = exponent_of(largest_magnitude<L>(x, padded));
   centre<L>(x, d, padded, power_of_two(-e));
   centre<L>(x, d, padded, no_scaling());
+}
+
+/// x: one row of d features padded with zeros; becomes z with sum z = 0 and
+/// sum z^2 = 1 but for rounding. The row must not be constant.
+template <class L>
+void prepare_centred_unit(double* x, std::int64_t d, std::int64_t padded) {
+  centre_twice<L>(x, d, padded);
   scale_to_length_one<L>(x, padded);
 }
 
@@ -87,18 +97,78 @@ void centre_weighted(double* x, std::int64_t d, std::int64_t padded,
   clear_padding(x, d, padded);
 }
 
-/// As prepare_centred_unit(), for the weighted correlation
+/// As centre_twice(), for the weighted correlation
 ///   sum w (a - mean a) (b - mean b) / sqrt(sum w (a - mean a)^2 sum ...),
 /// which is the product of two rows whose entries were multiplied by sqrt(w).
 template <class L>
-void prepare_weighted_unit(double* x, std::int64_t d, std::int64_t padded,
+void centre_weighted_twice(double* x, std::int64_t d, std::int64_t padded,
                            const FeatureWeights& weights) {
   const int e = exponent_of(largest_magnitude<L>(x, padded));
   centre_weighted<L>(x, d, padded, power_of_two(-e), weights);
   centre_weighted<L>(x, d, padded, no_scaling(), weights);
   for (std::int64_t f = 0; f < padded; f += kLanes)
     mul(L::load(x + f), L::load(weights.root + f)).store(x + f);
+}
+
+/// As prepare_centred_unit().
+template <class L>
+void prepare_weighted_unit(double* x, std::int64_t d, std::int64_t padded,
+                           const FeatureWeights& weights) {
+  centre_weighted_twice<L>(x, d, padded, weights);
   scale_to_length_one<L>(x, padded);
+}
+
+/// Takes from a row its projections on a basis. Twice, as rows are centred
+/// twice: what the first time's rounding left along the basis is much where
+/// little is left of the row.
+template <class L>
+void take_away(double* x, std::int64_t padded,
+               const FeatureCovariates& covariates) {
+  constexpr int n = kVectorsAtOnce;
+  for (int time = 0; time < 2; ++time)
+    for (std::int64_t j = 0; j < covariates.vectors; j += n) {
+      const double* const basis = covariates.basis + j * padded;
+      L s[n];
+      for (int q = 0; q < n; ++q) s[q] = L::all(0.0);
+      for (std::int64_t f = 0; f < padded; f += kLanes) {
+        const L c = L::load(x + f);
+        for (int q = 0; q < n; ++q)
+          s[q] = fma(L::load(basis + q * padded + f), c, s[q]);
+      }
+      for (int q = 0; q < n; ++q) {
+        double v[kLanes];
+        s[q].store(v);
+        s[q] = L::all(-join_sum(v));
+      }
+      for (std::int64_t f = 0; f < padded; f += kLanes) {
+        L c = L::load(x + f);
+        for (int q = 0; q < n; ++q)
+          c = fma(L::load(basis + q * padded + f), s[q], c);
+        c.store(x + f);
+      }
+    }
+}
+
+/// Of a row whose largest magnitude is in [1, 2): the mean square that must be
+/// left of it. Less is taken for rounding, of the row's own entries (2^-53 of
+/// the largest) and of what was done to them.
+static constexpr double kLeastLeft = 0x1p-80;
+
+/// As prepare_centred_unit() or prepare_weighted_unit(), less what covariates
+/// explain. False where that leaves nothing, and the row no form.
+template <class L>
+bool prepare_adjusted_unit(double* x, std::int64_t d, std::int64_t padded,
+                           const RowRecipe& recipe) {
+  const bool weighted = recipe.weights.given();
+  if (weighted)
+    centre_weighted_twice<L>(x, d, padded, recipe.weights);
+  else
+    centre_twice<L>(x, d, padded);
+  take_away<L>(x, padded, recipe.covariates);
+  const double total = weighted ? recipe.weights.total : static_cast<double>(d);
+  if (!(sum_of_squares<L>(x, padded) > kLeastLeft * total)) return false;
+  scale_to_length_one<L>(x, padded);
+  return true;
 }
 
 /// Only entries of 2^1001 and more are brought down, so that a difference and
@@ -181,7 +251,9 @@ double prepare_row(const RowRecipe& recipe, RowScratch& scratch, double* x,
     case RowForm::ranked_unit:
     case RowForm::centred_unit:
       if (recipe.form == RowForm::ranked_unit) scratch.ranks(x, d);
-      if (recipe.weights.given())
+      if (recipe.covariates.given())
+        scratch.varies = prepare_adjusted_unit<L>(x, d, padded, recipe);
+      else if (recipe.weights.given())
         prepare_weighted_unit<L>(x, d, padded, recipe.weights);
       else
         prepare_centred_unit<L>(x, d, padded);

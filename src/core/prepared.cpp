@@ -50,6 +50,8 @@ RowRecipe recipe_of(const Request& request, int exponent) {
   recipe.scale = power_of_two(-exponent);
   recipe.needs_sums = metric.matrix_scale == MatrixScale::overlap;
   if (request.weights != nullptr) recipe.weights = request.weights->view();
+  if (request.covariates != nullptr)
+    recipe.covariates = request.covariates->view();
   return recipe;
 }
 

@@ -90,7 +90,7 @@ inline double rounding_of_sums(std::int64_t padded) {
 }
 
 /// What the request's metric does to rows; `exponent` is matrix_exponent()'s.
-/// The request's weights must stay.
+/// The request's weights and covariates must stay.
 RowRecipe recipe_of(const Request& request, int exponent);
 
 /// The same for a source whose rows may be prepared already.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/covariates.hpp"
 #include "core/groups.hpp"
 #include "core/metrics.hpp"
 #include "core/numbers.hpp"
@@ -28,6 +29,9 @@ struct Request {
   std::vector<std::int32_t> query_self;
   /// Of the features; null: all weigh alike.
   std::shared_ptr<const SampleWeights> weights;
+  /// Of the features, under these weights: rows are their residuals; null: they
+  /// are as they come.
+  std::shared_ptr<const SampleCovariates> covariates;
   int num_threads = 1;
   std::int64_t chunk_size = 0;   ///< 0: automatic
   std::vector<int> devices;      ///< 0-based; empty: all

@@ -118,6 +118,7 @@ void RowFile::settle_row(std::int64_t point, double* row, RowScratch& scratch,
     return;
   clear_padding(row, d, padded);
   kernel_(recipe_, scratch, row, d, padded);
+  if (!scratch.varies) facts.known.explained.push_back(point);
 }
 
 /// fetch(first, count, rows, stride) gives rows; they are looked at, prepared,

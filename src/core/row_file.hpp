@@ -104,7 +104,7 @@ class RowFile final : public RowSource {
                   MissingFacts& facts);
 
   DiskMatrix matrix_;
-  const Request request_;  ///< the weights that the recipe points to
+  const Request request_;  ///< the weights and covariates that the recipe has
   const RowRecipe recipe_;
   const RowKernel kernel_;
   const bool binary_, fill_missing_;

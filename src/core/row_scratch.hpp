@@ -9,6 +9,9 @@ namespace fsknn {
 struct RowScratch {
   AverageRanks ranks;
   Medians medians;
+  /// Out: whether covariates left the last row anything. If not, the row is
+  /// constant but for them, and has no form.
+  bool varies = true;
 };
 
 }  // namespace fsknn

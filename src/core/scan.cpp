@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/buffer.hpp"
 #include "core/pieces.hpp"
+#include "core/prepare.hpp"
+#include "core/row_scratch.hpp"
 
 namespace fsknn {
 namespace {
@@ -107,26 +110,35 @@ void add_facts(MatrixFacts& to, const MatrixFacts& from) {
   append(to.non_finite_rows, from.non_finite_rows);
   append(to.constant, from.constant);
   append(to.zero, from.zero);
+  append(to.explained, from.explained);
   to.largest = std::max(to.largest, from.largest);
 }
 
 MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
-                 bool binary) {
+                 bool binary, const Preparing& preparing) {
   const std::int64_t n = source.num_points(), d = source.num_features();
+  const bool prepares = preparing.kernel != nullptr;
+  const std::int64_t padded = prepares ? padded_features(d) : d;
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
   std::vector<MatrixFacts> of_block(static_cast<std::size_t>(num_blocks));
   const double operations = static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations),
              {progress, 0.0, 0.0}, [&] {
-               return [&, rows = std::vector<double>(static_cast<std::size_t>(
-                              block_rows * d))](std::int64_t b) mutable {
+               return [&, rows = Buffer<double>(block_rows * padded),
+                       scratch = RowScratch()](std::int64_t b) mutable {
                  const std::int64_t first = b * block_rows;
                  const std::int64_t count = std::min(block_rows, n - first);
-                 source.read(first, count, rows.data(), d);
-                 for (std::int64_t r = 0; r < count; ++r)
-                   scan_row(rows.data() + r * d, d, first + r, binary,
-                            of_block[static_cast<std::size_t>(b)]);
+                 MatrixFacts& facts = of_block[static_cast<std::size_t>(b)];
+                 source.read(first, count, rows.data(), padded);
+                 for (std::int64_t r = 0; r < count; ++r) {
+                   double* const x = rows.data() + r * padded;
+                   const bool varies = scan_row(x, d, first + r, binary, facts);
+                   if (!varies || !prepares) continue;
+                   clear_padding(x, d, padded);
+                   preparing.kernel(preparing.recipe, scratch, x, d, padded);
+                   if (!scratch.varies) facts.explained.push_back(first + r);
+                 }
                };
              });
   MatrixFacts facts;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/kinds.hpp"
 #include "core/progress.hpp"
 #include "core/source.hpp"
 
@@ -25,7 +26,8 @@ struct MatrixFacts {
   std::vector<std::int64_t> non_finite_rows;  ///< rows with such an entry
   std::vector<std::int64_t> constant;         ///< rows with max == min
   std::vector<std::int64_t> zero;             ///< rows of zeros only
-  double largest = 0.0;                       ///< largest |x|
+  std::vector<std::int64_t> explained;  ///< covariates leave nothing of them
+  double largest = 0.0;                 ///< largest |x|
 };
 
 /// Adds a row of d features, which is point `point`. binary: whether to look
@@ -36,9 +38,16 @@ bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
 /// Adds the facts of rows that come after.
 void add_facts(MatrixFacts& to, const MatrixFacts& from);
 
+/// How rows will be prepared, where that tells whether they vary.
+struct Preparing {
+  RowRecipe recipe;
+  RowKernel kernel = nullptr;  ///< null: it tells nothing
+};
+
 /// progress (may be null) is only asked whether to go on. binary: whether to
 /// look for entries other than 0 and 1.
 MatrixFacts scan(const RowSource& source, int num_threads,
-                 Progress* progress = nullptr, bool binary = false);
+                 Progress* progress = nullptr, bool binary = false,
+                 const Preparing& preparing = Preparing());
 
 }  // namespace fsknn

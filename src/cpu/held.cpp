@@ -40,6 +40,7 @@ HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
       metric_(*asked.metric),
       skip_(asked.skip),
       weights_(asked.weights),
+      covariates_(asked.covariates),
       kernels_(choose_kernels(asked.instruction_set)) {
   if (asked.na_pairwise)
     throw std::invalid_argument("points with missing values are not held");
@@ -144,7 +145,8 @@ HeldPoints::Rows HeldPoints::fit(const Request& request,
                                  const RowSource* queries, bool filtered,
                                  Progress* progress) {
   if (request.metric != &metric_ || request.weights != weights_ ||
-      request.skip != skip_ || request.na_pairwise)
+      request.covariates != covariates_ || request.skip != skip_ ||
+      request.na_pairwise)
     throw std::invalid_argument("held points are searched as they are held");
   prepare(request, queries, progress);
   Rows rows;

@@ -1,8 +1,8 @@
 #pragma once
 
 // One set of prepared points that is searched many times: they are read,
-// prepared and packed once for the same features. Other weights are another set
-// of the same source.
+// prepared and packed once for the same features. Other weights, or covariates,
+// are another set of the same source.
 
 #include <cstdint>
 #include <memory>
@@ -25,10 +25,10 @@ class Search;
 
 class HeldPoints {
  public:
-  /// Of `asked`: metric, weights, points to skip, instruction set. Nothing is
-  /// read before the first search. `points` must stay: rows that it makes when
-  /// they are read, or that are on disk, are not held but read again where the
-  /// exact step needs them. No missing values.
+  /// Of `asked`: metric, weights, covariates, points to skip, instruction set.
+  /// Nothing is read before the first search. `points` must stay: rows that it
+  /// makes when they are read, or that are on disk, are not held but read again
+  /// where the exact step needs them. No missing values.
   HeldPoints(const Request& asked, const RowSource& points);
   HeldPoints(const HeldPoints&) = delete;
   HeldPoints& operator=(const HeldPoints&) = delete;
@@ -74,6 +74,7 @@ class HeldPoints {
   const MetricEntry& metric_;
   const std::vector<std::int64_t> skip_;
   const std::shared_ptr<const SampleWeights> weights_;
+  const std::shared_ptr<const SampleCovariates> covariates_;
   const Kernels& kernels_;
 
   bool is_prepared_ = false;

@@ -78,8 +78,8 @@ void find_within(const Request& request, const Within& within,
 
 /// One set of points that is searched many times: read once and sent once to
 /// the devices, if they have the room, and prepared there again only where a
-/// search has another metric, other weights or other points left out than the
-/// one before. As cpu::HeldPoints.
+/// search has another metric, other weights or covariates, or other points left
+/// out than the one before. As cpu::HeldPoints.
 class HeldPoints {
  public:
   /// Of `asked`: the devices. Nothing is read before the first search. `points`

@@ -3,10 +3,10 @@
 # What a verb would ask the core of `x`, by its own checks.
 request_of <- function(x, k, metric, ..., query = NULL, weights = NULL,
                        skip = integer(), sign = "signed", backend = "cpu",
-                       as_edges = FALSE, features = NULL) {
+                       as_edges = FALSE, features = NULL, adjust = NULL) {
   options <- list(
     metric = list(name = metric), sign = sign, num_threads = 2L,
-    chunk_size = 0L, weights = weights,
+    chunk_size = 0L, weights = weights, adjust = adjust,
     backend = list(
       name = backend,
       devices = if (backend == "cuda") 1L else integer()

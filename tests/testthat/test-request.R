@@ -6,12 +6,12 @@ test_that("the request has exactly the fields that the core reads", {
   request <- fsknn:::new_request(3L, options, skip = 4L)
   expect_identical(request, list(
     k = 3L, metric = "spearman", sign = "absolute", skip = 4L,
-    query_skip = integer(), backend = "cpu", devices = integer(),
+    query_skip = integer(), query_self = NULL, backend = "cpu", devices = integer(),
     num_threads = 2L, chunk_size = 48L, max_device_memory = 0,
-    max_memory = 0, bytes_file = 0, weights = NULL, bytes_made_from = 0,
+    max_memory = 0, bytes_file = 0, weights = NULL, adjust = NULL, bytes_made_from = 0,
     correlation = FALSE, as_edges = FALSE, largest = -1, na = "error",
-    min_pairs = 3L, subset = NULL, feature_subset = NULL, progress = FALSE,
-    instruction_set = "auto"
+    min_pairs = 3L, subset = NULL, feature_subset = NULL, blocks = NULL,
+    progress = FALSE, instruction_set = "auto"
   ))
 })
 

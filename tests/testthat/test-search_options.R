@@ -47,6 +47,8 @@ test_that("verbs take the options that the help page says they take", {
     setdiff(names(verbs), having("checkpoint")), c("nearest_to", "knn_plan")
   )
   expect_identical(having("weights"), names(verbs))
+  expect_identical(having("adjust"), setdiff(names(verbs), "knn_plan"))
+  expect_identical(having("data"), having("adjust"))
   expect_identical(having("na"), names(verbs))
 })
 

@@ -112,6 +112,7 @@ class Preparer::Impl {
           recipe(impl.recipe_) {
       clear_from(beyond, 0, copies);
       if (recipe.weights.given()) hold_weights(impl.shape_.features);
+      if (recipe.covariates.given()) hold_covariates(impl.shape_.features);
       if (impl.held_ == nullptr && impl.made_from_.source != nullptr)
         hold_small(impl.made_from_, impl.source_.num_points());
       if (impl.held_ != nullptr && impl.features_ != nullptr) {
@@ -138,6 +139,13 @@ class Preparer::Impl {
                                  cudaMemcpyHostToDevice, copies.get()));
       recipe.weights.weight = weights.data();
       recipe.weights.root = weights.data() + padded;
+    }
+    void hold_covariates(std::int64_t num_features) {
+      FeatureCovariates& held = recipe.covariates;
+      basis =
+          DeviceBuffer<double>(held.vectors * padded_features(num_features));
+      upload(basis, held.basis, basis.size(), copies);
+      held.basis = basis.data();
     }
     /// bytes_made_from() of memory.
     void hold_small(const MadeFrom& from, std::int64_t num_points) {
@@ -174,7 +182,7 @@ class Preparer::Impl {
     DeviceBuffer<std::int32_t> beyond;
     Ranker ranker;
     RowRecipe recipe;  ///< its pointers are device memory
-    DeviceBuffer<double> weights, rows;
+    DeviceBuffer<double> weights, basis, rows;
     DeviceBuffer<std::int32_t> kept, ids, features;
     SmallMatrix small;
   };

@@ -34,12 +34,40 @@ __device__ inline double largest_of(const double* x, std::int64_t end,
   return joined_largest(m);
 }
 
-/// prepare_centred_unit(), or prepare_weighted_unit(). What one centring leaves
-/// is made again in each pass rather than written: the same operations, so the
-/// same bits.
-template <bool weighted>
+/// take_away() of core/prepare.hpp.
+__device__ inline void take_away(double* x, std::int64_t d, std::int64_t end,
+                                 int lane,
+                                 const FeatureCovariates& covariates) {
+  constexpr int n = kVectorsAtOnce;
+  const std::int64_t padded = padded_features(d);
+  for (int time = 0; time < 2; ++time)
+    for (std::int64_t j = 0; j < covariates.vectors; j += n) {
+      const double* const basis = covariates.basis + j * padded;
+      double s[n] = {};
+      for (std::int64_t f = lane; f < end; f += kLanes) {
+        const double c = x[f];
+#pragma unroll
+        for (int q = 0; q < n; ++q) s[q] = fma(basis[q * padded + f], c, s[q]);
+      }
+#pragma unroll
+      for (int q = 0; q < n; ++q) s[q] = -joined<Dot>(s[q]);
+      for (std::int64_t f = lane; f < end; f += kLanes) {
+        double c = x[f];
+#pragma unroll
+        for (int q = 0; q < n; ++q) c = fma(basis[q * padded + f], s[q], c);
+        x[f] = c;
+      }
+    }
+}
+
+/// prepare_centred_unit(), or prepare_weighted_unit(), or
+/// prepare_adjusted_unit() of a row that covariates leave something. What one
+/// centring leaves is made again in each pass rather than written: the same
+/// operations, so the same bits.
+template <bool weighted, bool adjusted>
 __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
-                                    int lane, const FeatureWeights& weights) {
+                                    int lane, const FeatureWeights& weights,
+                                    const FeatureCovariates& covariates) {
   const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
   const double total = weighted ? weights.total : static_cast<double>(d);
   double s = 0.0;
@@ -62,15 +90,20 @@ __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
     const double c = f < d ? fma(once(f), 1.0, minus_second) : 0.0;
     return weighted ? c * weights.root[f] : c;
   };
+  if (adjusted) {
+    for (std::int64_t f = lane; f < end; f += kLanes) x[f] = twice(f);
+    take_away(x, d, end, lane, covariates);
+  }
+  const auto entry = [&](std::int64_t f) { return adjusted ? x[f] : twice(f); };
   s = 0.0;
 #pragma unroll 4
   for (std::int64_t f = lane; f < end; f += kLanes) {
-    const double c = twice(f);
+    const double c = entry(f);
     s = fma(c, c, s);
   }
   const double length = sqrt(joined<Dot>(s));
 #pragma unroll 4
-  for (std::int64_t f = lane; f < end; f += kLanes) x[f] = twice(f) / length;
+  for (std::int64_t f = lane; f < end; f += kLanes) x[f] = entry(f) / length;
 }
 
 /// prepare_unit().
@@ -226,7 +259,8 @@ __device__ inline void biweight_unit(double* x, std::int64_t d,
   if (!__any_sync(0xffffffffu, !robust)) return;
   const std::int64_t rest = robust ? 0 : end;
   for (std::int64_t f = lane; f < rest; f += kLanes) x[f] = value(f);
-  centred_unit<false>(x, d, rest, lane, FeatureWeights());
+  centred_unit<false, false>(x, d, rest, lane, FeatureWeights(),
+                             FeatureCovariates());
 }
 
 }  // namespace cuda

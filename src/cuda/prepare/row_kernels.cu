@@ -1,6 +1,7 @@
 #include "cuda/prepare/row_kernels.cuh"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cuda/device/check.cuh"
 #include "cuda/prepare/row_forms.cuh"
@@ -84,7 +85,7 @@ __global__ void make_metafeatures(const SmallMatrix small,
 
 // 8 threads, one a lane, a row. In and out: at.rows; out: at.sums. Grid: x over
 // rows. Block: kRowsPerBlock * 8. Shared: none.
-template <RowForm form, bool weighted>
+template <RowForm form, bool weighted, bool adjusted>
 __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
     prepare_rows(const PanelRows at, const RowRecipe recipe,
                  std::int32_t* beyond) {
@@ -103,7 +104,8 @@ __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
   else if (form == RowForm::biweight_unit)
     biweight_unit(x, at.num_features, end, lane);
   else if (form != RowForm::ready)
-    centred_unit<weighted>(x, at.num_features, end, lane, recipe.weights);
+    centred_unit<weighted, adjusted>(x, at.num_features, end, lane,
+                                     recipe.weights, recipe.covariates);
   if (target < 0 || lane > 0) return;
   if (at.sums != nullptr) at.sums[target] = sum;
   if (recipe.needs_sums && !(sum > 0.0)) *beyond = 1;
@@ -145,31 +147,31 @@ void start_prepare(const RowRecipe& recipe, const PanelRows& at,
                    std::int32_t* beyond, cudaStream_t stream) {
   const unsigned grid = blocks_for(at.count, kRowsPerBlock);
   constexpr int threads = kRowsPerBlock * kLanes;
+  const auto start = [&](auto kernel) {
+    kernel<<<grid, threads, 0, stream>>>(at, recipe, beyond);
+  };
+  const auto start_centred = [&](auto weighted) {
+    constexpr bool w = decltype(weighted)::value;
+    if (recipe.covariates.given())
+      start(prepare_rows<RowForm::centred_unit, w, true>);
+    else
+      start(prepare_rows<RowForm::centred_unit, w, false>);
+  };
   switch (recipe.form) {
-    case RowForm::raw:
-      prepare_rows<RowForm::raw, false>
-          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
-      break;
-    case RowForm::unit:
-      prepare_rows<RowForm::unit, false>
-          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
-      break;
+    case RowForm::raw: start(prepare_rows<RowForm::raw, false, false>); break;
+    case RowForm::unit: start(prepare_rows<RowForm::unit, false, false>); break;
     case RowForm::biweight_unit:
-      prepare_rows<RowForm::biweight_unit, false>
-          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      start(prepare_rows<RowForm::biweight_unit, false, false>);
       break;
     case RowForm::ready:
-      prepare_rows<RowForm::ready, false>
-          <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+      start(prepare_rows<RowForm::ready, false, false>);
       break;
     case RowForm::centred_unit:
     case RowForm::ranked_unit:
       if (recipe.weights.given())
-        prepare_rows<RowForm::centred_unit, true>
-            <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+        start_centred(std::true_type());
       else
-        prepare_rows<RowForm::centred_unit, false>
-            <<<grid, threads, 0, stream>>>(at, recipe, beyond);
+        start_centred(std::false_type());
   }
   CUDA_CHECK(cudaGetLastError());
 }

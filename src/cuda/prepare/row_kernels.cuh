@@ -68,8 +68,8 @@ void start_make(const SmallMatrix& small, const std::int32_t* ids,
                 std::int64_t first, const PanelRows& to, cudaStream_t stream);
 
 /// prepare_row() of core/prepare.hpp but for the ranks: the rows that `at`
-/// says, in place. The recipe's weights are device memory. Sets *beyond
-/// (device) where the recipe needs sums and one is not above 0.
+/// says, in place. The recipe's weights and covariates are device memory.
+/// Sets *beyond (device) where the recipe needs sums and one is not above 0.
 void start_prepare(const RowRecipe& recipe, const PanelRows& at,
                    std::int32_t* beyond, cudaStream_t stream);
 

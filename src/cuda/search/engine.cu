@@ -47,6 +47,9 @@ CudaPlan make_plan(const Request& request, const RowSource& points,
   input.bytes_made_from =
       bytes_made_from(points) +
       (queries == nullptr ? 0.0 : bytes_made_from(*queries));
+  // Points and queries are each prepared by a basis of their own.
+  if (request.covariates != nullptr)
+    input.bytes_made_from += 2.0 * request.covariates->bytes();
   input.num_workers = gpus.count();
   input.correlation = out.correlation != nullptr;
   const CudaPlan plan = plan_cuda(input, facts);

@@ -17,8 +17,10 @@ int current_device() {
 }  // namespace
 
 PointsToStore columns_of(const Search& search) {
-  return {search.columns, search.request.metric,     search.request.weights,
-          search.prepare, search.plan.padded_points, threads_of(search)};
+  return {search.columns,         search.request.metric,
+          search.request.weights, search.request.covariates,
+          search.prepare,         search.plan.padded_points,
+          threads_of(search)};
 }
 
 double PointsToStore::bytes() const {
@@ -30,6 +32,7 @@ double PointsToStore::bytes() const {
 StoredPoints::StoredPoints(const PointsToStore& asked, const Stream& stream)
     : source_(asked.points.source),
       weights_(asked.weights),
+      covariates_(asked.covariates),
       metric_(asked.metric),
       scale_(asked.prepare.scale),
       ids_(asked.points.order.id),
@@ -38,7 +41,8 @@ StoredPoints::StoredPoints(const PointsToStore& asked, const Stream& stream)
 
 bool StoredPoints::suits(const PointsToStore& asked) const {
   return source_ == asked.points.source && weights_ == asked.weights &&
-         metric_ == asked.metric && scale_.first == asked.prepare.scale.first &&
+         covariates_ == asked.covariates && metric_ == asked.metric &&
+         scale_.first == asked.prepare.scale.first &&
          scale_.second == asked.prepare.scale.second &&
          points_.sums.size() >= asked.num_places &&
          ids_ == asked.points.order.id;

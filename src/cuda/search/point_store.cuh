@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/covariates.hpp"
 #include "core/weights.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/filter/pair_filter.cuh"
@@ -23,6 +24,7 @@ struct PointsToStore {
   const PlacedPoints& points;
   const MetricEntry* metric;
   std::shared_ptr<const SampleWeights> weights;
+  std::shared_ptr<const SampleCovariates> covariates;
   RowRecipe prepare;
   std::int64_t num_places;  ///< with padding, at least
   int num_threads;
@@ -53,6 +55,7 @@ class StoredPoints {
   // What they were made of.
   const RowSource* const source_;
   const std::shared_ptr<const SampleWeights> weights_;
+  const std::shared_ptr<const SampleCovariates> covariates_;
   const MetricEntry* const metric_;
   const PowerOfTwo scale_;
   const std::vector<std::int32_t> ids_;  ///< by place

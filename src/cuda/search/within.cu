@@ -121,11 +121,9 @@ struct Work {
   bool graph() const { return &rows == &columns; }
   /// In whole tiles: panels of them are read so.
   PointsToStore stored() const {
-    return {columns,
-            request.metric,
-            request.weights,
-            prepare,
-            whole_tiles(columns.size()),
+    return {columns,         request.metric,
+            request.weights, request.covariates,
+            prepare,         whole_tiles(columns.size()),
             num_threads};
   }
   std::int64_t num_splits() const { return (rows.size() + side - 1) / side; }
@@ -303,12 +301,16 @@ class WithinPart {
 };
 
 /// What one device holds besides points that stay.
-double bytes_for(std::int64_t side, const PlacedPoints& rows,
-                 const PlacedPoints& columns, bool ranked, bool stay) {
+double bytes_for(std::int64_t side, const Request& request,
+                 const PlacedPoints& rows, const PlacedPoints& columns,
+                 bool stay) {
+  const bool ranked = request.metric->row_form == RowForm::ranked_unit;
+  const double basis =
+      request.covariates == nullptr ? 0.0 : request.covariates->bytes();
   const auto bytes = [&](const PlacedPoints& points) {
     return bytes_preparing(points.source->num_points(), points.num_features,
                            ranked) +
-           bytes_made_from(*points.source) +
+           bytes_made_from(*points.source) + basis +
            4.0 * static_cast<double>(points.source->num_points());
   };
   const bool graph = &rows == &columns;
@@ -324,14 +326,13 @@ double bytes_for(std::int64_t side, const PlacedPoints& rows,
 std::int64_t largest_side(const Request& request, const PlacedPoints& rows,
                           const PlacedPoints& columns, double bytes_usable,
                           bool stay) {
-  const bool ranked = request.metric->row_form == RowForm::ranked_unit;
   const std::int64_t all = whole_tiles(std::max(rows.size(), columns.size()));
   const std::int64_t asked =
       request.chunk_size > 0 ? request.chunk_size : kLargestSide;
   std::int64_t side = std::min({all, whole_tiles(asked), kMostSide});
   const auto fits = [&] {
     return bytes_usable <= 0 ||
-           bytes_for(side, rows, columns, ranked, stay) <= bytes_usable;
+           bytes_for(side, request, rows, columns, stay) <= bytes_usable;
   };
   while (side > kChunkUnit && !fits()) side = whole_tiles(side / 2);
   return fits() ? side : 0;
@@ -343,9 +344,8 @@ std::int64_t side_for_panels(const Request& request, const PlacedPoints& rows,
   const std::int64_t side =
       largest_side(request, rows, columns, bytes_usable, false);
   if (side > 0) return side;
-  const bool ranked = request.metric->row_form == RowForm::ranked_unit;
   throw PlanFailure(PlanFailure::Held::two_chunks,
-                    bytes_for(kChunkUnit, rows, columns, ranked, false),
+                    bytes_for(kChunkUnit, request, rows, columns, false),
                     bytes_usable, device);
 }
 

@@ -1,0 +1,373 @@
+# Covariates of samples (features): what `adjust` and `data` mean. In the end a
+# matrix with a row for each feature that counts, of columns that say something
+# beyond a constant and each other: the request's `adjust`.
+
+# What can be said without the data: NULL, or both as they were told.
+check_adjust <- function(adjust, data, options, call = caller_env()) {
+  if (is.null(adjust)) {
+    if (!is.null(data)) {
+      abort_argument(
+        c(
+          "{.arg data} can't be given without {.arg adjust}.",
+          i = "It has the variables that a formula in {.arg adjust} names."
+        ),
+        call
+      )
+    }
+    return(NULL)
+  }
+  check_adjusts(options, call)
+  check_covariates_told(adjust, data, call)
+  list(adjust = adjust, data = data)
+}
+
+# Where residuals have no meaning.
+check_adjusts <- function(options, call) {
+  metric <- options$metric
+  if (!metric$takes_covariates) {
+    able <- metrics_with("takes_covariates")
+    abort_argument(
+      c(
+        "{.arg adjust} can't be used with metric {.val {metric$name}}.",
+        x = if (metric$name == "bicor") {
+          "One outlier moves a fit by least squares in all samples, and so the
+           residuals that it should not be felt in."
+        } else {
+          "It compares the values themselves, with their means and lengths,
+           which residuals have not."
+        },
+        i = "Only {able} take covariates."
+      ),
+      call
+    )
+  }
+  if (identical(options$na, "pairwise")) {
+    abort_argument(
+      c(
+        "{.arg adjust} can't be used with {.code na = \"pairwise\"}.",
+        x = "Each pair would have residuals of its own, over the samples that
+             both rows have.",
+        i = "Fill missing values in, or use {.code na = \"mean\"}."
+      ),
+      call
+    )
+  }
+}
+
+check_covariates_told <- function(adjust, data, call) {
+  if (rlang::is_formula(adjust)) {
+    if (length(adjust) != 2) {
+      abort_argument(
+        c(
+          "{.arg adjust} must be a formula with one side.",
+          i = "For example {.code ~ age + batch}."
+        ),
+        call
+      )
+    }
+    if (!is.null(data) && !is.data.frame(data) &&
+          !inherits(data, "DataFrame")) {
+      given <- describe_type(data)
+      abort_argument(
+        "{.arg data} must be a data frame with one row for each feature of
+         {.arg x}, not {given}.",
+        call
+      )
+    }
+    return(invisible())
+  }
+  if (!is.null(data)) {
+    abort_argument(
+      "{.arg data} can't be given where {.arg adjust} is no formula.", call
+    )
+  }
+  is_covariate <- is_number_like(adjust) || is.factor(adjust) ||
+    is.character(adjust) || is_date(adjust)
+  if (!is_covariate && !is.data.frame(adjust) &&
+        !inherits(adjust, "DataFrame")) {
+    given <- describe_type(adjust)
+    abort_argument(
+      "{.arg adjust} must be a formula with one side, a numeric matrix, a data
+       frame, a vector or a factor, not {given}.",
+      call
+    )
+  }
+  if (rlang::is_string(adjust)) {
+    abort_argument(
+      c(
+        "{.arg adjust} must have a value for each feature of {.arg x}, and is
+         one string.",
+        i = "A variable of {.arg data}, or of a container, is named by a
+             formula: {.code ~ {adjust}}."
+      ),
+      call
+    )
+  }
+}
+
+is_date <- function(values) {
+  inherits(values, c("Date", "POSIXct", "difftime"))
+}
+
+# --- covariates of these points ----------------------------------------------
+
+# search: with its points and options. weights: of fit_weights(). Gives the
+# covariates of all features (see read_covariates()), or NULL; and `values`, the
+# request's `adjust`.
+fit_covariates <- function(search, x, weights, call = caller_env()) {
+  options <- search$options
+  told <- options$adjust
+  if (is.null(told)) {
+    return(NULL)
+  }
+  points <- search$points
+  covariates <- read_covariates(told, x, points, options$input, call)
+  samples <- weights$samples %||% seq_len(ncol(points$values))
+  check_covariates_known(covariates, samples, points, call)
+  ranked <- options$metric$name == "spearman"
+  values <- kept_covariates(covariates, ranked, samples, weights$values, call)
+  check_something_left(ncol(values), length(samples), call)
+  list(
+    covariates = covariates, values = if (ncol(values) > 0) values
+  )
+}
+
+# The covariates of some samples, in their order, each any number of times: a
+# matrix of those columns that count.
+kept_covariates <- function(covariates, ranked, samples, weights = NULL,
+                            call = caller_env()) {
+  values <- design_of(covariates, ranked, samples)
+  kept <- in_core(cpp_covariates(values, weights), call)$kept
+  values[, kept, drop = FALSE]
+}
+
+# list(terms, frame): variables with one row for each feature, numbers (or
+# matrices of them) and factors, and how they are put together.
+read_covariates <- function(told, x, points, input, call) {
+  num_features <- ncol(points$values)
+  covariates <- if (rlang::is_formula(told$adjust)) {
+    check_in_order(told$data, "data", points, call)
+    covariates_of_formula(
+      told$adjust, told$data %||% feature_table(x, input), num_features, call
+    )
+  } else {
+    check_in_order(told$adjust, "adjust", points, call)
+    covariates_of_values(told$adjust)
+  }
+  covariates$frame[] <- Map(
+    as_covariate, covariates$frame, names(covariates$frame),
+    MoreArgs = list(call = call)
+  )
+  rows <- nrow(covariates$frame)
+  if (rows != num_features && length(covariates$frame) > 0) {
+    side <- feature_side(points)
+    abort_argument(
+      "The covariates in {.arg adjust} must have one value for each {side}
+       (feature) of {.arg x}: {num_features}, not {rows}.",
+      call
+    )
+  }
+  covariates
+}
+
+covariates_of_formula <- function(formula, data, num_features, call) {
+  data <- plain_table(data)
+  said <- function(err) {
+    words <- conditionMessage(err)
+    abort_argument(
+      c("The formula in {.arg adjust} can't be used.", x = "{words}."), call
+    )
+  }
+  terms <- tryCatch(stats::terms(formula, data = data), error = said)
+  if (!is.null(attr(terms, "offset"))) {
+    abort_argument("The formula in {.arg adjust} must have no offset.", call)
+  }
+  attr(terms, "intercept") <- 1L
+  if (length(attr(terms, "term.labels")) == 0) {
+    return(list(terms = terms, frame = data.frame(row.names = num_features)))
+  }
+  frame <- tryCatch(
+    stats::model.frame(terms, data, na.action = stats::na.pass), error = said
+  )
+  list(terms = attr(frame, "terms"), frame = frame)
+}
+
+# Columns of a data frame, as `~ .` has them; or one variable.
+covariates_of_values <- function(values) {
+  frame <- if (is.data.frame(values) || inherits(values, "DataFrame")) {
+    plain_table(values)
+  } else {
+    rows <- NROW(values)
+    structure(
+      list(adjust = values), row.names = .set_row_names(rows),
+      class = "data.frame"
+    )
+  }
+  if (length(frame) == 0) {
+    return(list(terms = stats::terms(~ 1), frame = frame))
+  }
+  list(terms = stats::terms(~ ., data = frame), frame = frame)
+}
+
+# The table that describes the features of a container (its samples, unless
+# they are the points), or NULL.
+feature_table <- function(x, input) {
+  if (!is.null(input$dimred)) {
+    NULL
+  } else if (input$points == "columns") {
+    row_table(x)
+  } else {
+    sample_table(x)
+  }
+}
+
+# As a data frame, of those columns that can be covariates.
+plain_table <- function(table) {
+  if (is.null(table) || is.data.frame(table)) {
+    return(table)
+  }
+  columns <- lapply(as.list(table), function(values) {
+    if (methods::is(values, "Rle")) as.vector(values) else values
+  })
+  structure(
+    columns[vapply(columns, is.atomic, NA)], class = "data.frame",
+    row.names = .set_row_names(nrow(table))
+  )
+}
+
+# A variable as numbers or a factor, or an error that names it.
+as_covariate <- function(values, name, call) {
+  if (is.factor(values) || is.character(values) || is.logical(values)) {
+    return(droplevels(factor(values, ordered = FALSE)))
+  }
+  good <- is_date(values) ||
+    is.numeric(values) && !inherits(values, "integer64")
+  if (!good) {
+    given <- describe_type(values)
+    abort_argument(
+      c(
+        "Covariates in {.arg adjust} must be numbers or factors.",
+        x = "{.code {name}} is {given}."
+      ),
+      call
+    )
+  }
+  numbers <- as.double(values)
+  if (length(dim(values)) == 2) {
+    numbers <- matrix(numbers, nrow(values), dimnames = dimnames(values))
+  }
+  numbers
+}
+
+# Names that are those of the features, in another order.
+check_in_order <- function(values, arg, points, call) {
+  names <- if (is.data.frame(values)) {
+    if (.row_names_info(values) > 0) row.names(values)
+  } else if (length(dim(values)) == 2) {
+    rownames(values)
+  } else {
+    names(values)
+  }
+  features <- feature_names(points$values)
+  if (is.null(names) || identical(names, features) ||
+        !setequal(names, features)) {
+    return(invisible())
+  }
+  side <- feature_side(points)
+  abort_argument(
+    c(
+      "{.arg {arg}} must be in the order of the {side}s of {.arg x}.",
+      x = "The names are the same, but in another order."
+    ),
+    call
+  )
+}
+
+# samples: the user's numbers of those that count.
+check_covariates_known <- function(covariates, samples, points, call) {
+  wrong <- lapply(covariates$frame, function(values) {
+    bad <- if (is.factor(values)) is.na(values) else !is.finite(values)
+    if (is.matrix(bad)) {
+      bad <- rowSums(bad) > 0
+    }
+    intersect(samples, which(bad))
+  })
+  wrong <- wrong[lengths(wrong) > 0]
+  if (length(wrong) == 0) {
+    return(invisible())
+  }
+  side <- feature_side(points)
+  names <- feature_names(points$values)
+  where <- vapply(names(wrong), function(name) {
+    at <- wrong[[name]]
+    shown <- if (is.null(names)) at else paste0(at, " (\"", names[at], "\")")
+    paste0("`", name, "` at ", side, " ", first_few(shown))
+  }, "")
+  where <- paste(where, collapse = "; ")
+  abort_argument(
+    c(
+      "The covariates in {.arg adjust} must not be missing or infinite.",
+      x = "{where}.",
+      i = "Leave out such samples, of {.arg x} too (or give them weight 0), or
+           fill the values in."
+    ),
+    call
+  )
+}
+
+check_something_left <- function(rank, num_samples, call) {
+  if (rank + 1 < num_samples) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg adjust} must leave something of the points.",
+      x = "The mean and {tally(rank, \"covariate\")} explain any values of
+           {tally(num_samples, \"sample\")}."
+    ),
+    call
+  )
+}
+
+# --- the design --------------------------------------------------------------
+
+# The columns that the terms make of the variables of some samples, but for the
+# constant. ranked: numbers are ranked, over these samples; factors are as they
+# are. What contrasts R is told to take changes nothing here.
+design_of <- function(covariates, ranked, samples) {
+  frame <- lapply(covariates$frame, function(values) {
+    if (is.factor(values)) {
+      values <- droplevels(values[samples])
+      attr(values, "contrasts") <- indicators(nlevels(values))
+    } else if (is.matrix(values)) {
+      values <- values[samples, , drop = FALSE]
+      if (ranked) values[] <- apply(values, 2, rank)
+    } else {
+      values <- values[samples]
+      if (ranked) values <- rank(values)
+    }
+    values
+  })
+  if (length(frame) == 0) {
+    return(matrix(0, length(samples), 0))
+  }
+  frame <- structure(
+    frame, class = "data.frame", row.names = .set_row_names(length(samples)),
+    terms = covariates$terms
+  )
+  design <- stats::model.matrix(covariates$terms, frame)
+  matrix(as.double(design[, -1]), nrow(design))
+}
+
+# Each level but the first against it; of one level, what says nothing.
+indicators <- function(num_levels) {
+  if (num_levels < 2) {
+    return(matrix(0, num_levels, 1))
+  }
+  diag(num_levels)[, -1, drop = FALSE]
+}
+
+# How many covariates a request's points are adjusted for, NULL if none.
+num_covariates <- function(request) {
+  ncol(request$adjust)
+}

@@ -9,15 +9,29 @@
 #' @param which Names of rows of `x`, one for each panel. `"a - b"` (also `+`,
 #'   `*` or `/`) may stand for a row that is not there itself, if `a` and `b`
 #'   are: it is computed.
-#' @param against Name of the row to draw them against.
+#' @param against What to draw them against: the name of a row of `x`; or one
+#'   value for each of its columns: numbers, logical values, a factor with two
+#'   levels, or survival times ([survival::Surv()], right-censored).
 #' @param ... Must be empty.
 #' @param colour Something to colour the samples by, in the order of the columns
 #'   of `x`: a vector or factor with up to eight different values, `NA` one of
 #'   them. `NULL` (default): all alike.
 #' @param ncol Number of panels side by side. `NULL` (default) chooses.
+#' @param xlab,ylab Titles of the axes, with units, such as
+#'   `"Expression (log2 ratio)"` and `"Follow-up (years)"`. `NULL` (default):
+#'   `"Value"`, and the name of the row, `"Outcome"` or `"Time"`.
 #'
-#' @returns A ggplot object. Samples with a missing value are left out of a
-#'   panel, whose title then has their number. r is Pearson's.
+#' @details
+#' Of survival times the picture has the time, with an event as a dot and a
+#' sample that is censored, whose own time is known to be longer, as a cross.
+#' r is then that with the martingale residuals of the times, as
+#' [nearest_to()] and [add_phenotype()] have it, and there is no line: one
+#' through times of which some are censored would be wrong. Of two levels there
+#' is none either, and dots lie a little apart.
+#'
+#' @returns A ggplot object. r is Pearson's, n the number of samples that it is
+#'   of: those with a missing value are left out of a panel, whose title then
+#'   has their number.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a name that is no row of `x` (the nearest
@@ -35,8 +49,16 @@
 #' x <- rbind(
 #'   ARF1 = rnorm(40), SLC40A1 = outcome + rnorm(40), years = 5 + outcome
 #' )
-#' plot_profiles(x, c("ARF1", "SLC40A1", "ARF1 - SLC40A1"), against = "years")
-plot_profiles <- function(x, which, against, ..., colour = NULL, ncol = NULL) {
+#' plot_profiles(
+#'   x, c("ARF1", "SLC40A1", "ARF1 - SLC40A1"), against = "years",
+#'   xlab = "log2 ratio"
+#' )
+#' if (requireNamespace("survival", quietly = TRUE)) {
+#'   relapse <- survival::Surv(5 + outcome, rep(c(TRUE, FALSE), 20))
+#'   plot_profiles(x, "SLC40A1", against = relapse, ylab = "Years to relapse")
+#' }
+plot_profiles <- function(x, which, against, ..., colour = NULL, ncol = NULL,
+                          xlab = NULL, ylab = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(which)
@@ -45,29 +67,108 @@ plot_profiles <- function(x, which, against, ..., colour = NULL, ncol = NULL) {
   call <- current_env()
   rows <- named_rows(x, call)
   check_profile_names(which)
-  outcome <- profile(rows, against, "against", call)
+  outcome <- profile_outcome(rows, against, call)
   values <- lapply(which, function(name) {
     profile(rows, name, "which", call)
   })
   for (at in seq_along(which)) {
-    check_pair(values[[at]], outcome, which[[at]], against, call)
+    check_pair(
+      values[[at]], outcome$numbers, which[[at]], outcome$name, call
+    )
   }
-  colour <- check_sample_colour(colour, length(outcome))
+  colour <- check_sample_colour(colour, length(outcome$numbers))
   if (!is.null(ncol)) {
     ncol <- check_whole_number(ncol, "ncol", min = 1, max = 1000)
   }
+  outcome$xlab <- check_title(xlab, "xlab") %||% "Value"
+  outcome$ylab <- check_title(ylab, "ylab") %||% outcome$ylab
 
   panels <- vapply(seq_along(which), function(at) {
     panel_title(which[[at]], values[[at]], outcome)
   }, "")
   panels <- factor(panels, levels = unique(panels))
   dots <- data.frame(
-    panel = rep(panels, each = length(outcome)),
-    value = unlist(values), outcome = rep(outcome, length(which))
+    panel = rep(panels, each = length(outcome$numbers)),
+    value = unlist(values), outcome = rep(outcome$shown, length(which))
   )
+  dots$status <- rep(outcome$status, length(which))
   dots$colour <- rep(colour %||% factor("all"), length(which))
-  dots <- dots[stats::complete.cases(dots[c("value", "outcome")]), ]
-  draw_profiles(dots, against, is.null(colour), ncol)
+  numbers <- rep(outcome$numbers, length(which))
+  there <- stats::complete.cases(dots$value, numbers)
+  draw_profiles(dots[there, ], outcome, is.null(colour), ncol)
+}
+
+check_title <- function(title, arg, call = caller_env()) {
+  if (!is.null(title) && !rlang::is_string(title)) {
+    given <- describe_value(title)
+    abort_argument("{.arg {arg}} must be one text, not {given}.", call)
+  }
+  title
+}
+
+# The numbers that r is with, what is shown of them, and its name.
+profile_outcome <- function(rows, against, call) {
+  if (rlang::is_string(against)) {
+    numbers <- profile(rows, against, "against", call)
+    return(list(
+      numbers = numbers, shown = numbers, name = against, ylab = against,
+      line = TRUE
+    ))
+  }
+  is_surv <- inherits(against, "Surv")
+  numbers <- outcome_numbers(against, ncol(rows$values), call)
+  outcome <- list(
+    numbers = numbers, shown = numbers, name = "against", ylab = "Outcome",
+    line = TRUE
+  )
+  if (is_surv) {
+    columns <- colnames(against)
+    time <- against[, intersect(c("time", "stop"), columns)[[1]]]
+    outcome$shown <- as.double(time)
+    outcome$status <- factor(
+      ifelse(against[, "status"] == 1, "event", "censored"),
+      levels = c("event", "censored")
+    )
+    outcome[c("ylab", "line")] <- list("Time", FALSE)
+  } else if (!is.numeric(against)) {
+    outcome$line <- FALSE
+    outcome$levels <- if (is.factor(against)) {
+      levels(droplevels(against))
+    } else {
+      c("FALSE", "TRUE")
+    }
+  }
+  outcome
+}
+
+outcome_numbers <- function(against, num_samples, call) {
+  is_surv <- inherits(against, "Surv")
+  given <- if (is_surv) nrow(against) else length(against)
+  known <- is_surv || is.factor(against) || is.logical(against) ||
+    (is.numeric(against) && is.null(dim(against)))
+  if (!known || given != num_samples) {
+    told <- describe_type(against)
+    abort_argument(
+      c(
+        "{.arg against} must be the name of a row of {.arg x}, or have one value
+         for each of its {num_samples} columns.",
+        x = if (known) "It has {given} value{?s}." else "It is {told}.",
+        i = if (!known) {
+          "Values may be numbers, logical, a factor with two levels, or
+           survival times ({.fn survival::Surv})."
+        }
+      ),
+      call
+    )
+  }
+  numbers <- as.double(as_outcome(against, "against", call = call))
+  numbers[!is.finite(numbers)] <- NA
+  if (length(unique(numbers[!is.na(numbers)])) < 2) {
+    abort_argument(
+      "{.arg against} must have two different values or more.", call
+    )
+  }
+  numbers
 }
 
 named_rows <- function(x, call = caller_env()) {
@@ -151,11 +252,14 @@ split_name <- function(name, names) {
 }
 
 panel_title <- function(point, values, outcome) {
-  there <- !is.na(values) & !is.na(outcome)
-  r <- stats::cor(values[there], outcome[there])
+  there <- !is.na(values) & !is.na(outcome$numbers)
+  r <- stats::cor(values[there], outcome$numbers[there])
   left_out <- sum(!there)
+  is_surv <- !is.null(outcome$status)
+  events <- sum(outcome$status[there] == "event")
   paste0(
-    point, "\nr = ", sprintf("%.3f", r),
+    point, "\nr = ", sprintf("%.3f", r), if (is_surv) "\n" else ", ",
+    "n = ", sum(there), if (is_surv) paste0(", ", tally(events, "event")),
     if (left_out > 0) paste0(" (", left_out, " missing)")
   )
 }
@@ -181,38 +285,92 @@ check_sample_colour <- function(colour, num_samples, call = caller_env()) {
   colour
 }
 
-draw_profiles <- function(dots, against, plain, ncol) {
+draw_profiles <- function(dots, outcome, plain, ncol) {
   plot <- ggplot2::ggplot(
     dots, ggplot2::aes(x = .data$value, y = .data$outcome)
-  ) +
-    ggplot2::geom_smooth(
+  )
+  if (outcome$line) {
+    plot <- plot + ggplot2::geom_smooth(
       method = "lm", formula = y ~ x, se = FALSE, colour = "grey35",
       linewidth = 0.6, na.rm = TRUE
     )
-  plot <- if (plain) {
-    plot + ggplot2::geom_point(
-      shape = 21, fill = "#0072B2", colour = "white", size = 2.2, stroke = 0.3
-    )
+  }
+  plot <- if (!is.null(outcome$status)) {
+    plot + survival_dots(plain)
   } else {
-    plot + ggplot2::geom_point(
-      ggplot2::aes(fill = .data$colour, shape = .data$colour),
-      colour = "white", size = 2.4, stroke = 0.3
-    ) +
-      ggplot2::scale_fill_manual(values = cluster_colours, name = NULL) +
-      ggplot2::scale_shape_manual(values = cluster_shapes, name = NULL)
+    plot + sample_dots(plain, apart = !is.null(outcome$levels))
+  }
+  if (!is.null(outcome$levels)) {
+    plot <- plot +
+      ggplot2::scale_y_continuous(breaks = 0:1, labels = outcome$levels) +
+      ggplot2::expand_limits(y = c(-0.15, 1.15))
   }
   plot +
     ggplot2::facet_wrap(~panel, scales = "free_x", ncol = ncol) +
-    ggplot2::labs(x = NULL, y = against) +
+    ggplot2::labs(
+      x = outcome$xlab, y = outcome$ylab,
+      caption = if (!is.null(outcome$status)) {
+        "r with the martingale residuals of the times"
+      }
+    ) +
     ggplot2::theme_bw(base_size = 11) +
     ggplot2::theme(
       panel.grid.minor = ggplot2::element_blank(),
       strip.background = ggplot2::element_blank(),
-      strip.text = ggplot2::element_text(hjust = 0, size = 10),
+      strip.text = ggplot2::element_text(hjust = 0, size = 9.5),
       legend.position = "bottom",
+      plot.caption = ggplot2::element_text(colour = "grey30"),
       # Room for the last panel's rightmost number.
       plot.margin = ggplot2::margin(6, 14, 6, 6)
     )
+}
+
+# Of two levels the dots lie apart, always at the same places.
+sample_dots <- function(plain, apart) {
+  position <- if (apart) {
+    ggplot2::position_jitter(width = 0, height = 0.07, seed = 1)
+  } else {
+    "identity"
+  }
+  if (plain) {
+    return(ggplot2::geom_point(
+      shape = 21, fill = "#0072B2", colour = "white", size = 2.2, stroke = 0.3,
+      position = position
+    ))
+  }
+  list(
+    ggplot2::geom_point(
+      ggplot2::aes(fill = .data$colour, shape = .data$colour),
+      colour = "white", size = 2.4, stroke = 0.3, position = position
+    ),
+    ggplot2::scale_fill_manual(values = cluster_colours, name = NULL),
+    ggplot2::scale_shape_manual(values = cluster_shapes, name = NULL)
+  )
+}
+
+# Dots and, for what is censored, crosses: shapes say nothing else here.
+survival_dots <- function(plain) {
+  shapes <- ggplot2::scale_shape_manual(
+    values = c(event = 16, censored = 3), name = NULL, drop = FALSE,
+    guide = legend_of(1)
+  )
+  if (plain) {
+    return(list(
+      ggplot2::geom_point(
+        ggplot2::aes(shape = .data$status), colour = "#0072B2", size = 2
+      ),
+      shapes
+    ))
+  }
+  list(
+    ggplot2::geom_point(
+      ggplot2::aes(shape = .data$status, colour = .data$colour), size = 2
+    ),
+    shapes,
+    ggplot2::scale_colour_manual(
+      values = cluster_colours, name = NULL, guide = legend_of(2)
+    )
+  )
 }
 
 # --- names -------------------------------------------------------------------

@@ -1,8 +1,8 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
 #   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
-#                                   near_empty, missing or streamed; without
-#                                   PART their names
+#                                   near_empty, missing, adjusted or streamed;
+#                                   without PART their names
 
 library(fsknn)
 
@@ -102,6 +102,22 @@ parts <- list(
       queries(holes, wild[1:200, ], 5, metric, na = "pairwise")
     }
     knn_graph(holes, 5, na = "pairwise", backend = "cuda", devices = 1)
+  },
+  # Rows less what covariates explain: fewer vectors than are taken at a time,
+  # and more; with weights, ranks, rows that end within a lane.
+  adjusted = function() {
+    for (d in c(9, 70)) {
+      x <- many[1:900, seq_len(d)]
+      covariates <- matrix(cos(seq_len(6 * d)^1.5), d)
+      for (num in c(1, 6)) {
+        adjust <- covariates[, seq_len(num)]
+        graph(x, 5, adjust = adjust)
+        graph(x, 5, "spearman", adjust = adjust)
+        graph(x, 5, adjust = adjust, weights = seq_len(d))
+        queries(x, x[1:50, ] + 0.1, 5, adjust = adjust)
+      }
+    }
+    graph(many, 5, adjust = cos(1:70))
   },
   # The filter's rows resident and the doubles streamed, rows that overflow among
   # them; then all streamed.

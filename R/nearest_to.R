@@ -163,9 +163,9 @@
 #'   near <- nearest_to(
 #'     x, outcome = time, k = 4, sign = "absolute", permutations = 0
 #'   )
-#'   near$cox <- sapply(near$index, function(row) {
+#'   near$cox <- vapply(near$index, function(row) {
 #'     summary(survival::coxph(time ~ x[row, ]))$sctest[["pvalue"]]
-#'   })
+#'   }, 0)
 #'   near[c("index", "correlation", "p_value", "cox", "fdr")]
 #' }
 nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",

@@ -128,7 +128,9 @@ test_that("p_value is cor.test()'s, fdr that of all points", {
         known <- apply(data$x, 1, function(row) {
           stats::cor.test(
             row, data$outcome, method = method,
-            alternative = fsknn:::alternative_of_sign(sign)
+            alternative = c(
+              signed = "greater", absolute = "two.sided", negative = "less"
+            )[[sign]]
           )$p.value
         })
         expect_equal(

@@ -60,6 +60,32 @@ test_that("several outcomes are a list or a data frame, named", {
   )
 })
 
+test_that("outcomes and several points go with blocks, but are not judged", {
+  x <- outcome_data()
+  block <- rep(c("u", "v", "w", "u", "v"), 5)
+  outcome <- drop(random_matrix(1, 40, seed = 85))
+  found <- nearest_to(x, k = 3, outcome = outcome, block = block)
+  for (name in c("u", "v", "w")) {
+    own <- nearest_to(x[block == name, ], k = 3, outcome = outcome)
+    expect_identical(found$name[found$block == name], own$name)
+    expect_identical(found$distance[found$block == name], own$distance)
+  }
+  several <- nearest_to(x, c(4, 5), 2, block = block, between = TRUE)
+  expect_identical(
+    as.character(several$block), rep(c("v", "w", "u", "w"), each = 2)
+  )
+  expect_identical(several$rank, rep(1:2, 4))
+  for (name in c("g4", "g5")) {
+    own <- several[several$point == name, -1]
+    rownames(own) <- NULL
+    expect_identical(own, nearest_to(x, name, 2, block = block, between = TRUE))
+  }
+  expect_error(
+    nearest_to(x, 1, 2, block = block, permutations = 10),
+    class = "fsknn_argument_error"
+  )
+})
+
 test_that("survival's correlation is nearly Cox's score test", {
   skip_if_not_installed("survival")
   x <- outcome_data(300)

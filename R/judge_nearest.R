@@ -89,6 +89,7 @@ search_permuted <- function(search, drawn, bytes, call) {
   k <- search$request$k
   num_outcomes <- nrow(outcomes)
   num_permutations <- ncol(drawn)
+  permuted <- permutable(search)
   at_once <- max(
     1, floor(bytes / max(8 * ncol(outcomes), 20 * k)) - num_outcomes
   )
@@ -99,7 +100,7 @@ search_permuted <- function(search, drawn, bytes, call) {
   for (rows in stretches_of(num_outcomes * num_permutations, at_once)) {
     of <- (rows - 1) %/% num_permutations + 1
     by <- (rows - 1) %% num_permutations + 1
-    queries <- permuted_rows(outcomes, drawn, of, by)
+    queries <- permuted_rows(permuted, drawn, of, by)
     if (is.null(found)) {
       both <- ask_of_queries(
         search, rbind(outcomes, queries), c(seq_len(num_outcomes), of), call
@@ -141,27 +142,47 @@ stretches_of <- function(count, at_once) {
 
 # What the core finds for these queries, of which each is, or is made of, one of
 # the outcomes.
-ask_of_queries <- function(search, queries, of, call, run = find_of_queries) {
+ask_of_queries <- function(search, queries, of, call) {
   search$queries <- list(values = queries)
   search$num_rows <- nrow(queries)
   search$request$query_self <- search$request$query_self[of]
-  run(search, call)
-}
-
-# Of rows with too few neighbours it is said once, at the end.
-find_of_queries <- function(search, call) {
+  undefined <- undefined_queries(search, call)
+  search$request$query_skip <- undefined
+  # Of rows with too few neighbours it is said once, at the end.
   find <- if (can_be_short(search)) find_in_parts_or_whole else run_search
-  find(search, call)
+  found <- find(search, call)
+  # That of a permutation without a value could be anything.
+  found$distance[undefined, ] <- -Inf
+  found
 }
 
-# What knn_stats() tells is the search for neighbours, and not this one.
-find_all_quietly <- function(search, call) {
-  in_core(
+# All points, the nearest first, as lists with an entry for each query: all
+# within the largest distance that a correlation has, which takes a GPU a tenth
+# of the time of as many neighbours as there are points. What knn_stats() tells
+# is the search for neighbours, and not this one.
+find_all <- function(search, call) {
+  request <- search$request
+  if (!can_be_short(search)) {
+    request["k"] <- list(NULL)
+    pairs <- as.double(nrow(search$queries$values)) *
+      nrow(search$points$values)
+    request$within <- list(
+      limits = 2, similarity = NULL, most = pairs, most_kept = pairs
+    )
+  }
+  found <- in_core(
     ask_core(
-      search$held %||% search$points$values, search$queries$values,
-      search$request
+      search$held %||% search$points$values, search$queries$values, request
     ),
     call
+  )
+  if (is.list(found$index)) {
+    return(found)
+  }
+  rows <- seq_len(nrow(found$index))
+  list(
+    index = lapply(rows, function(row) found$index[row, ]),
+    distance = lapply(rows, function(row) found$distance[row, ])
   )
 }
 
@@ -204,16 +225,59 @@ with_rounding <- function(distance, metric) {
   distance + 1e-12 * pmax(abs(distance), if (bounded) 1 else 0)
 }
 
+# What of each outcome is permuted, a row each. With covariates its residuals
+# (Freedman and Lane, 1983), from which the search takes the covariates again;
+# of ranks, to which the search turns values, with what is fitted added to them.
+permutable <- function(search) {
+  values <- search$queries$values
+  covariates <- search$request$adjust
+  if (is.null(covariates)) {
+    return(list(values = values))
+  }
+  if (search$request$na == "mean") {
+    values <- t(apply(values, 1, function(row) {
+      replace(row, is.na(row), mean(row, na.rm = TRUE))
+    }))
+  }
+  ranked <- search$request$metric == "spearman"
+  if (ranked) {
+    values <- t(apply(values, 1, rank))
+  }
+  weights <- search$request$weights %||% rep(1, ncol(values))
+  fit <- stats::lm.wfit(cbind(1, covariates), t(values), weights)
+  residuals <- t(as.matrix(fit$residuals))
+  list(values = residuals, fitted = if (ranked) values - residuals)
+}
+
 # Row r: outcome of[r] under permutation by[r].
-permuted_rows <- function(outcomes, drawn, of, by) {
-  num_samples <- ncol(outcomes)
+permuted_rows <- function(permuted, drawn, of, by) {
+  num_samples <- ncol(permuted$values)
   rows <- matrix(0, length(of), num_samples)
   for (outcome in unique(of)) {
     some <- which(of == outcome)
-    values <- outcomes[outcome, drawn[, by[some]]]
+    values <- permuted$values[outcome, drawn[, by[some]]]
+    if (!is.null(permuted$fitted)) {
+      # Ranks that tie on paper must tie.
+      values <- round(values + permuted$fitted[outcome, ], 9)
+    }
     rows[some, ] <- matrix(values, length(some), num_samples, byrow = TRUE)
   }
   rows
+}
+
+# Permuted residuals may lie in the covariates' span, where samples are few.
+undefined_queries <- function(search, call) {
+  if (is.null(search$request$adjust)) {
+    return(integer())
+  }
+  options <- search$options
+  scan <- in_core(
+    cpp_scan(
+      search$queries$values, options$num_threads, FALSE, scan_request(options)
+    ),
+    call
+  )
+  sort(c(scan$constant, scan$explained))
 }
 
 # --- p-values ----------------------------------------------------------------
@@ -230,12 +294,14 @@ analytic_columns <- function(search, found, bytes, call) {
   p_value <- fdr <- found$correlation
   listed <- seq_len(ncol(p_value))
   for (some in stretches_of(num_outcomes, at_once)) {
-    outcomes <- search$queries$values[some, , drop = FALSE]
-    all <- ask_of_queries(search, outcomes, some, call, find_all_quietly)
+    asked <- search
+    asked$queries <- list(values = search$queries$values[some, , drop = FALSE])
+    asked$request$query_self <- request$query_self[some]
+    all <- find_all(asked, call)
     for (at in seq_along(some)) {
-      p_of <- p_of_outcome(search, outcomes[at, ])
-      index <- all$index[at, ]
-      p <- p_of(r_of_distance(all$distance[at, ], request$sign), index)
+      p_of <- p_of_outcome(search, asked$queries$values[at, ])
+      index <- all$index[[at]]
+      p <- p_of(r_of_distance(all$distance[[at]], request$sign), index)
       p[listed] <- p_of(found$correlation[some[[at]], ], index[listed])
       p_value[some[[at]], ] <- p[listed]
       fdr[some[[at]], ] <- stats::p.adjust(p, "BH")[listed]

@@ -74,6 +74,10 @@
 #'   may be missed at r = 0, where it matters least;
 #' * `"bicor"`: by t, as WGCNA's `bicorAndPvalue()`.
 #'
+#' With `adjust` it is by t, under `"spearman"` too, on n - 2 - q degrees of
+#' freedom, q being the covariates beside the constant: for `"pearson"` that of
+#' the point in `lm()` of the outcome on it and the covariates.
+#'
 #' With `na = "pairwise"` n is that of each pair. A null of few degrees of
 #' freedom stands on values near to normal; `p_adjusted` does not.
 #'
@@ -95,6 +99,15 @@
 #' count as equal. With few samples there are few arrangements, and p-values
 #' can't be small: two groups of 4 have 70.
 #'
+#' With `adjust` the null is that the outcome depends on the covariates alone,
+#' and residuals are permuted (Freedman and Lane, 1983): those of the outcome,
+#' or of its ranks, are put in another order, adjusted for the covariates once
+#' more, and brought to length 1, in each permutation (those of ranks are added
+#' to what the covariates explain, and ranked again). Residuals are not quite
+#' exchangeable, so that this is right as the number of samples grows, and near
+#' for few: with 30 samples and 9 covariates the stored calibration finds the
+#' level.
+#'
 #' Not controlled are several outcomes (each has a family of its own: adjust
 #' once more, as by [stats::p.adjust()] of the first `p_adjusted` of each), the
 #' choice of metric, sign, weights and points after seeing results, and samples
@@ -114,7 +127,9 @@
 #'
 #' Permuted are residuals, that is pairs of time and event: the null is that
 #' both event and censoring have nothing to do with the points. Tied event times
-#' are taken as [survival::coxph()] does (Efron).
+#' are taken as [survival::coxph()] does (Efron). With `adjust` the residuals
+#' are those of Cox's model on the covariates (as they are, not ranked), with
+#' `weights` of the weighted model.
 #'
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
@@ -131,6 +146,10 @@
 #'
 #' Best DJ, Roberts DE (1975). Algorithm AS 89: The Upper Tail Probabilities of
 #' Spearman's rho. *Applied Statistics* 24: 377-379. \doi{10.2307/2347111}
+#'
+#' Freedman D, Lane D (1983). A Nonstochastic Interpretation of Reported
+#' Significance Levels. *Journal of Business & Economic Statistics* 1: 292-298.
+#' \doi{10.1080/07350015.1983.10509354}
 #'
 #' Phipson B, Smyth GK (2010). Permutation P-values Should Never Be Zero.
 #' *Statistical Applications in Genetics and Molecular Biology* 9: 39.

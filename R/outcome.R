@@ -5,10 +5,11 @@
 
 # The numbers that `values` stand for, one for each sample, NA where missing;
 # what is neither number nor outcome is left as it is.
-# weights: of samples in the null model of survival, or NULL.
-as_outcome <- function(values, arg, weights = NULL, call = caller_env()) {
+# design: covariates of a null model of survival, a column each, or NULL.
+as_outcome <- function(values, arg, design = NULL, weights = NULL,
+                       call = caller_env()) {
   if (inherits(values, "Surv")) {
-    return(martingale_residuals(values, arg, weights, call))
+    return(martingale_residuals(values, arg, design, weights, call))
   }
   if (is.factor(values)) two_levels(values, arg, call) else values
 }
@@ -40,7 +41,7 @@ two_levels <- function(values, arg, call) {
 }
 
 # Of Cox's model without the points (Therneau, Grambsch and Fleming, 1990).
-martingale_residuals <- function(values, arg, weights = NULL,
+martingale_residuals <- function(values, arg, design = NULL, weights = NULL,
                                  call = caller_env()) {
   rlang::check_installed("survival", "for an outcome of class Surv.")
   type <- attr(values, "type")
@@ -58,8 +59,15 @@ martingale_residuals <- function(values, arg, weights = NULL,
   if (sum(values[there, "status"]) == 0) {
     abort_argument("{.arg {arg}} must have an event.", call)
   }
+  frame <- list(values = values)
+  formula <- values ~ 1
+  if (!is.null(design)) {
+    frame$design <- design
+    formula <- values ~ design
+  }
+  environment(formula) <- list2env(frame, parent = asNamespace("survival"))
   fit <- rlang::inject(survival::coxph(
-    values ~ 1, weights = !!weights, na.action = stats::na.exclude
+    formula, weights = !!weights, na.action = stats::na.exclude
   ))
   as.double(stats::residuals(fit, type = "martingale"))
 }
@@ -119,9 +127,11 @@ outcome_row <- function(values, label, search, call) {
   check_outcome_type(values, arg, call)
   check_outcome_fits(values, arg, search, call)
   values <- values[samples]
-  row <- as.double(
-    as_outcome(values, arg, weights = search$options$weights, call = call)
+  row <- as_outcome(
+    values, arg, design = design_for_outcome(search),
+    weights = search$options$weights, call = call
   )
+  row <- as.double(row)
   infinite <- which(is.infinite(row))
   if (length(infinite) > 0) {
     abort_argument(
@@ -222,4 +232,15 @@ check_outcome_fits <- function(values, arg, search, call) {
       call
     )
   }
+}
+
+# A null model takes covariates as they are, whatever the metric ranks.
+design_for_outcome <- function(search) {
+  if (is.null(search$covariates)) {
+    return(NULL)
+  }
+  points <- search$points
+  samples <- points$samples %||% seq_len(ncol(points$values))
+  design <- design_of(search$covariates, ranked = FALSE, samples)
+  if (ncol(design) > 0) design
 }

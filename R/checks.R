@@ -302,12 +302,12 @@ check_num_edges <- function(num_points, k, call = caller_env()) {
 }
 
 # size: c(points, features); query_size: NULL where the points are searched
-# among themselves.
+# among themselves, or (have_others) for what is none of them.
 check_sizes <- function(size, query_size, metric, turned = FALSE,
-                        query_turned = turned, call = caller_env()) {
-  check_num_points(
-    size[[1]], 1L + is.null(query_size), "x", turned, call = call
-  )
+                        query_turned = turned, have_others = FALSE,
+                        call = caller_env()) {
+  alone <- is.null(query_size) && !have_others
+  check_num_points(size[[1]], 1L + alone, "x", turned, call = call)
   check_num_features(size[[2]], metric, "x", turned, call = call)
   if (!is.null(query_size)) {
     check_num_points(query_size[[1]], 1L, "query", query_turned, call = call)

@@ -168,7 +168,10 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   persistence <- check_persistence(persistence)
   na <- check_na_of_groups(na)
   options <- verb_options()
-  check_is_correlation(options$metric)
+  check_is_correlation(
+    options$metric,
+    "Groups may differ in the means of points, which other metrics see."
+  )
   options$in_memory <- TRUE
   # Ties are for the lists of each group: see check_groups_values().
   taken <- take_two_groups(
@@ -220,7 +223,7 @@ check_na_of_groups <- function(na, call = caller_env()) {
   )
 }
 
-check_is_correlation <- function(metric, call = caller_env()) {
+check_is_correlation <- function(metric, hint = NULL, call = caller_env()) {
   if (has_correlation(metric)) {
     return(invisible())
   }
@@ -230,7 +233,7 @@ check_is_correlation <- function(metric, call = caller_env()) {
   abort_argument(
     c(
       "{.arg metric} must be a correlation ({able}), not {.val {metric$name}}.",
-      i = "Groups may differ in the means of points, which other metrics see."
+      i = hint
     ),
     call
   )

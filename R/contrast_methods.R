@@ -203,11 +203,5 @@ draw_contrast <- function(points, x, by) {
         }
       )
     ) +
-    ggplot2::theme_minimal(base_size = 11) +
-    ggplot2::theme(
-      legend.position = "top",
-      plot.subtitle = ggplot2::element_text(size = 10, colour = "grey30"),
-      panel.grid.minor = ggplot2::element_blank(),
-      plot.background = ggplot2::element_rect(fill = "white", colour = NA)
-    )
+    plain_theme()
 }

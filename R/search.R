@@ -19,7 +19,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
                        block = NULL, between = FALSE,
                        call = caller_env()) {
   has_k <- !missing(k)
-  search <- read_search(x, query, options, call)
+  search <- read_search(x, query, options, !is.null(outcome), call)
   if (named) {
     search$points$names <- point_names(search$points)
     check_row_names(
@@ -78,7 +78,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
 }
 
 # Points and queries, of sizes that go together.
-read_search <- function(x, query, options, call) {
+read_search <- function(x, query, options, has_outcome, call) {
   input <- options$input
   search <- list(options = options)
   search$points <- read_points(
@@ -93,7 +93,7 @@ read_search <- function(x, query, options, call) {
   queries <- search$queries
   check_sizes(
     dim(points$values), if (!is.null(queries)) dim(queries$values),
-    options$metric, points$turned, queries$turned, call = call
+    options$metric, points$turned, queries$turned, has_outcome, call = call
   )
   if (!is.null(queries)) {
     check_query_columns(

@@ -1,0 +1,335 @@
+#' What modules are: eigengenes, hubs, and how they follow an outcome
+#'
+#' Of each module (cluster of points): its size, its eigengene, that is the one
+#' profile over the samples that stands for it, how much of the module the
+#' eigengene explains, which points follow it most closely, and how it is
+#' correlated with outcomes.
+#'
+#' @details
+#' The eigengene (Langfelder and Horvath 2008) is the first right singular
+#' vector of the module's rows, each brought to mean 0 and standard deviation 1:
+#' of length 1, with the sign that makes its correlation with the mean of these
+#' rows positive. It explains `variance_explained` of their sum of squares: the
+#' mean of the squared correlations of the rows with it. These are those of
+#' `WGCNA::moduleEigengenes()`, and `kme`, a point's correlation with its own
+#' module's eigengene, that of `WGCNA::signedKME()`. The point with the largest
+#' is the module's `hub`; in a module of rows that go both ways (of
+#' `sign = "absolute"`) that is the largest |kme|.
+#'
+#' Nothing larger than the module's rows or samples x samples is made, so that
+#' modules of 100,000 points are summarised in seconds.
+#'
+#' @section Outcomes:
+#' The eigengenes' correlations with outcomes and their p-values are those of
+#' [nearest_to()] with `sign = "absolute"`: two-sided. The null of `p_value` and
+#' `p_adjusted`: the outcome is independent of the eigengenes (with `strata`,
+#' within each). `p_value` is analytic, and wants values near to normal;
+#' `p_adjusted` is family-wise over all modules, by Westfall and Young's
+#' step-down maximum over permutations of the outcome; `fdr` is that of
+#' Benjamini and Hochberg over the modules. Each outcome is a family of its own:
+#' several are not adjusted for. Nor is what came before: where the outcome had
+#' a part in making the modules (points chosen by it, or the outcome a row of
+#' `x`, as [add_phenotype()] makes it), its p-values are too small. Leave that
+#' row out of `x` and `clusters`.
+#'
+#' An eigengene may follow an outcome that few of its points follow, and that
+#' of a module with a small `variance_explained` stands for little of it.
+#'
+#' @param clusters The module of each point (row of `x`): what [mst_knn()]
+#'   gives, what igraph's `cluster_*()` functions give, or a vector or factor,
+#'   such as `colors` of WGCNA. `NA`: in no module. Where points have names in
+#'   both they must be the same, in the same order. WGCNA's "grey" (or 0) is a
+#'   module like any other unless it is made `NA`.
+#' @param x The points, as for [knn_search()], held in memory.
+#' @param outcome `NULL` (default), or an outcome of the samples, or several in
+#'   a data frame or a list with names, as for [nearest_to()]: numbers, logical
+#'   values, a factor of two levels, survival times (`survival::Surv`). Beside
+#'   an `ExpressionSet` or a `SummarizedExperiment` also names of columns of its
+#'   sample data.
+#' @param min_size The fewest points of a module: smaller ones are left out. 3
+#'   by default.
+#' @param metric The correlation of eigengenes with outcomes: `"pearson"`
+#'   (default), `"spearman"` or `"bicor"`.
+#' @param permutations How many permutations of the outcome `p_adjusted` is
+#'   from; 0 (default): there is none.
+#' @param constant What to do with constant rows: `"error"` (default), or
+#'   `"isolate"`: they are in no module.
+#' @param na What to do with missing values of `x`: `"error"` (default), or
+#'   `"mean"`, which takes the mean of what the row has in their place. (WGCNA
+#'   fills them from the nearest rows, with package impute.) Outcomes may have
+#'   none missing.
+#' @param adjust,data Covariates that both eigengenes and outcomes are adjusted
+#'   for, as for [nearest_to()], under `"pearson"` and `"spearman"`. Eigengenes
+#'   themselves are as without.
+#' @inheritParams nearest_to
+#'
+#' @returns An object of class `fsknn_modules`, a list of
+#'   * `modules`: a data frame with a row for each module, in order: `module`,
+#'     `size`, `variance_explained` and `hub` (name or number of a point);
+#'   * `outcomes`, where there are any: a data frame with a row for each outcome
+#'     and module: `outcome`, `module`, `correlation`, `p_value`, `p_adjusted`
+#'     (with permutations) and `fdr`, the smallest p-values of an outcome first;
+#'   * `points`: a data frame with a row for each point that is in a module:
+#'     `point`, `module`, `kme` and `rank` (1 for the hub);
+#'   * `eigengenes`: a matrix with a row for each module and a column for each
+#'     sample, named `ME` and the module, so that it can be searched, or bound
+#'     to `x`;
+#'   * `num_samples` and `permutations`.
+#'
+#'   `as.data.frame()` gives the modules, or `what = "outcomes"` or `"points"`;
+#'   `plot()` draws the correlations of the `n` largest modules with outcomes,
+#'   or what their eigengenes explain. It needs ggplot2.
+#' @inheritSection knn_search Errors
+#' @references
+#' Langfelder P, Horvath S (2008). WGCNA: an R package for weighted correlation
+#' network analysis. *BMC Bioinformatics* 9: 559. \doi{10.1186/1471-2105-9-559}
+#'
+#' Westfall PH, Young SS (1993). *Resampling-Based Multiple Testing*. Wiley,
+#' New York.
+#' @seealso [mst_knn()] for clusters, [soft_threshold()] and [sparse_tom()] for
+#'   WGCNA's networks.
+#' @export
+#' @examples
+#' # Three modules, the second of which follows survival
+#' x <- matrix(rnorm(3 * 40), 3)
+#' time <- survival::Surv(rexp(40, exp(x[2, ])), rep(1:0, c(30, 10)))
+#' x <- x[rep(1:3, each = 30), ] + matrix(rnorm(90 * 40), 90)
+#' rownames(x) <- paste0("gene", 1:90)
+#' found <- module_summary(
+#'   rep(c("a", "b", "c"), each = 30), x,
+#'   outcome = list(survival = time, age = rnorm(40)), permutations = 200
+#' )
+#' found
+#' head(found$points)
+module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
+                           metric = "pearson", permutations = 0, strata = NULL,
+                           constant = c("error", "isolate"),
+                           backend = c("auto", "cuda", "cpu"), devices = NULL,
+                           num_threads = NULL, progress = NULL,
+                           points = c("rows", "columns"), assay = NULL,
+                           dimred = NULL, max_memory = NULL,
+                           na = c("error", "mean"), adjust = NULL,
+                           data = NULL) {
+  check_no_more(...)
+  rlang::check_required(clusters)
+  rlang::check_required(x)
+  min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
+  permutations <- check_permutations(permutations, least = 0)
+  na <- check_na_of_modules(na)
+  options <- verb_options()
+  check_is_correlation(options$metric)
+  read <- read_module_points(x, options)
+  membership <- check_membership(clusters, read)
+  membership[read$skip] <- NA
+  modules <- modules_of(membership, min_size)
+  made <- lapply(modules$members, function(at) {
+    eigengene_of(read$values[at, , drop = FALSE])
+  })
+  found <- new_module_summary(modules, made, read)
+  if (!is.null(outcome)) {
+    found$outcomes <- outcomes_of_modules(
+      found, outcome, x, options, permutations = permutations, strata = strata,
+      adjust = adjust, data = data
+    )
+    found$permutations <- permutations
+  }
+  found
+}
+
+check_na_of_modules <- function(na, call = caller_env()) {
+  if (!identical(na, "pairwise")) {
+    return(check_choice(na, c("error", "mean"), "na", call = call))
+  }
+  abort_argument(
+    c(
+      "{.code na = \"pairwise\"} can't be used here.",
+      x = "An eigengene is of rows that have all values.",
+      i = "Use {.code na = \"mean\"}."
+    ),
+    call
+  )
+}
+
+# values (a matrix, missing ones filled), names, skip: rows that are constant.
+read_module_points <- function(x, options, call = caller_env()) {
+  options$in_memory <- TRUE
+  # What is asked of rows is what Pearson's r asks.
+  options$metric <- check_metric("pearson")
+  # Of outcomes alone.
+  options["adjust"] <- list(NULL)
+  points <- read_points(x, options$input, "x", call = call)
+  points <- bring_all(points, NULL, options, call)$points
+  if (!is.matrix(points$values)) {
+    abort_no_metafeatures(call)
+  }
+  check_num_features(ncol(points$values), options$metric, "x", points$turned,
+                     call = call)
+  checked <- check_values(points, options, "x", call = call)
+  if (checked$missing > 0) {
+    points$values <- structure(
+      t(cpp_filled(points$values)$rows), dimnames = dimnames(points$values)
+    )
+  }
+  points$skip <- checked$skip
+  points
+}
+
+# A module for each point, NA for none: a factor.
+check_membership <- function(clusters, points, call = caller_env()) {
+  of <- if (inherits(clusters, "mst_knn")) {
+    clusters$membership
+  } else if (inherits(clusters, "communities")) {
+    values <- igraph::membership(clusters)
+    stats::setNames(as.vector(values), names(values))
+  } else {
+    clusters
+  }
+  plain <- is.atomic(of) && !is.null(of) && is.null(dim(of)) &&
+    (is.factor(of) || !is.object(of))
+  if (!plain) {
+    given <- describe_type(of)
+    abort_argument(
+      "{.arg clusters} must be what {.fn mst_knn} or igraph gives, or a vector
+       with a module for each point, not {given}.",
+      call
+    )
+  }
+  num_points <- nrow(points$values)
+  if (length(of) != num_points) {
+    given <- tally(length(of), "point")
+    abort_argument(
+      c(
+        "{.arg clusters} must have a module for each of the
+         {format_count(num_points)} points of {.arg x}.",
+        x = "It is of {given}."
+      ),
+      call
+    )
+  }
+  if (!is.null(names(of)) && !is.null(points$names) &&
+        !identical(names(of), points$names)) {
+    abort_argument(
+      c(
+        "{.arg clusters} must be of the points of {.arg x}, in their order.",
+        x = "Their names differ."
+      ),
+      call
+    )
+  }
+  if (is.factor(of)) droplevels(of) else factor(of)
+}
+
+# The modules that are large enough, in order, and their points.
+modules_of <- function(membership, min_size, call = caller_env()) {
+  members <- split(seq_along(membership), membership)
+  members <- members[lengths(members) >= min_size]
+  if (length(members) == 0) {
+    largest <- max(0L, tabulate(membership))
+    abort_argument(
+      c(
+        "A module must have {.arg min_size} points, {min_size}, or more.",
+        x = "The largest has {format_count(largest)}."
+      ),
+      call
+    )
+  }
+  names <- names(members)
+  whole <- !grepl("[^0-9]", names) & nchar(names) < 10
+  list(
+    module = if (all(whole)) as.integer(names) else names,
+    members = unname(members)
+  )
+}
+
+# Of rows that vary: the eigengene, its share of their sum of squares, and r of
+# each row with it.
+eigengene_of <- function(rows) {
+  storage.mode(rows) <- "double"
+  # First by the largest: squares of what is huge or tiny are no doubles.
+  rows <- rows / apply(abs(rows), 1, max)
+  rows <- rows - rowMeans(rows)
+  rows <- rows / sqrt(rowSums(rows^2))
+  # The smaller of the two products tells the same.
+  if (nrow(rows) <= ncol(rows)) {
+    parts <- eigen(tcrossprod(rows), symmetric = TRUE)
+    vector <- as.vector(crossprod(rows, parts$vectors[, 1]))
+    vector <- vector / sqrt(sum(vector^2))
+  } else {
+    parts <- eigen(crossprod(rows), symmetric = TRUE)
+    vector <- parts$vectors[, 1]
+  }
+  if (sum(vector * colMeans(rows)) < 0) {
+    vector <- -vector
+  }
+  r <- as.vector(rows %*% vector)
+  list(vector = vector, explained = mean(r^2), kme = r)
+}
+
+new_module_summary <- function(modules, made, points) {
+  names <- points$names %||% seq_len(nrow(points$values))
+  label <- function(at) names[at]
+  part <- function(what) lapply(made, `[[`, what)
+  rank <- lapply(part("kme"), function(r) {
+    rank <- integer(length(r))
+    rank[order(-abs(r))] <- seq_along(r)
+    rank
+  })
+  members <- unlist(modules$members)
+  hubs <- unlist(Map(function(at, rank) at[rank == 1], modules$members, rank))
+  sizes <- lengths(modules$members)
+  table <- data.frame(
+    point = label(members), module = rep(modules$module, sizes),
+    kme = unlist(part("kme")), rank = unlist(rank), stringsAsFactors = FALSE
+  )
+  structure(
+    list(
+      modules = data.frame(
+        module = modules$module, size = sizes,
+        variance_explained = unlist(part("explained")), hub = label(hubs),
+        stringsAsFactors = FALSE
+      ),
+      outcomes = NULL, points = table,
+      eigengenes = matrix(
+        unlist(part("vector")), length(made), byrow = TRUE,
+        dimnames = list(
+          paste0("ME", modules$module), feature_names(points$values)
+        )
+      ),
+      num_samples = ncol(points$values), permutations = 0L
+    ),
+    class = "fsknn_modules"
+  )
+}
+
+# As nearest_to() has them, of all modules.
+outcomes_of_modules <- function(found, outcome, x, options, permutations,
+                                strata, adjust, data, call = caller_env()) {
+  told <- outcomes_told(
+    outcome, x, list(options = options), call
+  )
+  strata <- check_strata(
+    strata, x, found$num_samples, permutations > 0, call = call
+  )
+  if (inherits(adjust, "formula") && is.null(data)) {
+    data <- feature_table(x, options$input)
+  }
+  num_modules <- nrow(found$eigengenes)
+  table <- nearest_to(
+    found$eigengenes, outcome = told, k = num_modules,
+    metric = options$metric$name, sign = "absolute",
+    permutations = permutations, strata = strata,
+    backend = options$backend$name, num_threads = options$num_threads,
+    devices = if (options$backend$name == "cuda") options$backend$devices,
+    progress = options$progress, adjust = adjust, data = data
+  )
+  columns <- intersect(
+    c("correlation", "p_value", "p_adjusted", "fdr"), names(table)
+  )
+  cbind(
+    data.frame(
+      outcome = rep(names(told), each = num_modules),
+      module = found$modules$module[table$index], stringsAsFactors = FALSE
+    ),
+    as.data.frame(table)[columns]
+  )
+}

@@ -6,10 +6,6 @@
 edges_of_picture <- function(picture) {
   points <- picture$points
   links <- picture$edges
-  symbols <- c(
-    "21" = "circle", "22" = "square", "23" = "diamond", "24" = "triangle",
-    "25" = "triangle down"
-  )
   vertices <- data.frame(
     name = make.unique(as.character(points$label)), label = points$label
   )
@@ -18,7 +14,7 @@ edges_of_picture <- function(picture) {
   vertices$x <- points$x
   vertices$y <- points$y
   vertices$color <- points$fill
-  vertices$symbol <- unname(symbols[as.character(points$shape)])
+  vertices$symbol <- symbol_names(points$shape)
   vertices$size <- ifelse(points$focus, 2, 1)
   columns <- list(
     from = vertices$name[links$from], to = vertices$name[links$to],
@@ -29,6 +25,12 @@ edges_of_picture <- function(picture) {
   columns$width <- edge_widths(links$strength, picture$strength)
   columns$lty <- unname(line_types[links$line])
   as_undirected(new_knn_edges(columns, vertices), "Picture")
+}
+
+# What R's numbers of shapes show.
+symbol_names <- function(shapes) {
+  symbols <- c("circle", "square", "diamond", "triangle", "triangle down")
+  symbols[shapes - 20]
 }
 
 # From 1 to 5, as the picture has them.

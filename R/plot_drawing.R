@@ -205,7 +205,9 @@ diverging <- function(values, limit) {
   share <- pmin(pmax((values / limit + 1) / 2, 0), 1)
   known <- !is.na(share)
   colours <- rep(unknown_colour, length(values))
-  colours[known] <- grDevices::rgb(ramp(share[known]), maxColorValue = 255)
+  if (any(known)) {
+    colours[known] <- grDevices::rgb(ramp(share[known]), maxColorValue = 255)
+  }
   colours
 }
 

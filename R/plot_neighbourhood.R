@@ -54,6 +54,10 @@
 #'   the table of points, such as a gene symbol.
 #' @param label_size Size of the labels in points. `NULL` (default): 6.5 to 9,
 #'   by their number.
+#' @param interactive `TRUE` gives a page in place of a picture, for a browser:
+#'   drag to move it, turn the wheel to zoom, double-click to go back; names,
+#'   r and distances stand where the pointer is, and a click on a point shows
+#'   its own edges alone (another brings all back).
 #'
 #' @returns A ggplot object, to print, to add to (such as
 #'   `+ ggplot2::labs(fill = "r with relapse")`), or to save with
@@ -61,10 +65,14 @@
 #'   takes it, too, and writes points and edges as they stand in it, for yEd and
 #'   Cytoscape.
 #'
+#'   With `interactive = TRUE` a widget, to print, to put on a page of R
+#'   Markdown, or to save by [htmlwidgets::saveWidget()] as one file that needs
+#'   no network.
+#'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a point that is not in the graph (the
 #' nearest spelling is suggested), clusters that are not known. Needs the
-#' packages ggplot2 and ggraph.
+#' packages ggplot2 and ggraph, or for a page htmlwidgets.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
@@ -88,11 +96,17 @@
 #' picture <- plot_neighbourhood(clusters, "gene7") # to print or to save
 plot_neighbourhood <- function(edges, point, ..., steps = NULL,
                                max_points = 60, clusters = NULL, colour = NULL,
-                               labels = NULL, label_size = NULL) {
+                               labels = NULL, label_size = NULL,
+                               interactive = FALSE) {
   check_no_more(...)
   rlang::check_required(edges)
   rlang::check_required(point)
-  rlang::check_installed(c("ggplot2", "ggraph"), "to draw a graph.")
+  interactive <- check_flag(interactive, "interactive")
+  if (interactive) {
+    rlang::check_installed("htmlwidgets", "for a page of a graph.")
+  } else {
+    rlang::check_installed(c("ggplot2", "ggraph"), "to draw a graph.")
+  }
   max_points <- check_whole_number(
     max_points, "max_points", min = 2, max = 1000
   )
@@ -115,6 +129,9 @@ plot_neighbourhood <- function(edges, point, ..., steps = NULL,
   picture$points$label <- point_labels(labels, links$vertices)[near$points]
   picture <- colour_picture(picture, colour, names, clusters)
   words <- omitted_words(near)
+  if (interactive) {
+    return(draw_page(picture, words))
+  }
   draw_picture(
     picture, label_size %||% default_label_size(length(near$points)), words
   )

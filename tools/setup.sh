@@ -70,7 +70,6 @@ pages r-bioc-annotationdbi R:AnnotationDbi
 pages r-bioc-org.hs.eg.db R:org.Hs.eg.db
 pages r-bioc-go.db  R:GO.db
 pages r-cran-htmlwidgets R:htmlwidgets
-pages r-cran-plotly R:plotly
 pages r-cran-patchwork R:patchwork
 test r-cran-class   R:class
 test r-bioc-impute  R:impute

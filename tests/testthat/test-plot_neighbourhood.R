@@ -254,6 +254,9 @@ test_that("a graph without correlations or with one point can be drawn", {
   alone <- edges[edges$from != 4 & edges$to != 4, ]
   expect_identical(shown(plot_neighbourhood(alone, 4)), "4")
   expect_no_error(ggplot2::ggplot_build(plot_neighbourhood(alone, 4)))
+  edges <- knn_graph(random_matrix(20, 5), k = 3)
+  alone <- edges[edges$from != 4 & edges$to != 4, ]
+  expect_no_error(ggplot2::ggplot_build(plot_neighbourhood(alone, 4)))
 })
 
 test_that("without correlations points show whether they are joined", {

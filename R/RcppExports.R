@@ -161,6 +161,14 @@ cpp_num_held <- function() {
     .Call(`_fsknn_cpp_num_held`)
 }
 
+cpp_impute <- function(x, rows, index, distance, k, how, num_threads) {
+    .Call(`_fsknn_cpp_impute`, x, rows, index, distance, k, how, num_threads)
+}
+
+cpp_count_missing <- function(x) {
+    .Call(`_fsknn_cpp_count_missing`, x)
+}
+
 cpp_stress_layout <- function(steps, start, iterations) {
     .Call(`_fsknn_cpp_stress_layout`, steps, start, iterations)
 }

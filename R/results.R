@@ -13,6 +13,7 @@
 #' | [alpha_beta_k()] | its print | a row for each row chosen | |
 #' | [knn_predict()] | classes, error by k | a row for each point | error by k; confusion matrix |
 #' | [neighbour_mixing()] | means by label | a row for each point | purity by label; Simpson's number |
+#' | [knn_impute_error()] | its print | the table | error by k and metric |
 #' | [knn_recall()] | quantiles over points | a row for each point | points by recall |
 #' | [knn_plan()] | does it fit | one row | chunks, splits, segments |
 #' | [knn_stats()] | its print | one row | |

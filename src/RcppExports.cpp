@@ -453,6 +453,32 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_impute
+Rcpp::List cpp_impute(Rcpp::NumericMatrix x, Rcpp::IntegerVector rows, Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, int k, Rcpp::List how, int num_threads);
+RcppExport SEXP _fsknn_cpp_impute(SEXP xSEXP, SEXP rowsSEXP, SEXP indexSEXP, SEXP distanceSEXP, SEXP kSEXP, SEXP howSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type rows(rowsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< int >::type k(kSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type how(howSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_impute(x, rows, index, distance, k, how, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_count_missing
+Rcpp::List cpp_count_missing(Rcpp::NumericMatrix x);
+RcppExport SEXP _fsknn_cpp_count_missing(SEXP xSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type x(xSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_count_missing(x));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_stress_layout
 Rcpp::List cpp_stress_layout(Rcpp::NumericMatrix steps, Rcpp::NumericMatrix start, int iterations);
 RcppExport SEXP _fsknn_cpp_stress_layout(SEXP stepsSEXP, SEXP startSEXP, SEXP iterationsSEXP) {
@@ -757,6 +783,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_hold_points", (DL_FUNC) &_fsknn_cpp_hold_points, 2},
     {"_fsknn_cpp_give_back_held", (DL_FUNC) &_fsknn_cpp_give_back_held, 1},
     {"_fsknn_cpp_num_held", (DL_FUNC) &_fsknn_cpp_num_held, 0},
+    {"_fsknn_cpp_impute", (DL_FUNC) &_fsknn_cpp_impute, 7},
+    {"_fsknn_cpp_count_missing", (DL_FUNC) &_fsknn_cpp_count_missing, 1},
     {"_fsknn_cpp_stress_layout", (DL_FUNC) &_fsknn_cpp_stress_layout, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},

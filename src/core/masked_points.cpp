@@ -136,7 +136,7 @@ MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
   return points;
 }
 
-MaskedUnits masked_units(const MaskedPoints& points) {
+MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule) {
   constexpr std::int64_t kSampled = 256;
   const std::int64_t n = points.size(), d = points.num_features;
   const std::int64_t step = std::max<std::int64_t>(1, n / kSampled);
@@ -161,9 +161,13 @@ MaskedUnits masked_units(const MaskedPoints& points) {
     values.push_back(largest);
   }
   const double unit = median_of(values);
-  // What is below 2^-400 of the matrix's largest is left to the exact step:
-  // squares that underflow there are nothing in this unit.
-  if (unit > 0.0) units.by = power_of_two(-std::max(exponent_of(unit), -400));
+  // Squares below 2^-400 of the matrix's largest are left to the exact step:
+  // those that underflow there are nothing in this unit.
+  const bool squared =
+      rule.terms().accumulation == Accumulation::squared_difference;
+  if (unit > 0.0)
+    units.by =
+        power_of_two(-std::max(exponent_of(unit), squared ? -400 : -1000));
   return units;
 }
 

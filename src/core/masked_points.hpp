@@ -90,7 +90,7 @@ struct MaskedUnits {
 };
 
 /// By medians of some of the rows.
-MaskedUnits masked_units(const MaskedPoints& points);
+MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule);
 
 /// A row's neighbours, of which there may be fewer than k: what is not filled
 /// is missing. distance, index: sorted, `size` of them; correlation may be

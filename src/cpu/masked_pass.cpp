@@ -172,7 +172,7 @@ MaskedPass::MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
   if (!filtered_) return;
   const MissingClasses classes =
       missing_classes(work.columns, work.symmetric ? nullptr : &rows);
-  if (!work.rule.correlates()) units_ = masked_units(work.columns);
+  if (!work.rule.correlates()) units_ = masked_units(work.columns, work.rule);
   const MaskedPacking packing = {classes, request.min_pairs,
                                  work.rule.correlates() ? nullptr : &units_};
   column_filter_ = pack_masked(work.columns, packing, plan.padded_points,

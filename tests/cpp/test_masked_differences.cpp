@@ -175,7 +175,7 @@ TEST_CASE("no pair is dropped at its own distance") {
     const Request r = masked_request(metric, 1, 1);
     const MaskedRule rule(r, m.source(), nullptr);
     const MaskedPoints points = prepare_masked(m.source(), rule, {}, false, 1);
-    const MaskedUnits units = masked_units(points);
+    const MaskedUnits units = masked_units(points, rule);
     const cpu::MissingClasses classes = cpu::missing_classes(points, nullptr);
     const cpu::MaskedFilterRows rows = cpu::pack_masked(
         points, {classes, r.min_pairs, &units}, 48, 1, nullptr);

@@ -393,7 +393,7 @@ void find_masked(const Request& request, const RowSource& points,
   const std::vector<std::int32_t> own_ids =
       own_ids_of(request, rows, queries == nullptr);
   MaskedUnits units;
-  if (!rule.correlates()) units = masked_units(columns);
+  if (!rule.correlates()) units = masked_units(columns, rule);
   const MaskedSearch search = {
       request, rule, rule.correlates() ? nullptr : &units, plan, rows, columns,
       own_ids, out};

@@ -1,0 +1,172 @@
+# What was filled in, put back where it came from.
+
+#' What knn_impute() filled in
+#'
+#' @param x What [knn_impute()] gave: a matrix or data frame as it came, or the
+#'   container.
+#' @returns A data frame of class `fsknn_imputed` with a row for each entry that
+#'   was missing:
+#'   * `row`, `column`: where in `x`;
+#'   * `value`: what stands there now;
+#'   * `sd`: the standard deviation of the donors' values (weighted as they
+#'     are), `NA` of fewer than two;
+#'   * `donors`: how many there were; 0 where it is the column's mean.
+#'
+#'   In containers it is kept beside the assays: in the metadata of a
+#'   `SummarizedExperiment` and a `DataFrame`, the preprocessing notes of an
+#'   `ExpressionSet`, the element `imputed` of an `EList`. A matrix loses it
+#'   where it is subset or computed with.
+#' @seealso [knn_impute()]
+#' @export
+#' @examples
+#' x <- matrix(rnorm(600), 60)
+#' x[sample(600, 20)] <- NA
+#' imputed_values(knn_impute(x, k = 3))
+imputed_values <- function(x) {
+  rlang::check_required(x)
+  kept <- if (inherits(x, "ExpressionSet")) {
+    need_package("Biobase", "x", current_env())
+    Biobase::preproc(Biobase::experimentData(x))$imputed
+  } else if (inherits(x, c("SummarizedExperiment", "DataFrame"))) {
+    S4Vectors::metadata(x)$imputed
+  } else if (inherits(x, c("EList", "EListRaw"))) {
+    x$imputed
+  } else {
+    attr(x, "imputed")
+  }
+  if (is.null(kept)) {
+    abort_argument(
+      c(
+        "{.arg x} must be what {.fn knn_impute} gave.",
+        i = "A matrix that was subset or computed with does not know any more."
+      ),
+      current_env()
+    )
+  }
+  kept
+}
+
+#' @export
+print.fsknn_imputed <- function(x, n = 6, ...) {
+  means <- sum(x$donors == 0)
+  cat(
+    tally(nrow(x), "value"), " filled in, in ",
+    tally(length(unique(x$row)), "row"),
+    if (means > 0) {
+      paste0("; ", format_count(means), " by the column's mean")
+    },
+    "\n", sep = ""
+  )
+  print(utils::head(as.data.frame(x), n), digits = 3, row.names = FALSE)
+  more <- nrow(x) - n
+  if (more > 0) {
+    cat("and ", format_count(more), " more\n", sep = "")
+  }
+  invisible(x)
+}
+
+#' @method as.data.frame fsknn_imputed
+#' @export
+as.data.frame.fsknn_imputed <- function(x, row.names = NULL, optional = FALSE,
+                                        ...) {
+  check_no_more(...)
+  class(x) <- "data.frame"
+  x
+}
+
+# Ordered by column and row, as the matrix is.
+new_imputed <- function(filled, turned) {
+  entries <- filled$entries
+  at <- (entries$column - 1) * as.double(nrow(filled$values)) + entries$row
+  order <- if (turned) order(entries$row, entries$column) else order(at)
+  table <- list(
+    row = entries[[if (turned) "column" else "row"]][order],
+    column = entries[[if (turned) "row" else "column"]][order],
+    value = filled$values[at[order]],
+    sd = entries$sd[order],
+    donors = entries$donors[order]
+  )
+  structure(
+    table, class = c("fsknn_imputed", "data.frame"),
+    row.names = .set_row_names(length(order))
+  )
+}
+
+put_back <- function(x, filled, points, into, input, call = caller_env()) {
+  table <- new_imputed(filled, points$turned)
+  values <- filled$values
+  if (points$turned) {
+    values <- t(values)
+  }
+  if (inherits(x, "ExpressionSet")) {
+    return(put_in_set(x, values, table, into, input))
+  }
+  if (inherits(x, "SummarizedExperiment")) {
+    at <- into %||% input$assay %||% 1L
+    SummarizedExperiment::assay(x, at, withDimnames = FALSE) <- values
+    S4Vectors::metadata(x)$imputed <- table
+    return(x)
+  }
+  if (inherits(x, c("EList", "EListRaw"))) {
+    dimnames(values) <- dimnames(x$E)
+    x[[into %||% input$assay %||% "E"]] <- values
+    x$imputed <- table
+    return(x)
+  }
+  put_in_table(x, values, table)
+}
+
+put_in_set <- function(x, values, table, into, input) {
+  name <- into %||% input$assay %||% "exprs"
+  if (is.numeric(name)) {
+    name <- Biobase::assayDataElementNames(x)[[name]]
+  }
+  dimnames(values) <- dimnames(Biobase::exprs(x))
+  x <- Biobase::assayDataElementReplace(x, name, values, validate = FALSE)
+  about <- Biobase::experimentData(x)
+  notes <- Biobase::preproc(about)
+  notes$imputed <- table
+  Biobase::preproc(about) <- notes
+  Biobase::experimentData(x) <- about
+  x
+}
+
+put_in_table <- function(x, values, table) {
+  if (is.data.frame(x) || inherits(x, "DataFrame")) {
+    for (at in unique(table$column)) {
+      x[[at]] <- values[, at]
+    }
+    if (is.data.frame(x)) {
+      attr(x, "imputed") <- table
+    } else {
+      S4Vectors::metadata(x)$imputed <- table
+    }
+    return(x)
+  }
+  dimnames(values) <- dimnames(x)
+  attr(values, "imputed") <- table
+  values
+}
+
+check_into <- function(into, x, call = caller_env()) {
+  if (is.null(into)) {
+    return(invisible())
+  }
+  if (!rlang::is_string(into) || is.na(into) || !nzchar(into)) {
+    given <- describe_value(into)
+    abort_argument(
+      "{.arg into} must be the name of an assay, not {given}.", call
+    )
+  }
+  if (!is_container(x)) {
+    given <- describe_type(x)
+    abort_argument(
+      c(
+        "{.arg into} says which assay of a container takes the values, and
+         {.arg x} is {given}.",
+        i = "Leave {.arg into} out."
+      ),
+      call
+    )
+  }
+}

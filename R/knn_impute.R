@@ -1,0 +1,395 @@
+#' Missing values filled in by the nearest neighbours
+#'
+#' Puts into each missing entry of a row the mean of what its k nearest rows
+#' have there. The neighbours are exact, and found among all rows at once:
+#' `impute::impute.knn()`, whose definition this is, cuts the rows into blocks of
+#' at most 1,500 and looks inside a block.
+#'
+#' @details
+#' **Whose neighbours.** Those of each row with missing values, among all rows
+#' but those above `row_max`: by the mean over the columns that both have
+#' (`na = "pairwise"` of [knn_search()]). Rows that are not above `row_max` are
+#' each other's donors, with the values that they came with: none that was
+#' filled in is used for another.
+#'
+#' **Which donors.** `donors = "nearest"` (default): the k nearest rows, of which
+#' those give that have the entry, as in `impute::impute.knn()`: with `k = 10`
+#' there may be eight. `"available"`: the k nearest rows that *have* the entry, so
+#' that there are always k where k rows have it (Troyanskaya et al. 2001, and
+#' scikit-learn's `KNNImputer`).
+#'
+#' **What they give.** Under `"euclidean"` and `"manhattan"` their values. Under
+#' `"pearson"`, which knows no level and no spread, a donor's values are first
+#' brought to the row's own: (value - mean) times the ratio of the standard
+#' deviations, plus the row's mean, all over the columns that both have. With
+#' `weights = "distance"` a donor weighs 1 / distance; where some are at distance
+#' 0 these alone count. The `sd` of the donors' values says how far they agree.
+#' It is no standard error: donors may agree and be wrong.
+#'
+#' **What they can't.** Rows with more than `row_max` of their values missing,
+#' entries that none of the donors has, and rows without neighbours (under
+#' `"pearson"` those that do not vary) get the mean of their column, over the rows
+#' that are not above `row_max`. A message of class `fsknn_column_means` counts
+#' them, and [imputed_values()] has them with 0 `donors`.
+#'
+#' Means of near rows are less spread out than values are, and what is missing
+#' because it is small (as in proteomics) is filled with what is not:
+#' [knn_impute_error()] shows how much either matters in the data at hand. What
+#' is done with the filled matrix takes it for measured: fill in inside the fold
+#' where something is learned from it and judged.
+#'
+#' @inheritParams knn_search
+#' @param x Rows with missing values (`NA`, `NaN`), genes or probes, in
+#'   anything that [knn_search()] takes but [metafeatures()]. Infinite values are
+#'   an error.
+#' @param k Number of donors, a whole number from 1 to the number of rows not
+#'   above `row_max`, less 1.
+#' @param metric `"euclidean"` (default), `"manhattan"` or `"pearson"`.
+#' @param donors `"nearest"` (default) or `"available"`: see Details.
+#' @param weights `"equal"` (default) or `"distance"`: how much donors weigh. (In
+#'   the searches `weights` are the samples', which can't be given here: they
+#'   are not for pairs over what both have.)
+#' @param row_max,col_max The largest share of missing values, from 0 to 1: a row
+#'   with more (0.5 by default) gets the columns' means and gives nothing, a
+#'   column with more (0.8) is an error.
+#' @param into For an `ExpressionSet`, a `SummarizedExperiment` and an `EList`:
+#'   the name of the assay that takes the filled values. `NULL` (default)
+#'   replaces the one that was read.
+#' @param min_pairs The fewest columns that two rows must have in common to be
+#'   neighbours. `NULL` (default) is 1, under `"pearson"` 3.
+#'
+#' @returns `x` without missing values: a matrix for a matrix (of any kind), a
+#'   data frame for a data frame, and for a container the same with one assay
+#'   replaced or added. [imputed_values()] of it says what was filled in.
+#'
+#' @section Errors:
+#' Of class `fsknn_argument_error`: a column with more than `col_max` missing, or
+#' with none that is known; a `k` that is not below the number of donors; an
+#' infinite value; an `x` that does not fit in `max_memory`. A row whose values
+#' are all missing is filled with the columns' means.
+#' @references
+#' Troyanskaya O, Cantor M, Sherlock G, Brown P, Hastie T, Tibshirani R, Botstein
+#' D, Altman RB (2001). Missing value estimation methods for DNA microarrays.
+#' *Bioinformatics* 17: 520-525. \doi{10.1093/bioinformatics/17.6.520}
+#' @seealso [knn_impute_error()] to choose `k` and the metric by.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(10 * 12), 10)[rep(1:10, 20), ] + 0.3 * rnorm(200 * 12)
+#' holes <- replace(x, sample(length(x), 100), NA)
+#' filled <- knn_impute(holes, k = 5)
+#' sqrt(mean((filled - x)[is.na(holes)]^2))
+#' head(imputed_values(filled))
+knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
+                                             "pearson"),
+                       ..., donors = c("nearest", "available"),
+                       weights = c("equal", "distance"), row_max = 0.5,
+                       col_max = 0.8, into = NULL,
+                       backend = c("auto", "cuda", "cpu"), devices = NULL,
+                       num_threads = NULL, chunk_size = NULL,
+                       max_device_memory = NULL, progress = NULL,
+                       verbose = FALSE, points = c("rows", "columns"),
+                       assay = NULL, BPPARAM = NULL, checkpoint = NULL,
+                       max_memory = NULL, min_pairs = NULL) {
+  check_no_more(...)
+  rlang::check_required(x)
+  options <- impute_options()
+  how <- check_impute(k, donors, weights, row_max, col_max)
+  check_into(into, x)
+  read <- read_holes(x, options)
+  holes <- find_holes(read$values, how, read)
+  filled <- fill_holes(read$values, holes, how, options)
+  tell_column_means(filled, how, read)
+  put_back(x, filled, read, into, options$input)
+}
+
+impute_metrics <- c("euclidean", "manhattan", "pearson")
+
+# Called by a verb: verb_options(), whose `weights` are others.
+impute_options <- function(verb = caller_env()) {
+  known <- setdiff(intersect(names(unless_told), ls(verb)), "weights")
+  told <- mget(known, envir = verb)
+  told$metric <- check_choice(
+    told$metric, impute_metrics, "metric", call = verb
+  )
+  told$na <- "pairwise"
+  if (is.null(told$min_pairs) && told$metric != "pearson") {
+    told$min_pairs <- 1
+  }
+  told$constant <- "isolate"
+  check_options(told, call = verb)
+}
+
+# How entries are made of neighbours.
+check_impute <- function(k, donors, weights, row_max, col_max,
+                         call = caller_env()) {
+  list(
+    k = check_whole_number(k, "k", 1, .Machine$integer.max, call = call),
+    available = check_choice(
+      donors, c("nearest", "available"), "donors", call = call
+    ) == "available",
+    by_distance = check_choice(
+      weights, c("equal", "distance"), "weights", call = call
+    ) == "distance",
+    row_max = check_share(row_max, "row_max", call = call),
+    col_max = check_share(col_max, "col_max", call = call)
+  )
+}
+
+check_share <- function(value, arg, call = caller_env()) {
+  good <- is.numeric(value) && length(value) == 1 && is.finite(value) &&
+    value >= 0 && value <= 1
+  if (!good) {
+    given <- describe_value(value)
+    abort_argument(
+      "{.arg {arg}} must be one number from 0 to 1, not {given}.", call
+    )
+  }
+  as.double(value)
+}
+
+# The values in memory, as doubles, points in rows.
+read_holes <- function(x, options, call = caller_env()) {
+  points <- read_points(x, options$input, "x", call = call)
+  if (is_metafeatures(points$values)) {
+    abort_argument(
+      c(
+        "{.arg x} can't be metafeatures.",
+        i = "Fill missing values in before {.fn metafeatures}."
+      ),
+      call
+    )
+  }
+  options$in_memory <- TRUE
+  points <- bring_all(points, NULL, options, call)$points
+  if (!is.double(points$values)) {
+    storage.mode(points$values) <- "double"
+  }
+  points
+}
+
+# Which rows and columns lack how much. eligible: the rows that may give and
+# take; asked: of those, the ones with a missing value.
+find_holes <- function(values, how, points, call = caller_env()) {
+  counts <- in_core(cpp_count_missing(values), call)
+  num_features <- ncol(values)
+  check_columns(counts$columns, nrow(values), how$col_max, points, call)
+  known <- counts$rows <= trunc(how$row_max * num_features) &
+    counts$rows < num_features
+  list(
+    rows = counts$rows, eligible = known,
+    asked = which(known & counts$rows > 0)
+  )
+}
+
+check_columns <- function(missing, num_rows, col_max, points, call) {
+  bad <- which(missing > col_max * num_rows | missing == num_rows)
+  if (num_rows == 0 || length(bad) == 0) {
+    return(invisible())
+  }
+  side <- feature_side(points)
+  count <- length(bad)
+  empty <- all(missing[bad] == num_rows)
+  limit <- paste0(format(100 * col_max), "%")
+  where <- first_few(utils::head(bad, 3), count)
+  abort_argument(
+    c(
+      if (empty) {
+        "{.arg x} must have no {side} whose values are all missing."
+      } else {
+        "{.arg x} must have no {side} with more than {limit} of its values
+         missing ({.arg col_max})."
+      },
+      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have}:
+           {where}.",
+      i = if (empty) {
+        "Leave {cli::qty(count)}{?it/them} out."
+      } else {
+        "Leave {cli::qty(count)}{?it/them} out, or raise {.arg col_max}."
+      }
+    ),
+    call
+  )
+}
+
+# --- filling -----------------------------------------------------------------
+
+# values without missing ones, and the entries that were: row, column, value,
+# sd, donors.
+fill_holes <- function(values, holes, how, options, call = caller_env()) {
+  entries <- list(
+    row = integer(), column = integer(), value = double(), sd = double(),
+    donors = integer()
+  )
+  if (length(holes$asked) > 0) {
+    stages <- find_givers(values, holes, how, options, call = call)
+    entries <- make_entries(stages, how, options, call = call)
+  }
+  entries <- add_rows_above(entries, values, holes)
+  list(
+    values = put_entries(values, entries, holes),
+    entries = entries$made, above = entries$above
+  )
+}
+
+# Rows above row_max have no donors.
+add_rows_above <- function(entries, values, holes) {
+  rows <- which(!holes$eligible)
+  at <- which(is.na(values[rows, , drop = FALSE]), arr.ind = TRUE)
+  count <- nrow(at)
+  list(
+    made = list(
+      row = c(entries$row, rows[at[, 1]]),
+      column = c(entries$column, unname(at[, 2])),
+      value = c(entries$value, rep(NA_real_, count)),
+      sd = c(entries$sd, rep(NA_real_, count)),
+      donors = c(entries$donors, integer(count))
+    ),
+    above = length(rows)
+  )
+}
+
+# Where there are no donors, the column's mean over the rows that take part, or
+# over all where none of those has a value.
+put_entries <- function(values, entries, holes) {
+  made <- entries$made
+  none <- which(made$donors == 0)
+  if (length(none) > 0) {
+    columns <- unique(made$column[none])
+    part <- values[, columns, drop = FALSE]
+    means <- colMeans(part[holes$eligible, , drop = FALSE], na.rm = TRUE)
+    bare <- is.nan(means)
+    means[bare] <- colMeans(part[, bare, drop = FALSE], na.rm = TRUE)
+    made$value[none] <- means[match(made$column[none], columns)]
+  }
+  at <- (made$column - 1) * as.double(nrow(values)) + made$row
+  values[at] <- made$value
+  values
+}
+
+# The neighbours of the rows that ask, in stages of list(rows, index,
+# distance), numbers of `values`. One search; where each entry has its own
+# donors, rows that lack some ask again for twice as many, until there are none:
+# the first k of more are those of fewer.
+find_givers <- function(values, holes, how, options, call = caller_env()) {
+  eligible <- which(holes$eligible)
+  check_donors(how$k, length(eligible), how$row_max, nrow(values), call)
+  all_in <- length(eligible) == nrow(values)
+  part <- if (all_in) values else values[eligible, , drop = FALSE]
+  asked <- if (all_in) holes$asked else match(holes$asked, eligible)
+  most <- length(eligible) - 1L
+  share <- sum(holes$rows[holes$asked]) / length(part)
+  wanted <- if (how$available) {
+    min(most, ceiling(how$k * (1 + 2 * share)) + 2L)
+  } else {
+    how$k
+  }
+  stages <- list()
+  while (length(asked) > 0) {
+    found <- search_givers(part, asked, wanted, options, call)
+    done <- is_served(part, asked, found, how, options, call) | wanted == most
+    stages <- c(stages, list(list(
+      values = part, rows = asked[done], numbers = eligible[asked[done]],
+      index = found$index[done, , drop = FALSE],
+      distance = found$distance[done, , drop = FALSE]
+    )))
+    asked <- asked[!done]
+    wanted <- min(most, 2L * wanted)
+  }
+  stages
+}
+
+check_donors <- function(k, num_eligible, row_max, num_rows, call) {
+  if (k < num_eligible) {
+    return(invisible())
+  }
+  others <- num_rows - num_eligible
+  limit <- paste0(format(100 * row_max), "%")
+  abort_argument(
+    c(
+      "{.arg k} must be less than the number of rows that may be donors,
+       {format_count(num_eligible)}, but is {format_count(k)}.",
+      i = if (others > 0) {
+        "{format_count(others)} row{cli::qty(others)}{?s} {?has/have} more than
+         {limit} of the values missing ({.arg row_max})."
+      }
+    ),
+    call
+  )
+}
+
+search_givers <- function(part, asked, k, options, call) {
+  options$input <- check_input()
+  search <- new_search(
+    part, options, k = k, call = call,
+    subset = if (length(asked) < nrow(part)) asked
+  )
+  withCallingHandlers(
+    run_search(search, call),
+    fsknn_short_rows = function(message) {
+      rlang::cnd_muffle(message)
+    }
+  )
+}
+
+# Has each missing entry of these rows k donors, or are there no more?
+is_served <- function(part, asked, found, how, options, call) {
+  if (!how$available) {
+    return(rep(TRUE, length(asked)))
+  }
+  last <- found$index[, ncol(found$index)]
+  found$values <- part
+  found$rows <- asked
+  donors <- give(found, how$k, how, options, call)
+  short <- unique(donors$row[donors$donors < how$k])
+  is.na(last) | !asked %in% short
+}
+
+give <- function(stage, k, how, options, call) {
+  how$rescaled <- has_correlation(options$metric)
+  in_core(cpp_impute(
+    stage$values, stage$rows, stage$index, stage$distance, k,
+    how[c("available", "by_distance", "rescaled")], options$num_threads
+  ), call)
+}
+
+make_entries <- function(stages, how, options, k = how$k,
+                         call = caller_env()) {
+  made <- lapply(stages, function(stage) {
+    entries <- give(stage, k, how, options, call)
+    if (!identical(stage$rows, stage$numbers)) {
+      entries$row <- stage$numbers[match(entries$row, stage$rows)]
+    }
+    entries
+  })
+  if (length(made) == 1) {
+    return(made[[1]])
+  }
+  parts <- names(made[[1]])
+  stats::setNames(
+    lapply(parts, function(part) unlist(lapply(made, `[[`, part))), parts
+  )
+}
+
+tell_column_means <- function(filled, how, points) {
+  count <- sum(filled$entries$donors == 0)
+  if (count == 0) {
+    return(invisible())
+  }
+  row <- point_side(points)
+  column <- feature_side(points)
+  above <- filled$above
+  limit <- paste0(format(100 * how$row_max), "%")
+  cli::cli_inform(
+    c(
+      "{format_count(count)} missing {cli::qty(count)}value{?s} {?is/are}
+       filled by the mean of {?its/their} {column}.",
+      x = if (above > 0) {
+        "{format_count(above)} {row}{cli::qty(above)}{?s} {?has/have} more than
+         {limit} of the values missing ({.arg row_max})."
+      },
+      x = if (above == 0) "No donor has a value there."
+    ),
+    class = "fsknn_column_means",
+    count = count
+  )
+}

@@ -1,0 +1,290 @@
+#' How wrong imputed values are
+#'
+#' Hides some of the entries that are known, fills them in as [knn_impute()]
+#' does, and says how far off that is: by the number of neighbours and the
+#' metric, to choose both by.
+#'
+#' @details
+#' `hide = "random"` (default) hides any entry with the same chance. `"low"` hides
+#' low values first, as the detection limit of a mass spectrometer does: those
+#' smallest after a normal deviate with half of all values' standard deviation
+#' was added to each. What is missing in the data is rarely missing at random,
+#' and then the second is nearer to the truth, and worse: neighbours that have
+#' the entry have more there.
+#'
+#' Where the hidden entries bring a row above `row_max` or a column above
+#' `col_max`, others are hidden in their place, so that the rows that take part
+#' are those of [knn_impute()]. Entries are drawn by R's random numbers
+#' before anything else is done: `set.seed()` repeats them, and metrics and `k`
+#' are judged by the same entries. There is one search for each metric, for the
+#' largest `k`.
+#'
+#' @inheritParams knn_impute
+#' @param fraction The share of the known entries to hide, above 0 and below 1.
+#' @param k The numbers of donors to try: whole numbers.
+#' @param metric One or more of `"euclidean"`, `"manhattan"`, `"pearson"`.
+#' @param hide `"random"` (default) or `"low"`: see Details.
+#'
+#' @returns A data frame of class `fsknn_impute_error` with a row for each metric
+#'   and `k`:
+#'   * `metric`, `k`;
+#'   * `rmse`: the root of the mean squared error over the hidden entries;
+#'   * `bias`: the mean of what is filled in, less what was hidden;
+#'   * `column_means`: how many of them were filled by the column's mean.
+#'
+#'   Its attributes: `row_means` and `column_means`, the rmse of those;
+#'   `spread`, the standard deviation of the hidden values; `num_hidden`,
+#'   `hide`, `donors`, `weights`. [print()] and [plot()] show it.
+#' @seealso [knn_impute()]
+#' @export
+#' @examples
+#' x <- matrix(rnorm(10 * 12), 10)[rep(1:10, 20), ] + 0.5 * rnorm(200 * 12)
+#' set.seed(1)
+#' error <- knn_impute_error(x, k = c(1, 2, 5, 10, 20, 50))
+#' error
+#' if (requireNamespace("ggplot2", quietly = TRUE)) {
+#'   plot(error)
+#' }
+knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
+                                                       30),
+                             metric = c("euclidean", "pearson"), ...,
+                             hide = c("random", "low"),
+                             donors = c("nearest", "available"),
+                             weights = c("equal", "distance"), row_max = 0.5,
+                             col_max = 0.8,
+                             backend = c("auto", "cuda", "cpu"),
+                             devices = NULL, num_threads = NULL,
+                             chunk_size = NULL, max_device_memory = NULL,
+                             progress = NULL, verbose = FALSE,
+                             points = c("rows", "columns"), assay = NULL,
+                             BPPARAM = NULL, max_memory = NULL,
+                             min_pairs = NULL) {
+  check_no_more(...)
+  rlang::check_required(x)
+  metrics <- check_metrics(metric)
+  asked <- check_ks(k)
+  hide <- check_choice(hide, c("random", "low"), "hide")
+  check_part(fraction)
+  metric <- metrics[[1]]
+  options <- impute_options()
+  how <- check_impute(max(asked), donors, weights, row_max, col_max)
+  read <- read_holes(x, options)
+  find_holes(read$values, how, read)
+  hidden <- draw_hidden(read$values, fraction, hide, how)
+  truth <- read$values[hidden]
+  values <- replace(read$values, hidden, NA)
+  holes <- find_holes(values, how, read)
+  judged <- lapply(metrics, function(metric) {
+    options <- impute_options_of(metric, options, min_pairs)
+    judge_metric(values, holes, hidden, truth, asked, how, options)
+  })
+  new_impute_error(do.call(rbind, judged), values, hidden, truth, hide, how)
+}
+
+check_metrics <- function(metric, call = caller_env()) {
+  if (!is.character(metric) || length(metric) == 0 || anyNA(metric)) {
+    given <- describe_value(metric)
+    abort_argument(
+      "{.arg metric} must be one or more names of metrics, not {given}.", call
+    )
+  }
+  vapply(unique(metric), check_choice, "", impute_metrics, "metric",
+         call = call, USE.NAMES = FALSE)
+}
+
+check_ks <- function(k, call = caller_env()) {
+  good <- is.numeric(k) && !is.object(k) && is.null(dim(k)) &&
+    length(k) > 0 && all(is.finite(k)) && all(k == trunc(k)) && all(k >= 1)
+  if (!good) {
+    given <- describe_value(k)
+    abort_argument(
+      "{.arg k} must be whole numbers, 1 or more, not {given}.", call
+    )
+  }
+  sort(unique(as.integer(k)))
+}
+
+check_part <- function(fraction, call = caller_env()) {
+  check_share(fraction, "fraction", call = call)
+  if (fraction <= 0 || fraction >= 1) {
+    abort_argument(
+      "{.arg fraction} must be above 0 and below 1, not {fraction}.", call
+    )
+  }
+}
+
+# The same but for the metric.
+impute_options_of <- function(metric, options, min_pairs) {
+  options$metric <- metric_facts(metric)
+  options["min_pairs"] <- list(
+    min_pairs %||% if (metric != "pearson") 1L
+  )
+  options
+}
+
+# Places in `values` of entries to hide, no row and no column above its share.
+draw_hidden <- function(values, fraction, hide, how, call = caller_env()) {
+  known <- which(!is.na(values))
+  count <- max(1, round(fraction * length(known)))
+  key <- if (hide == "random") {
+    stats::runif(length(known))
+  } else {
+    values[known] + stats::rnorm(
+      length(known), sd = stats::sd(values[known]) / 2
+    )
+  }
+  known <- known[order(key)]
+  row <- (known - 1) %% nrow(values) + 1
+  column <- (known - 1) %/% nrow(values) + 1
+  lacks_row <- rowSums(is.na(values))
+  lacks_column <- colSums(is.na(values))
+  room_row <- min(
+    trunc(how$row_max * ncol(values)), ncol(values) - 1
+  ) - lacks_row
+  room_column <- pmin(
+    trunc(how$col_max * nrow(values)), nrow(values) - 1
+  ) - lacks_column
+  free <- number_within(row) <= room_row[row]
+  known <- known[free]
+  free <- number_within(column[free]) <= room_column[column[free]]
+  known <- known[free]
+  if (length(known) < count) {
+    most <- format(floor(1000 * length(known) / sum(!is.na(values))) / 1000)
+    abort_argument(
+      c(
+        "{.arg fraction} must be at most {most} here.",
+        x = "More would bring rows above {.arg row_max} or columns above
+             {.arg col_max}."
+      ),
+      call
+    )
+  }
+  sort(known[seq_len(count)])
+}
+
+# 1 for the first of each kind, 2 for the second ...
+number_within <- function(kind) {
+  order <- order(kind)
+  sizes <- rle(kind[order])$lengths
+  number <- integer(length(kind))
+  number[order] <- sequence(sizes)
+  number
+}
+
+# One search, and an error for each k.
+judge_metric <- function(values, holes, hidden, truth, ks, how, options,
+                         call = caller_env()) {
+  stages <- find_givers(values, holes, how, options, call = call)
+  rows <- lapply(ks, function(k) {
+    made <- make_entries(stages, how, options, k, call = call)
+    entries <- add_rows_above(made, values, holes)
+    filled <- put_entries(values, entries, holes)[hidden]
+    off <- filled - truth
+    at <- (entries$made$column - 1) * as.double(nrow(values)) +
+      entries$made$row
+    data.frame(
+      metric = options$metric$name, k = k, rmse = sqrt(mean(off^2)),
+      bias = mean(off),
+      column_means = sum(at[entries$made$donors == 0] %in% hidden)
+    )
+  })
+  do.call(rbind, rows)
+}
+
+new_impute_error <- function(table, values, hidden, truth, hide, how) {
+  rmse <- function(filled) sqrt(mean((filled - truth)^2))
+  row <- (hidden - 1) %% nrow(values) + 1
+  column <- (hidden - 1) %/% nrow(values) + 1
+  structure(
+    table,
+    class = c("fsknn_impute_error", "data.frame"),
+    row_means = rmse(rowMeans(values, na.rm = TRUE)[row]),
+    column_means = rmse(colMeans(values, na.rm = TRUE)[column]),
+    spread = stats::sd(truth),
+    num_hidden = length(hidden), hide = hide,
+    donors = if (how$available) "available" else "nearest",
+    weights = if (how$by_distance) "distance" else "equal"
+  )
+}
+
+#' @method format fsknn_impute_error
+#' @export
+format.fsknn_impute_error <- function(x, ...) {
+  best <- which.min(x$rmse)
+  words <- c(random = "at random", low = "low values first")
+  number <- function(value) format(value, digits = 3)
+  c(
+    paste0(
+      "Error of imputing ", tally(attr(x, "num_hidden"), "hidden value"), " (",
+      words[[attr(x, "hide")]], "), donors: ", attr(x, "donors"),
+      if (attr(x, "weights") == "distance") ", by 1 / distance"
+    ),
+    paste0(
+      "Least: ", number(x$rmse[best]), " with k = ", x$k[best], ", ",
+      x$metric[best], "; row means ", number(attr(x, "row_means")),
+      ", column means ", number(attr(x, "column_means")),
+      ", standard deviation ", number(attr(x, "spread"))
+    )
+  )
+}
+
+#' @export
+print.fsknn_impute_error <- function(x, ...) {
+  if (is.null(attr(x, "num_hidden"))) { # some of its columns
+    return(NextMethod())
+  }
+  cat(format(x), sep = "\n")
+  print(as.data.frame(x), digits = 3, row.names = FALSE)
+  invisible(x)
+}
+
+#' @method as.data.frame fsknn_impute_error
+#' @export
+as.data.frame.fsknn_impute_error <- function(x, row.names = NULL,
+                                             optional = FALSE, ...) {
+  check_no_more(...)
+  data.frame(unclass(x)[c("metric", "k", "rmse", "bias", "column_means")])
+}
+
+#' @rdname results
+#' @method plot fsknn_impute_error
+#' @export
+plot.fsknn_impute_error <- function(x, ...) {
+  check_no_more(...)
+  rlang::check_installed("ggplot2", "to draw errors.")
+  lines <- data.frame(
+    error = c(attr(x, "row_means"), attr(x, "column_means")),
+    word = c("row means", "column means")
+  )
+  ggplot2::ggplot(
+    as.data.frame(x),
+    ggplot2::aes(x = .data$k, y = .data$rmse, colour = .data$metric)
+  ) +
+    ggplot2::geom_hline(
+      yintercept = lines$error, linetype = "dashed", colour = "grey40"
+    ) +
+    ggplot2::geom_text(
+      data = lines, inherit.aes = FALSE, size = 3, colour = "grey30",
+      hjust = 1.05, vjust = -0.6,
+      ggplot2::aes(x = Inf, y = .data$error, label = .data$word)
+    ) +
+    ggplot2::geom_line() +
+    ggplot2::geom_point(size = 1.8) +
+    ggplot2::scale_x_continuous(
+      breaks = function(limits) setdiff(whole_breaks(limits), 0)
+    ) +
+    ggplot2::scale_y_continuous(expand = ggplot2::expansion(c(0.05, 0.1))) +
+    ggplot2::scale_colour_manual(
+      values = c(
+        euclidean = "#0B3C5D", manhattan = "#C8553D", pearson = "#5E8C31"
+      )
+    ) +
+    ggplot2::labs(
+      title = format(x)[[1]], x = "Neighbours, k", colour = NULL,
+      y = paste0(
+        "Root mean square error (n = ",
+        format_count(attr(x, "num_hidden")), ")"
+      )
+    ) +
+    theme_summary()
+}

@@ -1,0 +1,322 @@
+# Missing values filled in: against impute.knn(), and a naive reference that
+# takes each row by itself.
+
+holed <- function(x, share, seed = 1) {
+  withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
+  x
+}
+
+# Rows that have something in common, so that neighbours differ.
+data_with_holes <- function(n, d, share = 0.05, seed = 1) {
+  x <- withr::with_seed(seed, {
+    matrix(rnorm(n * 3), n) %*% matrix(rnorm(3 * d), 3) +
+      0.5 * matrix(rnorm(n * d), n)
+  })
+  holed(x, share, seed + 1)
+}
+
+quiet_means <- function(code) {
+  suppressMessages(code, classes = "fsknn_column_means")
+}
+
+# What knn_impute() documents, entry by entry.
+naive_impute <- function(x, k, metric = "euclidean", available = FALSE,
+                         by_distance = FALSE, row_max = 0.5) {
+  known <- rowSums(is.na(x)) <= trunc(row_max * ncol(x)) &
+    rowSums(!is.na(x)) > 0
+  means <- colMeans(x[known, , drop = FALSE], na.rm = TRUE)
+  filled <- x
+  spread <- donors <- matrix(NA_real_, nrow(x), ncol(x))
+  for (i in which(rowSums(is.na(x)) > 0)) {
+    others <- setdiff(which(known), i)
+    both <- function(j) !is.na(x[i, ]) & !is.na(x[j, ])
+    distance <- vapply(others, function(j) {
+      at <- both(j)
+      a <- x[i, at]
+      b <- x[j, at]
+      switch(
+        metric,
+        euclidean = sqrt(ncol(x) * mean((a - b)^2)),
+        manhattan = ncol(x) * mean(abs(a - b)),
+        pearson = 1 - stats::cor(a, b)
+      )
+    }, 0)
+    near <- others[order(distance)]
+    distance <- sort(distance)
+    for (f in which(is.na(x[i, ]))) {
+      if (!known[i]) {
+        filled[i, f] <- means[f]
+        next
+      }
+      use <- seq_along(near)
+      if (available) {
+        use <- use[!is.na(x[near, f])]
+      }
+      use <- use[seq_len(min(k, length(use)))]
+      use <- use[!is.na(x[near[use], f])]
+      value <- vapply(near[use], function(j) {
+        if (metric != "pearson") {
+          return(x[j, f])
+        }
+        at <- both(j)
+        (x[j, f] - mean(x[j, at])) * stats::sd(x[i, at]) /
+          stats::sd(x[j, at]) + mean(x[i, at])
+      }, 0)
+      weight <- if (by_distance) 1 / distance[use] else rep(1, length(use))
+      donors[i, f] <- length(use)
+      filled[i, f] <- if (length(use) == 0) {
+        means[f]
+      } else {
+        sum(weight * value) / sum(weight)
+      }
+      if (length(use) > 1) {
+        spread[i, f] <- sqrt(
+          sum(weight * (value - filled[i, f])^2) / sum(weight) *
+            length(use) / (length(use) - 1)
+        )
+      }
+    }
+  }
+  list(values = filled, sd = spread, donors = donors)
+}
+
+plain <- function(filled) {
+  attr(filled, "imputed") <- NULL
+  filled
+}
+
+test_that("values are those of impute.knn() without blocks", {
+  skip_if_not_installed("impute")
+  of_impute <- function(x, k, ...) {
+    suppressWarnings(impute::impute.knn(x, k, maxp = nrow(x), ...)$data)
+  }
+  x <- data_with_holes(300, 24, 0.06)
+  # impute 1.72 takes the first value for 0 in the mean of the first column.
+  x[1, ] <- c(0, random_matrix(1, 23))
+  x[7, 1:15] <- NA   # above row_max
+  x[11, ] <- NA
+  x[20:120, 3] <- NA # many lack it: some entries have no donor
+  x[150:250, 3] <- NA
+  for (backend in backends_here()) {
+    for (k in c(1, 5, 10)) {
+      expect_equal(
+        plain(quiet_means(knn_impute(x, k, backend = backend))),
+        of_impute(x, k), tolerance = 1e-12
+      )
+    }
+    expect_equal(
+      plain(quiet_means(
+        knn_impute(x, 10, row_max = 0.1, col_max = 0.9, backend = backend)
+      )),
+      of_impute(x, 10, rowmax = 0.1, colmax = 0.9), tolerance = 1e-12
+    )
+  }
+  complete <- x[rowSums(is.na(x)) < 2, ]
+  dimnames(complete) <- list(seq_len(nrow(complete)), letters[1:24])
+  expect_equal(
+    plain(knn_impute(complete, 10)), of_impute(complete, 10), tolerance = 1e-12
+  )
+})
+
+test_that("metrics, donors and weights do what the help says", {
+  x <- data_with_holes(90, 14, 0.1)
+  x[1:40, 2] <- NA
+  x[3, 1:9] <- NA
+  for (metric in c("euclidean", "manhattan", "pearson")) {
+    for (donors in c("nearest", "available")) {
+      for (weights in c("equal", "distance")) {
+        expected <- naive_impute(
+          x, 6, metric, donors == "available", weights == "distance"
+        )
+        for (backend in backends_here()) {
+          filled <- quiet_means(knn_impute(
+            x, 6, metric, donors = donors, weights = weights,
+            backend = backend
+          ))
+          expect_equal(plain(filled), expected$values, tolerance = 1e-9)
+          table <- imputed_values(filled)
+          at <- cbind(table$row, table$column)
+          expect_identical(which(is.na(x)), which(is.na(x))[order(
+            (table$column - 1) * 90 + table$row
+          )])
+          expect_identical(table$value, plain(filled)[at])
+          given <- !is.na(expected$donors[at])
+          expect_equal(
+            table$donors[given], expected$donors[at][given]
+          )
+          expect_equal(table$sd, expected$sd[at], tolerance = 1e-6)
+        }
+      }
+    }
+  }
+})
+
+test_that("k donors are found wherever k rows have the entry", {
+  x <- data_with_holes(200, 10, 0.02)
+  x[1:192, 4] <- NA # eight have it
+  for (k in c(3, 8)) {
+    filled <- knn_impute(x, k, donors = "available", col_max = 1)
+    table <- imputed_values(filled)
+    expect_true(all(table$donors == k))
+    expect_equal(
+      plain(filled), naive_impute(x, k, available = TRUE)$values,
+      tolerance = 1e-12
+    )
+  }
+  # Of all that there are, where there are fewer.
+  table <- imputed_values(
+    knn_impute(x, 9, donors = "available", col_max = 1)
+  )
+  expect_identical(unique(table$donors[table$column == 4]), 8L)
+})
+
+test_that("a donor at distance 0 is alone heard under weights by distance", {
+  x <- rbind(c(1, 2, 3, NA), c(1, 2, 3, 10), c(1, 2, 3, 12), c(2, 2, 3, 99))
+  filled <- knn_impute(x, 3, weights = "distance")
+  expect_identical(filled[1, 4], 11)
+  expect_identical(imputed_values(filled)$donors, 2L)
+  expect_identical(knn_impute(x, 3)[1, 4], 121 / 3)
+})
+
+test_that("answers do not depend on threads, backend or chunks, and values stay", {
+  x <- data_with_holes(400, 30, 0.08)
+  one <- knn_impute(x, 7, num_threads = 1, backend = "cpu")
+  for (backend in backends_here()) {
+    expect_identical(knn_impute(x, 7, num_threads = 2, backend = backend), one)
+    expect_identical(knn_impute(x, 7, chunk_size = 48, backend = backend), one)
+  }
+  there <- !is.na(x)
+  expect_identical(plain(one)[there], x[there])
+  expect_false(anyNA(one))
+  complete <- one[, ]
+  same <- knn_impute(complete, 7)
+  expect_identical(plain(same), complete)
+  expect_identical(nrow(imputed_values(same)), 0L)
+})
+
+test_that("columns can be the points", {
+  x <- data_with_holes(60, 20, 0.05)
+  dimnames(x) <- list(paste0("r", 1:60), letters[1:20])
+  turned <- knn_impute(t(x), 5, points = "columns")
+  rows <- knn_impute(x, 5)
+  expect_identical(plain(turned), t(plain(rows)))
+  table <- imputed_values(turned)
+  expect_identical(
+    table$value, plain(turned)[cbind(table$row, table$column)]
+  )
+  expect_identical(
+    sort((table$column - 1) * 20 + table$row), sort(which(is.na(t(x))) + 0)
+  )
+})
+
+test_that("what comes as a container goes as one", {
+  x <- data_with_holes(60, 8, 0.05)
+  dimnames(x) <- list(paste0("g", 1:60), letters[1:8])
+  expected <- knn_impute(x, 4)
+  table <- imputed_values(expected)
+  frame <- knn_impute(as.data.frame(x), 4)
+  expect_s3_class(frame, "data.frame")
+  expect_identical(as.matrix(frame), plain(expected))
+  expect_identical(imputed_values(frame), table)
+  whole <- holed(matrix(1:200, 20), 0.05)
+  storage.mode(whole) <- "integer"
+  expect_type(knn_impute(whole, 2), "double")
+  if (requireNamespace("Biobase", quietly = TRUE)) {
+    set <- Biobase::ExpressionSet(x)
+    filled <- knn_impute(set, 4)
+    expect_identical(Biobase::exprs(filled), plain(expected))
+    expect_identical(imputed_values(filled), table)
+    beside <- knn_impute(set, 4, into = "imputed")
+    expect_identical(Biobase::exprs(beside), x)
+    expect_identical(
+      Biobase::assayDataElement(beside, "imputed"), plain(expected)
+    )
+    expect_true(methods::validObject(beside))
+  }
+  if (requireNamespace("SummarizedExperiment", quietly = TRUE)) {
+    set <- SummarizedExperiment::SummarizedExperiment(list(a = x * 2, b = x))
+    filled <- knn_impute(set, 4, assay = "b")
+    expect_identical(
+      SummarizedExperiment::assayNames(filled), c("a", "b")
+    )
+    expect_identical(SummarizedExperiment::assay(filled, "b"), plain(expected))
+    expect_identical(SummarizedExperiment::assay(filled, "a"), x * 2)
+    expect_identical(imputed_values(filled), table)
+    beside <- knn_impute(set, 4, assay = "b", into = "c")
+    expect_identical(SummarizedExperiment::assay(beside, "c"), plain(expected))
+    turned <- knn_impute(set, 2, assay = "b", points = "columns")
+    expect_identical(
+      SummarizedExperiment::assay(turned, "b"),
+      plain(knn_impute(x, 2, points = "columns"))
+    )
+  }
+  if (requireNamespace("limma", quietly = TRUE)) {
+    list <- methods::new("EList", list(E = x))
+    filled <- knn_impute(list, 4)
+    expect_identical(filled$E, plain(expected))
+    expect_identical(imputed_values(filled), table)
+  }
+  if (requireNamespace("DelayedArray", quietly = TRUE)) {
+    lazy <- DelayedArray::DelayedArray(x)
+    expect_identical(plain(knn_impute(lazy, 4)), plain(expected))
+    expect_error(
+      knn_impute(lazy, 4, max_memory = 100), class = "fsknn_argument_error"
+    )
+  }
+})
+
+test_that("splits and a folder change nothing", {
+  x <- data_with_holes(120, 12, 0.1)
+  expected <- knn_impute(x, 5)
+  folder <- withr::local_tempfile()
+  expect_identical(knn_impute(x, 5, checkpoint = folder), expected)
+  expect_identical(knn_impute(x, 5, checkpoint = folder), expected)
+})
+
+test_that("what column means fill is counted", {
+  x <- data_with_holes(40, 12, 0.02)
+  x[2, 1:9] <- NA
+  x[3, ] <- NA
+  x[5:30, 2] <- NA
+  expect_snapshot({
+    filled <- knn_impute(x, 2)
+    filled <- knn_impute(x[-(2:3), ], 1, col_max = 0.9)
+    imputed_values(filled)
+  })
+  table <- imputed_values(quiet_means(knn_impute(x, 2)))
+  expect_true(all(table$donors[table$row %in% 2:3] == 0))
+  expect_true(all(is.na(table$sd[table$donors == 0])))
+  # Rows that do not vary have no neighbours under a correlation.
+  x <- data_with_holes(40, 12, 0)
+  x[4, ] <- 1
+  x[4, 2] <- NA
+  filled <- quiet_means(knn_impute(x, 3, "pearson"))
+  expect_identical(filled[4, 2], mean(x[, 2], na.rm = TRUE))
+})
+
+test_that("what can't be is an error that says so", {
+  x <- data_with_holes(20, 8, 0.05)
+  many <- replace(x, cbind(1:17, 2), NA)
+  infinite <- replace(x, 3, Inf)
+  empty <- x
+  empty[, 3] <- NA
+  few <- x
+  few[1:18, 1:5] <- NA
+  few[19, 6] <- NA
+  expect_snapshot(error = TRUE, {
+    knn_impute(many, 3)
+    knn_impute(empty, 3, col_max = 1)
+    knn_impute(x, 20)
+    knn_impute(few, 3, col_max = 1)
+    knn_impute(infinite, 3)
+    knn_impute(x, 3, "chebyshev")
+    knn_impute(x, 3, donors = "all")
+    knn_impute(x, 3, weights = 1:8)
+    knn_impute(x, 3, row_max = 2)
+    knn_impute(x, 0)
+    knn_impute(x, 3, into = "filled")
+    knn_impute(x, 3, 5)
+    knn_impute(metafeatures(random_matrix(3, 8)), 2)
+    imputed_values(x)
+  })
+})

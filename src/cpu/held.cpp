@@ -193,8 +193,8 @@ void HeldPoints::find_neighbours(const Request& request,
   if (request.groups != nullptr) {
     meet_groups(request, search);
   } else {
-    search.seed(all_rows, all_columns, kPrepared, kSeeded);
-    search.meet(all_rows, all_columns, kSeeded, 1.0);
+    search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded);
+    search.meet({{&all_rows, &all_columns}}, kSeeded, 1.0);
   }
   const double searched = seconds_since(start);
   if (!search.emit(out, all_rows.points->order.place, all_rows.points,
@@ -221,7 +221,6 @@ void HeldPoints::meet_groups(const Request& request, Search& search) const {
   }
   std::vector<FilterRows> filter(count);
   std::vector<PointBlock> block(count);
-  double pairs = 0.0, done = 0.0;
   for (std::size_t g = 0; g < count; ++g) {
     filter[g] = reordered(filter_, places[g], request.num_threads);
     block[g].points = &points_;
@@ -229,13 +228,6 @@ void HeldPoints::meet_groups(const Request& request, Search& search) const {
     block[g].place_at = &places[g];
     block[g].list = together ? 0 : static_cast<std::int64_t>(g);
   }
-  const auto pairs_of = [&](std::size_t g, std::size_t h) {
-    return static_cast<double>(block[g].size()) *
-           static_cast<double>(block[h].size()) * (g == h ? 0.5 : 1.0);
-  };
-  for (std::size_t g = 0; g < count; ++g)
-    for (std::size_t h = each ? g : g + 1; h < count; ++h)
-      pairs += pairs_of(g, h);
   const auto largest_but = [&](std::size_t g) {
     const PointBlock* largest = nullptr;
     for (std::size_t h = 0; h < count; ++h)
@@ -243,24 +235,18 @@ void HeldPoints::meet_groups(const Request& request, Search& search) const {
         largest = &block[h];
     return largest;
   };
-  const auto share = [&](double met) {
-    return kPrepared + (1.0 - kPrepared) * met / pairs;
-  };
-  // Before any pair of a list.
-  if (together)
-    for (std::size_t g = 0; g < count; ++g)
-      search.seed(block[g], *largest_but(g), kPrepared, kPrepared);
-  for (std::size_t g = 0; g < count; ++g)
+  std::vector<Search::Meeting> seeds, meetings;
+  for (std::size_t g = 0; g < count; ++g) {
+    if (together) seeds.push_back({&block[g], largest_but(g)});
     for (std::size_t h = each ? g : g + 1; h < count; ++h) {
-      if (block[g].size() == 0 || block[h].size() == 0) continue;
-      const double from = share(done);
-      done += pairs_of(g, h);
-      if (!together) {
-        search.seed(block[g], block[h], from, from);
-        if (g != h) search.seed(block[h], block[g], from, from);
-      }
-      search.meet(block[g], block[h], from, share(done));
+      meetings.push_back({&block[g], &block[h]});
+      if (together) continue;
+      seeds.push_back({&block[g], &block[h]});
+      if (g != h) seeds.push_back({&block[h], &block[g]});
     }
+  }
+  search.seed(seeds, kPrepared, kSeeded);
+  search.meet(meetings, kSeeded, 1.0);
 }
 
 void HeldPoints::find_within(const Request& request, const Within& within,

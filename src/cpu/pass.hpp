@@ -192,6 +192,16 @@ struct ChunkGrid {
   std::int64_t span = 1;  ///< rounds of the circulant schedule in a piece
 };
 
+/// The chunks of one piece of a grid's schedule.
+template <class Pass>
+void run_piece(const CirculantSchedule& schedule, std::int64_t at, Pass& pass) {
+  const CirculantSchedule::Piece piece = schedule.piece(at);
+  for (std::int64_t r = piece.first_round; r < piece.end_round; ++r) {
+    const std::int64_t column = schedule.column(piece.row, r);
+    if (column >= 0) pass.chunk(piece.row, column);
+  }
+}
+
 /// All chunks of the grid by all threads; make_pass() is each one's ChunkPass.
 template <class MakePass>
 PassCounts run_pass(const ChunkGrid& grid, int num_threads, Stretch stretch,
@@ -211,13 +221,8 @@ PassCounts run_pass(const ChunkGrid& grid, int num_threads, Stretch stretch,
     return counts;
   }
   const CirculantSchedule schedule(grid.down, grid.span);
-  run(schedule.num_pieces(), [&](auto& pass, std::int64_t at) {
-    const CirculantSchedule::Piece piece = schedule.piece(at);
-    for (std::int64_t r = piece.first_round; r < piece.end_round; ++r) {
-      const std::int64_t column = schedule.column(piece.row, r);
-      if (column >= 0) pass.chunk(piece.row, column);
-    }
-  });
+  run(schedule.num_pieces(),
+      [&](auto& pass, std::int64_t at) { run_piece(schedule, at, pass); });
   return counts;
 }
 

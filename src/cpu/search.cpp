@@ -102,26 +102,95 @@ void Search::set_threshold(Place list) {
                                std::memory_order_relaxed);
 }
 
-void Search::meet(const PointBlock& rows, const PointBlock& columns,
-                  double from, double to) {
-  const std::int64_t down = chunks_of(rows), across = chunks_of(columns);
-  ChunkGrid grid = {down, across, among_themselves(rows, columns)};
-  if (grid.symmetric) {
-    // Few enough rounds that every thread has some 16 pieces of each stretch
-    // of rounds, so that none waits long for the last.
-    const std::int64_t rounds = down * (down / 2 + 1);
-    grid.span = std::max<std::int64_t>(
-        1, std::min<std::int64_t>(8, rounds / (16 * request_.num_threads)));
-  }
-  counts_.add(run_pass(grid, request_.num_threads, {progress_, from, to}, [&] {
-    return ChunkPass<PreparedPairs, Sink>(
-        plan_.chunk_size, grid.symmetric,
+/// A meeting's chunks, in pieces that are numbered on over all meetings.
+class Search::Part {
+ public:
+  using Pass = ChunkPass<PreparedPairs, Sink>;
+
+  Part(const Search& search, const Meeting& meeting, std::int64_t first_piece)
+      : meeting_(meeting),
+        across_(search.chunks_of(*meeting.columns)),
+        symmetric_(search.among_themselves(*meeting.rows, *meeting.columns)),
+        schedule_(search.chunks_of(*meeting.rows), span(search, meeting)),
+        first_piece_(first_piece),
+        end_piece_(first_piece +
+                   (symmetric_ ? schedule_.num_pieces()
+                               : search.chunks_of(*meeting.rows) * across_)) {}
+
+  std::int64_t end_piece() const { return end_piece_; }
+  std::unique_ptr<Pass> make_pass(Search& search) const {
+    const PointBlock& rows = *meeting_.rows;
+    const PointBlock& columns = *meeting_.columns;
+    return std::unique_ptr<Pass>(new Pass(
+        search.plan_.chunk_size, symmetric_,
         [&] {
-          return PreparedPairs(kernels_, metric_.accumulation, scale_, rows,
-                               columns, plan_.chunk_size);
+          return PreparedPairs(search.kernels_, search.metric_.accumulation,
+                               search.scale_, rows, columns,
+                               search.plan_.chunk_size);
         },
-        [&] { return Sink(*this, rows, columns); });
-  }));
+        [&] { return Sink(search, rows, columns); }));
+  }
+  void run(Pass& pass, std::int64_t piece) const {
+    const std::int64_t at = piece - first_piece_;
+    if (symmetric_)
+      run_piece(schedule_, at, pass);
+    else
+      pass.chunk(at / across_, at % across_);
+  }
+
+ private:
+  /// Few enough rounds that every thread has some 16 pieces of each stretch of
+  /// rounds, so that none waits long for the last.
+  static std::int64_t span(const Search& search, const Meeting& meeting) {
+    const std::int64_t down = search.chunks_of(*meeting.rows);
+    const std::int64_t rounds = down * (down / 2 + 1);
+    return std::max<std::int64_t>(
+        1,
+        std::min<std::int64_t>(8, rounds / (16 * search.request_.num_threads)));
+  }
+
+  const Meeting meeting_;
+  const std::int64_t across_;
+  const bool symmetric_;
+  const CirculantSchedule schedule_;
+  const std::int64_t first_piece_, end_piece_;
+};
+
+void Search::meet(const std::vector<Meeting>& meetings, double from,
+                  double to) {
+  std::vector<Part> parts;
+  std::int64_t num_pieces = 0;
+  for (const Meeting& meeting : meetings) {
+    parts.emplace_back(*this, meeting, num_pieces);
+    num_pieces = parts.back().end_piece();
+  }
+  /// One thread: in one part at a time.
+  struct Hand {
+    const Part* part = nullptr;
+    std::unique_ptr<Part::Pass> pass;
+    PassCounts counts;
+    void leave() {
+      if (pass != nullptr) counts.add(pass->counts());
+    }
+  };
+  run_pieces(
+      num_pieces, request_.num_threads, {progress_, from, to},
+      [] { return Hand(); },
+      [&](Hand& hand, std::int64_t piece) {
+        const Part& part =
+            *std::find_if(parts.begin(), parts.end(),
+                          [&](const Part& p) { return piece < p.end_piece(); });
+        if (hand.part != &part) {
+          hand.leave();
+          hand.part = &part;
+          hand.pass = part.make_pass(*this);
+        }
+        part.run(*hand.pass, piece);
+      },
+      [&](Hand& hand) {
+        hand.leave();
+        counts_.add(hand.counts);
+      });
 }
 
 bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
@@ -185,14 +254,22 @@ void Search::emit_list(const Neighbours& out, std::int64_t first, Place list,
   }
 }
 
-void Search::seed(const PointBlock& rows, const PointBlock& columns,
-                  double from, double to) {
-  if (!scale_.has_filter()) return;
+/// What a meeting's rows are seeded from. num_groups: 0: there is too little.
+struct Search::Sample {
+  const PointBlock& rows;
+  const PointBlock& columns;
+  std::int64_t num_chunks = 0;
+  int num_groups = 0;
+};
+
+Search::Sample Search::sample_of(const Meeting& meeting) const {
+  Sample sample = {*meeting.rows, *meeting.columns};
+  const PointBlock& columns = sample.columns;
   const std::int64_t size = plan_.chunk_size, k = seeds();
   const std::int64_t full_chunks = columns.size() / size;
-  const bool own = among_themselves(rows, columns);
+  const bool own = among_themselves(sample.rows, columns);
   const std::int64_t others = full_chunks - (own ? 1 : 0);
-  if (others < 1) return;
+  if (!scale_.has_filter() || others < 1) return sample;
   // With m points seen beforehand, about k log(n / m) pairs a row pass the
   // filter until its list is final. Where m is k times the price of such a pair
   // (some 200 cycles) over that of a filtered one, one more would cost as much
@@ -203,23 +280,41 @@ void Search::seed(const PointBlock& rows, const PointBlock& columns,
       static_cast<std::int64_t>(200.0 * static_cast<double>(k) / filtered_pair /
                                     static_cast<double>(size) +
                                 1.0);
-  const std::int64_t num_samples =
+  sample.num_chunks =
       std::max<std::int64_t>(1, std::min({wanted, others, full_chunks / 4}));
-  const std::int64_t num_panels = num_samples * size / Tile::panel;
+  const std::int64_t num_panels = sample.num_chunks * size / Tile::panel;
   const int num_groups = static_cast<int>(std::min<std::int64_t>(
       num_panels, (2 * k + Tile::panel - 1) / Tile::panel));
   // The k-th smallest of the groups' minima must exist, with room to spare.
-  if (num_groups * Tile::panel < k + k / 2) return;
-  run_pieces(chunks_of(rows), request_.num_threads, {progress_, from, to}, [&] {
-    return [&, best = std::vector<float>()](std::int64_t split) mutable {
-      seed_split(rows, columns, split, num_samples, num_groups, best);
+  if (num_groups * Tile::panel >= k + k / 2) sample.num_groups = num_groups;
+  return sample;
+}
+
+void Search::seed(const std::vector<Meeting>& meetings, double from,
+                  double to) {
+  std::vector<Sample> samples;
+  std::vector<std::int64_t> end_piece;
+  std::int64_t num_pieces = 0;
+  for (const Meeting& meeting : meetings) {
+    samples.push_back(sample_of(meeting));
+    if (samples.back().num_groups > 0) num_pieces += chunks_of(*meeting.rows);
+    end_piece.push_back(num_pieces);
+  }
+  run_pieces(num_pieces, request_.num_threads, {progress_, from, to}, [&] {
+    return [&, best = std::vector<float>()](std::int64_t piece) mutable {
+      const std::size_t at = static_cast<std::size_t>(
+          std::upper_bound(end_piece.begin(), end_piece.end(), piece) -
+          end_piece.begin());
+      seed_split(samples[at], piece - (at > 0 ? end_piece[at - 1] : 0), best);
     };
   });
 }
 
-void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
-                        std::int64_t split, std::int64_t num_samples,
-                        int num_groups, std::vector<float>& best) {
+void Search::seed_split(const Sample& sample, std::int64_t split,
+                        std::vector<float>& best) {
+  const PointBlock& rows = sample.rows;
+  const PointBlock& columns = sample.columns;
+  const int num_groups = sample.num_groups;
   const std::int64_t size = plan_.chunk_size;
   const std::int64_t row0 = split * size;
   const std::int64_t num_rows = std::min(size, rows.size() - row0);
@@ -232,7 +327,7 @@ void Search::seed_split(const PointBlock& rows, const PointBlock& columns,
   const FilterRows& b = *columns.filter;
   const bool own = among_themselves(rows, columns);
   int group = 0;
-  for (std::int64_t m = 0, chunk = split; m < num_samples; ++m) {
+  for (std::int64_t m = 0, chunk = split; m < sample.num_chunks; ++m) {
     do {
       chunk = (chunk + 1) % full_chunks;
     } while (own && chunk == split);

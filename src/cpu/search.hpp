@@ -31,16 +31,21 @@ class Search {
          const DistanceRule& rule, const FilterScale& scale, bool is_graph,
          std::int64_t num_places, Progress* progress);
 
-  /// A first threshold for every row, before it is met by any: k points of
-  /// another chunk are at most that far. The points of a chunk are a random
-  /// sample of the block.
-  void seed(const PointBlock& rows, const PointBlock& columns, double from,
-            double to);
+  /// Two blocks whose points are met; they must stay.
+  struct Meeting {
+    const PointBlock* rows;
+    const PointBlock* columns;
+  };
 
-  /// All pairs of two blocks. Of a graph either is a neighbour of the other,
-  /// and a block may meet itself. from, to: shares of the whole work.
-  void meet(const PointBlock& rows, const PointBlock& columns, double from,
-            double to);
+  /// A first threshold for every row of each meeting, before it is met by any:
+  /// k points of another chunk of the columns are at most that far. The points
+  /// of a chunk are a random sample of the block. from, to: shares of the whole
+  /// work.
+  void seed(const std::vector<Meeting>& meetings, double from, double to);
+
+  /// All pairs of the two blocks of each meeting, by all threads together. Of a
+  /// graph either is a neighbour of the other, and a block may meet itself.
+  void meet(const std::vector<Meeting>& meetings, double from, double to);
 
   /// Writes out the lists, and correlations where `columns` is given. place:
   /// where each row's list stands, -1: the row is left out. Returns whether all
@@ -92,8 +97,10 @@ class Search {
   std::int64_t seeds() const {
     return request_.k + (request_.query_self.empty() ? 0 : 1);
   }
-  void seed_split(const PointBlock& rows, const PointBlock& columns,
-                  std::int64_t split, std::int64_t num_samples, int num_groups,
+  struct Sample;
+  class Part;
+  Sample sample_of(const Meeting& meeting) const;
+  void seed_split(const Sample& sample, std::int64_t split,
                   std::vector<float>& best);
   void emit_list(const Neighbours& out, std::int64_t first, Place list,
                  std::atomic<bool>* beyond);

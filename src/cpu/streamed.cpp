@@ -270,7 +270,7 @@ void find_streamed(const Request& request, const RowSource& points,
                          static_cast<double>(b.size()) *
                          (a.filter == b.filter ? 0.5 : 1.0);
     const double to = std::min(1.0, still.share + pairs / all);
-    search.meet(a, b, still.share, to);
+    search.meet({{&a, &b}}, still.share, to);
     still.share = to;
   };
   const std::int64_t size = plan.block_points;
@@ -280,7 +280,7 @@ void find_streamed(const Request& request, const RowSource& points,
         [&](const HeldBlock& block) {
           const PointBlock view = block.view(size);
           note_places(view, place);
-          search.seed(view, view, still.share, still.share);
+          search.seed({{&view, &view}}, still.share, still.share);
           meet(view, view);
         },
         [&](const HeldBlock& a, const HeldBlock& b) {
@@ -292,7 +292,8 @@ void find_streamed(const Request& request, const RowSource& points,
                     const PointBlock view = a.view(size);
                     if (first) {
                       note_places(view, place);
-                      search.seed(view, b.view(size), still.share, still.share);
+                      const PointBlock of = b.view(size);
+                      search.seed({{&view, &of}}, still.share, still.share);
                     }
                     meet(view, b.view(size));
                   });

@@ -75,6 +75,9 @@ check_select <- function(select, options, call = caller_env()) {
 
 # One search: the neighbours among all other points, or those of other folds.
 find_donors <- function(x, query, k, options, folds, call = caller_env()) {
+  if (nlevels(folds) == length(folds)) {
+    folds <- NULL # each point by itself, which is no neighbour anyway
+  }
   search <- new_search(
     x, options, query, k = k, block = folds,
     between = if (is.null(folds)) FALSE else "together", call = call

@@ -212,6 +212,10 @@ void HeldPoints::meet_groups(const Request& request, Search& search) const {
   const std::size_t count = static_cast<std::size_t>(groups.count());
   const bool each = groups.lists() == PointGroups::Lists::each;
   const bool together = groups.lists() == PointGroups::Lists::together;
+  // Of many groups, few pairs are of one.
+  constexpr std::int32_t kMany = 16;
+  if (together && groups.count() > kMany)
+    return search.meet_apart(columns(), kPrepared, 1.0);
   std::vector<std::vector<std::int32_t>> places(count);
   for (std::int32_t p = 0; p < points_.size(); ++p) {
     const PointId id = points_.order.id_at(Place{p});

@@ -35,6 +35,12 @@ class Search::Sink : public SinkDefaults {
     return true;
   }
 
+  bool wanted(std::int32_t row, std::int32_t column) const {
+    if (!s_.apart_) return true;
+    return group_of(rows_, at_.row0 + row) !=
+           group_of(columns_, at_.column0 + column);
+  }
+
   void take(const Pair& hit, double sum) {
     const Place row = rows_.place(at_.row0 + hit.row);
     const Place column = columns_.place(at_.column0 + hit.column);
@@ -54,6 +60,11 @@ class Search::Sink : public SinkDefaults {
   }
 
  private:
+  std::int32_t group_of(const PointBlock& block, std::int64_t at) const {
+    const PointId id = block.id(block.place(at));
+    return s_.request_.groups->of()[static_cast<std::size_t>(id.value)];
+  }
+
   /// Of the lists that rows `first` and on have of the others.
   void copy_thresholds(const PointBlock& rows, const PointBlock& others,
                        std::int64_t first, std::int64_t count,
@@ -177,9 +188,9 @@ void Search::meet(const std::vector<Meeting>& meetings, double from,
       num_pieces, request_.num_threads, {progress_, from, to},
       [] { return Hand(); },
       [&](Hand& hand, std::int64_t piece) {
-        const Part& part =
-            *std::find_if(parts.begin(), parts.end(),
-                          [&](const Part& p) { return piece < p.end_piece(); });
+        const Part& part = *std::upper_bound(
+            parts.begin(), parts.end(), piece,
+            [](std::int64_t at, const Part& p) { return at < p.end_piece(); });
         if (hand.part != &part) {
           hand.leave();
           hand.part = &part;
@@ -191,6 +202,12 @@ void Search::meet(const std::vector<Meeting>& meetings, double from,
         hand.leave();
         counts_.add(hand.counts);
       });
+}
+
+void Search::meet_apart(const PointBlock& points, double from, double to) {
+  apart_ = true;
+  meet({{&points, &points}}, from, to);
+  apart_ = false;
 }
 
 bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,

@@ -47,6 +47,9 @@ class Search {
   /// graph either is a neighbour of the other, and a block may meet itself.
   void meet(const std::vector<Meeting>& meetings, double from, double to);
 
+  /// The same of all points of a graph, where two of one group are no pair.
+  void meet_apart(const PointBlock& points, double from, double to);
+
   /// Writes out the lists, and correlations where `columns` is given. place:
   /// where each row's list stands, -1: the row is left out. Returns whether all
   /// distances are within range.
@@ -113,6 +116,7 @@ class Search {
   const FilterScale& scale_;
   const bool is_graph_;
   const std::int64_t num_places_;
+  bool apart_ = false;  ///< two points of one group are no pair
   Progress* progress_;
   Thresholds thresholds_;
   NeighbourLists lists_;

@@ -99,6 +99,32 @@ with_weights <- function(metric, sign, ...) {
   )
 }
 
+# Covariates, one of which says nothing new.
+apart_from <- function(metric, sign, ...) {
+  data <- digest_matrices()$generic
+  samples <- data.frame(
+    age = bell_matrix(1, 19, 115)[1, ], batch = rep_len(c("b", "a", "c"), 19)
+  )
+  samples$twice <- 2 * samples$age
+  ask <- function(verb, x, ...) {
+    verb(
+      x, ..., metric = metric, sign = sign, adjust = ~ age * batch + twice,
+      data = samples
+    )
+  }
+  weights <- (1 + whole_numbers(19, 116) %/% 4096 %% 50) * 0x1p-5
+  keyed(
+    list(
+      knn = ask(knn_search, data$x, 8, ...),
+      edges = ask(knn_graph, data$x, 5, weights = weights, ...),
+      within = ask(within_search, data$x, 0x1p-1, ...),
+      queries = ask(knn_query, data$x, data$queries, 7, ...),
+      metafeatures = ask(knn_search, metafeatures(data$x[1:14, ], "-"), 6, ...)
+    ),
+    metric, sign, "adjusted"
+  )
+}
+
 over_common_samples <- function(metric, sign, ..., within = TRUE) {
   x <- with_gaps(digest_matrices()$generic$x, 112)
   queries <- with_gaps(digest_matrices()$generic$queries, 113)
@@ -234,6 +260,9 @@ test_that("weights, missing values and metafeatures have theirs", {
     function(...) with_weights(..., backend = "cpu"), "weights", weighable()
   )
   each_metric(
+    function(...) apart_from(..., backend = "cpu"), "adjusted", weighable()
+  )
+  each_metric(
     function(...) over_common_samples(..., backend = "cpu"), "pairwise",
     pairwise()
   )
@@ -291,6 +320,10 @@ test_that("every instruction set has these bits", {
       function(...) with_weights(..., backend = "cpu"),
       paste(set, "weights"), weighable()
     )
+    each_metric(
+      function(...) apart_from(..., backend = "cpu"),
+      paste(set, "adjusted"), weighable()
+    )
   }
 })
 
@@ -330,6 +363,10 @@ test_that("a GPU has these bits", {
   }
   each_metric(
     function(...) with_weights(..., backend = "cuda"), "cuda weights",
+    weighable()
+  )
+  each_metric(
+    function(...) apart_from(..., backend = "cuda"), "cuda adjusted",
     weighable()
   )
   each_metric(

@@ -19,10 +19,12 @@
 #include <vector>
 
 #include "core/brute.hpp"
+#include "core/covariates.hpp"
 #include "core/cut.hpp"
 #include "core/errors.hpp"
 #include "core/filled.hpp"
 #include "core/metafeatures.hpp"
+#include "core/prepared.hpp"
 #include "core/row_file.hpp"
 #include "core/scan.hpp"
 #include "core/spanning.hpp"
@@ -158,6 +160,10 @@ struct Lists {
     to.add(distance);
     to.add(correlation);
   }
+  bool operator==(const Lists& other) const {
+    return index == other.index && distance == other.distance &&
+           correlation == other.correlation;
+  }
   std::int64_t k;
   std::vector<std::int32_t> index;
   std::vector<double> distance, correlation;
@@ -252,6 +258,7 @@ class Printer {
         print_tree(m);
         print_file(m);
         if (takes_weights(metric)) print_weights(m);
+        if (takes_weights(metric)) print_adjusted(m);
         if (!is_binary(metric)) print_filled(m);
         if (takes_weights(metric) || is_difference(metric)) print_gaps(m);
       }
@@ -498,6 +505,43 @@ class Printer {
       r.weights = std::make_shared<SampleWeights>(weights);
       r.skip = left_out(*metric_, m.source());
       find(r, m.source(), nullptr).print(to);
+    });
+  }
+
+  /// Rows less what covariates explain: five, of which one says nothing new.
+  void print_adjusted(const Matrix& hard) const {
+    const Matrix m = fit(*metric_, hard);
+    const auto points = m.source();
+    Draw draw(61);
+    std::vector<double> columns, weights;
+    for (std::int64_t i = 0; i < 5; ++i)
+      for (std::int64_t f = 0; f < m.d; ++f) {
+        const double x = i == 0 ? static_cast<double>(f % 3) : draw.bell();
+        const std::size_t first = static_cast<std::size_t>(f);
+        columns.push_back(i == 3 ? 2.0 * columns[first] - 1.0 : x);
+      }
+    for (std::int64_t f = 0; f < m.d; ++f)
+      weights.push_back(
+          std::ldexp(static_cast<double>(1 + draw.below(99)), -5));
+    print("adjusted", m.name, [&](Bytes& to) {
+      for (const bool weighted : {false, true}) {
+        Request r = request(10);
+        if (weighted) r.weights = std::make_shared<SampleWeights>(weights);
+        r.covariates = std::make_shared<SampleCovariates>(columns.data(), m.d,
+                                                          5, r.weights.get());
+        Preparing preparing;
+        preparing.recipe = recipe_of(r, 0);
+        preparing.kernel = kernel_;
+        r.skip = left_out(*metric_, points,
+                          scan(points, 1, nullptr, false, preparing).explained);
+        to.add(r.skip);
+        find(r, points, nullptr).print(to);
+        if (way_.definition) continue;
+        r.max_memory = 1 << 17;
+        const std::unique_ptr<RowFile> file = file_of(r, points);
+        if (!(find(r, *file, nullptr) == find(r, points, nullptr)))
+          throw std::runtime_error("a file is adjusted otherwise");
+      }
     });
   }
 

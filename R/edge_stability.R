@@ -177,7 +177,7 @@ check_fraction <- function(fraction, draw, metric, call = caller_env()) {
 # --- the work ----------------------------------------------------------------
 
 # Edges of noise are many: those of so many points tell their shares.
-most_chance_points <- 1000L
+most_chance_points <- 500L
 
 # All random numbers first, then the searches. Gives list(found, count, others,
 # absent, chance): edges of the graph of all samples and their counts, others,

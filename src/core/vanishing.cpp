@@ -11,21 +11,45 @@
 namespace fsknn {
 namespace {
 
-/// How many of d values could be chosen so that the row vanishes.
-std::int64_t most_alike(Vanishing::Rule rule, double* x, std::int64_t d) {
+/// Whether one value is there `least` times among these, of which that is more
+/// than a third: then it is one of the two that are left where each three
+/// different values cancel each other (Misra and Gries 1982).
+bool has_frequent(const double* x, const double* end, std::int64_t least) {
+  double value[2] = {0.0, 0.0};
+  std::int64_t count[2] = {0, 0};
+  for (const double* v = x; v < end; ++v) {
+    if (count[0] > 0 && *v == value[0]) {
+      ++count[0];
+    } else if (count[1] > 0 && *v == value[1]) {
+      ++count[1];
+    } else if (count[0] == 0 || count[1] == 0) {
+      const int free = count[0] == 0 ? 0 : 1;
+      value[free] = *v;
+      count[free] = 1;
+    } else {
+      --count[0];
+      --count[1];
+    }
+  }
+  for (const int c : {0, 1})
+    if (count[c] > 0 && std::count(x, end, value[c]) >= least) return true;
+  return false;
+}
+
+/// Whether `fewest` of d values could be such that the row vanishes. Puts them
+/// in another order.
+bool may_vanish(Vanishing::Rule rule, double* x, std::int64_t d,
+                std::int64_t fewest) {
   double* const end =
       std::partition(x, x + d, [](double v) { return !std::isnan(v); });
-  const std::int64_t missing = x + d - end;
-  if (rule == Vanishing::Rule::zero) return missing + std::count(x, end, 0.0);
+  const std::int64_t least = fewest - (x + d - end);  // the rest are missing
+  if (least <= 0) return true;
+  if (rule == Vanishing::Rule::zero) return std::count(x, end, 0.0) >= least;
+  if (3 * least > end - x) return has_frequent(x, end, least);
   std::sort(x, end);
-  std::int64_t longest = 0;
-  for (const double* from = x; from < end;) {
-    const double* const to =
-        std::upper_bound(from, const_cast<const double*>(end), *from);
-    longest = std::max<std::int64_t>(longest, to - from);
-    from = to;
-  }
-  return missing + longest;
+  for (const double* v = x; end - v >= least; ++v)
+    if (v[least - 1] == *v) return true;
+  return false;
 }
 
 bool vanishes(Vanishing::Rule rule, const double* x,
@@ -85,7 +109,7 @@ Vanishing::Vanishing(const RowSource& values, Rule rule, std::int64_t fewest,
   const std::int64_t d = values.num_features();
   for (const std::int64_t i : rows_where(
            values, num_threads, progress,
-           [&](double* row) { return most_alike(rule, row, d) >= fewest; }))
+           [&](double* row) { return may_vanish(rule, row, d, fewest); }))
     candidates_.push_back(static_cast<std::int32_t>(i));
 }
 

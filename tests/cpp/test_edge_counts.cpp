@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -121,31 +122,39 @@ TEST_CASE("some of the graphs tell of all edges that may be in enough") {
 
 TEST_CASE("points that vanish by some features are those a scan finds") {
   std::mt19937 random(9);
-  Matrix m = ties(200, 12, 2, 5);
-  // Rows that seldom vary, and one that does not.
+  Matrix m = ties(300, 12, 2, 5);
+  // Rows that seldom vary, one that does not, and some of many values.
   for (std::int64_t i = 0; i < 100; ++i)
     for (std::int64_t f = 0; f < 12; ++f)
       if (random() % 5 != 0) m.at(i, f) = i % 2 == 0 ? 0.0 : 3.0;
   for (std::int64_t f = 0; f < 12; ++f) m.at(17, f) = 3.0;
+  for (std::int64_t i = 200; i < 300; ++i)
+    for (std::int64_t f = 0; f < 12; ++f)
+      m.at(i, f) = static_cast<double>(random() % 5);
   const MatrixSource<double> source = m.source();
-  for (const int threads : {1, 3}) {
-    const Vanishing constant(source, Vanishing::Rule::constant, 3, threads,
-                             nullptr);
-    const Vanishing zero(source, Vanishing::Rule::zero, 3, threads, nullptr);
-    const Vanishing none(source, Vanishing::Rule::none, 3, threads, nullptr);
-    for (int time = 0; time < 20; ++time) {
-      std::vector<std::int32_t> features;
-      for (std::int32_t f = 0; f < 12; ++f)
-        if (random() % 2 == 0) features.push_back(f);
-      while (features.size() < 3)
-        features.push_back(static_cast<std::int32_t>(features.size() + 9));
-      features.push_back(features[0]);
-      const MatrixFacts facts = scan(FeatureSubset(source, features), threads);
-      CHECK(constant.by(features, threads, nullptr) == facts.constant);
-      CHECK(zero.by(features, threads, nullptr) == facts.zero);
-      CHECK(none.by(features, threads, nullptr).empty());
+  for (const int threads : {1, 3})
+    // From where two values are looked for, and where rows are sorted.
+    for (const std::size_t fewest : {3, 4, 5, 6, 9}) {
+      const auto by = [&](Vanishing::Rule rule) {
+        return Vanishing(source, rule, static_cast<std::int64_t>(fewest),
+                         threads, nullptr);
+      };
+      const Vanishing constant = by(Vanishing::Rule::constant);
+      const Vanishing zero = by(Vanishing::Rule::zero);
+      const Vanishing none = by(Vanishing::Rule::none);
+      for (int time = 0; time < 30; ++time) {
+        std::vector<std::int32_t> features(12);
+        std::iota(features.begin(), features.end(), 0);
+        std::shuffle(features.begin(), features.end(), random);
+        features.resize(fewest + random() % 2);
+        features.push_back(features[0]);
+        const MatrixFacts facts =
+            scan(FeatureSubset(source, features), threads);
+        CHECK(constant.by(features, threads, nullptr) == facts.constant);
+        CHECK(zero.by(features, threads, nullptr) == facts.zero);
+        CHECK(none.by(features, threads, nullptr).empty());
+      }
     }
-  }
 }
 
 TEST_CASE("a missing value is like all others") {

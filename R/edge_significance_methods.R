@@ -129,6 +129,5 @@ plot.fsknn_significance <- function(x, ...) {
         tally(attr(x, "significance")$permutations, "permutation")
       )
     ) +
-    ggplot2::theme_minimal(base_size = 11) +
-    ggplot2::theme(legend.position = "top")
+    theme_summary()
 }

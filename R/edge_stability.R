@@ -24,9 +24,9 @@
 #' the data's. They are not small: half of the samples are shared by design, and
 #' an edge of noise that is in the graph of all samples is in the half of them
 #' by more than luck. An edge whose stability is no more than chance's says
-#' nothing. (Taken from `r format(most_chance_points, big.mark = ",")` points
-#' drawn at random, if there are more; from all points' edges among all points.
-#' Not for [metafeatures()], which have rows in common.)
+#' nothing. (Of `r most_chance_points` points drawn at random, if there are
+#' more, the edges among all points; by the first `r most_chance_resamples`
+#' resamples. Not of [metafeatures()], which have rows in common.)
 #'
 #' What stability does not control: it is high for any edge that *these* samples
 #' hold firmly, by a batch or a subgroup as well as by biology, and it says
@@ -77,7 +77,7 @@
 #'   each point the columns `stability`, the mean of its edges in the graph of
 #'   all samples, and `absent`. The attribute `stability` is a list of what was
 #'   drawn and of `chance`: how many of chance's edges were in 0, 1, 2, ... of
-#'   the resamples. `summary()` gives quantiles, for each rank too; `plot()` a
+#'   its resamples. `summary()` gives quantiles, for each rank too; `plot()` a
 #'   ggplot of the shares beside chance's.
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
@@ -176,8 +176,10 @@ check_fraction <- function(fraction, draw, metric, call = caller_env()) {
 
 # --- the work ----------------------------------------------------------------
 
-# Edges of noise are many: those of so many points tell their shares.
+# Edges of noise are many, and alike: those of so many points, in so many
+# resamples, tell their shares.
 most_chance_points <- 500L
+most_chance_resamples <- 50L
 
 # All random numbers first, then the searches. Gives list(found, count, others,
 # absent, chance): edges of the graph of all samples and their counts, others,
@@ -197,7 +199,7 @@ find_stability <- function(search, draw, chance, call) {
     found = found, count = counted$count,
     others = measure_others(search, counted, call), absent = counted$absent,
     chance = if (!is.null(noise)) {
-      count_chance(noise, drawn, draw$resamples, call)
+      count_chance(noise, utils::head(drawn, most_chance_resamples), call)
     }
   )
 }
@@ -259,7 +261,8 @@ draw_chance <- function(search) {
   search
 }
 
-count_chance <- function(noise, drawn, resamples, call) {
+count_chance <- function(noise, drawn, call) {
+  resamples <- length(drawn)
   found <- suppressMessages(
     run_search(noise, call), classes = "fsknn_short_rows"
   )

@@ -54,7 +54,7 @@ chance_shares <- function(draw) {
   if (is.null(counts)) {
     return(NULL)
   }
-  rep((seq_along(counts) - 1) / draw$resamples, counts)
+  rep((seq_along(counts) - 1) / (length(counts) - 1), counts)
 }
 
 #' @method summary fsknn_stability
@@ -154,6 +154,5 @@ plot.fsknn_stability <- function(x, ...) {
       x = paste0("stability (share of ", format_draw(draw), ")"),
       y = "edges (%)"
     ) +
-    ggplot2::theme_minimal(base_size = 11) +
-    ggplot2::theme(legend.position = "top")
+    theme_summary()
 }

@@ -15,7 +15,7 @@
 #' **`p_value`** is one-sided as the metric's `sign` says: large r for
 #' `"signed"`, low r for `"negative"`, either for `"absolute"`. Degrees of
 #' freedom are n - 2, less the number of covariates that the edges were adjusted
-#' for (the attribute `num_covariates`); of `na = "pairwise"` and `"mean"` n is
+#' for; of `na = "pairwise"` and `"mean"` n is
 #' the number of samples that both points have. For `"bicor"` the t of r is an
 #' approximation. The p-value is that of *this pair*, had it been chosen before
 #' anyone looked. It was chosen for being near, so that it says little without
@@ -64,6 +64,11 @@
 #' which treats the data and each permutation alike and so needs no normality to
 #' be valid. An edge counts by the better of its two ends.
 #'
+#' With `adjust` permuted points are adjusted for the same covariates, with
+#' which they have nothing to do: they have as many degrees of freedom as the
+#' data, and the null is that the points are independent given the covariates,
+#' for errors of one variance.
+#'
 #' What is not controlled: batches and subgroups of samples make points depend
 #' on each other, and such edges are significant. They are not chance, and need
 #' not be biology: see `adjust` in [knn_graph()]. Permuted metafeatures have no
@@ -71,8 +76,8 @@
 #'
 #' @inheritParams knn_graph
 #' @param edges An edge data frame of any kind: of [knn_graph()],
-#'   [threshold_graph()], [undirected_edges()]. Its metric, `sign`, k and number
-#'   of covariates are taken from its attributes.
+#'   [threshold_graph()], [undirected_edges()]. Its metric, `sign`, k and so on
+#'   are taken from its attributes.
 #' @param x The points that it was made of. That it is, is checked: each edge
 #'   must have its distance.
 #' @param p_adjust `"BH"` (default), `"BY"` or `"bonferroni"`: see Details.
@@ -81,8 +86,8 @@
 #' @param metric,sign,k As in [knn_graph()], where the edges do not tell: those
 #'   that were read from a file, or come from another package. `k` is that of
 #'   the searches of permuted points (1 if it is known from nowhere).
-#' @param constant,weights,na,min_pairs As they were given when the edges were
-#'   made.
+#' @param constant,weights,na,min_pairs,adjust,data As they were given when the
+#'   edges were made.
 #' @param max_memory What data that are read by blocks may take, as for
 #'   [knn_search()]: here they must fit.
 #' @param BPPARAM,checkpoint As for [knn_search()]. Each permuted search is
@@ -141,7 +146,7 @@ edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
                               dimred = NULL, BPPARAM = NULL, checkpoint = NULL,
                               weights = NULL, max_memory = NULL,
                               na = c("error", "pairwise", "mean"),
-                              min_pairs = NULL) {
+                              min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
   rlang::check_required(edges)
   rlang::check_required(x)
@@ -155,7 +160,8 @@ edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
   metric <- recorded_or_given(edges, "metric", metric)
   sign <- recorded_or_given(edges, "sign", sign, "signed")
   k <- recorded_or_given(edges, "k", k, 1L)
-  check_weighted_edges(edges, weights)
+  check_told_again(edges, "weighted", weights, "weights")
+  check_told_again(edges, "num_covariates", adjust, "adjust")
   options <- verb_options()
   check_has_p(options$metric, permutations)
   # Values are permuted, and checked against the edges', in memory.
@@ -165,7 +171,7 @@ edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
   tested <- list(p_adjust = p_adjust, permutations = permutations)
   added <- NULL
   if (has_correlation(options$metric)) {
-    added <- p_of_correlations(pairs, search, edges, p_adjust)
+    added <- p_of_correlations(pairs, search, p_adjust)
     tested$num_pairs <- count_all_pairs(search)
   }
   if (!is.null(permutations)) {
@@ -206,12 +212,14 @@ recorded_or_given <- function(edges, what, given, otherwise = NULL,
   )
 }
 
-check_weighted_edges <- function(edges, weights, call = caller_env()) {
-  if (isTRUE(attr(edges, "weighted")) && is.null(weights)) {
+# What edges only know that they had.
+check_told_again <- function(edges, recorded, given, arg, call = caller_env()) {
+  had <- attr(edges, recorded, exact = TRUE)
+  if (is.null(given) && !is.null(had) && had > 0) {
     abort_argument(
       c(
-        "{.arg weights} must be given for edges whose samples had weights.",
-        i = "Give those that {.arg edges} were made with."
+        "{.arg {arg}} must be given: {.arg edges} were made with some.",
+        i = "Give the same as then."
       ),
       call
     )
@@ -307,10 +315,10 @@ abort_not_of_x <- function(why, call) {
 
 # --- p-values of correlations ------------------------------------------------
 
-p_of_correlations <- function(pairs, search, edges, p_adjust) {
+p_of_correlations <- function(pairs, search, p_adjust) {
   p <- correlation_p_value(
     pairs$correlation, samples_of_pairs(pairs, search),
-    attr(edges, "num_covariates") %||% 0,
+    num_covariates(search$request) %||% 0,
     metric = search$request$metric,
     alternative = alternative_of_sign(search$request$sign)
   )

@@ -36,14 +36,16 @@
 #'
 #' **Which edges are told of.** Those of the graph of all samples, and those of
 #' the resamples' graphs that at least `min_stability` of them have. The latter
-#' have no `rank`. `edges[edges$stability >= 0.8, ]` is a consensus graph, and so
-#' is `combine_graphs(edges, min_stability = 0.8)`, which takes more than one
+#' have no `rank`. `edges[edges$stability >= 0.8, ]` is a consensus graph, and
+#' so is `combine_graphs(edges, min_stability = 0.8)`, which takes more than one
 #' graph: see [combine_graphs()].
 #'
 #' **Points that do not vary.** Under a correlation a point that is constant
 #' over the samples of a draw (under a metric that knows no zeros: is 0 in all)
 #' is absent from that graph, as are its edges. The column `absent` of the
 #' vertices counts in how many.
+#'
+#' **Covariates** (`adjust`) are fitted anew to the samples of each draw.
 #'
 #' **What it costs.** Data are read, sent to GPUs and checked once. A search by
 #' half of the samples takes about half of the time of one by all. Counting
@@ -118,7 +120,7 @@ edge_stability <- function(x, k = 20, resamples = 100,
                            BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                            max_memory = NULL,
                            na = c("error", "pairwise", "mean"),
-                           min_pairs = NULL) {
+                           min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   method <- check_choice(

@@ -48,7 +48,8 @@ resampled_search <- function(search, drawn, watched, least) {
   # Over common samples there are no weights.
   as_weights <- repeated && metric$name == "pearson" && request$na != "pairwise"
   asked <- features_and_weights(drawn, request$weights, as_weights)
-  request["weights"] <- list(NULL)
+  asked$adjust <- resampled_covariates(search, asked)
+  request[c("weights", "adjust")] <- list(NULL)
   request$largest <- -1
   request$as_edges <- FALSE
   request$correlation <- FALSE
@@ -66,9 +67,27 @@ is_resampled <- function(request) {
   !is.null(request$resamples)
 }
 
+# What points are adjusted for in each resample, fitted anew to its samples:
+# matrices as of kept_covariates(), or NULL where there is nothing.
+resampled_covariates <- function(search, asked) {
+  if (is.null(search$covariates)) {
+    return(vector("list", length(asked$features)))
+  }
+  ranked <- search$options$metric$name == "spearman"
+  Map(function(features, weights) {
+    samples <- if (is.null(search$points$samples)) {
+      features
+    } else {
+      search$points$samples[features]
+    }
+    values <- kept_covariates(search$covariates, ranked, samples, weights)
+    if (ncol(values) > 0) values
+  }, asked$features, asked$weights)
+}
+
 # A request for some of the resamples.
 some_resamples <- function(request, which) {
-  for (part in c("features", "weights")) {
+  for (part in c("features", "weights", "adjust")) {
     request$resamples[[part]] <- request$resamples[[part]][which]
   }
   request

@@ -5,9 +5,13 @@
 
 #include "bind_common.hpp"
 #include "bind_held.hpp"
+#include "core/covariates.hpp"
 #include "core/edge_counts.hpp"
+#include "core/prepared.hpp"
+#include "core/scan.hpp"
 #include "core/vanishing.hpp"
 #include "cpu/engine.hpp"
+#include "cpu/kernels.hpp"
 #include "cpu/listed_pairs.hpp"
 #include "cuda/backend.hpp"
 
@@ -55,6 +59,7 @@ class Resamples {
         told_(Rcpp::as<Rcpp::List>(list["resamples"])),
         features_(Rcpp::as<Rcpp::List>(told_["features"])),
         weights_(Rcpp::as<Rcpp::List>(told_["weights"])),
+        covariates_(Rcpp::as<Rcpp::List>(told_["adjust"])),
         on_gpu_(Rcpp::as<std::string>(list["backend"]) == "cuda"),
         fill_(bind::fills(x, list)),
         subset_(bind::numbers_from(list["subset"])),
@@ -91,7 +96,7 @@ class Resamples {
     for (R_xlen_t e = 0; e < watched.size(); ++e)
       watched[e] = static_cast<int>(counts_.count(
           AnswerRow::of(watched_row_[e] - 1), PointId{watched_to_[e] - 1}));
-    const EdgeCounts::Others others = counts_.others();
+    const EdgeCounts::Others others = counts_.others(asked_.num_threads);
     return Rcpp::List::create(
         Rcpp::_["count"] = watched, Rcpp::_["row"] = one_based(others.row),
         Rcpp::_["to"] = one_based(others.to),
@@ -106,11 +111,29 @@ class Resamples {
     return out;
   }
 
-  /// The points that are left out of a search by these features.
-  std::vector<std::int64_t> skip_of(const std::vector<std::int32_t>& features,
-                                    std::int64_t r, Progress* progress) {
-    const std::vector<std::int64_t> gone =
-        vanishing_.by(features, asked_.num_threads, progress);
+  /// The points that have no value by these features.
+  std::vector<std::int64_t> gone_by(const std::vector<std::int32_t>& features,
+                                    const Request& request,
+                                    Progress* progress) const {
+    if (request.covariates == nullptr)
+      return vanishing_.by(features, request.num_threads, progress);
+    // Only preparing a row tells whether covariates leave something of it.
+    Preparing preparing;
+    preparing.recipe = recipe_of(request, 0);
+    preparing.kernel = cpu::choose_kernels(request.instruction_set).prepare_row;
+    const MatrixFacts facts =
+        scan(*bind::row_source(x_, features, fill_), request.num_threads,
+             progress, false, preparing);
+    std::vector<std::int64_t> gone;
+    std::set_union(facts.constant.begin(), facts.constant.end(),
+                   facts.explained.begin(), facts.explained.end(),
+                   std::back_inserter(gone));
+    return gone;
+  }
+
+  /// The points that are left out of a search.
+  std::vector<std::int64_t> skip_with(const std::vector<std::int64_t>& gone,
+                                      std::int64_t r) {
     std::vector<std::int64_t> skip;
     std::set_union(asked_.skip.begin(), asked_.skip.end(), gone.begin(),
                    gone.end(), std::back_inserter(skip));
@@ -127,10 +150,15 @@ class Resamples {
     const std::vector<std::int32_t> features = bind::numbers_from(features_[r]);
     Request request = asked_;
     request.largest = -1;  // of these features nobody knows it
-    request.skip = skip_of(features, r, progress);
     if (!Rf_isNull(weights_[r]))
       request.weights = std::make_shared<SampleWeights>(
           Rcpp::as<std::vector<double>>(weights_[r]));
+    if (!Rf_isNull(covariates_[r])) {
+      const Rcpp::NumericMatrix values = covariates_[r];
+      request.covariates = std::make_shared<SampleCovariates>(
+          values.begin(), values.nrow(), values.ncol(), request.weights.get());
+    }
+    request.skip = skip_with(gone_by(features, request, progress), r);
     std::unique_ptr<RowSource> read;
     if (held_ == nullptr) read = bind::row_source(x_, features, fill_);
     const RowSource& points =
@@ -173,7 +201,7 @@ class Resamples {
 
   const SEXP x_;
   const Request asked_;
-  const Rcpp::List told_, features_, weights_;
+  const Rcpp::List told_, features_, weights_, covariates_;
   const bool on_gpu_, fill_;
   const std::vector<std::int32_t> subset_;
   const std::unique_ptr<RowSource> values_;

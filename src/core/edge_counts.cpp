@@ -110,24 +110,41 @@ std::int64_t EdgeCounts::count(AnswerRow row, PointId to) const {
   return e->point < 0 ? 0 : e->count;
 }
 
-EdgeCounts::Others EdgeCounts::others() const {
-  Others found;
+EdgeCounts::Others EdgeCounts::others(int num_threads) const {
   const std::int64_t to_come = num_graphs_ - counted_;
-  std::vector<Entry> of_row;
-  for (std::int64_t row = 0; row < rows_; ++row) {
-    of_row.clear();
-    for (const Entry& e : tables_[static_cast<std::size_t>(row)].places)
-      if (e.point >= 0 && !e.watched && may_reach(e.count, to_come))
-        of_row.push_back(e);
-    std::sort(of_row.begin(), of_row.end(),
-              [](const Entry& a, const Entry& b) { return a.point < b.point; });
-    for (const Entry& e : of_row) {
-      found.row.push_back(static_cast<std::int32_t>(row));
-      found.to.push_back(e.point);
-      found.count.push_back(static_cast<std::int32_t>(e.count));
-    }
+  const std::int64_t pieces = (rows_ + kRowsAtOnce - 1) / kRowsAtOnce;
+  std::vector<Others> of_piece(static_cast<std::size_t>(pieces));
+  run_pieces(pieces, num_threads, {}, [&] {
+    return [&, of_row = std::vector<Entry>()](std::int64_t piece) mutable {
+      Others& found = of_piece[static_cast<std::size_t>(piece)];
+      const std::int64_t end = std::min(rows_, (piece + 1) * kRowsAtOnce);
+      for (std::int64_t row = piece * kRowsAtOnce; row < end; ++row) {
+        of_row.clear();
+        for (const Entry& e : tables_[static_cast<std::size_t>(row)].places)
+          if (e.point >= 0 && !e.watched && may_reach(e.count, to_come))
+            of_row.push_back(e);
+        std::sort(
+            of_row.begin(), of_row.end(),
+            [](const Entry& a, const Entry& b) { return a.point < b.point; });
+        for (const Entry& e : of_row) {
+          found.row.push_back(static_cast<std::int32_t>(row));
+          found.to.push_back(e.point);
+          found.count.push_back(static_cast<std::int32_t>(e.count));
+        }
+      }
+    };
+  });
+  Others all;
+  const auto append = [](std::vector<std::int32_t>& to,
+                         const std::vector<std::int32_t>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (const Others& found : of_piece) {
+    append(all.row, found.row);
+    append(all.to, found.to);
+    append(all.count, found.count);
   }
-  return found;
+  return all;
 }
 
 }  // namespace fsknn

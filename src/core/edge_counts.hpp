@@ -40,7 +40,7 @@ class EdgeCounts {
   struct Others {
     std::vector<std::int32_t> row, to, count;
   };
-  Others others() const;
+  Others others(int num_threads) const;
 
  private:
   struct Entry {

@@ -89,7 +89,7 @@ TEST_CASE("edge counts are those of a map, others from `least` on") {
             expected.push_back(edge);
             times.push_back(count);
           }
-        const EdgeCounts::Others others = counts.others();
+        const EdgeCounts::Others others = counts.others(threads);
         REQUIRE(others.row.size() == expected.size());
         for (std::size_t e = 0; e < expected.size(); ++e) {
           CHECK(Edge{others.row[e], others.to[e]} == expected[e]);
@@ -116,7 +116,7 @@ TEST_CASE("some of the graphs tell of all edges that may be in enough") {
     const std::int64_t may =
         std::count_if(all.begin(), all.end(),
                       [&](const auto& e) { return e.second + 10 >= least; });
-    CHECK(static_cast<std::int64_t>(counts.others().row.size()) == may);
+    CHECK(static_cast<std::int64_t>(counts.others(2).row.size()) == may);
   }
 }
 

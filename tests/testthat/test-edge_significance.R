@@ -76,14 +76,36 @@ test_that("the sum of 1 / i is that, however far", {
 
 test_that("covariates and missing values cost degrees of freedom", {
   x <- paired_rows()
-  edges <- knn_graph(x, 4, backend = "cpu")
-  attr(edges, "num_covariates") <- 3L
-  found <- edge_significance(edges, x, backend = "cpu")
-  expect_equal(
-    found$p_value,
-    fsknn:::correlation_p_value(
-      found$correlation, 20, 3, "pearson", "greater"
-    )
+  covariates <- data.frame(
+    age = uniform_numbers(20, 3), batch = factor(rep_len(1:3, 20))
+  )
+  edges <- knn_graph(
+    x, 4, backend = "cpu", adjust = ~ age + batch, data = covariates
+  )
+  found <- withr::with_seed(3, edge_significance(
+    edges, x, backend = "cpu", adjust = ~ age + batch, data = covariates,
+    permutations = 9
+  ))
+  # As of the slope of one on the other and the covariates.
+  by_fit <- mapply(function(from, to) {
+    t <- summary(stats::lm(
+      x[from, ] ~ x[to, ] + age + batch, covariates
+    ))$coefficients[2, "t value"]
+    stats::pt(t, 20 - 2 - 3, lower.tail = FALSE)
+  }, found$from, found$to)
+  expect_equal(found$p_value, unname(by_fit), tolerance = 1e-9)
+  permuted <- withr::with_seed(3, vapply(1:9, function(at) {
+    min(knn_search(
+      fsknn:::permute_within_points(x), 1, backend = "cpu",
+      adjust = ~ age + batch, data = covariates
+    )$distance)
+  }, 0))
+  expect_equal(found$p_permutation, vapply(found$distance, function(d) {
+    (sum(permuted <= d) + 1) / 10
+  }, 0))
+  expect_error(
+    edge_significance(edges, x), "`adjust` must be given",
+    class = "fsknn_argument_error"
   )
   x[cbind(1:40, rep_len(1:20, 40))] <- NA
   x[1, 3:7] <- NA

@@ -124,6 +124,64 @@ test_that("weights, subsets and missing values go along", {
   }
 })
 
+test_that("covariates are fitted anew to the samples of each draw", {
+  x <- grouped_rows()
+  covariates <- data.frame(
+    age = uniform_numbers(24, 3), batch = factor(rep_len(1:3, 24))
+  )
+  # Nothing is left of it where this sample is not drawn.
+  x[9, ] <- covariates$age
+  x[9, 7] <- 5
+  for (metric in c("pearson", "spearman")) {
+    for (method in c("subsample", "bootstrap")) {
+      size <- if (method == "subsample") 12 else 24
+      drawn <- drawn_by(8, 24, 12, method, size)
+      keys <- lapply(drawn, function(samples) {
+        graph <- knn_graph(
+          x[, samples], 3, metric, adjust = ~ age + batch,
+          data = covariates[samples, ], constant = "isolate", backend = "cpu"
+        )
+        paste(graph$from, graph$to)
+      })
+      for (backend in backends_here()) {
+        edges <- withr::with_seed(8, edge_stability(
+          x, 3, 12, method, metric = metric, adjust = ~ age + batch,
+          data = covariates, backend = backend, min_stability = 0.25
+        ))
+        expect_counts(
+          edges, table(unlist(keys)), 12, 3, paste(metric, method, backend)
+        )
+      }
+      absent <- attr(edges, "vertices")$absent
+      expect_identical(
+        absent[9],
+        if (metric == "pearson") {
+          sum(!vapply(drawn, function(samples) 7 %in% samples, NA))
+        } else {
+          absent[9]
+        }
+      )
+    }
+  }
+  expect_identical(attr(edges, "num_covariates"), 3L)
+  weights <- rep_len(c(1, 2, 0, 5), 24)
+  kept <- which(weights > 0)
+  drawn <- drawn_by(8, 18, 12, "subsample", 9)
+  edges <- withr::with_seed(8, edge_stability(
+    x, 3, 12, adjust = covariates$age, weights = weights, backend = "cpu",
+    chance = FALSE, constant = "isolate"
+  ))
+  keys <- lapply(drawn, function(samples) {
+    samples <- kept[samples]
+    graph <- knn_graph(
+      x[, samples], 3, adjust = covariates$age[samples],
+      weights = weights[samples], constant = "isolate", backend = "cpu"
+    )
+    paste(graph$from, graph$to)
+  })
+  expect_counts(edges, table(unlist(keys)), 12, 6, "weights")
+})
+
 test_that("points that do not vary in a resample are absent and counted", {
   x <- grouped_rows()
   # Two samples tell them apart; and one that never varies.

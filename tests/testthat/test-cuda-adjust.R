@@ -48,16 +48,16 @@ test_that("a GPU adjusts rows as the CPU does, of any shape and type", {
 
 test_that("a GPU adjusts points that come in pieces, and those of many GPUs", {
   skip_if_no_cuda()
-  x <- random_matrix(9000, 60, seed = 71)
-  query <- random_matrix(400, 60, seed = 72)
-  adjust <- covariates_of_size(60, 6)
+  x <- random_matrix(4500, 24, seed = 71)
+  query <- random_matrix(300, 24, seed = 72)
+  adjust <- covariates_of_size(24, 6)
   for (metric in c("pearson", "spearman")) {
     by <- function(verb, ...) {
       verb(..., metric = metric, adjust = adjust)
     }
     expected <- by(knn_search, x, 10, backend = "cpu")
     expect_identical(by(knn_search, x, 10, backend = "cuda"), expected)
-    for (limit in c(14e6, 9e6)) {
+    for (limit in c(16e6, 9e6)) {
       expect_identical(
         by(
           knn_search, x, 10, backend = "cuda", devices = 1,

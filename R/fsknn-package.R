@@ -18,7 +18,8 @@
 #'   pairs, [add_phenotype()] makes an outcome one more point, and [nki_study()]
 #'   brings the breast-cancer study's data.
 #' * After it: [spanning_forest()] and [mst_knn()] make trees and clusters,
-#'   [plot_neighbourhood()] and [plot_profiles()] pictures.
+#'   [plot_neighbourhood()] and [plot_profiles()] pictures. Results have
+#'   `summary()`, `as.data.frame()` and `plot()`: see [results].
 #' * To and from other packages: [FsknnParam()] for all that take a `BNPARAM`;
 #'   [as_igraph()], [as_sparse()], [as_self_hits()]; [convert_knn()] and
 #'   [as_knn()] for the neighbours of others; [write_edges()], [write_knn()],

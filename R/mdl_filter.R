@@ -202,6 +202,8 @@ format.mdl_filter <- function(x, ..., n = 5) {
   )
   best <- utils::head(order(-x$gain), min(n, kept))
   named <- names(x$gain)[best] %||% paste("row", best)
+  # The cuts of a row take up to 40 letters.
+  named <- few_items(named, length(named), width = page_width() - 42L)
   c(
     lines,
     paste0("Cuts: ", first_few(with_cuts, limit = 5L)),

@@ -24,6 +24,9 @@
 #' types say the same as colours, which are those of Okabe and Ito and a scale
 #' of blue and red, so that nothing is lost to the colour-blind or in print.
 #'
+#' Labels keep clear of each other and of points, and of edges where there are
+#' no more than two of these for each point.
+#'
 #' Points stand where the stress of the picture is least (the distance of two of
 #' them against their steps in the graph), found from a fixed start: the same
 #' graph gives the same picture, and the session's random numbers are not

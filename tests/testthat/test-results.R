@@ -121,6 +121,15 @@ test_that("a long list of long names fits the page", {
   expect_true(all(nchar(format(long, n = 30)) <= 80))
 })
 
+test_that("long names of rows leave room for their cuts", {
+  x <- small_integers(3, 20, largest = 5)
+  x[3, ] <- rep(c(1, 9), each = 10)
+  rownames(x) <- paste0(strrep("very ", 20), "long ", 1:3)
+  lines <- format(mdl_filter(x, rep(0:1, each = 10)))
+  expect_true(all(nchar(lines) <= 80))
+  expect_match(lines[[6]], "very ve.*\\.\\.\\.  1.000; 5")
+})
+
 test_that("pictures of results have what their tables have", {
   skip_if_not_installed("ggplot2")
   x <- random_matrix(60, 6)

@@ -4,7 +4,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/buffer.hpp"
 #include "core/groups.hpp"
+#include "core/pieces.hpp"
 #include "core/prepared.hpp"
 
 namespace fsknn {
@@ -24,22 +26,22 @@ class Share final : public Progress {
   double from_, to_;
 };
 
-/// A search's answer, a matrix, before it comes to its lists.
+/// A search's answer before it comes to its lists: of the rows that it is
+/// about, one after another, or, where rows may be short, as a matrix.
 struct Part {
-  Part(const Neighbours& out, std::int64_t k)
-      : index(static_cast<std::size_t>(out.rows * k)),
-        distance(index.size()),
-        correlation(out.correlation != nullptr ? index.size() : 0) {
+  Part(const Neighbours& out, std::int64_t k, bool as_matrix)
+      : index(out.rows * k),
+        distance(out.rows * k),
+        correlation(out.correlation != nullptr ? out.rows * k : 0) {
     view = out;
-    view.edges_a_row = 0;
-    view.left_out = nullptr;
+    view.edges_a_row = as_matrix ? 0 : k;
     view.index = index.data();
     view.distance = distance.data();
     if (out.correlation != nullptr) view.correlation = correlation.data();
   }
 
-  std::vector<std::int32_t> index;
-  std::vector<double> distance, correlation;
+  Buffer<std::int32_t> index;
+  Buffer<double> distance, correlation;
   Neighbours view;
 };
 
@@ -56,7 +58,7 @@ class ByGroups {
         progress_(progress),
         stats_(stats),
         find_(find),
-        part_(out, request.k) {
+        part_(out, request.k, request.na_pairwise) {
     const std::vector<std::int64_t>& skip =
         queries != nullptr ? request.query_skip : request.skip;
     left_out_.assign(static_cast<std::size_t>(out.rows), 0);
@@ -120,6 +122,7 @@ class ByGroups {
         (queries == nullptr ? 1 : 0);
     if (candidates < part.k && !part.na_pairwise)
       throw std::invalid_argument("a group has fewer than k points");
+    part_.view.left_out = queries == nullptr ? &part.skip : &part.query_skip;
     Share share(progress_, from, to);
     Stats stats;
     find_(part, queries, part_.view, progress_ != nullptr ? &share : nullptr,
@@ -130,22 +133,33 @@ class ByGroups {
   /// The part's rows of groups that asked for it, to their lists.
   template <class Asks>
   void put(std::int32_t group, Asks asks) {
+    constexpr std::int64_t kRows = 4096;
     const std::int64_t k = request_.k;
     const bool together = groups_.lists() == Lists::together;
-    for (std::int64_t i = 0; i < out_.rows; ++i) {
-      const AnswerRow row = AnswerRow::of(i);
-      const std::int32_t own = groups_.of_row(row);
-      if (left_out_[static_cast<std::size_t>(i)] || !asks(own)) continue;
-      const std::int64_t list = together ? 0 : groups_.list_of(own, group);
-      for (std::int64_t rank = 0; rank < k; ++rank) {
-        const std::size_t from =
-            static_cast<std::size_t>(part_.view.at(row, Rank{rank}));
-        const std::int64_t to = out_.at(row, Rank{list * k + rank});
-        out_.index[to] = part_.index[from];
-        out_.distance[to] = part_.distance[from];
-        if (out_.correlation != nullptr)
-          out_.correlation[to] = part_.correlation[from];
-      }
+    run_pieces((out_.rows + kRows - 1) / kRows, request_.num_threads, {}, [&] {
+      return [&](std::int64_t piece) {
+        const std::int64_t end = std::min(out_.rows, (piece + 1) * kRows);
+        for (std::int64_t i = piece * kRows; i < end; ++i) {
+          const AnswerRow row = AnswerRow::of(i);
+          const std::int32_t own = groups_.of_row(row);
+          if (left_out_[static_cast<std::size_t>(i)] || !asks(own)) continue;
+          const std::int64_t list = together ? 0 : groups_.list_of(own, group);
+          copy(row, list * k);
+        }
+      };
+    });
+  }
+
+  void copy(AnswerRow row, std::int64_t first_rank) const {
+    std::int64_t from = part_.view.at(row, Rank{0});
+    std::int64_t to = out_.at(row, Rank{first_rank});
+    for (std::int64_t rank = 0; rank < request_.k; ++rank) {
+      out_.index[to] = part_.index[from];
+      out_.distance[to] = part_.distance[from];
+      if (out_.correlation != nullptr)
+        out_.correlation[to] = part_.correlation[from];
+      from += part_.view.step();
+      to += out_.step();
     }
   }
 

@@ -90,7 +90,7 @@ find_donors <- function(x, query, k, options, folds, call = caller_env()) {
 # A search for each fold, by what `select` makes of the points that remain.
 find_selected <- function(x, query, k, options, folds, labels, select,
                           call = caller_env()) {
-  read <- read_search(x, query, options, call)
+  read <- read_search(x, query, options, FALSE, call)
   points <- matrix_in_memory(read$points, "x", call)
   queries <- if (!is.null(query)) matrix_in_memory(read$queries, "query", call)
   turned <- isTRUE(read$points$turned)

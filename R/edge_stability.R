@@ -128,7 +128,7 @@ edge_stability <- function(x, k = 20, resamples = 100,
     synonyms = c(subsampling = "subsample", bootstrapping = "bootstrap")
   )
   resamples <- check_whole_number(resamples, "resamples", 1, 1e6)
-  min_stability <- check_share(min_stability, "min_stability")
+  min_stability <- check_positive_share(min_stability, "min_stability")
   chance <- check_flag(chance, "chance")
   options <- verb_options()
   # A file holds points prepared by all of their samples.
@@ -144,7 +144,7 @@ edge_stability <- function(x, k = 20, resamples = 100,
 }
 
 # A share above 0, of at most 1.
-check_share <- function(value, arg, call = caller_env()) {
+check_positive_share <- function(value, arg, call = caller_env()) {
   good <- is.numeric(value) && length(value) == 1 && !is.object(value) &&
     is.finite(value) && value > 0 && value <= 1
   if (!good) {
@@ -160,7 +160,8 @@ check_share <- function(value, arg, call = caller_env()) {
 check_fraction <- function(fraction, draw, metric, call = caller_env()) {
   subsample <- draw$method == "subsample"
   fraction <- fraction %||% if (subsample) 0.5 else 1
-  size <- round(check_share(fraction, "fraction", call) * draw$num_samples)
+  fraction <- check_positive_share(fraction, "fraction", call)
+  size <- round(fraction * draw$num_samples)
   least <- if (metric$undefined_rows == "constant") 2 else 1
   most <- if (subsample) draw$num_samples - 1 else draw$num_samples
   if (size >= least && size <= most) {

@@ -14,6 +14,8 @@
 #' | [knn_predict()] | classes, error by k | a row for each point | error by k; confusion matrix |
 #' | [neighbour_mixing()] | means by label | a row for each point | purity by label; Simpson's number |
 #' | [knn_impute_error()] | its print | the table | error by k and metric |
+#' | [edge_stability()] | quantiles, chance's, means by rank | the edges | shares beside chance's |
+#' | [edge_significance()] | edges by level of p | the edges | distances by rank, beside chance's |
 #' | [knn_recall()] | quantiles over points | a row for each point | points by recall |
 #' | [knn_plan()] | does it fit | one row | chunks, splits, segments |
 #' | [knn_stats()] | its print | one row | |

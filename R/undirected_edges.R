@@ -149,7 +149,7 @@ check_num_graphs <- function(count, min_stability, call = caller_env()) {
 
 # Of graphs with a stability the edges that have at least this much of it.
 keep_stable <- function(graphs, min_stability, call = caller_env()) {
-  min_stability <- check_share(min_stability, "min_stability", call)
+  min_stability <- check_positive_share(min_stability, "min_stability", call)
   has <- vapply(graphs, function(graph) !is.null(graph$stability), NA)
   if (!any(has)) {
     abort_argument(

@@ -79,7 +79,9 @@
 #' the point in `lm()` of the outcome on it and the covariates.
 #'
 #' With `na = "pairwise"` n is that of each pair. A null of few degrees of
-#' freedom stands on values near to normal; `p_adjusted` does not.
+#' freedom stands on values near to normal; `p_adjusted` does not. Of `strata`
+#' `p_value` and `fdr` know nothing: where batches shift points and outcome,
+#' `adjust` for the batch.
 #'
 #' `fdr` is the smallest false discovery rate at which a neighbour would be
 #' among those that are called, of all points. It holds where points are
@@ -105,8 +107,11 @@
 #' more, and brought to length 1, in each permutation (those of ranks are added
 #' to what the covariates explain, and ranked again). Residuals are not quite
 #' exchangeable, so that this is right as the number of samples grows, and near
-#' for few: with 30 samples and 9 covariates the stored calibration finds the
-#' level.
+#' for few: at a level of 5%, with 30 samples and 9 covariates, any point was
+#' called in 5.5% of simulated data sets (correlated modules) and 6.5%
+#' (independent points). Under `"spearman"` ranks are adjusted by ranks, as if
+#' they were linear in them: where covariates are much of points and outcome
+#' something of them stays, and is called (in 15% of such data sets).
 #'
 #' Not controlled are several outcomes (each has a family of its own: adjust
 #' once more, as by [stats::p.adjust()] of the first `p_adjusted` of each), the

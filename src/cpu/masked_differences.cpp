@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu/kernels.hpp"
 #include "cpu/masked_filter.hpp"
 #include "cpu/masked_rounding.hpp"
 
@@ -101,6 +102,21 @@ void MaskedDifferencePacker::bounds(std::int64_t place, double square) {
 
 double masked_difference_error(std::int64_t length) {
   return (static_cast<double>(length) + 8.0) * 1.01 * 0x1p-24;
+}
+
+float common_square(const MaskedFilterRows& of, std::int64_t place,
+                    const MaskedFilterRows& others, std::int64_t other) {
+  const std::size_t o = static_cast<std::size_t>(other);
+  const float* z = of.z_panel(place) + place % Tile::panel;
+  double sum = 0.0;
+  for (std::int64_t at = others.list_start[o]; at < others.list_start[o + 1];
+       ++at) {
+    const double value =
+        z[others.list[static_cast<std::size_t>(at)] * Tile::panel];
+    sum += value * value;
+  }
+  return static_cast<float>(others.lists_known[o] ? sum
+                                                  : of.square[place] - sum);
 }
 
 float masked_difference_threshold(double distance, const MaskedRule& rule,

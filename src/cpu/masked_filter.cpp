@@ -124,6 +124,8 @@ void list_features(MaskedFilterRows& rows, bool of_differences) {
   const MaskedPoints& points = *rows.points;
   const std::int64_t d = points.num_features;
   rows.list_start.assign(1, 0);
+  rows.longest_list.assign(static_cast<std::size_t>(rows.panel_class.size()),
+                           0);
   rows.list_error = Buffer<double>(points.size());
   for (std::int64_t i = 0; i < points.size(); ++i) {
     const bool of_known = points.known[i] < d - points.known[i];
@@ -137,6 +139,9 @@ void list_features(MaskedFilterRows& rows, bool of_differences) {
     const double length =
         static_cast<double>(rows.list.size()) -
         static_cast<double>(rows.list_start[rows.list_start.size() - 2]);
+    std::int64_t& longest =
+        rows.longest_list[static_cast<std::size_t>(i / Tile::panel)];
+    longest = std::max(longest, static_cast<std::int64_t>(length));
     rows.list_error[i] =
         of_differences
             ? masked_difference_error(static_cast<std::int64_t>(length))

@@ -100,6 +100,7 @@ struct MaskedFilterRows {
   std::vector<std::int32_t> list;
   std::vector<char> lists_known;  ///< [size]: the list is of what it has
   Buffer<double> list_error;      ///< [size]: of a sum of z over the list
+  std::vector<std::int64_t> longest_list;  ///< [panels]
 
   const float* z_panel(std::int64_t place) const {
     return z.data() + place / 16 * 16 * points->num_features;
@@ -152,6 +153,11 @@ struct MaskedPair {
   std::int32_t sum;
   float a, x, b, y;
 };
+
+/// A row's sum of z^2 over what `other` of `others` has: for short lists, where
+/// sums of whole panels are more than what few pairs need.
+float common_square(const MaskedFilterRows& of, std::int64_t place,
+                    const MaskedFilterRows& others, std::int64_t other);
 
 /// threshold: in similarity, as of masked_threshold().
 bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,

@@ -108,21 +108,26 @@ void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
   const std::int64_t width = at.num_columns - column;
   const std::uint64_t there =
       width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
+  const bool by_pair = has_short_lists(i0, j0, panels);
   std::uint64_t columns_kept = 0;
   for (int r = 0; r < kRows; ++r) {
     keep[r] &= there;
     columns_kept |= keep[r];
-    if (keep[r] != 0)
+    if (keep[r] != 0 && !by_pair)
       sum_of_columns(work_.kernels, a_, i0 + r, b_, j0, panels, common_.b[r],
                      common_.y[r]);
   }
-  for (; columns_kept != 0; columns_kept &= columns_kept - 1) {
+  for (; columns_kept != 0 && !by_pair; columns_kept &= columns_kept - 1) {
     const int c = __builtin_ctzll(columns_kept);
     sum_of_rows(work_.kernels, a_, i0, b_, j0 + c, common_.a[c], common_.x[c]);
   }
   for (int r = 0; r < kRows; ++r)
     for (std::uint64_t mask = keep[r]; mask != 0; mask &= mask - 1) {
       const int c = __builtin_ctzll(mask);
+      if (by_pair) {
+        common_.x[c][r] = common_square(a_, i0 + r, b_, j0 + c);
+        common_.y[r][c] = common_square(b_, j0 + c, a_, i0 + r);
+      }
       const MaskedPair pair = {
           i0 + r,          j0 + c,          tile_[r * Tile::columns + c],
           common_.a[c][r], common_.x[c][r], common_.b[r][c],
@@ -132,6 +137,20 @@ void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
           !stays(pair, row_threshold[row + r], column_threshold[column + c]))
         keep[r] &= ~(std::uint64_t{1} << c);
     }
+}
+
+bool MaskedPairs::has_short_lists(std::int64_t row, std::int64_t column,
+                                  int panels) const {
+  constexpr std::int64_t kShort = 8;
+  if (work_.rule.correlates()) return false;
+  bool is_short =
+      a_.longest_list[static_cast<std::size_t>(row / Tile::panel)] <= kShort;
+  for (int p = 0; p < panels; ++p)
+    is_short =
+        is_short &&
+        b_.longest_list[static_cast<std::size_t>(column / Tile::panel + p)] <=
+            kShort;
+  return is_short;
 }
 
 bool MaskedPairs::stays(const MaskedPair& pair, float row_threshold,

@@ -83,6 +83,7 @@ class MaskedPairs {
   void refine(const Chunk& at, std::int64_t row, std::int64_t column,
               int panels, const float* row_threshold,
               const float* column_threshold, std::uint64_t* keep);
+  bool has_short_lists(std::int64_t row, std::int64_t column, int panels) const;
   bool stays(const MaskedPair& pair, float row_threshold,
              float column_threshold) const;
 
@@ -92,7 +93,7 @@ class MaskedPairs {
   const bool filtered_;
   std::int64_t row0_ = 0, column0_ = 0;
   alignas(64) std::int32_t tile_[CommonTile::rows * Tile::columns];
-  alignas(64) CommonTile common_;
+  alignas(64) CommonTile common_ = {};
 };
 
 /// Each row has a threshold, a distance: pairs that are further apart than

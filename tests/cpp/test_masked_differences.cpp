@@ -152,6 +152,18 @@ TEST_CASE("queries by differences, few and many, within and far off") {
       }
 }
 
+TEST_CASE("rows that lack few values are met one by one, or by panels") {
+  const MetricEntry& metric = find_metric("euclidean", "signed");
+  for (const int lacking : {1, 8, 9}) {
+    Matrix m = normal("few each", 500, 60, 70);
+    for (std::int64_t i = 0; i < m.n; i += 2)
+      for (int h = 0; h < lacking; ++h) m.at(i, (7 * i + 5 * h) % 60) = kNone;
+    for (std::int64_t f = 3; f < 60; ++f) m.at(99, f) = kNone;
+    const Request r = masked_request(metric, 6);
+    CHECK(find_masked(masked_engine, r, m) == find_masked(brute_force, r, m));
+  }
+}
+
 TEST_CASE("the filter of differences drops most pairs") {
   const MetricEntry& metric = find_metric("euclidean", "signed");
   for (const double level : {0.0, 1e6}) {

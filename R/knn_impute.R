@@ -2,8 +2,8 @@
 #'
 #' Puts into each missing entry of a row the mean of what its k nearest rows
 #' have there. The neighbours are exact, and found among all rows at once:
-#' `impute::impute.knn()`, whose definition this is, cuts the rows into blocks of
-#' at most 1,500 and looks inside a block.
+#' `impute::impute.knn()`, whose definition this is, cuts the rows into blocks
+#' of at most 1,500 and looks inside a block.
 #'
 #' @details
 #' **Whose neighbours.** Those of each row with missing values, among all rows
@@ -12,25 +12,25 @@
 #' each other's donors, with the values that they came with: none that was
 #' filled in is used for another.
 #'
-#' **Which donors.** `donors = "nearest"` (default): the k nearest rows, of which
-#' those give that have the entry, as in `impute::impute.knn()`: with `k = 10`
-#' there may be eight. `"available"`: the k nearest rows that *have* the entry, so
-#' that there are always k where k rows have it (Troyanskaya et al. 2001, and
-#' scikit-learn's `KNNImputer`).
+#' **Which donors.** `donors = "nearest"` (default): the k nearest rows, of
+#' which those give that have the entry, as in `impute::impute.knn()`: with `k =
+#' 10` there may be eight. `"available"`: the k nearest rows that *have* the
+#' entry, so that there are always k where k rows have it (Troyanskaya et al.
+#' 2001, and scikit-learn's `KNNImputer`).
 #'
 #' **What they give.** Under `"euclidean"` and `"manhattan"` their values. Under
 #' `"pearson"`, which knows no level and no spread, a donor's values are first
 #' brought to the row's own: (value - mean) times the ratio of the standard
 #' deviations, plus the row's mean, all over the columns that both have. With
-#' `weights = "distance"` a donor weighs 1 / distance; where some are at distance
-#' 0 these alone count. The `sd` of the donors' values says how far they agree.
-#' It is no standard error: donors may agree and be wrong.
+#' `weights = "distance"` a donor weighs 1 / distance; where some are at
+#' distance 0 these alone count. The `sd` of the donors' values says how far
+#' they agree. It is no standard error: donors may agree and be wrong.
 #'
 #' **What they can't.** Rows with more than `row_max` of their values missing,
 #' entries that none of the donors has, and rows without neighbours (under
-#' `"pearson"` those that do not vary) get the mean of their column, over the rows
-#' that are not above `row_max`. A message of class `fsknn_column_means` counts
-#' them, and [imputed_values()] has them with 0 `donors`.
+#' `"pearson"` those that do not vary) get the mean of their column, over the
+#' rows that are not above `row_max`. A message of class `fsknn_column_means`
+#' counts them, and [imputed_values()] has them with 0 `donors`.
 #'
 #' Means of near rows are less spread out than values are, and what is missing
 #' because it is small (as in proteomics) is filled with what is not:
@@ -40,17 +40,17 @@
 #'
 #' @inheritParams knn_search
 #' @param x Rows with missing values (`NA`, `NaN`), genes or probes, in
-#'   anything that [knn_search()] takes but [metafeatures()]. Infinite values are
-#'   an error.
+#'   anything that [knn_search()] takes but [metafeatures()]. Infinite values
+#'   are an error.
 #' @param k Number of donors, a whole number from 1 to the number of rows not
 #'   above `row_max`, less 1.
 #' @param metric `"euclidean"` (default), `"manhattan"` or `"pearson"`.
 #' @param donors `"nearest"` (default) or `"available"`: see Details.
-#' @param weights `"equal"` (default) or `"distance"`: how much donors weigh. (In
-#'   the searches `weights` are the samples', which can't be given here: they
-#'   are not for pairs over what both have.)
-#' @param row_max,col_max The largest share of missing values, from 0 to 1: a row
-#'   with more (0.5 by default) gets the columns' means and gives nothing, a
+#' @param weights `"equal"` (default) or `"distance"`: how much donors weigh.
+#'   (In the searches `weights` are the samples', which can't be given here:
+#'   they are not for pairs over what both have.)
+#' @param row_max,col_max The largest share of missing values, from 0 to 1: a
+#'   row with more (0.5 by default) gets the columns' means and gives nothing, a
 #'   column with more (0.8) is an error.
 #' @param into For an `ExpressionSet`, a `SummarizedExperiment` and an `EList`:
 #'   the name of the assay that takes the filled values. `NULL` (default)
@@ -63,13 +63,14 @@
 #'   replaced or added. [imputed_values()] of it says what was filled in.
 #'
 #' @section Errors:
-#' Of class `fsknn_argument_error`: a column with more than `col_max` missing, or
-#' with none that is known; a `k` that is not below the number of donors; an
+#' Of class `fsknn_argument_error`: a column with more than `col_max` missing,
+#' or with none that is known; a `k` that is not below the number of donors; an
 #' infinite value; an `x` that does not fit in `max_memory`. A row whose values
 #' are all missing is filled with the columns' means.
 #' @references
-#' Troyanskaya O, Cantor M, Sherlock G, Brown P, Hastie T, Tibshirani R, Botstein
-#' D, Altman RB (2001). Missing value estimation methods for DNA microarrays.
+#' Troyanskaya O, Cantor M, Sherlock G, Brown P, Hastie T, Tibshirani R,
+#' Botstein D, Altman RB (2001). Missing value estimation methods for DNA
+#' microarrays.
 #' *Bioinformatics* 17: 520-525. \doi{10.1093/bioinformatics/17.6.520}
 #' @seealso [knn_impute_error()] to choose `k` and the metric by.
 #' @export

@@ -5,12 +5,12 @@
 #' metric, to choose both by.
 #'
 #' @details
-#' `hide = "random"` (default) hides any entry with the same chance. `"low"` hides
-#' low values first, as the detection limit of a mass spectrometer does: those
-#' smallest after a normal deviate with half of all values' standard deviation
-#' was added to each. What is missing in the data is rarely missing at random,
-#' and then the second is nearer to the truth, and worse: neighbours that have
-#' the entry have more there.
+#' `hide = "random"` (default) hides any entry with the same chance. `"low"`
+#' hides low values first, as the detection limit of a mass spectrometer does:
+#' those smallest after a normal deviate with half of all values' standard
+#' deviation was added to each. What is missing in the data is rarely missing at
+#' random, and then the second is nearer to the truth, and worse: neighbours
+#' that have the entry have more there.
 #'
 #' Where the hidden entries bring a row above `row_max` or a column above
 #' `col_max`, others are hidden in their place, so that the rows that take part
@@ -25,8 +25,8 @@
 #' @param metric One or more of `"euclidean"`, `"manhattan"`, `"pearson"`.
 #' @param hide `"random"` (default) or `"low"`: see Details.
 #'
-#' @returns A data frame of class `fsknn_impute_error` with a row for each metric
-#'   and `k`:
+#' @returns A data frame of class `fsknn_impute_error` with a row for each
+#'   metric and `k`:
 #'   * `metric`, `k`;
 #'   * `rmse`: the root of the mean squared error over the hidden entries;
 #'   * `bias`: the mean of what is filled in, less what was hidden;
@@ -256,12 +256,15 @@ plot.fsknn_impute_error <- function(x, ...) {
     error = c(attr(x, "row_means"), attr(x, "column_means")),
     word = c("row means", "column means")
   )
+  # Far above the rest they would leave no room for it.
+  lines <- lines[lines$error <= 1.3 * max(x$rmse), ]
   ggplot2::ggplot(
     as.data.frame(x),
     ggplot2::aes(x = .data$k, y = .data$rmse, colour = .data$metric)
   ) +
     ggplot2::geom_hline(
-      yintercept = lines$error, linetype = "dashed", colour = "grey40"
+      data = lines, ggplot2::aes(yintercept = .data$error),
+      linetype = "dashed", colour = "grey40"
     ) +
     ggplot2::geom_text(
       data = lines, inherit.aes = FALSE, size = 3, colour = "grey30",

@@ -9,8 +9,7 @@ plot.knn_edges <- function(x, ..., which = NULL) {
   draw_panels(which, title, list(
     rank = function() {
       if (anyNA(facts$quantiles$rank)) {
-        values <- x[[facts$value]]
-        draw_distribution(values, value, "Edges")
+        draw_distribution(shown_value(x, x)$values, value, "Edges")
       } else {
         draw_by_rank(facts$quantiles, value)
       }
@@ -20,11 +19,11 @@ plot.knn_edges <- function(x, ..., which = NULL) {
 }
 
 value_title <- function(value, metric) {
-  if (value == "correlation") {
-    paste0("Correlation r", if (!is.null(metric)) paste0(" (", metric, ")"))
-  } else {
-    paste0("Distance", if (!is.null(metric)) paste0(" (", metric, ")"))
-  }
+  title <- c(
+    "correlation" = "Correlation r", "|correlation|" = "|r|",
+    "distance" = "Distance"
+  )[[value]]
+  paste0(title, if (!is.null(metric)) paste0(" (", metric, ")"))
 }
 
 # One of some panels, or all of them side by side. Each is made when asked for.

@@ -13,8 +13,8 @@
 #' mutual neighbours ([undirected_edges()]) or shared ones ([snn_graph()]) have
 #' fewer.
 #'
-#' Quantiles are over the points (R's type 7), and of the signed r where edges
-#' have one, else of the distance.
+#' Quantiles are over the points (R's type 7), and of r where edges have one (of
+#' |r| under `sign = "absolute"`), else of the distance.
 #'
 #' @param object,x An edge data frame, as of [knn_graph()], [threshold_graph()],
 #'   [undirected_edges()] or [spanning_forest()], that has its points.
@@ -34,9 +34,9 @@
 #'     to j for which there is j to i;
 #'   * `in_degree`: of each point (of an undirected graph its degree);
 #'   * `hubs`: a data frame with `name` and `in_degree`, the largest first;
-#'   * `value`: `"correlation"` or `"distance"`, and `quantiles`: a data frame
-#'     of its quantiles, with a row for each `rank` (of a graph without ranks
-#'     one row), and `edges`, the number that they are of.
+#'   * `value`: `"correlation"`, `"|correlation|"` or `"distance"`, and
+#'     `quantiles`: a data frame of its quantiles, with a row for each `rank` (of
+#'     a graph without ranks one row), and `edges`, the number that they are of.
 #'
 #'   `plot()`: a ggplot object, or with both pictures patchwork's.
 #'
@@ -73,7 +73,7 @@ summary.knn_edges <- function(object, ..., hubs = 5) {
   sizes <- igraph::components(graph, mode = "weak")$csize
   shown <- if (directed) in_degree else degree
   top <- order(-shown)[seq_len(min(hubs, sum(shown > 0)))]
-  value <- if (is.numeric(facts$correlation)) "correlation" else "distance"
+  value <- shown_value(object, facts)
   structure(
     list(
       header = format_edges_header(object),
@@ -87,13 +87,23 @@ summary.knn_edges <- function(object, ..., hubs = 5) {
       hubs = data.frame(
         name = facts$vertices$name[top], in_degree = shown[top]
       ),
-      value = value,
-      quantiles = quantiles_by_rank(
-        if (directed) facts$rank, facts[[value]]
-      )
+      value = value$name,
+      quantiles = quantiles_by_rank(if (directed) facts$rank, value$values)
     ),
     class = "summary.knn_edges"
   )
+}
+
+# Where r of either sign is near, r itself would have two humps.
+shown_value <- function(edges, facts) {
+  if (!is.numeric(facts$correlation)) {
+    return(list(name = "distance", values = facts$distance))
+  }
+  if (identical(attr(edges, "sign"), "absolute")) {
+    list(name = "|correlation|", values = abs(facts$correlation))
+  } else {
+    list(name = "correlation", values = facts$correlation)
+  }
 }
 
 # Trees and the edges of clusters have each pair of points once.
@@ -189,7 +199,7 @@ format_quantiles <- function(quantiles, value) {
   rank <- quantiles$rank
   shown <- length(rank) <= 6 | rank %in% c(few, rank[[length(rank)]])
   body <- quantiles[shown, quantile_names]
-  cells <- if (value == "correlation") {
+  cells <- if (value != "distance") {
     sprintf("%.3f", as.matrix(body))
   } else {
     format(as.matrix(body), digits = 4)
@@ -201,7 +211,10 @@ format_quantiles <- function(quantiles, value) {
   table <- apply(table, 2, formatC, width = max(8, nchar(cells) + 2))
   dim(table) <- c(nrow(body) + 1L, 6L)
   of <- if (anyNA(rank)) "all edges" else "neighbours, by rank"
-  title <- if (value == "correlation") "Correlation" else "Distance"
+  title <- c(
+    "correlation" = "Correlation", "|correlation|" = "|r|",
+    "distance" = "Distance"
+  )[[value]]
   c(paste0(title, " of ", of, ":"), apply(table, 1, paste, collapse = ""))
 }
 

@@ -39,14 +39,16 @@ test_that("an undirected graph has degrees, and no direction", {
 test_that("quantiles of each rank are those of quantile()", {
   edges <- knn_graph(random_matrix(61, 7), k = 4, sign = "absolute")
   facts <- summary(edges)
-  expect_identical(facts$value, "correlation")
+  expect_identical(facts$value, "|correlation|")
+  signed <- knn_graph(random_matrix(9, 5), 2)
+  expect_identical(summary(signed)$value, "correlation")
   expect_identical(facts$quantiles$rank, 1:4)
   expect_identical(facts$quantiles$edges, rep(61L, 4))
   for (rank in 1:4) {
     expect_equal(
       unlist(facts$quantiles[rank, 3:7], use.names = FALSE),
       quantile(
-        edges$correlation[edges$rank == rank], c(0.05, 0.25, 0.5, 0.75, 0.95),
+        abs(edges$correlation[edges$rank == rank]), c(0.05, 0.25, 0.5, 0.75, 0.95),
         names = FALSE
       )
     )

@@ -57,8 +57,8 @@
 #'
 #' Exchanging is exact for known means and spreads; with those of the samples
 #' themselves it is nearly so, for all but the smallest groups (see
-#' `inst/bench/calibration_contrast.R`, whose figures are in the vignette on
-#' performance). Where `strata` are given, the groups' difference of means is
+#' `inst/bench/calibration_contrast.R`, whose figures are in the vignette
+#' "significance"). Where `strata` are given, the groups' difference of means is
 #' taken to be the same in each stratum; what differs between strata stays in
 #' the correlations, as in those of [knn_graph()].
 #'

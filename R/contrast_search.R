@@ -19,9 +19,13 @@ new_contrast_task <- function(search, labels, persistence) {
 
 # Rows with so many equal values that a group may have no others.
 rows_at_risk <- function(values, fewest) {
-  which(apply(values, 1, function(row) {
-    anyDuplicated(row) > 0 && max(tabulate(match(row, row))) >= fewest
-  }))
+  # So many equal values leave room for few others: two of them are here.
+  some <- values[, seq_len(ncol(values) - fewest + 2), drop = FALSE]
+  rows <- which(apply(some, 1, anyDuplicated) > 0)
+  most <- apply(values[rows, , drop = FALSE], 1, function(row) {
+    max(tabulate(match(row, row)))
+  })
+  rows[most >= fewest]
 }
 
 # points: a handle, or values. labels: 1 or 2 for each feature. Gives `groups`,
@@ -104,9 +108,9 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
     found$change[, at] <- now$mean_2 - now$mean_1
     found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)
     # A point without a list there counts as if it were as extreme.
-    of_edges <- now$largest[edges$from]
+    now$largest[is.na(now$largest)] <- Inf
     found$edges_beyond <- found$edges_beyond +
-      (is.na(of_edges) | of_edges >= beyond)
+      (now$largest[edges$from] >= beyond)
     step_bar(bar, 1)
   }
   found

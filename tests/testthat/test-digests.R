@@ -432,6 +432,32 @@ test_that("data in a file have these bits on a GPU", {
   )
 })
 
+# --- By block
+
+test_that("answers by block have these bits", {
+  skip_if_not_installed("digest")
+  x <- digest_matrices()$ties$x
+  block <- (seq_len(nrow(x)) * 7) %% 5 %/% 2
+  for (backend in backends_here()) {
+    for (metric in c("pearson", "euclidean")) {
+      ask <- function(verb, ...) {
+        verb(x, ..., metric = metric, block = block, constant = "isolate",
+             backend = backend)
+      }
+      answers <- list(
+        blocks = ask(knn_search, 6),
+        "blocks-edges" = ask(knn_graph, 6),
+        "blocks-between" = ask(knn_graph, 6, between = TRUE),
+        "blocks-together" = ask(knn_graph, 6, between = "together"),
+        mutual = mutual_pairs(
+          x, block, 6, metric = metric, constant = "isolate", backend = backend
+        )
+      )
+      expect_digests(keyed(answers, metric, "signed", "ties"), backend)
+    }
+  }
+})
+
 # --- The table itself
 
 test_that("the table has nothing that is asked for no more", {

@@ -87,6 +87,7 @@ argument_synonyms <- c(
   numneighbors = "k", numneighbours = "k", nn = "k", kparam = "k",
   method = "metric", distance = "metric", dist = "metric",
   measure = "metric", distfun = "metric", similarity = "metric",
+  covariates = "adjust", covariate = "adjust", design = "adjust",
   networktype = "sign", absolute = "sign", signed = "sign", abs = "sign",
   gpu = "backend", usegpu = "backend", gpus = "devices", deviceid = "devices",
   quiet = "verbose", silent = "verbose",
@@ -106,9 +107,10 @@ meant_argument <- function(name, known) {
   if (length(same) > 0) {
     return(same[[1]])
   }
+  # What means something else is no slip of the pen.
   synonym <- unname(argument_synonyms[bare(name)])
-  if (synonym %in% known) {
-    return(synonym)
+  if (!is.na(synonym)) {
+    return(if (synonym %in% known) synonym)
   }
   has_word <- vapply(
     strsplit(known, "_", fixed = TRUE), function(words) name %in% words, NA

@@ -314,8 +314,9 @@
 #' [metafeatures()] and of `query`. The correlation of residuals is the partial
 #' correlation (Yule 1907, \doi{10.1098/rspa.1907.0028}; Frisch and Waugh 1933,
 #' \doi{10.2307/1907330}). Each covariate takes a degree of freedom, so that
-#' correlations between unrelated rows are larger: results have the number of
-#' covariates that count as the attribute `num_covariates`, for p-values.
+#' correlations between unrelated rows are larger: edges, trees and the table of
+#' [nearest_to()] have the number of covariates that count as the attribute
+#' `num_covariates`, for p-values.
 #'
 #' Words are factors, dates are numbers. Under `"spearman"` rows are ranked and
 #' then adjusted, and so are covariates: numbers are replaced by their ranks

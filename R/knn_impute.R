@@ -16,7 +16,8 @@
 #' which those give that have the entry, as in `impute::impute.knn()`: with `k =
 #' 10` there may be eight. `"available"`: the k nearest rows that *have* the
 #' entry, so that there are always k where k rows have it (Troyanskaya et al.
-#' 2001, and scikit-learn's `KNNImputer`).
+#' 2001, and scikit-learn's `KNNImputer`). Rows that lack some are searched for
+#' again, so that it takes no `checkpoint`.
 #'
 #' **What they give.** Under `"euclidean"` and `"manhattan"` their values. Under
 #' `"pearson"`, which knows no level and no spread, a donor's values are first
@@ -96,6 +97,7 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
   options <- impute_options()
   how <- check_impute(k, donors, weights, row_max, col_max)
   check_into(into, x)
+  check_one_search(how, checkpoint)
   read <- read_holes(x, options)
   holes <- find_holes(read$values, how, read)
   filled <- fill_holes(read$values, holes, how, options)
@@ -134,6 +136,19 @@ check_impute <- function(k, donors, weights, row_max, col_max,
     row_max = check_share(row_max, "row_max", call = call),
     col_max = check_share(col_max, "col_max", call = call)
   )
+}
+
+# A folder is of one search.
+check_one_search <- function(how, checkpoint, call = caller_env()) {
+  if (how$available && !is.null(checkpoint)) {
+    abort_argument(
+      c(
+        "{.arg checkpoint} can't be used with {.code donors = \"available\"}.",
+        x = "Rows that lack donors are searched for again."
+      ),
+      call
+    )
+  }
 }
 
 check_share <- function(value, arg, call = caller_env()) {

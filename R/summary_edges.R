@@ -35,7 +35,7 @@
 #'   * `in_degree`: of each point (of an undirected graph its degree);
 #'   * `hubs`: a data frame with `name` and `in_degree`, the largest first;
 #'   * `value`: `"correlation"`, `"|correlation|"` or `"distance"`, and
-#'     `quantiles`: a data frame of its quantiles, with a row for each `rank` (of
+#'     `quantiles`: a data frame of its quantiles, with a row for a `rank` (of
 #'     a graph without ranks one row), and `edges`, the number that they are of.
 #'
 #'   `plot()`: a ggplot object, or with both pictures patchwork's.

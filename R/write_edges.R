@@ -27,8 +27,8 @@
 #' `"triangle"`, `"triangle down"`) and `size` (1: the usual), and the edges'
 #' `color`, `width` and `lty` (`"solid"`, `"dashed"`, `"dotted"`), as far as
 #' there are such columns: in GraphML by yEd's own elements, in GML by blocks
-#' called `graphics`, which both yEd and Cytoscape read (Cytoscape takes no places from
-#' a GraphML file: give it the GML). A picture of [plot_neighbourhood()] has all
+#' called `graphics`, which both yEd and Cytoscape read (Cytoscape takes no
+#' places from a GraphML file: give it the GML). A picture of [plot_neighbourhood()] has all
 #' of these. igraph's own plots take the columns by these names, too; what it
 #' reads back besides is empty attributes called `graphics`.
 #'

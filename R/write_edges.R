@@ -28,9 +28,10 @@
 #' `color`, `width` and `lty` (`"solid"`, `"dashed"`, `"dotted"`), as far as
 #' there are such columns: in GraphML by yEd's own elements, in GML by blocks
 #' called `graphics`, which both yEd and Cytoscape read (Cytoscape takes no
-#' places from a GraphML file: give it the GML). A picture of [plot_neighbourhood()] has all
-#' of these. igraph's own plots take the columns by these names, too; what it
-#' reads back besides is empty attributes called `graphics`.
+#' places from a GraphML file: give it the GML). A picture of
+#' [plot_neighbourhood()] has all of these. igraph's own plots take the columns
+#' `x`, `y`, `color`, `width` and `lty`, too; what it reads back besides is empty
+#' attributes of yEd's (`graphics`, `nodegraphics` and the like).
 #'
 #' Numbers are written with `digits` significant digits, text in UTF-8, whatever
 #' the locale is. The file is written beside its name, and named when it is

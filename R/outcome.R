@@ -244,3 +244,23 @@ design_for_outcome <- function(search) {
   design <- design_of(search$covariates, ranked = FALSE, samples)
   if (ncol(design) > 0) design
 }
+
+# Isolated points may be left out, and not what is asked for.
+check_outcomes_defined <- function(search, call) {
+  queries <- search$queries
+  without <- search$query_skip
+  if (!isTRUE(queries$are_outcomes) || length(without) == 0) {
+    return(invisible())
+  }
+  which <- first_few(paste0("\"", queries$labels[without], "\""))
+  adjusted <- !is.null(search$options$adjust)
+  abort_argument(
+    c(
+      "{.arg outcome} must have values for which metric
+       {.val {search$options$metric$name}} has a value.",
+      x = if (!is.null(queries$labels)) "It has none of {which}.",
+      i = if (adjusted) "The covariates in {.arg adjust} may explain it all."
+    ),
+    call
+  )
+}

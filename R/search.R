@@ -139,18 +139,27 @@ bring_search <- function(search, call) {
   search$queries <- brought$queries
   checked <- check_values(search$points, options, "x", call = call)
   of_queries <- if (!is.null(search$queries)) {
-    arg <- if (search$queries$are_outcomes %||% FALSE) "outcome" else "query"
-    check_values(search$queries, options, arg, call = call)
+    check_query_values(search$queries, options, call)
   }
   search$left_out <- checked$left_out
   search$query_left_out <- of_queries$left_out
   search$skip <- checked$skip
   search$query_skip <- of_queries$skip %||% integer()
+  check_outcomes_defined(search, call)
   search$largest <- max(checked$largest, of_queries$largest)
   search$na <- na_of_search(
     options, search$points, checked, search$queries, of_queries, call = call
   )
   search
+}
+
+check_query_values <- function(queries, options, call) {
+  if (!isTRUE(queries$are_outcomes)) {
+    return(check_values(queries, options, "query", call = call))
+  }
+  # Of an outcome without a value check_outcomes_defined() tells.
+  options$constant <- "isolate"
+  check_values(queries, options, "outcome", call = call)
 }
 
 # Some points as queries, so that their rows alone are held beside what is read

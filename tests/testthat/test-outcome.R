@@ -157,6 +157,13 @@ test_that("wrong outcomes are errors that say what can be done", {
     nearest_to(x, k = 3, outcome = stats::setNames(y, rev(colnames(x))))
     nearest_to(t(x), k = 3, points = "columns", outcome = y[1:2])
     nearest_to(x, k = 26, outcome = y)
+    nearest_to(x, k = 3, outcome = y * 0, metric = "cosine")
+    nearest_to(
+      x, k = 3, outcome = list(age = y, none = y * 0), metric = "cosine",
+      constant = "isolate"
+    )
+    nearest_to(x, k = 3, outcome = y, adjust = y)
+    nearest_to(x, k = 3, outcome = y, adjust = y, constant = "isolate")
     nearest_to(x, factor(y > 3), 3)
     nearest_to(x, y > 3, 3)
     nearest_to(x, list(a = y), 3)

@@ -7,12 +7,51 @@
 
 #include "../cases.hpp"
 #include "core/brute.hpp"
+#include "core/covariates.hpp"
 #include "core/errors.hpp"
+#include "core/prepare.hpp"
 #include "core/scan.hpp"
 
+namespace {
+
+using namespace fsknn;
+
+void add_to(std::uint64_t& hash, double x) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  hash = (hash ^ bits) * 1099511628211u;
+}
+
+/// The basis of covariates, and what they leave of rows.
+void add_adjusted(std::uint64_t& hash) {
+  const Matrix m = normal("covariates", 29, 5, 3);
+  std::vector<double> weights;
+  for (int f = 0; f < 29; ++f) weights.push_back(1.0 + f % 5);
+  const SampleWeights given(weights);
+  for (const SampleWeights* const w :
+       std::vector<const SampleWeights*>{nullptr, &given}) {
+    const SampleCovariates covariates(m.values.data(), 29, 5, w);
+    for (std::int64_t i = 0; i < covariates.view().vectors * 32; ++i)
+      add_to(hash, covariates.view().basis[i]);
+    RowRecipe recipe;
+    recipe.form = RowForm::centred_unit;
+    recipe.covariates = covariates.view();
+    if (w != nullptr) recipe.weights = w->view();
+    for (unsigned seed = 1; seed < 40; ++seed) {
+      Matrix row = normal("row", 32, 1, seed);
+      clear_padding(row.values.data(), 29, 32);
+      RowScratch scratch;
+      prepare_row<ScalarLanes>(recipe, scratch, row.values.data(), 29, 32);
+      for (const double x : row.values) add_to(hash, x);
+    }
+  }
+}
+
+}  // namespace
+
 int main() {
-  using namespace fsknn;
   std::uint64_t hash = 14695981039346656037u;
+  add_adjusted(hash);
   for (const Matrix& hard : hard_cases(40, 29)) {
     for (const MetricEntry& metric : all_metrics()) {
       Matrix m = hard;
@@ -32,11 +71,7 @@ int main() {
       } catch (const RangeFailure&) {
         continue;
       }
-      for (const double x : distance) {
-        std::uint64_t bits;
-        std::memcpy(&bits, &x, sizeof bits);
-        hash = (hash ^ bits) * 1099511628211u;
-      }
+      for (const double x : distance) add_to(hash, x);
     }
   }
   std::printf("%016llx\n", static_cast<unsigned long long>(hash));

@@ -168,6 +168,11 @@ test_that("folds are drawn once, evenly, whatever does the searching", {
   sizes <- table(one$folds, data$labels)
   expect_lte(diff(range(rowSums(sizes))), 1)
   expect_true(all(apply(sizes, 2, function(of) diff(range(of))) <= 1))
+  strata <- (seq_len(50)^2 %/% 7) %% 3
+  uneven <- knn_predict(data$x, data$labels, k = 4, folds = 7, strata = strata)
+  sizes <- table(uneven$folds, strata)
+  expect_lte(diff(range(rowSums(sizes))), 1)
+  expect_true(all(apply(sizes, 2, function(of) diff(range(of))) <= 1))
   again <- knn_predict(data$x, data$labels, k = 4, folds = one$folds)
   expect_identical(again$by_k, one$by_k)
   # As many folds as points: one left out at a time.

@@ -58,7 +58,10 @@
 #' Exchanging is exact for known means and spreads; with those of the samples
 #' themselves it is nearly so, for all but the smallest groups (see
 #' `inst/bench/calibration_contrast.R`, whose figures are in the vignette
-#' "significance"). Where `strata` are given, the groups' difference of means is
+#' "significance"). Where values have heavy tails or outliers, `"spearman"` is
+#' safer: with Pearson's r of t-distributed values (3 degrees of freedom, 20
+#' samples a group) some edge has a `p_adjusted` below 0.05 in 14% of data sets
+#' of no difference, with Spearman's in 5%. Where `strata` are given, the groups' difference of means is
 #' taken to be the same in each stratum; what differs between strata stays in
 #' the correlations, as in those of [knn_graph()].
 #'

@@ -60,8 +60,9 @@
 #' more than k do. Where classes have as many votes, that one is predicted whose
 #' first neighbour is the nearest. No random numbers are needed: where
 #' distances do not tie the answer is that of `class::knn()` and
-#' `class::knn.cv()` (which compare by `metric = "euclidean"`), but for tied
-#' votes, which they draw. A point without neighbours (isolated, or by
+#' `class::knn.cv()`, but for tied votes, which they draw. (They compare by
+#' `metric = "euclidean"`, and take for tied what differs by less than a
+#' ten-thousandth of itself.) A point without neighbours (isolated, or by
 #' `na = "pairwise"`) is `NA`, and counts as neither right nor wrong.
 #'
 #' @section What must happen inside a fold:

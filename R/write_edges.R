@@ -30,7 +30,7 @@
 #' called `graphics`, which both yEd and Cytoscape read (Cytoscape takes no
 #' places from a GraphML file: give it the GML). A picture of
 #' [plot_neighbourhood()] has all of these. igraph's own plots take the columns
-#' `x`, `y`, `color`, `width` and `lty`, too; what it reads back besides is empty
+#' `x`, `y`, `color`, `width` and `lty`, too; what it reads besides is empty
 #' attributes of yEd's (`graphics`, `nodegraphics` and the like).
 #'
 #' Numbers are written with `digits` significant digits, text in UTF-8, whatever

@@ -61,9 +61,11 @@
 #' "significance"). Where values have heavy tails or outliers, `"spearman"` is
 #' safer: with Pearson's r of t-distributed values (3 degrees of freedom, 20
 #' samples a group) some edge has a `p_adjusted` below 0.05 in 14% of data sets
-#' of no difference, with Spearman's in 5%. Where `strata` are given, the groups' difference of means is
-#' taken to be the same in each stratum; what differs between strata stays in
-#' the correlations, as in those of [knn_graph()].
+#' of no difference, with Spearman's in 5%.
+#'
+#' Where `strata` are given, the groups' difference of means is taken to be the
+#' same in each stratum; what differs between strata stays in the correlations,
+#' as in those of [knn_graph()].
 #'
 #' Family-wise p-values hold where no point differs at all (weak control). Where
 #' some do, so do the lists of their neighbours: a list is of other points. And

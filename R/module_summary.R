@@ -314,12 +314,14 @@ outcomes_of_modules <- function(found, outcome, x, options, permutations,
     data <- feature_table(x, options$input)
   }
   num_modules <- nrow(found$eigengenes)
+  # None stands for all of them.
+  devices <- options$backend$devices
   table <- nearest_to(
     found$eigengenes, outcome = told, k = num_modules,
     metric = options$metric$name, sign = "absolute",
     permutations = permutations, strata = strata,
     backend = options$backend$name, num_threads = options$num_threads,
-    devices = if (options$backend$name == "cuda") options$backend$devices,
+    devices = if (length(devices) > 0) devices,
     progress = options$progress, adjust = adjust, data = data
   )
   columns <- intersect(

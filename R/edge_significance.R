@@ -320,7 +320,8 @@ p_of_correlations <- function(pairs, search, p_adjust) {
     pairs$correlation, samples_of_pairs(pairs, search),
     num_covariates(search$request) %||% 0,
     metric = search$request$metric,
-    alternative = alternative_of_sign(search$request$sign)
+    alternative = alternative_of_sign(search$request$sign),
+    ties = ties_of_pairs(pairs, search)
   )
   list(
     p_value = p,
@@ -350,6 +351,27 @@ samples_of_pairs <- function(pairs, search) {
     counts[rows] <- rowSums(both)
   }
   counts
+}
+
+# Has either point of a pair equal values? NULL where that is told by r, or does
+# not matter. Weighted ranks, and those over samples that the other point lacks,
+# are none of cor.test()'s; values filled in are equal.
+ties_of_pairs <- function(pairs, search) {
+  request <- search$request
+  values <- search$points$values
+  if (request$metric != "spearman" || is_metafeatures(values)) {
+    return(NULL)
+  }
+  if (!is.null(request$weights) || request$na == "pairwise") {
+    return(TRUE)
+  }
+  listed <- unique(c(pairs$from, pairs$to))
+  tied <- logical(nrow(values))
+  for (rows in row_stretches(length(listed), 2e4)) {
+    some <- values[listed[rows], , drop = FALSE]
+    tied[listed[rows]] <- rows_with_ties(some) | rowSums(is.na(some)) > 0
+  }
+  tied[pairs$from] | tied[pairs$to]
 }
 
 # p-values adjusted for all `num_pairs`, of which only the listed are known: the

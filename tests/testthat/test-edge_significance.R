@@ -52,6 +52,26 @@ test_that("p-values are those of cor.test(), each pair once", {
   }
 })
 
+test_that("counts have ties, as cor.test() sees them", {
+  withr::local_seed(5)
+  x <- matrix(stats::rpois(60 * 8, 2), 60)
+  for (sign in c("absolute", "negative")) {
+    edges <- knn_graph(
+      x, 8, "spearman", sign, constant = "isolate", backend = "cpu"
+    )
+    found <- edge_significance(
+      edges, x, constant = "isolate", backend = "cpu"
+    )
+    by_test <- mapply(function(from, to) {
+      suppressWarnings(stats::cor.test(
+        x[from, ], x[to, ], method = "spearman",
+        alternative = if (sign == "negative") "less" else "two.sided"
+      ))$p.value
+    }, as.integer(found$from), as.integer(found$to))
+    expect_equal(found$p_value, by_test, tolerance = 1e-10)
+  }
+})
+
 test_that("of the nearest of all pairs the adjusted p-values are the same", {
   x <- paired_rows()
   p <- all_pairs_p(x, "pearson", "greater")

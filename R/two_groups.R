@@ -6,7 +6,7 @@
 take_two_groups <- function(x, groups, strata, permuted, options,
                             call = caller_env()) {
   if (is_two_tables(x)) {
-    taken <- bind_two(x, groups, strata, options, call)
+    taken <- bind_two(x, groups, strata, permuted, options, call)
   } else {
     num_samples <- points_size(x, options$input, "x", call)[[2]]
     groups <- check_groups(groups, x, num_samples, options, call)
@@ -26,7 +26,7 @@ is_two_tables <- function(x) {
     length(x) == 2
 }
 
-bind_two <- function(x, groups, strata, options, call) {
+bind_two <- function(x, groups, strata, permuted, options, call) {
   if (!is.null(groups)) {
     abort_argument(
       "{.arg groups} can't be given where {.arg x} is a list of two, which are
@@ -82,7 +82,7 @@ bind_two <- function(x, groups, strata, options, call) {
     x = values,
     labels = rep(1:2, vapply(parts, function(part) ncol(part$values), 1L)),
     names = names,
-    strata = check_strata(strata, values, ncol(values), call = call),
+    strata = check_strata(strata, values, ncol(values), permuted, call = call),
     options = options
   )
 }

@@ -343,6 +343,7 @@ test_that("what is no contrast is an error that says so", {
     compare_neighbours(x, groups, persistence = 1)
     compare_neighbours(x, groups, permutations = 0)
     compare_neighbours(x, groups, strata = groups)
+    compare_neighbours(list(x, x), permutations = NULL, strata = groups)
     compare_neighbours(x, groups, k = 40)
     compare_neighbours(list(x, x[1:3, ]))
     compare_neighbours(list(x, x), groups)

@@ -9,13 +9,13 @@
 #' without putting any back: half of them, as in the stability selection of
 #' Meinshausen and Buhlmann (2010). `"bootstrap"` draws as many as there are,
 #' with replacement (Efron 1979): under `"pearson"` a sample that was drawn
-#' three times has the weight 3, under other metrics (and with `na =
-#' "pairwise"`) its column is there three times, which is the same and takes
-#' longer. Take care: samples that are there twice agree with themselves, so
-#' that a bootstrap holds about 63% of the samples and has the correlations'
-#' spread of those. The *largest* of many correlations is inflated by that, the
-#' edges of chance are near ones, and more of the true ones are lost than a new
-#' draw of as many patients would lose.
+#' three times has the weight 3, under other metrics (and with `na` of
+#' `"pairwise"` or `"mean"`) its column is there three times, which is the same
+#' and takes longer. Take care: samples that are there twice agree with
+#' themselves, so that a bootstrap holds about 63% of the samples and has the
+#' correlations' spread of those. The *largest* of many correlations is inflated
+#' by that, the edges of chance are near ones, and more of the true ones are
+#' lost than a new draw of as many patients would lose.
 #'
 #' **What chance gives.** Nothing is tested, and there is no p-value. Instead
 #' the same is done once with the samples permuted in each point by itself, so

@@ -45,8 +45,9 @@ resampled_search <- function(search, drawn, watched, least) {
   request <- search$request
   metric <- search$options$metric
   repeated <- any(vapply(drawn, anyDuplicated, 1L) > 0)
-  # Over common samples there are no weights.
-  as_weights <- repeated && metric$name == "pearson" && request$na != "pairwise"
+  # Over common samples there are no weights, and what fills missing values is a
+  # mean without them.
+  as_weights <- repeated && metric$name == "pearson" && request$na == "error"
   asked <- features_and_weights(drawn, request$weights, as_weights)
   asked$adjust <- resampled_covariates(search, asked)
   request[c("weights", "adjust")] <- list(NULL)

@@ -121,6 +121,15 @@ test_that("weights, subsets and missing values go along", {
       edges, naive_counts(x, 3, drawn, backend = "cpu", na = na), 12, 6, na
     )
     expect_identical(sum(attr(edges, "stability")$chance), 180L)
+    # A sample that was drawn twice is there twice in a mean, too.
+    edges <- suppressMessages(withr::with_seed(8, edge_stability(
+      x, 3, 12, "bootstrap", na = na, backend = "cpu", chance = FALSE
+    )))
+    expect_counts(
+      edges, naive_counts(
+        x, 3, drawn_by(8, 24, 12, "bootstrap", 24), backend = "cpu", na = na
+      ), 12, 6, paste(na, "bootstrap")
+    )
   }
 })
 

@@ -98,6 +98,19 @@ test_that("several points are each as if they were alone", {
   )
 })
 
+test_that("fdr is qvalue's where no point is taken for a true one", {
+  skip_if_not_installed("qvalue")
+  data <- followed()
+  found <- nearest_to(
+    data$x, k = nrow(data$x), outcome = data$outcome, permutations = 0,
+    backend = "cpu"
+  )
+  expect_equal(
+    found$fdr, qvalue::qvalue(found$p_value, pi0 = 1)$qvalues,
+    tolerance = 1e-12
+  )
+})
+
 test_that("p_value is cor.test()'s, fdr that of all points", {
   data <- followed()
   num <- nrow(data$x)

@@ -2,6 +2,9 @@
 
 #' What knn_impute() filled in
 #'
+#' The entries that were missing, with what stands there now, how many rows gave
+#' it, and how far these agree.
+#'
 #' @param x What [knn_impute()] gave: a matrix or data frame as it came, or the
 #'   container.
 #' @returns A data frame of class `fsknn_imputed` with a row for each entry that

@@ -24,6 +24,7 @@
 #' @param k The numbers of donors to try: whole numbers.
 #' @param metric One or more of `"euclidean"`, `"manhattan"`, `"pearson"`.
 #' @param hide `"random"` (default) or `"low"`: see Details.
+#' @param donors `"nearest"` (default) or `"available"`: see [knn_impute()].
 #'
 #' @returns A data frame of class `fsknn_impute_error` with a row for each
 #'   metric and `k`:

@@ -64,7 +64,7 @@
 #' @param max_memory The most memory to use for an `x` (and `query`) that is
 #'   read by blocks: bytes, or a string such as `"4 GiB"`. `NULL` (default)
 #'   takes `getOption("fsknn.max_memory")` where that is set, else a third of
-#'   what is free. See the section on data larger than memory.
+#'   what is free. See "Data larger than memory" in [knn_search()].
 #' @param progress Show a progress bar? `NULL` (default) does so in an
 #'   interactive session.
 #' @param verbose Tell the plan (see [knn_plan()]), start, end and seconds?
@@ -96,18 +96,18 @@
 #'   weigh alike.
 #' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
 #'   `BiocParallel::SnowParam(4)`: the points are dealt out in splits to its
-#'   workers. See the section on workers.
+#'   workers. See "Workers" in [knn_search()].
 #' @param checkpoint `NULL` (default), or the path of a folder, new or empty:
 #'   each split that is done is kept there, and the same call goes on from them
-#'   after it was ended at any moment. See the section on checkpoints.
+#'   after it was ended at any moment. See "Checkpoints" in [knn_search()].
 #' @param na What to do with missing values (`NA` and `NaN`; infinite values are
 #'   an error always): `"error"` (default) says how many there are, and where
 #'   the first are; `"mean"` takes the mean of what the row has in their place
 #'   (not under `"jaccard"` and `"sorensen"`, whose values are 0 and 1);
 #'   `"pairwise"` (`"pearson"` and `"spearman"`, with any `sign`,
 #'   `"euclidean"` and `"manhattan"`) takes each pair over the samples that both
-#'   rows have: see the section on missing values. A row with no value at all is
-#'   an error, or isolated, as `constant` says.
+#'   rows have: see "Missing values" in [knn_search()]. A row with no value at
+#'   all is an error, or isolated, as `constant` says.
 #' @param min_pairs With `na = "pairwise"`, the fewest samples that a pair must
 #'   have in common to be neighbours: a whole number from 2 (`"euclidean"` and
 #'   `"manhattan"`: 1) to the number of columns. `NULL` (default) is 3, or the
@@ -117,7 +117,7 @@
 #' @param block `NULL` (default), or the block of each point (a batch, a donor,
 #'   a plate): a factor, or any vector that makes one, with one value for each
 #'   point of `x` and none missing. The k nearest neighbours *in each block* are
-#'   found then: see the section on blocks.
+#'   found then: see "Blocks" in [knn_search()].
 #' @param between With `block`: `FALSE` (default) finds neighbours in all
 #'   blocks, `TRUE` k in each block but the point's own, `"together"` the k
 #'   nearest among the points of all other blocks.
@@ -126,8 +126,8 @@
 #'   adjusted for: each becomes its residuals, and r is the partial correlation.
 #'   A formula with one side (`~ age + batch`); or the covariates themselves, in
 #'   the order of the columns: a numeric matrix, a vector, a factor, or a data
-#'   frame of such. `NULL` (default): rows as they are. See the section on
-#'   covariates.
+#'   frame of such. `NULL` (default): rows as they are. See "Covariates" in
+#'   [knn_search()].
 #' @param data A data frame with one row for each sample, for the variables of
 #'   the formula `adjust`. `NULL` (default) takes the sample data of a container
 #'   (`colData()`, `pData()`, the `targets` of an `EList`; where

@@ -16,6 +16,9 @@
 #' | [knn_impute_error()] | its print | the table | error by k and metric |
 #' | [edge_stability()] | quantiles, chance's, means by rank | the edges | shares beside chance's |
 #' | [edge_significance()] | edges by level of p | the edges | distances by rank, beside chance's |
+#' | [compare_neighbours()] | points and edges below a level | a row for each point, or edge | the points that changed most |
+#' | [module_summary()] | | a row for each module, outcome, or point | correlations of modules with outcomes |
+#' | [soft_threshold()] | | the table | fit and connectivity by power |
 #' | [knn_recall()] | quantiles over points | a row for each point | points by recall |
 #' | [knn_plan()] | does it fit | one row | chunks, splits, segments |
 #' | [knn_stats()] | its print | one row | |

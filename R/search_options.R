@@ -15,6 +15,8 @@
 #' | [mst_knn()] of a matrix | no (3) | yes | yes | yes | not `"pairwise"` (4) | no (3) |
 #' | [edge_stability()] | yes | yes (9) | yes | yes | yes | no (11) |
 #' | [edge_significance()] | no (10) | yes (9) | yes | yes | yes | no (11) |
+#' | [compare_neighbours()] | no (14) | no (14) | yes | no (14) | not `"pairwise"` (14) | no (11) |
+#' | [knn_impute()] | no (15) | yes | no (15) | no (15) | always `"pairwise"` | no (15) |
 #' | [knn_plan()] | no (5) | no (5) | yes | no (5) | yes | no (5) |
 #' | [FsknnParam()] | no (6) | no (6) | yes | no (6) | yes | no (6) |
 #' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) | no (7) |
@@ -41,6 +43,9 @@
 #'    said by `folds`, or is in another block. With `select` each fold is a
 #'    search of its own, for which there is no `BPPARAM` and no `checkpoint`.
 #' 13. Points are samples or cells there, whose features have no covariates.
+#' 14. Its own page says why, and what to do.
+#' 15. Rows with missing values are those that are searched for, over the columns
+#'     that both rows have.
 #'
 #' `block` goes with all other options, but for a `k` of each point's own.
 #' `weights` and `adjust` are for `"pearson"` and `"spearman"`; so is

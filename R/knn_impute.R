@@ -31,7 +31,11 @@
 #' entries that none of the donors has, and rows without neighbours (under
 #' `"pearson"` those that do not vary) get the mean of their column, over the
 #' rows that are not above `row_max`. A message of class `fsknn_column_means`
-#' counts them, and [imputed_values()] has them with 0 `donors`.
+#' counts them, and [imputed_values()] has them with 0 `donors`. Here alone
+#' `impute::impute.knn()` 1.72 gives other values: it takes the first value of
+#' the first column for 0 in that column's mean, leaves 0 in a row that is the
+#' only one above `row_max`, and finds neighbours of a row without any value
+#' where `row_max` is 1.
 #'
 #' Means of near rows are less spread out than values are, and what is missing
 #' because it is small (as in proteomics) is filled with what is not:

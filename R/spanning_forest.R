@@ -155,7 +155,8 @@ igraph_facts <- function(graph, call) {
   }
   list(
     from = ends[, 1], to = ends[, 2], distance = attributes$distance,
-    rank = attributes$rank, correlation = attributes$correlation, k = NULL,
+    rank = if (is.null(attributes$block)) attributes$rank,
+    correlation = attributes$correlation, k = NULL,
     num_points = num_points, vertices = vertices
   )
 }

@@ -21,9 +21,10 @@
 #' @returns An edge data frame of class `knn_edges`. Of `undirected_edges()`:
 #'   each pair once, in order of its two points, `from` the one that stands
 #'   first; `rank` is the smaller of the two, and the other columns are of that
-#'   direction. Of `combine_graphs()`: the edges in the order of the first graph
-#'   that has each, with that one's columns as far as all graphs have them, and
-#'   `graphs`, the number of graphs that have the edge.
+#'   direction (`block`: of `to` or of `from`, by which of them was the
+#'   neighbour). Of `combine_graphs()`: the edges in the order of the first
+#'   graph that has each, with that one's columns as far as all graphs have
+#'   them, and `graphs`, the number of graphs that have the edge.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that
 #' is known, graphs of different points, directed graphs with undirected ones,
@@ -63,6 +64,7 @@ undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
     attr(edges, "num_features"), attr(edges, "num_covariates")
   )
   attr(merged, "left_out") <- attr(edges, "left_out")
+  attr(merged, "between") <- attr(edges, "between")
   kind <- if (mode == "mutual") "Mutual kNN graph" else "Symmetric kNN graph"
   as_undirected(merged, kind)
 }

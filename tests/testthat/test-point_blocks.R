@@ -265,6 +265,15 @@ test_that("what takes edges takes those by block", {
     mst_knn(knn_graph(x, 3, block = block, between = TRUE)),
     class = "fsknn_argument_error"
   )
+  # Nor are the nearest of all known when both directions are one.
+  for (between in list(TRUE, "together")) {
+    apart <- knn_graph(x, 8, block = block, between = between)
+    merged <- undirected_edges(apart)
+    expect_identical(attr(merged, "between"), between)
+    for (graph in list(merged, as_igraph(apart), as_igraph(merged))) {
+      expect_error(mst_knn(graph), class = "fsknn_argument_error")
+    }
+  }
   for (format in c("csv", "graphml", "gml")) {
     file <- withr::local_tempfile(fileext = paste0(".", format))
     write_edges(edges, file)

@@ -77,8 +77,14 @@ as_blocks <- function(values, num_points, arg, call = caller_env()) {
       call
     )
   }
-  if (anyNA(values)) {
-    where <- first_few(utils::head(which(is.na(values)), 3), sum(is.na(values)))
+  # Of a factor, NA may be a level, too.
+  missing <- if (is.factor(values)) {
+    is.na(levels(values))[values] %in% c(NA, TRUE)
+  } else {
+    is.na(values)
+  }
+  if (any(missing)) {
+    where <- first_few(utils::head(which(missing), 3), sum(missing))
     abort_argument(
       c("{.arg {arg}} must not be {.code NA}.", x = "It is at {where}."), call
     )

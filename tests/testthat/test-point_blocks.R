@@ -289,6 +289,7 @@ test_that("wrong blocks are errors that say what is wrong", {
     knn_search(x, 2, block = list(1))
     knn_search(x, 2, block = "batch")
     knn_search(x, 2, block = replace(block, c(3, 7), NA))
+    knn_search(x, 2, block = addNA(factor(replace(block, c(3, 7), NA))))
     knn_search(x, 2, between = TRUE)
     knn_search(x, 2, block = block, between = "both")
     knn_search(x, 2, block = rep("one", 20), between = TRUE)

@@ -16,6 +16,7 @@
 #include "core/masked_points.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/masked_pass.hpp"
+#include "cuda/missing/difference_bound.hpp"
 #include "masked_cases.hpp"
 #include "masked_searches.hpp"
 
@@ -43,6 +44,97 @@ long double plain_distance(const Matrix& m, const MetricEntry& metric,
   if (n == 0) return kNone;
   sum *= static_cast<long double>(m.d) / n;
   return squared ? std::sqrt(sum) : sum;
+}
+
+/// Rows of about 1, of either sign, and between them rows of 2^exponent.
+Matrix next_to_nothing(int exponent) {
+  Matrix m = with_holes(normal("next to nothing", 90, 20, 64), 0.05, 65);
+  for (std::int64_t i = 0; i < m.n; ++i)
+    for (std::int64_t f = 0; f < m.d; ++f) {
+      const double x = std::fabs(m.at(i, f));
+      if (i % 3 == 0)
+        m.at(i, f) = std::ldexp(i % 2 == 0 ? 0.0 : 1.0 + x / 8.0, exponent);
+      else
+        m.at(i, f) = i % 3 == 1 ? 1.0 + x : -1.0 - x;
+    }
+  return m;
+}
+
+/// The GPUs' filter of differences, as difference_filter.cu has it.
+template <bool kSquared>
+class GpuFilter {
+ public:
+  GpuFilter(const MaskedPoints& points, const MaskedRule& rule)
+      : points_(points), rule_(rule), units_(masked_units(points, rule)) {
+    for (std::int64_t i = 0; i < points.size(); ++i) {
+      double length = 0.0, lost = 0.0;
+      for (std::int64_t f = 0; f < points.num_features; ++f) {
+        if (!has_value(points.row(Place{i})[f])) continue;
+        const double v = value(i, f);
+        const double off = v - static_cast<double>(static_cast<float>(v));
+        length += kSquared ? v * v : std::fabs(v);
+        lost += kSquared ? off * off : std::fabs(off);
+      }
+      if (kSquared) {
+        length = std::sqrt(length);
+        lost = std::sqrt(lost);
+      }
+      error_.push_back(cuda::difference_error<kSquared>(lost, length, depth()));
+    }
+  }
+
+  /// Whether a pair stays where its row's farthest is at that distance.
+  bool keeps(std::int64_t i, std::int64_t j, double distance) const {
+    float s = 0.0f, n = 0.0f;
+    for (std::int64_t f = 0; f < points_.num_features; ++f) {
+      if (!has_value(points_.row(Place{i})[f] - points_.row(Place{j})[f]))
+        continue;
+      n += 1.0f;
+      const float t = std::fabs(z(i, f) - z(j, f));
+      s = kSquared ? std::fma(t, t, s) : s + t;
+    }
+    const double d = rule_.terms().num_features;
+    const double far = units_(rule_.distances().before_scaling(distance));
+    const float threshold = cuda::float_at_least(
+        (kSquared ? far / std::sqrt(d) : far / d) * (1.0 + 1e-6));
+    return cuda::differences_may_be_near<kSquared>(
+        s, n, threshold,
+        error_[static_cast<std::size_t>(i)] +
+            error_[static_cast<std::size_t>(j)],
+        cuda::difference_shrink(depth()));
+  }
+
+ private:
+  std::int64_t depth() const { return (points_.num_features + 15) / 16 * 16; }
+  double value(std::int64_t i, std::int64_t f) const {
+    return units_(points_.row(Place{i})[f] -
+                  units_.centre[static_cast<std::size_t>(f)]);
+  }
+  float z(std::int64_t i, std::int64_t f) const {
+    return std::isinf(error_[static_cast<std::size_t>(i)])
+               ? 0.0f
+               : static_cast<float>(value(i, f));
+  }
+
+  const MaskedPoints& points_;
+  const MaskedRule& rule_;
+  const MaskedUnits units_;
+  std::vector<float> error_;
+};
+
+template <bool kSquared>
+bool gpu_keeps_all(const Matrix& m, const MetricEntry& metric) {
+  const MaskedRule rule(masked_request(metric, 1, 1), m.source(), nullptr);
+  const MaskedPoints points = prepare_masked(m.source(), rule, {}, false, 1);
+  const GpuFilter<kSquared> filter(points, rule);
+  for (std::int64_t i = 0; i < m.n; ++i)
+    for (std::int64_t j = 0; j < m.n; ++j) {
+      const double distance = rule.value(
+          masked_pair<ScalarLanes>(rule.terms(), points.row(Place{i}),
+                                   points.row(Place{j}), points.padded));
+      if (has_value(distance) && !filter.keeps(i, j, distance)) return false;
+    }
+  return true;
 }
 
 Matrix huge_outlier(std::int64_t n, std::int64_t d) {
@@ -236,6 +328,18 @@ TEST_CASE("no pair is dropped at its own distance") {
     }
     CHECK(kept);
     CHECK(close);
+  }
+}
+
+TEST_CASE("no pair is dropped at its own distance by the bound of GPUs") {
+  std::vector<Matrix> cases = masked_cases(48, 37);
+  cases.push_back(huge_outlier(48, 37));
+  for (int exponent = -160; exponent < 0; exponent += 5)
+    cases.push_back(next_to_nothing(exponent));
+  for (const Matrix& m : cases) {
+    INFO(m.name);
+    CHECK(gpu_keeps_all<true>(m, find_metric("euclidean", "signed")));
+    CHECK(gpu_keeps_all<false>(m, find_metric("manhattan", "signed")));
   }
 }
 

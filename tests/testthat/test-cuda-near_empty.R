@@ -126,3 +126,22 @@ test_that("near-empty rows where points do not fit the device", {
     knn_search(x, 5, "proportional", subset = few, backend = "cpu")
   )
 })
+
+test_that("rows of next to nothing where values are missing have their neighbours", {
+  # Squares of their differences are no normal floats in the others' unit.
+  others <- 1 + abs(random_matrix(300, 20, seed = 8)) / 9
+  sizes <- c(0, 1 + seq_len(299) / 600)
+  for (exponent in c(-75, -70, -65, -40)) {
+    nothing <- matrix(rev(sizes) * 2^exponent, 300, 20)
+    x <- rbind(others, nothing, -others)
+    x[1, 1] <- NA
+    for (metric in c("euclidean", "manhattan")) {
+      for (backend in backends_here()) {
+        nn <- knn_search(x, 3, metric, na = "pairwise", backend = backend)
+        # Of the row of zeros, and of the one beside it.
+        expect_identical(nn$index[600, ], 599:597)
+        expect_identical(nn$index[599, ], c(598L, 597L, 596L))
+      }
+    }
+  }
+})

@@ -2,6 +2,7 @@
 
 #include "core/masked.hpp"
 #include "cuda/device/check.cuh"
+#include "cuda/missing/difference_bound.hpp"
 #include "cuda/missing/masked_kernels.cuh"
 
 namespace fsknn {
@@ -62,15 +63,6 @@ __device__ inline void take(const float (&from)[DifferenceTile::stride], int at,
 /// Which of the tile's points a thread's e-th is, `at` being the first.
 __device__ inline int point_of(int at, int e) {
   return at + e % 4 + e / 4 * DifferenceTile::half;
-}
-
-/// Whether a pair with a sum s over n samples may be within the threshold.
-template <bool kSquared>
-__device__ inline bool may_be_near(const MaskedWork& w, float s, float n,
-                                   float threshold, float error) {
-  const float least = kSquared ? sqrtf(s) : s;
-  const float most = threshold * (kSquared ? sqrtf(n) : n) + error;
-  return !(least * w.shrink > most);
 }
 
 // The filter of differences: sums in float32 over the samples in common, by
@@ -146,8 +138,8 @@ __global__ void __launch_bounds__(DifferenceTile::threads, 2)
       if (at_column >= w.num_columns) continue;
       const float error = row_error + w.columns.errors[w.column0 + at_column];
       // No more than the row has are in common.
-      if (!may_be_near<kSquared>(w, s[i][j], static_cast<float>(known),
-                                 threshold, error))
+      if (!differences_may_be_near<kSquared>(s[i][j], static_cast<float>(known),
+                                             threshold, error, w.shrink))
         continue;
       const std::uint64_t* other =
           w.columns.masks + (w.column0 + at_column) * w.words;
@@ -156,7 +148,8 @@ __global__ void __launch_bounds__(DifferenceTile::threads, 2)
         common += __popcll(own[word] & other[word]);
       const float n = static_cast<float>(common);
       if (n < static_cast<float>(w.terms.min_pairs) ||
-          !may_be_near<kSquared>(w, s[i][j], n, threshold, error))
+          !differences_may_be_near<kSquared>(s[i][j], n, threshold, error,
+                                             w.shrink))
         continue;
       const std::int32_t at = atomicAdd(&w.counts[at_row], 1);
       if (at < w.capacity)
@@ -172,9 +165,6 @@ __device__ inline double warp_sum(double x) {
     x += __shfl_xor_sync(0xffffffffu, x, step);
   return x;
 }
-
-/// Beyond this squares are no floats.
-constexpr double kLongest = 0x1p60;
 
 // The filter's rows: a warp takes the columns' centres off a row and brings it
 // into the unit, in double (v), then to float (z): errors[i] is at least
@@ -207,7 +197,8 @@ __global__ void difference_rows(const double* rows, std::int64_t count,
       length = sqrt(length);
       lost = sqrt(lost);
     }
-    const bool is_short = length <= kLongest;  // not so of what is no number
+    // Not so of what is no number.
+    const bool is_short = length <= kLongestDifferences;
     for (std::int64_t f = lane; f < depth; f += 32) {
       const bool there = f < num_features && has_value(x[f]);
       z[i * depth + f] =
@@ -216,11 +207,7 @@ __global__ void difference_rows(const double* rows, std::int64_t count,
                                    ((x[f] - centre[f]) * by.first) * by.second)
                              : 0.0f);
     }
-    if (lane == 0)
-      errors[i] = is_short
-                      ? __double2float_ru(
-                            (lost + 0x1p-48 * length) * (1.0 + 1e-6) + 1e-30)
-                      : CUDART_INF_F;
+    if (lane == 0) errors[i] = difference_error<kSquared>(lost, length, depth);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"
+#include "cuda/missing/difference_bound.hpp"
 #include "cuda/missing/find_masked.hpp"
 
 namespace fsknn {
@@ -64,12 +65,7 @@ MaskedPlan plan_masked(const Request& request, const MaskedPoints& rows,
   plan.error = static_cast<float>((3.0 * g + g * g) * 1.001 + kSlack +
                                   2.0 * rounding_of_sums(columns.padded));
   plan.square_error = static_cast<float>((3.0 * g + g * g) * 1.001 + kSlack);
-  // Of differences each is rounded once, and their sum once a feature; the rest
-  // is for the comparison itself.
-  const double v = static_cast<double>(plan.depth + 8) * 0x1p-24;
-  plan.shrink = v < 0.5
-                    ? static_cast<float>((1.0 - v / (1.0 - v)) * (1.0 - kSlack))
-                    : 0.0f;
+  plan.shrink = difference_shrink(plan.depth);
   return plan;
 }
 

@@ -17,7 +17,7 @@
 #' | [edge_stability()] | quantiles, chance's, means by rank | the edges | shares beside chance's |
 #' | [edge_significance()] | edges by level of p | the edges | distances by rank, beside chance's |
 #' | [compare_neighbours()] | points and edges below a level | a row for each point, or edge | the points that changed most |
-#' | [module_summary()] | | a row for each module, outcome, or point | correlations of modules with outcomes |
+#' | [module_summary()] | its print | a row for each module, outcome, or point | correlations of modules with outcomes |
 #' | [soft_threshold()] | | the table | fit and connectivity by power |
 #' | [knn_recall()] | quantiles over points | a row for each point | points by recall |
 #' | [knn_plan()] | does it fit | one row | chunks, splits, segments |
@@ -309,6 +309,14 @@ as.data.frame.alpha_beta_k <- function(x, row.names = NULL, optional = FALSE,
 #' @method summary metafeatures
 #' @export
 summary.metafeatures <- function(object, ...) {
+  check_no_more(...)
+  object
+}
+
+#' @rdname results
+#' @method summary fsknn_modules
+#' @export
+summary.fsknn_modules <- function(object, ...) {
   check_no_more(...)
   object
 }

@@ -249,3 +249,11 @@ test_that("modules are printed, tabled and drawn", {
   expect_identical(nrow(plot(tested)$data), 6L)
   expect_no_error(ggplot2::ggplotGrob(plot(tested)))
 })
+
+test_that("a summary of modules is what prints of them", {
+  data <- module_data()
+  found <- module_summary(data$of, data$x, backend = "cpu")
+  expect_s3_class(summary(found), "fsknn_modules")
+  expect_identical(summary(found), found)
+  expect_error(summary(found, 3), class = "fsknn_argument_error")
+})

@@ -38,6 +38,12 @@
 #' under any dependence, and is larger by the sum of 1 / i, about ln m + 0.58.
 #' `"bonferroni"`, m p, bounds the chance of any false pair.
 #'
+#' None is better than the p-values that it is made of: under `"pearson"` these
+#' want values near to normal, and the smallest of many the most. Of 40
+#' independent points over 20 samples with heavy tails (t, 3 degrees of freedom)
+#' `"bonferroni"` at 0.05 has a false pair in 21% of data sets; by
+#' `"spearman"`, or of `p_permutation`, that is some 5%.
+#'
 #' **`permutations`.** In each one the samples of every point are permuted by
 #' themselves, by R's own generator, and the same search is run again. Of
 #' correlations `p_permutation` compares an edge's distance with the *smallest

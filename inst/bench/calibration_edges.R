@@ -5,6 +5,7 @@
 #
 # prints a table, and stores it in FOLDER as calibration-edges.csv. Some minutes
 # for 1,000 data sets.
+# Each core has random numbers of its own: the stored figures are of 1000 1.
 #
 # In the table, of each design, shares of data sets:
 #   at_0.05 to at_0.5   in which what the row names is at most 0.05, 0.2, 0.5:

@@ -15,6 +15,10 @@ struct Gift {
   double value, weight;
 };
 
+int scale_of(double most) {
+  return most > 0.0 ? std::clamp(std::ilogb(most), -1000, 1000) : 0;
+}
+
 /// One thread's rows. Sums are of few numbers, in the order of the neighbours:
 /// the same for any number of threads.
 class RowImputer {
@@ -69,6 +73,7 @@ class RowImputer {
   /// where one of them has no spread there.
   bool rescale(Donor& donor) const {
     double n = 0.0, a = 0.0, b = 0.0, aa = 0.0, bb = 0.0;
+    double most_a = 0.0, most_b = 0.0;
     for (std::int64_t f = 0; f < task_.num_features; ++f) {
       const double p = own_[static_cast<std::size_t>(f)];
       const double q = value(donor.point, f);
@@ -76,20 +81,27 @@ class RowImputer {
       n += 1.0;
       a += p;
       b += q;
+      most_a = std::max(most_a, std::abs(p));
+      most_b = std::max(most_b, std::abs(q));
     }
     if (!(n > 0.0)) return false;
+    // Powers of two take no bit from a sum, and keep squares in range.
+    const int scale_a = scale_of(most_a), scale_b = scale_of(most_b);
+    const double to_a = std::ldexp(1.0, -scale_a);
+    const double to_b = std::ldexp(1.0, -scale_b);
     a /= n;
     b /= n;
     for (std::int64_t f = 0; f < task_.num_features; ++f) {
       const double p = own_[static_cast<std::size_t>(f)];
       const double q = value(donor.point, f);
       if (!has_value(p) || !has_value(q)) continue;
-      aa += (p - a) * (p - a);
-      bb += (q - b) * (q - b);
+      const double off_a = (p - a) * to_a, off_b = (q - b) * to_b;
+      aa += off_a * off_a;
+      bb += off_b * off_b;
     }
     if (!(aa > 0.0) || !(bb > 0.0)) return false;
     donor.from = b;
-    donor.by = std::sqrt(aa / bb);
+    donor.by = std::ldexp(std::sqrt(aa / bb), scale_a - scale_b);
     donor.to = a;
     return true;
   }

@@ -151,6 +151,16 @@ test_that("metrics, donors and weights do what the help says", {
   }
 })
 
+test_that("values of any size are filled in alike", {
+  x <- data_with_holes(60, 12, 0.05)
+  for (metric in c("euclidean", "pearson")) {
+    filled <- plain(knn_impute(x, 4, metric))
+    for (times in 2^c(-600, 600)) {
+      expect_identical(plain(knn_impute(x * times, 4, metric)), filled * times)
+    }
+  }
+})
+
 test_that("k donors are found wherever k rows have the entry", {
   x <- data_with_holes(200, 10, 0.02)
   x[1:192, 4] <- NA # eight have it

@@ -40,8 +40,9 @@ draw_for_search <- function(search, x, permutations, strata,
   strata <- check_strata(
     strata, x, num_given, for_permutations = permutations > 0, call = call
   )
-  if (!is.null(points$samples)) {
+  if (!is.null(strata) && !is.null(points$samples)) {
     strata <- strata[points$samples]
+    check_can_permute(strata, call, counted = TRUE)
   }
   draw_permutations(ncol(points$values), permutations, strata)
 }

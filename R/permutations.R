@@ -80,14 +80,21 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
     )
   }
   groups <- match(values, unique(values))
-  if (anyDuplicated(groups) == 0) {
-    abort_argument(
-      c(
-        "Two samples at least must be in one of {.arg strata}.",
-        x = "Each sample is in one of its own, so that nothing can be permuted."
-      ),
-      call
-    )
-  }
+  check_can_permute(groups, call)
   groups
+}
+
+# counted: samples of a weight above 0 alone.
+check_can_permute <- function(groups, call, counted = FALSE) {
+  if (anyDuplicated(groups) > 0) {
+    return(invisible())
+  }
+  of <- if (counted) " with a weight above 0" else ""
+  abort_argument(
+    c(
+      "Two samples{of} at least must be in one of {.arg strata}.",
+      x = "Each sample is in one of its own, so that nothing can be permuted."
+    ),
+    call
+  )
 }

@@ -219,6 +219,23 @@ test_that("few arrangements tie with the one observed, which counts as such", {
   expect_gt(found$p_adjusted[[1]], 0.07)
 })
 
+test_that("samples without weight leave something to be permuted", {
+  x <- matrix(uniform_numbers(200, 3), 20)
+  weights <- rep(0:1, 5)
+  expect_error(
+    nearest_to(
+      x, outcome = 1:10, k = 3, permutations = 9, weights = weights,
+      strata = rep(1:5, each = 2), backend = "cpu"
+    ),
+    "Two samples with a weight above 0", class = "fsknn_argument_error"
+  )
+  found <- nearest_to(
+    x, outcome = 1:10, k = 3, permutations = 9, weights = weights,
+    strata = rep(c(1, 1, 2, 2, 1), 2), backend = "cpu"
+  )
+  expect_identical(nrow(found), 3L)
+})
+
 test_that("strata are kept, and may be a column of sample data", {
   data <- followed()
   strata <- c("a", "b", "b", "a", "a", "b", "c", "b", "a", "b", "a")

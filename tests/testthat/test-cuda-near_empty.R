@@ -127,7 +127,7 @@ test_that("near-empty rows where points do not fit the device", {
   )
 })
 
-test_that("rows of next to nothing where values are missing have their neighbours", {
+test_that("near-empty rows with missing values have their neighbours", {
   # Squares of their differences are no normal floats in the others' unit.
   others <- 1 + abs(random_matrix(300, 20, seed = 8)) / 9
   sizes <- c(0, 1 + seq_len(299) / 600)

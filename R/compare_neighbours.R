@@ -192,6 +192,8 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   samples <- search$points$samples %||% seq_along(taken$labels)
   labels <- taken$labels[samples]
   check_group_sizes(labels, taken$names, current_env())
+  # Those without weight are gone.
+  check_can_change(labels, taken$strata[samples], current_env())
   search <- check_group_values(search, labels, taken$names, constant)
   drawn <- if (!is.null(permutations)) {
     draw_permutations(length(labels), permutations, taken$strata[samples])

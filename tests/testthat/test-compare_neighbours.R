@@ -351,6 +351,17 @@ test_that("what is no contrast is an error that says so", {
   })
 })
 
+test_that("strata without a sample that weighs are nothing to permute in", {
+  x <- matrix(uniform_numbers(20 * 24, 3), 20)
+  expect_error(
+    compare_neighbours(
+      x, rep(1:2, 12), k = 3, permutations = 5, backend = "cpu",
+      weights = rep(c(1, 0, 0, 1), 6), strata = rep(1:12, each = 2)
+    ),
+    "must have samples of both groups", class = "fsknn_argument_error"
+  )
+})
+
 test_that("p-values are uniform or above, and the family is at its level", {
   num_sets <- 120
   p <- vapply(seq_len(num_sets), function(seed) {

@@ -247,7 +247,8 @@ fill_holes <- function(values, holes, how, options, call = caller_env()) {
   entries <- add_rows_above(entries, values, holes)
   list(
     values = put_entries(values, entries, holes),
-    entries = entries$made, above = entries$above
+    entries = entries$made, above = entries$above,
+    entries_above = entries$entries_above
   )
 }
 
@@ -264,7 +265,7 @@ add_rows_above <- function(entries, values, holes) {
       sd = c(entries$sd, rep(NA_real_, count)),
       donors = c(entries$donors, integer(count))
     ),
-    above = length(rows)
+    above = length(rows), entries_above = count
   )
 }
 
@@ -398,16 +399,28 @@ tell_column_means <- function(filled, how, points) {
   row <- point_side(points)
   column <- feature_side(points)
   above <- filled$above
+  of_above <- filled$entries_above
+  without <- count - of_above
   limit <- paste0(format(100 * how$row_max), "%")
+  lack <- if (how$row_max < 1) {
+    "more than {limit} of the values missing ({.arg row_max})"
+  } else {
+    "all values missing"
+  }
   cli::cli_inform(
     c(
       "{format_count(count)} missing {cli::qty(count)}value{?s} {?is/are}
        filled by the mean of {?its/their} {column}.",
-      x = if (above > 0) {
-        "{format_count(above)} {row}{cli::qty(above)}{?s} {?has/have} more than
-         {limit} of the values missing ({.arg row_max})."
+      x = if (of_above > 0) {
+        paste0(
+          "{format_count(of_above)} {cli::qty(of_above)}{?is/are} in
+           {format_count(above)} {row}{cli::qty(above)}{?s} with ", lack, "."
+        )
       },
-      x = if (above == 0) "No donor has a value there."
+      x = if (without > 0) {
+        "{format_count(without)} {cli::qty(without)}{?is/are} where no donor has
+         a value."
+      }
     ),
     class = "fsknn_column_means",
     count = count

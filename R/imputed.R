@@ -89,6 +89,7 @@ new_imputed <- function(filled, turned) {
     sd = entries$sd[order],
     donors = entries$donors[order]
   )
+  table$sd[is.nan(table$sd)] <- NA
   structure(
     table, class = c("fsknn_imputed", "data.frame"),
     row.names = .set_row_names(length(order))

@@ -89,6 +89,8 @@ as_blocks <- function(values, num_points, arg, call = caller_env()) {
       c("{.arg {arg}} must not be {.code NA}.", x = "It is at {where}."), call
     )
   }
+  # Values are told by place: as row names they would pass for the points'.
+  names(values) <- NULL
   if (is.factor(values)) {
     return(droplevels(values))
   }

@@ -127,6 +127,16 @@ test_that("mixing prints, sums up, and is a table and a picture", {
   expect_s3_class(plot(found, which = "simpson"), "ggplot")
 })
 
+test_that("names of labels are no names of points", {
+  data <- apart()
+  edges <- knn_graph(data$x, 3)
+  named <- stats::setNames(data$labels, rev(seq_along(data$labels)))
+  expect_identical(
+    neighbour_mixing(edges, named, permutations = NULL),
+    neighbour_mixing(edges, data$labels, permutations = NULL)
+  )
+})
+
 test_that("wrong labels of neighbours are errors", {
   data <- apart()
   edges <- knn_graph(data$x, 3)

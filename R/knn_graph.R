@@ -26,9 +26,10 @@
 #'   points in order, isolated ones too; `metric`, `sign`, `k` and
 #'   `num_features` are attributes as well, and `weighted` (`TRUE`) where
 #'   samples had weights, `num_covariates` where rows were adjusted. Taking rows
-#'   with `[` keeps them. It prints with a line that says how many points of how
-#'   many features there were: a matrix with its points in columns (see `points`)
-#'   is seen at once. There is nothing in the result that depends on the backend.
+#'   with `[` keeps them. It prints with a line that says how many points of
+#'   how many features there were: a matrix with its points in columns (see
+#'   `points`) is seen at once. There is nothing in the result that depends on
+#'   the backend.
 #'   With `block` ranks go from 1 to k in each block, and edges of one point
 #'   stand block by block; an attribute `between` says where they lead if it is
 #'   not to all blocks.

@@ -234,17 +234,13 @@ double masked_difference(const double* a, const double* b, std::int64_t padded,
 template <class L>
 double masked_pair(const MaskedTerms& terms, const double* a, const double* b,
                    std::int64_t padded) {
-  switch (terms.accumulation) {
-    case Accumulation::dot:
-      return masked_correlation<L>(a, b, padded, terms.min_pairs);
-    case Accumulation::squared_difference:
-      return masked_difference<L, SquaredDifference>(a, b, padded, terms);
-    case Accumulation::absolute_difference:
-      return masked_difference<L, AbsoluteDifference>(a, b, padded, terms);
-    case Accumulation::largest_difference:
-    case Accumulation::smaller_sum:
-    case Accumulation::relative_difference: break;
-  }
+  if (terms.accumulation == Accumulation::dot)
+    return masked_correlation<L>(a, b, padded, terms.min_pairs);
+  if (terms.accumulation == Accumulation::squared_difference)
+    return masked_difference<L, SquaredDifference>(a, b, padded, terms);
+  if (terms.accumulation == Accumulation::absolute_difference)
+    return masked_difference<L, AbsoluteDifference>(a, b, padded, terms);
+  // Any other, also one that comes later, is refused.
   throw_unknown("accumulation over common samples",
                 static_cast<int>(terms.accumulation));
 }

@@ -160,22 +160,11 @@ check_defined_rows <- function(points, scan, metric, constant, arg,
   if (length(rows) == 0) {
     return(rows)
   }
-  count <- length(rows)
-  named <- describe_rows(utils::head(rows, 3), points)
-  where <- first_few(named, total = count)
   what <- if (metric$undefined_rows == "constant") "constant" else "all zeros"
-  side <- point_side(points)
-  abort_argument(
-    c(
-      "{.arg {arg}} must have no {side} that is {what} under metric
-       {.val {metric$name}}.",
-      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?is/are} {what}:
-           {where}.",
-      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
-           {?an isolated point/isolated points} with
-           {.code constant = \"isolate\"}."
-    ),
-    call
+  abort_rows(
+    points, rows, arg,
+    cli::format_inline("that is {what} under metric {.val {metric$name}}"),
+    c("is", "are"), what, call
   )
 }
 
@@ -183,21 +172,10 @@ check_not_explained <- function(points, rows, arg, call) {
   if (length(rows) == 0) {
     return(invisible())
   }
-  count <- length(rows)
-  named <- describe_rows(utils::head(rows, 3), points)
-  where <- first_few(named, total = count)
-  side <- point_side(points)
-  abort_argument(
-    c(
-      "{.arg {arg}} must have no {side} that the covariates in {.arg adjust}
-       explain.",
-      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have} nothing
-           left: {where}.",
-      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
-           {?an isolated point/isolated points} with
-           {.code constant = \"isolate\"}."
-    ),
-    call
+  abort_rows(
+    points, rows, arg,
+    cli::format_inline("that the covariates in {.arg adjust} explain"),
+    c("has", "have"), "nothing left", call
   )
 }
 
@@ -206,15 +184,25 @@ check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
   if (length(rows) == 0 || constant == "isolate") {
     return(invisible())
   }
+  abort_rows(
+    points, rows, arg, "whose values are all missing", c("has", "have"),
+    "no value", call
+  )
+}
+
+# kind: which rows there must not be; verb, of one and of many, and state: what
+# those that are there are.
+abort_rows <- function(points, rows, arg, kind, verb, state, call) {
   count <- length(rows)
   named <- describe_rows(utils::head(rows, 3), points)
   where <- first_few(named, total = count)
   side <- point_side(points)
+  verb <- verb[[if (count == 1) 1 else 2]]
   abort_argument(
     c(
-      "{.arg {arg}} must have no {side} whose values are all missing.",
-      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have} no
-           value: {where}.",
+      "{.arg {arg}} must have no {side} {kind}.",
+      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {verb} {state}:
+           {where}.",
       i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
            {?an isolated point/isolated points} with
            {.code constant = \"isolate\"}."

@@ -229,6 +229,28 @@ sample_variable <- function(x, value, arg, call = caller_env()) {
   )
 }
 
+# The same for what must have one plain value for each sample: a vector, or a
+# factor.
+value_of_each_sample <- function(x, value, arg, num_samples,
+                                 call = caller_env()) {
+  values <- sample_variable(x, value, arg, call = call)
+  plain <- is.atomic(values) && is.null(dim(values)) &&
+    (is.factor(values) || !is.object(values)) && !is.null(values)
+  if (!plain || length(values) != num_samples) {
+    given <- if (plain) {
+      tally(length(values), "value")
+    } else {
+      describe_type(values)
+    }
+    abort_argument(
+      "{.arg {arg}} must have one value for each of the
+       {format_count(num_samples)} samples of {.arg x}, not {given}.",
+      call
+    )
+  }
+  values
+}
+
 need_package <- function(package, arg, call = caller_env()) {
   if (!requireNamespace(package, quietly = TRUE)) {
     abort_argument(

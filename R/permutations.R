@@ -52,21 +52,7 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
       call
     )
   }
-  values <- sample_variable(x, strata, "strata", call = call)
-  plain <- is.atomic(values) && is.null(dim(values)) &&
-    (is.factor(values) || !is.object(values)) && !is.null(values)
-  if (!plain || length(values) != num_samples) {
-    given <- if (plain) {
-      tally(length(values), "value")
-    } else {
-      describe_type(values)
-    }
-    abort_argument(
-      "{.arg strata} must have one value for each of the
-       {format_count(num_samples)} samples of {.arg x}, not {given}.",
-      call
-    )
-  }
+  values <- value_of_each_sample(x, strata, "strata", num_samples, call = call)
   missing <- which(is.na(values))
   if (length(missing) > 0) {
     count <- length(missing)

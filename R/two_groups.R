@@ -109,22 +109,9 @@ check_groups <- function(groups, x, num_samples, options, call) {
       call
     )
   }
-  values <- sample_variable(x, groups, "groups", call = call)
-  plain <- is.atomic(values) && is.null(dim(values)) &&
-    (is.factor(values) || !is.object(values))
-  if (!plain || length(values) != num_samples) {
-    given <- if (plain) {
-      tally(length(values), "value")
-    } else {
-      describe_type(values)
-    }
-    abort_argument(
-      "{.arg groups} must have one value for each of the
-       {format_count(num_samples)} samples of {.arg x}, not {given}.",
-      call
-    )
-  }
-  groups <- factor(values)
+  groups <- factor(
+    value_of_each_sample(x, groups, "groups", num_samples, call = call)
+  )
   if (nlevels(groups) != 2) {
     shown <- first_few(paste0("\"", levels(groups), "\""), nlevels(groups))
     abort_argument(

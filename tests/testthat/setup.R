@@ -8,3 +8,8 @@ rlang::local_options(
 # On a machine with a GPU, "auto" says once a session what it chose: here,
 # and not in the middle of a snapshot.
 suppressMessages(knn_plan(c(10, 3), k = 1))
+
+# What a test draws, as by print(plot(...)), goes to no file.
+rlang::local_options(
+  device = function(...) grDevices::pdf(NULL), .frame = testthat::teardown_env()
+)

@@ -204,22 +204,23 @@ void WithinCollector::Taker::take(AnswerRow answer_row, PointId point,
   all_->offer(row, column, value, tally_);
   if (all_->answer_ != nullptr || !all_->keeps_) return;
   const double distance = all_->distance_of(value);
-  if (!all_->is_within(row, distance) &&
-      !(all_->graph_ && all_->is_within(column, distance)))
+  if (!all_->is_within(row, column, distance) &&
+      !(all_->graph_ && all_->is_within(column, row, distance)))
     return;
   pairs_.push_back({row, column, value});
   if (pairs_.size() >= kHanded) hand_over();
 }
 
-bool WithinCollector::is_within(std::int32_t row, double distance) const {
-  return distance <= within_.limit(row);
+bool WithinCollector::is_within(std::int32_t row, std::int32_t column,
+                                double distance) const {
+  return distance <= within_.limit(row, column);
 }
 
 void WithinCollector::offer(std::int32_t row, std::int32_t column, double value,
                             DistanceTally& tally) {
   const double distance = distance_of(value);
   const auto one = [&](std::int32_t a, std::int32_t b) {
-    if (!is_within(a, distance)) return;
+    if (!is_within(a, b, distance)) return;
     if (!is_in_range(distance)) throw RangeFailure();
     if (answer_ == nullptr)
       count(a, distance, tally);
@@ -283,6 +284,8 @@ WithinSample::WithinSample(const Request& request, const Within& within,
                           : static_cast<double>(queries->num_points()) -
                                 static_cast<double>(request.query_skip.size());
   all_ = queries == nullptr && within.once ? n * (n - 1) / 2 : rows * n;
+  // A part of a search, which looks at a sample of all pairs.
+  if (within.either) return;
   // The sample must see what a quarter of the room would be full of.
   if (!(all_ > 2.0 * within.most)) return;
   points_ = std::make_unique<RowSubset>(
@@ -355,7 +358,8 @@ void brute_within(const Request& request, const Within& within,
         continue;
       const double value = pairs.value(a, b);
       const double distance = pairs.distance(value);
-      if (!(distance <= within.limit(static_cast<std::int64_t>(i)))) continue;
+      if (!(distance <= within.limit(static_cast<std::int64_t>(i), j)))
+        continue;
       if (!is_in_range(distance)) throw RangeFailure();
       found[i].push_back({distance, j, value});
     }

@@ -5,6 +5,7 @@
 // over their features; here those that are within are counted, and then filled
 // in.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -28,14 +29,35 @@ struct Within {
   std::vector<double> limits;
   /// A graph's pairs once each, with the lower number; else with both.
   bool once = false;
+  /// A pair counts that is within the limit of either of its points: of queries
+  /// `point_limits` are the limits of the points that they meet, one for all or
+  /// one for each; of a graph `limits` are.
+  bool either = false;
+  std::vector<double> point_limits;
   /// Entries that there is room for.
   double most = std::numeric_limits<double>::infinity();
   /// Pairs that are kept from counting, so that no second pass is needed.
   std::int64_t most_kept = std::int64_t{1} << 24;
 
-  double limit(std::int64_t row) const {
-    return limits.size() == 1 ? limits[0]
-                              : limits[static_cast<std::size_t>(row)];
+  double limit(std::int64_t row) const { return one_of(limits, row); }
+  /// The largest distance that a row's pair with that point may have.
+  double limit(std::int64_t row, std::int64_t point) const {
+    if (!either) return limit(row);
+    return std::max(
+        limit(row),
+        one_of(point_limits.empty() ? limits : point_limits, point));
+  }
+  /// Of a row: no pair of queries that is farther counts. A graph's pair is met
+  /// for both its points.
+  double reach(std::int64_t row) const {
+    if (!either || point_limits.empty()) return limit(row);
+    return std::max(limit(row), *std::max_element(point_limits.begin(),
+                                                  point_limits.end()));
+  }
+
+ private:
+  static double one_of(const std::vector<double>& all, std::int64_t at) {
+    return all.size() == 1 ? all[0] : all[static_cast<std::size_t>(at)];
   }
 };
 
@@ -115,7 +137,7 @@ class WithinCollector {
     return !request_.query_self.empty() &&
            request_.query_self[static_cast<std::size_t>(row)] == column;
   }
-  bool is_within(std::int32_t row, double distance) const;
+  bool is_within(std::int32_t row, std::int32_t column, double distance) const;
   void count(std::int32_t row, double distance, DistanceTally& tally);
   void fill(std::int32_t row, std::int32_t index, double distance,
             double value);

@@ -143,7 +143,7 @@ void HeldPoints::fit_filter(const Request& request, Rows& rows,
 
 HeldPoints::Rows HeldPoints::fit(const Request& request,
                                  const RowSource* queries, bool filtered,
-                                 Progress* progress) {
+                                 Progress* progress, bool shuffle_queries) {
   if (request.metric != &metric_ || request.weights != weights_ ||
       request.covariates != covariates_ || request.skip != skip_ ||
       request.na_pairwise)
@@ -152,9 +152,10 @@ HeldPoints::Rows HeldPoints::fit(const Request& request,
   Rows rows;
   rows.are_points = queries == nullptr;
   if (queries != nullptr)
-    rows.points = prepare_points(
-        *queries, recipe_of(request, exponent_), request.query_skip, false,
-        kernels_.prepare_row, request.num_threads, progress, false);
+    rows.points = prepare_points(*queries, recipe_of(request, exponent_),
+                                 request.query_skip, shuffle_queries,
+                                 kernels_.prepare_row, request.num_threads,
+                                 progress, false);
   const bool is_empty =
       points_.size() == 0 || (queries != nullptr && rows.points.size() == 0);
   if (filtered && !is_empty) fit_filter(request, rows, progress);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/between.hpp"
 #include "core/prepared.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
@@ -49,6 +50,12 @@ class HeldPoints {
   void find_within(const Request& request, const Within& within,
                    const RowSource* queries, WithinAnswer& answer,
                    Progress* progress, Stats* stats);
+  /// As the engine's find_between(): the points are the later one of its
+  /// blocks, `others` the other one, or null. The request is that of the
+  /// points, with the others as queries.
+  void find_between(const Request& request, const Between& between,
+                    const BlockRows* others, WithinRows& answer,
+                    Progress* progress, Stats* stats);
 
  private:
   /// Those whose neighbours are found.
@@ -61,7 +68,7 @@ class HeldPoints {
   void forget();
   void forget_filter();
   Rows fit(const Request& request, const RowSource* queries, bool filtered,
-           Progress* progress);
+           Progress* progress, bool shuffle_queries = false);
   void prepare(const Request& request, const RowSource* queries,
                Progress* progress);
   void fit_filter(const Request& request, Rows& rows, Progress* progress);

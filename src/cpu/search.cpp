@@ -113,6 +113,23 @@ void Search::set_threshold(Place list) {
                                std::memory_order_relaxed);
 }
 
+void Search::set_limit(const PointBlock& rows, std::int64_t at, double limit) {
+  const Place list = list_of(rows, at, rows);
+  lists_.set_limit(list, limit);
+  if (limit > -HUGE_VAL) return set_threshold(list);
+  threshold_[list.value].store(thresholds_.keep_none(),
+                               std::memory_order_relaxed);
+}
+
+Search::Found Search::found_of(const PointBlock& rows, std::int64_t at,
+                               const PointBlock& columns) {
+  const Place list = list_of(rows, at, columns);
+  NeighbourHeap heap = lists_.heap(list);
+  const std::int64_t size = heap.size();
+  heap.sort();
+  return {lists_.distances(list), lists_.indices(list), size};
+}
+
 /// A meeting's chunks, in pieces that are numbered on over all meetings.
 class Search::Part {
  public:
@@ -370,6 +387,7 @@ void Search::seed_split(const Sample& sample, std::int64_t split,
     const double limit =
         thresholds_.upper_distance(keys[seeds() - 1], a.upper_side(row0 + r));
     const Place list = list_of(rows, row0 + r, columns);
+    if (!(limit < lists_.limit(list))) continue;
     lists_.set_limit(list, limit);
     set_threshold(list);
   }

@@ -37,6 +37,10 @@ class Search {
     const PointBlock* columns;
   };
 
+  /// What is farther than this from a row, by its place in the block, is none
+  /// of its neighbours. Before all else; -infinity: it has none.
+  void set_limit(const PointBlock& rows, std::int64_t at, double limit);
+
   /// A first threshold for every row of each meeting, before it is met by any:
   /// k points of another chunk of the columns are at most that far. The points
   /// of a chunk are a random sample of the block. from, to: shares of the whole
@@ -55,6 +59,16 @@ class Search {
   /// distances are within range.
   bool emit(const Neighbours& out, const std::vector<std::int32_t>& place,
             const PreparedPoints* rows, const PreparedPoints* columns);
+
+  /// What a row has found of the columns, by its place in the block, sorted.
+  /// Once, after all pairs were met.
+  struct Found {
+    const double* distance;
+    const std::int32_t* index;
+    std::int64_t size;
+  };
+  Found found_of(const PointBlock& rows, std::int64_t at,
+                 const PointBlock& columns);
 
   const PassCounts& counts() const { return counts_; }
 

@@ -68,7 +68,7 @@ WithinSearch::WithinSearch(const Request& request, const Within& within,
   keep_none_ = thresholds.keep_none();
   for (std::int64_t p = 0; p < rows.size(); ++p)
     threshold_[p] =
-        thresholds.keep_up_to(within.limit(rows_.id(Place{p}).value));
+        thresholds.keep_up_to(within.reach(rows_.id(Place{p}).value));
 }
 
 void WithinSearch::run(WithinCollector& collector, double from, double to) {

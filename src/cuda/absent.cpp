@@ -38,6 +38,11 @@ void find_within(const Request&, const Within&, const RowSource&,
   throw not_built();
 }
 
+void find_between(const Request&, const Between&, const RowSource&, WithinRows&,
+                  Progress*, Stats*) {
+  throw not_built();
+}
+
 class HeldPoints::Impl {};
 
 HeldPoints::HeldPoints(const Request&, const RowSource&) { throw not_built(); }

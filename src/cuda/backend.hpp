@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/between.hpp"
 #include "core/errors.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
@@ -75,6 +76,11 @@ inline bool finds_within(const Request& request) {
 void find_within(const Request& request, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats);
+
+/// As cpu::find_between(), on the first of the request's devices.
+void find_between(const Request& request, const Between& between,
+                  const RowSource& points, WithinRows& answer,
+                  Progress* progress, Stats* stats);
 
 /// One set of points that is searched many times: read once and sent once to
 /// the devices, if they have the room, and prepared there again only where a

@@ -429,7 +429,7 @@ void find_pairs(const Request& request, const Within& within,
   }
   work.limits.reserve(rows.order.id.size());
   for (const std::int32_t id : rows.order.id)
-    work.limits.push_back(within.limit(id));
+    work.limits.push_back(within.reach(id));
   const int count =
       static_cast<int>(std::min<std::int64_t>(gpus.count(), work.num_splits()));
   work.num_threads = std::max(1, request.num_threads / count);

@@ -71,7 +71,7 @@ cut_into_blocks <- function(num_points, least) {
 }
 
 # c(first, last) of a block's points, both from 1.
-block_bounds <- function(cut, block) {
+cut_bounds <- function(cut, block) {
   end <- (c(block - 1, block) * cut$num_points) %/% cut$num_blocks
   c(end[[1]] + 1, end[[2]])
 }

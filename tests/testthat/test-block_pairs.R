@@ -4,10 +4,10 @@ times_met <- function(cut) {
   met <- matrix(0, n, n)
   for (task in seq_len(cut$num_tasks)) {
     blocks <- blocks_of_tasks(cut, task)
-    for (i in seq(block_bounds(cut, blocks$a)[[1]],
-                  block_bounds(cut, blocks$a)[[2]])) {
-      for (j in seq(block_bounds(cut, blocks$b)[[1]],
-                    block_bounds(cut, blocks$b)[[2]])) {
+    for (i in seq(cut_bounds(cut, blocks$a)[[1]],
+                  cut_bounds(cut, blocks$a)[[2]])) {
+      for (j in seq(cut_bounds(cut, blocks$b)[[1]],
+                    cut_bounds(cut, blocks$b)[[2]])) {
         if (blocks$a < blocks$b || i < j) {
           met[i, j] <- met[i, j] + 1
         }
@@ -47,7 +47,7 @@ test_that("blocks are odd in number, and as large as each other", {
       expect_identical(sum(sizes), as.double(n))
       expect_lte(diff(range(sizes)), 1)
       expect_gte(min(sizes), 1)
-      bounds <- vapply(seq_len(cut$num_blocks), block_bounds, cut = cut, c(0, 0))
+      bounds <- vapply(seq_len(cut$num_blocks), cut_bounds, cut = cut, c(0, 0))
       expect_identical(bounds[2, ] - bounds[1, ] + 1, sizes)
       expect_identical(bounds[1, -1], bounds[2, -cut$num_blocks] + 1)
       expect_identical(range(bounds), c(1, as.double(n)))

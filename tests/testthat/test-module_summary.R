@@ -226,7 +226,7 @@ test_that("missing values and constant rows are said, filled or left out", {
 test_that("nothing of points x points is made", {
   skip_on_cran()
   x <- matrix(sin(seq_len(30000 * 12)^1.1), 30000)
-  expect_lt(system.time(module_summary(rep(1, 30000), x))[["elapsed"]], 5)
+  expect_lt(cpu_seconds(module_summary(rep(1, 30000), x)), 10)
 })
 
 test_that("modules are printed, tabled and drawn", {

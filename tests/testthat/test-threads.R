@@ -77,7 +77,7 @@ test_that("a search has as many threads as it is told", {
     wait_for(function() {
       most <<- max(most, threads_of(child$pid))
       file.exists(child$out)
-    }, 60)
+    }, patience)
     expect_identical(most - as.double(said_by(child)), num_threads - 1)
   }
 })
@@ -90,7 +90,7 @@ test_that("a forked child works after its parent has used threads", {
     knn_search(x, k = 5, num_threads = 2, backend = "cpu")
   )
   # NULL when it hangs.
-  answer <- parallel::mccollect(child, wait = FALSE, timeout = 60)
+  answer <- parallel::mccollect(child, wait = FALSE, timeout = patience)
   if (is.null(answer)) tools::pskill(child$pid, tools::SIGKILL)
   expect_identical(unname(answer)[[1]], whole)
 })

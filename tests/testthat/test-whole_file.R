@@ -178,7 +178,7 @@ test_that("a pipe is written to", {
   expect_identical(system2("mkfifo", "pipe"), 0L)
   system2("sh", c("-c", shQuote("cat pipe > copy; mv copy got")), wait = FALSE)
   write_cibm(x, "pipe")
-  expect_true(wait_for(function() file.exists("got"), 30))
+  expect_true(wait_for(function() file.exists("got"), patience))
   expect_identical(readLines("got"), readLines("file.txt"))
 })
 

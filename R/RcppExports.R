@@ -17,6 +17,46 @@ cpp_cuda_devices <- function(start) {
     .Call(`_fsknn_cpp_cuda_devices`, start)
 }
 
+cpp_between <- function(x, blocks, limits, request) {
+    .Call(`_fsknn_cpp_between`, x, blocks, limits, request)
+}
+
+cpp_new_lists <- function(num_points, k, correlation) {
+    .Call(`_fsknn_cpp_new_lists`, num_points, k, correlation)
+}
+
+cpp_merge_lists <- function(lists, blocks, part, num_threads) {
+    .Call(`_fsknn_cpp_merge_lists`, lists, blocks, part, num_threads)
+}
+
+cpp_limits_of <- function(lists, first, last) {
+    .Call(`_fsknn_cpp_limits_of`, lists, first, last)
+}
+
+cpp_answer_of_lists <- function(lists, request) {
+    .Call(`_fsknn_cpp_answer_of_lists`, lists, request)
+}
+
+cpp_give_back_lists <- function(lists) {
+    invisible(.Call(`_fsknn_cpp_give_back_lists`, lists))
+}
+
+cpp_new_pairs <- function(num_points, request) {
+    .Call(`_fsknn_cpp_new_pairs`, num_points, request)
+}
+
+cpp_take_pairs <- function(pairs, blocks, part) {
+    .Call(`_fsknn_cpp_take_pairs`, pairs, blocks, part)
+}
+
+cpp_allocate_pairs <- function(pairs) {
+    .Call(`_fsknn_cpp_allocate_pairs`, pairs)
+}
+
+cpp_answer_of_pairs <- function(pairs) {
+    .Call(`_fsknn_cpp_answer_of_pairs`, pairs)
+}
+
 cpp_digest <- function(x, num_threads) {
     .Call(`_fsknn_cpp_digest`, x, num_threads)
 }

@@ -47,6 +47,119 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_between
+Rcpp::List cpp_between(SEXP x, Rcpp::NumericVector blocks, SEXP limits, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_between(SEXP xSEXP, SEXP blocksSEXP, SEXP limitsSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type blocks(blocksSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type limits(limitsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_between(x, blocks, limits, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_new_lists
+SEXP cpp_new_lists(double num_points, double k, bool correlation);
+RcppExport SEXP _fsknn_cpp_new_lists(SEXP num_pointsSEXP, SEXP kSEXP, SEXP correlationSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< double >::type num_points(num_pointsSEXP);
+    Rcpp::traits::input_parameter< double >::type k(kSEXP);
+    Rcpp::traits::input_parameter< bool >::type correlation(correlationSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_new_lists(num_points, k, correlation));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_merge_lists
+Rcpp::List cpp_merge_lists(SEXP lists, Rcpp::NumericVector blocks, Rcpp::List part, int num_threads);
+RcppExport SEXP _fsknn_cpp_merge_lists(SEXP listsSEXP, SEXP blocksSEXP, SEXP partSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type lists(listsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type blocks(blocksSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type part(partSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_merge_lists(lists, blocks, part, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_limits_of
+Rcpp::NumericVector cpp_limits_of(SEXP lists, double first, double last);
+RcppExport SEXP _fsknn_cpp_limits_of(SEXP listsSEXP, SEXP firstSEXP, SEXP lastSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type lists(listsSEXP);
+    Rcpp::traits::input_parameter< double >::type first(firstSEXP);
+    Rcpp::traits::input_parameter< double >::type last(lastSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_limits_of(lists, first, last));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_answer_of_lists
+Rcpp::List cpp_answer_of_lists(SEXP lists, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_answer_of_lists(SEXP listsSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type lists(listsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_answer_of_lists(lists, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_give_back_lists
+void cpp_give_back_lists(SEXP lists);
+RcppExport SEXP _fsknn_cpp_give_back_lists(SEXP listsSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type lists(listsSEXP);
+    cpp_give_back_lists(lists);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_new_pairs
+SEXP cpp_new_pairs(double num_points, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_new_pairs(SEXP num_pointsSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< double >::type num_points(num_pointsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_new_pairs(num_points, request));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_take_pairs
+Rcpp::List cpp_take_pairs(SEXP pairs, Rcpp::NumericVector blocks, Rcpp::List part);
+RcppExport SEXP _fsknn_cpp_take_pairs(SEXP pairsSEXP, SEXP blocksSEXP, SEXP partSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type pairs(pairsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type blocks(blocksSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type part(partSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_take_pairs(pairs, blocks, part));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_allocate_pairs
+Rcpp::List cpp_allocate_pairs(SEXP pairs);
+RcppExport SEXP _fsknn_cpp_allocate_pairs(SEXP pairsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type pairs(pairsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_allocate_pairs(pairs));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_answer_of_pairs
+Rcpp::List cpp_answer_of_pairs(SEXP pairs);
+RcppExport SEXP _fsknn_cpp_answer_of_pairs(SEXP pairsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type pairs(pairsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_answer_of_pairs(pairs));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_digest
 Rcpp::List cpp_digest(SEXP x, int num_threads);
 RcppExport SEXP _fsknn_cpp_digest(SEXP xSEXP, SEXP num_threadsSEXP) {
@@ -747,6 +860,16 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_give_back", (DL_FUNC) &_fsknn_cpp_give_back, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
+    {"_fsknn_cpp_between", (DL_FUNC) &_fsknn_cpp_between, 4},
+    {"_fsknn_cpp_new_lists", (DL_FUNC) &_fsknn_cpp_new_lists, 3},
+    {"_fsknn_cpp_merge_lists", (DL_FUNC) &_fsknn_cpp_merge_lists, 4},
+    {"_fsknn_cpp_limits_of", (DL_FUNC) &_fsknn_cpp_limits_of, 3},
+    {"_fsknn_cpp_answer_of_lists", (DL_FUNC) &_fsknn_cpp_answer_of_lists, 2},
+    {"_fsknn_cpp_give_back_lists", (DL_FUNC) &_fsknn_cpp_give_back_lists, 1},
+    {"_fsknn_cpp_new_pairs", (DL_FUNC) &_fsknn_cpp_new_pairs, 2},
+    {"_fsknn_cpp_take_pairs", (DL_FUNC) &_fsknn_cpp_take_pairs, 3},
+    {"_fsknn_cpp_allocate_pairs", (DL_FUNC) &_fsknn_cpp_allocate_pairs, 1},
+    {"_fsknn_cpp_answer_of_pairs", (DL_FUNC) &_fsknn_cpp_answer_of_pairs, 1},
     {"_fsknn_cpp_digest", (DL_FUNC) &_fsknn_cpp_digest, 2},
     {"_fsknn_cpp_digest_raw", (DL_FUNC) &_fsknn_cpp_digest_raw, 1},
     {"_fsknn_cpp_write_sealed", (DL_FUNC) &_fsknn_cpp_write_sealed, 5},

@@ -72,7 +72,7 @@ void brute_between(const Request& asked, const Between& between,
                                     rows.row(Place{b}), rows.padded);
       const double distance = rule(sum, rows.sums[a.value], rows.sums[b]);
       poll_after(static_cast<double>(rows.padded));
-      if (distance <= between.limit(i))
+      if (between.limit(i) > -HUGE_VAL && distance <= between.limit(i))
         list.push_back({distance, blocks.id_of(j).value, Place{b}});
     }
     std::sort(list.begin(), list.end(), [](const Entry& x, const Entry& y) {

@@ -32,16 +32,17 @@ bool some_are_open(const Between& between, const Half& half) {
 /// What each row of either half found of the other one.
 class Lists {
  public:
-  Lists(const Request& request, const Kernels& kernels, Search& search,
-        const std::vector<Half>& halves, WithinRows& answer)
+  Lists(const Request& request, const Between& between, const Kernels& kernels,
+        Search& search, const std::vector<Half>& halves, WithinRows& answer)
       : request_(request),
+        between_(between),
         kernels_(kernels),
         search_(search),
         halves_(halves),
         answer_(answer) {}
 
-  /// num_rows: of the answer.
-  void write(std::int64_t num_rows) {
+  void write() {
+    const std::int64_t num_rows = between_.num_rows();
     WithinAnswer::Counts counts(static_cast<std::size_t>(num_rows), 0);
     found_.resize(static_cast<std::size_t>(num_rows));
     each([&](const Half& half, const Half& other) {
@@ -49,7 +50,9 @@ class Lists {
         const std::size_t row = static_cast<std::size_t>(half.row(at));
         Search::Found& found = found_[row];
         found = search_.found_of(half.block, at, other.block);
-        found.size = length_within_range(found.distance, found.size);
+        found.size = between_.limit(half.row(at)) > -HUGE_VAL
+                         ? length_within_range(found.distance, found.size)
+                         : 0;
         counts[row] = static_cast<std::int32_t>(found.size);
       };
     });
@@ -100,6 +103,7 @@ class Lists {
   }
 
   const Request& request_;
+  const Between& between_;
   const Kernels& kernels_;
   Search& search_;
   const std::vector<Half>& halves_;
@@ -149,7 +153,7 @@ void HeldPoints::find_between(const Request& request, const Between& between,
   search.seed(seeds, 0.02, 0.05);
   search.meet({{&a, &b}}, 0.05, 1.0);
   const double searched = seconds_since(start);
-  Lists(request, kernels_, search, halves, answer).write(between.num_rows());
+  Lists(request, between, kernels_, search, halves, answer).write();
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
   stats->pairs_exact = search.counts().exact;

@@ -125,8 +125,9 @@ inline void upper_as_lower(double, FilterRows& rows) {
 inline std::int32_t keep_overlap_up_to(const FilterTerms& terms,
                                        double distance) {
   if (!(distance < 1.0)) return terms.scale.form->keep_all;
-  return as_bits(float_down(terms.metric.least_overlap(distance) - kFloatSlack -
-                            terms.scale.slack));
+  // Nothing is nearer than 0, and least_overlap(-infinity) need be no number.
+  const double least = terms.metric.least_overlap(std::max(distance, 0.0));
+  return as_bits(float_down(least - kFloatSlack - terms.scale.slack));
 }
 
 inline double upper_of_overlap(const FilterTerms& terms, double key,

@@ -20,6 +20,8 @@ std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
   const double t = terms.rule.before_scaling(distance);
   const double units = t / terms.scale.unit * (1.0 + terms.scale.slack) + 3.0;
   if (!(units < kLargestSum * 2.0)) return terms.scale.form->keep_all;
+  // Limits below 0, which no distance is: nothing is kept.
+  if (units < 0.0) return terms.scale.form->keep_none;
   return static_cast<std::int32_t>(std::ceil(units));
 }
 

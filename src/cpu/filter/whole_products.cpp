@@ -40,6 +40,8 @@ struct Similarity {
     const double sum =
         (1.0 - t - terms.scale.slack) * (kUnitScale * kUnitScale) - 2.0;
     if (sum < -2147483647.0) return terms.scale.form->keep_all;
+    // Limits below 0, which no distance is: nothing is kept.
+    if (sum > 2147483646.0) return terms.scale.form->keep_none;
     return static_cast<std::int32_t>(std::floor(sum));
   }
 

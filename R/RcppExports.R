@@ -205,8 +205,12 @@ cpp_impute <- function(x, rows, index, distance, k, how, num_threads) {
     .Call(`_fsknn_cpp_impute`, x, rows, index, distance, k, how, num_threads)
 }
 
-cpp_count_missing <- function(x) {
-    .Call(`_fsknn_cpp_count_missing`, x)
+cpp_count_missing <- function(x, num_threads) {
+    .Call(`_fsknn_cpp_count_missing`, x, num_threads)
+}
+
+cpp_put_entries <- function(x, row, column, value, num_threads) {
+    .Call(`_fsknn_cpp_put_entries`, x, row, column, value, num_threads)
 }
 
 cpp_stress_layout <- function(steps, start, iterations) {

@@ -86,7 +86,8 @@
 #'   of both groups. Or a list of two of these with the same points, in one
 #'   order; its names, if it has any, name the groups.
 #' @param groups The group of each sample (column of `x`): a factor or a vector
-#'   with two different values, `NA` for samples to leave out. Beside an
+#'   with two different values, `NA` for samples to leave out; in the order of
+#'   the samples, or with their names. Beside an
 #'   `ExpressionSet` or a `SummarizedExperiment` also the name of a column of
 #'   its sample data. Group 1 is the first level (in sorted order where it is no
 #'   factor). `NULL` (default) where `x` is a list.
@@ -95,9 +96,8 @@
 #'   `"spearman"` or `"bicor"`, and what of it is near: see [knn_search()].
 #' @param permutations How many permutations, 100 by default. `NULL`: none, and
 #'   no p-values.
-#' @param strata `NULL` (default), or a value for each sample (or the name of a
-#'   column of the sample data): labels are permuted among samples with the same
-#'   value only.
+#' @param strata `NULL` (default), or a value for each sample, given as `groups`
+#'   are: labels are permuted among samples with the same value only.
 #' @param persistence How much deeper ranks count in `rbo`, above 0 and below 1:
 #'   with 0.9 (default) the first 10 have 86% of the weight.
 #' @param constant What to do with points that are constant in either group:

@@ -209,46 +209,33 @@ sample_variable <- function(x, value, arg, call = caller_env()) {
   if (is.null(table) || !rlang::is_string(value)) {
     return(value)
   }
+  table_column(table, value, arg, call = call)
+}
+
+# of: what the table is, in words.
+table_column <- function(table, name, arg, of = "the sample data of {.arg x}",
+                      call = caller_env()) {
   columns <- colnames(table)
-  if (value %in% columns) {
-    return(table[[value]])
+  if (name %in% columns) {
+    values <- table[[name]]
+    return(if (inherits(values, "Rle")) S4Vectors::decode(values) else values)
   }
-  nearest <- if (length(columns) > 0) nearest_spelling(value, columns)
+  nearest <- if (length(columns) > 0) nearest_spelling(name, columns)
   hint <- if (!is.null(nearest)) {
     c(i = "Did you mean {.val {nearest}}?")
   }
   known <- first_few(paste0("\"", columns, "\""), limit = 5L)
   abort_argument(
     c(
-      "{.arg {arg}} must be the name of a column of the sample data of
-       {.arg x}, not {.val {value}}.",
+      paste0(
+        "{.arg {arg}} must be the name of a column of ", of,
+        ", not {.val {name}}."
+      ),
       x = if (length(columns) > 0) "There are: {known}.",
       hint
     ),
     call
   )
-}
-
-# The same for what must have one plain value for each sample: a vector, or a
-# factor.
-value_of_each_sample <- function(x, value, arg, num_samples,
-                                 call = caller_env()) {
-  values <- sample_variable(x, value, arg, call = call)
-  plain <- is.atomic(values) && is.null(dim(values)) &&
-    (is.factor(values) || !is.object(values)) && !is.null(values)
-  if (!plain || length(values) != num_samples) {
-    given <- if (plain) {
-      tally(length(values), "value")
-    } else {
-      describe_type(values)
-    }
-    abort_argument(
-      "{.arg {arg}} must have one value for each of the
-       {format_count(num_samples)} samples of {.arg x}, not {given}.",
-      call
-    )
-  }
-  values
 }
 
 need_package <- function(package, arg, call = caller_env()) {

@@ -80,19 +80,15 @@ as.data.frame.fsknn_imputed <- function(x, row.names = NULL, optional = FALSE,
 # Ordered by column and row, as the matrix is.
 new_imputed <- function(filled, turned) {
   entries <- filled$entries
-  at <- (entries$column - 1) * as.double(nrow(filled$values)) + entries$row
-  order <- if (turned) order(entries$row, entries$column) else order(at)
-  table <- list(
-    row = entries[[if (turned) "column" else "row"]][order],
-    column = entries[[if (turned) "row" else "column"]][order],
-    value = filled$values[at[order]],
-    sd = entries$sd[order],
-    donors = entries$donors[order]
-  )
-  table$sd[is.nan(table$sd)] <- NA
+  names(entries)[1:2] <- if (turned) c("column", "row") else c("row", "column")
+  if (turned) {
+    order <- order(entries$column, entries$row, method = "radix")
+    entries <- lapply(entries, `[`, order)
+  }
   structure(
-    table, class = c("fsknn_imputed", "data.frame"),
-    row.names = .set_row_names(length(order))
+    entries[c("row", "column", "value", "sd", "donors")],
+    class = c("fsknn_imputed", "data.frame"),
+    row.names = .set_row_names(length(entries$row))
   )
 }
 
@@ -102,12 +98,15 @@ put_back <- function(x, filled, points, into, input, call = caller_env()) {
   if (points$turned) {
     values <- t(values)
   }
+  read <- take_matrix(x, input, call = call)$values
   if (inherits(x, "ExpressionSet")) {
-    return(put_in_set(x, values, table, into, input))
+    dimnames(values) <- dimnames(Biobase::exprs(x))
+    return(put_in_set(x, as_before(values, read), table, into, input))
   }
   if (inherits(x, "SummarizedExperiment")) {
     at <- into %||% input$assay %||% 1L
-    SummarizedExperiment::assay(x, at, withDimnames = FALSE) <- values
+    SummarizedExperiment::assay(x, at, withDimnames = FALSE) <-
+      as_before(values, read)
     S4Vectors::metadata(x)$imputed <- table
     return(x)
   }
@@ -125,7 +124,6 @@ put_in_set <- function(x, values, table, into, input) {
   if (is.numeric(name)) {
     name <- Biobase::assayDataElementNames(x)[[name]]
   }
-  dimnames(values) <- dimnames(Biobase::exprs(x))
   x <- Biobase::assayDataElementReplace(x, name, values, validate = FALSE)
   about <- Biobase::experimentData(x)
   notes <- Biobase::preproc(about)
@@ -148,8 +146,36 @@ put_in_table <- function(x, values, table) {
     return(x)
   }
   dimnames(values) <- dimnames(x)
+  values <- as_before(values, x)
   attr(values, "imputed") <- table
   values
+}
+
+# A matrix of the kind that `read` is: a plain one where that is plain.
+as_before <- function(values, read) {
+  if (inherits(read, "HDF5Matrix")) {
+    return(HDF5Array::writeHDF5Array(values, with.dimnames = TRUE))
+  }
+  if (inherits(read, "DelayedMatrix")) {
+    if (DelayedArray::is_sparse(read)) {
+      values <- methods::as(values, "dgCMatrix")
+    }
+    return(DelayedArray::DelayedArray(values))
+  }
+  if (inherits(read, "big.matrix")) {
+    return(bigmemory::as.big.matrix(values))
+  }
+  if (!inherits(read, "Matrix")) {
+    return(values)
+  }
+  # One that was symmetric, say, need not be so any more.
+  values <- methods::as(values, "dgCMatrix")
+  kinds <- c("CsparseMatrix", "RsparseMatrix", "TsparseMatrix")
+  kind <- kinds[vapply(kinds, function(kind) inherits(read, kind), NA)]
+  if (inherits(read, "denseMatrix")) {
+    kind <- "unpackedMatrix"
+  }
+  if (length(kind) == 1) methods::as(values, kind) else values
 }
 
 check_into <- function(into, x, call = caller_env()) {

@@ -38,13 +38,46 @@ draw_for_search <- function(search, x, permutations, strata,
   points <- search$points
   num_given <- points$num_given %||% ncol(points$values)
   strata <- check_strata(
-    strata, x, num_given, for_permutations = permutations > 0, call = call
+    strata, x, num_given, for_permutations = permutations > 0,
+    input = search$options$input, call = call
   )
   if (!is.null(strata) && !is.null(points$samples)) {
     strata <- strata[points$samples]
     check_can_permute(strata, call, counted = TRUE)
   }
+  tell_nested(search, strata, permutations)
   draw_permutations(ncol(points$values), permutations, strata)
+}
+
+# An outcome (or a point) that is the same throughout each stratum stays what it
+# is under every permutation: all p_adjusted are 1. Not with covariates, whose
+# residuals are permuted.
+tell_nested <- function(search, strata, permutations) {
+  asked <- search$queries$values
+  if (is.null(strata) || permutations == 0 || !is.matrix(asked) ||
+        !is.null(search$options$adjust)) {
+    return(invisible())
+  }
+  first <- match(strata, strata)
+  nested <- which(apply(asked, 1, function(row) identical(row, row[first])))
+  if (length(nested) == 0) {
+    return(invisible())
+  }
+  arg <- if (isTRUE(search$queries$are_outcomes)) "outcome" else "point"
+  labels <- asked_names(search)
+  cli::cli_warn(
+    c(
+      "In each of {.arg strata} all samples have the same value of
+       {.arg {arg}}: no permutation changes it.",
+      x = "So {.field p_adjusted} is 1, whatever the correlation.",
+      i = if (!is.null(labels)) {
+        "This is so of {first_few(paste0(\"\\\"\", labels[nested], \"\\\"\"))}."
+      },
+      i = "Where a batch holds one kind of sample only, nothing tells the two
+           apart."
+    ),
+    class = "fsknn_nested_strata"
+  )
 }
 
 # The search, run, and judged. Gives

@@ -63,9 +63,12 @@
 #' @param min_pairs The fewest columns that two rows must have in common to be
 #'   neighbours. `NULL` (default) is 1, under `"pearson"` 3.
 #'
-#' @returns `x` without missing values: a matrix for a matrix (of any kind), a
-#'   data frame for a data frame, and for a container the same with one assay
-#'   replaced or added. [imputed_values()] of it says what was filled in.
+#' @returns `x` without missing values: a matrix of the same kind for a matrix
+#'   (a `DelayedMatrix` in memory, but an `HDF5Matrix` in a new file where
+#'   \pkg{HDF5Array} keeps such; a sparse `Matrix` of the same form; a
+#'   `big.matrix` in memory), a data frame for a data frame, and for a container
+#'   the same with one assay, of the kind that was read, replaced or added.
+#'   [imputed_values()] of it says what was filled in.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a column with more than `col_max` missing,
@@ -103,7 +106,7 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
   check_into(into, x)
   check_one_search(how, checkpoint)
   read <- read_holes(x, options)
-  holes <- find_holes(read$values, how, read)
+  holes <- find_holes(read$values, how, read, options$num_threads)
   filled <- fill_holes(read$values, holes, how, options)
   tell_column_means(filled, how, read)
   put_back(x, filled, read, into, options$input)
@@ -189,8 +192,9 @@ read_holes <- function(x, options, call = caller_env()) {
 
 # Which rows and columns lack how much. eligible: the rows that may give and
 # take; asked: of those, the ones with a missing value.
-find_holes <- function(values, how, points, call = caller_env()) {
-  counts <- in_core(cpp_count_missing(values), call)
+find_holes <- function(values, how, points, num_threads,
+                       call = caller_env()) {
+  counts <- in_core(cpp_count_missing(values, num_threads), call)
   num_features <- ncol(values)
   check_columns(counts$columns, nrow(values), how$col_max, points, call)
   known <- counts$rows <= trunc(how$row_max * num_features) &
@@ -234,7 +238,7 @@ check_columns <- function(missing, num_rows, col_max, points, call) {
 # --- filling -----------------------------------------------------------------
 
 # values without missing ones, and the entries that were: row, column, value,
-# sd, donors.
+# sd, donors, by column, then row.
 fill_holes <- function(values, holes, how, options, call = caller_env()) {
   entries <- list(
     row = integer(), column = integer(), value = double(), sd = double(),
@@ -245,9 +249,15 @@ fill_holes <- function(values, holes, how, options, call = caller_env()) {
     entries <- make_entries(stages, how, options, call = call)
   }
   entries <- add_rows_above(entries, values, holes)
+  made <- put_means(entries$made, values, holes)
   list(
-    values = put_entries(values, entries, holes),
-    entries = entries$made, above = entries$above,
+    values = in_core(
+      cpp_put_entries(
+        values, made$row, made$column, made$value, options$num_threads
+      ),
+      call
+    )[[1]],
+    entries = made, above = entries$above,
     entries_above = entries$entries_above
   )
 }
@@ -255,36 +265,50 @@ fill_holes <- function(values, holes, how, options, call = caller_env()) {
 # Rows above row_max have no donors.
 add_rows_above <- function(entries, values, holes) {
   rows <- which(!holes$eligible)
+  if (length(rows) == 0) {
+    return(list(made = in_order(entries), above = 0L, entries_above = 0L))
+  }
   at <- which(is.na(values[rows, , drop = FALSE]), arr.ind = TRUE)
   count <- nrow(at)
-  list(
-    made = list(
-      row = c(entries$row, rows[at[, 1]]),
-      column = c(entries$column, unname(at[, 2])),
-      value = c(entries$value, rep(NA_real_, count)),
-      sd = c(entries$sd, rep(NA_real_, count)),
-      donors = c(entries$donors, integer(count))
-    ),
-    above = length(rows), entries_above = count
+  made <- list(
+    row = c(entries$row, rows[at[, 1]]),
+    column = c(entries$column, unname(at[, 2])),
+    value = c(entries$value, rep(NA_real_, count)),
+    sd = c(entries$sd, rep(NA_real_, count)),
+    donors = c(entries$donors, integer(count))
   )
+  list(made = in_order(made), above = length(rows), entries_above = count)
+}
+
+# By column, then row: as the core has them, of one search.
+in_order <- function(entries) {
+  before <- function(part) part[-length(part)]
+  after <- function(part) part[-1]
+  column <- entries$column
+  sorted <- !is.unsorted(column) && all(
+    before(column) < after(column) | before(entries$row) < after(entries$row)
+  )
+  if (sorted) {
+    return(entries)
+  }
+  order <- order(column, entries$row, method = "radix")
+  lapply(entries, `[`, order)
 }
 
 # Where there are no donors, the column's mean over the rows that take part, or
 # over all where none of those has a value.
-put_entries <- function(values, entries, holes) {
-  made <- entries$made
+put_means <- function(made, values, holes) {
   none <- which(made$donors == 0)
-  if (length(none) > 0) {
-    columns <- unique(made$column[none])
-    part <- values[, columns, drop = FALSE]
-    means <- colMeans(part[holes$eligible, , drop = FALSE], na.rm = TRUE)
-    bare <- is.nan(means)
-    means[bare] <- colMeans(part[, bare, drop = FALSE], na.rm = TRUE)
-    made$value[none] <- means[match(made$column[none], columns)]
+  if (length(none) == 0) {
+    return(made)
   }
-  at <- (made$column - 1) * as.double(nrow(values)) + made$row
-  values[at] <- made$value
-  values
+  columns <- unique(made$column[none])
+  part <- values[, columns, drop = FALSE]
+  means <- colMeans(part[holes$eligible, , drop = FALSE], na.rm = TRUE)
+  bare <- is.nan(means)
+  means[bare] <- colMeans(part[, bare, drop = FALSE], na.rm = TRUE)
+  made$value[none] <- means[match(made$column[none], columns)]
+  made
 }
 
 # The neighbours of the rows that ask, in stages of list(rows, index,

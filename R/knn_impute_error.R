@@ -70,11 +70,11 @@ knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
   options <- impute_options()
   how <- check_impute(max(asked), donors, weights, row_max, col_max)
   read <- read_holes(x, options)
-  find_holes(read$values, how, read)
+  find_holes(read$values, how, read, options$num_threads)
   hidden <- draw_hidden(read$values, fraction, hide, how)
   truth <- read$values[hidden]
   values <- replace(read$values, hidden, NA)
-  holes <- find_holes(values, how, read)
+  holes <- find_holes(values, how, read, options$num_threads)
   judged <- lapply(metrics, function(metric) {
     options <- impute_options_of(metric, options, min_pairs)
     judge_metric(values, holes, hidden, truth, asked, how, options)
@@ -179,10 +179,10 @@ judge_metric <- function(values, holes, hidden, truth, ks, how, options,
   rows <- lapply(ks, function(k) {
     made <- make_entries(stages, how, options, k, call = call)
     entries <- add_rows_above(made, values, holes)
-    filled <- put_entries(values, entries, holes)[hidden]
-    off <- filled - truth
+    entries$made <- put_means(entries$made, values, holes)
     at <- (entries$made$column - 1) * as.double(nrow(values)) +
       entries$made$row
+    off <- entries$made$value[match(hidden, at)] - truth
     data.frame(
       metric = options$metric$name, k = k, rmse = sqrt(mean(off^2)),
       bias = mean(off),

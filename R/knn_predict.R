@@ -12,8 +12,9 @@
 #' @param labels The label of each point of `x`, none missing: a factor, text or
 #'   logical values for classes, numbers for a mean. (Classes that are written
 #'   as numbers must be made a factor.) Levels that no point has are left out.
-#'   Where the points are the samples of an `ExpressionSet` or a
-#'   `SummarizedExperiment`, the name of a column of the sample data will do.
+#'   In the order of the points, or with their names. Beside an `ExpressionSet`
+#'   or a `SummarizedExperiment` the name of a column will do: of the sample
+#'   data where the points are samples, else of the row data.
 #' @param query Points to predict, as for [knn_query()], or `NULL` (default):
 #'   those of `x` from each other.
 #' @param k How many neighbours, a whole number from 1 to the points that remain
@@ -22,11 +23,10 @@
 #'   distance (not under `"inner_product"`, whose distances may be below 0).
 #'   Where the nearest is at distance 0, those at distance 0 count alone.
 #' @param folds `NULL` (default) leaves out one point at a time. Or a number of
-#'   folds to draw, or the fold of each point: a point's neighbours are then
-#'   found among the other folds' points only.
+#'   folds to draw, or the fold of each point, given as `labels` are: a point's
+#'   neighbours are then found among the other folds' points only.
 #' @param strata With a number of `folds`: a group of each point (its label,
-#'   say); each group is dealt out evenly. Where the points are samples of a
-#'   container, the name of a column will do.
+#'   say), given as `labels` are; each group is dealt out evenly.
 #' @param select `NULL` (default), or a function of the points that remain and
 #'   their labels, `function(x, labels)`, which is called for each fold (of
 #'   `query`: once). Its `x` has points on the same side as yours. It gives the
@@ -130,13 +130,16 @@ knn_predict <- function(x, labels, query = NULL, k = 5, metric = "pearson",
   rlang::check_required(x)
   rlang::check_required(labels)
   options <- verb_options()
-  num_points <- points_size(x, options$input)[[1]]
+  input <- input_beside(options$input, x, query)
+  num_points <- points_size(x, input)[[1]]
   check_num_points(
-    num_points, 1L + is.null(query), "x", is_turned(x, options$input)
+    num_points, 1L + is.null(query), "x", is_turned(x, input)
   )
-  labels <- check_labels(labels, x, num_points)
+  labels <- check_labels(labels, x, input, num_points)
   vote <- check_vote(vote, options$metric)
-  folds <- check_folds(folds, strata, x, num_points, !is.null(query))
+  folds <- check_folds(
+    folds, strata, x, input, num_points, !is.null(query)
+  )
   k <- check_prediction_k(k, num_points, folds, !is.null(query))
   check_select(select, options)
   found <- if (is.null(select)) {
@@ -153,8 +156,8 @@ is_turned <- function(x, input) {
 }
 
 # A factor without unused levels, or numbers.
-check_labels <- function(labels, x, num_points, call = caller_env()) {
-  labels <- sample_variable(x, labels, "labels", call = call)
+check_labels <- function(labels, x, input, num_points, call = caller_env()) {
+  labels <- given_values(x, labels, "labels", input, "points", call = call)
   is_class <- is.factor(labels) || is.character(labels) || is.logical(labels)
   is_number <- is.numeric(labels) && !is.object(labels)
   if (!is.null(dim(labels)) || !(is_class || is_number)) {

@@ -116,8 +116,12 @@
 #'   distance: where many values are missing more should be asked for.
 #' @param block `NULL` (default), or the block of each point (a batch, a donor,
 #'   a plate): a factor, or any vector that makes one, with one value for each
-#'   point of `x` and none missing. The k nearest neighbours *in each block* are
-#'   found then: see "Blocks" in [knn_search()].
+#'   point of `x` and none missing, in their order or with their names (then
+#'   names that are not those of the points are an error). Beside an
+#'   `ExpressionSet` or a `SummarizedExperiment` also the name of a column: of
+#'   the sample data where the points are samples (cells), else of the row data.
+#'   The k nearest neighbours *in each block* are found then: see "Blocks" in
+#'   [knn_search()].
 #' @param between With `block`: `FALSE` (default) finds neighbours in all
 #'   blocks, `TRUE` k in each block but the point's own, `"together"` the k
 #'   nearest among the points of all other blocks.

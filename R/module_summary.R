@@ -308,7 +308,8 @@ outcomes_of_modules <- function(found, outcome, x, options, permutations,
     outcome, x, list(options = options), call
   )
   strata <- check_strata(
-    strata, x, found$num_samples, permutations > 0, call = call
+    strata, x, found$num_samples, permutations > 0, input = options$input,
+    call = call
   )
   if (inherits(adjust, "formula") && is.null(data)) {
     data <- feature_table(x, options$input)

@@ -9,7 +9,8 @@
 #' @inheritParams knn_graph
 #' @param block The block of each point (a batch, a donor): a factor, or any
 #'   vector that makes one, with one value for each point of `x` and none
-#'   missing. Two blocks or more, each with k points or more.
+#'   missing, in their order, by name, or as the name of a column: as for
+#'   [knn_search()]. Two blocks or more, each with k points or more.
 #' @param k Number of neighbours of each point in each other block.
 #'
 #' @returns An edge data frame of class `knn_edges`, undirected, each pair once,

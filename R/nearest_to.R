@@ -30,9 +30,11 @@
 #'   only the p-values of correlations that need no permutations. Not with
 #'   `block`: each block's nearest would be a family of its own, and so give the
 #'   points of one block as `x`.
-#' @param strata For `permutations`: a group for each sample (a batch, say), or
-#'   beside a container the name of a column of its sample data. Values are
-#'   permuted within groups only. `NULL` (default): among all samples.
+#' @param strata For `permutations`: a group for each sample (a batch, say), in
+#'   their order or with their names, or beside a container the name of a column
+#'   of its sample data. Values are permuted within groups only: where all
+#'   samples of each group have one value, nothing is, and a warning of class
+#'   `fsknn_nested_strata` says so. `NULL` (default): among all samples.
 #' @param constant What to do with other points for which the metric has no
 #'   value: see [knn_search()]. The point itself must have one.
 #'

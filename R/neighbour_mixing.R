@@ -10,7 +10,8 @@
 #'   gives, and others. Of undirected edges both ends are neighbours of each
 #'   other.
 #' @param labels The label of each point, none missing: a factor, or a vector
-#'   that makes one. Levels that no point has are left out.
+#'   that makes one, in the order of the points, or with their names. Levels
+#'   that no point has are left out. With `data`, the name of a column.
 #' @param ... Must be empty.
 #' @param self Is a point one of its own neighbours? `FALSE` by default; then a
 #'   point without neighbours has `NA`.
@@ -20,7 +21,11 @@
 #' @param permutations How often labels are dealt out anew (drawn by R's own
 #'   generator, before anything is counted), a whole number; `NULL`: never.
 #' @param strata `NULL` (default), or a group of each point (its cell type, say)
-#'   within which labels are dealt out.
+#'   within which labels are dealt out; given as `labels` are.
+#' @param data `NULL` (default), or where `labels` and `strata` are columns: a
+#'   data frame (or `DataFrame`) with a row for each point, whose row names are
+#'   matched with the points', or an `ExpressionSet` or a `SummarizedExperiment`
+#'   whose samples (cells) are the points.
 #'
 #' @returns A data frame of class `fsknn_mixing` with a row for each point and
 #'   the columns `name` (or number), `label`, `neighbours` (their number) and,
@@ -55,7 +60,7 @@
 #' whatever the batches did. `strata` takes out what is known of that.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that is known, labels
-#' that are missing or of another number, and only one label.
+#' that are missing, of another number or of other names, and only one label.
 #' @seealso [knn_graph()], whose `block` finds neighbours in each batch;
 #'   [mutual_pairs()]
 #' @references
@@ -73,14 +78,16 @@
 #' summary(mixing)
 neighbour_mixing <- function(edges, labels, ..., self = FALSE,
                              weighted = FALSE, permutations = 100,
-                             strata = NULL) {
+                             strata = NULL, data = NULL) {
   check_no_more(...)
   rlang::check_required(edges)
   rlang::check_required(labels)
   nn <- read_knn_shape(edges, arg = "edges")
   places <- in_places(nn)
   num_points <- length(places$size)
-  labels <- as_blocks(labels, num_points, "labels")
+  labels <- as_blocks(
+    labels_of_points(labels, data, nn$names, "labels"), num_points, "labels"
+  )
   if (nlevels(labels) < 2) {
     abort_argument(
       c(
@@ -93,7 +100,10 @@ neighbour_mixing <- function(edges, labels, ..., self = FALSE,
   self <- check_flag(self, "self")
   weighted <- check_flag(weighted, "weighted")
   permutations <- check_permutations(permutations)
-  strata <- check_strata(strata, NULL, num_points, !is.null(permutations))
+  strata <- check_strata(
+    labels_of_points(strata, data, nn$names, "strata"), NULL, num_points,
+    !is.null(permutations), of = "points", known = NULL
+  )
   drawn <- if (!is.null(permutations)) {
     draw_permutations(num_points, permutations, strata)
   }
@@ -114,6 +124,27 @@ neighbour_mixing <- function(edges, labels, ..., self = FALSE,
     weighted = weighted,
     class = c("fsknn_mixing", "data.frame")
   )
+}
+
+# In order of the points. One string is the name of a column of `data`, whose
+# rows, or samples, the points are.
+labels_of_points <- function(values, data, names, arg, call = caller_env()) {
+  if (!is.null(data) && rlang::is_string(values)) {
+    table <- sample_table(data) %||% data
+    if (!is.data.frame(table) && !inherits(table, "DataFrame")) {
+      given <- describe_type(data)
+      abort_argument(
+        "{.arg data} must be a data frame with a row for each point, or a
+         container whose samples the points are, not {given}.",
+        call
+      )
+    }
+    values <- table_column(table, values, arg, "{.arg data}", call = call)
+    if (is.null(names(values))) {
+      names(values) <- row_names_of(table)
+    }
+  }
+  match_by_name(values, names, arg, "points", call)
 }
 
 # row, index: of each neighbour that is there; count: of each point.

@@ -38,10 +38,12 @@ check_permutations <- function(permutations, least = 1, call = caller_env()) {
   )
 }
 
-# A whole number for each sample, the same within a group, or NULL. `strata`:
-# what the user gave, or the name of a column of the sample data of `x`.
+# A whole number for each sample, the same within a group, or NULL. `strata` and
+# what follows `of`: see given_values(); samples are the features, or the points.
 # for_permutations: were any asked for? Without them strata mean nothing.
 check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
+                         input = check_input(), of = "features",
+                         known = names_of_side(x, input, of),
                          call = caller_env()) {
   if (is.null(strata)) {
     return(NULL)
@@ -52,7 +54,9 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
       call
     )
   }
-  values <- value_of_each_sample(x, strata, "strata", num_samples, call = call)
+  values <- each_value(
+    x, strata, "strata", num_samples, input, of, known, call = call
+  )
   missing <- which(is.na(values))
   if (length(missing) > 0) {
     count <- length(missing)

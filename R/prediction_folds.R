@@ -2,7 +2,7 @@
 # those that remain.
 
 # A factor, or NULL: each point by itself. All that is random is drawn here.
-check_folds <- function(folds, strata, x, num_points, has_query,
+check_folds <- function(folds, strata, x, input, num_points, has_query,
                         call = caller_env()) {
   if (has_query && !(is.null(folds) && is.null(strata))) {
     abort_argument(
@@ -23,8 +23,9 @@ check_folds <- function(folds, strata, x, num_points, has_query,
   }
   if (by_number) {
     count <- check_whole_number(folds, "folds", 2, num_points, call = call)
-    return(draw_folds(count, strata, x, num_points, call))
+    return(draw_folds(count, strata, x, input, num_points, call))
   }
+  folds <- given_values(x, folds, "folds", input, "points", call = call)
   folds <- as_blocks(folds, num_points, "folds", call = call)
   if (nlevels(folds) < 2) {
     abort_argument(
@@ -40,11 +41,13 @@ check_folds <- function(folds, strata, x, num_points, has_query,
 
 # Each stratum's points in random order, one stratum after another, are dealt
 # out: so no two folds differ by more than one point, in a stratum or in all.
-draw_folds <- function(count, strata, x, num_points, call) {
+draw_folds <- function(count, strata, x, input, num_points, call) {
   groups <- if (is.null(strata)) {
     rep(1L, num_points)
   } else {
-    check_strata(strata, x, num_points, call = call)
+    check_strata(
+      strata, x, num_points, input = input, of = "points", call = call
+    )
   }
   drawn <- draw_permutations(num_points, 1, groups)
   folds <- integer(num_points)

@@ -31,7 +31,11 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
     subset, search$points, distinct = as_edges, call = call
   )
   blocks <- check_block(
-    block, between, search$points,
+    given_values(
+      x, block, "block", input_beside(options$input, x, query), "points",
+      known = point_names(search$points), call = call
+    ),
+    between, search$points,
     if (is.null(query %||% outcome)) {
       at %||% subset %||% seq_len(nrow(search$points$values))
     },

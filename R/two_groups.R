@@ -10,7 +10,9 @@ take_two_groups <- function(x, groups, strata, permuted, options,
   } else {
     num_samples <- points_size(x, options$input, "x", call)[[2]]
     groups <- check_groups(groups, x, num_samples, options, call)
-    strata <- check_strata(strata, x, num_samples, permuted, call = call)
+    strata <- check_strata(
+      strata, x, num_samples, permuted, input = options$input, call = call
+    )
     taken <- list(
       x = x, labels = as.integer(groups), names = levels(groups),
       strata = strata, options = options
@@ -70,7 +72,10 @@ bind_two <- function(x, groups, strata, permuted, options, call) {
     if (is_metafeatures(part$values)) abort_no_metafeatures(call)
   }
   values <- cbind(parts[[1]]$values, parts[[2]]$values)
-  dimnames(values) <- list(parts[[1]]$names, NULL)
+  samples <- lapply(parts, function(part) colnames(part$values))
+  dimnames(values) <- list(
+    parts[[1]]$names, if (!any(vapply(samples, is.null, NA))) unlist(samples)
+  )
   names <- rlang::names2(x)
   names <- if (all(nzchar(names)) && anyDuplicated(names) == 0) {
     names
@@ -110,7 +115,9 @@ check_groups <- function(groups, x, num_samples, options, call) {
     )
   }
   groups <- factor(
-    value_of_each_sample(x, groups, "groups", num_samples, call = call)
+    each_value(
+      x, groups, "groups", num_samples, options$input, "features", call = call
+    )
   )
   if (nlevels(groups) != 2) {
     shown <- first_few(paste0("\"", levels(groups), "\""), nlevels(groups))

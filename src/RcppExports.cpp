@@ -583,12 +583,27 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_count_missing
-Rcpp::List cpp_count_missing(Rcpp::NumericMatrix x);
-RcppExport SEXP _fsknn_cpp_count_missing(SEXP xSEXP) {
+Rcpp::List cpp_count_missing(Rcpp::NumericMatrix x, int num_threads);
+RcppExport SEXP _fsknn_cpp_count_missing(SEXP xSEXP, SEXP num_threadsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type x(xSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_count_missing(x));
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_count_missing(x, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_put_entries
+Rcpp::List cpp_put_entries(Rcpp::NumericMatrix x, Rcpp::IntegerVector row, Rcpp::IntegerVector column, Rcpp::NumericVector value, int num_threads);
+RcppExport SEXP _fsknn_cpp_put_entries(SEXP xSEXP, SEXP rowSEXP, SEXP columnSEXP, SEXP valueSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type row(rowSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type column(columnSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type value(valueSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_put_entries(x, row, column, value, num_threads));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -907,7 +922,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_give_back_held", (DL_FUNC) &_fsknn_cpp_give_back_held, 1},
     {"_fsknn_cpp_num_held", (DL_FUNC) &_fsknn_cpp_num_held, 0},
     {"_fsknn_cpp_impute", (DL_FUNC) &_fsknn_cpp_impute, 7},
-    {"_fsknn_cpp_count_missing", (DL_FUNC) &_fsknn_cpp_count_missing, 1},
+    {"_fsknn_cpp_count_missing", (DL_FUNC) &_fsknn_cpp_count_missing, 2},
+    {"_fsknn_cpp_put_entries", (DL_FUNC) &_fsknn_cpp_put_entries, 5},
     {"_fsknn_cpp_stress_layout", (DL_FUNC) &_fsknn_cpp_stress_layout, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},

@@ -1,6 +1,5 @@
 #include "bind_common.hpp"
 #include "core/impute.hpp"
-#include "core/poll.hpp"
 
 using namespace fsknn;
 
@@ -28,7 +27,9 @@ Rcpp::List cpp_impute(Rcpp::NumericMatrix x, Rcpp::IntegerVector rows,
     task.rescaled = Rcpp::as<bool>(how["rescaled"]);
     task.num_threads = num_threads;
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    const ImputedEntries found = impute(task, progress.get());
+    ImputedEntries found = impute(task, progress.get());
+    for (double& spread : found.spread)
+      if (spread != spread) spread = NA_REAL;
     return Rcpp::List::create(Rcpp::_["row"] = Rcpp::wrap(found.row),
                               Rcpp::_["column"] = Rcpp::wrap(found.column),
                               Rcpp::_["value"] = Rcpp::wrap(found.value),
@@ -39,23 +40,29 @@ Rcpp::List cpp_impute(Rcpp::NumericMatrix x, Rcpp::IntegerVector rows,
 
 // How many values of each row and column are missing. x: double.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_count_missing(Rcpp::NumericMatrix x) {
+Rcpp::List cpp_count_missing(Rcpp::NumericMatrix x, int num_threads) {
   return bind::guarded([&] {
-    const R_xlen_t n = x.nrow(), d = x.ncol();
-    Rcpp::IntegerVector rows(n), columns(d);
-    const double* values = x.begin();
-    int* of_rows = rows.begin();
-    for (R_xlen_t f = 0; f < d; ++f) {
-      int missing = 0;
-      for (R_xlen_t i = 0; i < n; ++i) {
-        const int is_missing = !(values[f * n + i] == values[f * n + i]);
-        of_rows[i] += is_missing;
-        missing += is_missing;
-      }
-      columns[f] = missing;
-      poll_after(static_cast<double>(n));
-    }
-    return Rcpp::List::create(Rcpp::_["rows"] = rows,
-                              Rcpp::_["columns"] = columns);
+    const MissingCounts counts =
+        count_missing(x.begin(), x.nrow(), x.ncol(), num_threads);
+    return Rcpp::List::create(Rcpp::_["rows"] = Rcpp::wrap(counts.rows),
+                              Rcpp::_["columns"] = Rcpp::wrap(counts.columns));
+  });
+}
+
+// x with other values in some places, which are in the order of columns,
+// from 1.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_put_entries(Rcpp::NumericMatrix x, Rcpp::IntegerVector row,
+                           Rcpp::IntegerVector column,
+                           Rcpp::NumericVector value, int num_threads) {
+  return bind::guarded([&] {
+    Rcpp::NumericMatrix out(Rcpp::no_init(x.nrow(), x.ncol()));
+    PutEntries entries;
+    entries.row = row.begin();
+    entries.column = column.begin();
+    entries.value = value.begin();
+    entries.count = row.size();
+    copy_with(x.begin(), x.nrow(), x.ncol(), entries, out.begin(), num_threads);
+    return Rcpp::List::create(out);
   });
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/buffer.hpp"
 #include "core/masked.hpp"
 #include "core/pieces.hpp"
+#include "core/poll.hpp"
 
 namespace fsknn {
 namespace {
@@ -19,64 +19,44 @@ int scale_of(double most) {
   return most > 0.0 ? std::clamp(std::ilogb(most), -1000, 1000) : 0;
 }
 
-/// One thread's rows. Sums are of few numbers, in the order of the neighbours:
-/// the same for any number of threads.
-class RowImputer {
+/// What a donor's value becomes: (value - from) * by + to; by 0: nothing.
+struct Scale {
+  double from = 0.0, by = 1.0, to = 0.0;
+};
+
+/// One thread's rows: the donors' scales, of the mean and the spread over the
+/// features that both have.
+class RowScaler {
  public:
-  RowImputer(const ImputeTask& task, const std::vector<std::int64_t>& start,
-             ImputedEntries& out)
-      : task_(task), start_(start), out_(out) {
+  RowScaler(const ImputeTask& task, std::int64_t count, Scale* out)
+      : task_(task), count_(count), out_(out) {
     own_.resize(static_cast<std::size_t>(task.num_features));
   }
 
   void operator()(std::int64_t r) {
     const std::int64_t i = task_.rows[r];
-    find_donors(r, i);
-    std::size_t at =
-        static_cast<std::size_t>(start_[static_cast<std::size_t>(r)]);
-    for (std::int64_t f = 0; f < task_.num_features; ++f) {
-      if (has_value(value(i, f))) continue;
-      take_gifts(f);
-      out_.row[at] = static_cast<std::int32_t>(i + 1);
-      out_.column[at] = static_cast<std::int32_t>(f + 1);
-      put(at++);
+    for (std::int64_t f = 0; f < task_.num_features; ++f)
+      own_[static_cast<std::size_t>(f)] = value(i, f);
+    for (std::int64_t rank = 0; rank < count_; ++rank) {
+      const std::int32_t point = task_.index[rank * task_.num_rows + r];
+      if (point < 1) break;
+      Scale& scale = out_[r * count_ + rank];
+      if (!rescale(point - 1, scale)) scale.by = 0.0;
     }
   }
 
  private:
-  struct Donor {
-    std::int64_t point;
-    double distance;
-    double from, by, to;  ///< (value - from) * by + to
-  };
-
   double value(std::int64_t i, std::int64_t f) const {
     return task_.x[f * task_.num_points + i];
   }
 
-  void find_donors(std::int64_t r, std::int64_t i) {
-    donors_.clear();
-    const std::int64_t count = task_.available ? task_.most : task_.k;
-    if (task_.rescaled)
-      for (std::int64_t f = 0; f < task_.num_features; ++f)
-        own_[static_cast<std::size_t>(f)] = value(i, f);
-    for (std::int64_t rank = 0; rank < count; ++rank) {
-      const std::int64_t at = rank * task_.num_rows + r;
-      if (task_.index[at] < 1) break;
-      Donor donor = {task_.index[at] - 1, task_.distance[at], 0.0, 1.0, 0.0};
-      if (task_.rescaled && !rescale(donor)) continue;
-      donors_.push_back(donor);
-    }
-  }
-
-  /// To the row's mean and spread over the features that both have; false
-  /// where one of them has no spread there.
-  bool rescale(Donor& donor) const {
+  /// False where one of them has no spread there.
+  bool rescale(std::int64_t point, Scale& scale) const {
     double n = 0.0, a = 0.0, b = 0.0, aa = 0.0, bb = 0.0;
     double most_a = 0.0, most_b = 0.0;
     for (std::int64_t f = 0; f < task_.num_features; ++f) {
       const double p = own_[static_cast<std::size_t>(f)];
-      const double q = value(donor.point, f);
+      const double q = value(point, f);
       if (!has_value(p) || !has_value(q)) continue;
       n += 1.0;
       a += p;
@@ -93,34 +73,76 @@ class RowImputer {
     b /= n;
     for (std::int64_t f = 0; f < task_.num_features; ++f) {
       const double p = own_[static_cast<std::size_t>(f)];
-      const double q = value(donor.point, f);
+      const double q = value(point, f);
       if (!has_value(p) || !has_value(q)) continue;
       const double off_a = (p - a) * to_a, off_b = (q - b) * to_b;
       aa += off_a * off_a;
       bb += off_b * off_b;
     }
     if (!(aa > 0.0) || !(bb > 0.0)) return false;
-    donor.from = b;
-    donor.by = std::ldexp(std::sqrt(aa / bb), scale_a - scale_b);
-    donor.to = a;
+    scale.from = b;
+    scale.by = std::ldexp(std::sqrt(aa / bb), scale_a - scale_b);
+    scale.to = a;
     return true;
   }
 
-  void take_gifts(std::int64_t f) {
+  const ImputeTask& task_;
+  const std::int64_t count_;
+  Scale* out_;
+  std::vector<double> own_;
+};
+
+/// One thread's columns. Sums are of few numbers, in the order of the
+/// neighbours: the same for any number of threads.
+class ColumnImputer {
+ public:
+  /// donors: [num_rows x count], row after row, from 0, -1: none. start: of
+  /// each column's entries in `out`. scales: as donors, or null.
+  ColumnImputer(const ImputeTask& task, std::int64_t count,
+                const std::int32_t* donors, const Scale* scales,
+                const std::int64_t* start, ImputedEntries& out)
+      : task_(task),
+        count_(count),
+        donors_(donors),
+        scales_(scales),
+        start_(start),
+        out_(out) {}
+
+  void operator()(std::int64_t f) {
+    const double* values = task_.x + f * task_.num_points;
+    std::size_t at = static_cast<std::size_t>(start_[f]);
+    for (std::int64_t r = 0; r < task_.num_rows; ++r) {
+      if (has_value(values[task_.rows[r]])) continue;
+      take_gifts(values, r);
+      out_.row[at] = task_.rows[r] + 1;
+      out_.column[at] = static_cast<std::int32_t>(f + 1);
+      put(at++);
+    }
+    poll_after(static_cast<double>(task_.num_rows));
+  }
+
+ private:
+  void take_gifts(const double* values, std::int64_t r) {
     gifts_.clear();
     // Whoever is at distance 0 is alone heard.
     double nearest = 0.0;
-    for (const Donor& donor : donors_) {
-      if (static_cast<std::int64_t>(gifts_.size()) == task_.k) break;
-      const double x = value(donor.point, f);
+    for (std::int64_t rank = 0; rank < count_; ++rank) {
+      const std::int32_t donor = donors_[r * count_ + rank];
+      if (donor < 0 || static_cast<std::int64_t>(gifts_.size()) == task_.k)
+        break;
+      const double x = values[donor];
       if (!has_value(x)) continue;
+      const Scale scale =
+          scales_ != nullptr ? scales_[r * count_ + rank] : Scale();
+      if (!(scale.by > 0.0)) continue;
       double weight = 1.0;
       if (task_.by_distance) {
-        if (gifts_.empty()) nearest = donor.distance;
-        if (!(nearest > 0.0) && donor.distance > 0.0) break;
-        if (nearest > 0.0) weight = nearest / donor.distance;
+        const double distance = task_.distance[rank * task_.num_rows + r];
+        if (gifts_.empty()) nearest = distance;
+        if (!(nearest > 0.0) && distance > 0.0) break;
+        if (nearest > 0.0) weight = nearest / distance;
       }
-      gifts_.push_back({(x - donor.from) * donor.by + donor.to, weight});
+      gifts_.push_back({(x - scale.from) * scale.by + scale.to, weight});
     }
   }
 
@@ -142,46 +164,143 @@ class RowImputer {
   }
 
   const ImputeTask& task_;
-  const std::vector<std::int64_t>& start_;
+  const std::int64_t count_;
+  const std::int32_t* donors_;
+  const Scale* scales_;
+  const std::int64_t* start_;
   ImputedEntries& out_;
-  std::vector<double> own_;
-  std::vector<Donor> donors_;
   std::vector<Gift> gifts_;
 };
+
+constexpr std::int64_t rows_at_once = 64;
 
 }  // namespace
 
 ImputedEntries impute(const ImputeTask& task, Progress* progress) {
-  const std::size_t num_rows = static_cast<std::size_t>(task.num_rows);
-  // By columns, as the matrix lies in memory.
-  std::vector<std::int64_t> start(num_rows + 1, 0);
-  for (std::int64_t f = 0; f < task.num_features; ++f)
-    for (std::size_t r = 0; r < num_rows; ++r)
-      start[r + 1] += !has_value(task.x[f * task.num_points + task.rows[r]]);
-  for (std::size_t r = 0; r < num_rows; ++r) start[r + 1] += start[r];
-  const std::size_t count = static_cast<std::size_t>(start[num_rows]);
+  const std::int64_t count = task.available ? task.most : task.k;
+  const double cells = static_cast<double>(task.num_rows) *
+                       static_cast<double>(task.num_features);
+  // By columns, as the matrix lies in memory, and so are its donors near each
+  // other: a column of 100,000 values stays in a core's cache.
+  std::vector<std::int64_t> start(
+      static_cast<std::size_t>(task.num_features) + 1, 0);
+  run_pieces(task.num_features, useful_threads(task.num_threads, cells),
+             {progress, 0.0, 0.0}, [&] {
+               return [&](std::int64_t f) {
+                 const double* values = task.x + f * task.num_points;
+                 std::int64_t missing = 0;
+                 for (std::int64_t r = 0; r < task.num_rows; ++r)
+                   missing += !has_value(values[task.rows[r]]);
+                 start[static_cast<std::size_t>(f) + 1] = missing;
+                 poll_after(static_cast<double>(task.num_rows));
+               };
+             });
+  for (std::size_t f = 1; f < start.size(); ++f) start[f] += start[f - 1];
+  const std::size_t entries = static_cast<std::size_t>(start.back());
   ImputedEntries out;
-  out.row.resize(count);
-  out.column.resize(count);
-  out.value.resize(count);
-  out.spread.resize(count);
-  out.donors.resize(count);
-  const std::int64_t most = task.available ? task.most : task.k;
+  out.row.resize(entries);
+  out.column.resize(entries);
+  out.value.resize(entries);
+  out.spread.resize(entries);
+  out.donors.resize(entries);
+
+  const std::size_t size =
+      static_cast<std::size_t>(task.num_rows) * static_cast<std::size_t>(count);
+  std::vector<std::int32_t> donors(size, -1);
+  std::vector<Scale> scales(task.rescaled ? size : 0);
+  const double pairs = static_cast<double>(size);
   const double operations =
-      static_cast<double>(count) * static_cast<double>(most) * 16.0 +
-      (task.rescaled ? static_cast<double>(task.num_rows) *
-                           static_cast<double>(task.num_features * most) * 8.0
-                     : 0.0);
-  constexpr std::int64_t block = 64;
+      pairs *
+      (task.rescaled ? static_cast<double>(task.num_features) * 8.0 : 2.0);
   run_pieces(
-      (task.num_rows + block - 1) / block,
+      (task.num_rows + rows_at_once - 1) / rows_at_once,
       useful_threads(task.num_threads, operations), {progress, 0.0, 0.0}, [&] {
-        return [&, row = RowImputer(task, start, out)](std::int64_t b) mutable {
-          const std::int64_t end = std::min(task.num_rows, (b + 1) * block);
-          for (std::int64_t r = b * block; r < end; ++r) row(r);
+        return [&, scaler = RowScaler(task, count, scales.data())](
+                   std::int64_t piece) mutable {
+          const std::int64_t end =
+              std::min(task.num_rows, (piece + 1) * rows_at_once);
+          for (std::int64_t r = piece * rows_at_once; r < end; ++r) {
+            for (std::int64_t rank = 0; rank < count; ++rank) {
+              const std::int32_t point = task.index[rank * task.num_rows + r];
+              if (point < 1) break;
+              donors[static_cast<std::size_t>(r * count + rank)] = point - 1;
+            }
+            if (task.rescaled) scaler(r);
+          }
         };
       });
+
+  run_pieces(task.num_features,
+             useful_threads(task.num_threads,
+                            cells + static_cast<double>(entries) *
+                                        static_cast<double>(count) * 16.0),
+             {progress, 0.0, 0.0}, [&] {
+               return ColumnImputer(task, count, donors.data(),
+                                    task.rescaled ? scales.data() : nullptr,
+                                    start.data(), out);
+             });
   return out;
+}
+
+MissingCounts count_missing(const double* x, std::int64_t num_points,
+                            std::int64_t num_features, int num_threads) {
+  MissingCounts out;
+  out.rows.resize(static_cast<std::size_t>(num_points));
+  out.columns.resize(static_cast<std::size_t>(num_features));
+  struct Rows {
+    std::vector<std::int32_t> missing;
+  };
+  run_pieces(
+      num_features,
+      useful_threads(num_threads, static_cast<double>(num_points) *
+                                      static_cast<double>(num_features)),
+      Stretch{},
+      [&] {
+        Rows mine;
+        mine.missing.resize(static_cast<std::size_t>(num_points));
+        return mine;
+      },
+      [&](Rows& mine, std::int64_t f) {
+        const double* values = x + f * num_points;
+        std::int32_t missing = 0;
+        for (std::int64_t i = 0; i < num_points; ++i) {
+          const std::int32_t is_missing = !has_value(values[i]);
+          mine.missing[static_cast<std::size_t>(i)] += is_missing;
+          missing += is_missing;
+        }
+        out.columns[static_cast<std::size_t>(f)] = missing;
+        poll_after(static_cast<double>(num_points));
+      },
+      [&](const Rows& mine) {
+        for (std::size_t i = 0; i < out.rows.size(); ++i)
+          out.rows[i] += mine.missing[i];
+      });
+  return out;
+}
+
+void copy_with(const double* x, std::int64_t num_points,
+               std::int64_t num_features, const PutEntries& entries,
+               double* out, int num_threads) {
+  // The entries are in the order of columns: those of each are a stretch.
+  const auto first_of = [&](std::int64_t f) {
+    return std::lower_bound(entries.column, entries.column + entries.count,
+                            static_cast<std::int32_t>(f + 1)) -
+           entries.column;
+  };
+  run_pieces(num_features,
+             useful_threads(num_threads, static_cast<double>(num_points) *
+                                             static_cast<double>(num_features)),
+             Stretch{}, [&] {
+               return [&](std::int64_t f) {
+                 const double* from = x + f * num_points;
+                 double* to = out + f * num_points;
+                 std::copy(from, from + num_points, to);
+                 const std::ptrdiff_t end = first_of(f + 1);
+                 for (std::ptrdiff_t at = first_of(f); at < end; ++at)
+                   to[entries.row[at] - 1] = entries.value[at];
+                 poll_after(static_cast<double>(num_points));
+               };
+             });
 }
 
 }  // namespace fsknn

@@ -28,7 +28,7 @@ struct ImputeTask {
   int num_threads = 1;
 };
 
-/// One for each missing entry of the rows, in their order, then by column.
+/// One for each missing entry of the rows, by column, then in the rows' order.
 struct ImputedEntries {
   std::vector<std::int32_t> row, column;  ///< from 1
   std::vector<double> value;              ///< NaN: there is no donor
@@ -37,5 +37,25 @@ struct ImputedEntries {
 };
 
 ImputedEntries impute(const ImputeTask& task, Progress* progress = nullptr);
+
+struct MissingCounts {
+  std::vector<std::int32_t> rows, columns;
+};
+
+MissingCounts count_missing(const double* x, std::int64_t num_points,
+                            std::int64_t num_features, int num_threads);
+
+/// Values, and where they go, from 1, in the order of columns.
+struct PutEntries {
+  const std::int32_t* row = nullptr;
+  const std::int32_t* column = nullptr;
+  const double* value = nullptr;
+  std::int64_t count = 0;
+};
+
+/// out: x, [num_points x num_features], with these.
+void copy_with(const double* x, std::int64_t num_points,
+               std::int64_t num_features, const PutEntries& entries,
+               double* out, int num_threads);
 
 }  // namespace fsknn

@@ -397,3 +397,22 @@ test_that("wrong permutations are errors that say what can be done", {
     nearest_to(x, "g1", outcome = outcome)
   })
 })
+
+test_that("strata that hold one value each are told of", {
+  x <- random_matrix(20, 12)
+  strata <- rep(1:4, each = 3)
+  ask <- function(outcome, ...) {
+    nearest_to(x, outcome = outcome, k = 3, permutations = 9, strata = strata, ...)
+  }
+  nested <- rep(c(0, 1, 0, 1), each = 3)
+  expect_snapshot(found <- ask(nested))
+  expect_identical(found$p_adjusted, c(1, 1, 1))
+  expect_snapshot(found <- ask(data.frame(years = sin(1:12), plate = nested)))
+  # What varies somewhere, or is permuted as residuals, can change.
+  expect_no_warning(ask(replace(nested, 1, 1)))
+  expect_no_warning(ask(nested, adjust = ~ age, data = data.frame(age = cos(1:12))))
+  expect_warning(
+    nearest_to(rbind(nested, x), 1, k = 3, permutations = 9, strata = strata),
+    class = "fsknn_nested_strata"
+  )
+})

@@ -268,7 +268,7 @@ test_that("what comes as a container goes as one", {
   }
   if (requireNamespace("DelayedArray", quietly = TRUE)) {
     lazy <- DelayedArray::DelayedArray(x)
-    expect_identical(plain(knn_impute(lazy, 4)), plain(expected))
+    expect_identical(plain(as.matrix(knn_impute(lazy, 4))), plain(expected))
     expect_error(
       knn_impute(lazy, 4, max_memory = 100), class = "fsknn_argument_error"
     )
@@ -334,4 +334,89 @@ test_that("what can't be is an error that says so", {
     knn_impute(metafeatures(random_matrix(3, 8)), 2)
     imputed_values(x)
   })
+})
+
+test_that("a matrix of any kind comes back as one of that kind", {
+  for (package in c("Matrix", "DelayedArray", "HDF5Array", "bigmemory")) {
+    skip_if_not_installed(package)
+  }
+  x <- small_integers(30, 8)
+  dimnames(x) <- list(paste0("g", 1:30), paste0("s", 1:8))
+  x[cbind(c(2, 2, 9, 30), c(1, 5, 8, 8))] <- NA
+  x <- x + 0
+  filled <- knn_impute(x, 3, backend = "cpu")
+  sparse <- methods::as(x, "dgCMatrix")
+  kinds <- list(
+    dgCMatrix = sparse, dgTMatrix = methods::as(sparse, "TsparseMatrix"),
+    dgRMatrix = methods::as(sparse, "RsparseMatrix"),
+    dgeMatrix = methods::as(sparse, "unpackedMatrix"),
+    DelayedMatrix = DelayedArray::DelayedArray(x),
+    HDF5Matrix = HDF5Array::writeHDF5Array(x, with.dimnames = TRUE)
+  )
+  for (kind in names(kinds)) {
+    found <- knn_impute(kinds[[kind]], 3, backend = "cpu")
+    expect_s4_class(found, kind)
+    expect_identical(as.matrix(found), matrix(filled, 30, dimnames = dimnames(x)))
+    expect_identical(imputed_values(found), imputed_values(filled))
+    turned <- knn_impute(t(kinds[[kind]]), 3, points = "columns", backend = "cpu")
+    expect_identical(as.matrix(turned), t(matrix(filled, 30, dimnames = dimnames(x))))
+    expect_identical(class(turned), class(t(kinds[[kind]])))
+  }
+  # Symmetric before, and not after.
+  symmetric <- methods::as(crossprod(replace(x, is.na(x), 0)), "CsparseMatrix")
+  symmetric[1, 2] <- symmetric[2, 1] <- NA
+  symmetric <- Matrix::forceSymmetric(symmetric)
+  expect_s4_class(knn_impute(symmetric, 2, backend = "cpu"), "dgCMatrix")
+  of_sparse <- knn_impute(DelayedArray::DelayedArray(sparse), 3, backend = "cpu")
+  expect_true(DelayedArray::is_sparse(of_sparse))
+  big <- knn_impute(bigmemory::as.big.matrix(x), 3, backend = "cpu")
+  expect_s4_class(big, "big.matrix")
+  expect_identical(big[, ], matrix(filled, 30, dimnames = dimnames(x)))
+
+  skip_if_not_installed("SummarizedExperiment")
+  experiment <- SummarizedExperiment::SummarizedExperiment(
+    list(raw = x, kept = kinds$DelayedMatrix)
+  )
+  ask <- function(...) {
+    knn_impute(experiment, 3, assay = "kept", backend = "cpu", ...)
+  }
+  assay <- function(of, name) SummarizedExperiment::assay(of, name)
+  expect_s4_class(assay(ask(), "kept"), "DelayedMatrix")
+  expect_identical(assay(ask(), "raw"), x)
+  expect_s4_class(assay(ask(into = "filled"), "filled"), "DelayedMatrix")
+  expect_identical(
+    as.matrix(assay(ask(into = "filled"), "filled")),
+    matrix(filled, 30, dimnames = dimnames(x))
+  )
+})
+
+test_that("what is filled in does not depend on threads", {
+  x <- random_matrix(700, 30)
+  x[whole_numbers(1500, 5) %% length(x) + 1] <- NA
+  x[7, ] <- NA
+  for (metric in c("euclidean", "pearson")) {
+    for (donors in c("nearest", "available")) {
+      by <- function(num_threads, ...) {
+        suppressMessages(knn_impute(
+          x, 4, metric, donors = donors, num_threads = num_threads,
+          backend = "cpu", ...
+        ))
+      }
+      one <- by(1)
+      expect_identical(by(3), one)
+      expect_false(anyNA(one))
+      expect_identical(which(one != x | is.na(x)), which(is.na(x)))
+      table <- imputed_values(one)
+      expect_identical(
+        (table$column - 1L) * 700L + table$row, which(is.na(x))
+      )
+      expect_identical(table$value, one[which(is.na(x))])
+      expect_identical(
+        t(suppressMessages(knn_impute(
+          t(x), 4, metric, donors = donors, points = "columns", backend = "cpu"
+        ))[, ]),
+        one[, ]
+      )
+    }
+  }
 })

@@ -39,7 +39,7 @@ check_permutations <- function(permutations, least = 1, call = caller_env()) {
 }
 
 # A whole number for each sample, the same within a group, or NULL. `strata` and
-# what follows `of`: see given_values(); samples are the features, or the points.
+# what follows `of`: see given_values(); samples are the features or points.
 # for_permutations: were any asked for? Without them strata mean nothing.
 check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
                          input = check_input(), of = "features",

@@ -24,12 +24,10 @@ ask_between <- function(values, a, b, request, limits = NULL) {
   found
 }
 
-# Takes parts of ask_between() in any order, each with its blocks:
-#   whole <- new_merged(num_points, request, call)
-#   merge_part(whole, a, b, part, call)
-#   limits_of(whole, a, b)
-#   merged_answer(whole, call, parts)
-# Of the k nearest a part may come any number of times.
+# The whole answer: new_merged() has nothing yet, merge_part() takes parts of
+# ask_between() in any order, each with its blocks, limits_of() tells what the
+# next one need not look for, and merged_answer() is it. Of the k nearest a part
+# may come any number of times.
 new_merged <- function(num_points, request, call = caller_env()) {
   whole <- if (is_within(request)) {
     cpp_new_pairs(num_points, request)

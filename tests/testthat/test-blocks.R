@@ -243,3 +243,39 @@ test_that("tiles are whole chunks, each in one tile", {
   expect_identical(shape(c(1000, 500), c(1000, 1), 10), c(1000, 1))
   expect_identical(shape(c(1000, 500), NULL, 10), c(1, 500))
 })
+
+test_that("a matrix that fits in memory is read tile by tile all the same", {
+  skip_if_not_installed("HDF5Array")
+  skip_if_not_installed("Matrix")
+  x <- small_integers(300, 60, largest = 20)
+  dimnames(x) <- list(paste0("g", 1:300), paste0("s", 1:60))
+  whole <- DelayedArray::DelayedArray(x)
+  lazy <- list(
+    rows = whole, sparse = methods::as(x + 0, "dgCMatrix"),
+    square = HDF5Array::writeHDF5Array(
+      x, chunkdim = c(50L, 7L), with.dimnames = TRUE
+    ),
+    tall = HDF5Array::writeHDF5Array(
+      x, chunkdim = c(300L, 2L), with.dimnames = TRUE
+    )
+  )
+  limit <- 2e5
+  options <- list(max_memory = limit)
+  for (kind in names(lazy)) {
+    # More than one tile, and no file.
+    shape <- fsknn:::tile_shape(
+      dim(x), fsknn:::chunks_of(lazy[[kind]]), fsknn:::tile_bytes(limit)
+    )
+    expect_true(any(shape < dim(x)), label = kind)
+    expect_false(any(fsknn:::storage_of(lazy[[kind]], NULL, options)$in_file))
+    expect_identical(
+      knn_graph(lazy[[kind]], 4, max_memory = limit, backend = "cpu"),
+      knn_graph(x, 4, backend = "cpu"), label = kind
+    )
+    turned <- t(lazy[[kind]])
+    expect_identical(
+      knn_search(turned, 4, max_memory = limit, backend = "cpu"),
+      knn_search(t(x), 4, backend = "cpu"), label = kind
+    )
+  }
+})

@@ -418,3 +418,21 @@ test_that("a module that falls apart is found, and printed, drawn and counted", 
   }
   expect_s3_class(plot(few), "ggplot")
 })
+
+test_that("weights stay with their samples where some are in no group", {
+  x <- random_matrix(30, 26)
+  groups <- rep_len(c("a", NA, "b", "a", "b"), 26)
+  weights <- rep_len(c(1, 9, 2, 5, 3, 0.5, 4), 26)
+  strata <- rep_len(1:3, 26)
+  in_one <- !is.na(groups)
+  ask <- function(x, groups, weights, strata) {
+    withr::with_seed(4, compare_neighbours(
+      x, groups, k = 4, weights = weights, strata = strata, permutations = 9,
+      backend = "cpu"
+    ))
+  }
+  expect_identical(
+    ask(x, groups, weights, strata),
+    ask(x[, in_one], groups[in_one], weights[in_one], strata[in_one])
+  )
+})

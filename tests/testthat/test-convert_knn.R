@@ -324,3 +324,21 @@ test_that("what is no neighbours, or not for a shape, is an error", {
     convert_knn(list(index = matrix(c(7, 9, 2, 4), 2)), "edges")
   })
 })
+
+test_that("lists that have the points themselves lose them alone", {
+  x <- random_matrix(40, 5)
+  found <- within_search(x, 0.7, backend = "cpu")
+  expect_true(any(lengths(found$index) > 1))
+  own <- found
+  # First, last, and where it does not stand at all.
+  own$index <- Map(function(row, i) {
+    switch(i %% 3 + 1, c(i, row), c(row, i), row)
+  }, found$index, seq_len(40))
+  own$distance <- Map(function(row, i) {
+    switch(i %% 3 + 1, c(0, row), c(row, 0), row)
+  }, found$distance, seq_len(40))
+  plain <- function(nn) list(lapply(nn$index, as.integer), nn$distance)
+  expect_identical(
+    plain(as_knn(unclass(own), self = TRUE)), plain(as_knn(found))
+  )
+})

@@ -180,3 +180,27 @@ test_that("wrong outcomes are errors that say what can be done", {
     nearest_to(x, survival::Surv(y, y > 0), 3)
   })
 })
+
+test_that("a time that is missing is filled beside covariates as without them", {
+  skip_if_not_installed("survival")
+  x <- random_matrix(25, 30)
+  age <- random_matrix(1, 30, seed = 8)[1, ]
+  times <- exp(random_matrix(1, 30, seed = 9)[1, ])
+  event <- rep_len(c(1, 1, 0), 30)
+  gaps <- c(4, 11)
+  outcome <- survival::Surv(replace(times, gaps, NA), event)
+  ask <- function(outcome) {
+    nearest_to(
+      x, outcome = outcome, k = 6, na = "mean", adjust = ~ age,
+      data = data.frame(age = age), backend = "cpu"
+    )
+  }
+  # The null model is of the others, with their covariates.
+  fit <- survival::coxph(outcome[-gaps] ~ age[-gaps])
+  row <- rep(NA_real_, 30)
+  row[-gaps] <- residuals(fit, type = "martingale")
+  expect_equal(ask(outcome), ask(row))
+  without <- survival::coxph(outcome[-gaps] ~ 1)
+  other <- replace(row, -gaps, residuals(without, type = "martingale"))
+  expect_false(isTRUE(all.equal(ask(outcome)$distance, ask(other)$distance)))
+})

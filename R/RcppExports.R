@@ -285,6 +285,50 @@ cpp_covariates <- function(values, weights) {
     .Call(`_fsknn_cpp_covariates`, values, weights)
 }
 
+cpp_bin_head <- function(path) {
+    .Call(`_fsknn_cpp_bin_head`, path)
+}
+
+cpp_read_bin <- function(path, ending, start, rows, shifted) {
+    .Call(`_fsknn_cpp_read_bin`, path, ending, start, rows, shifted)
+}
+
+cpp_new_bin <- function(path, rows, columns) {
+    .Call(`_fsknn_cpp_new_bin`, path, rows, columns)
+}
+
+cpp_put_bin <- function(file, ending, values, shifted) {
+    .Call(`_fsknn_cpp_put_bin`, file, ending, values, shifted)
+}
+
+cpp_finish_bin <- function(file) {
+    .Call(`_fsknn_cpp_finish_bin`, file)
+}
+
+cpp_drop_bin <- function(file) {
+    invisible(.Call(`_fsknn_cpp_drop_bin`, file))
+}
+
+cpp_random_word <- function() {
+    .Call(`_fsknn_cpp_random_word`)
+}
+
+cpp_name_whole <- function(part, path) {
+    .Call(`_fsknn_cpp_name_whole`, part, path)
+}
+
+cpp_file_facts <- function(path, whole) {
+    .Call(`_fsknn_cpp_file_facts`, path, whole)
+}
+
+cpp_count_in_columns <- function(places_at, index) {
+    .Call(`_fsknn_cpp_count_in_columns`, places_at, index)
+}
+
+cpp_put_in_columns <- function(places_at, row_of, values, index, distance, first) {
+    .Call(`_fsknn_cpp_put_in_columns`, places_at, row_of, values, index, distance, first)
+}
+
 cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {
     .Call(`_fsknn_cpp_shared_neighbours`, index, type, least, most, num_threads, progress)
 }

@@ -14,8 +14,9 @@
 #' `symmetric` which pairs are to be there. `destiny::DiffusionMap(distance = )`
 #' does, and a number as its `sigma` (its other ways ask for the data).
 #'
-#' @param edges An edge data frame of any kind, or neighbours in any shape that
-#'   [as_knn()] takes.
+#' @param edges An edge data frame of any kind, neighbours in any shape that
+#'   [as_knn()] takes, or shards of them ([read_knn_shards()], which says when
+#'   these are read by blocks).
 #' @param value What the entries are: `"distance"` (less is nearer),
 #'   `"similarity"` (more is nearer; as for `weight` in [as_igraph()]), `"one"`,
 #'   or the name of another numeric column of the edges. `NULL` (default):
@@ -54,6 +55,14 @@ as_sparse <- function(edges, value = NULL, ...,
   rlang::check_required(edges)
   symmetric <- check_choice(symmetric, c("no", "union", "mutual"), "symmetric")
   check_package("Matrix", "A sparse matrix")
+  if (is_knn_shards(edges)) {
+    check_shards_are_graph(edges, "edges", current_env())
+    by_blocks <- is.null(value) || identical(value, "distance") ||
+      identical(value, "one")
+    if (by_blocks && symmetric == "no") {
+      return(sparse_of_shards(edges, value, current_env()))
+    }
+  }
   edges <- edges_of(edges)
   if (symmetric != "no") {
     edges <- undirected_edges(edges, symmetric)

@@ -1,7 +1,7 @@
 # Matrices that are read by blocks: DelayedMatrix and its children (HDF5Matrix,
-# TENxMatrix), and bigmemory's big.matrix. as_points() reads nothing of them:
-# their `values` are the object itself (see R/big_rows.R) until bring_points()
-# is asked for them.
+# TENxMatrix), bigmemory's big.matrix, and files of vectors (R/bin_files.R).
+# as_points() reads nothing of them: their `values` are the object itself (see
+# R/lazy_rows.R) until bring_points() is asked for them.
 
 #' @export
 as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {
@@ -32,7 +32,7 @@ as_points.Matrix <- function(x, arg = "x", call = caller_env()) {
 }
 
 is_read_by_blocks <- function(values) {
-  inherits(values, c("DelayedMatrix", "big.matrix", "big_rows", "Matrix"))
+  inherits(values, c("DelayedMatrix", "big.matrix", "lazy_rows", "Matrix"))
 }
 
 # Values as doubles in memory. share: of the features, those that count.

@@ -135,6 +135,17 @@ turn <- function(x, arg, call = caller_env()) {
       call
     )
   }
+  if (inherits(x, "fsknn_bin_file")) {
+    abort_argument(
+      c(
+        "{.arg points} can't be \"columns\" with a file of vectors, whose points
+         are rows.",
+        x = "A column is spread over the whole file.",
+        i = "If it fits in memory: {.code t(as.matrix(bin_file(file)))}."
+      ),
+      call
+    )
+  }
   if (length(dim(x)) != 2) {
     return(x)
   }

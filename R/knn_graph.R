@@ -44,8 +44,9 @@
 #' @inheritSection knn_search Workers
 #' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
-#' @seealso [as_igraph()] for a graph, [knn_search()] for plain matrices (and
-#'   for graphs with more edges than a data frame can hold, 2^31 - 1).
+#' @seealso [as_igraph()] for a graph, [knn_search()] for plain matrices, and
+#'   with its `output` for graphs with more edges than a data frame can hold,
+#'   2^31 - 1 (edges have none: see [knn_output()]).
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)

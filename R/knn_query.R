@@ -17,8 +17,8 @@
 #' @param block `NULL` (default), or the block of each point of `x`, as for
 #'   [knn_search()]: each point of `query` has its k nearest in each block then.
 #'
-#' @returns A list of class `knn_neighbours`, whose print is a summary, of two
-#'   matrices with one row for each point of `query`, in its order, and k
+#' @returns With `output` what [read_knn_shards()] gives. Else a list of class
+#'   `knn_neighbours`, whose print is a summary, of two matrices with one row for each point of `query`, in its order, and k
 #'   columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
@@ -51,12 +51,13 @@ knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                       max_memory = NULL,
                       na = c("error", "pairwise", "mean"), min_pairs = NULL,
-                      block = NULL, adjust = NULL, data = NULL) {
+                      block = NULL, adjust = NULL, data = NULL, output = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   check_query(query)
+  output <- check_output(output)
   search <- new_search(x, verb_options(), query, k = k, block = block)
-  index_and_distance(run_search(search), search)
+  answer_of(search, output)
 }
 
 # NULL is no query, and not that of all points either.

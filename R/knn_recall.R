@@ -19,7 +19,8 @@
 #' are compared as they are then; an index of `exact` greater than the number of
 #' rows tells it, else say `queries = TRUE`.
 #'
-#' @param approx,exact Neighbours, in any shape that [as_knn()] takes; the same
+#' @param approx,exact Neighbours, in any shape that [as_knn()] takes, or shards
+#'   of them ([read_knn_shards()]; blocks of rows are compared then); the same
 #'   points in the same order. `exact` needs distances, and of each point at
 #'   least as many neighbours as `approx`.
 #' @param ... Must be empty.
@@ -54,10 +55,35 @@ knn_recall <- function(approx, exact, ..., queries = FALSE) {
   rlang::check_required(approx)
   rlang::check_required(exact)
   queries <- check_flag(queries, "queries")
-  given <- read_two_shapes(approx, exact, queries)
-  check_recall(given$approx, given$exact)
-  found <- in_places(given$approx)
-  truth <- in_places(given$exact)
+  hits <- if (is_knn_shards(approx) || is_knn_shards(exact)) {
+    hits_by_blocks(approx, exact, queries)
+  } else {
+    given <- read_two_shapes(approx, exact, queries)
+    check_recall(given$approx, given$exact)
+    count_hits(given$approx, given$exact)
+  }
+  share <- function(count) ifelse(hits$k > 0, count / hits$k, NA)
+  per_point <- data.frame(
+    recall = share(hits$right), at_most = share(hits$most)
+  )
+  sizes <- unique(hits$size)
+  structure(
+    list(
+      recall = sum(hits$right) / sum(hits$k),
+      at_most = sum(hits$most) / sum(hits$k),
+      perfect = mean(per_point$recall == 1, na.rm = TRUE),
+      k = if (length(sizes) == 1) sizes else hits$size,
+      num_points = sum(hits$k > 0), per_point = per_point
+    ),
+    class = "knn_recall"
+  )
+}
+
+# Of each row: how many of its true neighbours there are to find (k), how many
+# of those given are right, at least and at most, and how many are given (size).
+count_hits <- function(approx, exact) {
+  found <- in_places(approx)
+  truth <- in_places(exact)
   nearest <- count_nearest(truth, found$size)
   n <- length(found$size)
   # Exact in double for up to 9e7 points.
@@ -74,20 +100,9 @@ knn_recall <- function(approx, exact, ..., queries = FALSE) {
   unknown <- in_row(is.na(place) & nearest$ties_go_on[found$row])
   # Only so many of the tied ones are among the nearest at once.
   room <- nearest$k - nearest$num_nearer
-  hits <- nearer + pmin(tied, room)
-  most <- nearer + pmin(tied + unknown, room)
-  share <- function(count) ifelse(nearest$k > 0, count / nearest$k, NA)
-  per_point <- data.frame(recall = share(hits), at_most = share(most))
-  sizes <- unique(found$size)
-  structure(
-    list(
-      recall = sum(hits) / sum(nearest$k),
-      at_most = sum(most) / sum(nearest$k),
-      perfect = mean(per_point$recall == 1, na.rm = TRUE),
-      k = if (length(sizes) == 1) sizes else found$size,
-      num_points = sum(nearest$k > 0), per_point = per_point
-    ),
-    class = "knn_recall"
+  data.frame(
+    k = nearest$k, size = found$size, right = nearer + pmin(tied, room),
+    most = nearer + pmin(tied + unknown, room)
   )
 }
 
@@ -132,8 +147,13 @@ check_recall <- function(found, truth, call = caller_env()) {
     abort_argument("{.arg exact} must have distances.", call)
   }
   check_true_distances(in_places(truth), call)
-  num_found <- num_rows_of(found)
-  num_true <- num_rows_of(truth)
+  check_recall_sizes(row_sizes(found), row_sizes(truth), call)
+}
+
+# k, exact_k: the number of neighbours of each point.
+check_recall_sizes <- function(k, exact_k, call) {
+  num_found <- length(k)
+  num_true <- length(exact_k)
   if (num_found != num_true) {
     abort_argument(
       c(
@@ -143,8 +163,6 @@ check_recall <- function(found, truth, call = caller_env()) {
       call
     )
   }
-  k <- row_sizes(found)
-  exact_k <- row_sizes(truth)
   if (all(exact_k == 0)) {
     abort_argument("{.arg exact} must have neighbours.", call)
   }
@@ -168,8 +186,9 @@ check_recall <- function(found, truth, call = caller_env()) {
   }
 }
 
-# Of neighbours that are there: known, and not below 0.
-check_true_distances <- function(places, call) {
+# Of neighbours that are there: known, and not below 0. before: rows that are
+# not here.
+check_true_distances <- function(places, call, before = 0) {
   bad <- which(
     !is.na(places$index) & (is.na(places$distance) | places$distance < 0)
   )
@@ -179,7 +198,8 @@ check_true_distances <- function(places, call) {
   }
   shown <- utils::head(bad, 3)
   where <- first_few(
-    paste(places$distance[shown], "of point", places$row[shown]), count
+    paste(places$distance[shown], "of point", places$row[shown] + before),
+    count
   )
   abort_argument(
     c(

@@ -9,13 +9,14 @@
 #' @param x Points in rows (genes, probes), features in columns (samples),
 #'   unless `points` says otherwise: a numeric, integer or logical matrix, a
 #'   data frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
-#'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, an
-#'   `ExpressionSet`, a `SummarizedExperiment` or `SingleCellExperiment` (see
-#'   `assay` and `dimred`), an `EList` of limma, a `DataFrame` of S4Vectors, or
-#'   [metafeatures()]. Data are wanted, not distances: a matrix that is
-#'   symmetric with zeros along its diagonal is told of, by a message. Values
-#'   must be finite; where there is an argument `na`, it says what becomes of
-#'   missing ones.
+#'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, a file of
+#'   vectors ([bin_file()], or its path, which ends in `.fbin`, `.u8bin` or
+#'   `.i8bin`), an `ExpressionSet`, a `SummarizedExperiment` or
+#'   `SingleCellExperiment` (see `assay` and `dimred`), an `EList` of limma, a
+#'   `DataFrame` of S4Vectors, or [metafeatures()]. Data are wanted, not
+#'   distances: a matrix that is symmetric with zeros along its diagonal is told
+#'   of, by a message. Values must be finite; where there is an argument `na`,
+#'   it says what becomes of missing ones.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit. Or one number for each
 #'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are
@@ -137,10 +138,14 @@
 #'   (`colData()`, `pData()`, the `targets` of an `EList`; where
 #'   `points = "columns"` the data of its rows). What is not there is looked for
 #'   where the formula was written.
+#' @param output `NULL` (default), or where the answer is to go if it is too
+#'   long for memory or for others to read from R: the path of a folder, new or
+#'   empty, or what [knn_output()] gives, which says how.
 #'
-#' @returns A list of class `knn_neighbours`, whose print is a summary, of two
-#'   matrices with one row for each point, in the order of `x` (or of `subset`),
-#'   and k columns, the nearest first:
+#' @returns With `output` what [read_knn_shards()] gives. Else a list of class
+#'   `knn_neighbours`, whose print is a summary, of two matrices with one row
+#'   for each point, in the order of `x` (or of `subset`), and k columns, the
+#'   nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
@@ -252,7 +257,8 @@
 #' time. `options(fsknn.split_size = )` sets the number of points in a split.
 #'
 #' @section Data larger than memory:
-#' A `DelayedMatrix`, a `big.matrix` and a sparse matrix are read by blocks,
+#' A `DelayedMatrix`, a `big.matrix`, a file of vectors ([bin_file()]) and a
+#' sparse matrix are read by blocks,
 #' whole chunks of the file that they come from, each once. Of some rows or
 #' columns of a matrix (`h[keep, ]`), in their order, a chunk may be in two
 #' blocks and is read for each. A matrix that is put together of several
@@ -388,11 +394,12 @@ knn_search <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                        BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                        max_memory = NULL, na = c("error", "pairwise", "mean"),
                        min_pairs = NULL, block = NULL, between = FALSE,
-                       adjust = NULL, data = NULL) {
+                       adjust = NULL, data = NULL, output = NULL) {
   check_no_more(...)
   rlang::check_required(x)
+  output <- check_output(output)
   search <- new_search(
     x, verb_options(), k = k, subset = subset, block = block, between = between
   )
-  index_and_distance(run_search(search), search)
+  answer_of(search, output)
 }

@@ -20,6 +20,9 @@ read_knn_shape <- function(x, self = NULL, queries = NULL, arg = "x",
 }
 
 take_neighbours <- function(x, arg, call) {
+  if (is_knn_shards(x)) {
+    return(shards_in_memory(x, arg, call))
+  }
   nn <- take_apart(x, arg, call)
   if (is.null(nn)) {
     nn <- take_apart(take_only_set(x, arg, call), arg, call)

@@ -47,6 +47,9 @@
 #' 15. Rows with missing values are those that are searched for, over the columns
 #'     that both rows have.
 #'
+#' [knn_search()] and [knn_query()] have `output`, too, for answers that are to
+#' go to a folder: [knn_output()] says why others have not.
+#'
 #' `block` goes with all other options, but for a `k` of each point's own.
 #' `weights` and `adjust` are for `"pearson"` and `"spearman"`; so is
 #' `na = "pairwise"`, with neither of them, which is for `"euclidean"` and

@@ -15,7 +15,8 @@
 #' A similarity that would be 0 is 1e-6, so that the edge counts in igraph.
 #'
 #' @param x Neighbours, in any shape that [as_knn()] takes: what [knn_search()]
-#'   gives, an edge data frame from [knn_graph()], and others.
+#'   gives, an edge data frame from [knn_graph()], and others; of shards
+#'   ([read_knn_shards()]) the indices are read, 4 bytes a place.
 #' @param type What similarity is: see Details.
 #' @param ... Must be empty.
 #' @param min_similarity Leave out edges that are less similar than this; 0
@@ -58,7 +59,12 @@ snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
       "{.arg min_similarity} must be a number, not {given}.", current_env()
     )
   }
-  nn <- read_knn_shape(x)
+  nn <- if (is_knn_shards(x)) {
+    check_shards_are_graph(x, "x", current_env())
+    shards_in_memory(x, "x", current_env(), distance = FALSE)
+  } else {
+    read_knn_shape(x)
+  }
   num_points <- num_rows_of(nn)
   names <- check_neighbour_names(names %||% nn$names, num_points)
   check_distinct_neighbours(nn, names, current_env())

@@ -20,13 +20,15 @@
 #' values, is said where the graph is made: see [search_options].
 #'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
-#'   of it; or an igraph graph made of it by [as_igraph()], with an edge
-#'   attribute `distance`.
+#'   of it; an igraph graph made of it by [as_igraph()], with an edge attribute
+#'   `distance`; or shards of an answer ([read_knn_shards()]), of which some rows
+#'   at a time are read.
 #' @param ... Must be empty.
 #'
 #' @returns What was given, with the tree's edges only and all points: rows of
-#'   the edge data frame, one for each edge of the tree, in their order; or an
-#'   undirected igraph graph with the attributes of the one given.
+#'   the edge data frame, one for each edge of the tree, in their order (of
+#'   shards, of the one that they stand for); or an undirected igraph graph with
+#'   the attributes of the one given.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: something that is no such graph, or has no
@@ -52,6 +54,10 @@
 spanning_forest <- function(edges, ...) {
   check_no_more(...)
   rlang::check_required(edges)
+  if (is_knn_shards(edges)) {
+    check_shards_are_graph(edges, "edges", current_env())
+    return(forest_of_shards(edges, current_env()))
+  }
   links <- graph_links(edges)
   check_lengths(links$distance, "edges")
   rows <- sort(links$id[in_forest(links)])

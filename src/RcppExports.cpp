@@ -820,6 +820,131 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_bin_head
+Rcpp::List cpp_bin_head(std::string path);
+RcppExport SEXP _fsknn_cpp_bin_head(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_bin_head(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_read_bin
+Rcpp::List cpp_read_bin(std::string path, std::string ending, double start, Rcpp::NumericVector rows, bool shifted);
+RcppExport SEXP _fsknn_cpp_read_bin(SEXP pathSEXP, SEXP endingSEXP, SEXP startSEXP, SEXP rowsSEXP, SEXP shiftedSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< std::string >::type ending(endingSEXP);
+    Rcpp::traits::input_parameter< double >::type start(startSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type rows(rowsSEXP);
+    Rcpp::traits::input_parameter< bool >::type shifted(shiftedSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_read_bin(path, ending, start, rows, shifted));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_new_bin
+Rcpp::List cpp_new_bin(std::string path, double rows, double columns);
+RcppExport SEXP _fsknn_cpp_new_bin(SEXP pathSEXP, SEXP rowsSEXP, SEXP columnsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< double >::type rows(rowsSEXP);
+    Rcpp::traits::input_parameter< double >::type columns(columnsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_new_bin(path, rows, columns));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_put_bin
+Rcpp::List cpp_put_bin(SEXP file, std::string ending, SEXP values, bool shifted);
+RcppExport SEXP _fsknn_cpp_put_bin(SEXP fileSEXP, SEXP endingSEXP, SEXP valuesSEXP, SEXP shiftedSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type file(fileSEXP);
+    Rcpp::traits::input_parameter< std::string >::type ending(endingSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< bool >::type shifted(shiftedSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_put_bin(file, ending, values, shifted));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_finish_bin
+Rcpp::List cpp_finish_bin(SEXP file);
+RcppExport SEXP _fsknn_cpp_finish_bin(SEXP fileSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type file(fileSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_finish_bin(file));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_drop_bin
+void cpp_drop_bin(SEXP file);
+RcppExport SEXP _fsknn_cpp_drop_bin(SEXP fileSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type file(fileSEXP);
+    cpp_drop_bin(file);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_random_word
+std::string cpp_random_word();
+RcppExport SEXP _fsknn_cpp_random_word() {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    rcpp_result_gen = Rcpp::wrap(cpp_random_word());
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_name_whole
+Rcpp::List cpp_name_whole(std::string part, std::string path);
+RcppExport SEXP _fsknn_cpp_name_whole(SEXP partSEXP, SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type part(partSEXP);
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_name_whole(part, path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_file_facts
+Rcpp::List cpp_file_facts(std::string path, bool whole);
+RcppExport SEXP _fsknn_cpp_file_facts(SEXP pathSEXP, SEXP wholeSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< bool >::type whole(wholeSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_file_facts(path, whole));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_count_in_columns
+Rcpp::List cpp_count_in_columns(Rcpp::NumericVector places_at, Rcpp::IntegerMatrix index);
+RcppExport SEXP _fsknn_cpp_count_in_columns(SEXP places_atSEXP, SEXP indexSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type places_at(places_atSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_count_in_columns(places_at, index));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_put_in_columns
+Rcpp::List cpp_put_in_columns(Rcpp::NumericVector places_at, Rcpp::IntegerVector row_of, SEXP values, Rcpp::IntegerMatrix index, SEXP distance, double first);
+RcppExport SEXP _fsknn_cpp_put_in_columns(SEXP places_atSEXP, SEXP row_ofSEXP, SEXP valuesSEXP, SEXP indexSEXP, SEXP distanceSEXP, SEXP firstSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type places_at(places_atSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type row_of(row_ofSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< double >::type first(firstSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_put_in_columns(places_at, row_of, values, index, distance, first));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_shared_neighbours
 Rcpp::List cpp_shared_neighbours(SEXP index, std::string type, double least, double most, int num_threads, bool progress);
 RcppExport SEXP _fsknn_cpp_shared_neighbours(SEXP indexSEXP, SEXP typeSEXP, SEXP leastSEXP, SEXP mostSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
@@ -942,6 +1067,17 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 4},
     {"_fsknn_cpp_covariates", (DL_FUNC) &_fsknn_cpp_covariates, 2},
+    {"_fsknn_cpp_bin_head", (DL_FUNC) &_fsknn_cpp_bin_head, 1},
+    {"_fsknn_cpp_read_bin", (DL_FUNC) &_fsknn_cpp_read_bin, 5},
+    {"_fsknn_cpp_new_bin", (DL_FUNC) &_fsknn_cpp_new_bin, 3},
+    {"_fsknn_cpp_put_bin", (DL_FUNC) &_fsknn_cpp_put_bin, 4},
+    {"_fsknn_cpp_finish_bin", (DL_FUNC) &_fsknn_cpp_finish_bin, 1},
+    {"_fsknn_cpp_drop_bin", (DL_FUNC) &_fsknn_cpp_drop_bin, 1},
+    {"_fsknn_cpp_random_word", (DL_FUNC) &_fsknn_cpp_random_word, 0},
+    {"_fsknn_cpp_name_whole", (DL_FUNC) &_fsknn_cpp_name_whole, 2},
+    {"_fsknn_cpp_file_facts", (DL_FUNC) &_fsknn_cpp_file_facts, 2},
+    {"_fsknn_cpp_count_in_columns", (DL_FUNC) &_fsknn_cpp_count_in_columns, 2},
+    {"_fsknn_cpp_put_in_columns", (DL_FUNC) &_fsknn_cpp_put_in_columns, 6},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 3},
     {"_fsknn_cpp_sample_pairs", (DL_FUNC) &_fsknn_cpp_sample_pairs, 3},

@@ -46,6 +46,7 @@ pages r-bioc-scran   R:scran
 pages r-bioc-scater  R:scater
 pages r-bioc-destiny R:destiny
 test r-bioc-hdf5array R:HDF5Array
+test r-bioc-rhdf5   R:rhdf5
 test r-cran-bigmemory R:bigmemory
 test r-cran-fnn     R:FNN
 test r-cran-rann    R:RANN

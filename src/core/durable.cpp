@@ -90,14 +90,13 @@ void folder_to_disk(const std::string& folder) {
   to_disk(number, folder);
 }
 
-/// A word that no other file has, and nobody can guess.
+}  // namespace
+
 std::string random_word() {
   std::random_device random;
   const std::uint64_t high = random();
   return hexadecimal(high << 32 | random());
 }
-
-}  // namespace
 
 NewFile::NewFile(const std::string& path, unsigned mode) : path_(path) {
   for (int trial = 0; number_ < 0; ++trial) {
@@ -158,6 +157,25 @@ std::int64_t InputFile::read(void* bytes, std::int64_t size) {
     poll();
   }
   return at - first;
+}
+
+void InputFile::go_to(std::int64_t byte) {
+  if (lseek(number_, static_cast<off_t>(byte), SEEK_SET) < 0) fail(path_);
+}
+
+void name_whole(const std::string& part, const std::string& path) {
+  int number = open(part.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+  if (number < 0) fail(path);
+  struct Closed {
+    ~Closed() {
+      if (number >= 0) close(number);
+    }
+    int& number;
+  } closed{number};
+  to_disk(number, path);
+  close_well(number, path);
+  if (rename(part.c_str(), path.c_str()) != 0) fail(path);
+  folder_to_disk(folder_of(path));
 }
 
 void write_bytes(const std::string& path, const void* bytes,

@@ -55,12 +55,22 @@ class InputFile {
   std::int64_t size() const { return size_; }
   /// The next bytes; returns how many there were. Hears poll().
   std::int64_t read(void* bytes, std::int64_t size);
+  /// What is read next: bytes from the file's beginning.
+  void go_to(std::int64_t byte);
 
  private:
   const std::string path_;
   int number_ = -1;
   std::int64_t size_ = 0;
 };
+
+/// 16 hexadecimal digits that no other file has in its name, and nobody can
+/// guess.
+std::string random_word();
+
+/// A file that others wrote beside its name, as a NewFile is: to the disk, then
+/// under its name. Throws FileFailure; it is as it was then.
+void name_whole(const std::string& part, const std::string& path);
 
 /// The bytes of a file that is not meant to outlive the process, which must not
 /// be there yet, and back into memory: so many as it holds. Throw FileFailure.

@@ -1,0 +1,86 @@
+# Matrices that are read by rows, and of which nothing is read until rows are
+# asked for: points or columns of them, and of their features those that count.
+#   size    rows and columns of what is read
+#   names   its dimension names, or NULL
+#   fetch   function(rows, columns) that reads: whole numbers, or NULL for all
+#           columns; gives a plain matrix
+#   turned  are its columns the points?
+#   kept    the numbers of the features that count; NULL: all
+
+new_lazy_rows <- function(class, size, names, fetch, ...) {
+  structure(
+    list(
+      size = as.integer(size), names = names, fetch = fetch, turned = FALSE,
+      kept = NULL, ...
+    ),
+    class = c(class, "lazy_rows")
+  )
+}
+
+#' @export
+as_points.lazy_rows <- function(x, arg = "x", call = caller_env()) {
+  list(values = x, names = rownames(x))
+}
+
+#' @export
+dim.lazy_rows <- function(x) {
+  size <- if (x$turned) rev(x$size) else x$size
+  c(size[[1]], length(x$kept %||% seq_len(size[[2]])))
+}
+
+#' @export
+length.lazy_rows <- function(x) {
+  prod(dim(x))
+}
+
+#' @export
+dimnames.lazy_rows <- function(x) {
+  names <- x$names
+  if (is.null(names)) {
+    return(NULL)
+  }
+  if (x$turned) {
+    names <- rev(names)
+  }
+  if (!is.null(x$kept) && !is.null(names[[2]])) {
+    names[[2]] <- names[[2]][x$kept]
+  }
+  names
+}
+
+# Points are columns, and the other way round; before features are left out.
+#' @method t lazy_rows
+#' @export
+t.lazy_rows <- function(x) {
+  x$turned <- !x$turned
+  x
+}
+
+# x[, j] reads nothing; x[i, ] and x[i, j] are plain matrices. Whole numbers.
+#' @export
+`[.lazy_rows` <- function(x, i, j, ..., drop = FALSE) {
+  features <- x$kept
+  if (!missing(j)) {
+    features <- (features %||% seq_len(ncol(x)))[j]
+  }
+  if (missing(i)) {
+    x$kept <- features
+    return(x)
+  }
+  if (x$turned) {
+    t(x$fetch(features %||% seq_len(ncol(x)), i))
+  } else {
+    x$fetch(i, features)
+  }
+}
+
+#' @export
+as.matrix.lazy_rows <- function(x, ...) {
+  x[seq_len(nrow(x)), , drop = FALSE]
+}
+
+# What DelayedArray asks of a seed.
+#' @export
+as.array.lazy_rows <- function(x, ...) {
+  as.matrix(x)
+}

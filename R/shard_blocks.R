@@ -1,0 +1,196 @@
+# Shards taken by what takes answers: block by block of their rows, or as a
+# whole where that fits in memory.
+
+# Calls use(block, rows) for blocks of about 2^22 places, in order; block: index
+# and distance, two plain matrices. distance = FALSE: index alone.
+for_shard_blocks <- function(shards, use, distance = TRUE,
+                             call = caller_env(), at_once = 2^22) {
+  size <- dim(shards)
+  each <- max(1, floor(at_once / max(1, size[[2]])))
+  for (rows in row_stretches(size[[1]], each)) {
+    use(shard_block(shards, rows, distance, call), rows)
+  }
+}
+
+shard_block <- function(shards, rows, distance, call) {
+  index <- as_plain(shards$index[rows, , drop = FALSE])
+  if (!cpp_all_between(index, 1L, as.integer(shards$facts$points), TRUE)) {
+    abort_shards(
+      shards$folder, "It has neighbours that are none of the points.", call,
+      "{.code read_knn_shards(verify = TRUE)} says which file is damaged."
+    )
+  }
+  block <- list(index = index)
+  if (distance) {
+    block$distance <- as_plain(shards$distance[rows, , drop = FALSE])
+    # A float has no NA of R's.
+    block$distance[is.na(index)] <- NA
+  }
+  block
+}
+
+# All of it. 12 bytes a place, or 4 without distances.
+shards_in_memory <- function(shards, arg, call, distance = TRUE) {
+  size <- as.double(dim(shards))
+  needed <- (if (distance) 12 else 4) * prod(size)
+  most <- max_memory_of(list())
+  if (needed > most) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must fit in memory here.",
+        x = "It takes {format_bytes(needed)}, and the limit is
+             {format_bytes(most)}.",
+        i = "See {.fn read_knn_shards} for what takes it by blocks, and
+             {.code options(fsknn.max_memory = )}."
+      ),
+      call
+    )
+  }
+  block <- shard_block(shards, seq_len(size[[1]]), distance, call)
+  list(
+    index = block$index, distance = block$distance, self = FALSE, names = NULL
+  )
+}
+
+# Their rows are points themselves, all of them, in order.
+check_shards_are_graph <- function(shards, arg, call) {
+  of <- shards$facts$of
+  if (of != "points") {
+    abort_argument(
+      c(
+        "{.arg {arg}} must be the neighbours of all points.",
+        x = if (of == "queries") {
+          "These are of queries."
+        } else {
+          "These are of some of the points."
+        }
+      ),
+      call
+    )
+  }
+}
+
+# --- a sparse matrix ---------------------------------------------------------
+
+# Column by column, filled row by row: one pass counts, one fills.
+sparse_of_shards <- function(shards, value, call) {
+  n <- nrow(shards)
+  next_place <- double(n)
+  for_shard_blocks(shards, distance = FALSE, call = call,
+                   function(block, rows) {
+    in_core(cpp_count_in_columns(next_place, block$index), call)
+  })
+  check_num_entries(sum(next_place), call)
+  begins <- c(0, cumsum(next_place))
+  place <- begins[-length(begins)]
+  row_of <- integer(begins[[n + 1]])
+  is_one <- identical(value, "one")
+  values <- if (is_one) rep(1, length(row_of)) else double(length(row_of))
+  for_shard_blocks(shards, distance = !is_one, call = call,
+                   function(block, rows) {
+    in_core(
+      cpp_put_in_columns(
+        place, row_of, values, block$index, block$distance, rows[[1]] - 1
+      ),
+      call
+    )
+  })
+  check_distinct_places(row_of, begins, call)
+  methods::new(
+    methods::getClass("dgCMatrix", where = asNamespace("Matrix")),
+    i = row_of, p = as.integer(begins), x = values, Dim = c(n, n),
+    Dimnames = list(NULL, NULL)
+  )
+}
+
+# Rows ascend in each column: a neighbour that is there twice stands beside
+# itself.
+check_distinct_places <- function(row_of, begins, call) {
+  again <- which(duplicated_sorted(row_of))
+  starts <- begins[-length(begins)][diff(begins) > 0] + 1
+  again <- setdiff(again, starts)
+  if (length(again) > 0) {
+    points <- sort(unique(row_of[again])) + 1
+    count <- length(points)
+    where <- first_few(utils::head(points, 3), count)
+    abort_argument(
+      c(
+        "A point must not have the same neighbour twice.",
+        x = "{format_count(count)} {cli::qty(count)}{?has/have}: point {where}."
+      ),
+      call
+    )
+  }
+}
+
+# --- a spanning forest -------------------------------------------------------
+
+# The tree of some edges and more of them is that of the first's tree and these:
+# an edge that closes a circle of shorter ones does so for ever.
+forest_of_shards <- function(shards, call) {
+  vertices <- data.frame(name = seq_len(nrow(shards)))
+  state <- new.env(parent = emptyenv())
+  state$tree <- NULL
+  k <- ncol(shards)
+  for_shard_blocks(shards, call = call, function(block, rows) {
+    there <- !is.na(as.vector(t(block$index)))
+    columns <- list(
+      from = rep(rows, each = k)[there],
+      to = as.vector(t(block$index))[there],
+      rank = rep(seq_len(k), length(rows))[there],
+      distance = as.vector(t(block$distance))[there]
+    )
+    if (!is.null(state$tree)) {
+      before <- unclass(state$tree)[names(columns)]
+      columns <- Map(c, before, columns)
+    }
+    state$tree <- spanning_forest(new_knn_edges(
+      columns, vertices, shards$facts$metric, shards$facts$sign, k
+    ))
+  })
+  state$tree
+}
+
+# --- recall ------------------------------------------------------------------
+
+# count_hits() block by block, where one or both are shards.
+hits_by_blocks <- function(approx, exact, queries, call = caller_env()) {
+  given <- list(approx = approx, exact = exact)
+  of_shards <- Filter(is_knn_shards, given)
+  queries <- queries ||
+    any(vapply(of_shards, function(x) x$facts$of != "points", NA))
+  given <- Map(function(x, arg) {
+    if (is_knn_shards(x)) {
+      return(x)
+    }
+    nn <- take_neighbours(x, arg, call)
+    largest <- max(largest_index(nn), of_shards[[1]]$facts$points)
+    leave_out_self(nn, queries, arg, call, largest)
+  }, given, names(given))
+  if (is.null(given$exact$distance)) {
+    abort_argument("{.arg exact} must have distances.", call)
+  }
+  sizes <- lapply(given, function(x) {
+    if (is_knn_shards(x)) rep(ncol(x), nrow(x)) else row_sizes(x)
+  })
+  check_recall_sizes(sizes$approx, sizes$exact, call)
+  k <- max(1, sizes$approx, sizes$exact)
+  parts <- lapply(
+    row_stretches(length(sizes$exact), max(1, floor(2^22 / k))),
+    function(rows) {
+      block <- lapply(given, block_of_neighbours, rows, call)
+      check_true_distances(in_places(block$exact), call, rows[[1]] - 1)
+      count_hits(block$approx, block$exact)
+    }
+  )
+  do.call(rbind, parts)
+}
+
+block_of_neighbours <- function(nn, rows, call) {
+  if (is_knn_shards(nn)) {
+    return(shard_block(nn, rows, TRUE, call))
+  }
+  lapply(nn[c("index", "distance")], function(part) {
+    if (is.list(part)) part[rows] else part[rows, , drop = FALSE]
+  })
+}

@@ -1,0 +1,184 @@
+// Files of big-ann-benchmarks, and shards of long answers.
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "bind_common.hpp"
+#include "core/bin_file.hpp"
+#include "core/shards.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// Runs of rows that stand one after the other in the file are read at once.
+template <class Read>
+void read_runs(const Rcpp::NumericVector& rows, Read read) {
+  R_xlen_t at = 0;
+  while (at < rows.size()) {
+    R_xlen_t end = at + 1;
+    while (end < rows.size() && rows[end] == rows[end - 1] + 1) ++end;
+    read(static_cast<std::int64_t>(rows[at]) - 1, end - at, at);
+    at = end;
+  }
+}
+
+Rcpp::RObject new_matrix(SEXPTYPE type, std::int64_t rows,
+                         std::int64_t columns) {
+  Rcpp::RObject x = bind::new_vector(type, rows * columns);
+  x.attr("dim") = Rcpp::IntegerVector::create(static_cast<int>(rows),
+                                              static_cast<int>(columns));
+  return x;
+}
+
+std::int64_t rows_of(SEXP x) { return Rf_nrows(x); }
+
+}  // namespace
+
+// bytes of the file; rows and columns as its head has them, NA where the file
+// is shorter than one.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_bin_head(std::string path) {
+  return bind::with_files([&] {
+    const BinHead head = BinReader(path).head();
+    const auto number = [](std::int64_t n) {
+      return n < 0 ? NA_REAL : static_cast<double>(n);
+    };
+    return Rcpp::List::create(Rcpp::_["bytes"] = number(head.bytes),
+                              Rcpp::_["rows"] = number(head.rows),
+                              Rcpp::_["columns"] = number(head.columns));
+  });
+}
+
+// Rows (from 1) of a block of values that begins at byte `start`, as a matrix:
+// integers of files that hold them, else doubles. shifted: numbers from 0
+// become numbers from 1, and what is below 0 NA.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_read_bin(std::string path, std::string ending, double start,
+                        Rcpp::NumericVector rows, bool shifted) {
+  return bind::with_files([&] {
+    BinReader reader(path);
+    const BinType type = bin_type(ending);
+    const BinHead& head = reader.head();
+    for (const double row : rows)
+      if (!(row >= 1 && row <= static_cast<double>(head.rows)))
+        throw FileFailure{path, "it has fewer rows than it had", 0};
+    const std::int64_t begin = static_cast<std::int64_t>(start);
+    const std::int64_t count = rows.size();
+    const bool whole = type != BinType::float32 && type != BinType::float64;
+    const Rcpp::RObject out =
+        new_matrix(whole ? INTSXP : REALSXP, count, head.columns);
+    read_runs(rows, [&](std::int64_t first, std::int64_t run, R_xlen_t at) {
+      if (shifted)
+        reader.read_index(begin, first, run, NA_INTEGER, INTEGER(out) + at,
+                          count);
+      else if (whole)
+        reader.read(type, begin, first, run, INTEGER(out) + at, count);
+      else
+        reader.read(type, begin, first, run, REAL(out) + at, count);
+    });
+    return Rcpp::List::create(Rcpp::_["values"] = out);
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_new_bin(std::string path, double rows, double columns) {
+  return bind::with_files([&] {
+    return Rcpp::List::create(
+        Rcpp::_["file"] = Rcpp::XPtr<BinWriter>(
+            new BinWriter(path, static_cast<std::int64_t>(rows),
+                          static_cast<std::int64_t>(columns)),
+            true));
+  });
+}
+
+// The next rows. values: a double matrix, or where they are indices from 1 an
+// integer one.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_put_bin(SEXP file, std::string ending, SEXP values,
+                       bool shifted) {
+  return bind::with_files([&] {
+    BinWriter& writer = *Rcpp::XPtr<BinWriter>(file);
+    if (shifted)
+      writer.put_index(INTEGER(values), rows_of(values), rows_of(values),
+                       NA_INTEGER);
+    else
+      writer.put(bin_type(ending), REAL(values), rows_of(values),
+                 rows_of(values));
+    return Rcpp::List();
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_finish_bin(SEXP file) {
+  return bind::with_files([&] {
+    Rcpp::XPtr<BinWriter>(file)->finish();
+    return Rcpp::List();
+  });
+}
+
+// Without its name where it was not finished.
+// [[Rcpp::export(rng = false)]]
+void cpp_drop_bin(SEXP file) { Rcpp::XPtr<BinWriter>(file).release(); }
+
+// [[Rcpp::export(rng = false)]]
+std::string cpp_random_word() { return random_word(); }
+
+// A file that another library wrote beside its name, to the disk and under it.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_name_whole(std::string part, std::string path) {
+  return bind::with_files([&] {
+    name_whole(part, path);
+    return Rcpp::List();
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_file_facts(std::string path, bool whole) {
+  return bind::with_files([&] {
+    const FileFacts facts = facts_of_file(path, whole);
+    return Rcpp::List::create(
+        Rcpp::_["bytes"] = static_cast<double>(facts.bytes),
+        Rcpp::_["ends"] = facts.ends, Rcpp::_["whole"] = facts.whole);
+  });
+}
+
+// Counts entries of each column into `places_at`, in place (it must be nobody
+// else's); see put_in_columns().
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_count_in_columns(Rcpp::NumericVector places_at,
+                                Rcpp::IntegerMatrix index) {
+  return bind::guarded([&] {
+    SparsePlaces places;
+    places.num_columns = places_at.size();
+    places.next = places_at.begin();
+    put_in_columns(places, index.begin(), nullptr, index.nrow(), index.ncol(),
+                   0, NA_INTEGER);
+    return Rcpp::List();
+  });
+}
+
+// Puts rows first .. (from 0) into columns, in place. distance: NULL: no
+// values.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_put_in_columns(Rcpp::NumericVector places_at,
+                              Rcpp::IntegerVector row_of, SEXP values,
+                              Rcpp::IntegerMatrix index, SEXP distance,
+                              double first) {
+  return bind::guarded([&] {
+    SparsePlaces places;
+    places.num_columns = places_at.size();
+    places.next = places_at.begin();
+    places.row_of = row_of.begin();
+    if (!Rf_isNull(distance)) {
+      if (Rf_xlength(distance) != index.size() ||
+          Rf_xlength(values) != row_of.size())
+        throw std::invalid_argument("each index has a distance");
+      places.values = REAL(values);
+    }
+    put_in_columns(places, index.begin(),
+                   Rf_isNull(distance) ? nullptr : REAL(distance), index.nrow(),
+                   index.ncol(), static_cast<std::int64_t>(first), NA_INTEGER);
+    return Rcpp::List();
+  });
+}

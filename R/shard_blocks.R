@@ -73,28 +73,26 @@ check_shards_are_graph <- function(shards, arg, call) {
 # --- a sparse matrix ---------------------------------------------------------
 
 # Column by column, filled row by row: one pass counts, one fills.
-sparse_of_shards <- function(shards, value, call) {
+sparse_of_shards <- function(shards, value, call, at_once = 2^22) {
   n <- nrow(shards)
   next_place <- double(n)
-  for_shard_blocks(shards, distance = FALSE, call = call,
-                   function(block, rows) {
+  for_shard_blocks(shards, function(block, rows) {
     in_core(cpp_count_in_columns(next_place, block$index), call)
-  })
+  }, distance = FALSE, call, at_once)
   check_num_entries(sum(next_place), call)
   begins <- c(0, cumsum(next_place))
   place <- begins[-length(begins)]
   row_of <- integer(begins[[n + 1]])
   is_one <- identical(value, "one")
   values <- if (is_one) rep(1, length(row_of)) else double(length(row_of))
-  for_shard_blocks(shards, distance = !is_one, call = call,
-                   function(block, rows) {
+  for_shard_blocks(shards, function(block, rows) {
     in_core(
       cpp_put_in_columns(
         place, row_of, values, block$index, block$distance, rows[[1]] - 1
       ),
       call
     )
-  })
+  }, distance = !is_one, call, at_once)
   check_distinct_places(row_of, begins, call)
   methods::new(
     methods::getClass("dgCMatrix", where = asNamespace("Matrix")),
@@ -127,12 +125,12 @@ check_distinct_places <- function(row_of, begins, call) {
 
 # The tree of some edges and more of them is that of the first's tree and these:
 # an edge that closes a circle of shorter ones does so for ever.
-forest_of_shards <- function(shards, call) {
+forest_of_shards <- function(shards, call, at_once = 2^22) {
   vertices <- data.frame(name = seq_len(nrow(shards)))
   state <- new.env(parent = emptyenv())
   state$tree <- NULL
   k <- ncol(shards)
-  for_shard_blocks(shards, call = call, function(block, rows) {
+  for_shard_blocks(shards, function(block, rows) {
     there <- !is.na(as.vector(t(block$index)))
     columns <- list(
       from = rep(rows, each = k)[there],
@@ -147,14 +145,15 @@ forest_of_shards <- function(shards, call) {
     state$tree <- spanning_forest(new_knn_edges(
       columns, vertices, shards$facts$metric, shards$facts$sign, k
     ))
-  })
+  }, call = call, at_once = at_once)
   state$tree
 }
 
 # --- recall ------------------------------------------------------------------
 
 # count_hits() block by block, where one or both are shards.
-hits_by_blocks <- function(approx, exact, queries, call = caller_env()) {
+hits_by_blocks <- function(approx, exact, queries, call = caller_env(),
+                           at_once = 2^22) {
   given <- list(approx = approx, exact = exact)
   of_shards <- Filter(is_knn_shards, given)
   queries <- queries ||
@@ -176,7 +175,7 @@ hits_by_blocks <- function(approx, exact, queries, call = caller_env()) {
   check_recall_sizes(sizes$approx, sizes$exact, call)
   k <- max(1, sizes$approx, sizes$exact)
   parts <- lapply(
-    row_stretches(length(sizes$exact), max(1, floor(2^22 / k))),
+    row_stretches(length(sizes$exact), max(1, floor(at_once / k))),
     function(rows) {
       block <- lapply(given, block_of_neighbours, rows, call)
       check_true_distances(in_places(block$exact), call, rows[[1]] - 1)

@@ -57,7 +57,7 @@ new_hdf5_shard <- function(shard, size, claim, call) {
     rlang::try_fetch(
       expr,
       error = function(err) {
-        words <- hdf5_words(conditionMessage(err), claim$folder)
+        words <- hdf5_words(conditionMessage(err), claim$folder, size)
         abort_shard_unwritten(output, name, words, call)
       }
     )
@@ -70,13 +70,16 @@ new_hdf5_shard <- function(shard, size, claim, call) {
     }
   }
   in_hdf5({
-    state$file <- rhdf5::H5Fcreate(part_path)
+    state$file <- suppressMessages(rhdf5::H5Fcreate(part_path))
     float <- if (output$precision == "single") "H5T_IEEE_F32LE"
     make <- function(name, mode, type) {
-      rhdf5::h5createDataset(
+      made <- suppressMessages(rhdf5::h5createDataset(
         state$file, name, size, storage.mode = mode, H5type = type,
         chunk = NULL, level = 0, filter = "NONE"
-      )
+      ))
+      if (!isTRUE(made)) {
+        rlang::abort("HDF5 can't make a data set")
+      }
     }
     make("index", "integer", NULL)
     make("distance", "double", float)
@@ -123,9 +126,9 @@ check_hdf5_room <- function(path, size, output, name, call) {
 }
 
 # HDF5 says much, over lines; where the disk is full that is why.
-hdf5_words <- function(words, folder) {
+hdf5_words <- function(words, folder, size) {
   room <- cpp_bytes_free(folder)$bytes
-  if (is.numeric(room) && room < 2^20) {
+  if (is.numeric(room) && room < 12 * prod(size)) {
     return("No space left on device")
   }
   trimws(gsub("[[:space:]]+", " ", words))

@@ -1,0 +1,223 @@
+# Files of big-ann-benchmarks, as points and as neighbours.
+
+# By hand, without the package's own writer.
+put_bin <- function(file, values, size) {
+  connection <- base::file(file, "wb")
+  on.exit(close(connection))
+  size_of_value <- c(fbin = 4L, u8bin = 1L, i8bin = 1L)[[tools::file_ext(file)]]
+  writeBin(dim(values), connection, size = 4, endian = "little")
+  writeBin(as.vector(t(values)), connection, size = size_of_value,
+           endian = "little")
+}
+
+whole_matrix <- function(rows, columns, low, high) {
+  x <- random_matrix(rows, columns)
+  matrix(
+    as.integer(round(low + (high - low) * (x - min(x)) / diff(range(x)))), rows
+  )
+}
+
+test_that("files are read as another program writes them", {
+  local_folder()
+  cases <- list(
+    u8bin = whole_matrix(30, 7, 0, 255), i8bin = whole_matrix(30, 7, -128, 127),
+    fbin = round(random_matrix(30, 7) * 64) / 64
+  )
+  for (type in names(cases)) {
+    file <- paste0("base.", type)
+    x <- cases[[type]]
+    put_bin(file, x)
+    expect_identical(read_fbin(file), x, label = type)
+    rows <- bin_file(file)
+    expect_identical(dim(rows), dim(x))
+    expect_identical(rows[c(30, 2:4, 1), ], x[c(30, 2:4, 1), ])
+    expect_identical(rows[, c(7, 1)][2:3, ], x[2:3, c(7, 1)])
+    file.rename(file, "vectors")
+    expect_identical(as.matrix(bin_file("vectors", type)), x)
+  }
+})
+
+test_that("what is written is read back, and is what another program expects", {
+  local_folder()
+  x <- whole_matrix(30, 7, 0, 127)
+  for (type in c("fbin", "u8bin", "i8bin")) {
+    file <- paste0("base.", type)
+    expect_identical(write_fbin(x, file), file)
+    bytes <- readBin(file, "raw", 1e4)
+    put_bin(file, if (type == "fbin") x + 0 else x)
+    expect_identical(bytes, readBin(file, "raw", 1e4), label = type)
+    expect_equal(read_fbin(file), x)
+  }
+  x <- random_matrix(30, 7)
+  write_fbin(x, "base.fbin")
+  expect_lt(max(abs(read_fbin("base.fbin") / x - 1)), 2^-24)
+  skip_if_not_installed("DelayedArray")
+  write_fbin(DelayedArray::DelayedArray(x), "other.fbin")
+  expect_identical(read_fbin("other.fbin"), read_fbin("base.fbin"))
+})
+
+test_that("a file is searched as the matrix that it holds, in memory and not", {
+  local_folder()
+  write_fbin(random_matrix(150, 12), "base.fbin")
+  write_fbin(random_matrix(20, 12, seed = 2), "query.fbin")
+  x <- read_fbin("base.fbin")
+  query <- read_fbin("query.fbin")
+  for (max_memory in c(1e9, 1e3)) {
+    search <- function(...) {
+      list(
+        knn_search(..., k = 4, max_memory = max_memory),
+        knn_search(..., k = 4, metric = "euclidean", subset = 7:9,
+                   max_memory = max_memory, weights = NULL),
+        within_search(..., distance = 0.1, max_memory = max_memory)
+      )
+    }
+    expect_identical(search("base.fbin"), search(x))
+    expect_identical(search(bin_file("base.fbin")), search(x))
+    weights <- c(0, 1:11)
+    expect_identical(
+      knn_query("base.fbin", "query.fbin", 3, max_memory = max_memory,
+                weights = weights),
+      knn_query(x, query, 3, weights = weights)
+    )
+  }
+  bytes <- whole_matrix(60, 9, 0, 255)
+  write_fbin(bytes, "base.u8bin")
+  for (max_memory in c(1e9, 1e3)) {
+    expect_identical(
+      knn_graph("base.u8bin", 3, "manhattan", max_memory = max_memory),
+      knn_graph(bytes, 3, "manhattan")
+    )
+  }
+  expect_identical(knn_plan("base.u8bin", 3)$num_points, 60L)
+})
+
+test_that("a file is cut anywhere, and that is said", {
+  local_folder()
+  x <- whole_matrix(5, 3, 0, 9)
+  write_fbin(x, "whole.fbin")
+  bytes <- readBin("whole.fbin", "raw", 1e3)
+  expect_length(bytes, 8 + 60)
+  for (length in 0:(length(bytes) - 1)) {
+    writeBin(bytes[seq_len(length)], "cut.fbin")
+    expect_error(
+      knn_search("cut.fbin", 2), class = "fsknn_file_error", label = length
+    )
+  }
+  writeBin(c(bytes, as.raw(0)), "cut.fbin")
+  expect_snapshot(error = TRUE, {
+    bin_file("cut.fbin")
+    knn_search("cut.fbin", 2)
+    writeBin(bytes[1:5], "cut.fbin")
+    bin_file("cut.fbin")
+    put_bin("cut.fbin", matrix(0, 0, 3))
+    bin_file("cut.fbin")
+    writeBin(c(rep(as.raw(255), 8), as.raw(1)), "cut.fbin")
+    bin_file("cut.fbin")
+    file.copy("whole.fbin", "other.u8bin")
+    knn_query(x, "other.u8bin", 2)
+    put_bin("bytes.i8bin", x)
+    file.rename("bytes.i8bin", "bytes.fbin")
+    bin_file("bytes.fbin")
+    bin_file("bytes.fbin", type = "u8")
+    bin_file("none.fbin")
+    bin_file("whole.txt")
+    knn_search("none.fbin", 2)
+    knn_search("whole.fbin", 2, points = "columns")
+  })
+  # It changes when it is open.
+  rows <- bin_file("whole.fbin")
+  writeBin(bytes[1:60], "whole.fbin")
+  expect_error(rows[5, ], "shorter", class = "fsknn_file_error")
+  expect_identical(rows[1:2, ], x[1:2, ] + 0)
+})
+
+test_that("values that a file has no place for are refused", {
+  local_folder()
+  expect_snapshot(error = TRUE, {
+    write_fbin(matrix(c(1, 256)), "a.u8bin")
+    write_fbin(matrix(c(1, 0.5)), "a.i8bin")
+    write_fbin(matrix(c(1, NA)), "a.i8bin")
+    write_fbin(matrix(c(1, 1e39)), "a.fbin")
+    write_fbin(matrix(1:4, 2), "a.bin")
+    write_fbin("a", "a.fbin")
+    write_fbin(metafeatures(matrix(1:6, 3)), "a.fbin")
+  })
+  expect_length(list.files(), 0)
+  write_fbin(matrix(c(-0, NA, Inf, 1e-30, 0.1)), "a.fbin")
+  back <- read_fbin("a.fbin")
+  expect_identical(is.na(back[, 1]), c(FALSE, TRUE, FALSE, FALSE, FALSE))
+  expect_identical(back[3, 1], Inf)
+})
+
+test_that("ground truth is written and read, of matrices and of shards", {
+  local_folder()
+  x <- random_matrix(50, 6)
+  nn <- knn_query(x, random_matrix(9, 6, seed = 3), 4, "euclidean")
+  nn$index[2, 4] <- NA
+  nn$distance[2, 4] <- NA
+  expect_identical(write_ibin(nn, "truth.ibin"), "truth.ibin")
+  bytes <- file("truth.ibin", "rb")
+  on.exit(close(bytes))
+  expect_identical(readBin(bytes, "integer", 2), c(9L, 4L))
+  index <- readBin(bytes, "integer", 36)
+  expect_identical(index[1:4], nn$index[1, ] - 1L)
+  expect_identical(index[[8]], -1L)
+  expect_equal(
+    readBin(bytes, "double", 37, size = 4)[1:4], nn$distance[1, ],
+    tolerance = 1e-7
+  )
+  back <- read_ibin("truth.ibin")
+  expect_identical(back$index, nn$index)
+  expect_equal(back$distance, nn$distance, tolerance = 1e-7)
+  expect_identical(knn_recall(back, nn, queries = TRUE)$recall, 1)
+  write_ibin(nn, "index.ibin", distances = FALSE)
+  expect_identical(read_ibin("index.ibin")$index, nn$index)
+  expect_null(read_ibin("index.ibin")$distance)
+  expect_snapshot(error = TRUE, {
+    write_ibin(read_ibin("index.ibin"), "a.ibin", distances = TRUE)
+    write_ibin(knn_search(x, rep(1:2, 25)), "a.ibin")
+    write_ibin(1, "a.ibin")
+    writeBin(as.raw(1:20), "bad.ibin")
+    read_ibin("bad.ibin")
+    read_ibin("none.ibin")
+  })
+  skip_if_not_installed("DelayedArray")
+  shards <- knn_search(
+    x, 4, output = knn_output("out", "bin", shard_rows = 7, precision = "double")
+  )
+  write_ibin(shards, "shards.ibin")
+  write_ibin(knn_search(x, 4), "plain.ibin")
+  expect_identical(
+    readBin("shards.ibin", "raw", 1e5), readBin("plain.ibin", "raw", 1e5)
+  )
+})
+
+test_that("ties in ground truth go to the lower number", {
+  local_folder()
+  x <- random_matrix(12, 4)
+  write_fbin(x[rep(1:12, 3), ], "base.fbin")
+  write_fbin(x[1:5, ], "query.fbin")
+  truth <- knn_query("base.fbin", "query.fbin", 3, "euclidean")
+  expect_identical(truth$index, cbind(1:5, 13:17, 25:29))
+})
+
+test_that("a full disk leaves what was there", {
+  skip_if_not(file.exists("/dev/full"))
+  local_folder()
+  file.symlink("/dev/full", "full.fbin")
+  expect_error(
+    write_fbin(random_matrix(300, 40), "full.fbin"), "No space left",
+    class = "fsknn_file_error"
+  )
+  file.symlink("/dev/full", "full.ibin")
+  expect_error(
+    write_ibin(knn_search(random_matrix(60, 4), 9), "full.ibin"),
+    "No space left", class = "fsknn_file_error"
+  )
+})
+
+test_that("a file of vectors prints what it is", {
+  local_folder()
+  write_fbin(random_matrix(1200, 4), "base.fbin")
+  expect_snapshot(bin_file("base.fbin"))
+})

@@ -1,0 +1,128 @@
+# What takes answers takes shards of them.
+
+test_that("graphs of shards are those of the answer", {
+  x <- random_matrix(120, 7)
+  x[11, ] <- 3
+  search <- function(...) knn_search(x, 5, constant = "isolate", ...)
+  plain <- search()
+  edges <- convert_knn(plain, "edges")
+  for (format in c("hdf5", "bin")) {
+    skip_if_not_installed(if (format == "bin") "DelayedArray" else "HDF5Array")
+    shards <- search(output = knn_output(
+      tempfile(), format, shard_rows = 50, precision = "double"
+    ))
+    skip_if_not_installed("Matrix")
+    for (value in list(NULL, "distance", "one", "rank")) {
+      expect_identical(as_sparse(shards, value), as_sparse(plain, value))
+    }
+    expect_identical(
+      as_sparse(shards, symmetric = "union"),
+      as_sparse(plain, symmetric = "union")
+    )
+    for (type in c("rank", "number", "jaccard")) {
+      expect_identical(snn_graph(shards, type), snn_graph(plain, type))
+    }
+    expect_identical(
+      undirected_edges(shards, "mutual"), undirected_edges(plain, "mutual")
+    )
+    tree <- spanning_forest(shards)
+    expect_identical(
+      as.data.frame(unclass(tree)), as.data.frame(unclass(spanning_forest(edges)))
+    )
+    expect_identical(attr(tree, "kind"), "Minimum spanning forest")
+    expect_identical(attr(tree, "vertices"), attr(edges, "vertices"))
+  }
+})
+
+# Small whole numbers: ties everywhere.
+test_that("blocks of any size give the same", {
+  skip_if_not_installed("DelayedArray")
+  skip_if_not_installed("Matrix")
+  x <- matrix(as.double((seq_len(160) * 7) %% 5), 80)
+  shards <- knn_search(
+    x, 6, "manhattan",
+    output = knn_output(tempfile(), "bin", shard_rows = 30, precision = "double")
+  )
+  plain <- knn_search(x, 6, "manhattan")
+  forest <- spanning_forest(convert_knn(plain, "edges"))
+  for (at_once in c(1, 6, 50, 77, 1e6)) {
+    expect_identical(
+      fsknn:::sparse_of_shards(shards, NULL, NULL, at_once), as_sparse(plain)
+    )
+    expect_identical(
+      as.data.frame(unclass(fsknn:::forest_of_shards(shards, NULL, at_once))),
+      as.data.frame(unclass(forest))
+    )
+    expect_identical(
+      fsknn:::hits_by_blocks(plain, shards, FALSE, at_once = at_once),
+      fsknn:::hits_by_blocks(plain, shards, FALSE)
+    )
+  }
+})
+
+test_that("recall is that of the answers, whichever of them are shards", {
+  skip_if_not_installed("DelayedArray")
+  x <- random_matrix(90, 5)
+  exact <- knn_search(x, 8, "euclidean")
+  approx <- list(index = exact$index[, 1:5], distance = exact$distance[, 1:5])
+  approx$index[1:30, 5] <- exact$index[1:30, 6]
+  expected <- knn_recall(approx, exact)
+  expect_lt(expected$recall, 1)
+  in_folder <- function(k, ...) {
+    knn_search(x, k, "euclidean", output = knn_output(
+      tempfile(), "bin", shard_rows = 20, precision = "double"
+    ), ...)
+  }
+  shards <- in_folder(8)
+  expect_identical(knn_recall(approx, shards), expected)
+  uwot <- convert_knn(approx, "uwot")
+  expect_identical(knn_recall(uwot, shards), expected)
+  expect_identical(knn_recall(in_folder(5), shards)$recall, 1)
+  expect_identical(knn_recall(in_folder(5), exact)$recall, 1)
+  lists <- knn_search(x, rep(c(2, 5), 45), "euclidean")
+  expect_identical(knn_recall(lists, shards), knn_recall(lists, exact))
+  expect_error(
+    knn_recall(exact, in_folder(5)), "at least as many",
+    class = "fsknn_argument_error"
+  )
+  query <- x[1:12, ] + 0.01
+  of_queries <- knn_query(x, query, 4, "euclidean", output = knn_output(
+    tempfile(), "bin", precision = "double"
+  ))
+  plain <- knn_query(x, query, 4, "euclidean")
+  expect_identical(knn_recall(plain, of_queries)$recall, 1)
+})
+
+test_that("recall of shards counts ties as that of answers does", {
+  skip_if_not_installed("DelayedArray")
+  x <- matrix(as.double((seq_len(160) * 7) %% 5), 80)
+  exact <- knn_search(x, 6, "manhattan")
+  approx <- knn_search(x[80:1, ], 4, "manhattan")
+  approx$index <- 81L - approx$index[80:1, ]
+  shards <- knn_search(
+    x, 6, "manhattan",
+    output = knn_output(tempfile(), "bin", shard_rows = 30, precision = "double")
+  )
+  expect_identical(knn_recall(approx, shards), knn_recall(approx, exact))
+})
+
+test_that("what needs all points, or all in memory, says so", {
+  skip_if_not_installed("DelayedArray")
+  skip_if_not_installed("Matrix")
+  x <- random_matrix(60, 5)
+  some <- knn_search(x, 3, subset = 1:9, output = knn_output(tempfile(), "bin"))
+  all <- knn_search(x, 3, output = knn_output(tempfile(), "bin"))
+  queries <- knn_query(x, x[1:3, ], 3, output = knn_output(tempfile(), "bin"))
+  withr::local_options(fsknn.max_memory = 1000)
+  expect_snapshot(error = TRUE, {
+    as_sparse(some)
+    snn_graph(queries)
+    spanning_forest(some)
+    as_knn(all)
+    undirected_edges(all)
+    as_sparse(all, symmetric = "mutual")
+  })
+  # By blocks it does not matter.
+  expect_s4_class(as_sparse(all), "dgCMatrix")
+  expect_s3_class(snn_graph(all), "knn_edges")
+})

@@ -88,7 +88,7 @@ test_that("a file is searched as the matrix that it holds, in memory and not", {
       knn_graph(bytes, 3, "manhattan")
     )
   }
-  expect_identical(knn_plan("base.u8bin", 3)$num_points, 60L)
+  expect_equal(knn_plan("base.u8bin", 3)$num_points, 60)
 })
 
 test_that("a file is cut anywhere, and that is said", {

@@ -213,6 +213,10 @@ cpp_put_entries <- function(x, row, column, value, num_threads) {
     .Call(`_fsknn_cpp_put_entries`, x, row, column, value, num_threads)
 }
 
+cpp_latent_rows <- function(x, rows) {
+    .Call(`_fsknn_cpp_latent_rows`, x, rows)
+}
+
 cpp_stress_layout <- function(steps, start, iterations) {
     .Call(`_fsknn_cpp_stress_layout`, steps, start, iterations)
 }

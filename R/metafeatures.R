@@ -105,6 +105,9 @@ is_metafeatures <- function(x) {
 
 # What a GPU makes the points from; 0 for points that are there.
 bytes_made_from <- function(x) {
+  if (is_latent_rows(x)) {
+    return(4 * x$factors * x$d)
+  }
   if (!is_metafeatures(x)) {
     return(0)
   }

@@ -607,6 +607,17 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_latent_rows
+Rcpp::NumericMatrix cpp_latent_rows(Rcpp::List x, Rcpp::IntegerVector rows);
+RcppExport SEXP _fsknn_cpp_latent_rows(SEXP xSEXP, SEXP rowsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type rows(rowsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_latent_rows(x, rows));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_stress_layout
 Rcpp::List cpp_stress_layout(Rcpp::NumericMatrix steps, Rcpp::NumericMatrix start, int iterations);
 RcppExport SEXP _fsknn_cpp_stress_layout(SEXP stepsSEXP, SEXP startSEXP, SEXP iterationsSEXP) {
@@ -1049,6 +1060,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_impute", (DL_FUNC) &_fsknn_cpp_impute, 7},
     {"_fsknn_cpp_count_missing", (DL_FUNC) &_fsknn_cpp_count_missing, 2},
     {"_fsknn_cpp_put_entries", (DL_FUNC) &_fsknn_cpp_put_entries, 5},
+    {"_fsknn_cpp_latent_rows", (DL_FUNC) &_fsknn_cpp_latent_rows, 2},
     {"_fsknn_cpp_stress_layout", (DL_FUNC) &_fsknn_cpp_stress_layout, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},

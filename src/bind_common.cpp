@@ -183,6 +183,7 @@ std::unique_ptr<RowSource> matrix_source(SEXP x) {
 
 std::unique_ptr<RowSource> row_source(SEXP x) {
   if (Rf_inherits(x, "metafeatures")) return metafeature_source(x);
+  if (Rf_inherits(x, "latent_rows")) return latent_source(x);
   if (Rf_inherits(x, "row_file")) return row_file_source(x);
   return matrix_source(x);
 }

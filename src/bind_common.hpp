@@ -27,6 +27,9 @@ std::unique_ptr<RowSource> matrix_source(SEXP x);
 /// What `x` is an R object of class "metafeatures" of.
 std::unique_ptr<MetafeatureSource> metafeature_source(const Rcpp::List& x);
 
+/// The same of "latent_rows".
+std::unique_ptr<RowSource> latent_source(const Rcpp::List& x);
+
 /// The rows in a temporary file, an R object of class "row_file".
 std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x);
 

@@ -12,7 +12,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/buffer.hpp"
-#include "core/source.hpp"
+#include "core/made_rows.hpp"
 
 namespace fsknn {
 
@@ -81,7 +81,7 @@ struct MetafeatureOrder {
 
 /// Metafeatures as a source of rows: holds the small matrix, and makes a row
 /// when it is read.
-class MetafeatureSource final : public RowSource {
+class MetafeatureSource final : public MadeSource {
  public:
   /// small: [num_rows + num_extra x features], copied. kept: which metafeatures
   /// are the points, by number, in any order (null: all of them, in order).
@@ -94,8 +94,9 @@ class MetafeatureSource final : public RowSource {
   std::int64_t num_features() const override { return num_features_; }
   void read(std::int64_t first, std::int64_t count, double* out,
             std::int64_t stride) const override;
-  bool made_when_read() const override { return true; }
-  MadeFrom made_from() const override { return {this, nullptr}; }
+  double bytes_to_make() const override {
+    return 8 * static_cast<double>(small_rows() * small_stride());
+  }
 
   // What a device makes the same rows from.
 
@@ -105,7 +106,9 @@ class MetafeatureSource final : public RowSource {
   std::int64_t small_stride() const { return stride_; }
   const MetafeatureOrder& order() const { return order_; }
   /// The metafeature that each point is, [num_points()]; null: each its own.
-  const std::int32_t* kept() const { return whole_ ? nullptr : kept_.data(); }
+  const std::int32_t* kept() const override {
+    return whole_ ? nullptr : kept_.data();
+  }
   /// What a point is made of.
   MadeOf made_of(std::int64_t point) const {
     return order_.at(whole_ ? point : kept_[static_cast<std::size_t>(point)]);
@@ -120,16 +123,5 @@ class MetafeatureSource final : public RowSource {
   std::vector<std::int32_t> kept_;
   Buffer<double> small_;
 };
-
-/// What a device that makes a source's rows holds of it; 0: it makes none.
-inline double bytes_made_from(const RowSource& source) {
-  const MadeFrom from = source.made_from();
-  if (from.source == nullptr) return 0;
-  const bool numbered =
-      from.numbers != nullptr || from.source->kept() != nullptr;
-  return 8 * static_cast<double>(from.source->small_rows() *
-                                 from.source->small_stride()) +
-         (numbered ? 4 * static_cast<double>(source.num_points()) : 0.0);
-}
 
 }  // namespace fsknn

@@ -9,12 +9,13 @@
 
 namespace fsknn {
 
-class MetafeatureSource;
+class MadeSource;
 
-/// From what rows are made when they are read, so that a device can make them
-/// by itself: the small source goes there once, and rows never.
+/// From what rows are made when they are read (core/made_rows.hpp), so that a
+/// device can make them by itself: what is small goes there once, and rows
+/// never.
 struct MadeFrom {
-  const MetafeatureSource* source = nullptr;  ///< null: from nothing small
+  const MadeSource* source = nullptr;  ///< null: from nothing small
   /// Row i is the source's row numbers[i]; null: its row i.
   const std::int32_t* numbers = nullptr;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/errors.hpp"
-#include "core/metafeatures.hpp"
 #include "core/poll.hpp"
 #include "core/prepared.hpp"
 #include "core/subset.hpp"
@@ -13,6 +12,7 @@
 #include "cuda/prepare/held_rows.cuh"
 #include "cuda/prepare/read_pieces.hpp"
 #include "cuda/prepare/row_kernels.cuh"
+#include "cuda/prepare/row_makers.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -114,7 +114,8 @@ class Preparer::Impl {
       if (recipe.weights.given()) hold_weights(impl.shape_.features);
       if (recipe.covariates.given()) hold_covariates(impl.shape_.features);
       if (impl.held_ == nullptr && impl.made_from_.source != nullptr)
-        hold_small(impl.made_from_, impl.source_.num_points());
+        maker =
+            make_row_maker(impl.made_from_, impl.source_.num_points(), copies);
       if (impl.held_ != nullptr && impl.features_ != nullptr) {
         features = DeviceBuffer<std::int32_t>(impl.shape_.features);
         upload(features, impl.features_->numbers().data(), features.size(),
@@ -147,28 +148,6 @@ class Preparer::Impl {
       upload(basis, held.basis, basis.size(), copies);
       held.basis = basis.data();
     }
-    /// bytes_made_from() of memory.
-    void hold_small(const MadeFrom& from, std::int64_t num_points) {
-      const MetafeatureSource& source = *from.source;
-      rows = DeviceBuffer<double>(source.small_rows() * source.small_stride());
-      upload(rows, source.small(), rows.size(), copies);
-      small.order = source.order();
-      small.rows = rows.data();
-      small.stride = source.small_stride();
-      if (source.kept() == nullptr && from.numbers == nullptr) return;
-      kept = DeviceBuffer<std::int32_t>(num_points);
-      small.kept = kept.data();
-      if (from.numbers == nullptr || source.kept() == nullptr) {
-        upload(kept, from.numbers != nullptr ? from.numbers : source.kept(),
-               num_points, copies);
-        return;
-      }
-      std::vector<std::int32_t> both(static_cast<std::size_t>(num_points));
-      for (std::size_t i = 0; i < both.size(); ++i)
-        both[i] = source.kept()[from.numbers[i]];
-      upload(kept, both.data(), num_points, copies);
-      copies.wait();  // `both` goes
-    }
     char* panel(std::int64_t buffer) {
       return panels.data() + buffer * (panels.size() / buffers);
     }
@@ -182,9 +161,9 @@ class Preparer::Impl {
     DeviceBuffer<std::int32_t> beyond;
     Ranker ranker;
     RowRecipe recipe;  ///< its pointers are device memory
-    DeviceBuffer<double> weights, basis, rows;
-    DeviceBuffer<std::int32_t> kept, ids, features;
-    SmallMatrix small;
+    DeviceBuffer<double> weights, basis;
+    DeviceBuffer<std::int32_t> ids, features;
+    std::unique_ptr<RowMaker> maker;  ///< null: rows are not made here
   };
 
   /// What the devices have of the source, maybe more features than are asked
@@ -369,8 +348,7 @@ class Preparer::Impl {
         if (held_ != nullptr)
           start_copy(held_rows(side, points, row0, ids), to, target.stream);
         else
-          start_make(side.small, ids, points.first.value + row0, to,
-                     target.stream);
+          side.maker->start(ids, points.first.value + row0, to, target.stream);
         finish(side, target, to, 0);
         poll();
       }

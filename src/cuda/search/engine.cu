@@ -3,7 +3,7 @@
 
 #include "core/by_groups.hpp"
 #include "core/errors.hpp"
-#include "core/metafeatures.hpp"
+#include "core/made_rows.hpp"
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"

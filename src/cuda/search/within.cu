@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/metafeatures.hpp"
+#include "core/made_rows.hpp"
 #include "core/pieces.hpp"
 #include "core/prepared.hpp"
 #include "cuda/backend.hpp"

@@ -5,6 +5,7 @@
 
 #include "core/poll.hpp"
 #include "cuda/device/check.cuh"
+#include "cuda/exact/pair_sum.cuh"
 #include "cuda/exact/sorting.cuh"
 #include "cuda/prepare/rules.cuh"
 
@@ -272,38 +273,10 @@ __global__ void __launch_bounds__(kCutThreads) cut_rest(const Cut cut) {
   }
 }
 
-/// A block makes a row's distances; 4 threads, two lanes each, make a pair's.
-template <int threads_>
-struct ExactBlock {
-  static constexpr int threads = threads_;
-  static constexpr int pair_threads = kLanes / 2;
-  static constexpr int pairs = threads / pair_threads;
-};
 // Of lists no longer than this a small block does a row, and has room for all.
 constexpr std::int32_t kFewCandidates = 1024;
 // Up to so many candidates each is compared with each; more are sorted.
 constexpr int kMostCompared = 256;
-
-/// The sum over two prepared rows, of all 4 threads; a warp must call it.
-template <class Sum>
-__device__ inline double pair_sum(const double* a, const double* b,
-                                  std::int64_t padded, int part) {
-  double first = 0.0, second = 0.0;
-#pragma unroll 8
-  for (std::int64_t f = 2 * part; f < padded; f += kLanes) {
-    const double2 x = __ldg(reinterpret_cast<const double2*>(a + f));
-    const double2 y = __ldg(reinterpret_cast<const double2*>(b + f));
-    first = Sum::step(x.x, y.x, first);
-    second = Sum::step(x.y, y.y, second);
-  }
-  double v[kLanes];
-#pragma unroll
-  for (int l = 0; l < kLanes; l += 2) {
-    v[l] = __shfl_sync(0xffffffffu, first, l / 2, kLanes / 2);
-    v[l + 1] = __shfl_sync(0xffffffffu, second, l / 2, kLanes / 2);
-  }
-  return Sum::join(v);
-}
 
 // The contract's distances of a row's candidates, each put at its rank.
 // In and out: see ExactStep. Grid: one block a slot. Block: Block::threads.

@@ -90,6 +90,9 @@ class ElementwiseFilter final : public PairFilter {
     cut.row_slack = floats(rows).slack;
     cut.column_slack = floats(columns).slack;
   }
+  SimilarityUnits units(const Cut&, const Stream&) override {
+    return {is_proportion(rule_.kind) ? 1.0 : rule_.inverse_unit, 0.0};
+  }
   void start(const FilterWork& work, cudaStream_t stream) override {
     start_elementwise_pairs(rule_,
                             {floats(work.rows), floats(work.columns), depth_,

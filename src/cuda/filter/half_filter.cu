@@ -75,6 +75,9 @@ class UnitFilter final : public HalfFilter {
                       unit_error(errors[0], errors[1], rows_.depth, padded_);
     cut.row_slack = cut.column_slack = nullptr;
   }
+  SimilarityUnits units(const Cut& cut, const Stream&) override {
+    return {kSimilarityScale, cut.twice_error / 2};
+  }
 
  private:
   DeviceBuffer<double> errors_;
@@ -107,6 +110,13 @@ class RawFilter final : public HalfFilter {
     cut.twice_error = 0.0;
     cut.row_slack = slack(rows);
     cut.column_slack = slack(columns);
+  }
+  SimilarityUnits units(const Cut&, const Stream& stream) override {
+    SimilarityUnits units;
+    CUDA_CHECK(cudaMemcpyAsync(&units.scale, form().scale, sizeof(double),
+                               cudaMemcpyDeviceToHost, stream.get()));
+    stream.wait();
+    return units;
   }
 
  private:

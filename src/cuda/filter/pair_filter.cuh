@@ -12,6 +12,7 @@
 #include "core/metrics.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/exact/candidates.cuh"
+#include "cuda/filter/limits.hpp"
 #include "cuda/plan/number_forms.hpp"
 #include "cuda/plan/rounds.hpp"
 
@@ -66,6 +67,10 @@ class PairFilter {
   /// wait for the stream.
   virtual void set_errors(Cut& cut, const FilterRows& rows,
                           const FilterRows& columns, const Stream& stream) = 0;
+
+  /// After set_errors(), which left this cut: how similarities stand to
+  /// distances. May wait for the stream.
+  virtual SimilarityUnits units(const Cut& cut, const Stream& stream) = 0;
 
   /// Rounds must be started in order, the lists cut after each.
   virtual void start(const FilterWork& work, cudaStream_t stream) = 0;

@@ -1,0 +1,112 @@
+#include "cuda/exact/short_lists.cuh"
+
+#include <math_constants.h>
+
+#include "cuda/device/check.cuh"
+#include "cuda/exact/pair_sum.cuh"
+#include "cuda/exact/sorting.cuh"
+#include "cuda/prepare/rules.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// What a block has memory for without asking: 48 KiB.
+constexpr std::int32_t kMostRoom = 4096;
+constexpr int kGatherThreads = 128;
+
+// The contract's distances of a list's candidates, in order. In and out: see
+// ShortLists. Grid: one block a slot. Block: Block::threads. Shared: `room`
+// distances and numbers, dynamic, room a power of two; a list of more is left.
+template <class Rule, class Block>
+__global__ void __launch_bounds__(Block::threads)
+    rank_short_lists(const ShortLists step, const int room) {
+  using Sum = typename Rule::Sum;
+  extern __shared__ __align__(16) unsigned char memory[];
+  const Entries found = {
+      reinterpret_cast<double*>(memory),
+      reinterpret_cast<std::int32_t*>(memory + sizeof(double) * room)};
+  const CandidateLists& lists = step.lists;
+  const std::int64_t row = blockIdx.x, slot = step.first_slot.value + row;
+  const std::int32_t place = lists.places[slot];
+  const std::int32_t held = place < 0 ? 0 : lists.counts[slot];
+  // Below 0, or more than there is room for.
+  const bool lost = !has_place(held, room + 1);
+  const std::int32_t count = lost ? 0 : held;
+  const std::int64_t k = step.nearest.k;
+  const int tid = static_cast<int>(threadIdx.x);
+
+  const Candidate* const list = lists.entries + slot * lists.capacity;
+  for (int first = 0; first < count; first += Block::pairs) {
+    // Threads past the end do the last pair again: a warp joins together.
+    const int own = first + tid / Block::pair_threads;
+    const int at = min(own, count - 1);
+    const std::int64_t other = lists.column_places[list[at].slot];
+    const double sum = pair_sum<Sum>(step.rows + place * step.padded,
+                                     step.rows + other * step.padded,
+                                     step.padded, tid % Block::pair_threads);
+    if (tid % Block::pair_threads != 0 || own >= count) continue;
+    const double distance =
+        Rule::finish(sum, step.sums[place], step.sums[other]);
+    found.set(at, {scaled(distance, step.undo), lists.column_ids[other]});
+  }
+  __syncthreads();
+  if (count > 1) sort_gathered<Block::threads>(found, count);
+
+  const Entries nearest = {step.nearest.distance + row * k,
+                           step.nearest.index + row * k};
+  for (std::int64_t rank = tid; rank < k; rank += Block::threads)
+    nearest.set(rank,
+                rank < count ? found.get(rank) : Entry{CUDART_INF, kNoPoint});
+  if (tid > 0) return;
+  const std::int32_t most = k < count ? static_cast<std::int32_t>(k) : count;
+  step.counts[row] = lost ? kOverflowed : most;
+}
+
+// Grid: one block a place. Block: any. Shared: none.
+__global__ void gather_points(const GatheredPoints points) {
+  const std::int64_t row = blockIdx.x;
+  const bool there = row < points.num_rows;
+  const std::int64_t place = there ? points.places[row] : 0;
+  for (std::int64_t f = threadIdx.x; f < points.padded; f += blockDim.x)
+    points.rows[row * points.padded + f] =
+        there ? points.from[place * points.padded + f] : 0.0;
+  if (!there || threadIdx.x > 0) return;
+  points.sums[row] = points.from_sums[place];
+  points.ids[row] = points.from_ids[place];
+}
+
+}  // namespace
+
+void start_short_lists(const MetricEntry& metric, const ShortLists& step,
+                       cudaStream_t stream) {
+  const std::int64_t slots = step.end_slot.value - step.first_slot.value;
+  if (slots == 0) return;
+  const int room =
+      step.lists.capacity < kMostRoom ? step.lists.capacity : kMostRoom;
+  const int bytes =
+      room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
+  with_pair_rule(metric, [&](auto rule) {
+    const auto start = [&](auto block) {
+      using Block = decltype(block);
+      rank_short_lists<decltype(rule), Block>
+          <<<static_cast<unsigned>(slots), Block::threads, bytes, stream>>>(
+              step, room);
+    };
+    if (room <= 1024)
+      start(ExactBlock<128>());
+    else
+      start(ExactBlock<256>());
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_gathering(const GatheredPoints& points, cudaStream_t stream) {
+  if (points.num_places == 0) return;
+  gather_points<<<static_cast<unsigned>(points.num_places), kGatherThreads, 0,
+                  stream>>>(points);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,64 @@
+#pragma once
+
+// What a search of two blocks finds, on the host: of each row a list of any
+// length, as devices bring them, one stretch of rows after another.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/between.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Used by one thread. Rows are those of the answer; points are meant by
+/// theirs.
+class PairLists {
+ public:
+  explicit PairLists(const Between& between)
+      : between_(between),
+        first_(static_cast<std::size_t>(between.num_rows()), 0),
+        count_(first_.size(), 0) {}
+
+  /// A row's list by (distance, index): what counts of it. correlation: may be
+  /// null.
+  void take(std::int64_t row, std::int64_t size, const double* distance,
+            const std::int32_t* points, const double* correlation) {
+    const double limit = between_.limit(row);
+    while (size > 0 && !(distance[size - 1] <= limit)) --size;
+    size = length_within_range(distance, size);
+    const std::size_t at = static_cast<std::size_t>(row);
+    first_[at] = static_cast<std::int64_t>(distance_.size());
+    count_[at] = static_cast<std::int32_t>(size);
+    distance_.insert(distance_.end(), distance, distance + size);
+    point_.insert(point_.end(), points, points + size);
+    if (correlation != nullptr)
+      correlation_.insert(correlation_.end(), correlation, correlation + size);
+  }
+
+  /// The answer, whose indices are those of all points, from 1.
+  void write(const BlockRows& blocks, WithinRows& answer) const {
+    answer.allocate(count_);
+    for (std::size_t row = 0; row < count_.size(); ++row) {
+      if (count_[row] == 0) continue;
+      const WithinRows::Row to = answer.row(static_cast<std::int64_t>(row));
+      for (std::int32_t e = 0; e < count_[row]; ++e) {
+        const std::size_t from = static_cast<std::size_t>(first_[row] + e);
+        to.index[e] = blocks.id_of(point_[from]).value + 1;
+        to.distance[e] = distance_[from];
+        if (to.correlation != nullptr)
+          to.correlation[e] = correlation_.empty() ? 0.0 : correlation_[from];
+      }
+    }
+  }
+
+ private:
+  const Between& between_;
+  std::vector<std::int64_t> first_;
+  WithinAnswer::Counts count_;
+  std::vector<double> distance_, correlation_;
+  std::vector<std::int32_t> point_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,324 @@
+// Two blocks of points on a GPU, what of it is plain C++: which slots the
+// filter's jobs bring together, and the similarities that limits stand for.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/errors.hpp"
+#include "core/prepared.hpp"
+#include "core/scan.hpp"
+#include "cuda/filter/float_bound.hpp"
+#include "cuda/filter/half_bound.hpp"
+#include "cuda/filter/limits.hpp"
+#include "cuda/plan/block_pairs.hpp"
+
+using namespace fsknn;
+using namespace fsknn::cuda;
+
+TEST_CASE("two blocks' jobs meet each pair of slots once, for both") {
+  for (const std::int64_t columns : {256, 257, 5000, 70000})
+    for (const std::int64_t rows : {256, 300, 4999}) {
+      if (rows > columns) continue;
+      for (const int processors : {1, 132})
+        for (const std::int64_t depth : {64, 16000}) {
+          const BlockPairs pairs(columns, rows);
+          std::vector<int> met(static_cast<std::size_t>(2 * pairs.row_blocks *
+                                                        pairs.column_blocks),
+                               0);
+          bool all_for_both = true, all_of_two_blocks = true;
+          std::int64_t deltas_before = 0, rounds = 0, most_growth = 0;
+          for (const FilterJobs& jobs : pairs.jobs(depth, 16384, processors)) {
+            all_for_both = all_for_both && jobs.symmetric && !jobs.fill;
+            CHECK((jobs.first_job | (jobs.end_job - jobs.first_job)) % 2 == 0);
+            // As kernels read jobs.
+            for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
+              const std::int64_t slab = jobs.first_slab + job % jobs.num_slabs;
+              const std::int64_t first =
+                  jobs.first_delta + job / jobs.num_slabs * jobs.span;
+              const std::int64_t end =
+                  std::min(first + jobs.span, jobs.end_delta);
+              for (std::int64_t delta = first; delta < end; ++delta) {
+                const std::int64_t column =
+                    (slab / 2 + delta + jobs.shift) % jobs.num_blocks;
+                const std::int64_t row = slab - 2 * pairs.column_blocks;
+                all_of_two_blocks = all_of_two_blocks && row >= 0 &&
+                                    row < 2 * pairs.row_blocks &&
+                                    column < pairs.column_blocks;
+                ++met[static_cast<std::size_t>(row * pairs.column_blocks +
+                                               column)];
+              }
+            }
+            if (!jobs.ends_round) continue;
+            ++rounds;
+            // A list is to hold what a round brings.
+            if (deltas_before > 0)
+              most_growth =
+                  std::max(most_growth, jobs.end_delta / deltas_before);
+            else
+              CHECK(jobs.end_delta == 1);
+            deltas_before = jobs.end_delta;
+          }
+          CHECK(all_for_both);
+          CHECK(all_of_two_blocks);
+          CHECK(deltas_before == pairs.column_blocks);
+          CHECK(most_growth <= 2);
+          CHECK(std::all_of(met.begin(), met.end(),
+                            [](int times) { return times == 1; }));
+        }
+    }
+}
+
+TEST_CASE("each point of two blocks has a slot, the columns' first") {
+  const BlockPairs pairs(300, 257);
+  const std::vector<std::int32_t> places = pairs.places();
+  REQUIRE(places.size() == 4 * 256);
+  CHECK(pairs.num_slots() == 4 * 256);
+  std::int32_t next = 0;
+  for (std::size_t slot = 0; slot < places.size(); ++slot)
+    if (places[slot] >= 0) {
+      CHECK(places[slot] == next++);
+      CHECK((slot < 512) == (places[slot] < 300));
+    }
+  CHECK(next == 557);
+}
+
+namespace {
+
+/// Points of a hard case, if the metric takes them.
+struct Prepared {
+  Prepared(const MetricEntry& metric, Matrix matrix) : m(std::move(matrix)) {
+    if (metric.filter == FilterKind::overlap)
+      for (double& x : m.values) x = std::fabs(x);
+    if (std::string(metric.name) == "jaccard" ||
+        std::string(metric.name) == "sorensen")
+      for (double& x : m.values) x = x > 0.5 ? 1.0 : 0.0;
+    request.metric = &metric;
+    const auto source = m.source();
+    const MatrixFacts facts = scan(source, 1);
+    exponent = matrix_exponent(metric, facts.largest);
+    std::vector<std::int64_t> skip;
+    if (metric.least_overlap != nullptr) skip = facts.zero;
+    try {
+      points = prepare_points(source, recipe_of(request, exponent), skip, false,
+                              &prepare_row<ScalarLanes>, 1);
+    } catch (const RangeFailure&) {
+      points = {};  // there are none
+    }
+  }
+  double before(std::int64_t i, std::int64_t j) const {
+    const MetricEntry& metric = *request.metric;
+    return metric.finish(scalar_sum(metric.accumulation, points.row(Place{i}),
+                                    points.row(Place{j}), points.padded),
+                         points.sums[i], points.sums[j]);
+  }
+  Matrix m;
+  Request request;
+  int exponent = 0;
+  PreparedPoints points;
+};
+
+struct Passed {
+  std::int64_t pairs = 0, dropped = 0, loose = 0;
+};
+
+/// similarity(i, j): the least that the filter may say of a pair. Each pair at
+/// a limit that is its own distance, and at one far below.
+template <class Similarity>
+Passed check_limits(const Prepared& all, const SimilarityUnits& units,
+                    Similarity similarity) {
+  const MetricEntry& metric = *all.request.metric;
+  const DistanceRule rule(metric, all.exponent);
+  Passed passed;
+  for (std::int64_t i = 0; i < all.points.size(); ++i)
+    for (std::int64_t j = 0; j < all.points.size(); ++j) {
+      if (i == j) continue;
+      const double distance = scaled(all.before(i, j), rule.undo());
+      if (!is_in_range(distance)) continue;
+      const float threshold = threshold_of_limit(metric, rule, units, distance);
+      ++passed.pairs;
+      passed.dropped += !(similarity(i, j) >= threshold);
+      // A hundredth nearer is told from it.
+      const float nearer =
+          threshold_of_limit(metric, rule, units, 0.99 * distance);
+      passed.loose += distance > 0 && !(nearer > threshold);
+    }
+  return passed;
+}
+
+/// x as a number of 16 bits, to the nearest.
+double as_half(double x) {
+  if (x == 0.0) return 0.0;
+  const double step = std::ldexp(1.0, std::max(std::ilogb(x) - 10, -24));
+  return std::rint(x / step) * step;
+}
+
+}  // namespace
+
+TEST_CASE("no pair at a limit is filtered out by differences") {
+  for (const char* const name :
+       {"manhattan", "chebyshev", "proportional", "sorensen", "jaccard"}) {
+    const MetricEntry& metric = find_metric(name, "signed");
+    for (const Matrix& matrix : hard_cases(24, 19)) {
+      const Prepared all(metric, matrix);
+      if (all.points.size() < 2) continue;
+      const std::int64_t depth = all.points.padded;
+      const ElementwiseScale scale =
+          elementwise_scale(all.points.rows.data(), all.points.size(), depth);
+      const ElementwiseRule rule =
+          elementwise_rule(metric, depth, scale.inverse_unit);
+      std::vector<float> entries;
+      std::vector<RowBounds> bounds;
+      for (std::int64_t i = 0; i < all.points.size(); ++i) {
+        RowTerms terms;
+        for (std::int64_t f = 0; f < depth; ++f)
+          entries.push_back(
+              filter_entry(rule, all.points.row(Place{i})[f],
+                           scale.centre[static_cast<std::size_t>(f)], terms));
+        bounds.push_back(row_bounds(rule, terms, all.points.sums[i]));
+      }
+      SimilarityUnits units;
+      units.scale = is_proportion(rule.kind) ? 1.0 : rule.inverse_unit;
+      const Passed passed =
+          check_limits(all, units, [&](std::int64_t i, std::int64_t j) {
+            float sum = 0.0f;
+            for (std::int64_t f = 0; f < depth; ++f) {
+              const float t =
+                  std::fabs(entries[static_cast<std::size_t>(i * depth + f)] -
+                            entries[static_cast<std::size_t>(j * depth + f)]);
+              sum =
+                  rule.kind == FilterKind::largest ? std::max(sum, t) : sum + t;
+            }
+            return upper_similarity(rule.kind, sum,
+                                    bounds[static_cast<std::size_t>(i)],
+                                    bounds[static_cast<std::size_t>(j)]);
+          });
+      CAPTURE(name);
+      CAPTURE(matrix.name);
+      CHECK(passed.dropped == 0);
+      if (matrix.name == "normal") {
+        CHECK(passed.pairs > 500);
+        CHECK(passed.loose == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("no pair at a limit is filtered out by products of raw rows") {
+  for (const char* const name : {"euclidean", "inner_product"}) {
+    const MetricEntry& metric = find_metric(name, "signed");
+    const bool products = metric.accumulation == Accumulation::dot;
+    for (const Matrix& matrix : hard_cases(24, 19)) {
+      const Prepared all(metric, matrix);
+      const std::int64_t padded = all.points.padded;
+      const DistanceRule distance_rule(metric, all.exponent);
+      RawRule rule;
+      rule.padded = padded;
+      rule.depth = (padded + kNormFeatures + 63) / 64 * 64;
+      rule.products = products;
+      rule.contract = rounding_of_sums(padded) * 2 + 0x1p-47;
+      rule.gap =
+          0x1p-1072 / distance_rule.undo().first / distance_rule.undo().second;
+      double length = 0;
+      for (std::int64_t f = 0; f < padded; ++f)
+        length += std::pow(all.points.row(Place{0})[f], 2);
+      const int typical = products ? kTypicalOfProducts : kTypicalExponent;
+      rule.scale = two_to(
+          length > 0
+              ? std::max(
+                    -1000,
+                    std::min(typical - exponent_of(std::sqrt(length)), 1000))
+              : 0);
+      std::vector<double> halves;
+      std::vector<RawBounds> bounds;
+      std::vector<double> lost;
+      for (std::int64_t i = 0; i < all.points.size(); ++i) {
+        RawTerms terms;
+        std::vector<double> row;
+        for (std::int64_t f = 0; f < padded; ++f) {
+          const double c = all.points.row(Place{i})[f] * rule.scale;
+          const double x = as_half(c);
+          terms.whole += c * c;
+          terms.halves += x * x;
+          terms.rounding += (c - x) * (c - x);
+          row.push_back(x);
+        }
+        const RawBounds row_bounds = raw_bounds(rule, terms);
+        double magnitude = 0;
+        for (int p = 0; p < kNormParts; ++p)
+          magnitude += std::fabs(row_bounds.norm.part[p]) * part_unit(p);
+        // What adding up may lose.
+        lost.push_back(sums_error(rule.depth) *
+                       (terms.halves / 2 + (products ? 0.0 : magnitude)));
+        for (const double x : row) halves.push_back(row_bounds.wild ? 0.0 : x);
+        bounds.push_back(row_bounds);
+      }
+      SimilarityUnits units;
+      units.scale = rule.scale;
+      const Passed passed =
+          check_limits(all, units, [&](std::int64_t i, std::int64_t j) {
+            const std::size_t a = static_cast<std::size_t>(i);
+            const std::size_t b = static_cast<std::size_t>(j);
+            // Beyond any threshold.
+            if (bounds[a].wild || bounds[b].wild) return HUGE_VAL;
+            double sum = 0;
+            for (std::int64_t f = 0; f < padded; ++f)
+              sum += halves[static_cast<std::size_t>(i * padded + f)] *
+                     halves[static_cast<std::size_t>(j * padded + f)];
+            return sum - bounds[a].norm.sum() - bounds[b].norm.sum() - lost[a] -
+                   lost[b];
+          });
+      CAPTURE(name);
+      CAPTURE(matrix.name);
+      CHECK(passed.dropped == 0);
+      if (matrix.name == "normal") {
+        CHECK(passed.pairs > 500);
+        CHECK(passed.loose == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("no pair at a limit is filtered out by products of length 1") {
+  for (const char* const sign : {"signed", "absolute", "negative"}) {
+    const MetricEntry& metric = find_metric("pearson", sign);
+    const Prepared all(metric, normal("normal", 24, 19, 3));
+    for (const double error : {0.0, 1e-4, 0.3}) {
+      constexpr double scale = 0x1p28;
+      SimilarityUnits units;
+      units.scale = scale;
+      units.error = error * scale;
+      // As far below as it may be.
+      const Passed passed =
+          check_limits(all, units, [&](std::int64_t i, std::int64_t j) {
+            return (1.0 - all.before(i, j) - error) * scale;
+          });
+      CHECK(passed.pairs > 500);
+      CHECK(passed.loose == 0);
+      CHECK(passed.dropped == 0);
+    }
+  }
+}
+
+TEST_CASE(
+    "limits that say nothing let all pairs pass, and minus infinity none") {
+  for (const MetricEntry& metric : all_metrics()) {
+    const DistanceRule rule(metric, 0);
+    SimilarityUnits units;
+    CAPTURE(metric.name);
+    CHECK(threshold_of_limit(metric, rule, units, HUGE_VAL) == -HUGE_VALF);
+    CHECK(threshold_of_limit(metric, rule, units, std::nan("")) == -HUGE_VALF);
+    CHECK(threshold_of_limit(metric, rule, units, -HUGE_VAL) == HUGE_VALF);
+    CHECK(threshold_of_limit(metric, rule, units, 0.5) < HUGE_VALF);
+    if (!metric.is_unit_dot()) continue;
+    for (const double unknown : {HUGE_VAL, std::nan("")}) {
+      units.error = unknown;
+      CHECK(threshold_of_limit(metric, rule, units, 0.5) == -HUGE_VALF);
+    }
+  }
+}

@@ -1,8 +1,8 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
 #   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
-#                                   near_empty, missing, adjusted or streamed;
-#                                   without PART their names
+#                                   near_empty, missing, adjusted, streamed,
+#                                   made or tasks; without PART their names
 
 library(fsknn)
 
@@ -137,16 +137,50 @@ parts <- list(
       near, 5, backend = "cuda", devices = 1,
       max_device_memory = streaming_limit(near, 5, "pearson", TRUE)
     )
+  },
+  # Rows that the device makes: metafeatures and latent rows, by numbers too,
+  # held and made again for the exact step.
+  made = function() {
+    small <- fsknn::metafeatures(many[1:70, ], "-")
+    latent <- fsknn:::latent_rows(4200, 70, factors = 5)
+    for (x in list(small, latent)) {
+      graph(x, 5, constant = "isolate")
+      graph(x, 5, "euclidean", subset = c(7, 3, 2400))
+      queries(x, x[5:9, ], 3, "spearman", constant = "isolate")
+    }
+    long <- fsknn:::latent_rows(9000, 70, factors = 5)
+    limit <- streaming_limit(long, 5, "pearson", TRUE)
+    graph(long, 5, max_device_memory = limit)
+  },
+  # Two blocks of points: by each filter and without one, from limits, with
+  # rows that overflow, and one block with itself.
+  tasks = function() {
+    near <- many
+    near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
+    between <- function(x, b, limits = NULL, metric = "pearson", k = 5) {
+      options <- fsknn:::verb_options(
+        metric = metric, backend = "cuda", devices = 1, constant = "isolate"
+      )
+      search <- fsknn:::new_search(x, options, k = k)
+      invisible(fsknn:::in_core(fsknn:::ask_between(
+        search$points$values, c(1, 800), b, search$request, limits
+      )))
+    }
+    for (metric in c("pearson", "euclidean", "canberra", elementwise)) {
+      x <- suited(many, metric)
+      between(x, c(801, 1700), metric = metric)
+      limits <- rep(c(0.9, -Inf, Inf), length.out = 1700)
+      between(x, c(801, 1700), limits, metric)
+      between(x, NULL, metric = metric)
+      between(x, c(4000, 4200), metric = metric, k = 300)
+    }
+    for (k in c(40, 100, 400, 1000, 2000)) between(many, c(801, 1700), k = k)
+    between(near, c(801, 1700))
+    between(near[c(801:1600, 1:300, 1601:2000), ], c(801, 1500))
+    between(many[, rep(1:70, 31)], c(801, 1700))
+    between(fsknn:::latent_rows(1700, 70, factors = 5), c(801, 1700))
   }
 )
-
-# x, its last rows zeros but for one entry.
-near_empty <- function(x, tiny) {
-  rows <- nrow(x) - tiny + seq_len(tiny)
-  x[rows, ] <- 0
-  x[cbind(rows, rep_len(seq_len(ncol(x)), tiny))] <- 1e-40
-  x
-}
 
 # The most memory for which points are streamed so.
 streaming_limit <- function(x, k, metric, filtered) {

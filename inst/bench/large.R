@@ -1,0 +1,158 @@
+# Searches larger than memory and disk: latent factors and noise, rows that are
+# made where they are needed (the exact step too), on GPUs in their own memory.
+#
+#   Rscript large.R long             2,000,000 x 15,876, k = 200; two GPUs
+#   Rscript large.R wide             10,000,000 x 295, k = 20, into shards
+#   Rscript large.R CASE N D K [FOLDER]
+#                                    of other sizes; FOLDER: where the shards go
+#   Rscript large.R check            both cases in seconds, on what there is
+#
+# Prints seconds by part, pairs and the machine. Sampled rows are checked by all
+# pairs in doubles, and some of them once more in R, from rows made again.
+
+library(fsknn)
+
+cases <- list(
+  long = list(n = 2e6, d = 15876, k = 200, shards = FALSE),
+  wide = list(n = 1e7, d = 295, k = 20, shards = TRUE)
+)
+num_checked <- 50
+
+tell <- function(...) {
+  writeLines(paste0(...))
+}
+
+seconds_of <- function(expr) {
+  started <- proc.time()[["elapsed"]]
+  force(expr)
+  proc.time()[["elapsed"]] - started
+}
+
+# Rows as correlations are made of them: centred, of length 1.
+unit_rows <- function(x) {
+  x <- x - rowMeans(x)
+  x / sqrt(rowSums(x^2))
+}
+
+# By a definition that shares no code with the package but for the rows, 1 -
+# the products of plain doubles: each neighbour is as far as it is said to be,
+# and of `others` none is nearer than the last neighbour without being one.
+check_by_products <- function(x, found, rows, others) {
+  own <- unit_rows(x[rows, ])
+  index <- as.matrix(found$index[rows, ])
+  distance <- as.matrix(found$distance[rows, ])
+  for (r in seq_along(rows)) {
+    again <- 1 - unit_rows(x[index[r, ], ]) %*% own[r, ]
+    stopifnot(
+      max(abs(again - distance[r, ])) < 1e-12,
+      !is.unsorted(distance[r, ]),
+      !anyDuplicated(c(rows[[r]], index[r, ]))
+    )
+  }
+  at_once <- max(1, floor(2^25 / ncol(x)))
+  for (first in seq(1, length(others), by = at_once)) {
+    block <- others[seq(first, min(length(others), first + at_once - 1))]
+    apart <- 1 - tcrossprod(own, unit_rows(x[block, ]))
+    for (r in seq_along(rows)) {
+      nearer <- block[apart[r, ] < distance[r, ncol(distance)] - 1e-12]
+      stopifnot(nearer %in% c(rows[[r]], index[r, ]))
+    }
+  }
+}
+
+# By a search that has no filter: so few queries meet all points in doubles. The
+# same bits.
+check_by_queries <- function(x, found, rows, k) {
+  again <- knn_query(x, x[rows, ], k + 1)
+  stopifnot(knn_stats()$pairs_filtered == 0)
+  for (r in seq_along(rows)) {
+    others <- which(again$index[r, ] != rows[[r]])[seq_len(k)]
+    stopifnot(
+      identical(again$index[r, others], as.vector(found$index[rows[[r]], ])),
+      identical(
+        again$distance[r, others], as.vector(found$distance[rows[[r]], ])
+      )
+    )
+  }
+}
+
+# Does knn_search() write shards?
+writes_shards <- function() {
+  "output" %in% names(formals(knn_search)) &&
+    requireNamespace("DelayedArray", quietly = TRUE)
+}
+
+run_case <- function(name, n, d, k, folder = tempfile("shards-")) {
+  x <- fsknn:::latent_rows(n, d, factors = 10, noise = 1)
+  tell(
+    "== ", name, ": ", format(n, big.mark = ","), " x ",
+    format(d, big.mark = ","), ", k = ", k, ", made of ",
+    format(fsknn:::bytes_made_from(x) / 2^20, digits = 3), " MB"
+  )
+  shards <- cases[[name]]$shards && writes_shards()
+  # What a first call takes.
+  invisible(knn_search(fsknn:::latent_rows(5000, d), 3))
+  if (shards) {
+    output <- knn_output(folder, "bin", precision = "double")
+    seconds <- seconds_of(found <- knn_search(x, k, output = output))
+  } else {
+    seconds <- seconds_of(found <- knn_search(x, k))
+  }
+  print(knn_stats())
+  stats <- knn_stats()
+  tell("seconds, whole call: ", format(seconds, digits = 4))
+  if (shards) {
+    bytes <- sum(file.size(list.files(folder, full.names = TRUE)))
+    tell("shards: ", format(bytes / 2^20, digits = 4), " MB")
+  }
+  pairs <- n * (n - 1) / 2
+  tell(
+    "pairs: ", format(pairs, digits = 6), "; filtered, of those: ",
+    format(stats$pairs_filtered / pairs, digits = 6), "; exact, of a row: ",
+    format(stats$pairs_exact / n, digits = 5)
+  )
+  sampled <- unique(round(seq(1, n, length.out = num_checked)))
+  few <- sampled[seq(1, length(sampled), by = 10)]
+  others <- if (n * d <= 5e8) {
+    seq_len(n)
+  } else {
+    unique(round(seq(1, n, length.out = 20000)))
+  }
+  checking <- seconds_of({
+    check_by_queries(x, found, sampled, k)
+    check_by_products(x, found, few, others)
+  })
+  tell(
+    "checked: ", length(sampled), " rows by all pairs in doubles, ",
+    length(few), " in R against ", format(length(others), big.mark = ","),
+    " points; all the same (", format(checking, digits = 3), " s)"
+  )
+  if (shards) unlink(folder, recursive = TRUE)
+  invisible(seconds)
+}
+
+tell_machine <- function() {
+  backends <- knn_backends()
+  print(backends)
+  tell(
+    R.version.string, ", fsknn ", as.character(utils::packageVersion("fsknn")),
+    ", ", format(Sys.time(), "%Y-%m-%d %H:%M", tz = "UTC"), " UTC"
+  )
+}
+
+arguments <- commandArgs(TRUE)
+case <- if (length(arguments) > 0) arguments[[1]] else ""
+if (!case %in% c(names(cases), "check")) {
+  stop("Rscript large.R long | wide | check [N D K [FOLDER]]", call. = FALSE)
+}
+tell_machine()
+if (case == "check") {
+  run_case("long", 3000, 700, 20)
+  run_case("wide", 6000, 60, 10)
+} else {
+  sizes <- as.list(as.numeric(utils::head(arguments[-1], 3)))
+  names(sizes) <- c("n", "d", "k")[seq_along(sizes)]
+  sizes <- utils::modifyList(cases[[case]][c("n", "d", "k")], sizes)
+  folder <- if (length(arguments) > 4) arguments[[5]] else tempfile("shards-")
+  run_case(case, sizes$n, sizes$d, sizes$k, folder)
+}

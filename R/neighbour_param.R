@@ -114,7 +114,7 @@ metric_of_distance <- function(distance, call = caller_env()) {
 # could not bear: they read every index, so no point may lack neighbours.
 not_options <- c(
   "x", "k", "metric", "...", "constant", "subset", "points", "assay", "dimred",
-  "BPPARAM", "checkpoint", "adjust", "data", "block", "between"
+  "BPPARAM", "checkpoint", "adjust", "data", "block", "between", "output"
 )
 
 check_neighbour_options <- function(distance, options, call = caller_env()) {

@@ -47,6 +47,7 @@ test_that("verbs take the options that the help page says they take", {
     setdiff(names(verbs), having("checkpoint")), c("nearest_to", "knn_plan")
   )
   expect_identical(having("weights"), names(verbs))
+  expect_identical(having("output"), c("knn_search", "knn_query"))
   expect_identical(having("adjust"), setdiff(names(verbs), "knn_plan"))
   expect_identical(having("data"), having("adjust"))
   expect_identical(having("na"), names(verbs))
@@ -56,7 +57,7 @@ test_that("every verb that searches has options of the same names", {
   verbs <- searching_verbs()
   data <- c(
     "x", "query", "point", "k", "distance", "min_similarity", "subset", "block",
-    "between", "outcome", "permutations", "strata", "..."
+    "between", "outcome", "permutations", "strata", "output", "..."
   )
   for (verb in verbs) {
     expect_setequal(

@@ -1,0 +1,146 @@
+// Files of big-ann-benchmarks, and what is remembered of a file.
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/bin_file.hpp"
+#include "core/shards.hpp"
+#include "folder.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+constexpr std::int32_t kMissing = std::numeric_limits<std::int32_t>::min();
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+void put(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+}  // namespace
+
+TEST_CASE("values go to a file row by row, and come back column by column") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  const std::vector<double> values = {1, 2, 3, 4, 5, 6};  // [3 x 2]
+  for (const BinType type : {BinType::float32, BinType::float64, BinType::uint8,
+                             BinType::int8, BinType::int32}) {
+    {
+      BinWriter writer(path, 3, 2);
+      writer.put(type, values.data(), 2, 3);
+      writer.put(type, values.data() + 2, 1, 3);
+      writer.finish();
+    }
+    CHECK(bytes_of(path).size() ==
+          static_cast<std::size_t>(8 + 6 * size_of(type)));
+    BinReader reader(path);
+    CHECK(reader.head().rows == 3);
+    CHECK(reader.head().columns == 2);
+    std::vector<double> back(6);
+    reader.read(type, kBinHead, 0, 3, back.data(), 3);
+    CHECK(back == values);
+    std::vector<double> last(2);
+    reader.read(type, kBinHead, 2, 1, last.data(), 1);
+    CHECK(last == std::vector<double>{3, 6});
+    CHECK_THROWS_AS(reader.read(type, kBinHead, 2, 2, back.data(), 2),
+                    FileFailure);
+  }
+}
+
+TEST_CASE("numbers of neighbours count from 0 in a file") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  const std::vector<std::int32_t> index = {1, 7, kMissing, 2147483647};
+  {
+    BinWriter writer(path, 2, 2);
+    writer.put_index(index.data(), 2, 2, kMissing);
+    writer.finish();
+  }
+  CHECK(bytes_of(path) ==
+        std::string("\2\0\0\0\2\0\0\0\0\0\0\0\xff\xff\xff\xff\6\0\0\0"
+                    "\xfe\xff\xff\x7f",
+                    24));
+  std::vector<std::int32_t> back(4);
+  BinReader(path).read_index(kBinHead, 0, 2, kMissing, back.data(), 2);
+  CHECK(back == index);
+}
+
+TEST_CASE("what has no place in a file is refused, and no file is there") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  const double bad[] = {256, 0.5, 1e39};
+  const BinType types[] = {BinType::uint8, BinType::int8, BinType::float32};
+  for (int i = 0; i < 3; ++i) {
+    BinWriter writer(path, 1, 1);
+    CHECK_THROWS_AS(writer.put(types[i], &bad[i], 1, 1), FileFailure);
+  }
+  CHECK(bytes_of(path).empty());
+  CHECK_THROWS_AS(BinWriter(path, std::int64_t{1} << 32, 1), FileFailure);
+}
+
+TEST_CASE("a file shorter than its head says nothing of rows") {
+  const Folder folder;
+  put(folder.path + "/file", "1234567");
+  const BinHead head = BinReader(folder.path + "/file").head();
+  CHECK(head.bytes == 7);
+  CHECK(head.rows == -1);
+}
+
+TEST_CASE("a long file is told by its ends, or by all of it") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{9}, std::size_t{65536}, std::size_t{100000},
+        std::size_t{200000}}) {
+    std::string bytes(size, 'a');
+    put(path, bytes);
+    const FileFacts first = facts_of_file(path, true);
+    CHECK(first.bytes == static_cast<std::int64_t>(size));
+    CHECK(facts_of_file(path, false).ends == first.ends);
+    CHECK(facts_of_file(path, false).whole.empty());
+    if (size == 0) continue;
+    for (const std::size_t at : {std::size_t{0}, size / 2, size - 1}) {
+      std::string other = bytes;
+      other[at] = 'b';
+      put(path, other);
+      const FileFacts changed = facts_of_file(path, true);
+      CHECK(changed.whole != first.whole);
+      const bool seen = size <= 131072 || at != size / 2;
+      CHECK((changed.ends != first.ends) == seen);
+    }
+  }
+}
+
+TEST_CASE("entries go to their columns, row by row") {
+  // Rows 5 and 6: their neighbours are 1, 3 and 3, none.
+  const std::vector<std::int32_t> index = {1, 3, 3, kMissing};
+  const std::vector<double> distance = {0.25, 0.5, 0.75, 0};
+  std::vector<double> next = {0, 0, 1};
+  std::vector<std::int32_t> row_of(3);
+  std::vector<double> values(3);
+  SparsePlaces places;
+  places.num_columns = 3;
+  places.next = next.data();
+  places.row_of = row_of.data();
+  places.values = values.data();
+  put_in_columns(places, index.data(), distance.data(), 2, 2, 5, kMissing);
+  CHECK(row_of == std::vector<std::int32_t>{5, 5, 6});
+  CHECK(values == std::vector<double>{0.25, 0.75, 0.5});
+  CHECK(next == std::vector<double>{1, 0, 3});
+  places.num_columns = 2;
+  CHECK_THROWS_AS(
+      put_in_columns(places, index.data(), distance.data(), 2, 2, 5, kMissing),
+      std::out_of_range);
+}

@@ -8,7 +8,8 @@
 #' Points and features are padded to n' and d'. The plan is of one search in
 #' this process, without `BPPARAM` and `checkpoint`; for a `subset` give its
 #' number as `query`. A plan for GPUs starts CUDA on
-#' them, to see how much of their memory is free.
+#' them, to see how much of their memory is free. With `hosts` it is of many
+#' machines that work on one folder: see the section on them.
 #'
 #' @inheritParams knn_search
 #' @param k Number of neighbours of each point, a whole number from 1 to the
@@ -20,6 +21,24 @@
 #' @param na As for [knn_search()]. `"pairwise"` plans for points with missing
 #'   values, whose prepared form takes more memory; for the CPU only. `"mean"`
 #'   changes nothing.
+#' @param block,between As for [knn_search()]: a factor over the points, or the
+#'   name of a container's column, and which blocks a point's neighbours are in;
+#'   for the CPU only. The pairs that such a search looks at are those between
+#'   the blocks in question, and it takes a list for each of them.
+#' @param adjust,data As for [knn_search()]: covariates of the samples, which
+#'   are checked, and counted in memory.
+#' @param hosts `NULL` (default) for a search in this process, or the number of
+#'   machines that work on one folder, a whole number.
+#' @param devices_per_host GPUs of each host, a whole number; 0 (default): the
+#'   hosts work with their CPUs, `num_threads` threads each.
+#' @param memory What each host may use, in bytes or as `"256 GiB"`; `NULL`
+#'   (default): it is no limit.
+#' @param disk,network Bytes (or `"10 GB"`) a second that the shared file system
+#'   gives and takes, of all hosts together, and that pass to or from one host;
+#'   `NULL` (default): reading and writing are not counted.
+#' @param failures How many times an hour of work a host fails, on average; 0 by
+#'   default.
+#' @param restart Seconds until a host that failed is back; 300 by default.
 #'
 #' @returns A list of class `knn_plan`, with a print method that tells what the
 #'   paper's program told: the backend, the CPUs of the host, the GPUs that take
@@ -30,26 +49,85 @@
 #'   metafeatures `bytes_made_from`, what each GPU makes them of), and whether
 #'   the points are `streamed` through a GPU's memory, or by blocks of
 #'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
-#'   passes.
+#'   passes. `num_pairs` is the number of pairs of points that are looked at.
+#'
+#'   With `hosts` a list of class `knn_cluster_plan`, whose print tells all of
+#'   it, with `num_blocks`, `num_tasks`, `num_pairs`, `bytes_points` (of the
+#'   points in the folder), `bytes_read` (by all tasks together),
+#'   `bytes_written` (results in the folder), `bytes_answer`, `bytes_host` (the
+#'   most that a host takes), and `seconds`, named: `folder` (points into the
+#'   folder), `tasks`, `collect` (results out of it), `failing` (`tasks`, with
+#'   failures, on average) and `all`. [simulate()][simulate.knn_cluster_plan]
+#'   runs it in made-up time.
+#'
+#' @section Many hosts:
+#' The points are cut into an odd number of blocks, and a task is a pair of
+#' blocks, or a block with itself, so that each two points are looked at once.
+#' The number of blocks is that of `knn_search(checkpoint = )` with as many
+#' workers: two blocks fit into a worker's share of `memory`, each worker has
+#' four tasks or more, and none is much longer than half a minute (on a GPU two
+#' minutes); `options(fsknn.split_size = )` sets the points in a block. A worker
+#' is a host's CPU, or one of its GPUs.
+#'
+#' The seconds are of a model: so much for each value read and prepared, each
+#' pair, each feature of a pair, and each pair that the filter leaves, by
+#' constants that were fitted to stored runs on one machine with two cores and
+#' on one H200 (`system.file("extdata/bench/cluster-model.csv", package =
+#' "fsknn")` has them with their sources; the vignette "performance" says how
+#' far off they are). Another CPU or GPU is faster or slower than these by its
+#' own factor. Reading and writing are of a task's two blocks and of its
+#' results, as fast as `network` and `disk` let them, and no faster than all
+#' tasks together can be served; nothing is taken for cached. Results are counted as
+#' they are on average for points in random order.
+#'
+#' Such a plan is of a graph, of points with no missing values, for the metrics
+#' that were timed: `"pearson"`, `"spearman"`, `"bicor"`, `"cosine"`,
+#' `"euclidean"`, `"manhattan"`, `"chebyshev"` and `"proportional"`. `query`,
+#' `block`, `na = "pairwise"`, `chunk_size`, `devices`, `max_memory` and
+#' `max_device_memory` are errors there that say why. No GPU needs to be here.
+#'
+#' The mean time with failures is a formula's: while there are more tasks than
+#' workers, each worker makes attempts at a task until one is not cut short; at
+#' the end, the last of all the tasks at work is waited for, any of which may be
+#' lost, which shows when its lease is dead, and be begun again.
 #' @inheritSection knn_search Errors
 #' @inherit knn_search references
 #' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search
-#'   was like.
+#'   was like; [simulate.knn_cluster_plan()] for hosts that fail.
 #' @export
 #' @examples
 #' # the expression matrix of the paper
 #' knn_plan(c(24158, 295), k = 20, backend = "cpu")
+#'
+#' # neighbours in each of three batches
+#' knn_plan(c(6000, 50), block = gl(3, 2000), backend = "cpu")$num_pairs
+#'
+#' # 16 hosts of two GPUs each, of the size of Dashti's largest run (2013)
+#' knn_plan(c(20e6, 15876), k = 200, hosts = 16, devices_per_host = 2,
+#'          memory = "512 GiB", disk = "40 GB", network = "5 GB",
+#'          failures = 0.01)
 knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, points = c("rows", "columns"),
                      assay = NULL, dimred = NULL, weights = NULL,
                      max_memory = NULL,
-                     na = c("error", "pairwise", "mean")) {
+                     na = c("error", "pairwise", "mean"), block = NULL,
+                     between = FALSE, adjust = NULL, data = NULL,
+                     hosts = NULL, devices_per_host = NULL, memory = NULL,
+                     disk = NULL, network = NULL, failures = NULL,
+                     restart = NULL) {
   check_no_more(...)
   rlang::check_required(x)
+  cluster <- check_hosts(list(
+    hosts = hosts, devices_per_host = devices_per_host, memory = memory,
+    disk = disk, network = network, failures = failures, restart = restart
+  ))
+  if (!is.null(cluster)) {
+    backend <- check_planned_hosts(mget(not_with_hosts), cluster)
+  }
   options <- verb_options()
-  check_planned_na(options)
+  check_planned_cpu(options, block)
   of_query <- input_beside(options$input, query, x)
   input <- input_beside(options$input, x, query)
   turned <- are_turned(input)
@@ -60,34 +138,83 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   )
   weights <- weights_for(options$weights, size[[2]], turned)
   options["weights"] <- list(weights$values)
+  options["adjust"] <- list(
+    plan_covariates(x, size, turned, input, options, weights)
+  )
   num_features <- length(weights$samples %||% seq_len(size[[2]]))
+  if (!is.null(block) && !is_size(x)) {
+    block <- given_values(x, block, "block", input, "points")
+  }
+  blocks <- plan_blocks(block, between, size[[1]], is.null(query))
+  k <- check_k(k, size[[1]], self_excluded = is.null(query))
+  check_block_sizes(blocks, k, integer())
+  if (!is.null(cluster)) {
+    facts <- new_request(k, options)
+    facts <- c(
+      list(num_points = size[[1]], num_features = num_features),
+      facts_of_request(facts)[-1], facts["k"], options["num_threads"]
+    )
+    return(new_cluster_plan(facts, cluster))
+  }
   storage <- storage_of(
     taken_values(x, input), taken_values(query, of_query), options,
     share = num_features / size[[2]]
   )
-  k <- check_k(k, size[[1]], self_excluded = is.null(query))
   request <- new_request(
     k, options, correlation = has_correlation(options$metric),
     bytes_made_from = bytes_made_from(x), max_memory = storage$max_memory,
     bytes_file = storage$bytes_file,
     # What lies in a file has no value missing, or the search is refused.
-    na = if (storage$bytes_file > 0) "error" else options$na
+    na = if (storage$bytes_file > 0) "error" else options$na,
+    blocks = blocks
   )
   new_plan(size[[1]], num_features, query_size[1] %||% 0, request)
 }
 
-# What GPUs hold of pairs over common samples depends on the values.
-check_planned_na <- function(options, call = caller_env()) {
-  if (identical(options$na, "pairwise") && options$backend$name == "cuda") {
+# What GPUs hold of pairs over common samples depends on the values, and what
+# they hold of blocks on which of them are held at a time.
+check_planned_cpu <- function(options, block, call = caller_env()) {
+  if (options$backend$name != "cuda") {
+    return(invisible())
+  }
+  what <- if (identical(options$na, "pairwise")) {
+    "{.code na = \"pairwise\"}"
+  } else if (!is.null(block)) {
+    "{.arg block}"
+  }
+  if (!is.null(what)) {
     abort_argument(
       c(
-        "With {.code na = \"pairwise\"} a plan is made for backend \"cpu\"
-         only.",
+        paste("With", what, "a plan is made for backend \"cpu\" only."),
         i = "Use {.code backend = \"cpu\"}."
       ),
       call
     )
   }
+}
+
+# Blocks of points of which only the number is known.
+plan_blocks <- function(block, between, num_points, is_graph,
+                        call = caller_env()) {
+  points <- list(values = matrix(0, num_points, 0))
+  check_block(
+    block, between, points, if (is_graph) seq_len(num_points), call = call
+  )
+}
+
+# The request's covariates, of features of which at most the names are known.
+plan_covariates <- function(x, size, turned, input, options, weights,
+                            call = caller_env()) {
+  if (is.null(options$adjust)) {
+    return(NULL)
+  }
+  names <- if (!is_size(x)) names_of_side(x, input, "features")
+  points <- list(
+    values = matrix(0, 0, size[[2]], dimnames = list(NULL, names)),
+    turned = turned
+  )
+  search <- list(options = options, points = points)
+  fit_covariates(search, x, weights, call = call)$values
 }
 
 # What is in a container, or a matrix as it is; NULL for a size.
@@ -97,9 +224,14 @@ taken_values <- function(x, input, call = caller_env()) {
   }
 }
 
+# Not points, but how many.
+is_size <- function(x) {
+  is.numeric(x) && is.null(dim(x))
+}
+
 # c(points, features) of a matrix, or as given.
 plan_size <- function(x, input, call = caller_env()) {
-  if (!is.numeric(x) || !is.null(dim(x))) {
+  if (!is_size(x)) {
     return(points_size(x, input, "x", call = call))
   }
   good <- length(x) == 2 && all(is.finite(x)) && all(x == trunc(x)) &&
@@ -148,6 +280,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
         bytes_file = request$bytes_file,
         bytes_made_from = request$bytes_made_from
       ),
+      if (!is.null(request$blocks)) list(num_blocks = request$blocks$count),
       sizes
     ),
     class = "knn_plan"
@@ -182,6 +315,10 @@ format.knn_plan <- function(x, ...) {
     "Segments" = number(x$num_segments),
     "Splits in each segment" = number(x$splits_per_segment),
     "Chunks computed" = number(x$num_chunks),
+    "Blocks (labels)" = if (!is.null(x$num_blocks)) {
+      paste0(number(x$num_blocks), ", ", number(x$num_pairs),
+             " pairs of points")
+    },
     "Filter" = if (nzchar(x$filter)) x$filter else "none",
     describe_file(x$bytes_file),
     if (x$backend == "cuda") describe_device_bytes(x) else describe_bytes(x),

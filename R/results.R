@@ -21,6 +21,7 @@
 #' | [soft_threshold()] | | the table | fit and connectivity by power |
 #' | [knn_recall()] | quantiles over points | a row for each point | points by recall |
 #' | [knn_plan()] | does it fit | one row | chunks, splits, segments |
+#' | [knn_plan()] of many hosts | | one row | |
 #' | [knn_stats()] | its print | one row | |
 #' | [metafeatures()] | its print | the matrix | |
 #'

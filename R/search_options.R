@@ -17,7 +17,7 @@
 #' | [edge_significance()] | no (10) | yes (9) | yes | yes | yes | no (11) |
 #' | [compare_neighbours()] | no (14) | no (14) | yes | no (14) | not `"pairwise"` (14) | no (11) |
 #' | [knn_impute()] | no (15) | yes | no (15) | no (15) | always `"pairwise"` | no (15) |
-#' | [knn_plan()] | no (5) | no (5) | yes | no (5) | yes | no (5) |
+#' | [knn_plan()] | no (5) | no (5) | yes | yes | yes | yes |
 #' | [FsknnParam()] | no (6) | no (6) | yes | no (6) | yes | no (6) |
 #' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) | no (7) |
 #'
@@ -27,8 +27,8 @@
 #' 3. The tree is that of all points of `x`: that of some is `mst_knn(x[some, ])`.
 #' 4. The tree is that of all pairs, and those with too few samples in common have
 #'    no distance. `mst_knn(knn_graph(x, na = "pairwise"))` takes those that have.
-#' 5. A plan is of one search in this process; of some points among all it is
-#'    that with `query =` their number. Covariates leave the sizes as they are.
+#' 5. A plan is of one search in this process, or, with `hosts`, of many on one
+#'    folder; of some points among all it is that with `query =` their number.
 #' 6. BiocNeighbors' functions have a `subset` and a `BPPARAM` of their own, which
 #'    are heard, and would not know a folder again. Their features are mostly
 #'    components, which have no covariates. Points without neighbours, which

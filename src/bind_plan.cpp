@@ -13,7 +13,12 @@ namespace {
 Plan plan_on_gpus(PlanInput input, const std::vector<cuda::Device>& gpus,
                   double bytes_limit) {
   input.num_workers = static_cast<int>(gpus.size());
-  return cuda::plan_cuda(input, cuda::facts_of(gpus, bytes_limit));
+  Plan plan = cuda::plan_cuda(input, cuda::facts_of(gpus, bytes_limit));
+  const double points = static_cast<double>(input.num_points);
+  plan.num_pairs = input.num_queries == 0
+                       ? points * (points - 1) / 2
+                       : points * static_cast<double>(input.num_queries);
+  return plan;
 }
 
 Rcpp::List sizes_of(const Plan& p) {
@@ -32,6 +37,7 @@ Rcpp::List sizes_of(const Plan& p) {
       Rcpp::_["splits_per_segment"] = number(p.splits_per_segment),
       Rcpp::_["num_chunks"] = number(p.num_chunks),
       Rcpp::_["num_workers"] = p.num_workers);
+  out["num_pairs"] = p.num_pairs;
   out["bytes_prepared"] = p.bytes_prepared;
   out["bytes_filter"] = p.bytes_filter;
   out["bytes_result"] = p.bytes_result;

@@ -67,25 +67,37 @@ std::int64_t points_of_block(const PlanInput& in, const Plan& p,
   return round_up(ceil_div(all, ceil_div(all, fit)), p.chunk_size);
 }
 
-}  // namespace
-
-PlanInput plan_input(const Request& request, std::int64_t num_points,
-                     std::int64_t num_features, std::int64_t num_queries) {
-  PlanInput input;
-  input.num_points = num_points;
-  input.num_features = num_features;
-  input.num_queries = num_queries;
-  input.k = request.k;
-  input.chunk_size = request.chunk_size;
-  input.num_workers = request.num_threads;
-  input.filter = request.metric->filter;
-  input.unit_dot = request.metric->is_unit_dot();
-  input.pairwise = request.na_pairwise;
-  input.max_memory = request.max_memory;
-  return input;
+double pairs_among(std::int64_t points) {
+  const double n = static_cast<double>(points);
+  return n * (n - 1) / 2;
 }
 
-Plan plan_cpu(const PlanInput& in) {
+/// Points of each group that are not left out. skip: ascending.
+std::vector<std::int64_t> sizes_of(const PointGroups& groups,
+                                   const std::vector<std::int64_t>& skip) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(groups.count()));
+  for (const std::int32_t g : groups.of()) ++sizes[static_cast<std::size_t>(g)];
+  for (const std::int64_t i : skip)
+    --sizes[static_cast<std::size_t>(groups.of()[static_cast<std::size_t>(i)])];
+  return sizes;
+}
+
+std::int64_t lists_of_answer(const PlanInput& in) {
+  const std::int64_t count = static_cast<std::int64_t>(in.group_sizes.size());
+  switch (in.lists) {
+    case PointGroups::Lists::each: return count;
+    case PointGroups::Lists::others: return count - 1;
+    case PointGroups::Lists::together: return 1;
+  }
+  throw_unknown("lists", static_cast<int>(in.lists));
+}
+
+void sum_bytes(Plan& p) {
+  p.bytes_peak =
+      p.bytes_prepared + p.bytes_filter + p.bytes_result + p.bytes_working;
+}
+
+Plan plan_plain(const PlanInput& in) {
   const bool graph = in.num_queries == 0;
   const std::int64_t rows = graph ? in.num_points : in.num_queries;
   Plan p;
@@ -121,6 +133,9 @@ Plan plan_cpu(const PlanInput& in) {
   p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
   p.num_chunks = graph ? p.num_splits * (p.num_splits + 1) / 2
                        : p.num_splits * p.chunks_per_split;
+  p.num_pairs = graph ? pairs_among(in.num_points)
+                      : static_cast<double>(in.num_points) *
+                            static_cast<double>(in.num_queries);
 
   const double n = static_cast<double>(in.num_points);
   const double queries = static_cast<double>(in.num_queries);
@@ -132,6 +147,7 @@ Plan plan_cpu(const PlanInput& in) {
       in.rows_made ? (n + queries) * 8 + static_cast<double>(p.chunk_size) * 2 *
                                              p.num_workers * d * 8
                    : (n + queries) * (d + 1) * 8;
+  p.bytes_prepared += in.bytes_covariates;
   p.bytes_filter = places * d * bytes_of_form(in.filter);
   if (in.pairwise) {
     const double f = static_cast<double>(in.num_features);
@@ -157,9 +173,128 @@ Plan plan_cpu(const PlanInput& in) {
     p.num_passes = 1 + (graph ? ceil_div(blocks, 2)
                               : ceil_div(in.num_queries, p.block_points));
   }
-  p.bytes_peak =
-      p.bytes_prepared + p.bytes_filter + p.bytes_result + p.bytes_working;
+  sum_bytes(p);
   return p;
+}
+
+double bytes_of_answer(const PlanInput& in, std::int64_t rows,
+                       std::int64_t lists) {
+  return static_cast<double>(rows) * static_cast<double>(in.k * lists) *
+         (in.correlation ? 20 : 12);
+}
+
+/// Each group in chunks of its own, which meet those of others.
+Plan plan_groups_at_once(const PlanInput& in) {
+  using Lists = PointGroups::Lists;
+  const std::int64_t count = static_cast<std::int64_t>(in.group_sizes.size());
+  PlanInput part = in;
+  part.group_sizes.clear();
+  // Chunks of a group are not shared with others.
+  part.num_points = std::max<std::int64_t>(1, in.num_points / count);
+  const std::int64_t chunk = plan_plain(part).chunk_size;
+  const bool together = in.lists == Lists::together;
+  const bool apart = together && in.group_sizes.size() > kMostGroupsMet;
+  part.num_points = in.num_points;
+  part.chunk_size = chunk;
+  Plan p = plan_plain(part);
+  p.chunk_size = chunk;
+  double between = pairs_among(in.num_points);
+  std::int64_t chunks = 0, own = 0;
+  for (const std::int64_t size : in.group_sizes) {
+    const std::int64_t of_group = ceil_div(size, chunk);
+    chunks += of_group;
+    own += of_group * (of_group + 1) / 2;
+    between -= pairs_among(size);
+  }
+  if (!apart) {
+    p.num_splits = chunks;
+    p.chunks_per_split = chunks;
+    p.num_chunks = chunks * (chunks + 1) / 2;
+    if (in.lists != Lists::each) p.num_chunks -= own;
+    p.padded_points = chunks * chunk;
+    p.padded_queries = p.padded_points;
+    p.num_segments = std::min<std::int64_t>(p.num_workers, p.num_splits);
+    p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
+    // Copies of the filter's rows, in the order of the groups.
+    p.bytes_filter *= 2;
+  }
+  if (in.lists != Lists::each && !apart) p.num_pairs = between;
+  p.bytes_result = bytes_of_answer(in, in.num_points, lists_of_answer(in));
+  // A list of each point's own group is there even where none looks.
+  const double more = static_cast<double>(together ? 0 : count - 1);
+  p.bytes_working += more * static_cast<double>(in.num_points) *
+                     (static_cast<double>(in.k) * 12 + 16);
+  sum_bytes(p);
+  return p;
+}
+
+/// As core/by_groups.hpp has it: searches that know no groups.
+Plan plan_group_by_group(const PlanInput& in) {
+  using Lists = PointGroups::Lists;
+  const bool graph = in.num_queries == 0;
+  const bool together = in.lists == Lists::together;
+  Plan most;
+  std::int64_t chunks = 0;
+  double pairs = 0;
+  const auto add = [&](std::int64_t points, std::int64_t queries) {
+    PlanInput part = in;
+    part.group_sizes.clear();
+    part.num_points = points;
+    part.num_queries = queries;
+    if (points == 0) return;
+    const Plan p = plan_plain(part);
+    chunks += p.num_chunks;
+    pairs += p.num_pairs;
+    if (p.bytes_peak > most.bytes_peak) most = p;
+  };
+  for (const std::int64_t size : in.group_sizes) {
+    const std::int64_t others = in.num_points - size;
+    if (graph && in.lists == Lists::each) add(size, 0);
+    const std::int64_t asking =
+        !graph ? in.num_queries : (together ? size : others);
+    if (asking > 0) add(together ? others : size, asking);
+  }
+  Plan p = most;
+  p.num_points = in.num_points;
+  p.num_queries = in.num_queries;
+  p.num_chunks = chunks;
+  p.num_pairs = pairs;
+  const std::int64_t rows = graph ? in.num_points : in.num_queries;
+  p.bytes_result = bytes_of_answer(in, rows, lists_of_answer(in));
+  // A search's lists before they come to their places.
+  p.bytes_working += bytes_of_answer(in, rows, 1);
+  sum_bytes(p);
+  return p;
+}
+
+}  // namespace
+
+PlanInput plan_input(const Request& request, std::int64_t num_points,
+                     std::int64_t num_features, std::int64_t num_queries) {
+  PlanInput input;
+  input.num_points = num_points;
+  input.num_features = num_features;
+  input.num_queries = num_queries;
+  input.k = request.k;
+  input.chunk_size = request.chunk_size;
+  input.num_workers = request.num_threads;
+  input.filter = request.metric->filter;
+  input.unit_dot = request.metric->is_unit_dot();
+  input.pairwise = request.na_pairwise;
+  input.max_memory = request.max_memory;
+  if (request.covariates != nullptr)
+    input.bytes_covariates = request.covariates->bytes();
+  if (request.groups != nullptr) {
+    input.lists = request.groups->lists();
+    input.group_sizes = sizes_of(*request.groups, request.skip);
+  }
+  return input;
+}
+
+Plan plan_cpu(const PlanInput& in) {
+  if (in.group_sizes.empty()) return plan_plain(in);
+  const bool at_once = in.num_queries == 0 && !in.pairwise && !in.on_disk;
+  return at_once ? plan_groups_at_once(in) : plan_group_by_group(in);
 }
 
 }  // namespace fsknn

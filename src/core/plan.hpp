@@ -6,6 +6,7 @@
 // worker (CPU thread or GPU) does.
 
 #include <cstdint>
+#include <vector>
 
 #include "core/request.hpp"
 
@@ -22,13 +23,21 @@ struct PlanInput {
   int num_workers = 1;
   bool correlation = false;  ///< the signed correlation is returned too
   FilterKind filter = FilterKind::product;  ///< as the metric declares
-  bool unit_dot = false;       ///< a dot metric of rows of length 1
-  bool rows_made = false;      ///< points are made when read, and not held
-  double bytes_made_from = 0;  ///< GPUs: what such are made of, on each
-  bool pairwise = false;       ///< values are missing: common samples. CPU
-  bool on_disk = false;        ///< points, or queries, come by blocks
-  double max_memory = 0;       ///< bytes for such blocks; 0: no limit
+  bool unit_dot = false;        ///< a dot metric of rows of length 1
+  bool rows_made = false;       ///< points are made when read, and not held
+  double bytes_made_from = 0;   ///< GPUs: what such are made of, on each
+  bool pairwise = false;        ///< values are missing: common samples. CPU
+  bool on_disk = false;         ///< points, or queries, come by blocks
+  double max_memory = 0;        ///< bytes for such blocks; 0: no limit
+  double bytes_covariates = 0;  ///< of the basis that rows are rid of
+  /// Points of each group; empty: there are none.
+  std::vector<std::int64_t> group_sizes;
+  PointGroups::Lists lists = PointGroups::Lists::each;
 };
+
+/// Of more groups few pairs are of one: together they are met as one block, and
+/// pairs of one group are passed over.
+static constexpr std::size_t kMostGroupsMet = 16;
 
 /// What a request says of it: on the CPU, for points that are held.
 PlanInput plan_input(const Request& request, std::int64_t num_points,
@@ -46,6 +55,7 @@ struct Plan {
   std::int64_t num_segments = 0;
   std::int64_t splits_per_segment = 0;
   std::int64_t num_chunks = 0;  ///< computed: about half, by symmetry
+  double num_pairs = 0;         ///< of points in them
   int num_workers = 0;
   bool filtered = false;          ///< GPUs: by a filter
   const char* filter = "";        ///< which, in words; empty: none
@@ -59,7 +69,10 @@ struct Plan {
   double bytes_peak = 0;     ///< all of these, besides the input
 };
 
-/// The plan of the CPU engine.
+/// The plan of the CPU engine. By groups it is that of one search in which each
+/// two points meet once, or, of queries, with missing values and of data on
+/// disk, of one search after another: then numbers of chunks and pairs are of
+/// all of them, and the rest is of the one that takes the most memory.
 Plan plan_cpu(const PlanInput& input);
 
 /// Block-circulant schedule (as CoMet balances its nodes, Joubert et al. 2018):

@@ -179,10 +179,6 @@ void HeldPoints::find_neighbours(const Request& request,
   }
   PlanInput input = plan_input(request, points_.size(), points_.num_features,
                                fitted.are_points ? 0 : all_rows.size());
-  // Chunks of a group are not shared with others.
-  if (request.groups != nullptr)
-    input.num_points =
-        std::max<std::int64_t>(1, input.num_points / request.groups->count());
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
   const DistanceRule rule(metric_, exponent_);
@@ -213,9 +209,7 @@ void HeldPoints::meet_groups(const Request& request, Search& search) const {
   const std::size_t count = static_cast<std::size_t>(groups.count());
   const bool each = groups.lists() == PointGroups::Lists::each;
   const bool together = groups.lists() == PointGroups::Lists::together;
-  // Of many groups, few pairs are of one.
-  constexpr std::int32_t kMany = 16;
-  if (together && groups.count() > kMany)
+  if (together && count > kMostGroupsMet)
     return search.meet_apart(columns(), kPrepared, 1.0);
   std::vector<std::vector<std::int32_t>> places(count);
   for (std::int32_t p = 0; p < points_.size(); ++p) {

@@ -137,8 +137,8 @@ test_that("a plan knows of missing values", {
   expect_snapshot(error = TRUE, {
     knn_plan(c(100, 5), metric = "chebyshev", na = "pairwise")
     knn_plan(c(100, 5), weights = 1:5, na = "pairwise", backend = "cpu")
-    fsknn:::check_planned_na(
-      list(na = "pairwise", backend = list(name = "cuda")),
+    fsknn:::check_planned_cpu(
+      list(na = "pairwise", backend = list(name = "cuda")), NULL,
       call = quote(knn_plan())
     )
   })

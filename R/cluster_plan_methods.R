@@ -1,0 +1,194 @@
+# Plans of many hosts: printed, as a row, and simulated.
+
+#' @method format knn_cluster_plan
+#' @export
+format.knn_cluster_plan <- function(x, ...) {
+  number <- function(value) format_count(round(value))
+  workers <- if (x$backend == "cuda") {
+    tally(x$devices_per_host, "GPU")
+  } else {
+    tally(x$num_threads, "thread")
+  }
+  a_second <- function(bytes) {
+    if (!is.finite(bytes)) {
+      return("not counted")
+    }
+    paste(format_bytes(bytes), "a second")
+  }
+  memory <- if (is.finite(x$memory)) paste(" of", format_bytes(x$memory))
+  a_task <- x$seconds_a_task
+  lines <- c(
+    "Hosts" = paste0(number(x$hosts), ", each with ", workers),
+    "Metric" = describe_metric(
+      x$metric, x$sign, x$weighted, x$num_covariates
+    ),
+    "Neighbours (k)" = number(x$k),
+    "Points (n)" = number(x$num_points),
+    "Features (d)" = number(x$num_features),
+    "Blocks of points" = paste0(
+      number(x$num_blocks), " of ", number(x$block_points)
+    ),
+    "Tasks (pairs of blocks)" = number(x$num_tasks),
+    "Pairs of points" = number(x$num_pairs),
+    "Memory, each host" = paste0(format_bytes(x$bytes_host), memory),
+    "Folder, points" = format_bytes(x$bytes_points),
+    "Folder, results" = format_bytes(x$bytes_written),
+    "Read by all tasks" = format_bytes(x$bytes_read),
+    "Answer" = format_bytes(x$bytes_answer),
+    "Shared disk" = a_second(x$disk),
+    "Network of each host" = a_second(x$network),
+    "Time, points into the folder" = format_seconds(x$seconds[["folder"]]),
+    "Time, a task" = paste0(
+      format_seconds(a_task[["all"]]), " (read ",
+      format_seconds(a_task[["read"]]), ", search ",
+      format_seconds(a_task[["search"]]), ", write ",
+      format_seconds(a_task[["write"]]), ", start and end ",
+      format_seconds(a_task[["start"]]), ")"
+    ),
+    "Time, all tasks" = format_seconds(x$seconds[["tasks"]]),
+    if (x$failures > 0) {
+      c("Time, with failures" = paste0(
+        format_seconds(x$seconds[["failing"]]), " (each host ",
+        format(x$failures, digits = 3), " times an hour, back after ",
+        format_seconds(x$restart), ")"
+      ))
+    },
+    "Time, results collected" = format_seconds(x$seconds[["collect"]]),
+    "Time, whole" = format_seconds(x$seconds[["all"]])
+  )
+  paste0(format(paste0(names(lines), ":")), " ", lines)
+}
+
+# 0.12 s, 12 s, 3.4 min, 5.6 h, 7.8 days.
+format_seconds <- function(seconds) {
+  units <- c(s = 1, min = 60, h = 3600, days = 86400)
+  unit <- if (seconds < 120) {
+    "s"
+  } else if (seconds < 7200) {
+    "min"
+  } else if (seconds < 172800) {
+    "h"
+  } else {
+    "days"
+  }
+  value <- seconds / units[[unit]]
+  paste(sprintf(if (value < 0.995) "%.2f" else "%.3g", value), unit)
+}
+
+#' @export
+print.knn_cluster_plan <- function(x, ...) {
+  cat("kNN plan of many hosts", format(x), sep = "\n")
+  invisible(x)
+}
+
+#' @rdname results
+#' @method as.data.frame knn_cluster_plan
+#' @export
+as.data.frame.knn_cluster_plan <- function(x, row.names = NULL,
+                                           optional = FALSE, ...) {
+  check_no_more(...)
+  row <- one_row(unclass(x))
+  seconds <- as.list(x$seconds)
+  names(seconds) <- paste0("seconds_", names(seconds))
+  cbind(row, as.data.frame(seconds))
+}
+
+#' Many hosts at work, in made-up time
+#'
+#' Runs the plan of a search by many hosts (`knn_plan(hosts = )`) as a sequence
+#' of events: each worker claims the lowest task that is free, works on it for
+#' the seconds that the plan says, and claims the next. Hosts fail at times of
+#' an exponential distribution, `failures` times an hour of work on average, and
+#' lose what they are at work on; `restart` seconds later they are back with
+#' nothing. The lease of a lost task is found dead after the seconds of
+#' `options(fsknn.lease_seconds = )` (60 unless set), and whoever is free claims
+#' it then. Nothing is computed, and no file is made.
+#'
+#' Random numbers are of R's generator: call [set.seed()] before, for the same
+#' runs again.
+#'
+#' @param object A plan of many hosts, of [knn_plan()].
+#' @param nsim Number of runs, a whole number from 1 on; 1 by default.
+#' @param seed Must be `NULL`: see above.
+#' @param ... Must be empty.
+#'
+#' @returns A data frame of class `knn_simulation`, whose print is a summary,
+#'   with one row for each run and the columns `seconds` (from the first claim
+#'   to the last result; the folder is made before, and results are collected
+#'   after), `failures` (of hosts) and `tasks_again` (tasks that were lost with
+#'   their worker and begun once more).
+#' @section Errors:
+#' A wrong argument is an error of class `fsknn_argument_error`, and so is a
+#' plan whose tasks are so long that a host hardly ever ends one before it fails
+#' (three times the mean time between its failures, or longer).
+#' @seealso [knn_plan()], whose `seconds` say the same by a formula.
+#' @importFrom stats simulate
+#' @method simulate knn_cluster_plan
+#' @export
+#' @examples
+#' plan <- knn_plan(c(2e6, 1000), k = 20, hosts = 20, num_threads = 8,
+#'                  failures = 0.5)
+#' plan
+#' runs <- simulate(plan, nsim = 5)
+#' runs
+#' summary(runs$seconds)
+simulate.knn_cluster_plan <- function(object, nsim = 1, seed = NULL, ...) {
+  check_no_more(...)
+  nsim <- check_whole_number(nsim, "nsim", 1, 1e6)
+  if (!is.null(seed)) {
+    abort_argument(c(
+      "{.arg seed} must be NULL.",
+      i = "Call {.code set.seed()} before {.code simulate()}."
+    ))
+  }
+  rate <- object$failures / 3600
+  longest <- max(object$task_seconds)
+  if (rate * longest > 3) {
+    between <- format_seconds(1 / rate)
+    task <- format_seconds(longest)
+    abort_argument(c(
+      "Tasks must be shorter than three times the time between failures of a
+       host.",
+      x = "A task takes {task}, and a host fails every {between} of work."
+    ))
+  }
+  runs <- vapply(seq_len(nsim), function(run) {
+    run_cluster(
+      object$task_seconds, object$hosts, max(1, object$devices_per_host),
+      rate, object$restart, object$lease
+    )
+  }, c(seconds = 0, failures = 0, tasks_again = 0))
+  structure(
+    as.data.frame(t(runs)),
+    class = c("knn_simulation", "data.frame"),
+    hosts = object$hosts, num_tasks = object$num_tasks
+  )
+}
+
+#' @export
+print.knn_simulation <- function(x, ...) {
+  wanted <- c("seconds", "failures", "tasks_again")
+  if (!all(wanted %in% names(x)) || nrow(x) == 0) {
+    return(NextMethod())
+  }
+  spread <- function(values, words) {
+    if (length(unique(values)) == 1) {
+      return(words(values[[1]]))
+    }
+    paste0(
+      words(mean(values)), " (", words(min(values)), " to ",
+      words(max(values)), ")"
+    )
+  }
+  count <- function(value) format_count(round(value, 1))
+  lines <- c(
+    "Simulated runs" = format_count(nrow(x)),
+    "Hosts" = format_count(attr(x, "hosts")),
+    "Tasks" = format_count(attr(x, "num_tasks")),
+    "Time, all tasks" = spread(x$seconds, format_seconds),
+    "Failures of hosts" = spread(x$failures, count),
+    "Tasks begun again" = spread(x$tasks_again, count)
+  )
+  cat(paste0(format(paste0(names(lines), ":")), " ", lines), sep = "\n")
+  invisible(x)
+}

@@ -1,0 +1,180 @@
+hosts_plan <- function(..., x = c(20000, 100), k = 10, hosts = 4,
+                       num_threads = 2) {
+  knn_plan(x, k = k, hosts = hosts, num_threads = num_threads, ...)
+}
+
+# What the model's words say, by a loop over blocks of R's own.
+naive_plan <- function(n, d, k, hosts, threads, num_blocks, memory_rate) {
+  co <- model_constants("cpu")
+  ends <- floor(n * (0:num_blocks) / num_blocks)
+  size <- diff(ends)
+  depth <- 8 * ceiling(d / 8)
+  a_pair <- (co$pair^2.5 + (co$product * depth)^2.5)^0.4
+  at_once <- 2 * min(hosts, num_blocks * (num_blocks + 1) / 2) / num_blocks
+  total <- c(tasks = 0, pairs = 0, read = 0, written = 0, seconds = 0)
+  for (delta in 0:((num_blocks - 1) / 2)) {
+    for (a in seq_len(num_blocks)) {
+      b <- (a + delta - 1) %% num_blocks + 1
+      if (delta == 0) {
+        points <- size[a]
+        pairs <- size[a] * (size[a] - 1) / 2
+        most <- size[a] - 1
+      } else {
+        points <- size[a] + size[b]
+        pairs <- size[a] * size[b]
+        most <- min(size[a], size[b])
+      }
+      seen <- max(0, 2 * delta - 1 - max(0, at_once - 1))
+      found <- points * min(most, k / max(1, seen))
+      read <- points * d * 8
+      written <- found * 12 + points * 4
+      compute <- co$start + (
+        points * (co$point + co$value * d) + pairs * a_pair +
+          min(found, 2 * pairs) * (co$neighbour + co$exact * depth)
+      ) / threads
+      total <- total + c(
+        1, pairs, read, written, compute + (read + written) / memory_rate
+      )
+    }
+  }
+  total
+}
+
+test_that("a plan of many hosts is what a loop over its blocks says", {
+  for (n in c(2000, 20001)) {
+    for (size in c(300, 5000)) {
+      withr::local_options(fsknn.split_size = size)
+      plan <- hosts_plan(x = c(n, 100), network = 1e8)
+      naive <- naive_plan(n, 100, 10, 4, 2, plan$num_blocks, 1e8)
+      expect_identical(plan$num_blocks %% 2, 1)
+      expect_gte(plan$num_blocks, min(ceiling(n / size), n))
+      expect_equal(plan$num_tasks, naive[["tasks"]])
+      expect_equal(plan$num_pairs, n * (n - 1) / 2)
+      expect_equal(plan$num_pairs, naive[["pairs"]])
+      expect_equal(plan$bytes_read, naive[["read"]])
+      expect_equal(plan$bytes_read, (plan$num_blocks) * n * 800)
+      expect_equal(plan$bytes_written, naive[["written"]])
+      expect_equal(sum(plan$task_seconds), naive[["seconds"]])
+    }
+  }
+})
+
+test_that("one host alone takes all tasks in turn", {
+  withr::local_options(fsknn.split_size = 1000)
+  plan <- hosts_plan(hosts = 1)
+  expect_equal(plan$seconds[["tasks"]], sum(plan$task_seconds))
+  expect_equal(
+    plan$seconds[["all"]],
+    sum(plan$seconds[c("folder", "tasks", "collect")])
+  )
+  # As many tasks as hosts, or fewer, take as long as the longest.
+  withr::local_options(fsknn.split_size = 20000)
+  plan <- hosts_plan(hosts = 7)
+  expect_identical(plan$num_tasks, 1)
+  expect_equal(plan$seconds[["tasks"]], plan$task_seconds)
+})
+
+test_that("disk and network are no faster than they are told to be", {
+  of <- function(...) {
+    hosts_plan(x = c(1e6, 1000), hosts = 10, ...)
+  }
+  plain <- of()
+  moved <- plain$bytes_read + plain$bytes_written
+  # The disk is the same for all hosts, the network each has for itself.
+  for (rate in c(1e6, 1e7)) {
+    slow <- of(disk = rate)
+    expect_gte(slow$seconds[["tasks"]], moved / rate)
+    slow <- of(network = rate)
+    expect_gte(slow$seconds[["tasks"]], moved / rate / 10)
+    expect_lt(slow$seconds[["tasks"]], of(disk = rate)$seconds[["tasks"]])
+  }
+  expect_equal(of(disk = "1 GB"), of(disk = 1e9))
+  expect_gt(of(disk = 1e9)$seconds[["all"]], plain$seconds[["all"]])
+})
+
+test_that("memory, GPUs, threads and weights count", {
+  withr::local_options(fsknn.split_size = NULL)
+  small <- hosts_plan(x = c(1e6, 1000), memory = "1 GB")
+  expect_gt(small$num_blocks, hosts_plan(x = c(1e6, 1000))$num_blocks)
+  expect_lte(small$bytes_host, 1e9)
+  gpus <- hosts_plan(x = c(1e6, 1000), memory = "1 GB", devices_per_host = 2)
+  expect_identical(gpus$backend, "cuda")
+  expect_identical(gpus$num_workers, 8)
+  expect_lte(gpus$bytes_host, 1e9)
+  expect_lt(gpus$seconds[["tasks"]], small$seconds[["tasks"]])
+  fast <- hosts_plan(x = c(1e5, 1000), num_threads = 8)
+  expect_lt(
+    fast$seconds[["tasks"]], hosts_plan(x = c(1e5, 1000))$seconds[["tasks"]]
+  )
+  half <- hosts_plan(weights = rep(c(0, 1, 0, 2), 25))
+  expect_identical(half$num_features, 50L)
+  expect_true(half$weighted)
+  adjusted <- hosts_plan(adjust = ~ age, data = data.frame(age = 1:100))
+  expect_identical(adjusted$num_covariates, 1L)
+})
+
+test_that("as many blocks as a folder's are planned", {
+  cut <- block_cut(
+    1e6, 1000, 20, num_workers = 16, num_threads = 2, memory = 1e9
+  )
+  plan <- hosts_plan(x = c(1e6, 1000), k = 20, hosts = 16, memory = 1e9)
+  expect_identical(plan$num_blocks, cut$num_blocks)
+  expect_identical(plan$num_tasks, cut$num_tasks)
+})
+
+test_that("metrics by differences have a rate of their own", {
+  fast <- hosts_plan(metric = "cosine")
+  slow <- hosts_plan(metric = "manhattan")
+  expect_gt(slow$seconds[["tasks"]], fast$seconds[["tasks"]])
+  expect_identical(
+    hosts_plan(metric = "euclidean")$seconds, fast$seconds
+  )
+})
+
+test_that("a plan of many hosts prints, and is a row", {
+  plan <- hosts_plan()
+  # Every number is made up: real ones depend on what was measured.
+  plan$seconds[] <- c(12, 3600, 0.5, 4000, 1e6)
+  plan$seconds_a_task[] <- c(0.05, 2, 100, 0.25, 103.4)
+  shown <- function(...) {
+    values <- list(...)
+    plan[names(values)] <- values
+    plan
+  }
+  expect_snapshot({
+    plan
+    shown(
+      failures = 0.25, devices_per_host = 2L, backend = "cuda", memory = 2^38,
+      disk = 1e10, network = 2^30
+    )
+  })
+  row <- as.data.frame(plan)
+  expect_identical(nrow(row), 1L)
+  expect_identical(row$seconds_all, 1e6)
+})
+
+test_that("what is wrong, or not known, is said in words", {
+  expect_snapshot(error = TRUE, {
+    knn_plan(c(100, 5), k = 2, memory = "1 GB")
+    knn_plan(c(100, 5), k = 2, hosts = 0)
+    knn_plan(c(100, 5), k = 2, hosts = 2.5)
+    knn_plan(c(100, 5), k = 2, hosts = 2, devices_per_host = -1)
+    knn_plan(c(100, 5), k = 2, hosts = 2, memory = "much")
+    knn_plan(c(100, 5), k = 2, hosts = 2, memory = 10)
+    knn_plan(c(100, 5), k = 2, hosts = 2, disk = 0)
+    knn_plan(c(100, 5), k = 2, hosts = 2, network = NA)
+    knn_plan(c(100, 5), k = 2, hosts = 2, failures = -1)
+    knn_plan(c(100, 5), k = 2, hosts = 2, restart = "soon")
+    knn_plan(c(100, 5), k = 2, hosts = 2, query = 5)
+    knn_plan(c(100, 5), k = 2, hosts = 2, block = gl(2, 50))
+    knn_plan(c(100, 5), k = 2, hosts = 2, na = "pairwise")
+    knn_plan(c(100, 5), k = 2, hosts = 2, chunk_size = 100)
+    knn_plan(c(100, 5), k = 2, hosts = 2, devices = 1)
+    knn_plan(c(100, 5), k = 2, hosts = 2, max_memory = "1 GB")
+    knn_plan(c(100, 5), k = 2, hosts = 2, max_device_memory = "1 GB")
+    knn_plan(c(100, 5), k = 2, hosts = 2, backend = "cuda")
+    knn_plan(c(100, 5), k = 2, hosts = 2, backend = "cpu", devices_per_host = 1)
+    knn_plan(c(100, 5), k = 2, hosts = 2, metric = "canberra")
+    knn_plan(c(100, 5), k = 100, hosts = 2)
+  })
+})

@@ -5,6 +5,8 @@
 #   make install   installs the package and its vignettes into R's own library
 #   make lint      what clang-format, clang-tidy and lintr say of the code
 #   make sanitize  the tests under the sanitizers of memory, threads and more
+#   make cluster   searches on a real Slurm of three nodes, all on this machine,
+#                  and what is killed there: as root, some 15 minutes
 #   make coverage  which lines no test runs, in R and in C++
 # These install what they need from Debian's packages, where it is missing. Demo,
 # site and install share what is compiled (see tools/build.sh).
@@ -18,7 +20,7 @@
 
 SHELL = /bin/sh
 
-.PHONY: demo test site lint sanitize coverage install document clean
+.PHONY: demo test site lint sanitize coverage cluster install document clean
 
 demo:
 	@sh tools/demo.sh
@@ -38,6 +40,9 @@ sanitize:
 
 coverage:
 	@sh tools/coverage.sh
+
+cluster:
+	@sh tools/cluster.sh
 
 install:
 	@sh tools/build.sh install

@@ -1,5 +1,5 @@
 #!/bin/sh
-# setup.sh demo | pages | test | lint | sanitize | coverage ...   (test: and pages)
+# setup.sh demo | pages | test | lint | sanitize | coverage | cluster ...   (test: and pages)
 # Brings what `make demo`, `make test` and so on need from Debian's packages.
 # Fetches nothing that is there already, by whatever way it came. Without apt it
 # says what is missing, and fails only then.
@@ -82,6 +82,18 @@ lint clang-tidy     command:clang-tidy
 lint r-cran-lintr   R:lintr
 sanitize libomp-dev clang-openmp
 coverage r-cran-covr R:covr
+cluster r-bioc-biocparallel R:BiocParallel
+cluster r-cran-batchtools R:batchtools
+cluster r-cran-snow R:snow
+cluster r-cran-rmpi R:Rmpi
+cluster openmpi-bin command:mpirun
+cluster iproute2    command:ip
+cluster slurmctld   command:slurmctld
+cluster slurmd      command:slurmd
+cluster slurm-client command:sbatch
+cluster slurm-wlm-basic-plugins command:slurmd
+cluster libopenmpi-dev library:libmpi.so
+cluster libfaketime library:faketime/libfaketime.so.1
 '
 
 # Whether R can build a package here, found out by building.
@@ -110,6 +122,7 @@ has() {
     clang-openmp)
       echo '#include <omp.h>' |
         clang++ -fopenmp -fsyntax-only -x c++ - > /dev/null 2>&1 ;;
+    library:*) ls /usr/lib*/*/"${1#library:}" > /dev/null 2>&1 ;;
     toolchain) has_toolchain ;;
   esac
 }
@@ -145,6 +158,8 @@ look() {
   the program ${need#command:}" ;;
       header:*) missing_words="$missing_words
   the C++ header ${need#header:}" ;;
+      library:*) missing_words="$missing_words
+  the library ${need#library:}" ;;
       clang-openmp) missing_words="$missing_words
   OpenMP for clang" ;;
       toolchain) missing_words="$missing_words

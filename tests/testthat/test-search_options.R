@@ -39,7 +39,8 @@ test_that("verbs take the options that the help page says they take", {
     c("knn_search", "knn_graph", "within_search", "threshold_graph")
   )
   expect_identical(
-    having("block"), c("knn_search", "knn_query", "knn_graph", "nearest_to")
+    having("block"),
+    c("knn_search", "knn_query", "knn_graph", "nearest_to", "knn_plan")
   )
   expect_identical(having("between"), setdiff(having("block"), "knn_query"))
   expect_identical(having("BPPARAM"), having("checkpoint"))
@@ -48,7 +49,7 @@ test_that("verbs take the options that the help page says they take", {
   )
   expect_identical(having("weights"), names(verbs))
   expect_identical(having("output"), c("knn_search", "knn_query"))
-  expect_identical(having("adjust"), setdiff(names(verbs), "knn_plan"))
+  expect_identical(having("adjust"), names(verbs))
   expect_identical(having("data"), having("adjust"))
   expect_identical(having("na"), names(verbs))
 })
@@ -57,7 +58,10 @@ test_that("every verb that searches has options of the same names", {
   verbs <- searching_verbs()
   data <- c(
     "x", "query", "point", "k", "distance", "min_similarity", "subset", "block",
-    "between", "outcome", "permutations", "strata", "output", "..."
+    "between", "outcome", "permutations", "strata", "output", "...",
+    # Of a plan of many hosts.
+    "hosts", "devices_per_host", "memory", "disk", "network", "failures",
+    "restart"
   )
   for (verb in verbs) {
     expect_setequal(

@@ -35,7 +35,9 @@ start_r <- function(code, place, name = "call", before = character()) {
   writeLines(
     c(
       "answer <- tryCatch({", code,
-      "}, error = function(e) structure(list(e), class = \"failed\"))",
+      "}, error = function(e) structure(",
+      "  list(conditionMessage(e)), class = \"failed\"",
+      "))",
       sprintf("saveRDS(answer, %s)", deparse(paths[[2]]))
     ),
     paths[[1]]
@@ -61,20 +63,25 @@ result_of <- function(process, minutes = 10) {
   }
   answer <- readRDS(process$file)
   if (inherits(answer, "failed")) {
-    stop("the call failed: ", conditionMessage(answer[[1]]))
+    stop("the call failed: ", answer[[1]])
   }
   answer
 }
 
-# The message of a call that must fail.
+# The message of a call that must fail, on one line.
 failure_of <- function(process) {
   wait_for("the end of a call", function() ended(process))
+  if (!file.exists(process$file)) {
+    stop("the call ended without a word: ",
+         paste(utils::tail(readLines(process$log), 20), collapse = "\n"))
+  }
   answer <- readRDS(process$file)
   stopifnot("a call that must fail did not" = inherits(answer, "failed"))
-  words <- conditionMessage(answer[[1]])
-  parent <- answer[[1]]$parent
-  paste(c(words, if (!is.null(parent)) conditionMessage(parent)),
-        collapse = "\n")
+  on_one_line(answer[[1]])
+}
+
+on_one_line <- function(words) {
+  gsub("[[:space:]]+", " ", paste(words, collapse = " "))
 }
 
 # All that run, with their words and variables: process numbers, words, node.

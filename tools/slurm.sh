@@ -198,6 +198,9 @@ wait_for_nodes() {
 kill_node() {
   # unshare, and by that the node's first process, and by that all.
   kill -9 "$(cat "$FSKNN_CLUSTER/node$1.first")"
+  # slurmctld would see it after a minute, or, if the node is back by then, take
+  # its job for one that runs for some minutes more. It is up again when slurmd is.
+  scontrol update NodeName="node$1" State=DOWN Reason=killed
 }
 
 # Its number in the file is one of its node's namespace.

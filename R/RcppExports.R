@@ -65,28 +65,12 @@ cpp_digest_raw <- function(bytes) {
     .Call(`_fsknn_cpp_digest_raw`, bytes)
 }
 
-cpp_write_sealed <- function(path, kind, number, fingerprint, columns) {
-    .Call(`_fsknn_cpp_write_sealed`, path, kind, number, fingerprint, columns)
+cpp_write_sealed <- function(path, kind, number, fingerprint, columns, once) {
+    .Call(`_fsknn_cpp_write_sealed`, path, kind, number, fingerprint, columns, once)
 }
 
 cpp_read_sealed <- function(path, kind, number, fingerprint, types, lengths) {
     .Call(`_fsknn_cpp_read_sealed`, path, kind, number, fingerprint, types, lengths)
-}
-
-cpp_lend_matrix <- function(x, path) {
-    .Call(`_fsknn_cpp_lend_matrix`, x, path)
-}
-
-cpp_borrow_matrix <- function(lent) {
-    .Call(`_fsknn_cpp_borrow_matrix`, lent)
-}
-
-cpp_lock_file <- function(path) {
-    .Call(`_fsknn_cpp_lock_file`, path)
-}
-
-cpp_unlock_file <- function(lock) {
-    invisible(.Call(`_fsknn_cpp_unlock_file`, lock))
 }
 
 cpp_put_part <- function(whole, part, first) {
@@ -187,6 +171,46 @@ cpp_cut_rows <- function(index, distance, k) {
 
 cpp_prepared <- function(x, ids, request) {
     .Call(`_fsknn_cpp_prepared`, x, ids, request)
+}
+
+cpp_steady_seconds <- function() {
+    .Call(`_fsknn_cpp_steady_seconds`)
+}
+
+cpp_claim <- function(own, claim, words, seconds) {
+    .Call(`_fsknn_cpp_claim`, own, claim, words, seconds)
+}
+
+cpp_release <- function(lease) {
+    invisible(.Call(`_fsknn_cpp_release`, lease))
+}
+
+cpp_link_first <- function(from, to) {
+    .Call(`_fsknn_cpp_link_first`, from, to)
+}
+
+cpp_read_text <- function(path) {
+    .Call(`_fsknn_cpp_read_text`, path)
+}
+
+cpp_write_points <- function(path, x, request, fingerprint) {
+    .Call(`_fsknn_cpp_write_points`, path, x, request, fingerprint)
+}
+
+cpp_open_points <- function(path, fingerprint) {
+    .Call(`_fsknn_cpp_open_points`, path, fingerprint)
+}
+
+cpp_read_points <- function(points) {
+    .Call(`_fsknn_cpp_read_points`, points)
+}
+
+cpp_lock_host <- function(path) {
+    .Call(`_fsknn_cpp_lock_host`, path)
+}
+
+cpp_unlock_host <- function(lock) {
+    invisible(.Call(`_fsknn_cpp_unlock_host`, lock))
 }
 
 cpp_hold_points <- function(x, request) {

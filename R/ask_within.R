@@ -90,7 +90,7 @@ with_facts_of <- function(failure, request) {
   ))
 }
 
-# Before a search by splits, each of which sees its own pairs only: a sample of
+# Before a search by tasks, each of which sees its own pairs only: a sample of
 # all pairs tells where there are far more than there is room for. In one piece
 # the core looks itself.
 check_room <- function(work, call) {

@@ -46,7 +46,6 @@ permute_and_search <- function(search, permutations, call) {
     one$points$values <- permute_within_points(values)
     if (at == 1) {
       kept <- open_permutations(search, one, permutations, call)
-      on.exit(close_checkpoint(kept), add = TRUE)
     }
     of_one <- read_permutation(kept, at, nrow(values), one$request$k, call)
     if (is.null(of_one)) {
@@ -130,7 +129,9 @@ smallest_of_columns <- function(values) {
 
 # --- kept in a folder --------------------------------------------------------
 
-# As of a search in splits, a permutation a split. The first one's values tell
+# As of a search by tasks, a permutation a task: they are drawn one after
+# another, and so are not dealt out. Of several processes in one folder each
+# does what is not done yet when it comes to it. The first one's values tell
 # what all of them are drawn by.
 open_permutations <- function(search, one, permutations, call) {
   if (is.null(search$options$long$folder)) {
@@ -143,41 +144,47 @@ open_permutations <- function(search, one, permutations, call) {
   )$digest
   work <- list(
     values = search$points$values, request = request,
-    num_rows = permutations, size = 1L
+    num_rows = permutations, plan = list(kind = "rows", size = 1L)
   )
-  kept <- open_checkpoint(search, work, call)
+  job <- open_folder(search$options$long$folder, work, call)
+  job$work <- work
+  num_done <- sum(look_at_folder(job)$done)
   tell_resumed(
-    kept, length(kept$done), permutations,
-    list(damaged = integer(), other = integer())
+    job, num_done, permutations, list(damaged = integer(), other = integer()),
+    num_done
   )
-  kept
+  job
 }
 
 # NULL where it is not there, or not whole.
-read_permutation <- function(kept, at, num_points, k, call) {
-  if (is.null(kept) || !at %in% kept$done) {
+read_permutation <- function(job, at, num_points, k, call) {
+  if (is.null(job)) {
     return(NULL)
   }
-  file <- in_files(
+  read <- function(path) {
     cpp_read_sealed(
-      split_file(kept, at), "split", at, kept$print,
-      list(nearest = double(), by_rank = double()),
+      path, "task", at, job$print, list(nearest = double(), by_rank = double()),
       c(num_points, length(kept_quantiles) * k)
-    ),
-    kept, call
-  )
-  if (file$state == "whole") file$columns
+    )
+  }
+  file <- in_files(read(task_file(job, at)), job, call)
+  if (file$state == "whole") {
+    return(file$columns)
+  }
+  if (file$state != "missing") {
+    take_file_away(job, at, call, function(path) {
+      identical(read(path)$state, "whole")
+    })
+  }
+  NULL
 }
 
-write_permutation <- function(kept, at, of_one, call) {
-  if (is.null(kept)) {
+write_permutation <- function(job, at, of_one, call) {
+  if (is.null(job)) {
     return(invisible())
   }
-  in_files(
-    cpp_write_sealed(
-      split_file(kept, at), "split", at, kept$print,
-      of_one[c("nearest", "by_rank")]
-    ),
-    kept, call
+  write_once(
+    job, sprintf("task-%06d", at), "task", at, job$print,
+    of_one[c("nearest", "by_rank")], call
   )
 }

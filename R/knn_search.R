@@ -96,11 +96,12 @@
 #'   no more than 1e15 times the smallest one above 0. `NULL` (default): all
 #'   weigh alike.
 #' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
-#'   `BiocParallel::SnowParam(4)`: the points are dealt out in splits to its
+#'   `BiocParallel::SnowParam(4)`: the work is dealt out in tasks to its
 #'   workers. See "Workers" in [knn_search()].
 #' @param checkpoint `NULL` (default), or the path of a folder, new or empty:
-#'   each split that is done is kept there, and the same call goes on from them
-#'   after it was ended at any moment. See "Checkpoints" in [knn_search()].
+#'   each task that is done is kept there, the same call goes on from them after
+#'   it was ended at any moment, and other processes may help. See "Checkpoints"
+#'   in [knn_search()], and [knn_work()].
 #' @param na What to do with missing values (`NA` and `NaN`; infinite values are
 #'   an error always): `"error"` (default) says how many there are, and where
 #'   the first are; `"mean"` takes the mean of what the row has in their place
@@ -206,55 +207,63 @@
 #' checkpoint, points of two blocks meet twice.
 #'
 #' @section Workers:
-#' With `BPPARAM` the answer is the same to the last bit, and so are errors: a
-#' failure of a worker is the error that it would be here, and a worker that is
-#' lost is a `fsknn_worker_error`. One process uses all threads and all GPUs of
-#' its machine and compares each two points once; workers compare them twice,
-#' once from each side. So they gain nothing on one machine, and much on
-#' several.
+#' With `BPPARAM` the work is done by workers that BiocParallel starts: each
+#' runs [knn_work()] in the folder `checkpoint`, or in a temporary one. The
+#' answer is the same to the last bit, and so are errors: a failure of a worker
+#' is the error that it would be here. A worker that is lost is told of (a
+#' message of class `fsknn_worker_lost`), and its task is done by others, or at
+#' last by the call itself. Where no worker would work, as those of another
+#' version of fsknn, that is a `fsknn_worker_error`.
 #'
-#' * Each worker needs this version of fsknn, and holds a copy of `x` (forked
-#'   ones need none). On this machine it comes by way of a temporary file.
-#' * Data that do not fit in `max_memory` lie in a temporary file of this
-#'   process, which only forked workers (`MulticoreParam`) can read: with others
-#'   that is an error.
+#' * `SnowParam()` of this machine and `MulticoreParam()` need nothing else.
+#'   Other machines (`SnowParam(type = "MPI")` or with names of hosts,
+#'   `BatchtoolsParam()`) need a `checkpoint` in a folder that all of them see:
+#'   without one that is an error. Each needs this version of fsknn.
+#' * Workers read the points that they need from the folder; children that are
+#'   forked for a call without a `checkpoint` have them already.
 #' * Where `num_threads` is `NULL` the threads of this machine are shared out;
 #'   workers elsewhere take what they may use there.
 #' * With backend `"cuda"` each worker of a `SnowParam` has one GPU of its own
 #'   (an even share where there are more GPUs). More workers than GPUs are an
-#'   error. Workers on other machines take the `devices` named, there.
+#'   error. On other machines each worker takes the `devices` named, or a GPU
+#'   that no other worker there has.
 #' * Workers of a `MulticoreParam` are forks, which can't use CUDA once this
 #'   process has, and work with one thread each unless `num_threads` says
 #'   otherwise. Backend `"auto"` takes the CPU then, `"cuda"` is an error.
-#' * Ctrl-C stops workers of this machine too, save those that are still
-#'   starting R; others end their split first. A call from within a worker
-#'   should say `num_threads = 1`.
+#' * While workers are at it the progress bar stands still: [knn_status()] tells
+#'   of a `checkpoint` from another session.
+#' * Ctrl-C stops workers, save those that are still starting R. A call from
+#'   within a worker should say `num_threads = 1`.
 #'
 #' @section Checkpoints:
-#' With `checkpoint` a run that was ended (by `kill -9`, by a queue's time
-#' limit, by the machine) loses the splits that were at work, one for each
-#' worker, and no more. Call it again with the same data and the same folder;
-#' backend, devices, threads, workers, chunk size and `max_memory` may be
-#' others. The answer is the same to the last bit. Data or arguments that would
-#' change the answer are a `fsknn_checkpoint_error` that says which; a folder
-#' that holds something else is refused; and two processes can't have the same
-#' folder. No file of it is believed before a digest of its bytes agrees. A
-#' split whose file is damaged, or that of another search, is told of and done
+#' With `checkpoint` the search is cut into tasks, each kept in the folder when
+#' it is done. A run that was ended (by `kill -9`, by a queue's time limit, by
+#' the machine) loses the tasks that were at work, one for each worker, and no
+#' more. Call it again with the same data and the same folder; backend, devices,
+#' threads, workers, chunk size and `max_memory` may be others. The answer is
+#' the same to the last bit. Several calls, and [knn_work()] on any machine that
+#' shares the folder, may be at it at the same time: each task is then one of
+#' theirs. Data or arguments that would change the answer are a
+#' `fsknn_checkpoint_error` that says which; a folder that holds something else
+#' is refused. No file of it is believed before a digest of its bytes agrees. A
+#' task whose file is damaged, or that of another search, is told of and done
 #' again; damage to the file that says what the search is (`fsknn-search`) is a
 #' `fsknn_checkpoint_error`. This is against accidents: whoever may write to the
 #' folder could make files that are believed, and so files are made for their
-#' owner alone to read and write. The folder
-#' takes 12 bytes for each point and neighbour (as edges with correlations, 28)
-#' and stays when the call is over: then the same call only reads it. Delete it
-#' when it is not needed any more.
+#' owner alone to read and write. The folder holds the points (8 bytes a value)
+#' and what tasks found, usually some times 12 bytes for each point and
+#' neighbour (with correlations, 20), and stays when the call is over: then the
+#' same call, or [knn_collect()], only reads it. Delete it when it is not needed
+#' any more.
 #'
-#' A split is a range of points whose neighbours are searched for among all. The
-#' points are prepared again for each, and splits are made so large that this is
-#' a small part of their time: usually at least 32,768 points on the CPU (three
-#' times as many under `"spearman"` and `"bicor"`), 800,000 on a GPU; fewer for
-#' a large k or for workers. But each two points are compared twice, once from
-#' each side, where a run without splits does so once and takes about half the
-#' time. `options(fsknn.split_size = )` sets the number of points in a split.
+#' For all points among themselves a task is a pair of two blocks of the points,
+#' or a block with itself, so that each two points are compared once, as they
+#' are without tasks. For `query`, `subset`, `block`, and missing values under
+#' `na = "pairwise"`, it is a range of the points whose neighbours are asked
+#' for, searched for among all: then two points may be compared twice, once from
+#' each side. Tasks are made so large that preparing the points again is a small
+#' part of their time; `options(fsknn.split_size = )` sets the number of points
+#' in a block, or in a range.
 #'
 #' @section Data larger than memory:
 #' A `DelayedMatrix`, a `big.matrix`, a file of vectors ([bin_file()]) and a

@@ -188,6 +188,12 @@ metrics_with <- function(property) {
   quote_metrics(table$name[table[[property]]])
 }
 
+# Whether the core has the product of two rows of length 1, r or the cosine, by
+# the metric's name.
+is_dot_product <- function(name) {
+  has_correlation(metric_facts(name)) || name == "cosine"
+}
+
 has_correlation <- function(metric) {
   metric$similarity == "correlation"
 }

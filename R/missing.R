@@ -174,6 +174,7 @@ na_of_search <- function(options, points, checked, queries = NULL,
 # Says how many rows are short.
 find_pairwise <- function(search, call) {
   as_edges <- search$request$as_edges
+  search$as_edges <- as_edges
   search$request$as_edges <- FALSE
   found <- find_in_parts_or_whole(search, call)
   tell_short_rows(count_short_rows(found, search), search, as_edges)

@@ -1,6 +1,6 @@
 # Searches of the same points by resampled samples: which samples each resample
 # has, what the core is asked, and how often it found each edge. To a search
-# they are what rows are elsewhere: units of work, of which splits are made.
+
 
 # --- which samples -----------------------------------------------------------
 
@@ -94,11 +94,11 @@ some_resamples <- function(request, which) {
   request
 }
 
-# Resamples in a split: so many splits that little is lost with one, and that
+# Resamples in a task: so many tasks that little is lost with one, and that
 # each worker has its share.
 automatic_resamples <- function(resamples, num_workers) {
-  splits <- if (num_workers > 1) 3 * num_workers else 20
-  as.integer(max(1, ceiling(resamples / splits)))
+  tasks <- if (num_workers > 1) 3 * num_workers else 20
+  as.integer(max(1, ceiling(resamples / tasks)))
 }
 
 # --- what was found ----------------------------------------------------------
@@ -113,19 +113,19 @@ begin_counts <- function(answer, work) {
     count = integer(length(work$request$resamples$to)), row = integer(),
     to = integer(), times = integer(), absent = integer(nrow(work$values))
   )
-  answer$taken <- 0
+  answer$seen <- 0
 }
 
-put_counts <- function(answer, work, split, found) {
+put_counts <- function(answer, work, task, found) {
   resamples <- work$request$resamples
   counts <- answer$counts
-  answer$taken <- answer$taken + rows_of_split(work, split)
+  answer$seen <- answer$seen + rows_of_task(work, task)
   others <- add_times(
     list(
       row = c(counts$row, found$row), to = c(counts$to, found$to),
       times = c(counts$times, found$times)
     ),
-    nrow(work$values), resamples$least - (resamples$total - answer$taken)
+    nrow(work$values), resamples$least - (resamples$total - answer$seen)
   )
   answer$counts <- c(
     list(count = counts$count + found$count), others,

@@ -46,25 +46,6 @@ close_row_file <- function(file) {
   x
 }
 
-# Another process can't read the file, unless it was forked from this one.
-check_file_is_shared <- function(search, call = caller_env()) {
-  workers <- search$options$long$workers
-  in_file <- is_row_file(search$points$values) ||
-    is_row_file(search$queries$values)
-  if (in_file && !is.null(workers) && !isTRUE(workers$forked)) {
-    abort_argument(
-      c(
-        "{.arg BPPARAM} can't be a {.cls {class(workers$param)}} where the data
-         do not fit in memory.",
-        x = "They are in a temporary file of this process.",
-        i = "Use {.code BiocParallel::MulticoreParam()}, or no {.arg BPPARAM};
-             {.arg max_memory} says what fits."
-      ),
-      call
-    )
-  }
-}
-
 #' @export
 dim.row_file <- function(x) {
   x$size

@@ -1,4 +1,4 @@
-# A search is run: told of, by splits or in one piece, and remembered.
+# A search is run: told of, by tasks or in one piece, and remembered.
 
 # Gives what ask_core() gives.
 run_search <- function(search, call = caller_env()) {
@@ -45,7 +45,7 @@ find_somehow <- function(search, call) {
 
 find_in_parts_or_whole <- function(search, call) {
   if (!is.null(search$options$long)) {
-    return(find_by_splits(search, call))
+    return(find_in_folder(search, call))
   }
   values <- search$points$values
   queries <- search$queries$values

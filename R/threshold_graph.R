@@ -71,11 +71,15 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
   options <- verb_options()
   least <- check_similarity(min_similarity, options$metric)
   search <- new_search(x, options, subset = subset, as_edges = TRUE)
-  found <- run_search(ask_within(search, 1 - least, similarity = least))
-  if (!is.null(subset)) {
+  search <- ask_within(search, 1 - least, similarity = least)
+  threshold_edges(run_search(search), search)
+}
+
+threshold_edges <- function(found, search) {
+  if (!is.null(search$request$subset)) {
     found <- edges_of_some(found, search)
   }
-  if (!has_correlation(options$metric)) {
+  if (!has_correlation(search$options$metric)) {
     found$correlation <- NULL
   }
   edges <- edges_of_search(found, search)

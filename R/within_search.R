@@ -9,11 +9,10 @@
 #' Where they would not fit, the call stops with an error that says how many
 #' there are and what distance would fit.
 #'
-#' With `BPPARAM` or `checkpoint` the rows are searched for split by split, and
-#' pairs are counted split by split, too: a sample of all pairs is looked at
-#' first, so that far too many are refused at once, and somewhat too many when
-#' the splits have filled the room. The distance that would fit is then a
-#' careful estimate.
+#' With `BPPARAM` or `checkpoint` pairs are searched for and counted task by
+#' task: a sample of all pairs is looked at first, so that far too many are
+#' refused at once, and somewhat too many when the tasks have filled the room.
+#' The distance that would fit is then a careful estimate.
 #'
 #' @inheritParams knn_search
 #' @param distance The largest distance that counts: one number, or one for each

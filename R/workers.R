@@ -1,4 +1,5 @@
-# Workers of BiocParallel: who they are, what they may use, and what they say.
+# Workers of BiocParallel: who they are, what they may use, and how they are
+# started. What they do is the loop of folder_loop.R.
 
 # NULL, or list(param, count, local, groups, ...): see there.
 check_workers <- function(BPPARAM, options, num_threads = NULL,
@@ -38,12 +39,13 @@ are_forked <- function(BPPARAM) {
   methods::is(BPPARAM, "MulticoreParam")
 }
 
-# Whether all are on this machine.
+# Whether all are on this machine. Of MPI's nobody knows.
 are_local <- function(BPPARAM) {
   if (are_forked(BPPARAM)) {
     return(TRUE)
   }
-  if (!methods::is(BPPARAM, "SnowParam")) {
+  if (!methods::is(BPPARAM, "SnowParam") ||
+        !identical(BPPARAM$.clusterargs$type, "SOCK")) {
     return(FALSE)
   }
   hosts <- BiocParallel::bpworkers(BPPARAM)
@@ -53,6 +55,23 @@ are_local <- function(BPPARAM) {
   is.numeric(hosts) || all(hosts %in% c(
     "localhost", "127.0.0.1", Sys.info()[["nodename"]]
   ))
+}
+
+check_shared_folder <- function(workers, folder, call) {
+  if (is.null(workers) || workers$local || !is.null(folder)) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg BPPARAM} needs a {.arg checkpoint} where its workers are not all
+       on this machine.",
+      x = "A {.cls {class(workers$param)}} may have them anywhere, and they work
+           in a folder that all of them see.",
+      i = "Name one of a shared file system: {.code checkpoint =
+           \"/scratch/me/search\"}."
+    ),
+    call
+  )
 }
 
 # The backend that a call with workers runs on. Forked workers can't use a GPU
@@ -91,7 +110,7 @@ worker_threads <- function(workers, num_threads) {
 }
 
 # Which GPUs each worker has: one, or an even share of them. Workers of other
-# machines have GPUs of their own, numbered as given.
+# machines share theirs out there: see host_gpus.R.
 device_groups <- function(workers, devices, call,
                           device_table = cuda_devices) {
   if (!workers$local) {
@@ -114,90 +133,98 @@ device_groups <- function(workers, devices, call,
   unname(split(devices, (seq_along(devices) - 1L) %% workers$count))
 }
 
-# --- the parent --------------------------------------------------------------
-
-# What a worker of this machine reads itself; other things are small, and sent.
-lend_values <- function(values, office, name, call) {
-  plain <- is.matrix(values) && typeof(values) %in%
-    c("double", "integer", "logical")
-  if (!plain) {
-    return(values)
-  }
-  lent <- cpp_lend_matrix(values, file.path(office, name))
-  if (identical(lent$failure, "file")) {
-    # No room for it in the temporary folder.
-    return(values)
-  }
-  structure(in_core(lent, call), class = "fsknn_lent")
+# Children that are forked when they are needed have all that this process has.
+have_all <- function(workers) {
+  workers$forked && !BiocParallel::bpisup(workers$param)
 }
 
-# Splits `left` to the workers; `take` is called here with each as it comes.
-run_on_workers <- function(workers, work, left, take, call,
-                           dispatch = dispatch_to_workers) {
-  if (length(left) == 0) {
-    return(invisible())
-  }
+# --- the parent --------------------------------------------------------------
+
+# Starts them, and waits until they end. What they did is in the folder, and
+# what they did not is the caller's: one that was killed ends no call.
+work_by_workers <- function(job, workers, call, start = start_workers) {
   office <- open_office()
+  watched <- job_file(job, paste0("call-", random_word()))
+  file.create(watched)
   state <- new.env(parent = emptyenv())
-  # Gone, it tells workers that nobody waits for them any more.
-  on.exit({
+  # Gone, they tell workers that nobody waits for them any more.
+  end <- function() {
+    unlink(watched, expand = FALSE)
     close_office(office)
+  }
+  on.exit({
+    end()
+    session$lent <- NULL
     if (!isTRUE(state$done)) {
       forget_children(workers)
     }
   })
-  work$request <- worker_request(work$request, workers, office)
-  work$office <- if (workers$local) office
-  # Children that are forked when they are needed have all there is.
-  has_all <- workers$forked && !BiocParallel::bpisup(workers$param)
-  if (workers$local && !has_all) {
-    # By way of a file: what goes through a socket can't be stopped half way.
-    work$values <- lend_values(work$values, office, "x", call)
-    work$queries <- lend_values(work$queries, office, "query", call)
+  if (have_all(workers)) {
+    session$lent <- list(
+      folder = job$folder, values = job$work$values, queries = job$work$queries
+    )
   }
-  work$groups <- workers$groups
-  work$version <- package_version_text()
-  state$left <- left
-  next_split <- function() {
-    if (!is.null(state$failure) || length(state$left) == 0) {
-      return(NULL)
-    }
-    split <- state$left[[1]]
-    state$left <- state$left[-1]
-    split
-  }
-  receive <- function(reply) {
-    signal_again(reply$conditions)
-    if (!is.null(state$failure)) {
-      return()
-    }
-    # What fails is told once all workers have answered: a reply that nobody
-    # waits for would be taken for one to the next call.
-    fail <- function(raise) {
-      state$failure <- raise
-      close_office(office)
-    }
-    if (is.null(reply$found$failure)) {
-      tryCatch(
-        take(reply$split, reply$found),
-        error = function(err) fail(function() rlang::cnd_signal(err))
-      )
-    } else {
-      fail(function() raise_reply(reply, call))
-    }
-  }
-  tryCatch(
+  order <- list(
+    folder = job$folder, print = job$print, version = package_version_text(),
+    num_threads = workers$num_threads, watch = watched,
+    backend = job$request$backend, devices = job$request$devices,
+    office = if (workers$local) office, groups = workers$groups,
+    on_host = !workers$local
+  )
+  replies <- tryCatch(
     # Before anything waits for them.
     withCallingHandlers(
-      dispatch(workers$param, next_split, receive, work),
-      interrupt = function(condition) close_office(office)
+      start(workers, order), interrupt = function(condition) end()
     ),
-    error = function(err) raise_worker_failure(err, call)
+    error = function(err) err
   )
-  state$done <- TRUE
-  if (!is.null(state$failure)) {
-    state$failure()
+  state$done <- !inherits(replies, "error")
+  hear_replies(replies, job, call)
+}
+
+start_workers <- function(workers, order) {
+  BiocParallel::bplapply(
+    seq_len(workers$count), work_as_worker, order = order,
+    BPPARAM = workers$param
+  )
+}
+
+# What they said is said. Where none of them would work that is an error: the
+# caller asked for workers.
+hear_replies <- function(replies, job, call) {
+  if (inherits(replies, "error")) {
+    tell_lost_worker(conditionMessage(replies))
+    return(invisible())
   }
+  for (reply in replies) {
+    signal_again(reply$conditions)
+  }
+  refused <- Filter(Negate(is.null), lapply(replies, `[[`, "refused"))
+  if (length(refused) == 0) {
+    return(invisible())
+  }
+  words <- unique(unlist(refused))
+  if (length(refused) == length(replies)) {
+    cli_abort(
+      c(
+        "No worker of {.arg BPPARAM} could work in the folder
+         {.file {job$given}}.",
+        stats::setNames(
+          paste0("{words[[", seq_along(words), "]]}"), rep("x", length(words))
+        )
+      ),
+      class = c("fsknn_worker_error", "fsknn_error"),
+      call = call
+    )
+  }
+  tell_lost_worker(words)
+}
+
+tell_lost_worker <- function(words) {
+  rlang::inform(
+    c("A worker of `BPPARAM` is lost; the work goes on.", x = words),
+    class = "fsknn_worker_lost"
+  )
 }
 
 # Children that nobody asked how they fared would be asked by the next call.
@@ -209,31 +236,7 @@ forget_children <- function(workers) {
   }
 }
 
-# Replies come in no order; what FUN needs besides its split goes to each worker
-# once.
-dispatch_to_workers <- function(param, next_split, receive, work) {
-  BiocParallel::bpiterate(
-    next_split, work_on_split, work = work,
-    REDUCE = function(count, reply) {
-      # The first reply comes as a list of it.
-      receive(reply)
-      count
-    },
-    init = 0L, reduce.in.order = FALSE, BPPARAM = param
-  )
-  invisible()
-}
-
-worker_request <- function(request, workers, office) {
-  request$progress <- FALSE
-  request$num_threads <- workers$num_threads
-  if (workers$local) {
-    request$watch <- office
-  }
-  request
-}
-
-# A folder that is there as long as the call is.
+# A folder of this machine that is there as long as the call is.
 open_office <- function() {
   office <- tempfile("fsknn-workers-")
   dir.create(office)
@@ -258,30 +261,10 @@ signal_again <- function(conditions) {
   }
 }
 
-# A failure of the core, in the words of any other; an error of R by its own.
-raise_reply <- function(reply, call) {
-  if (is.null(reply$found$error)) {
-    raise_failure(reply$found, call)
-  }
-  raise_worker_failure(reply$found$error, call)
-}
-
-raise_worker_failure <- function(err, call) {
-  cli_abort(
-    c(
-      "A worker of {.arg BPPARAM} failed.",
-      i = "It needs this version of fsknn, and memory for a copy of {.arg x}."
-    ),
-    class = c("fsknn_worker_error", "fsknn_error"),
-    call = call,
-    parent = err
-  )
-}
-
 # --- a worker ----------------------------------------------------------------
 
-# Runs in the worker; gives list(split, found, conditions) and no error.
-work_on_split <- function(split, work) {
+# Runs in the worker; gives list(done, refused, conditions) and no error.
+work_as_worker <- function(number, order) {
   said <- new.env(parent = emptyenv())
   keep <- function(muffle) {
     function(condition) {
@@ -289,72 +272,46 @@ work_on_split <- function(split, work) {
       invokeRestart(muffle)
     }
   }
-  found <- tryCatch(
+  reply <- tryCatch(
     withCallingHandlers(
-      find_as_worker(split, work),
+      list(done = work_to_order(order)$done),
       warning = keep("muffleWarning"), message = keep("muffleMessage")
     ),
-    error = function(err) list(failure = "error", error = err)
+    error = function(err) {
+      list(refused = paste0(conditionMessage(err), " (", who_am_i(), ")"))
+    }
   )
-  list(split = split, found = found, conditions = said$conditions)
+  c(reply, list(conditions = said$conditions))
 }
 
-find_as_worker <- function(split, work) {
+work_to_order <- function(order) {
+  call <- NULL
   version <- package_version_text()
-  if (version != work$version) {
-    stop("This worker has fsknn ", version, ", not ", work$version, ".")
+  if (version != order$version) {
+    stop("This worker has fsknn ", version, ", not ", order$version, ".")
   }
-  if (!is.null(work$office) && !dir.exists(work$office)) {
-    return(list(failure = "interrupt"))
+  lent <- session$lent
+  if (!identical(lent$folder, order$folder)) {
+    lent <- NULL
   }
-  request <- work$request
-  if (is.na(request$num_threads)) {
-    request$num_threads <- default_num_threads()
+  job <- join_folder(order$folder, "checkpoint", lent, call)
+  if (job$print != order$print) {
+    stop("The folder ", order$folder, " is that of another search.")
   }
-  if (!is.null(work$groups)) {
-    request$devices <- claim_devices(work$office, work$groups)
+  request <- job$request
+  request$watch <- order$watch
+  request$backend <- order$backend
+  request$devices <- order$devices
+  request$num_threads <- if (is.na(order$num_threads)) {
+    default_num_threads()
+  } else {
+    order$num_threads
   }
-  work$values <- borrow_values(work$values)
-  work$queries <- borrow_values(work$queries)
-  search_split(work, split, request)
-}
-
-# Read once, and kept until another call's are asked for.
-borrow_values <- function(values) {
-  if (!inherits(values, "fsknn_lent")) {
-    return(values)
+  if (!is.null(order$groups)) {
+    request$devices <- claim_devices(order$office, order$groups)
+  } else if (order$on_host && order$backend == "cuda") {
+    request$devices <- claim_host_devices(order$devices)
   }
-  name <- paste0("borrowed_", basename(values$path))
-  held <- get0(name, envir = session, inherits = FALSE)
-  if (!identical(held$path, values$path)) {
-    rm(list = intersect(name, ls(session)), envir = session)
-    held <- list(
-      path = values$path,
-      values = in_core(cpp_borrow_matrix(unclass(values)))$values
-    )
-    assign(name, held, envir = session)
-  }
-  held$values
-}
-
-# The GPUs that are this worker's as long as the call is: the first group that
-# no other process has. The lock goes with the process, if not before.
-claim_devices <- function(office, groups) {
-  claim <- get0("claim", envir = session, inherits = FALSE)
-  if (!identical(claim$office, office)) {
-    claim <- list(office = office)
-    for (number in seq_along(groups)) {
-      lock <- cpp_lock_file(file.path(office, paste0("devices-", number)))
-      if (!is.null(lock$lock)) {
-        claim$lock <- lock$lock
-        claim$devices <- groups[[number]]
-        break
-      }
-    }
-    if (is.null(claim$devices)) {
-      stop("There is no GPU left for this worker.")
-    }
-    assign("claim", claim, envir = session)
-  }
-  claim$devices
+  job$request <- request
+  work_in_folder(job, call = call)
 }

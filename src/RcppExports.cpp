@@ -182,8 +182,8 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_write_sealed
-Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number, std::string fingerprint, Rcpp::List columns);
-RcppExport SEXP _fsknn_cpp_write_sealed(SEXP pathSEXP, SEXP kindSEXP, SEXP numberSEXP, SEXP fingerprintSEXP, SEXP columnsSEXP) {
+Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number, std::string fingerprint, Rcpp::List columns, bool once);
+RcppExport SEXP _fsknn_cpp_write_sealed(SEXP pathSEXP, SEXP kindSEXP, SEXP numberSEXP, SEXP fingerprintSEXP, SEXP columnsSEXP, SEXP onceSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
@@ -191,7 +191,8 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< double >::type number(numberSEXP);
     Rcpp::traits::input_parameter< std::string >::type fingerprint(fingerprintSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type columns(columnsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_write_sealed(path, kind, number, fingerprint, columns));
+    Rcpp::traits::input_parameter< bool >::type once(onceSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_write_sealed(path, kind, number, fingerprint, columns, once));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -208,46 +209,6 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< Rcpp::NumericVector >::type lengths(lengthsSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_read_sealed(path, kind, number, fingerprint, types, lengths));
     return rcpp_result_gen;
-END_RCPP
-}
-// cpp_lend_matrix
-Rcpp::List cpp_lend_matrix(SEXP x, std::string path);
-RcppExport SEXP _fsknn_cpp_lend_matrix(SEXP xSEXP, SEXP pathSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
-    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_lend_matrix(x, path));
-    return rcpp_result_gen;
-END_RCPP
-}
-// cpp_borrow_matrix
-Rcpp::List cpp_borrow_matrix(Rcpp::List lent);
-RcppExport SEXP _fsknn_cpp_borrow_matrix(SEXP lentSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< Rcpp::List >::type lent(lentSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_borrow_matrix(lent));
-    return rcpp_result_gen;
-END_RCPP
-}
-// cpp_lock_file
-Rcpp::List cpp_lock_file(std::string path);
-RcppExport SEXP _fsknn_cpp_lock_file(SEXP pathSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_lock_file(path));
-    return rcpp_result_gen;
-END_RCPP
-}
-// cpp_unlock_file
-void cpp_unlock_file(SEXP lock);
-RcppExport SEXP _fsknn_cpp_unlock_file(SEXP lockSEXP) {
-BEGIN_RCPP
-    Rcpp::traits::input_parameter< SEXP >::type lock(lockSEXP);
-    cpp_unlock_file(lock);
-    return R_NilValue;
 END_RCPP
 }
 // cpp_put_part
@@ -535,6 +496,111 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
     rcpp_result_gen = Rcpp::wrap(cpp_prepared(x, ids, request));
     return rcpp_result_gen;
+END_RCPP
+}
+// cpp_steady_seconds
+double cpp_steady_seconds();
+RcppExport SEXP _fsknn_cpp_steady_seconds() {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    rcpp_result_gen = Rcpp::wrap(cpp_steady_seconds());
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_claim
+Rcpp::List cpp_claim(std::string own, std::string claim, std::string words, double seconds);
+RcppExport SEXP _fsknn_cpp_claim(SEXP ownSEXP, SEXP claimSEXP, SEXP wordsSEXP, SEXP secondsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type own(ownSEXP);
+    Rcpp::traits::input_parameter< std::string >::type claim(claimSEXP);
+    Rcpp::traits::input_parameter< std::string >::type words(wordsSEXP);
+    Rcpp::traits::input_parameter< double >::type seconds(secondsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_claim(own, claim, words, seconds));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_release
+void cpp_release(SEXP lease);
+RcppExport SEXP _fsknn_cpp_release(SEXP leaseSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type lease(leaseSEXP);
+    cpp_release(lease);
+    return R_NilValue;
+END_RCPP
+}
+// cpp_link_first
+Rcpp::List cpp_link_first(std::string from, std::string to);
+RcppExport SEXP _fsknn_cpp_link_first(SEXP fromSEXP, SEXP toSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type from(fromSEXP);
+    Rcpp::traits::input_parameter< std::string >::type to(toSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_link_first(from, to));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_read_text
+Rcpp::List cpp_read_text(std::string path);
+RcppExport SEXP _fsknn_cpp_read_text(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_read_text(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_write_points
+Rcpp::List cpp_write_points(std::string path, SEXP x, Rcpp::List request, std::string fingerprint);
+RcppExport SEXP _fsknn_cpp_write_points(SEXP pathSEXP, SEXP xSEXP, SEXP requestSEXP, SEXP fingerprintSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    Rcpp::traits::input_parameter< std::string >::type fingerprint(fingerprintSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_write_points(path, x, request, fingerprint));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_open_points
+Rcpp::List cpp_open_points(std::string path, std::string fingerprint);
+RcppExport SEXP _fsknn_cpp_open_points(SEXP pathSEXP, SEXP fingerprintSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< std::string >::type fingerprint(fingerprintSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_open_points(path, fingerprint));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_read_points
+Rcpp::List cpp_read_points(Rcpp::List points);
+RcppExport SEXP _fsknn_cpp_read_points(SEXP pointsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type points(pointsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_read_points(points));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_lock_host
+Rcpp::List cpp_lock_host(std::string path);
+RcppExport SEXP _fsknn_cpp_lock_host(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_lock_host(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_unlock_host
+void cpp_unlock_host(SEXP lock);
+RcppExport SEXP _fsknn_cpp_unlock_host(SEXP lockSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type lock(lockSEXP);
+    cpp_unlock_host(lock);
+    return R_NilValue;
 END_RCPP
 }
 // cpp_hold_points
@@ -1023,12 +1089,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_answer_of_pairs", (DL_FUNC) &_fsknn_cpp_answer_of_pairs, 1},
     {"_fsknn_cpp_digest", (DL_FUNC) &_fsknn_cpp_digest, 2},
     {"_fsknn_cpp_digest_raw", (DL_FUNC) &_fsknn_cpp_digest_raw, 1},
-    {"_fsknn_cpp_write_sealed", (DL_FUNC) &_fsknn_cpp_write_sealed, 5},
+    {"_fsknn_cpp_write_sealed", (DL_FUNC) &_fsknn_cpp_write_sealed, 6},
     {"_fsknn_cpp_read_sealed", (DL_FUNC) &_fsknn_cpp_read_sealed, 6},
-    {"_fsknn_cpp_lend_matrix", (DL_FUNC) &_fsknn_cpp_lend_matrix, 2},
-    {"_fsknn_cpp_borrow_matrix", (DL_FUNC) &_fsknn_cpp_borrow_matrix, 1},
-    {"_fsknn_cpp_lock_file", (DL_FUNC) &_fsknn_cpp_lock_file, 1},
-    {"_fsknn_cpp_unlock_file", (DL_FUNC) &_fsknn_cpp_unlock_file, 1},
     {"_fsknn_cpp_put_part", (DL_FUNC) &_fsknn_cpp_put_part, 3},
     {"_fsknn_cpp_all_between", (DL_FUNC) &_fsknn_cpp_all_between, 4},
     {"_fsknn_cpp_lists_of", (DL_FUNC) &_fsknn_cpp_lists_of, 3},
@@ -1054,6 +1116,16 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
     {"_fsknn_cpp_cut_rows", (DL_FUNC) &_fsknn_cpp_cut_rows, 3},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
+    {"_fsknn_cpp_steady_seconds", (DL_FUNC) &_fsknn_cpp_steady_seconds, 0},
+    {"_fsknn_cpp_claim", (DL_FUNC) &_fsknn_cpp_claim, 4},
+    {"_fsknn_cpp_release", (DL_FUNC) &_fsknn_cpp_release, 1},
+    {"_fsknn_cpp_link_first", (DL_FUNC) &_fsknn_cpp_link_first, 2},
+    {"_fsknn_cpp_read_text", (DL_FUNC) &_fsknn_cpp_read_text, 1},
+    {"_fsknn_cpp_write_points", (DL_FUNC) &_fsknn_cpp_write_points, 4},
+    {"_fsknn_cpp_open_points", (DL_FUNC) &_fsknn_cpp_open_points, 2},
+    {"_fsknn_cpp_read_points", (DL_FUNC) &_fsknn_cpp_read_points, 1},
+    {"_fsknn_cpp_lock_host", (DL_FUNC) &_fsknn_cpp_lock_host, 1},
+    {"_fsknn_cpp_unlock_host", (DL_FUNC) &_fsknn_cpp_unlock_host, 1},
     {"_fsknn_cpp_hold_points", (DL_FUNC) &_fsknn_cpp_hold_points, 2},
     {"_fsknn_cpp_give_back_held", (DL_FUNC) &_fsknn_cpp_give_back_held, 1},
     {"_fsknn_cpp_num_held", (DL_FUNC) &_fsknn_cpp_num_held, 0},

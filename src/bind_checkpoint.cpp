@@ -1,5 +1,5 @@
-// Checkpoints: digests of data, sealed files, locks. And what puts an answer
-// together of its splits.
+// Digests of data, sealed files. And what puts an answer together of its
+// splits.
 
 #include <algorithm>
 #include <cmath>
@@ -89,10 +89,12 @@ std::string cpp_digest_raw(Rcpp::RawVector bytes) {
   return hexadecimal(digest_bytes(bytes.begin(), bytes.size()));
 }
 
-// columns: a named list of integer, double and raw vectors.
+// columns: a named list of integer, double and raw vectors. once: a file that
+// has the name already stays, and `first` says whether there was none.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number,
-                            std::string fingerprint, Rcpp::List columns) {
+                            std::string fingerprint, Rcpp::List columns,
+                            bool once) {
   return bind::with_files([&] {
     SealedHead head;
     head.kind = kind;
@@ -106,8 +108,9 @@ Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number,
                               sealed_type(column), Rf_xlength(column)});
       values.push_back(start_of(column));
     }
-    write_sealed(path, head, values);
-    return Rcpp::List();
+    const SealedPlace place = once ? SealedPlace::first : SealedPlace::replace;
+    return Rcpp::List::create(Rcpp::_["first"] =
+                                  write_sealed(path, head, values, place));
   });
 }
 
@@ -152,55 +155,6 @@ Rcpp::List cpp_read_sealed(std::string path, std::string kind, double number,
     return out;
   });
 }
-
-// A double, integer or logical matrix by way of a file, for another process of
-// this machine; no attributes but its dimension.
-// [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_lend_matrix(SEXP x, std::string path) {
-  return bind::with_files([&] {
-    const bool is_double = TYPEOF(x) == REALSXP;
-    if (!Rf_isMatrix(x) ||
-        (!is_double && TYPEOF(x) != INTSXP && TYPEOF(x) != LGLSXP))
-      throw std::invalid_argument("no matrix of numbers is lent");
-    write_bytes(path, start_of(x), Rf_xlength(x) * (is_double ? 8 : 4));
-    return Rcpp::List::create(
-        Rcpp::_["path"] = path, Rcpp::_["is_double"] = is_double,
-        Rcpp::_["rows"] = Rf_nrows(x), Rcpp::_["columns"] = Rf_ncols(x));
-  });
-}
-
-// [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_borrow_matrix(Rcpp::List lent) {
-  return bind::with_files([&] {
-    const int rows = Rcpp::as<int>(lent["rows"]);
-    const int columns = Rcpp::as<int>(lent["columns"]);
-    const bool is_double = Rcpp::as<bool>(lent["is_double"]);
-    if (rows < 0 || columns < 0)
-      throw std::invalid_argument("a matrix has no negative size");
-    Rcpp::RObject x =
-        bind::new_vector(is_double ? REALSXP : INTSXP,
-                         static_cast<std::int64_t>(rows) * columns);
-    x.attr("dim") = Rcpp::IntegerVector::create(rows, columns);
-    read_bytes(Rcpp::as<std::string>(lent["path"]), start_of(x),
-               Rf_xlength(x) * (is_double ? 8 : 4));
-    return Rcpp::List::create(Rcpp::_["values"] = x);
-  });
-}
-
-// lock: NULL where another process has it (owner: its number, or 0).
-// [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_lock_file(std::string path) {
-  return bind::with_files([&] {
-    std::unique_ptr<FileLock> lock(new FileLock(path));
-    const double owner = static_cast<double>(lock->owner());
-    Rcpp::RObject out;
-    if (lock->held()) out = Rcpp::XPtr<FileLock>(lock.release(), true);
-    return Rcpp::List::create(Rcpp::_["lock"] = out, Rcpp::_["owner"] = owner);
-  });
-}
-
-// [[Rcpp::export(rng = false)]]
-void cpp_unlock_file(SEXP lock) { Rcpp::XPtr<FileLock>(lock).release(); }
 
 // Puts a part of an answer into the whole, in place: `whole` must be nobody
 // else's. A matrix: rows from `first` (from 0) on, column by column; else:

@@ -184,6 +184,7 @@ std::unique_ptr<RowSource> matrix_source(SEXP x) {
 std::unique_ptr<RowSource> row_source(SEXP x) {
   if (Rf_inherits(x, "metafeatures")) return metafeature_source(x);
   if (Rf_inherits(x, "latent_rows")) return latent_source(x);
+  if (Rf_inherits(x, "point_file")) return point_file_source(x);
   if (Rf_inherits(x, "row_file")) return row_file_source(x);
   return matrix_source(x);
 }
@@ -408,6 +409,10 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
       case HandleFailure::Why::pairwise: out["why"] = "pairwise"; break;
     }
     return out;
+  } catch (const FileFailure& e) {
+    Rcpp::List out = failure("file", e.words);
+    out["path"] = e.path;
+    return out;
   } catch (const BackendFailure& e) {
     return list_of(e);
   } catch (const PlanFailure& e) {
@@ -427,13 +432,7 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
 Rcpp::List with_files(const std::function<Rcpp::List()>& work) {
   return guarded([&] {
     const std::unique_ptr<Progress> progress = r_progress(false);
-    try {
-      return work();
-    } catch (const FileFailure& e) {
-      Rcpp::List out = failure("file", e.words);
-      out["path"] = e.path;
-      return out;
-    }
+    return work();
   });
 }
 

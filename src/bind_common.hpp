@@ -33,6 +33,9 @@ std::unique_ptr<RowSource> latent_source(const Rcpp::List& x);
 /// The rows in a temporary file, an R object of class "row_file".
 std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x);
 
+/// The rows in a folder, an R object of class "point_file".
+std::unique_ptr<RowSource> point_file_source(const Rcpp::List& x);
+
 /// Whatever can be searched: what bring_points() gives as values.
 std::unique_ptr<RowSource> row_source(SEXP x);
 
@@ -127,7 +130,7 @@ void end_bar(SEXP bar);
 /// which the R layer turns into a condition with words.
 Rcpp::List guarded(const std::function<Rcpp::List()>& work);
 
-/// guarded() for work on files: their failures as facts too. Hears Ctrl-C.
+/// guarded() for work on files. Hears Ctrl-C.
 Rcpp::List with_files(const std::function<Rcpp::List()>& work);
 
 }  // namespace bind

@@ -124,6 +124,14 @@ void NewFile::finish() {
   folder_to_disk(folder_of(path_));
 }
 
+bool NewFile::finish_first() {
+  to_disk(number_, path_);
+  close_well(number_, path_);
+  if (!link_first(part_, path_)) return false;
+  folder_to_disk(folder_of(path_));
+  return true;
+}
+
 // Without O_NONBLOCK a pipe is waited for before it can be told from a file.
 InputFile::InputFile(const std::string& path)
     : path_(path),
@@ -196,29 +204,12 @@ void read_bytes(const std::string& path, void* bytes, std::int64_t size) {
     throw FileFailure{path, "it is shorter than it should be", 0};
 }
 
-FileLock::FileLock(const std::string& path)
-    : file_(open(path.c_str(),
-                 O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                 0600)) {
-  if (file_ < 0) fail(path);
-  struct flock whole;
-  std::memset(&whole, 0, sizeof whole);
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  if (fcntl(file_, F_SETLK, &whole) == 0) {
-    held_ = true;
-    return;
-  }
-  const int why = errno;
-  if (why != EACCES && why != EAGAIN) {
-    close(file_);
-    fail(path, why);
-  }
-  whole.l_type = F_WRLCK;
-  if (fcntl(file_, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK)
-    owner_ = static_cast<long>(whole.l_pid);
+bool link_first(const std::string& from, const std::string& to) {
+  const int error = ::link(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  struct stat facts;
+  if (stat(from.c_str(), &facts) == 0 && facts.st_nlink > 1) return true;
+  if (error == EEXIST || access(to.c_str(), F_OK) == 0) return false;
+  fail(to, error == 0 ? EIO : error);
 }
-
-FileLock::~FileLock() { close(file_); }
 
 }  // namespace fsknn

@@ -1,7 +1,7 @@
 #pragma once
 
-// Files that are whole or not there, whatever ends the process or the machine,
-// and locks that end with their process. POSIX.
+// Files that are whole or not there, whatever ends the process or the machine.
+// POSIX.
 
 #include <cstdint>
 #include <string>
@@ -31,6 +31,10 @@ class NewFile {
   /// To the disk, then under its name. Throws FileFailure; the name is as it
   /// was then.
   void finish();
+  /// The same where no other file has the name yet: gives whether it is this
+  /// one's now. By link(), so that of several processes, on several machines,
+  /// exactly one is the first. Throws FileFailure.
+  bool finish_first();
 
   /// Where it is written, for others that write to it before it is finished.
   const std::string& part() const { return part_; }
@@ -77,23 +81,10 @@ void name_whole(const std::string& part, const std::string& path);
 void write_bytes(const std::string& path, const void* bytes, std::int64_t size);
 void read_bytes(const std::string& path, void* bytes, std::int64_t size);
 
-/// A lock on a file (which is made where it is missing) that no other process
-/// can have at the same time; gone with the process. Not inherited by a fork.
-class FileLock {
- public:
-  explicit FileLock(const std::string& path);
-  ~FileLock();
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
-  bool held() const { return held_; }
-  /// Who has it, where it is not ours: a process's number; 0 where not known.
-  long owner() const { return owner_; }
-
- private:
-  int file_ = -1;
-  bool held_ = false;
-  long owner_ = 0;
-};
+/// Links a file to a name, where no other has it: gives whether it has. What
+/// the call says is not believed where the file itself says otherwise: over a
+/// network it may be tried twice, and fail after it succeeded. Throws
+/// FileFailure where there are no links, or no folder.
+bool link_first(const std::string& from, const std::string& to);
 
 }  // namespace fsknn

@@ -72,7 +72,13 @@ class Writer {
     const std::uint64_t value = digest_.value();
     write(&value, kDigestSize);
   }
-  void finish() { file_.finish(); }
+  bool finish(SealedPlace place) {
+    switch (place) {
+      case SealedPlace::first: return file_.finish_first();
+      case SealedPlace::replace: file_.finish(); return true;
+    }
+    throw std::invalid_argument("a sealed file has no such place");
+  }
 
  private:
   NewFile file_;
@@ -90,8 +96,8 @@ std::int64_t size_of(SealedType type) {
   throw std::invalid_argument("a sealed file has no such type");
 }
 
-void write_sealed(const std::string& path, const SealedHead& head,
-                  const std::vector<const void*>& values) {
+bool write_sealed(const std::string& path, const SealedHead& head,
+                  const std::vector<const void*>& values, SealedPlace place) {
   if (values.size() != head.columns.size() || values.size() > kMostColumns)
     throw std::invalid_argument("a sealed file has values of each column");
   StoredHead stored = {};
@@ -123,7 +129,7 @@ void write_sealed(const std::string& path, const SealedHead& head,
     out.write(values[c],
               head.columns[c].length * size_of(head.columns[c].type));
   out.write_digest();
-  out.finish();
+  return out.finish(place);
 }
 
 SealedFile::SealedFile(const std::string& path) : state_(read_head(path)) {}

@@ -56,11 +56,18 @@ struct SealedHead {
   std::vector<SealedColumn> columns;
 };
 
-/// values: of each column, where its first one is. Throws FileFailure, and the
-/// name is as it was then; std::invalid_argument for a name that is too long or
-/// a negative length.
-void write_sealed(const std::string& path, const SealedHead& head,
-                  const std::vector<const void*>& values);
+/// What becomes of a file that has the name already.
+enum class SealedPlace {
+  replace,  ///< this one takes its place
+  first     ///< it stays: see NewFile::finish_first()
+};
+
+/// values: of each column, where its first one is. Gives whether the name is
+/// this file's now. Throws FileFailure, and the name is as it was then;
+/// std::invalid_argument for a name that is too long or a negative length.
+bool write_sealed(const std::string& path, const SealedHead& head,
+                  const std::vector<const void*>& values,
+                  SealedPlace place = SealedPlace::replace);
 
 enum class SealedState {
   whole,    ///< the head is

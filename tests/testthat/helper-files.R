@@ -4,7 +4,7 @@ local_folder <- function(env = parent.frame()) {
   withr::local_dir(withr::local_tempdir(.local_envir = env), .local_envir = env)
 }
 
-# The splits that a checkpoint's folder keeps.
-split_files <- function(folder) {
-  list.files(folder, "^fsknn-split-[0-9]+$", full.names = TRUE)
+# The tasks that are done in a checkpoint's folder.
+task_files <- function(folder) {
+  list.files(folder, "^fsknn-task-[0-9]+$", full.names = TRUE)
 }

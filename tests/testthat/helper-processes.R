@@ -120,3 +120,19 @@ expect_interrupted <- function(setup, call, delay = 1, within = 2) {
   testthat::expect_identical(got$again, c("60", "3"))
   testthat::expect_identical(got$left, "0")
 }
+
+# Other functions in place of some of the package's, until the test ends.
+local_functions <- function(..., env = parent.frame()) {
+  namespace <- asNamespace("fsknn")
+  put <- function(functions) {
+    for (name in names(functions)) {
+      unlockBinding(name, namespace)
+      assign(name, functions[[name]], envir = namespace)
+      lockBinding(name, namespace)
+    }
+  }
+  functions <- list(...)
+  before <- mget(names(functions), envir = namespace)
+  put(functions)
+  withr::defer(put(before), envir = env)
+}

@@ -252,7 +252,7 @@ test_that("a seed repeats the answer for threads, workers and checkpoints", {
   for (time in 1:2) {
     expect_identical(ask(checkpoint = folder), expected)
   }
-  files <- list.files(folder, "split", full.names = TRUE)
+  files <- task_files(folder)
   expect_length(files, 5)
   unlink(files[2])
   writeBin(as.raw(1:10), files[4])

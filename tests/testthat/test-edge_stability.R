@@ -246,9 +246,9 @@ test_that("a seed repeats the answer for threads, workers and checkpoints", {
   for (time in 1:2) {
     expect_identical(ask(checkpoint = folder), expected)
   }
-  expect_length(list.files(folder, "split"), 4)
-  # A damaged split is done again; the resamples of another seed are told.
-  damaged <- file.path(folder, "fsknn-split-000002")
+  expect_length(task_files(folder), 4)
+  # A damaged task is done again; the resamples of another seed are told.
+  damaged <- file.path(folder, "fsknn-task-000002")
   writeBin(as.raw(1:10), damaged)
   expect_identical(ask(checkpoint = folder), expected)
   expect_error(

@@ -74,7 +74,7 @@ fuzz_folders <- function(trials) {
   for (name in names(searches)) {
     folder <- withr::local_tempdir()
     whole <- in_folder(searches[[name]], x, folder)
-    for (file in list.files(folder, "search|split", full.names = TRUE)) {
+    for (file in list.files(folder, "search|task", full.names = TRUE)) {
       bytes <- bytes_of(file)
       for (trial in seq_len(trials)) {
         bad <- damaged(bytes, trial)
@@ -82,7 +82,7 @@ fuzz_folders <- function(trials) {
         writeBin(bad, file)
         what <- wrong_with(
           outcome(searches[[name]], x, folder), whole,
-          grepl("split", basename(file))
+          grepl("task", basename(file))
         )
         if (!is.null(what)) {
           wrong <- c(wrong, paste(name, basename(file), trial, what))
@@ -141,12 +141,12 @@ test_that("a split of another search is never taken", {
       )
       copy_folder(paste0(name, "-own"), "mixed")
       file.copy(
-        split_files(from)[[others[[at]]$split]], "mixed", overwrite = TRUE
+        task_files(from)[[others[[at]]$split]], "mixed", overwrite = TRUE
       )
       got <- outcome(search, x, "mixed")
       expect_identical(got$answer, whole, label = from)
       expect_match(
-        got$said, paste("Split", others[[at]]$split, "was of another search")
+        got$said, paste("Task", others[[at]]$split, "was of another search")
       )
     }
   }
@@ -158,10 +158,10 @@ test_that("a split of another search is never taken", {
     copy_folder("own", "mixed")
     from <- paste0("from-", name)
     in_folder(searches[[name]], x, from)
-    file.copy(split_files(from), "mixed", overwrite = TRUE)
+    file.copy(task_files(from), "mixed", overwrite = TRUE)
     got <- outcome(searches$lists, x, "mixed")
     expect_identical(got$answer, whole)
-    expect_match(got$said, "Splits 1, 2, 3, and 1 more were of another search")
+    expect_match(got$said, "Tasks 1, 2, 3, and 12 more were of another search")
   }
 })
 
@@ -190,37 +190,36 @@ test_that("numbers that no search gives are refused though they are sealed", {
   x <- random_matrix(30, 7)
   searches <- kept_searches()
   change <- list(
-    lists = list(index = 31L, index = 0L),
-    edges = list(from = 31L, to = -1L, rank = 4L, to = NA_integer_),
+    lists = list(index = 31L, index = 0L, count = -1L),
+    edges = list(index = NA_integer_, count = 1000L),
     near = list(index = 31L, count = -1L, count = 1000L, index = 0L),
-    pairs = list(from = 0L, to = 31L, from = NA_integer_)
+    pairs = list(index = 0L, count = NA_integer_)
   )
   types <- list(
-    count = integer(), index = integer(), from = integer(), to = integer(),
-    rank = integer(), distance = double(), correlation = double(),
-    facts = double()
+    count = integer(), index = integer(), distance = double(),
+    correlation = double(), facts = double()
   )
   columns <- list(
-    lists = c("index", "distance"),
-    edges = c("from", "to", "rank", "distance", "correlation"),
-    near = c("count", "index", "distance"),
-    pairs = c("from", "to", "distance", "correlation")
+    lists = c("count", "index", "distance"),
+    edges = c("count", "index", "distance", "correlation"),
+    near = c("count", "index", "distance", "correlation"),
+    pairs = c("count", "index", "distance", "correlation")
   )
   for (name in names(searches)) {
     folder <- withr::local_tempdir()
     whole <- in_folder(searches[[name]], x, folder)
-    file <- file.path(folder, "fsknn-split-000002")
+    file <- file.path(folder, "fsknn-task-000002")
     form <- types[c(columns[[name]], "facts")]
-    held <- fsknn:::cpp_read_sealed(file, "split", 2, "", form,
+    held <- fsknn:::cpp_read_sealed(file, "task", 2, "", form,
                                     rep(NA_real_, length(form)))
     expect_identical(held$state, "whole")
     for (at in seq_along(change[[name]])) {
       bad <- held$columns
       bad[[names(change[[name]])[[at]]]][[2]] <- change[[name]][[at]]
-      fsknn:::cpp_write_sealed(file, "split", 2, held$fingerprint, bad)
+      fsknn:::cpp_write_sealed(file, "task", 2, held$fingerprint, bad, FALSE)
       got <- outcome(searches[[name]], x, folder)
       expect_identical(got$answer, whole)
-      expect_match(got$said, "Split 2 was damaged")
+      expect_match(got$said, "Task 2 was damaged")
     }
   }
 })
@@ -230,7 +229,7 @@ test_that("what is no file is a named error, and not waited for", {
   x <- random_matrix(30, 7)
   folder <- withr::local_tempdir()
   in_folder(kept_searches()$lists, x, folder)
-  for (name in c("search", "split-000002", "lock")) {
+  for (name in c("search", "task-000002", "work", "points")) {
     file <- file.path(folder, paste0("fsknn-", name))
     file.rename(file, paste0(file, "-away"))
     dir.create(file)
@@ -239,11 +238,6 @@ test_that("what is no file is a named error, and not waited for", {
       class = "fsknn_checkpoint_error", label = name
     )
     unlink(file, recursive = TRUE)
-    # A pipe can be locked, and nothing is asked of it besides.
-    if (name == "lock") {
-      file.rename(paste0(file, "-away"), file)
-      next
-    }
     system2("mkfifo", shQuote(file))
     expect_error(
       in_folder(kept_searches()$lists, x, folder),
@@ -252,7 +246,7 @@ test_that("what is no file is a named error, and not waited for", {
     file.remove(file)
     file.rename(paste0(file, "-away"), file)
   }
-  expect_message(in_folder(kept_searches()$lists, x, folder), "4 of 4 splits")
+  expect_message(in_folder(kept_searches()$lists, x, folder), "15 of 15 tasks")
 })
 
 test_that("files are their owner's alone, and no link is written through", {
@@ -276,15 +270,6 @@ test_that("files are their owner's alone, and no link is written through", {
   in_folder(kept_searches()$lists, x, folder)
   modes <- file.mode(list.files(folder, full.names = TRUE))
   expect_identical(unique(format(modes)), "600")
-  # Nor is a lock made where a link leads to.
-  unlink(list.files(folder, full.names = TRUE))
-  elsewhere <- withr::local_tempfile()
-  file.symlink(elsewhere, file.path(folder, "fsknn-lock"))
-  expect_error(
-    in_folder(kept_searches()$lists, x, folder),
-    class = "fsknn_checkpoint_error"
-  )
-  expect_false(file.exists(elsewhere))
 })
 
 test_that("a folder's name reaches no other folder", {
@@ -294,7 +279,7 @@ test_that("a folder's name reaches no other folder", {
   local_folder()
   # By the names that this version and an earlier one have on their way.
   unfinished <- paste0(
-    "fsknn-split-000001.part-", c("00000000deadbeef", "77")
+    "fsknn-task-000001.part-", c("00000000deadbeef", "77")
   )
   own <- c("run*", "run[12]", "run?")
   others <- c("run1", "run2")
@@ -320,7 +305,7 @@ test_that("R's options change neither the words nor what the search is", {
   }
   whole <- find()
   withr::local_options(OutDec = ",", scipen = -20, warn = 2)
-  expect_message(again <- find(), "3 of 3 splits")
+  expect_message(again <- find(), "6 of 6 tasks")
   expect_identical(again, whole)
   # Thousands are told of with a comma.
   expect_identical(fsknn:::format_count(1234567), "1,234,567")
@@ -339,7 +324,7 @@ test_that("a file is whole, or is not there", {
                   numbers = c(NA, NaN, Inf, -0))
   mark <- strrep("0f", 8)
   write <- function(path, columns) {
-    fsknn:::cpp_write_sealed(path, "test", 1, mark, columns)
+    fsknn:::cpp_write_sealed(path, "test", 1, mark, columns, FALSE)
   }
   read <- function(path, kind = "test", number = 1, print = mark,
                    types = columns, lengths = base::lengths(types)) {
@@ -410,22 +395,6 @@ test_that("parts that are none are refused, not copied", {
   expect_false(between(c(1L, NA, 5L), 1L, 5L, FALSE))
   expect_false(between(c(1L, 6L), 1L, 5L, FALSE))
   expect_false(between(c(0L, 5L), 1L, 5L, FALSE))
-  path <- withr::local_tempfile()
-  lend <- fsknn:::cpp_lend_matrix
-  for (x in list(1, "a", NULL, matrix("a"), matrix(list(1)), quote(x))) {
-    expect_identical(lend(x, path)$failure, "internal")
-  }
-  lent <- lend(matrix(c(1, 2, 3, 4), 2), path)
-  borrow <- function(...) {
-    fsknn:::cpp_borrow_matrix(utils::modifyList(lent, list(...)))
-  }
-  expect_identical(borrow()$values, matrix(c(1, 2, 3, 4), 2))
-  expect_identical(borrow(rows = 3L)$failure, "file")
-  expect_identical(borrow(rows = -2L)$failure, "internal")
-  expect_identical(borrow(rows = NA_integer_)$failure, "internal")
-  expect_identical(borrow(path = tempdir())$failure, "file")
-  # A file that is there is nobody's to write over.
-  expect_identical(lend(matrix(0), path)$failure, "file")
 })
 
 test_that("a limit on the size of files is an error of the checkpoint", {

@@ -124,73 +124,86 @@ test_that("workers find too many pairs, and the call says so", {
   }
 })
 
-test_that("what a worker says is said, and its failures are told as such", {
-  work <- list(
-    request = list(num_threads = 1L)
+# What a call does with what its workers answer.
+hear <- function(replies) {
+  fsknn:::hear_replies(
+    replies, list(given = "folder"), quote(knn_search(x))
   )
-  # No worker but this process: it works on one split after another.
-  here <- function(answer) {
-    function(param, next_split, receive, work) {
-      while (!is.null(split <- next_split())) receive(answer(split, work))
-    }
-  }
-  run <- function(dispatch, take = function(split, found) NULL) {
-    fsknn:::run_on_workers(
-      list(local = FALSE, forked = FALSE, num_threads = 1L), work, 1:3, take,
-      quote(knn_search(x)), dispatch
-    )
-  }
-  says <- function(split, work) {
-    list(split = split, found = list(), conditions = list(
-      simpleMessage(paste0("split ", split, "\n")),
-      simpleWarning("take care")
-    ))
-  }
-  taken <- integer()
-  said <- character()
-  hear <- function(muffle) {
-    function(condition) {
-      said <<- c(said, conditionMessage(condition))
-      invokeRestart(muffle)
-    }
-  }
-  withCallingHandlers(
-    run(here(says), function(split, found) taken <<- c(taken, split)),
-    message = hear("muffleMessage"), warning = hear("muffleWarning")
-  )
-  expect_identical(taken, 1:3)
-  expect_identical(
-    said,
-    c("split 1\n", "take care", "split 2\n", "take care", "split 3\n",
-      "take care")
-  )
+}
 
-  # A wrong version is an error there, and arrives as one.
-  old <- function(split, work) {
-    work$version <- "0.0.1"
-    fsknn:::work_on_split(split, work)
-  }
-  error <- expect_error(run(here(old)), class = "fsknn_worker_error")
-  expect_match(conditionMessage(error$parent), "not 0.0.1")
-  # No further split is begun, and the others are waited for.
-  begun <- 0
-  fails <- function(split, work) {
-    begun <<- begun + 1
-    list(split = split, found = list(failure = "memory", bytes_asked = 64))
-  }
-  expect_error(run(here(fails)), class = "fsknn_memory_error")
-  expect_identical(begun, 1)
-  # What goes wrong with the reply is no failure of a worker.
-  expect_error(
-    run(here(says), function(split, found) {
-      rlang::abort("disk full", class = "fsknn_checkpoint_error")
-    }) |> suppressMessages() |> suppressWarnings(),
-    class = "fsknn_checkpoint_error"
+test_that("what a worker says is said, and that it is lost", {
+  said <- list(done = 1L, conditions = list(
+    simpleMessage("task 1\n"), simpleWarning("take care")
+  ))
+  expect_message(expect_warning(hear(list(said)), "take care"), "task 1")
+  lost <- list(refused = "This worker has fsknn 0.0.1, not 1.0.0.")
+  expect_message(
+    hear(list(list(done = 3L), lost)), "0.0.1", class = "fsknn_worker_lost"
   )
-  # A worker that is gone.
-  expect_error(
-    run(function(...) stop("connection closed")), class = "fsknn_worker_error"
+  expect_message(hear(simpleError("connection closed")), "connection closed")
+  # Where none would work it is an error.
+  error <- expect_error(hear(list(lost, lost)), class = "fsknn_worker_error")
+  expect_match(conditionMessage(error), "0.0.1")
+})
+
+test_that("a worker of another version, or of another search, is refused", {
+  x <- random_matrix(60, 9)
+  folder <- withr::local_tempdir()
+  knn_search(x, 5, backend = "cpu", checkpoint = folder)
+  order <- list(
+    folder = folder, print = strrep("0", 16), num_threads = 1L,
+    version = fsknn:::package_version_text(), backend = "cpu", on_host = FALSE
   )
+  reply <- fsknn:::work_as_worker(1, order)
+  expect_match(reply$refused, "another search")
+  order$version <- "0.0.1"
+  expect_match(fsknn:::work_as_worker(1, order)$refused, "not 0.0.1")
+  order$version <- fsknn:::package_version_text()
+  order$folder <- file.path(folder, "none")
+  expect_match(fsknn:::work_as_worker(1, order)$refused, "no such folder")
+})
+
+test_that("a call whose workers are killed goes on without them", {
+  skip_on_os("windows")
+  skip_if_not_installed("BiocParallel")
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(200, 9)
+  whole <- knn_graph(x, 5, backend = "cpu")
+  for (param in params_here()) {
+    folder <- withr::local_tempdir()
+    job <- new.env()
+    local_functions(
+      start_workers = function(workers, order) {
+        BiocParallel::bplapply(
+          1:2,
+          function(number, order) {
+            if (number == 1) {
+              # After its first task, and with a claim on its second one.
+              tools::pskill(Sys.getpid(), tools::SIGKILL)
+              Sys.sleep(60)
+            }
+            getNamespace("fsknn")$work_as_worker(number, order)
+          },
+          order = order, BPPARAM = workers$param
+        )
+      }
+    )
+    expect_message(
+      found <- knn_graph(
+        x, 5, backend = "cpu", BPPARAM = param, checkpoint = folder
+      ),
+      class = "fsknn_worker_lost"
+    )
+    expect_identical(found, whole)
+  }
+})
+
+test_that("workers of other machines need a folder that all see", {
+  skip_if_not_installed("BiocParallel")
+  x <- random_matrix(60, 9)
+  param <- BiocParallel::SnowParam(2, type = "MPI")
+  expect_false(fsknn:::are_local(param))
+  expect_snapshot(error = TRUE, knn_search(x, 5, BPPARAM = param))
 })
 
 test_that("workers and checkpoints work together", {
@@ -204,8 +217,8 @@ test_that("workers and checkpoints work together", {
       knn_graph(x, 5, backend = "cpu", BPPARAM = param, checkpoint = folder),
       whole
     )
-    files <- list.files(folder, "split", full.names = TRUE)
-    expect_length(files, 4)
+    files <- task_files(folder)
+    expect_length(files, 15)
     file.remove(files[c(1, 3)])
     expect_identical(
       suppressMessages(
@@ -283,12 +296,51 @@ test_that("no two workers claim the same GPU", {
       deparse(office)
     ),
     "say(if (inherits(got, 'try-error')) 'none' else c(got, again))",
-    "Sys.sleep(60)"
+    "Sys.sleep(600)"
   )
   children <- lapply(1:3, function(i) start_child(claim))
   said <- lapply(children, said_by)
-  for (child in children) tools::pskill(child$pid, tools::SIGKILL)
-  # Each keeps its own from split to split.
+  # Each keeps its own from task to task.
   got <- vapply(said, paste, "", collapse = " ")
   expect_setequal(got, c("4 4", "2 2", "none"))
+  # The system gives them back.
+  tools::pskill(children[[which(got == "4 4")]]$pid, tools::SIGKILL)
+  for (trial in 1:20) {
+    child <- start_child(claim)
+    said <- said_by(child)
+    tools::pskill(child$pid, tools::SIGKILL)
+    if (identical(said, c("4", "4"))) break
+  }
+  expect_identical(said, c("4", "4"))
+  for (child in children) {
+    tools::pskill(child$pid, tools::SIGKILL)
+  }
+})
+
+test_that("GPUs of a machine are told apart as a scheduler names them", {
+  withr::local_envvar(
+    CUDA_VISIBLE_DEVICES = NA, SLURM_JOB_ID = NA,
+    SLURM_STEP_TASKS_PER_NODE = NA, SLURM_TASKS_PER_NODE = NA
+  )
+  folder <- withr::local_tempdir()
+  local_functions(host_folder = function() folder)
+  claim <- function(devices = integer(), count = 2L) {
+    rm(list = intersect("claim", ls(fsknn:::session)), envir = fsknn:::session)
+    fsknn:::claim_host_devices(devices, count)
+  }
+  expect_identical(claim(3L), 3L)
+  expect_identical(claim(), 1L)
+  expect_identical(list.files(folder), "devices-0")
+  withr::local_envvar(CUDA_VISIBLE_DEVICES = "GPU-a1, 3")
+  expect_identical(fsknn:::visible_devices(), c("GPU-a1", "3"))
+  expect_identical(claim(), 1L)
+  withr::local_envvar(SLURM_JOB_ID = "17", SLURM_TASKS_PER_NODE = "2(x3)")
+  expect_identical(claim(), 1L)
+  expect_identical(
+    list.files(folder), c("devices-0", "devices-17-GPU-a1", "devices-GPU-a1")
+  )
+  # The only process of its job here has all of them.
+  withr::local_envvar(SLURM_TASKS_PER_NODE = "1(x3)")
+  expect_identical(claim(), 1:2)
+  rm(list = intersect("claim", ls(fsknn:::session)), envir = fsknn:::session)
 })

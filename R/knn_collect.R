@@ -1,0 +1,103 @@
+#' The answer of a folder that is done
+#'
+#' Puts together what workers found in a folder (see [knn_work()]): the answer
+#' of the search that made it, to the last bit, without its data at hand. The
+#' same call with the same `checkpoint` gives it, too.
+#'
+#' @inheritParams knn_work
+#' @param wait `FALSE` (default): that tasks are left is an error. `TRUE` waits
+#'   until others have done them.
+#' @param num_threads Number of CPU threads, as for [knn_search()].
+#'
+#' @returns What [knn_search()], [knn_query()] or [within_search()] give, or
+#'   edges as of [knn_graph()] and [threshold_graph()]: as the call that made
+#'   the folder would. Of verbs that make something else of neighbours, such as
+#'   [mst_knn()], the neighbours: call them again with the same `checkpoint`.
+#' @seealso [knn_work()], [knn_status()]
+#' @export
+#' @examples
+#' x <- matrix(rnorm(100 * 12), nrow = 100)
+#' folder <- tempfile()
+#' edges <- knn_graph(x, k = 3, checkpoint = folder)
+#' identical(knn_collect(folder), edges)
+#' unlink(folder, recursive = TRUE)
+knn_collect <- function(folder, ..., wait = FALSE, num_threads = NULL) {
+  check_no_more(...)
+  rlang::check_required(folder)
+  check_flag(wait, "wait")
+  num_threads <- check_num_threads(num_threads)
+  call <- current_env()
+  job <- join_folder(folder, "folder", NULL, call)
+  job$work$request$num_threads <- num_threads
+  if (is_resampled(job$work$request)) {
+    abort_argument(
+      c(
+        "The folder {.file {folder}} holds counts of edges, which are no answer
+         alone.",
+        i = "Call the verb that made it again, with the same
+             {.arg checkpoint}."
+      ),
+      call
+    )
+  }
+  answer <- collect_folder(job, wait, call)
+  found <- whole_answer(answer, job$work, call)
+  search <- job$search
+  search$request <- job$work$request
+  search$points$values <- job$work$values
+  finish_search(found, search, call)
+}
+
+# All results, read and checked; an error where some are not there.
+collect_folder <- function(job, wait, call) {
+  answer <- new_answer(job$work)
+  pause <- 0.1
+  repeat {
+    state <- look_at_folder(job)
+    collect_tasks(job, answer, state, NULL, call)
+    if (all(answer$taken)) {
+      return(answer)
+    }
+    failure <- ending_failure(job, look_at_folder(job), call)
+    if (!is.null(failure)) {
+      raise_job_failure(job, failure, call)
+    }
+    if (!wait) {
+      abort_tasks_left(job, sum(!answer$taken), length(answer$taken), call)
+    }
+    Sys.sleep(pause)
+    pause <- min(2 * pause, 5)
+  }
+}
+
+abort_tasks_left <- function(job, left, count, call) {
+  cli_abort(
+    c(
+      "The work in {.file {job$given}} is not done.",
+      x = "{format_count(left)} of {format_count(count)}
+           {cli::qty(count)}task{?s} {cli::qty(left)}{?is/are} left.",
+      i = "{.fn knn_work} does them; {.fn knn_status} says who is at it."
+    ),
+    class = c("fsknn_checkpoint_error", "fsknn_error"),
+    call = call
+  )
+}
+
+# The answer of a verb, of what the core found.
+finish_search <- function(found, search, call) {
+  request <- search$request
+  as_edges <- request$as_edges || isTRUE(search$as_edges)
+  if (!is_within(request) && identical(request$na, "pairwise")) {
+    tell_short_rows(count_short_rows(found, search), search, as_edges)
+    if (as_edges) {
+      found <- edges_of_matrices(found, request$subset, request$k)
+    }
+  }
+  if (!as_edges) {
+    index_and_distance(found, search)
+  } else if (is_within(request)) {
+    threshold_edges(found, search)
+  } else {
+    edges_of_search(found, search)
+  }
+}

@@ -1,0 +1,212 @@
+#' How far the work in a folder is
+#'
+#' What is done of a search in a folder (see [knn_work()]), who works on what,
+#' and when it will be ready.
+#'
+#' @inheritParams knn_work
+#'
+#' @returns A list of class `knn_status`, with a print method:
+#'   * `folder`, and `made_by`: the metric, k, points and features of the
+#'     search;
+#'   * `tasks`: a named vector of `done`, `at_work`, `failed` (three times, or
+#'     once where no other trial would help), `left` (not begun, or begun by
+#'     somebody who is gone) and `all`;
+#'   * `workers`: a data frame with a row for each claim: `task`, `host`,
+#'     `process`, `trial` (1, unless others began the task before), `silent`,
+#'     seconds since its last sign by the clock of the file system, and `gone`,
+#'     whether it is known to be gone;
+#'   * `done_by`: a data frame with a row for each `host` and `process` that did
+#'     tasks: how many `tasks`, and in how many `seconds` each, on average;
+#'   * `seconds_left`: how long the rest takes by as many workers as there are
+#'     now; `NA` where nobody works, or nothing is done yet.
+#' @seealso [knn_work()], [knn_collect()]
+#' @export
+#' @examples
+#' x <- matrix(rnorm(100 * 12), nrow = 100)
+#' folder <- tempfile()
+#' edges <- knn_graph(x, k = 3, checkpoint = folder)
+#' knn_status(folder)
+#' unlink(folder, recursive = TRUE)
+knn_status <- function(folder, ...) {
+  check_no_more(...)
+  rlang::check_required(folder)
+  call <- current_env()
+  job <- join_folder(folder, "folder", NULL, call)
+  state <- look_at_folder(job)
+  workers <- who_works(job, state)
+  failed <- !state$done & (state$final | state$failures >= most_trials)
+  at_work <- length(unique(workers$task[!workers$gone]))
+  all <- length(state$done)
+  done_by <- who_worked(job, call)
+  left <- all - sum(state$done) - sum(failed)
+  structure(
+    list(
+      folder = folder,
+      made_by = list(
+        metric = job$work$request$metric, k = job$work$request$k %||% NA,
+        num_points = nrow(job$work$values),
+        num_features = ncol(job$work$values)
+      ),
+      tasks = c(
+        done = sum(state$done), at_work = at_work, failed = sum(failed),
+        left = left - at_work, all = all
+      ),
+      workers = workers, done_by = done_by,
+      seconds_left = if (left == 0) {
+        0
+      } else if (at_work == 0 || nrow(done_by) == 0) {
+        NA_real_
+      } else {
+        left * stats::weighted.mean(done_by$seconds, done_by$tasks) / at_work
+      }
+    ),
+    class = "knn_status"
+  )
+}
+
+who_works <- function(job, state) {
+  tasks <- which(!state$done & state$generation > 0)
+  now <- time_of_folder(job)
+  rows <- lapply(tasks, function(task) {
+    path <- claim_file(job, task, state$generation[[task]])
+    text <- claim_text(path)
+    # It was ended between two looks.
+    if (is.null(text)) {
+      return(NULL)
+    }
+    facts <- claim_facts(text)
+    silent <- as.double(now - file.mtime(path), units = "secs")
+    data.frame(
+      task = task, host = facts$host, process = facts$process,
+      trial = state$generation[[task]], silent = max(0, silent),
+      gone = is_process_gone(text) || isTRUE(silent > job$lease_seconds)
+    )
+  })
+  rows <- Filter(Negate(is.null), rows)
+  if (length(rows) == 0) {
+    return(data.frame(
+      task = integer(), host = character(), process = character(),
+      trial = integer(), silent = double(), gone = logical()
+    ))
+  }
+  do.call(rbind, rows)
+}
+
+# By the clock that files of the folder have their times from.
+time_of_folder <- function(job) {
+  path <- job_file(job, paste0("aside-", random_word()))
+  on.exit(unlink(path, expand = FALSE))
+  made <- suppressWarnings(file.create(path))
+  if (made) file.mtime(path) else Sys.time()
+}
+
+who_worked <- function(job, call) {
+  files <- list.files(job$folder, "^fsknn-receipt-[0-9]+$")
+  rows <- lapply(files, function(name) {
+    read <- cpp_read_sealed(
+      file.path(job$folder, name), "receipt",
+      as.double(sub(".*-", "", name)), job$print,
+      list(
+        seconds = double(), ended = double(), process = integer(), host = raw()
+      ),
+      c(1, 1, 1, NA)
+    )
+    if (identical(read$state, "whole")) {
+      columns <- read$columns
+      data.frame(
+        host = rawToChar(columns$host), process = columns$process,
+        seconds = columns$seconds
+      )
+    }
+  })
+  rows <- do.call(rbind, Filter(Negate(is.null), rows))
+  if (is.null(rows)) {
+    return(data.frame(
+      host = character(), process = integer(), tasks = integer(),
+      seconds = double()
+    ))
+  }
+  who <- interaction(rows$host, rows$process, drop = TRUE)
+  first <- !duplicated(who)
+  data.frame(
+    host = rows$host[first], process = rows$process[first],
+    tasks = as.vector(table(who)[as.character(who[first])]),
+    seconds = as.vector(tapply(rows$seconds, who, mean)[as.character(
+      who[first]
+    )])
+  )
+}
+
+#' @method format knn_status
+#' @export
+format.knn_status <- function(x, ...) {
+  made <- x$made_by
+  tasks <- x$tasks
+  k <- if (is.na(made$k)) {
+    "all within a distance"
+  } else {
+    paste("k =", format_count(made$k))
+  }
+  lines <- c(
+    paste0("Work in ", x$folder),
+    paste0(
+      tally(made$num_points, "point"), " of ",
+      tally(made$num_features, "feature"), ", ", made$metric, ", ", k
+    ),
+    paste0(
+      "Tasks: ", format_count(tasks[["done"]]), " of ",
+      format_count(tasks[["all"]]), " done, ",
+      format_count(tasks[["at_work"]]), " at work, ",
+      format_count(tasks[["left"]]), " left",
+      if (tasks[["failed"]] > 0) {
+        paste0(", ", format_count(tasks[["failed"]]), " failed")
+      }
+    )
+  )
+  lines <- c(lines, format_workers(x))
+  c(lines, if (is.na(x$seconds_left)) {
+    "Ready: nobody can say"
+  } else if (x$seconds_left == 0) {
+    "Ready"
+  } else {
+    paste("Ready: in about", format_seconds(x$seconds_left))
+  })
+}
+
+format_workers <- function(x) {
+  at_work <- x$workers
+  c(
+    sprintf(
+      "  task %d: process %s on %s, %s%s", at_work$task, at_work$process,
+      at_work$host,
+      ifelse(
+        at_work$gone, "gone",
+        paste("last sign", format_seconds(at_work$silent), "ago")
+      ),
+      ifelse(at_work$trial > 1, paste0(", trial ", at_work$trial), "")
+    ),
+    sprintf(
+      "  process %d on %s did %s, %s each", x$done_by$process, x$done_by$host,
+      vapply(x$done_by$tasks, tally, "", "task"),
+      format_seconds(x$done_by$seconds)
+    )
+  )
+}
+
+format_seconds <- function(seconds) {
+  vapply(seconds, function(one) {
+    if (one < 100) {
+      paste(format(signif(one, 2)), "s")
+    } else if (one < 6000) {
+      paste(round(one / 60), "min")
+    } else {
+      paste(round(one / 3600, 1), "h")
+    }
+  }, "")
+}
+
+#' @export
+print.knn_status <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}

@@ -1,0 +1,182 @@
+// Folders that several processes work in: claims, points in a file, a steady
+// clock. And locks among the processes of one machine.
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <stdexcept>
+
+#include "bind_common.hpp"
+#include "core/digest.hpp"
+#include "core/durable.hpp"
+#include "core/host_lock.hpp"
+#include "core/lease.hpp"
+#include "core/point_file.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// What R holds, for as long as a search needs it.
+class OpenPoints final : public RowSource {
+ public:
+  /// `count` of its points, from `first` on.
+  OpenPoints(SEXP file, std::int64_t first, std::int64_t count)
+      : file_(file), first_(first), count_(count) {}
+  std::int64_t num_points() const override { return count_; }
+  std::int64_t num_features() const override { return rows_->num_features(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    rows_->read(first_ + first, count, out, stride);
+  }
+  bool on_disk() const override { return rows_->on_disk(); }
+  bool prepared() const override { return rows_->prepared(); }
+
+ private:
+  Rcpp::XPtr<PointFile> file_;
+  const PointFile* rows_ = file_.checked_get();
+  std::int64_t first_, count_;
+};
+
+const char* state_name(PointFile::State state) {
+  switch (state) {
+    case PointFile::State::whole: return "whole";
+    case PointFile::State::missing: return "missing";
+    case PointFile::State::damaged: return "damaged";
+    case PointFile::State::other: return "other";
+  }
+  throw std::invalid_argument("a file of points has no such state");
+}
+
+}  // namespace
+
+namespace fsknn {
+namespace bind {
+
+std::unique_ptr<RowSource> point_file_source(const Rcpp::List& x) {
+  const Rcpp::NumericVector size = x["size"];
+  const double first =
+      x.containsElementNamed("first") ? Rcpp::as<double>(x["first"]) : 1.0;
+  return std::unique_ptr<RowSource>(
+      new OpenPoints(x["file"], static_cast<std::int64_t>(first) - 1,
+                     static_cast<std::int64_t>(size[0])));
+}
+
+}  // namespace bind
+}  // namespace fsknn
+
+// Seconds that no change of the machine's time touches.
+// [[Rcpp::export(rng = false)]]
+double cpp_steady_seconds() {
+  const std::chrono::duration<double> now =
+      std::chrono::steady_clock::now().time_since_epoch();
+  return now.count();
+}
+
+// lease: NULL where another one has the claim. See core/lease.hpp.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_claim(std::string own, std::string claim, std::string words,
+                     double seconds) {
+  return bind::with_files([&] {
+    std::unique_ptr<Lease> lease(new Lease(own, claim, words, seconds));
+    Rcpp::RObject out;
+    if (lease->held()) out = Rcpp::XPtr<Lease>(lease.release(), true);
+    return Rcpp::List::create(Rcpp::_["lease"] = out);
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+void cpp_release(SEXP lease) { Rcpp::XPtr<Lease>(lease).release(); }
+
+// Whether a file got a name that no other has, by a link.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_link_first(std::string from, std::string to) {
+  return bind::with_files([&] {
+    return Rcpp::List::create(Rcpp::_["first"] = link_first(from, to));
+  });
+}
+
+// The first bytes of a small file; NULL where it is not there.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_read_text(std::string path) {
+  return bind::with_files([&] {
+    Rcpp::RObject text;
+    try {
+      InputFile file(path);
+      char bytes[4096];
+      const std::int64_t size = file.read(bytes, sizeof bytes);
+      text = Rcpp::RawVector(bytes, bytes + size);
+    } catch (const FileFailure& e) {
+      if (e.error != ENOENT && e.error != ESTALE) throw;
+    }
+    return Rcpp::List::create(Rcpp::_["bytes"] = text);
+  });
+}
+
+// The points of a search, filled where they are to be. first: see
+// cpp_write_sealed().
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_write_points(std::string path, SEXP x, Rcpp::List request,
+                            std::string fingerprint) {
+  return bind::with_files([&] {
+    const std::unique_ptr<RowSource> rows =
+        bind::row_source(x, {}, bind::fills(x, request));
+    return Rcpp::List::create(Rcpp::_["first"] = write_point_file(
+                                  path, *rows, from_hexadecimal(fingerprint)));
+  });
+}
+
+// state: "whole", "missing", "damaged", "other" (of another work, or version).
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_open_points(std::string path, std::string fingerprint) {
+  return bind::with_files([&] {
+    std::unique_ptr<PointFile> file(
+        new PointFile(path, from_hexadecimal(fingerprint)));
+    const PointFile::State state = file->state();
+    Rcpp::List out = Rcpp::List::create(Rcpp::_["state"] = state_name(state));
+    if (state != PointFile::State::whole) return out;
+    out["size"] =
+        Rcpp::NumericVector::create(static_cast<double>(file->num_points()),
+                                    static_cast<double>(file->num_features()));
+    out["prepared"] = file->prepared();
+    out["file"] = Rcpp::XPtr<PointFile>(file.release(), true);
+    return out;
+  });
+}
+
+// All of it, as a matrix in memory.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_read_points(Rcpp::List points) {
+  return bind::with_files([&] {
+    const std::unique_ptr<RowSource> rows = bind::point_file_source(points);
+    const std::int64_t n = rows->num_points(), d = rows->num_features();
+    Rcpp::RObject values = bind::new_vector(REALSXP, n * d);
+    values.attr("dim") =
+        Rcpp::IntegerVector::create(static_cast<int>(n), static_cast<int>(d));
+    double* const out = REAL(values);
+    const std::int64_t at_once = rows_per_block(d);
+    std::vector<double> block(static_cast<std::size_t>(at_once * d));
+    for (std::int64_t first = 0; first < n; first += at_once) {
+      const std::int64_t count = std::min(at_once, n - first);
+      rows->read(first, count, block.data(), d);
+      for (std::int64_t f = 0; f < d; ++f)
+        for (std::int64_t r = 0; r < count; ++r)
+          out[f * n + first + r] = block[static_cast<std::size_t>(r * d + f)];
+    }
+    return Rcpp::List::create(Rcpp::_["values"] = values);
+  });
+}
+
+// lock: NULL where another process of this machine has it.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_lock_host(std::string path) {
+  return bind::with_files([&] {
+    std::unique_ptr<HostLock> lock(new HostLock(path));
+    Rcpp::RObject out;
+    if (lock->held()) out = Rcpp::XPtr<HostLock>(lock.release(), true);
+    return Rcpp::List::create(Rcpp::_["lock"] = out);
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+void cpp_unlock_host(SEXP lock) { Rcpp::XPtr<HostLock>(lock).release(); }

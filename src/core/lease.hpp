@@ -1,0 +1,52 @@
+#pragma once
+
+// Claims on work that several processes share, on several machines, by files
+// alone. POSIX.
+//
+// Who claims makes a file of its own and links it to the claim's name: a name
+// that is there can't be linked to, so that one alone succeeds. Whether it did
+// is asked of the file itself, by the number of its names. While it works it
+// counts up in that file. Others see the count through the claim's name, and
+// judge by a clock of their own how long it has stood still: no two clocks are
+// compared.
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace fsknn {
+
+class Lease {
+ public:
+  /// own: a file that is not there yet; claim: the name that several may want.
+  /// words: follow the count, for those who look. It is counted up every
+  /// `seconds`. Throws FileFailure.
+  Lease(const std::string& own, const std::string& claim,
+        const std::string& words, double seconds);
+  /// Ends the counting and takes both names away.
+  ~Lease();
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  /// Whether the claim is ours; else nothing is left of it.
+  bool held() const { return held_; }
+
+ private:
+  /// Errors are not told: what can't be written is a count that stands still,
+  /// and somebody else does the work.
+  bool write_count();
+  void drop();
+
+  const std::string own_, claim_;
+  int file_ = -1;
+  bool held_ = false;
+  const long process_;  ///< a fork has no thread
+  unsigned long long count_ = 0;
+  bool over_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::thread thread_;
+};
+
+}  // namespace fsknn

@@ -1,0 +1,319 @@
+# A folder as the protocol: workers that know of each other by its files alone.
+
+kept_graph <- function(x, folder, ...) {
+  knn_graph(x, 5, backend = "cpu", checkpoint = folder, ...)
+}
+
+# A folder that is made, with no task done.
+empty_folder <- function(x, find = kept_graph, env = parent.frame()) {
+  folder <- withr::local_tempdir(.local_envir = env)
+  find(x, folder)
+  file.remove(task_files(folder))
+  folder
+}
+
+# A process that works in a folder, with a pause in each task so that it is met
+# there, and says how many it did.
+start_worker <- function(folder, before = character(), pause = 0.05) {
+  start_child(c(
+    "options(fsknn.num_threads = 1)",
+    before,
+    sprintf(
+      "trace('write_task', quote(Sys.sleep(%s)), print = FALSE,", pause
+    ),
+    "      where = asNamespace('fsknn'))",
+    sprintf("done <- try(knn_work(%s, backend = 'cpu'))", deparse(folder)),
+    "say(if (inherits(done, 'try-error')) 'failed' else done)"
+  ))
+}
+
+end_child <- function(child) tools::pskill(child$pid, tools::SIGKILL)
+
+test_that("a folder is worked in by hand, and collected, for every search", {
+  withr::local_options(fsknn.split_size = 30L)
+  x <- random_matrix(100, 9)
+  rownames(x) <- paste0("g", 1:100)
+  x[17, ] <- 1
+  holes <- x
+  holes[cbind(c(5, 77, 100), c(1, 9, 2))] <- NA
+  query <- random_matrix(70, 9, seed = 2)
+  isolated <- list(constant = "isolate", backend = "cpu")
+  searches <- list(
+    list(knn_search, x, 5), list(knn_graph, x, 5),
+    list(knn_search, x, rep(c(0, 4), 50)), list(knn_query, x, query, 3),
+    list(within_search, x, 0.3), list(threshold_graph, x, 0.5),
+    list(within_query, x, query, 0.3),
+    list(threshold_graph, x, 0.5, subset = c(5, 99, 1)),
+    list(knn_graph, x, 3, "spearman", subset = 9:1),
+    list(knn_graph, x, 2, block = rep(1:2, 50)),
+    list(knn_graph, holes, 5, na = "pairwise", min_pairs = 9),
+    list(knn_search, holes, 5, na = "mean"),
+    list(within_search, x, rep(c(0.1, 0.4), 50))
+  )
+  for (at in seq_along(searches)) {
+    find <- function(...) {
+      do.call(searches[[at]][[1]], c(searches[[at]][-1], isolated, list(...)))
+    }
+    suppressMessages({
+      whole <- find()
+      folder <- withr::local_tempdir()
+      expect_identical(find(checkpoint = folder), whole, label = at)
+      all <- length(task_files(folder))
+      file.remove(task_files(folder)[c(TRUE, FALSE)])
+      expect_error(knn_collect(folder), class = "fsknn_checkpoint_error")
+      expect_identical(knn_work(folder, num_threads = 1), (all + 1L) %/% 2L)
+      expect_identical(knn_collect(folder), whole, label = at)
+    })
+  }
+})
+
+test_that("each pair is met once, and limits of others' tasks cut what is told", {
+  withr::local_options(fsknn.split_size = 150L)
+  x <- random_matrix(1000, 12)
+  for (metric in c("pearson", "euclidean")) {
+    folder <- withr::local_tempdir()
+    whole <- knn_search(x, 5, metric, backend = "cpu")
+    expect_identical(
+      knn_search(x, 5, metric, backend = "cpu", checkpoint = folder), whole
+    )
+    pairs <- 1000 * 999 / 2
+    expect_gte(knn_stats()$pairs_filtered, pairs)
+    expect_lte(knn_stats()$pairs_filtered, 1.05 * pairs)
+    # A later task tells of less than a first one does.
+    sizes <- file.size(task_files(folder))
+    expect_lt(mean(utils::tail(sizes, 7)), 0.7 * mean(sizes[8:14]))
+    # By a worker of its own, too, which reads what others did.
+    lasts <- utils::tail(task_files(folder), 7)
+    file.remove(lasts)
+    knn_work(folder, num_threads = 1, backend = "cpu")
+    expect_lt(mean(file.size(lasts)), 0.7 * mean(sizes[8:14]))
+    expect_identical(knn_collect(folder), whole)
+  }
+})
+
+test_that("several processes do each task once", {
+  skip_on_os("windows")
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(300, 9)
+  whole <- knn_graph(x, 5, backend = "cpu")
+  folder <- empty_folder(x)
+  workers <- lapply(1:3, function(i) start_worker(folder, pause = 0))
+  here <- knn_work(folder, num_threads = 1, backend = "cpu")
+  done <- c(here, as.integer(vapply(workers, said_by, "", seconds = 300)))
+  expect_identical(sum(done), 45L)
+  expect_identical(knn_collect(folder), whole)
+  status <- knn_status(folder)
+  expect_identical(status$tasks[["done"]], 45L)
+  expect_identical(sum(status$done_by$tasks), 45L)
+})
+
+test_that("workers that are killed lose their own task and no more", {
+  skip_on_os("windows")
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(200, 9)
+  whole <- knn_graph(x, 5, backend = "cpu")
+  folder <- empty_folder(x)
+  for (trial in 1:2) {
+    worker <- start_worker(folder)
+    before <- length(task_files(folder))
+    expect_true(wait_for(
+      function() length(task_files(folder)) >= before + 2, 120
+    ))
+    end_child(worker)
+  }
+  done <- task_files(folder)
+  times <- file.mtime(done)
+  expect_lt(length(done), 15)
+  # Whoever is gone from this machine is known at once.
+  expect_identical(
+    knn_work(folder, num_threads = 1, backend = "cpu"), 15L - length(done)
+  )
+  expect_identical(file.mtime(done), times)
+  expect_identical(knn_collect(folder), whole)
+})
+
+test_that("the call itself may be killed, and another takes its place", {
+  skip_on_os("windows")
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(200, 9)
+  whole <- knn_graph(x, 5, backend = "cpu")
+  folder <- withr::local_tempdir()
+  data <- withr::local_tempfile(fileext = ".rds")
+  saveRDS(x, data)
+  start_call <- function() {
+    start_child(c(
+      "options(fsknn.split_size = 40L, fsknn.num_threads = 1)",
+      sprintf("x <- readRDS(%s)", deparse(data)),
+      "trace('write_task', quote(Sys.sleep(0.05)), print = FALSE,",
+      "      where = asNamespace('fsknn'))",
+      sprintf(
+        "edges <- knn_graph(x, 5, backend = 'cpu', checkpoint = %s)",
+        deparse(folder)
+      ),
+      "saveRDS(edges, paste0(out, '.rds'))",
+      "say('whole')"
+    ))
+  }
+  # Two at once, one of which is ended.
+  calls <- lapply(1:2, function(i) start_call())
+  expect_true(wait_for(function() length(task_files(folder)) >= 2, 120))
+  end_child(calls[[1]])
+  expect_identical(said_by(calls[[2]], 300), "whole")
+  expect_identical(readRDS(paste0(calls[[2]]$out, ".rds")), whole)
+  expect_identical(suppressMessages(kept_graph(x, folder)), whole)
+})
+
+test_that("who stands still is overtaken, and does no harm when it wakes", {
+  skip_on_os("windows")
+  withr::local_options(fsknn.split_size = 40L, fsknn.lease_seconds = 1)
+  x <- random_matrix(120, 9)
+  whole <- knn_graph(x, 5, backend = "cpu")
+  folder <- empty_folder(x)
+  worker <- start_worker(folder, pause = 1)
+  claims <- function() list.files(folder, "^fsknn-claim-")
+  expect_true(wait_for(function() length(claims()) > 0, 120))
+  tools::pskill(worker$pid, tools::SIGSTOP)
+  # All of it, the stopped one's task too.
+  expect_gte(knn_work(folder, num_threads = 1, backend = "cpu"), 5L)
+  done <- task_files(folder)
+  expect_length(done, 6)
+  bytes <- lapply(done, readBin, "raw", 1e6)
+  expect_identical(knn_collect(folder), whole)
+  tools::pskill(worker$pid, tools::SIGCONT)
+  expect_false(identical(said_by(worker, 120), "failed"))
+  # The first result stays.
+  expect_identical(lapply(done, readBin, "raw", 1e6), bytes)
+  expect_identical(knn_collect(folder), whole)
+})
+
+test_that("a result that is damaged is done again", {
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  whole <- knn_graph(x, 5, backend = "cpu")
+  folder <- withr::local_tempdir()
+  kept_graph(x, folder)
+  writeBin(as.raw(1:9), task_files(folder)[[4]])
+  expect_error(knn_collect(folder), "1 of 6 tasks")
+  expect_identical(knn_work(folder, num_threads = 1), 1L)
+  expect_identical(knn_collect(folder), whole)
+  # One that is good again when it is looked at is not lost.
+  job <- fsknn:::join_folder(folder, "folder", NULL, NULL)
+  fsknn:::take_task_away(job, 4, NULL)
+  expect_length(task_files(folder), 6)
+})
+
+test_that("points that are damaged are told, and not searched", {
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  folder <- empty_folder(x)
+  path <- file.path(folder, "fsknn-points")
+  bytes <- readBin(path, "raw", 1e6)
+  writeBin(replace(bytes, 900, xor(bytes[[900]], as.raw(1))), path)
+  expect_error(
+    knn_work(folder, num_threads = 1, backend = "cpu"), "as it was written",
+    class = "fsknn_checkpoint_error"
+  )
+  writeBin(bytes[1:900], path)
+  expect_error(
+    knn_work(folder, backend = "cpu"), "damaged",
+    class = "fsknn_checkpoint_error"
+  )
+  # The call has them, and mends what it can.
+  expect_identical(kept_graph(x, folder), knn_graph(x, 5, backend = "cpu"))
+})
+
+test_that("a failure is told in the words of the search, by whoever meets it", {
+  x <- random_matrix(60, 9)
+  x[3, ] <- 1.5e308
+  x[4, ] <- -1.5e308
+  folder <- withr::local_tempdir()
+  find <- function(...) {
+    knn_search(x, 58, "manhattan", backend = "cpu", ...)
+  }
+  alone <- expect_error(find(), class = "fsknn_range_error")
+  error <- expect_error(find(checkpoint = folder), class = "fsknn_range_error")
+  expect_identical(conditionMessage(error), conditionMessage(alone))
+  expect_error(knn_collect(folder), class = "fsknn_range_error")
+})
+
+test_that("a task that fails is tried three times", {
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  folder <- empty_folder(x)
+  tried <- 0
+  local_functions(
+    search_task = function(...) {
+      tried <<- tried + 1
+      stop("the disk made a noise")
+    }
+  )
+  expect_error(
+    knn_work(folder, backend = "cpu"), "made a noise",
+    class = "fsknn_worker_error"
+  )
+  expect_gte(tried, 3)
+  expect_gte(knn_status(folder)$tasks[["failed"]], 1)
+  expect_error(knn_collect(folder), class = "fsknn_worker_error")
+})
+
+test_that("what is no folder of this version's work is refused in words", {
+  x <- random_matrix(60, 9)
+  local_folder()
+  kept_graph(x, "kept")
+  dir.create("empty")
+  dir.create("other")
+  writeLines("dear", "other/letter.txt")
+  local_functions(
+    package_version_text = function() "0.0.1"
+  )
+  kept_graph(x, "old")
+  local_functions(
+    package_version_text = function() "1.0.0"
+  )
+  expect_snapshot(error = TRUE, {
+    knn_work("old")
+    knn_work("none")
+    knn_work("empty")
+    knn_collect("other")
+    knn_status(NA)
+    knn_work("old", max_tasks = 0)
+  })
+})
+
+test_that("the state of a folder is told", {
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  local_folder()
+  kept_graph(x, "kept")
+  status <- knn_status("kept")
+  expect_identical(status$seconds_left, 0)
+  file.remove(task_files("kept")[5:6])
+  # A claim of a machine that nothing is known of.
+  writeLines(
+    c("00000000000000000007", "host: far", "process: 12", "start: 1",
+      "place: there"),
+    "kept/fsknn-claim-000006-002"
+  )
+  expect_identical(knn_work("kept", wait = FALSE, backend = "cpu"), 1L)
+  status <- knn_status("kept")
+  expect_identical(
+    status$tasks, c(done = 5L, at_work = 1L, failed = 0L, left = 0L, all = 6L)
+  )
+  expect_identical(status$workers$host, "far")
+  expect_gt(status$seconds_left, 0)
+  shown <- format(status)
+  expect_match(shown, "5 of 6 done, 1 at work", all = FALSE)
+  expect_match(shown, "task 6: process 12 on far, last sign", all = FALSE)
+  expect_identical(utils::capture.output(print(status)), shown)
+})
+
+test_that("a folder that can't be written to is an error in words", {
+  skip_on_os("windows")
+  skip_if(identical(Sys.info()[["user"]], "root"), "root may write anywhere")
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  folder <- empty_folder(x)
+  Sys.chmod(folder, "500")
+  withr::defer(Sys.chmod(folder, "700"))
+  expect_error(knn_work(folder), "Permission", class = "fsknn_checkpoint_error")
+})

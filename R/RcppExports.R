@@ -113,6 +113,26 @@ cpp_agreements <- function(levels) {
     .Call(`_fsknn_cpp_agreements`, levels)
 }
 
+cpp_join_neighbours <- function(index, distance, mutual, correlation, local, num_threads) {
+    .Call(`_fsknn_cpp_join_neighbours`, index, distance, mutual, correlation, local, num_threads)
+}
+
+cpp_kernel_sums <- function(graph, epsilon, num_threads) {
+    .Call(`_fsknn_cpp_kernel_sums`, graph, epsilon, num_threads)
+}
+
+cpp_walk <- function(graph, epsilon, alpha, num_threads) {
+    .Call(`_fsknn_cpp_walk`, graph, epsilon, alpha, num_threads)
+}
+
+cpp_walk_apply <- function(walk, component, x, degree, low, high, num_threads) {
+    .Call(`_fsknn_cpp_walk_apply`, walk, component, x, degree, low, high, num_threads)
+}
+
+cpp_walk_dense <- function(walk, component) {
+    .Call(`_fsknn_cpp_walk_dense`, walk, component)
+}
+
 cpp_mdl_cuts <- function(x, classes, num_classes, num_threads, progress) {
     .Call(`_fsknn_cpp_mdl_cuts`, x, classes, num_classes, num_threads, progress)
 }

@@ -329,6 +329,73 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_join_neighbours
+Rcpp::List cpp_join_neighbours(SEXP index, SEXP distance, bool mutual, bool correlation, int local, int num_threads);
+RcppExport SEXP _fsknn_cpp_join_neighbours(SEXP indexSEXP, SEXP distanceSEXP, SEXP mutualSEXP, SEXP correlationSEXP, SEXP localSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< bool >::type mutual(mutualSEXP);
+    Rcpp::traits::input_parameter< bool >::type correlation(correlationSEXP);
+    Rcpp::traits::input_parameter< int >::type local(localSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_join_neighbours(index, distance, mutual, correlation, local, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_kernel_sums
+Rcpp::List cpp_kernel_sums(SEXP graph, std::vector<double> epsilon, int num_threads);
+RcppExport SEXP _fsknn_cpp_kernel_sums(SEXP graphSEXP, SEXP epsilonSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type graph(graphSEXP);
+    Rcpp::traits::input_parameter< std::vector<double> >::type epsilon(epsilonSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_kernel_sums(graph, epsilon, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_walk
+Rcpp::List cpp_walk(SEXP graph, double epsilon, double alpha, int num_threads);
+RcppExport SEXP _fsknn_cpp_walk(SEXP graphSEXP, SEXP epsilonSEXP, SEXP alphaSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type graph(graphSEXP);
+    Rcpp::traits::input_parameter< double >::type epsilon(epsilonSEXP);
+    Rcpp::traits::input_parameter< double >::type alpha(alphaSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_walk(graph, epsilon, alpha, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_walk_apply
+Rcpp::List cpp_walk_apply(SEXP walk, int component, Rcpp::NumericVector x, int degree, double low, double high, int num_threads);
+RcppExport SEXP _fsknn_cpp_walk_apply(SEXP walkSEXP, SEXP componentSEXP, SEXP xSEXP, SEXP degreeSEXP, SEXP lowSEXP, SEXP highSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type walk(walkSEXP);
+    Rcpp::traits::input_parameter< int >::type component(componentSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type x(xSEXP);
+    Rcpp::traits::input_parameter< int >::type degree(degreeSEXP);
+    Rcpp::traits::input_parameter< double >::type low(lowSEXP);
+    Rcpp::traits::input_parameter< double >::type high(highSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_walk_apply(walk, component, x, degree, low, high, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_walk_dense
+Rcpp::List cpp_walk_dense(SEXP walk, int component);
+RcppExport SEXP _fsknn_cpp_walk_dense(SEXP walkSEXP, SEXP componentSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type walk(walkSEXP);
+    Rcpp::traits::input_parameter< int >::type component(componentSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_walk_dense(walk, component));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_mdl_cuts
 Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes, int num_threads, bool progress);
 RcppExport SEXP _fsknn_cpp_mdl_cuts(SEXP xSEXP, SEXP classesSEXP, SEXP num_classesSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
@@ -1101,6 +1168,11 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_contrast_points", (DL_FUNC) &_fsknn_cpp_contrast_points, 5},
     {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 8},
     {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
+    {"_fsknn_cpp_join_neighbours", (DL_FUNC) &_fsknn_cpp_join_neighbours, 6},
+    {"_fsknn_cpp_kernel_sums", (DL_FUNC) &_fsknn_cpp_kernel_sums, 3},
+    {"_fsknn_cpp_walk", (DL_FUNC) &_fsknn_cpp_walk, 4},
+    {"_fsknn_cpp_walk_apply", (DL_FUNC) &_fsknn_cpp_walk_apply, 7},
+    {"_fsknn_cpp_walk_dense", (DL_FUNC) &_fsknn_cpp_walk_dense, 2},
     {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 5},
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},

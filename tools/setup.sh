@@ -45,6 +45,7 @@ pages r-bioc-bluster R:bluster
 pages r-bioc-scran   R:scran
 pages r-bioc-scater  R:scater
 pages r-bioc-destiny R:destiny
+pages r-cran-rspectra R:RSpectra
 test r-bioc-hdf5array R:HDF5Array
 test r-bioc-rhdf5   R:rhdf5
 test r-cran-bigmemory R:bigmemory

@@ -1,0 +1,236 @@
+# The eigenpairs of a diffusion map's walk, component by component.
+
+# Up to here a dense matrix is quick.
+most_dense <- 300L
+
+# Where products are long, the dense work between them, by one thread, should be
+# rare: a polynomial takes the place of the matrix.
+least_filtered <- 20000L
+
+# walk: of cpp_walk(). coordinates, eigenvalues, residuals, component, sizes.
+map_components <- function(walk, num_components, time, num_threads, names,
+                           call = caller_env()) {
+  parts <- walk_components(walk)
+  mapped <- which(parts$sizes > num_components + 1)
+  columns <- paste0("DC", seq_len(num_components))
+  coordinates <- matrix(
+    NA_real_, length(walk$order), num_components,
+    dimnames = list(names, columns)
+  )
+  empty <- matrix(
+    NA_real_, length(mapped), num_components,
+    dimnames = list(mapped, columns)
+  )
+  eigenvalues <- residuals <- empty
+  for (at in seq_along(mapped)) {
+    own <- parts$own[[mapped[[at]]]]
+    rows <- seq.int(walk$first[[own]] + 1, walk$first[[own + 1]])
+    points <- walk$order[rows]
+    found <- leading_pairs(
+      walk$walk, own, walk$degree[points], num_components, num_threads, call
+    )
+    there <- seq_along(found$values)
+    eigenvalues[at, there] <- found$values
+    residuals[at, there] <- found$residuals
+    # psi is scaled so that its squares have mean 1 under the walk's rest.
+    scale <- sqrt(sum(walk$degree[points]) / walk$degree[points])
+    for (l in there) {
+      psi <- found$vectors[, l] * scale
+      coordinates[points, l] <- fixed_sign(psi, points) * found$values[[l]]^time
+    }
+  }
+  tell_unfound(eigenvalues, residuals, call)
+  list(
+    coordinates = coordinates, eigenvalues = eigenvalues, residuals = residuals,
+    component = parts$component, sizes = parts$sizes
+  )
+}
+
+# Components of two points or more by size, the one with the first point before
+# others of its size. own: their numbers in the walk.
+walk_components <- function(walk) {
+  sizes <- as.integer(diff(walk$first))
+  own <- which(sizes > 1)
+  own <- own[order(-sizes[own], own, method = "radix")]
+  number <- rep(NA_integer_, length(sizes))
+  number[own] <- seq_along(own)
+  component <- integer(length(walk$order))
+  component[walk$order] <- rep(number, sizes)
+  list(component = component, sizes = sizes[own], own = own)
+}
+
+# Positive at the first of the points, by their numbers, where it is at least
+# half as large as anywhere: the largest itself may be two, of either sign.
+fixed_sign <- function(psi, points) {
+  large <- which(abs(psi) >= max(abs(psi)) / 2)
+  first <- large[[which.min(points[large])]]
+  if (psi[[first]] < 0) -psi else psi
+}
+
+# values (falling), vectors (of length 1) and residuals of S, but for the
+# constant's.
+leading_pairs <- function(walk, component, degree, count, num_threads, call) {
+  apply <- function(x, filter = no_filter) {
+    in_core(
+      cpp_walk_apply(
+        walk, component, x, filter$degree, filter$low, filter$high, num_threads
+      ),
+      call
+    )$product
+  }
+  size <- length(degree)
+  vectors <- if (size <= most_dense) {
+    dense_vectors(walk, component, degree, count, call)
+  } else {
+    check_package("RSpectra", "A diffusion map of so many points", call)
+    sparse_vectors(apply, size, count)
+  }
+  judge_pairs(vectors, apply)
+}
+
+no_filter <- list(degree = 1L, low = -1, high = 1)
+
+dense_vectors <- function(walk, component, degree, count, call) {
+  matrix <- in_core(cpp_walk_dense(walk, component), call)$matrix
+  # The constant's eigenvalue 1 becomes -2, below all others.
+  constant <- sqrt(degree / sum(degree))
+  found <- eigen(matrix - 3 * tcrossprod(constant), symmetric = TRUE)
+  found$vectors[, seq_len(count), drop = FALSE]
+}
+
+# choose: a function that chooses a filter, or NULL.
+sparse_vectors <- function(apply, size, count,
+                           choose = if (size >= least_filtered) choose_filter) {
+  filter <- if (!is.null(choose)) choose(apply, size, count)
+  found <- lanczos_vectors(apply, size, count, filter %||% no_filter)
+  if (is.null(filter)) {
+    return(found)
+  }
+  # Above the filtered interval the polynomial grows, and the largest of its
+  # eigenvalues are those of S. Below they might be any.
+  values <- vapply(seq_len(NCOL(found)), function(l) {
+    sum(found[, l] * apply(found[, l]))
+  }, 0)
+  if (NCOL(found) == count && all(values > filter$high)) {
+    return(found)
+  }
+  lanczos_vectors(apply, size, count, no_filter)
+}
+
+lanczos_vectors <- function(apply, size, count, filter) {
+  # RSpectra's warning says less than the residuals will.
+  found <- suppressWarnings(RSpectra::eigs_sym(
+    function(x, args) apply(x, filter), k = count, which = "LA", n = size,
+    opts = list(
+      # A polynomial's steep end makes more of S's digits right than of its own.
+      tol = if (filter$degree > 1) 1e-9 else 1e-12,
+      ncv = min(size, max(2 * count + 1, count + 15)),
+      maxitr = 5000, initvec = start_vector(size)
+    )
+  ))
+  found$vectors
+}
+
+# No draw of R's generator: a map is the same each time.
+start_vector <- function(size) {
+  at <- seq_len(size)
+  (at * 0.6180339887498949) %% 1 - 0.5
+}
+
+# Values, in falling order, and residuals of vectors that may be few.
+judge_pairs <- function(vectors, apply) {
+  columns <- seq_len(NCOL(vectors))
+  values <- residuals <- double(length(columns))
+  for (l in columns) {
+    product <- apply(vectors[, l])
+    values[[l]] <- sum(vectors[, l] * product)
+    residuals[[l]] <- sqrt(sum((product - values[[l]] * vectors[, l])^2))
+  }
+  order <- order(-values)
+  list(
+    values = values[order], residuals = residuals[order],
+    vectors = vectors[, order, drop = FALSE]
+  )
+}
+
+# A filter for the `count` largest eigenvalues. Some steps of Lanczos' method
+# without memory find values which the largest eigenvalues exceed, the first by
+# the first and so on: what is below the last that is wanted is filtered out. A
+# better bound saves as many products as finding it takes, soon.
+choose_filter <- function(apply, size, count, most_steps = 240) {
+  wanted <- count + 2L
+  before <- 1
+  lanczos <- NULL
+  while (is.null(lanczos) || length(lanczos$diagonal) < most_steps) {
+    lanczos <- more_lanczos(apply, size, lanczos, wanted + 30)
+    gap <- min(1 - ritz_values(lanczos)[[wanted]], 1)
+    if (gap > 0.5 * before && gap < 1) {
+      break
+    }
+    before <- gap
+  }
+  high <- 1 - gap
+  # At 1 the polynomial is cosh(degree * reach): with 3 it is about 10.
+  reach <- acosh(1 + 2 * gap / (1 + high))
+  list(
+    degree = as.integer(min(max(round(3 / reach), 2), 24)), low = -1,
+    high = high
+  )
+}
+
+ritz_values <- function(lanczos) {
+  size <- length(lanczos$diagonal)
+  matrix <- diag(lanczos$diagonal, size)
+  at <- seq_len(size - 1)
+  beside <- lanczos$beside[at]
+  matrix[cbind(at, at + 1)] <- beside
+  matrix[cbind(at + 1, at)] <- beside
+  eigen(matrix, symmetric = TRUE, only.values = TRUE)$values
+}
+
+more_lanczos <- function(apply, size, state, steps) {
+  if (is.null(state)) {
+    start <- start_vector(size)
+    state <- list(
+      before = 0, now = start / sqrt(sum(start^2)), diagonal = double(),
+      beside = double()
+    )
+  }
+  for (step in seq_len(steps)) {
+    product <- apply(state$now)
+    own <- sum(product * state$now)
+    last <- length(state$beside)
+    product <- product - own * state$now -
+      (if (last > 0) state$beside[[last]] else 0) * state$before
+    size_of <- sqrt(sum(product^2))
+    state$diagonal <- c(state$diagonal, own)
+    state$beside <- c(state$beside, size_of)
+    state$before <- state$now
+    state$now <- product / size_of
+  }
+  state
+}
+
+tell_unfound <- function(eigenvalues, residuals, call) {
+  missing <- sum(is.na(eigenvalues))
+  inexact <- sum(residuals > 1e-6, na.rm = TRUE)
+  if (missing + inexact == 0) {
+    return(invisible())
+  }
+  cli::cli_warn(
+    c(
+      "Not all eigenpairs were found.",
+      x = if (missing > 0) {
+        "{format_count(missing)} {cli::qty(missing)}{?is/are} missing, and
+         {?its/their} coordinates NA."
+      },
+      x = if (inexact > 0) {
+        "{format_count(inexact)} {cli::qty(inexact)}{?has/have} a residual
+         above 1e-6."
+      },
+      i = "Fewer {.arg num_components}, a greater {.arg epsilon} or more
+           neighbours make it easier."
+    ),
+    class = "fsknn_convergence_warning", call = call
+  )
+}

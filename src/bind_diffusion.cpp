@@ -1,0 +1,190 @@
+// Diffusion maps: neighbours joined to a graph, the walk on it, its products.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "bind_common.hpp"
+#include "core/diffusion.hpp"
+#include "core/joined.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// Matrices of numbers from 1 and distances, a row a point, or lists of vectors
+/// of them. Missing ones are no neighbours.
+NearLists lists_from(SEXP index, SEXP distance) {
+  NearLists lists;
+  lists.start.push_back(0);
+  const auto fill = [&](std::int64_t rows, auto size_of, auto at) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::int64_t size = 0;
+      for (std::int64_t r = 0; r < size_of(i); ++r)
+        size += at(i, r).first != NA_INTEGER;
+      lists.start.push_back(lists.start.back() + size);
+    }
+    lists.index = Buffer<std::int32_t>(lists.start.back());
+    lists.distance = Buffer<double>(lists.start.back());
+    std::int64_t to = 0;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t r = 0; r < size_of(i); ++r) {
+        const std::pair<int, double> found = at(i, r);
+        if (found.first == NA_INTEGER) continue;
+        lists.index[to] = found.first - 1;
+        lists.distance[to++] = found.second;
+      }
+    }
+  };
+  if (TYPEOF(index) == VECSXP) {
+    fill(
+        Rf_xlength(index),
+        [&](std::int64_t i) { return Rf_xlength(VECTOR_ELT(index, i)); },
+        [&](std::int64_t i, std::int64_t r) {
+          return std::make_pair(INTEGER(VECTOR_ELT(index, i))[r],
+                                REAL(VECTOR_ELT(distance, i))[r]);
+        });
+    return lists;
+  }
+  const std::int64_t n = Rf_nrows(index), k = Rf_ncols(index);
+  const int* const numbers = INTEGER(index);
+  const double* const lengths = REAL(distance);
+  fill(
+      n, [&](std::int64_t) { return k; },
+      [&](std::int64_t i, std::int64_t r) {
+        return std::make_pair(numbers[r * n + i], lengths[r * n + i]);
+      });
+  return lists;
+}
+
+template <class T>
+T& behind(SEXP pointer) {
+  return *Rcpp::XPtr<T>(pointer).checked_get();
+}
+
+/// Of each point the smallest u above 0 and the largest among its own
+/// neighbours; NA where it has none.
+Rcpp::List ends_of(const NearLists& lists, const JoinedGraph& graph) {
+  const std::int64_t n = graph.num_points();
+  Rcpp::NumericVector nearest(n, NA_REAL), farthest(n, NA_REAL);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int32_t* const row = graph.index.data() + graph.row(i);
+    const std::int32_t* const end = graph.index.data() + graph.row(i + 1);
+    const std::size_t at = static_cast<std::size_t>(i);
+    for (std::int64_t e = lists.start[at]; e < lists.start[at + 1]; ++e) {
+      const std::int32_t* const found =
+          std::lower_bound(row, end, lists.index[e]);
+      if (found == end || *found != lists.index[e]) continue;
+      const double u = graph.length[found - graph.index.data()];
+      if (u > 0.0 && !(nearest[i] <= u)) nearest[i] = u;
+      if (u > 0.0 && !(farthest[i] >= u)) farthest[i] = u;
+    }
+  }
+  return Rcpp::List::create(Rcpp::_["nearest"] = nearest,
+                            Rcpp::_["farthest"] = farthest);
+}
+
+}  // namespace
+
+// The graph with squared lengths. local: which neighbour's distance scales a
+// point; 0: none.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_join_neighbours(SEXP index, SEXP distance, bool mutual,
+                               bool correlation, int local, int num_threads) {
+  return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<Progress> asked = bind::r_progress(false);
+    try {
+      const NearLists lists = lists_from(index, distance);
+      std::unique_ptr<JoinedGraph> graph(new JoinedGraph(
+          join_directions(lists, mutual ? JoinKind::both : JoinKind::either,
+                          num_threads, asked.get())));
+      std::vector<double> scales;
+      if (local > 0) {
+        scales = local_scales(lists, *graph, local, num_threads);
+        if (correlation)
+          for (double& s : scales) s = std::sqrt(2.0 * s);
+      }
+      square_lengths(
+          *graph, correlation ? LengthKind::correlation : LengthKind::distance,
+          scales, num_threads);
+      Rcpp::List out = ends_of(lists, *graph);
+      out["num_pairs"] = 0.5 * static_cast<double>(graph->index.size());
+      out["scales"] = scales;
+      out["graph"] = Rcpp::XPtr<JoinedGraph>(graph.release(), true);
+      return out;
+    } catch (const RepeatedNeighbour& e) {
+      return Rcpp::List::create(Rcpp::_["failure"] = "repeated",
+                                Rcpp::_["message"] = e.what(),
+                                Rcpp::_["point"] = e.point + 1);
+    }
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_kernel_sums(SEXP graph, std::vector<double> epsilon,
+                           int num_threads) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> asked = bind::r_progress(false);
+    const std::vector<KernelSum> sums = kernel_sums(
+        behind<JoinedGraph>(graph), epsilon, num_threads, asked.get());
+    Rcpp::NumericVector kernel, moment;
+    for (const KernelSum& sum : sums) {
+      kernel.push_back(sum.kernel);
+      moment.push_back(sum.moment);
+    }
+    return Rcpp::List::create(Rcpp::_["kernel"] = kernel,
+                              Rcpp::_["moment"] = moment);
+  });
+}
+
+// The graph is used up by it.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_walk(SEXP graph, double epsilon, double alpha, int num_threads) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> asked = bind::r_progress(false);
+    JoinedGraph taken = std::move(behind<JoinedGraph>(graph));
+    Rcpp::XPtr<JoinedGraph>(graph).release();
+    std::unique_ptr<Walk> walk(
+        new Walk(std::move(taken), epsilon, alpha, num_threads));
+    Rcpp::IntegerVector order(walk->order().begin(), walk->order().end());
+    Rcpp::List out = Rcpp::List::create(
+        Rcpp::_["density"] = walk->density(),
+        Rcpp::_["degree"] = walk->degree(), Rcpp::_["order"] = order + 1,
+        Rcpp::_["first"] = Rcpp::NumericVector(walk->first_rows().begin(),
+                                               walk->first_rows().end()));
+    out["walk"] = Rcpp::XPtr<Walk>(walk.release(), true);
+    return out;
+  });
+}
+
+// component: from 1. degree, low, high: a filter (core/diffusion.hpp).
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_walk_apply(SEXP walk, int component, Rcpp::NumericVector x,
+                          int degree, double low, double high,
+                          int num_threads) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> asked = bind::r_progress(false);
+    const Walk& steps = behind<Walk>(walk);
+    if (x.size() != steps.num_rows(component - 1))
+      throw Failure("a vector of another length than the component");
+    ChebyshevFilter filter;
+    filter.degree = degree;
+    filter.low = low;
+    filter.high = high;
+    Rcpp::NumericVector out(Rcpp::no_init(x.size()));
+    steps.apply(component - 1, filter, x.begin(), out.begin(), num_threads,
+                asked.get());
+    return Rcpp::List::create(Rcpp::_["product"] = out);
+  });
+}
+
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_walk_dense(SEXP walk, int component) {
+  return bind::guarded([&] {
+    const Walk& steps = behind<Walk>(walk);
+    const int rows = static_cast<int>(steps.num_rows(component - 1));
+    const std::vector<double> all = steps.dense(component - 1);
+    return Rcpp::List::create(Rcpp::_["matrix"] =
+                                  Rcpp::NumericMatrix(rows, rows, all.begin()));
+  });
+}

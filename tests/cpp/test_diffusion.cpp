@@ -1,0 +1,242 @@
+// Neighbours joined, and the walk of a diffusion map, against their
+// definitions on small graphs; the map itself is held against dense matrices in
+// R (test-diffusion_map.R).
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include "core/diffusion.hpp"
+#include "core/errors.hpp"
+#include "core/joined.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+struct Near {
+  std::int32_t point;
+  double distance;
+};
+
+NearLists lists_of(const std::vector<std::vector<Near>>& rows) {
+  NearLists lists;
+  lists.start.push_back(0);
+  for (const auto& row : rows)
+    lists.start.push_back(lists.start.back() +
+                          static_cast<std::int64_t>(row.size()));
+  lists.index = Buffer<std::int32_t>(lists.start.back());
+  lists.distance = Buffer<double>(lists.start.back());
+  std::int64_t at = 0;
+  for (const auto& row : rows) {
+    for (const Near& near : row) {
+      lists.index[at] = near.point;
+      lists.distance[at++] = near.distance;
+    }
+  }
+  return lists;
+}
+
+double entry(const JoinedGraph& graph, std::int64_t i, std::int64_t j) {
+  for (std::int64_t e = graph.row(i); e < graph.row(i + 1); ++e)
+    if (graph.index[e] == j) return graph.length[e];
+  return -1.0;
+}
+
+/// Points on a ring with gaps of their own, each with the next three.
+NearLists ring(std::int32_t n) {
+  std::vector<std::vector<Near>> rows;
+  for (std::int32_t i = 0; i < n; ++i) {
+    std::vector<Near> row;
+    for (std::int32_t step = 3; step >= 1; --step)
+      row.push_back({(i + step) % n, 0.3 * step + 0.001 * ((i * 7) % 13)});
+    rows.push_back(row);
+  }
+  return lists_of(rows);
+}
+
+JoinedGraph squared_ring(std::int32_t n) {
+  JoinedGraph graph = join_directions(ring(n), JoinKind::either, 2, nullptr);
+  square_lengths(graph, LengthKind::distance, {}, 2);
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("both directions are joined, the shorter one counts") {
+  const NearLists lists = lists_of(
+      {{{2, 3.0}, {1, 1.0}}, {{0, 0.5}}, {{3, 2.0}}, {{2, 2.0}, {0, 4.0}}, {}});
+  const JoinedGraph either =
+      join_directions(lists, JoinKind::either, 1, nullptr);
+  CHECK(either.start == std::vector<std::int64_t>{0, 3, 4, 6, 8, 8});
+  CHECK(either.index[0] == 1);
+  CHECK(either.index[1] == 2);
+  CHECK(either.index[2] == 3);
+  CHECK(entry(either, 0, 1) == 0.5);
+  CHECK(entry(either, 1, 0) == 0.5);
+  CHECK(entry(either, 2, 0) == 3.0);
+  CHECK(entry(either, 0, 3) == 4.0);
+  const JoinedGraph both = join_directions(lists, JoinKind::both, 1, nullptr);
+  CHECK(both.start == std::vector<std::int64_t>{0, 1, 2, 3, 4, 4});
+  CHECK(entry(both, 0, 1) == 0.5);
+  CHECK(entry(both, 2, 3) == 2.0);
+}
+
+TEST_CASE("a neighbour that is there twice is told of, the first") {
+  const NearLists twice =
+      lists_of({{{1, 1.0}}, {{2, 1.0}, {0, 1.0}, {2, 1.0}}, {{2, 0.0}}});
+  for (int threads : {1, 2}) {
+    try {
+      join_directions(twice, JoinKind::either, threads, nullptr);
+      CHECK(false);
+    } catch (const RepeatedNeighbour& e) {
+      CHECK(e.point == 1);
+    }
+  }
+}
+
+TEST_CASE("scales are above 0 where points are the same") {
+  // 0 and 1 are the same, 2 is apart; 3 has none but the same; 4 nobody.
+  const NearLists lists = lists_of({{{1, 0.0}, {2, 2.0}},
+                                    {{0, 0.0}, {3, 0.0}},
+                                    {{1, 3.0}, {0, 2.0}},
+                                    {{1, 0.0}},
+                                    {}});
+  const JoinedGraph graph =
+      join_directions(lists, JoinKind::either, 1, nullptr);
+  CHECK(local_scales(lists, graph, 1, 1) ==
+        std::vector<double>{2.0, 2.0, 2.0, 2.0, 2.0});
+  CHECK(local_scales(lists, graph, 2, 1) ==
+        std::vector<double>{2.0, 2.0, 3.0, 2.0, 2.0});
+  const NearLists same = lists_of({{{1, 0.0}}, {{0, 0.0}}});
+  CHECK(local_scales(same, join_directions(same, JoinKind::either, 1, nullptr),
+                     1, 1) == std::vector<double>{1.0, 1.0});
+}
+
+TEST_CASE("lengths are squared, or 2 (1 - r), and refused beyond a double") {
+  const NearLists lists = lists_of({{{1, 3.0}}, {{0, 3.0}}});
+  const auto squared = [&](LengthKind kind, const std::vector<double>& scales) {
+    JoinedGraph graph = join_directions(lists, JoinKind::either, 1, nullptr);
+    square_lengths(graph, kind, scales, 1);
+    return entry(graph, 0, 1);
+  };
+  CHECK(squared(LengthKind::distance, {}) == 9.0);
+  CHECK(squared(LengthKind::correlation, {}) == 6.0);
+  CHECK(squared(LengthKind::distance, {2.0, 4.5}) == 1.0);
+  JoinedGraph far = join_directions(lists_of({{{1, 1e200}}, {}}),
+                                    JoinKind::either, 1, nullptr);
+  CHECK_THROWS_AS(square_lengths(far, LengthKind::distance, {}, 1),
+                  RangeFailure);
+}
+
+TEST_CASE("sums of the kernel are those of a loop") {
+  const JoinedGraph graph = squared_ring(50);
+  const std::vector<KernelSum> sums =
+      kernel_sums(graph, {0.1, 1e-9, 2.0}, 2, nullptr);
+  for (std::size_t at : {0u, 2u}) {
+    const double epsilon = at == 0 ? 0.1 : 2.0;
+    double kernel = 0.0, moment = 0.0;
+    for (std::int64_t e = 0; e < graph.index.size(); ++e) {
+      const double u = graph.length[e] / epsilon;
+      kernel += std::exp(-u);
+      moment += u * std::exp(-u);
+    }
+    CHECK(sums[at].kernel == doctest::Approx(kernel));
+    CHECK(sums[at].moment == doctest::Approx(moment));
+  }
+  CHECK(sums[1].kernel == 0.0);
+  CHECK(sums[1].moment == 0.0);
+}
+
+TEST_CASE("the walk's matrix is its definition, in parts") {
+  const std::int32_t n = 30;
+  const double epsilon = 0.4, alpha = 0.7;
+  const JoinedGraph graph = squared_ring(n);
+  const Walk walk(squared_ring(n), epsilon, alpha, 1);
+  REQUIRE(walk.first_rows() == std::vector<std::int64_t>{0, n});
+  const auto weight = [&](std::int32_t i, std::int32_t j) {
+    const double u = entry(graph, i, j);
+    return u < 0.0 ? 0.0 : std::exp(-u / epsilon);
+  };
+  std::vector<double> q, d;
+  for (std::int32_t i = 0; i < n; ++i) {
+    q.push_back(1.0);
+    for (std::int32_t j = 0; j < n; ++j)
+      q[static_cast<std::size_t>(i)] += weight(i, j);
+  }
+  const auto normed = [&](std::int32_t i, std::int32_t j) {
+    return weight(i, j) / std::pow(q[static_cast<std::size_t>(i)] *
+                                       q[static_cast<std::size_t>(j)],
+                                   alpha);
+  };
+  for (std::int32_t i = 0; i < n; ++i) {
+    d.push_back(0.0);
+    for (std::int32_t j = 0; j < n; ++j)
+      d[static_cast<std::size_t>(i)] += normed(i, j);
+    CHECK(walk.density()[static_cast<std::size_t>(i)] ==
+          doctest::Approx(q[static_cast<std::size_t>(i)]));
+    CHECK(walk.degree()[static_cast<std::size_t>(i)] ==
+          doctest::Approx(d[static_cast<std::size_t>(i)]));
+  }
+  const std::vector<double> all = walk.dense(0);
+  for (std::size_t a = 0; a < static_cast<std::size_t>(n); ++a) {
+    for (std::size_t b = 0; b < static_cast<std::size_t>(n); ++b) {
+      const std::int32_t i = walk.order()[a], j = walk.order()[b];
+      CHECK(all[a * static_cast<std::size_t>(n) + b] ==
+            doctest::Approx(normed(i, j) /
+                            std::sqrt(d[static_cast<std::size_t>(i)] *
+                                      d[static_cast<std::size_t>(j)])));
+    }
+  }
+  // Apart, and with one that is isolated.
+  const Walk parts(
+      join_directions(
+          lists_of({{{2, 1.0}}, {}, {}, {{4, 1.0}, {5, 1.0}}, {{3, 2.0}}, {}}),
+          JoinKind::either, 1, nullptr),
+      1.0, 1.0, 1);
+  CHECK(parts.order() == std::vector<std::int32_t>{0, 2, 1, 3, 4, 5});
+  CHECK(parts.first_rows() == std::vector<std::int64_t>{0, 2, 3, 6});
+}
+
+TEST_CASE("products are those of the matrix, and of its polynomials") {
+  const std::int32_t n = 9000;  // several blocks
+  const Walk walk(squared_ring(n), 0.4, 1.0, 2);
+  const std::size_t size = static_cast<std::size_t>(n);
+  std::vector<double> constant(size), x(size), out(size), again(size);
+  double sum = 0.0;
+  for (const double d : walk.degree()) sum += d;
+  for (std::size_t row = 0; row < size; ++row) {
+    constant[row] = std::sqrt(
+        walk.degree()[static_cast<std::size_t>(walk.order()[row])] / sum);
+    x[row] = std::sin(static_cast<double>(row * row % 101));
+  }
+  // The constant has -2.
+  walk.apply(0, {}, constant.data(), out.data(), 2, nullptr);
+  double worst = 0.0;
+  for (std::size_t row = 0; row < size; ++row)
+    worst = std::max(worst, std::fabs(out[row] + 2.0 * constant[row]));
+  CHECK(worst < 1e-13);
+  double share = 0.0;
+  for (std::size_t row = 0; row < size; ++row) share += x[row] * constant[row];
+  for (std::size_t row = 0; row < size; ++row) x[row] -= share * constant[row];
+  // T_3(y) = 4 y^3 - 3 y with y = (S - c) / e.
+  const double low = -1.0, high = 0.5, c = -0.25, e = 0.75;
+  const auto step = [&](const std::vector<double>& of) {
+    std::vector<double> to(size);
+    walk.apply(0, {}, of.data(), to.data(), 1, nullptr);
+    for (std::size_t row = 0; row < size; ++row)
+      to[row] = (to[row] - c * of[row]) / e;
+    return to;
+  };
+  const std::vector<double> one = step(x), three = step(step(one));
+  walk.apply(0, {3, low, high}, x.data(), out.data(), 1, nullptr);
+  worst = 0.0;
+  for (std::size_t row = 0; row < size; ++row)
+    worst = std::max(worst,
+                     std::fabs(out[row] - (4.0 * three[row] - 3.0 * one[row])));
+  CHECK(worst < 1e-11);
+  walk.apply(0, {3, low, high}, x.data(), again.data(), 2, nullptr);
+  CHECK(out == again);
+}

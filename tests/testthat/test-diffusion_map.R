@@ -1,0 +1,398 @@
+# Points of known shapes, the same on every machine: no random draws.
+spread <- function(n, by) (seq_len(n) * by) %% 1
+
+on_circle <- function(at) cbind(cos(at), sin(at))
+
+on_sphere <- function(n) {
+  z <- 1 - (2 * seq_len(n) - 1) / n
+  at <- 2 * pi * spread(n, 0.6180339887498949)
+  cbind(sqrt(1 - z^2) * on_circle(at), z)
+}
+
+near <- function(x, k) knn_search(x, k, metric = "euclidean", backend = "cpu")
+
+# 1 - lambda beside the smallest `count` of them.
+ratios <- function(map, count) {
+  gaps <- 1 - map$eigenvalues[1, ]
+  unname(gaps / mean(gaps[seq_len(count)]))
+}
+
+# By the formulas, on whole matrices.
+reference_map <- function(squared, joined, epsilon, alpha, count, time = 1) {
+  w <- ifelse(joined, exp(-squared / epsilon), 0)
+  diag(w) <- 0
+  q <- rowSums(w) + 1
+  a <- w / outer(q, q)^alpha
+  d <- rowSums(a)
+  found <- eigen(a / sqrt(outer(d, d)), symmetric = TRUE)
+  psi <- found$vectors * sqrt(sum(d) / d)
+  psi <- apply(psi, 2, function(p) {
+    first <- which(abs(p) >= max(abs(p)) / 2)[[1]]
+    p * sign(p[[first]])
+  })
+  l <- 1 + seq_len(count)
+  list(
+    values = found$values[l],
+    coordinates = psi[, l] %*% diag(found$values[l]^time)
+  )
+}
+
+joined_by <- function(nn, n, mode = "union") {
+  there <- matrix(FALSE, n, n)
+  there[cbind(as.vector(row(nn$index)), as.vector(nn$index))] <- TRUE
+  if (mode == "union") there | t(there) else there & t(there)
+}
+
+expect_map <- function(map, reference, tolerance = 1e-8) {
+  expect_lt(max(abs(map$eigenvalues[1, ] - reference$values)), tolerance)
+  expect_lt(max(abs(map$coordinates - reference$coordinates)), tolerance)
+}
+
+test_that("a map is that of dense matrices", {
+  for (n in c(150, 340)) {
+    x <- 3 * cbind(spread(n, 0.7548776662466927), spread(n, 0.5698402909980532))
+    nn <- near(x, 12)
+    squared <- as.matrix(dist(x))^2
+    for (mode in c("union", "mutual")) {
+      for (alpha in c(0, 0.5, 1)) {
+        map <- diffusion_map(
+          nn, 5, alpha = alpha, epsilon = 0.2, symmetrize = mode, time = 2
+        )
+        expect_true(all(map$component == 1))
+        expect_map(map, reference_map(
+          squared, joined_by(nn, n, mode), 0.2, alpha, 5, time = 2
+        ))
+        expect_lt(max(map$residuals), 1e-10)
+      }
+    }
+    # self-tuning
+    s <- nn$distance[, 7]
+    map <- diffusion_map(nn, 5, local = 7)
+    expect_equal(map$scale, s)
+    expect_map(map, reference_map(
+      squared / outer(s, s), joined_by(nn, n), 1, 1, 5
+    ))
+  }
+})
+
+test_that("correlations are squared as 2 (1 - r)", {
+  x <- random_matrix(120, 9, seed = 8)
+  edges <- knn_graph(x, k = 10, backend = "cpu")
+  nn <- knn_search(x, k = 10, backend = "cpu")
+  map <- diffusion_map(edges, 4, epsilon = 0.8)
+  expect_map(map, reference_map(
+    2 * (1 - cor(t(x))), joined_by(nn, 120), 0.8, 1, 4
+  ))
+  expect_identical(
+    diffusion_map(nn, 4, epsilon = 0.8, metric = "pearson")$coordinates,
+    map$coordinates
+  )
+  local <- diffusion_map(edges, 4, local = 3)
+  s <- sqrt(2 * nn$distance[, 3])
+  expect_map(local, reference_map(
+    2 * (1 - cor(t(x))) / outer(s, s), joined_by(nn, 120), 1, 1, 4
+  ))
+})
+
+test_that("a circle has the eigenvalues of a circle, whatever its density", {
+  at <- 2 * pi * (seq_len(420) - 1) / 420
+  even <- diffusion_map(near(on_circle(at), 20), 6)
+  expect_equal(ratios(even, 2), c(1, 1, 4, 4, 9, 9), tolerance = 0.003)
+  expect_equal(even$dimension[["with_diagonal"]], 1, tolerance = 0.05)
+  skewed <- at + 0.6 * sin(at)
+  fit <- function(alpha) {
+    map <- diffusion_map(near(on_circle(skewed), 20), 6, alpha = alpha)
+    model <- stats::lm.fit(cbind(1, map$coordinates[, 1:2]), on_circle(skewed))
+    list(map = map, rest = sqrt(mean(model$residuals^2)))
+  }
+  whole <- fit(1)
+  expect_equal(ratios(whole$map, 2), c(1, 1, 4, 4, 9, 9), tolerance = 0.06)
+  expect_lt(whole$rest, 0.05)
+  # Without it, the density shows.
+  expect_gt(fit(0)$rest, 2 * whole$rest)
+})
+
+test_that("a sphere has the eigenvalues of a sphere", {
+  x <- on_sphere(2500)
+  nn <- near(x, 20)
+  map <- diffusion_map(nn, 8, num_threads = 2)
+  expect_equal(ratios(map, 3), rep(c(1, 3), c(3, 5)), tolerance = 0.02)
+  expect_lt(max(map$residuals), 1e-10)
+  expect_gt(map$dimension[["without"]], 1.7)
+  # The first three are the three axes, turned.
+  model <- stats::lm.fit(cbind(1, map$coordinates[, 1:3]), x)
+  expect_lt(max(abs(model$residuals)), 0.05)
+  # The same for any number of threads, to the last bit.
+  expect_identical(
+    diffusion_map(nn, 8, num_threads = 1)[c("coordinates", "eigenvalues")],
+    map[c("coordinates", "eigenvalues")]
+  )
+})
+
+test_that("a filter finds the same eigenpairs, with fewer calls", {
+  nn <- near(on_sphere(2500), 12)
+  joined <- cpp_join_neighbours(nn$index, nn$distance, FALSE, FALSE, 0L, 2L)
+  walk <- cpp_walk(joined$graph, 0.005, 1, 2L)
+  calls <- new.env()
+  apply <- function(x, filter = no_filter) {
+    calls$number <- calls$number + 1
+    cpp_walk_apply(
+      walk$walk, 1L, x, filter$degree, filter$low, filter$high, 2L
+    )$product
+  }
+  count_calls <- function(filter) {
+    calls$number <- 0
+    vectors <- lanczos_vectors(apply, 2500, 8, filter)
+    list(calls = calls$number, pairs = judge_pairs(vectors, apply))
+  }
+  calls$number <- 0
+  filter <- choose_filter(apply, 2500, 8)
+  expect_gt(filter$degree, 1)
+  plain <- count_calls(no_filter)
+  filtered <- count_calls(filter)
+  expect_lt(filtered$calls, plain$calls / 2)
+  expect_equal(filtered$pairs$values, plain$pairs$values, tolerance = 1e-10)
+  expect_lt(max(filtered$pairs$residuals), 1e-8)
+  # One that leaves too few eigenvalues above it is not believed.
+  high <- mean(plain$pairs$values[3:4])
+  found <- sparse_vectors(
+    apply, 2500, 8, function(...) list(degree = 8L, low = -1, high = high)
+  )
+  expect_equal(
+    judge_pairs(found, apply)$values, plain$pairs$values, tolerance = 1e-10
+  )
+})
+
+test_that("a torus has the eigenvalues of a torus", {
+  n <- 3000
+  a <- 2 * pi * spread(n, 0.7548776662466927)
+  b <- 2 * pi * spread(n, 0.5698402909980532)
+  map <- diffusion_map(near(cbind(on_circle(a), 0.6 * on_circle(b)), 20), 6)
+  expect_equal(
+    ratios(map, 2), c(1, 1, rep(1 / 0.36, 2), rep(1 + 1 / 0.36, 2)),
+    tolerance = 0.04
+  )
+})
+
+test_that("a Swiss roll is unrolled", {
+  n <- 1500
+  at <- 1.5 * pi * (1 + 2 * spread(n, 0.7548776662466927))
+  x <- cbind(at * cos(at), 12 * spread(n, 0.5698402909980532), at * sin(at))
+  map <- diffusion_map(near(x, 12), 3)
+  expect_gt(abs(cor(map$coordinates[, 1], at, method = "spearman")), 0.99)
+  expect_lt(max(abs(cor(x[, c(1, 3)], at, method = "spearman"))), 0.9)
+})
+
+# Each image is what an uneven body of five balls looks like, seen through,
+# from a side and turned: 11 x 11 pixels. Three degrees of freedom.
+turned_images <- function(n) {
+  at <- cbind(
+    spread(n, 0.8191725133961645), spread(n, 0.6710436067037893),
+    spread(n, 0.5497004779019703)
+  )
+  q <- cbind(
+    sqrt(1 - at[, 1]) * on_circle(2 * pi * at[, 2]),
+    sqrt(at[, 1]) * on_circle(2 * pi * at[, 3])
+  )
+  w <- q[, 1]
+  i <- q[, 2]
+  j <- q[, 3]
+  k <- q[, 4]
+  turn <- cbind(
+    1 - 2 * (j^2 + k^2), 2 * (i * j - k * w), 2 * (i * k + j * w),
+    2 * (i * j + k * w), 1 - 2 * (i^2 + k^2), 2 * (j * k - i * w),
+    2 * (i * k - j * w), 2 * (j * k + i * w), 1 - 2 * (i^2 + j^2)
+  )
+  balls <- rbind(
+    c(3, 0, 0), c(0, 2, 0), c(0, 0, 4), c(-2, 1, 0), c(0, -3, -1)
+  ) / 4
+  mass <- c(3, 2, 4, 2, 1)
+  pixel <- as.matrix(expand.grid(-5:5, -5:5)) / 4
+  images <- matrix(0, n, nrow(pixel))
+  for (b in seq_along(mass)) {
+    u <- turn[, 1:3] %*% balls[b, ]
+    v <- turn[, 4:6] %*% balls[b, ]
+    images <- images + mass[[b]] * exp(-4 * (
+      outer(u[, 1], pixel[, 1], "-")^2 + outer(v[, 1], pixel[, 2], "-")^2
+    ))
+  }
+  list(images = images, turn = turn)
+}
+
+test_that("images of an object tell how its long axis lies in them", {
+  data <- turned_images(1500)
+  map <- diffusion_map(near(data$images, 20), 9)
+  axis <- data$turn[, c(3, 6)]
+  model <- stats::lm.fit(cbind(1, map$coordinates), axis)
+  explained <- 1 - colSums(model$residuals^2) /
+    colSums(scale(axis, scale = FALSE)^2)
+  expect_gt(min(explained), 0.95)
+  expect_gt(map$dimension[["without"]], 2.5)
+  expect_lt(map$dimension[["with_diagonal"]], 3.5)
+})
+
+test_that("eigenvectors are those of destiny", {
+  skip_if_not_installed("destiny")
+  x <- random_matrix(200, 4, seed = 5)
+  edges <- knn_graph(x, k = 15, metric = "euclidean", backend = "cpu")
+  sigma <- 0.9
+  theirs <- suppressWarnings(destiny::DiffusionMap(
+    distance = as_sparse(edges, symmetric = "union"), sigma = sigma,
+    n_eigs = 6
+  ))
+  map <- diffusion_map(edges, 6, epsilon = 2 * sigma^2, time = 0)
+  expect_equal(
+    unname(map$eigenvalues[1, ]), unname(theirs@eigenvalues), tolerance = 1e-8
+  )
+  # Theirs are of S, and have length 1.
+  ours <- map$coordinates * sqrt(map$degree / sum(map$degree))
+  overlap <- abs(colSums(ours * theirs@eigenvectors))
+  expect_equal(unname(overlap), rep(1, 6), tolerance = 1e-8)
+})
+
+test_that("shapes of neighbours make no difference", {
+  x <- random_matrix(90, 3, seed = 2)
+  nn <- near(x, 8)
+  map <- diffusion_map(nn, 3)
+  for (to in c("uwot", "RANN", "FNN", "edges")) {
+    other <- diffusion_map(convert_knn(nn, to = to), 3)
+    expect_identical(other$coordinates, map$coordinates)
+  }
+  undirected <- undirected_edges(convert_knn(nn, to = "edges"))
+  expect_equal(
+    diffusion_map(undirected, 3, epsilon = map$epsilon)$coordinates,
+    map$coordinates
+  )
+  lists <- list(
+    index = asplit(nn$index, 1), distance = asplit(nn$distance, 1)
+  )
+  expect_identical(
+    diffusion_map(lapply(lists, lapply, as.vector), 3)$coordinates,
+    map$coordinates
+  )
+})
+
+test_that("components have maps of their own", {
+  x <- random_matrix(160, 3, seed = 3)
+  x[101:150, ] <- x[101:150, ] + 100
+  x[151:160, ] <- x[151:160, ] + 200
+  # Neighbours 9 of 10 points are all of them: too few for 9 coordinates.
+  nn <- near(x, 9)
+  map <- diffusion_map(nn, 9, epsilon = 2)
+  expect_identical(map$sizes, c(100L, 50L, 10L))
+  expect_identical(map$component, rep(1:3, c(100, 50, 10)))
+  expect_identical(dim(map$eigenvalues), c(2L, 9L))
+  expect_true(all(is.na(map$coordinates[151:160, ])))
+  alone <- diffusion_map(near(x[101:150, ], 9), 9, epsilon = 2)
+  expect_equal(map$coordinates[101:150, ], alone$coordinates)
+  expect_equal(map$eigenvalues["2", ], alone$eigenvalues["1", ])
+  expect_false(anyNA(diffusion_map(nn, 8, epsilon = 2)$coordinates))
+})
+
+test_that("isolated points have no coordinates and change nothing", {
+  x <- random_matrix(60, 4, seed = 9)
+  x[c(5, 60), ] <- 0
+  edges <- knn_graph(
+    x, k = 6, metric = "cosine", constant = "isolate", backend = "cpu"
+  )
+  map <- diffusion_map(edges, 3)
+  expect_identical(which(is.na(map$component)), c(5L, 60L))
+  expect_true(all(is.na(map$coordinates[c(5, 60), ])))
+  without <- diffusion_map(
+    knn_graph(x[-c(5, 60), ], k = 6, metric = "cosine", backend = "cpu"), 3
+  )
+  expect_equal(map$epsilon, without$epsilon)
+  expect_equal(map$coordinates[-c(5, 60), ], without$coordinates)
+})
+
+test_that("weights that vanish join nothing", {
+  x <- random_matrix(80, 2, seed = 1)
+  x[1, ] <- c(1000, 0)
+  map <- diffusion_map(near(x, 8), 3, epsilon = 0.5)
+  expect_identical(which(is.na(map$component)), 1L)
+  expect_false(anyNA(map$coordinates[-1, ]))
+})
+
+test_that("points that are the same have scales, and a map", {
+  x <- random_matrix(80, 3, seed = 7)
+  x[2:9, ] <- rep(x[1, ], each = 8)
+  nn <- near(x, 6)
+  map <- diffusion_map(nn, 4, local = 4)
+  # All six nearest of the first nine are the same as they.
+  s <- nn$distance[10:80, 4]
+  expect_identical(map$scale[1:9], rep(min(s), 9))
+  expect_identical(map$scale[10:80], s)
+  expect_true(all(is.finite(map$coordinates)))
+  expect_lt(max(map$residuals), 1e-12)
+  # Four of five, and the fifth is another.
+  y <- x
+  y[6:9, ] <- y[6:9, ] + 1:4
+  near_y <- near(y, 6)
+  map <- diffusion_map(near_y, 4, local = 4)
+  expect_identical(map$scale[1:5], near_y$distance[1:5, 5])
+  # None differs.
+  same <- diffusion_map(near(matrix(1, 30, 2), 5), 3)
+  expect_true(is.na(same$slope))
+  expect_identical(same$epsilon, 1)
+  expect_false(anyNA(same$coordinates))
+})
+
+test_that("epsilon is that of the steepest slope of the valid ones", {
+  x <- random_matrix(300, 2, seed = 11)
+  nn <- near(x, 15)
+  map <- diffusion_map(nn, 2)
+  sum_at <- function(epsilon) {
+    there <- joined_by(nn, 300)
+    log(sum(exp(-as.matrix(dist(x))[there]^2 / epsilon)) + 300)
+  }
+  step <- 1e-5
+  slope <- (sum_at(map$epsilon * (1 + step)) -
+              sum_at(map$epsilon * (1 - step))) /
+    (log(1 + step) - log(1 - step))
+  expect_equal(map$slope, slope, tolerance = 1e-6)
+  expect_identical(map$range, c(
+    median(nn$distance[, 1]^2), median(nn$distance[, 15]^2)
+  ))
+  valid <- map$curve$epsilon >= map$range[[1]] &
+    map$curve$epsilon <= map$range[[2]]
+  expect_identical(map$slope, max(map$curve$slope[valid]))
+  expect_equal(diffusion_map(nn, 2, epsilon = 0.3)$epsilon, 0.3)
+})
+
+test_that("wrong input is told of", {
+  nn <- near(random_matrix(30, 2, seed = 1), 4)
+  below <- nn
+  below$distance[3, 2] <- -1
+  missing <- nn
+  missing$distance[3, 2] <- NA
+  twice <- nn
+  twice$index[4, 2] <- twice$index[4, 1]
+  huge <- nn
+  huge$distance[] <- 1e200
+  edges <- knn_graph(
+    random_matrix(30, 2, seed = 1), k = 4, metric = "inner_product",
+    backend = "cpu"
+  )
+  expect_snapshot(error = TRUE, {
+    diffusion_map()
+    diffusion_map("a")
+    diffusion_map(nn$index)
+    diffusion_map(nn, 0)
+    diffusion_map(nn, 2.5)
+    diffusion_map(nn, alpha = 2)
+    diffusion_map(nn, epsilon = 0)
+    diffusion_map(nn, epsilon = "a")
+    diffusion_map(nn, local = 0)
+    diffusion_map(nn, time = 0.5)
+    diffusion_map(nn, symmetrize = "all")
+    diffusion_map(nn, 2, dims = 3)
+    diffusion_map(below)
+    diffusion_map(missing)
+    diffusion_map(twice)
+    diffusion_map(huge)
+    diffusion_map(edges)
+    diffusion_map(convert_knn(nn, to = "edges"), metric = "euclid")
+    diffusion_map(knn_graph(random_matrix(30, 3, seed = 1), 4),
+                  metric = "euclidean")
+  })
+})

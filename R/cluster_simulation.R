@@ -2,23 +2,6 @@
 # come back, leases of the dead expire, and their tasks are claimed again. The
 # rules are those of the folder.
 
-# options(fsknn.lease_seconds = ): after how long the lease of a worker of which
-# nothing is heard is dead.
-lease_seconds <- function(call = caller_env()) {
-  seconds <- getOption("fsknn.lease_seconds", 60)
-  good <- is.numeric(seconds) && length(seconds) == 1 && is.finite(seconds) &&
-    seconds > 0
-  if (!good) {
-    given <- describe_value(seconds)
-    abort_argument(
-      "{.code options(fsknn.lease_seconds = )} must be a number above 0, not
-       {given}.",
-      call
-    )
-  }
-  as.double(seconds)
-}
-
 # One run. seconds: of each task. rate: failures of a host in a second that it
 # is up. restart: seconds until it is back. lease: seconds after which a task
 # whose worker has died is free again.

@@ -69,7 +69,7 @@ new_job <- function(folder, arg = "checkpoint") {
 # options(fsknn.lease_seconds = ): see folder_claims.R.
 lease_seconds <- function(call = caller_env()) {
   seconds <- getOption("fsknn.lease_seconds", 60)
-  good <- is.numeric(seconds) && length(seconds) == 1 && !is.na(seconds) &&
+  good <- is.numeric(seconds) && length(seconds) == 1 && is.finite(seconds) &&
     seconds > 0
   if (!good) {
     given <- describe_value(seconds)

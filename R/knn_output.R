@@ -222,7 +222,7 @@ claim_output <- function(output, call) {
   claim$folder <- normalizePath(output$folder)
   claim$whole <- FALSE
   path <- file.path(claim$folder, shards_lock)
-  answer <- cpp_lock_file(path)
+  answer <- cpp_lock_host(path)
   if (identical(answer$failure, "file")) {
     message <- cli::format_inline(
       "It can't be locked: {.file {basename(path)}}: {answer$message}."
@@ -231,16 +231,11 @@ claim_output <- function(output, call) {
   }
   claim$lock <- in_core(answer, call)$lock
   if (is.null(claim$lock)) {
-    who <- if (answer$owner > 0) {
-      paste(", process", format_bound(answer$owner))
-    }
-    abort_output(
-      output, paste0("Another search is writing to it", who, "."), call
-    )
+    abort_output(output, "Another search is writing to it.", call)
   }
   # What was there a moment ago need not be all.
   free <- FALSE
-  on.exit(if (!free) cpp_unlock_file(claim$lock))
+  on.exit(if (!free) cpp_unlock_host(claim$lock))
   check_output_is_free(output, call)
   clear_output(claim)
   free <- TRUE
@@ -260,7 +255,7 @@ release_output <- function(claim) {
   if (!claim$whole) {
     clear_output(claim)
   }
-  cpp_unlock_file(claim$lock)
+  cpp_unlock_host(claim$lock)
   claim$lock <- NULL
   invisible()
 }

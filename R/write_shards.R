@@ -150,6 +150,15 @@ is_answer_long <- function(search, columns) {
     12 * search$num_rows * columns > max_memory_of(search$options)
 }
 
+# One of them, as ask_core() gives it.
+find_range <- function(work, range, bar, call) {
+  request <- work$request
+  request$progress <- FALSE
+  request$bar <- bar$drawn
+  request$share <- split_share(bar, rows_of_task(work, range))
+  in_core(search_task(work, range, request), call)
+}
+
 # The rows of a search by ranges of them, each a search of its own among all
 # points; the last one is held.
 rows_by_ranges <- function(search, call) {
@@ -157,10 +166,11 @@ rows_by_ranges <- function(search, call) {
   if (search$options$verbose) {
     tell_lines(describe_search(search, call))
   }
-  work <- new_split_work(search)
+  work <- new_work(search)
   columns <- row_width(search$request)
   most <- floor(max_memory_of(search$options) / (24 * columns))
-  work$size <- as.integer(max(1, min(work$size, most)))
+  size <- min(automatic_size("rows", work, 1L), most)
+  work$plan <- list(kind = "rows", size = as.integer(max(1, size)))
   bar <- new_split_bar(search$request$progress, work$num_rows)
   defer(end_bar(bar), parent.frame())
   held <- new.env(parent = emptyenv())
@@ -168,10 +178,10 @@ rows_by_ranges <- function(search, call) {
   take <- function(split) {
     if (held$split != split) {
       held$found <- NULL
-      held$found <- run_split(work, split, bar, call)
+      held$found <- find_range(work, split, bar, call)
       held$split <- split
       held$stats <- add_stats(held$stats, held$found$stats)
-      step_bar(bar, rows_of_split(work, split))
+      step_bar(bar, rows_of_task(work, split))
       seconds <- as.double(Sys.time() - started, units = "secs")
       remember_search(
         work$values, work$queries, search$request, held$stats, seconds
@@ -180,9 +190,10 @@ rows_by_ranges <- function(search, call) {
     rows_of_answer(held$found)
   }
   function(first, last) {
-    splits <- seq(ceiling(first / work$size), ceiling(last / work$size))
+    size <- work$plan$size
+    splits <- seq(ceiling(first / size), ceiling(last / size))
     parts <- lapply(splits, function(split) {
-      bounds <- split_bounds(work, split)
+      bounds <- task_bounds(work, split)
       rows <- pmax(first, pmin(last, bounds)) - bounds[[1]] + 1
       take(split)(rows[[1]], rows[[2]])
     })

@@ -24,8 +24,8 @@
 #' A file has its name when it is whole and on the disk. The last one to come is
 #' `fsknn-shards`, a text that says what the answer is and has a digest of each
 #' file: without it there is no answer. `fsknn-lock` is what the search holds.
-#' The lock is that of the file system (`fcntl()`); where a network file system
-#' has none, that is an error.
+#' The lock (`flock()`) is among the processes of one machine: two machines must
+#' not be given one folder.
 #'
 #' The answer is in memory once, 12 bytes a place, and written from there. If it
 #' would take more than `max_memory`, it is found by ranges of the rows instead,

@@ -110,11 +110,11 @@ test_that("a folder that another search writes to is refused, and not touched", 
   # Killed, it holds nothing any more.
   tools::pskill(child$pid, tools::SIGKILL)
   free <- function() {
-    lock <- fsknn:::cpp_lock_file(file.path(folder, "fsknn-lock"))$lock
+    lock <- fsknn:::cpp_lock_host(file.path(folder, "fsknn-lock"))$lock
     if (is.null(lock)) {
       return(FALSE)
     }
-    fsknn:::cpp_unlock_file(lock)
+    fsknn:::cpp_unlock_host(lock)
     TRUE
   }
   expect_true(wait_for(free, 60))

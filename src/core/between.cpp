@@ -81,6 +81,7 @@ void brute_between(const Request& asked, const Between& between,
     if (list.size() > static_cast<std::size_t>(request.k))
       list.resize(static_cast<std::size_t>(request.k));
     std::vector<double> distances;
+    distances.reserve(list.size());
     for (const Entry& e : list) distances.push_back(e.distance);
     list.resize(static_cast<std::size_t>(length_within_range(
         distances.data(), static_cast<std::int64_t>(distances.size()))));

@@ -53,7 +53,7 @@ std::int64_t length_within_range(const double* distance, std::int64_t size);
 /// at most k of the other block (of a itself, where that is alone), those that
 /// are at most its limit away, by (distance, index). Indices are those of all
 /// points, from 1; correlations where the answer has room for them.
-void brute_between(const Request& request, const Between& between,
+void brute_between(const Request& asked, const Between& between,
                    const RowSource& points, WithinRows& answer);
 
 /// find_within() of an engine, or brute_within().
@@ -64,7 +64,7 @@ using FindWithin = std::function<void(
 /// All pairs of the blocks that are within a distance, by an engine: each once,
 /// as an entry of its point of a (of a alone: of the lower number). Limits are
 /// those of all points, or one. Indices are those *of b* (of a alone: of a).
-void within_between(const Request& request, const Between& between,
+void within_between(const Request& asked, const Between& between,
                     const Within& within, const RowSource& points,
                     const FindWithin& find, WithinAnswer& answer);
 

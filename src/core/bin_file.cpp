@@ -48,7 +48,7 @@ std::int64_t size_of(BinType type) {
   switch (type) {
     case BinType::float32: return 4;
     case BinType::float64: return 8;
-    case BinType::uint8: return 1;
+    case BinType::uint8:
     case BinType::int8: return 1;
     case BinType::int32: return 4;
   }

@@ -108,11 +108,15 @@ watch <- function(folder) {
 }
 
 look <- function() {
-  if (!is.null(watched$folder)) {
-    assign("claims", union(watched$claims, list.files(
-      watched$folder, "^fsknn-claim-"
-    )), watched)
+  folder <- watched$folder
+  if (is.null(folder)) {
+    return(invisible())
   }
+  new <- setdiff(list.files(folder, "^fsknn-claim-"), watched$claims)
+  # One of a task that is done is given back at once, and no work.
+  task <- sub("^fsknn-claim-([0-9]+)-.*", "fsknn-task-\\1", new)
+  new <- new[!file.exists(file.path(folder, task))]
+  assign("claims", c(watched$claims, new), watched)
 }
 
 begun_again <- function() {

@@ -204,3 +204,23 @@ test_that("a time that is missing is filled beside covariates as without them", 
   other <- replace(row, -gaps, residuals(without, type = "martingale"))
   expect_false(isTRUE(all.equal(ask(outcome)$distance, ask(other)$distance)))
 })
+
+test_that("permutations of rows with filled values are those of the filled rows", {
+  x <- random_matrix(40, 12)
+  rownames(x) <- paste0("g", 1:40)
+  gaps <- x
+  gaps[cbind(c(3, 9, 9), c(2, 1, 5))] <- NA
+  filled <- t(apply(gaps, 1, function(row) {
+    replace(row, is.na(row), mean(row, na.rm = TRUE))
+  }))
+  outcome <- sin(1:12)
+  for (metric in c("pearson", "spearman")) {
+    found <- lapply(list(gaps, filled), function(values) {
+      withr::with_seed(5, nearest_to(
+        values, outcome = outcome, k = 5, metric = metric, na = "mean",
+        permutations = 99
+      ))
+    })
+    expect_equal(as.data.frame(found[[1]]), as.data.frame(found[[2]]))
+  }
+})

@@ -24,7 +24,7 @@
 #' @param ... Must be empty.
 #' @param verify Read all bytes of all files, and compare their digests? `FALSE`
 #'   by default.
-#' @param object,x What `read_knn_shards()` gives.
+#' @param object What `read_knn_shards()` gives.
 #'
 #' @returns A list of class `knn_shards`: `index` and `distance`, each a
 #'   `DelayedMatrix` with a row for each point that was asked for and k columns

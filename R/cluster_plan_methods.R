@@ -59,22 +59,6 @@ format.knn_cluster_plan <- function(x, ...) {
   paste0(format(paste0(names(lines), ":")), " ", lines)
 }
 
-# 0.12 s, 12 s, 3.4 min, 5.6 h, 7.8 days.
-format_seconds <- function(seconds) {
-  units <- c(s = 1, min = 60, h = 3600, days = 86400)
-  unit <- if (seconds < 120) {
-    "s"
-  } else if (seconds < 7200) {
-    "min"
-  } else if (seconds < 172800) {
-    "h"
-  } else {
-    "days"
-  }
-  value <- seconds / units[[unit]]
-  paste(sprintf(if (value < 0.995) "%.2f" else "%.3g", value), unit)
-}
-
 #' @export
 print.knn_cluster_plan <- function(x, ...) {
   cat("kNN plan of many hosts", format(x), sep = "\n")

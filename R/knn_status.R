@@ -193,18 +193,6 @@ format_workers <- function(x) {
   )
 }
 
-format_seconds <- function(seconds) {
-  vapply(seconds, function(one) {
-    if (one < 100) {
-      paste(format(signif(one, 2)), "s")
-    } else if (one < 6000) {
-      paste(round(one / 60), "min")
-    } else {
-      paste(round(one / 3600, 1), "h")
-    }
-  }, "")
-}
-
 #' @export
 print.knn_status <- function(x, ...) {
   cat(format(x), sep = "\n")

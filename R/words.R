@@ -102,3 +102,21 @@ format_bytes <- function(bytes) {
   digits <- ifelse(power == 0 | scaled >= 100, 0L, 1L)
   paste(sprintf("%.*f", digits, scaled), units[power + 1])
 }
+
+# 0.12 s, 12 s, 3.4 min, 5.6 h, 7.8 days.
+format_seconds <- function(seconds) {
+  vapply(seconds, function(one) {
+    units <- c(s = 1, min = 60, h = 3600, days = 86400)
+    unit <- if (one < 120) {
+      "s"
+    } else if (one < 7200) {
+      "min"
+    } else if (one < 172800) {
+      "h"
+    } else {
+      "days"
+    }
+    value <- one / units[[unit]]
+    paste(sprintf(if (value < 0.995) "%.2f" else "%.3g", value), unit)
+  }, "", USE.NAMES = FALSE)
+}

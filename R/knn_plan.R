@@ -77,8 +77,8 @@
 #' far off they are). Another CPU or GPU is faster or slower than these by its
 #' own factor. Reading and writing are of a task's two blocks and of its
 #' results, as fast as `network` and `disk` let them, and no faster than all
-#' tasks together can be served; nothing is taken for cached. Results are counted
-#' as they are on average for points in random order.
+#' tasks together can be served; nothing is taken for cached. Results are
+#' counted as they are on average for points in random order.
 #'
 #' Such a plan is of a graph, of points with no missing values, for the metrics
 #' that were timed: `"pearson"`, `"spearman"`, `"bicor"`, `"cosine"`,

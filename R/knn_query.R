@@ -18,8 +18,8 @@
 #'   [knn_search()]: each point of `query` has its k nearest in each block then.
 #'
 #' @returns With `output` what [read_knn_shards()] gives. Else a list of class
-#'   `knn_neighbours`, whose print is a summary, of two matrices with one row for
-#'   each point of `query`, in its order, and k columns, the nearest first:
+#'   `knn_neighbours`, whose print is a summary, of two matrices with one row
+#'   for each point of `query`, in its order, and k columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'

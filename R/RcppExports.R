@@ -197,6 +197,10 @@ cpp_steady_seconds <- function() {
     .Call(`_fsknn_cpp_steady_seconds`)
 }
 
+cpp_wait <- function(seconds) {
+    invisible(.Call(`_fsknn_cpp_wait`, seconds))
+}
+
 cpp_claim <- function(own, claim, words, seconds) {
     .Call(`_fsknn_cpp_claim`, own, claim, words, seconds)
 }

@@ -41,7 +41,7 @@ work_in_folder <- function(job, answer = NULL, bar = NULL, alone = FALSE,
       if (!wait) {
         return(list(done = done))
       }
-      Sys.sleep(pause)
+      cpp_wait(pause)
       pause <- min(pause * 1.5, 2, job$lease_seconds / 4)
       next
     }

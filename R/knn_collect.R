@@ -65,7 +65,7 @@ collect_folder <- function(job, wait, call) {
     if (!wait) {
       abort_tasks_left(job, sum(!answer$taken), length(answer$taken), call)
     }
-    Sys.sleep(pause)
+    cpp_wait(pause)
     pause <- min(2 * pause, 5)
   }
 }

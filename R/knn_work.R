@@ -232,7 +232,7 @@ wait_for_parts <- function(job, lent, call) {
          ended.", call
       )
     }
-    Sys.sleep(0.1)
+    cpp_wait(0.1)
   }
 }
 

@@ -574,6 +574,15 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_wait
+void cpp_wait(double seconds);
+RcppExport SEXP _fsknn_cpp_wait(SEXP secondsSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< double >::type seconds(secondsSEXP);
+    cpp_wait(seconds);
+    return R_NilValue;
+END_RCPP
+}
 // cpp_claim
 Rcpp::List cpp_claim(std::string own, std::string claim, std::string words, double seconds);
 RcppExport SEXP _fsknn_cpp_claim(SEXP ownSEXP, SEXP claimSEXP, SEXP wordsSEXP, SEXP secondsSEXP) {
@@ -1189,6 +1198,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cut_rows", (DL_FUNC) &_fsknn_cpp_cut_rows, 3},
     {"_fsknn_cpp_prepared", (DL_FUNC) &_fsknn_cpp_prepared, 3},
     {"_fsknn_cpp_steady_seconds", (DL_FUNC) &_fsknn_cpp_steady_seconds, 0},
+    {"_fsknn_cpp_wait", (DL_FUNC) &_fsknn_cpp_wait, 1},
     {"_fsknn_cpp_claim", (DL_FUNC) &_fsknn_cpp_claim, 4},
     {"_fsknn_cpp_release", (DL_FUNC) &_fsknn_cpp_release, 1},
     {"_fsknn_cpp_link_first", (DL_FUNC) &_fsknn_cpp_link_first, 2},

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <stdexcept>
+#include <thread>
 
 #include "bind_common.hpp"
 #include "core/digest.hpp"
@@ -71,6 +72,21 @@ double cpp_steady_seconds() {
   const std::chrono::duration<double> now =
       std::chrono::steady_clock::now().time_since_epoch();
   return now.count();
+}
+
+// Waits by that clock: R's Sys.sleep() goes by the time of day, and where that
+// is set back, it sleeps for so much longer. In pieces, so that Ctrl-C is
+// heard.
+// [[Rcpp::export(rng = false)]]
+void cpp_wait(double seconds) {
+  constexpr std::chrono::duration<double> kPiece(0.05);
+  const double until = cpp_steady_seconds() + seconds;
+  for (;;) {
+    Rcpp::checkUserInterrupt();
+    const std::chrono::duration<double> left(until - cpp_steady_seconds());
+    if (!(left.count() > 0)) return;
+    std::this_thread::sleep_for(std::min(left, kPiece));
+  }
 }
 
 // lease: NULL where another one has the claim. See core/lease.hpp.

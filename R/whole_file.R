@@ -3,13 +3,8 @@
 
 # write: called with a function that takes lines. file: as the user gave it.
 write_whole_file <- function(file, path, write, call = caller_env()) {
-  in_output <- function(answer) {
-    if (identical(answer$failure, "file")) {
-      abort_unwritten(file, answer$message, call)
-    }
-    in_core(answer, call)
-  }
-  output <- in_output(cpp_open_output(enc2native(path)))$output
+  check <- function(answer) in_output(answer, file, call)
+  output <- check(cpp_open_output(enc2native(path)))$output
   on.exit(cpp_drop_output(output))
   packed <- is_gzip_path(path)
   waiting <- new.env(parent = emptyenv())
@@ -18,7 +13,7 @@ write_whole_file <- function(file, path, write, call = caller_env()) {
   flush <- function() {
     bytes <- charToRaw(paste(waiting$text, collapse = ""))
     deflated <- if (packed) memCompress(bytes, "gzip")
-    in_output(cpp_write_output(output, bytes, deflated))
+    check(cpp_write_output(output, bytes, deflated))
     waiting$text <- list()
     waiting$size <- 0
   }
@@ -34,8 +29,26 @@ write_whole_file <- function(file, path, write, call = caller_env()) {
   if (waiting$size > 0) {
     flush()
   }
-  in_output(cpp_finish_output(output))
+  check(cpp_finish_output(output))
   invisible()
+}
+
+# write: called with a function that takes raw vectors.
+write_whole_bytes <- function(file, path, write, call = caller_env()) {
+  check <- function(answer) in_output(answer, file, call)
+  output <- check(cpp_open_output(enc2native(path)))$output
+  on.exit(cpp_drop_output(output))
+  write(function(bytes) check(cpp_write_output(output, bytes, NULL)))
+  check(cpp_finish_output(output))
+  invisible()
+}
+
+# What the core gave, or what the file system said, in words.
+in_output <- function(answer, file, call) {
+  if (identical(answer$failure, "file")) {
+    abort_unwritten(file, answer$message, call)
+  }
+  in_core(answer, call)
 }
 
 abort_unwritten <- function(file, words, call) {

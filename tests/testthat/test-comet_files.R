@@ -1,0 +1,181 @@
+# CoMet's files: its input, and its results in both forms.
+
+# By hand, without the package's own writer.
+put_comet <- function(file, values, size, endian = "little") {
+  connection <- base::file(file, "wb")
+  on.exit(close(connection))
+  writeBin(as.vector(t(values)), connection, size = size, endian = endian)
+}
+
+# CoMet's own example (its quick start guide): 4 vectors of 2 fields.
+comet_example <- rbind(c(1, 2), c(3, 4), c(2, 1), c(4, 3))
+comet_pairs <- c(
+  5.99999999999999978e-01, 6.66666666666666630e-01, 5.99999999999999978e-01,
+  5.99999999999999978e-01, 8.57142857142857095e-01, 5.99999999999999978e-01
+)
+comet_pair_ends <- list(c(1L, 1L, 2L, 1L, 2L, 3L), c(2L, 3L, 3L, 4L, 4L, 4L))
+
+to_float <- function(x) {
+  readBin(
+    writeBin(as.vector(x), raw(), size = 4), "double", length(x), size = 4
+  )
+}
+
+test_that("vectors are read as CoMet stores them, and written so", {
+  local_folder()
+  x <- round(random_matrix(30, 7) * 64) / 64
+  for (type in c("float32", "float64")) {
+    for (order in c("little", "big")) {
+      size <- if (type == "float32") 4 else 8
+      put_comet("by hand", x, size, order)
+      expect_identical(
+        read_comet_vectors("by hand", 7, type, byte_order = order), x
+      )
+      expect_identical(
+        write_comet_vectors(x, "ours", type, byte_order = order), "ours"
+      )
+      expect_identical(
+        readBin("ours", "raw", 1e4), readBin("by hand", "raw", 1e4)
+      )
+    }
+  }
+  expect_identical(read_comet_vectors("ours", 7, "float64", num_points = 30,
+                                      byte_order = "big"), x)
+  x <- random_matrix(30, 7)
+  write_comet_vectors(x, "ours")
+  expect_identical(read_comet_vectors("ours", 7), array(to_float(x), dim(x)))
+})
+
+test_that("more than is read at a time comes back, and containers go in", {
+  local_folder()
+  x <- matrix(seq_len(2^20 + 5), ncol = 1)
+  write_comet_vectors(x, "long", "float64")
+  expect_identical(read_comet_vectors("long", 1, "float64"), x + 0)
+  x <- random_matrix(20, 6)
+  skip_if_not_installed("DelayedArray")
+  write_comet_vectors(DelayedArray::DelayedArray(x), "delayed", "float64")
+  expect_identical(read_comet_vectors("delayed", 6, "float64"), x)
+  skip_if_not_installed("SummarizedExperiment")
+  cells <- SummarizedExperiment::SummarizedExperiment(list(counts = x))
+  write_comet_vectors(cells, "container", "float64")
+  expect_identical(read_comet_vectors("container", 6, "float64"), x)
+})
+
+test_that("pairs have the values that CoMet's guide prints, in its order", {
+  local_folder()
+  edges <- threshold_graph(comet_example, 0, "proportional")
+  write_comet_metrics(edges, "bytes", "bytes")
+  # What its floor makes of them, but for the last bit of 0.6 * 255 = 153.
+  expect_identical(
+    as.integer(readBin("bytes", "raw", 100)),
+    as.integer(floor(255 * (comet_pairs + 1e-15)))
+  )
+  back <- read_comet_metrics("bytes", form = "bytes", num_points = 4)
+  expect_identical(unname(as.list(back[1:2])), comet_pair_ends)
+  expect_true(all(comet_pairs >= back$similarity - 1e-15))
+  expect_true(all(comet_pairs < back$similarity + 1 / 255))
+
+  write_comet_metrics(edges, "records")
+  expect_identical(file.size("records"), 6 * 12)
+  back <- read_comet_metrics("records")
+  at <- order(back$to, back$from)
+  expect_identical(unname(as.list(back[at, 1:2])), comet_pair_ends)
+  expect_identical(back$similarity[at], to_float(comet_pairs))
+})
+
+test_that("records are two numbers from 0 and a float, in either byte order", {
+  local_folder()
+  x <- abs(random_matrix(40, 5))
+  rownames(x) <- paste0("gene", 40:1)
+  edges <- threshold_graph(x, 0.6, "proportional")
+  for (order in c("little", "big")) {
+    write_comet_metrics(edges, "records", byte_order = order)
+    connection <- base::file("records", "rb")
+    for (row in seq_len(nrow(edges))) {
+      numbers <- readBin(connection, "integer", 2, size = 4, endian = order)
+      value <- readBin(connection, "double", 1, size = 4, endian = order)
+      expect_identical(
+        rownames(x)[numbers + 1], c(edges$from[[row]], edges$to[[row]])
+      )
+      expect_identical(value, to_float(1 - edges$distance[[row]]))
+    }
+    close(connection)
+    back <- read_comet_metrics("records", byte_order = order, num_points = 40)
+    expect_identical(rownames(x)[back$from], edges$from)
+    expect_identical(rownames(x)[back$to], edges$to)
+  }
+})
+
+test_that("triples are read in CoMet's order, from both forms", {
+  local_folder()
+  expected <- data.frame(
+    from = c(1L, 1L, 1L, 1L, 2L, 1L, 2L, 1L, 2L, 3L),
+    to = c(2L, 2L, 2L, 3L, 3L, 3L, 3L, 4L, 4L, 4L),
+    third = c(3L, 4L, 5L, 4L, 4L, 5L, 5L, 5L, 5L, 5L)
+  )
+  writeBin(as.raw(seq(0, 225, by = 25)), "bytes")
+  back <- read_comet_metrics("bytes", 3, "bytes", num_points = 5)
+  expect_identical(back[1:3], expected)
+  expect_identical(back$similarity, seq(0, 225, by = 25) / 255)
+
+  connection <- base::file("records", "wb")
+  for (row in 1:10) {
+    writeBin(unlist(expected[row, ]) - 1L, connection, size = 4)
+    writeBin(row / 16, connection, size = 4)
+  }
+  close(connection)
+  back <- read_comet_metrics("records", 3)
+  expect_identical(back[1:3], expected)
+  expect_identical(back$similarity, 1:10 / 16)
+})
+
+test_that("an empty file of records has none, and no pair is written so", {
+  local_folder()
+  x <- abs(random_matrix(10, 5))
+  edges <- threshold_graph(x, 1, "proportional")
+  write_comet_metrics(edges, "records")
+  expect_identical(file.size("records"), 0)
+  expect_identical(
+    read_comet_metrics("records"),
+    data.frame(from = integer(), to = integer(), similarity = double())
+  )
+})
+
+test_that("what was there stays where a file can't be written", {
+  local_folder()
+  writeLines("before", "kept")
+  x <- random_matrix(5, 3)
+  x[2, 2] <- NA
+  expect_snapshot(error = TRUE, write_comet_vectors(x, "kept"))
+  x[2, 2] <- 1e39
+  expect_snapshot(error = TRUE, write_comet_vectors(x, "kept"))
+  expect_identical(readLines("kept"), "before")
+  expect_identical(list.files(), "kept")
+})
+
+test_that("wrong files and wrong edges are told", {
+  local_folder()
+  write_comet_vectors(comet_example, "vectors")
+  edges <- threshold_graph(comet_example, 0, "proportional")
+  write_comet_metrics(edges, "records")
+  write_comet_metrics(edges, "bytes", "bytes")
+  expect_snapshot(error = TRUE, {
+    read_comet_vectors("vectors")
+    read_comet_vectors("vectors", 3)
+    read_comet_vectors("vectors", 2, num_points = 5)
+    read_comet_vectors("vectors", 2, "double")
+    read_comet_vectors("none", 2)
+    read_comet_metrics("records", 3)
+    read_comet_metrics("records", num_points = 3)
+    read_comet_metrics("records", byte_order = "big")
+    read_comet_metrics("bytes", form = "bytes")
+    read_comet_metrics("bytes", form = "bytes", num_points = 5)
+    read_comet_metrics("bytes", form = "bytes", num_points = 4,
+                       byte_order = "big")
+    write_comet_metrics(edges[-1, ], "bytes", "bytes")
+    write_comet_metrics(comet_example, "records")
+    write_comet_metrics(knn_graph(comet_example, 2, "proportional"), "records")
+    write_comet_metrics(edges, "records",
+                        num_points = 4)
+  })
+})

@@ -113,6 +113,18 @@ cpp_agreements <- function(levels) {
     .Call(`_fsknn_cpp_agreements`, levels)
 }
 
+cpp_room_for_lists <- function(count) {
+    .Call(`_fsknn_cpp_room_for_lists`, count)
+}
+
+cpp_add_to_lists <- function(lists, index, distance) {
+    .Call(`_fsknn_cpp_add_to_lists`, lists, index, distance)
+}
+
+cpp_joined_triangle <- function(lists, mutual, most, num_threads) {
+    .Call(`_fsknn_cpp_joined_triangle`, lists, mutual, most, num_threads)
+}
+
 cpp_join_neighbours <- function(index, distance, mutual, correlation, local, num_threads) {
     .Call(`_fsknn_cpp_join_neighbours`, index, distance, mutual, correlation, local, num_threads)
 }
@@ -379,6 +391,18 @@ cpp_count_in_columns <- function(places_at, index) {
 
 cpp_put_in_columns <- function(places_at, row_of, values, index, distance, first) {
     .Call(`_fsknn_cpp_put_in_columns`, places_at, row_of, values, index, distance, first)
+}
+
+cpp_put_rows <- function(all, part, first) {
+    .Call(`_fsknn_cpp_put_rows`, all, part, first)
+}
+
+cpp_room_for_sets <- function(count) {
+    .Call(`_fsknn_cpp_room_for_sets`, count)
+}
+
+cpp_add_to_sets <- function(sets, index) {
+    .Call(`_fsknn_cpp_add_to_sets`, sets, index)
 }
 
 cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {

@@ -61,6 +61,8 @@ as_sparse <- function(edges, value = NULL, ...,
       identical(value, "one")
     if (by_blocks && symmetric == "no") {
       return(sparse_of_shards(edges, value, current_env()))
+    } else if (by_blocks) {
+      return(symmetric_of_shards(edges, value, symmetric, current_env()))
     }
   }
   edges <- edges_of(edges)

@@ -79,7 +79,8 @@
 #'
 #' @param edges Neighbours of points with their distances, in any shape that
 #'   [as_knn()] takes: what [knn_search()] gives, an edge data frame of any
-#'   kind, those of other packages.
+#'   kind, those of other packages; or shards of an answer
+#'   ([read_knn_shards()]), which are read by blocks.
 #' @param num_components Number of coordinates, a whole number from 1.
 #' @param alpha How much of the points' density is taken out, from 0 (none) to
 #'   1 (default: all, so that coordinates depend on the shape that points lie
@@ -94,8 +95,8 @@
 #'   neighbour of the other; `"mutual"`: those of which both are.
 #' @param ... Must be empty.
 #' @param metric The metric that the distances are of, where `edges` does not
-#'   say (edge data frames do): `NULL` (default) takes them for lengths. What
-#'   matters is whether they are 1 - r.
+#'   say (edge data frames and shards do): `NULL` (default) takes them for
+#'   lengths. What matters is whether they are 1 - r.
 #' @inheritParams snn_graph
 #'
 #' @returns A list of class `diffusion_map`, which prints a summary:
@@ -180,9 +181,14 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
     synonyms = c(intersection = "mutual", both = "mutual", either = "union")
   )
   num_threads <- check_num_threads(num_threads)
-  metric <- check_map_metric(metric, attr(edges, "metric"))
-  nn <- read_knn_shape(edges, arg = "edges")
-  check_map_distances(nn)
+  metric <- check_map_metric(metric, metric_of_neighbours(edges))
+  if (is_knn_shards(edges)) {
+    check_shards_are_graph(edges, "edges", current_env())
+    nn <- list(index = lists_of_shards(edges, "edges", current_env()))
+  } else {
+    nn <- read_knn_shape(edges, arg = "edges")
+    check_map_distances(nn)
+  }
   names <- nn$names
   joined <- cpp_join_neighbours(
     nn$index, nn$distance, symmetrize == "mutual", is_one_minus(metric),
@@ -240,6 +246,10 @@ check_epsilon <- function(epsilon, call = caller_env()) {
     ),
     call
   )
+}
+
+metric_of_neighbours <- function(edges) {
+  if (is_knn_shards(edges)) edges$facts$metric else attr(edges, "metric")
 }
 
 # What edges say counts, and what the user says has to agree.

@@ -135,20 +135,32 @@ drop_self <- function(nn, call) {
 }
 
 check_distinct_neighbours <- function(nn, names, call) {
+  abort_if_repeating(repeating_points(nn), names, call)
+}
+
+# The points, in order, that have a neighbour twice.
+repeating_points <- function(nn) {
   places <- in_places(nn["index"])
   there <- !is.na(places$index)
-  check_distinct(places$row[there], places$index[there], names, call)
+  repeating_ends(places$row[there], places$index[there])
 }
 
 # from, to: numbers of points. order: one that brings equal pairs together.
-check_distinct <- function(from, to, names, call,
+repeating_ends <- function(from, to,
                            order = base::order(from, to, method = "radix")) {
   again <- duplicated_sorted(from[order]) & duplicated_sorted(to[order])
-  if (!any(again)) {
+  sort(unique(from[order][again]))
+}
+
+check_distinct <- function(from, to, names, call, ...) {
+  abort_if_repeating(repeating_ends(from, to, ...), names, call)
+}
+
+abort_if_repeating <- function(points, names, call) {
+  count <- length(points)
+  if (count == 0) {
     return(invisible())
   }
-  points <- sort(unique(from[order][again]))
-  count <- length(points)
   shown <- utils::head(points, 3)
   if (is.character(names)) {
     shown <- paste0("\"", names[shown], "\"")

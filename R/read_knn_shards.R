@@ -12,13 +12,16 @@
 #' * by blocks of rows, so that no more than a block is in memory:
 #'   [write_ibin()] and [knn_recall()] (either of the two, or both),
 #'   [spanning_forest()] (beside it the tree so far);
-#' * by blocks, into what it makes, which must fit in memory: [as_sparse()], of
-#'   distances or ones and with `symmetric = "no"`; [snn_graph()], which takes
-#'   the indices alone;
-#' * all others ([as_knn()], [convert_knn()], [undirected_edges()],
-#'   [as_sparse()] else, ...) as a whole: an answer whose 12 bytes a place are
-#'   more than `options(fsknn.max_memory = )` (by default a third of what is
-#'   free) is an error.
+#' * by blocks, into what it makes or works on, which must fit in memory:
+#'   [as_sparse()], of distances or ones; [diffusion_map()]; [snn_graph()],
+#'   which takes the indices alone;
+#' * all others ([as_knn()], [convert_knn()], [undirected_edges()], ...) as a
+#'   whole.
+#'
+#' What works on all neighbours at once ([diffusion_map()], [as_sparse()] of
+#' symmetric matrices, and those that take the answer as a whole) refuses one
+#' whose 12 bytes a place are more than `options(fsknn.max_memory = )` (by
+#' default a third of what is free); [snn_graph()] does so for 4 bytes.
 #'
 #' @param folder Path of the folder.
 #' @param ... Must be empty.

@@ -29,10 +29,22 @@ shard_block <- function(shards, rows, distance, call) {
   block
 }
 
-# All of it. 12 bytes a place, or 4 without distances.
-shards_in_memory <- function(shards, arg, call, distance = TRUE) {
-  size <- as.double(dim(shards))
-  needed <- (if (distance) 12 else 4) * prod(size)
+# All of it. 12 bytes a place.
+shards_in_memory <- function(shards, arg, call, at_once = 2^22) {
+  check_shards_fit(shards, 12, arg, call)
+  size <- dim(shards)
+  index <- matrix(NA_integer_, size[[1]], size[[2]])
+  distance <- matrix(NA_real_, size[[1]], size[[2]])
+  for_shard_blocks(shards, function(block, rows) {
+    in_core(cpp_put_rows(index, block$index, rows[[1]] - 1), call)
+    in_core(cpp_put_rows(distance, block$distance, rows[[1]] - 1), call)
+  }, call = call, at_once = at_once)
+  list(index = index, distance = distance, self = FALSE, names = NULL)
+}
+
+# each: bytes of a place.
+check_shards_fit <- function(shards, each, arg, call) {
+  needed <- each * prod(as.double(dim(shards)))
   most <- max_memory_of(list())
   if (needed > most) {
     abort_argument(
@@ -46,10 +58,51 @@ shards_in_memory <- function(shards, arg, call, distance = TRUE) {
       call
     )
   }
-  block <- shard_block(shards, seq_len(size[[1]]), distance, call)
-  list(
-    index = block$index, distance = block$distance, self = FALSE, names = NULL
-  )
+}
+
+# The places that hold a neighbour.
+count_in_shards <- function(shards, call, at_once) {
+  count <- new.env(parent = emptyenv())
+  count$found <- 0
+  for_shard_blocks(shards, function(block, rows) {
+    count$found <- count$found + sum(!is.na(block$index))
+  }, distance = FALSE, call, at_once)
+  count$found
+}
+
+# The core's own lists, 12 bytes a place.
+lists_of_shards <- function(shards, arg, call, at_once = 2^22) {
+  check_shards_fit(shards, 12, arg, call)
+  lists <- in_core(
+    cpp_room_for_lists(count_in_shards(shards, call, at_once)), call
+  )$lists
+  for_shard_blocks(shards, function(block, rows) {
+    distance <- block$distance[!is.na(block$index)]
+    if (!all(distance >= 0 & distance < Inf)) {
+      abort_shards(
+        shards$folder, "It has distances that are no lengths.", call,
+        "{.code read_knn_shards(verify = TRUE)} says which file is damaged."
+      )
+    }
+    in_core(cpp_add_to_lists(lists, block$index, block$distance), call)
+  }, call = call, at_once = at_once)
+  lists
+}
+
+# Neighbours without their distances, 4 bytes a place.
+sets_of_shards <- function(shards, arg, call, at_once = 2^22) {
+  check_shards_fit(shards, 4, arg, call)
+  sets <- in_core(
+    cpp_room_for_sets(count_in_shards(shards, call, at_once)), call
+  )$sets
+  state <- new.env(parent = emptyenv())
+  for_shard_blocks(shards, function(block, rows) {
+    again <- repeating_points(block) + (rows[[1]] - 1)
+    state$repeating <- c(state$repeating, again)
+    in_core(cpp_add_to_sets(sets, block$index), call)
+  }, distance = FALSE, call, at_once)
+  abort_if_repeating(state$repeating, NULL, call)
+  sets
 }
 
 # Their rows are points themselves, all of them, in order.
@@ -107,18 +160,27 @@ check_distinct_places <- function(row_of, begins, call) {
   again <- which(duplicated_sorted(row_of))
   starts <- begins[-length(begins)][diff(begins) > 0] + 1
   again <- setdiff(again, starts)
-  if (length(again) > 0) {
-    points <- sort(unique(row_of[again])) + 1
-    count <- length(points)
-    where <- first_few(utils::head(points, 3), count)
-    abort_argument(
-      c(
-        "A point must not have the same neighbour twice.",
-        x = "{format_count(count)} {cli::qty(count)}{?has/have}: point {where}."
-      ),
-      call
-    )
+  abort_if_repeating(sort(unique(row_of[again])) + 1, NULL, call)
+}
+
+# Each pair once, in the upper triangle. mode: "union" or "mutual".
+symmetric_of_shards <- function(shards, value, mode, call, at_once = 2^22) {
+  lists <- lists_of_shards(shards, "edges", call, at_once)
+  joined <- cpp_joined_triangle(
+    lists, mode == "mutual", max_edges, check_num_threads(NULL)
+  )
+  if (identical(joined$failure, "repeated")) {
+    abort_repeated(joined$point, NULL, call)
   }
+  in_core(joined, call)
+  check_num_entries(joined$pairs, call)
+  is_one <- identical(value, "one")
+  methods::new(
+    methods::getClass("dsCMatrix", where = asNamespace("Matrix")),
+    i = joined$row_of, p = joined$begins,
+    x = if (is_one) rep(1, length(joined$row_of)) else joined$values,
+    Dim = rep(nrow(shards), 2), Dimnames = list(NULL, NULL)
+  )
 }
 
 # --- a spanning forest -------------------------------------------------------

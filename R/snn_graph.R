@@ -16,7 +16,7 @@
 #'
 #' @param x Neighbours, in any shape that [as_knn()] takes: what [knn_search()]
 #'   gives, an edge data frame from [knn_graph()], and others; of shards
-#'   ([read_knn_shards()]) the indices are read, 4 bytes a place.
+#'   ([read_knn_shards()]) the indices are read by blocks, into 4 bytes a place.
 #' @param type What similarity is: see Details.
 #' @param ... Must be empty.
 #' @param min_similarity Leave out edges that are less similar than this; 0
@@ -59,17 +59,20 @@ snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
       "{.arg min_similarity} must be a number, not {given}.", current_env()
     )
   }
-  nn <- if (is_knn_shards(x)) {
+  if (is_knn_shards(x)) {
     check_shards_are_graph(x, "x", current_env())
-    shards_in_memory(x, "x", current_env(), distance = FALSE)
+    num_points <- nrow(x)
+    names <- check_neighbour_names(names, num_points)
+    index <- sets_of_shards(x, "x", current_env())
   } else {
-    read_knn_shape(x)
+    nn <- read_knn_shape(x)
+    num_points <- num_rows_of(nn)
+    names <- check_neighbour_names(names %||% nn$names, num_points)
+    check_distinct_neighbours(nn, names, current_env())
+    index <- nn$index
   }
-  num_points <- num_rows_of(nn)
-  names <- check_neighbour_names(names %||% nn$names, num_points)
-  check_distinct_neighbours(nn, names, current_env())
   found <- cpp_shared_neighbours(
-    nn$index, type, as.double(min_similarity), max_edges, num_threads, progress
+    index, type, as.double(min_similarity), max_edges, num_threads, progress
   )
   if (identical(found$failure, "too_many_pairs")) {
     cli_abort(

@@ -329,6 +329,41 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_room_for_lists
+Rcpp::List cpp_room_for_lists(double count);
+RcppExport SEXP _fsknn_cpp_room_for_lists(SEXP countSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< double >::type count(countSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_room_for_lists(count));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_add_to_lists
+Rcpp::List cpp_add_to_lists(SEXP lists, Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance);
+RcppExport SEXP _fsknn_cpp_add_to_lists(SEXP listsSEXP, SEXP indexSEXP, SEXP distanceSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type lists(listsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type distance(distanceSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_add_to_lists(lists, index, distance));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_joined_triangle
+Rcpp::List cpp_joined_triangle(SEXP lists, bool mutual, double most, int num_threads);
+RcppExport SEXP _fsknn_cpp_joined_triangle(SEXP listsSEXP, SEXP mutualSEXP, SEXP mostSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type lists(listsSEXP);
+    Rcpp::traits::input_parameter< bool >::type mutual(mutualSEXP);
+    Rcpp::traits::input_parameter< double >::type most(mostSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_joined_triangle(lists, mutual, most, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_join_neighbours
 Rcpp::List cpp_join_neighbours(SEXP index, SEXP distance, bool mutual, bool correlation, int local, int num_threads);
 RcppExport SEXP _fsknn_cpp_join_neighbours(SEXP indexSEXP, SEXP distanceSEXP, SEXP mutualSEXP, SEXP correlationSEXP, SEXP localSEXP, SEXP num_threadsSEXP) {
@@ -1098,6 +1133,39 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_put_rows
+Rcpp::List cpp_put_rows(SEXP all, SEXP part, double first);
+RcppExport SEXP _fsknn_cpp_put_rows(SEXP allSEXP, SEXP partSEXP, SEXP firstSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type all(allSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type part(partSEXP);
+    Rcpp::traits::input_parameter< double >::type first(firstSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_put_rows(all, part, first));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_room_for_sets
+Rcpp::List cpp_room_for_sets(double count);
+RcppExport SEXP _fsknn_cpp_room_for_sets(SEXP countSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< double >::type count(countSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_room_for_sets(count));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_add_to_sets
+Rcpp::List cpp_add_to_sets(SEXP sets, Rcpp::IntegerMatrix index);
+RcppExport SEXP _fsknn_cpp_add_to_sets(SEXP setsSEXP, SEXP indexSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type sets(setsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_add_to_sets(sets, index));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_shared_neighbours
 Rcpp::List cpp_shared_neighbours(SEXP index, std::string type, double least, double most, int num_threads, bool progress);
 RcppExport SEXP _fsknn_cpp_shared_neighbours(SEXP indexSEXP, SEXP typeSEXP, SEXP leastSEXP, SEXP mostSEXP, SEXP num_threadsSEXP, SEXP progressSEXP) {
@@ -1177,6 +1245,9 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_contrast_points", (DL_FUNC) &_fsknn_cpp_contrast_points, 5},
     {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 8},
     {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},
+    {"_fsknn_cpp_room_for_lists", (DL_FUNC) &_fsknn_cpp_room_for_lists, 1},
+    {"_fsknn_cpp_add_to_lists", (DL_FUNC) &_fsknn_cpp_add_to_lists, 3},
+    {"_fsknn_cpp_joined_triangle", (DL_FUNC) &_fsknn_cpp_joined_triangle, 4},
     {"_fsknn_cpp_join_neighbours", (DL_FUNC) &_fsknn_cpp_join_neighbours, 6},
     {"_fsknn_cpp_kernel_sums", (DL_FUNC) &_fsknn_cpp_kernel_sums, 3},
     {"_fsknn_cpp_walk", (DL_FUNC) &_fsknn_cpp_walk, 4},
@@ -1244,6 +1315,9 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_file_facts", (DL_FUNC) &_fsknn_cpp_file_facts, 2},
     {"_fsknn_cpp_count_in_columns", (DL_FUNC) &_fsknn_cpp_count_in_columns, 2},
     {"_fsknn_cpp_put_in_columns", (DL_FUNC) &_fsknn_cpp_put_in_columns, 6},
+    {"_fsknn_cpp_put_rows", (DL_FUNC) &_fsknn_cpp_put_rows, 3},
+    {"_fsknn_cpp_room_for_sets", (DL_FUNC) &_fsknn_cpp_room_for_sets, 1},
+    {"_fsknn_cpp_add_to_sets", (DL_FUNC) &_fsknn_cpp_add_to_sets, 2},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 3},
     {"_fsknn_cpp_sample_pairs", (DL_FUNC) &_fsknn_cpp_sample_pairs, 3},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "bind_common.hpp"
@@ -62,6 +63,12 @@ T& behind(SEXP pointer) {
   return *Rcpp::XPtr<T>(pointer).checked_get();
 }
 
+/// What cpp_room_for_lists() made, taken over; or lists_from().
+NearLists take_lists(SEXP index, SEXP distance) {
+  if (TYPEOF(index) != EXTPTRSXP) return lists_from(index, distance);
+  return std::move(behind<NearLists>(index));
+}
+
 /// Of each point the smallest u above 0 and the largest among its own
 /// neighbours; NA where it has none.
 Rcpp::List ends_of(const NearLists& lists, const JoinedGraph& graph) {
@@ -86,15 +93,89 @@ Rcpp::List ends_of(const NearLists& lists, const JoinedGraph& graph) {
 
 }  // namespace
 
-// The graph with squared lengths. local: which neighbour's distance scales a
-// point; 0: none.
+// Room for `count` neighbours, filled row by row by cpp_add_to_lists().
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_room_for_lists(double count) {
+  return bind::guarded([&] {
+    std::unique_ptr<NearLists> lists(new NearLists);
+    lists->start.push_back(0);
+    lists->index = Buffer<std::int32_t>(static_cast<std::int64_t>(count));
+    lists->distance = Buffer<double>(static_cast<std::int64_t>(count));
+    return Rcpp::List::create(Rcpp::_["lists"] =
+                                  Rcpp::XPtr<NearLists>(lists.release(), true));
+  });
+}
+
+// The next rows. Missing ones are no neighbours.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_add_to_lists(SEXP lists, Rcpp::IntegerMatrix index,
+                            Rcpp::NumericMatrix distance) {
+  return bind::guarded([&] {
+    NearLists& all = behind<NearLists>(lists);
+    std::int64_t to = all.start.back();
+    if (index.size() != distance.size() ||
+        index.size() - std::count(index.begin(), index.end(), NA_INTEGER) >
+            all.index.size() - to)
+      throw std::invalid_argument("each index has a distance, and room");
+    for (int i = 0; i < index.nrow(); ++i) {
+      for (int r = 0; r < index.ncol(); ++r) {
+        if (index(i, r) == NA_INTEGER) continue;
+        all.index[to] = index(i, r) - 1;
+        all.distance[to++] = distance(i, r);
+      }
+      all.start.push_back(to);
+    }
+    return Rcpp::List();
+  });
+}
+
+// Who is joined to whom, column by column: the upper triangle, as a dsCMatrix
+// has it. The lists are used up by it.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_joined_triangle(SEXP lists, bool mutual, double most,
+                               int num_threads) {
+  return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<Progress> asked = bind::r_progress(false);
+    try {
+      const JoinedGraph graph = join_directions(
+          take_lists(lists, R_NilValue),
+          mutual ? JoinKind::both : JoinKind::either, num_threads, asked.get());
+      const double pairs = 0.5 * static_cast<double>(graph.index.size());
+      if (pairs > most) return Rcpp::List::create(Rcpp::_["pairs"] = pairs);
+      const std::int64_t n = graph.num_points();
+      Rcpp::IntegerVector row_of(Rcpp::no_init(static_cast<R_xlen_t>(pairs)));
+      Rcpp::NumericVector values(Rcpp::no_init(row_of.size()));
+      Rcpp::IntegerVector begins(n + 1);
+      R_xlen_t to = 0;
+      for (std::int64_t j = 0; j < n; ++j) {
+        for (std::int64_t e = graph.row(j); e < graph.row(j + 1); ++e) {
+          if (graph.index[e] > j) break;
+          row_of[to] = graph.index[e];
+          values[to++] = graph.length[e];
+        }
+        begins[j + 1] = static_cast<int>(to);
+      }
+      return Rcpp::List::create(
+          Rcpp::_["pairs"] = pairs, Rcpp::_["row_of"] = row_of,
+          Rcpp::_["begins"] = begins, Rcpp::_["values"] = values);
+    } catch (const RepeatedNeighbour& e) {
+      return Rcpp::List::create(Rcpp::_["failure"] = "repeated",
+                                Rcpp::_["message"] = e.what(),
+                                Rcpp::_["point"] = e.point + 1);
+    }
+  });
+}
+
+// The graph with squared lengths. index: numbers from 1 with their distances,
+// or what cpp_room_for_lists() gave, which is used up. local: which neighbour's
+// distance scales a point; 0: none.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_join_neighbours(SEXP index, SEXP distance, bool mutual,
                                bool correlation, int local, int num_threads) {
   return bind::guarded([&]() -> Rcpp::List {
     const std::unique_ptr<Progress> asked = bind::r_progress(false);
     try {
-      const NearLists lists = lists_from(index, distance);
+      const NearLists lists = take_lists(index, distance);
       std::unique_ptr<JoinedGraph> graph(new JoinedGraph(
           join_directions(lists, mutual ? JoinKind::both : JoinKind::either,
                           num_threads, asked.get())));

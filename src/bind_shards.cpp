@@ -182,3 +182,24 @@ Rcpp::List cpp_put_in_columns(Rcpp::NumericVector places_at,
     return Rcpp::List();
   });
 }
+
+// Rows first .. (from 0) of a matrix, in place.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_put_rows(SEXP all, SEXP part, double first) {
+  return bind::guarded([&] {
+    const std::int64_t at = static_cast<std::int64_t>(first);
+    const std::int64_t rows = rows_of(all), size = rows_of(part);
+    if (TYPEOF(all) != TYPEOF(part) || Rf_ncols(all) != Rf_ncols(part) ||
+        at < 0 || at + size > rows)
+      throw std::invalid_argument("rows of another matrix");
+    const auto put = [&](const auto* from, auto* to) {
+      for (std::int64_t c = 0; c < Rf_ncols(all); ++c)
+        std::copy(from + c * size, from + (c + 1) * size, to + c * rows + at);
+    };
+    if (TYPEOF(all) == INTSXP)
+      put(INTEGER(part), INTEGER(all));
+    else
+      put(REAL(part), REAL(all));
+    return Rcpp::List();
+  });
+}

@@ -11,8 +11,11 @@ using namespace fsknn;
 namespace {
 
 /// A matrix of numbers from 1, a row a point, or a list of vectors of them.
-/// Missing ones are no neighbours.
+/// Missing ones are no neighbours. Or what cpp_room_for_sets() gave, taken
+/// over.
 NeighbourSets sets_from(SEXP index) {
+  if (TYPEOF(index) == EXTPTRSXP)
+    return std::move(*Rcpp::XPtr<NeighbourSets>(index).checked_get());
   NeighbourSets sets;
   const auto add = [&](int i) {
     if (i != NA_INTEGER) sets.index.push_back(i - 1);
@@ -59,6 +62,33 @@ Vector joined(const std::vector<SharedEdges>& parts,
 
 }  // namespace
 
+// Room for `count` neighbours, filled row by row by cpp_add_to_sets().
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_room_for_sets(double count) {
+  return bind::guarded([&] {
+    std::unique_ptr<NeighbourSets> sets(new NeighbourSets);
+    sets->index.reserve(static_cast<std::size_t>(count));
+    return Rcpp::List::create(
+        Rcpp::_["sets"] = Rcpp::XPtr<NeighbourSets>(sets.release(), true));
+  });
+}
+
+// The next rows.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_add_to_sets(SEXP sets, Rcpp::IntegerMatrix index) {
+  return bind::guarded([&] {
+    NeighbourSets& all = *Rcpp::XPtr<NeighbourSets>(sets).checked_get();
+    for (int i = 0; i < index.nrow(); ++i) {
+      for (int rank = 0; rank < index.ncol(); ++rank)
+        if (index(i, rank) != NA_INTEGER)
+          all.index.push_back(index(i, rank) - 1);
+      all.start.push_back(static_cast<std::int64_t>(all.index.size()));
+    }
+    return Rcpp::List();
+  });
+}
+
+// index: see sets_from().
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_shared_neighbours(SEXP index, std::string type, double least,
                                  double most, int num_threads, bool progress) {

@@ -15,10 +15,14 @@ test_that("graphs of shards are those of the answer", {
     for (value in list(NULL, "distance", "one", "rank")) {
       expect_identical(as_sparse(shards, value), as_sparse(plain, value))
     }
-    expect_identical(
-      as_sparse(shards, symmetric = "union"),
-      as_sparse(plain, symmetric = "union")
-    )
+    for (mode in c("union", "mutual")) {
+      for (value in list(NULL, "one")) {
+        expect_identical(
+          as_sparse(shards, value, symmetric = mode),
+          as_sparse(edges, value, symmetric = mode)
+        )
+      }
+    }
     for (type in c("rank", "number", "jaccard")) {
       expect_identical(snn_graph(shards, type), snn_graph(plain, type))
     }
@@ -32,6 +36,65 @@ test_that("graphs of shards are those of the answer", {
     expect_identical(attr(tree, "kind"), "Minimum spanning forest")
     expect_identical(attr(tree, "vertices"), attr(edges, "vertices"))
   }
+})
+
+test_that("a diffusion map of shards is that of the answer, by their metric", {
+  skip_if_not_installed("DelayedArray")
+  x <- random_matrix(120, 7)
+  x[11, ] <- 3
+  for (metric in c("pearson", "euclidean")) {
+    search <- function(...) {
+      knn_search(x, 8, metric, constant = "isolate", ...)
+    }
+    shards <- search(output = knn_output(
+      tempfile(), "bin", shard_rows = 50, precision = "double"
+    ))
+    expect_identical(
+      diffusion_map(shards, 3, local = 2),
+      diffusion_map(search(), 3, local = 2, metric = metric)
+    )
+    expect_identical(
+      diffusion_map(shards, 3, symmetrize = "mutual"),
+      diffusion_map(search(), 3, symmetrize = "mutual", metric = metric)
+    )
+  }
+  expect_error(
+    diffusion_map(shards, metric = "pearson"), "euclidean",
+    class = "fsknn_argument_error"
+  )
+})
+
+test_that("shards that were changed are told of where they are taken", {
+  skip_if_not_installed("DelayedArray")
+  skip_if_not_installed("Matrix")
+  changed <- function(index, distance) {
+    shards <- knn_search(
+      random_matrix(60, 5), 3, "euclidean",
+      output = knn_output(tempfile(), "bin", precision = "double")
+    )
+    if (!is.null(index)) shards$index[c(2, 40), 2] <- index
+    if (!is.null(distance)) shards$distance[4, 1] <- distance
+    shards
+  }
+  right <- changed(NULL, NULL)
+  of_itself <- as_knn(right)$index[c(2, 40), 1]
+  expect_error(
+    diffusion_map(changed(NULL, -1)), class = "fsknn_shards_error"
+  )
+  expect_error(
+    as_sparse(changed(NULL, Inf), symmetric = "union"),
+    class = "fsknn_shards_error"
+  )
+  for (take in list(snn_graph, as_sparse)) {
+    expect_error(
+      take(changed(of_itself, NULL)), "2 have: point 2, 40",
+      class = "fsknn_argument_error"
+    )
+  }
+  expect_error(
+    diffusion_map(changed(of_itself, NULL)), "point 2",
+    class = "fsknn_argument_error"
+  )
 })
 
 # Small whole numbers: ties everywhere.
@@ -52,6 +115,20 @@ test_that("blocks of any size give the same", {
     expect_identical(
       as.data.frame(unclass(fsknn:::forest_of_shards(shards, NULL, at_once))),
       as.data.frame(unclass(forest))
+    )
+    expect_identical(
+      fsknn:::symmetric_of_shards(shards, NULL, "union", NULL, at_once),
+      as_sparse(plain, symmetric = "union")
+    )
+    held <- fsknn:::shards_in_memory(shards, "x", NULL, at_once)
+    expect_identical(held$index, plain$index)
+    expect_identical(held$distance, plain$distance)
+    shared <- fsknn:::cpp_shared_neighbours(
+      fsknn:::sets_of_shards(shards, "x", NULL, at_once), "rank", 0, 1e6, 1L,
+      FALSE
+    )
+    expect_identical(
+      shared$similarity, snn_graph(plain)$similarity
     )
     expect_identical(
       fsknn:::hits_by_blocks(plain, shards, FALSE, at_once = at_once),
@@ -121,6 +198,8 @@ test_that("what needs all points, or all in memory, says so", {
     as_knn(all)
     undirected_edges(all)
     as_sparse(all, symmetric = "mutual")
+    diffusion_map(all)
+    diffusion_map(queries)
   })
   # By blocks it does not matter.
   expect_s4_class(as_sparse(all), "dgCMatrix")

@@ -40,25 +40,46 @@ bytes_in_task <- function(num_features, k) {
   10 * (num_features + 8) + 40 * k + 64
 }
 
-# The cut. num_workers: of the whole cluster, each on one task at a time.
-# memory: bytes that one worker may use. size: points in a block, where the user
-# says so; NULL: automatic.
-block_cut <- function(num_points, num_features, k, num_workers = 1,
-                      on_gpu = FALSE, num_threads = 1, slow_to_prepare = FALSE,
-                      memory = Inf, size = NULL) {
+# Rows that a task's part of the answer may have, each of so many neighbours
+# (0: nobody knows how many). It is held twice on its way to a file: at most
+# 2^29 bytes of it, or, where a pair of blocks is read for it, of longer rows
+# than those of the answer, 2^30 neighbours.
+most_result_rows <- function(width, num_features = 0) {
+  most <- if (20 * width <= 8 * num_features) 2^30 else 2^29 / 20
+  max(1, most / width)
+}
+
+# Some hundred blocks at most: their pairs, each a file, are many more. Only
+# for the sake of memory are there more.
+most_blocks <- 201
+
+# Points in a block, where the user does not say so. k: 0 where nobody knows how
+# many neighbours there will be. num_workers: of the whole cluster, each on one
+# task at a time. memory: bytes that one worker may use.
+block_size <- function(num_points, num_features, k, num_workers = 1,
+                       on_gpu = FALSE, num_threads = 1, slow_to_prepare = FALSE,
+                       memory = Inf) {
   n <- as.double(num_points)
   d <- as.double(num_features)
-  if (!is.null(size)) {
-    return(cut_into_blocks(n, ceiling(n / size)))
-  }
   # A task of two blocks of m points is m^2 d products.
   long <- n / sqrt(task_products(on_gpu, num_threads) / max(1, d))
   long <- min(long, n / least_block(on_gpu, slow_to_prepare))
   # B (B + 1) / 2 tasks.
   wanted <- if (num_workers > 1) tasks_a_worker * as.double(num_workers) else 1
   shared <- (sqrt(8 * wanted + 1) - 1) / 2
-  fitting <- 2 * n * bytes_in_task(d, k) / memory
-  cut_into_blocks(n, ceiling(max(1, long, shared, fitting)))
+  held <- 2 * n / most_result_rows(k, d)
+  blocks <- ceiling(max(1, min(max(long, shared, held), most_blocks)))
+  fitting <- floor(memory / (2 * bytes_in_task(d, k)))
+  max(1, min(ceiling(n / blocks), fitting))
+}
+
+# The cut, by the number of points and the size alone, so that all who know
+# these have the same. size: points in a block, where the user or the folder
+# says so; NULL: as block_size() has it, of ...
+block_cut <- function(num_points, ..., size = NULL) {
+  n <- as.double(num_points)
+  size <- size %||% block_size(n, ...)
+  cut_into_blocks(n, ceiling(n / size))
 }
 
 # At least so many blocks, and an odd number of them; of few points as many as

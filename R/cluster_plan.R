@@ -133,12 +133,15 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
   num_workers <- cluster$hosts * workers_a_host
   n <- as.double(facts$num_points)
   d <- as.double(facts$num_features)
-  cut <- block_cut(
-    n, d, facts$k, num_workers = num_workers, on_gpu = on_gpu,
-    num_threads = facts$num_threads,
-    slow_to_prepare = facts$metric %in% c("spearman", "bicor"),
-    memory = cluster$memory / workers_a_host, size = check_split_size(call)
-  )
+  cut_for <- function(memory) {
+    block_cut(
+      n, d, facts$k, num_workers = num_workers, on_gpu = on_gpu,
+      num_threads = facts$num_threads,
+      slow_to_prepare = facts$metric %in% c("spearman", "bicor"),
+      memory = memory, size = check_split_size(call)
+    )
+  }
+  cut <- cut_for(cluster$memory / workers_a_host)
   check_two_points_fit(cut, cluster, workers_a_host, d, facts$k, call)
   tasks <- task_table(cut, facts, num_workers, where, rate)
   one <- min(cluster$network, cluster$disk)
@@ -171,6 +174,7 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
         backend = if (on_gpu) "cuda" else "cpu", num_workers = num_workers,
         lease = lease,
         num_blocks = cut$num_blocks, block_points = max(block_sizes(cut)),
+        cut_by_memory = cut$num_blocks > cut_for(Inf)$num_blocks,
         num_tasks = cut$num_tasks, num_pairs = sum(tasks$pairs),
         bytes_points = bytes_points, bytes_read = sum(tasks$bytes_read),
         bytes_written = sum(tasks$bytes_written),

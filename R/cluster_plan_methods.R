@@ -26,7 +26,13 @@ format.knn_cluster_plan <- function(x, ...) {
     "Points (n)" = number(x$num_points),
     "Features (d)" = number(x$num_features),
     "Blocks of points" = paste0(
-      number(x$num_blocks), " of ", number(x$block_points)
+      number(x$num_blocks), " of ", number(x$block_points),
+      if (x$cut_by_memory) {
+        paste0(
+          ", by options(fsknn.split_size = ",
+          format(x$block_points, scientific = FALSE), ")"
+        )
+      }
     ),
     "Tasks (pairs of blocks)" = number(x$num_tasks),
     "Pairs of points" = number(x$num_pairs),

@@ -52,8 +52,9 @@
 #'   passes. `num_pairs` is the number of pairs of points that are looked at.
 #'
 #'   With `hosts` a list of class `knn_cluster_plan`, whose print tells all of
-#'   it, with `num_blocks`, `num_tasks`, `num_pairs`, `bytes_points` (of the
-#'   points in the folder), `bytes_read` (by all tasks together),
+#'   it, with `num_blocks`, `block_points` (in the largest), `cut_by_memory`,
+#'   `num_tasks`, `num_pairs`, `bytes_points` (of the points in the folder),
+#'   `bytes_read` (by all tasks together),
 #'   `bytes_written` (results in the folder), `bytes_answer`, `bytes_host` (the
 #'   most that a host takes), and `seconds`, named: `folder` (points into the
 #'   folder), `tasks`, `collect` (results out of it), `failing` (`tasks`, with
@@ -63,11 +64,15 @@
 #' @section Many hosts:
 #' The points are cut into an odd number of blocks, and a task is a pair of
 #' blocks, or a block with itself, so that each two points are looked at once.
-#' The number of blocks is that of `knn_search(checkpoint = )` with as many
-#' workers: two blocks fit into a worker's share of `memory`, each worker has
-#' four tasks or more, and none is much longer than half a minute (on a GPU two
-#' minutes); `options(fsknn.split_size = )` sets the points in a block. A worker
-#' is a host's CPU, or one of its GPUs.
+#' The blocks are those of `knn_search(checkpoint = )` with as many workers:
+#' each worker has four tasks or more, none is much longer than half a minute
+#' (on a GPU two minutes), and its lists take no more than 512 MiB, or than the
+#' points that it reads, unless that would be more than 201 blocks, whose tasks
+#' are 20,301 files. Two blocks always fit into a worker's share of `memory`.
+#' Who makes a folder does not know the memory of all hosts: where it asks for
+#' smaller blocks (`cut_by_memory`), `options(fsknn.split_size = )` with the
+#' plan's `block_points` makes them there, and the print says so. A worker is a
+#' host's CPU, or one of its GPUs.
 #'
 #' The seconds are of a model: so much for each value read and prepared, each
 #' pair, each feature of a pair, and each pair that the filter leaves, by

@@ -37,7 +37,7 @@ text_of_plan <- function(plan) {
 
 # As of R/block_pairs.R.
 cut_of_work <- function(work) {
-  block_cut(nrow(work$values), 1, 1, size = work$plan$size)
+  block_cut(nrow(work$values), size = work$plan$size)
 }
 
 # At least one, which is empty where nothing is asked for.
@@ -108,12 +108,6 @@ products_a_second <- function(request) {
   }
 }
 
-# A task's part of the answer is held twice on its way to a file: at most 2^29
-# bytes of it.
-most_rows <- function(request) {
-  if (is_within(request)) Inf else max(1, 2^29 / (20 * row_width(request)))
-}
-
 automatic_split <- function(num_points, num_features, num_rows, request,
                             num_workers) {
   on_gpu <- request$backend == "cuda"
@@ -123,26 +117,26 @@ automatic_split <- function(num_points, num_features, num_rows, request,
   if (num_workers > 1) {
     rows <- min(rows, num_rows / (3 * num_workers))
   }
-  rows <- min(max(rows, least), most_rows(request))
+  rows <- min(max(rows, least), most_result_rows(result_width(request)))
   if (num_workers > 1) {
     rows <- min(rows, num_rows / num_workers)
   }
   as.integer(max(1, min(ceiling(rows), num_rows)))
 }
 
-# As the plan has it (see R/block_pairs.R); some hundred blocks at most: their
-# pairs, each a file, are many more.
-most_blocks <- 201
-
+# As the plan of many hosts has it: see block_pairs.R.
 automatic_block <- function(num_points, num_features, num_rows, request,
                             num_workers) {
-  cut <- block_cut(
-    num_points, num_features, request$k %||% 1, num_workers,
+  as.integer(block_size(
+    num_points, num_features, result_width(request), num_workers,
     on_gpu = request$backend == "cuda", num_threads = request$num_threads,
     slow_to_prepare = request$metric %in% c("spearman", "bicor")
-  )
-  blocks <- max(cut$num_blocks, 2 * num_points / most_rows(request))
-  as.integer(ceiling(num_points / min(blocks, most_blocks)))
+  ))
+}
+
+# Neighbours of a row, at most; 0 where nobody knows.
+result_width <- function(request) {
+  if (is_within(request)) 0 else row_width(request)
 }
 
 # --- one task ----------------------------------------------------------------

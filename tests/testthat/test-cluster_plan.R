@@ -113,13 +113,73 @@ test_that("memory, GPUs, threads and weights count", {
   expect_identical(adjusted$num_covariates, 1L)
 })
 
-test_that("as many blocks as a folder's are planned", {
-  cut <- block_cut(
-    1e6, 1000, 20, num_workers = 16, num_threads = 2, memory = 1e9
+# Points of which the folder's plan looks at the number alone.
+sized_points <- function(n, d) structure(list(size = c(n, d)), class = "row_file")
+
+test_that("blocks are planned as a folder makes them", {
+  withr::local_options(fsknn.split_size = NULL)
+  # Of no matter here, and long for so many tasks.
+  local_functions(makespan = function(...) 1)
+  cut_of_folder <- function(n, d, k, workers, size = NULL, backend = "cpu") {
+    work <- list(
+      values = sized_points(n, d), num_rows = n,
+      request = list(
+        k = k, num_threads = 2L, backend = backend, metric = "pearson"
+      )
+    )
+    work$plan <- new_task_plan(
+      work, list(long = list(size = size, workers = list(count = workers)))
+    )
+    expect_identical(work$plan$kind, "pairs")
+    cut <- cut_of_work(work)
+    c(cut$num_blocks, num_tasks(work), max(block_sizes(cut)))
+  }
+  cut_of_plan <- function(plan) {
+    c(plan$num_blocks, plan$num_tasks, plan$block_points)
+  }
+  for (n in c(301, 1e6, 2e7)) {
+    for (d in c(10, 20000)) {
+      for (k in c(1, 300, 5000)) {
+        for (hosts in c(1, 16, 30000)) {
+          for (gpus in 0:1) {
+            plan <- hosts_plan(
+              x = c(n, d), k = min(k, n - 1), hosts = hosts,
+              devices_per_host = gpus
+            )
+            expect_identical(cut_of_plan(plan), cut_of_folder(
+              n, d, plan$k, hosts, backend = if (gpus) "cuda" else "cpu"
+            ))
+            expect_lte(plan$num_blocks, 201)
+            expect_false(plan$cut_by_memory)
+          }
+        }
+      }
+    }
+  }
+  # The results of a task fit, as long as there are not too many tasks.
+  plan <- hosts_plan(x = c(1e6, 10), k = 1000)
+  expect_lte(2 * plan$block_points * 20 * 1000, 2^29)
+  expect_identical(hosts_plan(x = c(1e7, 10), k = 5000)$num_blocks, 201)
+  # Of long rows they are no reason for short tasks.
+  expect_identical(
+    hosts_plan(x = c(2e7, 15876), k = 200, devices_per_host = 2)$num_blocks,
+    hosts_plan(x = c(2e7, 15876), k = 1, devices_per_host = 2)$num_blocks
   )
-  plan <- hosts_plan(x = c(1e6, 1000), k = 20, hosts = 16, memory = 1e9)
-  expect_identical(plan$num_blocks, cut$num_blocks)
-  expect_identical(plan$num_tasks, cut$num_tasks)
+  # Blocks that the memory of hosts asks for, by the option that is told.
+  for (n in c(20000, 1e6, 2e7)) {
+    for (memory in c(1e8, 1e9)) {
+      plan <- hosts_plan(x = c(n, 100), k = 20, hosts = 16, memory = memory)
+      expect_lte(plan$bytes_host, memory)
+      size <- if (plan$cut_by_memory) as.integer(plan$block_points)
+      expect_identical(
+        cut_of_plan(plan), cut_of_folder(n, 100, 20, 16, size)
+      )
+    }
+  }
+  expect_match(
+    format(hosts_plan(x = c(2e7, 100), memory = 1e8)),
+    "by options\\(fsknn.split_size = [0-9]+\\)$", all = FALSE
+  )
 })
 
 test_that("metrics by differences have a rate of their own", {

@@ -126,22 +126,33 @@ words_of_claim <- function() {
   )
 }
 
-# place: the machine since it was started, the process numbers that are seen,
-# and the user, who may not see others' processes: the same number there is the
-# same process. Empty where not known.
+# place: see process_place().
 this_process <- function() {
-  place <- tryCatch(
-    suppressWarnings(paste(
-      readLines("/proc/sys/kernel/random/boot_id", n = 1),
-      Sys.readlink("/proc/self/ns/pid"), Sys.info()[["effective_user"]]
-    )),
-    error = function(err) ""
-  )
   process <- Sys.getpid()
   list(
     host = Sys.info()[["nodename"]], process = process,
-    start = process_start(process) %||% "", place = place
+    start = process_start(process) %||% "", place = process_place()
   )
+}
+
+# The machine since it was started, the process numbers that are seen here, and
+# the user: the same number there is the same process. The user, since where
+# /proc is mounted with hidepid=2, as on many clusters, others' processes are
+# not in it though they live: nothing is ever concluded of those, and their
+# claims are dead when their count stands still, as on another machine. By
+# number: a container may have no name for it. Empty where any of it is not
+# known.
+process_place <- function() {
+  parts <- tryCatch(
+    suppressWarnings(c(
+      readLines("/proc/sys/kernel/random/boot_id", n = 1),
+      Sys.readlink(c("/proc/self/ns/pid", "/proc/self/ns/user")),
+      file.info("/proc/self")$uid
+    )),
+    error = function(err) NULL
+  )
+  known <- length(parts) == 4 && !anyNA(parts) && all(nzchar(parts))
+  if (known) paste(parts, collapse = " ") else ""
 }
 
 # When it started, in the system's ticks; NULL where there is none.

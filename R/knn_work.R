@@ -15,9 +15,9 @@
 #' others (`options(fsknn.lease_seconds = )`, where the folder is made, sets
 #' another time; it should be more than twice as long as the file system may
 #' show an old state of a file, which NFS does for up to 30 seconds by default).
-#' On its own machine a worker that was killed is known at once. So a worker, a
-#' machine or the call that made the folder may be killed at any moment and
-#' loses no more than the task that it was at.
+#' On its own machine a worker of the same user that was killed is known at
+#' once. So a worker, a machine or the call that made the folder may be killed
+#' at any moment and loses no more than the task that it was at.
 #'
 #' A worker that was only slow may find its task done by another: the first
 #' result that is linked to the task's name is the one that counts. Each result

@@ -317,3 +317,86 @@ test_that("a folder that can't be written to is an error in words", {
   withr::defer(Sys.chmod(folder, "700"))
   expect_error(knn_work(folder), "Permission", class = "fsknn_checkpoint_error")
 })
+
+# The folder as it is while the call that makes it is at its points.
+half_made_folder <- function(x, env = parent.frame()) {
+  folder <- empty_folder(x, env = env)
+  file.remove(file.path(folder, c("fsknn-work", "fsknn-points")))
+  folder
+}
+
+test_that("a worker waits for the points of a call that is at them", {
+  skip_on_os("windows")
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  whole <- knn_graph(x, 5, backend = "cpu")
+  folder <- half_made_folder(x)
+  waits <- withr::local_tempfile()
+  worker <- start_worker(folder, before = c(
+    sprintf("waits <- %s", deparse(waits)),
+    "trace('cpp_wait', quote(file.create(waits)), print = FALSE,",
+    "      where = asNamespace('fsknn'))"
+  ))
+  expect_true(wait_for(function() file.exists(waits), patience))
+  expect_identical(kept_graph(x, folder), whole)
+  expect_match(said_by(worker), "^[0-6]$")
+  expect_identical(knn_collect(folder), whole)
+})
+
+test_that("who writes points is waited for as long as they grow", {
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  whole <- knn_graph(x, 5, backend = "cpu")
+  folder <- half_made_folder(x)
+  part <- file.path(folder, "fsknn-points.part-0123456789abcdef")
+  # Forty seconds a look, of sixty that it may stand still.
+  now <- 0
+  grow <- TRUE
+  local_functions(
+    cpp_steady_seconds = function() now,
+    cpp_wait = function(seconds) {
+      now <<- now + 40
+      if (grow) {
+        cat("more", file = part, append = TRUE)
+      }
+      if (grow && file.size(part) > 40) {
+        file.remove(part)
+        kept_graph(x, folder)
+        file.remove(task_files(folder)[1:2])
+      }
+    }
+  )
+  expect_identical(knn_work(folder, num_threads = 1, backend = "cpu"), 2L)
+  expect_gte(now, 400)
+  expect_identical(knn_collect(folder), whole)
+  # And one that stands still is told of.
+  file.remove(file.path(folder, c("fsknn-work", "fsknn-points")))
+  cat("some", file = part)
+  grow <- FALSE
+  now <- 0
+  expect_error(
+    knn_work(folder, backend = "cpu"), "nobody completes it",
+    class = "fsknn_checkpoint_error"
+  )
+  expect_lte(now, 120)
+})
+
+test_that("only of one's own processes is it said that they are gone", {
+  skip_if_not(file.exists("/proc/self/ns/pid"), "there is no /proc")
+  is_gone <- function(words) fsknn:::is_process_gone(words)
+  mine <- fsknn:::words_of_claim()
+  expect_false(is_gone(mine))
+  # No process has so high a number; nor is one there that started otherwise.
+  gone <- sub("process: [0-9]+", "process: 2000000000", mine)
+  expect_true(is_gone(gone))
+  expect_true(is_gone(sub("start: [0-9]+", "start: 1", mine)))
+  # Of another user's, whom /proc may hide, and of other machines' and
+  # containers' nothing is known.
+  expect_match(mine, "place: .+ [0-9]+\n$")
+  user <- file.info("/proc/self")$uid
+  expect_false(is_gone(sub("[0-9]+\n$", paste0(user + 1, "\n"), gone)))
+  expect_false(is_gone(sub("place: .", "place: x", gone)))
+  expect_false(is_gone(sub("pid:.", "pid:.1", gone)))
+  expect_false(is_gone(sub("user:.", "user:.1", gone)))
+  expect_false(is_gone(sub("place: [^\n]*", "place: ", gone)))
+})

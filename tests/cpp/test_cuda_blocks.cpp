@@ -17,6 +17,8 @@
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/limits.hpp"
 #include "cuda/plan/block_pairs.hpp"
+#include "cuda/plan/plan.hpp"
+#include "cuda/search/pair_lists.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cuda;
@@ -252,9 +254,11 @@ TEST_CASE("no pair at a limit is filtered out by products of raw rows") {
         double magnitude = 0;
         for (int p = 0; p < kNormParts; ++p)
           magnitude += std::fabs(row_bounds.norm.part[p]) * part_unit(p);
-        // What adding up may lose.
+        // What adding up may lose; a wild row is zeros but for its norm.
+        const bool wild = row_bounds.wild;
         lost.push_back(sums_error(rule.depth) *
-                       (terms.halves / 2 + (products ? 0.0 : magnitude)));
+                       ((wild ? 0.0 : terms.halves / 2) +
+                        (products && !wild ? 0.0 : magnitude)));
         for (const double x : row) halves.push_back(row_bounds.wild ? 0.0 : x);
         bounds.push_back(row_bounds);
       }
@@ -264,8 +268,6 @@ TEST_CASE("no pair at a limit is filtered out by products of raw rows") {
           check_limits(all, units, [&](std::int64_t i, std::int64_t j) {
             const std::size_t a = static_cast<std::size_t>(i);
             const std::size_t b = static_cast<std::size_t>(j);
-            // Beyond any threshold.
-            if (bounds[a].wild || bounds[b].wild) return HUGE_VAL;
             double sum = 0;
             for (std::int64_t f = 0; f < padded; ++f)
               sum += halves[static_cast<std::size_t>(i * padded + f)] *
@@ -321,4 +323,90 @@ TEST_CASE(
       CHECK(threshold_of_limit(metric, rule, units, 0.5) == -HUGE_VALF);
     }
   }
+}
+
+namespace {
+
+/// Lists one after another.
+class Part final : public WithinRows {
+ public:
+  void allocate(const Counts& counts) override {
+    count = counts;
+    first_.assign(1, 0);
+    for (const std::int32_t c : counts)
+      first_.push_back(first_.back() + static_cast<std::size_t>(c));
+    index.assign(first_.back(), -7);
+    distance.assign(first_.back(), -7.0);
+  }
+  Row row(std::int64_t row) override {
+    const std::size_t at = first_[static_cast<std::size_t>(row)];
+    return {index.data() + at, distance.data() + at, nullptr};
+  }
+  Counts count;
+  std::vector<std::int32_t> index;
+  std::vector<double> distance;
+
+ private:
+  std::vector<std::size_t> first_;
+};
+
+}  // namespace
+
+TEST_CASE("of a list from a device what is within its row's limit is kept") {
+  const Matrix m = normal("normal", 20, 2, 1);
+  const auto points = m.source();
+  Between between;
+  between.a = {2, 3};
+  between.b = {10, 2};
+  const BlockRows blocks(points, between.a, between.b);
+  between.limits = {0.5, HUGE_VAL, -HUGE_VAL, -2.0, 0.25};
+  PairLists lists(between);
+  const double distance[] = {0.25, 0.5, 0.75}, wide[] = {-1.0, 2.0, HUGE_VAL};
+  const double below[] = {-HUGE_VAL, 0.5};
+  const std::int32_t of_b[] = {3, 4, 3}, of_a[] = {2, 0, 1};
+  // In any order; the last that is said of a row counts.
+  lists.take(4, 3, distance, of_a, nullptr);
+  lists.take(0, 1, wide, of_b, nullptr);
+  lists.take(0, 3, distance, of_b, nullptr);
+  lists.take(1, 3, wide, of_b, nullptr);
+  lists.take(2, 2, below, of_b, nullptr);
+  lists.take(3, 3, wide, of_a, nullptr);
+  Part part;
+  lists.write(blocks, part);
+  CHECK(part.count == WithinAnswer::Counts{2, 2, 0, 0, 1});
+  CHECK(part.index == std::vector<std::int32_t>{11, 12, 11, 12, 5});
+  CHECK(part.distance == std::vector<double>{0.25, 0.5, -1.0, 2.0, 0.25});
+  CHECK_THROWS_AS(lists.take(1, 2, below, of_b, nullptr), RangeFailure);
+}
+
+// The limits that test-cuda-between.R and test-latent_rows.R give.
+TEST_CASE("limits of memory in tests of GPUs bring about what they mean") {
+  GpuFacts gpu;
+  gpu.bytes_free = 140e9;
+  gpu.capability = 90;
+  gpu.shared_bytes = 232448;
+  gpu.multiprocessors = 132;
+  PlanInput side;
+  side.num_points = side.num_queries = 4500;
+  side.num_features = 300;
+  side.k = 5;
+  side.unit_dot = side.correlation = true;
+  for (const double limit : {60e6, 100e6}) {
+    gpu.bytes_limit = limit;
+    const CudaPlan plan = plan_cuda(side, gpu);
+    CHECK(plan.bytes_peak <= limit);
+    CHECK(plan.filtered == (limit > 80e6));
+    CHECK_FALSE(plan.streamed);
+  }
+  PlanInput made;
+  made.num_points = 20000;
+  made.num_features = 200;
+  made.k = 12;
+  made.unit_dot = made.rows_made = true;
+  made.bytes_made_from = 4 * 200 * 6;
+  gpu.bytes_limit = 60e6;
+  const CudaPlan plan = plan_cuda(made, gpu);
+  CHECK(plan.bytes_peak <= 60e6);
+  CHECK((plan.filtered && plan.streamed));
+  CHECK(plan.streaming.stay_rows < 20000);
 }

@@ -139,6 +139,9 @@ static constexpr double kLargestError = 0x1p28;
 // the error of a longer row would be as large as their products.
 static constexpr int kTypicalOfProducts = 4;
 static constexpr double kLongestOfProducts = 0x1p14;
+// Every similarity of a wild row is above this: the largest half times the
+// first part's unit is nearly twice as much.
+static constexpr double kWildSimilarity = 0x1p29;
 
 FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule,
                                      const RawTerms& terms) {

@@ -16,14 +16,18 @@
 //                       inverse of the unit,
 //   proportions         t = o - 1,         s >= t   (the same), o the overlap.
 // So a pair at most `limit` apart has an s of at least t(limit) (less e), since
-// t falls as D rises. What this file's own operations round is less than 2^-40
-// of each term, and is taken off; 2^-100 covers what is so small that it
-// vanishes. A limit at which nothing is known lets all pairs pass.
+// t falls as D rises. Of raw products that is not so of wild rows: their own
+// products, and so a limit, may be above what s they have. But s is above
+// kWildSimilarity there, and no threshold is. What this file's own operations
+// round is less than 2^-40 of each term, and is taken off; 2^-100 covers what
+// is so small that it vanishes. A limit at which nothing is known lets all
+// pairs pass.
 
 #include <cfloat>
 #include <cmath>
 
 #include "core/prepared.hpp"
+#include "cuda/filter/half_bound.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -59,7 +63,8 @@ inline float threshold_of_limit(const MetricEntry& metric,
     case FilterKind::product: {
       if (metric.accumulation == Accumulation::dot) {
         const double t = most * s * s;
-        return float_at_most(-t - std::fabs(t) * part - tiny);
+        return float_at_most(
+            std::fmin(-t - std::fabs(t) * part - tiny, kWildSimilarity));
       }
       const double length = most * s;
       return float_at_most(-length * length / 2 * (1.0 + part) - tiny);

@@ -3,6 +3,7 @@
 // What a search of two blocks finds, on the host: of each row a list of any
 // length, as devices bring them, one stretch of rows after another.
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,7 @@ class PairLists {
   void take(std::int64_t row, std::int64_t size, const double* distance,
             const std::int32_t* points, const double* correlation) {
     const double limit = between_.limit(row);
+    if (limit == -HUGE_VAL) size = 0;  // not even what is beyond range
     while (size > 0 && !(distance[size - 1] <= limit)) --size;
     size = length_within_range(distance, size);
     const std::size_t at = static_cast<std::size_t>(row);

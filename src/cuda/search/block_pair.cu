@@ -27,6 +27,9 @@ constexpr std::int64_t kMostNeighbours = 2048;
 constexpr std::int64_t kChunkSide = 4096, kChunkMet = 16384;
 // Entries of lists that come to the host at a time: 256 MiB with their numbers.
 constexpr std::int64_t kMostEntries = std::int64_t{1} << 24;
+// Points that the filter's form is learnt from: half of them of either side.
+constexpr std::int64_t kSampled = 64;
+static_assert(kSampled / 2 <= kLeastSide, "either side has so many");
 // Pairs' features that are summed at a time: less than 0.1 s on a large GPU.
 constexpr double kTurn = 5e10;
 
@@ -172,7 +175,12 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
   const WaitAtEnd wait(stream_);
   form.clear(stream_);
   upload(d_slots, slots.data(), d_slots.size(), stream_);
-  filter->learn(points_.prepared(), d_slots.size(), undo_, stream_.get());
+  // A fair sample are the places about where the sides meet, each of which is
+  // shuffled: two stretches of a user's points may be far apart.
+  const Panel sample =
+      points_.panel(Place{work_.sides.num_columns - kSampled / 2}, kSampled);
+  filter->learn({sample.rows, sample.sums, points_.padded}, sample.count, undo_,
+                stream_.get());
   filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
                      form.rows(), stream_.get());
   candidates.hold_entries();

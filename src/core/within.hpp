@@ -42,17 +42,18 @@ struct Within {
   double limit(std::int64_t row) const { return one_of(limits, row); }
   /// The largest distance that a row's pair with that point may have.
   double limit(std::int64_t row, std::int64_t point) const {
-    if (!either) return limit(row);
-    return std::max(
-        limit(row),
-        one_of(point_limits.empty() ? limits : point_limits, point));
+    return either ? std::max(limit(row), point_limit(point)) : limit(row);
   }
-  /// Of a row: no pair of queries that is farther counts. A graph's pair is met
-  /// for both its points.
-  double reach(std::int64_t row) const {
-    if (!either || point_limits.empty()) return limit(row);
-    return std::max(limit(row), *std::max_element(point_limits.begin(),
-                                                  point_limits.end()));
+  /// With `either`: that of a point that queries meet.
+  double point_limit(std::int64_t point) const {
+    return one_of(point_limits.empty() ? limits : point_limits, point);
+  }
+  /// No pair of a row of queries is within another's limit that is farther than
+  /// its own limit and this. A graph's pair is met for both its points.
+  double reach_of_points() const {
+    if (!either || point_limits.empty())
+      return -std::numeric_limits<double>::infinity();
+    return *std::max_element(point_limits.begin(), point_limits.end());
   }
 
  private:

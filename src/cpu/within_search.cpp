@@ -66,9 +66,10 @@ WithinSearch::WithinSearch(const Request& request, const Within& within,
       threshold_(rows.size()) {
   const Thresholds thresholds(scale_, metric_, rule_);
   keep_none_ = thresholds.keep_none();
+  const double reach = within.reach_of_points();
   for (std::int64_t p = 0; p < rows.size(); ++p)
-    threshold_[p] =
-        thresholds.keep_up_to(within.reach(rows_.id(Place{p}).value));
+    threshold_[p] = thresholds.keep_up_to(
+        std::max(reach, within.limit(rows_.id(Place{p}).value)));
 }
 
 void WithinSearch::run(WithinCollector& collector, double from, double to) {

@@ -57,7 +57,10 @@ struct Band {
   std::int32_t row0 = 0, column0 = 0;  ///< places of the chunk's first
   bool graph = false;                  ///< places are of the same points
   const double* limits = nullptr;      ///< by place of rows
-  FoundPair* found = nullptr;          ///< out: [capacity], in no order
+  /// By place of columns: a pair within the limit of either point counts. Null:
+  /// the rows' limits alone.
+  const double* column_limits = nullptr;
+  FoundPair* found = nullptr;  ///< out: [capacity], in no order
   std::int32_t capacity = 0;
   std::int32_t* count = nullptr;  ///< out: may pass the capacity
 };
@@ -72,8 +75,9 @@ __global__ void __launch_bounds__(kThreads) find_in_band(const Band band) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int32_t column = band.column0 + static_cast<std::int32_t>(c);
   const bool there = c < band.num_columns;
-  const double column_limit =
-      band.graph && there ? band.limits[column] : -CUDART_INF;
+  const double column_limit = there && band.column_limits != nullptr
+                                  ? band.column_limits[column]
+                                  : -CUDART_INF;
   for (std::int64_t r = band.first_row + blockIdx.y; r < band.end_row;
        r += gridDim.y) {
     const std::int32_t row = band.row0 + static_cast<std::int32_t>(r);
@@ -116,7 +120,9 @@ struct Work {
   PowerOfTwo undo;
   std::int64_t side;           ///< of a chunk
   std::vector<double> limits;  ///< by place of rows
-  int num_threads;             ///< of the host, for each device
+  /// By place of columns that are not the rows; empty: they have none.
+  std::vector<double> column_limits;
+  int num_threads;    ///< of the host, for each device
   PointStore* store;  ///< where columns stay; null: they come in panels
   bool graph() const { return &rows == &columns; }
   /// In whole tiles: panels of them are read so.
@@ -149,6 +155,7 @@ class WithinPart {
                  {held_ != nullptr ? 0 : work.side, work.rows.padded}},
         chunk_(work.side, work.side, work.rows.padded, work.undo),
         limits_(work.rows.size()),
+        column_limits_(static_cast<std::int64_t>(work.column_limits.size())),
         found_(kMostFound),
         count_(1),
         h_found_(kMostFound) {
@@ -159,6 +166,9 @@ class WithinPart {
       from_queries_.reset(
           new PanelStream(work.rows, work.prepare, work.num_threads));
     upload(limits_, work.limits.data(), limits_.size(), stream_);
+    if (column_limits_.size() > 0)
+      upload(column_limits_, work.column_limits.data(), column_limits_.size(),
+             stream_);
     stream_.wait();
   }
   WithinPart(const WithinPart&) = delete;
@@ -230,6 +240,7 @@ class WithinPart {
     band.column0 = static_cast<std::int32_t>(columns.first.value);
     band.graph = work_.graph();
     band.limits = limits_.data();
+    band.column_limits = band.graph ? limits_.data() : column_limits_.data();
     band.found = found_.data();
     band.capacity = static_cast<std::int32_t>(kMostFound);
     band.count = count_.data();
@@ -291,7 +302,7 @@ class WithinPart {
   const DevicePoints* const held_;  ///< the columns, where they stay
   PanelBuffer rows_, columns_[2];
   ChunkBuffer chunk_;
-  DeviceBuffer<double> limits_;
+  DeviceBuffer<double> limits_, column_limits_;
   DeviceBuffer<FoundPair> found_;
   DeviceBuffer<std::int32_t> count_;
   PinnedBuffer<FoundPair> h_found_;
@@ -317,7 +328,8 @@ double bytes_for(std::int64_t side, const Request& request,
   const double length = static_cast<double>(side);
   const double panels = stay ? (graph ? 0.0 : 1.0) : 3.0;
   return panels * length * static_cast<double>(rows.padded + 2) * 8 +
-         8 * length * length + 8.0 * static_cast<double>(rows.size()) +
+         8 * length * length +
+         8.0 * static_cast<double>(rows.size() + (graph ? 0 : columns.size())) +
          static_cast<double>(kMostFound) * sizeof(FoundPair) + bytes(columns) +
          (graph ? 0.0 : bytes(rows));
 }
@@ -410,8 +422,8 @@ void find_pairs(const Request& request, const Within& within,
       common_exponent(request, points, queries, request.num_threads);
   const DistanceRule rule(*request.metric, exponent);
   Work work = {request,     rows, columns, recipe_of(request, exponent),
-               rule.undo(), 0,    {},      1,
-               store};
+               rule.undo(), 0,    {},      {},
+               1,           store};
   const double usable =
       facts_of(store != nullptr ? store->as_if_free(gpus.all()) : gpus.all(),
                request.max_device_memory)
@@ -429,7 +441,10 @@ void find_pairs(const Request& request, const Within& within,
   }
   work.limits.reserve(rows.order.id.size());
   for (const std::int32_t id : rows.order.id)
-    work.limits.push_back(within.reach(id));
+    work.limits.push_back(within.limit(id));
+  if (within.either && !work.graph())
+    for (const std::int32_t id : columns.order.id)
+      work.column_limits.push_back(within.point_limit(id));
   const int count =
       static_cast<int>(std::min<std::int64_t>(gpus.count(), work.num_splits()));
   work.num_threads = std::max(1, request.num_threads / count);

@@ -174,7 +174,8 @@ parts <- list(
       between(x, NULL, metric = metric)
       between(x, c(4000, 4200), metric = metric, k = 300)
     }
-    for (k in c(40, 100, 400, 1000, 2000)) between(many, c(801, 1700), k = k)
+    for (k in c(40, 100, 400)) between(many, c(801, 1700), k = k)
+    for (k in c(1000, 2000)) between(many, c(801, 4200), k = k)
     between(near, c(801, 1700))
     between(near[c(801:1600, 1:300, 1601:2000), ], c(801, 1500))
     between(many[, rep(1:70, 31)], c(801, 1700))

@@ -121,6 +121,18 @@ test_that("ties, equal rows and rows left out come out alike on GPUs", {
   }
 })
 
+test_that("blocks of points that are far apart are filtered alike", {
+  skip_if_no_cuda()
+  x <- random_matrix(1500, 30, seed = 13)
+  for (apart in c(3, 1e3)) {
+    y <- x
+    y[701:1500, ] <- apart * (y[701:1500, ] + 1)
+    for (metric in c("euclidean", "manhattan", "inner_product")) {
+      expect_as_on_cpu(y, 10, a, b, metric = metric, label = metric)
+    }
+  }
+})
+
 test_that("rows that a GPU makes meet in blocks", {
   skip_if_no_cuda()
   x <- latent_rows(1500, 50, factors = 5, noise = 0.4, seed = 3)
@@ -139,15 +151,23 @@ test_that("blocks that a GPU has no room for are searched piece by piece", {
   x <- random_matrix(9000, 300, seed = 11)
   parts <- c("count", "index", "distance", "correlation")
   expected <- between_on("cpu", x, 5, c(1, 4500), c(4501, 9000))
-  found <- between_on(
-    "cuda", x, 5, c(1, 4500), c(4501, 9000),
-    max_device_memory = 60e6
-  )
-  expect_identical(found[parts], expected[parts])
+  # Each side's points as queries among the other's: without a filter, and by
+  # one (test_cuda_blocks.cpp has these plans).
+  for (limit in c(60e6, 100e6)) {
+    found <- between_on(
+      "cuda", x, 5, c(1, 4500), c(4501, 9000),
+      max_device_memory = limit
+    )
+    expect_identical(found[parts], expected[parts])
+    expect_identical(found$stats$filtered, limit > 80e6)
+    expect_lte(found$stats$bytes_device, limit)
+  }
 })
 
 test_that("a whole search by blocks on a GPU is the search", {
   skip_if_no_cuda()
+  # Three blocks, of which each two meet; one would hold all.
+  withr::local_options(fsknn.split_size = 600)
   x <- random_matrix(1700, 40, seed = 12)
   for (metric in c("pearson", "euclidean", "proportional")) {
     values <- values_for(x, metric)
@@ -160,19 +180,18 @@ test_that("a whole search by blocks on a GPU is the search", {
     unlink(folder, recursive = TRUE)
     expect_identical(found$index, whole$index, label = metric)
     expect_identical(found$distance, whole$distance, label = metric)
-    limit <- within_search(
-      values, whole$distance[[5, 4]], metric,
-      backend = "cpu"
-    )
-    folder <- tempfile()
-    expect_identical(
-      within_search(
-        values, whole$distance[[5, 4]], metric,
-        backend = "cuda", devices = 1, checkpoint = folder
-      ),
-      limit,
-      label = metric
-    )
-    unlink(folder, recursive = TRUE)
+    # One limit, and one for each point.
+    for (limit in list(whole$distance[[5, 4]], whole$distance[, 4])) {
+      folder <- tempfile()
+      expect_identical(
+        within_search(
+          values, limit, metric,
+          backend = "cuda", devices = 1, checkpoint = folder
+        ),
+        within_search(values, limit, metric, backend = "cpu"),
+        label = metric
+      )
+      unlink(folder, recursive = TRUE)
+    }
   }
 })

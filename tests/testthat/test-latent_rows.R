@@ -192,12 +192,12 @@ test_that("GPUs make large rows again for the exact step", {
   expect_identical(knn_search(x, 12, backend = "cuda"), expected)
   # The rows in doubles have no room; the filter's have.
   expect_identical(
-    knn_search(x, 12, backend = "cuda", devices = 1, max_device_memory = 40e6),
+    knn_search(x, 12, backend = "cuda", devices = 1, max_device_memory = 60e6),
     expected
   )
   stats <- knn_stats()
   expect_true(stats$streamed && stats$filtered)
-  expect_lte(stats$bytes_device, 40e6)
+  expect_lte(stats$bytes_device, 60e6)
 })
 
 test_that("what are no latent rows is told", {

@@ -158,9 +158,9 @@ parts <- list(
     near <- many
     near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
     between <- function(x, b, limits = NULL, metric = "pearson", k = 5) {
-      options <- fsknn:::verb_options(
+      options <- fsknn:::check_options(list(
         metric = metric, backend = "cuda", devices = 1, constant = "isolate"
-      )
+      ))
       search <- fsknn:::new_search(x, options, k = k)
       invisible(fsknn:::in_core(fsknn:::ask_between(
         search$points$values, c(1, 800), b, search$request, limits

@@ -2,10 +2,10 @@
 # limits.
 
 search_on <- function(backend, x, k, ...) {
-  options <- fsknn:::verb_options(
+  options <- fsknn:::check_options(list(
     ...,
     backend = backend, devices = if (backend == "cuda") 1, num_threads = 2
-  )
+  ))
   fsknn:::new_search(x, options, k = k)
 }
 

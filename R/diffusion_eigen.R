@@ -163,7 +163,7 @@ choose_filter <- function(apply, size, count, most_steps = 240) {
   lanczos <- NULL
   while (is.null(lanczos) || length(lanczos$diagonal) < most_steps) {
     lanczos <- more_lanczos(apply, size, lanczos, wanted + 30)
-    gap <- min(1 - ritz_values(lanczos)[[wanted]], 1)
+    gap <- min(1 - ritz_value(lanczos, wanted), 1)
     if (gap > 0.5 * before && gap < 1) {
       break
     }
@@ -178,14 +178,37 @@ choose_filter <- function(apply, size, count, most_steps = 240) {
   )
 }
 
-ritz_values <- function(lanczos) {
-  size <- length(lanczos$diagonal)
-  matrix <- diag(lanczos$diagonal, size)
-  at <- seq_len(size - 1)
-  beside <- lanczos$beside[at]
-  matrix[cbind(at, at + 1)] <- beside
-  matrix[cbind(at + 1, at)] <- beside
-  eigen(matrix, symmetric = TRUE, only.values = TRUE)$values
+# The `wanted`-th largest eigenvalue of Lanczos' tridiagonal matrix, by counting
+# those above (Sturm) and halving. Not eigen(): of so small a matrix the threads
+# of a BLAS are soon busier waiting for each other, beside other work, than all
+# products take.
+ritz_value <- function(lanczos, wanted) {
+  diagonal <- lanczos$diagonal
+  size <- length(diagonal)
+  beside <- lanczos$beside[seq_len(size - 1)]
+  reach <- c(0, abs(beside)) + c(abs(beside), 0)
+  low <- min(diagonal - reach)
+  high <- max(diagonal + reach)
+  squared <- c(0, beside^2)
+  least <- .Machine$double.eps * max(abs(low), abs(high))
+  while (high - low > 4 * least) {
+    middle <- (low + high) / 2
+    above <- 0
+    pivot <- 1
+    for (at in seq_len(size)) {
+      pivot <- diagonal[[at]] - middle - squared[[at]] / pivot
+      if (abs(pivot) < least) {
+        pivot <- -least
+      }
+      above <- above + (pivot > 0)
+    }
+    if (above >= wanted) {
+      low <- middle
+    } else {
+      high <- middle
+    }
+  }
+  (low + high) / 2
 }
 
 more_lanczos <- function(apply, size, state, steps) {

@@ -33,7 +33,7 @@ format_kernel <- function(x) {
     } else {
       paste0(
         if (x$epsilon != 1) paste0(" ", epsilon),
-        "), s: distance to neighbour ", x$local
+        ")), s: distance to neighbour ", x$local
       )
     },
     if (is.null(x$local)) ")", ", ", tally(x$num_pairs, "pair"), " (",

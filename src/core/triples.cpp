@@ -1,0 +1,116 @@
+#include "core/triples.hpp"
+
+#include <cmath>
+#include <cstring>
+
+#include "core/poll.hpp"
+#include "core/split_mix.hpp"
+
+namespace fsknn {
+
+double threshold_that_fits(const DistanceTally& tally, double most) {
+  const double reach = tally.reach(most);
+  if (!(reach >= 0.0)) return std::numeric_limits<double>::infinity();
+  return std::min(1.0, (1.0 - reach) + 0x1p-50);
+}
+
+std::uint64_t checksum_of(const Triple& triple) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &triple.similarity, sizeof bits);
+  const std::uint64_t pair =
+      static_cast<std::uint64_t>(triple.from) << 32 |
+      static_cast<std::uint64_t>(static_cast<std::uint32_t>(triple.to));
+  return mixed_number(mixed_number(mixed_number(pair, 0),
+                                   static_cast<std::uint64_t>(triple.third)),
+                      bits);
+}
+
+std::uint64_t checksum_of(std::int64_t bin, double count) {
+  return mixed_number(static_cast<std::uint64_t>(bin + 1), 0) *
+         static_cast<std::uint64_t>(count);
+}
+
+PreparedPoints prepare_triples(const Request& request, const RowSource& points,
+                               RowKernel kernel, int num_threads,
+                               Progress* progress) {
+  const int exponent = common_exponent(request, points, nullptr, num_threads);
+  return prepare_points(points, recipe_of(request, exponent), request.skip,
+                        false, kernel, num_threads, progress);
+}
+
+TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
+                     const Triple& triple, const double* sums) {
+  const auto sum_at = [&](std::int32_t id) {
+    return points.sums[points.order.place_of(PointId{id}).value];
+  };
+  const double a = sum_at(triple.from), b = sum_at(triple.to);
+  const double c = sum_at(triple.third);
+  const double total = total_of_three(a, b, c);
+  const double ab = (a + b) - sums[0], ac = (a + c) - sums[1];
+  const double bc = (b + c) - sums[2];
+  const double least = std::max(ab, std::max(ac, bc));
+  const double most =
+      std::min((ab + ac) - a, std::min((ab + bc) - b, (ac + bc) - c));
+  // Rounding may bring a bound to the wrong side by a bit or two.
+  return {1.0 - metric.finish(sums[0], a, b),
+          1.0 - metric.finish(sums[1], a, c),
+          1.0 - metric.finish(sums[2], b, c),
+          std::min(similarity_of_three(most, total), triple.similarity),
+          std::max(similarity_of_three(least, total), triple.similarity)};
+}
+
+TripleOwners::TripleOwners(const PreparedPoints& points,
+                           const std::vector<std::int32_t>& contains)
+    : all_(contains.empty()),
+      contained_(static_cast<std::size_t>(points.size()), 0) {
+  for (const std::int32_t id : contains) {
+    const Place place = points.order.place_of(PointId{id});
+    if (!place.none()) contained_[static_cast<std::size_t>(place.value)] = 1;
+  }
+  for (std::int64_t p = 0; p < points.size(); ++p)
+    if (all_ || contained_[static_cast<std::size_t>(p)]) apexes_.push_back(p);
+}
+
+TripleBound::TripleBound(double least, std::int64_t padded)
+    : share(std::numeric_limits<double>::infinity()),
+      third(share),
+      pair_distance(1.0) {
+  if (!(least > 0.0)) return;
+  const double rounding = rounding_of_sums(padded);
+  share = (1.0 - (2.0 / 3.0) * (least - 0x1p-50)) * (1.0 + rounding) *
+          (1.0 + 0x1p-48);
+  const double own = share * (1.0 + 2.0 * rounding);
+  if (!(own < 1.0)) return;
+  third = own / (1.0 - own) * (1.0 + 0x1p-48);
+  const double of_pair = share * (1.0 + third) * (1.0 + 0x1p-48);
+  pair_distance = std::min(1.0, 2.0 * of_pair - 1.0 + 8.0 * rounding);
+}
+
+std::vector<Triple> brute_triples(const Request& request,
+                                  const TripleQuestion& question,
+                                  const RowSource& points) {
+  const PreparedPoints rows =
+      prepare_triples(request, points, &prepare_row<ScalarLanes>, 1, nullptr);
+  const TripleOwners owners(rows, question.contains);
+  std::vector<Triple> found;
+  for (const std::int64_t i : owners.apexes())
+    for (std::int64_t j = 0; j < rows.size(); ++j) {
+      if (!owners.has(i, j) || !is_in_stage(owners, question, i, j)) continue;
+      for (std::int64_t k = j + 1; k < rows.size(); ++k) {
+        if (!owners.has(i, k)) continue;
+        poll_after(static_cast<double>(rows.padded));
+        const double similarity = similarity_of_three(
+            sum_of_largest<ScalarLanes>(rows.row(Place{i}), rows.row(Place{j}),
+                                        rows.row(Place{k}), rows.padded),
+            total_of_three(rows.sums[i], rows.sums[j], rows.sums[k]));
+        if (!(similarity >= question.least)) continue;
+        std::int64_t at[] = {i, j, k};
+        std::sort(at, at + 3);
+        found.push_back(triple_at(rows, at[0], at[1], at[2], similarity));
+      }
+    }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace fsknn

@@ -155,7 +155,9 @@ process_place <- function() {
   if (known) paste(parts, collapse = " ") else ""
 }
 
-# When it started, in the system's ticks; NULL where there is none.
+# When it started, in the system's ticks; NULL where there is none, or one that
+# has ended and that nobody asked how, as where a container's first process
+# never does.
 process_start <- function(process) {
   line <- tryCatch(
     suppressWarnings(readLines(file.path("/proc", process, "stat"), n = 1)),
@@ -165,7 +167,8 @@ process_start <- function(process) {
     return(NULL)
   }
   # The name, in brackets, may hold anything.
-  strsplit(sub(".*\\) ", "", line), " ", fixed = TRUE)[[1]][20]
+  fields <- strsplit(sub(".*\\) ", "", line), " ", fixed = TRUE)[[1]]
+  if (!fields[1] %in% c("Z", "X")) fields[20]
 }
 
 claim_facts <- function(text) {

@@ -7,8 +7,11 @@
 
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include "core/durable.hpp"
 
@@ -52,6 +55,14 @@ bool write_all(int file, const std::string& bytes, off_t at) {
 
 }  // namespace
 
+/// The thread that counts, and what ends it.
+struct Lease::Beat {
+  bool over = false;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::thread thread;
+};
+
 Lease::Lease(const std::string& own, const std::string& claim,
              const std::string& words, double seconds)
     : own_(own), claim_(claim), process_(static_cast<long>(getpid())) {
@@ -71,11 +82,14 @@ Lease::Lease(const std::string& own, const std::string& claim,
     return;
   }
   const SignalsBlocked blocked;
-  const std::chrono::duration<double> beat(seconds);
+  const std::chrono::duration<double> seconds_apart(seconds);
   try {
-    thread_ = std::thread([this, beat] {
-      std::unique_lock<std::mutex> lock(mutex_);
-      while (!changed_.wait_for(lock, beat, [this] { return over_; }))
+    beat_ = std::make_unique<Beat>();
+    beat_->thread = std::thread([this, seconds_apart] {
+      Beat& beat = *beat_;
+      std::unique_lock<std::mutex> lock(beat.mutex);
+      while (!beat.changed.wait_for(lock, seconds_apart,
+                                    [&beat] { return beat.over; }))
         write_count();
     });
   } catch (...) {
@@ -85,19 +99,21 @@ Lease::Lease(const std::string& own, const std::string& claim,
 }
 
 Lease::~Lease() {
-  if (thread_.joinable()) {
-    if (static_cast<long>(getpid()) != process_) {
-      // A fork's: neither the thread nor the claim is its own.
-      thread_.detach();
-      close(file_);
-      return;
-    }
+  if (static_cast<long>(getpid()) != process_) {
+    // A fork's. Nothing of the beat may be touched: who destroys a condition
+    // that another thread waits for waits for that thread, and a fork has it
+    // not.
+    static_cast<void>(beat_.release());
+    if (file_ >= 0) close(file_);
+    return;
+  }
+  if (beat_ != nullptr) {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      over_ = true;
+      const std::lock_guard<std::mutex> lock(beat_->mutex);
+      beat_->over = true;
     }
-    changed_.notify_all();
-    thread_.join();
+    beat_->changed.notify_all();
+    beat_->thread.join();
   }
   drop();
 }

@@ -10,10 +10,8 @@
 // judge by a clock of their own how long it has stood still: no two clocks are
 // compared.
 
-#include <condition_variable>
-#include <mutex>
+#include <memory>
 #include <string>
-#include <thread>
 
 namespace fsknn {
 
@@ -24,7 +22,8 @@ class Lease {
   /// `seconds`. Throws FileFailure.
   Lease(const std::string& own, const std::string& claim,
         const std::string& words, double seconds);
-  /// Ends the counting and takes both names away.
+  /// Ends the counting and takes both names away. In a fork of the process that
+  /// has it, it does neither: both are the other's.
   ~Lease();
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -33,6 +32,8 @@ class Lease {
   bool held() const { return held_; }
 
  private:
+  struct Beat;
+
   /// Errors are not told: what can't be written is a count that stands still,
   /// and somebody else does the work.
   bool write_count();
@@ -43,10 +44,7 @@ class Lease {
   bool held_ = false;
   const long process_;  ///< a fork has no thread
   unsigned long long count_ = 0;
-  bool over_ = false;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::thread thread_;
+  std::unique_ptr<Beat> beat_;
 };
 
 }  // namespace fsknn

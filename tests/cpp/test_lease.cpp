@@ -89,6 +89,31 @@ TEST_CASE("a process that stands still counts no further") {
   CHECK(access(claim.c_str(), F_OK) == 0);
 }
 
+TEST_CASE("a fork ends a lease that is its parent's, and does it no harm") {
+  const Folder folder;
+  const std::string claim = folder.path + "/claim";
+  auto lease = std::make_unique<Lease>(folder.path + "/a", claim, "", 0.001);
+  for (int trial = 0; trial < 20; ++trial) {
+    const pid_t child = fork();
+    if (child == 0) {
+      lease.reset();
+      _exit(0);
+    }
+    // One that waits for the parent's thread waits for ever.
+    const bool ended =
+        wait_for([&] { return waitpid(child, nullptr, WNOHANG) == child; });
+    CHECK(ended);
+    if (!ended) {
+      kill(child, SIGKILL);
+      waitpid(child, nullptr, 0);
+      break;
+    }
+  }
+  const std::string text = text_of(claim);
+  CHECK_FALSE(text.empty());
+  CHECK(wait_for([&] { return text_of(claim) > text; }));
+}
+
 TEST_CASE("many processes claim many tasks, each task one of them") {
   const Folder folder;
   constexpr int kTasks = 200, kChildren = 4;

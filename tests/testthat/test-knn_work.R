@@ -400,3 +400,21 @@ test_that("only of one's own processes is it said that they are gone", {
   expect_false(is_gone(sub("user:.", "user:.1", gone)))
   expect_false(is_gone(sub("place: [^\n]*", "place: ", gone)))
 })
+
+test_that("a process that ended is gone, though nobody asked how it did", {
+  skip_if_not(file.exists("/proc/self/stat"), "there is no /proc")
+  said <- withr::local_tempfile()
+  # One that starts another, and turns into a program that never looks for it.
+  system2("sh", c("-c", shQuote(sprintf(
+    "sleep 1 & echo $! $$ > %s.part; mv %s.part %s; exec sleep 600",
+    said, said, said
+  ))), wait = FALSE)
+  expect_true(wait_for(function() file.exists(said), patience))
+  pids <- scan(said, quiet = TRUE)
+  withr::defer(tools::pskill(pids[[2]], tools::SIGKILL))
+  expect_true(wait_for(
+    function() is.null(fsknn:::process_start(pids[[1]])), patience
+  ))
+  expect_true(file.exists(file.path("/proc", pids[[1]], "stat")))
+  expect_type(fsknn:::process_start(pids[[2]]), "character")
+})

@@ -83,11 +83,14 @@ Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
   const double all = num_triples(owners, q, n);
   const double share =
       found / (kSample * (kSample - 1.0) * (kSample - 2.0) / 6.0);
-  // Points stand in triples together: the estimate is rough.
-  if (found >= 1000 && share * all > 10.0 * q.most)
-    throw TooManyTriples(
-        share * all, true, q.most,
-        threshold_that_fits(tally, q.most / all * found / share));
+  // Points stand in triples together: the estimate is rough, and a threshold by
+  // it is to have room enough.
+  if (found >= 1000 && share * all > 10.0 * q.most) {
+    const double of_sample = q.most / all * (found / share);
+    const double fits =
+        threshold_that_fits(tally, std::max(1.0, of_sample / 4.0));
+    throw TooManyTriples(share * all, true, q.most, std::min(fits, 1.0));
+  }
   return sample;
 }
 

@@ -4,7 +4,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -13,9 +12,6 @@
 
 namespace fsknn {
 namespace {
-
-// What one call moves: some systems refuse 2^31 bytes.
-constexpr std::int64_t kMostAtOnce = std::int64_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& what, int error) {
   throw DiskFailure(what + ": " + std::strerror(error), 0.0, 0.0);
@@ -52,33 +48,6 @@ bool TemporaryFile::again(std::int64_t moved, bool writes) {
          errno);
   if (moved == 0) fail("a temporary file has become too short", EIO);
   return false;
-}
-
-void TemporaryFile::write(std::int64_t at, const void* bytes,
-                          std::int64_t size) {
-  const char* from = static_cast<const char*>(bytes);
-  while (size > 0) {
-    const ssize_t moved =
-        pwrite(number_, from,
-               static_cast<std::size_t>(std::min(size, kMostAtOnce)), at);
-    if (again(moved, true)) continue;
-    from += moved;
-    at += moved;
-    size -= moved;
-  }
-}
-
-void TemporaryFile::read(std::int64_t at, void* bytes,
-                         std::int64_t size) const {
-  char* to = static_cast<char*>(bytes);
-  while (size > 0) {
-    const ssize_t moved = pread(
-        number_, to, static_cast<std::size_t>(std::min(size, kMostAtOnce)), at);
-    if (again(moved, false)) continue;
-    to += moved;
-    at += moved;
-    size -= moved;
-  }
 }
 
 }  // namespace fsknn

@@ -20,11 +20,6 @@ class TemporaryFile {
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  // Of several threads at once; `at` counts bytes. Throw DiskFailure.
-
-  void write(std::int64_t at, const void* bytes, std::int64_t size);
-  void read(std::int64_t at, void* bytes, std::int64_t size) const;
-
   /// The system's number of it.
   int number() const { return number_; }
   /// Whether a call of the system is to be made again; else it moved that many

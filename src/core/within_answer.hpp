@@ -1,13 +1,9 @@
 #pragma once
 
-// Where the pairs within a distance go: memory, or a file.
+// Where the pairs within a distance go.
 
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
-
-#include "core/temporary_file.hpp"
 
 namespace fsknn {
 
@@ -54,47 +50,6 @@ class WithinRows : public WithinAnswer {
 
  private:
   void sort_row(std::int64_t row, std::int32_t size);
-};
-
-/// A temporary file, for more entries than memory holds. It is cut into parts
-/// of whole rows: entries go to their part as they come, and each part is
-/// brought in order at last. So the file is as large as the entries are, and
-/// memory holds a part for each thread, and a few thousand entries of each
-/// part.
-class WithinFile final : public WithinAnswer {
- public:
-  struct Found {
-    double distance;
-    double correlation;
-    std::int32_t index;
-    std::int32_t row;  ///< from 0
-  };
-
-  /// folder: for the file. part_bytes: of a part, unless one row is larger.
-  explicit WithinFile(std::string folder,
-                      std::int64_t part_bytes = std::int64_t{1} << 28);
-  ~WithinFile() override;
-  void allocate(const Counts& counts) override;
-  void put(std::int64_t row, std::int32_t at,
-           const WithinEntry& entry) override;
-  void finish(const Counts& counts, int num_threads) override;
-
-  // After finish(): the parts, one after the other, have the rows in order.
-
-  std::int64_t num_parts() const {
-    return static_cast<std::int64_t>(parts_.size());
-  }
-  std::vector<Found> entries(std::int64_t piece) const;
-
- private:
-  struct Part;
-  void write(const Part& part, std::int64_t at, const std::vector<Found>& what);
-
-  const std::string folder_;
-  const std::int64_t part_bytes_;
-  std::unique_ptr<TemporaryFile> file_;
-  std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<std::int32_t> part_of_row_;
 };
 
 }  // namespace fsknn

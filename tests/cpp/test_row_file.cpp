@@ -1,8 +1,11 @@
 // Rows that go to a temporary file.
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -114,4 +117,49 @@ TEST_CASE("rows in a file are those in memory, filled and prepared") {
         for (std::int64_t f = 0; f < m.d; ++f)
           CHECK(stored.row(Place{at})[f] == expected.row(Place{at})[f]);
     }
+}
+
+TEST_CASE("a file that can't be made, written or read is a failure of ours") {
+  const auto words_of = [](const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const DiskFailure& e) {
+      return std::string(e.what());
+    }
+    return std::string("none");
+  };
+  CHECK(words_of([] {
+          DiskMatrix("/no/such/folder", 1, 1, 1);
+        }).find("the folder for temporary files") == 0);
+  const std::int64_t many = std::int64_t{1} << 28;
+  CHECK(words_of([&] {
+          DiskMatrix("/tmp", many, many, many);
+        }).find("too little room") == 0);
+
+  // Rows that stand apart in memory, so that a call moves many pieces.
+  const std::int64_t n = 1000, d = 200, stride = 201;
+  std::vector<double> rows(static_cast<std::size_t>(n * stride));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i] = static_cast<double>(i);
+  DiskMatrix file("/tmp", n, d, d);
+  std::vector<double> back(rows.size(), -1.0);
+  CHECK(words_of([&] {
+          file.read(0, n, back.data(), stride);
+        }).find("a temporary file has become too short") == 0);
+  // A disk that is full in the middle of a piece, as the system tells it.
+  struct rlimit before;
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const struct rlimit small = {(1 << 20) + 100, before.rlim_max};
+  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const std::string words =
+      words_of([&] { file.write(0, n, rows.data(), stride); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, signal_before);
+  CHECK(words.find("a temporary file could not be written") == 0);
+  file.write(0, n, rows.data(), stride);
+  file.read(0, n, back.data(), stride);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (i % 201 == 200) back[i] = rows[i];  // what is between rows
+  CHECK(back == rows);
 }

@@ -1,11 +1,9 @@
 // All pairs within a distance, against the answer by definition, bit for bit.
 
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -284,105 +282,4 @@ TEST_CASE("too many pairs over common samples are refused from a sample") {
     CHECK(rows.size() <= 1000);
     CHECK(rows.size() > 300);
   }
-}
-
-namespace {
-
-/// What a file has, as rows in memory.
-std::vector<WithinFile::Found> all_of(const WithinFile& file) {
-  std::vector<WithinFile::Found> all;
-  for (std::int64_t part = 0; part < file.num_parts(); ++part)
-    for (const WithinFile::Found& found : file.entries(part))
-      all.push_back(found);
-  return all;
-}
-
-bool same(const std::vector<WithinFile::Found>& file, Rows& rows,
-          std::int64_t num_rows) {
-  std::size_t at = 0;
-  for (std::int64_t i = 0; i < num_rows; ++i) {
-    const WithinRows::Row row = rows.row(i);
-    const std::size_t size =
-        rows.distances()[static_cast<std::size_t>(i)].size();
-    for (std::size_t e = 0; e < size; ++e, ++at)
-      if (at >= file.size() || file[at].row != i ||
-          file[at].index != row.index[e] ||
-          file[at].distance != row.distance[e] ||
-          file[at].correlation != row.correlation[e])
-        return false;
-  }
-  return at == file.size();
-}
-
-}  // namespace
-
-TEST_CASE("an answer in a file is the one in memory, row by row") {
-  const Matrix m = ties(300, 6, 3, 21);
-  Request r;
-  r.metric = &find_metric("pearson", "signed");
-  r.skip = scan(m.source(), 1).constant;
-  r.num_threads = 3;
-  r.chunk_size = 48;
-  for (const bool once : {false, true}) {
-    Within within;
-    within.limits = {0.9};
-    within.once = once;
-    Rows memory;
-    brute_within(r, within, m.source(), nullptr, memory);
-    // Parts of one row, of a few, and one of all.
-    for (const std::int64_t part_bytes : {1, 20000, 1 << 28}) {
-      for (const std::int64_t kept : {std::int64_t{0}, std::int64_t{1} << 24}) {
-        within.most_kept = kept;
-        WithinFile file("/tmp", part_bytes);
-        cpu::find_within(r, within, m.source(), nullptr, file, nullptr,
-                         nullptr);
-        CHECK(same(all_of(file), memory, m.n));
-        if (part_bytes == 1) CHECK(file.num_parts() > 250);
-        if (part_bytes == 1 << 28) CHECK(file.num_parts() == 1);
-      }
-    }
-  }
-  // None at all.
-  Within within;
-  within.limits = {-1.0};
-  WithinFile file("/tmp");
-  cpu::find_within(r, within, m.source(), nullptr, file, nullptr, nullptr);
-  CHECK(all_of(file).empty());
-}
-
-TEST_CASE("a file that cannot be made or written is a failure of ours") {
-  const Matrix m = ties(400, 6, 3, 22);
-  Request r;
-  r.metric = &find_metric("manhattan", "signed");
-  r.num_threads = 2;
-  Within within;
-  within.limits = {100.0};
-  const auto search = [&](const char* folder) {
-    WithinFile file(folder);
-    cpu::find_within(r, within, m.source(), nullptr, file, nullptr, nullptr);
-  };
-  CHECK_THROWS_AS(search("/no/such/folder"), DiskFailure);
-  // A disk that is full in the middle, as the system tells it: a file may have
-  // a megabyte, and the answer has more.
-  struct rlimit before;
-  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const struct rlimit small = {1 << 20, before.rlim_max};
-  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
-  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-  std::string words;
-  try {
-    search("/tmp");
-  } catch (const DiskFailure& e) {
-    words = e.what();
-  }
-  setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, signal_before);
-  CHECK(words.find("a temporary file could not be written") == 0);
-  CHECK_NOTHROW(search("/tmp"));
-  // More than there is.
-  WithinFile file("/tmp");
-  CHECK_THROWS_AS(
-      file.allocate(std::vector<std::int32_t>(
-          std::size_t{1} << 20, std::numeric_limits<std::int32_t>::max())),
-      DiskFailure);
 }

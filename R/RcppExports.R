@@ -305,6 +305,14 @@ cpp_cut_forest <- function(num_points, low, high, distance, in_forest, most) {
     .Call(`_fsknn_cpp_cut_forest`, num_points, low, high, distance, in_forest, most)
 }
 
+cpp_count_pairs <- function(x, request, breaks, similarity, extremes) {
+    .Call(`_fsknn_cpp_count_pairs`, x, request, breaks, similarity, extremes)
+}
+
+cpp_connectivities <- function(x, request, type, powers) {
+    .Call(`_fsknn_cpp_connectivities`, x, request, type, powers)
+}
+
 cpp_permute_rows <- function(x) {
     .Call(`_fsknn_cpp_permute_rows`, x)
 }

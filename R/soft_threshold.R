@@ -1,9 +1,9 @@
-#' Soft threshold powers on a kNN graph
+#' Soft threshold powers
 #'
-#' For each of some powers the connectivity of the points of a kNN graph of
-#' correlations, its edges weighted as WGCNA weights them, and how near its
-#' distribution is to a power law: the table that
-#' `WGCNA::pickSoftThreshold()` makes, of a graph in place of all pairs.
+#' For each of some powers the connectivity of points, over all pairs or in a
+#' kNN graph of correlations, its edges weighted as WGCNA weights them, and how
+#' near its distribution is to a power law: the table that
+#' `WGCNA::pickSoftThreshold()` makes.
 #'
 #' @details
 #' An edge of correlation r has the weight (adjacency) |r|^power for
@@ -17,13 +17,17 @@
 #' mean connectivity (its middle, where it is empty, and a share of 1e-9 more),
 #' as `WGCNA::scaleFreeFitIndex()` has it.
 #'
-#' The graph has no pair but those of near neighbours. So its connectivity is
+#' Over all pairs, of [pair_connectivity()], the table is that of
+#' `WGCNA::pickSoftThreshold()` but for rounding.
+#' A graph has no pair but those of near neighbours. So its connectivity is
 #' not that of all pairs: no point has fewer than k edges, the weak pairs that
 #' a power is there to push down are not there to begin with, and the fit says
 #' how the graph is, not which power a network of all pairs should have. Nor is
 #' a good fit evidence of anything: it is a habit of choosing, not a test.
 #'
-#' @param edges An edge data frame of a correlation, as [knn_graph()] or
+#' @param edges For a fit over all pairs what [pair_connectivity()] gave, which
+#'   has the powers and the type; points without a correlation are left out. Or
+#'   an edge data frame of a correlation, as [knn_graph()] or
 #'   [threshold_graph()] gives it, with the column `correlation`.
 #' @param powers The powers, numbers of 1 or more. Those of
 #'   `WGCNA::pickSoftThreshold()` by default.
@@ -47,12 +51,15 @@
 #'
 #' Langfelder P, Horvath S (2008). WGCNA: an R package for weighted correlation
 #' network analysis. *BMC Bioinformatics* 9: 559. \doi{10.1186/1471-2105-9-559}
-#' @seealso [sparse_tom()] for the topological overlap, [module_summary()] for
-#'   eigengenes.
+#' @seealso [pair_connectivity()], [sparse_tom()] for the topological overlap,
+#'   [module_summary()] for eigengenes.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(5 * 30), 5)[rep(1:5, 2^(3:7)), ] +
 #'   matrix(rnorm(248 * 30), 248)
+#' soft_threshold(pair_connectivity(x))
+#'
+#' # of a graph
 #' edges <- knn_graph(x, k = 15, sign = "absolute", backend = "cpu")
 #' soft_threshold(edges)
 soft_threshold <- function(edges, powers = c(1:10, seq(12, 20, by = 2)),
@@ -60,6 +67,17 @@ soft_threshold <- function(edges, powers = c(1:10, seq(12, 20, by = 2)),
                            ..., breaks = 10) {
   check_no_more(...)
   rlang::check_required(edges)
+  if (inherits(edges, "pair_connectivity")) {
+    if (!missing(powers) || !missing(type)) {
+      abort_argument(
+        "{.arg powers} and {.arg type} are those of {.fn pair_connectivity},
+         and can't be given once more.",
+        current_env()
+      )
+    }
+    breaks <- check_whole_number(breaks, "breaks", 3, 1e4)
+    return(soft_threshold_of_all(edges, breaks))
+  }
   powers <- check_powers(powers, "powers")
   type <- check_network_type(type)
   breaks <- check_whole_number(breaks, "breaks", 3, 1e4)
@@ -68,15 +86,34 @@ soft_threshold <- function(edges, powers = c(1:10, seq(12, 20, by = 2)),
     abort_argument("{.arg edges} must have an edge.", current_env())
   }
   rows <- lapply(powers, function(power) {
-    k <- connectivity_of(pairs, pairs$similarity^power)
-    data.frame(
-      power = power, scale_free_fit(k, breaks), mean_k = mean(k),
-      median_k = stats::median(k), max_k = max(k)
-    )
+    row_of_power(power, connectivity_of(pairs, pairs$similarity^power), breaks)
   })
+  new_powers(rows, type, pairs$num_points, "kNN graph")
+}
+
+# Over all pairs.
+soft_threshold_of_all <- function(connectivity, breaks) {
+  k <- connectivity$k
+  k <- k[!is.na(k[, 1]), , drop = FALSE]
+  powers <- connectivity$powers
+  rows <- lapply(seq_along(powers), function(at) {
+    row_of_power(powers[[at]], k[, at], breaks)
+  })
+  new_powers(rows, connectivity$type, nrow(k), "All pairs")
+}
+
+row_of_power <- function(power, k, breaks) {
+  data.frame(
+    power = power, scale_free_fit(unname(k), breaks), mean_k = mean(k),
+    median_k = stats::median(k), max_k = max(k)
+  )
+}
+
+# of: what the sums are over, as plots say it.
+new_powers <- function(rows, type, num_points, of) {
   structure(
     do.call(rbind, rows), class = c("fsknn_powers", "data.frame"),
-    type = type, num_points = pairs$num_points
+    type = type, num_points = num_points, of = of
   )
 }
 
@@ -186,7 +223,9 @@ plot.fsknn_powers <- function(x, ...) {
     ggplot2::facet_wrap("panel", scales = "free_y") +
     ggplot2::labs(
       x = paste0("Soft threshold power (", attr(x, "type"), ")"), y = NULL,
-      subtitle = paste("kNN graph of", tally(attr(x, "num_points"), "point"))
+      subtitle = paste(
+        attr(x, "of"), "of", tally(attr(x, "num_points"), "point")
+      )
     ) +
     plain_theme()
 }

@@ -21,6 +21,8 @@
 #' diag = FALSE)`.
 #'
 #' @inheritParams soft_threshold
+#' @param edges An edge data frame of a correlation, as [knn_graph()] or
+#'   [threshold_graph()] gives it, with the column `correlation`.
 #' @param power The power, a number of 1 or more: 6 by default, WGCNA's for
 #'   unsigned networks (it has 12 for signed ones).
 #'

@@ -879,6 +879,33 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_count_pairs
+Rcpp::List cpp_count_pairs(SEXP x, Rcpp::List request, std::vector<double> breaks, bool similarity, bool extremes);
+RcppExport SEXP _fsknn_cpp_count_pairs(SEXP xSEXP, SEXP requestSEXP, SEXP breaksSEXP, SEXP similaritySEXP, SEXP extremesSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    Rcpp::traits::input_parameter< std::vector<double> >::type breaks(breaksSEXP);
+    Rcpp::traits::input_parameter< bool >::type similarity(similaritySEXP);
+    Rcpp::traits::input_parameter< bool >::type extremes(extremesSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_count_pairs(x, request, breaks, similarity, extremes));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_connectivities
+Rcpp::List cpp_connectivities(SEXP x, Rcpp::List request, std::string type, std::vector<double> powers);
+RcppExport SEXP _fsknn_cpp_connectivities(SEXP xSEXP, SEXP requestSEXP, SEXP typeSEXP, SEXP powersSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    Rcpp::traits::input_parameter< std::string >::type type(typeSEXP);
+    Rcpp::traits::input_parameter< std::vector<double> >::type powers(powersSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_connectivities(x, request, type, powers));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_permute_rows
 SEXP cpp_permute_rows(SEXP x);
 RcppExport SEXP _fsknn_cpp_permute_rows(SEXP xSEXP) {
@@ -1341,6 +1368,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_filled", (DL_FUNC) &_fsknn_cpp_filled, 1},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
+    {"_fsknn_cpp_count_pairs", (DL_FUNC) &_fsknn_cpp_count_pairs, 5},
+    {"_fsknn_cpp_connectivities", (DL_FUNC) &_fsknn_cpp_connectivities, 4},
     {"_fsknn_cpp_permute_rows", (DL_FUNC) &_fsknn_cpp_permute_rows, 1},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
     {"_fsknn_cpp_count_edges", (DL_FUNC) &_fsknn_cpp_count_edges, 2},

@@ -1,0 +1,129 @@
+#' Connectivity over all pairs
+#'
+#' The connectivity of each point in a weighted correlation network of all n
+#' points: the sum over all others of their similarity, raised to a power. For
+#' each of some powers at once, in one pass over all n (n - 1) / 2 pairs, with
+#' no matrix of them: the points, and up to 16 numbers for each point and power,
+#' are all that is held.
+#'
+#' @details
+#' The similarity of a correlation r is |r| for `type = "unsigned"`,
+#' (1 + r) / 2 for `"signed"`, and r, or 0 for an r below 0, for
+#' `"signed hybrid"` (Zhang and Horvath 2005; Langfelder and Horvath 2008). All
+#' r are made in double, as [knn_search()] makes them, and sums are added up in
+#' an order that depends on the number of points alone: not on the number of
+#' threads. With `na = "pairwise"`, which is how WGCNA takes missing values, a
+#' pair without a value counts 0.
+#'
+#' It runs on CPUs, and has no `backend`.
+#'
+#' @inheritParams pair_histogram
+#' @param powers The powers, numbers of 1 or more. Those of
+#'   `WGCNA::pickSoftThreshold()` by default. Whole powers up to 64 are
+#'   products, and much faster than others.
+#' @param type `"unsigned"` (default), `"signed"` or `"signed hybrid"`.
+#' @param metric A correlation: `"pearson"` (default), `"spearman"` or
+#'   `"bicor"`.
+#' @param constant What to do with points for which the metric has no value (see
+#'   [knn_search()]): `"error"` (default), or `"isolate"`, for which they are in
+#'   no sum, and have `NA`.
+#'
+#' @returns A list of class `pair_connectivity`: `k`, a matrix with a row for
+#'   each point, named as it is, and a column for each power; `powers`, `type`,
+#'   `metric`, `weighted` and `num_covariates`. [soft_threshold()] makes WGCNA's
+#'   table of it. `as.data.frame()` gives `name` (or number), `power` and `k`.
+#' @section Errors:
+#' As for [knn_search()], of class `fsknn_argument_error`.
+#' @inheritSection within_search Missing values
+#' @inheritSection knn_search Covariates
+#' @references
+#' Zhang B, Horvath S (2005). A general framework for weighted gene
+#' co-expression network analysis. *Statistical Applications in Genetics and
+#' Molecular Biology* 4(1): 17. \doi{10.2202/1544-6115.1128}
+#'
+#' Langfelder P, Horvath S (2008). WGCNA: an R package for weighted correlation
+#' network analysis. *BMC Bioinformatics* 9: 559. \doi{10.1186/1471-2105-9-559}
+#' @seealso [soft_threshold()], [pair_histogram()]
+#' @export
+#' @examples
+#' x <- matrix(rnorm(5 * 30), 5)[rep(1:5, 2^(3:7)), ] +
+#'   matrix(rnorm(248 * 30), 248)
+#' found <- pair_connectivity(x, powers = c(1, 6, 12))
+#' found
+#' head(found$k)
+#' soft_threshold(found)
+pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
+                              type = c("unsigned", "signed", "signed hybrid"),
+                              metric = "pearson", ...,
+                              constant = c("error", "isolate"),
+                              num_threads = NULL, progress = NULL,
+                              points = c("rows", "columns"), assay = NULL,
+                              dimred = NULL, weights = NULL, max_memory = NULL,
+                              na = c("error", "pairwise", "mean"),
+                              min_pairs = NULL, adjust = NULL, data = NULL) {
+  check_no_more(...)
+  rlang::check_required(x)
+  powers <- check_powers(powers, "powers")
+  type <- check_network_type(type)
+  options <- options_on_cpu()
+  check_is_correlation(options$metric)
+  search <- new_search(x, options)
+  found <- in_core(
+    cpp_connectivities(search$points$values, search$request, type, powers)
+  )
+  k <- found$connectivity
+  dimnames(k) <- list(point_names(search$points), format_powers(powers))
+  structure(
+    list(
+      k = k, powers = powers, type = type, metric = options$metric$name,
+      weighted = !is.null(search$request$weights),
+      num_covariates = num_covariates(search$request) %||% 0L
+    ),
+    class = "pair_connectivity"
+  )
+}
+
+format_powers <- function(powers) {
+  vapply(powers, format, "", digits = 15)
+}
+
+#' @method format pair_connectivity
+#' @export
+format.pair_connectivity <- function(x, ...) {
+  without <- sum(is.na(x$k[, 1]))
+  paste0(
+    "Connectivity of ", tally(nrow(x$k), "point"), " over all pairs, ",
+    describe_metric(x$metric, NULL, x$weighted, x$num_covariates), ", ",
+    x$type,
+    if (without > 0) paste0(" (", format_count(without), " isolated)")
+  )
+}
+
+#' @export
+print.pair_connectivity <- function(x, ...) {
+  cat(format(x), "\n", sep = "")
+  k <- x$k[!is.na(x$k[, 1]), , drop = FALSE]
+  print(
+    data.frame(
+      power = x$powers, mean_k = signif(colMeans(k), 4),
+      median_k = signif(apply(k, 2, stats::median), 4),
+      max_k = signif(apply(k, 2, max), 4)
+    ),
+    row.names = FALSE
+  )
+  invisible(x)
+}
+
+#' @param row.names,optional Not used; they are those of the generic.
+#' @method as.data.frame pair_connectivity
+#' @rdname pair_connectivity
+#' @export
+as.data.frame.pair_connectivity <- function(x, row.names = NULL,
+                                            optional = FALSE, ...) {
+  check_no_more(...)
+  n <- nrow(x$k)
+  data.frame(
+    name = rep(rownames(x$k) %||% seq_len(n), length(x$powers)),
+    power = rep(x$powers, each = n), k = as.vector(x$k)
+  )
+}

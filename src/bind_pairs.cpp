@@ -1,0 +1,60 @@
+// What is counted, or added up, over all pairs of points.
+
+#include "bind_common.hpp"
+#include "cpu/connectivity.hpp"
+#include "cpu/pair_histogram.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+cpu::NetworkType network_type_of(const std::string& type) {
+  if (type == "unsigned") return cpu::NetworkType::magnitude;
+  if (type == "signed") return cpu::NetworkType::both_signs;
+  return cpu::NetworkType::positive;
+}
+
+}  // namespace
+
+// counts: below the breaks, of each bin, above. least, largest: of the pairs
+// that were settled exactly, which with `extremes` are all.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_count_pairs(SEXP x, Rcpp::List request,
+                           std::vector<double> breaks, bool similarity,
+                           bool extremes) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
+    const bind::Question q(x, R_NilValue, request);
+    cpu::PairBins bins;
+    bins.breaks = breaks;
+    bins.similarity = similarity;
+    bins.extremes = extremes;
+    Stats stats;
+    const cpu::PairCounts counts =
+        cpu::count_pairs(q.request, bins, *q.points, progress.get(), &stats);
+    return Rcpp::List::create(
+        Rcpp::_["counts"] =
+            Rcpp::NumericVector(counts.count.begin(), counts.count.end()),
+        Rcpp::_["num_points"] = static_cast<double>(counts.num_points),
+        Rcpp::_["least"] = counts.least, Rcpp::_["largest"] = counts.largest,
+        Rcpp::_["stats"] = bind::list_of(stats));
+  });
+}
+
+// A column for each power.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_connectivities(SEXP x, Rcpp::List request, std::string type,
+                              std::vector<double> powers) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
+    const bind::Question q(x, R_NilValue, request);
+    const std::int64_t n = q.points->num_points();
+    Rcpp::NumericVector sums =
+        bind::new_vector(REALSXP, n * static_cast<std::int64_t>(powers.size()));
+    cpu::connectivities(q.request, network_type_of(type), powers, *q.points,
+                        NA_REAL, sums.begin(), progress.get());
+    sums.attr("dim") = Rcpp::IntegerVector::create(
+        static_cast<int>(n), static_cast<int>(powers.size()));
+    return Rcpp::List::create(Rcpp::_["connectivity"] = sums);
+  });
+}

@@ -1,0 +1,292 @@
+// Counts of all pairs in bins against those of the definition's values, one by
+// one; and connectivities against sums over them.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/metrics.hpp"
+#include "core/scan.hpp"
+#include "core/within.hpp"
+#include "cpu/connectivity.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/pair_histogram.hpp"
+#include "masked_cases.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+/// What brute_within() has of all pairs, each once.
+class AllPairs final : public WithinRows {
+ public:
+  struct Entry {
+    double distance, correlation;
+    std::int32_t row, column;
+  };
+  AllPairs(const Request& request, const Matrix& m) {
+    Within all;
+    all.limits = {kInf};
+    all.once = true;
+    brute_within(request, all, m.source(), nullptr, *this);
+  }
+  void allocate(const std::vector<std::int32_t>& counts) override {
+    for (const std::int32_t count : counts) {
+      const std::size_t size = static_cast<std::size_t>(count);
+      index_.emplace_back(size);
+      distance_.emplace_back(size);
+      correlation_.emplace_back(size);
+    }
+  }
+  Row row(std::int64_t row) override {
+    const std::size_t at = static_cast<std::size_t>(row);
+    return {index_[at].data(), distance_[at].data(), correlation_[at].data()};
+  }
+  std::vector<Entry> entries() const {
+    std::vector<Entry> all;
+    for (std::size_t i = 0; i < index_.size(); ++i)
+      for (std::size_t e = 0; e < index_[i].size(); ++e)
+        all.push_back({distance_[i][e], correlation_[i][e],
+                       static_cast<std::int32_t>(i), index_[i][e] - 1});
+    return all;
+  }
+
+ private:
+  std::vector<std::vector<std::int32_t>> index_;
+  std::vector<std::vector<double>> distance_, correlation_;
+};
+
+Matrix fit(const MetricEntry& metric, Matrix m) {
+  if (metric.least_overlap != nullptr)
+    for (double& x : m.values) x = std::fabs(x);
+  return m;
+}
+
+std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
+  const MatrixFacts facts = scan(m.source(), 1);
+  if (metric.least_overlap != nullptr || metric.row_form == RowForm::unit)
+    return facts.zero;
+  if (metric.row_form == RowForm::raw) return {};
+  return facts.constant;
+}
+
+double value_of(const MetricEntry& metric, bool similarity,
+                const AllPairs::Entry& pair) {
+  if (!similarity) return pair.distance;
+  if (!metric.is_unit_dot()) return 1.0 - pair.distance;
+  if (metric.sign == Sign::absolute) return std::fabs(pair.correlation);
+  return metric.sign == Sign::negative ? -pair.correlation : pair.correlation;
+}
+
+std::vector<std::int64_t> naive_counts(const std::vector<double>& values,
+                                       const std::vector<double>& breaks) {
+  std::vector<std::int64_t> count(breaks.size() + 1, 0);
+  for (const double v : values) {
+    std::size_t slot = 0;
+    while (slot < breaks.size() && v >= breaks[slot]) ++slot;
+    if (v == breaks.back()) --slot;
+    ++count[slot];
+  }
+  return count;
+}
+
+std::vector<double> ascending(std::vector<double> breaks) {
+  std::sort(breaks.begin(), breaks.end());
+  breaks.erase(std::unique(breaks.begin(), breaks.end()), breaks.end());
+  return breaks;
+}
+
+/// Breaks on values that there are, beside them, at both infinities; wide and
+/// narrow bins.
+std::vector<std::vector<double>> hard_breaks(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto at = [&](double share) {
+    return values[static_cast<std::size_t>(
+        share * static_cast<double>(values.size() - 1))];
+  };
+  std::vector<std::vector<double>> all = {
+      {-kInf, kInf}, {0.0, 1.0}, {-kInf, 0.0}, {-1.0, 0.0, 1.0, kInf}};
+  std::vector<double> ties, beside, fine;
+  for (const double share : {0.0, 0.1, 0.4, 0.7, 1.0}) {
+    ties.push_back(at(share));
+    beside.push_back(std::nextafter(at(share), kInf));
+    beside.push_back(std::nextafter(at(share), -kInf));
+    for (const double gap : {1e-15, 1e-12, 1e-7})
+      beside.push_back(at(share) * (1.0 + gap));
+  }
+  for (int b = 0; b <= 3000; ++b)
+    fine.push_back(at(0.0) * (1.0 - b / 3000.0) + at(1.0) * (b / 3000.0));
+  for (const auto& breaks : {ties, beside, fine}) {
+    const std::vector<double> sorted = ascending(breaks);
+    if (sorted.size() > 1) all.push_back(sorted);
+  }
+  std::vector<double> open = ascending(ties);
+  open.insert(open.begin(), -kInf);
+  open.push_back(kInf);
+  all.push_back(open);
+  return all;
+}
+
+void check_counts(const Request& asked, const Matrix& m, bool similarity,
+                  const std::vector<AllPairs::Entry>& pairs) {
+  const MetricEntry& metric = *asked.metric;
+  std::vector<double> values;
+  for (const AllPairs::Entry& pair : pairs)
+    values.push_back(value_of(metric, similarity, pair));
+  if (values.empty()) return;
+  Request r = asked;
+  cpu::PairBins bins;
+  bins.similarity = similarity;
+  for (const std::vector<double>& breaks : hard_breaks(values)) {
+    bins.breaks = breaks;
+    const std::vector<std::int64_t> defined = naive_counts(values, breaks);
+    for (const int threads : {1, 3}) {
+      r.num_threads = threads;
+      r.chunk_size = threads == 1 ? 0 : 48;
+      bins.extremes = false;
+      const cpu::PairCounts found =
+          cpu::count_pairs(r, bins, m.source(), nullptr, nullptr);
+      CHECK(found.count == defined);
+      CHECK(found.num_points ==
+            m.n - static_cast<std::int64_t>(asked.skip.size()));
+    }
+    bins.extremes = true;
+    const cpu::PairCounts found =
+        cpu::count_pairs(r, bins, m.source(), nullptr, nullptr);
+    CHECK(found.count == defined);
+    CHECK(found.least == *std::min_element(values.begin(), values.end()));
+    CHECK(found.largest == *std::max_element(values.begin(), values.end()));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("pairs are counted in the bins of their values") {
+  std::vector<Matrix> matrices = hard_cases(46, 11);
+  matrices.push_back(normal("normal", 150, 40, 80));
+  for (const Matrix& hard : matrices) {
+    for (const MetricEntry& metric : all_metrics()) {
+      const Matrix m = fit(metric, hard);
+      Request r;
+      r.metric = &metric;
+      r.skip = unfit(metric, m);
+      CAPTURE(metric.name);
+      CAPTURE(m.name);
+      std::vector<AllPairs::Entry> pairs;
+      try {
+        pairs = AllPairs(r, m).entries();
+      } catch (const RangeFailure&) {
+        cpu::PairBins bins;
+        bins.breaks = {0.0, 1.0, kInf};
+        CHECK_THROWS_AS(cpu::count_pairs(r, bins, m.source(), nullptr, nullptr),
+                        RangeFailure);
+        continue;
+      }
+      check_counts(r, m, false, pairs);
+      if (metric.is_unit_dot() || metric.least_overlap != nullptr)
+        check_counts(r, m, true, pairs);
+    }
+  }
+}
+
+TEST_CASE("every instruction set counts alike, and the filter decides most") {
+  const Matrix m = normal("normal", 400, 100, 81);
+  for (const char* name : {"pearson", "euclidean"}) {
+    Request r;
+    r.metric = &find_metric(name, "signed");
+    cpu::PairBins bins;
+    for (int b = 0; b <= 20; ++b)
+      bins.breaks.push_back(name[0] == 'p' ? 0.1 * b : 10.0 + 0.4 * b);
+    const std::vector<AllPairs::Entry> pairs = AllPairs(r, m).entries();
+    std::vector<double> values;
+    for (const AllPairs::Entry& pair : pairs) values.push_back(pair.distance);
+    const std::vector<std::int64_t> defined = naive_counts(values, bins.breaks);
+    for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+      r.instruction_set = kernels->name;
+      Stats stats;
+      CHECK(cpu::count_pairs(r, bins, m.source(), nullptr, &stats).count ==
+            defined);
+      CHECK(stats.filtered);
+      CHECK(stats.pairs_exact < 0.1 * stats.pairs_filtered);
+    }
+  }
+}
+
+TEST_CASE("pairs over common samples are counted") {
+  for (const Matrix& m : masked_cases(40, 13)) {
+    for (const char* name : {"pearson", "spearman", "euclidean", "manhattan"}) {
+      Request r;
+      r.metric = &find_metric(name, "signed");
+      r.na_pairwise = true;
+      CAPTURE(name);
+      CAPTURE(m.name);
+      std::vector<AllPairs::Entry> pairs;
+      try {
+        pairs = AllPairs(r, m).entries();
+      } catch (const RangeFailure&) {
+        continue;
+      }
+      check_counts(r, m, false, pairs);
+      if (r.metric->is_unit_dot()) check_counts(r, m, true, pairs);
+    }
+  }
+}
+
+TEST_CASE("connectivities are sums over all pairs, alike for any threads") {
+  const std::vector<double> powers = {6.0, 1.0, 2.5, 20.0, 65.0};
+  std::vector<Matrix> matrices = {
+      normal("normal", 1100, 20, 82), ties(90, 7, 3, 83),
+      with_holes(normal("holes", 80, 12, 84), 0.3, 85)};
+  for (const Matrix& m : matrices) {
+    Request r;
+    r.metric = &find_metric("pearson", "signed");
+    r.na_pairwise = m.name == "holes";
+    if (!r.na_pairwise) r.skip = unfit(*r.metric, m);
+    const std::vector<AllPairs::Entry> pairs = AllPairs(r, m).entries();
+    using cpu::NetworkType;
+    for (const NetworkType type :
+         {NetworkType::magnitude, NetworkType::both_signs,
+          NetworkType::positive}) {
+      const std::size_t n = static_cast<std::size_t>(m.n);
+      std::vector<double> sums(n * powers.size(), 0.0), found, again;
+      for (const AllPairs::Entry& pair : pairs) {
+        const double v = pair.correlation;
+        const double s = type == NetworkType::magnitude    ? std::fabs(v)
+                         : type == NetworkType::both_signs ? (1.0 + v) / 2.0
+                                                           : std::fmax(v, 0.0);
+        for (std::size_t p = 0; p < powers.size(); ++p) {
+          sums[p * n + static_cast<std::size_t>(pair.row)] +=
+              std::pow(s, powers[p]);
+          sums[p * n + static_cast<std::size_t>(pair.column)] +=
+              std::pow(s, powers[p]);
+        }
+      }
+      found.resize(sums.size());
+      again.resize(sums.size());
+      r.num_threads = 1;
+      cpu::connectivities(r, type, powers, m.source(), -7.0, found.data(),
+                          nullptr);
+      r.num_threads = 3;
+      r.instruction_set = "baseline";
+      cpu::connectivities(r, type, powers, m.source(), -7.0, again.data(),
+                          nullptr);
+      r.instruction_set = "auto";
+      CHECK(found == again);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        const bool skipped = std::count(r.skip.begin(), r.skip.end(),
+                                        static_cast<std::int64_t>(i % n)) > 0;
+        if (skipped)
+          CHECK(found[i] == -7.0);
+        else
+          CHECK(found[i] == doctest::Approx(sums[i]).epsilon(1e-12));
+      }
+    }
+  }
+}

@@ -18,9 +18,19 @@
 #' functions read it as similarity (clustering: `weight = "similarity"`) and
 #' others as length (spanning trees, shortest paths: `weight = "distance"`).
 #'
+#' Triples of [threshold_triples()] give one of two undirected graphs.
+#' `form = "bipartite"`: their points, and after them a vertex for each triple
+#' (`triple1`, ...), joined with its three points; `type` tells them apart
+#' (`FALSE`: points), as igraph wants it of a bipartite graph, and what is known
+#' of a triple is there as attributes of its vertex. `form = "clique"`: the
+#' points, and an edge for each pair that some triple has, with the pair's own
+#' `similarity`, the number of `triples` that have it, and `best_triple`, the
+#' largest similarity among these. Which three go together it does not tell any
+#' more: three edges may be there without a triple.
+#'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
 #'   of it; or any data frame with columns `from` and `to`, with `vertices`
-#'   given.
+#'   given; or triples from [threshold_triples()].
 #' @param ... Must be empty.
 #' @param weight Edge attribute `weight`: `"none"` (default), `"similarity"` or
 #'   `"distance"`. Similarity is r for correlations (|r| under
@@ -36,6 +46,9 @@
 #'   other columns become vertex attributes), or a vector of names. `NULL`
 #'   (default) takes the attribute `vertices` of `edges`. Needed when `edges`
 #'   has lost it, as it does in [merge()].
+#'
+#' @param form Of triples only: `"bipartite"` (default) or `"clique"`: see
+#'   Details.
 #'
 #' @returns An igraph graph with the vertex attribute `name` (character, in the
 #'   order of the points) and the columns of `edges` besides `from` and `to` as
@@ -61,9 +74,16 @@
 #' igraph::sizes(igraph::cluster_louvain(g))
 as_igraph <- function(edges, ..., weight = c("none", "similarity", "distance"),
                       mode = c("directed", "union", "mutual"),
-                      negative = c("error", "drop"), vertices = NULL) {
+                      negative = c("error", "drop"), vertices = NULL,
+                      form = c("bipartite", "clique")) {
   check_no_more(...)
   rlang::check_required(edges)
+  if (is_triples(edges)) {
+    edges <- edges_of_triples(edges, form, vertices)
+    vertices <- NULL
+  } else {
+    check_no_form(form)
+  }
   weight <- check_choice(weight, c("none", "similarity", "distance"), "weight")
   mode <- check_choice(mode, c("directed", "union", "mutual"), "mode")
   negative <- check_choice(negative, c("error", "drop"), "negative")

@@ -36,9 +36,11 @@
 #'   machines that CoMet was written for) or `"big"`.
 #' @param x `write_comet_vectors()`: points, in all that [knn_search()] takes.
 #'   `write_comet_metrics()`: pairs, as [threshold_graph()] gives them, under a
-#'   metric whose similarity is from 0 to 1.
-#' @param form `"records"` (default) or `"bytes"`. As bytes all pairs must be
-#'   there: those of `threshold_graph(x, 0, metric = "proportional")`.
+#'   metric whose similarity is from 0 to 1; or triples of
+#'   [threshold_triples()].
+#' @param form `"records"` (default) or `"bytes"`. As bytes all pairs (triples)
+#'   must be there: those of `threshold_graph(x, 0, metric = "proportional")`
+#'   (of `threshold_triples(x, 0)`).
 #' @param num_way 2 (default) for pairs, 3 for triples.
 #'
 #' @returns `read_comet_vectors()`: a double matrix, a row for each vector.
@@ -57,8 +59,8 @@
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel
 #' Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
-#' @seealso [threshold_graph()] for the pairs, [bin_file()] for files that say
-#'   their shape.
+#' @seealso [threshold_graph()], [threshold_triples()], [bin_file()] for files
+#'   that say their shape.
 #' @name comet_files
 #' @examples
 #' folder <- tempfile()
@@ -259,6 +261,13 @@ check_comet_order <- function(byte_order, form, call = caller_env()) {
 # The ends of pairs or triples as numbers from 1, ascending in each, their
 # similarities, and the number of all points.
 comet_metrics_of <- function(x, call) {
+  if (is_triples(x)) {
+    ends <- triple_ends(x, "x", call)
+    return(list(
+      ends = ends$numbers, similarity = x$similarity,
+      num_points = nrow(ends$vertices)
+    ))
+  }
   check_is_pairs(x, call)
   vertices <- check_vertices(attr(x, "vertices"), call)
   ends <- lapply(x[c("from", "to")], function(ends) {
@@ -280,7 +289,9 @@ check_is_pairs <- function(x, call) {
   if (!is.data.frame(x) || !all(c("from", "to") %in% names(x))) {
     given <- describe_type(x)
     abort_argument(
-      "{.arg x} must be pairs from {.fn threshold_graph}, not {given}.", call
+      "{.arg x} must be pairs from {.fn threshold_graph}, or triples from
+       {.fn threshold_triples}, not {given}.",
+      call
     )
   }
   if (!is_undirected(x)) {

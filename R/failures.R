@@ -19,6 +19,7 @@ raise_failure <- function(result, call) {
     backend = raise_backend_failure(result, call),
     cuda = raise_cuda_failure(result, call),
     too_many_pairs = raise_too_many(result, call),
+    too_many_triples = raise_too_many_triples(result, call),
     handle = raise_handle_failure(result, call),
     too_few_points = raise_few_points(result, call),
     raise_other_failure(result, call)

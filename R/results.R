@@ -20,6 +20,9 @@
 #' | [module_summary()] | its print | a row for each module, outcome, or point | correlations of modules with outcomes |
 #' | [soft_threshold()] | | the table | fit and connectivity by power |
 #' | [knn_recall()] | quantiles over points | a row for each point | points by recall |
+#' | [threshold_triples()] | bounds, places, points in most | the triples | |
+#' | [nearest_triples()] | quantiles by rank | a row for each triple | |
+#' | [triple_histogram()] | thresholds by number | the table | counts by similarity |
 #' | [diffusion_map()] | a row for each eigenvalue | a row for each point | coordinates; eigenvalues; slope by epsilon |
 #' | [knn_plan()] | does it fit | one row | chunks, splits, segments |
 #' | [knn_plan()] of many hosts | | one row | |

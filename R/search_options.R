@@ -17,6 +17,7 @@
 #' | [edge_significance()] | no (10) | yes (9) | yes | yes | yes | no (11) |
 #' | [compare_neighbours()] | no (14) | no (14) | yes | no (14) | not `"pairwise"` (14) | no (11) |
 #' | [knn_impute()] | no (15) | yes | no (15) | no (15) | always `"pairwise"` | no (15) |
+#' | [threshold_triples()], [nearest_triples()], [triple_histogram()] | no (16) | no (16) | no (16) | no (16) | not `"pairwise"` | no (16) |
 #' | [knn_plan()] | no (5) | no (5) | yes | yes | yes | yes |
 #' | [FsknnParam()] | no (6) | no (6) | yes | no (6) | yes | no (6) |
 #' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) | no (7) |
@@ -46,6 +47,8 @@
 #' 14. Its own page says why, and what to do.
 #' 15. Rows with missing values are those that are searched for, over the columns
 #'     that both rows have.
+#' 16. Triples are of all points, or with `query` of those that have some. A
+#'     search is cut up by `stage`. Weighted samples are scaled columns of `x`.
 #'
 #' [knn_search()] and [knn_query()] have `output`, too, for answers that are to
 #' go to a folder: [knn_output()] says why others have not.

@@ -7,7 +7,8 @@
 #'
 #' * **CSV**: one line for each edge with the columns of `edges`, and, where the
 #'   points have more than a name, these columns for both ends (`from_symbol`,
-#'   `to_symbol`, ...). Points without edges do not appear.
+#'   `to_symbol`, ...). Points without edges do not appear. Of triples, under
+#'   `form = "bipartite"`, a line for each triple with its three points.
 #' * **GraphML** (Cytoscape, Gephi, yEd, igraph): all points, with the columns
 #'   of their table as attributes, and all edges with `rank`, `distance`,
 #'   `correlation` and any other columns.
@@ -43,8 +44,10 @@
 #'
 #' @param edges Edge data frame from [knn_graph()], [read_knn()] or
 #'   [spanning_forest()], or rows of it; clusters from [mst_knn()], whose
-#'   kept edges are written, with the cluster of each point; or a picture of
-#'   [plot_neighbourhood()], with all places and colours in it.
+#'   kept edges are written, with the cluster of each point; a picture of
+#'   [plot_neighbourhood()], with all places and colours in it; or triples of
+#'   [threshold_triples()], as one of the two graphs that [as_igraph()] makes of
+#'   them.
 #' @param file Path of the file. A CSV file is compressed with gzip where the
 #'   path ends in `.gz`.
 #' @param format `"csv"`, `"graphml"` or `"gml"`. `NULL` (default): by the
@@ -56,6 +59,9 @@
 #'   `edges` has lost its vertices: all points in order, as in [as_igraph()].
 #' @param digits How many significant digits numbers have: 15 (default) to be
 #'   read by people, 17 to give back the same doubles; or fewer.
+#'
+#' @param form Of triples only: `"bipartite"` (default) or `"clique"`, as for
+#'   [as_igraph()].
 #'
 #' @returns `file`, invisibly.
 #'
@@ -82,7 +88,7 @@
 #' write_edges(edges, file, vertices = genes)
 #' igraph::read_graph(file, format = "graphml")
 write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
-                        digits = 15) {
+                        digits = 15, form = c("bipartite", "clique")) {
   check_no_more(...)
   digits <- check_whole_number(digits, "digits", 1, 17)
   if (inherits(edges, "mst_knn")) {
@@ -94,6 +100,12 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
   path <- check_path_out(file)
   format <- edge_format(file, format)
   vertices <- add_vertex_columns(attr(edges, "vertices"), vertices)
+  if (!is_triples(edges)) {
+    check_no_form(form)
+  } else if (format != "csv" || !has_triple_form(form, "bipartite")) {
+    edges <- edges_of_triples(edges, form, vertices)
+    vertices <- attr(edges, "vertices")
+  }
   if (format == "csv") {
     write_edges_csv(edges, file, path, vertices, digits)
   } else {
@@ -196,11 +208,13 @@ write_edges_csv <- function(edges, file, path, vertices, digits,
   extra <- setdiff(names(vertices), "name")
   if (length(extra) > 0) {
     vertices <- check_vertices(vertices, call)
-    from <- vertex_numbers(edges$from, vertices$name, call)
-    to <- vertex_numbers(edges$to, vertices$name, call)
+    ends <- c("from", "to", if (is_triples(edges)) "third")
+    numbers <- lapply(edges[ends], vertex_numbers, vertices$name, call)
     for (column in extra) {
-      columns[[paste0("from_", column)]] <- vertices[[column]][from]
-      columns[[paste0("to_", column)]] <- vertices[[column]][to]
+      for (end in ends) {
+        columns[[paste0(end, "_", column)]] <-
+          vertices[[column]][numbers[[end]]]
+      }
     }
   }
   for (column in names(columns)) {

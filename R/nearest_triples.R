@@ -1,0 +1,154 @@
+#' The most similar triples of each point
+#'
+#' For each point the k triples that it stands in with the largest similarity of
+#' three (see [threshold_triples()]): as [knn_search()], with pairs of others in
+#' place of neighbours.
+#'
+#' @inheritParams threshold_triples
+#' @param k Number of triples of each point, a whole number from 1 to the number
+#'   of pairs of other points. It is never cut down to fit.
+#' @param query Names or numbers of the points whose triples to find, in this
+#'   order. `NULL` (default): all points.
+#' @returns A list of class `fsknn_nearest_triples` with a print method,
+#'   `summary()` and `as.data.frame()` (a row for each triple of each point):
+#'   * `second`, `third`: integer matrices, points x k, the row numbers (from 1)
+#'     of the two others, `second` the lower;
+#'   * `similarity`: double matrix, points x k.
+#'
+#'   Each row is in order of (similarity, the largest first; `second`; `third`),
+#'   so that there is one right answer. Isolated points (see `constant`) have
+#'   `NA`. Rows are named where `x` has row names. The attribute `checksum` is
+#'   as that of [threshold_triples()].
+#' @section Errors: As for [knn_search()].
+#' @inherit threshold_triples references
+#' @seealso [threshold_triples()] for all triples above a similarity.
+#' @export
+#' @examples
+#' x <- matrix(rexp(60 * 12), nrow = 60)
+#' rownames(x) <- paste0("gene", 1:60)
+#' nt <- nearest_triples(x, k = 3)
+#' nt
+#' head(as.data.frame(nt))
+#' as.data.frame(nearest_triples(x, k = 3, query = c("gene7", "gene9")))
+nearest_triples <- function(x, k = 10,
+                            metric = c("proportional", "sorensen"), ...,
+                            query = NULL, path = c("auto", "pairs", "all"),
+                            constant = c("error", "isolate"),
+                            num_threads = NULL, progress = NULL,
+                            verbose = FALSE, points = c("rows", "columns"),
+                            assay = NULL, dimred = NULL, max_memory = NULL,
+                            na = c("error", "mean")) {
+  check_no_more(...)
+  rlang::check_required(x)
+  metric <- check_triple_metric(metric)
+  na <- check_triple_na(na)
+  options <- triple_options()
+  path <- check_choice(path, triple_paths, "path")
+  search <- new_triple_search(x, options, query)
+  k <- check_triple_k(k, search)
+  found <- run_triples(search, paste(k, "of each point"), function(call) {
+    in_core(
+      cpp_nearest_triples(
+        search$points$values, search$request, k,
+        search$contains %||% integer(), path, triple_limits(search)
+      ),
+      call
+    )
+  })
+  of <- search$contains %||% seq_len(nrow(search$points$values))
+  names <- point_names(search$points)
+  answer <- lapply(found[c("second", "third", "similarity")], function(part) {
+    if (!is.null(names)) rownames(part) <- names[of]
+    part
+  })
+  structure(
+    answer, class = "fsknn_nearest_triples", point = of,
+    names_of_points = names, metric = options$metric$name,
+    checksum = found$checksum
+  )
+}
+
+check_triple_k <- function(k, search, call = caller_env()) {
+  others <- nrow(search$points$values) - length(search$skip) - 1
+  isolated <- length(search$skip)
+  check_whole_number(
+    k, "k", 1, min(choose(others, 2), .Machine$integer.max),
+    hint = paste0(
+      "{.arg x} has ", tally(others + 1 + isolated, "point"),
+      if (isolated > 0) {
+        paste0(", ", format_count(isolated), " of them isolated")
+      },
+      ", and a point stands in as many triples as there are pairs of others."
+    ),
+    call = call
+  )
+}
+
+#' @export
+print.fsknn_nearest_triples <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}
+
+#' @method format fsknn_nearest_triples
+#' @export
+format.fsknn_nearest_triples <- function(x, ...) {
+  none <- sum(is.na(x$similarity[, 1]))
+  ends <- range(x$similarity, na.rm = TRUE)
+  ends <- vapply(ends, format, "", digits = 4)
+  c(
+    paste0(
+      "Triples of ", tally(nrow(x$similarity), "point"), ": ",
+      format_count(ncol(x$similarity)), " each, ", attr(x, "metric")
+    ),
+    if (none > 0) paste("Points with none:", format_count(none)),
+    paste("Similarities:", paste(ends, collapse = " to ")),
+    paste(
+      "Matrices second, third, similarity:",
+      paste(format_counts(dim(x$similarity)), collapse = " x ")
+    )
+  )
+}
+
+#' @rdname results
+#' @method as.data.frame fsknn_nearest_triples
+#' @export
+as.data.frame.fsknn_nearest_triples <- function(x, row.names = NULL,
+                                                optional = FALSE, ...) {
+  check_no_more(...)
+  names <- attr(x, "names_of_points")
+  size <- dim(x$similarity)
+  named <- function(numbers) if (is.null(names)) numbers else names[numbers]
+  frame <- data.frame(
+    point = named(rep(attr(x, "point"), each = size[[2]])),
+    rank = rep(seq_len(size[[2]]), size[[1]]),
+    second = named(as.vector(t(x$second))),
+    third = named(as.vector(t(x$third))),
+    similarity = as.vector(t(x$similarity))
+  )
+  frame <- frame[!is.na(frame$similarity), , drop = FALSE]
+  attr(frame, "row.names") <- .set_row_names(nrow(frame))
+  frame
+}
+
+#' @rdname results
+#' @method summary fsknn_nearest_triples
+#' @export
+summary.fsknn_nearest_triples <- function(object, ...) {
+  check_no_more(...)
+  rows <- as.data.frame(object)
+  structure(
+    list(
+      header = format(object)[[1]],
+      quantiles = quantiles_by_rank(rows$rank, rows$similarity)
+    ),
+    class = "summary.fsknn_nearest_triples"
+  )
+}
+
+#' @export
+print.summary.fsknn_nearest_triples <- function(x, ...) {
+  lines <- format_quantiles(x$quantiles, "correlation")
+  cat(x$header, "Similarity of triples, by rank:", lines[-1], sep = "\n")
+  invisible(x)
+}

@@ -1,0 +1,94 @@
+# Graphs of triples: a triple as a vertex of a second kind, or each pair of its
+# points as an edge.
+
+triple_forms <- c("bipartite", "clique")
+
+# What is a graph already has no form.
+check_no_form <- function(form, call = caller_env()) {
+  if (!identical(form, triple_forms)) {
+    abort_argument(
+      "{.arg form} is for triples of {.fn threshold_triples}, not for edges.",
+      call
+    )
+  }
+}
+
+has_triple_form <- function(form, wanted, call = caller_env()) {
+  check_choice(form, triple_forms, "form", call = call) == wanted
+}
+
+# As an edge data frame. vertices: the points, with what else is known of them.
+edges_of_triples <- function(triples, form, vertices = NULL, arg = "edges",
+                             call = caller_env()) {
+  form <- check_choice(form, triple_forms, "form", call = call)
+  ends <- triple_ends(triples, arg, call, vertices)
+  if (form == "bipartite") {
+    bipartite_edges(triples, ends, call)
+  } else {
+    clique_edges(triples, ends)
+  }
+}
+
+bipartite_edges <- function(triples, ends, call) {
+  points <- ends$vertices
+  count <- nrow(triples)
+  taken <- intersect(names(points), c("type", triple_columns))
+  if (length(taken) > 0) {
+    abort_argument(
+      "{.arg vertices} must have no column {.code {taken[[1]]}}, which triples
+       have.",
+      call
+    )
+  }
+  names <- paste0("triple", seq_len(count))
+  names <- utils::tail(make.unique(c(points$name, names), sep = "_"), count)
+  of_triples <- intersect(triple_columns[-(1:3)], names(triples))
+  # Rows of nothing make columns of missing values, of the right type.
+  vertices <- rbind(
+    cbind(
+      points, type = rep(FALSE, nrow(points)),
+      as.data.frame(triples)[rep(NA_integer_, nrow(points)), of_triples,
+                             drop = FALSE]
+    ),
+    cbind(
+      name = names,
+      points[rep(NA_integer_, count), names(points) != "name", drop = FALSE],
+      type = rep(TRUE, count),
+      as.data.frame(triples)[of_triples]
+    ),
+    make.row.names = FALSE
+  )
+  edges <- new_knn_edges(
+    list(
+      from = rep(names, each = 3),
+      to = points$name[as.vector(do.call(rbind, ends$numbers))],
+      similarity = rep(triples$similarity, each = 3)
+    ),
+    vertices, metric = attr(triples, "metric")
+  )
+  as_undirected(edges, "Triples and their points")
+}
+
+# Of several triples with a pair the most similar.
+clique_edges <- function(triples, ends) {
+  numbers <- ends$numbers
+  from <- c(numbers[[1]], numbers[[1]], numbers[[2]])
+  to <- c(numbers[[2]], numbers[[3]], numbers[[3]])
+  pair_columns <- c("pair_from_to", "pair_from_third", "pair_to_third")
+  pair <- unlist(as.data.frame(triples)[pair_columns], use.names = FALSE)
+  of_triple <- rep(triples$similarity, 3)
+  in_order <- order(from, to, -of_triple, method = "radix")
+  key <- from[in_order] * (nrow(ends$vertices) + 1) + to[in_order]
+  first <- !duplicated_sorted(key)
+  best <- in_order[first]
+  names <- ends$vertices$name
+  edges <- new_knn_edges(
+    list(
+      from = names[from[best]], to = names[to[best]], similarity = pair[best],
+      triples = tabulate(cumsum(first), sum(first)),
+      best_triple = of_triple[best]
+    ),
+    ends$vertices, metric = attr(triples, "metric")
+  )
+  as_undirected(edges, "Clique expansion of triples")
+}

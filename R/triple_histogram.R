@@ -1,0 +1,158 @@
+#' How similar all triples are
+#'
+#' Counts all triples of points by their similarity of three (see
+#' [threshold_triples()]), exactly: to choose a threshold before memory for the
+#' triples above it is asked for.
+#'
+#' @inheritParams threshold_triples
+#' @param breaks The number of bins of equal width from 0 to 1, 20 by default;
+#'   or where the bins meet, two or more ascending numbers.
+#' @returns A data frame of class `fsknn_triple_histogram` with a row for each
+#'   bin: `lower` and `upper`, its ends (`lower` belongs to it; `upper` only to
+#'   the last bin), `triples`, how many are in it (double), and `and_above`, how
+#'   many are in it or above: so many [threshold_triples()] gives for
+#'   `min_similarity = lower`. Its attributes `below` and `above` hold how many
+#'   are in no bin, `checksum` is as in [threshold_triples()].
+#'
+#'   `summary()`: a data frame with the columns `most` and `min_similarity`, the
+#'   least `lower` that leaves no more triples than that, and `triples`, how
+#'   many; `NA` where none does. `plot()`: a ggplot object.
+#' @section Errors: As for [knn_search()]. All triples are looked at:
+#'   n (n - 1) (n - 2) / 6 times the number of features.
+#' @inherit threshold_triples references
+#' @seealso [threshold_triples()]
+#' @export
+#' @examples
+#' x <- matrix(rexp(60 * 12), nrow = 60)
+#' counts <- triple_histogram(x, breaks = seq(0.4, 0.8, by = 0.05))
+#' counts
+#' summary(counts, most = c(10, 100))
+#' if (requireNamespace("ggplot2", quietly = TRUE)) {
+#'   plot(counts)
+#' }
+triple_histogram <- function(x, breaks = 20,
+                             metric = c("proportional", "sorensen"), ...,
+                             constant = c("error", "isolate"),
+                             num_threads = NULL, progress = NULL,
+                             verbose = FALSE, points = c("rows", "columns"),
+                             assay = NULL, dimred = NULL,
+                             na = c("error", "mean")) {
+  check_no_more(...)
+  rlang::check_required(x)
+  breaks <- check_triple_breaks(breaks)
+  metric <- check_triple_metric(metric)
+  na <- check_triple_na(na)
+  options <- triple_options()
+  search <- new_triple_search(x, options)
+  found <- run_triples(search, "counted by similarity", function(call) {
+    in_core(
+      cpp_triple_histogram(
+        search$points$values, search$request, breaks, 1L, 1L,
+        triple_limits(search)
+      ),
+      call
+    )
+  })
+  bins <- length(breaks) - 1L
+  structure(
+    data.frame(
+      lower = breaks[seq_len(bins)], upper = breaks[-1], triples = found$counts,
+      and_above = rev(cumsum(rev(found$counts))) + found$above
+    ),
+    class = c("fsknn_triple_histogram", "data.frame"),
+    below = found$below, above = found$above, metric = options$metric$name,
+    num_points = nrow(search$points$values), checksum = found$checksum
+  )
+}
+
+check_triple_breaks <- function(breaks, call = caller_env()) {
+  if (is_whole(breaks) && breaks >= 1 && breaks <= 1e6) {
+    return(seq(0, breaks) / breaks)
+  }
+  plain <- is.numeric(breaks) && !is.object(breaks) && is.null(dim(breaks))
+  if (plain && length(breaks) > 1 && all(is.finite(breaks)) &&
+        all(diff(breaks) > 0)) {
+    return(as.double(breaks))
+  }
+  given <- describe_value(breaks)
+  abort_argument(
+    "{.arg breaks} must be a number of bins, or ascending numbers, not
+     {given}.",
+    call
+  )
+}
+
+#' @export
+print.fsknn_triple_histogram <- function(x, ...) {
+  header <- paste0(
+    "Triples by similarity: ", tally(attr(x, "num_points"), "point"), ", ",
+    tally(sum(x$triples) + attr(x, "below") + attr(x, "above"), "triple"),
+    ", ", attr(x, "metric")
+  )
+  cat(header, "\n", sep = "")
+  table <- as.data.frame(x)
+  counted <- c("triples", "and_above")
+  table[counted] <- lapply(table[counted], format_counts)
+  print(table, row.names = FALSE, ...)
+  outside <- c(below = attr(x, "below"), above = attr(x, "above"))
+  for (side in names(outside)[outside > 0]) {
+    cat(tally(outside[[side]], "triple"), " ", side, "\n", sep = "")
+  }
+  invisible(x)
+}
+
+#' @rdname triple_histogram
+#' @method as.data.frame fsknn_triple_histogram
+#' @param row.names,optional Not used: from the generic.
+#' @export
+as.data.frame.fsknn_triple_histogram <- function(x, row.names = NULL,
+                                                 optional = FALSE, ...) {
+  data.frame(unclass(x)[c("lower", "upper", "triples", "and_above")])
+}
+
+#' @rdname triple_histogram
+#' @method summary fsknn_triple_histogram
+#' @param object A histogram of triples.
+#' @param most How many triples a threshold may leave, one or more numbers.
+#' @export
+summary.fsknn_triple_histogram <- function(object, ...,
+                                           most = c(1e3, 1e4, 1e5, 1e6, 1e7)) {
+  check_no_more(...)
+  if (!is.numeric(most) || anyNA(most) || length(most) == 0) {
+    given <- describe_value(most)
+    abort_argument("{.arg most} must be numbers, not {given}.", current_env())
+  }
+  at <- vapply(most, function(room) {
+    match(TRUE, object$and_above <= room)
+  }, 1L)
+  data.frame(
+    most = most, min_similarity = object$lower[at],
+    triples = object$and_above[at]
+  )
+}
+
+#' @rdname triple_histogram
+#' @method plot fsknn_triple_histogram
+#' @export
+plot.fsknn_triple_histogram <- function(x, ...) {
+  check_no_more(...)
+  rlang::check_installed("ggplot2", "to draw a histogram.")
+  shown <- as.data.frame(x)[x$triples > 0, ]
+  ggplot2::ggplot(shown) +
+    ggplot2::geom_rect(
+      ggplot2::aes(
+        xmin = .data$lower, xmax = .data$upper, ymin = 0.5,
+        ymax = .data$triples
+      ),
+      fill = "#BBD3E6", colour = "#0B3C5D", linewidth = 0.3
+    ) +
+    ggplot2::scale_y_log10() +
+    ggplot2::labs(
+      title = paste(
+        "Similarity of", tally(sum(x$triples), "triple"), "of",
+        tally(attr(x, "num_points"), "point")
+      ),
+      x = "Similarity of three", y = "Triples"
+    ) +
+    theme_summary()
+}

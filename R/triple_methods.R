@@ -1,0 +1,203 @@
+# What triples print as, and their summary.
+
+is_triples <- function(x) {
+  inherits(x, "fsknn_triples")
+}
+
+triple_attributes <- c(
+  "vertices", "metric", "min_similarity", "num_features", "query", "stage",
+  "checksum"
+)
+
+# Rows of triples are triples; what has lost a point of them is a data frame. A
+# checksum and a stage are of all rows.
+#' @export
+`[.fsknn_triples` <- function(x, ...) {
+  kept <- attributes(x)
+  kept <- kept[names(kept) %in% triple_attributes]
+  rows <- nrow(x)
+  result <- NextMethod()
+  if (!is.data.frame(result)) {
+    return(result)
+  }
+  attributes(result)[triple_attributes] <- NULL
+  if (nrow(result) != rows) {
+    kept <- kept[!names(kept) %in% c("checksum", "stage")]
+  }
+  if (!all(c("from", "to", "third", "similarity") %in% names(result))) {
+    class(result) <- "data.frame"
+    return(result)
+  }
+  attributes(result) <- c(attributes(result), kept)
+  result
+}
+
+# Of data.frame(), too, which hands arguments on.
+#' @method as.data.frame fsknn_triples
+#' @export
+as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
+                                        ...) {
+  attributes(x)[triple_attributes] <- NULL
+  class(x) <- "data.frame"
+  x
+}
+
+#' @export
+print.fsknn_triples <- function(x, ..., n = 10) {
+  cat(format_triples_header(x), "\n", sep = "")
+  shown <- min(nrow(x), n)
+  if (shown > 0) {
+    top <- as.data.frame(x[seq_len(shown), , drop = FALSE])
+    print(top, row.names = FALSE, ...)
+  }
+  if (nrow(x) > shown) {
+    cat("... and ", tally(nrow(x) - shown, "more triple"), "\n", sep = "")
+  }
+  invisible(x)
+}
+
+format_triples_header <- function(x) {
+  vertices <- attr(x, "vertices")
+  stage <- attr(x, "stage", exact = TRUE)
+  query <- attr(x, "query", exact = TRUE)
+  parts <- c(
+    if (!is.null(vertices)) tally_points(nrow(vertices), x),
+    tally(nrow(x), "triple"),
+    if (!is.null(query)) paste("with one of", tally(length(query), "point")),
+    if (!is.null(attr(x, "min_similarity"))) {
+      paste("similarity of at least", format_bound(attr(x, "min_similarity")))
+    },
+    if (!is.null(stage)) paste("stage", stage[[1]], "of", stage[[2]]),
+    attr(x, "metric")
+  )
+  paste0("Triples: ", paste(parts, collapse = ", "))
+}
+
+#' Summary of triples
+#'
+#' How similar the triples of [threshold_triples()] are, how much of that their
+#' pairs show, and which points stand in most of them.
+#'
+#' Between `at_least` and `at_most`, what the pairs leave possible, a triple has
+#' a place from 0 to 1: (similarity - at_least) / (at_most - at_least). With the
+#' same three pairs a triple is the more similar the less its pairs overlap: at
+#' 0 they share the same features, so that where two are large together the
+#' third is too, as far as that can be; at 1 each pair has features of its own.
+#' Triples whose two bounds differ by less than 1e-12 have no place: their pairs
+#' tell all.
+#'
+#' @param object Triples of [threshold_triples()], or rows of them.
+#' @param ... Must be empty.
+#' @param hubs How many of the points that stand in most triples to name.
+#' @returns A list of class `summary.fsknn_triples`, with a print method:
+#'   * `num_points`, `num_triples`, `points_in` (points in some triple);
+#'   * `in_triples`: in how many each point stands;
+#'   * `hubs`: a data frame with `name` and `triples`, the most first;
+#'   * `quantiles`: a data frame with the quantiles (R's type 7) of
+#'     `similarity`, `at_least`, `at_most`, of the largest pair similarity
+#'     (`largest_pair`) and of `place`.
+#' @section Errors:
+#' Of class `fsknn_argument_error`: triples that have lost their points.
+#' @seealso [threshold_triples()]
+#' @method summary fsknn_triples
+#' @export
+#' @examples
+#' x <- matrix(rexp(60 * 12), nrow = 60)
+#' summary(threshold_triples(x, 0.7))
+summary.fsknn_triples <- function(object, ..., hubs = 5) {
+  check_no_more(...)
+  hubs <- check_whole_number(hubs, "hubs", 0, .Machine$integer.max)
+  ends <- triple_ends(object, "object", current_env())
+  names <- ends$vertices$name
+  count <- tabulate(unlist(ends$numbers), length(names))
+  top <- order(-count)[seq_len(min(hubs, sum(count > 0)))]
+  values <- list(
+    similarity = object$similarity, at_least = object$at_least,
+    at_most = object$at_most,
+    largest_pair = pmax(
+      object$pair_from_to, object$pair_from_third, object$pair_to_third
+    ),
+    place = triple_place(object)
+  )
+  quantiles <- lapply(values, function(value) {
+    stats::quantile(value, shown_quantiles, names = FALSE, na.rm = TRUE)
+  })
+  structure(
+    list(
+      header = format_triples_header(object), num_points = length(names),
+      num_triples = nrow(object), points_in = sum(count > 0),
+      in_triples = count,
+      hubs = data.frame(name = names[top], triples = count[top]),
+      quantiles = data.frame(
+        value = names(values),
+        matrix(
+          unlist(quantiles), ncol = length(shown_quantiles), byrow = TRUE,
+          dimnames = list(NULL, quantile_names)
+        )
+      )
+    ),
+    class = "summary.fsknn_triples"
+  )
+}
+
+# Where between what the pairs leave possible, from 0 to 1.
+triple_place <- function(triples) {
+  room <- triples$at_most - triples$at_least
+  room[room < 1e-12] <- NA
+  pmin(pmax((triples$similarity - triples$at_least) / room, 0), 1)
+}
+
+# The three points of each triple as numbers from 1.
+triple_ends <- function(triples, arg, call, vertices = NULL) {
+  vertices <- vertices %||% attr(triples, "vertices")
+  if (is.null(vertices)) {
+    abort_argument(
+      c(
+        "{.arg {arg}} has lost its points.",
+        i = "Give {.code attr({arg}, \"vertices\")} of the triples as
+             {.fn threshold_triples} made them."
+      ),
+      call
+    )
+  }
+  vertices <- check_vertices(vertices, call)
+  numbers <- lapply(c("from", "to", "third"), function(end) {
+    vertex_numbers(triples[[end]], vertices$name, call)
+  })
+  list(numbers = numbers, vertices = vertices)
+}
+
+#' @export
+print.summary.fsknn_triples <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}
+
+#' @method format summary.fsknn_triples
+#' @export
+format.summary.fsknn_triples <- function(x, ...) {
+  hubs <- paste0(x$hubs$name, " (", format_counts(x$hubs$triples), ")")
+  titles <- c(
+    similarity = "Similarity", at_least = "Pairs say at least",
+    at_most = "Pairs say at most", largest_pair = "Largest pair",
+    place = "Place between"
+  )
+  cells <- sprintf("%.3f", as.matrix(x$quantiles[quantile_names]))
+  cells[cells %in% c("NA", "NaN")] <- "-"
+  dim(cells) <- c(nrow(x$quantiles), length(quantile_names))
+  table <- rbind(c("5%", "25%", "median", "75%", "95%"), cells)
+  table <- apply(table, 2, formatC, width = 8)
+  table <- paste0(
+    format(c("", titles[x$quantiles$value])), apply(table, 1, paste,
+                                                    collapse = "")
+  )
+  c(
+    x$header,
+    paste0(
+      "Points in a triple: ", format_count(x$points_in), " of ",
+      format_count(x$num_points)
+    ),
+    if (nrow(x$hubs) > 0) fill_line("Most triples: ", hubs),
+    if (x$num_triples > 0) table
+  )
+}

@@ -1,0 +1,99 @@
+# The best triples of each point, against every triple by itself.
+
+naive_nearest <- function(x, k, of = seq_len(nrow(x))) {
+  all <- naive_triples(x)
+  # Ties are ties: what differs by rounding alone does not.
+  all$similarity <- round(all$similarity, 12)
+  rows <- lapply(of, function(point) {
+    ends <- as.matrix(all[1:3])
+    mine <- ends[rowSums(ends == point) > 0, , drop = FALSE]
+    value <- all$similarity[rowSums(ends == point) > 0]
+    others <- matrix(t(mine)[t(mine) != point], ncol = 2, byrow = TRUE)
+    at <- order(-value, others[, 1], others[, 2])[seq_len(k)]
+    list(others[at, 1], others[at, 2], value[at])
+  })
+  column <- function(at) {
+    matrix(unlist(lapply(rows, `[[`, at)), ncol = k, byrow = TRUE)
+  }
+  list(second = column(1), third = column(2), similarity = column(3))
+}
+
+expect_nearest <- function(found, expected) {
+  expect_identical(unname(found$second), expected$second)
+  expect_identical(unname(found$third), expected$third)
+  expect_equal(unname(found$similarity), expected$similarity,
+               tolerance = 1e-11)
+}
+
+test_that("the best triples of each point are found, ties by the indices", {
+  for (case in list(c(3, 1), c(5, 2), c(12, 4), c(20, 17))) {
+    x <- counts_matrix(case[[1]], case[[2]])
+    most <- choose(nrow(x) - 1, 2)
+    for (k in unique(pmin(c(1, 3, most), most))) {
+      expected <- naive_nearest(x, k)
+      for (path in c("auto", "pairs", "all")) {
+        expect_nearest(nearest_triples(x, k, path = path), expected)
+      }
+    }
+  }
+})
+
+test_that("threads and paths do not change a bit", {
+  x <- exp(random_matrix(25, 10))
+  first <- nearest_triples(x, 6, num_threads = 1, path = "all")
+  for (path in c("auto", "pairs", "all")) {
+    expect_identical(nearest_triples(x, 6, num_threads = 2, path = path), first)
+  }
+  all <- threshold_triples(x, 0)
+  at <- order(-all$similarity, all$from, all$to, all$third)[[1]]
+  expect_identical(max(first$similarity), all$similarity[[at]])
+})
+
+test_that("query gives the rows of the whole answer, in its order", {
+  x <- exp(random_matrix(15, 6))
+  rownames(x) <- paste0("g", 1:15)
+  all <- nearest_triples(x, 4)
+  some <- nearest_triples(x, 4, query = c("g9", "g2"))
+  for (part in c("second", "third", "similarity")) {
+    expect_identical(some[[part]], all[[part]][c(9, 2), ])
+  }
+  frame <- as.data.frame(some)
+  expect_identical(frame$point, rep(c("g9", "g2"), each = 4))
+  expect_identical(frame$rank, rep(1:4, 2))
+  expect_identical(frame$second, rownames(x)[t(some$second)])
+})
+
+test_that("isolated points have none", {
+  x <- counts_matrix(9, 5)
+  x[4, ] <- 0
+  found <- nearest_triples(x, 2, constant = "isolate")
+  expect_true(all(is.na(found$second[4, ])))
+  expect_false(any(found$second == 4 | found$third == 4, na.rm = TRUE))
+  expect_nearest(
+    lapply(unclass(found), function(part) part[-4, ]),
+    naive_nearest(x, 2, (1:9)[-4])
+  )
+  expect_identical(nrow(as.data.frame(found)), 16L)
+})
+
+test_that("triples of points print, and have a summary", {
+  x <- counts_matrix(9, 5)
+  x[4, ] <- 0
+  found <- nearest_triples(x, 2, constant = "isolate")
+  found$similarity[] <- ifelse(is.na(found$similarity), NA, 0.5)
+  expect_snapshot({
+    found
+    summary(found)
+  })
+})
+
+test_that("wrong inputs are errors", {
+  x <- counts_matrix(6, 4)
+  expect_snapshot(error = TRUE, {
+    nearest_triples(x, 0)
+    nearest_triples(x, 11)
+    nearest_triples(x, 2, query = "a")
+    nearest_triples(x, 2, "cosine")
+    nearest_triples(x[1:2, ], 1)
+  })
+})

@@ -1,0 +1,143 @@
+# Triples as graphs, in memory and in files.
+
+some_triples <- function() {
+  x <- counts_matrix(14, 6)
+  x[14, ] <- c(0, 0, 0, 0, 0, 99)
+  rownames(x) <- paste0("g", 1:14)
+  threshold_triples(x, 0.75)
+}
+
+test_that("bipartite: each triple is a vertex beside its three points", {
+  triples <- some_triples()
+  count <- nrow(triples)
+  expect_gt(count, 3)
+  g <- as_igraph(triples)
+  expect_false(igraph::is_directed(g))
+  expect_true(igraph::is_bipartite(g))
+  expect_equal(igraph::vcount(g), 14 + count)
+  expect_equal(igraph::ecount(g), 3 * count)
+  expect_identical(
+    igraph::V(g)$name, c(paste0("g", 1:14), paste0("triple", seq_len(count)))
+  )
+  expect_identical(igraph::V(g)$type, rep(c(FALSE, TRUE), c(14, count)))
+  expect_identical(igraph::V(g)$similarity[-(1:14)], triples$similarity)
+  expect_identical(igraph::V(g)$at_most[-(1:14)], triples$at_most)
+  for (row in seq_len(count)) {
+    expect_setequal(
+      igraph::neighbors(g, paste0("triple", row))$name,
+      unlist(as.data.frame(triples)[row, 1:3])
+    )
+  }
+  weighted <- as_igraph(triples, weight = "similarity")
+  expect_identical(igraph::E(weighted)$weight, rep(triples$similarity, each = 3))
+})
+
+test_that("clique: each pair that a triple has is an edge", {
+  triples <- some_triples()
+  g <- as_igraph(triples, form = "clique")
+  expect_equal(igraph::vcount(g), 14)
+  ends <- igraph::as_edgelist(g)
+  pairs <- as.data.frame(triples)
+  for (edge in seq_len(igraph::ecount(g))) {
+    has <- rowSums(
+      pairs[1:3] == ends[edge, 1] | pairs[1:3] == ends[edge, 2]
+    ) == 2
+    expect_identical(igraph::E(g)$triples[[edge]], sum(has))
+    expect_identical(igraph::E(g)$best_triple[[edge]],
+                     max(pairs$similarity[has]))
+    first <- pairs[which(has)[[1]], ]
+    column <- if (first$third != ends[edge, 2]) {
+      "pair_from_to"
+    } else if (first$from == ends[edge, 1]) {
+      "pair_from_third"
+    } else {
+      "pair_to_third"
+    }
+    expect_identical(igraph::E(g)$similarity[[edge]], first[[column]])
+  }
+  all <- rbind(
+    pairs[, c("from", "to")],
+    stats::setNames(pairs[, c("from", "third")], c("from", "to")),
+    stats::setNames(pairs[, c("to", "third")], c("from", "to"))
+  )
+  expect_identical(nrow(unique(all)), nrow(ends))
+})
+
+test_that("no triples are graphs of points alone", {
+  none <- some_triples()[0, ]
+  expect_equal(igraph::vcount(as_igraph(none)), 14)
+  expect_equal(igraph::ecount(as_igraph(none, form = "clique")), 0)
+})
+
+test_that("a point that is called as a triple keeps its name", {
+  x <- counts_matrix(6, 4)
+  rownames(x) <- c("triple1", paste0("g", 2:6))
+  g <- as_igraph(threshold_triples(x, 0.5))
+  expect_identical(igraph::V(g)$name[[1]], "triple1")
+  expect_identical(anyDuplicated(igraph::V(g)$name), 0L)
+})
+
+test_that("files hold both graphs, with what is known of the points", {
+  local_folder()
+  triples <- some_triples()
+  genes <- data.frame(name = paste0("g", 14:1), symbol = letters[1:14])
+  for (form in c("bipartite", "clique")) {
+    expected <- as_igraph(triples, form = form)
+    for (file in c("graph.graphml", "graph.gml")) {
+      write_edges(triples, file, vertices = genes, form = form)
+      back <- igraph::read_graph(file, sub("graph.", "", file, fixed = TRUE))
+      expect_identical(igraph::V(back)$name, igraph::V(expected)$name)
+      expect_identical(igraph::as_edgelist(back), igraph::as_edgelist(expected))
+      expect_equal(igraph::E(back)$similarity, igraph::E(expected)$similarity)
+      expect_identical(igraph::V(back)$symbol[1:14], letters[14:1])
+    }
+  }
+  write_edges(triples, "triples.csv", vertices = genes, digits = 17)
+  back <- utils::read.csv("triples.csv")
+  expect_identical(
+    back[fsknn:::triple_columns], as.data.frame(triples)
+  )
+  expect_identical(back$third_symbol, letters[15 - match(
+    triples$third, paste0("g", 1:14)
+  )])
+  write_edges(triples, "pairs.csv", form = "clique")
+  back <- utils::read.csv("pairs.csv")
+  expect_identical(
+    names(back), c("from", "to", "similarity", "triples", "best_triple")
+  )
+})
+
+test_that("CoMet's files of triples are read as they were", {
+  local_folder()
+  x <- exp(random_matrix(11, 5))
+  all <- threshold_triples(x, 0)
+  write_comet_metrics(all, "bytes", "bytes")
+  back <- read_comet_metrics("bytes", 3, "bytes", num_points = 11)
+  at <- order(back$from, back$to, back$third)
+  expect_identical(back$third[at], all$third)
+  expect_identical(back$similarity[at], floor(255 * all$similarity) / 255)
+  # Place by place: by the middle one, then the last, then the first.
+  expect_identical(order(back$to, back$third, back$from), seq_len(165))
+  some <- threshold_triples(x, 0.6)
+  write_comet_metrics(some, "records")
+  expect_identical(file.size("records"), 16 * nrow(some) + 0)
+  back <- read_comet_metrics("records", 3)
+  expect_identical(as.list(back[1:3]), as.list(as.data.frame(some)[1:3]))
+  expect_equal(back$similarity, some$similarity, tolerance = 1e-7)
+  expect_snapshot(error = TRUE, write_comet_metrics(some, "bytes", "bytes"))
+})
+
+test_that("wrong forms and lost points are errors", {
+  triples <- some_triples()
+  edges <- threshold_graph(counts_matrix(9, 5), 0.8, "proportional")
+  lost <- triples
+  attr(lost, "vertices") <- NULL
+  expect_snapshot(error = TRUE, {
+    as_igraph(triples, form = "star")
+    as_igraph(edges, form = "clique")
+    as_igraph(triples, weight = "distance")
+    as_igraph(lost)
+    write_edges(edges, "graph.gml", form = "bipartite")
+    as_igraph(triples, vertices = data.frame(name = paste0("g", 1:14), type = 1))
+  })
+})

@@ -1,0 +1,56 @@
+# What triples print as, their rows and their summary.
+
+example_triples <- function() {
+  x <- rbind(
+    a = c(4, 0, 1, 1), b = c(4, 0, 1, 1), c = c(4, 1, 1, 0),
+    d = c(0, 4, 0, 4), e = c(1, 4, 1, 4)
+  )
+  threshold_triples(x, 0.5)
+}
+
+test_that("rows of triples are triples, and other columns are not", {
+  found <- example_triples()
+  some <- found[2:3, ]
+  expect_s3_class(some, "fsknn_triples")
+  expect_identical(attr(some, "vertices"), attr(found, "vertices"))
+  expect_null(attr(some, "checksum"))
+  expect_identical(attr(found[, 1:5], "checksum"), attr(found, "checksum"))
+  expect_identical(class(found[c("from", "similarity")]), "data.frame")
+  expect_null(attr(found[c("from", "similarity")], "vertices"))
+  expect_identical(class(as.data.frame(found)), "data.frame")
+  expect_identical(as.data.frame(found)$third, found$third)
+})
+
+test_that("triples print, and what there is of them", {
+  found <- example_triples()
+  expect_snapshot({
+    print(found[, 1:4], digits = 3)
+    print(found[0, ])
+    print(found[, 1:4], n = 2, digits = 3)
+  })
+})
+
+test_that("a summary counts points, and says how much pairs show", {
+  found <- example_triples()
+  facts <- summary(found, hubs = 2)
+  expect_identical(facts$num_triples, nrow(found))
+  expect_identical(sum(facts$in_triples), 3L * nrow(found))
+  expect_identical(
+    facts$quantiles$median[facts$quantiles$value == "similarity"],
+    stats::median(found$similarity)
+  )
+  expect_snapshot(facts)
+  expect_snapshot(summary(found[0, ]))
+  lost <- found
+  attr(lost, "vertices") <- NULL
+  expect_snapshot(error = TRUE, summary(lost))
+})
+
+test_that("a place is 0 where all three meet, 1 where pairs share apart", {
+  together <- rbind(c(6, 1, 0, 0), c(6, 0, 1, 0), c(6, 0, 0, 1))
+  apart <- rbind(c(3, 3, 0, 1), c(3, 0, 3, 1), c(0, 3, 3, 1))
+  place <- function(x) fsknn:::triple_place(threshold_triples(x, 0))
+  expect_equal(place(together), 0, tolerance = 1e-12)
+  expect_equal(place(apart), 1, tolerance = 1e-12)
+  expect_identical(place(rbind(1:3, 1:3, 1:3)), NA_real_)
+})

@@ -358,10 +358,14 @@ new_triples <- function(found, search, least, stages) {
 #' identical(combine_triples(parts), threshold_triples(x, 0.7))
 combine_triples <- function(...) {
   parts <- list(...)
+  call <- current_env()
+  unknown <- setdiff(names(parts), "")
+  if (length(unknown) > 0) {
+    abort_argument("There is no argument {.arg {unknown[[1]]}}.", call)
+  }
   if (length(parts) == 1 && is.list(parts[[1]]) && !is_triples(parts[[1]])) {
     parts <- parts[[1]]
   }
-  call <- current_env()
   check_stages_of_one(parts, call)
   first <- parts[[1]]
   names <- attr(first, "vertices")$name

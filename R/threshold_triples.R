@@ -254,17 +254,29 @@ most_triples <- function(search) {
 
 find_triples <- function(search, least, path, stages, call) {
   most <- most_triples(search)
-  parts <- list()
-  count <- 0
-  for (stage in stages$todo) {
-    part <- in_core(
+  find <- function(stage, of, most) {
+    in_core(
       cpp_threshold_triples(
         search$points$values, search$request, least,
-        search$contains %||% integer(), stage, stages$of, path, most - count,
+        search$contains %||% integer(), stage, of, path, most,
         triple_limits(search)
       ),
       call
     )
+  }
+  if (length(stages$todo) == 1) {
+    return(find(stages$todo, stages$of, most))
+  }
+  parts <- list()
+  count <- 0
+  for (stage in stages$todo) {
+    part <- tryCatch(
+      find(stage, stages$of, most - count), fsknn_size_error = function(e) NULL
+    )
+    # How many there are, and what would fit, only the whole search knows.
+    if (is.null(part)) {
+      return(find(1, 1, most))
+    }
     parts[[length(parts) + 1L]] <- part
     count <- count + length(part$similarity)
   }

@@ -87,9 +87,10 @@ Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
   // it is to have room enough.
   if (found >= 1000 && share * all > 10.0 * q.most) {
     const double of_sample = q.most / all * (found / share);
+    // Infinite where those of similarity 1 are too many already.
     const double fits =
         threshold_that_fits(tally, std::max(1.0, of_sample / 4.0));
-    throw TooManyTriples(share * all, true, q.most, std::min(fits, 1.0));
+    throw TooManyTriples(share * all, true, q.most, fits);
   }
   return sample;
 }

@@ -285,3 +285,28 @@ test_that("verbose tells what was done, and the checksum", {
   expect_match(told, "With one of: *2 points")
   expect_match(told, paste("Checksum:", attr(found, "checksum")), fixed = TRUE)
 })
+
+test_that("a threshold that is told to fit does, with stages too", {
+  x <- withr::with_seed(1, matrix(rexp(40 * 8), 40))
+  room <- 2000
+  for (stages in list(NULL, 10)) {
+    failure <- expect_error(
+      threshold_triples(x, 0.3, stages = stages, max_memory = 120 * room),
+      class = "fsknn_size_error"
+    )
+    expect_equal(failure$triples, nrow(threshold_triples(x, 0.3)))
+    expect_equal(failure$most, room)
+    fitting <- threshold_triples(
+      x, failure$fits, stages = stages, max_memory = 120 * room
+    )
+    expect_lte(nrow(fitting), room)
+  }
+})
+
+test_that("of equal points no threshold is told to fit", {
+  failure <- expect_error(
+    threshold_triples(matrix(1, 700, 5), 1, max_memory = "1 MiB"),
+    class = "fsknn_size_error"
+  )
+  expect_identical(failure$fits, Inf)
+})

@@ -308,8 +308,10 @@ check_is_point <- function(point, num_features, arg, call) {
     abort_argument(
       c(
         "{.arg {arg}} must be names or numbers of rows, not {given}.",
-        i = "Values of the features, which are no row of {.arg x}, are given by
-             {.arg outcome}."
+        i = if (arg == "point") {
+          "Values of the features, which are no row of {.arg x}, are given by
+           {.arg outcome}."
+        }
       ),
       call
     )

@@ -310,3 +310,11 @@ test_that("of equal points no threshold is told to fit", {
   )
   expect_identical(failure$fits, Inf)
 })
+
+test_that("a query that is no point is not sent to another verb's argument", {
+  failure <- expect_error(
+    threshold_triples(matrix(1:12, 4), 0.5, query = list(1, 2)),
+    class = "fsknn_argument_error"
+  )
+  expect_no_match(conditionMessage(failure), "outcome")
+})

@@ -34,7 +34,7 @@
 #'   table of it. `as.data.frame()` gives `name` (or number), `power` and `k`.
 #' @section Errors:
 #' As for [knn_search()], of class `fsknn_argument_error`.
-#' @inheritSection within_search Missing values
+#' @inheritSection pair_histogram Missing values
 #' @inheritSection knn_search Covariates
 #' @references
 #' Zhang B, Horvath S (2005). A general framework for weighted gene

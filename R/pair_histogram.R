@@ -19,7 +19,7 @@
 #' double: `vignette("method")` has the proof. With bins narrower than twice
 #' what is left open (about 6e-4 of r for 300 samples) all pairs are. Under the
 #' other metrics, and with `na = "pairwise"` where values are missing, all pairs
-#' are computed in double, which is ten times the work or more.
+#' are computed in double, which takes longer.
 #'
 #' It runs on CPUs, and has no `backend`.
 #'
@@ -59,7 +59,11 @@
 #' As for [knn_search()], of class `fsknn_argument_error`: breaks that are not
 #' ascending, and a similarity of a metric that has none. A distance beyond the
 #' range of a double is a `fsknn_range_error`.
-#' @inheritSection within_search Missing values
+#' @section Missing values:
+#' `na` and `min_pairs` mean what they mean in [knn_search()], whose help has
+#' the section "Missing values". Under `na = "pairwise"` a pair with fewer than
+#' `min_pairs` samples in common, or with a row that does not vary on them, has
+#' no value: it is in no bin, and counts 0 in a sum.
 #' @inheritSection knn_search Covariates
 #' @inherit knn_search references
 #' @seealso [threshold_graph()] and [within_search()] for the pairs themselves,

@@ -19,7 +19,8 @@
 #'   so that there is one right answer. Isolated points (see `constant`) have
 #'   `NA`. Rows are named where `x` has row names. The attribute `checksum` is
 #'   as that of [threshold_triples()].
-#' @section Errors: As for [knn_search()].
+#' @section Errors: As for [knn_search()]. An answer that does not fit in memory
+#'   is a `fsknn_size_error` that says which `k` would.
 #' @inherit threshold_triples references
 #' @seealso [threshold_triples()] for all triples above a similarity.
 #' @export
@@ -46,6 +47,7 @@ nearest_triples <- function(x, k = 10,
   path <- check_choice(path, triple_paths, "path")
   search <- new_triple_search(x, options, query)
   k <- check_triple_k(k, search)
+  check_room_for_nearest(k, search)
   found <- run_triples(search, paste(k, "of each point"), function(call) {
     in_core(
       cpp_nearest_triples(
@@ -82,6 +84,30 @@ check_triple_k <- function(k, search, call = caller_env()) {
     ),
     call = call
   )
+}
+
+# The answer's 16 bytes a triple, beside the lists that it is made of.
+check_room_for_nearest <- function(k, search, call = caller_env()) {
+  points <- length(
+    search$contains %||% seq_len(nrow(search$points$values))
+  )
+  room <- search$options$max_memory %||% free_memory()
+  most <- floor(room / (32 * points))
+  if (k > most) {
+    cli_abort(
+      c(
+        "There is no room for {format_count(k)} triples of each of
+         {format_count(points)} points.",
+        i = if (most >= 1) {
+          "{.code k = {format(most, scientific = FALSE)}} would fit."
+        } else {
+          "Ask for some points by {.arg query}, or give more by
+           {.arg max_memory}."
+        }
+      ),
+      class = c("fsknn_size_error", "fsknn_error"), call = call
+    )
+  }
 }
 
 #' @export

@@ -16,15 +16,19 @@ triple_attributes <- c(
   kept <- attributes(x)
   kept <- kept[names(kept) %in% triple_attributes]
   rows <- nrow(x)
+  all_columns <- as.list(x)
   result <- NextMethod()
   if (!is.data.frame(result)) {
     return(result)
   }
   attributes(result)[triple_attributes] <- NULL
-  if (nrow(result) != rows) {
+  of_triples <- c("from", "to", "third", "similarity")
+  whole <- nrow(result) == rows && all(of_triples %in% names(result)) &&
+    identical(as.list(result)[of_triples], all_columns[of_triples])
+  if (!whole) {
     kept <- kept[!names(kept) %in% c("checksum", "stage")]
   }
-  if (!all(c("from", "to", "third", "similarity") %in% names(result))) {
+  if (!all(of_triples %in% names(result))) {
     class(result) <- "data.frame"
     return(result)
   }
@@ -40,6 +44,14 @@ as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
   attributes(x)[triple_attributes] <- NULL
   class(x) <- "data.frame"
   x
+}
+
+# Rows of several answers are a data frame: stages are put together by
+# combine_triples(), which knows what they are of.
+#' @method rbind fsknn_triples
+#' @export
+rbind.fsknn_triples <- function(..., deparse.level = 1) {
+  do.call(rbind, lapply(list(...), as.data.frame))
 }
 
 #' @export

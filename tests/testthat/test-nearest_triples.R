@@ -97,3 +97,17 @@ test_that("wrong inputs are errors", {
     nearest_triples(x[1:2, ], 1)
   })
 })
+
+test_that("an answer that does not fit is an error that says what would", {
+  x <- matrix(as.double(1:120 %% 11), nrow = 20)
+  expect_snapshot(error = TRUE, {
+    nearest_triples(x, k = 10, max_memory = 5000)
+    nearest_triples(x, k = 10, max_memory = 100)
+  })
+  expect_error(
+    nearest_triples(x, k = 10, max_memory = 5000), class = "fsknn_size_error"
+  )
+  expect_identical(
+    nearest_triples(x, k = 7, max_memory = 5000), nearest_triples(x, k = 7)
+  )
+})

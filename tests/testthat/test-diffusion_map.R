@@ -50,6 +50,9 @@ expect_map <- function(map, reference, tolerance = 1e-8) {
 
 test_that("a map is that of dense matrices", {
   for (n in c(150, 340)) {
+    if (n > most_dense) {
+      skip_if_not_installed("RSpectra")
+    }
     x <- 3 * cbind(spread(n, 0.7548776662466927), spread(n, 0.5698402909980532))
     nn <- near(x, 12)
     squared <- as.matrix(dist(x))^2
@@ -95,6 +98,7 @@ test_that("correlations are squared as 2 (1 - r)", {
 })
 
 test_that("a circle has the eigenvalues of a circle", {
+  skip_if_not_installed("RSpectra")
   at <- 2 * pi * (seq_len(420) - 1) / 420
   map <- diffusion_map(near(on_circle(at), 20), 6)
   # The graph is the same seen from each point, and waves are its eigenvectors.
@@ -138,6 +142,7 @@ rest_of <- function(patterns, circle) {
 }
 
 test_that("a circle is one whatever its density, and alpha = 0 shows it", {
+  skip_if_not_installed("RSpectra")
   n <- 2000
   k <- 200
   at <- 2 * pi * seq_len(n) / n
@@ -174,6 +179,7 @@ test_that("a circle is one whatever its density, and alpha = 0 shows it", {
 })
 
 test_that("a sphere has the eigenvalues of a sphere", {
+  skip_if_not_installed("RSpectra")
   x <- on_sphere(2500)
   nn <- near(x, 20)
   map <- diffusion_map(nn, 8, num_threads = 2)
@@ -210,6 +216,7 @@ test_that("eigenvalues of a tridiagonal matrix are those of eigen()", {
 })
 
 test_that("a filter finds the same eigenpairs, with fewer calls", {
+  skip_if_not_installed("RSpectra")
   nn <- near(on_sphere(2500), 12)
   joined <- cpp_join_neighbours(nn$index, nn$distance, FALSE, FALSE, 0L, 2L)
   walk <- cpp_walk(joined$graph, 0.005, 1, 2L)
@@ -244,6 +251,7 @@ test_that("a filter finds the same eigenpairs, with fewer calls", {
 })
 
 test_that("a torus has the eigenvalues of a torus", {
+  skip_if_not_installed("RSpectra")
   n <- 3000
   a <- 2 * pi * spread(n, 0.7548776662466927)
   b <- 2 * pi * spread(n, 0.5698402909980532)
@@ -255,6 +263,7 @@ test_that("a torus has the eigenvalues of a torus", {
 })
 
 test_that("a Swiss roll is unrolled", {
+  skip_if_not_installed("RSpectra")
   n <- 1500
   at <- 1.5 * pi * (1 + 2 * spread(n, 0.7548776662466927))
   x <- cbind(at * cos(at), 12 * spread(n, 0.5698402909980532), at * sin(at))
@@ -299,6 +308,7 @@ turned_images <- function(n) {
 # l (l + 1) - m^2 / 2: 1.5 six times, 2 three times, then 4. The patterns of the nine are the nine
 # entries of the rotation.
 test_that("images of an object tell all three degrees of its turning", {
+  skip_if_not_installed("RSpectra")
   data <- turned_images(2000)
   map <- diffusion_map(near(data$images, 20), 9)
   model <- stats::lm.fit(cbind(1, map$coordinates), data$turn)

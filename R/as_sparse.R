@@ -65,7 +65,11 @@ as_sparse <- function(edges, value = NULL, ...,
       return(symmetric_of_shards(edges, value, symmetric, current_env()))
     }
   }
-  edges <- edges_of(edges)
+  edges <- if (is_knn_shards(edges)) {
+    edges_of_shards(edges, current_env())
+  } else {
+    edges_of(edges)
+  }
   if (symmetric != "no") {
     edges <- undirected_edges(edges, symmetric)
   }
@@ -99,6 +103,25 @@ as_sparse <- function(edges, value = NULL, ...,
     x = as.double(entries[order]),
     Dim = c(n, n), Dimnames = names %||% list(NULL, NULL)
   )
+}
+
+# Edges with what shards know of their distances beside them. Those of
+# correlations are 1 - r, 1 - |r| or 1 + r, by the sign: 1 less the distance is
+# what `sign` takes for similar, while r itself is lost where it is absolute.
+edges_of_shards <- function(shards, call) {
+  edges <- edges_of(shards, call = call)
+  metric <- metric_of_neighbours(shards)
+  sign <- shards$facts$sign
+  attr(edges, "metric") <- metric
+  attr(edges, "sign") <- sign
+  facts <- metric_facts(metric %||% NA)
+  if (!is.null(facts) && has_correlation(facts)) {
+    edges$similarity <- 1 - edges$distance
+    edges$correlation <- switch(
+      sign, signed = edges$similarity, negative = -edges$similarity
+    )
+  }
+  edges
 }
 
 check_num_entries <- function(count, call = caller_env()) {

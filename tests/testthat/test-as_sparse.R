@@ -74,6 +74,50 @@ test_that("destiny makes a diffusion map of it", {
   )
 })
 
+test_that("shards have the similarities of the edges of their search", {
+  skip_if_not_installed("Matrix")
+  skip_if_not_installed("DelayedArray")
+  x <- random_matrix(40, 5)
+  of_shards <- function(metric, sign, ...) {
+    as_sparse(
+      knn_search(x, 4, metric, sign, output = knn_output(
+        tempfile(), "bin", shard_rows = 15, precision = "double"
+      )), ...
+    )
+  }
+  for (sign in c("signed", "absolute", "negative")) {
+    edges <- knn_graph(x, 4, "pearson", sign)
+    for (symmetric in c("no", "union")) {
+      expect_equal(
+        of_shards("pearson", sign, "similarity", symmetric = symmetric),
+        as_sparse(edges, "similarity", symmetric = symmetric),
+        tolerance = 1e-14
+      )
+    }
+    if (sign != "absolute") {
+      expect_equal(
+        of_shards("pearson", sign, "correlation"),
+        as_sparse(edges, "correlation"), tolerance = 1e-14
+      )
+    }
+  }
+  for (metric in c("euclidean", "cosine")) {
+    expect_identical(
+      of_shards(metric, "signed", "similarity"),
+      as_sparse(knn_graph(x, 4, metric), "similarity")
+    )
+  }
+  # r itself is not in a distance of 1 - |r|, and an inner product is no length.
+  expect_error(
+    of_shards("pearson", "absolute", "correlation"), "correlation",
+    class = "fsknn_argument_error"
+  )
+  expect_error(
+    of_shards("inner_product", "signed", "similarity"), "no similarity",
+    class = "fsknn_argument_error"
+  )
+})
+
 test_that("hits hold the edges and their columns", {
   skip_if_not_installed("S4Vectors")
   edges <- knn_graph(random_matrix(30, 5), 3)

@@ -117,8 +117,8 @@ print.summary.pair_histogram <- function(x, ...) {
 #' @export
 plot.pair_histogram <- function(x, ..., log = FALSE) {
   check_no_more(...)
-  rlang::check_installed("ggplot2", "to draw a histogram.")
   log <- check_flag(log, "log")
+  rlang::check_installed("ggplot2", "to draw a histogram.")
   table <- as.data.frame(x)
   drawn <- is.finite(table$lower) & is.finite(table$upper)
   left_out <- x$pairs - sum(table$count[drawn])

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/device/architectures.hpp"
+#include "cuda/plan/panels.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/plan/rounds.hpp"
 
@@ -230,6 +231,21 @@ TEST_CASE("the panels that long rows' filter forms are made of are planned") {
       CHECK(streaming.bytes_peak >=
             forms + 2 * kChunkUnit * row +
                 2 * static_cast<double>(streaming.stream_rows) * row);
+  }
+}
+
+TEST_CASE("panels of long rows keep a device busy, and take little of it") {
+  for (const std::int64_t features : {300, 4096, 15876, 262144}) {
+    PlanInput in = input(2000000, features, 200, 2);
+    in.unit_dot = in.correlation = true;
+    const GpuFacts gpus = modern(140e9);
+    const auto streaming = fsknn::cuda::filter_streaming(
+        in, fsknn::cuda::filter_shape(in, gpus), gpus.bytes_usable());
+    const double row = static_cast<double>((features + 7) / 8 * 8) * 8 + 12;
+    const double panel = static_cast<double>(streaming.stream_rows) * row;
+    CHECK(panel <= std::max(8.0 * (1 << 20), gpus.bytes_usable() / 64));
+    const bool busy = streaming.stream_rows >= fsknn::cuda::kEnoughRows;
+    CHECK((busy || panel >= gpus.bytes_usable() / 64 - kChunkUnit * row));
   }
 }
 

@@ -13,6 +13,10 @@ namespace cuda {
 /// ten times what starting the copy takes.
 static constexpr std::int64_t kPieceBytes = std::int64_t{8} << 20;
 
+/// Eight threads prepare a row: from so many rows at a time on a device is
+/// busy.
+static constexpr std::int64_t kEnoughRows = 2048;
+
 /// Rows are prepared a panel at a time. A panel of a column-major matrix is all
 /// features of `rows` points, whole cache lines of them; it travels in pieces
 /// of `piece_features` features. A panel of rows that are read one by one is

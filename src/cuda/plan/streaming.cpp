@@ -39,7 +39,10 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   // Panels and their like: 8 MiB, or less where that is much of the limit.
   const std::int64_t all = round_up(in.num_points, kChunkUnit);
   const double piece = std::min(8.0 * (1 << 20), bytes_usable / 32);
-  s.stream_rows = rows_in(piece, row_bytes, kChunkUnit, all);
+  // Of long rows that would be a few: eight threads prepare a row, so that a
+  // device has work from thousands of them on.
+  const double enough = std::min(kEnoughRows * row_bytes, bytes_usable / 64);
+  s.stream_rows = rows_in(std::max(piece, enough), row_bytes, kChunkUnit, all);
   s.fill_slots =
       rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock, most_slots);
   s.redo_rows = rows_in(4 * piece,

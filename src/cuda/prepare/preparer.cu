@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::int64_t kPinnedPieces = 6;
 constexpr std::int64_t kMostParts = 16;
+// Rows that do not come from the host, at a time: all of a device's threads
+// prepare them, and an interrupt waits for milliseconds.
+constexpr std::int64_t kRowsOnDevice = 16 * kEnoughRows;
 // A thread is worth starting for this much.
 constexpr double kBytesPerThread = 1 << 20;
 
@@ -340,9 +343,12 @@ class Preparer::Impl {
         upload(side.ids, points.ids, points.count, side.copies);
         side.copies.wait();
       }
-      for (std::int64_t row0 = 0; row0 < points.count; row0 += shape_.rows) {
-        const PanelRows to = panel_rows(
-            target, points, row0, std::min(shape_.rows, points.count - row0));
+      // Ranks are made in memory for so many rows as a piece has.
+      const std::int64_t rows =
+          ranked() ? shape_.rows : std::max(shape_.rows, kRowsOnDevice);
+      for (std::int64_t row0 = 0; row0 < points.count; row0 += rows) {
+        const PanelRows to = panel_rows(target, points, row0,
+                                        std::min(rows, points.count - row0));
         const std::int32_t* const ids =
             points.ids == nullptr ? nullptr : side.ids.data() + row0;
         if (held_ != nullptr)

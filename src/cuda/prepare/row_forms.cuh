@@ -13,6 +13,9 @@
 namespace fsknn {
 namespace cuda {
 
+// A row is one thread's sums: what it reads ahead is what hides the memory.
+constexpr int kValuesAtOnce = 16;
+
 /// The row's largest |x|, for each of the 8 threads, one a lane.
 __device__ inline double joined_largest(double part) {
   double v[kLanes];
@@ -26,7 +29,7 @@ __device__ inline double joined_largest(double part) {
 __device__ inline double largest_of(const double* x, std::int64_t end,
                                     int lane) {
   double m = 0.0;
-#pragma unroll 4
+#pragma unroll kValuesAtOnce
   for (std::int64_t f = lane; f < end; f += kLanes) {
     const double a = fabs(x[f]);
     m = a > m ? a : m;
@@ -71,7 +74,7 @@ __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
   const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
   const double total = weighted ? weights.total : static_cast<double>(d);
   double s = 0.0;
-#pragma unroll 4
+#pragma unroll kValuesAtOnce
   for (std::int64_t f = lane; f < end; f += kLanes) {
     const double half = x[f] * scale.first;
     s = weighted ? fma(weights.weight[f], half * scale.second, s)
@@ -82,7 +85,7 @@ __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
     return f < d ? fma(x[f] * scale.first, scale.second, minus_first) : 0.0;
   };
   s = 0.0;
-#pragma unroll 4
+#pragma unroll kValuesAtOnce
   for (std::int64_t f = lane; f < end; f += kLanes)
     s = fma(weighted ? weights.weight[f] : 1.0, once(f), s);
   const double minus_second = -(joined<Dot>(s) / total);
@@ -96,7 +99,7 @@ __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
   }
   const auto entry = [&](std::int64_t f) { return adjusted ? x[f] : twice(f); };
   s = 0.0;
-#pragma unroll 4
+#pragma unroll kValuesAtOnce
   for (std::int64_t f = lane; f < end; f += kLanes) {
     const double c = entry(f);
     s = fma(c, c, s);
@@ -110,7 +113,7 @@ __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
 __device__ inline void unit(double* x, std::int64_t end, int lane) {
   const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
   double s = 0.0;
-#pragma unroll 4
+#pragma unroll kValuesAtOnce
   for (std::int64_t f = lane; f < end; f += kLanes) {
     const double c = (x[f] * scale.first) * scale.second;
     s = fma(c, c, s);
@@ -125,7 +128,7 @@ __device__ inline void unit(double* x, std::int64_t end, int lane) {
 __device__ inline double raw(double* x, std::int64_t end, int lane,
                              PowerOfTwo scale) {
   double s = 0.0;
-#pragma unroll 4
+#pragma unroll kValuesAtOnce
   for (std::int64_t f = lane; f < end; f += kLanes) {
     const double half = x[f] * scale.first;
     s = fma(half, scale.second, s);

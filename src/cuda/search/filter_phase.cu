@@ -4,6 +4,7 @@
 
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/wait_at_end.cuh"
+#include "cuda/plan/panels.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -120,10 +121,12 @@ bool FilterPhase::make_all_rows() {
   const std::int64_t padded = part_.search.columns.padded;
   const std::int64_t lists = part_.layout.num_slots * shape_.capacity *
                              static_cast<std::int64_t>(sizeof(Candidate));
+  const std::int64_t row_bytes = padded * 8 + 12;
+  const std::int64_t bytes =
+      std::min(std::max(kLongPanel, kEnoughRows * row_bytes), lists / 2);
   const std::int64_t rows = std::min(
       whole_tiles(part_.num_points()),
-      std::max(kChunkUnit, std::min(kLongPanel, lists / 2) / (padded * 8 + 12) /
-                               kChunkUnit * kChunkUnit));
+      std::max(kChunkUnit, bytes / row_bytes / kChunkUnit * kChunkUnit));
   PanelBuffer panels[2] = {{rows, padded}, {rows, padded}};
   const WaitAtEnd wait(stream);
   return for_panels(part_.panels.from, panels, stream, [&](const Panel& panel) {

@@ -4,9 +4,11 @@
 #
 #   start      what a task costs before and after its work
 #   point      each point of a task's blocks
+#   sent       each point on its way to a GPU, and its answer's back
 #   value      each value read, prepared and, for a GPU, sent there
 #   pair       each pair, however short the rows
 #   product    each feature of a pair, in the filter by products
+#   long_product  the same of rows so long that a GPU adds them up in stretches
 #   difference  each feature of a pair, in the filter by differences
 #   neighbour  each pair that the filter leaves
 #   exact      each feature of such a pair
@@ -35,10 +37,21 @@ model_depth <- function(num_features, where) {
   step * ceiling(num_features / step)
 }
 
+# Features of the longest rows that a GPU adds up at once (kMostInOne of
+# src/cuda/plan/number_forms.hpp).
+longest_in_one <- 2048
+
 # A filter is bound by its products, or, of short rows, by what it does with
 # each sum; near the middle by both a little.
-seconds_a_pair <- function(constants, depth, rate = "product") {
-  (constants$pair^2.5 + (constants[[rate]] * depth)^2.5)^(1 / 2.5)
+seconds_a_pair <- function(constants, where, depth, rate = "product") {
+  product <- if (where == "gpu" && rate == "product") {
+    ifelse(
+      depth > longest_in_one, constants$long_product, constants$product
+    )
+  } else {
+    constants[[rate]]
+  }
+  (constants$pair^2.5 + (product * depth)^2.5)^(1 / 2.5)
 }
 
 # Vectors of tasks: their points, pairs, and the pairs that the filter leaves
@@ -46,7 +59,8 @@ seconds_a_pair <- function(constants, depth, rate = "product") {
 kernel_seconds <- function(constants, where, points, pairs, left, num_features,
                            rate = "product") {
   depth <- model_depth(num_features, where)
-  points * (constants$point + constants$value * num_features) +
-    pairs * seconds_a_pair(constants, depth, rate) +
+  points *
+    (constants$point + constants$sent + constants$value * num_features) +
+    pairs * seconds_a_pair(constants, where, depth, rate) +
     left * (constants$neighbour + constants$exact * depth)
 }

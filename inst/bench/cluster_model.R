@@ -1,8 +1,10 @@
 # The model of knn_plan(hosts = ): its constants, how far off it is, and what it
 # says of 1 to 1,000 hosts that fail.
 #   Rscript inst/bench/cluster_model.R fit [folder]       constants of stored runs
+#   Rscript inst/bench/cluster_model.R fit-gpu [folder]   those of GPUs only
 #   Rscript inst/bench/cluster_model.R check [folder]     real runs by tasks, CPU
-#   Rscript inst/bench/cluster_model.R gpu [folder]       the same on one GPU or two
+#   Rscript inst/bench/cluster_model.R gpu [folder]       real runs, one GPU or two
+#   Rscript inst/bench/cluster_model.R check-gpu [folder] stored ones by the model
 #   Rscript inst/bench/cluster_model.R simulate [folder]  hosts that fail
 # folder: where tables are stored (inst/extdata/bench); not given: printed only.
 # "fit" comes first, with the package installed anew after it.
@@ -35,14 +37,15 @@ simulated_points <- function(n, d, factors = 64) {
 # --- fit ---------------------------------------------------------------------
 
 # Constants by which the runs' seconds come out, least squares of logarithms.
-# runs: n, d, k, seconds. known: constants that are not fitted.
+# runs: n, d, k, units (GPUs, or 1), seconds. known: constants that are not
+# fitted.
 fit_constants <- function(runs, where, start, known) {
   predict <- function(logs) {
     constants <- c(as.list(exp(logs)), known)
     constants$start + inner("kernel_seconds")(
       constants, where, runs$n, runs$n * (runs$n - 1) / 2, runs$n * runs$k,
       runs$d
-    )
+    ) / runs$units
   }
   loss <- function(logs) sum(log(predict(logs) / runs$seconds)^2)
   fitted <- list(par = log(start))
@@ -65,7 +68,8 @@ tell_ratios <- function(what, runs) {
   print(runs[runs$ratio < 0.75 | runs$ratio > 1.25, ], row.names = FALSE)
 }
 
-# Device seconds of Pearson graphs on one H200, and, beside them, the way there.
+# Device seconds of Pearson graphs on one H200 and on two, and, beside them, the
+# way there.
 fit_gpu <- function() {
   gpu <- stored("gpu.csv")
   gpu <- gpu[gpu$who == "fsknn" & !is.na(gpu$device_median) & gpu$gpus == 1 &
@@ -74,19 +78,28 @@ fit_gpu <- function() {
   paper <- paper[paper$where == "gpu" & !is.na(paper$device) &
                    is.na(paper$chunk_size), ]
   pearson <- gpu[gpu$metric == "pearson", ]
+  own <- stored("cluster-gpu.csv")
+  own <- own[own$use == "fit", ]
+  large <- stored("large.csv")
+  large <- large[large$case == "long", ]
   runs <- rbind(
-    data.frame(n = pearson$n, d = pearson$d, k = pearson$k,
+    data.frame(n = pearson$n, d = pearson$d, k = pearson$k, units = 1,
                seconds = pearson$device_median),
-    data.frame(n = paper$n, d = paper$d, k = paper$k, seconds = paper$device)
+    data.frame(n = paper$n, d = paper$d, k = paper$k, units = 1,
+               seconds = paper$device),
+    data.frame(n = own$n, d = own$d, k = own$k, units = own$gpus,
+               seconds = own$seconds),
+    data.frame(n = large$n, d = large$d, k = large$k, units = large$gpus,
+               seconds = large$device)
   )
   fitted <- fit_constants(
     runs, "gpu",
     c(start = 2e-4, point = 2e-8, pair = 4e-13, product = 3e-15,
-      neighbour = 1e-9, exact = 2e-12),
-    list(value = 0)
+      long_product = 6e-15, neighbour = 1e-9, exact = 2e-12),
+    list(value = 0, sent = 0)
   )
   runs$ratio <- fitted$ratio
-  tell_ratios("One H200, device", runs)
+  tell_ratios("H200s, device", runs)
   constants <- as.list(fitted$constants)
   # By differences: of the runs of 100,000 points, all else as it is.
   other <- gpu[gpu$metric %in% c("manhattan", "chebyshev", "proportional"), ]
@@ -100,15 +113,25 @@ fit_gpu <- function() {
   sent <- paper[paper$n >= 1e5, ]
   way <- lm(I(search - device) ~ n + I(n * d), data = sent)
   print(summary(way)$coefficients)
-  constants$point <- constants$point + max(0, coef(way)[["n"]])
+  constants$sent <- max(0, coef(way)[["n"]])
   constants$value <- coef(way)[["I(n * d)"]]
-  source <- "gpu.csv and paper.csv: one H200, 2026-11-21"
+  source <- paste(
+    "gpu.csv, paper.csv, cluster-gpu.csv, large.csv: H200s,",
+    "2026-11-21 and 2026-11-23"
+  )
   table_of("gpu", constants, c(
     start = source, point = source, pair = source, product = source,
-    neighbour = source, exact = source,
+    long_product = source, neighbour = source, exact = source,
+    sent = "paper.csv: search less device, one H200, 2026-11-21",
     difference = "gpu.csv: n = 100,000, d = 295, one H200, 2026-11-21",
     value = "paper.csv: search less device, one H200, 2026-11-21"
   ))
+}
+
+# As they are stored.
+of_cpu <- function() {
+  table <- stored("cluster-model.csv")
+  table[table$where == "cpu", ]
 }
 
 # Whole calls on two cores; reading and merging are timed here.
@@ -118,7 +141,7 @@ fit_cpu <- function() {
   cpu <- cpu[cpu$who == "knn_search()" & cpu$note == "" & cpu$threads == 2, ]
   pearson <- cpu[cpu$metric == "pearson", ]
   runs <- data.frame(
-    n = pearson$n, d = pearson$d, k = pearson$k,
+    n = pearson$n, d = pearson$d, k = pearson$k, units = 1,
     seconds = pearson$median * pearson$threads
   )
   here <- timed_here()
@@ -126,7 +149,7 @@ fit_cpu <- function() {
     runs, "cpu",
     c(start = 1e-2, pair = 1e-10, product = 6e-12, neighbour = 1e-7,
       exact = 1e-9),
-    list(point = 0, value = here$value)
+    list(point = 0, sent = 0, value = here$value)
   )
   runs$ratio <- fitted$ratio
   tell_ratios("Two cores, whole calls, seconds of a thread", runs)
@@ -141,20 +164,22 @@ fit_cpu <- function() {
   )
   # What a call takes besides is once, what a task takes each time.
   constants$start <- NULL
-  constants <- c(constants, list(point = 0), here)
+  constants <- c(constants, list(point = 0, sent = 0), here)
   source <- "cpu.csv: two cores, no GPU, 2026-11-21"
   now <- paste("this script: two cores, no GPU,", Sys.Date())
   table_of("cpu", constants, c(
     pair = source, product = source, neighbour = source, exact = source,
-    difference = source, point = "with the values", value = now, merge = now,
-    start = now
+    difference = source, point = "with the values", sent = "nothing is",
+    value = now, merge = now, start = now
   ))
 }
 
 table_of <- function(where, constants, source) {
   units <- c(
-    start = "a task", point = "a point", value = "a value", pair = "a pair",
-    product = "a feature of a pair", difference = "a feature of a pair",
+    start = "a task", point = "a point", sent = "a point", value = "a value",
+    pair = "a pair", product = "a feature of a pair",
+    long_product = "a feature of a pair of long rows",
+    difference = "a feature of a pair",
     neighbour = "a pair left", exact = "a feature of a pair left",
     merge = "a neighbour found"
   )
@@ -276,46 +301,62 @@ check_cpu <- function() {
   keep(table, "cluster-check.csv")
 }
 
-# Whole searches on one GPU and on two: the model's kernel is to be within 25%.
-check_gpu <- function() {
+# Whole searches on one GPU and on two, device seconds. The constants are fitted
+# to the first cases, and judged by the others.
+gpu_cases <- data.frame(
+  n = c(100000, 400000, 400000, 100000, 60000, 1500000,
+        150000, 250000, 1000000, 40000, 50000, 30000),
+  d = c(295, 295, 1024, 295, 8192, 295, 295, 512, 100, 6000, 2048, 12000),
+  k = c(20, 20, 20, 200, 200, 20, 20, 50, 20, 100, 100, 200),
+  use = rep(c("fit", "check"), each = 6),
+  stringsAsFactors = FALSE
+)
+
+run_gpu <- function() {
   devices <- cuda_devices()
   if (nrow(devices) == 0) {
     cat("No GPU is here: nothing was run.", attr(devices, "reason"), "\n")
     return(invisible())
   }
   set.seed(2)
-  constants <- inner("model_constants")("gpu")
+  # Longer than there are points: no two values of a feature are one number.
+  noise <- rnorm(2^21 + 7)
   rows <- list()
-  for (case in list(
-    c(100000, 295, 20), c(400000, 295, 20), c(400000, 1024, 20),
-    c(100000, 295, 200), c(60000, 8192, 200), c(1500000, 295, 20)
-  )) {
-    n <- case[[1]]
-    d <- case[[2]]
-    k <- case[[3]]
-    x <- simulated_points(n, d)
+  for (at in seq_len(nrow(gpu_cases))) {
+    case <- gpu_cases[at, ]
+    x <- matrix(rnorm(case$n * 16), case$n) %*%
+      matrix(rnorm(16 * case$d), 16) / 4 + rep_len(noise, case$n * case$d)
     for (gpus in seq_len(min(2, nrow(devices)))) {
-      device <- median(vapply(1:4, function(time) {
-        knn_search(x, k, backend = "cuda", devices = devices$device[seq_len(gpus)])
+      seconds <- vapply(1:4, function(time) {
+        knn_search(
+          x, case$k, backend = "cuda", devices = devices$device[seq_len(gpus)]
+        )
         knn_stats()$seconds[["device"]]
-      }, 0)[-1])
-      without <- constants
-      without$value <- 0
-      planned <- without$start + inner("kernel_seconds")(
-        without, "gpu", n, n * (n - 1) / 2, n * k, d
-      ) / gpus
+      }, 0)[-1]
       rows <- c(rows, list(data.frame(
-        n = n, d = d, k = k, gpus = gpus, seconds = device,
-        seconds_planned = planned, ratio = planned / device
+        case, gpus = gpus, seconds = median(seconds), least = min(seconds),
+        most = max(seconds), machine = paste(devices$name[[1]], Sys.Date())
       )))
+      print(rows[[length(rows)]], row.names = FALSE)
     }
   }
-  table <- do.call(rbind, rows)
-  table$machine <- paste(devices$name[[1]], Sys.Date())
+  keep(do.call(rbind, rows), "cluster-gpu.csv")
+}
+
+# The stored runs that nothing was fitted to: the kernel is to be within 25%.
+check_gpu <- function() {
+  runs <- stored("cluster-gpu.csv")
+  runs <- runs[runs$use == "check", ]
+  constants <- inner("model_constants")("gpu")
+  constants$value <- constants$sent <- 0  # these are seconds of a device
+  runs$planned <- constants$start + inner("kernel_seconds")(
+    constants, "gpu", runs$n, runs$n * (runs$n - 1) / 2, runs$n * runs$k, runs$d
+  ) / runs$gpus
+  runs$ratio <- runs$planned / runs$seconds
   cat(sprintf(
-    "%d of %d within 25%%\n", sum(abs(table$ratio - 1) <= 0.25), nrow(table)
+    "%d of %d within 25%%\n", sum(abs(runs$ratio - 1) <= 0.25), nrow(runs)
   ))
-  keep(table, "cluster-check-gpu.csv")
+  keep(runs, "cluster-check-gpu.csv")
 }
 
 # --- simulate ----------------------------------------------------------------
@@ -356,8 +397,12 @@ simulate_hosts <- function(nsim = 10) {
 switch(
   part,
   fit = keep(rbind(fit_cpu(), fit_gpu()), "cluster-model.csv"),
+  `fit-gpu` = keep(rbind(of_cpu(), fit_gpu()), "cluster-model.csv"),
   check = check_cpu(),
-  gpu = check_gpu(),
+  gpu = run_gpu(),
+  `check-gpu` = check_gpu(),
   simulate = simulate_hosts(),
-  stop("The first argument must be fit, check, gpu or simulate.")
+  stop(
+    "The first argument must be fit, fit-gpu, check, gpu, check-gpu or simulate."
+  )
 )

@@ -238,3 +238,12 @@ test_that("what is wrong, or not known, is said in words", {
     knn_plan(c(100, 5), k = 100, hosts = 2)
   })
 })
+
+test_that("products of long rows have a rate of their own on GPUs", {
+  co <- model_constants("gpu")
+  a_pair <- function(d) kernel_seconds(co, "gpu", 0, 1, 0, d)
+  of <- function(rate, d) (co$pair^2.5 + (rate * d)^2.5)^0.4
+  expect_equal(a_pair(2048), of(co$product, 2048))
+  expect_equal(a_pair(4096), of(co$long_product, 4096))
+  expect_gt(co$long_product, co$product)
+})

@@ -29,18 +29,19 @@ loading <- c(
   "}"
 )
 
-# Rows of 50 groups; and the nearest of the first three by cor(), block by block.
+# Rows of 50 groups, long ones and few, which are searched sooner; and the nearest
+# of the first three by cor(), block by block.
 writing <- function(file, answer) {
   c(
     loading,
-    "n <- 60000L; d <- 2000L; set.seed(1)",
+    "n <- 15000L; d <- 8000L; set.seed(1)",
     "centres <- matrix(runif(50 * d), 50)",
     sprintf("sink <- HDF5RealizationSink(c(n, d), type = 'double', filepath = '%s', name = 'x', chunkdim = c(500L, 500L), level = 0L)", file),
-    "grid <- DelayedArray::RegularArrayGrid(c(n, d), c(2000L, d))",
+    "grid <- DelayedArray::RegularArrayGrid(c(n, d), c(500L, d))",
     "r <- matrix(0, n, 3)",
     "for (at in seq_along(grid)) {",
-    "  rows <- (at - 1) * 2000 + 1:2000",
-    "  x <- matrix(runif(2000 * d), 2000) + centres[rows %% 50 + 1, ]",
+    "  rows <- (at - 1) * 500 + 1:500",
+    "  x <- matrix(runif(500 * d), 500) + centres[rows %% 50 + 1, ]",
     "  if (at == 1) first <- x[1:3, ]",
     "  r[rows, ] <- cor(t(x), t(first))",
     "  sink <- DelayedArray::write_block(sink, grid[[at]], x)",

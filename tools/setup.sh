@@ -78,6 +78,7 @@ test r-bioc-impute  R:impute
 test r-bioc-qvalue  R:qvalue
 test doctest-dev    header:doctest/doctest.h
 test clang          command:clang++
+test ccache         command:ccache
 lint clang-format   command:clang-format
 lint clang-tidy     command:clang-tidy
 lint r-cran-lintr   R:lintr

@@ -9,6 +9,9 @@
 # of the package's own.
 check_dir=$build/fsknn-check
 results=$build/testthat-results.tsv
+# Copies of the sources: one to build from, and one that R has compiled in.
+stage=$build/test-stage
+compiled=$build/test-compiled
 
 # --- Steps -----------------------------------------------------------------
 
@@ -68,8 +71,15 @@ check_bindings() {
   }
 }
 
+# The C++ tests are linked with what R has compiled, where it has.
+make_cpp() {
+  [ ! -f "$compiled/done" ] || set -- compiled="$compiled/src" "$@"
+  make -s -C tests/cpp build="$build/cpp" CXXFLAGS=-O2 "$@"
+}
+
 build_cpp_tests() {
-  make -C tests/cpp CXXFLAGS=-O2 build/tests build/tests-without-openmp
+  [ -f "$compiled/done" ] || rm -rf "$build/cpp"
+  make_cpp "$build/cpp/tests" "$build/cpp/tests-without-openmp"
 }
 
 # As on a Mac: no GCC, and no OpenMP.
@@ -95,16 +105,19 @@ count_cpp_tests() {
 }
 
 check_contraction() {
-  make -s -C tests/cpp contraction
+  make_cpp contraction
 }
 
 check_digests() {
-  make -s -C tests/cpp digests
+  make_cpp digests
 }
 
-# Sets R_MAKEVARS_USER for the two builds that take R's own flags: without symbols
-# of debuggers, a fifth of a compiler's time, and where there is ccache what the
-# first has compiled is there for the second.
+# Sets R_MAKEVARS_USER for the builds that take R's own flags, and this line:
+# without symbols of debuggers, a fifth of a compiler's time. Where there is
+# ccache, what the first has compiled is there for the others, and for the build
+# without OpenMP, too: -fopenmp itself is not looked at. That one needs
+# CCACHE_NODIRECT, by which ccache sees what _OPENMP makes of a file's text; only
+# team.cpp has pragmas (check-arrows.sh), and these within #ifdef.
 set_compiler() {
   cxx=$(R CMD config CXX17)
   flags=$(R CMD config CXX17FLAGS | sed 's/-g //')
@@ -112,18 +125,57 @@ set_compiler() {
     cxx="ccache $cxx"
     CCACHE_DIR=${CCACHE_DIR-$build/ccache}
     CCACHE_NOHASHDIR=1
-    export CCACHE_DIR CCACHE_NOHASHDIR
+    CCACHE_IGNOREOPTIONS=-fopenmp
+    # Not what others have compiled who did look at it.
+    CCACHE_NAMESPACE=fsknn-test
+    export CCACHE_DIR CCACHE_NOHASHDIR CCACHE_IGNOREOPTIONS CCACHE_NAMESPACE
   fi
-  R_MAKEVARS_USER=$build/compiler.mk
+  R_MAKEVARS_USER=$(mktemp "$build/compiler.XXXXXX") || return 1
   export R_MAKEVARS_USER
-  printf 'CXX17 = %s\nCXX17FLAGS = %s\n' "$cxx" "$flags" > "$R_MAKEVARS_USER"
+  printf 'CXX17 = %s\nCXX17FLAGS = %s\n%s\n' "$cxx" "$flags" "${1-}" \
+    > "$R_MAKEVARS_USER"
+}
+
+# Copies of the sources, since steps that run beside write to this folder.
+copy_sources() {
+  rm -rf "$stage" "$compiled" "$compiled.library" "$check_dir" "$results" \
+    "$build/ended" "$build"/compiler.*
+  mkdir -p "$check_dir" "$build/ended" || return 1
+  for folder in "$stage" "$compiled"; do
+    mkdir "$folder" || return 1
+    for part in $(ls -A); do
+      case $part in _build | .git | demo-output | tests) continue ;; esac
+      cp -R -p "$part" "$folder" || return 1
+    done
+    mkdir "$folder/tests" &&
+      cp -R -p tests/testthat tests/testthat.R "$folder/tests" &&
+      (cd "$folder" && ./cleanup) || return 1
+  done
+}
+
+# Without CUDA, and nothing but compiled: the objects stay.
+compile_package() {
+  mkdir -p "$compiled.library" &&
+    (set_compiler && FSKNN_CUDA_ARCH=none R CMD INSTALL --no-R --no-data \
+      --no-help --no-inst --no-demo --no-exec --no-test-load \
+      --library="$compiled.library" "$compiled") && touch "$compiled/done"
 }
 
 # Vignettes need no GPU: what they are built with is compiled without.
 build_package() {
-  rm -rf "$check_dir" "$results"
-  mkdir -p "$check_dir" || return 1
-  (set_compiler && cd "$check_dir" && FSKNN_CUDA_ARCH=none R CMD build "$root")
+  (set_compiler && cd "$check_dir" &&
+    FSKNN_CUDA_ARCH=none R CMD build "$stage") && touch "$build/ended/well"
+}
+
+# For steps beside: what is so far, and waiting for it.
+ended() {
+  touch "$build/ended/$1"
+}
+await() {
+  while [ ! -e "$build/ended/$1" ]; do
+    kill -0 $$ 2> /dev/null || exit 1
+    sleep 1
+  done
 }
 
 # R CMD check passes with notes; a warning is a failure.
@@ -135,7 +187,7 @@ check_package() {
   NOT_CRAN=true
   # Those that take a minute or so.
   FSKNN_LONG_TESTS=1
-  # For C++ see bioc_check(): here R would take the flags for the package's.
+  # For C++ see try-extending.sh: here R would take the flags for the package's.
   NVCC_APPEND_FLAGS=$nvcc_strict
   export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN FSKNN_LONG_TESTS \
     NVCC_APPEND_FLAGS
@@ -176,16 +228,25 @@ count_package_tests() {
 }
 
 # Bioconductor's check passes with notes, which CONTRIBUTING.md explains. It
-# installs the package anew: in haste, strictly, and without CUDA and OpenMP.
-# That library stays for the steps below.
+# installs the package anew, without CUDA and OpenMP: with ccache of what R has
+# compiled before, else in haste. That library stays for the steps below.
 bioc_check() {
   rm -rf "$build/bioccheck"
   mkdir -p "$build/bioccheck" || return 1
-  printf 'CXX17FLAGS = -O0 -g0 %s\nSHLIB_OPENMP_CXXFLAGS =\n' "$strict" \
-    > "$build/bioccheck/Makevars"
-  R_MAKEVARS_USER=$build/bioccheck/Makevars FSKNN_CUDA_ARCH=none \
-    Rscript tools/bioccheck.R "$(find_tarball "$check_dir")" \
-    "$build/bioccheck"
+  (
+    if command -v ccache > /dev/null; then
+      set_compiler "SHLIB_OPENMP_CXXFLAGS =" || exit 1
+      CCACHE_NODIRECT=1
+      export CCACHE_NODIRECT
+    else
+      R_MAKEVARS_USER=$build/bioccheck/Makevars
+      export R_MAKEVARS_USER
+      printf 'CXX17FLAGS = -O0 -g0 %s\nSHLIB_OPENMP_CXXFLAGS =\n' "$strict" \
+        > "$R_MAKEVARS_USER"
+    fi
+    FSKNN_CUDA_ARCH=none Rscript tools/bioccheck.R \
+      "$(find_tarball "$check_dir")" "$build/bioccheck"
+  )
 }
 
 # The package that R CMD check installed has CUDA in it.
@@ -226,11 +287,12 @@ check_own_threads() {
 
 # --- All of them -----------------------------------------------------------
 
-# Of the code alone; with BiocCheck, which is one thread's work.
+# Of the code alone, while R compiles; then what takes the objects; and BiocCheck,
+# which takes the tarball.
 check_code() {
   step "Debian's packages bring all that DESCRIPTION names" check_needs
-  step "Headers compile alone, without R and CUDA" check_headers
   step "clang-format, clang-tidy and lintr find nothing" sh tools/lint.sh
+  step "Headers compile alone, without R and CUDA" check_headers
   step "Who includes whom, and how long files are" sh tools/check-arrows.sh
   step "A wrong arrow is seen" sh tools/test-arrows.sh
   step "configure and cleanup do as they say" sh tools/test-configure.sh
@@ -239,20 +301,22 @@ check_code() {
   step "Pages are complete without a network" sh tools/test-site.sh
   step "RcppExports is up to date" check_bindings
   step "The pages' index names every help page" sh tools/site.sh check
-  step "The C++ tests compile" build_cpp_tests && {
-    step "The C++ tests pass" run_cpp_tests tests/cpp/build/tests
-    count_cpp_tests
-    step "They pass without OpenMP, by C++'s own threads" run_cpp_tests \
-      tests/cpp/build/tests-without-openmp -tce="$long_cpp_tests"
-  }
-  step "They compile by clang, too" build_by_clang &&
-    step "And pass, without OpenMP" run_cpp_tests \
+  step "The core compiles by clang, too" build_by_clang &&
+    step "And passes, without OpenMP" run_cpp_tests \
       "$build/clang/tests-without-openmp" -tce="$long_cpp_tests"
   step "What the vignette 'extending' shows works" sh tools/try-extending.sh
+  await compiled
+  step "The C++ tests compile" build_cpp_tests && {
+    step "The C++ tests pass" run_cpp_tests "$build/cpp/tests"
+    count_cpp_tests
+    step "They pass without OpenMP, by C++'s own threads" run_cpp_tests \
+      "$build/cpp/tests-without-openmp" -tce="$long_cpp_tests"
+  }
   step "Contraction by the compiler changes no bit of the core" \
     check_contraction
   step "The answers' digests are the committed ones" check_digests
-  [ "$built" = yes ] || return
+  await built
+  [ -e "$build/ended/well" ] || return
   step "BiocCheck: no error, no warning" bioc_check
   step "The build without CUDA links and loads" check_absent_build
   step "The build without OpenMP uses threads" check_own_threads
@@ -260,11 +324,13 @@ check_code() {
 
 mkdir -p "$build"
 step "What is needed is there" sh tools/setup.sh test lint || finish
-# First and alone, since it copies the folder that the others write to.
-built=no
-step "R CMD build" build_package && built=yes
+step "The sources are copied" copy_sources || finish
 beside code check_code
-if [ "$built" = yes ]; then
+step "R compiles the package" compile_package
+ended compiled
+step "R CMD build" build_package
+ended built
+if [ -e "$build/ended/well" ]; then
   step "R CMD check: no error, no warning" check_package
   count_package_tests
   install_log=$check_dir/fsknn.Rcheck/00install.out

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/select.hpp"
+
 namespace fsknn {
 namespace {
 
@@ -44,6 +46,11 @@ double bytes_of_form(FilterKind filter) {
     case FilterKind::overlap: return 4;
   }
   throw_unknown("filter", static_cast<int>(filter));
+}
+
+/// Bytes of a list of neighbours: (distance, index), and its limits.
+double bytes_of_list(const PlanInput& in) {
+  return static_cast<double>(list_room(in.k, in.num_points)) * 12 + 16;
 }
 
 /// Bytes of a point in a block, in both forms.
@@ -115,9 +122,8 @@ Plan plan_plain(const PlanInput& in) {
                                        p.padded_features, p.num_workers);
   if (in.rows_made) p.chunk_size = std::min(p.chunk_size, kLargestMadeChunk);
   if (in.on_disk && in.max_memory > 0) {
-    const double lists =
-        static_cast<double>(rows) * (static_cast<double>(in.k) * 12 + 16) +
-        static_cast<double>(in.num_points) * 32;
+    const double lists = static_cast<double>(rows) * bytes_of_list(in) +
+                         static_cast<double>(in.num_points) * 32;
     const double fit =
         std::max(in.max_memory - lists, 0.0) / 2 /
         bytes_in_block(in, static_cast<double>(p.padded_features));
@@ -159,9 +165,9 @@ Plan plan_plain(const PlanInput& in) {
                          : 0.0;
   }
   p.bytes_result = static_cast<double>(rows) * k * (in.correlation ? 20 : 12);
-  // Lists of k (distance, index), thresholds and filter parameters, order.
-  p.bytes_working = static_cast<double>(rows) * (k * 12 + 16) + places * 24 +
-                    (n + queries) * 8;
+  // Lists of (distance, index), thresholds and filter parameters, order.
+  p.bytes_working = static_cast<double>(rows) * bytes_of_list(in) +
+                    places * 24 + (n + queries) * 8;
   if (in.on_disk) {
     p.streamed = true;
     p.block_points = points_of_block(in, p, p.bytes_working);
@@ -222,8 +228,8 @@ Plan plan_groups_at_once(const PlanInput& in) {
   p.bytes_result = bytes_of_answer(in, in.num_points, lists_of_answer(in));
   // A list of each point's own group is there even where none looks.
   const double more = static_cast<double>(together ? 0 : count - 1);
-  p.bytes_working += more * static_cast<double>(in.num_points) *
-                     (static_cast<double>(in.k) * 12 + 16);
+  p.bytes_working +=
+      more * static_cast<double>(in.num_points) * bytes_of_list(in);
   sum_bytes(p);
   return p;
 }

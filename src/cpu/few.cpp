@@ -108,7 +108,7 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
       emit_missing(out, answer_row, k);
       continue;
     }
-    lists.heap(query).sort();
+    lists.sort(query);
     const double* distance = lists.distances(query);
     const std::int32_t* index = lists.indices(query);
     if (!is_in_range(distance[0]) || !is_in_range(distance[k - 1]))
@@ -149,7 +149,7 @@ void find_for_few(const Request& request, const RowSource& points,
   const PreparedPoints prepared =
       prepare_points(queries, recipe_of(request, exponent), request.query_skip,
                      false, kernels.prepare_row, 1);
-  NeighbourLists lists(prepared.size(), request.k);
+  NeighbourLists lists(prepared.size(), request.k, points.num_points());
   const std::int64_t block_rows = rows_per_block(points.num_features());
   const std::int64_t num_blocks =
       (points.num_points() + block_rows - 1) / block_rows;

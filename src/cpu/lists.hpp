@@ -8,20 +8,27 @@
 #include <limits>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "core/buffer.hpp"
 #include "core/numbers.hpp"
 #include "core/select.hpp"
+#include "cpu/nearest.hpp"
 
 namespace fsknn {
 namespace cpu {
 
+/// A short list is a heap. A long one takes half as many again as it is to
+/// hold, in any order, before it is cut: a place in a heap costs log k steps
+/// that wait for each other.
 class NeighbourLists {
  public:
-  NeighbourLists(std::int64_t num_rows, std::int64_t k)
+  /// most: neighbours that a row may be offered, or more.
+  NeighbourLists(std::int64_t num_rows, std::int64_t k, std::int64_t most)
       : k_(k),
-        distance_(num_rows * k),
-        index_(num_rows * k),
+        room_(list_room(k, most)),
+        distance_(num_rows * room_),
+        index_(num_rows * room_),
         size_(num_rows),
         limit_(new std::atomic<double>[static_cast<std::size_t>(num_rows)]),
         lock_(new std::atomic<bool>[static_cast<std::size_t>(num_rows)]) {
@@ -49,21 +56,62 @@ class NeighbourLists {
   /// nearest. Returns whether the row's limit became lower.
   bool offer(Place row, double distance, PointId neighbour) {
     const Held held(lock_[static_cast<std::size_t>(row.value)]);
+    if (is_long()) return append(row, distance, neighbour);
     NeighbourHeap list = heap(row);
     if (!list.offer(distance, neighbour)) return false;
     size_[row.value] = static_cast<std::int32_t>(list.size());
-    if (!list.full() || !(list.farthest() < limit(row))) return false;
-    set_limit(row, list.farthest());
-    return true;
+    return list.full() && lower_limit(row, list.farthest());
   }
 
+  /// Sorts the row's list, once all were offered. Returns how many it has.
+  std::int64_t sort(Place row) {
+    if (!is_long()) {
+      heap(row).sort();
+      return size_[row.value];
+    }
+    if (size_[row.value] > k_) cut(row);
+    sort_nearest(distances(row), indices(row), size_[row.value], some());
+    return size_[row.value];
+  }
+  double* distances(Place row) { return distance_.data() + row.value * room_; }
+  std::int32_t* indices(Place row) { return index_.data() + row.value * room_; }
+
+ private:
+  bool is_long() const { return k_ > kLongestHeap; }
   NeighbourHeap heap(Place row) {
     return NeighbourHeap(distances(row), indices(row), k_, size_[row.value]);
   }
-  double* distances(Place row) { return distance_.data() + row.value * k_; }
-  std::int32_t* indices(Place row) { return index_.data() + row.value * k_; }
+  /// From when it first has k, the farthest of the k nearest that it was last
+  /// cut to is the k-th entry.
+  bool append(Place row, double distance, PointId neighbour) {
+    double* const of_row = distances(row);
+    std::int32_t* const index = indices(row);
+    const std::int32_t at = size_[row.value];
+    if (at >= k_ &&
+        !nearer(distance, neighbour.value, of_row[k_ - 1], index[k_ - 1]))
+      return false;
+    of_row[at] = distance;
+    index[at] = neighbour.value;
+    size_[row.value] = at + 1;
+    if (at + 1 != k_ && at + 1 != room_) return false;
+    cut(row);
+    return lower_limit(row, of_row[k_ - 1]);
+  }
+  void cut(Place row) {
+    put_nearest_first(distances(row), indices(row), size_[row.value], k_,
+                      some());
+    size_[row.value] = static_cast<std::int32_t>(k_);
+  }
+  bool lower_limit(Place row, double farthest) {
+    if (!(farthest < limit(row))) return false;
+    set_limit(row, farthest);
+    return true;
+  }
+  static std::vector<Offered>& some() {
+    static thread_local std::vector<Offered> of_thread;
+    return of_thread;
+  }
 
- private:
   class Held {
    public:
     explicit Held(std::atomic<bool>& lock) : lock_(lock) {
@@ -78,7 +126,7 @@ class NeighbourLists {
     std::atomic<bool>& lock_;
   };
 
-  std::int64_t k_;
+  std::int64_t k_, room_;
   Buffer<double> distance_;
   Buffer<std::int32_t> index_;
   Buffer<std::int32_t> size_;

@@ -26,7 +26,7 @@ class MaskedSearch {
         columns_(work.columns),
         self_(self_by_place(work.request, rows_.order)),
         progress_(progress),
-        lists_(rows_.size(), work.request.k),
+        lists_(rows_.size(), work.request.k, columns_.size()),
         pass_(work, plan, rows_.size() > kFew, progress) {}
 
   void run() {
@@ -84,9 +84,7 @@ class MaskedSearch {
       emit_missing(out, row, k);
       return false;
     }
-    NeighbourHeap list = lists_.heap(place);
-    const std::int64_t size = list.size();
-    list.sort();
+    const std::int64_t size = lists_.sort(place);
     const std::int32_t* index = lists_.indices(place);
     if (out.correlation != nullptr) {
       r.resize(static_cast<std::size_t>(k));

@@ -49,6 +49,9 @@ class Search::Sink : public SinkDefaults {
     const Place row_list = s_.list_of(rows_, at_.row0 + hit.row, columns_);
     const Place column_list =
         s_.list_of(columns_, at_.column0 + hit.column, rows_);
+    if (distance > s_.lists_.limit(row_list) &&
+        !(s_.is_graph_ && !(distance > s_.lists_.limit(column_list))))
+      return;
     const PointId row_id = rows_.id(row), column_id = columns_.id(column);
     if (!(column_id == s_.self_of(AnswerRow{row_id.value})) &&
         s_.offer(row_list, distance, column_id))
@@ -94,7 +97,8 @@ Search::Search(const Request& request, const Plan& plan, const Kernels& kernels,
       num_places_(num_places),
       progress_(progress),
       thresholds_(scale_, metric_, rule_),
-      lists_(num_places * lists_a_row(request), request.k),
+      lists_(num_places * lists_a_row(request), request.k,
+             std::max(plan.num_points, plan.num_queries)),
       threshold_(new std::atomic<std::int32_t>[static_cast<std::size_t>(
           num_places * lists_a_row(request))]) {
   for (std::int64_t list = 0; list < num_places * lists_a_row(request); ++list)
@@ -124,9 +128,7 @@ void Search::set_limit(const PointBlock& rows, std::int64_t at, double limit) {
 Search::Found Search::found_of(const PointBlock& rows, std::int64_t at,
                                const PointBlock& columns) {
   const Place list = list_of(rows, at, columns);
-  NeighbourHeap heap = lists_.heap(list);
-  const std::int64_t size = heap.size();
-  heap.sort();
+  const std::int64_t size = lists_.sort(list);
   return {lists_.distances(list), lists_.indices(list), size};
 }
 
@@ -274,10 +276,9 @@ bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
 void Search::emit_list(const Neighbours& out, std::int64_t first, Place list,
                        std::atomic<bool>* beyond) {
   const std::int64_t k = request_.k, step = out.step();
-  NeighbourHeap heap = lists_.heap(list);
   // Never so, by the proof; but never garbage either.
-  if (!heap.full()) throw std::logic_error("a list of neighbours is not full");
-  heap.sort();
+  if (lists_.sort(list) < k)
+    throw std::logic_error("a list of neighbours is not full");
   const double* distance = lists_.distances(list);
   const std::int32_t* index = lists_.indices(list);
   if (!is_in_range(distance[0]) || !is_in_range(distance[k - 1]))

@@ -259,6 +259,24 @@ TEST_CASE("all points' neighbours are put together of block pairs") {
   }
 }
 
+TEST_CASE("long lists are put together of block pairs") {
+  unsigned seed = 0;
+  for (const Matrix& m : {normal("normal", 240, 9, 92), ties(240, 6, 2, 93)})
+    for (const std::int64_t k : {66, 239})
+      for (const int count : {1, 2, 3}) {
+        CAPTURE(m.name);
+        CAPTURE(k);
+        CAPTURE(count);
+        const auto points = m.source();
+        const Request r = request_of(find_metric("euclidean", "signed"), k);
+        Answer defined(m.n, k);
+        brute_force(r, points, nullptr, defined.view);
+        const Whole whole = by_blocks(r, points, ragged(m.n, count), ++seed);
+        CHECK(whole.fits);
+        CHECK(whole.answer == defined);
+      }
+}
+
 TEST_CASE("lists may be longer than blocks, and points stand alone") {
   for (const MetricEntry& metric : all_metrics()) {
     INFO(std::string(metric.name), " ", std::string(sign_name(metric.sign)));

@@ -154,6 +154,22 @@ TEST_CASE("lists by groups are those of the whole order") {
         }
 }
 
+TEST_CASE("long lists by groups are those of the whole order") {
+  for (const char* metric : {"euclidean", "canberra"})
+    for (const Matrix& m : {normal("normal", 420, 7, 35), ties(420, 7, 2, 36)})
+      for (const Lists lists : kAllLists)
+        for (const std::int32_t count : {2, 3}) {
+          CAPTURE(metric);
+          CAPTURE(m.name);
+          CAPTURE(count);
+          const auto source = m.source();
+          Request request = ask(metric, 70);
+          request.groups = groups(lists, count, scattered(m.n, count));
+          CHECK(engine(request, source, nullptr, m.n) ==
+                expected(request, source, all_rows(source)));
+        }
+}
+
 TEST_CASE("each two points of a graph in groups meet once") {
   const Matrix m = normal("normal", 480, 12, 34);
   const auto source = m.source();

@@ -238,6 +238,9 @@ write_fbin <- function(x, file, ...) {
         is_metafeatures(values)) {
     abort_argument("{.arg x} must be a matrix.", current_env())
   }
+  if (any(dim(values) == 0)) {
+    abort_argument("{.arg x} must have rows and columns.", current_env())
+  }
   write_bin_parts(file, path, dim(values), current_env(), function(put) {
     at_once <- max(1, 2^22 / ncol(values))
     for (rows in row_stretches(nrow(values), floor(at_once))) {

@@ -56,22 +56,42 @@ t.lazy_rows <- function(x) {
   x
 }
 
-# x[, j] reads nothing; x[i, ] and x[i, j] are plain matrices. Whole numbers.
+# x[, j] reads nothing; x[i, ] and x[i, j] are plain matrices.
 #' @export
 `[.lazy_rows` <- function(x, i, j, ..., drop = FALSE) {
+  call <- current_env()
   features <- x$kept
   if (!missing(j)) {
+    j <- places_asked(j, ncol(x), "column", call)
     features <- (features %||% seq_len(ncol(x)))[j]
   }
   if (missing(i)) {
     x$kept <- features
     return(x)
   }
+  i <- places_asked(i, nrow(x), "row", call)
   if (x$turned) {
     t(x$fetch(features %||% seq_len(ncol(x)), i))
   } else {
     x$fetch(i, features)
   }
+}
+
+# Whole numbers from 1 on, of whatever R takes between its brackets: numbers of
+# either sign, or TRUE and FALSE. Names there are none.
+places_asked <- function(asked, size, what, call) {
+  places <- tryCatch(
+    if (!is.character(asked)) seq_len(size)[asked],
+    error = function(err) NULL
+  )
+  if (is.null(places) || anyNA(places)) {
+    abort_argument(
+      "What is asked for must be numbers of {what}s, from 1 to
+       {format_count(size)}.",
+      call
+    )
+  }
+  places
 }
 
 #' @export

@@ -221,3 +221,34 @@ test_that("a file of vectors prints what it is", {
   write_fbin(random_matrix(1200, 4), "base.fbin")
   expect_snapshot(bin_file("base.fbin"))
 })
+
+test_that("rows of a file are asked for as those of a matrix", {
+  file <- withr::local_tempfile(fileext = ".u8bin")
+  x <- matrix(0:11, nrow = 4)
+  write_fbin(x, file)
+  points <- bin_file(file)
+  expect_identical(points[c(TRUE, FALSE, TRUE, FALSE), ], x[c(1, 3), ])
+  expect_identical(points[-1, ], x[-1, ])
+  expect_identical(points[c(0, 4, 2.7), 3:2], x[c(4, 2), 3:2])
+  expect_identical(points[integer(), ], x[integer(), ])
+  expect_identical(as.matrix(points[, -1]), x[, -1])
+  for (rows in list(5, NA, "a", c(-1, 1), list(1))) {
+    expect_error(
+      points[rows, ], "numbers of rows, from 1 to 4",
+      class = "fsknn_argument_error"
+    )
+  }
+  expect_error(
+    points[1, 4], "numbers of columns, from 1 to 3",
+    class = "fsknn_argument_error"
+  )
+})
+
+test_that("no file is written that could not be read", {
+  file <- withr::local_tempfile(fileext = ".fbin")
+  expect_error(
+    write_fbin(matrix(0, 0, 3), file), "must have rows and columns",
+    class = "fsknn_argument_error"
+  )
+  expect_false(file.exists(file))
+})

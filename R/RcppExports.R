@@ -141,6 +141,10 @@ cpp_walk_apply <- function(walk, component, x, degree, low, high, num_threads) {
     .Call(`_fsknn_cpp_walk_apply`, walk, component, x, degree, low, high, num_threads)
 }
 
+cpp_lanczos_step <- function(product, now, before, beside_before, num_threads) {
+    .Call(`_fsknn_cpp_lanczos_step`, product, now, before, beside_before, num_threads)
+}
+
 cpp_walk_dense <- function(walk, component) {
     .Call(`_fsknn_cpp_walk_dense`, walk, component)
 }

@@ -83,7 +83,7 @@ leading_pairs <- function(walk, component, degree, count, num_threads, call) {
     dense_vectors(walk, component, degree, count, call)
   } else {
     check_package("RSpectra", "A diffusion map of so many points", call)
-    sparse_vectors(apply, size, count)
+    sparse_vectors(apply, size, count, num_threads)
   }
   judge_pairs(vectors, apply)
 }
@@ -99,9 +99,9 @@ dense_vectors <- function(walk, component, degree, count, call) {
 }
 
 # choose: a function that chooses a filter, or NULL.
-sparse_vectors <- function(apply, size, count,
+sparse_vectors <- function(apply, size, count, num_threads,
                            choose = if (size >= least_filtered) choose_filter) {
-  filter <- if (!is.null(choose)) choose(apply, size, count)
+  filter <- if (!is.null(choose)) choose(apply, size, count, num_threads)
   found <- lanczos_vectors(apply, size, count, filter %||% no_filter)
   if (is.null(filter)) {
     return(found)
@@ -157,12 +157,14 @@ judge_pairs <- function(vectors, apply) {
 # without memory find values which the largest eigenvalues exceed, the first by
 # the first and so on: what is below the last that is wanted is filtered out. A
 # better bound saves as many products as finding it takes, soon.
-choose_filter <- function(apply, size, count, most_steps = 240) {
+choose_filter <- function(apply, size, count, num_threads, most_steps = 240) {
   wanted <- count + 2L
   before <- 1
   lanczos <- NULL
   while (is.null(lanczos) || length(lanczos$diagonal) < most_steps) {
-    lanczos <- more_lanczos(apply, size, lanczos, wanted + 30)
+    lanczos <- more_lanczos(
+      apply, size, lanczos, wanted + 30, num_threads
+    )
     gap <- min(1 - ritz_value(lanczos, wanted), 1)
     if (gap > 0.5 * before && gap < 1) {
       break
@@ -211,25 +213,25 @@ ritz_value <- function(lanczos, wanted) {
   (low + high) / 2
 }
 
-more_lanczos <- function(apply, size, state, steps) {
+more_lanczos <- function(apply, size, state, steps, num_threads) {
   if (is.null(state)) {
     start <- start_vector(size)
     state <- list(
-      before = 0, now = start / sqrt(sum(start^2)), diagonal = double(),
-      beside = double()
+      before = double(size), now = start / sqrt(sum(start^2)),
+      diagonal = double(), beside = double()
     )
   }
   for (step in seq_len(steps)) {
     product <- apply(state$now)
-    own <- sum(product * state$now)
     last <- length(state$beside)
-    product <- product - own * state$now -
-      (if (last > 0) state$beside[[last]] else 0) * state$before
-    size_of <- sqrt(sum(product^2))
-    state$diagonal <- c(state$diagonal, own)
-    state$beside <- c(state$beside, size_of)
+    found <- in_core(cpp_lanczos_step(
+      product, state$now, state$before,
+      if (last > 0) state$beside[[last]] else 0, num_threads
+    ))
+    state$diagonal <- c(state$diagonal, found$own)
+    state$beside <- c(state$beside, found$beside)
     state$before <- state$now
-    state$now <- product / size_of
+    state$now <- product
   }
   state
 }

@@ -285,6 +285,11 @@ check_map_distances <- function(nn, arg = "edges", call = caller_env()) {
   if (is.null(nn$distance)) {
     abort_argument("{.arg {arg}} must have distances.", call)
   }
+  # The same without copies, where there is nothing to tell.
+  if (is.matrix(nn$distance) && length(nn$distance) > 0 &&
+        isTRUE(min(nn$distance) >= 0 && max(nn$distance) < Inf)) {
+    return(invisible())
+  }
   index <- unlist(nn$index, use.names = FALSE)
   distance <- unlist(nn$distance, use.names = FALSE)
   check_lengths(distance[!is.na(distance)], arg, call)

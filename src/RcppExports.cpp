@@ -420,6 +420,20 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_lanczos_step
+Rcpp::List cpp_lanczos_step(Rcpp::NumericVector product, Rcpp::NumericVector now, Rcpp::NumericVector before, double beside_before, int num_threads);
+RcppExport SEXP _fsknn_cpp_lanczos_step(SEXP productSEXP, SEXP nowSEXP, SEXP beforeSEXP, SEXP beside_beforeSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type product(productSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type now(nowSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type before(beforeSEXP);
+    Rcpp::traits::input_parameter< double >::type beside_before(beside_beforeSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_lanczos_step(product, now, before, beside_before, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_walk_dense
 Rcpp::List cpp_walk_dense(SEXP walk, int component);
 RcppExport SEXP _fsknn_cpp_walk_dense(SEXP walkSEXP, SEXP componentSEXP) {
@@ -1327,6 +1341,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_kernel_sums", (DL_FUNC) &_fsknn_cpp_kernel_sums, 3},
     {"_fsknn_cpp_walk", (DL_FUNC) &_fsknn_cpp_walk, 4},
     {"_fsknn_cpp_walk_apply", (DL_FUNC) &_fsknn_cpp_walk_apply, 7},
+    {"_fsknn_cpp_lanczos_step", (DL_FUNC) &_fsknn_cpp_lanczos_step, 5},
     {"_fsknn_cpp_walk_dense", (DL_FUNC) &_fsknn_cpp_walk_dense, 2},
     {"_fsknn_cpp_mdl_cuts", (DL_FUNC) &_fsknn_cpp_mdl_cuts, 5},
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},

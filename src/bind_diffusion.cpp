@@ -259,6 +259,22 @@ Rcpp::List cpp_walk_apply(SEXP walk, int component, Rcpp::NumericVector x,
   });
 }
 
+// product, which nobody else may hold, becomes the next vector.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_lanczos_step(Rcpp::NumericVector product,
+                            Rcpp::NumericVector now, Rcpp::NumericVector before,
+                            double beside_before, int num_threads) {
+  return bind::guarded([&] {
+    if (now.size() != product.size() || before.size() != product.size())
+      throw Failure("vectors of different lengths");
+    const LanczosStep step =
+        lanczos_step(product.begin(), now.begin(), before.begin(),
+                     beside_before, product.size(), num_threads);
+    return Rcpp::List::create(Rcpp::_["own"] = step.own,
+                              Rcpp::_["beside"] = step.beside);
+  });
+}
+
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_walk_dense(SEXP walk, int component) {
   return bind::guarded([&] {

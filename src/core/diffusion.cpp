@@ -35,16 +35,27 @@ int threads_for(std::int64_t entries, int num_threads) {
   return useful_threads(num_threads, 5.0 * static_cast<double>(entries));
 }
 
-double dot(const double* a, const double* b, std::int64_t size) {
-  // Block by block: sums of millions of terms lose less so.
-  double sum = 0.0;
-  for (std::int64_t first = 0; first < size; first += kBlock) {
-    const std::int64_t end = std::min(size, first + kBlock);
-    double part = 0.0;
-    for (std::int64_t i = first; i < end; ++i) part += a[i] * b[i];
-    sum += part;
-  }
-  return sum;
+/// Of the products of each block, added up in their order: sums of millions of
+/// terms lose less so, and threads change nothing.
+double dot(const double* a, const double* b, std::int64_t size,
+           int num_threads) {
+  std::vector<double> parts(static_cast<std::size_t>(num_blocks(size)));
+  each_block(size, num_threads, nullptr,
+             [&](std::int64_t first, std::int64_t end) {
+               double part = 0.0;
+               for (std::int64_t i = first; i < end; ++i) part += a[i] * b[i];
+               parts[static_cast<std::size_t>(first / kBlock)] = part;
+             });
+  return std::accumulate(parts.begin(), parts.end(), 0.0);
+}
+
+/// value(i) into to[i].
+template <class Value>
+void fill_each(double* to, std::int64_t size, int num_threads, Value value) {
+  each_block(size, num_threads, nullptr,
+             [&](std::int64_t first, std::int64_t end) {
+               for (std::int64_t i = first; i < end; ++i) to[i] = value(i);
+             });
 }
 
 }  // namespace
@@ -240,11 +251,9 @@ void Walk::apply(std::int64_t component, const ChebyshevFilter& filter,
   const std::int64_t entries =
       start_[static_cast<std::size_t>(first_row + rows)] -
       start_[static_cast<std::size_t>(first_row)];
+  // Vectors are quick beside products.
+  const int of_vectors = threads_for(rows, num_threads);
   num_threads = threads_for(entries, num_threads);
-  const auto without_constant = [&](double* v) {
-    const double share = dot(constant, v, rows);
-    for (std::int64_t i = 0; i < rows; ++i) v[i] -= share * constant[i];
-  };
   // to = factor ((S - middle) / half) of - to
   const auto multiply = [&](const double* of, double* to, double factor) {
     const double scale = factor / half;
@@ -267,19 +276,35 @@ void Walk::apply(std::int64_t component, const ChebyshevFilter& filter,
         });
   };
 
-  const double share = dot(constant, x, rows);
+  const double share = dot(constant, x, rows, of_vectors);
   Buffer<double> before(rows), now(rows);
-  for (std::int64_t i = 0; i < rows; ++i)
-    before[i] = x[i] - share * constant[i];
+  fill_each(before.data(), rows, of_vectors,
+            [&](std::int64_t i) { return x[i] - share * constant[i]; });
   multiply(before.data(), now.data(), 1.0);
   for (int degree = 1; degree < filter.degree; ++degree) {
     multiply(now.data(), before.data(), 2.0);
     std::swap(before, now);
   }
   // What rounding brought back of it may have grown.
-  without_constant(now.data());
-  for (std::int64_t i = 0; i < rows; ++i)
-    out[i] = now[i] - 2.0 * share * constant[i];
+  const double rest = dot(constant, now.data(), rows, of_vectors);
+  const double change = -2.0 * share - rest;
+  fill_each(out, rows, of_vectors,
+            [&](std::int64_t i) { return now[i] + change * constant[i]; });
+}
+
+LanczosStep lanczos_step(double* product, const double* now,
+                         const double* before, double beside_before,
+                         std::int64_t size, int num_threads) {
+  num_threads = threads_for(size, num_threads);
+  LanczosStep step;
+  step.own = dot(product, now, size, num_threads);
+  fill_each(product, size, num_threads, [&](std::int64_t i) {
+    return product[i] - step.own * now[i] - beside_before * before[i];
+  });
+  step.beside = std::sqrt(dot(product, product, size, num_threads));
+  fill_each(product, size, num_threads,
+            [&](std::int64_t i) { return product[i] / step.beside; });
+  return step;
 }
 
 std::vector<double> Walk::dense(std::int64_t component) const {

@@ -46,6 +46,16 @@ struct ChebyshevFilter {
   double low = -1.0, high = 1.0;
 };
 
+/// A step of Lanczos' method. product: S now, which becomes the next vector,
+/// of length 1. All: [size].
+struct LanczosStep {
+  double own = 0.0;     ///< of the tridiagonal matrix: on its diagonal
+  double beside = 0.0;  ///< and after it
+};
+LanczosStep lanczos_step(double* product, const double* now,
+                         const double* before, double beside_before,
+                         std::int64_t size, int num_threads);
+
 class Walk {
  public:
   /// Takes the graph, whose lengths are u, apart.

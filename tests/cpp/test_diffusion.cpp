@@ -240,3 +240,40 @@ TEST_CASE("products are those of the matrix, and of its polynomials") {
   walk.apply(0, {3, low, high}, x.data(), again.data(), 2, nullptr);
   CHECK(out == again);
 }
+
+TEST_CASE("a step of Lanczos' method is that of loops, by any threads") {
+  // As many as two threads are started for.
+  const std::size_t size = 500000;
+  std::vector<double> product(size), now(size), before(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const double at = static_cast<double>(i);
+    product[i] = std::sin(at);
+    now[i] = std::cos(0.3 * at) / 500.0;
+    before[i] = std::sin(0.7 * at) / 500.0;
+  }
+  long double own = 0.0L, squared = 0.0L;
+  for (std::size_t i = 0; i < size; ++i)
+    own += static_cast<long double>(product[i]) * now[i];
+  std::vector<double> expected(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    expected[i] =
+        product[i] - static_cast<double>(own) * now[i] - 0.5 * before[i];
+    squared += static_cast<long double>(expected[i]) * expected[i];
+  }
+  const double beside = static_cast<double>(std::sqrt(squared));
+  const std::int64_t count = static_cast<std::int64_t>(size);
+  std::vector<double> one = product, two = product;
+  const LanczosStep step =
+      lanczos_step(one.data(), now.data(), before.data(), 0.5, count, 1);
+  const LanczosStep again =
+      lanczos_step(two.data(), now.data(), before.data(), 0.5, count, 2);
+  CHECK(step.own == doctest::Approx(static_cast<double>(own)).epsilon(1e-10));
+  CHECK(step.beside == doctest::Approx(beside).epsilon(1e-12));
+  double worst = 0.0;
+  for (std::size_t i = 0; i < size; ++i)
+    worst = std::max(worst, std::fabs(one[i] - expected[i] / beside));
+  CHECK(worst < 1e-13);
+  CHECK(again.own == step.own);
+  CHECK(again.beside == step.beside);
+  CHECK(one == two);
+}

@@ -233,7 +233,7 @@ test_that("a filter finds the same eigenpairs, with fewer calls", {
     list(calls = calls$number, pairs = judge_pairs(vectors, apply))
   }
   calls$number <- 0
-  filter <- choose_filter(apply, 2500, 8)
+  filter <- choose_filter(apply, 2500, 8, 2L)
   expect_gt(filter$degree, 1)
   plain <- count_calls(no_filter)
   filtered <- count_calls(filter)
@@ -243,7 +243,8 @@ test_that("a filter finds the same eigenpairs, with fewer calls", {
   # One that leaves too few eigenvalues above it is not believed.
   high <- mean(plain$pairs$values[3:4])
   found <- sparse_vectors(
-    apply, 2500, 8, function(...) list(degree = 8L, low = -1, high = high)
+    apply, 2500, 8, 2L,
+    function(...) list(degree = 8L, low = -1, high = high)
   )
   expect_equal(
     judge_pairs(found, apply)$values, plain$pairs$values, tolerance = 1e-10

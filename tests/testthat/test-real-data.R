@@ -181,8 +181,8 @@ test_that("metafeatures of 876 probes have the known nearest of the outcome", {
 
 test_that("metafeatures of real rows with zeros equal their matrix", {
   data <- read_nki295("vantveer78_876.rds")
-  x <- (data$expr / data$scale)[1:40, ]
-  rownames(x) <- data$probe[1:40]
+  x <- (data$expr / data$scale)[1:24, ]
+  rownames(x) <- data$probe[1:24]
   m <- metafeatures(x)
   all <- as.matrix(m)
   skip <- which(apply(!is.finite(all), 1, any))

@@ -115,7 +115,10 @@ format_pairs <- function(x) {
   )
 }
 
-largest_residual <- function(x) max(x$residuals, na.rm = TRUE)
+# NA where no eigenpair was found.
+largest_residual <- function(x) {
+  if (all(is.na(x$residuals))) NA_real_ else max(x$residuals, na.rm = TRUE)
+}
 
 format_number <- function(number, digits = 3) {
   format(signif(number, digits), digits = digits, decimal.mark = ".")

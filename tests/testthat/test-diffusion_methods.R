@@ -89,3 +89,11 @@ test_that("maps are drawn", {
     plot(nobody)
   })
 })
+
+test_that("a map without any eigenpair prints so, and warns of nothing", {
+  map <- diffusion_map(knn_search(random_matrix(40, 3), 5), 2)
+  map$residuals[] <- NA
+  map$eigenvalues[] <- NA
+  expect_no_warning(lines <- capture.output(print(map)))
+  expect_match(lines, "Largest residual: NA", all = FALSE)
+})

@@ -1,11 +1,16 @@
 # The eigenpairs of a diffusion map's walk, component by component.
 
-# Up to here a dense matrix is quick.
+# Up to here a dense matrix is quick; and up to there it is some seconds, where
+# Lanczos' method does not end: eigenvalues that lie very close to 1.
 most_dense <- 300L
+most_dense_again <- 3000L
 
 # Where products are long, the dense work between them, by one thread, should be
 # rare: a polynomial takes the place of the matrix.
 least_filtered <- 20000L
+
+# An eigenpair of more is told of.
+most_residual <- 1e-6
 
 # walk: of cpp_walk(). coordinates, eigenvalues, residuals, component, sizes.
 map_components <- function(walk, num_components, time, num_threads, names,
@@ -78,14 +83,20 @@ leading_pairs <- function(walk, component, degree, count, num_threads, call) {
       call
     )$product
   }
-  size <- length(degree)
-  vectors <- if (size <= most_dense) {
-    dense_vectors(walk, component, degree, count, call)
-  } else {
-    check_package("RSpectra", "A diffusion map of so many points", call)
-    sparse_vectors(apply, size, count, num_threads)
+  dense <- function() {
+    judge_pairs(dense_vectors(walk, component, degree, count, call), apply)
   }
-  judge_pairs(vectors, apply)
+  size <- length(degree)
+  if (size <= most_dense) {
+    return(dense())
+  }
+  check_package("RSpectra", "A diffusion map of so many points", call)
+  found <- judge_pairs(sparse_vectors(apply, size, count, num_threads), apply)
+  if (size <= most_dense_again && !all_found(found, count)) dense() else found
+}
+
+all_found <- function(pairs, count) {
+  length(pairs$values) == count && all(pairs$residuals <= most_residual)
 }
 
 no_filter <- list(degree = 1L, low = -1, high = 1)
@@ -238,7 +249,7 @@ more_lanczos <- function(apply, size, state, steps, num_threads) {
 
 tell_unfound <- function(eigenvalues, residuals, call) {
   missing <- sum(is.na(eigenvalues))
-  inexact <- sum(residuals > 1e-6, na.rm = TRUE)
+  inexact <- sum(residuals > most_residual, na.rm = TRUE)
   if (missing + inexact == 0) {
     return(invisible())
   }

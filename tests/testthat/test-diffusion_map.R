@@ -500,3 +500,13 @@ test_that("wrong input is told of", {
                   metric = "euclidean")
   })
 })
+
+test_that("a walk that hardly moves is mapped where Lanczos' method fails", {
+  skip_if_not_installed("RSpectra")
+  # Correlations of three features: points on a circle, very unequally spaced.
+  x <- random_matrix(400, 3)
+  nn <- knn_search(x, 8)
+  expect_no_warning(map <- diffusion_map(nn, 2))
+  expect_lt(max(map$residuals), 1e-9)
+  expect_false(anyNA(map$coordinates))
+})

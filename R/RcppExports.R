@@ -421,16 +421,20 @@ cpp_shared_neighbours <- function(index, type, least, most, num_threads, progres
     .Call(`_fsknn_cpp_shared_neighbours`, index, type, least, most, num_threads, progress)
 }
 
-cpp_threshold_triples <- function(values, request, min_similarity, contains, stage, stages, path, max_triples, limits) {
-    .Call(`_fsknn_cpp_threshold_triples`, values, request, min_similarity, contains, stage, stages, path, max_triples, limits)
+cpp_open_triples <- function(values, request, min_similarity, contains, stage, path) {
+    .Call(`_fsknn_cpp_open_triples`, values, request, min_similarity, contains, stage, path)
 }
 
-cpp_nearest_triples <- function(values, request, k, contains, path, limits) {
-    .Call(`_fsknn_cpp_nearest_triples`, values, request, k, contains, path, limits)
+cpp_find_triples <- function(handle, part, parts, max_triples, stops, by_owner, with_pairs, request) {
+    .Call(`_fsknn_cpp_find_triples`, handle, part, parts, max_triples, stops, by_owner, with_pairs, request)
 }
 
-cpp_triple_histogram <- function(values, request, breaks, stage, stages, limits) {
-    .Call(`_fsknn_cpp_triple_histogram`, values, request, breaks, stage, stages, limits)
+cpp_nearest_triples <- function(values, request, k, contains, path) {
+    .Call(`_fsknn_cpp_nearest_triples`, values, request, k, contains, path)
+}
+
+cpp_triple_histogram <- function(values, request, breaks, stage, part) {
+    .Call(`_fsknn_cpp_triple_histogram`, values, request, breaks, stage, part)
 }
 
 cpp_within_search <- function(x, query, request) {

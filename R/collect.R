@@ -13,6 +13,7 @@ new_answer <- function(work) {
   switch(
     answer_kind(work),
     counts = begin_counts(answer, work),
+    triples = begin_triples(answer, work),
     merged = begin_merged(answer, work),
     parts = begin_parts(answer, work),
     columns = begin_columns(answer, work)
@@ -23,6 +24,8 @@ new_answer <- function(work) {
 answer_kind <- function(work) {
   if (is_resampled(work$request)) {
     "counts"
+  } else if (work$plan$kind == "stages") {
+    "triples"
   } else if (work$plan$kind == "pairs") {
     "merged"
   } else if (is_within(work$request)) {
@@ -40,23 +43,29 @@ put_task <- function(answer, work, task, found, call) {
   switch(
     answer_kind(work),
     counts = put_counts(answer, work, task, found),
+    triples = put_triples(answer, work, task, found, call),
     merged = put_merged(answer, work, task, found, call),
     parts = put_part(answer, work, task, found, call),
     columns = put_rows(answer, task, found)
   )
   answer$taken[[task]] <- TRUE
   answer$stats <- add_stats(answer$stats, found$stats)
+  answer$checksum <- c(answer$checksum, found$checksum)
 }
 
 whole_answer <- function(answer, work, call = caller_env()) {
   found <- switch(
     answer_kind(work),
     counts = answer$counts,
+    triples = join_stages(answer, work),
     merged = join_merged(answer, work, call),
     parts = join_parts(answer),
     columns = answer$columns
   )
   found["stats"] <- list(answer$stats)
+  if (!is.null(answer$checksum)) {
+    found$checksum <- add_checksums(answer$checksum)
+  }
   found
 }
 
@@ -119,7 +128,9 @@ begin_columns <- function(answer, work) {
       matrix(vector(type, 1L), work$num_rows, row_width(request))
     }
   }
-  columns <- if (request$as_edges) {
+  columns <- if (asks_triples(request)) {
+    lapply(triple_types(request), function(type) new_column(typeof(type)))
+  } else if (request$as_edges) {
     list(from = new_column("integer"), to = new_column("integer"),
          rank = new_column("integer"), distance = new_column("double"))
   } else {

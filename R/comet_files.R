@@ -233,15 +233,22 @@ write_comet_metrics <- function(x, file, form = c("records", "bytes"), ...,
       put(if (form == "bytes") {
         as.raw(floor(255 * similarity))
       } else {
-        ends <- lapply(metrics$ends, function(numbers) {
-          matrix(as_bytes(numbers[rows] - 1L, 4L, byte_order), 4L)
-        })
-        values <- matrix(as_bytes(similarity, 4L, byte_order), 4L)
-        as.vector(do.call(rbind, c(ends, list(values))))
+        comet_records(
+          lapply(metrics$ends, `[`, rows), similarity, byte_order
+        )
       })
     }
   })
   invisible(file)
+}
+
+# ends: numbers from 1.
+comet_records <- function(ends, similarity, byte_order) {
+  ends <- lapply(ends, function(numbers) {
+    matrix(as_bytes(numbers - 1L, 4L, byte_order), 4L)
+  })
+  values <- matrix(as_bytes(similarity, 4L, byte_order), 4L)
+  as.vector(do.call(rbind, c(ends, list(values))))
 }
 
 check_comet_order <- function(byte_order, form, call = caller_env()) {

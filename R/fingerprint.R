@@ -31,7 +31,12 @@ fingerprint <- function(work, call) {
   if (is_within(request)) {
     request <- c(request, within_text(request$within))
   }
-  request <- request[setdiff(names(request), c(free_to_change, "within"))]
+  if (asks_triples(request)) {
+    request <- c(request, triples_text(request$triples))
+  }
+  request <- request[
+    setdiff(names(request), c(free_to_change, "within", "triples"))
+  ]
   request <- request[order(names(request))]
   c(
     version = package_version_text(),
@@ -124,8 +129,9 @@ describe_difference <- function(name, then, now) {
   if (name %in% c("skip", "query_skip")) {
     return("Other points are left out (`constant`).")
   }
+  name <- sub("^triples_", "", name)
   given <- c(then, now) != "none"
-  if (name %in% c("as_edges", "correlation") ||
+  if (name %in% c("as_edges", "correlation", "of_triples") ||
         name %in% c("k", "distance", "min_similarity") && !all(given)) {
     return("It was made by another function.")
   }

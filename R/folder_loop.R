@@ -162,9 +162,9 @@ tell_resumed <- function(job, num_done, num_tasks, bad, seen) {
 # --- progress ----------------------------------------------------------------
 
 # One bar over all tasks; the core draws into it, too.
-new_split_bar <- function(shown, count) {
+new_split_bar <- function(shown, count, what = "Nearest neighbours") {
   bar <- new.env(parent = emptyenv())
-  bar$drawn <- if (shown) cpp_new_bar("Nearest neighbours")
+  bar$drawn <- if (shown) cpp_new_bar(what)
   bar$num_rows <- max(1, count)
   bar$done <- 0
   bar

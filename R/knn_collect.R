@@ -86,6 +86,9 @@ abort_tasks_left <- function(job, left, count, call) {
 # The answer of a verb, of what the core found.
 finish_search <- function(found, search, call) {
   request <- search$request
+  if (asks_triples(request)) {
+    return(finish_triples(found, search))
+  }
   as_edges <- request$as_edges || isTRUE(search$as_edges)
   if (!is_within(request) && identical(request$na, "pairwise")) {
     tell_short_rows(count_short_rows(found, search), search, as_edges)

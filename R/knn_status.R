@@ -44,6 +44,9 @@ knn_status <- function(folder, ...) {
       folder = folder,
       made_by = list(
         metric = job$work$request$metric, k = job$work$request$k %||% NA,
+        triples = if (asks_triples(job$work$request)) {
+          describe_asked(job$work$request)
+        },
         num_points = nrow(job$work$values),
         num_features = ncol(job$work$values)
       ),
@@ -142,7 +145,9 @@ who_worked <- function(job, call) {
 format.knn_status <- function(x, ...) {
   made <- x$made_by
   tasks <- x$tasks
-  k <- if (is.na(made$k)) {
+  k <- if (!is.null(made$triples)) {
+    paste("triples", made$triples)
+  } else if (is.na(made$k)) {
     "all within a distance"
   } else {
     paste("k =", format_count(made$k))

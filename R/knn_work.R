@@ -111,7 +111,11 @@ knn_work <- function(folder, ..., backend = c("auto", "cuda", "cpu"),
 
 # What this worker works with: its own backend, devices and threads.
 request_of_worker <- function(request, backend, devices, num_threads, call) {
-  chosen <- choose_backend(backend, devices, call = call)
+  chosen <- if (asks_triples(request)) {
+    backend_of_triples(backend, devices, call)
+  } else {
+    choose_backend(backend, devices, call = call)
+  }
   automatic <- is_automatic(devices = devices, backend = backend)
   if (chosen$name == "cuda" && automatic && is_within(request) &&
         !cpp_cuda_finds_within(request)) {
@@ -157,7 +161,8 @@ join_folder <- function(folder, arg, lent, call) {
   job$search <- parts$search
   job$work <- list(
     values = parts$values, queries = parts$queries, request = parts$request,
-    num_rows = parts$num_rows, plan = job$plan
+    num_rows = parts$num_rows, plan = job$plan,
+    held = new.env(parent = emptyenv())
   )
   job$request <- parts$request
   job$request$progress <- FALSE
@@ -236,10 +241,10 @@ wait_for_parts <- function(job, lent, call) {
   }
 }
 
-# Splits of rows read all points each time: from memory, where they fit. Block
-# pairs read their two blocks, from the file.
+# Splits of rows and stages read all points each time: from memory, where they
+# fit. Block pairs read their two blocks, from the file.
 hold_in_memory <- function(parts, job, call) {
-  if (job$plan$kind == "rows") {
+  if (job$plan$kind != "pairs") {
     for (name in c("values", "queries")) {
       parts[name] <- list(rows_in_memory(parts[[name]], job, call))
     }

@@ -29,8 +29,9 @@ check_split_size <- function(call = caller_env()) {
   }
 }
 
-# What ask_core() gives, found by tasks.
-find_in_folder <- function(search, call = caller_env()) {
+# What ask_core() gives, found by tasks. take: called with the part that each
+# task found, in their order, of an answer that is not put together.
+find_in_folder <- function(search, take = NULL, call = caller_env()) {
   started <- Sys.time()
   work <- new_work(search)
   if (is_within(work$request)) {
@@ -54,7 +55,10 @@ find_in_folder <- function(search, call = caller_env()) {
 
   answer <- new_answer(work)
   job$answer <- answer
-  bar <- new_split_bar(search$request$progress, num_tasks(work))
+  bar <- new_split_bar(
+    search$request$progress, num_tasks(work),
+    if (asks_triples(work$request)) "Triples" else "Nearest neighbours"
+  )
   on.exit(end_bar(bar), add = TRUE)
   take_kept(job, answer, bar, call)
   if (!is.null(long$workers) && !all(answer$taken)) {
@@ -67,12 +71,30 @@ find_in_folder <- function(search, call = caller_env()) {
     raise_job_failure(job, worked$failure, call)
   }
   clean_folder(job)
+  if (!is.null(take)) {
+    take_kept_parts(job, take, call)
+  }
   found <- whole_answer(answer, work, call)
   seconds <- as.double(Sys.time() - started, units = "secs")
-  remember_search(
-    work$values, work$queries, search$request, answer$stats, seconds
-  )
+  if (!asks_triples(work$request)) {
+    remember_search(
+      work$values, work$queries, search$request, answer$stats, seconds
+    )
+  }
   found
+}
+
+# All are done, and were whole when they were looked at.
+take_kept_parts <- function(job, take, call) {
+  for (task in seq_len(num_tasks(job$work))) {
+    file <- read_task(job, task, call)
+    if (file$state != "whole") {
+      abort_unreadable(
+        job, "Task {task} was changed while the answer was written.", call
+      )
+    }
+    take(file$found)
+  }
 }
 
 # What the workers need, and no names of points.
@@ -84,6 +106,7 @@ new_work <- function(search) {
     num_rows = search$num_rows
   )
   work$plan <- new_task_plan(work, search$options)
+  work$held <- new.env(parent = emptyenv())
   work
 }
 

@@ -38,7 +38,8 @@ nearest_triples <- function(x, k = 10,
                             num_threads = NULL, progress = NULL,
                             verbose = FALSE, points = c("rows", "columns"),
                             assay = NULL, dimred = NULL, max_memory = NULL,
-                            na = c("error", "mean")) {
+                            na = c("error", "mean"), BPPARAM = NULL,
+                            checkpoint = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   metric <- check_triple_metric(metric)
@@ -48,16 +49,19 @@ nearest_triples <- function(x, k = 10,
   search <- new_triple_search(x, options, query)
   k <- check_triple_k(k, search)
   check_room_for_nearest(k, search)
-  found <- run_triples(search, paste(k, "of each point"), function(call) {
-    in_core(
-      cpp_nearest_triples(
-        search$points$values, search$request, k,
-        search$contains %||% integer(), path, triple_limits(search)
-      ),
-      call
-    )
-  })
-  of <- search$contains %||% seq_len(nrow(search$points$values))
+  search <- ask_triples(search, "nearest", path = path)
+  search$request$k <- k
+  search$num_rows <- length(asked_rows(search))
+  finish_triples(run_triples(search), search)
+}
+
+# The points whose triples are asked for.
+asked_rows <- function(search) {
+  search$request$triples$contains %||% seq_len(nrow(search$points$values))
+}
+
+new_nearest_triples <- function(found, search) {
+  of <- asked_rows(search)
   names <- point_names(search$points)
   answer <- lapply(found[c("second", "third", "similarity")], function(part) {
     if (!is.null(names)) rownames(part) <- names[of]
@@ -65,7 +69,7 @@ nearest_triples <- function(x, k = 10,
   })
   structure(
     answer, class = "fsknn_nearest_triples", point = of,
-    names_of_points = names, metric = options$metric$name,
+    names_of_points = names, metric = search$options$metric$name,
     checksum = found$checksum
   )
 }

@@ -45,7 +45,7 @@ find_somehow <- function(search, call) {
 
 find_in_parts_or_whole <- function(search, call) {
   if (!is.null(search$options$long)) {
-    return(find_in_folder(search, call))
+    return(find_in_folder(search, call = call))
   }
   values <- search$points$values
   queries <- search$queries$values

@@ -80,7 +80,11 @@ task_form <- function(work, task) {
   request <- work$request
   in_lists <- work$plan$kind == "pairs" ||
     is_within(request) && !request$as_edges
-  if (is_resampled(request)) {
+  if (asks_triples(request)) {
+    form <- triples_form(work, task)
+    types <- form$types
+    lengths <- form$lengths
+  } else if (is_resampled(request)) {
     form <- counts_form(work)
     types <- form$types
     lengths <- form$lengths
@@ -104,8 +108,12 @@ task_form <- function(work, task) {
   }
   list(
     types = c(types, list(facts = double())),
-    lengths = c(lengths, length(task_facts))
+    lengths = c(lengths, length(facts_of(request)))
   )
+}
+
+facts_of <- function(request) {
+  if (asks_triples(request)) triple_facts else task_facts
 }
 
 typed_columns <- function(integers, correlation) {
@@ -140,7 +148,11 @@ first_entries <- function(work) {
 
 columns_of_task <- function(work, found, form) {
   columns <- found
-  columns$facts <- as.double(unlist(found$stats[names(task_facts)]))
+  facts <- facts_of(work$request)
+  columns$facts <- as.double(unlist(found$stats[names(facts)]))
+  if (!is.null(found$checksum)) {
+    columns$checksum <- charToRaw(found$checksum)
+  }
   if (is.list(found$index)) {
     columns$count <- lengths(found$index)
     columns$index <- as.integer(unlist(found$index))
@@ -156,7 +168,9 @@ task_of_columns <- function(work, columns) {
     return(NULL)
   }
   found <- columns[setdiff(names(columns), "facts")]
-  if (!is_resampled(work$request)) {
+  if (asks_triples(work$request)) {
+    found$checksum <- rawToChar(found$checksum)
+  } else if (!is_resampled(work$request)) {
     found <- rows_of_columns(found, work$plan$kind == "pairs")
   }
   if (is.null(found)) {
@@ -164,7 +178,7 @@ task_of_columns <- function(work, columns) {
   }
   found$stats <- Map(
     function(fact, value) as.vector(value, typeof(fact)),
-    task_facts, columns$facts
+    facts_of(work$request), columns$facts
   )
   found
 }
@@ -185,6 +199,9 @@ rows_of_columns <- function(columns, by_pairs) {
 }
 
 are_in_range <- function(work, columns) {
+  if (asks_triples(work$request)) {
+    return(triples_in_range(work, columns))
+  }
   if (is_resampled(work$request)) {
     return(counts_in_range(work, columns))
   }

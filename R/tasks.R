@@ -9,10 +9,16 @@
 # samples (see resamples.R) some of those. Points of two ranges meet twice, once
 # from each side.
 
-task_kinds <- c("rows", "pairs")
+# "stages": the triples of points, in their order, in stretches of as many each.
 
-# list(kind, size): points in a block, rows in a range, resamples.
+task_kinds <- c("rows", "pairs", "stages")
+
+# list(kind, size): points in a block, rows in a range, resamples; stages there
+# are.
 new_task_plan <- function(work, options) {
+  if (asks_triples(work$request)) {
+    return(triple_plan(work, options))
+  }
   kind <- if (is_met_by_blocks(work)) "pairs" else "rows"
   num_workers <- options$long$workers$count %||% 1L
   size <- options$long$size %||% if (is_resampled(work$request)) {
@@ -44,6 +50,9 @@ cut_of_work <- function(work) {
 num_tasks <- function(work) {
   if (work$plan$kind == "pairs") {
     return(as.integer(cut_of_work(work)$num_tasks))
+  }
+  if (work$plan$kind == "stages") {
+    return(work$plan$size)
   }
   max(1L, as.integer(ceiling(work$num_rows / work$plan$size)))
 }
@@ -143,6 +152,9 @@ result_width <- function(request) {
 
 # In this process, as ask_core() gives it. limits: see folder_limits.R.
 search_task <- function(work, task, request, limits = NULL) {
+  if (asks_triples(request)) {
+    return(search_triples(work, task, request))
+  }
   found <- if (work$plan$kind == "pairs") {
     bounds <- bounds_of_pair(work, task)
     ask_between(work$values, bounds$a, bounds$b, request, limits)

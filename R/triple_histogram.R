@@ -12,7 +12,8 @@
 #'   the last bin), `triples`, how many are in it (double), and `and_above`, how
 #'   many are in it or above: so many [threshold_triples()] gives for
 #'   `min_similarity = lower`. Its attributes `below` and `above` hold how many
-#'   are in no bin, `checksum` is as in [threshold_triples()].
+#'   are in no bin, `checksum` is as in [threshold_triples()]. Counts of all
+#'   stages are put together by [combine_triples()].
 #'
 #'   `summary()`: a data frame with the columns `most` and `min_similarity`, the
 #'   least `lower` that leaves no more triples than that, and `triples`, how
@@ -36,7 +37,8 @@ triple_histogram <- function(x, breaks = 20,
                              num_threads = NULL, progress = NULL,
                              verbose = FALSE, points = c("rows", "columns"),
                              assay = NULL, dimred = NULL,
-                             na = c("error", "mean")) {
+                             na = c("error", "mean"), stages = NULL,
+                             stage = NULL, BPPARAM = NULL, checkpoint = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   breaks <- check_triple_breaks(breaks)
@@ -44,24 +46,50 @@ triple_histogram <- function(x, breaks = 20,
   na <- check_triple_na(na)
   options <- triple_options()
   search <- new_triple_search(x, options)
-  found <- run_triples(search, "counted by similarity", function(call) {
-    in_core(
-      cpp_triple_histogram(
-        search$points$values, search$request, breaks, 1L, 1L,
-        triple_limits(search)
-      ),
-      call
-    )
-  })
+  search <- ask_triples(
+    search, "histogram", check_stages(stages, stage), breaks = breaks
+  )
+  finish_triples(run_triples(search), search)
+}
+
+is_triple_histogram <- function(x) {
+  inherits(x, "fsknn_triple_histogram")
+}
+
+new_triple_histogram <- function(found, search) {
+  asked <- search$request$triples
+  counts_by_bin(
+    asked$breaks, found$counts, metric = search$options$metric$name,
+    num_points = nrow(search$points$values), stage = stage_attribute(asked),
+    checksum = found$checksum
+  )
+}
+
+# counts: below, of each bin, above.
+counts_by_bin <- function(breaks, counts, ...) {
   bins <- length(breaks) - 1L
+  inside <- counts[seq_len(bins) + 1L]
+  above <- counts[[bins + 2L]]
   structure(
     data.frame(
-      lower = breaks[seq_len(bins)], upper = breaks[-1], triples = found$counts,
-      and_above = rev(cumsum(rev(found$counts))) + found$above
+      lower = breaks[seq_len(bins)], upper = breaks[-1], triples = inside,
+      and_above = rev(cumsum(rev(inside))) + above
     ),
-    class = c("fsknn_triple_histogram", "data.frame"),
-    below = found$below, above = found$above, metric = options$metric$name,
-    num_points = nrow(search$points$values), checksum = found$checksum
+    class = c("fsknn_triple_histogram", "data.frame"), below = counts[[1]],
+    above = above, ...
+  )
+}
+
+# Of all stages of one search.
+add_histograms <- function(parts) {
+  first <- parts[[1]]
+  counts <- Reduce(`+`, lapply(parts, function(part) {
+    c(attr(part, "below"), part$triples, attr(part, "above"))
+  }))
+  counts_by_bin(
+    c(first$lower, first$upper[[nrow(first)]]), counts,
+    metric = attr(first, "metric"), num_points = attr(first, "num_points"),
+    checksum = add_checksums(vapply(parts, attr, "", "checksum"))
   )
 }
 

@@ -1,7 +1,8 @@
 # Files written all or nothing: beside their name, to the disk, and under it
 # then. An error, Ctrl-C or a full disk leaves what was there as it was.
 
-# write: called with a function that takes lines. file: as the user gave it.
+# write: called with a function that takes lines; what it gives is given. file:
+# as the user gave it.
 write_whole_file <- function(file, path, write, call = caller_env()) {
   check <- function(answer) in_output(answer, file, call)
   output <- check(cpp_open_output(enc2native(path)))$output
@@ -25,12 +26,12 @@ write_whole_file <- function(file, path, write, call = caller_env()) {
       flush()
     }
   }
-  write(put)
+  given <- write(put)
   if (waiting$size > 0) {
     flush()
   }
   check(cpp_finish_output(output))
-  invisible()
+  invisible(given)
 }
 
 # write: called with a function that takes raw vectors.
@@ -38,9 +39,11 @@ write_whole_bytes <- function(file, path, write, call = caller_env()) {
   check <- function(answer) in_output(answer, file, call)
   output <- check(cpp_open_output(enc2native(path)))$output
   on.exit(cpp_drop_output(output))
-  write(function(bytes) check(cpp_write_output(output, bytes, NULL)))
+  given <- write(function(bytes) {
+    check(cpp_write_output(output, bytes, NULL))
+  })
   check(cpp_finish_output(output))
-  invisible()
+  invisible(given)
 }
 
 # What the core gave, or what the file system said, in words.

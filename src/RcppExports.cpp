@@ -1222,27 +1222,41 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// cpp_threshold_triples
-Rcpp::List cpp_threshold_triples(SEXP values, Rcpp::List request, double min_similarity, Rcpp::IntegerVector contains, double stage, double stages, std::string path, double max_triples, Rcpp::List limits);
-RcppExport SEXP _fsknn_cpp_threshold_triples(SEXP valuesSEXP, SEXP requestSEXP, SEXP min_similaritySEXP, SEXP containsSEXP, SEXP stageSEXP, SEXP stagesSEXP, SEXP pathSEXP, SEXP max_triplesSEXP, SEXP limitsSEXP) {
+// cpp_open_triples
+Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request, double min_similarity, Rcpp::IntegerVector contains, Rcpp::NumericVector stage, std::string path);
+RcppExport SEXP _fsknn_cpp_open_triples(SEXP valuesSEXP, SEXP requestSEXP, SEXP min_similaritySEXP, SEXP containsSEXP, SEXP stageSEXP, SEXP pathSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
     Rcpp::traits::input_parameter< double >::type min_similarity(min_similaritySEXP);
     Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type contains(containsSEXP);
-    Rcpp::traits::input_parameter< double >::type stage(stageSEXP);
-    Rcpp::traits::input_parameter< double >::type stages(stagesSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type stage(stageSEXP);
     Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_open_triples(values, request, min_similarity, contains, stage, path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_find_triples
+Rcpp::List cpp_find_triples(SEXP handle, double part, double parts, double max_triples, bool stops, bool by_owner, bool with_pairs, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_find_triples(SEXP handleSEXP, SEXP partSEXP, SEXP partsSEXP, SEXP max_triplesSEXP, SEXP stopsSEXP, SEXP by_ownerSEXP, SEXP with_pairsSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type handle(handleSEXP);
+    Rcpp::traits::input_parameter< double >::type part(partSEXP);
+    Rcpp::traits::input_parameter< double >::type parts(partsSEXP);
     Rcpp::traits::input_parameter< double >::type max_triples(max_triplesSEXP);
-    Rcpp::traits::input_parameter< Rcpp::List >::type limits(limitsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_threshold_triples(values, request, min_similarity, contains, stage, stages, path, max_triples, limits));
+    Rcpp::traits::input_parameter< bool >::type stops(stopsSEXP);
+    Rcpp::traits::input_parameter< bool >::type by_owner(by_ownerSEXP);
+    Rcpp::traits::input_parameter< bool >::type with_pairs(with_pairsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_find_triples(handle, part, parts, max_triples, stops, by_owner, with_pairs, request));
     return rcpp_result_gen;
 END_RCPP
 }
 // cpp_nearest_triples
-Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k, Rcpp::IntegerVector contains, std::string path, Rcpp::List limits);
-RcppExport SEXP _fsknn_cpp_nearest_triples(SEXP valuesSEXP, SEXP requestSEXP, SEXP kSEXP, SEXP containsSEXP, SEXP pathSEXP, SEXP limitsSEXP) {
+Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k, Rcpp::IntegerVector contains, std::string path);
+RcppExport SEXP _fsknn_cpp_nearest_triples(SEXP valuesSEXP, SEXP requestSEXP, SEXP kSEXP, SEXP containsSEXP, SEXP pathSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type values(valuesSEXP);
@@ -1250,23 +1264,21 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< int >::type k(kSEXP);
     Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type contains(containsSEXP);
     Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
-    Rcpp::traits::input_parameter< Rcpp::List >::type limits(limitsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_nearest_triples(values, request, k, contains, path, limits));
+    rcpp_result_gen = Rcpp::wrap(cpp_nearest_triples(values, request, k, contains, path));
     return rcpp_result_gen;
 END_RCPP
 }
 // cpp_triple_histogram
-Rcpp::List cpp_triple_histogram(SEXP values, Rcpp::List request, std::vector<double> breaks, double stage, double stages, Rcpp::List limits);
-RcppExport SEXP _fsknn_cpp_triple_histogram(SEXP valuesSEXP, SEXP requestSEXP, SEXP breaksSEXP, SEXP stageSEXP, SEXP stagesSEXP, SEXP limitsSEXP) {
+Rcpp::List cpp_triple_histogram(SEXP values, Rcpp::List request, std::vector<double> breaks, Rcpp::NumericVector stage, Rcpp::NumericVector part);
+RcppExport SEXP _fsknn_cpp_triple_histogram(SEXP valuesSEXP, SEXP requestSEXP, SEXP breaksSEXP, SEXP stageSEXP, SEXP partSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type values(valuesSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
     Rcpp::traits::input_parameter< std::vector<double> >::type breaks(breaksSEXP);
-    Rcpp::traits::input_parameter< double >::type stage(stageSEXP);
-    Rcpp::traits::input_parameter< double >::type stages(stagesSEXP);
-    Rcpp::traits::input_parameter< Rcpp::List >::type limits(limitsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_triple_histogram(values, request, breaks, stage, stages, limits));
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type stage(stageSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type part(partSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_triple_histogram(values, request, breaks, stage, part));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -1411,9 +1423,10 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_room_for_sets", (DL_FUNC) &_fsknn_cpp_room_for_sets, 1},
     {"_fsknn_cpp_add_to_sets", (DL_FUNC) &_fsknn_cpp_add_to_sets, 2},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
-    {"_fsknn_cpp_threshold_triples", (DL_FUNC) &_fsknn_cpp_threshold_triples, 9},
-    {"_fsknn_cpp_nearest_triples", (DL_FUNC) &_fsknn_cpp_nearest_triples, 6},
-    {"_fsknn_cpp_triple_histogram", (DL_FUNC) &_fsknn_cpp_triple_histogram, 6},
+    {"_fsknn_cpp_open_triples", (DL_FUNC) &_fsknn_cpp_open_triples, 6},
+    {"_fsknn_cpp_find_triples", (DL_FUNC) &_fsknn_cpp_find_triples, 8},
+    {"_fsknn_cpp_nearest_triples", (DL_FUNC) &_fsknn_cpp_nearest_triples, 5},
+    {"_fsknn_cpp_triple_histogram", (DL_FUNC) &_fsknn_cpp_triple_histogram, 5},
     {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 3},
     {"_fsknn_cpp_sample_pairs", (DL_FUNC) &_fsknn_cpp_sample_pairs, 3},
     {"_fsknn_cpp_cuda_finds_within", (DL_FUNC) &_fsknn_cpp_cuda_finds_within, 1},

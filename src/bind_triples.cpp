@@ -9,16 +9,13 @@ using namespace fsknn;
 
 namespace {
 
-/// What is asked for, with the limits' number of threads and memory.
-Request request_of(const Rcpp::List& list, const Rcpp::List& limits) {
-  Request request = bind::request_from(list);
-  request.num_threads = Rcpp::as<int>(limits["num_threads"]);
-  request.max_memory = Rcpp::as<double>(limits["max_memory"]);
-  return request;
-}
+/// A prepared search, which R has a handle of.
+using Handle = Rcpp::XPtr<cpu::TripleSearch>;
 
-std::unique_ptr<Progress> progress_of(const Rcpp::List& limits) {
-  return bind::r_progress(Rcpp::as<bool>(limits["progress"]), "Triples");
+/// A stage from 1, of so many.
+void take_stage(const Rcpp::NumericVector& stage, TripleQuestion& question) {
+  question.stage = static_cast<std::int64_t>(stage[0]) - 1;
+  question.stages = static_cast<std::int64_t>(stage[1]);
 }
 
 TriplePath path_of(const std::string& name) {
@@ -30,7 +27,7 @@ TriplePath path_of(const std::string& name) {
 
 Rcpp::List list_of(const TripleStats& stats) {
   return Rcpp::List::create(
-      Rcpp::_["path"] = stats.path == TriplePath::pairs ? "pairs" : "all",
+      Rcpp::_["by_pairs"] = stats.path == TriplePath::pairs,
       Rcpp::_["triples"] = stats.triples,
       Rcpp::_["candidates"] = stats.candidates,
       Rcpp::_["settled"] = stats.settled,
@@ -73,68 +70,88 @@ Rcpp::NumericVector doubles(const std::vector<TriplePairs>& all,
 
 }  // namespace
 
-// Triples of rows that are at least that similar. request: as searches have it.
-// contains: rows from 1 of which a triple must have one; none: all triples.
-// stage: from 1, of `stages`. path: "auto", "pairs" or "all". limits:
-// num_threads, max_memory, progress. More triples than max_triples are a
-// failure "too_many_triples" with triples, estimated, most, fits (a threshold;
-// Inf: none).
+// A search for triples of rows that are at least that similar, prepared.
+// request: as searches have it, and limits: num_threads, max_memory. contains:
+// rows from 1 of which a triple must have one; none: all triples. stage: from
+// 1, of so many. path: "auto", "pairs" or "all".
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_threshold_triples(SEXP values, Rcpp::List request,
-                                 double min_similarity,
-                                 Rcpp::IntegerVector contains, double stage,
-                                 double stages, std::string path,
-                                 double max_triples, Rcpp::List limits) {
+Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request,
+                            double min_similarity, Rcpp::IntegerVector contains,
+                            Rcpp::NumericVector stage, std::string path) {
   return bind::guarded([&]() -> Rcpp::List {
-    const std::unique_ptr<Progress> progress = progress_of(limits);
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
     const std::unique_ptr<RowSource> source = bind::row_source(values, request);
     TripleQuestion question;
     question.least = min_similarity;
     question.contains = bind::numbers_from(contains);
-    question.stage = static_cast<std::int64_t>(stage) - 1;
-    question.stages = static_cast<std::int64_t>(stages);
     question.path = path_of(path);
-    question.most = max_triples;
+    take_stage(stage, question);
+    std::unique_ptr<cpu::TripleSearch> search(new cpu::TripleSearch(
+        bind::request_from(request), question, *source, progress.get()));
+    return Rcpp::List::create(Rcpp::_["handle"] =
+                                  Handle(search.release(), true));
+  });
+}
+
+// Of such a search: `part` from 1, of `parts`, which follow one another (in
+// order of who owns them, with `by_owner`). More triples than max_triples are a
+// failure "too_many_triples" with triples, estimated, most, fits (a threshold;
+// Inf: none; NaN: nobody knows); with `stops` at once. request: progress alone
+// is read.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
+                            double max_triples, bool stops, bool by_owner,
+                            bool with_pairs, Rcpp::List request) {
+  return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
+    cpu::TripleSearch::Part asked;
+    asked.part = part - 1;
+    asked.parts = parts;
+    asked.most = max_triples;
+    asked.stops = stops;
+    asked.by_owner = by_owner;
+    asked.with_pairs = with_pairs;
     cpu::TriplesFound found;
     try {
-      found = cpu::find_triples(request_of(request, limits), question, *source,
-                                progress.get());
+      found = Handle(handle).checked_get()->find(asked, progress.get());
     } catch (const TooManyTriples& e) {
       return failure_of(e);
     }
     const std::vector<Triple>& all = found.triples;
     const std::vector<TriplePairs>& pairs = found.pairs;
-    return Rcpp::List::create(
+    Rcpp::List columns = Rcpp::List::create(
         Rcpp::_["from"] = numbers(all, [](const Triple& t) { return t.from; }),
         Rcpp::_["to"] = numbers(all, [](const Triple& t) { return t.to; }),
         Rcpp::_["third"] =
             numbers(all, [](const Triple& t) { return t.third; }),
         Rcpp::_["similarity"] = column_of<Rcpp::NumericVector>(
-            all, REALSXP, [](const Triple& t) { return t.similarity; }),
-        Rcpp::_["pair_from_to"] =
-            doubles(pairs, [](const TriplePairs& p) { return p.from_to; }),
-        Rcpp::_["pair_from_third"] =
-            doubles(pairs, [](const TriplePairs& p) { return p.from_third; }),
-        Rcpp::_["pair_to_third"] =
-            doubles(pairs, [](const TriplePairs& p) { return p.to_third; }),
-        Rcpp::_["at_least"] =
-            doubles(pairs, [](const TriplePairs& p) { return p.at_least; }),
-        Rcpp::_["at_most"] =
-            doubles(pairs, [](const TriplePairs& p) { return p.at_most; }),
-        Rcpp::_["stats"] = list_of(found.stats),
-        Rcpp::_["checksum"] = hexadecimal(found.checksum));
+            all, REALSXP, [](const Triple& t) { return t.similarity; }));
+    if (with_pairs) {
+      columns["pair_from_to"] =
+          doubles(pairs, [](const TriplePairs& p) { return p.from_to; });
+      columns["pair_from_third"] =
+          doubles(pairs, [](const TriplePairs& p) { return p.from_third; });
+      columns["pair_to_third"] =
+          doubles(pairs, [](const TriplePairs& p) { return p.to_third; });
+      columns["at_least"] =
+          doubles(pairs, [](const TriplePairs& p) { return p.at_least; });
+      columns["at_most"] =
+          doubles(pairs, [](const TriplePairs& p) { return p.at_most; });
+    }
+    columns["stats"] = list_of(found.stats);
+    columns["checksum"] = hexadecimal(found.checksum);
+    return columns;
   });
 }
 
 // The k triples of each row (of `contains`, in its order; none: of all).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
-                               Rcpp::IntegerVector contains, std::string path,
-                               Rcpp::List limits) {
+                               Rcpp::IntegerVector contains, std::string path) {
   return bind::guarded([&]() -> Rcpp::List {
-    const std::unique_ptr<Progress> progress = progress_of(limits);
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
     const std::unique_ptr<RowSource> source = bind::row_source(values, request);
-    Request asked = request_of(request, limits);
+    Request asked = bind::request_from(request);
     asked.k = k;
     const cpu::NearestTriples found =
         cpu::nearest_triples(asked, bind::numbers_from(contains), path_of(path),
@@ -168,21 +185,26 @@ Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
 }
 
 // breaks: ascending. counts: of [breaks[i], breaks[i + 1]), the last bin with
-// its upper end.
+// its upper end; first those below all bins, at last those above. stage: from
+// 1, of so many; part: of the stage, the same.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_triple_histogram(SEXP values, Rcpp::List request,
-                                std::vector<double> breaks, double stage,
-                                double stages, Rcpp::List limits) {
+                                std::vector<double> breaks,
+                                Rcpp::NumericVector stage,
+                                Rcpp::NumericVector part) {
   return bind::guarded([&]() -> Rcpp::List {
-    const std::unique_ptr<Progress> progress = progress_of(limits);
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
     const std::unique_ptr<RowSource> source = bind::row_source(values, request);
-    const cpu::TripleCounts found = cpu::count_triples(
-        request_of(request, limits), breaks,
-        static_cast<std::int64_t>(stage) - 1, static_cast<std::int64_t>(stages),
-        *source, progress.get());
-    return Rcpp::List::create(Rcpp::_["counts"] = found.counts,
-                              Rcpp::_["below"] = found.below,
-                              Rcpp::_["above"] = found.above,
+    TripleQuestion question;
+    take_stage(stage, question);
+    const cpu::TripleCounts found =
+        cpu::count_triples(bind::request_from(request), breaks, question,
+                           part[0] - 1, part[1], *source, progress.get());
+    Rcpp::NumericVector counts;
+    counts.push_back(found.below);
+    for (const double count : found.counts) counts.push_back(count);
+    counts.push_back(found.above);
+    return Rcpp::List::create(Rcpp::_["counts"] = counts,
                               Rcpp::_["checksum"] = hexadecimal(found.checksum),
                               Rcpp::_["stats"] = list_of(found.stats));
   });

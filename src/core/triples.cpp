@@ -71,6 +71,63 @@ TripleOwners::TripleOwners(const PreparedPoints& points,
     if (all_ || contained_[static_cast<std::size_t>(p)]) apexes_.push_back(p);
 }
 
+TripleShare::TripleShare(const TripleOwners& owners,
+                         const TripleQuestion& question,
+                         std::int64_t num_points, double part, double parts)
+    : owners_(&owners),
+      question_(&question),
+      begin_(cut_at(part / parts, num_points)),
+      end_(cut_at((part + 1) / parts, num_points)) {}
+
+// The same double for the end of one stretch and the beginning of the next, and
+// sums that never fall from one share to a larger one: no triple is in two
+// stretches, or in none.
+TripleShare::Row TripleShare::cut_at(double share,
+                                     std::int64_t num_points) const {
+  const std::vector<std::int64_t>& apexes = owners_->apexes();
+  const Row last = {num_points, 0};
+  if (share >= 1.0) return last;
+  const auto triples_of = [&](std::size_t i) {
+    const double others =
+        static_cast<double>(num_points) - 1.0 - static_cast<double>(i);
+    return others * (others - 1.0) / 2.0;
+  };
+  double all = 0.0;
+  for (std::size_t i = 0; i < apexes.size(); ++i) all += triples_of(i);
+  const double wanted = all * share;
+  double before = 0.0;
+  for (std::size_t i = 0; i < apexes.size(); ++i) {
+    if (before + triples_of(i) <= wanted) {
+      before += triples_of(i);
+      continue;
+    }
+    double above =
+        static_cast<double>(num_points) - 2.0 - static_cast<double>(i);
+    for (std::int64_t lower = 0; lower < num_points; ++lower) {
+      if (!owners_->has(apexes[i], lower)) continue;
+      if (before + above > wanted) return {apexes[i], lower};
+      before += above;
+      above -= 1.0;
+    }
+    return {apexes[i], num_points};
+  }
+  return last;
+}
+
+std::vector<std::int64_t> TripleShare::apexes() const {
+  std::vector<std::int64_t> which;
+  for (const std::int64_t apex : owners_->apexes())
+    if (has_apex(apex)) which.push_back(apex);
+  return which;
+}
+
+std::vector<std::int64_t> nearly_empty_rows(const PreparedPoints& points) {
+  std::vector<std::int64_t> rows;
+  for (std::int64_t p = 0; p < points.size(); ++p)
+    if (points.sums[p] < kNearlyEmpty) rows.push_back(p);
+  return rows;
+}
+
 TripleBound::TripleBound(double least, std::int64_t padded)
     : share(std::numeric_limits<double>::infinity()),
       third(share),

@@ -127,6 +127,13 @@ class TripleOwners {
     return other > apex ||
            (!all_ && !contained_[static_cast<std::size_t>(other)]);
   }
+  /// Of places that ascend; -1: none of them owns it.
+  std::int64_t owner_of(std::int64_t a, std::int64_t b, std::int64_t c) const {
+    if (all_) return a;
+    for (const std::int64_t p : {a, b, c})
+      if (contained_[static_cast<std::size_t>(p)]) return p;
+    return -1;
+  }
 
  private:
   bool all_;
@@ -153,6 +160,47 @@ inline bool is_in_stage(const TripleOwners& owners, const TripleQuestion& q,
                      q.stages);
 }
 
+/// What is looked for: of a stage the triples of one stretch. All triples are
+/// in order of their apex, then of the lower of its other two, and cut into
+/// stretches of as many each; those of one apex and lower are never parted.
+class TripleShare {
+ public:
+  /// Stretch `part`, from 0, of so many. Both arguments must outlive it.
+  TripleShare(const TripleOwners& owners, const TripleQuestion& question,
+              std::int64_t num_points, double part = 0, double parts = 1);
+  const TripleOwners& owners() const { return *owners_; }
+  /// Whether it has triples of that apex, as far as that tells.
+  bool has_apex(std::int64_t apex) const {
+    return apex >= begin_.apex && apex <= end_.apex &&
+           (!owners_->all() || is_in_stage(*owners_, *question_, apex, 0));
+  }
+  bool has(std::int64_t apex, std::int64_t lower) const {
+    const Row row = {apex, lower};
+    return !is_before(row, begin_) && is_before(row, end_) &&
+           is_in_stage(*owners_, *question_, apex, lower);
+  }
+  /// The same of a triple by places that ascend.
+  bool has(std::int64_t a, std::int64_t b, std::int64_t c) const {
+    const std::int64_t apex = owners_->owner_of(a, b, c);
+    return apex >= 0 && has(apex, apex == a ? b : a);
+  }
+  /// Those that may have triples of it.
+  std::vector<std::int64_t> apexes() const;
+
+ private:
+  struct Row {
+    std::int64_t apex, lower;
+  };
+  static bool is_before(const Row& a, const Row& b) {
+    return a.apex != b.apex ? a.apex < b.apex : a.lower < b.lower;
+  }
+  /// Before it is that share of the triples.
+  Row cut_at(double share, std::int64_t num_points) const;
+  const TripleOwners* owners_;
+  const TripleQuestion* question_;
+  Row begin_, end_;
+};
+
 /// The bounds that similarities of at least `least` (as they are computed) put
 /// on sums of largest values.
 struct TripleBound {
@@ -169,6 +217,9 @@ struct TripleBound {
 
 /// Below, rounding to subnormal numbers is no longer small beside a row's sum.
 constexpr double kNearlyEmpty = 0x1p-960;
+
+/// Places of rows whose sums are below.
+std::vector<std::int64_t> nearly_empty_rows(const PreparedPoints& points);
 
 /// The answers by definition.
 std::vector<Triple> brute_triples(const Request& request,

@@ -34,7 +34,19 @@ double num_triples(const TripleOwners& owners, const TripleQuestion& q,
 
 /// What a sample of the points tells of all of them.
 struct Sample {
-  double pairs = 1.0;  ///< share of the pairs that triples can have
+  double pairs = 1.0;   ///< share of the pairs that triples can have
+  double triples = -1;  ///< how many there are, roughly; -1: too few to tell
+  double share = 0;     ///< of all that are looked at
+  double all = 0;       ///< of which there are so many
+  DistanceTally tally;  ///< of those of the sample
+
+  /// Points stand in triples together: the estimate is rough, and a threshold
+  /// by it is to have room enough. Infinite where those of similarity 1 are too
+  /// many already.
+  double fits(double most) const {
+    const double of_sample = most / all * (tally.total() / share);
+    return threshold_that_fits(tally, std::max(1.0, of_sample / 4.0));
+  }
 };
 
 Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
@@ -57,7 +69,6 @@ Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
     return points.row(Place{chosen[static_cast<std::size_t>(s)]});
   };
   double edges = 0, looked = 0, found = 0;
-  DistanceTally tally;
   for (std::int64_t a = 0; a < kSample; ++a)
     for (std::int64_t b = a + 1; b < kSample; ++b) {
       const double largest =
@@ -75,48 +86,44 @@ Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
         poll_after(static_cast<double>(points.padded));
         if (!(similarity >= q.least)) continue;
         found += 1;
-        tally.add(1.0 - similarity);
+        sample.tally.add(1.0 - similarity);
       }
     }
   sample.pairs = edges / looked;
   if (!owners.all()) return sample;
-  const double all = num_triples(owners, q, n);
-  const double share =
-      found / (kSample * (kSample - 1.0) * (kSample - 2.0) / 6.0);
-  // Points stand in triples together: the estimate is rough, and a threshold by
-  // it is to have room enough.
-  if (found >= 1000 && share * all > 10.0 * q.most) {
-    const double of_sample = q.most / all * (found / share);
-    // Infinite where those of similarity 1 are too many already.
-    const double fits =
-        threshold_that_fits(tally, std::max(1.0, of_sample / 4.0));
-    throw TooManyTriples(share * all, true, q.most, fits);
-  }
+  if (found < 1000) return sample;
+  sample.all = num_triples(owners, q, n);
+  sample.share = found / (kSample * (kSample - 1.0) * (kSample - 2.0) / 6.0);
+  sample.triples = sample.share * sample.all;
   return sample;
 }
 
 /// Whether to look for triangles. Costs in features of one triple, of which a
 /// tile does 16 at a time.
 bool takes_pairs(const TripleQuestion& q, const Sample& sample,
-                 const TripleRows& rows) {
-  if (rows.has_nearly_empty()) return false;
+                 const TripleRows& rows, std::size_t num_nearly_empty) {
+  // Their triples are gone through one by one: the more so the dearer.
+  if (static_cast<std::int64_t>(num_nearly_empty) > rows.size() / 8)
+    return false;
   if (q.path != TriplePath::automatic) return q.path == TriplePath::pairs;
   if (!(q.least > 0.75) || !q.contains.empty()) return false;
   const double d = static_cast<double>(rows.steps()) / 16, p = sample.pairs;
   return 2.0 * p * p + 4.0 * p * p * p * d < 0.8 * p * p * d + 0.05;
 }
 
+/// Triples of the apexes that `owners` has: those of the share, or others, of
+/// which a triple must have one besides.
 class AllPath {
  public:
   AllPath(const TripleRows& rows, const TripleOwners& owners,
-          const TripleQuestion& question, const TripleBound& bound,
+          const TripleShare& share, const TripleBound& bound,
           const ApexPieces& pieces, TripleCollector& collector)
       : rows_(rows),
         owners_(owners),
-        question_(question),
+        share_(share),
         bound_(bound),
         pieces_(pieces),
-        share_(float_above(bound.share)),
+        most_share_(float_above(bound.share)),
         pass_(rows),
         taker_(collector) {}
   void operator()(std::int64_t piece) {
@@ -125,14 +132,13 @@ class AllPath {
     pass_.choose(owners_, &bound_);
     pass_.tiles(
         pieces_.part(piece), pieces_.parts,
-        [&](std::int64_t j) {
-          return is_in_stage(owners_, question_, apex, j);
-        },
+        [&](std::int64_t j) { return may_have(apex, j); },
         [&](const ApexPass::Tile& tile) {
           std::uint32_t keep[TripleTile::rows];
           rows_.kernels().test(tile.sums, tile.most_of_rows,
-                               tile.most_of_columns, share_, keep);
+                               tile.most_of_columns, most_share_, keep);
           for_kept(tile, keep, [&](std::int64_t j, std::int64_t k, int, int) {
+            if (!are_own() && !has(apex, j, k)) return;
             taker_.take(apex, j, k, rows_.similarity(apex, j, k));
             poll_after(static_cast<double>(rows_.steps()));
           });
@@ -144,35 +150,44 @@ class AllPath {
   }
 
  private:
+  bool are_own() const { return &owners_ == &share_.owners(); }
+  /// Of a row j < k, whatever k is.
+  bool may_have(std::int64_t apex, std::int64_t j) const {
+    if (are_own() || (share_.owners().all() && apex < j))
+      return share_.has(apex, j);
+    return !share_.owners().all() || share_.has_apex(j);
+  }
+  bool has(std::int64_t apex, std::int64_t j, std::int64_t k) const {
+    std::int64_t at[] = {apex, j, k};
+    std::sort(at, at + 3);
+    return share_.has(at[0], at[1], at[2]);
+  }
   const TripleRows& rows_;
   const TripleOwners& owners_;
-  const TripleQuestion& question_;
+  const TripleShare& share_;
   const TripleBound& bound_;
   const ApexPieces& pieces_;
-  const float share_;
+  const float most_share_;
   ApexPass pass_;
   TripleCollector::Taker taker_;
 };
 
 class PairsPath {
  public:
-  PairsPath(const TripleRows& rows, const TripleOwners& owners,
-            const TripleQuestion& question, const TripleBound& bound,
-            const ApexPieces& pieces, const PairGraph& graph,
-            TripleCollector& collector)
+  PairsPath(const TripleRows& rows, const TripleShare& share,
+            const TripleBound& bound, const ApexPieces& pieces,
+            const PairGraph& graph, TripleCollector& collector)
       : rows_(rows),
-        owners_(owners),
-        question_(question),
+        share_(share),
         pieces_(pieces),
-        triangles_(graph, rows.points(), owners, bound),
+        triangles_(graph, rows.points(), share.owners(), bound),
         taker_(collector) {}
   void operator()(std::int64_t piece) {
     const std::int64_t apex = pieces_.apex(piece), part = pieces_.part(piece);
     triangles_.of(
         apex,
         [&](std::int64_t j) {
-          return j % pieces_.parts == part &&
-                 is_in_stage(owners_, question_, apex, j);
+          return j % pieces_.parts == part && share_.has(apex, j);
         },
         [&](std::int64_t j, std::int64_t k) {
           taker_.take(apex, j, k, rows_.similarity(apex, j, k));
@@ -188,54 +203,88 @@ class PairsPath {
 
  private:
   const TripleRows& rows_;
-  const TripleOwners& owners_;
-  const TripleQuestion& question_;
+  const TripleShare& share_;
   const ApexPieces& pieces_;
   Triangles triangles_;
   TripleCollector::Taker taker_;
 };
 
 /// What the pairs of triples say of them.
-std::vector<TriplePairs> pairs_of_all(const Request& request,
+std::vector<TriplePairs> pairs_of_all(const MetricEntry& metric,
                                       const Kernels& kernels,
                                       const PreparedPoints& points,
-                                      const std::vector<Triple>& triples) {
-  std::vector<TriplePairs> found;
-  found.reserve(triples.size());
+                                      const std::vector<Triple>& triples,
+                                      int num_threads, Progress* progress) {
+  constexpr std::int64_t kAtOnce = 1024;
+  const std::int64_t count = static_cast<std::int64_t>(triples.size());
+  std::vector<TriplePairs> found(triples.size());
   const auto place = [&](std::int32_t id) {
     return static_cast<std::int32_t>(points.order.place_of(PointId{id}).value);
   };
-  for (const Triple& t : triples) {
-    const std::int32_t a = place(t.from), b = place(t.to), c = place(t.third);
-    const Pair pairs[] = {{a, b}, {a, c}, {b, c}};
-    double sums[3];
-    kernels.exact(Accumulation::smaller_sum, points.rows.data(),
-                  points.rows.data(), points.padded, pairs, 3, sums);
-    found.push_back(pairs_of(*request.metric, points, t, sums));
-    poll_after(3.0 * static_cast<double>(points.padded));
-  }
+  const double operations =
+      3.0 * static_cast<double>(count) * static_cast<double>(points.padded);
+  run_pieces(
+      (count + kAtOnce - 1) / kAtOnce, useful_threads(num_threads, operations),
+      {progress, 1.0, 1.0}, [&] {
+        return [&](std::int64_t piece) {
+          const std::int64_t end = std::min(count, (piece + 1) * kAtOnce);
+          for (std::int64_t i = piece * kAtOnce; i < end; ++i) {
+            const Triple& t = triples[static_cast<std::size_t>(i)];
+            const std::int32_t a = place(t.from), b = place(t.to);
+            const std::int32_t c = place(t.third);
+            const Pair pairs[] = {{a, b}, {a, c}, {b, c}};
+            double sums[3];
+            kernels.exact(Accumulation::smaller_sum, points.rows.data(),
+                          points.rows.data(), points.padded, pairs, 3, sums);
+            found[static_cast<std::size_t>(i)] =
+                pairs_of(metric, points, t, sums);
+            poll_after(3.0 * static_cast<double>(points.padded));
+          }
+        };
+      });
   return found;
+}
+
+/// Order of the answer; by owner: of its owner first.
+void put_in_order(std::vector<Triple>& triples, const PreparedPoints& points,
+                  const TripleOwners& owners, bool by_owner) {
+  std::sort(triples.begin(), triples.end());
+  if (!by_owner || owners.all()) return;
+  const auto place = [&](std::int32_t id) {
+    return points.order.place_of(PointId{id}).value;
+  };
+  const auto owner = [&](const Triple& t) {
+    return owners.owner_of(place(t.from), place(t.to), place(t.third));
+  };
+  std::stable_sort(
+      triples.begin(), triples.end(),
+      [&](const Triple& a, const Triple& b) { return owner(a) < owner(b); });
+}
+
+std::vector<std::int32_t> ids_of(const PreparedPoints& points,
+                                 const std::vector<std::int64_t>& places) {
+  std::vector<std::int32_t> ids;
+  for (const std::int64_t p : places)
+    ids.push_back(points.order.id_at(Place{p}).value);
+  return ids;
 }
 
 }  // namespace
 
-TriplesFound find_triples(const Request& request,
-                          const TripleQuestion& question,
-                          const RowSource& source, Progress* progress) {
-  const Clock::time_point start = Clock::now();
-  const Kernels& kernels = choose_kernels(request.instruction_set);
-  const PreparedPoints points = prepare_triples(
-      request, source, kernels.prepare_row, request.num_threads, progress);
-  const TripleRows rows(points, triple_kernels(kernels), request.num_threads,
-                        progress);
-  const TripleBound bound(question.least, points.padded);
-  const TripleOwners owners(points, question.contains);
-  const Sample sample = look_at_sample(rows, owners, question, bound);
-  const int threads = triple_threads(request, points);
-  const ApexPieces pieces(apexes_of(owners, question), threads);
-  TripleCollector collector(points, question.least, question.most);
-  std::unique_ptr<PairGraph> graph;
-  if (takes_pairs(question, sample, rows)) {
+struct TripleSearch::Prepared {
+  Prepared(const Request& asked, const TripleQuestion& q,
+           const RowSource& source, Progress* progress)
+      : request(asked),
+        question(q),
+        kernels(choose_kernels(asked.instruction_set)),
+        points(prepare_triples(asked, source, kernels.prepare_row,
+                               asked.num_threads, progress)),
+        rows(points, triple_kernels(kernels), asked.num_threads, progress),
+        bound(q.least, points.padded),
+        owners(points, q.contains),
+        sample(look_at_sample(rows, owners, question, bound)),
+        nearly_empty(nearly_empty_rows(points)) {
+    if (!takes_pairs(question, sample, rows, nearly_empty.size())) return;
     try {
       graph.reset(new PairGraph(
           request, source, points, bound,
@@ -244,32 +293,87 @@ TriplesFound find_triples(const Request& request,
       if (question.path == TriplePath::pairs) throw;
     }
   }
-  const Stretch stretch = {progress, 0.0, 1.0};
-  const auto work = [](auto& worker, std::int64_t piece) { worker(piece); };
-  const auto merge = [](auto& worker) { worker.merge(); };
-  if (graph != nullptr)
+  const Request request;
+  const TripleQuestion question;
+  const Kernels& kernels;
+  const PreparedPoints points;
+  const TripleRows rows;
+  const TripleBound bound;
+  const TripleOwners owners;
+  const Sample sample;
+  const std::vector<std::int64_t> nearly_empty;
+  std::unique_ptr<PairGraph> graph;  ///< null: each triple by itself
+};
+
+TripleSearch::TripleSearch(const Request& request,
+                           const TripleQuestion& question,
+                           const RowSource& source, Progress* progress)
+    : prepared_(new Prepared(request, question, source, progress)) {}
+
+TripleSearch::~TripleSearch() = default;
+
+TriplesFound TripleSearch::find(const Part& part, Progress* progress) const {
+  const Clock::time_point start = Clock::now();
+  const Prepared& p = *prepared_;
+  const TripleShare share(p.owners, p.question, p.points.size(), part.part,
+                          part.parts);
+  const int threads = triple_threads(p.request, p.points);
+  // Far too many by the sample: how many is not worth the search. That there
+  // are more than fit is never taken from a sample.
+  const bool estimates = p.sample.triples > 10.0 * part.most;
+  const TooManyTriples enough(
+      estimates ? p.sample.triples : std::numeric_limits<double>::quiet_NaN(),
+      true, part.most,
+      estimates ? p.sample.fits(part.most)
+                : std::numeric_limits<double>::quiet_NaN());
+  TripleCollector collector(p.points, p.question.least, part.most,
+                            part.stops || estimates ? &enough : nullptr);
+  const auto run = [&](const ApexPieces& pieces, double from, double to,
+                       const auto& make_worker) {
     run_pieces(
-        pieces.size(), threads, stretch,
-        [&] {
-          return PairsPath(rows, owners, question, bound, pieces, *graph,
-                           collector);
-        },
-        work, merge);
-  else
-    run_pieces(
-        pieces.size(), threads, stretch,
-        [&] {
-          return AllPath(rows, owners, question, bound, pieces, collector);
-        },
-        work, merge);
+        pieces.size(), threads, {progress, from, to}, make_worker,
+        [](auto& worker, std::int64_t piece) { worker(piece); },
+        [](auto& worker) { worker.merge(); });
+  };
+  const ApexPieces pieces(share.apexes(), threads);
+  if (p.graph == nullptr) {
+    run(pieces, 0.0, 1.0, [&] {
+      return AllPath(p.rows, p.owners, share, p.bound, pieces, collector);
+    });
+  } else {
+    const double rest = p.nearly_empty.empty() ? 1.0 : 0.5;
+    run(pieces, 0.0, rest, [&] {
+      return PairsPath(p.rows, share, p.bound, pieces, *p.graph, collector);
+    });
+    // What pairs say of a triple holds where none of its rows is nearly empty.
+    if (!p.nearly_empty.empty()) {
+      const TripleOwners others(p.points, ids_of(p.points, p.nearly_empty));
+      const ApexPieces of_others(others.apexes(), threads);
+      run(of_others, rest, 1.0, [&] {
+        return AllPath(p.rows, others, share, p.bound, of_others, collector);
+      });
+    }
+  }
   TriplesFound found;
   found.triples = collector.finish();
-  found.pairs = pairs_of_all(request, kernels, points, found.triples);
+  put_in_order(found.triples, p.points, p.owners, part.by_owner);
+  if (part.with_pairs)
+    found.pairs = pairs_of_all(*p.request.metric, p.kernels, p.points,
+                               found.triples, p.request.num_threads, progress);
   found.checksum = collector.checksum();
   found.stats = collector.stats();
-  found.stats.path = graph != nullptr ? TriplePath::pairs : TriplePath::all;
+  found.stats.path = p.graph != nullptr ? TriplePath::pairs : TriplePath::all;
   found.stats.seconds = seconds_since(start);
   return found;
+}
+
+TriplesFound find_triples(const Request& request,
+                          const TripleQuestion& question,
+                          const RowSource& source, Progress* progress) {
+  TripleSearch::Part whole;
+  whole.most = question.most;
+  return TripleSearch(request, question, source, progress)
+      .find(whole, progress);
 }
 
 }  // namespace cpu

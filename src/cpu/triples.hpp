@@ -3,6 +3,8 @@
 // Triples of points on the CPU.
 
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "core/progress.hpp"
@@ -18,6 +20,34 @@ struct TriplesFound {
   std::vector<TriplePairs> pairs;
   std::uint64_t checksum = 0;
   TripleStats stats;
+};
+
+/// A search that is prepared once, and asked for parts of its answer.
+class TripleSearch {
+ public:
+  /// The question's `most` is not read.
+  TripleSearch(const Request& request, const TripleQuestion& question,
+               const RowSource& source, Progress* progress);
+  ~TripleSearch();
+
+  /// What to find: see TripleShare.
+  struct Part {
+    double part = 0, parts = 1;
+    /// Triples that there is room for.
+    double most = std::numeric_limits<double>::infinity();
+    /// More are a failure at once, and are not counted to the end.
+    bool stops = false;
+    /// What the pairs say of them is wanted, too.
+    bool with_pairs = true;
+    /// In order of their owners first, so that parts follow one another.
+    bool by_owner = false;
+  };
+  /// Throws TooManyTriples.
+  TriplesFound find(const Part& part, Progress* progress) const;
+
+ private:
+  struct Prepared;
+  std::unique_ptr<Prepared> prepared_;
 };
 
 /// All triples of at least that similarity. Throws TooManyTriples.
@@ -53,10 +83,12 @@ struct TripleCounts {
 };
 
 /// breaks: ascending, two or more; the last bin has its upper end too.
+/// question: its stage alone is read. part, parts: see TripleShare.
 TripleCounts count_triples(const Request& request,
                            const std::vector<double>& breaks,
-                           std::int64_t stage, std::int64_t stages,
-                           const RowSource& points, Progress* progress);
+                           const TripleQuestion& question, double part,
+                           double parts, const RowSource& points,
+                           Progress* progress);
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -38,10 +38,8 @@ TripleRows::TripleRows(const PreparedPoints& points,
       scale_(no_scaling()),
       panels_(num_panels() * kPanel * steps_),
       most_(num_panels() * kPanel) {
-  for (std::int64_t p = 0; p < size(); ++p) {
+  for (std::int64_t p = 0; p < size(); ++p)
     largest_sum_ = std::max(largest_sum_, points.sums[p]);
-    if (points.sums[p] < kNearlyEmpty) has_nearly_empty_ = true;
-  }
   scale_ = scale_for(largest_sum_);
   roundings_ =
       static_cast<double>(std::min(steps_, kDepth) + steps_ / kDepth + 2);
@@ -166,7 +164,8 @@ void ApexPass::sum_block(std::int64_t row_panel, std::int64_t row_end,
   const std::int64_t steps = rows_.steps();
   for (std::int64_t f = 0; f < steps; f += TripleRows::kDepth) {
     const std::int64_t depth = std::min(TripleRows::kDepth, steps - f);
-    for (std::int64_t p = row_panel; p < row_end; ++p)
+    for (std::int64_t p = row_panel; p < row_end; ++p) {
+      if (has_rows_[static_cast<std::size_t>(p)] == 0) continue;
       for (std::int64_t g = 0; g < groups; ++g)
         for (std::int64_t q = std::max(p, column_panel); q < column_end; ++q) {
           rows_.kernels().accumulate(
@@ -175,16 +174,8 @@ void ApexPass::sum_block(std::int64_t row_panel, std::int64_t row_end,
               sums_of(p - row_panel, g, q - column_panel));
           comparisons_ += static_cast<double>(TripleTile::size * depth);
         }
+    }
   }
-}
-
-std::vector<std::int64_t> apexes_of(const TripleOwners& owners,
-                                    const TripleQuestion& question) {
-  std::vector<std::int64_t> which;
-  for (const std::int64_t apex : owners.apexes())
-    if (!owners.all() || is_in_stage(owners, question, apex, 0))
-      which.push_back(apex);
-  return which;
 }
 
 int triple_threads(const Request& request, const PreparedPoints& points) {

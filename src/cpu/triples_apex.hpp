@@ -50,7 +50,6 @@ class TripleRows {
     return scaled(points_->sums[place]);
   }
   double largest_sum() const { return largest_sum_; }
-  bool has_nearly_empty() const { return has_nearly_empty_; }
   /// Roundings of floats that one sum takes.
   double roundings() const { return roundings_; }
   /// sum_of_largest() over the three rows' total.
@@ -73,7 +72,6 @@ class TripleRows {
   std::int64_t steps_;
   PowerOfTwo scale_;
   double largest_sum_ = 0.0, roundings_ = 0.0;
-  bool has_nearly_empty_ = false;
   Buffer<float> panels_, most_;
 };
 
@@ -103,7 +101,7 @@ class ApexPass {
     const float* most_of_columns;
   };
   /// Calls take(tile) for all tiles; of a part of them, from 0, of so many.
-  /// wanted(place): whether it may be a row.
+  /// wanted(place): whether it may be a row; panels without any are not summed.
   template <class Wanted, class Take>
   void tiles(std::int64_t part, std::int64_t parts, const Wanted& wanted,
              const Take& take);
@@ -129,6 +127,7 @@ class ApexPass {
   Buffer<float> pair_sum_, larger_, block_;
   // By places of X; wanted ones alone are rows.
   std::vector<std::int64_t> at_, row_at_;
+  std::vector<char> has_rows_;  ///< by panels
   std::vector<float> most_, most_of_row_;
   std::int64_t panels_ = 0;
   double comparisons_ = 0;
@@ -139,19 +138,31 @@ void ApexPass::tiles(std::int64_t part, std::int64_t parts,
                      const Wanted& wanted, const Take& take) {
   constexpr std::int64_t n = TripleTile::panel, groups = n / TripleTile::rows;
   row_at_ = at_;
-  for (std::int64_t& place : row_at_)
+  has_rows_.assign(static_cast<std::size_t>(panels_), 0);
+  for (std::size_t x = 0; x < row_at_.size(); ++x) {
+    std::int64_t& place = row_at_[x];
     if (place >= 0 && !wanted(place)) place = -1;
+    if (place >= 0) has_rows_[x / static_cast<std::size_t>(n)] = 1;
+  }
   const double cost = 0.2 * static_cast<double>(rows_.steps()) *
                       static_cast<double>(kPanels * kPanels * n * n) / 8;
   std::int64_t number = 0;
-  for (std::int64_t r = 0; r < panels_; r += kPanels)
+  const auto has_rows = [&](std::int64_t p) {
+    return has_rows_[static_cast<std::size_t>(p)] != 0;
+  };
+  for (std::int64_t r = 0; r < panels_; r += kPanels) {
+    bool any = false;
+    for (std::int64_t p = r; p < std::min(panels_, r + kPanels); ++p)
+      any = any || has_rows(p);
+    if (!any) continue;
     for (std::int64_t c = r; c < panels_; c += kPanels) {
       if (number++ % parts != part) continue;
       const std::int64_t row_end = std::min(panels_, r + kPanels);
       const std::int64_t column_end = std::min(panels_, c + kPanels);
       sum_block(r, row_end, c, column_end);
       poll_after(cost);
-      for (std::int64_t p = r; p < row_end; ++p)
+      for (std::int64_t p = r; p < row_end; ++p) {
+        if (!has_rows(p)) continue;
         for (std::int64_t g = 0; g < groups; ++g)
           for (std::int64_t q = std::max(p, c); q < column_end; ++q) {
             const std::size_t row = static_cast<std::size_t>(p * n + g * 4);
@@ -160,7 +171,9 @@ void ApexPass::tiles(std::int64_t part, std::int64_t parts,
                       at_.data() + column, most_of_row_.data() + row,
                       most_.data() + column});
           }
+      }
     }
+  }
 }
 
 /// Work in pieces: an apex, or a part of one where there are few.
@@ -180,10 +193,6 @@ struct ApexPieces {
   std::vector<std::int64_t> apexes;
   std::int64_t parts = 1;
 };
-
-/// Those that have work in the question's part.
-std::vector<std::int64_t> apexes_of(const TripleOwners& owners,
-                                    const TripleQuestion& question);
 
 /// Threads worth starting.
 int triple_threads(const Request& request, const PreparedPoints& points);

@@ -13,8 +13,11 @@ namespace cpu {
 
 class TripleCollector {
  public:
-  TripleCollector(const PreparedPoints& points, double least, double most)
-      : points_(points), least_(least), most_(most) {}
+  /// enough: thrown as soon as there are more than `most`; null: then the
+  /// others are counted, to the end.
+  TripleCollector(const PreparedPoints& points, double least, double most,
+                  const TooManyTriples* enough)
+      : points_(points), least_(least), most_(most), enough_(enough) {}
 
   /// One thread's hand.
   class Taker {
@@ -39,6 +42,8 @@ class TripleCollector {
       if (static_cast<double>(
               all_.count_.fetch_add(1, std::memory_order_relaxed)) < all_.most_)
         found_.push_back(triple);
+      else if (all_.enough_ != nullptr)
+        throw TooManyTriples(*all_.enough_);
     }
     /// At the end, one at a time.
     void merge() {
@@ -57,13 +62,12 @@ class TripleCollector {
     std::vector<Triple> found_;
   };
 
-  /// All that were found, in order. Throws TooManyTriples.
+  /// All that were found, in no order. Throws TooManyTriples.
   std::vector<Triple> finish() {
     const double count = static_cast<double>(count_.load());
     if (count > most_)
       throw TooManyTriples(count, false, most_,
                            threshold_that_fits(tally_, most_));
-    std::sort(found_.begin(), found_.end());
     return std::move(found_);
   }
   std::uint64_t checksum() const { return checksum_; }
@@ -72,6 +76,7 @@ class TripleCollector {
  private:
   const PreparedPoints& points_;
   const double least_, most_;
+  const TooManyTriples* const enough_;
   std::atomic<std::int64_t> count_{0};
   DistanceTally tally_;
   std::uint64_t checksum_ = 0;

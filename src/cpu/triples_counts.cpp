@@ -11,10 +11,10 @@ namespace {
 
 class CountWorker {
  public:
-  CountWorker(const TripleRows& rows, const TripleOwners& owners,
+  CountWorker(const TripleRows& rows, const TripleShare& share,
               const ApexPieces& pieces, const std::vector<double>& breaks)
       : rows_(rows),
-        owners_(owners),
+        share_(share),
         pieces_(pieces),
         breaks_(breaks),
         // Floats are less than numbers by up to 2^-23 of them, and their sums
@@ -31,10 +31,11 @@ class CountWorker {
 
   void operator()(std::int64_t piece) {
     const std::int64_t apex = pieces_.apex(piece);
-    pass_.enter(apex, owners_);
-    pass_.choose(owners_, nullptr);
+    pass_.enter(apex, share_.owners());
+    pass_.choose(share_.owners(), nullptr);
     pass_.tiles(
-        pieces_.part(piece), pieces_.parts, [](std::int64_t) { return true; },
+        pieces_.part(piece), pieces_.parts,
+        [&](std::int64_t j) { return share_.has(apex, j); },
         [&](const ApexPass::Tile& tile) { take(apex, tile); });
   }
 
@@ -95,7 +96,7 @@ class CountWorker {
   }
 
   const TripleRows& rows_;
-  const TripleOwners& owners_;
+  const TripleShare& share_;
   const ApexPieces& pieces_;
   const std::vector<double>& breaks_;
   const double off_, off_exact_, small_;
@@ -109,25 +110,24 @@ class CountWorker {
 
 TripleCounts count_triples(const Request& request,
                            const std::vector<double>& breaks,
-                           std::int64_t stage, std::int64_t stages,
-                           const RowSource& source, Progress* progress) {
+                           const TripleQuestion& question, double part,
+                           double parts, const RowSource& source,
+                           Progress* progress) {
   const Clock::time_point start = Clock::now();
   const Kernels& kernels = choose_kernels(request.instruction_set);
   const PreparedPoints points = prepare_triples(
       request, source, kernels.prepare_row, request.num_threads, progress);
   const TripleRows rows(points, triple_kernels(kernels), request.num_threads,
                         progress);
-  TripleQuestion question;
-  question.stage = stage;
-  question.stages = stages;
   const TripleOwners owners(points, {});
+  const TripleShare share(owners, question, points.size(), part, parts);
   const int threads = triple_threads(request, points);
-  const ApexPieces pieces(apexes_of(owners, question), threads);
+  const ApexPieces pieces(share.apexes(), threads);
   std::vector<std::int64_t> counts(breaks.size() + 1, 0);
   TripleCounts found;
   run_pieces(
       pieces.size(), threads, {progress, 0.0, 1.0},
-      [&] { return CountWorker(rows, owners, pieces, breaks); },
+      [&] { return CountWorker(rows, share, pieces, breaks); },
       [](CountWorker& worker, std::int64_t piece) { worker(piece); },
       [&](CountWorker& worker) { worker.merge(counts, found.stats); });
   for (std::size_t b = 0; b < counts.size(); ++b) {

@@ -76,8 +76,9 @@ void Triangles::enter(std::int64_t apex) {
   for (const std::int64_t j : others_)
     least_[static_cast<std::size_t>(j)] = -1.0;
   others_.clear();
+  if (is_nearly_empty(apex)) return;
   const auto add = [&](std::int64_t other, double least) {
-    if (!owners_.has(apex, other)) return;
+    if (!owners_.has(apex, other) || is_nearly_empty(other)) return;
     others_.push_back(other);
     least_[static_cast<std::size_t>(other)] = least;
   };

@@ -33,7 +33,8 @@ class PairGraph {
   std::vector<std::vector<Edge>> edges_;
 };
 
-/// One thread's search for the triangles of an apex.
+/// One thread's search for the triangles of an apex, none of whose points is
+/// nearly empty.
 class Triangles {
  public:
   Triangles(const PairGraph& graph, const PreparedPoints& points,
@@ -63,6 +64,9 @@ class Triangles {
 
  private:
   void enter(std::int64_t apex);
+  bool is_nearly_empty(std::int64_t place) const {
+    return points_.sums[place] < kNearlyEmpty;
+  }
   const PairGraph& graph_;
   const PreparedPoints& points_;
   const TripleOwners& owners_;

@@ -92,6 +92,10 @@ std::vector<Matrix> triple_cases() {
     }
   all.push_back(twice);
   all.push_back(near_empty(30, 12, 1.0, 6));
+  Matrix two = lognormal("two nearly empty", 40, 20, 0, 0, 16);
+  for (const std::int64_t i : {3, 31})
+    for (std::int64_t f = 0; f < two.d; ++f) two.at(i, f) *= 1e-300;
+  all.push_back(two);
   return all;
 }
 
@@ -200,6 +204,72 @@ TEST_CASE("triples above a threshold by every path, stage, thread") {
   }
 }
 
+TEST_CASE("parts of a prepared search follow one another") {
+  for (Matrix& m : triple_cases()) {
+    CAPTURE(m.name);
+    const auto source = m.source();
+    for (const bool some : {false, true})
+      for (const TriplePath path : {TriplePath::pairs, TriplePath::all}) {
+        TripleQuestion q;
+        q.least = 0.6;
+        q.path = path;
+        if (some) q.contains = {static_cast<std::int32_t>(m.n - 1), 1};
+        const std::vector<Triple> expected =
+            brute_triples(request_for(m), q, source);
+        const cpu::TripleSearch search(request_for(m, 2), q, source, nullptr);
+        if (m.name == "two nearly empty")
+          CHECK(search.find({}, nullptr).stats.path == path);
+        std::vector<Triple> first;
+        for (const double parts : {1.0, 2.0, 7.0, 64.0, 5000.0}) {
+          if (parts == 5000.0 && m.n > 20) continue;
+          cpu::TripleSearch::Part part;
+          part.parts = parts;
+          part.by_owner = true;
+          part.with_pairs = false;
+          std::vector<Triple> found;
+          std::uint64_t sum = 0;
+          for (; part.part < parts; ++part.part) {
+            const cpu::TriplesFound one = search.find(part, nullptr);
+            found.insert(found.end(), one.triples.begin(), one.triples.end());
+            sum += one.checksum;
+          }
+          CHECK(sum == checksum_of_all(expected));
+          if (parts == 1.0) first = found;
+          CHECK(same(found, first));
+          if (some) std::sort(found.begin(), found.end());
+          CHECK(same(found, expected));
+        }
+      }
+  }
+}
+
+TEST_CASE("a sample refuses nothing that fits") {
+  // Half of the points are alike, and all others unlike any.
+  Matrix m = normal("some alike", 260, 8, 3);
+  for (std::int64_t i = 0; i < m.n; ++i)
+    for (std::int64_t f = 0; f < m.d; ++f)
+      m.at(i, f) = i % 2 == 0 ? 1.0 : std::exp(6 * m.at(i, f));
+  const auto source = m.source();
+  TripleQuestion q;
+  q.least = 0.99;
+  const double all =
+      static_cast<double>(brute_triples(request_for(m), q, source).size());
+  q.most = all;
+  CHECK(static_cast<double>(
+            cpu::find_triples(request_for(m, 2), q, source, nullptr)
+                .triples.size()) == all);
+  for (const double most : {all - 1, all / 2, all / 50}) {
+    q.most = most;
+    try {
+      cpu::find_triples(request_for(m, 2), q, source, nullptr);
+      CHECK(false);
+    } catch (const TooManyTriples& e) {
+      CHECK(e.estimated == (most < all / 20));
+      if (!e.estimated) CHECK(e.triples == all);
+    }
+  }
+}
+
 TEST_CASE("too many triples are counted, with a threshold that fits") {
   Matrix m = lognormal("lognormal", 60, 30, 0, 0, 31);
   const auto source = m.source();
@@ -304,17 +374,23 @@ TEST_CASE("triples counted by similarity") {
         else
           ++above;
       }
+      const TripleQuestion q;
       for (const int threads : {1, 3}) {
         const cpu::TripleCounts found = cpu::count_triples(
-            request_for(m, threads), breaks, 0, 1, source, nullptr);
+            request_for(m, threads), breaks, q, 0, 1, source, nullptr);
         CHECK(found.counts == expected);
         CHECK(found.above == above);
         CHECK(found.below == 0.0);
         std::vector<double> sums(expected.size(), 0.0);
         std::uint64_t checksum = 0;
-        for (int stage = 0; stage < 4; ++stage) {
-          const cpu::TripleCounts part = cpu::count_triples(
-              request_for(m, threads), breaks, stage, 4, source, nullptr);
+        // Four stages, the second of them in stretches.
+        TripleQuestion of_four;
+        of_four.stages = 4;
+        for (int i = 0; i < 10; ++i) {
+          of_four.stage = i < 7 ? 1 : i == 7 ? 0 : i - 6;
+          const cpu::TripleCounts part =
+              cpu::count_triples(request_for(m, threads), breaks, of_four,
+                                 i < 7 ? i : 0, i < 7 ? 7 : 1, source, nullptr);
           for (std::size_t b = 0; b < sums.size(); ++b)
             sums[b] += part.counts[b];
           checksum += part.checksum;

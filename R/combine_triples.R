@@ -1,0 +1,132 @@
+#' Put the triples of the stages of a search together
+#'
+#' What [threshold_triples()] found, or [triple_histogram()] counted, with
+#' `stage = c(1, of)`, `c(2, of)` and so on, in one process or in many, becomes
+#' what it finds without.
+#'
+#' @param ... Triples of [threshold_triples()], or counts of
+#'   [triple_histogram()], of each stage of one search, in any order; or one
+#'   list of them.
+#' @returns The triples, or counts, of the whole search, `identical()` to those
+#'   that are given without `stage`.
+#' @section Errors:
+#' Of class `fsknn_argument_error`: what is of no stage, stages of
+#' different searches (as far as they tell: points, metric, threshold, query,
+#' breaks and number of stages), and stages that lack or are there twice.
+#' @seealso [threshold_triples()]
+#' @export
+#' @examples
+#' x <- matrix(rexp(60 * 12), nrow = 60)
+#' parts <- lapply(1:3, function(i) {
+#'   threshold_triples(x, 0.7, stage = c(i, 3))
+#' })
+#' identical(combine_triples(parts), threshold_triples(x, 0.7))
+combine_triples <- function(...) {
+  parts <- list(...)
+  call <- current_env()
+  unknown <- setdiff(names(parts), "")
+  if (length(unknown) > 0) {
+    abort_argument("There is no argument {.arg {unknown[[1]]}}.", call)
+  }
+  if (length(parts) == 1 && is.list(parts[[1]]) &&
+        !is_triples(parts[[1]]) && !is_triple_histogram(parts[[1]])) {
+    parts <- parts[[1]]
+  }
+  if (length(parts) > 0 && all(vapply(parts, is_triple_histogram, NA))) {
+    check_stages_of_one(parts, call)
+    return(add_histograms(parts))
+  }
+  check_stages_of_one(parts, call)
+  first <- parts[[1]]
+  names <- attr(first, "vertices")$name
+  columns <- join_triples(lapply(parts, function(part) {
+    part_columns <- lapply(triple_columns, function(column) part[[column]])
+    names(part_columns) <- triple_columns
+    for (end in c("from", "to", "third")) {
+      part_columns[[end]] <- vertex_numbers(part_columns[[end]], names, call)
+    }
+    c(part_columns, list(checksum = attr(part, "checksum")))
+  }))
+  named <- is.character(first$from)
+  for (end in if (named) c("from", "to", "third")) {
+    columns[[end]] <- names[columns[[end]]]
+  }
+  whole <- attributes(first)
+  structure(
+    columns[triple_columns],
+    row.names = .set_row_names(length(columns$similarity)),
+    class = c("fsknn_triples", "data.frame"),
+    vertices = whole$vertices, metric = whole$metric,
+    min_similarity = whole$min_similarity, num_features = whole$num_features,
+    query = whole$query, checksum = columns$checksum
+  )
+}
+
+check_stages_of_one <- function(parts, call) {
+  stages <- lapply(parts, attr, "stage", exact = TRUE)
+  of_stages <- length(parts) > 0 && all(lengths(stages) == 2)
+  good <- of_stages && (all(vapply(parts, is_triples, NA)) ||
+    all(vapply(parts, is_triple_histogram, NA)))
+  if (!good) {
+    abort_argument(
+      "Each part must be what {.fn threshold_triples} gave with a
+       {.arg stage}, or each what {.fn triple_histogram} did, as it gave it.",
+      call
+    )
+  }
+  facts <- lapply(parts, function(part) {
+    c(
+      attributes(part)[
+        c("vertices", "metric", "min_similarity", "num_features", "query",
+          "num_points")
+      ],
+      if (is_triple_histogram(part)) as.list(part)[c("lower", "upper")],
+      list(of = attr(part, "stage")[[2]])
+    )
+  })
+  if (length(unique(facts)) > 1) {
+    abort_argument("All parts must be of one search.", call)
+  }
+  of <- stages[[1]][[2]]
+  numbers <- vapply(stages, `[[`, 1L, 1L)
+  lacking <- setdiff(seq_len(of), numbers)
+  if (length(lacking) > 0 || anyDuplicated(numbers) > 0) {
+    abort_argument(
+      c(
+        "Each of the {of} stages must be there once.",
+        x = if (length(lacking) > 0) "There is no stage {first_few(lacking)}.",
+        x = if (anyDuplicated(numbers) > 0) {
+          "Stage {numbers[duplicated(numbers)][[1]]} is there twice."
+        }
+      ),
+      call
+    )
+  }
+}
+
+# Parts of one answer, in its order. from, to, third: numbers of points.
+join_triples <- function(parts) {
+  columns <- lapply(triple_columns, function(column) {
+    unlist(lapply(parts, `[[`, column))
+  })
+  names(columns) <- triple_columns
+  in_order <- order(columns$from, columns$to, columns$third, method = "radix")
+  c(lapply(columns, `[`, in_order), list(
+    checksum = add_checksums(vapply(parts, `[[`, "", "checksum"))
+  ))
+}
+
+# Hexadecimal numbers of 64 bits, added modulo 2^64.
+add_checksums <- function(checksums) {
+  pieces <- lapply(1:4, function(piece) {
+    sum(strtoi(substr(checksums, 4 * piece - 3, 4 * piece), 16L))
+  })
+  carry <- 0
+  words <- character(4)
+  for (piece in 4:1) {
+    total <- pieces[[piece]] + carry
+    words[[piece]] <- sprintf("%04x", as.integer(total %% 65536))
+    carry <- total %/% 65536
+  }
+  paste(words, collapse = "")
+}

@@ -1,0 +1,73 @@
+# What a search finds goes to a file while it runs: rows of a CSV file, or
+# CoMet's records. So it need not fit in memory.
+
+found_formats <- c("csv", "comet")
+
+# NULL, or list(file, path, format).
+check_found_file <- function(file, format, call = caller_env()) {
+  if (is.null(file)) {
+    if (!is.null(format)) {
+      abort_argument("{.arg format} is for a {.arg file}.", call)
+    }
+    return(NULL)
+  }
+  path <- check_path_out(file, call = call)
+  format <- if (!is.null(format)) {
+    check_choice(format, found_formats, "format", call = call)
+  } else if (grepl("[.]csv([.]gz)?$", file, ignore.case = TRUE)) {
+    "csv"
+  } else {
+    abort_argument(
+      c(
+        "{.arg file} must end in {.val .csv}, unless {.arg format} is given.",
+        x = "It is {.file {file}}."
+      ),
+      call
+    )
+  }
+  if (format == "comet" && is_gzip_path(file)) {
+    abort_argument(
+      "{.arg file} can't end in {.val .gz} where the format is {.val comet}.",
+      call
+    )
+  }
+  list(file = file, path = path, format = format)
+}
+
+# find: called with a function that takes columns, a list, of which those named
+# `ends` are numbers of points. names: of the points, or NULL. Gives what `find`
+# gives.
+write_found <- function(sink, columns, ends, names, find, call) {
+  if (sink$format == "csv") {
+    write_whole_file(sink$file, sink$path, call = call, write = function(put) {
+      put(paste(csv_quoted(columns), collapse = ","))
+      find(function(part) put_csv_rows(put, part, columns, ends, names))
+    })
+  } else {
+    write_whole_bytes(sink$file, sink$path, call = call, write = function(put) {
+      find(function(part) {
+        for (rows in row_stretches(length(part$similarity), 2^18)) {
+          put(comet_records(
+            lapply(part[ends], `[`, rows), part$similarity[rows], "little"
+          ))
+        }
+      })
+    })
+  }
+}
+
+put_csv_rows <- function(put, part, columns, ends, names) {
+  for (rows in row_stretches(length(part[[1]]), 1e4)) {
+    cells <- lapply(columns, function(column) {
+      values <- part[[column]][rows]
+      if (!column %in% ends) {
+        csv_cells(values, FALSE, 17L)
+      } else if (is.null(names)) {
+        as.character(values)
+      } else {
+        csv_quoted(names[values])
+      }
+    })
+    put(do.call(paste, c(cells, sep = ",")))
+  }
+}

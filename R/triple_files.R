@@ -1,0 +1,80 @@
+# Triples that go to a file while they are searched for.
+
+write_triples <- function(search, sink, call = caller_env()) {
+  ends <- c("from", "to", "third")
+  search$request$triples$with_pairs <- sink$format == "csv"
+  found <- write_found(
+    sink, triple_columns, ends, search$points$names,
+    function(take) run_triples(search, take, call), call
+  )
+  asked <- search$request$triples
+  structure(
+    list(
+      file = sink$file, format = sink$format, triples = found$count,
+      checksum = found$checksum, metric = search$options$metric$name,
+      min_similarity = asked$least,
+      num_points = nrow(search$points$values), stage = stage_attribute(asked)
+    ),
+    class = "fsknn_triple_file"
+  )
+}
+
+# Of all triples a half, a quarter, ... as small a part as has room; and a
+# larger one where there were few.
+find_triples_for_file <- function(work, take, call) {
+  asked <- work$request$triples
+  room <- max(asked$most, nrow(work$values))
+  bar <- new_split_bar(work$request$progress, 1, "Triples")
+  on.exit(end_bar(bar))
+  answer <- list(count = 0)
+  part <- 1
+  parts <- 1
+  while (part <= parts) {
+    bar$done <- (part - 1) / parts
+    found <- find_triple_part(
+      work, request_with_bar(work$request, bar, 1 / parts), part, parts, room,
+      stops = TRUE, by_owner = TRUE, with_pairs = asked$with_pairs
+    )
+    if (identical(found$failure, "too_many_triples")) {
+      part <- 2 * part - 1
+      parts <- 2 * parts
+      next
+    }
+    in_core(found, call)
+    take(found)
+    count <- length(found$from)
+    answer$count <- answer$count + count
+    answer$stats <- add_stats(answer$stats, found$stats)
+    answer$checksum <- add_checksums(c(answer$checksum, found$checksum))
+    found <- NULL
+    part <- part + 1
+    while (4 * count < room && part %% 2 == 1 && parts > 1) {
+      part <- (part + 1) / 2
+      parts <- parts / 2
+      count <- 2 * count
+    }
+  }
+  answer
+}
+
+#' @export
+print.fsknn_triple_file <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}
+
+#' @method format fsknn_triple_file
+#' @export
+format.fsknn_triple_file <- function(x, ...) {
+  c(
+    paste0(
+      tally(x$triples, "triple"), " of ", tally(x$num_points, "point"), ", ",
+      x$metric, " of at least ", format(x$min_similarity, digits = 15),
+      if (!is.null(x$stage)) {
+        paste(", stage", x$stage[[1]], "of", x$stage[[2]])
+      }
+    ),
+    paste0("File: ", x$file, " (", x$format, ")"),
+    paste("Checksum:", x$checksum)
+  )
+}

@@ -1,0 +1,296 @@
+# What the verbs of triples share: options, data, the search run and told of,
+# and the answer made of what was found.
+
+triple_metrics <- c("proportional", "sorensen")
+
+triple_paths <- c("auto", "pairs", "all")
+
+check_triple_metric <- function(metric, call = caller_env()) {
+  synonyms <- metric_synonyms()
+  check_choice(
+    metric, triple_metrics, "metric",
+    synonyms = synonyms[synonyms %in% triple_metrics], call = call
+  )
+}
+
+check_triple_na <- function(na, call = caller_env()) {
+  check_choice(na, c("error", "mean"), "na", call = call)
+}
+
+# The options of a verb of triples, checked: on the CPU, in memory.
+triple_options <- function(verb = caller_env()) {
+  known <- intersect(names(unless_told), ls(verb))
+  told <- c(mget(known, envir = verb), list(backend = "cpu"))
+  options <- check_options(told, call = verb)
+  options$in_memory <- TRUE
+  options
+}
+
+# list(stage, tasks): c(i, of), of all stages the one to do, and into how many
+# tasks that is cut, or NULL.
+check_stages <- function(stages, stage, call = caller_env()) {
+  most <- 1e6
+  if (is.null(stage)) {
+    if (!is.null(stages)) {
+      stages <- check_whole_number(stages, "stages", 1, most, call = call)
+    }
+    return(list(stage = c(1, 1), tasks = stages))
+  }
+  if (!is.null(stages)) {
+    abort_argument(
+      c(
+        "Only one of {.arg stages} and {.arg stage} can be given.",
+        i = "{.code stage = c(i, of)} says how many there are."
+      ),
+      call
+    )
+  }
+  plain <- is.numeric(stage) && !is.object(stage) && length(stage) == 2
+  good <- plain && all(is.finite(stage)) && all(stage == trunc(stage)) &&
+    stage[[1]] >= 1 && stage[[1]] <= stage[[2]] && stage[[2]] <= most
+  if (!good) {
+    given <- if (plain) {
+      paste0("c(", stage[[1]], ", ", stage[[2]], ")")
+    } else {
+      describe_value(stage)
+    }
+    abort_argument(
+      "{.arg stage} must be two whole numbers, c(i, of), i from 1 to `of`, not
+       {given}.",
+      call
+    )
+  }
+  list(stage = as.double(stage), tasks = NULL)
+}
+
+# Data read and checked; contains: the rows of which a triple must have one.
+new_triple_search <- function(x, options, query = NULL, named = FALSE,
+                              call = caller_env()) {
+  search <- new_search(x, options, named = named, call = call)
+  points <- search$points
+  if (!is.matrix(points$values)) {
+    abort_argument(
+      "{.arg x} must be a matrix: triples are not searched for among
+       metafeatures.",
+      call
+    )
+  }
+  num_points <- nrow(points$values)
+  check_num_points(num_points, 3L, "x", points$turned, call = call)
+  if (num_points - length(search$skip) < 3) {
+    isolated <- format_count(length(search$skip))
+    of <- format_count(num_points)
+    abort_argument(
+      c(
+        "Too few points are left for a triple.",
+        x = "{isolated} of the {of} points of {.arg x} are isolated."
+      ),
+      call
+    )
+  }
+  search$contains <- if (!is.null(query)) {
+    unique(find_points(points, query, "query", call = call))
+  }
+  search
+}
+
+# The search with what is asked of it: verb: "threshold", "nearest" or
+# "histogram". stages: of check_stages(). What does not change the answer:
+#   tasks     how many the search is cut into; NULL: as many as are useful
+#   path      see threshold_triples()
+#   most      triples that there is room for
+#   to_file   they go to a file as they are found
+ask_triples <- function(search, verb, stages = NULL, ...) {
+  search$request$triples <- c(
+    list(
+      verb = verb, contains = search$contains,
+      stage = stages$stage %||% c(1, 1), tasks = stages$tasks
+    ),
+    list(...)
+  )
+  search
+}
+
+asks_triples <- function(request) {
+  !is.null(request$triples)
+}
+
+# What the core found. Told of where that is wanted. take: called with the parts
+# of triples that go to a file.
+run_triples <- function(search, take = NULL, call = caller_env()) {
+  if (!search$options$verbose) {
+    return(find_triples(search, take, call))
+  }
+  asked <- search$request$triples
+  values <- search$points$values
+  num_points <- nrow(values) - length(search$skip)
+  lines <- c(
+    "Backend" = "cpu",
+    "CPU threads" = format_count(search$request$num_threads),
+    "Metric" = search$options$metric$name,
+    "Triples" = describe_asked(search$request),
+    "Points (n)" = format_count(nrow(values)),
+    "Features (d)" = format_count(ncol(values)),
+    "Triples in all" = format_count(choose(num_points, 3)),
+    "With one of" = if (!is.null(search$contains)) {
+      tally(length(search$contains), "point")
+    }
+  )
+  started <- Sys.time()
+  tell_lines(c(
+    paste0(format(paste0(names(lines), ":")), " ", lines),
+    paste("Start:", format(started))
+  ))
+  found <- find_triples(search, take, call)
+  ended <- Sys.time()
+  seconds <- as.double(ended - started, units = "secs")
+  tell_lines(c(
+    paste("End:", format(ended)),
+    paste("Seconds:", format(round(seconds, 3), nsmall = 3)),
+    if (asked$verb != "histogram") {
+      paste("Path:", if (found$stats$by_pairs) "pairs" else "all")
+    },
+    paste("Checksum:", found$checksum)
+  ))
+  found
+}
+
+# Bytes of a triple: its columns, twice while they are put together, and names.
+# Of those that go to a file, of what is there at once.
+most_triples <- function(search, to_file = FALSE) {
+  bytes <- if (is.null(search$points$names)) 120 else 144
+  room <- search$options$max_memory %||% free_memory()
+  floor(min(room / bytes, if (to_file) 2^22 else max_edges))
+}
+
+# The answer in parts of the same plan as in a folder, one after the other.
+find_triples <- function(search, take = NULL, call = caller_env()) {
+  if (!is.null(search$options$long)) {
+    return(find_in_folder(search, take, call))
+  }
+  work <- new_work(search)
+  if (!is.null(take)) {
+    return(find_triples_for_file(work, take, call))
+  }
+  bar <- new_split_bar(work$request$progress, num_tasks(work), "Triples")
+  on.exit(end_bar(bar))
+  answer <- new_answer(work)
+  most <- work$request$triples$most
+  for (task in seq_len(num_tasks(work))) {
+    request <- request_with_bar(work$request, bar, 1)
+    found <- search_task(work, task, request)
+    # How many there are, and what would fit, only the whole search knows.
+    if (num_tasks(work) > 1 && is_too_many(found, answer, most)) {
+      work$plan$size <- 1L
+      found <- search_task(work, 1L, work$request)
+    }
+    put_task(answer, work, task, in_core(found, call), call)
+    step_bar(bar, 1)
+  }
+  whole_answer(answer, work, call)
+}
+
+request_with_bar <- function(request, bar, count) {
+  request$progress <- FALSE
+  request$bar <- bar$drawn
+  request$share <- split_share(bar, count)
+  request
+}
+
+# The answer of a verb.
+finish_triples <- function(found, search) {
+  switch(
+    search$request$triples$verb,
+    threshold = new_triples(found, search),
+    nearest = new_nearest_triples(found, search),
+    histogram = new_triple_histogram(found, search)
+  )
+}
+
+describe_asked <- function(request) {
+  asked <- request$triples
+  switch(
+    asked$verb,
+    threshold = paste("of at least", asked$least),
+    nearest = paste(request$k, "of each point"),
+    histogram = "counted by similarity"
+  )
+}
+
+triple_columns <- c(
+  "from", "to", "third", "similarity", "pair_from_to", "pair_from_third",
+  "pair_to_third", "at_least", "at_most"
+)
+
+# Of one stage of several.
+stage_attribute <- function(asked) {
+  if (asked$stage[[2]] > 1) as.integer(asked$stage)
+}
+
+new_triples <- function(found, search) {
+  points <- search$points
+  asked <- search$request$triples
+  columns <- found[triple_columns]
+  if (!is.null(points$names)) {
+    for (end in c("from", "to", "third")) {
+      columns[[end]] <- cpp_names_at(points$names, columns[[end]])
+    }
+  }
+  structure(
+    columns,
+    row.names = .set_row_names(length(columns$similarity)),
+    class = c("fsknn_triples", "data.frame"),
+    vertices = data.frame(
+      name = points$names %||% seq_len(nrow(points$values))
+    ),
+    metric = search$options$metric$name,
+    min_similarity = asked$least,
+    num_features = as.integer(ncol(points$values)),
+    query = asked$contains,
+    stage = stage_attribute(asked),
+    checksum = found$checksum
+  )
+}
+
+# estimated: of a sample. fits: the least threshold that would fit, NA where
+# none does.
+raise_too_many_triples <- function(result, call) {
+  estimated <- isTRUE(result$estimated)
+  most <- format_count(result$most)
+  found <- if (!isTRUE(result$triples > result$most)) {
+    "More than {most}"
+  } else {
+    triples <- format_count(signif(result$triples, if (estimated) 2 else 15))
+    if (estimated) "About {triples}" else "{triples}"
+  }
+  fits <- round_up(result$fits)
+  cli_abort(
+    c(
+      "Too many triples of points are as similar as {.arg min_similarity}.",
+      x = paste0(
+        found, "; there is room for {most}",
+        if (result$most >= max_edges) " rows in a data frame", "."
+      ),
+      i = if (is.nan(fits)) {
+        "{.fn triple_histogram} says how many a threshold leaves; a {.arg file}
+         takes any number."
+      } else if (is.finite(fits)) {
+        "{.code min_similarity = {fits}} would fit."
+      } else {
+        "No threshold leaves few enough. Take a {.arg file}, a {.arg stage} at a
+         time, or a {.arg query}."
+      }
+    ),
+    class = c("fsknn_size_error", "fsknn_error"), call = call,
+    triples = result$triples, most = result$most, fits = result$fits
+  )
+}
+
+# Three digits, never less than it is.
+round_up <- function(number) {
+  if (!is.finite(number) || number <= 0) {
+    return(number)
+  }
+  unit <- 10^(floor(log10(number)) - 2)
+  signif(ceiling(number / unit) * unit, 3)
+}

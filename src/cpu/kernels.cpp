@@ -17,8 +17,11 @@ const std::vector<const Kernels*>& available_kernels() {
         __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
       found.push_back(&kAvx512Kernels);
-      if (__builtin_cpu_supports("avx512vnni"))
+      if (__builtin_cpu_supports("avx512vnni")) {
         found.push_back(&kAvx512VnniKernels);
+        if (__builtin_cpu_supports("avx512vpopcntdq"))
+          found.push_back(&kAvx512PopcntKernels);
+      }
     }
 #endif
     return found;

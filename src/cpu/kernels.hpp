@@ -19,8 +19,8 @@ namespace cpu {
 
 /// Shapes of the filter. Points stand in panels of 16. A panel is a sequence of
 /// steps; a step holds 32 bits of each of the 16 points: two features in whole
-/// numbers of 16 bits, or one feature in a float. A micro-tile is 8 rows
-/// against up to 3 panels: 24 vector registers of sums.
+/// numbers of 16 bits, one feature in a float, or 32 of them in a bit each. A
+/// micro-tile is 8 rows against up to 3 panels: 24 vector registers of sums.
 struct Tile {
   static constexpr int panel = 16;
   static constexpr int rows = 8;
@@ -35,6 +35,7 @@ enum class Product {
   dot,
   smaller_sum,
   largest_difference,
+  common_bits,
   float_smaller_sum,
   float_largest_difference
 };
@@ -161,6 +162,7 @@ extern const Kernels kBaselineKernels;
 extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx512VnniKernels;
+extern const Kernels kAvx512PopcntKernels;
 #endif
 
 }  // namespace cpu

@@ -132,6 +132,20 @@ static inline std::uint32_t at_most(F32 a, F32 b) {
                  _mm256_cmp_ps(a.hi, b.hi, _CMP_LE_OQ));
 }
 
+/// Bits are counted by a table of half a byte.
+static inline __m256i bits_of_half_bytes(__m256i x) {
+  const __m256i counts =
+      _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,  //
+                       0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4);
+  return _mm256_shuffle_epi8(counts, _mm256_and_si256(x, _mm256_set1_epi8(15)));
+}
+static inline __m256i add_bits(__m256i sum, __m256i x) {
+  const __m256i bytes = _mm256_add_epi8(
+      bits_of_half_bytes(x), bits_of_half_bytes(_mm256_srli_epi16(x, 4)));
+  const __m256i pairs = _mm256_maddubs_epi16(bytes, _mm256_set1_epi8(1));
+  return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
 template <Product kProduct>
 static inline __m256i product_step(__m256i sum, __m256i a, __m256i b) {
   if (kProduct == Product::dot)
@@ -141,6 +155,8 @@ static inline __m256i product_step(__m256i sum, __m256i a, __m256i b) {
         sum, _mm256_madd_epi16(_mm256_min_epi16(a, b), _mm256_set1_epi16(1)));
   if (kProduct == Product::largest_difference)
     return _mm256_max_epi16(sum, _mm256_abs_epi16(_mm256_sub_epi16(a, b)));
+  if (kProduct == Product::common_bits)
+    return add_bits(sum, _mm256_and_si256(a, b));
   const __m256 s = _mm256_castsi256_ps(sum);
   const __m256 x = _mm256_castsi256_ps(a), y = _mm256_castsi256_ps(b);
   if (kProduct == Product::float_smaller_sum)

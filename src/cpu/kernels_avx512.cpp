@@ -17,6 +17,8 @@ static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
   return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
 }
 
+#include "cpu/kernels_half_bytes.hpp"
+
 #include "cpu/kernels_avx512.hpp"
 #include "cpu/kernels_body.hpp"
 

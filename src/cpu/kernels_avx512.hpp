@@ -1,6 +1,7 @@
 // No include guard on purpose: included once by each AVX-512 kernel file, in
 // its own namespace, with the instruction set switched on. The file provides
-//   madd(sum, a, b): sum + a pair of 16-bit products in each 32-bit place.
+//   madd(sum, a, b): sum + a pair of 16-bit products in each 32-bit place;
+//   add_bits(sum, x): sum + the number of bits in each 32-bit place of x.
 
 struct Lanes {
   __m512d v;
@@ -77,6 +78,8 @@ static inline __m512i product_step(__m512i sum, __m512i a, __m512i b) {
     return madd(sum, _mm512_min_epi16(a, b), _mm512_set1_epi16(1));
   if (kProduct == Product::largest_difference)
     return _mm512_max_epi16(sum, _mm512_abs_epi16(_mm512_sub_epi16(a, b)));
+  if (kProduct == Product::common_bits)
+    return add_bits(sum, _mm512_and_si512(a, b));
   const __m512 s = _mm512_castsi512_ps(sum);
   const __m512 x = _mm512_castsi512_ps(a), y = _mm512_castsi512_ps(b);
   if (kProduct == Product::float_smaller_sum)

@@ -16,6 +16,7 @@ namespace avx512vnni {
 static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
   return _mm512_dpwssd_epi32(sum, a, b);
 }
+#include "cpu/kernels_half_bytes.hpp"
 
 #include "cpu/kernels_avx512.hpp"
 #include "cpu/kernels_body.hpp"

@@ -98,7 +98,15 @@ static inline std::uint32_t at_most(const V& a, const V& b) {
   return mask;
 }
 
-/// One step: two features of 16 bits, or one float.
+/// In vector code where the processor counts no bits.
+static inline std::int32_t count_bits(std::uint32_t x) {
+  x -= x >> 1 & 0x55555555u;
+  x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
+  x = (x + (x >> 4)) & 0x0f0f0f0fu;
+  return static_cast<std::int32_t>(x * 0x01010101u >> 24);
+}
+
+/// One step: 32 features of a bit, two of 16 bits, or one float.
 template <Product kProduct>
 static inline std::int32_t product_step(std::int32_t sum, std::int32_t a,
                                         std::int32_t b) {
@@ -111,6 +119,8 @@ static inline std::int32_t product_step(std::int32_t sum, std::int32_t a,
     const float d = std::fabs(x - y), s = as_float(sum);
     return as_bits(s > d ? s : d);
   }
+  if (kProduct == Product::common_bits)
+    return sum + count_bits(static_cast<std::uint32_t>(a & b));
   const int a0 = static_cast<std::int16_t>(a), a1 = a >> 16;
   const int b0 = static_cast<std::int16_t>(b), b1 = b >> 16;
   if (kProduct == Product::dot)

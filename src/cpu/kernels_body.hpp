@@ -152,6 +152,7 @@ static void accumulate_products(Product product, const std::int32_t* a,
     FSKNN_CASE(dot)
     FSKNN_CASE(smaller_sum)
     FSKNN_CASE(largest_difference)
+    FSKNN_CASE(common_bits)
     FSKNN_CASE(float_smaller_sum)
     FSKNN_CASE(float_largest_difference)
   }

@@ -73,6 +73,7 @@ class MaskedPairs {
   void tile(const Chunk& at, std::int64_t row, std::int64_t column, int panels,
             const float* row_threshold, const float* column_threshold,
             std::uint64_t* keep);
+  static void hit(const Chunk&, const Pair&, std::int64_t, std::int64_t) {}
   void exact(const std::vector<Pair>& hits, double* values) const;
   static bool has(double value) { return has_value(value); }
 

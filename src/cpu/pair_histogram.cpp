@@ -119,6 +119,7 @@ class CountedPairs {
     }
   }
 
+  void hit(const Chunk&, const Pair&, std::int64_t, std::int64_t) {}
   void exact(const std::vector<Pair>& hits, double* sums) {
     pairs_.exact(hits, sums);
   }

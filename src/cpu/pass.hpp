@@ -62,6 +62,8 @@ struct SinkDefaults {
 ///   tile(chunk, row, column, panels, row_threshold, column_threshold, keep):
 ///     bit c of keep[r], where the pair may pass: without pairs beyond the
 ///     chunk's end, or on the wrong side of the diagonal, or with them;
+///   hit(chunk, pair, row, column): a pair that it kept of that tile, or that
+///     no filter has seen, is among the next hits of
 ///   exact(hits, values), and has(value): whether the pair has one at all;
 ///   tile_cost(): nanoseconds, roughly.
 template <class Pairs, class Sink>
@@ -159,6 +161,7 @@ class ChunkPass {
             !sink_.wanted(pair.row, pair.column))
           continue;
         hits_.push_back(pair);
+        pairs_.hit(at_, pair, row, column);
       }
     }
   }

@@ -3,6 +3,7 @@
 // Pairs of prepared points as a pass meets them (pass.hpp): the filter of their
 // metric, and the contract's sums.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -88,7 +89,21 @@ class PreparedPairs {
                   b_.side(column_threshold + c, column), keep);
   }
 
+  /// A pair of the last tile is a hit.
+  void hit(const Chunk& at, const Pair& pair, std::int64_t r, std::int64_t c) {
+    if (form_.exact_sum == nullptr) return;
+    found_.push_back(
+        form_.exact_sum(tile_[(pair.row - r) * Tile::columns + pair.column - c],
+                        a_.side(nullptr, at.row0 + pair.row),
+                        b_.side(nullptr, at.column0 + pair.column)));
+  }
+
   void exact(const std::vector<Pair>& hits, double* sums) {
+    if (!found_.empty()) {
+      std::copy(found_.begin(), found_.end(), sums);
+      found_.clear();
+      return;
+    }
     pairs_.resize(hits.size());
     for (std::size_t h = 0; h < hits.size(); ++h) {
       pairs_[h] = {rows_.need(hits[h].row), columns_.need(hits[h].column)};
@@ -109,7 +124,8 @@ class PreparedPairs {
   const std::int64_t num_rows_, num_columns_, padded_;
   const double tile_cost_;
   ChunkRows rows_, columns_;
-  std::vector<Pair> pairs_;  ///< hits by the numbers of exact rows
+  std::vector<Pair> pairs_;    ///< hits by the numbers of exact rows
+  std::vector<double> found_;  ///< the sums of hits that the filter has told
   alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
 };
 

@@ -104,7 +104,8 @@ const FilterForm kFloatSumDistance = {Test::float_sum_distance,
                                       &slack_of_differences,
                                       &nothing_waits,
                                       &keep_up_to,
-                                      &upper_distance};
+                                      &upper_distance,
+                                      nullptr};
 
 const FilterForm kFloatLargestDifference = {Test::float_largest_difference,
                                             Product::float_largest_difference,
@@ -117,7 +118,8 @@ const FilterForm kFloatLargestDifference = {Test::float_largest_difference,
                                             &slack_of_differences,
                                             &nothing_waits,
                                             &keep_up_to,
-                                            &upper_distance};
+                                            &upper_distance,
+                                            nullptr};
 
 const FilterForm kFloatOverlap = {Test::float_overlap,
                                   Product::float_smaller_sum,
@@ -130,7 +132,8 @@ const FilterForm kFloatOverlap = {Test::float_overlap,
                                   &slack_of_overlaps,
                                   &upper_as_lower,
                                   &keep_overlap_up_to,
-                                  &upper_of_overlap};
+                                  &upper_of_overlap,
+                                  nullptr};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -94,6 +94,9 @@ struct FilterForm {
   /// `key`, which is finite, for the row with these numbers.
   double (*upper_distance)(const FilterTerms& terms, double key,
                            const Side& row);
+  /// The contract's sum of two rows, of the filter's; null: the filter's does
+  /// not tell it, and the exact step makes it.
+  double (*exact_sum)(std::int32_t sum, const Side& row, const Side& column);
 };
 
 inline bool FilterScale::has_filter() const {
@@ -115,6 +118,9 @@ extern const FilterForm kWholeSumDistance, kWholeLargestDifference,
 // float_elementwise.cpp: the same of floats.
 extern const FilterForm kFloatSumDistance, kFloatLargestDifference,
     kFloatOverlap;
+
+// bits.cpp: sums and differences of rows of 0 and 1, without any rounding.
+extern const FilterForm kBitsOverlap, kBitsDistance;
 
 }  // namespace cpu
 }  // namespace fsknn

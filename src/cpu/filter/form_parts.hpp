@@ -35,6 +35,9 @@ constexpr std::int32_t kLargestSum = 1 << 29;
 // The unit of products of raw rows: their matrix has its largest entry in
 // [2^480, 2^481), so that it is below 2^41 of these, and a row below 2^57.
 constexpr double kProductUnit = 0x1p440;
+// Rows of bits have so many features at most, so that their counts, and twice
+// those, are floats.
+constexpr std::int32_t kMostBits = 1 << 23;
 // Rounding of the tests' own float arithmetic, relative; see each test.
 constexpr double kFloatSlack = 4e-6;
 

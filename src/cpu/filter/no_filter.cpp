@@ -17,6 +17,7 @@ const FilterForm kNoFilter = {Test::similarity,
                               [](double, std::int64_t) { return 0.0; },
                               [](double, FilterRows&) {},
                               nullptr,
+                              nullptr,
                               nullptr};
 
 }  // namespace cpu

@@ -17,7 +17,8 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
       (points.size() + Tile::panel - 1) / Tile::panel;
   rows.num_places = num_panels * Tile::panel;
   if (!scale.has_filter()) return rows;
-  rows.steps = points.padded / form.features_per_step;
+  rows.steps =
+      (points.padded + form.features_per_step - 1) / form.features_per_step;
   rows.panels = Buffer<std::int32_t>(rows.num_places * rows.steps);
   for (Buffer<std::int32_t>* numbers :
        {&rows.first, &rows.second, &rows.first_upper, &rows.second_upper}) {

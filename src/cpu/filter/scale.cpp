@@ -1,5 +1,6 @@
 #include "cpu/filter/scale.hpp"
 
+#include <atomic>
 #include <vector>
 
 #include "core/pieces.hpp"
@@ -83,8 +84,30 @@ Spread spread_of(const PreparedPoints& points, const Buffer<double>& centre,
   return all;
 }
 
+/// Whether all entries are 0 or 1. Other data show in the first row, mostly.
+bool holds_bits(const PreparedPoints& points, int num_threads) {
+  constexpr std::int64_t block_rows = 256;
+  const std::int64_t n = points.size();
+  std::atomic<bool> bits{points.num_features < kMostBits};
+  run_pieces((n + block_rows - 1) / block_rows, num_threads, {}, [&] {
+    return [&, row = RowReader(points)](std::int64_t block) mutable {
+      const std::int64_t end = std::min(n, (block + 1) * block_rows);
+      for (std::int64_t i = block * block_rows; i < end; ++i) {
+        if (!bits.load(std::memory_order_relaxed)) return;
+        const double* x = row(Place{i});
+        bool others = false;
+        for (std::int64_t f = 0; f < points.padded; ++f)
+          others |= x[f] != 0.0 && x[f] != 1.0;
+        if (others) bits.store(false, std::memory_order_relaxed);
+      }
+    };
+  });
+  return bits;
+}
+
 /// The forms of an elementwise filter, and how they are chosen.
 struct Elementwise {
+  const FilterForm* bits;  ///< of 0 and 1; may be null
   const FilterForm* whole;
   const FilterForm* floats;
   /// Columns are brought to their middle first: the filter is of differences.
@@ -104,13 +127,15 @@ double blur_of_overlap(double unit, double num_features, double sums) {
   return 2.0 * (0.5 * unit * num_features) / sums;
 }
 
-constexpr Elementwise kDifference = {&kWholeSumDistance, &kFloatSumDistance,
-                                     true, true, &blur_of_sum};
-constexpr Elementwise kLargest = {&kWholeLargestDifference,
-                                  &kFloatLargestDifference, true, false,
-                                  &blur_of_largest};
-constexpr Elementwise kOverlap = {&kWholeOverlap, &kFloatOverlap, false, true,
-                                  &blur_of_overlap};
+constexpr Elementwise kDifference = {
+    &kBitsDistance, &kWholeSumDistance, &kFloatSumDistance, true,
+    true,           &blur_of_sum};
+constexpr Elementwise kLargest = {
+    nullptr, &kWholeLargestDifference, &kFloatLargestDifference, true,
+    false,   &blur_of_largest};
+constexpr Elementwise kOverlap = {&kBitsOverlap,  &kWholeOverlap,
+                                  &kFloatOverlap, false,
+                                  true,           &blur_of_overlap};
 
 /// Whether one unit for the whole matrix would blur near rows: its rounding
 /// against how far apart near rows are, seen on a sample.
@@ -175,6 +200,11 @@ FilterScale elementwise_scale(const Elementwise& filter,
                               const PreparedPoints& points,
                               const PreparedPoints* queries, int num_threads) {
   FilterScale scale;
+  if (filter.bits != nullptr && holds_bits(points, num_threads) &&
+      (queries == nullptr || holds_bits(*queries, num_threads))) {
+    scale.form = filter.bits;
+    return scale;
+  }
   scale.form = filter.whole;
   const std::int64_t padded = points.padded;
   if (filter.centred) scale.centre = column_medians(points);
@@ -230,6 +260,8 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
 
 bool reaches(const FilterScale& scale, const PreparedPoints& queries,
              int num_threads) {
+  if (scale.form->product == Product::common_bits)
+    return holds_bits(queries, num_threads);
   return scale.reach == HUGE_VAL ||
          spread_of(queries, scale.centre, num_threads).largest <= scale.reach;
 }

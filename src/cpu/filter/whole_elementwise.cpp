@@ -86,7 +86,8 @@ const FilterForm kWholeSumDistance = {Test::sum_distance,
                                       &slack,
                                       &nothing_waits,
                                       &keep_up_to,
-                                      &SumDistance::upper_distance};
+                                      &SumDistance::upper_distance,
+                                      nullptr};
 
 const FilterForm kWholeLargestDifference = {
     Test::largest_difference,
@@ -100,14 +101,16 @@ const FilterForm kWholeLargestDifference = {
     &slack,
     &nothing_waits,
     &keep_up_to,
-    &LargestDifference::upper_distance};
+    &LargestDifference::upper_distance,
+    nullptr};
 
 // All open is not -inf: the sum of two rows may be 0 here, and 0 * inf is NaN.
 const FilterForm kWholeOverlap = {
     Test::overlap,   Product::smaller_sum, 2,
     false,           kMinusOneBits,        kInfinityBits,
     &usable,         &Overlap::pack_row,   &slack,
-    &upper_as_lower, &keep_overlap_up_to,  &upper_of_overlap};
+    &upper_as_lower, &keep_overlap_up_to,  &upper_of_overlap,
+    nullptr};
 
 }  // namespace cpu
 }  // namespace fsknn

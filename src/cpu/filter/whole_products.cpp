@@ -64,7 +64,8 @@ struct Similarity {
             &slack,
             &nothing_waits,
             &keep_up_to,
-            &upper_distance};
+            &upper_distance,
+            nullptr};
   }
 };
 
@@ -196,7 +197,8 @@ const FilterForm kWholeSquaredDistance = {Test::squared_distance,
                                           &SquaredDistance::slack,
                                           &SquaredDistance::complete,
                                           &SquaredDistance::keep_up_to,
-                                          &SquaredDistance::upper_distance};
+                                          &SquaredDistance::upper_distance,
+                                          nullptr};
 const FilterForm kWholeProduct = {Test::product,
                                   Product::dot,
                                   2,
@@ -208,7 +210,8 @@ const FilterForm kWholeProduct = {Test::product,
                                   &SquaredDistance::slack,
                                   &RawProduct::complete,
                                   &RawProduct::keep_up_to,
-                                  &RawProduct::upper_distance};
+                                  &RawProduct::upper_distance,
+                                  nullptr};
 
 }  // namespace cpu
 }  // namespace fsknn

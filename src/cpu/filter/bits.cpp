@@ -1,0 +1,98 @@
+// Rows of 0 and 1, a bit a feature. How many features two rows share is a whole
+// number, and so is all that these forms test or return: nothing is rounded,
+// and the contract's sums, of ones and zeros, are the same numbers.
+
+#include "cpu/filter/form_parts.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+bool usable(const FilterScale&) { return true; }
+double no_slack(double, std::int64_t) { return 0.0; }
+
+/// Returns how many bits are set.
+std::int32_t pack_bits(RowPacker& packer) {
+  std::int32_t count = 0;
+  for (std::int64_t f = 0; f < packer.padded; f += 32) {
+    const std::int64_t end = std::min<std::int64_t>(32, packer.padded - f);
+    std::uint32_t bits = 0;
+    for (std::int64_t b = 0; b < end; ++b)
+      bits |= static_cast<std::uint32_t>(packer.value[f + b] != 0.0) << b;
+    packer.step[f / 32] = static_cast<std::int32_t>(bits);
+    count += __builtin_popcount(bits);
+  }
+  return count;
+}
+
+/// first: s, the row's sum, as a float. second: as of wide ranges in floats, so
+/// that no key is 0 / 0.
+struct Overlap {
+  static void pack_row(RowPacker& packer, FilterRows& rows, double,
+                       std::int64_t place, double*) {
+    rows.first[place] = as_bits(static_cast<float>(pack_bits(packer)));
+    rows.second[place] = as_bits(0x1p-100f);
+  }
+  static double exact_sum(std::int32_t sum, const Side&, const Side&) {
+    return sum;
+  }
+};
+
+/// Sums of |a - b| and of (a - b)^2 are the same number, p_i + p_j less twice
+/// what both have. first: p, the row's sum; for upper bounds as a float.
+struct Distance {
+  static void pack_row(RowPacker& packer, FilterRows& rows, double,
+                       std::int64_t place, double*) {
+    const std::int32_t count = pack_bits(packer);
+    rows.first[place] = count;
+    rows.first_upper[place] = as_bits(static_cast<float>(count));
+  }
+  static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
+    const double t = terms.rule.before_scaling(distance);
+    // Limits below 0, which no distance is: nothing is kept.
+    if (t < 0.0) return terms.scale.form->keep_none;
+    if (!(t < kMostBits)) return terms.scale.form->keep_all;
+    return static_cast<std::int32_t>(std::floor(t));
+  }
+  static double upper_distance(const FilterTerms& terms, double key,
+                               const Side& row) {
+    return terms.rule.after_scaling(key + as_float(row.first[0]));
+  }
+  static double exact_sum(std::int32_t sum, const Side& row,
+                          const Side& column) {
+    return row.first[0] + column.first[0] - 2 * sum;
+  }
+};
+
+}  // namespace
+
+const FilterForm kBitsOverlap = {Test::overlap,
+                                 Product::common_bits,
+                                 32,
+                                 false,
+                                 kMinusOneBits,
+                                 kInfinityBits,
+                                 &usable,
+                                 &Overlap::pack_row,
+                                 &no_slack,
+                                 &upper_as_lower,
+                                 &keep_overlap_up_to,
+                                 &upper_of_overlap,
+                                 &Overlap::exact_sum};
+
+const FilterForm kBitsDistance = {Test::sum_distance,
+                                  Product::common_bits,
+                                  32,
+                                  false,
+                                  2 * kMostBits,
+                                  -2 * kMostBits,
+                                  &usable,
+                                  &Distance::pack_row,
+                                  &no_slack,
+                                  &nothing_waits,
+                                  &Distance::keep_up_to,
+                                  &Distance::upper_distance,
+                                  &Distance::exact_sum};
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,8 +1,9 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
 #   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
-#                                   near_empty, missing, adjusted, streamed,
-#                                   made or tasks; without PART their names
+#                                   within, near_empty, missing, adjusted,
+#                                   streamed, made or tasks; without PART their
+#                                   names
 
 library(fsknn)
 
@@ -65,6 +66,25 @@ parts <- list(
       queries(values, values[1:300, ] + 0.1, 5, metric)
     }
     graph(many[, 1:5], 300, "manhattan")
+  },
+  # All pairs within a distance: by both filters and in doubles, of points and of
+  # queries, limits for each, long rows, and a row that is wild.
+  within = function() {
+    on_gpu <- function(f, ..., filtered = TRUE) {
+      f(..., backend = "cuda", devices = 1)
+      stopifnot(knn_stats()$filtered == filtered)
+    }
+    for (metric in c("pearson", "euclidean", "manhattan", "proportional")) {
+      x <- suited(many, metric)
+      near <- sort(knn_search(x[1:300, ], 9, metric, backend = "cpu")$distance)
+      limit <- near[[20]]
+      on_gpu(within_search, x, limit, metric)
+      on_gpu(within_search, x, rep(near[c(1, 9, 40)], 1400), metric)
+      on_gpu(within_query, x, x[1:300, ] + 1e-3, limit, metric)
+      on_gpu(within_search, x, 1e3, metric, filtered = FALSE)
+    }
+    on_gpu(within_search, replace(many, 7, 1e200), 1, "euclidean")
+    on_gpu(threshold_graph, many[, rep(1:70, 31)], 0.6, sign = "absolute")
   },
   # Rows of next to nothing beside rows far from 0, whose proportions no float
   # holds: lists that overflow, and are filtered again as rows against columns.

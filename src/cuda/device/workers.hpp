@@ -77,10 +77,10 @@ class Workers {
     if (failure) std::rethrow_exception(failure);
   }
 
-  /// Called by each worker after each piece of its work. Returns whether to go
-  /// on; throws Interrupted on the thread that hears the user.
-  bool go_on() {
-    ++pieces_done_;
+  /// Called by each worker after each piece of its work, or after some. Returns
+  /// whether to go on; throws Interrupted on the thread that hears the user.
+  bool go_on(std::int64_t pieces = 1) {
+    pieces_done_ += pieces;
     if (hears_the_user()) listen();
     return !stop_;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
-// The end of a tile: which of its pairs reach a threshold, into the lists.
+// The end of a tile: which of its pairs reach a threshold, into the lists, or
+// into one list of pairs.
 
 #include <cstdint>
 
@@ -11,12 +12,18 @@
 namespace fsknn {
 namespace cuda {
 
+/// Whom pairs are met for: the rows' lists, those of rows and columns, or the
+/// one list of pairs.
+enum class MetFor { rows, both, pairs };
+
 /// Which similarity is made of a sum, and for whom, and whether rows are of
 /// several stretches: kernels are compiled for it.
-template <Sign sign_, bool symmetric_, bool deep_>
+template <Sign sign_, MetFor met_for, bool deep_>
 struct PairKind {
   static constexpr Sign sign = sign_;
-  static constexpr bool symmetric = symmetric_;
+  /// Whether columns have thresholds.
+  static constexpr bool symmetric = met_for != MetFor::rows;
+  static constexpr bool in_one_list = met_for == MetFor::pairs;
   static constexpr bool deep = deep_;
   static_assert(sign == Sign::signed_value || sign == Sign::absolute ||
                     sign == Sign::negative,
@@ -26,6 +33,21 @@ struct PairKind {
     return sign == Sign::negative ? -r : r;
   }
 };
+
+/// Where what is found goes.
+template <class Kind>
+__device__ inline const auto& list_of(const HalfWork& work) {
+  if constexpr (Kind::in_one_list)
+    return work.pairs;
+  else
+    return work.lists;
+}
+
+/// [row slots]
+template <class Kind>
+__device__ inline const float* row_thresholds(const HalfWork& work) {
+  return Kind::in_one_list ? work.pairs.row_thresholds : work.lists.thresholds;
+}
 
 /// A round without thresholds: every pair to its place in the row's list.
 template <class Kind, class Pairs>
@@ -82,6 +104,23 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
                               : for_row);
     }
     if (!__any_sync(0xffffffffu, any)) continue;
+    if constexpr (Kind::in_one_list) {
+      unsigned reach = 0;
+#pragma unroll
+      for (int at = 0; at < 16; ++at) {
+        const float2 two = column[Pairs::column_of(at) / 8];
+        if (Kind::similarity(pairs.value(g, at)) >=
+            fminf(row_threshold[Pairs::row_of(at)],
+                  at % 2 == 0 ? two.x : two.y))
+          reach |= 1u << at;
+      }
+      queue.push(work.pairs, reach, [&](int at) -> Found {
+        const int across = g * Pairs::group_columns + Pairs::column_of(at);
+        return found_pair(work.pairs, row0 + 8 * Pairs::row_of(at),
+                          column0 + across, of_columns[across]);
+      });
+      continue;
+    }
     // What reaches a threshold is found first, then taken one by one. Bit `at`
     // is for the row, the same and 16 for the column.
     float s[16];
@@ -115,6 +154,7 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
 /// which are there.
 template <class Kind>
 __device__ inline const float* column_numbers(const HalfWork& work) {
+  if (Kind::in_one_list) return work.pairs.column_thresholds;
   return Kind::symmetric ? work.lists.thresholds : work.column_there;
 }
 

@@ -96,7 +96,7 @@ class ElementwiseFilter final : public PairFilter {
   void start(const FilterWork& work, cudaStream_t stream) override {
     start_elementwise_pairs(rule_,
                             {floats(work.rows), floats(work.columns), depth_,
-                             work.lists, work.jobs},
+                             work.lists, work.pairs, work.jobs},
                             stream);
   }
 

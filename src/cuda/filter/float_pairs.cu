@@ -161,11 +161,11 @@ __device__ inline RowBounds bounds_of(const ElementwiseRows& rows,
 // Sums (or maxima) of differences of pairs, and what reaches a row's or a
 // column's threshold into its list. Half of the pairs of blocks, each for its
 // rows and its columns (CoMet's circulant order, Joubert et al. 2018), or rows
-// against all columns (jobs.symmetric).
+// against all columns (jobs.symmetric); or into the one list of pairs.
 // In and out: see ElementwiseWork. Grid: any, blocks take jobs in turn. Block:
 // ElementwiseTile::threads. Shared: num_stages x ElementwiseTile::stage_bytes
 // and kQueueBytes, dynamic.
-template <FilterKind kind>
+template <FilterKind kind, bool in_one_list>
 __global__ void __launch_bounds__(T::threads, 1)
     filter_pairs(const ElementwiseWork work, const int num_stages) {
   extern __shared__ __align__(16) float stages[];
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(T::threads, 1)
 #pragma unroll
       for (int i = 0; i < T::thread_rows; ++i)
         row[i] = bounds_of<kind>(work.rows, row0 + T::down * i);
-      if (jobs.fill) {
+      if (!in_one_list && jobs.fill) {
         // Every pair of a row with the first blocks it meets.
 #pragma unroll 1
         for (int j = 0; j < T::thread_columns; ++j) {
@@ -262,11 +262,27 @@ __global__ void __launch_bounds__(T::threads, 1)
       float row_threshold[T::thread_rows];
 #pragma unroll
       for (int i = 0; i < T::thread_rows; ++i)
-        row_threshold[i] = __ldg(lists.thresholds + row0 + T::down * i);
+        row_threshold[i] =
+            __ldg((in_one_list ? work.pairs.row_thresholds : lists.thresholds) +
+                  row0 + T::down * i);
 #pragma unroll
       for (int j = 0; j < T::thread_columns; ++j) {
         const std::int32_t c = column0 + T::across * j;
         const RowBounds column = bounds_of<kind>(work.columns, c);
+        if constexpr (in_one_list) {
+          const float threshold = __ldg(work.pairs.column_thresholds + c);
+          unsigned reach = 0;
+#pragma unroll
+          for (int i = 0; i < T::thread_rows; ++i)
+            if (upper_similarity(kind, pairs.value[i][j], row[i], column) >=
+                fminf(row_threshold[i], threshold))
+              reach |= 1u << i;
+          if (__any_sync(0xffffffffu, reach != 0))
+            queue.push(work.pairs, reach, [&](int i) -> Found {
+              return found_pair(work.pairs, row0 + T::down * i, c, threshold);
+            });
+          continue;
+        }
         // A threshold that is no number is padding's, and nothing reaches it:
         // that of columns that have no lists, too.
         const float column_threshold =
@@ -297,7 +313,10 @@ __global__ void __launch_bounds__(T::threads, 1)
         });
       }
     }
-    queue.flush(lists);
+    if constexpr (in_one_list)
+      queue.flush(work.pairs);
+    else
+      queue.flush(lists);
     wait_for_copies<0>();
   }
 }
@@ -308,21 +327,30 @@ int attribute(cudaDeviceAttr which, int device) {
   return value;
 }
 
-template <FilterKind kind>
-void start_pairs_of(const ElementwiseWork& work, cudaStream_t stream) {
+template <FilterKind kind, bool in_one_list>
+void start_pairs_in(const ElementwiseWork& work, cudaStream_t stream) {
   int device = 0;
   CUDA_CHECK(cudaGetDevice(&device));
   const int room = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   const int fit = (room - kQueueBytes) / T::stage_bytes;
   const int stages = fit < T::most_stages ? fit : T::most_stages;
   const int bytes = stages * T::stage_bytes + kQueueBytes;
+  const auto kernel = filter_pairs<kind, in_one_list>;
   CUDA_CHECK(cudaFuncSetAttribute(
-      filter_pairs<kind>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   const std::int64_t num_jobs = work.jobs.end_job - work.jobs.first_job;
   const int most = attribute(cudaDevAttrMultiProcessorCount, device);
   const int grid = num_jobs < most ? static_cast<int>(num_jobs) : most;
-  filter_pairs<kind><<<grid, T::threads, bytes, stream>>>(work, stages);
+  kernel<<<grid, T::threads, bytes, stream>>>(work, stages);
   CUDA_CHECK(cudaGetLastError());
+}
+
+template <FilterKind kind>
+void start_pairs_of(const ElementwiseWork& work, cudaStream_t stream) {
+  if (work.pairs.count != nullptr)
+    start_pairs_in<kind, true>(work, stream);
+  else
+    start_pairs_in<kind, false>(work, stream);
 }
 
 }  // namespace

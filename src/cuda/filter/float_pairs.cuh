@@ -46,6 +46,7 @@ struct ElementwiseWork {
   ElementwiseRows rows, columns;
   std::int64_t depth = 0;  ///< features, a multiple of 8
   CandidateLists lists;
+  CandidatePairs pairs;  ///< see FilterWork
   FilterJobs jobs;
 };
 

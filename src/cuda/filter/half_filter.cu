@@ -26,6 +26,7 @@ class HalfFilter : public PairFilter {
     half.column_there = there(work.columns);
     half.stretch_sums = stretch_sums_.data();
     half.lists = work.lists;
+    half.pairs = work.pairs;
     half.jobs = work.jobs;
     start_half_filter(sign_, half, stream);
   }

@@ -106,30 +106,32 @@ std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
 }
 
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {
-  const auto start = [&](auto symmetric, auto deep) {
-    constexpr bool both = decltype(symmetric)::value;
+  const auto start = [&](auto met_for, auto deep) {
+    constexpr MetFor whom = decltype(met_for)::value;
     constexpr bool many = decltype(deep)::value;
     switch (sign) {
       case Sign::absolute:
-        return start_kind<PairKind<Sign::absolute, both, many>>(work, stream);
+        return start_kind<PairKind<Sign::absolute, whom, many>>(work, stream);
       case Sign::negative:
-        return start_kind<PairKind<Sign::negative, both, many>>(work, stream);
+        return start_kind<PairKind<Sign::negative, whom, many>>(work, stream);
       case Sign::signed_value:
-        return start_kind<PairKind<Sign::signed_value, both, many>>(work,
+        return start_kind<PairKind<Sign::signed_value, whom, many>>(work,
                                                                     stream);
     }
     throw_unknown("sign", static_cast<int>(sign));
   };
-  const auto start_deep = [&](auto symmetric) {
+  const auto start_deep = [&](auto met_for) {
     if (has_stretches(work.rows.depth))
-      start(symmetric, std::true_type());
+      start(met_for, std::true_type());
     else
-      start(symmetric, std::false_type());
+      start(met_for, std::false_type());
   };
-  if (work.jobs.symmetric)
-    start_deep(std::true_type());
+  if (work.pairs.count != nullptr)
+    start_deep(std::integral_constant<MetFor, MetFor::pairs>());
+  else if (work.jobs.symmetric)
+    start_deep(std::integral_constant<MetFor, MetFor::both>());
   else
-    start_deep(std::false_type());
+    start_deep(std::integral_constant<MetFor, MetFor::rows>());
 }
 
 }  // namespace cuda

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cuda/exact/candidate_pairs.cuh"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/plan/number_forms.hpp"
 #include "cuda/plan/rounds.hpp"
@@ -70,6 +71,7 @@ struct HalfWork {
   /// [blocks of threads x kStretchBytes], where a row is of several stretches.
   float4* stretch_sums = nullptr;
   CandidateLists lists;
+  CandidatePairs pairs;  ///< see FilterWork
   FilterJobs jobs;
 };
 

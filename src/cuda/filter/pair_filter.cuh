@@ -11,6 +11,7 @@
 
 #include "core/metrics.hpp"
 #include "cuda/device/resources.cuh"
+#include "cuda/exact/candidate_pairs.cuh"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/filter/limits.hpp"
 #include "cuda/plan/number_forms.hpp"
@@ -37,6 +38,9 @@ struct FilterRows {
 struct FilterWork {
   FilterRows rows, columns;  ///< the same for a graph
   CandidateLists lists;      ///< the rows'; of both where jobs.symmetric
+  /// With a count: pairs go into this list, and `lists` is not read. Columns
+  /// have thresholds too then.
+  CandidatePairs pairs;
   FilterJobs jobs;
 };
 
@@ -72,7 +76,8 @@ class PairFilter {
   /// distances. May wait for the stream.
   virtual SimilarityUnits units(const Cut& cut, const Stream& stream) = 0;
 
-  /// Rounds must be started in order, the lists cut after each.
+  /// Rounds must be started in order, the lists cut after each; those whose
+  /// pairs go into one list in any.
   virtual void start(const FilterWork& work, cudaStream_t stream) = 0;
 
  protected:

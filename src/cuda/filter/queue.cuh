@@ -1,17 +1,19 @@
 #pragma once
 
-// What a warp found, on its way to the lists. A place in a list takes an atomic
-// addition, whose answer is a microsecond away: they are asked for by all lanes
-// at once, and seldom.
+// What a warp found, on its way to the rows' lists, or to the one list of all
+// pairs. A place in a list takes an atomic addition, whose answer is a
+// microsecond away: they are asked for by all lanes at once, and seldom.
 
 #include <cstdint>
 
+#include "cuda/exact/candidate_pairs.cuh"
 #include "cuda/exact/candidates.cuh"
+#include "cuda/plan/filter_blocks.hpp"
 
 namespace fsknn {
 namespace cuda {
 
-/// A pair for `row`'s list.
+/// A pair, for `row`'s list.
 struct Found {
   std::int32_t row, column;
   float similarity;
@@ -27,8 +29,8 @@ class WarpQueue {
       : entries_(entries), lane_(lane) {}
 
   /// make(bit): the entry of each bit of the lane's.
-  template <class Make>
-  __device__ void push(const CandidateLists& lists, unsigned bits, Make make) {
+  template <class Lists, class Make>
+  __device__ void push(const Lists& lists, unsigned bits, Make make) {
     const int mine = __popc(bits);
     int before = mine;
 #pragma unroll
@@ -75,11 +77,54 @@ class WarpQueue {
     count_ = 0;
   }
 
+  __device__ void flush(const CandidatePairs& list) {
+    constexpr int a_lane = length / 32;
+    if (count_ == 0) return;
+    __syncwarp();
+    Found entry[a_lane];
+    int before[a_lane], total = 0;
+#pragma unroll
+    for (int q = 0; q < a_lane; ++q) {
+      entry[q].row = none;
+      if (q * 32 + lane_ < count_) entry[q] = entries_[q * 32 + lane_];
+      const unsigned there = __ballot_sync(0xffffffffu, entry[q].row != none);
+      before[q] = total + __popc(there & ((1u << lane_) - 1));
+      total += __popc(there);
+    }
+    unsigned long long first = 0;
+    if (lane_ == 0 && total > 0)
+      first = atomicAdd(list.count, static_cast<unsigned long long>(total));
+    first = __shfl_sync(0xffffffffu, first, 0);
+#pragma unroll
+    for (int q = 0; q < a_lane; ++q) {
+      const std::int64_t at = static_cast<std::int64_t>(first) + before[q];
+      if (entry[q].row != none && at < list.capacity)
+        list.pairs[at] = {entry[q].row, entry[q].column};
+    }
+    __syncwarp();
+    count_ = 0;
+  }
+
  private:
   Found* entries_;
   int lane_;
   int count_ = 0;
 };
+
+/// A pair of slots that reached one of its thresholds, for the one list: of
+/// none where either is padding, or it is met from the other side too, which of
+/// a graph is so in a block of slots with itself.
+__device__ inline Found found_pair(const CandidatePairs& pairs,
+                                   std::int32_t row, std::int32_t column,
+                                   float column_threshold) {
+  const float row_threshold = __ldg(pairs.row_thresholds + row);
+  constexpr std::int32_t block = static_cast<std::int32_t>(kFilterBlock);
+  const bool other_side =
+      pairs.graph && row >= column && row / block == column / block;
+  const bool there = row_threshold == row_threshold &&
+                     column_threshold == column_threshold && !other_side;
+  return {there ? row : WarpQueue::none, column, 0.0f};
+}
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -166,7 +166,6 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
   using T = FilterTile;
   using P = WarpPairs;
   const unsigned shared = shared_address(memory);
-  const CandidateLists& lists = work.lists;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   WarpQueue queue(
@@ -194,7 +193,7 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
     float row_threshold[P::rows];
 #pragma unroll
     for (int i = 0; i < P::rows; ++i)
-      row_threshold[i] = __ldg(lists.thresholds + row0 + 8 * i);
+      row_threshold[i] = __ldg(row_thresholds<Kind>(work) + row0 + 8 * i);
 
     for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
 #pragma unroll 1
@@ -232,7 +231,7 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
                      queue);
       column_block = FilterJob::next(work.jobs, column_block);
     }
-    queue.flush(lists);
+    queue.flush(list_of<Kind>(work));
     wait_for_copies<0>();
   }
 }

@@ -202,7 +202,6 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
                                            unsigned char* memory) {
   using T = FilterTile;
   using P = WarpgroupPairs;
-  const CandidateLists& lists = work.lists;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const unsigned half = warp / 4 * 64 * T::row_bytes;
@@ -229,7 +228,7 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
     float row_threshold[P::rows];
 #pragma unroll
     for (int i = 0; i < P::rows; ++i)
-      row_threshold[i] = __ldg(lists.thresholds + row0 + 8 * i);
+      row_threshold[i] = __ldg(row_thresholds<Kind>(work) + row0 + 8 * i);
     if (rows_stay) wait_for_barrier(barriers.rows_full(), job_parity);
 
     for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
@@ -272,7 +271,7 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
       column_block = FilterJob::next(work.jobs, column_block);
     }
   }
-  queue.flush(lists);
+  queue.flush(list_of<Kind>(work));
 }
 
 /// The kernel's body. memory: as HopperMemory says.

@@ -6,8 +6,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Below this many points the float64 pass is as fast.
-constexpr std::int64_t kLeastFilteredPoints = 4096;
 constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
 // Beyond so many neighbours the lists of candidates take more memory than they
 // are worth, and the float64 pass with its merging selection does all.

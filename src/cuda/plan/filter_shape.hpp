@@ -24,7 +24,8 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 /// Queries that are filtered at a time: their lists are to fit in 1 GiB.
 std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
 
-/// Fewer queries are done in doubles as fast.
+/// Fewer points, or queries, are done in doubles as fast.
+static constexpr std::int64_t kLeastFilteredPoints = 4096;
 static constexpr std::int64_t kLeastFilteredQueries = 256;
 
 /// What the plan knows of the filter that a search would use.

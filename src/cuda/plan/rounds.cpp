@@ -11,6 +11,15 @@ constexpr double kFilterLaunchWork = 1.0e13;
 
 }  // namespace
 
+std::int64_t jobs_a_launch(const FilterRounds& rounds, std::int64_t span) {
+  const double work = static_cast<double>(span) *
+                      static_cast<double>(rounds.depth) * kFilterBlock *
+                      kFilterBlock;
+  return round_up(std::max<std::int64_t>(
+                      1, static_cast<std::int64_t>(kFilterLaunchWork / work)),
+                  round_up(rounds.multiprocessors, 2));
+}
+
 std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
   std::vector<FilterJobs> launches;
   const std::int64_t end_delta =
@@ -46,13 +55,7 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
         1, std::min(ceil_div(rounds.chunk_size, kFilterBlock),
                     deltas * jobs.num_slabs / (4 * rounds.multiprocessors)));
     const std::int64_t num_jobs = jobs.num_slabs * ceil_div(deltas, jobs.span);
-    const double work = static_cast<double>(jobs.span) *
-                        static_cast<double>(rounds.depth) * kFilterBlock *
-                        kFilterBlock;
-    const std::int64_t a_launch =
-        round_up(std::max<std::int64_t>(
-                     1, static_cast<std::int64_t>(kFilterLaunchWork / work)),
-                 round_up(rounds.multiprocessors, 2));
+    const std::int64_t a_launch = jobs_a_launch(rounds, jobs.span);
     for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
       jobs.first_job = job;
       jobs.end_job = std::min(job + a_launch, num_jobs);

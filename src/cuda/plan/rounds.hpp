@@ -45,6 +45,9 @@ struct FilterRounds {
   double growth = 2.0;
 };
 
+/// Jobs of so many blocks of columns that one launch has.
+std::int64_t jobs_a_launch(const FilterRounds& rounds, std::int64_t span);
+
 /// All jobs, in launches that are each a fraction of a second. Rounds double:
 /// each lets a point meet as many others as all rounds before it. Rounds are
 /// the same whichever slabs are asked for.

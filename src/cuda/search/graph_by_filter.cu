@@ -29,7 +29,7 @@ GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
   candidates_.hold_entries();
   candidates_.place(layout_.places.data(), layout_.num_slots, stream_);
   candidates_.meet_own(points_.ids.data());
-  stored_.hold_form(search, stream_);
+  stored_.hold_form(search.plan.shape.rows, search.undo, stream_);
 
   pass_.filter = &stored_.filter();
   pass_.rounds = rounds_of_graph(search, team, own);

@@ -48,26 +48,25 @@ bool StoredPoints::suits(const PointsToStore& asked) const {
          ids_ == asked.points.order.id;
 }
 
-void StoredPoints::hold_form(const Search& search, const Stream& stream) {
-  if (form_ != nullptr && number_form_ == search.plan.shape.rows.form) return;
+void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
+                             const Stream& stream) {
+  if (form_ != nullptr && number_form_ == rows.form) return;
   form_.reset();
   filter_.reset();
-  const FilterBlocks blocks(search.columns.size());
-  auto filter =
-      make_pair_filter(*search.request.metric, search.plan.shape.rows);
+  const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
+  const FilterBlocks blocks(num_points);
+  auto filter = make_pair_filter(*metric_, rows);
   auto form = std::make_unique<FilterForm>(*filter, blocks.num_slots());
   form->clear(stream);
-  const std::vector<std::int32_t> slots =
-      slots_of(blocks.places(), search.columns.size());
-  DeviceBuffer<std::int32_t> d_slots(search.columns.size());
+  const std::vector<std::int32_t> slots = slots_of(blocks.places(), num_points);
+  DeviceBuffer<std::int32_t> d_slots(num_points);
   upload(d_slots, slots.data(), d_slots.size(), stream);
   // Points are shuffled: the first of them are a sample.
-  filter->learn(points_.prepared(), search.columns.size(), search.undo,
-                stream.get());
+  filter->learn(points_.prepared(), num_points, undo, stream.get());
   filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
                      form->rows(), stream.get());
   stream.wait();
-  number_form_ = search.plan.shape.rows.form;
+  number_form_ = rows.form;
   filter_ = std::move(filter);
   form_ = std::move(form);
 }

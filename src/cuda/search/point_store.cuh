@@ -42,9 +42,9 @@ class StoredPoints {
 
   /// Whether they are what is asked for.
   bool suits(const PointsToStore& asked) const;
-  /// Makes the form of the search's filter, unless it is there. Waits for the
-  /// stream if so.
-  void hold_form(const Search& search, const Stream& stream);
+  /// Makes the form of such a filter, unless it is there; undo: what distances
+  /// are multiplied by at last. Waits for the stream if so.
+  void hold_form(const RowsInForm& rows, PowerOfTwo undo, const Stream& stream);
 
   const DevicePoints& points() const { return points_; }
   PairFilter& filter() { return *filter_; }

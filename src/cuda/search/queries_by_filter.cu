@@ -21,7 +21,7 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
 /// The points, in the filter's form too.
 StoredPoints& formed(const Search& search, const Stream& stream) {
   StoredPoints& stored = search.store->get(columns_of(search), stream);
-  stored.hold_form(search, stream);
+  stored.hold_form(search.plan.shape.rows, search.undo, stream);
   return stored;
 }
 

@@ -1,0 +1,74 @@
+#include "cuda/exact/within_pairs.cuh"
+
+#include <math_constants.h>
+
+#include <algorithm>
+
+#include "cuda/device/check.cuh"
+#include "cuda/exact/pair_sum.cuh"
+#include "cuda/prepare/rules.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kThreads = 256;
+using Block = ExactBlock<kThreads>;
+
+// The contract's distances of candidates, and those within a limit. In and out:
+// see PairsToSettle. Grid: any. Block: kThreads. Shared: none.
+template <class Rule>
+__global__ void __launch_bounds__(kThreads)
+    settle_candidates(const PairsToSettle step) {
+  constexpr bool unit = std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int part = static_cast<int>(threadIdx.x) % Block::pair_threads;
+  const int own = static_cast<int>(threadIdx.x) / Block::pair_threads;
+  for (std::int64_t first =
+           static_cast<std::int64_t>(blockIdx.x) * Block::pairs;
+       first < step.count;
+       first += static_cast<std::int64_t>(gridDim.x) * Block::pairs) {
+    // Threads past the end do the last pair again: a warp joins together.
+    const std::int64_t at = min(first + own, step.count - 1);
+    const SlotPair pair = step.pairs[at];
+    const std::int32_t row = __ldg(step.row_places + pair.row);
+    const std::int32_t column = __ldg(step.column_places + pair.column);
+    const double sum = pair_sum<typename Rule::Sum>(
+        step.rows + row * step.padded, step.columns + column * step.padded,
+        step.padded, part);
+    double value = sum;
+    if (!unit)
+      value = scaled(
+          Rule::finish(sum, step.row_sums[row], step.column_sums[column]),
+          step.undo);
+    const double distance = unit ? Rule::finish(sum, 0.0, 0.0) : value;
+    const double column_limit = step.column_limits == nullptr
+                                    ? -CUDART_INF
+                                    : step.column_limits[column];
+    const bool within = part == 0 && first + own < step.count &&
+                        distance <= fmax(step.limits[row], column_limit);
+    const unsigned finders = __ballot_sync(0xffffffffu, within);
+    if (finders == 0) continue;
+    std::int32_t place = 0;
+    if (lane == 0) place = atomicAdd(step.num_found, __popc(finders));
+    place = __shfl_sync(0xffffffffu, place, 0) +
+            __popc(finders & ((1u << lane) - 1));
+    if (within) step.found[place] = {row, column, value};
+  }
+}
+
+}  // namespace
+
+void start_settling_pairs(const MetricEntry& metric, const PairsToSettle& step,
+                          cudaStream_t stream) {
+  if (step.count == 0) return;
+  const unsigned grid = static_cast<unsigned>(std::min<std::int64_t>(
+      (step.count + Block::pairs - 1) / Block::pairs, 1 << 16));
+  with_pair_rule(metric, [&](auto rule) {
+    settle_candidates<decltype(rule)><<<grid, kThreads, 0, stream>>>(step);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,77 @@
+#pragma once
+
+// A search for all pairs within a distance: what all its devices work on, and
+// how pairs that they found come to the host.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/prepared.hpp"
+#include "core/within.hpp"
+#include "cuda/device/resources.cuh"
+#include "cuda/device/staging.cuh"
+#include "cuda/exact/within_pairs.cuh"
+#include "cuda/plan/number_forms.hpp"
+#include "cuda/plan/panels.hpp"
+#include "cuda/search/point_store.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// Pairs that travel at a time.
+static constexpr std::int64_t kMostFound =
+    kPieceBytes / static_cast<std::int64_t>(sizeof(FoundPair));
+
+struct WithinWork {
+  /// rows: the same object as columns for a graph.
+  WithinWork(const Request& asked, const Within& within,
+             const PlacedPoints& of_rows, const PlacedPoints& of_columns,
+             int exponent);
+
+  const Request& request;
+  const PlacedPoints& rows;
+  const PlacedPoints& columns;
+  RowRecipe prepare;
+  DistanceRule rule;
+  std::vector<double> limits;  ///< by place of rows
+  /// By place of columns that are not the rows; empty: they have none.
+  std::vector<double> column_limits;
+  int num_threads = 1;          ///< of the host, for each device
+  PointStore* store = nullptr;  ///< where columns stay; null: in panels
+  std::int64_t side = 0;        ///< of a chunk, in doubles
+  RowsInForm form;              ///< of the filter, where one is used
+
+  bool graph() const { return &rows == &columns; }
+  /// In whole tiles: panels of them are read so.
+  PointsToStore stored() const;
+};
+
+/// Pairs found on one device, and the host's end of their way.
+class FoundPairs {
+ public:
+  explicit FoundPairs(const WithinWork& work);
+
+  FoundPair* data() { return found_.data(); }  ///< device memory, [kMostFound]
+  std::int32_t* count() { return count_.data(); }
+  void clear_count(const Stream& stream);
+  /// What was counted on the stream so far; waits for it.
+  std::int32_t counted(const Stream& stream);
+  /// The first `count` pairs, once the stream has made them.
+  void take(std::int32_t count, WithinCollector& collector,
+            WithinCollector::Taker& taker, const Stream& stream);
+
+ private:
+  void hand_over(std::int64_t first, std::int64_t end,
+                 WithinCollector::Taker& taker);
+  const FoundPair* on_host() {
+    return reinterpret_cast<const FoundPair*>(pieces_[0]);
+  }
+
+  const WithinWork& work_;
+  DeviceBuffer<FoundPair> found_;
+  DeviceBuffer<std::int32_t> count_;
+  PinnedPieces pieces_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

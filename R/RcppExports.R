@@ -437,6 +437,14 @@ cpp_triple_histogram <- function(values, request, breaks, stage, part) {
     .Call(`_fsknn_cpp_triple_histogram`, values, request, breaks, stage, part)
 }
 
+cpp_open_bytes <- function(values, request, num_way) {
+    .Call(`_fsknn_cpp_open_bytes`, values, request, num_way)
+}
+
+cpp_next_bytes <- function(handle, most, request) {
+    .Call(`_fsknn_cpp_next_bytes`, handle, most, request)
+}
+
 cpp_within_search <- function(x, query, request) {
     .Call(`_fsknn_cpp_within_search`, x, query, request)
 }

@@ -59,7 +59,8 @@
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel
 #' Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
-#' @seealso [threshold_graph()], [threshold_triples()], [bin_file()] for files
+#' @seealso [write_comet_bytes()] for all of them of data, with none held,
+#'   [threshold_graph()], [threshold_triples()], [bin_file()] for files
 #'   that say their shape.
 #' @name comet_files
 #' @examples
@@ -223,8 +224,9 @@ write_comet_metrics <- function(x, file, form = c("records", "bytes"), ...,
   byte_order <- check_comet_order(byte_order, form)
   call <- current_env()
   metrics <- comet_metrics_of(x, call)
+  in_order <- check_each_once(metrics$ends, call)
   if (form == "bytes") {
-    metrics <- in_comet_order(metrics, call)
+    metrics <- in_comet_order(metrics, in_order, call)
   }
   count <- length(metrics$similarity)
   write_whole_bytes(file, path, call = call, write = function(put) {
@@ -312,8 +314,30 @@ check_is_pairs <- function(x, call) {
   }
 }
 
+# Gives the order of CoMet: by the second, the third and the first.
+check_each_once <- function(ends, call) {
+  in_order <- do.call(order, c(ends[-1], ends[1], list(method = "radix")))
+  sorted <- lapply(ends, `[`, in_order)
+  again <- Reduce(`&`, lapply(sorted, function(numbers) {
+    numbers[-1] == numbers[-length(numbers)]
+  }))
+  at <- which(again)[1]
+  if (!is.na(at)) {
+    what <- if (length(ends) == 2) "pair" else "triple"
+    numbers <- vapply(sorted, `[[`, 1L, at)
+    abort_argument(
+      c(
+        "{.arg x} must have each {what} of points once.",
+        x = "That of points {numbers} is there twice."
+      ),
+      call
+    )
+  }
+  in_order
+}
+
 # All of them, as one process of CoMet goes through them.
-in_comet_order <- function(metrics, call) {
+in_comet_order <- function(metrics, in_order, call) {
   ends <- metrics$ends
   num_way <- length(ends)
   all <- choose(metrics$num_points, num_way)
@@ -327,11 +351,6 @@ in_comet_order <- function(metrics, call) {
       ),
       call
     )
-  }
-  in_order <- if (num_way == 2) {
-    order(ends[[2]], ends[[1]], method = "radix")
-  } else {
-    order(ends[[2]], ends[[3]], ends[[1]], method = "radix")
   }
   list(similarity = metrics$similarity[in_order])
 }

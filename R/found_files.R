@@ -71,3 +71,38 @@ put_csv_rows <- function(put, part, columns, ends, names) {
     put(do.call(paste, c(cells, sep = ",")))
   }
 }
+
+# What a verb gives that wrote a file. what: "edge" or "triple", of which there
+# are `count`.
+new_found_file <- function(sink, search, what, count, least, ...) {
+  structure(
+    list(
+      file = sink$file, format = sink$format, what = what, count = count,
+      metric = search$options$metric$name, min_similarity = least,
+      num_points = nrow(search$points$values), ...
+    ),
+    class = "found_file"
+  )
+}
+
+#' @export
+print.found_file <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}
+
+#' @method format found_file
+#' @export
+format.found_file <- function(x, ...) {
+  c(
+    paste0(
+      tally(x$count, x$what), " of ", tally(x$num_points, "point"), ", ",
+      x$metric, " of at least ", format(x$min_similarity, digits = 15),
+      if (!is.null(x$stage)) {
+        paste(", stage", x$stage[[1]], "of", x$stage[[2]])
+      }
+    ),
+    paste0("File: ", x$file, " (", x$format, ")"),
+    if (!is.null(x$checksum)) paste("Checksum:", x$checksum)
+  )
+}

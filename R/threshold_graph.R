@@ -23,6 +23,13 @@
 #'   end, or both. The other points are vertices all the same.
 #' @param min_similarity The least similarity that counts, one number: between
 #'   -1 and 1 for correlations and cosine, between 0 and 1 otherwise.
+#' @param file,format Path of a file that the edges go into while they are
+#'   searched for, so that they need not fit in memory (`max_memory` is for what
+#'   is there at once); and what it is: `"csv"`, the columns of the data frame
+#'   with all digits (the default where `file` ends in `.csv` or `.csv.gz`), or
+#'   `"comet"`, CoMet's records (see [comet_files]), for similarities of at
+#'   least 0. `NULL` (default): no file. Not with `subset`, `BPPARAM`,
+#'   `checkpoint` or `na = "pairwise"`.
 #'
 #' @returns A data frame of class `knn_edges` with each pair of points once, in
 #'   the order of `from`, the one that stands first in `x`, then of distance:
@@ -33,6 +40,11 @@
 #'
 #'   Its attribute `vertices` holds all points, isolated ones too, and
 #'   [as_igraph()] makes an undirected graph of it.
+#'
+#'   With `file` a list of class `found_file` instead, with a print method:
+#'   `file`, `format`, `what` (`"edge"`), `count` (how many), `metric`,
+#'   `min_similarity` and `num_points`. The file has the order of the data
+#'   frame, and is named when it is whole.
 #' @section Errors:
 #' As for [knn_search()]. The pairs are counted before memory for
 #' them is asked for: more of them than fit it, or than the 2^31 - 1 rows of a
@@ -64,14 +76,19 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
                             BPPARAM = NULL, checkpoint = NULL, weights = NULL,
                             max_memory = NULL,
                             na = c("error", "pairwise", "mean"),
-                            min_pairs = NULL, adjust = NULL, data = NULL) {
+                            min_pairs = NULL, adjust = NULL, data = NULL,
+                            file = NULL, format = NULL) {
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(min_similarity)
   options <- verb_options()
   least <- check_similarity(min_similarity, options$metric)
+  sink <- check_edge_file(file, format, least, subset, options)
   search <- new_search(x, options, subset = subset, as_edges = TRUE)
   search <- ask_within(search, 1 - least, similarity = least)
+  if (!is.null(sink)) {
+    return(write_found_edges(search, sink))
+  }
   threshold_edges(run_search(search), search)
 }
 

@@ -80,10 +80,10 @@
 #'   does not depend on their order; those of the stages of a search add up to
 #'   that of the whole (modulo 2^64).
 #'
-#'   With `file` a list of class `fsknn_triple_file` instead, with a print
-#'   method: `file`, `format`, `triples` (how many), `checksum`, `metric`,
-#'   `min_similarity`, `num_points` and `stage`. The file has the order of the
-#'   data frame, whatever the stages or workers; with `query` triples stand by
+#'   With `file` a list of class `found_file` instead, with a print method:
+#'   `file`, `format`, `what` (`"triple"`), `count` (how many), `metric`,
+#'   `min_similarity`, `num_points`, `checksum` and `stage`. The file has the
+#'   order of the data frame, whatever the stages or workers; with `query` triples stand by
 #'   the first of those points that they have, in the order of `x`. It is named
 #'   when it is whole.
 #' @section Errors:

@@ -8,14 +8,9 @@ write_triples <- function(search, sink, call = caller_env()) {
     function(take) run_triples(search, take, call), call
   )
   asked <- search$request$triples
-  structure(
-    list(
-      file = sink$file, format = sink$format, triples = found$count,
-      checksum = found$checksum, metric = search$options$metric$name,
-      min_similarity = asked$least,
-      num_points = nrow(search$points$values), stage = stage_attribute(asked)
-    ),
-    class = "fsknn_triple_file"
+  new_found_file(
+    sink, search, "triple", found$count, asked$least,
+    checksum = found$checksum, stage = stage_attribute(asked)
   )
 }
 
@@ -55,26 +50,4 @@ find_triples_for_file <- function(work, take, call) {
     }
   }
   answer
-}
-
-#' @export
-print.fsknn_triple_file <- function(x, ...) {
-  cat(format(x), sep = "\n")
-  invisible(x)
-}
-
-#' @method format fsknn_triple_file
-#' @export
-format.fsknn_triple_file <- function(x, ...) {
-  c(
-    paste0(
-      tally(x$triples, "triple"), " of ", tally(x$num_points, "point"), ", ",
-      x$metric, " of at least ", format(x$min_similarity, digits = 15),
-      if (!is.null(x$stage)) {
-        paste(", stage", x$stage[[1]], "of", x$stage[[2]])
-      }
-    ),
-    paste0("File: ", x$file, " (", x$format, ")"),
-    paste("Checksum:", x$checksum)
-  )
 }

@@ -1282,6 +1282,30 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_open_bytes
+Rcpp::List cpp_open_bytes(SEXP values, Rcpp::List request, int num_way);
+RcppExport SEXP _fsknn_cpp_open_bytes(SEXP valuesSEXP, SEXP requestSEXP, SEXP num_waySEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    Rcpp::traits::input_parameter< int >::type num_way(num_waySEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_open_bytes(values, request, num_way));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_next_bytes
+Rcpp::List cpp_next_bytes(SEXP handle, double most, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_next_bytes(SEXP handleSEXP, SEXP mostSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type handle(handleSEXP);
+    Rcpp::traits::input_parameter< double >::type most(mostSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_next_bytes(handle, most, request));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_within_search
 Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_within_search(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
@@ -1427,6 +1451,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_find_triples", (DL_FUNC) &_fsknn_cpp_find_triples, 8},
     {"_fsknn_cpp_nearest_triples", (DL_FUNC) &_fsknn_cpp_nearest_triples, 5},
     {"_fsknn_cpp_triple_histogram", (DL_FUNC) &_fsknn_cpp_triple_histogram, 5},
+    {"_fsknn_cpp_open_bytes", (DL_FUNC) &_fsknn_cpp_open_bytes, 3},
+    {"_fsknn_cpp_next_bytes", (DL_FUNC) &_fsknn_cpp_next_bytes, 3},
     {"_fsknn_cpp_within_search", (DL_FUNC) &_fsknn_cpp_within_search, 3},
     {"_fsknn_cpp_sample_pairs", (DL_FUNC) &_fsknn_cpp_sample_pairs, 3},
     {"_fsknn_cpp_cuda_finds_within", (DL_FUNC) &_fsknn_cpp_cuda_finds_within, 1},

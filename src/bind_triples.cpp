@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "bind_common.hpp"
+#include "cpu/similarity_bytes.hpp"
 #include "cpu/triples.hpp"
 
 using namespace fsknn;
@@ -207,5 +208,35 @@ Rcpp::List cpp_triple_histogram(SEXP values, Rcpp::List request,
     return Rcpp::List::create(Rcpp::_["counts"] = counts,
                               Rcpp::_["checksum"] = hexadecimal(found.checksum),
                               Rcpp::_["stats"] = list_of(found.stats));
+  });
+}
+
+// All pairs (num_way 2) or triples (3) of rows, a byte each: see
+// SimilarityBytes.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_open_bytes(SEXP values, Rcpp::List request, int num_way) {
+  return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
+    const std::unique_ptr<RowSource> source = bind::row_source(values, request);
+    std::unique_ptr<cpu::SimilarityBytes> bytes(new cpu::SimilarityBytes(
+        bind::request_from(request), num_way, *source, progress.get()));
+    return Rcpp::List::create(
+        Rcpp::_["handle"] =
+            Rcpp::XPtr<cpu::SimilarityBytes>(bytes.release(), true));
+  });
+}
+
+// The next ones, about as many as `most`: raw, none at the end.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_next_bytes(SEXP handle, double most, Rcpp::List request) {
+  return bind::guarded([&]() -> Rcpp::List {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
+    const std::vector<std::uint8_t> bytes =
+        Rcpp::XPtr<cpu::SimilarityBytes>(handle).checked_get()->next(
+            static_cast<std::int64_t>(most), progress.get());
+    Rcpp::RawVector raw(
+        bind::new_vector(RAWSXP, static_cast<std::int64_t>(bytes.size())));
+    std::copy(bytes.begin(), bytes.end(), raw.begin());
+    return Rcpp::List::create(Rcpp::_["bytes"] = raw);
   });
 }

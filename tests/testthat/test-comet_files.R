@@ -179,3 +179,20 @@ test_that("wrong files and wrong edges are told", {
                         num_points = 4)
   })
 })
+
+test_that("a pair or a triple that is there twice is seen", {
+  file <- withr::local_tempfile()
+  x <- exp(random_matrix(6, 5))
+  pairs <- threshold_graph(x, 0, "proportional", backend = "cpu")
+  pairs[3, c("from", "to", "distance")] <- pairs[9, c("to", "from", "distance")]
+  triples <- threshold_triples(x, 0)
+  triples[2, ] <- triples[11, ]
+  for (twice in list(pairs, triples)) {
+    for (form in c("records", "bytes")) {
+      expect_error(
+        write_comet_metrics(twice, file, form), "is there twice",
+        class = "fsknn_argument_error"
+      )
+    }
+  }
+})

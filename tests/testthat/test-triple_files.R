@@ -13,8 +13,8 @@ test_that("a CSV file has the triples, all digits, in order", {
     if (named) rownames(x) <- paste0("g\"", seq_len(26))
     whole <- threshold_triples(x, 0.6)
     told <- threshold_triples(x, 0.6, file = file)
-    expect_s3_class(told, "fsknn_triple_file")
-    expect_identical(told$triples, nrow(whole) + 0)
+    expect_s3_class(told, "found_file")
+    expect_identical(told$count, nrow(whole) + 0)
     expect_identical(told$checksum, attr(whole, "checksum"))
     expect_identical(as.list(read_found(file)), as.list(as.data.frame(whole)))
   }
@@ -72,7 +72,7 @@ test_that("records of CoMet are those of write_comet_metrics()", {
     readBin(files[[1]], "raw", 1e6), readBin(files[[2]], "raw", 1e6)
   )
   none <- threshold_triples(x, 1, file = files[[1]], format = "comet")
-  expect_identical(none$triples, 0)
+  expect_identical(none$count, 0)
   expect_identical(file.size(files[[1]]), 0)
 })
 

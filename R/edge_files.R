@@ -1,0 +1,133 @@
+# Edges of a threshold graph that go to a file while they are searched for.
+
+check_edge_file <- function(file, format, least, subset, options,
+                            call = caller_env()) {
+  sink <- check_found_file(file, format, call = call)
+  if (is.null(sink)) {
+    return(NULL)
+  }
+  beside <- c(
+    subset = !is.null(subset), BPPARAM = !is.null(options$long$workers),
+    checkpoint = !is.null(options$long$folder),
+    "na = \"pairwise\"" = identical(options$na, "pairwise")
+  )
+  if (any(beside)) {
+    other <- names(beside)[beside][[1]]
+    abort_argument("{.arg file} can't be used with {.code {other}}.", call)
+  }
+  if (sink$format == "comet" && least < 0) {
+    abort_argument(
+      "{.arg min_similarity} must be at least 0 with
+       {.code format = \"comet\"}.",
+      call
+    )
+  }
+  sink
+}
+
+write_found_edges <- function(search, sink, call = caller_env()) {
+  request <- search$request
+  is_r <- has_correlation(search$options$metric)
+  columns <- c("from", "to", "distance", if (is_r) "correlation")
+  found <- write_found(
+    sink, columns, c("from", "to"), search$points$names,
+    function(take) {
+      find_edges_for_file(search, function(part) {
+        part$similarity <- similarity_of_edges(part, request)
+        take(part)
+      }, call)
+    }, call
+  )
+  new_found_file(
+    sink, search, "edge", found, request$within$similarity
+  )
+}
+
+# What a record of CoMet holds.
+similarity_of_edges <- function(part, request) {
+  if (is.null(part$correlation)) {
+    return(1 - part$distance)
+  }
+  switch(
+    request$sign, signed = part$correlation, absolute = abs(part$correlation),
+    negative = -part$correlation
+  )
+}
+
+# Blocks of points with themselves and all that come after them: as many points
+# as their edges have room. Gives the number of edges.
+find_edges_for_file <- function(search, take, call) {
+  if (search$options$verbose) {
+    tell_lines(describe_search(search, call))
+  }
+  values <- search$points$values
+  num_points <- nrow(values)
+  request <- search$request
+  room <- max(min(request$within$most, 2^24), num_points)
+  bar <- new_split_bar(request$progress, num_points, "Pairs")
+  on.exit(end_bar(bar))
+  # A block is prepared together with all points after it.
+  size <- if (request$backend == "cuda") 2^17 else 2^12
+  first <- 1
+  count <- 0
+  while (first <= num_points) {
+    last <- min(num_points, first + size - 1)
+    part <- edges_of_block(
+      values, first, last, room,
+      request_with_bar(request, bar, last - first + 1)
+    )
+    if (identical(part$failure, "too_many_pairs")) {
+      size <- max(1, floor((last - first + 1) / 2))
+      next
+    }
+    part <- in_core(part, call)
+    take(part)
+    found <- length(part$from)
+    count <- count + found
+    if (found < room / 4) {
+      size <- 2 * size
+    }
+    step_bar(bar, last - first + 1)
+    first <- last + 1
+  }
+  count
+}
+
+# Edges whose lower point is in a block, in the order of the graph; or the
+# core's failure.
+edges_of_block <- function(values, first, last, room, request) {
+  block <- c(first, last)
+  rest <- if (last < nrow(values)) c(last + 1, nrow(values))
+  own <- edges_between(values, block, NULL, room, request)
+  room <- room - length(own$from)
+  other <- if (!is.null(rest) && is.null(own$failure)) {
+    edges_between(values, block, rest, room, request)
+  }
+  failed <- if (is.null(own$failure)) other else own
+  if (!is.null(failed$failure)) {
+    return(failed)
+  }
+  columns <- lapply(stats::setNames(nm = names(own)), function(column) {
+    c(own[[column]], other[[column]])
+  })
+  in_order <- order(
+    columns$from, columns$distance, columns$to, method = "radix"
+  )
+  lapply(columns, `[`, in_order)
+}
+
+edges_between <- function(values, block, rest, room, request) {
+  request$within$most <- room
+  found <- ask_between(values, block, rest, request)
+  if (!is.null(found$failure)) {
+    return(found)
+  }
+  rows <- seq.int(block[[1]], block[[2]])
+  c(
+    list(
+      from = rep(as.integer(rows), found$count[seq_along(rows)]),
+      to = found$index, distance = found$distance
+    ),
+    if (has_correlation(metric_facts(request$metric))) found["correlation"]
+  )
+}

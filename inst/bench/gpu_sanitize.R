@@ -108,8 +108,8 @@ parts <- list(
       max_device_memory = streaming_limit(near, 5, "proportional", TRUE)
     )
   },
-  # Pairs over common samples: the filters of correlations and of differences,
-  # rows that overflow, rows that are too long for the filter.
+  # Pairs over common samples: the filters by products and of differences, rows
+  # that overflow, rows that are too long for the filter.
   missing = function() {
     holes <- many[1:900, ]
     holes[seq(1, length(holes), 7)] <- NA
@@ -122,6 +122,12 @@ parts <- list(
       queries(holes, wild[1:200, ], 5, metric, na = "pairwise")
     }
     knn_graph(holes, 5, na = "pairwise", backend = "cuda", devices = 1)
+    # So near that sums in float32 take the place of products of halves.
+    near <- many[rep(1:3, 500), ] + 1e-7 * many[1:1500, ]
+    near[seq(1, length(near), 7)] <- NA
+    for (metric in c("pearson", "euclidean")) {
+      graph(near, 5, metric, na = "pairwise")
+    }
   },
   # Rows less what covariates explain: fewer vectors than are taken at a time,
   # and more; with weights, ranks, rows that end within a lane.

@@ -75,6 +75,16 @@ for (n in size(c(1e5, 4e5))) {
   }
 }
 
+x <- simulate(size(50000), 295, 20)
+cat("\nMissing values,", nrow(x), "x 295, k = 20\n")
+least("knn_graph(), nothing missing", function() {
+  knn_graph(x, 20, backend = backend)
+})
+x[sample(length(x), 0.05 * length(x))] <- NA
+least("knn_graph(na = \"pairwise\"), 5% missing", function() {
+  knn_graph(x, 20, na = "pairwise", backend = backend)
+})
+
 n <- size(1e5)
 x <- simulate(n, 500, 20)
 x[sample(length(x), 0.05 * length(x))] <- NA

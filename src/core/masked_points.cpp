@@ -13,6 +13,8 @@
 namespace fsknn {
 namespace {
 
+// Beyond, most rows' squares would be subnormal halves.
+constexpr int kMostOfUnit = 5;
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 void rank_known(MaskedScratch& scratch, double* x, std::int64_t d) {
@@ -136,7 +138,8 @@ MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
   return points;
 }
 
-MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule) {
+MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule,
+                         int headroom) {
   constexpr std::int64_t kSampled = 256;
   const std::int64_t n = points.size(), d = points.num_features;
   const std::int64_t step = std::max<std::int64_t>(1, n / kSampled);
@@ -160,14 +163,19 @@ MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule) {
             std::fabs(row[f] - units.centre[static_cast<std::size_t>(f)]));
     values.push_back(largest);
   }
+  double longest = 0.0;
+  for (const double x : values) longest = std::max(longest, x);
   const double unit = median_of(values);
   // Squares below 2^-400 of the matrix's largest are left to the exact step:
   // those that underflow there are nothing in this unit.
   const bool squared =
       rule.terms().accumulation == Accumulation::squared_difference;
-  if (unit > 0.0)
+  if (unit > 0.0) {
+    const int above = exponent_of(longest) - exponent_of(unit);
     units.by =
-        power_of_two(-std::max(exponent_of(unit), squared ? -400 : -1000));
+        power_of_two(-std::max(exponent_of(unit), squared ? -400 : -1000) -
+                     std::clamp(above - headroom, 0, kMostOfUnit));
+  }
   return units;
 }
 

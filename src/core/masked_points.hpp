@@ -89,8 +89,10 @@ struct MaskedUnits {
   double operator()(double x) const { return (x * by.first) * by.second; }
 };
 
-/// By medians of some of the rows.
-MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule);
+/// By medians of some of the rows. Where the largest of these rows is beyond
+/// 2^headroom, the unit is larger, by up to 2^5.
+MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule,
+                         int headroom = 2000);
 
 /// A row's neighbours, of which there may be fewer than k: what is not filled
 /// is missing. distance, index: sorted, `size` of them; correlation may be

@@ -20,6 +20,7 @@
 #include "cpu/kernels.hpp"
 #include "cpu/within.hpp"
 #include "cuda/filter/half_bound.hpp"
+#include "halves.hpp"
 
 using namespace fsknn;
 
@@ -291,15 +292,6 @@ TEST_CASE("pairs within a distance below 0 are found") {
 }
 
 namespace {
-
-/// To the nearest number of 16 bits.
-double to_half(double x) {
-  if (x == 0.0) return x;
-  if (std::fabs(x) >= 65520.0) return std::copysign(HUGE_VAL, x);
-  const int e = std::max(exponent_of(std::fabs(x)), -14);
-  const double step = std::ldexp(1.0, e - 10);
-  return std::rint(x / step) * step;
-}
 
 struct HalfRow {
   std::vector<double> x;

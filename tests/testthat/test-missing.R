@@ -197,6 +197,45 @@ test_that("differences have brute force's bits, far off and among wild rows", {
   }
 })
 
+test_that("rows that a filter hardly tells apart have brute force's bits", {
+  # On GPUs: several rounds of columns, in which products of halves keep few
+  # pairs, or so many that sums in float32 take their place.
+  n <- 1300
+  base <- random_matrix(n, 20, seed = 10)
+  near <- function(gap) base[rep(1:5, n / 5), ] + gap * random_matrix(n, 20, 11)
+  huge <- base
+  huge[7, 3] <- 1e200
+  small <- base
+  small[seq(1, n, 3), ] <- small[seq(1, n, 3), ] * 2^-70
+  cases <- list(
+    plain = base, "1e-3 apart" = near(1e-3), "1e-7 apart" = near(1e-7),
+    "1e-15 apart" = near(1e-15), counts = floor(exp(3 * base)),
+    "one huge entry" = huge, "next to nothing" = small
+  )
+  for (name in names(cases)) {
+    x <- with_holes(cases[[name]], 0.1)
+    for (metric in c("euclidean", "pearson")) {
+      request <- new_request(9L, list(
+        metric = list(name = metric), sign = "signed", num_threads = 1L,
+        chunk_size = 0L, backend = list(name = "cpu", devices = integer()),
+        na = "pairwise", min_pairs = 3L
+      ))
+      expected <- as_neighbours(
+        cpp_brute_force(x, NULL, request)[c("index", "distance")]
+      )
+      for (backend in backends_here()) {
+        expect_same_bits(
+          quiet(knn_search(
+            x, 9, metric, na = "pairwise", min_pairs = 3, backend = backend,
+            constant = "isolate"
+          )),
+          expected
+        )
+      }
+    }
+  }
+})
+
 test_that("one value in common is enough for a difference, if it is asked for", {
   x <- rbind(c(1, NA, NA), c(3, 5, NA), c(NA, 4, 2))
   nn <- quiet(knn_search(x, 2, "manhattan", na = "pairwise", min_pairs = 1))

@@ -1,4 +1,4 @@
-#include "cuda/missing/masked_kernels.cuh"
+#include "cuda/missing/device_masked.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +19,7 @@
 #include "cuda/device/workers.hpp"
 #include "cuda/missing/difference_bound.hpp"
 #include "cuda/missing/find_masked.hpp"
+#include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -28,22 +29,19 @@ namespace {
 constexpr double kBatchBytes = 512e6;
 // Features of pairs in one launch: a fifth of a second of the slowest GPUs
 // here, so that the user's wish to stop is heard.
-constexpr double kLaunchWork = 1e12;
+constexpr double kLaunchWork = 1e12, kProductWork = 4e12;
 // The kernel's own roundings after the sums, each of numbers at most 1, and
 // those of z (cpu/masked_filter.hpp, "Errors").
 constexpr double kSlack = 4e-6;
 
-/// The numbers of a search that the host chooses.
-struct MaskedPlan {
-  std::int64_t depth, capacity, first_columns, batch_rows;
-  float error, square_error;  ///< correlations
-  float shrink;               ///< differences
-};
-
 MaskedPlan plan_masked(const Request& request, const MaskedPoints& rows,
-                       const MaskedPoints& columns) {
+                       const MaskedPoints& columns, const UsedDevices& gpus) {
   MaskedPlan plan;
   const std::int64_t k = request.k;
+  plan.by_products = choose_form(request.metric->filter, columns.num_features,
+                                 facts_of(gpus.all(), 0)) == NumberForm::half;
+  plan.half_depth = (columns.num_features + kProductDepth - 1) / kProductDepth *
+                    kProductDepth;
   plan.depth =
       (columns.num_features + kMaskedDepth - 1) / kMaskedDepth * kMaskedDepth;
   plan.capacity = std::min(columns.size(), std::max<std::int64_t>(512, 2 * k));
@@ -82,45 +80,6 @@ bool is_filtered(const MetricEntry& metric) {
   throw_unknown("filter", static_cast<int>(metric.filter));
 }
 
-/// Points on the current device.
-class DeviceMasked {
- public:
-  /// units: null for correlations.
-  DeviceMasked(const MaskedPoints& points, std::int64_t depth,
-               const MaskedUnits* units, bool squared, const Stream& stream)
-      : rows_(points.rows.size()),
-        masks_(points.masks.size()),
-        z_(points.size() * depth),
-        ids_(points.size()) {
-    upload(rows_, points.rows.data(), rows_.size(), stream);
-    upload(masks_, points.masks.data(), masks_.size(), stream);
-    upload(ids_, points.order.id.data(), ids_.size(), stream);
-    if (units == nullptr) {
-      start_masked_rows(rows_.data(), points.size(), points.num_features,
-                        points.padded, depth, z_.data(), stream.get());
-      return;
-    }
-    errors_ = DeviceBuffer<float>(points.size());
-    centre_ = DeviceBuffer<double>(points.num_features);
-    upload(centre_, units->centre.data(), centre_.size(), stream);
-    start_difference_rows(
-        {rows_.data(), points.size(), points.num_features, points.padded, depth,
-         centre_.data(), units->by, squared, z_.data(), errors_.data()},
-        stream.get());
-  }
-  MaskedRows view() const {
-    return {rows_.data(), masks_.data(), z_.data(), errors_.data(),
-            ids_.data()};
-  }
-
- private:
-  DeviceBuffer<double> rows_;
-  DeviceBuffer<std::uint64_t> masks_;
-  DeviceBuffer<float> z_, errors_;
-  DeviceBuffer<double> centre_;
-  DeviceBuffer<std::int32_t> ids_;
-};
-
 /// What all devices of a search read.
 struct MaskedSearch {
   const Request& request;
@@ -141,25 +100,27 @@ class MaskedSegment {
       : search_(search),
         workers_(workers),
         filtered_(is_filtered(*search.request.metric)),
+        by_products_(filtered_ && search.plan.by_products),
         batch_rows_(std::min(search.plan.batch_rows, most_rows)),
-        columns_(on_device(search.columns)),
+        columns_(search.columns, search.plan, search.units, stream_),
         own_ids_(search.rows.size()),
         thresholds_(batch_rows_),
         counts_(batch_rows_),
         candidates_(batch_rows_ * search.plan.capacity),
         list_distance_(batch_rows_ * search.request.k),
         list_index_(batch_rows_ * search.request.k),
-        pairs_exact_(1) {
-    const bool symmetric = &search.rows == &search.columns;
-    if (!symmetric)
-      rows_ = std::make_unique<DeviceMasked>(on_device(search.rows));
+        pairs_exact_(1),
+        pairs_so_far_(2) {
+    if (&search.rows != &search.columns)
+      rows_ = std::make_unique<DeviceMasked>(search.rows, search.plan,
+                                             search.units, stream_);
     upload(own_ids_, search.own_ids.data(), own_ids_.size(), stream_);
     clear_from(pairs_exact_, 0, stream_);
-    work_.columns = columns_.view();
-    work_.rows = symmetric ? work_.columns : rows_->view();
+    make_filter_rows();
     work_.padded = search.columns.padded;
     work_.words = search.columns.words;
     work_.depth = search.plan.depth;
+    work_.half_depth = search.plan.half_depth;
     work_.own_ids = own_ids_.data();
     work_.terms = search.rule.terms();
     work_.undo = search.rule.distances().undo();
@@ -215,23 +176,30 @@ class MaskedSegment {
     stream_.wait();  // `none` goes
     const double row_work =
         static_cast<double>(work_.num_rows) * static_cast<double>(work_.depth);
-    const std::int64_t most = std::max<std::int64_t>(
-        kLeastColumns, static_cast<std::int64_t>(kLaunchWork / row_work));
     for (std::int64_t seen = 0; seen < num_columns;) {
+      Launch& launch = launches_[num_launches_ % 2];
+      launch.done.wait();
+      if (num_launches_ > 1 && by_products_ && keeps_too_many(launch)) {
+        by_products_ = false;
+        make_filter_rows();
+      }
+      const std::int64_t most = std::max<std::int64_t>(
+          kLeastColumns,
+          static_cast<std::int64_t>(
+              (by_products_ ? kProductWork : kLaunchWork) / row_work));
       const std::int64_t wanted =
           seen == 0 ? search_.plan.first_columns : std::min(seen, most);
       work_.column0 = seen;
       work_.num_columns = std::min(wanted, num_columns - seen);
-      Event& done = done_[num_launches_++ % 2];
-      done.wait();
-      if (!filtered_)
-        ask_for_all();
-      else if (search_.rule.correlates())
-        start_masked_filter(work_, stream_.get());
-      else
-        start_difference_filter(work_, stream_.get());
+      start_filter();
       start_masked_exact(work_, stream_.get());
-      done.record(stream_);
+      launch.has_thresholds = seen > 0;
+      launch.rows = static_cast<double>(work_.num_rows);
+      launch.pairs = launch.rows * static_cast<double>(work_.num_columns);
+      download(pairs_so_far_.data() + num_launches_ % 2, pairs_exact_, 1,
+               stream_);
+      launch.done.record(stream_);
+      ++num_launches_;
       seen += work_.num_columns;
       if (filtered_)
         stats_.pairs_filtered += static_cast<double>(work_.num_rows) *
@@ -241,11 +209,53 @@ class MaskedSegment {
     return true;
   }
 
-  DeviceMasked on_device(const MaskedPoints& points) const {
-    return DeviceMasked(
-        points, search_.plan.depth, search_.units,
-        search_.rule.terms().accumulation == Accumulation::squared_difference,
-        stream_);
+  void start_filter() {
+    if (!filtered_)
+      ask_for_all();
+    else if (by_products_)
+      start_product_filter(work_, stream_.get());
+    else if (search_.rule.correlates())
+      start_masked_filter(work_, stream_.get());
+    else
+      start_difference_filter(work_, stream_.get());
+  }
+
+  /// The rows that the filter reads.
+  void make_filter_rows() {
+    const auto make = [&](DeviceMasked& points) {
+      if (!filtered_) return;
+      if (by_products_)
+        points.make_halves(stream_);
+      else
+        points.make_floats(search_.rule.terms().accumulation ==
+                               Accumulation::squared_difference,
+                           stream_);
+    };
+    make(columns_);
+    work_.columns = columns_.view();
+    if (rows_ != nullptr) make(*rows_);
+    work_.rows = rows_ != nullptr ? rows_->view() : work_.columns;
+  }
+
+  struct Launch {
+    Event done;
+    bool has_thresholds = false;
+    double rows = 0.0, pairs = 0.0;
+  };
+
+  /// Of a launch that is done, the last but one: whether the exact step had so
+  /// many pairs that a filter which drops more is worth its time. One takes it
+  /// about as long as 16 sums in float32; about k of a row it has to have, as
+  /// columns double.
+  bool keeps_too_many(const Launch& launch) {
+    const double so_far =
+        static_cast<double>(pairs_so_far_.data()[num_launches_ % 2]);
+    const double kept = so_far - pairs_before_;
+    pairs_before_ = so_far;
+    return launch.has_thresholds &&
+           kept >
+               launch.pairs / 16.0 +
+                   4.0 * static_cast<double>(search_.request.k) * launch.rows;
   }
 
   /// Counts above any capacity: of every row, all columns.
@@ -290,6 +300,7 @@ class MaskedSegment {
   const MaskedSearch& search_;
   Workers& workers_;
   const bool filtered_;
+  bool by_products_;
   const std::int64_t batch_rows_;
   Stream stream_;
   DeviceMasked columns_;
@@ -300,21 +311,25 @@ class MaskedSegment {
   DeviceBuffer<double> list_distance_;
   DeviceBuffer<std::int32_t> list_index_;
   DeviceBuffer<unsigned long long> pairs_exact_;
+  PinnedBuffer<unsigned long long> pairs_so_far_;  ///< after each launch
   DeviceBuffer<std::int32_t> places_;
   DeviceBuffer<double> correlations_;
   MaskedWork work_;
   // Two rounds are under way at a time: the device never waits for the host.
-  Event done_[2];
+  Launch launches_[2];
   std::int64_t num_launches_ = 0;
+  double pairs_before_ = 0.0;
   Stats stats_;
 };
 
 /// What a segment holds at most, before there is one.
 double bytes_of(const MaskedSearch& search) {
   const MaskedPlan& plan = search.plan;
-  const double row = static_cast<double>(search.columns.padded) * 8 +
-                     static_cast<double>(plan.depth) * 4 +
-                     static_cast<double>(search.columns.words) * 8 + 16;
+  const double row =
+      static_cast<double>(search.columns.padded) * 8 +
+      static_cast<double>(plan.depth) * 4 +
+      (plan.by_products ? static_cast<double>(plan.half_depth) * 2 + 16 : 0.0) +
+      static_cast<double>(search.columns.words) * 8 + 16;
   const double points = static_cast<double>(search.columns.size()) +
                         (&search.rows == &search.columns
                              ? 0.0
@@ -385,11 +400,11 @@ void find_masked(const Request& request, const RowSource& points,
       emit_missing(out, AnswerRow::of(i), request.k);
   if (rows.size() == 0 || columns.size() == 0) return;
 
-  const MaskedPlan plan = plan_masked(request, rows, columns);
+  const MaskedPlan plan = plan_masked(request, rows, columns, gpus);
   const std::vector<std::int32_t> own_ids =
       own_ids_of(request, rows, queries == nullptr);
   MaskedUnits units;
-  if (!rule.correlates()) units = masked_units(columns, rule);
+  if (!rule.correlates()) units = masked_units(columns, rule, kProductHeadroom);
   const MaskedSearch search = {
       request, rule, rule.correlates() ? nullptr : &units, plan, rows, columns,
       own_ids, out};

@@ -1,15 +1,19 @@
 #pragma once
 
-// Points with missing values on GPUs: the kernels (masked_filter.cu,
-// difference_filter.cu, masked_exact.cu), and what they are told.
+// Points with missing values on GPUs: the kernels (product_filter.cu,
+// masked_filter.cu, difference_filter.cu, masked_exact.cu), and what they are
+// told.
 //
-// A filter in float32 makes five products of each pair of rows, over the
-// samples that both have, or one sum of differences, and drops a pair whose
-// correlation cannot reach its row's threshold, or whose distance is beyond it;
-// what it keeps is done by core/masked.hpp in double and joins
-// the row's list. Columns are met in rounds, each as large as all before: a row
-// has about k candidates a round.
+// A filter makes five products of each pair of rows, over the samples that both
+// have, or one sum of differences, and drops a pair whose correlation cannot
+// reach its row's threshold, or whose distance is beyond it; what it keeps is
+// done by core/masked.hpp in double and joins the row's list. Columns are met
+// in rounds, each as large as all before: a row has about k candidates a round.
+//
+// The filter is made of products of halves by tensor cores, or, where these
+// keep too many or a device has none, of sums in float32.
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -17,12 +21,15 @@
 #include "core/kinds.hpp"
 #include "core/masked.hpp"
 #include "cuda/exact/select.cuh"
+#include "cuda/missing/product_bound.hpp"
 
 namespace fsknn {
 namespace cuda {
 
 /// Features of the filter's rows are padded to whole steps of this.
 static constexpr std::int64_t kMaskedDepth = 16;
+/// Those of the filter by products.
+static constexpr std::int64_t kProductDepth = 64;
 
 /// Points on the device, by place.
 struct MaskedRows {
@@ -30,7 +37,9 @@ struct MaskedRows {
   const std::uint64_t* masks = nullptr;  ///< [size x words]
   const float* z = nullptr;              ///< [size x depth], centred; NaN: none
   const float* errors = nullptr;         ///< [size], of z; differences
-  const std::int32_t* ids = nullptr;     ///< [size]
+  const __half* halves = nullptr;        ///< [size x half_depth]; NaN: none
+  const float4* bounds = nullptr;  ///< [size]: ProductBounds, number of values
+  const std::int32_t* ids = nullptr;  ///< [size]
 };
 
 /// Some rows against some columns. All pointers are device memory.
@@ -38,7 +47,7 @@ struct MaskedWork {
   MaskedRows rows, columns;
   std::int64_t row0 = 0, num_rows = 0;        ///< rows: places row0 on
   std::int64_t column0 = 0, num_columns = 0;  ///< columns: places column0 on
-  std::int64_t padded = 0, words = 0, depth = 0;
+  std::int64_t padded = 0, words = 0, depth = 0, half_depth = 0;
   /// [all rows] the number, from 0, of the point that the row is; -1: none.
   const std::int32_t* own_ids = nullptr;
   MaskedTerms terms;
@@ -77,6 +86,22 @@ struct DifferenceRows {
   float* errors;
 };
 void start_difference_rows(const DifferenceRows& work, cudaStream_t stream);
+
+/// The rows of the filter by products, and their bounds.
+struct ProductRows {
+  const double* rows;  ///< [count x padded]
+  std::int64_t count, num_features, padded, depth;
+  const double* centre;  ///< [num_features], device; null: correlations
+  PowerOfTwo by;
+  double contract;  ///< correlations: rounding_of_sums()
+  __half* halves;   ///< [count x depth]
+  float4* bounds;   ///< [count]
+};
+void start_product_rows(const ProductRows& work, cudaStream_t stream);
+
+/// As start_masked_filter(), by products of halves: correlations and squared
+/// differences.
+void start_product_filter(const MaskedWork& work, cudaStream_t stream);
 
 /// As start_masked_filter(), of differences.
 void start_difference_filter(const MaskedWork& work, cudaStream_t stream);

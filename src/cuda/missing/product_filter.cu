@@ -1,0 +1,359 @@
+#include <cuda_fp16.h>
+
+#include <algorithm>
+
+#include "core/masked.hpp"
+#include "cuda/device/check.cuh"
+#include "cuda/device/copies.cuh"
+#include "cuda/filter/warp_pairs.cuh"
+#include "cuda/missing/masked_kernels.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+/// 16 x 16 numbers of some points as factors of products.
+struct Factors {
+  unsigned value[4], mask[4], square[4];
+
+  /// raw: halves, no number where there is no value.
+  __device__ void make(const unsigned (&raw)[4], unsigned one) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      unsigned there;
+      asm("set.num.u32.f16x2 %0, %1, %1;" : "=r"(there) : "r"(raw[e]));
+      value[e] = raw[e] & there;
+      mask[e] = one & there;
+      asm("mul.rn.f16x2 %0, %1, %1;" : "=r"(square[e]) : "r"(value[e]));
+    }
+  }
+  __device__ void turn_sign() {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) value[e] ^= 0x80008000u;
+  }
+};
+
+/// A warp's pairs: kDown x kAcross products of 16 x 8.
+template <int kDown, int kAcross>
+struct Sums {
+  float of[kDown][kAcross][4];
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < kDown; ++i)
+#pragma unroll
+      for (int j = 0; j < kAcross; ++j)
+#pragma unroll
+        for (int v = 0; v < 4; ++v) of[i][j][v] = 0.0f;
+  }
+};
+
+/// P, A, B, X and Y of correlations.
+struct CorrelationSums {
+  static constexpr int down = 2, across = 4;  // products of a warp
+  static constexpr int warps_down = 4, warps_across = 2;
+  static constexpr int blocks = 1;          // on a multiprocessor
+  static constexpr unsigned one = 0x3c00u;  // 1
+  Sums<down, across> p, a, b, x, y;
+
+  __device__ void clear() {
+    p.clear();
+    a.clear();
+    b.clear();
+    x.clear();
+    y.clear();
+  }
+  __device__ static void prepare(Factors&) {}
+  __device__ void add(int i, int j, const Factors& row, const Factors& column,
+                      int at) {
+    add_products(p.of[i][j], row.value, column.value[at], column.value[at + 1]);
+    add_products(a.of[i][j], row.value, column.mask[at], column.mask[at + 1]);
+    add_products(x.of[i][j], row.square, column.mask[at], column.mask[at + 1]);
+    add_products(b.of[i][j], row.mask, column.value[at], column.value[at + 1]);
+    add_products(y.of[i][j], row.mask, column.square[at],
+                 column.square[at + 1]);
+  }
+
+  /// What one row of pairs is tested with.
+  struct Row {
+    float threshold, known;
+    ProductBounds bounds;
+    __device__ Row(float reach, const float4& of)
+        : threshold(reach), known(of.z), bounds{of.x, of.y} {}
+  };
+  __device__ bool may_be_near(const MaskedWork& w, int i, int j, int v,
+                              const Row& row, const float4& column) const {
+    const float fewest =
+        fmaxf(row.known + column.z - static_cast<float>(w.terms.num_features),
+              fmaxf(static_cast<float>(w.terms.min_pairs), 1.0f));
+    return products_may_be_near<false>(w.sign, pair(i, j, v), fewest,
+                                       row.threshold, row.bounds,
+                                       {column.x, column.y});
+  }
+  __device__ bool may_be_near(const MaskedWork& w, int i, int j, int v,
+                              const Row& row, const float4& column,
+                              float n) const {
+    return products_may_be_near<true>(w.sign, pair(i, j, v), n, row.threshold,
+                                      row.bounds, {column.x, column.y});
+  }
+
+ private:
+  __device__ PairProducts pair(int i, int j, int v) const {
+    return {p.of[i][j][v], a.of[i][j][v], b.of[i][j][v], x.of[i][j][v],
+            y.of[i][j][v]};
+  }
+};
+
+/// Half of the sum of squared differences: [x^2, -x, 1/2] [1/2, y, y^2].
+struct SquareSums {
+  static constexpr int down = 4, across = 4;
+  static constexpr int warps_down = 2, warps_across = 4;
+  static constexpr int blocks = 2;
+  static constexpr unsigned one = 0x3800u;  // 1/2
+  Sums<down, across> s;
+
+  __device__ void clear() { s.clear(); }
+  __device__ static void prepare(Factors& row) { row.turn_sign(); }
+  __device__ void add(int i, int j, const Factors& row, const Factors& column,
+                      int at) {
+    add_products(s.of[i][j], row.value, column.value[at], column.value[at + 1]);
+    add_products(s.of[i][j], row.square, column.mask[at], column.mask[at + 1]);
+    add_products(s.of[i][j], row.mask, column.square[at],
+                 column.square[at + 1]);
+  }
+
+  struct Row {
+    float threshold, reach;
+    ProductBounds bounds;
+    __device__ Row(float near, const float4& of)
+        : threshold(near),
+          reach(near * sqrtf(of.z) + of.x),
+          bounds{of.x, of.y} {}
+  };
+  /// No more than the row has are in common.
+  __device__ bool may_be_near(const MaskedWork&, int i, int j, int v,
+                              const Row& row, const float4& column) const {
+    return squares_may_be_near(s.of[i][j][v], row.reach, row.bounds,
+                               {column.x, column.y});
+  }
+  __device__ bool may_be_near(const MaskedWork&, int i, int j, int v,
+                              const Row& row, const float4& column,
+                              float n) const {
+    return squares_may_be_near(s.of[i][j][v],
+                               row.threshold * sqrtf(n) + row.bounds.first,
+                               row.bounds, {column.x, column.y});
+  }
+};
+
+/// A block of threads makes a tile of rows x columns pairs, `depth` features at
+/// a time.
+template <class S>
+struct ProductTile {
+  static constexpr int warp_rows = 16 * S::down, warp_columns = 8 * S::across;
+  static constexpr int rows = warp_rows * S::warps_down;
+  static constexpr int columns = warp_columns * S::warps_across;
+  static constexpr int threads = 32 * S::warps_down * S::warps_across;
+  static constexpr int depth = static_cast<int>(kProductDepth);
+  static constexpr int row_bytes = 2 * depth;
+  static constexpr int stage_bytes = (rows + columns) * row_bytes;
+  static constexpr int most_stages = 3;
+  static_assert(row_bytes == 128, "a staged row is 8 pieces of 16 bytes");
+  static_assert(rows * 8 % threads == 0 && columns * 8 % threads == 0,
+                "threads stage as much as each other");
+};
+
+/// Tiles in an order in which those near in time share rows and columns.
+struct TilePlace {
+  std::int64_t row0, column0;
+  __device__ TilePlace(std::int64_t block, std::int64_t tiles_down,
+                       std::int64_t tiles_across, int rows, int columns) {
+    constexpr std::int64_t group = 16;
+    const std::int64_t first = block / (group * tiles_across) * group;
+    const std::int64_t height = min(group, tiles_down - first);
+    const std::int64_t within = block % (group * tiles_across);
+    row0 = (first + within % height) * rows;
+    column0 = within / height * columns;
+  }
+};
+
+/// Stages `count` points' features: piece c of 16 bytes of point r stands at c
+/// ^ (r & 7), so that reads of 8 points' same piece meet all banks.
+template <class T, int count>
+__device__ inline void stage_points(unsigned to, const __half* from,
+                                    std::int64_t depth, std::int64_t left,
+                                    int part) {
+  const int tid = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int q = 0; q < count * 8; q += T::threads) {
+    const int point = (q + tid) / 8, piece = tid % 8;
+    // Beyond the end the first one again, for which nobody looks.
+    const std::int64_t at = point < left ? point : 0;
+    copy_16_bytes(to + point * T::row_bytes + (piece ^ (point & 7)) * 16,
+                  from + at * depth + part * T::depth + piece * 8);
+  }
+}
+
+template <class S>
+__device__ inline void multiply(S& sums, unsigned staged, int warp_row,
+                                int warp_column, int lane) {
+  using T = ProductTile<S>;
+  const int row = warp_row + (lane & 15);
+  const int column = T::rows + warp_column + (lane & 7) + (lane >> 4) * 8;
+#pragma unroll
+  for (int step = 0; step < T::depth / 16; ++step) {
+    Factors columns[S::across / 2];
+    const int row_piece = (2 * step + (lane >> 4)) ^ (row & 7);
+    const int column_piece = (2 * step + ((lane >> 3) & 1)) ^ (column & 7);
+    constexpr unsigned one = S::one << 16 | S::one;
+#pragma unroll
+    for (int j = 0; j < S::across / 2; ++j) {
+      unsigned raw[4];
+      load_tiles(raw,
+                 staged + (column + 16 * j) * T::row_bytes + column_piece * 16);
+      columns[j].make(raw, one);
+    }
+#pragma unroll
+    for (int i = 0; i < S::down; ++i) {
+      unsigned raw[4];
+      Factors of_row;
+      load_tiles(raw, staged + (row + 16 * i) * T::row_bytes + row_piece * 16);
+      of_row.make(raw, one);
+      S::prepare(of_row);
+#pragma unroll
+      for (int j = 0; j < S::across; ++j)
+        sums.add(i, j, of_row, columns[j / 2], j % 2 * 2);
+    }
+  }
+}
+
+// The filter by products of halves over the samples in common, on tensor cores.
+// In and out: see MaskedWork; halves, bounds and masks of rows and columns.
+// Grid: tiles_down times the tiles across. Block: ProductTile::threads. Shared:
+// num_stages x stage_bytes, dynamic. The caller guarantees that half_depth is a
+// multiple of kProductDepth, and counts below 2^31.
+template <class S>
+__global__ void __launch_bounds__(ProductTile<S>::threads, S::blocks)
+    product_filter(const MaskedWork w, const std::int64_t tiles_down,
+                   const std::int64_t tiles_across, const int num_stages) {
+  using T = ProductTile<S>;
+  extern __shared__ __align__(128) unsigned char memory[];
+  const unsigned shared = shared_address(memory);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_row = warp % S::warps_down * T::warp_rows;
+  const int warp_column = warp / S::warps_down * T::warp_columns;
+  const TilePlace tile(blockIdx.x, tiles_down, tiles_across, T::rows,
+                       T::columns);
+  const __half* from_rows = w.rows.halves + (w.row0 + tile.row0) * w.half_depth;
+  const __half* from_columns =
+      w.columns.halves + (w.column0 + tile.column0) * w.half_depth;
+  const int parts = static_cast<int>(w.half_depth / T::depth);
+  const auto stage = [&](int part, int at) {
+    if (part < parts) {
+      const unsigned to = shared + at * T::stage_bytes;
+      stage_points<T, T::rows>(to, from_rows, w.half_depth,
+                               w.num_rows - tile.row0, part);
+      stage_points<T, T::columns>(to + T::rows * T::row_bytes, from_columns,
+                                  w.half_depth, w.num_columns - tile.column0,
+                                  part);
+    }
+    commit_copies();
+  };
+
+  S sums;
+  sums.clear();
+  const int ahead = num_stages - 1;
+  for (int s = 0; s < ahead; ++s) stage(s, s);
+  int now = 0;
+#pragma unroll 1
+  for (int part = 0; part < parts; ++part) {
+    if (ahead == 2)
+      wait_for_copies<1>();
+    else
+      wait_for_copies<0>();
+    __syncthreads();
+    // A stage that all were done with before the barrier.
+    const int next = now + ahead;
+    stage(part + ahead, next < num_stages ? next : next - num_stages);
+    if (ahead == 0) {
+      wait_for_copies<0>();
+      __syncthreads();
+    }
+    multiply(sums, shared + now * T::stage_bytes, warp_row, warp_column, lane);
+    now = now + 1 == num_stages ? 0 : now + 1;
+  }
+
+  const std::int64_t column0 = tile.column0 + warp_column + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < S::down; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::int64_t at_row =
+          tile.row0 + warp_row + 16 * i + 8 * half + lane / 4;
+      if (at_row >= w.num_rows) continue;
+      const typename S::Row row(w.thresholds[at_row],
+                                w.rows.bounds[w.row0 + at_row]);
+      const std::uint64_t* own = w.rows.masks + (w.row0 + at_row) * w.words;
+#pragma unroll
+      for (int j = 0; j < S::across; ++j)
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const std::int64_t at_column = column0 + 8 * j + c;
+          if (at_column >= w.num_columns) continue;
+          const float4 column = w.columns.bounds[w.column0 + at_column];
+          const int v = 2 * half + c;
+          if (!sums.may_be_near(w, i, j, v, row, column)) continue;
+          const std::uint64_t* other =
+              w.columns.masks + (w.column0 + at_column) * w.words;
+          int common = 0;
+          for (std::int64_t word = 0; word < w.words; ++word)
+            common += __popcll(own[word] & other[word]);
+          const float n = static_cast<float>(common);
+          if (n < static_cast<float>(w.terms.min_pairs) ||
+              !sums.may_be_near(w, i, j, v, row, column, n))
+            continue;
+          const std::int32_t at = atomicAdd(&w.counts[at_row], 1);
+          if (at < w.capacity)
+            w.candidates[at_row * w.capacity + at] =
+                static_cast<std::int32_t>(w.column0 + at_column);
+        }
+    }
+}
+
+int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+template <class S>
+void start(const MaskedWork& work, cudaStream_t stream) {
+  using T = ProductTile<S>;
+  const auto kernel = product_filter<S>;
+  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  // Below 8.0 nothing is copied ahead.
+  const int stages = attribute(cudaDevAttrComputeCapabilityMajor) < 8
+                         ? 1
+                         : std::min(most / T::stage_bytes, T::most_stages);
+  const int bytes = stages * T::stage_bytes;
+  CUDA_CHECK(cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  const std::int64_t down = (work.num_rows + T::rows - 1) / T::rows;
+  const std::int64_t across = (work.num_columns + T::columns - 1) / T::columns;
+  kernel<<<static_cast<unsigned>(down * across), T::threads,
+           static_cast<std::size_t>(bytes), stream>>>(work, down, across,
+                                                      stages);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace
+
+void start_product_filter(const MaskedWork& work, cudaStream_t stream) {
+  if (work.terms.accumulation == Accumulation::dot)
+    start<CorrelationSums>(work, stream);
+  else
+    start<SquareSums>(work, stream);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,17 @@
+#pragma once
+
+// Numbers of 16 bits, as IEEE 754 has them, in doubles.
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/arithmetic.hpp"
+
+/// To the nearest of them.
+inline double to_half(double x) {
+  if (x == 0.0) return x;
+  if (std::fabs(x) >= 65520.0) return std::copysign(HUGE_VAL, x);
+  const int e = std::max(fsknn::exponent_of(std::fabs(x)), -14);
+  const double step = std::ldexp(1.0, e - 10);
+  return std::rint(x / step) * step;
+}

@@ -293,8 +293,8 @@ cpp_metafeature_names <- function(x, names) {
     .Call(`_fsknn_cpp_metafeature_names`, x, names)
 }
 
-cpp_scan_missing <- function(x, num_threads, request = NULL) {
-    .Call(`_fsknn_cpp_scan_missing`, x, num_threads, request)
+cpp_scan_missing <- function(x, num_threads, request = NULL, quick = FALSE) {
+    .Call(`_fsknn_cpp_scan_missing`, x, num_threads, request, quick)
 }
 
 cpp_filled <- function(x) {

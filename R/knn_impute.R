@@ -266,7 +266,7 @@ fill_holes <- function(values, holes, how, options, call = caller_env()) {
 add_rows_above <- function(entries, values, holes) {
   rows <- which(!holes$eligible)
   if (length(rows) == 0) {
-    return(list(made = in_order(entries), above = 0L, entries_above = 0L))
+    return(list(made = entries, above = 0L, entries_above = 0L))
   }
   at <- which(is.na(values[rows, , drop = FALSE]), arr.ind = TRUE)
   count <- nrow(at)
@@ -282,16 +282,7 @@ add_rows_above <- function(entries, values, holes) {
 
 # By column, then row: as the core has them, of one search.
 in_order <- function(entries) {
-  before <- function(part) part[-length(part)]
-  after <- function(part) part[-1]
-  column <- entries$column
-  sorted <- !is.unsorted(column) && all(
-    before(column) < after(column) | before(entries$row) < after(entries$row)
-  )
-  if (sorted) {
-    return(entries)
-  }
-  order <- order(column, entries$row, method = "radix")
+  order <- order(entries$column, entries$row, method = "radix")
   lapply(entries, `[`, order)
 }
 
@@ -410,9 +401,9 @@ make_entries <- function(stages, how, options, k = how$k,
     return(made[[1]])
   }
   parts <- names(made[[1]])
-  stats::setNames(
+  in_order(stats::setNames(
     lapply(parts, function(part) unlist(lapply(made, `[[`, part))), parts
-  )
+  ))
 }
 
 tell_column_means <- function(filled, how, points) {

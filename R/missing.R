@@ -122,7 +122,8 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
   }
   scan <- points$scan %||% in_core(
     cpp_scan_missing(
-      points$values, options$num_threads, scan_request(options)
+      points$values, options$num_threads, scan_request(options),
+      quick = identical(options$na, "pairwise")
     ),
     call
   )

@@ -27,14 +27,22 @@ Rcpp::List cpp_impute(Rcpp::NumericMatrix x, Rcpp::IntegerVector rows,
     task.rescaled = Rcpp::as<bool>(how["rescaled"]);
     task.num_threads = num_threads;
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
-    ImputedEntries found = impute(task, progress.get());
-    for (double& spread : found.spread)
-      if (spread != spread) spread = NA_REAL;
-    return Rcpp::List::create(Rcpp::_["row"] = Rcpp::wrap(found.row),
-                              Rcpp::_["column"] = Rcpp::wrap(found.column),
-                              Rcpp::_["value"] = Rcpp::wrap(found.value),
-                              Rcpp::_["sd"] = Rcpp::wrap(found.spread),
-                              Rcpp::_["donors"] = Rcpp::wrap(found.donors));
+    const MissingEntries entries = find_missing(task, progress.get());
+    const R_xlen_t size = static_cast<R_xlen_t>(entries.size());
+    Rcpp::IntegerVector row(Rcpp::no_init(size)), column(Rcpp::no_init(size));
+    Rcpp::IntegerVector donors(Rcpp::no_init(size));
+    Rcpp::NumericVector value(Rcpp::no_init(size)), sd(Rcpp::no_init(size));
+    ImputedEntries out;
+    out.row = row.begin();
+    out.column = column.begin();
+    out.value = value.begin();
+    out.spread = sd.begin();
+    out.no_spread = NA_REAL;
+    out.donors = donors.begin();
+    impute(task, entries, out, progress.get());
+    return Rcpp::List::create(Rcpp::_["row"] = row, Rcpp::_["column"] = column,
+                              Rcpp::_["value"] = value, Rcpp::_["sd"] = sd,
+                              Rcpp::_["donors"] = donors);
   });
 }
 

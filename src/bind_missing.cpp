@@ -18,16 +18,17 @@ Rcpp::List list_of(const MissingFacts& facts) {
 
 // What cpp_scan() tells of a matrix whose missing values are filled with their
 // row's mean, and how many there are, and which rows hold nothing else.
-// request: as of cpp_scan().
+// request: as of cpp_scan(). quick: counts of negative values are not wanted.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_scan_missing(SEXP x, int num_threads,
-                            SEXP request = R_NilValue) {
+Rcpp::List cpp_scan_missing(SEXP x, int num_threads, SEXP request = R_NilValue,
+                            bool quick = false) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const bind::RowTest test(request);
     return bind::list_of(
         scan_missing(*bind::row_source(x, test.features(), false), num_threads,
-                     progress.get(), test.preparing()));
+                     progress.get(), test.preparing(),
+                     quick ? FilledBy::first : FilledBy::mean));
   });
 }
 

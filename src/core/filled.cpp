@@ -59,6 +59,17 @@ void MeanFilled::read(std::int64_t first, std::int64_t count, double* out,
 
 namespace {
 
+/// As fill_with_mean(), by a value that the row has.
+std::int64_t fill_with_first(double* x, std::int64_t d) {
+  std::int64_t missing = 0;
+  for (std::int64_t f = 0; f < d; ++f) missing += !has_value(x[f]);
+  if (missing == 0) return 0;
+  const double* known = std::find_if(x, x + d, has_value);
+  const double value = known == x + d ? 0.0 : *known;
+  for (std::int64_t f = 0; f < d; ++f) x[f] = has_value(x[f]) ? x[f] : value;
+  return missing;
+}
+
 /// Counts what is missing in the rows that it reads, and fills it.
 class Counted final : public RowSource {
  public:
@@ -66,8 +77,8 @@ class Counted final : public RowSource {
     std::int64_t missing = 0;
     bool empty = false;
   };
-  Counted(const RowSource& from, std::vector<Found>& found)
-      : from_(from), found_(found) {}
+  Counted(const RowSource& from, FilledBy by, std::vector<Found>& found)
+      : from_(from), by_(by), found_(found) {}
   std::int64_t num_points() const override { return from_.num_points(); }
   std::int64_t num_features() const override { return from_.num_features(); }
   void read(std::int64_t first, std::int64_t count, double* out,
@@ -75,7 +86,9 @@ class Counted final : public RowSource {
     from_.read(first, count, out, stride);
     const std::int64_t d = num_features();
     for (std::int64_t r = 0; r < count; ++r) {
-      const std::int64_t missing = fill_with_mean(out + r * stride, d);
+      double* x = out + r * stride;
+      const std::int64_t missing =
+          by_ == FilledBy::mean ? fill_with_mean(x, d) : fill_with_first(x, d);
       if (missing > 0)
         found_[static_cast<std::size_t>(first + r)] = {missing, missing == d};
     }
@@ -83,6 +96,7 @@ class Counted final : public RowSource {
 
  private:
   const RowSource& from_;
+  const FilledBy by_;
   std::vector<Found>& found_;
 };
 
@@ -95,12 +109,13 @@ void add_facts(MissingFacts& to, const MissingFacts& from) {
 }
 
 MissingFacts scan_missing(const RowSource& source, int num_threads,
-                          Progress* progress, const Preparing& preparing) {
+                          Progress* progress, const Preparing& preparing,
+                          FilledBy by) {
   std::vector<Counted::Found> found(
       static_cast<std::size_t>(source.num_points()));
   MissingFacts facts;
   facts.known =
-      scan(Counted(source, found), num_threads, progress, false, preparing);
+      scan(Counted(source, by, found), num_threads, progress, false, preparing);
   for (std::size_t i = 0; i < found.size(); ++i) {
     facts.missing += found[i].missing;
     if (found[i].empty) facts.empty.push_back(static_cast<std::int64_t>(i));

@@ -96,32 +96,48 @@ class RowScaler {
 /// neighbours: the same for any number of threads.
 class ColumnImputer {
  public:
-  /// donors: [num_rows x count], row after row, from 0, -1: none. start: of
-  /// each column's entries in `out`. scales: as donors, or null.
+  /// donors: [num_rows x count], row after row, from 0, -1: none. scales: as
+  /// donors, or null.
   ColumnImputer(const ImputeTask& task, std::int64_t count,
                 const std::int32_t* donors, const Scale* scales,
-                const std::int64_t* start, ImputedEntries& out)
+                const MissingEntries& entries, const ImputedEntries& out)
       : task_(task),
         count_(count),
         donors_(donors),
         scales_(scales),
-        start_(start),
+        entries_(entries),
         out_(out) {}
 
   void operator()(std::int64_t f) {
     const double* values = task_.x + f * task_.num_points;
-    std::size_t at = static_cast<std::size_t>(start_[f]);
-    for (std::int64_t r = 0; r < task_.num_rows; ++r) {
-      if (has_value(values[task_.rows[r]])) continue;
+    const std::int64_t end = entries_.start[static_cast<std::size_t>(f) + 1];
+    for (std::int64_t at = entries_.start[static_cast<std::size_t>(f)];
+         at < end; ++at) {
+      if (at + 16 < end) fetch(donors_ + row_of(at + 16) * count_);
+      if (at + 8 < end) fetch_values(values, row_of(at + 8));
+      const std::int64_t r = row_of(at);
       take_gifts(values, r);
       out_.row[at] = task_.rows[r] + 1;
       out_.column[at] = static_cast<std::int32_t>(f + 1);
-      put(at++);
+      put(at);
     }
     poll_after(static_cast<double>(task_.num_rows));
   }
 
  private:
+  std::int64_t row_of(std::int64_t entry) const {
+    return entries_.rows[static_cast<std::size_t>(entry)];
+  }
+  // Few of a column's rows lack a value, and their donors are anywhere: what
+  // the next entries read is asked for ahead.
+  static void fetch(const void* from) { __builtin_prefetch(from); }
+  void fetch_values(const double* values, std::int64_t r) const {
+    const std::int64_t ahead = std::min<std::int64_t>(count_, task_.k);
+    for (std::int64_t rank = 0; rank < ahead; ++rank) {
+      const std::int32_t donor = donors_[r * count_ + rank];
+      if (donor >= 0) fetch(values + donor);
+    }
+  }
   void take_gifts(const double* values, std::int64_t r) {
     gifts_.clear();
     // Whoever is at distance 0 is alone heard.
@@ -146,7 +162,7 @@ class ColumnImputer {
     }
   }
 
-  void put(std::size_t at) {
+  void put(std::int64_t at) {
     double weights = 0.0, sum = 0.0;
     for (const Gift& g : gifts_) {
       weights += g.weight;
@@ -159,16 +175,16 @@ class ColumnImputer {
       spread += g.weight * (g.value - mean) * (g.value - mean);
     out_.donors[at] = static_cast<std::int32_t>(gifts_.size());
     out_.value[at] = gifts_.empty() ? none : mean;
-    out_.spread[at] =
-        n < 2.0 ? none : std::sqrt(spread / weights * n / (n - 1.0));
+    const double sd = std::sqrt(spread / weights * n / (n - 1.0));
+    out_.spread[at] = n < 2.0 || !has_value(sd) ? out_.no_spread : sd;
   }
 
   const ImputeTask& task_;
   const std::int64_t count_;
   const std::int32_t* donors_;
   const Scale* scales_;
-  const std::int64_t* start_;
-  ImputedEntries& out_;
+  const MissingEntries& entries_;
+  const ImputedEntries& out_;
   std::vector<Gift> gifts_;
 };
 
@@ -176,34 +192,42 @@ constexpr std::int64_t rows_at_once = 64;
 
 }  // namespace
 
-ImputedEntries impute(const ImputeTask& task, Progress* progress) {
-  const std::int64_t count = task.available ? task.most : task.k;
+MissingEntries find_missing(const ImputeTask& task, Progress* progress) {
   const double cells = static_cast<double>(task.num_rows) *
                        static_cast<double>(task.num_features);
-  // By columns, as the matrix lies in memory, and so are its donors near each
-  // other: a column of 100,000 values stays in a core's cache.
-  std::vector<std::int64_t> start(
-      static_cast<std::size_t>(task.num_features) + 1, 0);
+  std::vector<std::vector<std::int32_t>> of_column(
+      static_cast<std::size_t>(task.num_features));
   run_pieces(task.num_features, useful_threads(task.num_threads, cells),
              {progress, 0.0, 0.0}, [&] {
-               return [&](std::int64_t f) {
+               return [&, found = std::vector<std::int32_t>(
+                              static_cast<std::size_t>(task.num_rows))](
+                          std::int64_t f) mutable {
                  const double* values = task.x + f * task.num_points;
-                 std::int64_t missing = 0;
-                 for (std::int64_t r = 0; r < task.num_rows; ++r)
-                   missing += !has_value(values[task.rows[r]]);
-                 start[static_cast<std::size_t>(f) + 1] = missing;
+                 std::size_t count = 0;
+                 for (std::int64_t r = 0; r < task.num_rows; ++r) {
+                   found[count] = static_cast<std::int32_t>(r);
+                   count += !has_value(values[task.rows[r]]);
+                 }
+                 of_column[static_cast<std::size_t>(f)].assign(
+                     found.begin(),
+                     found.begin() + static_cast<std::ptrdiff_t>(count));
                  poll_after(static_cast<double>(task.num_rows));
                };
              });
-  for (std::size_t f = 1; f < start.size(); ++f) start[f] += start[f - 1];
-  const std::size_t entries = static_cast<std::size_t>(start.back());
-  ImputedEntries out;
-  out.row.resize(entries);
-  out.column.resize(entries);
-  out.value.resize(entries);
-  out.spread.resize(entries);
-  out.donors.resize(entries);
+  MissingEntries entries;
+  entries.start.push_back(0);
+  for (const std::vector<std::int32_t>& rows : of_column)
+    entries.start.push_back(entries.start.back() +
+                            static_cast<std::int64_t>(rows.size()));
+  entries.rows.reserve(static_cast<std::size_t>(entries.size()));
+  for (const std::vector<std::int32_t>& rows : of_column)
+    entries.rows.insert(entries.rows.end(), rows.begin(), rows.end());
+  return entries;
+}
 
+void impute(const ImputeTask& task, const MissingEntries& entries,
+            const ImputedEntries& out, Progress* progress) {
+  const std::int64_t count = task.available ? task.most : task.k;
   const std::size_t size =
       static_cast<std::size_t>(task.num_rows) * static_cast<std::size_t>(count);
   std::vector<std::int32_t> donors(size, -1);
@@ -230,16 +254,17 @@ ImputedEntries impute(const ImputeTask& task, Progress* progress) {
         };
       });
 
-  run_pieces(task.num_features,
-             useful_threads(task.num_threads,
-                            cells + static_cast<double>(entries) *
-                                        static_cast<double>(count) * 16.0),
-             {progress, 0.0, 0.0}, [&] {
-               return ColumnImputer(task, count, donors.data(),
-                                    task.rescaled ? scales.data() : nullptr,
-                                    start.data(), out);
-             });
-  return out;
+  // By columns, as the matrix lies in memory, and so are its donors near each
+  // other: a column of 100,000 values stays in a core's cache.
+  run_pieces(
+      task.num_features,
+      useful_threads(task.num_threads, static_cast<double>(entries.size()) *
+                                           static_cast<double>(count) * 16.0),
+      {progress, 0.0, 0.0}, [&] {
+        return ColumnImputer(task, count, donors.data(),
+                             task.rescaled ? scales.data() : nullptr, entries,
+                             out);
+      });
 }
 
 MissingCounts count_missing(const double* x, std::int64_t num_points,

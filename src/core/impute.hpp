@@ -28,15 +28,27 @@ struct ImputeTask {
   int num_threads = 1;
 };
 
-/// One for each missing entry of the rows, by column, then in the rows' order.
-struct ImputedEntries {
-  std::vector<std::int32_t> row, column;  ///< from 1
-  std::vector<double> value;              ///< NaN: there is no donor
-  std::vector<double> spread;             ///< donors' sd; NaN of fewer than two
-  std::vector<std::int32_t> donors;
+/// The missing entries of the rows, by column, then in the rows' order.
+struct MissingEntries {
+  std::vector<std::int64_t> start;  ///< [columns + 1] of each in `rows`
+  std::vector<std::int32_t> rows;   ///< numbers of task.rows
+  std::int64_t size() const { return start.back(); }
 };
 
-ImputedEntries impute(const ImputeTask& task, Progress* progress = nullptr);
+MissingEntries find_missing(const ImputeTask& task,
+                            Progress* progress = nullptr);
+
+/// Where what is made of each goes.
+struct ImputedEntries {
+  std::int32_t *row = nullptr, *column = nullptr;  ///< from 1
+  double* value = nullptr;                         ///< NaN: there is no donor
+  double* spread = nullptr;  ///< donors' sd; of fewer than two: no_spread
+  double no_spread = 0.0;
+  std::int32_t* donors = nullptr;
+};
+
+void impute(const ImputeTask& task, const MissingEntries& entries,
+            const ImputedEntries& out, Progress* progress = nullptr);
 
 struct MissingCounts {
   std::vector<std::int32_t> rows, columns;

@@ -43,7 +43,9 @@ int masked_exponent(const Request& request, const RowSource& points,
   double largest = request.largest;
   if (largest < 0) {
     const auto of = [&](const RowSource& source) {
-      return scan_missing(source, request.num_threads, progress).known.largest;
+      return scan_missing(source, request.num_threads, progress, Preparing(),
+                          FilledBy::first)
+          .known.largest;
     };
     largest = of(points);
     if (queries != nullptr) largest = std::max(largest, of(*queries));

@@ -94,7 +94,14 @@ as_blocks <- function(values, num_points, arg, call = caller_env()) {
   if (is.factor(values)) {
     return(droplevels(values))
   }
-  factor(values, sort(unique(values), method = "radix"))
+  levels <- sort(unique(values), method = "radix")
+  # As factor() has it, without the name of each point's block.
+  if (anyDuplicated(as.character(levels))) {
+    return(factor(values, levels))
+  }
+  structure(
+    match(values, levels), levels = as.character(levels), class = "factor"
+  )
 }
 
 # Lists of neighbours that a point has, and all neighbours in them.
@@ -168,7 +175,8 @@ blocks_of_rows <- function(blocks, rows) {
   blocks
 }
 
-# Of neighbours by their numbers.
+# Of neighbours by their numbers. Millions of them: factor() would look each
+# one's name up.
 block_of_points <- function(blocks, index) {
-  factor(blocks$names[blocks$of[index]], blocks$names)
+  structure(blocks$of[index], levels = blocks$names, class = "factor")
 }

@@ -139,8 +139,26 @@ automatic_block <- function(num_points, num_features, num_rows, request,
   as.integer(block_size(
     num_points, num_features, result_width(request), num_workers,
     on_gpu = request$backend == "cuda", num_threads = request$num_threads,
-    slow_to_prepare = request$metric %in% c("spearman", "bicor")
+    slow_to_prepare = request$metric %in% c("spearman", "bicor"),
+    memory = memory_for_pair(request)
   ))
+}
+
+# Bytes of a GPU that two blocks may take: half of what there is, less what
+# CUDA takes itself. Where two blocks do not fit, each two points of them meet
+# twice.
+memory_for_pair <- function(request, devices = cuda_devices()) {
+  if (request$backend != "cuda") {
+    return(Inf)
+  }
+  used <- if (length(request$devices) > 0) {
+    devices$memory_total[request$devices]
+  } else {
+    devices$memory_total
+  }
+  limit <- request$max_device_memory
+  most <- min(used, if (limit > 0) limit, Inf, na.rm = TRUE)
+  max(0.5 * most - 0.5e9, 0.25 * most)
 }
 
 # Neighbours of a row, at most; 0 where nobody knows.

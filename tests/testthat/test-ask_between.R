@@ -248,3 +248,31 @@ test_that("limits are told of, and what is no part is refused", {
   )
   expect_identical(found$failure, "internal")
 })
+
+test_that("two blocks take no more than half of a GPU's memory", {
+  gpus <- data.frame(memory_total = c(16e9, 80e9, NA))
+  memory <- function(..., max_device_memory = 0) {
+    fsknn:::memory_for_pair(
+      list(
+        backend = "cuda", devices = c(...),
+        max_device_memory = max_device_memory
+      ),
+      gpus
+    )
+  }
+  expect_identical(memory(), 7.5e9)
+  expect_identical(memory(2), 39.5e9)
+  expect_identical(memory(2, max_device_memory = 10e9), 4.5e9)
+  # Of little there is always some.
+  expect_identical(memory(1, max_device_memory = 1e9), 0.25e9)
+  expect_identical(memory(3), Inf)
+  expect_identical(
+    fsknn:::memory_for_pair(list(backend = "cpu"), gpus), Inf
+  )
+  # Blocks of long rows are as small as that asks for.
+  size <- function(memory) {
+    fsknn:::block_size(1e6, 20000, 20, on_gpu = TRUE, memory = memory)
+  }
+  expect_lt(size(memory(1)), size(Inf))
+  expect_lte(2 * size(memory(1)) * fsknn:::bytes_in_task(20000, 20), 7.5e9)
+})

@@ -22,9 +22,12 @@
 #'   values, whose prepared form takes more memory; for the CPU only. `"mean"`
 #'   changes nothing.
 #' @param block,between As for [knn_search()]: a factor over the points, or the
-#'   name of a container's column, and which blocks a point's neighbours are in;
-#'   for the CPU only. The pairs that such a search looks at are those between
-#'   the blocks in question, and it takes a list for each of them.
+#'   name of a container's column, and which blocks a point's neighbours are in.
+#'   The pairs that such a search looks at are those between the blocks in
+#'   question, and it takes a list for each of them. On GPUs each two points of
+#'   a graph meet once where the metric has a filter and memory is enough;
+#'   else, and of queries, blocks are searched one after another, and the plan's
+#'   memory is that of the largest of these searches.
 #' @param adjust,data As for [knn_search()]: covariates of the samples, which
 #'   are checked, and counted in memory.
 #' @param hosts `NULL` (default) for a search in this process, or the number of
@@ -132,7 +135,7 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     backend <- check_planned_hosts(mget(not_with_hosts), cluster)
   }
   options <- verb_options()
-  check_planned_cpu(options, block)
+  check_planned_cpu(options)
   of_query <- input_beside(options$input, query, x)
   input <- input_beside(options$input, x, query)
   turned <- are_turned(input)
@@ -176,21 +179,13 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   new_plan(size[[1]], num_features, query_size[1] %||% 0, request)
 }
 
-# What GPUs hold of pairs over common samples depends on the values, and what
-# they hold of blocks on which of them are held at a time.
-check_planned_cpu <- function(options, block, call = caller_env()) {
-  if (options$backend$name != "cuda") {
-    return(invisible())
-  }
-  what <- if (identical(options$na, "pairwise")) {
-    "{.code na = \"pairwise\"}"
-  } else if (!is.null(block)) {
-    "{.arg block}"
-  }
-  if (!is.null(what)) {
+# What GPUs hold of pairs over common samples depends on the values.
+check_planned_cpu <- function(options, call = caller_env()) {
+  if (options$backend$name == "cuda" && identical(options$na, "pairwise")) {
     abort_argument(
       c(
-        paste("With", what, "a plan is made for backend \"cpu\" only."),
+        "With {.code na = \"pairwise\"} a plan is made for backend \"cpu\"
+         only.",
         i = "Use {.code backend = \"cpu\"}."
       ),
       call

@@ -202,9 +202,10 @@
 #' `k` is one number. All other options mean what they mean without blocks; with
 #' `na = "pairwise"` a list that is short ends in `NA`.
 #'
-#' On the CPU each two points in memory meet once, as they do without blocks. On
-#' a GPU, with a `subset`, with missing values, data in a file, workers or a
-#' checkpoint, points of two blocks meet twice.
+#' Each two points in memory meet once, as they do without blocks; on GPUs where
+#' the metric has a filter, memory is enough and there are 4,096 points or more,
+#' `between = "together"` on one GPU. With a `subset`, with missing values, data
+#' in a file, workers or a checkpoint, points of two blocks meet twice.
 #'
 #' @section Workers:
 #' With `BPPARAM` the work is done by workers that BiocParallel starts: each

@@ -14,6 +14,7 @@ Plan plan_on_gpus(PlanInput input, const std::vector<cuda::Device>& gpus,
                   double bytes_limit) {
   input.num_workers = static_cast<int>(gpus.size());
   Plan plan = cuda::plan_cuda(input, cuda::facts_of(gpus, bytes_limit));
+  if (!input.group_sizes.empty()) return plan;
   const double points = static_cast<double>(input.num_points);
   plan.num_pairs = input.num_queries == 0
                        ? points * (points - 1) / 2

@@ -177,6 +177,15 @@ class ByGroups {
 
 }  // namespace
 
+std::vector<std::int64_t> sizes_of(const PointGroups& groups,
+                                   const std::vector<std::int64_t>& skip) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(groups.count()));
+  for (const std::int32_t g : groups.of()) ++sizes[static_cast<std::size_t>(g)];
+  for (const std::int64_t i : skip)
+    --sizes[static_cast<std::size_t>(groups.of()[static_cast<std::size_t>(i)])];
+  return sizes;
+}
+
 void find_by_groups(const Request& request, const RowSource& points,
                     const RowSource* queries, const Neighbours& out,
                     Progress* progress, Stats* stats,

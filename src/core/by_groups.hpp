@@ -2,13 +2,19 @@
 
 // Neighbours by group, put together of searches that know no groups.
 
+#include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
 
 namespace fsknn {
+
+/// Points of each group that are not left out. skip: ascending.
+std::vector<std::int64_t> sizes_of(const PointGroups& groups,
+                                   const std::vector<std::int64_t>& skip);
 
 /// An engine's search of the points: as its find_neighbours().
 using FindNeighbours =

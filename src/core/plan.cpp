@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/by_groups.hpp"
 #include "core/select.hpp"
 
 namespace fsknn {
@@ -77,16 +78,6 @@ std::int64_t points_of_block(const PlanInput& in, const Plan& p,
 double pairs_among(std::int64_t points) {
   const double n = static_cast<double>(points);
   return n * (n - 1) / 2;
-}
-
-/// Points of each group that are not left out. skip: ascending.
-std::vector<std::int64_t> sizes_of(const PointGroups& groups,
-                                   const std::vector<std::int64_t>& skip) {
-  std::vector<std::int64_t> sizes(static_cast<std::size_t>(groups.count()));
-  for (const std::int32_t g : groups.of()) ++sizes[static_cast<std::size_t>(g)];
-  for (const std::int64_t i : skip)
-    --sizes[static_cast<std::size_t>(groups.of()[static_cast<std::size_t>(i)])];
-  return sizes;
 }
 
 std::int64_t lists_of_answer(const PlanInput& in) {

@@ -138,7 +138,7 @@ test_that("a plan knows of missing values", {
     knn_plan(c(100, 5), metric = "chebyshev", na = "pairwise")
     knn_plan(c(100, 5), weights = 1:5, na = "pairwise", backend = "cpu")
     fsknn:::check_planned_cpu(
-      list(na = "pairwise", backend = list(name = "cuda")), NULL,
+      list(na = "pairwise", backend = list(name = "cuda")),
       call = quote(knn_plan())
     )
   })

@@ -160,9 +160,5 @@ test_that("wrong blocks and covariates are errors of a plan, too", {
     knn_plan(c(100, 5), k = 60, block = gl(2, 50), backend = "cpu")
     knn_plan(c(100, 5), k = 2, adjust = 1:4)
     knn_plan(c(100, 5), k = 2, metric = "cosine", adjust = 1:5)
-    fsknn:::check_planned_cpu(
-      list(na = "error", backend = list(name = "cuda")), gl(2, 50),
-      call = quote(knn_plan())
-    )
   })
 })

@@ -34,8 +34,10 @@ __global__ void empty_lists(const CandidateLists lists) {
   if (lists.bounds != nullptr) lists.bounds[slot] = -CUDART_INF_F;
 }
 
-__device__ inline void do_again(const RedoRows& redo, std::int32_t place) {
-  redo.places[atomicAdd(redo.count, 1)] = place;
+__device__ inline void do_again(const RedoRows& redo, std::int32_t place,
+                                std::int64_t slot) {
+  redo.places[atomicAdd(redo.count, 1)] =
+      redo.by_slot ? static_cast<std::int32_t>(slot) : place;
 }
 
 /// A warp or a block that cuts one list. All its threads call every member.
@@ -184,7 +186,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   if (overflowed) {
     // What was dropped is not known: the row takes nothing more.
     if (group.thread() > 0) return;
-    do_again(cut.redo, place);
+    do_again(cut.redo, place, slot);
     lists.counts[slot] = kOverflowed;
     if (lists.bounds != nullptr) lists.bounds[slot] = threshold;
     lists.thresholds[slot] = CUDART_INF_F;
@@ -207,7 +209,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
 __device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
   if (slot >= cut.end_slot.value || cut.lists.places[slot] < 0) return 0;
   const std::int32_t count =
-      cut.filled > 0 ? cut.filled : cut.lists.counts[slot];
+      cut.filled > 0 && !cut.counted ? cut.filled : cut.lists.counts[slot];
   return count < cut.k ? 0 : count;  // overflowed before, or not yet enough
 }
 
@@ -301,7 +303,7 @@ __global__ void __launch_bounds__(Block::threads)
   if (count < k || count > room) {
     if (tid > 0) return;
     if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
-    do_again(step.redo, place);
+    do_again(step.redo, place, slot);
     return;
   }
 
@@ -321,7 +323,9 @@ __global__ void __launch_bounds__(Block::threads)
   }
   __syncthreads();
 
-  const std::int64_t out = step.list_rows[place] * k;
+  const std::int64_t out = (step.slot_rows != nullptr ? step.slot_rows[slot]
+                                                      : step.list_rows[place]) *
+                           k;
   const Entries nearest = {step.nearest.distance + out,
                            step.nearest.index + out};
   if (count > kMostCompared) {

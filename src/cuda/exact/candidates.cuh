@@ -64,6 +64,8 @@ static constexpr std::int32_t kLargestCapacity = kMostCandidates;
 struct RedoRows {
   std::int32_t* places = nullptr;  ///< [points]
   std::int32_t* count = nullptr;   ///< one number
+  /// Points may stand in several slots: `places` takes the slots instead.
+  bool by_slot = false;
 };
 
 /// What cuts lists after a round. A candidate's similarity is at least
@@ -81,6 +83,8 @@ struct Cut {
   /// The lists hold this many entries, some of them padding's; 0: as counts
   /// say.
   std::int32_t filled = 0;
+  /// No list holds more than `filled`, and each what its count says.
+  bool counted = false;
   /// No entry is of padding or of the row's own point, or was dropped before.
   bool all_valid = false;
 };
@@ -101,6 +105,8 @@ struct ExactStep {
   const double* columns = nullptr;          ///< [.. x padded], by column place
   const double* column_sums = nullptr;      ///< by column place
   const std::int32_t* list_rows = nullptr;  ///< by place: the row of `nearest`
+  /// The same by slot, where points may stand in several; null: by place.
+  const std::int32_t* slot_rows = nullptr;
   std::int64_t padded = 0;
   PowerOfTwo undo = {1.0, 1.0};  ///< takes off the matrix's scaling
   Lists nearest;                 ///< out

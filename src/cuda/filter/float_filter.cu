@@ -103,7 +103,8 @@ class ElementwiseFilter final : public PairFilter {
  private:
   static ElementwiseRows floats(const FilterRows& rows) {
     return {static_cast<float*>(rows.rows), rows.values,
-            rows.values + rows.num_slots, rows.values + 2 * rows.num_slots};
+            rows.values + rows.num_slots, rows.values + 2 * rows.num_slots,
+            rows.block_of};
   }
 
   const MetricEntry& metric_;

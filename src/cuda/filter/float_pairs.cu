@@ -4,6 +4,7 @@
 
 #include "cuda/device/check.cuh"
 #include "cuda/device/copies.cuh"
+#include "cuda/filter/jobs.cuh"
 #include "cuda/filter/queue.cuh"
 
 namespace fsknn {
@@ -35,10 +36,11 @@ __device__ inline int piece_at(int row, int piece) {
 /// there are stages.
 class Stager {
  public:
-  __device__ Stager(const ElementwiseWork& work, std::int64_t row_slot,
+  __device__ Stager(const ElementwiseWork& work, std::int64_t slab,
                     std::int64_t column_block, std::int64_t num_tiles,
                     float* shared)
-      : depth_(work.depth),
+      : work_(work),
+        depth_(work.depth),
         num_blocks_(work.jobs.num_blocks),
         column_block_(column_block),
         tiles_left_(num_tiles) {
@@ -46,7 +48,9 @@ class Stager {
     piece_ = static_cast<int>(threadIdx.x) % kPieces;
     shared_ = shared_address(shared + piece_at(row, piece_));
     offset_ = row * depth_ + piece_ * 4;
-    points_ = work.columns.rows;
+    const std::int64_t row_slot =
+        work.rows.block(slab / T::slabs) * kFilterBlock +
+        slab % T::slabs * T::rows;
     rows_ = work.rows.rows + row_slot * depth_ + offset_;
     start_tile();
   }
@@ -80,14 +84,18 @@ class Stager {
  private:
   __device__ void start_tile() {
     feature_ = 0;
-    columns_ = points_ +
-               (column_block_ * kFilterBlock + tile_ * T::columns) * depth_ +
+    if (tiles_left_ == 0) return;
+    columns_ = work_.columns.rows +
+               (work_.columns.block(column_block_) * kFilterBlock +
+                tile_ * T::columns) *
+                   depth_ +
                offset_;
   }
 
+  const ElementwiseWork& work_;
   std::int64_t depth_, num_blocks_, column_block_, tiles_left_;
   std::int64_t offset_, feature_;
-  const float *points_, *rows_, *columns_;
+  const float *rows_, *columns_;
   unsigned shared_;
   int piece_, tile_ = 0;
 };
@@ -182,16 +190,14 @@ __global__ void __launch_bounds__(T::threads, 1)
 
   for (std::int64_t job = jobs.first_job + blockIdx.x; job < jobs.end_job;
        job += gridDim.x) {
-    const std::int64_t slab = jobs.first_slab + job % jobs.num_slabs;
-    const std::int64_t first =
-        jobs.first_delta + job / jobs.num_slabs * jobs.span;
-    const std::int64_t end = min(first + jobs.span, jobs.end_delta);
-    std::int64_t column_block =
-        (slab / T::slabs + first + jobs.shift) % jobs.num_blocks;
+    const FilterJob own(jobs, job);
+    const std::int64_t slab = own.slab;
+    const std::int64_t first = own.first_delta, end = own.end_delta;
+    std::int64_t column_block = own.column_block;
 
     __syncthreads();  // the last job's stages are read
-    Stager stager(work, slab * T::rows, column_block,
-                  (end - first) * T::column_tiles, stages);
+    Stager stager(work, slab, column_block, (end - first) * T::column_tiles,
+                  stages);
     for (int s = 0; s < num_stages - 1; ++s) {
       stager.stage(s);
       commit_copies();

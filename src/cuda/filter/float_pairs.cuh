@@ -40,6 +40,11 @@ struct ElementwiseRows {
   float* room = nullptr;  ///< [num_slots], see RowBounds; 0: padding
   float* slack = nullptr;
   float* sum = nullptr;
+  const std::int32_t* block_of = nullptr;  ///< see FilterRows
+
+  __device__ std::int64_t block(std::int64_t of_slots) const {
+    return block_of == nullptr ? of_slots : __ldg(block_of + of_slots);
+  }
 };
 
 struct ElementwiseWork {

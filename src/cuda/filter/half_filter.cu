@@ -39,6 +39,7 @@ class HalfFilter : public PairFilter {
                  side * rows_.depth * FilterTile::columns;
     half.depth = rows_.depth;
     half.stride = rows_.sides * rows_.depth * FilterTile::columns;
+    half.block_of = rows.block_of;
     return half;
   }
   static float* slack(const FilterRows& rows) { return rows.values; }

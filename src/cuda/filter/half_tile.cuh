@@ -9,6 +9,7 @@
 
 #include "cuda/exact/candidate_pairs.cuh"
 #include "cuda/exact/candidates.cuh"
+#include "cuda/filter/jobs.cuh"
 #include "cuda/plan/number_forms.hpp"
 #include "cuda/plan/rounds.hpp"
 
@@ -46,8 +47,10 @@ struct TiledRows {
       nullptr;  ///< [blocks x depth / Tile::depth x 256 x Tile::depth]
   std::int64_t depth = 0;   ///< features, a multiple of Tile::depth
   std::int64_t stride = 0;  ///< numbers from a block's first tile to the next's
+  const std::int32_t* block_of = nullptr;  ///< see FilterRows
 
   __device__ const Number* tile(std::int64_t block, std::int64_t part) const {
+    if (block_of != nullptr) block = __ldg(block_of + block);
     return tiles + block * stride + part * (Tile::columns * Tile::depth);
   }
   /// Where a feature of a slot stands.
@@ -73,23 +76,6 @@ struct HalfWork {
   CandidateLists lists;
   CandidatePairs pairs;  ///< see FilterWork
   FilterJobs jobs;
-};
-
-/// A job of this block: a slab of rows against blocks of columns.
-struct FilterJob {
-  std::int64_t slab, column_block, first_delta, end_delta;
-
-  __device__ FilterJob(const FilterJobs& jobs, std::int64_t job) {
-    slab = jobs.first_slab + job % jobs.num_slabs;
-    first_delta = jobs.first_delta + job / jobs.num_slabs * jobs.span;
-    end_delta = min(first_delta + jobs.span, jobs.end_delta);
-    column_block =
-        (slab / FilterTile::slabs + first_delta + jobs.shift) % jobs.num_blocks;
-  }
-  __device__ static std::int64_t next(const FilterJobs& jobs,
-                                      std::int64_t column_block) {
-    return column_block + 1 == jobs.num_blocks ? 0 : column_block + 1;
-  }
 };
 
 }  // namespace cuda

@@ -32,6 +32,9 @@ struct FilterRows {
   void* rows = nullptr;     ///< [num_slots x PairFilter::row_bytes()]
   float* values = nullptr;  ///< [PairFilter::floats_a_slot() x num_slots]
   std::int64_t num_slots = 0;
+  /// Where one point stands in several slots: of each block of slots the block
+  /// of `rows` that has its points' rows, device memory. Null: the same.
+  const std::int32_t* block_of = nullptr;
 };
 
 /// Some jobs of one round.

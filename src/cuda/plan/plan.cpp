@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/plan/all_pairs.hpp"
+#include "cuda/plan/group_pairs.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -93,9 +94,8 @@ CudaPlan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
   return p;
 }
 
-}  // namespace
-
-CudaPlan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
+/// Without groups.
+CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
   const double usable = gpus.bytes_usable();
   const auto fits = [&](const Plan& p) {
     return usable <= 0 || p.bytes_peak <= usable;
@@ -118,6 +118,192 @@ CudaPlan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
   }
   const Plan p = plan_all_pairs(in, usable);
   return {fits(p) ? p : plan_all_pairs_panels(in, usable), {}, {}};
+}
+
+// Lists of groups that meet at a time, or as much less as there is room for.
+constexpr std::int64_t kListBytes = std::int64_t{1} << 30;
+// Slots for each point, at most: a group has whole blocks of them.
+constexpr std::int64_t kMostSlots = 8;
+
+std::int64_t lists_a_row(const PlanInput& in) {
+  const std::int64_t count = static_cast<std::int64_t>(in.group_sizes.size());
+  switch (in.lists) {
+    case PointGroups::Lists::each: return count;
+    case PointGroups::Lists::others: return count - 1;
+    case PointGroups::Lists::together: return 1;
+  }
+  throw_unknown("lists", static_cast<int>(in.lists));
+}
+
+double pairs_among(std::int64_t points) {
+  const double n = static_cast<double>(points);
+  return n * (n - 1) / 2;
+}
+
+/// Each two points once, where they meet.
+double pairs_of_groups(const PlanInput& in) {
+  double pairs = pairs_among(in.num_points);
+  if (in.lists != PointGroups::Lists::each)
+    for (const std::int64_t size : in.group_sizes) pairs -= pairs_among(size);
+  return pairs;
+}
+
+/// Each list of a point has k neighbours to find.
+bool enough_for_all(const PlanInput& in) {
+  for (const std::int64_t size : in.group_sizes) {
+    const std::int64_t others = in.num_points - size;
+    switch (in.lists) {
+      case PointGroups::Lists::each:
+        if (size < in.k + (size > 0 ? 1 : 0)) return false;
+        break;
+      case PointGroups::Lists::others:
+        if (size < in.k) return false;
+        break;
+      case PointGroups::Lists::together:
+        if (size > 0 && others < in.k) return false;
+        break;
+    }
+  }
+  return true;
+}
+
+/// In one search whose lists take so many bytes at a time.
+CudaPlan plan_groups_with(const PlanInput& in, const FilterShape& shape,
+                          double bytes_usable, std::int64_t chunk_size,
+                          std::int64_t list_bytes) {
+  const GroupBlocks blocks(in.group_sizes);
+  GroupMeetings meetings;
+  meetings.lists = in.lists;
+  meetings.k = in.k;
+  const double of_list = 8.0 * shape.capacity;
+  meetings.most_blocks = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(static_cast<double>(list_bytes) / of_list /
+                                   static_cast<double>(kFilterBlock)));
+  const std::int64_t list_blocks = most_list_blocks(blocks, meetings);
+  const double list_slots = static_cast<double>(list_blocks * kFilterBlock);
+  const double lists = static_cast<double>(lists_a_row(in));
+  const double k = static_cast<double>(in.k);
+  const double values = 4.0 * static_cast<double>(shape.rows.floats_a_slot);
+  // Blocks that rows done again look in have values once more.
+  const double filter =
+      shape.bytes_sums +
+      static_cast<double>(blocks.num_slots()) *
+          (static_cast<double>(shape.rows.slot_bytes()) + 9 + values) +
+      list_slots * (of_list + 24 + values) +
+      static_cast<double>(list_blocks) * (sizeof(ListBlock) + 4) +
+      static_cast<double>(kMostListedJobs) * sizeof(ListedJob) +
+      static_cast<double>(in.num_points) * (lists * k * 12 + 16) +
+      (in.num_workers > 1 ? static_cast<double>(kStagedBytes) : 0.0);
+  PlanInput part = in;
+  part.group_sizes.clear();
+  part.num_workers = 1;
+  part.chunk_size = chunk_size;
+  CudaPlan p = {
+      plan_all_pairs(
+          part, bytes_usable <= 0 ? 0 : std::max(1.0, bytes_usable - filter)),
+      shape,
+      {}};
+  p.filtered = true;
+  p.groups_at_once = true;
+  // A group's rows begin anywhere, and a chunk of them reads whole tiles.
+  p.padded_points = whole_tiles(in.num_points) + kChunkUnit;
+  p.list_blocks = list_blocks;
+  p.filter = entry_of(shape.rows.form).name;
+  const WideRows wide(list_blocks * kFilterBlock, shape.capacity,
+                      shape.rows.slot_bytes(), p.padded_features);
+  const double more =
+      bytes_answer(in.num_points, in.k * lists_a_row(in)) +
+      std::max(static_cast<double>(
+                   std::min(p.chunk_size, whole_tiles(p.num_points))) *
+                   (static_cast<double>(p.padded_features) * 8 + 16),
+               wide.bytes());
+  p.bytes_working += more;
+  p.bytes_filter = filter;
+  p.bytes_peak += more + filter;
+  p.num_chunks = p.num_splits * (p.num_splits + 1) / 2;
+  const std::int64_t count = static_cast<std::int64_t>(in.group_sizes.size());
+  p.num_workers = static_cast<int>(std::min<std::int64_t>(
+      filter_devices(in, shape),
+      in.lists == PointGroups::Lists::together
+          ? 1
+          : std::max<std::int64_t>(1, count * (count - 1) / 2)));
+  p.num_segments = std::min<std::int64_t>(p.num_workers, p.num_splits);
+  p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
+  return p;
+}
+
+/// One after another; what comes of each stays on the host.
+CudaPlan plan_group_by_group(const PlanInput& in, const GpuFacts& gpus) {
+  using Lists = PointGroups::Lists;
+  CudaPlan most;
+  std::int64_t chunks = 0;
+  double pairs = 0;
+  const bool graph = in.num_queries == 0;
+  const auto add = [&](std::int64_t points, std::int64_t queries) {
+    if (points == 0) return;
+    pairs += queries == 0
+                 ? pairs_among(points)
+                 : static_cast<double>(points) * static_cast<double>(queries);
+    PlanInput part = in;
+    part.group_sizes.clear();
+    part.num_points = points;
+    part.num_given = std::max(in.num_points, in.num_given);
+    part.num_queries = queries;
+    const CudaPlan p = plan_plain(part, gpus);
+    chunks += p.num_chunks;
+    if (p.bytes_peak > most.bytes_peak) most = p;
+  };
+  for (const std::int64_t size : in.group_sizes) {
+    const std::int64_t others = in.num_points - size;
+    if (graph && in.lists == Lists::each) add(size, 0);
+    const bool together = in.lists == Lists::together;
+    const std::int64_t asking =
+        !graph ? in.num_queries : (together ? size : others);
+    if (asking > 0) add(together ? others : size, asking);
+  }
+  CudaPlan p = most;
+  p.num_chunks = chunks;
+  p.num_pairs = pairs;
+  return p;
+}
+
+CudaPlan plan_groups(const PlanInput& in, const GpuFacts& gpus) {
+  const double usable = gpus.bytes_usable();
+  const FilterShape shape = filter_shape(in, gpus);
+  const GroupBlocks blocks(in.group_sizes);
+  // Of one list of all groups devices cannot have a part each.
+  const bool apart =
+      in.lists != PointGroups::Lists::together || in.num_workers <= 1;
+  const std::int64_t lists = lists_a_row(in);
+  const bool suits = in.num_queries == 0 && shape.usable() && apart &&
+                     lists > 0 && enough_for_all(in) &&
+                     blocks.num_slots() <= kMostSlots * in.num_points &&
+                     in.num_points <= INT32_MAX / lists;
+  CudaPlan p;
+  bool fits = false;
+  for (std::int64_t bytes = kListBytes; suits && !fits && bytes >= 1 << 24;
+       bytes /= 4)
+    for (std::int64_t chunk = in.chunk_size; !fits; chunk = p.chunk_size / 2) {
+      p = plan_groups_with(in, shape, usable, chunk, bytes);
+      fits = usable <= 0 || p.bytes_peak <= usable;
+      if (p.chunk_size <= kLeastShare) break;
+    }
+  if (!fits) p = plan_group_by_group(in, gpus);
+  p.num_points = in.num_points;
+  p.num_queries = in.num_queries;
+  const std::int64_t rows =
+      in.num_queries == 0 ? in.num_points : in.num_queries;
+  p.bytes_result = static_cast<double>(rows) *
+                   static_cast<double>(in.k * lists) *
+                   (in.correlation ? 20 : 12);
+  if (fits) p.num_pairs = pairs_of_groups(in);
+  return p;
+}
+
+}  // namespace
+
+CudaPlan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
+  return in.group_sizes.empty() ? plan_plain(in, gpus) : plan_groups(in, gpus);
 }
 
 }  // namespace cuda

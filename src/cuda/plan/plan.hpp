@@ -15,6 +15,9 @@ namespace cuda {
 struct CudaPlan : Plan {
   FilterShape shape;
   FilterStreaming streaming;  ///< where it is streamed, too
+  /// By groups: in one search (group_pairs.hpp), and not one after another.
+  bool groups_at_once = false;
+  std::int64_t list_blocks = 0;  ///< then: of those that meet at a time
 };
 
 /// input.num_workers: the devices. An automatic chunk is made small enough to
@@ -27,6 +30,11 @@ struct CudaPlan : Plan {
 /// devices; and whether the points come piece by piece (Plan::streamed). A
 /// chunk is then what a block of threads meets at a time, and what the rows
 /// that no filter settles are done again by.
+///
+/// By groups, of a graph: in one search with a filter, where there is one and
+/// the room for it; else it is of the searches that core/by_groups.hpp makes,
+/// numbers of chunks and pairs of all of them, and the rest of the one that
+/// takes the most memory.
 CudaPlan plan_cuda(const PlanInput& input, const GpuFacts& gpus);
 
 }  // namespace cuda

@@ -10,6 +10,12 @@
 namespace fsknn {
 namespace cuda {
 
+/// Jobs that follow no rule: a block of rows against successive blocks of
+/// columns, whose pairs a filled list has from first_delta blocks on.
+struct ListedJob {
+  std::int32_t row_block, column_block, first_delta, end_delta;
+};
+
 /// Jobs first_job .. end_job - 1 of a round. Job j is a slab, half a block, of
 /// rows, the (j mod num_slabs)-th from first_slab on, against `span` successive
 /// blocks of columns: row block I meets column block I + delta.
@@ -28,6 +34,9 @@ struct FilterJobs {
   /// delta's at delta blocks from its start. Not with `symmetric`: what a graph
   /// fills it meets once from each side.
   bool fill = false;
+  /// Device memory; job j is a slab of listed[j / 2], the j % 2-th of its
+  /// block. Null: jobs follow the rule.
+  const ListedJob* listed = nullptr;
 };
 
 /// What jobs are to be made of.

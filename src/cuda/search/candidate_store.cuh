@@ -38,6 +38,12 @@ class CandidateStore {
   /// none). `places` must stay until the stream has come by.
   void place(const std::int32_t* places, std::int64_t count,
              const Stream& stream);
+  /// The same, where the device writes the places, which it is given, and the
+  /// counts, thresholds and bounds.
+  std::int32_t* place_there(std::int64_t count) {
+    lists_.num_slots = count;
+    return places_.data();
+  }
   /// Columns are the same slots. ids: by place, device memory, that stay.
   void meet_own(const std::int32_t* ids);
   /// The same, of ids [count] that are copied from the host.

@@ -16,6 +16,7 @@
 #include "cuda/search/engine.cuh"
 #include "cuda/search/graph_by_filter.cuh"
 #include "cuda/search/graph_by_filter_panels.cuh"
+#include "cuda/search/groups_by_filter.cuh"
 #include "cuda/search/queries_by_filter.cuh"
 
 namespace fsknn {
@@ -130,16 +131,71 @@ void run_segments(const Search& search, const UsedDevices& gpus,
   });
 }
 
+/// A graph by groups, where one search does all. Returns whether it did.
+bool find_groups(const Request& request, const RowSource& points,
+                 const Neighbours& out, Progress* progress, Stats* stats,
+                 PointStore& store) {
+  check_metric(*request.metric);
+  const Clock::time_point start = Clock::now();
+  const UsedDevices gpus(request.devices);
+  if (size_without(points, request.skip) == 0) return false;
+  const CudaPlan plan = make_plan(request, points, nullptr, out, gpus, store);
+  if (!plan.groups_at_once) return false;
+  const PointGroups& groups = *request.groups;
+  const int exponent =
+      common_exponent(request, points, nullptr, request.num_threads);
+  PlacedPoints columns(points, request.skip, true);
+  columns.order = order_by_group(groups, columns.order);
+  emit_missing_rows(columns.order, out, request.k * groups.num_lists());
+  const Search search = {request,
+                         plan,
+                         columns,
+                         columns,
+                         recipe_of(request, exponent),
+                         DistanceRule(*request.metric, exponent).undo(),
+                         out,
+                         nullptr,
+                         &store};
+  const GroupBlocks blocks(sizes_of(groups, request.skip));
+  const int count = Workers::at_once(plan.num_workers);
+  GroupTeam team(search, groups, blocks, gpus.all(), count);
+  const double seconds_prepare = seconds_since(start);
+  Workers workers(progress, team.num_launches());
+  team.workers = &workers;
+  FilterParts<GroupsByFilter> all(count);
+  Stats found;
+  run_parts(workers, gpus, count, found, [&](int w) {
+    std::unique_ptr<GroupsByFilter>& part =
+        all.parts[static_cast<std::size_t>(w)];
+    part.reset(new GroupsByFilter(search, team, w));
+    part->run();
+    return part->stats();
+  });
+  found.filtered = true;
+  if (stats == nullptr) return true;
+  *stats = found;
+  stats->bytes_device = gpus.most_bytes();
+  stats->seconds_prepare = seconds_prepare;
+  stats->seconds_search =
+      seconds_since(start) - seconds_prepare - stats->seconds_emit;
+  return true;
+}
+
 }  // namespace
 
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
-  // Read once, for all groups.
-  if (request.groups != nullptr && !request.na_pairwise &&
-      !points.made_when_read())
-    return HeldPoints(request, points)
-        .find_neighbours(request, queries, out, progress, stats);
+  if (request.groups != nullptr && !request.na_pairwise) {
+    if (queries == nullptr) {
+      PointStore store;
+      if (find_groups(request, points, out, progress, stats, store)) return;
+    }
+    // Read once, for all groups.
+    if (!points.made_when_read())
+      return HeldPoints(request, points)
+          .find_neighbours(request, queries, out, progress, stats);
+  }
   PointStore store;
   find_with_store(request, points, queries, out, progress, stats, store);
 }
@@ -147,13 +203,17 @@ void find_neighbours(const Request& request, const RowSource& points,
 void find_with_store(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats, PointStore& store) {
-  if (request.groups != nullptr)
+  if (request.groups != nullptr) {
+    if (queries == nullptr && !request.na_pairwise &&
+        find_groups(request, points, out, progress, stats, store))
+      return;
     return find_by_groups(
         request, points, queries, out, progress, stats,
         [&](const Request& part, const RowSource* rows, const Neighbours& to,
             Progress* of_part, Stats* found) {
           find_with_store(part, points, rows, to, of_part, found, store);
         });
+  }
   check_metric(*request.metric);
   if (request.na_pairwise)
     return find_masked(request, points, queries, out, progress, stats);

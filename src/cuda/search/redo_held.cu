@@ -84,8 +84,8 @@ bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
   };
   const bool go_on =
       filter_widely(filter, rows, filter.most_rows(), bring, take);
-  stats.pairs_filtered += static_cast<double>(rows.size()) *
-                          static_cast<double>(held.search.columns.size());
+  stats.pairs_filtered +=
+      static_cast<double>(rows.size()) * static_cast<double>(held.num_met());
   return go_on;
 }
 
@@ -111,13 +111,16 @@ bool redo_in_doubles(const HeldSearch& held,
     return rows;
   };
   const auto for_points = [&](auto use) {
-    const std::int64_t num_points = search.columns.size();
-    for (std::int64_t first = 0; first < num_points; first += chunk) {
-      const bool go_on = use(held.columns.panel(
-          Place{first}, std::min(chunk, num_points - first)));
-      stream.wait();
-      if (!go_on) return false;
-    }
+    std::vector<PlaceRange> ranges = held.met;
+    if (ranges.empty()) ranges.push_back({0, search.columns.size()});
+    for (const PlaceRange& range : ranges)
+      for (std::int64_t first = range.first; first < range.end;
+           first += chunk) {
+        const bool go_on = use(held.columns.panel(
+            Place{first}, std::min(chunk, range.end - first)));
+        stream.wait();
+        if (!go_on) return false;
+      }
     return true;
   };
   const auto take = [&](std::int64_t, const Panel& rows) {

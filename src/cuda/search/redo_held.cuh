@@ -8,6 +8,10 @@
 namespace fsknn {
 namespace cuda {
 
+struct PlaceRange {
+  std::int64_t first, end;
+};
+
 /// The search that is over but for these rows.
 struct HeldSearch {
   const Search& search;
@@ -16,6 +20,15 @@ struct HeldSearch {
   const CandidateLists lists;  ///< of all slots; not needed any more
   const DevicePoints& rows;
   const DevicePoints& columns;  ///< the same object for a graph
+  /// Places of columns that are met; none: all.
+  std::vector<PlaceRange> met = {};
+
+  std::int64_t num_met() const {
+    if (met.empty()) return search.columns.size();
+    std::int64_t sum = 0;
+    for (const PlaceRange& range : met) sum += range.end - range.first;
+    return sum;
+  }
 };
 
 /// The rows, ascending by place, to their lists among the nearest. Waits for

@@ -1,0 +1,486 @@
+#include "cuda/search/groups_by_filter.cuh"
+
+#include <math_constants.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "core/pieces.hpp"
+#include "cuda/device/transfer.cuh"
+#include "cuda/device/wait_at_end.cuh"
+#include "cuda/exact/short_lists.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kThreads = 256;
+static_assert(kThreads == kFilterBlock, "a thread a slot");
+// Points that the filter's form is learnt from.
+constexpr std::int64_t kSampled = 256;
+
+std::int64_t largest_batch(const std::vector<GroupBatch>& batches) {
+  std::size_t most = 1;
+  for (const GroupBatch& batch : batches)
+    most = std::max(most, batch.blocks.size());
+  return static_cast<std::int64_t>(most);
+}
+
+/// What the lists of list blocks begin with. All pointers are device memory.
+struct Beginning {
+  const ListBlock* blocks;          ///< [list blocks]
+  const std::int32_t* data_places;  ///< [data slots]
+  const std::int32_t* rows;         ///< by place: the row
+  std::int32_t num_lists;           ///< of a row
+  const float* values;              ///< [floats_a_slot x data slots]
+  std::int64_t data_slots, floats_a_slot;
+  // Out. [floats_a_slot x num_slots] and [num_slots]
+  float* list_values;
+  std::int64_t num_slots;
+  std::int32_t* block_of;  ///< [list blocks]
+  std::int32_t* slot_rows;
+  std::int32_t* places;
+  CandidateLists lists;  ///< counts, thresholds, bounds
+};
+
+// Grid: one block a list block. Block: a thread a slot. Shared: none.
+__global__ void __launch_bounds__(kThreads) begin_lists(const Beginning begin) {
+  const ListBlock own = begin.blocks[blockIdx.x];
+  const std::int64_t slot =
+      static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const std::int64_t from =
+      static_cast<std::int64_t>(own.block) * kThreads + threadIdx.x;
+  const std::int32_t place = begin.data_places[from];
+  const bool there = place >= 0;
+  if (threadIdx.x == 0) begin.block_of[blockIdx.x] = own.block;
+  for (std::int64_t v = 0; v < begin.floats_a_slot; ++v)
+    begin.list_values[v * begin.num_slots + slot] =
+        begin.values[v * begin.data_slots + from];
+  begin.slot_rows[slot] =
+      there ? begin.rows[place] * begin.num_lists + own.list : -1;
+  begin.places[slot] = place;
+  begin.lists.counts[slot] = there ? own.filled : 0;
+  begin.lists.thresholds[slot] = there ? -CUDART_INF_F : CUDART_NAN_F;
+  begin.lists.bounds[slot] = -CUDART_INF_F;
+}
+
+// The same of blocks that are only looked in. Grid: one block a block of slots.
+// Block: a thread a slot. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    copy_blocks(const std::int32_t* block_of, const std::int32_t* data_places,
+                const float* values, std::int64_t data_slots,
+                std::int64_t floats_a_slot, std::int32_t* places,
+                float* list_values) {
+  const std::int64_t slots = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  const std::int64_t slot =
+      static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const std::int64_t from =
+      static_cast<std::int64_t>(block_of[blockIdx.x]) * kThreads + threadIdx.x;
+  places[slot] = data_places[from];
+  for (std::int64_t v = 0; v < floats_a_slot; ++v)
+    list_values[v * slots + slot] = values[v * data_slots + from];
+}
+
+// Adds up the lists' lengths. Grid: x over slots. Block: kThreads. Shared: 4
+// bytes, static.
+__global__ void __launch_bounds__(kThreads)
+    count_candidates(const std::int32_t* counts, std::int64_t num_slots,
+                     unsigned long long* sum) {
+  __shared__ int part;
+  if (threadIdx.x == 0) part = 0;
+  __syncthreads();
+  const std::int64_t slot =
+      static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (slot < num_slots) atomicAdd(&part, max(counts[slot], 0));
+  __syncthreads();
+  if (threadIdx.x == 0) atomicAdd(sum, static_cast<unsigned long long>(part));
+}
+
+// What another device has found: entries that are not empty. Grid: x over
+// entries. Block: any. Shared: none.
+__global__ void take_found(const double* distance, const std::int32_t* index,
+                           std::int64_t count, double* own_distance,
+                           std::int32_t* own_index) {
+  const std::int64_t at =
+      static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (at >= count || index[at] == kNoPoint) return;
+  own_distance[at] = distance[at];
+  own_index[at] = index[at];
+}
+
+unsigned blocks_for(std::int64_t items) {
+  return static_cast<unsigned>(ceil_div(items, kThreads));
+}
+
+}  // namespace
+
+PointOrder order_by_group(const PointGroups& groups, const PointOrder& order) {
+  const std::size_t count = static_cast<std::size_t>(groups.count());
+  std::vector<std::int64_t> next(count + 1, 0);
+  const auto group = [&](std::int32_t id) {
+    return static_cast<std::size_t>(groups.of()[static_cast<std::size_t>(id)]);
+  };
+  for (const std::int32_t id : order.id) ++next[group(id) + 1];
+  for (std::size_t g = 1; g <= count; ++g) next[g] += next[g - 1];
+  PointOrder by_group = order;
+  for (const std::int32_t id : order.id) {
+    const std::int64_t place = next[group(id)]++;
+    by_group.id[static_cast<std::size_t>(place)] = id;
+    by_group.place[static_cast<std::size_t>(id)] =
+        static_cast<std::int32_t>(place);
+  }
+  return by_group;
+}
+
+GroupTeam::GroupTeam(const Search& search, const PointGroups& all,
+                     const GroupBlocks& of_groups,
+                     const std::vector<Device>& gpus, int count)
+    : groups(all),
+      blocks(of_groups),
+      num_lists(all.num_lists()),
+      found(static_cast<std::size_t>(count)),
+      rows(static_cast<std::size_t>(search.columns.size())),
+      places(blocks.places()) {
+  GroupMeetings meetings;
+  meetings.lists = groups.lists();
+  meetings.k = search.plan.k;
+  meetings.depth = search.plan.shape.rows.work;
+  meetings.most_blocks = search.plan.list_blocks;
+  meetings.span = std::max<std::int64_t>(
+      1, std::min<std::int64_t>(
+             16, ceil_div(search.plan.chunk_size, kFilterBlock)));
+  batches = group_batches(blocks, meetings, count);
+  for (int w = 0; w < count; ++w)
+    devices.push_back(gpus[static_cast<std::size_t>(w)].cuda_id);
+  const PointOrder& order = search.columns.order;
+  for (std::size_t id = 0; id < order.place.size(); ++id) {
+    const std::int32_t place = order.place[id];
+    if (place < 0) continue;
+    rows[static_cast<std::size_t>(place)] =
+        static_cast<std::int32_t>(row_ids.size());
+    row_ids.push_back(static_cast<std::int32_t>(id));
+    row_places.push_back(place);
+  }
+}
+
+std::int64_t GroupTeam::num_launches() const {
+  std::size_t launches = 1;
+  for (const auto& of_device : batches)
+    for (const GroupBatch& batch : of_device)
+      launches += batch.launches.size() + 1;
+  return static_cast<std::int64_t>(launches);
+}
+
+GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
+    : search_(search),
+      team_(team),
+      own_(own),
+      metric_(*search.request.metric),
+      workers_(*team.workers),
+      slots_(largest_batch(team.batches[static_cast<std::size_t>(own)]) *
+             kFilterBlock),
+      stored_(search.store->get(columns_of(search), stream_)),
+      points_(stored_.points()),
+      filter_(make_pair_filter(metric_, search.plan.shape.rows)),
+      form_(*filter_, team.blocks.num_slots()),
+      data_places_(team.blocks.num_slots()),
+      rows_(search.columns.size()),
+      row_places_(search.columns.size()),
+      candidates_({slots_, candidates_for(search.plan.k), slots_}, stream_),
+      blocks_(slots_ / kFilterBlock),
+      block_of_(slots_ / kFilterBlock),
+      slot_rows_(slots_),
+      values_(slots_ * filter_->floats_a_slot()),
+      jobs_(kMostListedJobs),
+      num_candidates_(1),
+      nearest_(search.columns.size() * team.num_lists, search.plan.k),
+      answer_(search.out, first_row(own + 1) - first_row(own),
+              search.plan.k * team.num_lists, threads_of(search)) {
+  upload(data_places_, team.places.data(), data_places_.size(), stream_);
+  upload(rows_, team.rows.data(), rows_.size(), stream_);
+  upload(row_places_, team.row_places.data(), row_places_.size(), stream_);
+  make_form();
+  candidates_.hold_entries();
+  candidates_.meet_own(points_.ids.data());
+  clear_from(num_candidates_, 0, stream_);
+  if (team.size() > 1)
+    start_clear(nearest_.lists(), search.columns.size() * team.num_lists,
+                stream_.get());
+
+  work_.rows = work_.columns =
+      list_rows(block_of_.data(), values_.data(), slots_);
+  cut_.redo = candidates_.redo();
+  cut_.redo.by_slot = true;
+  cut_.k = static_cast<std::int32_t>(search.plan.k);
+  filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
+  exact_.redo = cut_.redo;
+  exact_.rows = exact_.columns = points_.rows.data();
+  exact_.row_sums = exact_.column_sums = points_.sums.data();
+  exact_.slot_rows = slot_rows_.data();
+  exact_.padded = points_.padded;
+  exact_.undo = search.undo;
+  exact_.nearest = nearest_.lists();
+  stream_.wait();
+}
+
+FilterRows GroupsByFilter::list_rows(const std::int32_t* blocks, float* values,
+                                     std::int64_t num_slots) {
+  FilterRows rows = form_.rows();
+  rows.values = values;
+  rows.num_slots = num_slots;
+  rows.block_of = blocks;
+  return rows;
+}
+
+/// The points in the filter's form. Places are by group: the sample is of all.
+void GroupsByFilter::make_form() {
+  const std::int64_t n = points_.ids.size() > 0 ? search_.columns.size() : 0;
+  const std::int64_t count = std::min(kSampled, n);
+  std::vector<std::int32_t> places(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i)
+    places[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>(n * i / count);
+  // The first of them are a sample, too.
+  const PointOrder shuffled = order_points(count, {}, true);
+  std::vector<std::int32_t> sampled;
+  for (const std::int32_t at : shuffled.id)
+    sampled.push_back(places[static_cast<std::size_t>(at)]);
+  DeviceBuffer<std::int32_t> d_places(count), ids(count), slots(n);
+  DeviceBuffer<double> rows(count * points_.padded), sums(count);
+  const WaitAtEnd wait(stream_);
+  upload(d_places, sampled.data(), count, stream_);
+  GatheredPoints gathered;
+  gathered.from = points_.rows.data();
+  gathered.from_sums = points_.sums.data();
+  gathered.from_ids = points_.ids.data();
+  gathered.places = d_places.data();
+  gathered.rows = rows.data();
+  gathered.sums = sums.data();
+  gathered.ids = ids.data();
+  gathered.num_rows = gathered.num_places = count;
+  gathered.padded = points_.padded;
+  start_gathering(gathered, stream_.get());
+  filter_->learn({rows.data(), sums.data(), points_.padded}, count,
+                 search_.undo, stream_.get());
+  const std::vector<std::int32_t> slot_at = slots_of(team_.places, n);
+  upload(slots, slot_at.data(), n, stream_);
+  form_.clear(stream_);
+  filter_->start_rows(points_.prepared(), n, slots.data(), form_.rows(),
+                      stream_.get());
+}
+
+void GroupsByFilter::run() {
+  const Clock::time_point start = Clock::now();
+  for (const GroupBatch& batch : team_.batches[static_cast<std::size_t>(own_)])
+    if (!meet(batch) || !redo(batch)) return;
+  unsigned long long candidates = 0;
+  download(&candidates, num_candidates_, 1, stream_);
+  stream_.wait();
+  stats_.pairs_exact += static_cast<double>(candidates);
+  stats_.pairs_filtered = search_.plan.num_pairs / team_.size();
+  team_.found[static_cast<std::size_t>(own_)] = nearest_.lists();
+  if (!workers_.meet()) return;
+  gather();
+  if (!workers_.meet()) return;
+  stats_.seconds_device = seconds_since(start);
+  write_out();
+  stats_.seconds_emit = answer_.seconds();
+}
+
+/// The lists of a batch. Returns whether to go on.
+bool GroupsByFilter::meet(const GroupBatch& batch) {
+  const std::int64_t blocks = static_cast<std::int64_t>(batch.blocks.size());
+  const std::int64_t slots = blocks * kFilterBlock;
+  upload(blocks_, batch.blocks.data(), blocks, stream_);
+  candidates_.clear_redo(stream_);
+  Beginning begin;
+  begin.blocks = blocks_.data();
+  begin.data_places = data_places_.data();
+  begin.rows = rows_.data();
+  begin.num_lists = static_cast<std::int32_t>(team_.num_lists);
+  begin.values = form_.rows().values;
+  begin.data_slots = team_.blocks.num_slots();
+  begin.floats_a_slot = filter_->floats_a_slot();
+  begin.list_values = values_.data();
+  begin.num_slots = slots_;
+  begin.block_of = block_of_.data();
+  begin.slot_rows = slot_rows_.data();
+  begin.places = candidates_.place_there(slots);
+  begin.lists = candidates_.lists();
+  begin_lists<<<static_cast<unsigned>(blocks), kThreads, 0, stream_.get()>>>(
+      begin);
+  CUDA_CHECK(cudaGetLastError());
+
+  work_.lists = cut_.lists = exact_.lists = candidates_.lists();
+  cut_.end_slot = exact_.end_slot = {slots};
+  for (const GroupLaunch& launch : batch.launches) {
+    under_way_.begin();
+    const std::int64_t count = launch.end_job - launch.first_job;
+    upload(jobs_, batch.jobs.data() + launch.first_job, count, stream_);
+    FilterJobs jobs;
+    jobs.num_blocks = blocks;
+    jobs.num_slabs = kFilterBlock / kFilterSlab;
+    jobs.end_job = count * jobs.num_slabs;
+    jobs.symmetric = launch.symmetric;
+    jobs.fill = launch.fill;
+    jobs.listed = jobs_.data();
+    work_.jobs = jobs;
+    filter_->start(work_, stream_.get());
+    if (launch.ends_round) {
+      cut_.filled = launch.fill ? batch.most_filled : 0;
+      cut_.counted = cut_.filled > 0;
+      // What fills lists is some of it padding's or the row's own.
+      cut_.all_valid = !launch.fill;
+      start_cut(cut_, stream_.get());
+    }
+    under_way_.end(stream_);
+    if (!workers_.go_on()) return false;
+  }
+  run_exact(metric_, exact_, stream_);
+  count_candidates<<<blocks_for(slots), kThreads, 0, stream_.get()>>>(
+      candidates_.lists().counts, slots, num_candidates_.data());
+  CUDA_CHECK(cudaGetLastError());
+  return workers_.go_on();
+}
+
+/// Lists that overflowed, together with others that look in the same blocks and
+/// have the same number. Returns whether to go on.
+bool GroupsByFilter::redo(const GroupBatch& batch) {
+  const std::vector<std::int32_t> slots = candidates_.to_redo(stream_);
+  // By target, the own group where that is left out, and the list.
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>,
+           std::vector<std::pair<std::int32_t, std::int32_t>>>
+      alike;
+  for (const std::int32_t slot : slots) {
+    const ListBlock& block =
+        batch.blocks[static_cast<std::size_t>(slot / kFilterBlock)];
+    const std::int32_t place = team_.places[static_cast<std::size_t>(
+        block.block * kFilterBlock + slot % kFilterBlock)];
+    const std::vector<std::int64_t>& first = team_.blocks.first_block;
+    const std::int64_t own =
+        block.target >= 0
+            ? -1
+            : std::upper_bound(first.begin(), first.end(), block.block) -
+                  first.begin() - 1;
+    alike[{block.target, own, block.list}].push_back({place, slot});
+  }
+  for (auto& group : alike) {
+    std::sort(group.second.begin(), group.second.end());
+    RedoneRows rows;
+    for (const auto& row : group.second) {
+      rows.places.push_back(row.first);
+      rows.slots.push_back(row.second);
+    }
+    if (!redo_in(std::get<0>(group.first), std::get<1>(group.first),
+                 std::get<2>(group.first), rows))
+      return false;
+  }
+  return true;
+}
+
+bool GroupsByFilter::redo_in(std::int64_t target, std::int64_t own,
+                             std::int64_t list, const RedoneRows& rows) {
+  const std::vector<std::int32_t> blocks = looked_in(team_.blocks, target, own);
+  const std::int64_t count = static_cast<std::int64_t>(blocks.size());
+  const std::int64_t slots = count * kFilterBlock;
+  std::vector<std::int32_t> list_row = team_.rows;
+  for (std::int32_t& row : list_row)
+    row = static_cast<std::int32_t>(row * team_.num_lists + list);
+  DeviceBuffer<std::int32_t> d_blocks(count), places(slots),
+      d_list_rows(rows_.size());
+  DeviceBuffer<float> values(slots * filter_->floats_a_slot());
+  const WaitAtEnd wait(stream_);
+  upload(d_blocks, blocks.data(), count, stream_);
+  upload(d_list_rows, list_row.data(), d_list_rows.size(), stream_);
+  copy_blocks<<<static_cast<unsigned>(count), kThreads, 0, stream_.get()>>>(
+      d_blocks.data(), data_places_.data(), form_.rows().values,
+      team_.blocks.num_slots(), filter_->floats_a_slot(), places.data(),
+      values.data());
+  CUDA_CHECK(cudaGetLastError());
+
+  FilterPass pass;
+  pass.filter = filter_.get();
+  pass.rounds.num_blocks = count;
+  pass.rounds.depth = search_.plan.shape.rows.work;
+  pass.rounds.chunk_size = search_.plan.chunk_size;
+  CUDA_CHECK(cudaDeviceGetAttribute(
+      &pass.rounds.multiprocessors, cudaDevAttrMultiProcessorCount,
+      team_.devices[static_cast<std::size_t>(own_)]));
+  pass.work.columns = list_rows(d_blocks.data(), values.data(), slots);
+  pass.cut.k = cut_.k;
+  pass.workers = &workers_;
+  ExactStep exact = exact_;
+  exact.slot_rows = nullptr;
+  exact.list_rows = d_list_rows.data();
+  CandidateLists lists = candidates_.all_lists();
+  lists.column_places = places.data();
+  const auto place_of = [&](std::int64_t group) {
+    return team_.blocks.first_place[static_cast<std::size_t>(group)];
+  };
+  HeldSearch held = {search_, pass, exact, lists, points_, points_, {}};
+  if (target >= 0)
+    held.met = {{place_of(target), place_of(target + 1)}};
+  else
+    held.met = {{0, place_of(own)},
+                {place_of(own + 1), search_.columns.size()}};
+  return redo_held(held, rows, stream_, stats_);
+}
+
+Lists GroupsByFilter::found_from(std::int64_t row) {
+  Lists lists = nearest_.lists();
+  lists.k *= team_.num_lists;
+  lists.distance += row * lists.k;
+  lists.index += row * lists.k;
+  return lists;
+}
+
+/// What the others found for this device's share of the points.
+void GroupsByFilter::gather() {
+  if (team_.size() == 1) return;
+  const std::int64_t k = search_.plan.k * team_.num_lists;
+  const std::int64_t all = (first_row(own_ + 1) - first_row(own_)) * k;
+  const std::int64_t step = std::min(all, kStagedBytes / 12);
+  if (all == 0) return;
+  DeviceBuffer<double> distance(step);
+  DeviceBuffer<std::int32_t> index(step);
+  const WaitAtEnd wait(stream_);
+  const Lists mine = found_from(first_row(own_));
+  const int device = team_.devices[static_cast<std::size_t>(own_)];
+  for (int other = 0; other < team_.size(); ++other) {
+    if (other == own_) continue;
+    const Lists& found = team_.found[static_cast<std::size_t>(other)];
+    const int from = team_.devices[static_cast<std::size_t>(other)];
+    for (std::int64_t at = 0; at < all; at += step) {
+      const std::int64_t count = std::min(step, all - at);
+      const std::int64_t first = first_row(own_) * k + at;
+      CUDA_CHECK(cudaMemcpyPeerAsync(
+          distance.data(), device, found.distance + first, from,
+          static_cast<std::size_t>(count) * sizeof(double), stream_.get()));
+      CUDA_CHECK(cudaMemcpyPeerAsync(
+          index.data(), device, found.index + first, from,
+          static_cast<std::size_t>(count) * sizeof(std::int32_t),
+          stream_.get()));
+      take_found<<<blocks_for(count), kThreads, 0, stream_.get()>>>(
+          distance.data(), index.data(), count, mine.distance + at,
+          mine.index + at);
+      CUDA_CHECK(cudaGetLastError());
+    }
+  }
+}
+
+void GroupsByFilter::write_out() {
+  const std::int64_t first = first_row(own_);
+  CorrelationOf from;
+  from.rows = points_.rows.data();
+  from.row_places = row_places_.data() + first;
+  from.columns = points_.rows.data();
+  from.places = points_.places.data();
+  from.padded = points_.padded;
+  answer_.write(found_from(first), first_row(own_ + 1) - first,
+                team_.row_ids.data() + first, from, stream_);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -10,9 +10,10 @@
 #'
 #' @section Data of 0 and 1:
 #' Where all values are 0 or 1, a bit each is enough for `"jaccard"`,
-#' `"sorensen"`, `"proportional"` and `"manhattan"`: what two rows have in
-#' common is counted, exactly, some four times faster than numbers are compared.
-#' The data are looked at, so nothing need be asked for; answers are the same.
+#' `"sorensen"`, `"proportional"`, `"manhattan"` and `"euclidean"`: what two
+#' rows have in common is counted, exactly, some four times faster than numbers
+#' are compared. The data are looked at, so nothing need be asked for; answers
+#' are the same.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is the sum of the products of the two rows'

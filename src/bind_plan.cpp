@@ -51,18 +51,22 @@ Rcpp::List sizes_of(const Plan& p) {
 }
 
 /// The CPU's filter in words, as knn_plan() shows it; empty: there is none.
-const char* filter_words(const PlanInput& input) {
+const char* filter_words(const MetricEntry& metric, const PlanInput& input) {
   switch (input.filter) {
     case FilterKind::none: return "";
     case FilterKind::product:
-      return input.pairwise ? "whole numbers of 16 bits, then common samples"
-                            : "whole numbers of 16 bits";
-    case FilterKind::difference:
+      if (input.pairwise)
+        return "whole numbers of 16 bits, then common samples";
+      return metric.accumulation == Accumulation::squared_difference
+                 ? "whole numbers of 16 bits; bits for 0 and 1"
+                 : "whole numbers of 16 bits";
     case FilterKind::largest:
+      return "whole numbers of 16 bits; floats for wide ranges";
+    case FilterKind::difference:
     case FilterKind::overlap:
-      return input.pairwise
-                 ? ""
-                 : "whole numbers of 16 bits; floats for wide ranges";
+      return input.pairwise ? ""
+                            : "whole numbers of 16 bits; floats for wide "
+                              "ranges; bits for 0 and 1";
   }
   throw_unknown("filter", static_cast<int>(input.filter));
 }
@@ -92,7 +96,7 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
     }
     Rcpp::List out = sizes_of(plan_cpu(input));
     out["instruction_set"] = cpu::choose_kernels(r.instruction_set).name;
-    out["filter"] = filter_words(input);
+    out["filter"] = filter_words(*r.metric, input);
     out["devices"] = bind::table_of({});
     return out;
   });

@@ -48,7 +48,8 @@ Matrix binary(std::int64_t n, std::int64_t d, unsigned apart, unsigned seed) {
 
 std::vector<const MetricEntry*> metrics() {
   std::vector<const MetricEntry*> some;
-  for (const char* name : {"jaccard", "sorensen", "proportional", "manhattan"})
+  for (const char* name :
+       {"jaccard", "sorensen", "proportional", "manhattan", "euclidean"})
     some.push_back(&find_metric(name, "signed"));
   return some;
 }

@@ -46,6 +46,33 @@ BinTable::BinTable(const PairBins& bins, const PairValue& value,
     fill_similarities(bins, value, terms.scale.slack);
   else if (form.test == Test::squared_distance && !bins.similarity)
     fill_squares(bins, terms, rows);
+  else if (form.product == Product::common_bits &&
+           form.test == Test::sum_distance)
+    fill_whole_numbers(bins, value, terms, rows);
+}
+
+/// Of rows of bits the filter's sums are the contract's, and few.
+void BinTable::fill_whole_numbers(const PairBins& bins, const PairValue& value,
+                                  const FilterTerms& terms,
+                                  const FilterRows& rows) {
+  kind_ = Kind::whole;
+  const std::int32_t* const first = rows.first.data();
+  const std::int32_t largest =
+      rows.num_places > 0 ? *std::max_element(first, first + rows.num_places)
+                          : 0;
+  for (std::int32_t sum = 0; sum <= 2 * largest; ++sum)
+    least_.push_back(
+        static_cast<std::int32_t>(bins.slot(value(terms.rule(sum, 0.0, 0.0)))));
+}
+
+void BinTable::of_whole_numbers(const std::int32_t* sums,
+                                const FilterRows& rows, std::int64_t place,
+                                std::int64_t column, std::int64_t count,
+                                std::int32_t* slots) const {
+  const std::int32_t own = rows.first[place];
+  const std::int32_t* const first = rows.first.data() + column;
+  for (std::int64_t c = 0; c < count; ++c)
+    slots[c] = least_[static_cast<std::size_t>(own + first[c] - 2 * sums[c])];
 }
 
 void BinTable::fill_similarities(const PairBins& bins, const PairValue& value,

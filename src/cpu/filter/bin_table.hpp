@@ -31,12 +31,14 @@ class BinTable {
                 std::int32_t* slots) const {
     if (kind_ == Kind::similarity)
       of_similarities(sums, count, slots);
+    else if (kind_ == Kind::whole)
+      of_whole_numbers(sums, rows, place, column, count, slots);
     else
       of_squares(sums, rows, place, column, count, slots);
   }
 
  private:
-  enum class Kind { none, similarity, square };
+  enum class Kind { none, similarity, square, whole };
 
   // Similarities: cells of 2^18, a cell's width in r being 2.4e-4.
   static constexpr int kSumBits = 18;
@@ -52,12 +54,18 @@ class BinTable {
   void fill_squares(const PairBins& bins, const FilterTerms& terms,
                     const FilterRows& rows);
 
+  void fill_whole_numbers(const PairBins& bins, const PairValue& value,
+                          const FilterTerms& terms, const FilterRows& rows);
+
   void of_similarities(const std::int32_t* sums, std::int64_t count,
                        std::int32_t* slots) const {
     for (std::int64_t c = 0; c < count; ++c)
       slots[c] = least_[static_cast<std::size_t>((sums[c] >> kSumBits) +
                                                  kSumCells / 2)];
   }
+  void of_whole_numbers(const std::int32_t* sums, const FilterRows& rows,
+                        std::int64_t place, std::int64_t column,
+                        std::int64_t count, std::int32_t* slots) const;
   void of_squares(const std::int32_t* sums, const FilterRows& rows,
                   std::int64_t place, std::int64_t column, std::int64_t count,
                   std::int32_t* slots) const;
@@ -65,9 +73,10 @@ class BinTable {
 
   Kind kind_ = Kind::none;
   std::int32_t first_ = 0;  ///< squares: the run of floats that is cell 1
-  /// Of each cell the slot of all its pairs, or kUnsure (similarities); or the
-  /// least slot of pairs whose lower bound is in it, and the last of those
-  /// whose upper bound is (squares).
+  /// Of each cell, or of each sum of rows of bits, the slot of all its pairs,
+  /// or kUnsure (similarities, whole numbers); or the least slot of pairs whose
+  /// lower bound is in it, and the last of those whose upper bound is
+  /// (squares).
   std::vector<std::int32_t> least_, last_;
 };
 

@@ -40,6 +40,8 @@ struct Overlap {
 
 /// Sums of |a - b| and of (a - b)^2 are the same number, p_i + p_j less twice
 /// what both have. first: p, the row's sum; for upper bounds as a float.
+/// squared: the distance is the root of that number.
+template <bool squared>
 struct Distance {
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
                        std::int64_t place, double*) {
@@ -51,16 +53,26 @@ struct Distance {
     const double t = terms.rule.before_scaling(distance);
     // Limits below 0, which no distance is: nothing is kept.
     if (t < 0.0) return terms.scale.form->keep_none;
-    if (!(t < kMostBits)) return terms.scale.form->keep_all;
-    return static_cast<std::int32_t>(std::floor(t));
+    // A root and a square are rounded.
+    const double most = squared ? t * t * (1.0 + 0x1p-48) : t;
+    if (!(most < kMostBits)) return terms.scale.form->keep_all;
+    return static_cast<std::int32_t>(std::floor(most));
   }
   static double upper_distance(const FilterTerms& terms, double key,
                                const Side& row) {
-    return terms.rule.after_scaling(key + as_float(row.first[0]));
+    const double sum = key + as_float(row.first[0]);
+    return terms.rule.after_scaling(squared ? std::sqrt(sum) : sum);
   }
   static double exact_sum(std::int32_t sum, const Side& row,
                           const Side& column) {
     return row.first[0] + column.first[0] - 2 * sum;
+  }
+  static constexpr FilterForm form() {
+    return {
+        Test::sum_distance, Product::common_bits, 32,          false,
+        2 * kMostBits,      -2 * kMostBits,       &usable,     &pack_row,
+        &no_slack,          &nothing_waits,       &keep_up_to, &upper_distance,
+        &exact_sum};
   }
 };
 
@@ -80,19 +92,8 @@ const FilterForm kBitsOverlap = {Test::overlap,
                                  &upper_of_overlap,
                                  &Overlap::exact_sum};
 
-const FilterForm kBitsDistance = {Test::sum_distance,
-                                  Product::common_bits,
-                                  32,
-                                  false,
-                                  2 * kMostBits,
-                                  -2 * kMostBits,
-                                  &usable,
-                                  &Distance::pack_row,
-                                  &no_slack,
-                                  &nothing_waits,
-                                  &Distance::keep_up_to,
-                                  &Distance::upper_distance,
-                                  &Distance::exact_sum};
+const FilterForm kBitsDistance = Distance<false>::form();
+const FilterForm kBitsSquaredDistance = Distance<true>::form();
 
 }  // namespace cpu
 }  // namespace fsknn

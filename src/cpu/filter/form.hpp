@@ -120,7 +120,7 @@ extern const FilterForm kFloatSumDistance, kFloatLargestDifference,
     kFloatOverlap;
 
 // bits.cpp: sums and differences of rows of 0 and 1, without any rounding.
-extern const FilterForm kBitsOverlap, kBitsDistance;
+extern const FilterForm kBitsOverlap, kBitsDistance, kBitsSquaredDistance;
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -105,6 +105,12 @@ bool holds_bits(const PreparedPoints& points, int num_threads) {
   return bits;
 }
 
+bool all_bits(const PreparedPoints& points, const PreparedPoints* queries,
+              int num_threads) {
+  return holds_bits(points, num_threads) &&
+         (queries == nullptr || holds_bits(*queries, num_threads));
+}
+
 /// The forms of an elementwise filter, and how they are chosen.
 struct Elementwise {
   const FilterForm* bits;  ///< of 0 and 1; may be null
@@ -178,7 +184,8 @@ const FilterForm& similarity_form(Sign sign) {
 }
 
 FilterScale products_scale(const MetricEntry& metric,
-                           const PreparedPoints& points) {
+                           const PreparedPoints& points,
+                           const PreparedPoints* queries, int num_threads) {
   FilterScale scale;
   if (metric.is_unit_dot()) {
     scale.form = &similarity_form(metric.sign);
@@ -187,6 +194,10 @@ FilterScale products_scale(const MetricEntry& metric,
   if (metric.accumulation == Accumulation::dot) {
     scale.form = &kWholeProduct;
     scale.unit = kProductUnit;
+    return scale;
+  }
+  if (all_bits(points, queries, num_threads)) {
+    scale.form = &kBitsSquaredDistance;
     return scale;
   }
   scale.form = &kWholeSquaredDistance;
@@ -200,8 +211,7 @@ FilterScale elementwise_scale(const Elementwise& filter,
                               const PreparedPoints& points,
                               const PreparedPoints* queries, int num_threads) {
   FilterScale scale;
-  if (filter.bits != nullptr && holds_bits(points, num_threads) &&
-      (queries == nullptr || holds_bits(*queries, num_threads))) {
+  if (filter.bits != nullptr && all_bits(points, queries, num_threads)) {
     scale.form = filter.bits;
     return scale;
   }
@@ -250,7 +260,8 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
   };
   switch (metric.filter) {
     case FilterKind::none: return no_scale();
-    case FilterKind::product: return products_scale(metric, points);
+    case FilterKind::product:
+      return products_scale(metric, points, queries, num_threads);
     case FilterKind::difference: return elementwise(kDifference);
     case FilterKind::largest: return elementwise(kLargest);
     case FilterKind::overlap: return elementwise(kOverlap);

@@ -2,13 +2,20 @@
 # above a threshold by pairs. The data are lognormal rows of 64 latent factors,
 # each with most of one of them.
 #   Rscript triples.R [THREADS [N ...]]
-# Prints a table: seconds, features of triples a second, how many triples pass;
-# and first the rate of the two vector instructions that a feature needs (a
-# maximum, and a sum; floor.cpp has them with the minimum, which is as fast).
+# Prints a table: the median of up to five runs in seconds (and the slowest,
+# which tells of other work on the machine), features of triples a second, how
+# many triples pass; path "all" only where it takes less than ten minutes by the
+# vector limit. First it prints the load of the machine, and the rate of the two
+# vector instructions that a feature needs (a maximum, and a sum; floor.cpp has
+# them with the minimum, which is as fast).
 
 arguments <- as.integer(commandArgs(TRUE))
 threads <- if (length(arguments) > 0) arguments[[1]] else 2L
-sizes <- if (length(arguments) > 1) arguments[-1] else c(500L, 1000L, 2000L)
+sizes <- if (length(arguments) > 1) {
+  arguments[-1]
+} else {
+  c(500L, 1000L, 2000L, 5000L, 10000L, 24158L)
+}
 num_features <- 295L
 
 here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
@@ -31,6 +38,8 @@ dyn.load(file.path(build, "floor.so"))
 rate <- max(vapply(1:3, function(i) {
   .Call("bench_vector_rate", threads, FALSE, PACKAGE = "floor")
 }, 1))
+load <- "/proc/loadavg"
+cat("Load:", if (file.exists(load)) readLines(load) else "?", "\n")
 cat(
   "Vector limit (", .Call("bench_vector_name", PACKAGE = "floor"), "), ",
   threads, " threads: ", format(rate, digits = 3), " a second\n",
@@ -90,10 +99,12 @@ search <- function(x, least, path) {
 rows <- list()
 for (n in sizes) {
   x <- make_points(n, num_features)
-  for (path in c("all", "pairs", "auto")) {
+  one_by_one <- choose(n, 3) * num_features / rate < 600
+  for (path in c(if (one_by_one) "all", "pairs", "auto")) {
     for (least in if (path == "all") c(0.7, 0.9) else c(0.8, 0.9)) {
       rows[[length(rows) + 1]] <- search(x, least, path)
     }
   }
 }
+options(width = 200)
 print(do.call(rbind, rows), digits = 3, row.names = FALSE)

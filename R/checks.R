@@ -415,9 +415,10 @@ check_chunk_size <- function(chunk_size, call = caller_env()) {
 
 # options(fsknn.instruction_set = ): a testing aid, and still checked.
 check_instruction_set <- function(call = caller_env()) {
-  known <- cpp_cpu()$instruction_sets
+  known <- c("auto", cpp_cpu()$instruction_sets)
   check_choice(
-    getOption("fsknn.instruction_set", "auto"), c("auto", known),
+    getOption("fsknn.instruction_set", "auto"),
+    c(known, paste0(known, "/8"), paste0(known, "/16")),
     "options(fsknn.instruction_set = )", call = call
   )
 }

@@ -36,7 +36,10 @@
 #'   `checkpoint`.
 #' * `fsknn.instruction_set`: one of the instruction sets that
 #'   [knn_backends()] names, to have the CPU engine use that one instead of the
-#'   best. The answer is the same; this is an aid for tests.
+#'   best; with `/8` or `/16` behind it, or behind `auto`, products of rows of
+#'   length 1 (correlations, cosine) in whole numbers of so many bits, instead
+#'   of what a sample of the data says. The answer is the same; this is an aid
+#'   for tests.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

@@ -1,5 +1,6 @@
 #include "bind_common.hpp"
 #include "core/plan.hpp"
+#include "cpu/filter/bytes_pay.hpp"
 #include "cpu/kernels.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/plan/plan.hpp"
@@ -51,14 +52,19 @@ Rcpp::List sizes_of(const Plan& p) {
 }
 
 /// The CPU's filter in words, as knn_plan() shows it; empty: there is none.
-const char* filter_words(const MetricEntry& metric, const PlanInput& input) {
+const char* filter_words(const Request& request, const PlanInput& input) {
   switch (input.filter) {
     case FilterKind::none: return "";
     case FilterKind::product:
       if (input.pairwise)
         return "whole numbers of 16 bits, then common samples";
-      return metric.accumulation == Accumulation::squared_difference
-                 ? "whole numbers of 16 bits; bits for 0 and 1"
+      if (request.metric->accumulation == Accumulation::squared_difference)
+        return "whole numbers of 16 bits; bits for 0 and 1";
+      // Rows on disk are no sample that is soon read.
+      return input.unit_dot && request.k > 0 && !input.on_disk &&
+                     cpu::multiplies_bytes(
+                         cpu::choose_kernels(request.instruction_set))
+                 ? "whole numbers of 16 bits; of 8 where a sample says so"
                  : "whole numbers of 16 bits";
     case FilterKind::largest:
       return "whole numbers of 16 bits; floats for wide ranges";
@@ -96,7 +102,7 @@ Rcpp::List cpp_plan(double num_points, double num_features, double num_queries,
     }
     Rcpp::List out = sizes_of(plan_cpu(input));
     out["instruction_set"] = cpu::choose_kernels(r.instruction_set).name;
-    out["filter"] = filter_words(*r.metric, input);
+    out["filter"] = filter_words(r, input);
     out["devices"] = bind::table_of({});
     return out;
   });

@@ -23,7 +23,8 @@ check_headers() {
     ! -path src/cuda/absent.cpp -exec head -n 1 {} \; |
     sed -n 's/^#include "\(.*\)"$/src\/\1/p')
   find src/core src/cpu src/cuda -name '*.hpp' ! -name build_info.hpp |
-    grep -v -e kernels_body -e kernels_avx512.hpp -e kernels_half_bytes |
+    grep -v -e kernels_body -e kernels_avx512.hpp -e kernels_half_bytes \
+      -e kernels_vnni.hpp |
     grep -v -x -F "$first" |
     xargs -P "$jobs" -I FILE g++ -std=c++17 -fsyntax-only -Isrc \
       -x c++ -include FILE /dev/null

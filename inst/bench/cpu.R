@@ -370,6 +370,17 @@ measure_graph <- function(n, d, k, rounds, limit, first_size) {
   found <- knn_search(x, k = k, backend = "cpu", num_threads = threads)
   check_against_core(x, found, k, "pearson")
 
+  # Whole numbers of so many bits, whatever a sample of the data says.
+  in_bits <- function(bits) {
+    own_task(paste("knn_search(),", bits, "bits"), function() {
+      old <- options(fsknn.instruction_set = paste0("auto/", bits))
+      on.exit(options(old))
+      knn_search(x, k = k, backend = "cpu", num_threads = threads)
+    }, function(again) {
+      stopifnot(identical(again, found))
+      NULL
+    })
+  }
   own <- list(
     own_task("knn_search()", function() {
       knn_search(x, k = k, backend = "cpu", num_threads = threads)
@@ -377,6 +388,7 @@ measure_graph <- function(n, d, k, rounds, limit, first_size) {
       stopifnot(identical(again, found))
       NULL
     }),
+    in_bits(8), in_bits(16),
     own_task("knn_graph()", function() {
       knn_graph(x, k = k, backend = "cpu", num_threads = threads)
     }, function(edges) {

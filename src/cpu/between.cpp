@@ -117,7 +117,8 @@ void HeldPoints::find_between(const Request& request, const Between& between,
                               const BlockRows* others, WithinRows& answer,
                               Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
-  const Rows fitted = fit(request, others, true, progress, true);
+  const FilterUse use = use_for_lists(request);
+  const Rows fitted = fit(request, others, &use, progress, true);
   const bool alone = others == nullptr;
   const auto id_at = [](std::int64_t first) {
     return PointId{static_cast<std::int32_t>(first)};

@@ -115,16 +115,19 @@ void HeldPoints::prepare(const Request& request, const RowSource* queries,
 /// The filter's rows of both. A scale that the queries go beyond (reaches(),
 /// filter/scale.hpp) is chosen anew, of both, and the points are packed again:
 /// so the bounds hold for any queries. A slack that their errors go beyond is
-/// widened, and the points' numbers follow.
-void HeldPoints::fit_filter(const Request& request, Rows& rows,
-                            Progress* progress) {
+/// widened, and the points' numbers follow. What was chosen for lists is not
+/// kept for pairs within a distance, nor the other way round.
+void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
+                            Rows& rows, Progress* progress) {
   const int threads = request.num_threads;
   const PreparedPoints* queries = rows.are_points ? nullptr : &rows.points;
-  if (scale_.form == nullptr ||
+  if (scale_.form == nullptr || (use.k > 0) != (use_.k > 0) ||
+      use.bits != use_.bits ||
       (queries != nullptr && !reaches(scale_, *queries, threads))) {
     forget_filter();
     FilterScale scale = choose_scale(metric_, DistanceRule(metric_, exponent_),
-                                     kernels_, points_, queries, threads);
+                                     kernels_, points_, queries, threads, use);
+    use_ = use;
     filter_ = pack(scale, points_, threads, progress);
     scale_ = std::move(scale);
   }
@@ -142,7 +145,7 @@ void HeldPoints::fit_filter(const Request& request, Rows& rows,
 }
 
 HeldPoints::Rows HeldPoints::fit(const Request& request,
-                                 const RowSource* queries, bool filtered,
+                                 const RowSource* queries, const FilterUse* use,
                                  Progress* progress, bool shuffle_queries) {
   if (request.metric != &metric_ || request.weights != weights_ ||
       request.covariates != covariates_ || request.skip != skip_ ||
@@ -158,7 +161,7 @@ HeldPoints::Rows HeldPoints::fit(const Request& request,
                                  progress, false);
   const bool is_empty =
       points_.size() == 0 || (queries != nullptr && rows.points.size() == 0);
-  if (filtered && !is_empty) fit_filter(request, rows, progress);
+  if (use != nullptr && !is_empty) fit_filter(request, *use, rows, progress);
   return rows;
 }
 
@@ -170,7 +173,9 @@ void HeldPoints::find_neighbours(const Request& request,
     throw std::invalid_argument("queries by groups are no search of this");
   const Clock::time_point start = Clock::now();
   const bool filtered = !few_queries(request, queries);
-  const Rows fitted = fit(request, queries, filtered, progress);
+  const FilterUse use = use_for_lists(request);
+  const Rows fitted =
+      fit(request, queries, filtered ? &use : nullptr, progress);
   const PointBlock all_columns = columns(), all_rows = block_of(fitted);
   if (all_rows.size() == 0) {
     for (std::int64_t i = 0; i < out.rows; ++i)
@@ -252,7 +257,8 @@ void HeldPoints::find_within(const Request& request, const Within& within,
                              const RowSource* queries, WithinAnswer& answer,
                              Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
-  const Rows fitted = fit(request, queries, true, progress);
+  const FilterUse use = use_within(request);
+  const Rows fitted = fit(request, queries, &use, progress);
   const PointBlock all_columns = columns(), all_rows = block_of(fitted);
   WithinCollector collector(
       request, within, (queries != nullptr ? *queries : whole_).num_points(),

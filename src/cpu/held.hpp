@@ -16,6 +16,7 @@
 #include "core/subset.hpp"
 #include "core/within.hpp"
 #include "cpu/filter/form.hpp"
+#include "cpu/filter/scale.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/prepared_pairs.hpp"
 
@@ -67,11 +68,14 @@ class HeldPoints {
   const RowSource& source() const { return some_ ? *some_ : whole_; }
   void forget();
   void forget_filter();
-  Rows fit(const Request& request, const RowSource* queries, bool filtered,
-           Progress* progress, bool shuffle_queries = false);
+  /// use: null: nothing is filtered.
+  Rows fit(const Request& request, const RowSource* queries,
+           const FilterUse* use, Progress* progress,
+           bool shuffle_queries = false);
   void prepare(const Request& request, const RowSource* queries,
                Progress* progress);
-  void fit_filter(const Request& request, Rows& rows, Progress* progress);
+  void fit_filter(const Request& request, const FilterUse& use, Rows& rows,
+                  Progress* progress);
   void meet_groups(const Request& request, Search& search) const;
   PointBlock columns() const;
   PointBlock block_of(const Rows& rows) const;
@@ -89,6 +93,7 @@ class HeldPoints {
   int exponent_ = 0;
   PreparedPoints points_;
   FilterScale scale_;  ///< without a form until it is chosen
+  FilterUse use_;      ///< that it was chosen for
   FilterRows filter_;
   static constexpr double kNoSlack = -1.0;
   double error_ = kNoSlack;  ///< that the scale's slack covers

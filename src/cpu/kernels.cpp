@@ -30,9 +30,10 @@ const std::vector<const Kernels*>& available_kernels() {
 }
 
 const Kernels& choose_kernels(const std::string& name) {
-  if (name == "auto") return *available_kernels().back();
+  const std::string set = name.substr(0, name.find('/'));
+  if (set == "auto") return *available_kernels().back();
   for (const Kernels* kernels : available_kernels())
-    if (name == kernels->name) return *kernels;
+    if (set == kernels->name) return *kernels;
   throw std::invalid_argument("no instruction set \"" + name + "\" here");
 }
 

@@ -19,7 +19,7 @@ namespace cpu {
 
 /// Shapes of the filter. Points stand in panels of 16. A panel is a sequence of
 /// steps; a step holds 32 bits of each of the 16 points: two features in whole
-/// numbers of 16 bits, one feature in a float, or 32 of them in a bit each. A
+/// numbers of 16 bits, four of 8, one feature in a float, or 32 in a bit each. A
 /// micro-tile is 8 rows against up to 3 panels: 24 vector registers of sums.
 struct Tile {
   static constexpr int panel = 16;
@@ -33,6 +33,7 @@ static_assert(Tile::panel % Tile::rows == 0, "a micro-tile stays in a panel");
 /// or in floats where the data's range is too wide for whole numbers.
 enum class Product {
   dot,
+  byte_dot,  ///< the first step of a row is byte_offset() of what follows
   smaller_sum,
   largest_difference,
   common_bits,
@@ -52,11 +53,28 @@ enum class Test {
   largest_difference,   ///< sum                       <= max(t_i, t_j)
   overlap,              ///< 2 sum + g_i + g_j >= (s_i + s_j) min(t_i, t_j)
   product,              ///< a_i a_j (sum + g)         >= min(t_i, t_j), floats
+  // The same, |sum| and -sum, where each row has its own unit: floats.
+  scaled_similarity,  ///< a_i a_j sum + g_i + g_j >= min(t_i, t_j)
+  scaled_absolute_similarity,
+  scaled_negative_similarity,
   // The same with sums in floats:
   float_sum_distance,        ///< w_i + w_j - 2 sum <= max(t_i, t_j)
   float_largest_difference,  ///< sum + w_i + w_j   <= max(t_i, t_j)
   float_overlap              ///< 2 sum >= (s_i + s_j) min(t_i, t_j)
 };
+
+/// Steps of a row before its features.
+constexpr int first_steps(Product product) {
+  return product == Product::byte_dot ? 1 : 0;
+}
+
+/// What the products of a row of bytes with others are less, modulo 2^32, where
+/// 128 is added to each byte of the others: instructions that multiply bytes
+/// take them with a sign on one side and without on the other. total: of the
+/// row's bytes.
+inline std::int32_t byte_offset(std::int64_t total) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(-128 * total));
+}
 
 /// The numbers of some points in a row; 32 bits each, whole or float as the
 /// test has it.
@@ -152,7 +170,7 @@ struct Kernels {
 /// Those that this processor can run, slowest first; never empty.
 const std::vector<const Kernels*>& available_kernels();
 
-/// "auto" (the fastest) or one by name. Throws std::invalid_argument.
+/// "auto" (fastest) or one by name, up to a "/"; else std::invalid_argument.
 const Kernels& choose_kernels(const std::string& name);
 
 extern const Kernels kBaselineKernels;

@@ -146,10 +146,23 @@ static inline __m256i add_bits(__m256i sum, __m256i x) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
+/// Without an instruction that multiplies bytes and sums without saturating:
+/// the even ones, and the odd ones, as 16 bits.
+static inline __m256i even_bytes(__m256i x) {
+  return _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
+}
+static inline __m256i odd_bytes(__m256i x) { return _mm256_srai_epi16(x, 8); }
+static inline __m256i madd_bytes(__m256i sum, __m256i a, __m256i b) {
+  const __m256i even = _mm256_madd_epi16(even_bytes(a), even_bytes(b));
+  const __m256i odd = _mm256_madd_epi16(odd_bytes(a), odd_bytes(b));
+  return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+}
+
 template <Product kProduct>
 static inline __m256i product_step(__m256i sum, __m256i a, __m256i b) {
   if (kProduct == Product::dot)
     return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b));
+  if (kProduct == Product::byte_dot) return madd_bytes(sum, a, b);
   if (kProduct == Product::smaller_sum)
     return _mm256_add_epi32(
         sum, _mm256_madd_epi16(_mm256_min_epi16(a, b), _mm256_set1_epi16(1)));
@@ -180,7 +193,7 @@ static inline void accumulate_quarter(const std::int32_t* a,
   __m256i s[4][2];
 #pragma GCC unroll 4
   for (int r = 0; r < 4; ++r) s[r][0] = s[r][1] = _mm256_setzero_si256();
-  for (std::int64_t f = 0; f < steps; ++f) {
+  for (std::int64_t f = first_steps(kProduct); f < steps; ++f) {
     const I32 column = I32::load(b + f * Tile::panel);
 #pragma GCC unroll 4
     for (int r = 0; r < 4; ++r) {

@@ -1,6 +1,8 @@
 // No include guard on purpose: included once by each AVX-512 kernel file, in
 // its own namespace, with the instruction set switched on. The file provides
 //   madd(sum, a, b): sum + a pair of 16-bit products in each 32-bit place;
+//   madd_bytes(sum, a, b): sum + four 8-bit products in each 32-bit place;
+//   first_of_bytes(a): what such sums begin with, of byte_offset() of a row;
 //   add_bits(sum, x): sum + the number of bits in each 32-bit place of x.
 
 struct Lanes {
@@ -74,6 +76,7 @@ static inline std::uint32_t at_most(F32 a, F32 b) {
 template <Product kProduct>
 static inline __m512i product_step(__m512i sum, __m512i a, __m512i b) {
   if (kProduct == Product::dot) return madd(sum, a, b);
+  if (kProduct == Product::byte_dot) return madd_bytes(sum, a, b);
   if (kProduct == Product::smaller_sum)
     return madd(sum, _mm512_min_epi16(a, b), _mm512_set1_epi16(1));
   if (kProduct == Product::largest_difference)
@@ -104,9 +107,12 @@ static inline void accumulate_panels(const std::int32_t* a,
 #pragma GCC unroll 8
   for (int r = 0; r < Tile::rows; ++r)
 #pragma GCC unroll 3
-    for (int p = 0; p < kPanels; ++p) s[r][p] = _mm512_setzero_si512();
+    for (int p = 0; p < kPanels; ++p)
+      s[r][p] = kProduct == Product::byte_dot
+                    ? first_of_bytes(_mm512_set1_epi32(a[r]))
+                    : _mm512_setzero_si512();
   const std::int64_t stride = steps * Tile::panel;
-  for (std::int64_t f = 0; f < steps; ++f) {
+  for (std::int64_t f = first_steps(kProduct); f < steps; ++f) {
     __m512i column[kPanels];
 #pragma GCC unroll 3
     for (int p = 0; p < kPanels; ++p)

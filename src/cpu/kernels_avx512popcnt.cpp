@@ -14,9 +14,7 @@ namespace fsknn {
 namespace cpu {
 namespace avx512popcnt {
 
-static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
-  return _mm512_dpwssd_epi32(sum, a, b);
-}
+#include "cpu/kernels_vnni.hpp"
 
 static inline __m512i add_bits(__m512i sum, __m512i x) {
   return _mm512_add_epi32(sum, _mm512_popcnt_epi32(x));

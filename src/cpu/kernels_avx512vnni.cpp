@@ -1,4 +1,4 @@
-// AVX-512 with VNNI: a product pair is summed in one instruction.
+// AVX-512 with VNNI.
 #include "cpu/kernels_includes.hpp"
 
 #ifdef FSKNN_X86_KERNELS
@@ -13,9 +13,8 @@ namespace fsknn {
 namespace cpu {
 namespace avx512vnni {
 
-static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
-  return _mm512_dpwssd_epi32(sum, a, b);
-}
+#include "cpu/kernels_vnni.hpp"
+
 #include "cpu/kernels_half_bytes.hpp"
 
 #include "cpu/kernels_avx512.hpp"

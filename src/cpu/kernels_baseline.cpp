@@ -106,7 +106,7 @@ static inline std::int32_t count_bits(std::uint32_t x) {
   return static_cast<std::int32_t>(x * 0x01010101u >> 24);
 }
 
-/// One step: 32 features of a bit, two of 16 bits, or one float.
+/// One step: 32 features of a bit, two of 16 bits, four of 8, or one float.
 template <Product kProduct>
 static inline std::int32_t product_step(std::int32_t sum, std::int32_t a,
                                         std::int32_t b) {
@@ -121,6 +121,12 @@ static inline std::int32_t product_step(std::int32_t sum, std::int32_t a,
   }
   if (kProduct == Product::common_bits)
     return sum + count_bits(static_cast<std::uint32_t>(a & b));
+  if (kProduct == Product::byte_dot) {
+    for (int shift = 0; shift < 32; shift += 8)
+      sum += static_cast<std::int8_t>(a >> shift) *
+             static_cast<std::int8_t>(b >> shift);
+    return sum;
+  }
   const int a0 = static_cast<std::int16_t>(a), a1 = a >> 16;
   const int b0 = static_cast<std::int16_t>(b), b1 = b >> 16;
   if (kProduct == Product::dot)
@@ -143,7 +149,7 @@ static void accumulate_tile(const std::int32_t* a, const std::int32_t* b,
     for (int p = 0; p < num_panels; ++p) {
       const std::int32_t* panel = b + p * steps * Tile::panel;
       I32 s = I32::all(0);
-      for (std::int64_t f = 0; f < steps; ++f)
+      for (std::int64_t f = first_steps(kProduct); f < steps; ++f)
         for (int c = 0; c < Tile::panel; ++c)
           s.v[c] = product_step<kProduct>(s.v[c], a[f * Tile::panel + r],
                                           panel[f * Tile::panel + c]);

@@ -150,6 +150,7 @@ static void accumulate_products(Product product, const std::int32_t* a,
     return accumulate_tile<Product::which>(a, b, num_panels, steps, sums);
   switch (product) {
     FSKNN_CASE(dot)
+    FSKNN_CASE(byte_dot)
     FSKNN_CASE(smaller_sum)
     FSKNN_CASE(largest_difference)
     FSKNN_CASE(common_bits)
@@ -183,9 +184,30 @@ static inline F32 lower_value(const F32& sum, const Side& row,
 
 template <Test kTest>
 static inline I32 similarity_of(const I32& sum) {
-  if (kTest == Test::absolute_similarity) return largest(sum, negate(sum));
-  if (kTest == Test::negative_similarity) return negate(sum);
+  if (kTest == Test::absolute_similarity ||
+      kTest == Test::scaled_absolute_similarity)
+    return largest(sum, negate(sum));
+  if (kTest == Test::negative_similarity ||
+      kTest == Test::scaled_negative_similarity)
+    return negate(sum);
   return sum;
+}
+
+template <Test kTest>
+constexpr bool is_scaled() {
+  return kTest == Test::scaled_similarity ||
+         kTest == Test::scaled_absolute_similarity ||
+         kTest == Test::scaled_negative_similarity;
+}
+
+/// g_j plus `sign` times the similarity of 16 columns.
+template <Test kTest>
+static inline F32 scaled_value(const std::int32_t* sums, const Side& row,
+                               const Side& columns, float sign) {
+  const F32 sum = to_float(similarity_of<kTest>(I32::load(sums)));
+  return multiply_add(sum * F32::load(columns.first),
+                      F32::all(sign * as_float(row.first[0])),
+                      F32::load(columns.second));
 }
 
 /// The mask of 16 columns for one row.
@@ -215,6 +237,12 @@ static inline std::uint32_t test_panel(const std::int32_t* sums,
                            F32::load(columns.threshold));
     const F32 sum = float_sum<kTest>(sums) + F32::all(as_float(row.second[0]));
     return at_most(t, a * sum);
+  }
+  if (is_scaled<kTest>()) {
+    const F32 t = smallest(F32::all(as_float(row.threshold[0])),
+                           F32::load(columns.threshold));
+    return at_most(t - F32::all(as_float(row.second[0])),
+                   scaled_value<kTest>(sums, row, columns, 1.0f));
   }
   const I32 sum = I32::load(sums);
   if (kTest == Test::sum_distance) {
@@ -266,6 +294,7 @@ static inline F32 upper_key(const std::int32_t* sums, const Side& row,
   if (kTest == Test::product)
     return F32::load(columns.first) *
            (F32::all(as_float(row.second[0])) - float_sum<kTest>(sums));
+  if (is_scaled<kTest>()) return scaled_value<kTest>(sums, row, columns, -1.0f);
   const I32 sum = I32::load(sums);
   if (kTest == Test::sum_distance)
     return F32::load(columns.first) - to_float(sum + sum);
@@ -285,12 +314,14 @@ static void lower_best_of(const std::int32_t* sums, int num_panels,
   }
 }
 
-#define FSKNN_FOR_TEST(call)                                               \
-  switch (test) {                                                          \
-    call(similarity) call(absolute_similarity) call(negative_similarity)   \
-        call(squared_distance) call(sum_distance) call(largest_difference) \
-            call(overlap) call(product) call(float_sum_distance)           \
-                call(float_largest_difference) call(float_overlap)         \
+#define FSKNN_FOR_TEST(call)                                                  \
+  switch (test) {                                                             \
+    call(similarity) call(absolute_similarity) call(negative_similarity)      \
+        call(squared_distance) call(sum_distance) call(largest_difference)    \
+            call(overlap) call(product) call(scaled_similarity)               \
+                call(scaled_absolute_similarity)                              \
+                    call(scaled_negative_similarity) call(float_sum_distance) \
+                        call(float_largest_difference) call(float_overlap)    \
   }
 
 static void test_sums(Test test, const std::int32_t* sums, int num_panels,

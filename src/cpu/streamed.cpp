@@ -225,7 +225,8 @@ FilterScale scale_of(const Request& request, const Kernels& kernels,
     rows.reset(new Unheld(*queries, recipe, request.query_skip,
                           kernels.prepare_row, request.num_threads, progress));
   return choose_scale(*request.metric, rule, kernels, columns.points,
-                      rows ? &rows->points : nullptr, request.num_threads);
+                      rows ? &rows->points : nullptr, request.num_threads,
+                      use_within(request));
 }
 
 }  // namespace

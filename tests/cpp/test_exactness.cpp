@@ -102,6 +102,12 @@ Request request_for(const MetricEntry& metric, std::int64_t k) {
   return r;
 }
 
+/// Of a feature in the filters that a metric has, as they are asked for.
+std::vector<const char*> bits_for(const MetricEntry& metric) {
+  return metric.is_unit_dot() ? std::vector<const char*>{"/16", "/8"}
+                              : std::vector<const char*>{""};
+}
+
 std::string label(const MetricEntry& metric, const Matrix& m) {
   return std::string(metric.name) + " " + sign_name(metric.sign) + ", " +
          m.name + ", " + std::to_string(m.n) + " x " + std::to_string(m.d);
@@ -110,7 +116,7 @@ std::string label(const MetricEntry& metric, const Matrix& m) {
 }  // namespace
 
 TEST_CASE("the engine equals the definition on hard matrices") {
-  for (const std::int64_t d : {2, 19, 64}) {
+  for (const std::int64_t d : {1, 2, 19, 64}) {
     for (const Matrix& hard : hard_cases(110, d)) {
       for (const MetricEntry& metric : all_metrics()) {
         const Matrix m = fit(metric, hard);
@@ -126,9 +132,11 @@ TEST_CASE("the engine equals the definition on hard matrices") {
         r.chunk_size = 48;
         CAPTURE(label(metric, m));
         for (const cpu::Kernels* kernels : cpu::available_kernels()) {
-          r.instruction_set = kernels->name;
-          CAPTURE(r.instruction_set);
-          CHECK(same(by_engine(r, m, nullptr, r_too), expected));
+          for (const char* const bits : bits_for(metric)) {
+            r.instruction_set = std::string(kernels->name) + bits;
+            CAPTURE(r.instruction_set);
+            CHECK(same(by_engine(r, m, nullptr, r_too), expected));
+          }
         }
       }
     }
@@ -144,7 +152,11 @@ TEST_CASE("hard matrices large enough for seeds give the same") {
       const Answer expected = by_definition(r, m, nullptr, false);
       r.chunk_size = 48;
       CAPTURE(label(metric, m));
-      CHECK(same(by_engine(r, m, nullptr, false), expected));
+      for (const char* const bits : bits_for(metric)) {
+        r.instruction_set = std::string("auto") + bits;
+        CAPTURE(r.instruction_set);
+        CHECK(same(by_engine(r, m, nullptr, false), expected));
+      }
     }
   }
 }

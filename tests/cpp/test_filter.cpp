@@ -9,6 +9,7 @@
 #include "cases.hpp"
 #include "core/errors.hpp"
 #include "core/scan.hpp"
+#include "cpu/filter/bytes_pay.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
 #include "cpu/filter/thresholds.hpp"
@@ -34,7 +35,13 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
   return metric.row_form == RowForm::unit ? facts.zero : facts.constant;
 }
 
-void prepare(const MetricEntry& metric, const Matrix& m, Prepared& p) {
+/// Of a feature in the filters that a metric has.
+std::vector<int> bits_for(const MetricEntry& metric) {
+  return metric.is_unit_dot() ? std::vector<int>{16, 8} : std::vector<int>{16};
+}
+
+void prepare(const MetricEntry& metric, const Matrix& m, int bits,
+             Prepared& p) {
   const auto source = m.source();
   p.exponent = matrix_exponent(metric, scan(source, 1).largest);
   Request request;
@@ -43,85 +50,110 @@ void prepare(const MetricEntry& metric, const Matrix& m, Prepared& p) {
       prepare_points(source, recipe_of(request, p.exponent), unfit(metric, m),
                      true, kBaselineKernels.prepare_row, 1);
   p.scale = choose_scale(metric, DistanceRule(metric, p.exponent),
-                         kBaselineKernels, p.points, nullptr, 1);
+                         kBaselineKernels, p.points, nullptr, 1, {1, bits});
   p.rows = pack(p.scale, p.points, 1);
   set_slack(p.scale, p.rows.error, p.points.padded);
   complete(p.scale, p.rows);
 }
 
+/// Rows of length 1 whose rounding to bytes is along the others: of one large
+/// entry, and all others next to half a unit; and of entries that are all the
+/// same, whose bytes are exact. To each of the latter a bound is reached, or
+/// next to it.
+Matrix along_the_rounding(std::int64_t n, std::int64_t d) {
+  Matrix m = make("along the rounding", n, d);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double half = 0.5 + (i % 4 - 1.5) * 1e-6;
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) =
+          i % 3 == 0 ? (i % 2 == 0 ? 1.0 : -1.0) : (f == i % d ? 127.0 : half);
+  }
+  return m;
+}
+
+std::vector<Matrix> filter_cases(std::int64_t n, std::int64_t d) {
+  std::vector<Matrix> all = hard_cases(n, d);
+  all.push_back(along_the_rounding(n, d));
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
-  for (const std::int64_t d : {2, 13, 64}) {
-    for (const Matrix& hard : hard_cases(96, d)) {
+  for (const std::int64_t d : {1, 2, 13, 64}) {
+    for (const Matrix& hard : filter_cases(96, d)) {
       for (const MetricEntry& metric : all_metrics()) {
-        Matrix m = hard;
-        if (metric.least_overlap != nullptr)
-          for (double& x : m.values) x = std::fabs(x);
-        Prepared p;
-        try {
-          prepare(metric, m, p);
-        } catch (const RangeFailure&) {
-          continue;  // 1e300 and 1e-318 in one matrix have no proportion
-        }
-        const DistanceRule rule(metric, p.exponent);
-        const Thresholds thresholds(p.scale, metric, rule);
-        const std::int64_t n = p.points.size();
-        std::vector<std::int32_t> none(96, thresholds.keep_none());
-        std::int64_t dropped = 0, below = 0, wrong_side = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
-          for (std::int64_t c0 = 0; c0 < n; c0 += Tile::columns) {
-            alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
-            const std::int64_t i0 = i / Tile::rows * Tile::rows;
-            const int panels = static_cast<int>(std::min<std::int64_t>(
-                Tile::panels, (p.rows.num_places - c0) / Tile::panel));
-            kBaselineKernels.accumulate(p.scale.form->product, p.rows.row(i0),
-                                        p.rows.panel(c0), panels, p.rows.steps,
-                                        sums);
-            float keys[Tile::columns];
-            std::fill_n(keys, Tile::columns, HUGE_VALF);
-            kBaselineKernels.lower_best(
-                p.scale.form->test, sums + (i - i0) * Tile::columns, panels,
-                p.rows.upper_side(i), p.rows.upper_side(c0), 0, Tile::panels,
-                keys);
-            for (std::int64_t j = c0; j < std::min(c0 + Tile::columns, n);
-                 ++j) {
-              if (i == j) continue;
-              const Pair pair = {static_cast<std::int32_t>(i),
-                                 static_cast<std::int32_t>(j)};
-              double sum;
-              kBaselineKernels.exact(metric.accumulation, p.points.rows.data(),
-                                     p.points.rows.data(), p.points.padded,
-                                     &pair, 1, &sum);
-              const double distance =
-                  rule(sum, p.points.sums[i], p.points.sums[j]);
-              if (!(distance < HUGE_VAL)) continue;
-              // Row i holds the threshold, then column j does.
-              std::vector<std::int32_t> held = none;
-              held[static_cast<std::size_t>(i)] =
-                  thresholds.keep_up_to(distance);
-              std::uint64_t keep[Tile::rows];
-              kBaselineKernels.test(p.scale.form->test, sums, panels,
-                                    p.rows.side(held.data() + i0, i0),
-                                    p.rows.side(none.data(), c0), keep);
-              dropped += !(keep[i - i0] >> (j - c0) & 1);
-              held = none;
-              held[static_cast<std::size_t>(j)] =
-                  thresholds.keep_up_to(distance);
-              kBaselineKernels.test(p.scale.form->test, sums, panels,
-                                    p.rows.side(none.data() + i0, i0),
-                                    p.rows.side(held.data() + c0, c0), keep);
-              wrong_side += !(keep[i - i0] >> (j - c0) & 1);
-              below += thresholds.upper_distance(
-                           keys[j - c0], p.rows.upper_side(i)) < distance;
+        for (const int bits : bits_for(metric)) {
+          Matrix m = hard;
+          if (metric.least_overlap != nullptr)
+            for (double& x : m.values) x = std::fabs(x);
+          Prepared p;
+          try {
+            prepare(metric, m, bits, p);
+            if (p.points.size() < 2) continue;
+          } catch (const RangeFailure&) {
+            continue;  // 1e300 and 1e-318 in one matrix have no proportion
+          }
+          const DistanceRule rule(metric, p.exponent);
+          const Thresholds thresholds(p.scale, metric, rule);
+          const std::int64_t n = p.points.size();
+          std::vector<std::int32_t> none(96, thresholds.keep_none());
+          std::int64_t dropped = 0, below = 0, wrong_side = 0;
+          for (std::int64_t i = 0; i < n; ++i) {
+            for (std::int64_t c0 = 0; c0 < n; c0 += Tile::columns) {
+              alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
+              const std::int64_t i0 = i / Tile::rows * Tile::rows;
+              const int panels = static_cast<int>(std::min<std::int64_t>(
+                  Tile::panels, (p.rows.num_places - c0) / Tile::panel));
+              kBaselineKernels.accumulate(p.scale.form->product, p.rows.row(i0),
+                                          p.rows.panel(c0), panels,
+                                          p.rows.steps, sums);
+              float keys[Tile::columns];
+              std::fill_n(keys, Tile::columns, HUGE_VALF);
+              kBaselineKernels.lower_best(
+                  p.scale.form->test, sums + (i - i0) * Tile::columns, panels,
+                  p.rows.upper_side(i), p.rows.upper_side(c0), 0, Tile::panels,
+                  keys);
+              for (std::int64_t j = c0; j < std::min(c0 + Tile::columns, n);
+                   ++j) {
+                if (i == j) continue;
+                const Pair pair = {static_cast<std::int32_t>(i),
+                                   static_cast<std::int32_t>(j)};
+                double sum;
+                kBaselineKernels.exact(
+                    metric.accumulation, p.points.rows.data(),
+                    p.points.rows.data(), p.points.padded, &pair, 1, &sum);
+                const double distance =
+                    rule(sum, p.points.sums[i], p.points.sums[j]);
+                if (!(distance < HUGE_VAL)) continue;
+                // Row i holds the threshold, then column j does.
+                std::vector<std::int32_t> held = none;
+                held[static_cast<std::size_t>(i)] =
+                    thresholds.keep_up_to(distance);
+                std::uint64_t keep[Tile::rows];
+                kBaselineKernels.test(p.scale.form->test, sums, panels,
+                                      p.rows.side(held.data() + i0, i0),
+                                      p.rows.side(none.data(), c0), keep);
+                dropped += !(keep[i - i0] >> (j - c0) & 1);
+                held = none;
+                held[static_cast<std::size_t>(j)] =
+                    thresholds.keep_up_to(distance);
+                kBaselineKernels.test(p.scale.form->test, sums, panels,
+                                      p.rows.side(none.data() + i0, i0),
+                                      p.rows.side(held.data() + c0, c0), keep);
+                wrong_side += !(keep[i - i0] >> (j - c0) & 1);
+                below += thresholds.upper_distance(
+                             keys[j - c0], p.rows.upper_side(i)) < distance;
+              }
             }
           }
+          CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign) +
+                  ", " + m.name + ", d = " + std::to_string(d) + ", " +
+                  std::to_string(bits) + " bits");
+          CHECK(dropped == 0);
+          CHECK(wrong_side == 0);
+          CHECK(below == 0);
         }
-        CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign) + ", " +
-                m.name + ", d = " + std::to_string(d));
-        CHECK(dropped == 0);
-        CHECK(wrong_side == 0);
-        CHECK(below == 0);
       }
     }
   }
@@ -133,36 +165,112 @@ TEST_CASE("every instruction set sums and tests the same") {
     Matrix fit = m;
     if (metric.least_overlap != nullptr)
       for (double& x : fit.values) x = std::fabs(x);
-    Prepared p;
-    prepare(metric, fit, p);
-    const DistanceRule rule(metric, p.exponent);
-    const Thresholds thresholds(p.scale, metric, rule);
-    std::vector<std::int32_t> held(96);
-    for (std::size_t i = 0; i < held.size(); ++i)
-      held[i] = thresholds.keep_up_to(0.1 + 0.02 * static_cast<double>(i));
-    for (int panels = 1; panels <= Tile::panels; ++panels) {
-      alignas(64) std::int32_t expected[Tile::rows * Tile::columns] = {};
-      std::uint64_t expected_keep[Tile::rows];
-      for (const Kernels* kernels : available_kernels()) {
-        alignas(64) std::int32_t sums[Tile::rows * Tile::columns] = {};
-        std::uint64_t keep[Tile::rows];
-        kernels->accumulate(p.scale.form->product, p.rows.row(8),
-                            p.rows.panel(48), panels, p.rows.steps, sums);
-        kernels->test(p.scale.form->test, sums, panels,
-                      p.rows.side(held.data() + 8, 8),
-                      p.rows.side(held.data() + 48, 48), keep);
-        if (kernels == &kBaselineKernels) {
-          std::copy_n(sums, Tile::rows * Tile::columns, expected);
-          std::copy_n(keep, Tile::rows, expected_keep);
+    for (const int bits : bits_for(metric)) {
+      Prepared p;
+      prepare(metric, fit, bits, p);
+      const DistanceRule rule(metric, p.exponent);
+      const Thresholds thresholds(p.scale, metric, rule);
+      std::vector<std::int32_t> held(96);
+      for (std::size_t i = 0; i < held.size(); ++i)
+        held[i] = thresholds.keep_up_to(0.1 + 0.02 * static_cast<double>(i));
+      for (int panels = 1; panels <= Tile::panels; ++panels) {
+        alignas(64) std::int32_t expected[Tile::rows * Tile::columns] = {};
+        std::uint64_t expected_keep[Tile::rows];
+        for (const Kernels* kernels : available_kernels()) {
+          alignas(64) std::int32_t sums[Tile::rows * Tile::columns] = {};
+          std::uint64_t keep[Tile::rows];
+          kernels->accumulate(p.scale.form->product, p.rows.row(8),
+                              p.rows.panel(48), panels, p.rows.steps, sums);
+          kernels->test(p.scale.form->test, sums, panels,
+                        p.rows.side(held.data() + 8, 8),
+                        p.rows.side(held.data() + 48, 48), keep);
+          if (kernels == &kBaselineKernels) {
+            std::copy_n(sums, Tile::rows * Tile::columns, expected);
+            std::copy_n(keep, Tile::rows, expected_keep);
+          }
+          CAPTURE(kernels->name);
+          CAPTURE(metric.name);
+          CHECK(std::equal(sums, sums + Tile::rows * Tile::columns, expected));
+          // Float tests may differ in the last bit where FMA is missing; whole
+          // numbers may not.
+          if (p.scale.form->test != Test::squared_distance && bits != 8)
+            CHECK(std::equal(keep, keep + Tile::rows, expected_keep));
         }
-        CAPTURE(kernels->name);
-        CAPTURE(metric.name);
-        CHECK(std::equal(sums, sums + Tile::rows * Tile::columns, expected));
-        // Float tests may differ in the last bit where FMA is missing; whole
-        // numbers may not.
-        if (p.scale.form->test != Test::squared_distance)
-          CHECK(std::equal(keep, keep + Tile::rows, expected_keep));
       }
     }
   }
+}
+
+TEST_CASE("sums of bytes are those of whole numbers, of however many") {
+  // Beyond 66,311 features the sums with 128 added to each byte pass 2^31 on
+  // the way; beyond 133,144 rows of equal entries need a longer unit.
+  for (const std::int64_t d : {1, 5, 64, 66312, 133152, 200000}) {
+    Matrix m = normal("rows of bytes", 48, d, 6);
+    for (std::int64_t i = 0; i < 32; ++i)
+      for (std::int64_t f = 0; f < d; ++f)
+        m.at(i, f) = i % 4 == 0   ? 1.0
+                     : i % 4 == 1 ? -1.0
+                     : i % 4 == 2 ? (f % 2 == 0 ? 1.0 : -1.0)
+                                  : (f == 0 ? 1.0 : 1e-3);
+    Prepared p;
+    prepare(find_metric("cosine", "signed"), m, 8, p);
+    REQUIRE(p.scale.form->product == Product::byte_dot);
+    const auto byte = [&](std::int64_t place, std::int64_t f) {
+      const std::int32_t step = p.rows.row(place)[(1 + f / 4) * Tile::panel];
+      return std::int64_t{static_cast<std::int8_t>(step >> 8 * (f % 4))};
+    };
+    for (const Kernels* kernels : available_kernels()) {
+      CAPTURE(kernels->name);
+      CAPTURE(d);
+      std::int64_t wrong = 0, largest = 0;
+      for (int r0 = 0; r0 < 48; r0 += Tile::rows) {
+        alignas(64) std::int32_t sums[Tile::rows * Tile::columns] = {};
+        kernels->accumulate(Product::byte_dot, p.rows.row(r0), p.rows.panel(0),
+                            Tile::panels, p.rows.steps, sums);
+        // Of the long rows a few are summed here, for all kinds of rows.
+        const int step = d > 1000 ? 5 : 1;
+        for (int r = 0; r<Tile::rows; r += d> 1000 ? 3 : 1)
+          for (int c = 0; c < Tile::columns; c += step) {
+            std::int64_t sum = 0;
+            for (std::int64_t f = 0; f < d; ++f)
+              sum += byte(r0 + r, f) * byte(c, f);
+            wrong += sums[r * Tile::columns + c] != sum;
+            largest = std::max(largest, std::abs(sum));
+          }
+      }
+      CHECK(wrong == 0);
+      if (d > 133144) CHECK(largest > 2000000000);
+    }
+  }
+}
+
+TEST_CASE("bytes are taken where a sample says that they pay") {
+  const MetricEntry& metric = find_metric("pearson", "signed");
+  const DistanceRule rule(metric, 0);
+  Request request;
+  request.metric = &metric;
+  const auto pay = [&](const Matrix& m, std::int64_t k) {
+    const auto source = m.source();
+    const PreparedPoints points =
+        prepare_points(source, recipe_of(request, 0), {}, true,
+                       kBaselineKernels.prepare_row, 1);
+    FilterScale bytes;
+    bytes.form = &kByteSimilarity;
+    const bool found =
+        bytes_pay(metric, rule, kBaselineKernels, points, nullptr, k, bytes);
+    for (const Kernels* kernels : available_kernels()) {
+      const FilterScale chosen =
+          choose_scale(metric, rule, *kernels, points, nullptr, 1, {k, 0});
+      CHECK((chosen.form == &kByteSimilarity) ==
+            (found && multiplies_bytes(*kernels)));
+    }
+    return found;
+  };
+  const Matrix wide = normal("wide", 3000, 400, 7);
+  CHECK(pay(wide, 2));
+  CHECK(!pay(wide, 0));
+  CHECK(!pay(wide, 1500));
+  CHECK(!pay(normal("narrow", 3000, 8, 7), 2));
+  // Whose neighbours are all within the bound.
+  CHECK(!pay(near_ties(3000, 400, 1e-3, 8), 2));
 }

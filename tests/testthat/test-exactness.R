@@ -103,6 +103,40 @@ test_that("the answer is the same for every instruction set", {
   }
 })
 
+test_that("the answer is the same by whole numbers of 8 and of 16 bits", {
+  x <- random_matrix(150, 37, seed = 9)
+  x[141:150, ] <- x[1:10, ]
+  search <- function(values, metric, sign, bits) {
+    rlang::with_options(
+      fsknn.instruction_set = paste0("auto/", bits),
+      list(
+        knn_search(values, 11, metric, sign, backend = "cpu"),
+        within_search(
+          values, 0.5, metric = metric, sign = sign, backend = "cpu"
+        )
+      )
+    )
+  }
+  metrics <- all_metrics()
+  metrics <- metrics[
+    metrics$metric %in% c("pearson", "spearman", "bicor", "cosine"),
+  ]
+  for (row in seq_len(nrow(metrics))) {
+    metric <- metrics$metric[[row]]
+    sign <- metrics$sign[[row]]
+    for (values in list(x, small_integers(150, 9))) {
+      expect_identical(
+        search(values, metric, sign, 8), search(values, metric, sign, 16),
+        label = paste(metric, sign)
+      )
+    }
+  }
+  rlang::with_options(
+    fsknn.instruction_set = "auto/7",
+    expect_error(knn_search(x, 3, backend = "cpu"), "instruction_set")
+  )
+})
+
 test_that("all backends give the same bits", {
   skip_if_no_cuda()
   x <- random_matrix(500, 40, seed = 10)

@@ -110,6 +110,11 @@ extern const FilterForm kNoFilter;
 extern const FilterForm kWholeSimilarity, kWholeAbsoluteSimilarity,
     kWholeNegativeSimilarity, kWholeSquaredDistance, kWholeProduct;
 
+// byte_products.cpp: the same of rows of length 1 in whole numbers of 8 bits,
+// each row in a unit of its own.
+extern const FilterForm kByteSimilarity, kByteAbsoluteSimilarity,
+    kByteNegativeSimilarity;
+
 // whole_elementwise.cpp: sums of smaller ones, and largest differences, of
 // whole numbers of 16 bits, in one unit for the whole matrix.
 extern const FilterForm kWholeSumDistance, kWholeLargestDifference,

@@ -27,6 +27,9 @@ constexpr std::int32_t kMinusOneBits =
     std::numeric_limits<std::int32_t>::min() + 0x3f800000;
 
 constexpr double kLargestWhole = 32767.0;
+constexpr double kLargestByte = 127.0;
+// Rows of whole numbers that are at most this long have products below 2^31.
+constexpr double kLargestNorm = 46340.0;
 // Differences of two whole numbers stay within 16 bits.
 constexpr double kLargestHalf = 16383.0;
 // Sums of whole numbers over all features stay within 2^29, so that no test
@@ -80,14 +83,15 @@ class RowPacker {
     }
     for (std::int64_t f = 0; f < padded; ++f) value[f] = x[f] - scale.centre[f];
   }
-  /// value * inverse rounded to q, within +-largest, two in a step. Four sums
-  /// at once.
+  /// value * inverse rounded to q, within +-largest, two of 16 bits in a step,
+  /// or four of 8, from step `first` on. Four sums at once.
   struct Residual {
     double squares = 0.0;  ///< sum (value * inverse - q)^2
     double sizes = 0.0;    ///< sum |value * inverse - q|
     double total = 0.0;    ///< sum q
   };
-  Residual quantise(double inverse, double largest) {
+  template <int kBits = 16>
+  Residual quantise(double inverse, double largest, std::int64_t first = 0) {
     Residual r;
     double squares[4] = {0, 0, 0, 0}, sizes[4] = {0, 0, 0, 0};
     double total[4] = {0, 0, 0, 0};
@@ -100,11 +104,16 @@ class RowPacker {
         squares[l] += (y - w) * (y - w);
         sizes[l] += std::fabs(y - w);
         total[l] += w;
-        q[l] =
-            static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) & 0xffffu;
+        q[l] = static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) &
+               ((1u << kBits) - 1);
       }
-      step[f / 2] = static_cast<std::int32_t>(q[0] | q[1] << 16);
-      step[f / 2 + 1] = static_cast<std::int32_t>(q[2] | q[3] << 16);
+      if (kBits == 8) {
+        step[first + f / 4] = static_cast<std::int32_t>(
+            q[0] | q[1] << 8 | q[2] << 16 | q[3] << 24);
+      } else {
+        step[first + f / 2] = static_cast<std::int32_t>(q[0] | q[1] << 16);
+        step[first + f / 2 + 1] = static_cast<std::int32_t>(q[2] | q[3] << 16);
+      }
     }
     for (int l = 0; l < 4; ++l) {
       r.squares += squares[l];
@@ -114,6 +123,16 @@ class RowPacker {
     return r;
   }
 };
+
+/// The factor by which the whole numbers of a row of that length are as long as
+/// it, none beyond `largest`, nor the row beyond kLargestNorm: rounding adds at
+/// most half the root of the features.
+inline float factor_of(double norm, double largest_value, double largest,
+                       std::int64_t padded) {
+  const double room =
+      kLargestNorm - 0.5 * std::sqrt(static_cast<double>(padded)) - 1.0;
+  return float_up(std::max(norm / room, largest_value / largest));
+}
 
 /// Of forms that have all their numbers when a row is packed.
 inline void nothing_waits(double, FilterRows&) {}

@@ -18,6 +18,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
   rows.num_places = num_panels * Tile::panel;
   if (!scale.has_filter()) return rows;
   rows.steps =
+      first_steps(form.product) +
       (points.padded + form.features_per_step - 1) / form.features_per_step;
   rows.panels = Buffer<std::int32_t>(rows.num_places * rows.steps);
   for (Buffer<std::int32_t>* numbers :

@@ -1,9 +1,12 @@
 #include "cpu/filter/scale.hpp"
 
 #include <atomic>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "core/pieces.hpp"
+#include "cpu/filter/bytes_pay.hpp"
 #include "cpu/filter/form_parts.hpp"
 
 namespace fsknn {
@@ -16,19 +19,12 @@ constexpr double kWideRange = 64.0;
 // Beyond this many, the rounding of float sums is no longer small.
 constexpr std::int64_t kMostFloatFeatures = std::int64_t{1} << 20;
 
-/// A sample of `count` points is spread evenly over their places.
-std::int64_t sampled(const PreparedPoints& points, std::int64_t i,
-                     std::int64_t count) {
-  return i * points.size() / count;
-}
-
 /// [count x padded]
 Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count) {
   Buffer<double> rows(count * points.padded);
   RowReader reader(points);
   for (std::int64_t i = 0; i < count; ++i)
-    reader.make(Place{sampled(points, i, count)},
-                rows.data() + i * points.padded);
+    reader.make(sampled(points, i, count), rows.data() + i * points.padded);
   return rows;
 }
 
@@ -161,8 +157,8 @@ bool unit_is_coarse(double unit, const Elementwise& filter,
       double sum = 0.0;
       kernels.exact(metric.accumulation, rows.data(), rows.data(),
                     points.padded, &pair, 1, &sum);
-      const double own = points.sums[sampled(points, i, m)];
-      const double other = points.sums[sampled(points, j, m)];
+      const double own = points.sums[sampled(points, i, m).value];
+      const double other = points.sums[sampled(points, j, m).value];
       const double distance = rule.before_scaling(rule(sum, own, other));
       if (distance < nearest) {
         nearest = distance;
@@ -183,12 +179,26 @@ const FilterForm& similarity_form(Sign sign) {
   throw_unknown("sign", static_cast<int>(sign));
 }
 
-FilterScale products_scale(const MetricEntry& metric,
-                           const PreparedPoints& points,
-                           const PreparedPoints* queries, int num_threads) {
+const FilterForm& byte_form(Sign sign) {
+  switch (sign) {
+    case Sign::signed_value: return kByteSimilarity;
+    case Sign::absolute: return kByteAbsoluteSimilarity;
+    case Sign::negative: return kByteNegativeSimilarity;
+  }
+  throw_unknown("sign", static_cast<int>(sign));
+}
+
+FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
+                           const Kernels& kernels, const PreparedPoints& points,
+                           const PreparedPoints* queries, int num_threads,
+                           const FilterUse& use) {
   FilterScale scale;
   if (metric.is_unit_dot()) {
-    scale.form = &similarity_form(metric.sign);
+    scale.form = &byte_form(metric.sign);
+    bool bytes = use.bits == 8;
+    if (use.bits == 0 && multiplies_bytes(kernels))
+      bytes = bytes_pay(metric, rule, kernels, points, queries, use.k, scale);
+    if (!bytes) scale.form = &similarity_form(metric.sign);
     return scale;
   }
   if (metric.accumulation == Accumulation::dot) {
@@ -249,11 +259,30 @@ FilterScale no_scale() {
   return scale;
 }
 
+/// 0: none are asked for.
+int asked_bits(const Request& request) {
+  const std::string& set = request.instruction_set;
+  const std::size_t at = set.find('/');
+  if (at == std::string::npos) return 0;
+  const std::string bits = set.substr(at + 1);
+  if (bits == "8") return 8;
+  if (bits == "16") return 16;
+  throw std::invalid_argument("no filter of \"" + bits + "\" bits");
+}
+
 }  // namespace
+
+FilterUse use_for_lists(const Request& request) {
+  return {request.k, asked_bits(request)};
+}
+FilterUse use_within(const Request& request) {
+  return {0, asked_bits(request)};
+}
 
 FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
                          const Kernels& kernels, const PreparedPoints& points,
-                         const PreparedPoints* queries, int num_threads) {
+                         const PreparedPoints* queries, int num_threads,
+                         const FilterUse& use) {
   const auto elementwise = [&](const Elementwise& filter) {
     return elementwise_scale(filter, metric, rule, kernels, points, queries,
                              num_threads);
@@ -261,7 +290,8 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
   switch (metric.filter) {
     case FilterKind::none: return no_scale();
     case FilterKind::product:
-      return products_scale(metric, points, queries, num_threads);
+      return products_scale(metric, rule, kernels, points, queries, num_threads,
+                            use);
     case FilterKind::difference: return elementwise(kDifference);
     case FilterKind::largest: return elementwise(kLargest);
     case FilterKind::overlap: return elementwise(kOverlap);

@@ -3,16 +3,29 @@
 // Which form the rows of a search are filtered in, and what they have in
 // common.
 
+#include "core/request.hpp"
 #include "cpu/filter/form.hpp"
 
 namespace fsknn {
 namespace cpu {
 
+/// What the filter is for.
+struct FilterUse {
+  std::int64_t k = 0;  ///< of lists of nearest; 0: all within a distance
+  int bits = 0;  ///< of whole numbers, where there is such a form; 0: chosen
+};
+
+/// Bits that are asked for behind the name of an instruction set ("auto/8", a
+/// testing aid) are taken.
+FilterUse use_for_lists(const Request& request);
+FilterUse use_within(const Request& request);
+
 /// Chooses the form of the metric's filter and the common scale, from points
 /// and queries (null when the points are the queries).
 FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
                          const Kernels& kernels, const PreparedPoints& points,
-                         const PreparedPoints* queries, int num_threads);
+                         const PreparedPoints* queries, int num_threads,
+                         const FilterUse& use = {});
 
 /// Whether the scale serves these queries too. Forms whose rows have a factor
 /// each (products) take any: how a row was rounded is measured, and the slack

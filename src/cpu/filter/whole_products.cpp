@@ -10,9 +10,6 @@ namespace {
 // Rows of length 1 times this are whole numbers of 16 bits; the product of two
 // is below 2^31 by Cauchy-Schwarz as long as rounding adds less than 40%.
 constexpr double kUnitScale = 32767.0;
-// The same for rows of any length: rounded ones are at most this long, and
-// 46340^2 < 2^31. Rounding adds at most half the root of the features.
-constexpr double kLargestNorm = 46340.0;
 // Rows shorter than this (where the largest entry is at least 1) count as 0.
 constexpr double kTinyNorm = 1e-15;
 constexpr double kTinySquare = 1e-22;
@@ -86,9 +83,7 @@ float pack_by_length(RowPacker& packer, double tiny, double* square,
     packer.clear();
     return 0.0f;
   }
-  const double room =
-      kLargestNorm - 0.5 * std::sqrt(static_cast<double>(packer.padded)) - 1.0;
-  const float a = float_up(std::max(norm / room, largest / kLargestWhole));
+  const float a = factor_of(norm, largest, kLargestWhole, packer.padded);
   const RowPacker::Residual r =
       packer.quantise(1.0 / static_cast<double>(a), kLargestWhole);
   *error =

@@ -1,0 +1,142 @@
+#include "cpu/filter/bytes_pay.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "cpu/filter/form_parts.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+// Nanoseconds, on an AMD EPYC of 2023 with AVX-512 VNNI; only what they are
+// beside each other counts. inst/bench/cpu.R has both forms side by side.
+constexpr double kSavedAFeature = 0.0049;  // of a pair in the filter
+constexpr double kExactPair = 50.0;
+constexpr double kExactFeature = 0.3;
+
+constexpr std::int64_t kSampledRows = 24;
+// Each row's nearest among so many columns that it has this many of its k.
+constexpr std::int64_t kSampledNearest = 2;
+constexpr std::int64_t kMostColumns = 1 << 14;
+
+/// One row, and how far its form's products may be off.
+class ByteBound {
+ public:
+  ByteBound(const FilterScale& scale, std::int64_t padded)
+      : packer_(scale, padded) {
+    for (Buffer<std::int32_t>* numbers :
+         {&row_.first, &row_.second, &row_.first_upper, &row_.second_upper})
+      *numbers = Buffer<std::int32_t>(1);
+  }
+  double operator()(const double* row) {
+    double error = 0.0;
+    packer_.load(row);
+    packer_.scale.form->pack_row(packer_, row_, 0.0, 0, &error);
+    return static_cast<double>(as_float(row_.second[0]));
+  }
+
+ private:
+  RowPacker packer_;
+  FilterRows row_;
+};
+
+/// A pair of the sample.
+struct Seen {
+  double distance, bound;
+};
+
+/// How many times as many pairs pass in 8 bits, once limits are final: per row,
+/// those that may be as near as its farthest neighbour, against those that are.
+double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
+                     const Kernels& kernels, const PreparedPoints& points,
+                     const PreparedPoints* queries, std::int64_t k,
+                     const FilterScale& bytes) {
+  const std::int64_t n = points.size(), padded = points.padded;
+  const PreparedPoints& of = queries != nullptr ? *queries : points;
+  const std::int64_t num_rows = std::min(kSampledRows, of.size());
+  const std::int64_t num_columns = std::min(
+      n, std::min(kMostColumns, std::max<std::int64_t>(
+                                    64, (kSampledNearest * n + k - 1) / k)));
+  ByteBound bound_of(bytes, padded);
+  Buffer<double> rows(num_rows * padded);
+  std::vector<double> bound(static_cast<std::size_t>(num_rows));
+  std::vector<Pair> pairs(static_cast<std::size_t>(num_rows));
+  std::vector<double> sums(static_cast<std::size_t>(num_rows));
+  RowReader row(of), column(points);
+  for (std::int64_t r = 0; r < num_rows; ++r) {
+    row.make(sampled(of, r, num_rows), rows.data() + r * padded);
+    bound[static_cast<std::size_t>(r)] = bound_of(rows.data() + r * padded);
+    pairs[static_cast<std::size_t>(r)] = {static_cast<std::int32_t>(r), 0};
+  }
+  std::vector<std::vector<Seen>> seen(static_cast<std::size_t>(num_rows));
+  for (std::int64_t c = 0; c < num_columns; ++c) {
+    const Place at = sampled(points, c, num_columns);
+    const double* x = column(at);
+    const double own = bound_of(x);
+    kernels.exact(metric.accumulation, rows.data(), x, padded, pairs.data(),
+                  num_rows, sums.data());
+    for (std::int64_t r = 0; r < num_rows; ++r) {
+      const Place place = sampled(of, r, num_rows);
+      if (queries == nullptr && place.value == at.value) continue;
+      const std::size_t i = static_cast<std::size_t>(r);
+      const double distance =
+          rule(sums[i], of.sums[place.value], points.sums[at.value]);
+      seen[i].push_back({distance, own + bound[i]});
+    }
+  }
+  const std::int64_t nearest = std::max<std::int64_t>(1, k * num_columns / n);
+  double pass = 0.0, near = 0.0;
+  for (std::vector<Seen>& of_row : seen) {
+    if (static_cast<std::int64_t>(of_row.size()) < nearest) continue;
+    const auto farthest = of_row.begin() + (nearest - 1);
+    std::nth_element(
+        of_row.begin(), farthest, of_row.end(),
+        [](const Seen& a, const Seen& b) { return a.distance < b.distance; });
+    const double limit = farthest->distance;
+    for (const Seen& s : of_row) {
+      near += s.distance <= limit;
+      pass += s.distance <= limit + s.bound;
+    }
+  }
+  return near > 0.0 ? pass / near : HUGE_VAL;
+}
+
+}  // namespace
+
+bool multiplies_bytes(const Kernels& kernels) {
+#ifdef FSKNN_X86_KERNELS
+  return &kernels == &kAvx512VnniKernels || &kernels == &kAvx512PopcntKernels;
+#else
+  static_cast<void>(kernels);
+  return false;
+#endif
+}
+
+bool bytes_pay(const MetricEntry& metric, const DistanceRule& rule,
+               const Kernels& kernels, const PreparedPoints& points,
+               const PreparedPoints* queries, std::int64_t k,
+               const FilterScale& bytes) {
+  if (k == 0 || points.size() < 2 ||
+      (queries != nullptr && queries->size() == 0))
+    return false;
+  const double n = static_cast<double>(points.size());
+  const double d = static_cast<double>(points.padded);
+  const double pairs = queries != nullptr ? n : 0.5 * n;  // of a row
+  const double saved = pairs * d * kSavedAFeature;
+  // Pairs of a row that pass in 16 bits, with seeds (Search::sample_of()).
+  const double passed =
+      static_cast<double>(k) *
+      (1.0 + std::log1p(n / (200.0 * static_cast<double>(k))));
+  const double exact = passed * (kExactPair + kExactFeature * d);
+  // No data of more than a few features pass so few more.
+  if (saved < 0.1 * exact) return false;
+  return exact *
+             (times_as_many(metric, rule, kernels, points, queries, k, bytes) -
+              1.0) <
+         saved;
+}
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -8,9 +8,9 @@
 # 78 arrays; golub is multtest's. What cpu.R simulates, at n = 5,000 to 24,158,
 # is what the prices in src/cpu/filter/bytes_pay.cpp were taken from; all else
 # here is other data. Both forms and the engine's own choice in turn, medians of
-# the seconds of all processors (not of the clock) of five calls of two threads;
-# the answers are checked to be identical. "exact": pairs of a point that went to
-# the exact step.
+# the seconds of both processors (not of the clock), five calls of two threads;
+# the answers are checked to be identical. "exact": pairs of a point that went
+# to the exact step.
 
 library(fsknn)
 
@@ -59,7 +59,9 @@ clusters <- function(n, d, count) {
 
 set.seed(16)
 folder <- commandArgs(TRUE)
-for (n in c(5000, 10000, 24158)) compare("200 factors", factors(n, 295, 200), 20)
+for (n in c(5000, 10000, 24158)) {
+  compare("200 factors", factors(n, 295, 200), 20)
+}
 compare("20 factors", factors(12000, 295, 20), 20)
 compare("20 factors, t", factors(12000, 295, 20, draw = heavy), 20)
 compare("20 factors, t", factors(12000, 295, 20, draw = heavy), 20, "spearman")

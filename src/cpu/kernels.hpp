@@ -19,7 +19,7 @@ namespace cpu {
 
 /// Shapes of the filter. Points stand in panels of 16. A panel is a sequence of
 /// steps; a step holds 32 bits of each of the 16 points: two features in whole
-/// numbers of 16 bits, four of 8, one feature in a float, or 32 in a bit each. A
+/// numbers of 16 bits, four of 8, one in a float, or 32 in a bit each. A
 /// micro-tile is 8 rows against up to 3 panels: 24 vector registers of sums.
 struct Tile {
   static constexpr int panel = 16;

@@ -24,16 +24,24 @@ within_on_cpu <- function(search, call = caller_env()) {
   if (request$backend != "cuda" || cpp_cuda_finds_within(request)) {
     return(search)
   }
+  on_cpu_alone(
+    search, "All pairs within a distance are found", "fsknn_within_pairwise",
+    call
+  )
+}
+
+# The search on the CPU, where that was not ruled out: with samples missing
+# `what` is so there alone. id: of what is said once.
+on_cpu_alone <- function(search, what, id, call) {
   reason <- paste(
-    "All pairs within a distance are found on the CPU where values are missing",
-    "and na is \"pairwise\"."
+    what, "on the CPU where values are missing and na is \"pairwise\"."
   )
   if (!search$options$automatic) {
     abort_backend("cuda", reason, built = TRUE, call)
   }
   rlang::inform(
     c("Using backend \"cpu\".", i = reason),
-    .frequency = "once", .frequency_id = "fsknn_within_pairwise"
+    .frequency = "once", .frequency_id = id
   )
   search$request$backend <- "cpu"
   search$request$devices <- integer()

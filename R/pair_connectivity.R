@@ -83,6 +83,13 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
   )
 }
 
+# Called by a verb that has no `backend`: its options, checked.
+options_on_cpu <- function(verb = caller_env()) {
+  told <- mget(intersect(names(unless_told), ls(verb)), envir = verb)
+  told$backend <- "cpu"
+  check_options(told, call = verb)
+}
+
 format_powers <- function(powers) {
   vapply(powers, format, "", digits = 15)
 }

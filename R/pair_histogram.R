@@ -13,15 +13,15 @@
 #' `threshold_graph(min_similarity = )` of this break has edges (under metrics
 #' other than correlations and the cosine, where 1 - distance is exact).
 #'
-#' Under correlations, the cosine and the Euclidean distance a pair is first
-#' looked at in whole numbers of 16 bits. Where what they leave open lies whole
-#' within a bin, that is the pair's; the others, near a break, are computed in
+#' On CPUs, under correlations, the cosine and the Euclidean distance, a pair is
+#' first looked at in whole numbers of 16 bits. Where what they leave open lies
+#' whole within a bin, that is the pair's; the others, near a break, are computed in
 #' double: `vignette("method")` has the proof. With bins narrower than twice
 #' what is left open (about 6e-4 of r for 300 samples) all pairs are. Under the
 #' other metrics, and with `na = "pairwise"` where values are missing, all pairs
-#' are computed in double, which takes longer.
-#'
-#' It runs on CPUs, and has no `backend`.
+#' are computed in double, which takes longer. GPUs compute all pairs in double,
+#' but none over common samples: with values missing and `na = "pairwise"` the
+#' CPU counts.
 #'
 #' @inheritParams within_search
 #' @param breaks The breaks between bins: two numbers or more, ascending, of
@@ -54,7 +54,8 @@
 #'   `share` of all pairs. `summary()` gives for each break the pairs from there
 #'   upwards (of a distance: those below), their share, and how many a point has
 #'   of them on average. `plot()` draws the bins; it needs ggplot2. Nothing of
-#'   it depends on the number of threads.
+#'   it depends on the number of threads or GPUs, and `exact` alone on the
+#'   backend.
 #' @section Errors:
 #' As for [knn_search()], of class `fsknn_argument_error`: breaks that are not
 #' ascending, and a similarity of a metric that has none. A distance beyond the
@@ -82,7 +83,9 @@
 #' pair_histogram(x, c(0, 2, 4, Inf), metric = "euclidean")
 pair_histogram <- function(x, breaks, metric = "pearson", sign = "signed", ...,
                            value = NULL, constant = c("error", "isolate"),
-                           num_threads = NULL, progress = NULL,
+                           backend = c("auto", "cuda", "cpu"), devices = NULL,
+                           num_threads = NULL, chunk_size = NULL,
+                           max_device_memory = NULL, progress = NULL,
                            points = c("rows", "columns"), assay = NULL,
                            dimred = NULL, weights = NULL, max_memory = NULL,
                            na = c("error", "pairwise", "mean"),
@@ -90,10 +93,10 @@ pair_histogram <- function(x, breaks, metric = "pearson", sign = "signed", ...,
   check_no_more(...)
   rlang::check_required(x)
   rlang::check_required(breaks)
-  options <- options_on_cpu()
+  options <- verb_options()
   value <- check_pair_value(value, options$metric)
   breaks <- check_breaks(breaks)
-  search <- new_search(x, options)
+  search <- counted_on_cpu(new_search(x, options))
   if (length(breaks) == 1) {
     breaks <- equal_bins(search, value, breaks, current_env())
   }
@@ -101,11 +104,13 @@ pair_histogram <- function(x, breaks, metric = "pearson", sign = "signed", ...,
   new_pair_histogram(found, breaks, value, search)
 }
 
-# Called by a verb that has no `backend`: its options, checked.
-options_on_cpu <- function(verb = caller_env()) {
-  told <- mget(intersect(names(unless_told), ls(verb)), envir = verb)
-  told$backend <- "cpu"
-  check_options(told, call = verb)
+# What GPUs do not count is for the CPU.
+counted_on_cpu <- function(search, call = caller_env()) {
+  request <- search$request
+  if (request$backend != "cuda" || !identical(request$na, "pairwise")) {
+    return(search)
+  }
+  on_cpu_alone(search, "Pairs are counted", "fsknn_counts_pairwise", call)
 }
 
 has_similarity <- function(metric) {

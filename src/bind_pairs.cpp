@@ -3,6 +3,7 @@
 #include "bind_common.hpp"
 #include "cpu/connectivity.hpp"
 #include "cpu/pair_histogram.hpp"
+#include "cuda/backend.hpp"
 
 using namespace fsknn;
 
@@ -25,13 +26,14 @@ Rcpp::List cpp_count_pairs(SEXP x, Rcpp::List request,
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(request);
     const bind::Question q(x, R_NilValue, request);
-    cpu::PairBins bins;
+    PairBins bins;
     bins.breaks = breaks;
     bins.similarity = similarity;
     bins.extremes = extremes;
     Stats stats;
-    const cpu::PairCounts counts =
-        cpu::count_pairs(q.request, bins, *q.points, progress.get(), &stats);
+    const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
+    const PairCounts counts = (on_gpu ? cuda::count_pairs : cpu::count_pairs)(
+        q.request, bins, *q.points, progress.get(), &stats);
     return Rcpp::List::create(
         Rcpp::_["counts"] =
             Rcpp::NumericVector(counts.count.begin(), counts.count.end()),

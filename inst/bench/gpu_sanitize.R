@@ -84,6 +84,8 @@ parts <- list(
       on_gpu(within_search, x, 1e3, metric, filtered = FALSE)
     }
     on_gpu(within_search, replace(many, 7, 1e200), 1, "euclidean")
+    pair_histogram(many, 200, backend = "cuda", devices = 1)
+    pair_histogram(many, 3000, "manhattan", backend = "cuda", devices = 1)
     on_gpu(threshold_graph, many[, rep(1:70, 31)], 0.6, sign = "absolute")
   },
   # Rows of next to nothing beside rows far from 0, whose proportions no float

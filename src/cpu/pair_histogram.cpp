@@ -3,7 +3,6 @@
 #include <cmath>
 #include <memory>
 
-#include "core/errors.hpp"
 #include "core/pieces.hpp"
 #include "core/plan.hpp"
 #include "core/prepared.hpp"
@@ -17,11 +16,6 @@
 namespace fsknn {
 namespace cpu {
 namespace {
-
-double checked(double distance) {
-  if (!is_in_range(distance)) throw RangeFailure();
-  return distance;
-}
 
 /// One thread's counts. Side by side, since the next pair is often of the same
 /// slot, and an addition to one place waits for the one before.
@@ -210,21 +204,6 @@ PairCounts count_masked(const Request& asked, const PairBins& bins,
 }
 
 }  // namespace
-
-double PairValue::of_product(double r) const {
-  if (!similarity_) return metric_.finish(r, 0.0, 0.0);
-  const double similar = clamp_to_one(r);
-  switch (metric_.sign) {
-    case Sign::signed_value: return similar;
-    case Sign::absolute: return std::fabs(similar);
-    case Sign::negative: return -similar;
-  }
-  throw_unknown("sign", static_cast<int>(metric_.sign));
-}
-
-double PairValue::of_distance(double distance) const {
-  return similarity_ ? 1.0 - checked(distance) : checked(distance);
-}
 
 PairCounts count_pairs(const Request& asked, const PairBins& bins,
                        const RowSource& source, Progress* progress,

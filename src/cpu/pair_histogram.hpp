@@ -3,62 +3,13 @@
 // How many of all pairs of points have a value (a distance, or a similarity)
 // between each two breaks: exact counts, with no pair kept.
 
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <vector>
-
-#include "core/metrics.hpp"
+#include "core/pair_bins.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
 
 namespace fsknn {
 namespace cpu {
-
-/// What is counted, and where one slot ends and the next begins.
-struct PairBins {
-  /// At least two, ascending; the first and the last may be infinite.
-  std::vector<double> breaks;
-  /// Similarities: of rows of length 1 r itself (its magnitude, or -r, as the
-  /// sign has it), else 1 - distance. Or distances.
-  bool similarity = false;
-  /// All pairs by the exact step, which tells the least and the largest value.
-  bool extremes = false;
-
-  /// Below the breaks, [b_0, b_1), ..., [b_last-1, b_last], and above.
-  std::size_t num_slots() const { return breaks.size() + 1; }
-  std::size_t slot(double value) const {
-    if (value == breaks.back()) return breaks.size() - 1;
-    return static_cast<std::size_t>(
-        std::upper_bound(breaks.begin(), breaks.end(), value) - breaks.begin());
-  }
-};
-
-struct PairCounts {
-  std::vector<std::int64_t> count;  ///< [num_slots()]
-  std::int64_t num_points = 0;      ///< whose pairs they are
-  /// Of the pairs that the exact step saw.
-  double least = std::numeric_limits<double>::infinity();
-  double largest = -std::numeric_limits<double>::infinity();
-};
-
-/// From what a pass has of a pair, the signed r or the distance, to what is
-/// counted. Throws RangeFailure.
-class PairValue {
- public:
-  PairValue(const MetricEntry& metric, bool similarity)
-      : metric_(metric), similarity_(similarity) {}
-  double of_product(double r) const;
-  double of_distance(double distance) const;
-  double operator()(double found) const {
-    return metric_.is_unit_dot() ? of_product(found) : of_distance(found);
-  }
-
- private:
-  const MetricEntry& metric_;
-  const bool similarity_;
-};
 
 /// Counts all pairs of points but those that the request skips; under
 /// na_pairwise those that have a value. progress and stats may be null.

@@ -38,6 +38,11 @@ void find_within(const Request&, const Within&, const RowSource&,
   throw not_built();
 }
 
+PairCounts count_pairs(const Request&, const PairBins&, const RowSource&,
+                       Progress*, Stats*) {
+  throw not_built();
+}
+
 void find_between(const Request&, const Between&, const RowSource&, WithinRows&,
                   Progress*, Stats*) {
   throw not_built();

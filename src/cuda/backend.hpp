@@ -2,8 +2,8 @@
 
 // What the rest of the package knows of CUDA: no CUDA type in sight. Compiled
 // from *.cu where configure found a toolkit (device/devices.cu,
-// search/engine.cu, search/within.cu, search/held_points.cu,
-// prepare/prepared_rows.cu), else from absent.cpp.
+// search/engine.cu, search/within.cu, search/count_pairs.cu,
+// search/held_points.cu, prepare/prepared_rows.cu), else from absent.cpp.
 
 #include <cstdint>
 #include <memory>
@@ -13,6 +13,7 @@
 
 #include "core/between.hpp"
 #include "core/errors.hpp"
+#include "core/pair_bins.hpp"
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
@@ -76,6 +77,17 @@ inline bool finds_within(const Request& request) {
 void find_within(const Request& request, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats);
+
+/// Whether count_pairs() does what a request asks: not over common samples.
+inline bool counts_pairs(const Request& request) {
+  return !request.na_pairwise;
+}
+
+/// As cpu::count_pairs(), on the request's devices, of what counts_pairs()
+/// says.
+PairCounts count_pairs(const Request& request, const PairBins& bins,
+                       const RowSource& points, Progress* progress,
+                       Stats* stats);
 
 /// As cpu::find_between(), on the first of the request's devices.
 void find_between(const Request& request, const Between& between,

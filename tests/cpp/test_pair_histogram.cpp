@@ -142,7 +142,7 @@ void check_counts(const Request& asked, const Matrix& m, bool similarity,
     values.push_back(value_of(metric, similarity, pair));
   if (values.empty()) return;
   Request r = asked;
-  cpu::PairBins bins;
+  PairBins bins;
   bins.similarity = similarity;
   for (const std::vector<double>& breaks : hard_breaks(values)) {
     bins.breaks = breaks;
@@ -151,14 +151,14 @@ void check_counts(const Request& asked, const Matrix& m, bool similarity,
       r.num_threads = threads;
       r.chunk_size = threads == 1 ? 0 : 48;
       bins.extremes = false;
-      const cpu::PairCounts found =
+      const PairCounts found =
           cpu::count_pairs(r, bins, m.source(), nullptr, nullptr);
       CHECK(found.count == defined);
       CHECK(found.num_points ==
             m.n - static_cast<std::int64_t>(asked.skip.size()));
     }
     bins.extremes = true;
-    const cpu::PairCounts found =
+    const PairCounts found =
         cpu::count_pairs(r, bins, m.source(), nullptr, nullptr);
     CHECK(found.count == defined);
     CHECK(found.least == *std::min_element(values.begin(), values.end()));
@@ -183,7 +183,7 @@ TEST_CASE("pairs are counted in the bins of their values") {
       try {
         pairs = AllPairs(r, m).entries();
       } catch (const RangeFailure&) {
-        cpu::PairBins bins;
+        PairBins bins;
         bins.breaks = {0.0, 1.0, kInf};
         CHECK_THROWS_AS(cpu::count_pairs(r, bins, m.source(), nullptr, nullptr),
                         RangeFailure);
@@ -201,7 +201,7 @@ TEST_CASE("every instruction set counts alike, and the filter decides most") {
   for (const char* name : {"pearson", "euclidean"}) {
     Request r;
     r.metric = &find_metric(name, "signed");
-    cpu::PairBins bins;
+    PairBins bins;
     for (int b = 0; b <= 20; ++b)
       bins.breaks.push_back(name[0] == 'p' ? 0.1 * b : 10.0 + 0.4 * b);
     const std::vector<AllPairs::Entry> pairs = AllPairs(r, m).entries();

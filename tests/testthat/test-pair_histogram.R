@@ -69,7 +69,10 @@ test_that("correlations are counted for every sign, weighted or adjusted", {
           naive_bins(pair_values(x, metric, sign, value), found$breaks)
         )
         expect_identical(found$below + found$above, 0)
-        expect_lt(found$exact, found$pairs / 2)
+        on_cpu <- pair_histogram(
+          x, 17, metric, sign, value = value, backend = "cpu"
+        )
+        expect_lt(on_cpu$exact, found$pairs / 2)
       }
     }
   }
@@ -194,7 +197,7 @@ test_that("wrong input is told of", {
     pair_histogram(x, c(1, 0))
     pair_histogram(x, 5, value = "weight")
     pair_histogram(x, 5, "euclidean", value = "similarity")
-    pair_histogram(x, 5, backend = "cpu")
+    pair_histogram(x, 5, subset = 1)
     pair_histogram(rbind(x, 1), 5)
     pair_histogram(1e308 * rbind(c(1, 1), -1), c(0, 1), "manhattan")
     plot(pair_histogram(x, 5), log = NA)

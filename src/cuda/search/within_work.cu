@@ -15,11 +15,10 @@ constexpr std::int64_t kPairsAPiece = std::int64_t{1} << 15;
 WithinWork::WithinWork(const Request& asked, const Within& within,
                        const PlacedPoints& of_rows,
                        const PlacedPoints& of_columns, int exponent)
-    : request(asked),
-      rows(of_rows),
-      columns(of_columns),
-      prepare(recipe_of(asked, exponent)),
-      rule(*asked.metric, exponent) {
+    : PairsWork(asked, of_rows, of_columns, exponent) {
+  bytes_besides =
+      8.0 * static_cast<double>(rows.size() + (graph() ? 0 : columns.size())) +
+      static_cast<double>(kMostFound) * sizeof(FoundPair);
   limits.reserve(rows.order.id.size());
   for (const std::int32_t id : rows.order.id)
     limits.push_back(within.limit(id));
@@ -27,13 +26,6 @@ WithinWork::WithinWork(const Request& asked, const Within& within,
   column_limits.reserve(columns.order.id.size());
   for (const std::int32_t id : columns.order.id)
     column_limits.push_back(within.point_limit(id));
-}
-
-PointsToStore WithinWork::stored() const {
-  return {columns,         request.metric,
-          request.weights, request.covariates,
-          prepare,         whole_tiles(columns.size()),
-          num_threads};
 }
 
 FoundPairs::FoundPairs(const WithinWork& work)

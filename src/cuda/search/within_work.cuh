@@ -6,14 +6,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/prepared.hpp"
 #include "core/within.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/staging.cuh"
 #include "cuda/exact/within_pairs.cuh"
 #include "cuda/plan/number_forms.hpp"
 #include "cuda/plan/panels.hpp"
-#include "cuda/search/point_store.cuh"
+#include "cuda/search/pair_chunks.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -22,28 +21,16 @@ namespace cuda {
 static constexpr std::int64_t kMostFound =
     kPieceBytes / static_cast<std::int64_t>(sizeof(FoundPair));
 
-struct WithinWork {
+struct WithinWork : PairsWork {
   /// rows: the same object as columns for a graph.
   WithinWork(const Request& asked, const Within& within,
              const PlacedPoints& of_rows, const PlacedPoints& of_columns,
              int exponent);
 
-  const Request& request;
-  const PlacedPoints& rows;
-  const PlacedPoints& columns;
-  RowRecipe prepare;
-  DistanceRule rule;
   std::vector<double> limits;  ///< by place of rows
   /// By place of columns that are not the rows; empty: they have none.
   std::vector<double> column_limits;
-  int num_threads = 1;          ///< of the host, for each device
-  PointStore* store = nullptr;  ///< where columns stay; null: in panels
-  std::int64_t side = 0;        ///< of a chunk, in doubles
-  RowsInForm form;              ///< of the filter, where one is used
-
-  bool graph() const { return &rows == &columns; }
-  /// In whole tiles: panels of them are read so.
-  PointsToStore stored() const;
+  RowsInForm form;  ///< of the filter, where one is used
 };
 
 /// Pairs found on one device, and the host's end of their way.

@@ -219,6 +219,25 @@ TEST_CASE("every instruction set counts alike, and the filter decides most") {
   }
 }
 
+TEST_CASE("distances of bits that no pair has are not beyond range") {
+  // Each two differ in two features: 2^1023 times the root of 2. That of 4,
+  // which two rows of two might differ in, is no double.
+  Matrix m = make("0 and 2^1023", 3, 3);
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t f = 0; f < 3; ++f) m.at(i, f) = i == f ? 0.0 : 0x1p1023;
+  Request r;
+  r.metric = &find_metric("euclidean", "signed");
+  PairBins bins;
+  bins.breaks = {0.0, 0x1p1023, kInf};
+  const auto counts = [&] {
+    return cpu::count_pairs(r, bins, m.source(), nullptr, nullptr).count;
+  };
+  CHECK(counts() == std::vector<std::int64_t>{0, 0, 3, 0});
+  m = make("all apart", 2, 4);
+  for (std::int64_t f = 0; f < 4; ++f) m.at(f / 2, f) = 0x1p1023;
+  CHECK_THROWS_AS(counts(), RangeFailure);
+}
+
 TEST_CASE("pairs over common samples are counted") {
   for (const Matrix& m : masked_cases(40, 13)) {
     for (const char* name : {"pearson", "spearman", "euclidean", "manhattan"}) {

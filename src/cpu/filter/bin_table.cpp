@@ -60,9 +60,13 @@ void BinTable::fill_whole_numbers(const PairBins& bins, const PairValue& value,
   const std::int32_t largest =
       rows.num_places > 0 ? *std::max_element(first, first + rows.num_places)
                           : 0;
-  for (std::int32_t sum = 0; sum <= 2 * largest; ++sum)
-    least_.push_back(
-        static_cast<std::int32_t>(bins.slot(value(terms.rule(sum, 0.0, 0.0)))));
+  for (std::int32_t sum = 0; sum <= 2 * largest; ++sum) {
+    const double distance = terms.rule(sum, 0.0, 0.0);
+    // There may be no such pair; the exact step is to tell.
+    least_.push_back(is_in_range(distance)
+                         ? static_cast<std::int32_t>(bins.slot(value(distance)))
+                         : kUnsure);
+  }
 }
 
 void BinTable::of_whole_numbers(const std::int32_t* sums,

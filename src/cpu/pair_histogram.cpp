@@ -60,10 +60,20 @@ struct Work {
   const PairValue& value;
   const BinTable& table;
   std::int64_t chunk_size;
+
+  /// The filter's sum of a pair is the contract's.
+  bool sums_are_exact() const { return scale.form->exact_sum != nullptr; }
+  bool filtered() const { return table.serves() || sums_are_exact(); }
+  /// What is counted, from the contract's sum of the pair at these places.
+  double value_of(double sum, std::int64_t row, std::int64_t column) const {
+    const Buffer<double>& sums = points.points->sums;
+    return value(metric.is_unit_dot() ? sum
+                                      : rule(sum, sums[row], sums[column]));
+  }
 };
 
-/// Pairs of points whose sums are counted at once where they tell the slot; the
-/// others are kept for the exact step.
+/// Pairs of points whose sums are counted at once where they tell the slot or
+/// the value itself; the others are kept for the exact step.
 class CountedPairs {
  public:
   using Threshold = std::int32_t;
@@ -78,10 +88,14 @@ class CountedPairs {
 
   std::int64_t num_rows() const { return pairs_.num_rows(); }
   std::int64_t num_columns() const { return pairs_.num_columns(); }
-  bool has_filter() const { return work_.table.serves(); }
+  bool has_filter() const { return work_.filtered(); }
   static constexpr Threshold keep_none() { return 0; }
   static constexpr Threshold keep_all() { return 1; }
-  double tile_cost() const { return pairs_.tile_cost(); }
+  double tile_cost() const {
+    const double values =
+        work_.table.serves() ? 0.0 : 10.0 * kRows * Tile::columns;
+    return pairs_.tile_cost() + values;
+  }
   void enter(const Chunk& at) { pairs_.enter(at); }
 
   void tile(const Chunk& at, std::int64_t r, std::int64_t c, int panels,
@@ -98,6 +112,10 @@ class CountedPairs {
       const std::int64_t first =
           at.diagonal ? std::max<std::int64_t>(0, r + i + 1 - c) : 0;
       if (first >= end) continue;
+      if (!work_.table.serves()) {
+        add_values(row, column, i, first, end);
+        continue;
+      }
       std::int32_t slots[Tile::columns];
       work_.table.slots_of(sums_ + i * Tile::columns + first, rows_, row + i,
                            column + first, end - first, slots);
@@ -120,6 +138,17 @@ class CountedPairs {
   static constexpr bool has(double) { return true; }
 
  private:
+  /// Row i of the tile that is at these places, columns first to end - 1.
+  void add_values(std::int64_t row, std::int64_t column, int i,
+                  std::int64_t first, std::int64_t end) {
+    const Side side = rows_.side(nullptr, row + i);
+    for (std::int64_t j = first; j < end; ++j) {
+      const double sum = work_.scale.form->exact_sum(
+          sums_[i * Tile::columns + j], side, rows_.side(nullptr, column + j));
+      tally_->add_value(work_.value_of(sum, row + i, column + j));
+    }
+  }
+
   const Work& work_;
   const FilterRows& rows_;
   PreparedPairs pairs_;
@@ -143,12 +172,8 @@ class CountingSink : public SinkDefaults {
   }
 
   void take(const Pair& hit, double sum) {
-    const Buffer<double>& sums = work_.points.points->sums;
     tally_->add_value(
-        work_.value(work_.metric.is_unit_dot()
-                        ? sum
-                        : work_.rule(sum, sums[at_.row0 + hit.row],
-                                     sums[at_.column0 + hit.column])));
+        work_.value_of(sum, at_.row0 + hit.row, at_.column0 + hit.column));
   }
 
   void merge() { tally_->add_to(all_); }
@@ -251,7 +276,7 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
         plan.chunk_size, true, [&] { return CountedPairs(work, tally); },
         [&] { return CountingSink(work, tally, counts); });
   });
-  note(stats, pairs, table.serves());
+  note(stats, pairs, work.filtered());
   return counts;
 }
 

@@ -219,6 +219,38 @@ TEST_CASE("every instruction set counts alike, and the filter decides most") {
   }
 }
 
+TEST_CASE("pairs of rows of 0 and 1 are counted by what they share") {
+  Matrix m = make("0 and 1", 150, 75);
+  std::mt19937 random(86);
+  for (double& x : m.values) x = random() % 3 == 0 ? 1.0 : 0.0;
+  for (std::int64_t f = 0; f < m.d; ++f) {
+    m.at(7, f) = m.at(130, f);
+    m.at(8, f) = 0.0;
+    m.at(9, f) = f == 74 ? 1.0 : 0.0;
+  }
+  Matrix other = m;
+  other.at(149, 74) = 3.0;
+  for (const char* name : {"jaccard", "sorensen", "proportional", "manhattan"})
+    for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+      Request r;
+      r.metric = &find_metric(name, "signed");
+      r.instruction_set = kernels->name;
+      r.skip = unfit(*r.metric, m);
+      CAPTURE(name);
+      CAPTURE(kernels->name);
+      const std::vector<AllPairs::Entry> pairs = AllPairs(r, m).entries();
+      check_counts(r, m, false, pairs);
+      if (r.metric->least_overlap != nullptr) check_counts(r, m, true, pairs);
+      PairBins bins;
+      bins.breaks = {0.0, 1.0};
+      Stats stats;
+      cpu::count_pairs(r, bins, m.source(), nullptr, &stats);
+      CHECK(stats.pairs_exact == 0.0);
+      cpu::count_pairs(r, bins, other.source(), nullptr, &stats);
+      CHECK(stats.pairs_exact > 0.0);
+    }
+}
+
 TEST_CASE("distances of bits that no pair has are not beyond range") {
   // Each two differ in two features: 2^1023 times the root of 2. That of 4,
   // which two rows of two might differ in, is no double.

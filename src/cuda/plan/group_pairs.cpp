@@ -275,8 +275,11 @@ class Batches {
       rounds.meet(round, one_side, column, row);
   }
 
-  /// Row block I meets column block I + delta modulo the columns', of which
-  /// there are no fewer than rows.
+  /// Row block I meets the column blocks from its first one on, delta after
+  /// delta, modulo the columns', of which there are no fewer than rows. The
+  /// rows' first ones are as far apart as they can be: so a column, too, meets
+  /// as many rows in a round as all rounds before it brought, or a few times as
+  /// many.
   void meet(GroupBatch& batch, Rounds& rounds, std::int64_t rows,
             std::int64_t columns) const {
     const std::int64_t a = blocks_.blocks(rows), b = blocks_.blocks(columns);
@@ -286,20 +289,26 @@ class Batches {
     const std::int64_t first_b = add_group(batch, columns, rows, fill_b);
     for (std::int64_t i = 0; i < a; ++i)
       for (std::int64_t f = 0; f < fill_a; ++f)
-        rounds.meet(0, fill, first_a + i, first_b + (i + f) % b, f);
-    // The other way round, so that most of it is between the same blocks.
+        rounds.meet(0, fill, first_a + i, first_b + (i * b / a + f) % b, f);
+    // The other way round, by the rows that would meet it first: the last that
+    // begins no later than here, and those before, so that most of it is
+    // between the same blocks.
+    const auto nearest_row = [&](std::int64_t j) {
+      return ((j + 1) * a - 1) / b;
+    };
     for (std::int64_t j = 0; j < b; ++j)
       for (std::int64_t f = 0; f < fill_b; ++f)
-        rounds.meet(0, fill, first_b + j, first_a + (j - f % a + a) % a, f);
+        rounds.meet(0, fill, first_b + j,
+                    first_a + (nearest_row(j) - f + a) % a, f);
     const std::vector<std::int64_t> ends = round_ends(meetings_.k, fill_a, b);
     for (std::size_t r = 0; r < ends.size(); ++r) {
       const std::int64_t from = r == 0 ? 0 : ends[r - 1];
       for (std::int64_t i = 0; i < a; ++i)
         for (std::int64_t delta = from; delta < ends[r]; ++delta) {
-          const std::int64_t j = (i + delta) % b;
+          const std::int64_t j = (i * b / a + delta) % b;
           meet_left(rounds, std::max<std::size_t>(r, 1), first_a + i,
                     first_b + j, delta >= fill_a,
-                    (j - i % a + a) % a >= fill_b);
+                    (nearest_row(j) - i + a) % a >= fill_b);
         }
     }
   }

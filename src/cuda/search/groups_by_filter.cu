@@ -247,6 +247,7 @@ void GroupsByFilter::make_form() {
   std::vector<std::int32_t> sampled;
   for (const std::int32_t at : shuffled.id)
     sampled.push_back(places[static_cast<std::size_t>(at)]);
+  const std::vector<std::int32_t> slot_at = slots_of(team_.places, n);
   DeviceBuffer<std::int32_t> d_places(count), ids(count), slots(n);
   DeviceBuffer<double> rows(count * points_.padded), sums(count);
   const WaitAtEnd wait(stream_);
@@ -264,7 +265,6 @@ void GroupsByFilter::make_form() {
   start_gathering(gathered, stream_.get());
   filter_->learn({rows.data(), sums.data(), points_.padded}, count,
                  search_.undo, stream_.get());
-  const std::vector<std::int32_t> slot_at = slots_of(team_.places, n);
   upload(slots, slot_at.data(), n, stream_);
   form_.clear(stream_);
   filter_->start_rows(points_.prepared(), n, slots.data(), form_.rows(),
@@ -279,7 +279,7 @@ void GroupsByFilter::run() {
   download(&candidates, num_candidates_, 1, stream_);
   stream_.wait();
   stats_.pairs_exact += static_cast<double>(candidates);
-  stats_.pairs_filtered = search_.plan.num_pairs / team_.size();
+  stats_.pairs_filtered += search_.plan.num_pairs / team_.size();
   team_.found[static_cast<std::size_t>(own_)] = nearest_.lists();
   if (!workers_.meet()) return;
   gather();

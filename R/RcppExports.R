@@ -425,8 +425,8 @@ cpp_open_triples <- function(values, request, min_similarity, contains, stage, p
     .Call(`_fsknn_cpp_open_triples`, values, request, min_similarity, contains, stage, path)
 }
 
-cpp_find_triples <- function(handle, part, parts, max_triples, stops, by_owner, with_pairs, request) {
-    .Call(`_fsknn_cpp_find_triples`, handle, part, parts, max_triples, stops, by_owner, with_pairs, request)
+cpp_find_triples <- function(handle, part, parts, max_triples, stops, with_pairs, request) {
+    .Call(`_fsknn_cpp_find_triples`, handle, part, parts, max_triples, stops, with_pairs, request)
 }
 
 cpp_nearest_triples <- function(values, request, k, contains, path) {

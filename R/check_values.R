@@ -203,9 +203,13 @@ abort_rows <- function(points, rows, arg, kind, verb, state, call) {
       "{.arg {arg}} must have no {side} {kind}.",
       x = "{format_count(count)} {side}{cli::qty(count)}{?s} {verb} {state}:
            {where}.",
-      i = "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
-           {?an isolated point/isolated points} with
-           {.code constant = \"isolate\"}."
+      i = if (exists("constant", envir = call, inherits = FALSE)) {
+        "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
+         {?an isolated point/isolated points} with
+         {.code constant = \"isolate\"}."
+      } else {
+        "Leave {cli::qty(count)}{?it/them} out."
+      }
     ),
     call
   )

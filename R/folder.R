@@ -235,13 +235,21 @@ in_files <- function(answer, job, call) {
 write_work <- function(job, search, work, with_points, call) {
   parts <- list(
     version = package_version_text(), lease_seconds = job$lease_seconds,
-    request = work$request[setdiff(names(work$request), "bar")],
+    request = request_for_all(work$request),
     num_rows = work$num_rows, search = search_for_collecting(search),
     points = write_rows(job, "points", work$values, work, with_points, call),
     query = write_rows(job, "query", work$queries, work, with_points, call)
   )
   write_mended(job, "work", list(parts = serialize(parts, NULL)), call)
   job$lease_seconds <- read_work(job, call)$lease_seconds
+}
+
+# Without what holds for this call alone: later ones may have other room, and a
+# file for triples where this one has none.
+request_for_all <- function(request) {
+  request$bar <- NULL
+  request$triples[c("most", "to_file", "with_pairs")] <- NULL
+  request
 }
 
 # What making the answer of what was found takes, without the values.

@@ -218,6 +218,9 @@ wait_for_parts <- function(job, lent, call) {
              query = list(values = lent$queries))
       }
       if (!any(vapply(rows, is.null, NA))) {
+        if (asks_triples(parts$request)) {
+          parts$request$triples$most <- most_triples(parts$search)
+        }
         parts$values <- rows$points$values
         parts["queries"] <- list(rows$query$values)
         return(hold_in_memory(parts, job, call))

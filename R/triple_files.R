@@ -28,7 +28,7 @@ find_triples_for_file <- function(work, take, call) {
     bar$done <- (part - 1) / parts
     found <- find_triple_part(
       work, request_with_bar(work$request, bar, 1 / parts), part, parts, room,
-      stops = TRUE, by_owner = TRUE, with_pairs = asked$with_pairs
+      stops = TRUE, with_pairs = asked$with_pairs
     )
     if (identical(found$failure, "too_many_triples")) {
       part <- 2 * part - 1

@@ -156,11 +156,13 @@ run_triples <- function(search, take = NULL, call = caller_env()) {
 }
 
 # Bytes of a triple: its columns, twice while they are put together, and names.
-# Of those that go to a file, of what is there at once.
+# Of those that go to a file, of what is there at once: a stretch that is cut to
+# fit, but in a folder a task.
 most_triples <- function(search, to_file = FALSE) {
   bytes <- if (is.null(search$points$names)) 120 else 144
   room <- search$options$max_memory %||% free_memory()
-  floor(min(room / bytes, if (to_file) 2^22 else max_edges))
+  is_cut <- to_file && is.null(search$options$long)
+  floor(min(room / bytes, if (is_cut) 2^22 else max_edges))
 }
 
 # The answer in parts of the same plan as in a folder, one after the other.
@@ -273,7 +275,7 @@ raise_too_many_triples <- function(result, call) {
       ),
       i = if (is.nan(fits)) {
         "{.fn triple_histogram} says how many a threshold leaves; a {.arg file}
-         takes any number."
+         takes any number, a task of enough {.arg stages} at a time."
       } else if (is.finite(fits)) {
         "{.code min_similarity = {fits}} would fit."
       } else {

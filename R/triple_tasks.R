@@ -90,17 +90,16 @@ search_triples <- function(work, task, request) {
     ))
   }
   parts <- num_tasks(work)
-  several <- parts > 1 || isTRUE(asked$to_file)
   find_triple_part(
-    work, request, task, parts, asked$most, stops = several,
-    by_owner = several
+    work, request, task, parts, asked$most,
+    stops = parts > 1 || isTRUE(asked$to_file)
   )
 }
 
 # Part i of so many of all triples above a similarity. Points are prepared once,
 # by the process that first asks.
 find_triple_part <- function(work, request, part, parts, most, stops,
-                             by_owner, with_pairs = TRUE) {
+                             with_pairs = TRUE) {
   if (is.null(work$held$triples)) {
     asked <- work$request$triples
     opened <- cpp_open_triples(
@@ -113,7 +112,7 @@ find_triple_part <- function(work, request, part, parts, most, stops,
     work$held$triples <- opened$handle
   }
   cpp_find_triples(
-    work$held$triples, part, parts, most, stops, by_owner, with_pairs, request
+    work$held$triples, part, parts, most, stops, with_pairs, request
   )
 }
 
@@ -212,10 +211,6 @@ join_stages <- function(answer, work) {
   }
   if (isTRUE(asked$to_file)) {
     return(list(count = answer$count))
-  }
-  parts <- answer$parts
-  if (length(parts) == 1) {
-    return(parts[[1]])
   }
   columns <- join_parts(answer)
   if (!is.null(asked$contains)) {

@@ -1239,8 +1239,8 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_find_triples
-Rcpp::List cpp_find_triples(SEXP handle, double part, double parts, double max_triples, bool stops, bool by_owner, bool with_pairs, Rcpp::List request);
-RcppExport SEXP _fsknn_cpp_find_triples(SEXP handleSEXP, SEXP partSEXP, SEXP partsSEXP, SEXP max_triplesSEXP, SEXP stopsSEXP, SEXP by_ownerSEXP, SEXP with_pairsSEXP, SEXP requestSEXP) {
+Rcpp::List cpp_find_triples(SEXP handle, double part, double parts, double max_triples, bool stops, bool with_pairs, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_find_triples(SEXP handleSEXP, SEXP partSEXP, SEXP partsSEXP, SEXP max_triplesSEXP, SEXP stopsSEXP, SEXP with_pairsSEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type handle(handleSEXP);
@@ -1248,10 +1248,9 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< double >::type parts(partsSEXP);
     Rcpp::traits::input_parameter< double >::type max_triples(max_triplesSEXP);
     Rcpp::traits::input_parameter< bool >::type stops(stopsSEXP);
-    Rcpp::traits::input_parameter< bool >::type by_owner(by_ownerSEXP);
     Rcpp::traits::input_parameter< bool >::type with_pairs(with_pairsSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_find_triples(handle, part, parts, max_triples, stops, by_owner, with_pairs, request));
+    rcpp_result_gen = Rcpp::wrap(cpp_find_triples(handle, part, parts, max_triples, stops, with_pairs, request));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -1449,7 +1448,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_add_to_sets", (DL_FUNC) &_fsknn_cpp_add_to_sets, 2},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
     {"_fsknn_cpp_open_triples", (DL_FUNC) &_fsknn_cpp_open_triples, 6},
-    {"_fsknn_cpp_find_triples", (DL_FUNC) &_fsknn_cpp_find_triples, 8},
+    {"_fsknn_cpp_find_triples", (DL_FUNC) &_fsknn_cpp_find_triples, 7},
     {"_fsknn_cpp_nearest_triples", (DL_FUNC) &_fsknn_cpp_nearest_triples, 5},
     {"_fsknn_cpp_triple_histogram", (DL_FUNC) &_fsknn_cpp_triple_histogram, 5},
     {"_fsknn_cpp_open_bytes", (DL_FUNC) &_fsknn_cpp_open_bytes, 3},

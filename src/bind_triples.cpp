@@ -94,15 +94,15 @@ Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request,
   });
 }
 
-// Of such a search: `part` from 1, of `parts`, which follow one another (in
-// order of who owns them, with `by_owner`). More triples than max_triples are a
-// failure "too_many_triples" with triples, estimated, most, fits (a threshold;
-// Inf: none; NaN: nobody knows); with `stops` at once. request: progress alone
-// is read.
+// Of such a search: `part` from 1, of `parts`, which follow one another in
+// order of who owns the triples. More triples than max_triples are a failure
+// "too_many_triples" with triples, estimated, most, fits (a threshold; Inf:
+// none; NaN: nobody knows); with `stops` at once. request: progress alone is
+// read.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
-                            double max_triples, bool stops, bool by_owner,
-                            bool with_pairs, Rcpp::List request) {
+                            double max_triples, bool stops, bool with_pairs,
+                            Rcpp::List request) {
   return bind::guarded([&]() -> Rcpp::List {
     const std::unique_ptr<Progress> progress = bind::r_progress(request);
     cpu::TripleSearch::Part asked;
@@ -110,7 +110,7 @@ Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
     asked.parts = parts;
     asked.most = max_triples;
     asked.stops = stops;
-    asked.by_owner = by_owner;
+    asked.by_owner = true;
     asked.with_pairs = with_pairs;
     cpu::TriplesFound found;
     try {

@@ -155,6 +155,36 @@ test_that("too many triples are too many by tasks, too", {
   expect_match(conditionMessage(error), "triple_histogram")
 })
 
+test_that("room and a file are each call's own, the folder's triples all's", {
+  x <- points_of_triples()
+  whole <- threshold_triples(x, 0.2)
+  folder <- withr::local_tempdir()
+  expect_error(
+    threshold_triples(x, 0.2, checkpoint = folder, stages = 4,
+                      max_memory = "5 KiB"),
+    class = "fsknn_size_error"
+  )
+  unlink(list.files(folder, "failure", full.names = TRUE))
+  expect_identical(knn_work(folder), 4L)
+  expect_identical(knn_collect(folder), whole)
+  # Made by a call that writes a file.
+  folder <- withr::local_tempdir()
+  file <- withr::local_tempfile(fileext = ".csv")
+  threshold_triples(x, 0.2, checkpoint = folder, file = file)
+  expect_identical(knn_collect(folder), whole)
+  # By one that does not, in one task.
+  query <- c("g21", "g2")
+  threshold_triples(x, 0.2, query = query, file = file)
+  lines <- readLines(file)
+  folder <- withr::local_tempdir()
+  whole <- threshold_triples(x, 0.2, query = query, checkpoint = folder)
+  expect_length(task_files(folder), 1)
+  suppressMessages(threshold_triples(x, 0.2, query = query, file = file,
+                                     checkpoint = folder))
+  expect_identical(readLines(file), lines)
+  expect_identical(knn_collect(folder), whole)
+})
+
 test_that("a search that was killed goes on, and others may join in", {
   skip_on_cran()
   x <- points_of_triples(60, 20)

@@ -65,7 +65,8 @@ std::int64_t fill_with_first(double* x, std::int64_t d) {
   for (std::int64_t f = 0; f < d; ++f) missing += !has_value(x[f]);
   if (missing == 0) return 0;
   const double* known = std::find_if(x, x + d, has_value);
-  const double value = known == x + d ? 0.0 : *known;
+  // As in mean_of_known(): no more infinite values than there are.
+  const double value = known == x + d || !std::isfinite(*known) ? 0.0 : *known;
   for (std::int64_t f = 0; f < d; ++f) x[f] = has_value(x[f]) ? x[f] : value;
   return missing;
 }

@@ -217,6 +217,32 @@ TEST_CASE("a missing value becomes the mean of what its row has") {
   CHECK(facts.known.non_finite == 0);
 }
 
+TEST_CASE("a scan's facts are the same by whatever value it fills") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double rows[5][4] = {{kNone, inf, 1.0, kNone},
+                             {3.0, kNone, -inf, kNone},
+                             {0.1, 0.1, kNone, 0.1},
+                             {kNone, 0.0, kNone, 0.0},
+                             {kNone, kNone, kNone, kNone}};
+  Matrix m = make("rows", 5, 4);
+  for (int i = 0; i < 5; ++i)
+    for (int f = 0; f < 4; ++f) m.at(i, f) = rows[i][f];
+  for (const FilledBy by : {FilledBy::mean, FilledBy::first}) {
+    const MissingFacts facts =
+        scan_missing(m.source(), 1, nullptr, Preparing(), by);
+    CHECK(facts.missing == 11);
+    CHECK(facts.empty == std::vector<std::int64_t>{4});
+    CHECK(facts.known.non_finite == 2);
+    CHECK(facts.known.non_finite_rows == std::vector<std::int64_t>{0, 1});
+    REQUIRE(facts.known.non_finite_at.size() == 2);
+    CHECK(facts.known.non_finite_at[0].point == 0);
+    CHECK(facts.known.non_finite_at[0].feature == 1);
+    CHECK(facts.known.constant == std::vector<std::int64_t>{2, 3});
+    CHECK(facts.known.zero == std::vector<std::int64_t>{3});
+    CHECK(facts.known.largest == 0.1);
+  }
+}
+
 TEST_CASE("the plan knows what points with missing values take") {
   for (const double share : {0.05, 0.5}) {
     const Matrix m = with_holes(normal("holes", 500, 61, 53), share, 54);

@@ -237,6 +237,27 @@ Matrix halves_of_themselves(std::int64_t common) {
   return m;
 }
 
+/// Rows of 32^2 squared, which are halves as they are, and so are their squares.
+/// A pair has 8 samples in common, which hold most of either row and hardly
+/// vary: whatever tensor cores lose is much beside what is left of the products
+/// less the means'.
+Matrix steep_on_few() {
+  constexpr std::int64_t few = 8, own = 56;
+  Matrix m = make("steep on few in common", 24, few + 3 * own);
+  std::fill(m.values.begin(), m.values.end(), kNone);
+  std::mt19937 random(7);
+  std::vector<double> common = {10, 10, 10, 10, 11, 11, 11, 11};
+  for (std::int64_t i = 0; i < m.n; ++i) {
+    std::shuffle(common.begin(), common.end(), random);
+    const double sign = i % 4 < 2 ? 1.0 : -1.0;
+    for (std::int64_t f = 0; f < few; ++f)
+      m.at(i, f) = sign * common[static_cast<std::size_t>(f)];
+    for (std::int64_t f = 0; f < own; ++f)
+      m.at(i, few + i % 3 * own + f) = sign * (f % 2 == 0 ? -1.0 : -2.0);
+  }
+  return m;
+}
+
 std::vector<Matrix> product_cases() {
   std::vector<Matrix> cases = masked_cases(48, 37);
   for (const double gap : {1e-7, 1e-12, 1e-15})
@@ -248,6 +269,7 @@ std::vector<Matrix> product_cases() {
     if (!std::isnan(x)) x = std::floor(std::exp(2.0 * x));
   for (const std::int64_t common : {16, 17, 20, 32})
     cases.push_back(halves_of_themselves(common));
+  cases.push_back(steep_on_few());
   for (const bool squares : {false, true})
     cases.push_back(rounded_away(squares));
   // Rows of next to nothing, at the columns' medians or off them.

@@ -1,0 +1,203 @@
+#pragma once
+
+// The tensor cores' products by warps (mma.sync): any GPU from compute
+// capability 7.5 up.
+
+#include "cuda/device/copies.cuh"
+#include "cuda/filter/accept.cuh"
+#include "cuda/filter/stretches.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// Eight warps, each 64 x 64 pairs, as products of 16 x 8 pairs and 16
+/// features.
+struct WarpTile {
+  static constexpr int rows = 64, columns = 64;
+  static constexpr int down = FilterTile::rows / rows;
+  static constexpr int products_down = rows / 16, products_across = columns / 8;
+  static constexpr int steps = FilterTile::row_bytes / 32;
+  static constexpr int threads = 32 * down * (FilterTile::columns / columns);
+};
+
+/// A thread's share of a tile: sums in `groups` groups of 16 values. Value `at`
+/// of a group is of the thread's row number row_of(at) (the first, and every 8
+/// from there) and of column column_of(at) from the group's first.
+class WarpPairs {
+ public:
+  static constexpr int rows = 2 * WarpTile::products_down;
+  static constexpr int groups = WarpTile::products_across;
+  static constexpr int column_pairs = 1, group_columns = 8;
+
+  __device__ WarpPairs(int warp, int lane)
+      : first_row(warp % WarpTile::down * WarpTile::rows + lane / 4),
+        first_column(warp / WarpTile::down * WarpTile::columns + lane % 4 * 2),
+        warp_row_(warp % WarpTile::down * WarpTile::rows),
+        warp_column_(warp / WarpTile::down * WarpTile::columns),
+        lane_(lane) {}
+  __device__ static constexpr int row_of(int at) { return at / 2; }
+  __device__ static constexpr int column_of(int at) { return at % 2; }
+  __device__ float value(int group, int at) const {
+    return sum_[at / 4][group][at % 4];
+  }
+  __device__ float& sum(int i) { return sum_[i / 32][i / 4 % 8][i % 4]; }
+  __device__ float sum(int i) const { return sum_[i / 32][i / 4 % 8][i % 4]; }
+
+  /// Adds the products of a stage: the columns' tile, and the rows' after it.
+  __device__ void multiply(unsigned staged, bool first) {
+    if (first) clear();
+    const char* at = emu::dynamic_shared + staged;
+    float r[16][64], c[16][64];
+    const auto get = [&](int row, float* to) {
+      for (int f = 0; f < 64; ++f) {
+        __half h; std::memcpy(&h, at + row * 128 + (((f / 8) ^ (row & 7)) * 16) + f % 8 * 2, 2);
+        to[f] = __half2float(h);
+      }
+    };
+    for (int i = 0; i < 8; ++i) get(FilterTile::columns + warp_row_ + 8 * i + lane_ / 4, r[i]);
+    for (int j = 0; j < 16; ++j) get(warp_column_ + j / 2 * 8 + lane_ % 4 * 2 + j % 2, c[j]);
+    for (int i = 0; i < 4; ++i) for (int j = 0; j < 8; ++j) for (int v = 0; v < 4; ++v) {
+      float s = sum_[i][j][v];
+      for (int f = 0; f < 64; ++f) s += r[2 * i + v / 2][f] * c[2 * j + v % 2][f];
+      sum_[i][j][v] = s;
+    }
+  }
+  const int first_row, first_column;
+
+ private:
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < WarpTile::products_down; ++i)
+#pragma unroll
+      for (int j = 0; j < WarpTile::products_across; ++j)
+#pragma unroll
+        for (int v = 0; v < 4; ++v) sum_[i][j][v] = 0.0f;
+  }
+  float sum_[WarpTile::products_down][WarpTile::products_across][4];
+  int warp_row_, warp_column_, lane_;
+};
+
+/// Stages the features of a job's tiles, one after the other, as far ahead as
+/// there are stages.
+class Stager {
+ public:
+  __device__ Stager(const HalfWork& work, const FilterJob& job, unsigned shared)
+      : work_(work),
+        job_(job),
+        parts_(static_cast<int>(work.rows.depth / FilterTile::depth)),
+        tiles_left_(job.end_delta - job.first_delta),
+        shared_(shared + threadIdx.x * 16) {}
+
+  /// The next `depth` features into this stage, if there are any left.
+  __device__ void stage(int stage) {
+    using T = FilterTile;
+    if (tiles_left_ == 0) return;
+    constexpr int at_a_time = WarpTile::threads * 16;
+    const unsigned to = shared_ + stage * T::stage_bytes;
+    const char* columns = reinterpret_cast<const char*>(
+                              work_.columns.tile(job_.column_block, part_)) +
+                          threadIdx.x * 16;
+    const char* rows = reinterpret_cast<const char*>(
+                           work_.rows.tile(job_.slab / T::slabs, part_)) +
+                       job_.slab % T::slabs * T::row_tile_bytes +
+                       threadIdx.x * 16;
+#pragma unroll
+    for (int q = 0; q < T::column_tile_bytes; q += at_a_time)
+      copy_16_bytes(to + q, columns + q);
+#pragma unroll
+    for (int q = 0; q < T::row_tile_bytes; q += at_a_time)
+      copy_16_bytes(to + T::column_tile_bytes + q, rows + q);
+    if (++part_ < parts_) return;
+    part_ = 0;
+    --tiles_left_;
+    job_.column_block = FilterJob::next(work_.jobs, job_.column_block);
+  }
+
+ private:
+  const HalfWork& work_;
+  FilterJob job_;
+  int parts_, part_ = 0;
+  std::int64_t tiles_left_;
+  unsigned shared_;
+};
+
+/// The kernel's body. shared: num_stages x FilterTile::stage_bytes, then the
+/// warps' queues. With one stage, copies and products take turns.
+template <class Kind>
+__device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
+                                       unsigned char* memory) {
+  using T = FilterTile;
+  using P = WarpPairs;
+  const unsigned shared = shared_address(memory);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  WarpQueue queue(
+      reinterpret_cast<Found*>(memory + num_stages * T::stage_bytes) +
+          warp * WarpQueue::length,
+      lane);
+  const int parts = static_cast<int>(work.rows.depth / T::depth);
+  const int ahead = num_stages - 1;  // stages on their way
+  P pairs(warp, lane);
+
+  for (std::int64_t at = work.jobs.first_job + blockIdx.x;
+       at < work.jobs.end_job; at += gridDim.x) {
+    const FilterJob job(work.jobs, at);
+    std::int64_t column_block = job.column_block;
+    __syncthreads();  // the last job's stages are read
+    Stager stager(work, job, shared);
+    for (int s = 0; s < ahead; ++s) {
+      stager.stage(s);
+      commit_copies();
+    }
+    int now = 0;
+
+    const std::int32_t row0 =
+        static_cast<std::int32_t>(job.slab * T::rows) + pairs.first_row;
+    float row_threshold[P::rows];
+#pragma unroll
+    for (int i = 0; i < P::rows; ++i)
+      row_threshold[i] = __ldg(row_thresholds<Kind>(work) + row0 + 8 * i);
+
+    for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
+#pragma unroll 1
+      for (int part = 0; part < parts; ++part) {
+        if (ahead == 3)
+          wait_for_copies<2>();
+        else if (ahead == 2)
+          wait_for_copies<1>();
+        else
+          wait_for_copies<0>();
+        __syncthreads();
+        // A stage that all were done with before the barrier.
+        const int next = now + ahead;
+        stager.stage(next < num_stages ? next : next - num_stages);
+        commit_copies();
+        if (ahead == 0) {
+          wait_for_copies<0>();
+          __syncthreads();
+        }
+        pairs.multiply(shared + now * T::stage_bytes,
+                       Kind::deep ? StretchSums::begins_at(part) : part == 0);
+        if (Kind::deep && StretchSums::ends_at(part, parts))
+          StretchSums(work).put(pairs, part);
+        now = now + 1 == num_stages ? 0 : now + 1;
+      }
+      if (Kind::deep) StretchSums(work).add_to(pairs);
+      const std::int32_t column0 =
+          static_cast<std::int32_t>(column_block * T::columns) +
+          pairs.first_column;
+      if (!Kind::symmetric && work.jobs.fill)
+        write_all<Kind>(work, pairs, row0, column0, delta);
+      else
+        accept<Kind>(work, pairs, row_threshold,
+                     column_numbers<Kind>(work) + column0, row0, column0,
+                     queue);
+      column_block = FilterJob::next(work.jobs, column_block);
+    }
+    queue.flush(list_of<Kind>(work));
+    wait_for_copies<0>();
+  }
+}
+
+}  // namespace cuda
+}  // namespace fsknn

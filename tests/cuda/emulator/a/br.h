@@ -1,7 +1,0 @@
-#include "core/brute.hpp"
-#include "core/by_groups.hpp"
-#include "core/errors.hpp"
-#include "core/masked_points.hpp"
-#include "core/poll.hpp"
-#include "core/prepared.hpp"
-#include "core/select.hpp"

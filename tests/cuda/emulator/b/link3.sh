@@ -1,1 +1,0 @@
-cd SCRATCH; T=ROOT; CORE=$(ls $T/core/*.o $T/core/*/*.o 2>/dev/null | grep -v pair_bins); CPU=$(ls $T/cpu/*.o $T/cpu/*/*.o | grep -v "pair_histogram\|bin_table"); g++ -o tph_test SCRATCH SCRATCH emu.o stubs.o own/*/*.o own/*/*/*.o obj/*/*.o $CORE $CPU $T/cuda/plan/*.o $T/cuda/filter/float_bound.o -fopenmp -pthread 2>&1 | grep -v warning | head

@@ -169,10 +169,6 @@ cpp_crc32 <- function(blocks, length) {
     .Call(`_fsknn_cpp_crc32`, blocks, length)
 }
 
-cpp_reads_as <- function(text, x) {
-    .Call(`_fsknn_cpp_reads_as`, text, x)
-}
-
 cpp_open_output <- function(path) {
     .Call(`_fsknn_cpp_open_output`, path)
 }
@@ -419,6 +415,14 @@ cpp_add_to_sets <- function(sets, index) {
 
 cpp_shared_neighbours <- function(index, type, least, most, num_threads, progress) {
     .Call(`_fsknn_cpp_shared_neighbours`, index, type, least, most, num_threads, progress)
+}
+
+cpp_number_text <- function(x, digits) {
+    .Call(`_fsknn_cpp_number_text`, x, digits)
+}
+
+cpp_csv_lines <- function(columns, digits) {
+    .Call(`_fsknn_cpp_csv_lines`, columns, digits)
 }
 
 cpp_open_triples <- function(values, request, min_similarity, contains, stage, path) {

@@ -40,6 +40,7 @@ write_comet_bytes <- function(x, file, num_way = 2,
                               na = c("error", "mean")) {
   check_no_more(...)
   rlang::check_required(x)
+  rlang::check_required(file)
   path <- check_path_out(file)
   num_way <- check_whole_number(num_way, "num_way", 2, 3)
   metric <- check_triple_metric(metric)

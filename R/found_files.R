@@ -41,7 +41,13 @@ write_found <- function(sink, columns, ends, names, find, call) {
   if (sink$format == "csv") {
     write_whole_file(sink$file, sink$path, call = call, write = function(put) {
       put(paste(csv_quoted(columns), collapse = ","))
-      find(function(part) put_csv_rows(put, part, columns, ends, names))
+      in_file <- if (!is.null(names)) csv_quoted(names)
+      find(function(part) {
+        if (!is.null(names)) {
+          part[ends] <- lapply(part[ends], function(at) in_file[at])
+        }
+        put_csv_rows(put, part[columns])
+      })
     })
   } else {
     write_whole_bytes(sink$file, sink$path, call = call, write = function(put) {
@@ -53,22 +59,6 @@ write_found <- function(sink, columns, ends, names, find, call) {
         }
       })
     })
-  }
-}
-
-put_csv_rows <- function(put, part, columns, ends, names) {
-  for (rows in row_stretches(length(part[[1]]), 1e4)) {
-    cells <- lapply(columns, function(column) {
-      values <- part[[column]][rows]
-      if (!column %in% ends) {
-        csv_cells(values, FALSE, 17L)
-      } else if (is.null(names)) {
-        as.character(values)
-      } else {
-        csv_quoted(names[values])
-      }
-    })
-    put(do.call(paste, c(cells, sep = ",")))
   }
 }
 
@@ -100,6 +90,9 @@ format.found_file <- function(x, ...) {
       x$metric, " of at least ", format(x$min_similarity, digits = 15),
       if (!is.null(x$stage)) {
         paste(", stage", x$stage[[1]], "of", x$stage[[2]])
+      },
+      if (!is.null(x$num_queries)) {
+        paste0(", with any of ", tally(x$num_queries, "point"))
       }
     ),
     paste0("File: ", x$file, " (", x$format, ")"),

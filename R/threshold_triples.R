@@ -82,11 +82,12 @@
 #'
 #'   With `file` a list of class `found_file` instead, with a print method:
 #'   `file`, `format`, `what` (`"triple"`), `count` (how many), `metric`,
-#'   `min_similarity`, `num_points`, `checksum` and `stage`. The file has the
-#'   order of the data frame, whatever the stages or workers; with `query`
-#'   triples stand by the first of those points that they have, in the order of
-#'   `x`. It is named when it is whole. With `BPPARAM` or `checkpoint` a task's
-#'   triples must fit in memory: more `stages` make tasks smaller.
+#'   `min_similarity`, `num_points`, `checksum`, `stage` and, with `query`,
+#'   `num_queries`. The file has the order of the data frame, whatever the
+#'   stages or workers; with `query` triples stand by the first of those points
+#'   that they have, in the order of `x`. It is named when it is whole. With
+#'   `BPPARAM` or `checkpoint` a task's triples must fit in memory: more
+#'   `stages` make tasks smaller.
 #' @section Errors:
 #' As for [knn_search()]. The triples are counted before memory for them is
 #' asked for: more than fit it, or than the 2^31 - 1 rows of a data frame, are a

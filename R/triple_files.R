@@ -10,7 +10,8 @@ write_triples <- function(search, sink, call = caller_env()) {
   asked <- search$request$triples
   new_found_file(
     sink, search, "triple", found$count, asked$least,
-    checksum = found$checksum, stage = stage_attribute(asked)
+    checksum = found$checksum, stage = stage_attribute(asked),
+    num_queries = if (!is.null(asked$contains)) length(asked$contains)
   )
 }
 

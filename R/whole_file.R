@@ -76,10 +76,5 @@ row_stretches <- function(num_rows, at_once) {
 # `digits` significant digits; of 17 the last two only where they tell of
 # another double. R's own reading is off by a bit at times, that of others not.
 number_text <- function(x, digits = 17L) {
-  text <- sprintf("%.*g", min(digits, 15L), x)
-  if (digits > 15) {
-    rounded <- which(as.numeric(text) != x | !cpp_reads_as(text, x))
-    text[rounded] <- sprintf("%.*g", digits, x[rounded])
-  }
-  text
+  cpp_number_text(x, digits)
 }

@@ -223,29 +223,27 @@ write_edges_csv <- function(edges, file, path, vertices, digits,
   # As write.csv() has it: text in quotation marks, dates without.
   quoted <- vapply(columns, function(x) is.character(x) || is.factor(x), NA)
   columns <- lapply(columns, plain_attribute)
+  columns[quoted] <- lapply(columns[quoted], csv_quoted)
   write_whole_file(file, path, call = call, write = function(put) {
     put(paste(csv_quoted(names(columns)), collapse = ","))
-    for (rows in row_stretches(nrow(edges), 1e4)) {
-      cells <- Map(function(column, quoted) {
-        csv_cells(column[rows], quoted, digits)
-      }, columns, quoted)
-      put(do.call(paste, c(unname(cells), sep = ",")))
-    }
+    put_csv_rows(put, columns, digits)
   })
 }
 
-csv_cells <- function(values, quoted, digits) {
-  if (quoted) {
-    ifelse(is.na(values), "NA", csv_quoted(values))
-  } else if (is.double(values)) {
-    ifelse(is.na(values), "NA", number_text(values, digits))
-  } else {
-    ifelse(is.na(values), "NA", as.character(values))
+# columns: text stands in the file as it is, NA as such.
+put_csv_rows <- function(put, columns, digits = 17L) {
+  plain <- vapply(columns, function(x) is.numeric(x) || is.character(x), NA)
+  columns[!plain] <- lapply(columns[!plain], as.character)
+  for (rows in row_stretches(length(columns[[1]]), 1e4)) {
+    put(cpp_csv_lines(lapply(columns, `[`, rows), digits))
   }
 }
 
+# NA remains NA.
 csv_quoted <- function(text) {
-  paste0("\"", gsub("\"", "\"\"", text, fixed = TRUE), "\"")
+  quoted <- paste0("\"", gsub("\"", "\"\"", text, fixed = TRUE), "\"")
+  quoted[is.na(text)] <- NA
+  quoted
 }
 
 check_plain_column <- function(column, name, call) {

@@ -503,17 +503,6 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
-// cpp_reads_as
-Rcpp::LogicalVector cpp_reads_as(Rcpp::CharacterVector text, Rcpp::NumericVector x);
-RcppExport SEXP _fsknn_cpp_reads_as(SEXP textSEXP, SEXP xSEXP) {
-BEGIN_RCPP
-    Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< Rcpp::CharacterVector >::type text(textSEXP);
-    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type x(xSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_reads_as(text, x));
-    return rcpp_result_gen;
-END_RCPP
-}
 // cpp_open_output
 Rcpp::List cpp_open_output(std::string path);
 RcppExport SEXP _fsknn_cpp_open_output(SEXP pathSEXP) {
@@ -1223,6 +1212,28 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_number_text
+Rcpp::CharacterVector cpp_number_text(Rcpp::NumericVector x, int digits);
+RcppExport SEXP _fsknn_cpp_number_text(SEXP xSEXP, SEXP digitsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type x(xSEXP);
+    Rcpp::traits::input_parameter< int >::type digits(digitsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_number_text(x, digits));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_csv_lines
+Rcpp::String cpp_csv_lines(Rcpp::List columns, int digits);
+RcppExport SEXP _fsknn_cpp_csv_lines(SEXP columnsSEXP, SEXP digitsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::List >::type columns(columnsSEXP);
+    Rcpp::traits::input_parameter< int >::type digits(digitsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_csv_lines(columns, digits));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_open_triples
 Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request, double min_similarity, Rcpp::IntegerVector contains, Rcpp::NumericVector stage, std::string path);
 RcppExport SEXP _fsknn_cpp_open_triples(SEXP valuesSEXP, SEXP requestSEXP, SEXP min_similaritySEXP, SEXP containsSEXP, SEXP stageSEXP, SEXP pathSEXP) {
@@ -1384,7 +1395,6 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
     {"_fsknn_cpp_crc32", (DL_FUNC) &_fsknn_cpp_crc32, 2},
-    {"_fsknn_cpp_reads_as", (DL_FUNC) &_fsknn_cpp_reads_as, 2},
     {"_fsknn_cpp_open_output", (DL_FUNC) &_fsknn_cpp_open_output, 1},
     {"_fsknn_cpp_write_output", (DL_FUNC) &_fsknn_cpp_write_output, 3},
     {"_fsknn_cpp_finish_output", (DL_FUNC) &_fsknn_cpp_finish_output, 1},
@@ -1447,6 +1457,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_room_for_sets", (DL_FUNC) &_fsknn_cpp_room_for_sets, 1},
     {"_fsknn_cpp_add_to_sets", (DL_FUNC) &_fsknn_cpp_add_to_sets, 2},
     {"_fsknn_cpp_shared_neighbours", (DL_FUNC) &_fsknn_cpp_shared_neighbours, 6},
+    {"_fsknn_cpp_number_text", (DL_FUNC) &_fsknn_cpp_number_text, 2},
+    {"_fsknn_cpp_csv_lines", (DL_FUNC) &_fsknn_cpp_csv_lines, 2},
     {"_fsknn_cpp_open_triples", (DL_FUNC) &_fsknn_cpp_open_triples, 6},
     {"_fsknn_cpp_find_triples", (DL_FUNC) &_fsknn_cpp_find_triples, 7},
     {"_fsknn_cpp_nearest_triples", (DL_FUNC) &_fsknn_cpp_nearest_triples, 5},

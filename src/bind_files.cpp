@@ -40,17 +40,6 @@ Rcpp::RawVector cpp_crc32(Rcpp::List blocks, double length) {
   return out;
 }
 
-// Which texts stand for these numbers, read as the C library does: to the
-// nearest double.
-// [[Rcpp::export(rng = false)]]
-Rcpp::LogicalVector cpp_reads_as(Rcpp::CharacterVector text,
-                                 Rcpp::NumericVector x) {
-  Rcpp::LogicalVector same(x.size());
-  for (R_xlen_t i = 0; i < x.size(); ++i)
-    same[i] = std::strtod(CHAR(STRING_ELT(text, i)), nullptr) == x[i];
-  return same;
-}
-
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_open_output(std::string path) {
   return bind::with_files([&] {

@@ -31,6 +31,8 @@ test_that("the file is the same whatever fits in memory, and by tasks", {
     whole <- threshold_triples(x, 0.5, query = query)
     expect_gt(nrow(whole), 200)
     told <- threshold_triples(x, 0.5, query = query, file = file)
+    with_any <- grepl("with any of 3 points", format(told)[[1]], fixed = TRUE)
+    expect_identical(with_any, !is.null(query))
     expected <- readLines(file)
     found <- read_found(file)
     if (!is.null(query)) {

@@ -293,6 +293,10 @@ cpp_scan_missing <- function(x, num_threads, request = NULL, quick = FALSE) {
     .Call(`_fsknn_cpp_scan_missing`, x, num_threads, request, quick)
 }
 
+cpp_edges_of_matrices <- function(index, distance, correlation, from, list_size, num_threads) {
+    .Call(`_fsknn_cpp_edges_of_matrices`, index, distance, correlation, from, list_size, num_threads)
+}
+
 cpp_filled <- function(x) {
     .Call(`_fsknn_cpp_filled`, x)
 }

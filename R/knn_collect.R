@@ -93,7 +93,9 @@ finish_search <- function(found, search, call) {
   if (!is_within(request) && identical(request$na, "pairwise")) {
     tell_short_rows(count_short_rows(found, search), search, as_edges)
     if (as_edges) {
-      found <- edges_of_matrices(found, request$subset, request$k)
+      found <- edges_of_matrices(
+        found, request$subset, request$k, request$num_threads
+      )
     }
   }
   if (!as_edges) {

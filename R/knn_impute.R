@@ -286,13 +286,18 @@ in_order <- function(entries) {
   lapply(entries, `[`, order)
 }
 
+# Of many entries there is hardly ever one: asked without a vector of them all.
+any_without_donors <- function(entries) {
+  length(entries$donors) > 0 && min(entries$donors) == 0
+}
+
 # Where there are no donors, the column's mean over the rows that take part, or
 # over all where none of those has a value.
 put_means <- function(made, values, holes) {
-  none <- which(made$donors == 0)
-  if (length(none) == 0) {
+  if (!any_without_donors(made)) {
     return(made)
   }
+  none <- which(made$donors == 0)
   columns <- unique(made$column[none])
   part <- values[, columns, drop = FALSE]
   means <- colMeans(part[holes$eligible, , drop = FALSE], na.rm = TRUE)
@@ -407,10 +412,10 @@ make_entries <- function(stages, how, options, k = how$k,
 }
 
 tell_column_means <- function(filled, how, points) {
-  count <- sum(filled$entries$donors == 0)
-  if (count == 0) {
+  if (!any_without_donors(filled$entries)) {
     return(invisible())
   }
+  count <- sum(filled$entries$donors == 0)
   row <- point_side(points)
   column <- feature_side(points)
   above <- filled$above

@@ -182,7 +182,8 @@ find_pairwise <- function(search, call) {
   if (!as_edges) {
     return(found)
   }
-  edges_of_matrices(found, search$request$subset, search$request$k)
+  request <- search$request
+  edges_of_matrices(found, request$subset, request$k, request$num_threads)
 }
 
 # Isolated points have none for another reason.
@@ -233,21 +234,13 @@ tell_short_rows <- function(count, search, as_edges) {
 
 # As the core gives edges: in order of the points, then of rank. list_size: of
 # the lists that a point has; NULL: it has one.
-edges_of_matrices <- function(found, from = NULL, list_size = NULL) {
-  k <- ncol(found$index)
-  from <- from %||% seq_len(nrow(found$index))
-  to <- as.vector(t(found$index))
-  there <- which(!is.na(to))
-  list(
-    from = rep(from, each = k)[there],
-    to = to[there],
-    rank = rep(
-      rep_len(seq_len(list_size %||% k), k), length(from)
-    )[there],
-    distance = as.vector(t(found$distance))[there],
-    correlation = if (!is.null(found$correlation)) {
-      as.vector(t(found$correlation))[there]
-    },
-    stats = found$stats
+edges_of_matrices <- function(found, from = NULL, list_size = NULL,
+                              num_threads = 1L) {
+  edges <- in_core(
+    cpp_edges_of_matrices(
+      found$index, found$distance, found$correlation, from,
+      list_size %||% ncol(found$index), num_threads
+    )
   )
+  c(edges, list(stats = found$stats))
 }

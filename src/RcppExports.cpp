@@ -844,6 +844,21 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_edges_of_matrices
+Rcpp::List cpp_edges_of_matrices(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance, SEXP correlation, SEXP from, int list_size, int num_threads);
+RcppExport SEXP _fsknn_cpp_edges_of_matrices(SEXP indexSEXP, SEXP distanceSEXP, SEXP correlationSEXP, SEXP fromSEXP, SEXP list_sizeSEXP, SEXP num_threadsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type distance(distanceSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type correlation(correlationSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type from(fromSEXP);
+    Rcpp::traits::input_parameter< int >::type list_size(list_sizeSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_edges_of_matrices(index, distance, correlation, from, list_size, num_threads));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_filled
 Rcpp::List cpp_filled(SEXP x);
 RcppExport SEXP _fsknn_cpp_filled(SEXP xSEXP) {
@@ -1426,6 +1441,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
     {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 4},
+    {"_fsknn_cpp_edges_of_matrices", (DL_FUNC) &_fsknn_cpp_edges_of_matrices, 6},
     {"_fsknn_cpp_filled", (DL_FUNC) &_fsknn_cpp_filled, 1},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},

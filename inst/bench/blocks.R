@@ -43,8 +43,23 @@ timed <- function(search, times = 3) {
   apply(runs, 1, stats::median)
 }
 
+# Blocks alike, or each half of what those before it left.
+draw_blocks <- function(n, count, uneven, seed) {
+  set.seed(seed)
+  if (!uneven) {
+    return(sample(rep_len(seq_len(count), n)))
+  }
+  share <- 0.5^seq_len(count)
+  sizes <- pmax(1000, floor(n * share))
+  sizes[[1]] <- n - sum(sizes[-1])
+  sample(rep(seq_len(count), sizes))
+}
+
 devices <- if (backend == "cuda") 1
-cases <- data.frame(blocks = c(2, 4, 10, 40), k = c(10, 5, 2, 1))
+cases <- data.frame(
+  blocks = c(2, 4, 10, 40, 4, 10), k = c(10, 5, 2, 1, 5, 2),
+  uneven = c(FALSE, FALSE, FALSE, FALSE, TRUE, TRUE)
+)
 for (n in sizes) {
   x <- simulated(n, 295)
   for (at in seq_len(nrow(cases))) {
@@ -53,8 +68,7 @@ for (n in sizes) {
     if (time_left() < 0) {
       next
     }
-    set.seed(at)
-    block <- sample(rep_len(seq_len(count), n))
+    block <- draw_blocks(n, count, cases$uneven[[at]], at)
     for (verb in c("knn_search", "knn_graph")) {
       ask <- function(...) {
         get(verb)(x, ..., backend = backend, devices = devices)
@@ -66,11 +80,12 @@ for (n in sizes) {
         by_block <- timed(function() ask(k, block = block, between = between))
         cat(sprintf(
           paste(
-            "%-10s n = %6d, %2d blocks, k = %2d, between = %-5s:",
+            "%-10s n = %6d, %2d %s blocks, k = %2d, between = %-5s:",
             "call %.3f s beside %.3f s, %.2f times;",
             "device %.4f s beside %.4f s, %.2f times\n"
           ),
-          verb, n, count, k, between, by_block[[1]], other[[1]],
+          verb, n, count, if (cases$uneven[[at]]) "uneven" else "even  ", k,
+          between, by_block[[1]], other[[1]],
           by_block[[1]] / other[[1]], by_block[[2]], other[[2]],
           by_block[[2]] / other[[2]]
         ))

@@ -1,9 +1,9 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
 #   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
-#                                   within, near_empty, missing, adjusted,
-#                                   streamed, made or tasks; without PART their
-#                                   names
+#                                   within, near_empty, missing, blocks,
+#                                   adjusted, streamed, made or tasks; without
+#                                   PART their names
 
 library(fsknn)
 
@@ -112,6 +112,14 @@ parts <- list(
   },
   # Pairs over common samples: the filters by products and of differences, rows
   # that overflow, rows that are too long for the filter.
+  # Points by block: lists of few neighbours, and of more; blocks of few points.
+  blocks = function() {
+    block <- c(rep(6, 9), rep_len(1:5, 4191))
+    for (k in c(1, 5, 8)) graph(many, k, block = block)
+    graph(many, 8, "pearson", block = block, between = "together")
+    graph(many, 3, "euclidean", block = block, between = TRUE)
+    graph(many, 12, "manhattan", block = rep_len(1:3, 4200))
+  },
   missing = function() {
     holes <- many[1:900, ]
     holes[seq(1, length(holes), 7)] <- NA

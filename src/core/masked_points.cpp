@@ -99,6 +99,14 @@ std::int64_t prepare_masked_row(const MaskedRule& rule, MaskedScratch& scratch,
   return known;
 }
 
+void RankedKnown::read(std::int64_t first, std::int64_t count, double* out,
+                       std::int64_t stride) const {
+  from_.read(first, count, out, stride);
+  MaskedScratch scratch;
+  for (std::int64_t r = 0; r < count; ++r)
+    rank_known(scratch, out + r * stride, num_features());
+}
+
 MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
                             const std::vector<std::int64_t>& skip, bool shuffle,
                             int num_threads, Progress* progress) {
@@ -140,25 +148,36 @@ MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
   return points;
 }
 
+std::int64_t masked_units_step(std::int64_t num_points) {
+  constexpr std::int64_t kSampled = 256;
+  return std::max<std::int64_t>(1, num_points / kSampled);
+}
+
 MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule,
                          int headroom) {
-  constexpr std::int64_t kSampled = 256;
-  const std::int64_t n = points.size(), d = points.num_features;
-  const std::int64_t step = std::max<std::int64_t>(1, n / kSampled);
+  const std::int64_t n = points.size(), step = masked_units_step(n);
+  return masked_units(points.rows.data(), (n + step - 1) / step,
+                      step * points.padded, points.num_features, rule,
+                      headroom);
+}
+
+MaskedUnits masked_units(const double* rows, std::int64_t count,
+                         std::int64_t stride, std::int64_t num_features,
+                         const MaskedRule& rule, int headroom) {
   MaskedUnits units;
   std::vector<double> values;
-  for (std::int64_t f = 0; f < d; ++f) {
+  for (std::int64_t f = 0; f < num_features; ++f) {
     values.clear();
-    for (std::int64_t i = 0; i < n; i += step)
-      if (has_value(points.row(Place{i})[f]))
-        values.push_back(points.row(Place{i})[f]);
+    for (std::int64_t i = 0; i < count; ++i)
+      if (has_value(rows[i * stride + f]))
+        values.push_back(rows[i * stride + f]);
     units.centre.push_back(median_of(values));
   }
   values.clear();
-  for (std::int64_t i = 0; i < n; i += step) {
-    const double* row = points.row(Place{i});
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double* row = rows + i * stride;
     double largest = 0.0;
-    for (std::int64_t f = 0; f < d; ++f)
+    for (std::int64_t f = 0; f < num_features; ++f)
       if (has_value(row[f]))
         largest = std::max(
             largest,

@@ -75,6 +75,20 @@ struct MaskedScratch {
 std::int64_t prepare_masked_row(const MaskedRule& rule, MaskedScratch& scratch,
                                 double* x, std::int64_t d, std::int64_t padded);
 
+/// Rows of another source, ranked over their values where the rule says so:
+/// what is left of preparing them is a power of two.
+class RankedKnown final : public RowSource {
+ public:
+  explicit RankedKnown(const RowSource& from) : from_(from) {}
+  std::int64_t num_points() const override { return from_.num_points(); }
+  std::int64_t num_features() const override { return from_.num_features(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override;
+
+ private:
+  const RowSource& from_;
+};
+
 /// Reads, prepares and places all points of `source` but `skip`.
 MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
                             const std::vector<std::int64_t>& skip, bool shuffle,
@@ -93,6 +107,12 @@ struct MaskedUnits {
 /// 2^headroom, the unit is larger, by up to 2^5.
 MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule,
                          int headroom = 2000);
+/// The same of those rows, which are the step-th of all: `stride` doubles from
+/// one to the next.
+std::int64_t masked_units_step(std::int64_t num_points);
+MaskedUnits masked_units(const double* rows, std::int64_t count,
+                         std::int64_t stride, std::int64_t num_features,
+                         const MaskedRule& rule, int headroom = 2000);
 
 /// A row's neighbours, of which there may be fewer than k: what is not filled
 /// is missing. distance, index: sorted, `size` of them; correlation may be

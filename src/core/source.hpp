@@ -104,8 +104,8 @@ class MatrixSource final : public RowSource {
   }
 
   // R's integer and logical NA is the smallest integer.
-  static double as_double(double x) { return x; }
-  static double as_double(std::int32_t x) {
+  static constexpr double as_double(double x) { return x; }
+  static constexpr double as_double(std::int32_t x) {
     return x == std::numeric_limits<std::int32_t>::min()
                ? std::numeric_limits<double>::quiet_NaN()
                : static_cast<double>(x);

@@ -319,9 +319,18 @@ test_that("integer and logical NA, and NaN, are missing values", {
   x[cbind(1:20, rep(1:10, 2))] <- NA
   nan <- x + 0
   nan[is.na(nan)] <- NaN
-  found <- knn_search(x, 5, na = "pairwise")
-  expect_identical(knn_search(nan, 5, na = "pairwise"), found)
-  expect_nearest_pairs(found, `diag<-`(pairwise_distance(x), NA))
+  for (backend in backends_here()) {
+    found <- knn_search(x, 5, na = "pairwise", backend = backend)
+    expect_identical(
+      knn_search(nan, 5, na = "pairwise", backend = backend), found
+    )
+    expect_nearest_pairs(found, `diag<-`(pairwise_distance(x), NA))
+    expect_identical(
+      knn_search(x > 4L, 5, "euclidean", na = "pairwise", backend = backend),
+      knn_search((x > 4L) + 0, 5, "euclidean", na = "pairwise",
+                 backend = backend)
+    )
+  }
 })
 
 test_that("rows short of k are NA, and are counted", {

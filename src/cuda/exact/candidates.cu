@@ -7,6 +7,7 @@
 #include "cuda/device/check.cuh"
 #include "cuda/exact/pair_sum.cuh"
 #include "cuda/exact/sorting.cuh"
+#include "cuda/exact/warp_lists.cuh"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {
@@ -18,6 +19,8 @@ constexpr int kCutThreads = 256;
 // Lists of more candidates are cut by a block each, not by a warp: a block's
 // threads wait for each other at each step.
 constexpr std::int32_t kWarpCapacity = 512;
+// The k-th largest of so few is sooner found from the top than by halves.
+constexpr std::int32_t kFewNeighbours = 8;
 
 unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
   return static_cast<unsigned>((items + a_block - 1) / a_block);
@@ -162,7 +165,24 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   const int num_valid = group.sum(mine);
 
   float threshold = lists.thresholds[slot];
-  if (num_valid >= cut.k) {
+  if (num_valid >= cut.k && cut.k <= kFewNeighbours) {
+    // The k-th largest key, one after the other.
+    const auto reaches = [&](unsigned low) {
+      int reach = 0;
+#pragma unroll
+      for (int q = 0; q < per_thread; ++q) reach += key[q] >= low;
+      return group.sum(reach);
+    };
+    unsigned low = group.largest(largest);
+    while (cut.k > 1 && reaches(low) < cut.k) {
+      unsigned below = 0;
+#pragma unroll
+      for (int q = 0; q < per_thread; ++q)
+        if (key[q] < low) below = max(below, key[q]);
+      low = group.largest(below);
+    }
+    threshold = fmaxf(threshold, key_value(low));
+  } else if (num_valid >= cut.k) {
     // Nearly the k-th largest key: none that fewer than k reach, and no more
     // than a few beyond k do.
     unsigned low = ~group.largest(least), high = group.largest(largest);
@@ -342,6 +362,76 @@ __global__ void __launch_bounds__(Block::threads)
   }
 }
 
+// The same where lists of neighbours are no longer than a warp, which does one:
+// of few candidates each, most of a block would have nothing to do.
+// In and out: see ExactStep. Grid: x over slots, a warp each. Block:
+// kCutThreads. Shared: none. A list of more than `room` is done again.
+template <class Rule>
+__global__ void __launch_bounds__(kCutThreads)
+    rank_in_warps(const ExactStep step, const int room) {
+  using Sum = typename Rule::Sum;
+  using Threads = ExactBlock<kWarp>;
+  const CandidateLists& lists = step.lists;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t slot =
+      step.first_slot.value +
+      (static_cast<std::int64_t>(blockIdx.x) * kCutThreads + threadIdx.x) /
+          kWarp;
+  if (slot >= step.end_slot.value) return;
+  const std::int32_t place = lists.places[slot];
+  if (place < 0) return;
+  const std::int32_t count = lists.counts[slot];
+  if (is_overflowed(count)) return;
+  const int k = static_cast<int>(step.nearest.k);
+  // Too few: sums that are no numbers. Leave them to the float64 pass.
+  if (count < k || count > room) {
+    if (lane > 0) return;
+    if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
+    do_again(step.redo, place, slot);
+    return;
+  }
+
+  const Candidate* const list = lists.entries + slot * lists.capacity;
+  const double* const row = step.rows + place * step.padded;
+  const double row_sum = step.row_sums[place];
+  const std::int64_t out = (step.slot_rows != nullptr ? step.slot_rows[slot]
+                                                      : step.list_rows[place]) *
+                           k;
+  const Entries to = {step.nearest.distance + out, step.nearest.index + out};
+  LaneEntry nearest = LaneEntry::none();
+  for (int first = 0; first < count; first += kWarp) {
+    LaneEntry found = LaneEntry::none();
+    for (int turn = 0; turn < Threads::pair_threads; ++turn) {
+      const int turn0 = first + turn * Threads::pairs;
+      if (turn0 >= count) break;
+      // Threads past the end do the last pair again: a warp joins together.
+      const int own = turn0 + lane / Threads::pair_threads;
+      const int at = min(own, count - 1);
+      const std::int64_t other = lists.column_places[list[at].slot];
+      const double sum =
+          pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
+                        lane % Threads::pair_threads);
+      const double distance =
+          Rule::finish(sum, row_sum, step.column_sums[other]);
+      LaneEntry entry = {scaled(distance, step.undo), lists.column_ids[other]};
+      if (own >= count) entry = LaneEntry::none();
+      // Each to the lane that has the candidate's number.
+      const LaneEntry mine =
+          entry.from(lane % Threads::pairs * Threads::pair_threads);
+      if (lane / Threads::pairs == turn) found = mine;
+    }
+    if (count <= kWarp) {
+      int rank = 0;
+      for (int b = 0; b < count; ++b) rank += found.from(b).before(found);
+      if (lane < count && rank < k) to.set(rank, {found.distance, found.index});
+      return;
+    }
+    found = sorted(found, lane);
+    nearest = first == 0 ? found : merged(nearest, found, lane);
+  }
+  if (lane < k) to.set(lane, {nearest.distance, nearest.index});
+}
+
 // Grid: one block a gathered row. Block: any. Shared: none.
 __global__ void gather_rows(const Gather gather) {
   const std::int64_t row = blockIdx.x;
@@ -414,6 +504,12 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
   const int bytes =
       room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
   with_pair_rule(metric, [&](auto rule) {
+    if (step.nearest.k <= kLongestWarpList && capacity <= kFewCandidates) {
+      rank_in_warps<decltype(rule)>
+          <<<blocks_for(slots, kCutThreads / kWarp), kCutThreads, 0, stream>>>(
+              step, room);
+      return;
+    }
     const auto start = [&](auto block) {
       using Block = decltype(block);
       rank_candidates<decltype(rule), Block>

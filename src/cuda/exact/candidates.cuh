@@ -89,6 +89,16 @@ struct Cut {
   bool all_valid = false;
 };
 
+/// What the first entries of a list are for: a filter may leave out those that
+/// the cut after them would drop, and set the lists' counts to what they hold.
+struct FillRule {
+  static constexpr std::int32_t most = 8;
+  /// As Cut's, at most `most`; 0: lists hold all. Each list has one block of
+  /// slots, rows and columns are the same slots, and no entry has a slack.
+  std::int32_t k = 0;
+  double twice_error = 0;
+};
+
 /// Empties the lists.
 void start_candidates(const CandidateLists& lists, cudaStream_t stream);
 

@@ -3,6 +3,8 @@
 // The end of a tile: which of its pairs reach a threshold, into the lists, or
 // into one list of pairs.
 
+#include <math_constants.h>
+
 #include <cstdint>
 
 #include "core/metrics.hpp"
@@ -59,13 +61,121 @@ __device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
 #pragma unroll
   for (int g = 0; g < Pairs::groups; ++g)
 #pragma unroll
-    for (int at = 0; at < 16; ++at) {
+    for (int at = 0; at < 16; at += 2) {
+      static_assert(sizeof(Candidate) == 8, "two at a time");
       const int across = g * Pairs::group_columns + Pairs::column_of(at);
-      lists.entries[static_cast<std::int64_t>(row0 + 8 * Pairs::row_of(at)) *
-                        lists.capacity +
-                    first + across] = {Kind::similarity(pairs.value(g, at)),
-                                       column0 + across};
+      Candidate* const to =
+          lists.entries +
+          static_cast<std::int64_t>(row0 + 8 * Pairs::row_of(at)) *
+              lists.capacity +
+          first + across;
+      // A thread's columns come in twos, and lists that are filled have an even
+      // number of places.
+      *reinterpret_cast<float4*>(to) =
+          make_float4(Kind::similarity(pairs.value(g, at)),
+                      __int_as_float(column0 + across),
+                      Kind::similarity(pairs.value(g, at + 1)),
+                      __int_as_float(column0 + across + 1));
     }
+}
+
+/// As write_all(), of the rows' nearest alone (FillRule), one after the other,
+/// and how many: the columns that four neighbouring threads have of a row are
+/// in eight parts, whose largest similarities are of different points; k of
+/// these are as large as the k-th of them, and what the cut's errors leave
+/// below that is dropped. there: column_numbers(), from the thread's first
+/// column on.
+template <class Kind, class Pairs>
+__device__ inline void write_nearest(const HalfWork& work, const Pairs& pairs,
+                                     const float (&row_threshold)[Pairs::rows],
+                                     const float* there, std::int32_t row0,
+                                     std::int32_t column0) {
+  constexpr int in_group = 2 * Pairs::column_pairs;  // columns, of a row
+  constexpr int columns = Pairs::groups * in_group, half = columns / 2;
+  static_assert(columns == 64 && FillRule::most == 8, "two words");
+  constexpr unsigned whole_warp = 0xffffffffu;
+  const CandidateLists& lists = work.lists;
+  const int lane = static_cast<int>(threadIdx.x) % 4;
+  // Bit g * in_group + p * 2 + e: column 8 p + e of group g.
+  const auto across_of = [](int bit) {
+    return bit / in_group * Pairs::group_columns + bit % in_group / 2 * 8 +
+           bit % 2;
+  };
+  const auto value_of = [&](int bit, int i) {
+    return Kind::similarity(
+        pairs.value(bit / in_group, bit % in_group / 2 * 4 + 2 * i + bit % 2));
+  };
+  unsigned are_there[2] = {0, 0};
+#pragma unroll
+  for (int bit = 0; bit < columns; bit += 2) {
+    const float2 two = *reinterpret_cast<const float2*>(there + across_of(bit));
+    are_there[bit / half] |=
+        ((two.x != 0.0f ? 1u : 0u) | (two.y != 0.0f ? 2u : 0u)) << bit % half;
+  }
+#pragma unroll
+  for (int i = 0; i < Pairs::rows; ++i) {
+    const std::int32_t row = row0 + 8 * i;
+    float most[2] = {-CUDART_INF_F, -CUDART_INF_F};
+    unsigned may[2] = {are_there[0], are_there[1]};
+    // Not the point itself.
+    const unsigned own = static_cast<unsigned>(row - column0);
+    if (own < static_cast<unsigned>(FilterTile::columns) && own % 8 < 2) {
+      const int bit =
+          static_cast<int>(own / Pairs::group_columns) * in_group +
+          static_cast<int>(own % Pairs::group_columns / 8 * 2 + own % 2);
+      may[0] &= bit < half ? ~(1u << bit) : ~0u;
+      may[1] &= bit < half ? ~0u : ~(1u << (bit - half));
+    }
+#pragma unroll
+    for (int bit = 0; bit < columns; ++bit)
+      if (may[bit / half] >> bit % half & 1u)
+        most[bit / half] = fmaxf(most[bit / half], value_of(bit, i));
+    // How many of the eight come before each of this thread's two.
+    int before[2] = {most[1] > most[0], most[0] >= most[1]};
+#pragma unroll
+    for (int apart = 1; apart < 4; ++apart) {
+      const bool first = (lane ^ apart) < lane;
+#pragma unroll
+      for (int q = 0; q < 2; ++q) {
+        const float other = __shfl_xor_sync(whole_warp, most[q], apart);
+#pragma unroll
+        for (int p = 0; p < 2; ++p)
+          before[p] += other > most[p] || (first && other == most[p]);
+      }
+    }
+    float leading = -CUDART_INF_F;
+#pragma unroll
+    for (int q = 0; q < 2; ++q)
+      if (before[q] == work.fill_rule.k - 1) leading = most[q];
+#pragma unroll
+    for (int apart = 1; apart < 4; apart *= 2)
+      leading = fmaxf(leading, __shfl_xor_sync(whole_warp, leading, apart));
+    const float threshold =
+        least_similarity(leading, work.fill_rule.twice_error, 0.0);
+    unsigned keep[2] = {0, 0};
+#pragma unroll
+    for (int bit = 0; bit < columns; ++bit)
+      if (value_of(bit, i) >= threshold) keep[bit / half] |= 1u << bit % half;
+    // A threshold that is no number is padding's.
+    const bool is_point = row_threshold[i] == row_threshold[i];
+    keep[0] &= is_point ? may[0] : 0u;
+    keep[1] &= is_point ? may[1] : 0u;
+    const int own_count = __popc(keep[0]) + __popc(keep[1]);
+    int end = own_count;
+#pragma unroll
+    for (int apart = 1; apart < 4; apart *= 2) {
+      const int other = __shfl_up_sync(whole_warp, end, apart, 4);
+      if (lane >= apart) end += other;
+    }
+    Candidate* to = lists.entries +
+                    static_cast<std::int64_t>(row) * lists.capacity + end -
+                    own_count;
+#pragma unroll
+    for (int bit = 0; bit < columns; ++bit)
+      if (keep[bit / half] >> bit % half & 1u)
+        *to++ = {value_of(bit, i), column0 + across_of(bit)};
+    if (lane == 3 && is_point) lists.counts[row] = end;
+  }
 }
 
 /// Pairs that reach their row's threshold or, by symmetry, their column's. A

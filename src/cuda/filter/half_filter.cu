@@ -28,6 +28,7 @@ class HalfFilter : public PairFilter {
     half.lists = work.lists;
     half.pairs = work.pairs;
     half.jobs = work.jobs;
+    half.fill_rule = work.fill_rule;
     start_half_filter(sign_, half, stream);
   }
 

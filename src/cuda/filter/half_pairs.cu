@@ -80,6 +80,8 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
           T::slabs !=
       0)
     throw std::logic_error("filter jobs are not of whole blocks");
+  if (work.jobs.fill && work.lists.capacity % 2 != 0)
+    throw std::logic_error("lists to fill have an odd number of places");
   if (Kind::deep && work.stretch_sums == nullptr)
     throw std::logic_error("there is no room for sums of stretches");
   const std::int64_t processors =

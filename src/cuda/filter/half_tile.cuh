@@ -76,6 +76,7 @@ struct HalfWork {
   CandidateLists lists;
   CandidatePairs pairs;  ///< see FilterWork
   FilterJobs jobs;
+  FillRule fill_rule;
 };
 
 }  // namespace cuda

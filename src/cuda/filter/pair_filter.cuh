@@ -45,6 +45,8 @@ struct FilterWork {
   /// have thresholds too then.
   CandidatePairs pairs;
   FilterJobs jobs;
+  /// Where jobs.fill: what lists need not hold.
+  FillRule fill_rule;
 };
 
 /// A filter on the current device, for one search.

@@ -260,13 +260,16 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
       const std::int32_t column0 =
           static_cast<std::int32_t>(column_block * T::columns) +
           pairs.first_column;
-      if (!Kind::symmetric && work.jobs.fill)
-        write_all<Kind>(work, pairs, row0, column0, delta);
+      const float* const of_columns =
+          numbers + tile % HopperBlock::tiles * T::columns + pairs.first_column;
+      if (Kind::symmetric || !work.jobs.fill)
+        accept<Kind>(work, pairs, row_threshold, of_columns, row0, column0,
+                     queue);
+      else if (work.fill_rule.k > 0)
+        write_nearest<Kind>(work, pairs, row_threshold, of_columns, row0,
+                            column0);
       else
-        accept<Kind>(work, pairs, row_threshold,
-                     numbers + tile % HopperBlock::tiles * T::columns +
-                         pairs.first_column,
-                     row0, column0, queue);
+        write_all<Kind>(work, pairs, row0, column0, delta);
       ++tile;
       column_block = FilterJob::next(work.jobs, column_block);
     }

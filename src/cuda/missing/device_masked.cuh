@@ -3,12 +3,14 @@
 // Points with missing values on a device, and the rows that filters read there.
 
 #include <cstdint>
+#include <vector>
 
 #include "core/masked_points.hpp"
 #include "core/prepared.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/missing/masked_kernels.cuh"
+#include "cuda/prepare/preparer.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -24,21 +26,38 @@ struct MaskedPlan {
 /// Points on the current device.
 class DeviceMasked {
  public:
-  /// units: null for correlations.
-  DeviceMasked(const MaskedPoints& points, const MaskedPlan& plan,
-               const MaskedUnits* units, const Stream& stream)
+  DeviceMasked(const PlacedPoints& points, const MaskedRule& rule,
+               const MaskedPlan& plan, int num_threads, const Stream& stream)
       : points_(points),
         plan_(plan),
-        units_(units),
-        rows_(points.rows.size()),
-        masks_(points.masks.size()),
+        rows_(points.size() * points.padded),
+        masks_(points.size() * words()),
         ids_(points.size()) {
-    upload(rows_, points.rows.data(), rows_.size(), stream);
-    upload(masks_, points.masks.data(), masks_.size(), stream);
     upload(ids_, points.order.id.data(), ids_.size(), stream);
-    if (units == nullptr) return;
-    centre_ = DeviceBuffer<double>(points.num_features);
-    upload(centre_, units->centre.data(), centre_.size(), stream);
+    place_rows(rule, num_threads, stream);
+  }
+
+  /// Of differences: before filters' rows are made. `units` must outlive this.
+  void take_units(const MaskedUnits& units, const Stream& stream) {
+    units_ = &units;
+    centre_ = DeviceBuffer<double>(points_.num_features);
+    upload(centre_, units.centre.data(), centre_.size(), stream);
+  }
+
+  /// The units, by some of the rows.
+  MaskedUnits units(const MaskedRule& rule, const Stream& stream) const {
+    const std::int64_t n = points_.size(), step = masked_units_step(n);
+    const std::int64_t count = (n + step - 1) / step;
+    const std::size_t row =
+        static_cast<std::size_t>(points_.padded) * sizeof(double);
+    std::vector<double> some(static_cast<std::size_t>(count * points_.padded));
+    CUDA_CHECK(cudaMemcpy2DAsync(some.data(), row, rows_.data(),
+                                 row * static_cast<std::size_t>(step), row,
+                                 static_cast<std::size_t>(count),
+                                 cudaMemcpyDeviceToHost, stream.get()));
+    stream.wait();
+    return masked_units(some.data(), count, points_.padded,
+                        points_.num_features, rule, kProductHeadroom);
   }
 
   /// The rows of the filter by products.
@@ -73,15 +92,42 @@ class DeviceMasked {
   }
 
  private:
+  std::int64_t words() const { return (points_.num_features + 63) / 64; }
+  /// The rows as they are read, by all threads, and prepared on the device.
+  void place_rows(const MaskedRule& rule, int num_threads,
+                  const Stream& stream) {
+    const PointOrder& order = points_.order;
+    DeviceBuffer<std::int32_t> places(
+        static_cast<std::int64_t>(order.place.size()));
+    upload(places, order.place.data(), places.size(), stream);
+    PrepareTarget target;
+    CUDA_CHECK(cudaGetDevice(&target.device));
+    target.stream = stream.get();
+    target.rows = rows_.data();
+    target.places = places.data();
+    RowRecipe as_read;
+    as_read.form = RowForm::ready;
+    const RankedKnown ranked(*points_.source);
+    const RowSource& source = rule.form() == RowForm::ranked_unit
+                                  ? static_cast<const RowSource&>(ranked)
+                                  : *points_.source;
+    Preparer preparer(source, as_read, num_threads, {target.device});
+    preparer.prepare(PointId{0}, source.num_points(), {target});
+    start_placed_rows(
+        {rows_.data(), points_.size(), points_.num_features, points_.padded,
+         words(), rule.form() != RowForm::raw, rule.scale(), masks_.data()},
+        stream.get());
+    stream.wait();  // `places` goes
+  }
   const double* centre() const {
     return units_ == nullptr ? nullptr : centre_.data();
   }
   PowerOfTwo by() const {
     return units_ == nullptr ? PowerOfTwo{1.0, 1.0} : units_->by;
   }
-  const MaskedPoints& points_;
+  const PlacedPoints& points_;
   const MaskedPlan& plan_;
-  const MaskedUnits* const units_;
+  const MaskedUnits* units_ = nullptr;  ///< null: correlations
   DeviceBuffer<double> rows_;
   DeviceBuffer<std::uint64_t> masks_;
   DeviceBuffer<float> z_, errors_;

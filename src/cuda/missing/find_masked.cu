@@ -1,6 +1,7 @@
 #include "cuda/missing/device_masked.cuh"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -14,12 +15,16 @@
 #include "cuda/backend.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/device/resources.cuh"
+#include "cuda/device/staging.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/used_devices.cuh"
+#include "cuda/device/wait_at_end.cuh"
 #include "cuda/device/workers.hpp"
 #include "cuda/missing/difference_bound.hpp"
 #include "cuda/missing/find_masked.hpp"
 #include "cuda/plan/number_forms.hpp"
+#include "cuda/plan/panels.hpp"
+#include "cuda/plan/pieces.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -34,8 +39,8 @@ constexpr double kLaunchWork = 1e12, kProductWork = 4e12;
 // those of z (cpu/masked_filter.hpp, "Errors").
 constexpr double kSlack = 4e-6;
 
-MaskedPlan plan_masked(const Request& request, const MaskedPoints& rows,
-                       const MaskedPoints& columns, const UsedDevices& gpus) {
+MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,
+                       const PlacedPoints& columns, const UsedDevices& gpus) {
   MaskedPlan plan;
   const std::int64_t k = request.k;
   plan.by_products = choose_form(request.metric->filter, columns.num_features,
@@ -84,12 +89,14 @@ bool is_filtered(const MetricEntry& metric) {
 struct MaskedSearch {
   const Request& request;
   const MaskedRule& rule;
-  const MaskedUnits* units;  ///< differences; else null
   const MaskedPlan& plan;
-  const MaskedPoints& rows;
-  const MaskedPoints& columns;  ///< the same object for a graph
+  const PlacedPoints& rows;
+  const PlacedPoints& columns;  ///< the same object for a graph
   const std::vector<std::int32_t>& own_ids;
   const Neighbours& out;
+  int num_threads;  ///< of each device
+
+  std::int64_t words() const { return (columns.num_features + 63) / 64; }
 };
 
 /// The work of one device: some rows against all columns.
@@ -102,30 +109,37 @@ class MaskedSegment {
         filtered_(is_filtered(*search.request.metric)),
         by_products_(filtered_ && search.plan.by_products),
         batch_rows_(std::min(search.plan.batch_rows, most_rows)),
-        columns_(search.columns, search.plan, search.units, stream_),
+        columns_(search.columns, search.rule, search.plan, search.num_threads,
+                 stream_),
         own_ids_(search.rows.size()),
         thresholds_(batch_rows_),
         counts_(batch_rows_),
         candidates_(batch_rows_ * search.plan.capacity),
         list_distance_(batch_rows_ * search.request.k),
         list_index_(batch_rows_ * search.request.k),
+        rest_(batch_rows_ + 1),
         pairs_exact_(1),
         pairs_so_far_(2) {
     if (&search.rows != &search.columns)
-      rows_ = std::make_unique<DeviceMasked>(search.rows, search.plan,
-                                             search.units, stream_);
+      rows_ = std::make_unique<DeviceMasked>(
+          search.rows, search.rule, search.plan, search.num_threads, stream_);
+    if (!search.rule.correlates()) {
+      units_ = columns_.units(search.rule, stream_);
+      columns_.take_units(units_, stream_);
+      if (rows_ != nullptr) rows_->take_units(units_, stream_);
+    }
     upload(own_ids_, search.own_ids.data(), own_ids_.size(), stream_);
     clear_from(pairs_exact_, 0, stream_);
     make_filter_rows();
     work_.padded = search.columns.padded;
-    work_.words = search.columns.words;
+    work_.words = search.words();
     work_.depth = search.plan.depth;
     work_.half_depth = search.plan.half_depth;
     work_.own_ids = own_ids_.data();
     work_.terms = search.rule.terms();
     work_.undo = search.rule.distances().undo();
     work_.redo = search.rule.distances().redo();
-    if (search.units != nullptr) work_.unit = search.units->by;
+    work_.unit = units_.by;
     work_.shrink = search.plan.shrink;
     work_.sign = search.request.metric->sign;
     work_.error = search.plan.error;
@@ -135,6 +149,7 @@ class MaskedSegment {
     work_.candidates = candidates_.data();
     work_.capacity = search.plan.capacity;
     work_.lists = {list_distance_.data(), list_index_.data(), search.request.k};
+    work_.rest = rest_.data();
     work_.pairs_exact = pairs_exact_.data();
     if (search.out.correlation == nullptr) return;
     places_ = DeviceBuffer<std::int32_t>(
@@ -266,35 +281,85 @@ class MaskedSegment {
         stream_.get()));
   }
 
-  /// The batch's lists to the answer.
+  /// The batch's lists to the answer, some rows at a time: while they travel,
+  /// all threads write those before.
   void emit() {
-    const std::int64_t k = search_.request.k, size = work_.num_rows * k;
-    std::vector<double> distance(static_cast<std::size_t>(size)), r;
-    std::vector<std::int32_t> index(distance.size());
-    if (search_.out.correlation != nullptr) {
-      r.resize(distance.size());
+    const Clock::time_point start = Clock::now();
+    if (search_.out.correlation != nullptr)
       start_masked_correlations(work_, places_.data(), correlations_.data(),
                                 stream_.get());
-      download(r.data(), correlations_, size, stream_);
+    const std::int64_t k = search_.request.k;
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(kPieceBytes / (20 * k), 1, work_.num_rows);
+    const std::int64_t pieces = (work_.num_rows + rows - 1) / rows;
+    PinnedPieces pinned(2, rows * k * 20);
+    const WaitAtEnd wait(stream_);
+    Event there[2];
+    std::atomic<std::int64_t> rows_short{0};
+    PieceTeam team(kEmitParts, search_.num_threads,
+                   [&](std::int64_t piece, std::int64_t part) {
+                     const std::int64_t first = piece * rows;
+                     rows_short +=
+                         write(pinned[piece % 2], first,
+                               std::min(rows, work_.num_rows - first), part);
+                   });
+    team.begin(pieces);
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      if (piece >= 2) team.finish(piece - 2);
+      const std::int64_t first = piece * rows;
+      send(pinned[piece % 2], first, std::min(rows, work_.num_rows - first));
+      there[piece % 2].record(stream_);
+      there[piece % 2].wait();
+      team.release(piece + 1);
     }
-    download(distance.data(), list_distance_, size, stream_);
-    download(index.data(), list_index_, size, stream_);
-    stream_.wait();
-    const Clock::time_point start = Clock::now();
-    for (std::int64_t i = 0; i < work_.num_rows; ++i) {
-      const std::int32_t* own = index.data() + i * k;
-      // Empty places are at the end.
-      const std::int64_t found = std::find(own, own + k, kNoPoint) - own;
-      stats_.rows_short += found < k;
-      emit_masked(
-          search_.out,
-          AnswerRow{search_.rows.order.id_at(Place{work_.row0 + i}).value}, k,
-          found, distance.data() + i * k, own,
-          r.empty() ? nullptr : r.data() + i * k);
-    }
+    for (std::int64_t piece = 0; piece < pieces; ++piece) team.finish(piece);
+    stats_.rows_short += rows_short;
     stats_.seconds_emit += seconds_since(start);
   }
 
+  /// Some rows of the lists, one after the other: distances, correlations (or
+  /// room for them), numbers.
+  void send(char* to, std::int64_t first, std::int64_t count) {
+    const std::int64_t k = search_.request.k, size = count * k;
+    const auto copy = [&](const void* from, std::int64_t at, std::size_t each) {
+      CUDA_CHECK(cudaMemcpyAsync(to + at * size,
+                                 static_cast<const char*>(from) +
+                                     static_cast<std::size_t>(first * k) * each,
+                                 static_cast<std::size_t>(size) * each,
+                                 cudaMemcpyDeviceToHost, stream_.get()));
+    };
+    copy(list_distance_.data(), 0, sizeof(double));
+    if (search_.out.correlation != nullptr)
+      copy(correlations_.data(), 8, sizeof(double));
+    copy(list_index_.data(), 16, sizeof(std::int32_t));
+  }
+
+  /// A part of those rows to the answer. Returns how many are short of k.
+  std::int64_t write(const char* from, std::int64_t first, std::int64_t count,
+                     std::int64_t part) const {
+    const std::int64_t k = search_.request.k, size = count * k;
+    const double* const distance = reinterpret_cast<const double*>(from);
+    const std::int32_t* const index =
+        reinterpret_cast<const std::int32_t*>(from + 16 * size);
+    std::int64_t rows_short = 0;
+    const std::int64_t end = count * (part + 1) / kEmitParts;
+    for (std::int64_t i = count * part / kEmitParts; i < end; ++i) {
+      const std::int32_t* own = index + i * k;
+      // Empty places are at the end.
+      const std::int64_t found = std::find(own, own + k, kNoPoint) - own;
+      rows_short += found < k;
+      emit_masked(
+          search_.out,
+          AnswerRow{
+              search_.rows.order.id_at(Place{work_.row0 + first + i}).value},
+          k, found, distance + i * k, own,
+          search_.out.correlation == nullptr ? nullptr
+                                             : distance + size + i * k);
+    }
+    return rows_short;
+  }
+
+  static constexpr std::int64_t kEmitParts = 16;
   static constexpr std::int64_t kLeastColumns = 64;
 
   const MaskedSearch& search_;
@@ -303,13 +368,14 @@ class MaskedSegment {
   bool by_products_;
   const std::int64_t batch_rows_;
   Stream stream_;
+  MaskedUnits units_;  ///< differences
   DeviceMasked columns_;
   std::unique_ptr<DeviceMasked> rows_;
   DeviceBuffer<std::int32_t> own_ids_;
   DeviceBuffer<float> thresholds_;
   DeviceBuffer<std::int32_t> counts_, candidates_;
   DeviceBuffer<double> list_distance_;
-  DeviceBuffer<std::int32_t> list_index_;
+  DeviceBuffer<std::int32_t> list_index_, rest_;
   DeviceBuffer<unsigned long long> pairs_exact_;
   PinnedBuffer<unsigned long long> pairs_so_far_;  ///< after each launch
   DeviceBuffer<std::int32_t> places_;
@@ -329,14 +395,17 @@ double bytes_of(const MaskedSearch& search) {
       static_cast<double>(search.columns.padded) * 8 +
       static_cast<double>(plan.depth) * 4 +
       (plan.by_products ? static_cast<double>(plan.half_depth) * 2 + 16 : 0.0) +
-      static_cast<double>(search.columns.words) * 8 + 16;
+      static_cast<double>(search.words()) * 8 + 16;
   const double points = static_cast<double>(search.columns.size()) +
                         (&search.rows == &search.columns
                              ? 0.0
                              : static_cast<double>(search.rows.size()));
-  return points * row + static_cast<double>(plan.batch_rows) *
-                            (static_cast<double>(plan.capacity) * 4 +
-                             static_cast<double>(search.request.k) * 20 + 8);
+  return points * row +
+         static_cast<double>(plan.batch_rows) *
+             (static_cast<double>(plan.capacity) * 4 +
+              static_cast<double>(search.request.k) * 20 + 12) +
+         bytes_preparing(search.columns.source->num_points(),
+                         search.columns.num_features, false);
 }
 
 void check_fits(const MaskedSearch& search, const Device& gpu) {
@@ -350,7 +419,7 @@ void check_fits(const MaskedSearch& search, const Device& gpu) {
 }
 
 std::vector<std::int32_t> own_ids_of(const Request& request,
-                                     const MaskedPoints& rows, bool graph) {
+                                     const PlacedPoints& rows, bool graph) {
   if (graph) return rows.order.id;
   std::vector<std::int32_t> own = self_by_place(request, rows.order);
   if (own.empty()) own.assign(static_cast<std::size_t>(rows.size()), -1);
@@ -387,13 +456,11 @@ void find_masked(const Request& request, const RowSource& points,
   const Clock::time_point start = Clock::now();
   const UsedDevices gpus(request.devices);
   const MaskedRule rule(request, points, queries, progress);
-  const MaskedPoints columns = prepare_masked(points, rule, request.skip, true,
-                                              request.num_threads, progress);
-  MaskedPoints own_rows;
+  const PlacedPoints columns(points, request.skip, true);
+  PlacedPoints own_rows;
   if (queries != nullptr)
-    own_rows = prepare_masked(*queries, rule, request.query_skip, false,
-                              request.num_threads, progress);
-  const MaskedPoints& rows = queries != nullptr ? own_rows : columns;
+    own_rows = PlacedPoints(*queries, request.query_skip, false);
+  const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
   for (std::int64_t i = 0; i < out.rows; ++i)
     if (columns.size() == 0 ||
         rows.order.place[static_cast<std::size_t>(i)] < 0)
@@ -403,11 +470,15 @@ void find_masked(const Request& request, const RowSource& points,
   const MaskedPlan plan = plan_masked(request, rows, columns, gpus);
   const std::vector<std::int32_t> own_ids =
       own_ids_of(request, rows, queries == nullptr);
-  MaskedUnits units;
-  if (!rule.correlates()) units = masked_units(columns, rule, kProductHeadroom);
   const MaskedSearch search = {
-      request, rule, rule.correlates() ? nullptr : &units, plan, rows, columns,
-      own_ids, out};
+      request,
+      rule,
+      plan,
+      rows,
+      columns,
+      own_ids,
+      out,
+      std::max(1, request.num_threads / static_cast<int>(gpus.count()))};
   for (const Device& gpu : gpus.all()) check_fits(search, gpu);
   const double seconds_prepare = seconds_since(start);
   Stats found;

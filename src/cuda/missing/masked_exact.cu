@@ -1,14 +1,23 @@
 #include <math_constants.h>
 
+#include <algorithm>
+
 #include "core/masked.hpp"
 #include "core/metrics.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/exact/merging.cuh"
+#include "cuda/exact/warp_lists.cuh"
 #include "cuda/missing/masked_kernels.cuh"
 
 namespace fsknn {
 namespace cuda {
 namespace {
+
+/// Rows of few candidates, each a warp's.
+struct FewBlock {
+  static constexpr int threads = 256;
+  static constexpr std::int32_t most = 128;  ///< candidates
+};
 
 /// Joins the parts of 8 neighbouring threads, one a lane: as join_sum(), whose
 /// order this is, since a sum of two has the same bits either way.
@@ -18,34 +27,52 @@ __device__ inline double joined_lanes(double part, unsigned group) {
   return part + __shfl_xor_sync(group, part, 1, kLanes);
 }
 
+// What is read ahead hides the memory.
+constexpr int kAhead = 8;
+
+/// take(p, q) for each of the lane's features, in order, that both rows have.
+/// a, b: [padded], NaN where there is no value.
+template <class Take>
+__device__ inline void for_common(const double* a, const double* b,
+                                  std::int64_t padded, int lane, Take take) {
+  for (std::int64_t f0 = lane; f0 < padded; f0 += kAhead * kLanes) {
+    double p[kAhead], q[kAhead];
+#pragma unroll
+    for (int e = 0; e < kAhead; ++e) {
+      const std::int64_t f = f0 + e * kLanes;
+      p[e] = f < padded ? a[f] : CUDART_NAN;
+      q[e] = f < padded ? b[f] : CUDART_NAN;
+    }
+#pragma unroll
+    for (int e = 0; e < kAhead; ++e)
+      if (has_value(p[e]) && has_value(q[e])) take(p[e], q[e]);
+  }
+}
+
 /// core's masked_correlation() by 8 threads, one a lane; the first has the
 /// result. group: the mask of the 8 in their warp.
 __device__ inline double lane_correlation(const double* a, const double* b,
                                           std::int64_t padded, double min_pairs,
                                           int lane, unsigned group) {
   double n = 0.0, x = 0.0, y = 0.0;
-  for (std::int64_t f = lane; f < padded; f += kLanes) {
-    const double p = a[f], q = b[f];
-    if (!has_value(p) || !has_value(q)) continue;
+  for_common(a, b, padded, lane, [&](double p, double q) {
     n = n + 1.0;
     x = x + p;
     y = y + q;
-  }
+  });
   const CommonSums sums = {joined_lanes(n, group), joined_lanes(x, group),
                            joined_lanes(y, group)};
   if (sums.n < min_pairs) return no_correlation();
   const double mean_x = sums.x / sums.n, mean_y = sums.y / sums.n;
   double tx = 0.0, ty = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
-  for (std::int64_t f = lane; f < padded; f += kLanes) {
-    const double p = a[f], q = b[f];
-    if (!has_value(p) || !has_value(q)) continue;
+  for_common(a, b, padded, lane, [&](double p, double q) {
     const double dx = p - mean_x, dy = q - mean_y;
     tx = tx + dx;
     ty = ty + dy;
     xx = fma(dx, dx, xx);
     yy = fma(dy, dy, yy);
     xy = fma(dx, dy, xy);
-  }
+  });
   const CommonMoments moments = {
       joined_lanes(tx, group), joined_lanes(ty, group), joined_lanes(xx, group),
       joined_lanes(yy, group), joined_lanes(xy, group)};
@@ -60,12 +87,10 @@ __device__ inline double lane_difference(const MaskedTerms& terms,
                                          std::int64_t padded, int lane,
                                          unsigned group) {
   double n = 0.0, s = 0.0;
-  for (std::int64_t f = lane; f < padded; f += kLanes) {
-    const double p = a[f], q = b[f];
-    if (!has_value(p) || !has_value(q)) continue;
+  for_common(a, b, padded, lane, [&](double p, double q) {
     n = n + 1.0;
     s = A::step(p, q, s);
-  }
+  });
   const double common = joined_lanes(n, group), sum = joined_lanes(s, group);
   if (common < terms.min_pairs || !(common > 0.0)) return no_correlation();
   return scaled_to_all(sum, common, terms.num_features);
@@ -120,12 +145,73 @@ __device__ inline float threshold_of(const MaskedWork& w, double distance) {
   return __double2float_ru(mean * (1.0 + 1e-6));
 }
 
-// The candidates of a row by the exact step, 8 threads a pair, and the row's
-// list (select.cu keeps it so too).
-// In and out: see MaskedWork. Grid: one block a row. Block:
-// SelectBlock::threads. Shared: 24 KiB, static.
-__global__ void __launch_bounds__(SelectBlock::threads)
-    masked_exact(const MaskedWork w) {
+// The candidates of rows that have few, 8 threads a pair and a warp a row, and
+// the rows' lists, which are no longer than a warp. The other rows' numbers go
+// to w.rest. Of ten candidates a whole block takes longer to sort and to merge
+// than to compute, and most of it waits.
+// In and out: see MaskedWork. Grid: one warp a row. Block: FewBlock::threads.
+// Shared: none.
+__global__ void __launch_bounds__(FewBlock::threads)
+    masked_exact_few(const MaskedWork w) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * (FewBlock::threads / 32) +
+      threadIdx.x / 32;
+  if (row >= w.num_rows) return;
+  const std::int32_t count = w.counts[row];
+  if (count > FewBlock::most || count > w.capacity) {
+    if (lane == 0)
+      w.rest[1 + atomicAdd(w.rest, 1)] = static_cast<std::int32_t>(row);
+    return;
+  }
+  if (count == 0) return;
+  const int k = static_cast<int>(w.lists.k);
+  double* const distances = w.lists.distance + row * k;
+  std::int32_t* const indices = w.lists.index + row * k;
+  LaneEntry list = LaneEntry::none();
+  if (lane < k) list = {distances[lane], indices[lane]};
+  const std::int32_t own = w.own_ids[w.row0 + row];
+  const double* a = w.rows.rows + (w.row0 + row) * w.padded;
+  const std::int32_t* candidates = w.candidates + row * w.capacity;
+  const int part = lane % kLanes, quarter = lane / kLanes;
+  const unsigned group = group_mask();
+  for (std::int32_t at0 = 0; at0 < count; at0 += 32) {
+    const LaneEntry farthest = list.from(k - 1);
+    LaneEntry found = LaneEntry::none();
+    for (int step = 0; step < 8 && at0 + 4 * step < count; ++step) {
+      const std::int32_t at = at0 + 4 * step + quarter;
+      LaneEntry entry = LaneEntry::none();
+      if (at < count) {
+        const std::int64_t column = candidates[at];
+        const std::int32_t id = w.columns.ids[column];
+        if (id != own) {
+          const double pair =
+              lane_pair(w, a, w.columns.rows + column * w.padded, part, group);
+          if (part == 0 && has_value(pair)) entry = {distance_of(w, pair), id};
+        }
+      }
+      __syncwarp();
+      // Candidate 4 step + quarter goes to the lane of that number.
+      const LaneEntry mine = entry.from(lane % 4 * kLanes);
+      if (lane / 4 == step) found = mine;
+    }
+    if (__any_sync(kWholeWarp, found.before(farthest)))
+      list = merged(list, sorted(found, lane), lane);
+  }
+  if (lane < k) {
+    distances[lane] = list.distance;
+    indices[lane] = list.index;
+  }
+  const LaneEntry farthest = list.from(k - 1);
+  if (lane != 0) return;
+  w.counts[row] = 0;
+  if (farthest.index != kNoPoint)
+    w.thresholds[row] = threshold_of(w, farthest.distance);
+  atomicAdd(w.pairs_exact, static_cast<unsigned long long>(count));
+}
+
+/// One row by a block: see masked_exact(). Starts and ends with a barrier.
+__device__ inline void exact_row(const MaskedWork& w, std::int64_t row) {
   using B = SelectBlock;
   constexpr int groups = B::threads / kLanes;
   constexpr int step = 8 * groups;  // pairs between two looks at what there is
@@ -137,7 +223,7 @@ __global__ void __launch_bounds__(SelectBlock::threads)
   const int tid = static_cast<int>(threadIdx.x);
   const int lane = tid % kLanes;
   const unsigned group = group_mask();
-  const std::int64_t row = blockIdx.x, k = w.lists.k;
+  const std::int64_t k = w.lists.k;
   const Entries list = {w.lists.distance + row * k, w.lists.index + row * k};
   const std::int32_t own = w.own_ids[w.row0 + row];
   const double* a = w.rows.rows + (w.row0 + row) * w.padded;
@@ -181,6 +267,21 @@ __global__ void __launch_bounds__(SelectBlock::threads)
   atomicAdd(w.pairs_exact, static_cast<unsigned long long>(count));
 }
 
+// The candidates of a row by the exact step, 8 threads a pair, and the row's
+// list (select.cu keeps it so too).
+// In and out: see MaskedWork. Grid: one block a row, or where only the rows of
+// w.rest are asked for, any. Block: SelectBlock::threads. Shared: 24 KiB,
+// static.
+template <bool kRest>
+__global__ void __launch_bounds__(SelectBlock::threads)
+    masked_exact(const MaskedWork w) {
+  if constexpr (!kRest)
+    exact_row(w, blockIdx.x);
+  else
+    for (std::int64_t i = blockIdx.x; i < w.rest[0]; i += gridDim.x)
+      exact_row(w, w.rest[1 + i]);
+}
+
 // Grid: any; block: 256, 8 threads an entry. lists: [num_rows x k], places: by
 // id, correlations: [num_rows x k]; all device. Shared: none.
 __global__ void masked_correlations(const MaskedWork w,
@@ -208,8 +309,20 @@ __global__ void masked_correlations(const MaskedWork w,
 }  // namespace
 
 void start_masked_exact(const MaskedWork& work, cudaStream_t stream) {
-  masked_exact<<<static_cast<unsigned>(work.num_rows), SelectBlock::threads, 0,
-                 stream>>>(work);
+  const unsigned rows = static_cast<unsigned>(work.num_rows);
+  if (work.lists.k > kLongestWarpList) {
+    masked_exact<false><<<rows, SelectBlock::threads, 0, stream>>>(work);
+    CUDA_CHECK(cudaGetLastError());
+    return;
+  }
+  CUDA_CHECK(cudaMemsetAsync(work.rest, 0, sizeof(std::int32_t), stream));
+  constexpr unsigned at_once = FewBlock::threads / 32;
+  masked_exact_few<<<(rows + at_once - 1) / at_once, FewBlock::threads, 0,
+                     stream>>>(work);
+  CUDA_CHECK(cudaGetLastError());
+  // Enough to fill a device; most of the time there is nothing to do.
+  masked_exact<true>
+      <<<std::min(rows, 1024u), SelectBlock::threads, 0, stream>>>(work);
   CUDA_CHECK(cudaGetLastError());
 }
 

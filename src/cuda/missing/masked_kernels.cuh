@@ -67,8 +67,20 @@ struct MaskedWork {
   std::int32_t* candidates = nullptr;  ///< [num_rows x capacity] places
   std::int64_t capacity = 0;
   Lists lists;
+  std::int32_t* rest = nullptr;  ///< [1 + num_rows]: scratch of the exact step
   unsigned long long* pairs_exact = nullptr;  ///< one number, added to
 };
+
+/// Rows that stand at their places as they were read, the padding any: times a
+/// power of two, NaN in the padding, and what they have in bits.
+struct PlacedRows {
+  double* rows;  ///< [count x padded]; in and out
+  std::int64_t count, num_features, padded, words;
+  bool own_scale;        ///< the largest in [1, 2); else:
+  PowerOfTwo scale;      ///< that of all
+  std::uint64_t* masks;  ///< [count x words]
+};
+void start_placed_rows(const PlacedRows& work, cudaStream_t stream);
 
 /// The filter's rows: z [count x depth] of rows [count x padded].
 void start_masked_rows(const double* rows, std::int64_t count,

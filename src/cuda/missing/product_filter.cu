@@ -51,7 +51,8 @@ struct Sums {
 struct CorrelationSums {
   static constexpr int down = 2, across = 4;  // products of a warp
   static constexpr int warps_down = 4, warps_across = 2;
-  static constexpr int blocks = 1;          // on a multiprocessor
+  static constexpr int blocks = 1;  // on a multiprocessor
+  static constexpr bool loads_ahead = true;
   static constexpr unsigned one = 0x3c00u;  // 1
   Sums<down, across> p, a, b, x, y;
 
@@ -63,14 +64,22 @@ struct CorrelationSums {
     y.clear();
   }
   __device__ static void prepare(Factors&) {}
-  __device__ void add(int i, int j, const Factors& row, const Factors& column,
-                      int at) {
-    add_products(p.of[i][j], row.value, column.value[at], column.value[at + 1]);
-    add_products(a.of[i][j], row.value, column.mask[at], column.mask[at + 1]);
-    add_products(x.of[i][j], row.square, column.mask[at], column.mask[at + 1]);
-    add_products(b.of[i][j], row.mask, column.value[at], column.value[at + 1]);
-    add_products(y.of[i][j], row.mask, column.square[at],
-                 column.square[at + 1]);
+  __device__ void add(int i, const Factors& row,
+                      const Factors (&columns)[across / 2]) {
+#pragma unroll
+    for (int j = 0; j < across; ++j) {
+      const Factors& column = columns[j / 2];
+      const int at = j % 2 * 2;
+      add_products(p.of[i][j], row.value, column.value[at],
+                   column.value[at + 1]);
+      add_products(a.of[i][j], row.value, column.mask[at], column.mask[at + 1]);
+      add_products(x.of[i][j], row.square, column.mask[at],
+                   column.mask[at + 1]);
+      add_products(b.of[i][j], row.mask, column.value[at],
+                   column.value[at + 1]);
+      add_products(y.of[i][j], row.mask, column.square[at],
+                   column.square[at + 1]);
+    }
   }
 
   /// What one row of pairs is tested with.
@@ -80,24 +89,24 @@ struct CorrelationSums {
     __device__ Row(float reach, const float4& of)
         : threshold(reach), known(of.z), bounds{of.x, of.y} {}
   };
-  __device__ bool may_be_near(const MaskedWork& w, int i, int j, int v,
-                              const Row& row, const float4& column) const {
+  __device__ static bool may_be_near(const MaskedWork& w,
+                                     const PairProducts& pair, const Row& row,
+                                     const float4& column) {
     const float fewest =
         fmaxf(row.known + column.z - static_cast<float>(w.terms.num_features),
               fmaxf(static_cast<float>(w.terms.min_pairs), 1.0f));
-    return products_may_be_near<false>(w.sign, pair(i, j, v), fewest,
-                                       row.threshold, row.bounds,
-                                       {column.x, column.y});
+    return products_may_be_near<false>(w.sign, pair, fewest, row.threshold,
+                                       row.bounds, {column.x, column.y});
   }
-  __device__ bool may_be_near(const MaskedWork& w, int i, int j, int v,
-                              const Row& row, const float4& column,
-                              float n) const {
-    return products_may_be_near<true>(w.sign, pair(i, j, v), n, row.threshold,
+  __device__ static bool may_be_near(const MaskedWork& w,
+                                     const PairProducts& pair, const Row& row,
+                                     const float4& column, float n) {
+    return products_may_be_near<true>(w.sign, pair, n, row.threshold,
                                       row.bounds, {column.x, column.y});
   }
 
- private:
-  __device__ PairProducts pair(int i, int j, int v) const {
+  using Pair = PairProducts;
+  __device__ Pair pair(int i, int j, int v) const {
     return {p.of[i][j][v], a.of[i][j][v], b.of[i][j][v], x.of[i][j][v],
             y.of[i][j][v]};
   }
@@ -108,17 +117,27 @@ struct SquareSums {
   static constexpr int down = 4, across = 4;
   static constexpr int warps_down = 2, warps_across = 4;
   static constexpr int blocks = 2;
-  static constexpr unsigned one = 0x3800u;  // 1/2
+  static constexpr bool loads_ahead = false;  // no registers are left
+  static constexpr unsigned one = 0x3800u;    // 1/2
   Sums<down, across> s;
 
   __device__ void clear() { s.clear(); }
   __device__ static void prepare(Factors& row) { row.turn_sign(); }
-  __device__ void add(int i, int j, const Factors& row, const Factors& column,
-                      int at) {
-    add_products(s.of[i][j], row.value, column.value[at], column.value[at + 1]);
-    add_products(s.of[i][j], row.square, column.mask[at], column.mask[at + 1]);
-    add_products(s.of[i][j], row.mask, column.square[at],
-                 column.square[at + 1]);
+  /// No product waits for the one before, whose sum it would join.
+  __device__ void add(int i, const Factors& row,
+                      const Factors (&columns)[across / 2]) {
+    const auto each = [&](const unsigned(&of_row)[4],
+                          const unsigned(Factors::*of_column)[4]) {
+#pragma unroll
+      for (int j = 0; j < across; ++j) {
+        const unsigned(&column)[4] = columns[j / 2].*of_column;
+        add_products(s.of[i][j], of_row, column[j % 2 * 2],
+                     column[j % 2 * 2 + 1]);
+      }
+    };
+    each(row.value, &Factors::value);
+    each(row.square, &Factors::mask);
+    each(row.mask, &Factors::square);
   }
 
   struct Row {
@@ -130,18 +149,29 @@ struct SquareSums {
           bounds{of.x, of.y} {}
   };
   /// No more than the row has are in common.
-  __device__ bool may_be_near(const MaskedWork&, int i, int j, int v,
-                              const Row& row, const float4& column) const {
-    return squares_may_be_near(s.of[i][j][v], row.reach, row.bounds,
+  __device__ static bool may_be_near(const MaskedWork&, float half,
+                                     const Row& row, const float4& column) {
+    return squares_may_be_near(half, row.reach, row.bounds,
                                {column.x, column.y});
   }
-  __device__ bool may_be_near(const MaskedWork&, int i, int j, int v,
-                              const Row& row, const float4& column,
-                              float n) const {
-    return squares_may_be_near(s.of[i][j][v],
+  __device__ static bool may_be_near(const MaskedWork&, float half,
+                                     const Row& row, const float4& column,
+                                     float n) {
+    return squares_may_be_near(half,
                                row.threshold * sqrtf(n) + row.bounds.first,
                                row.bounds, {column.x, column.y});
   }
+
+  using Pair = float;
+  __device__ Pair pair(int i, int j, int v) const { return s.of[i][j][v]; }
+};
+
+/// A pair of a tile that is left once its sums were looked at; what else it is
+/// tested by are few words a pair, which all threads fetch alike.
+template <class S>
+struct LeftPair {
+  typename S::Pair pair;
+  std::uint16_t row, column;  ///< of the tile
 };
 
 /// A block of threads makes a tile of rows x columns pairs, `depth` features at
@@ -192,37 +222,88 @@ __device__ inline void stage_points(unsigned to, const __half* from,
   }
 }
 
+/// 16 features of a warp's rows and columns, as they are staged.
+template <class S>
+struct RawStep {
+  unsigned rows[S::down][4], columns[S::across / 2][4];
+
+  __device__ void load_columns(unsigned staged, int warp_column, int lane,
+                               int step) {
+    using T = ProductTile<S>;
+    const int column = T::rows + warp_column + (lane & 7) + (lane >> 4) * 8;
+    const int piece = (2 * step + ((lane >> 3) & 1)) ^ (column & 7);
+#pragma unroll
+    for (int j = 0; j < S::across / 2; ++j)
+      load_tiles(columns[j],
+                 staged + (column + 16 * j) * T::row_bytes + piece * 16);
+  }
+  __device__ void load_row(unsigned staged, int warp_row, int lane, int step,
+                           int i) {
+    using T = ProductTile<S>;
+    const int row = warp_row + (lane & 15);
+    const int piece = (2 * step + (lane >> 4)) ^ (row & 7);
+    load_tiles(rows[i], staged + (row + 16 * i) * T::row_bytes + piece * 16);
+  }
+  __device__ void load(unsigned staged, int warp_row, int warp_column, int lane,
+                       int step) {
+    load_columns(staged, warp_column, lane, step);
+#pragma unroll
+    for (int i = 0; i < S::down; ++i) load_row(staged, warp_row, lane, step, i);
+  }
+};
+
 template <class S>
 __device__ inline void multiply(S& sums, unsigned staged, int warp_row,
                                 int warp_column, int lane) {
   using T = ProductTile<S>;
-  const int row = warp_row + (lane & 15);
-  const int column = T::rows + warp_column + (lane & 7) + (lane >> 4) * 8;
+  constexpr int steps = T::depth / 16;
+  constexpr unsigned one = S::one << 16 | S::one;
+  RawStep<S> next;
+  if (S::loads_ahead) next.load(staged, warp_row, warp_column, lane, 0);
 #pragma unroll
-  for (int step = 0; step < T::depth / 16; ++step) {
+  for (int step = 0; step < steps; ++step) {
+    RawStep<S> now = next;
+    if (!S::loads_ahead)
+      now.load_columns(staged, warp_column, lane, step);
+    else if (step + 1 < steps)
+      next.load(staged, warp_row, warp_column, lane, step + 1);
     Factors columns[S::across / 2];
-    const int row_piece = (2 * step + (lane >> 4)) ^ (row & 7);
-    const int column_piece = (2 * step + ((lane >> 3) & 1)) ^ (column & 7);
-    constexpr unsigned one = S::one << 16 | S::one;
 #pragma unroll
-    for (int j = 0; j < S::across / 2; ++j) {
-      unsigned raw[4];
-      load_tiles(raw,
-                 staged + (column + 16 * j) * T::row_bytes + column_piece * 16);
-      columns[j].make(raw, one);
-    }
+    for (int j = 0; j < S::across / 2; ++j)
+      columns[j].make(now.columns[j], one);
 #pragma unroll
     for (int i = 0; i < S::down; ++i) {
-      unsigned raw[4];
+      if (!S::loads_ahead) now.load_row(staged, warp_row, lane, step, i);
       Factors of_row;
-      load_tiles(raw, staged + (row + 16 * i) * T::row_bytes + row_piece * 16);
-      of_row.make(raw, one);
+      of_row.make(now.rows[i], one);
       S::prepare(of_row);
-#pragma unroll
-      for (int j = 0; j < S::across; ++j)
-        sums.add(i, j, of_row, columns[j / 2], j % 2 * 2);
+      sums.add(i, of_row, columns);
     }
   }
+}
+
+/// A pair that may be near by its sums, and by the number of its samples: to
+/// the row's candidates. at_row, at_column: from row0 and column0 on.
+template <class S>
+__device__ __noinline__ void try_pair(const MaskedWork& w, std::int64_t at_row,
+                                      std::int64_t at_column,
+                                      const typename S::Pair pair) {
+  const std::uint64_t* own = w.rows.masks + (w.row0 + at_row) * w.words;
+  const std::uint64_t* other =
+      w.columns.masks + (w.column0 + at_column) * w.words;
+  int common = 0;
+  for (std::int64_t word = 0; word < w.words; ++word)
+    common += __popcll(own[word] & other[word]);
+  const float n = static_cast<float>(common);
+  if (n < static_cast<float>(w.terms.min_pairs)) return;
+  const typename S::Row row(w.thresholds[at_row],
+                            w.rows.bounds[w.row0 + at_row]);
+  if (!S::may_be_near(w, pair, row, w.columns.bounds[w.column0 + at_column], n))
+    return;
+  const std::int32_t at = atomicAdd(&w.counts[at_row], 1);
+  if (at < w.capacity)
+    w.candidates[at_row * w.capacity + at] =
+        static_cast<std::int32_t>(w.column0 + at_column);
 }
 
 // The filter by products of halves over the samples in common, on tensor cores.
@@ -232,7 +313,8 @@ __device__ inline void multiply(S& sums, unsigned staged, int warp_row,
 // multiple of kProductDepth, and counts below 2^31.
 template <class S>
 __global__ void __launch_bounds__(ProductTile<S>::threads, S::blocks)
-    product_filter(const MaskedWork w, const std::int64_t tiles_down,
+    product_filter(const __grid_constant__ MaskedWork w,
+                   const std::int64_t tiles_down,
                    const std::int64_t tiles_across, const int num_stages) {
   using T = ProductTile<S>;
   extern __shared__ __align__(128) unsigned char memory[];
@@ -282,41 +364,52 @@ __global__ void __launch_bounds__(ProductTile<S>::threads, S::blocks)
     now = now + 1 == num_stages ? 0 : now + 1;
   }
 
-  const std::int64_t column0 = tile.column0 + warp_column + lane % 4 * 2;
+  // What is left goes where the last rows and columns stood, so that all
+  // threads share what is done next, and this code, which each tile passes
+  // once, is short.
+  __shared__ int num_left;
+  using Left = LeftPair<S>;
+  Left* const left = reinterpret_cast<Left*>(memory);
+  const int room = num_stages * T::stage_bytes / static_cast<int>(sizeof(Left));
+  __syncthreads();
+  if (threadIdx.x == 0) num_left = 0;
+  __syncthreads();
+  const int column0 = warp_column + lane % 4 * 2;
+  float4 columns[2 * S::across];
+#pragma unroll
+  for (int c = 0; c < 2 * S::across; ++c) {
+    const std::int64_t at = tile.column0 + column0 + c / 2 * 8 + c % 2;
+    columns[c] = w.columns.bounds[w.column0 + (at < w.num_columns ? at : 0)];
+  }
 #pragma unroll
   for (int i = 0; i < S::down; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t at_row =
-          tile.row0 + warp_row + 16 * i + 8 * half + lane / 4;
+      const int tile_row = warp_row + 16 * i + 8 * half + lane / 4;
+      const std::int64_t at_row = tile.row0 + tile_row;
       if (at_row >= w.num_rows) continue;
       const typename S::Row row(w.thresholds[at_row],
                                 w.rows.bounds[w.row0 + at_row]);
-      const std::uint64_t* own = w.rows.masks + (w.row0 + at_row) * w.words;
 #pragma unroll
-      for (int j = 0; j < S::across; ++j)
-#pragma unroll
-        for (int c = 0; c < 2; ++c) {
-          const std::int64_t at_column = column0 + 8 * j + c;
-          if (at_column >= w.num_columns) continue;
-          const float4 column = w.columns.bounds[w.column0 + at_column];
-          const int v = 2 * half + c;
-          if (!sums.may_be_near(w, i, j, v, row, column)) continue;
-          const std::uint64_t* other =
-              w.columns.masks + (w.column0 + at_column) * w.words;
-          int common = 0;
-          for (std::int64_t word = 0; word < w.words; ++word)
-            common += __popcll(own[word] & other[word]);
-          const float n = static_cast<float>(common);
-          if (n < static_cast<float>(w.terms.min_pairs) ||
-              !sums.may_be_near(w, i, j, v, row, column, n))
-            continue;
-          const std::int32_t at = atomicAdd(&w.counts[at_row], 1);
-          if (at < w.capacity)
-            w.candidates[at_row * w.capacity + at] =
-                static_cast<std::int32_t>(w.column0 + at_column);
-        }
+      for (int c = 0; c < 2 * S::across; ++c) {
+        const typename S::Pair pair = sums.pair(i, c / 2, 2 * half + c % 2);
+        if (!S::may_be_near(w, pair, row, columns[c])) continue;
+        const int tile_column = column0 + c / 2 * 8 + c % 2;
+        const std::int64_t at_column = tile.column0 + tile_column;
+        if (at_column >= w.num_columns) continue;
+        const int at = atomicAdd(&num_left, 1);
+        if (at < room)
+          left[at] = {pair, static_cast<std::uint16_t>(tile_row),
+                      static_cast<std::uint16_t>(tile_column)};
+        else
+          try_pair<S>(w, at_row, at_column, pair);
+      }
     }
+  __syncthreads();
+  for (int at = static_cast<int>(threadIdx.x); at < min(num_left, room);
+       at += T::threads)
+    try_pair<S>(w, tile.row0 + left[at].row, tile.column0 + left[at].column,
+                left[at].pair);
 }
 
 int attribute(cudaDeviceAttr which) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/source.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/prepare/row_forms.cuh"
 
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(TurnTile::side* TurnTile::height)
     for (int y = y0; y < Tile::side; y += Tile::height) {
       const std::int64_t f = f0 + y, row = row0 + x;
       tile[y][x] = f < to.num_features && row < to.count
-                       ? static_cast<double>(panel[f * to.count + row])
+                       ? MatrixSource<T>::as_double(panel[f * to.count + row])
                        : 0.0;
     }
     __syncthreads();

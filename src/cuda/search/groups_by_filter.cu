@@ -327,6 +327,11 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
     jobs.fill = launch.fill;
     jobs.listed = jobs_.data();
     work_.jobs = jobs;
+    // Of the lists of few neighbours hardly an entry stays.
+    const bool hardly_any = cut_.k <= FillRule::most &&
+                            cut_.row_slack == nullptr &&
+                            batch.most_filled == kFilterBlock;
+    work_.fill_rule = {hardly_any ? cut_.k : 0, cut_.twice_error};
     filter_->start(work_, stream_.get());
     if (launch.ends_round) {
       cut_.filled = launch.fill ? batch.most_filled : 0;

@@ -1,0 +1,65 @@
+#pragma once
+
+// Short lists of neighbours, each in the registers of a warp: nobody waits for
+// a block.
+
+#include <math_constants.h>
+
+#include <cstdint>
+
+#include "core/select.hpp"
+#include "cuda/exact/select.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+static constexpr unsigned kWholeWarp = 0xffffffffu;
+/// An entry a lane.
+static constexpr std::int64_t kLongestWarpList = 32;
+
+/// Neighbours of a row, one in each lane of a warp.
+struct LaneEntry {
+  double distance;
+  std::int32_t index;
+
+  __device__ static LaneEntry none() { return {CUDART_INF, kNoPoint}; }
+  __device__ bool before(const LaneEntry& other) const {
+    return nearer(distance, index, other.distance, other.index);
+  }
+  /// The entry of another lane.
+  __device__ LaneEntry from(int lane) const {
+    return {__shfl_sync(kWholeWarp, distance, lane),
+            __shfl_sync(kWholeWarp, index, lane)};
+  }
+  /// Of this one and another lane's, the first or the last in the order.
+  __device__ LaneEntry first_or_last(int apart, bool first) const {
+    const LaneEntry other = {__shfl_xor_sync(kWholeWarp, distance, apart),
+                             __shfl_xor_sync(kWholeWarp, index, apart)};
+    return other.before(*this) == first ? other : *this;
+  }
+};
+
+/// Sorts a warp's entries, the nearest in lane 0.
+__device__ inline LaneEntry sorted(LaneEntry own, int lane) {
+#pragma unroll
+  for (int run = 2; run <= 32; run *= 2)
+#pragma unroll
+    for (int apart = run / 2; apart > 0; apart /= 2)
+      own = own.first_or_last(
+          apart, ((lane & apart) == 0) == (run == 32 || (lane & run) == 0));
+  return own;
+}
+
+/// The nearest 32 of two sorted warps of entries, sorted.
+__device__ inline LaneEntry merged(const LaneEntry& own, const LaneEntry& other,
+                                   int lane) {
+  const LaneEntry turned = other.from(31 - lane);
+  LaneEntry nearest = turned.before(own) ? turned : own;
+#pragma unroll
+  for (int apart = 16; apart > 0; apart /= 2)
+    nearest = nearest.first_or_last(apart, (lane & apart) == 0);
+  return nearest;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

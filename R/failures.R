@@ -86,7 +86,8 @@ raise_backend_failure <- function(result, call) {
 # said no.
 held_words <- c(
   two_chunks = "two chunks of the smallest size do not fit",
-  all_points = "with missing values points are held whole"
+  all_points = "with missing values points are held whole",
+  triples = "triples are gone through where all points are held"
 )
 
 raise_cuda_failure <- function(result, call) {

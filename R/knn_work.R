@@ -111,11 +111,7 @@ knn_work <- function(folder, ..., backend = c("auto", "cuda", "cpu"),
 
 # What this worker works with: its own backend, devices and threads.
 request_of_worker <- function(request, backend, devices, num_threads, call) {
-  chosen <- if (asks_triples(request)) {
-    backend_of_triples(backend, devices, call)
-  } else {
-    choose_backend(backend, devices, call = call)
-  }
+  chosen <- choose_backend(backend, devices, call = call)
   automatic <- is_automatic(devices = devices, backend = backend)
   if (chosen$name == "cuda" && automatic && is_within(request) &&
         !cpp_cuda_finds_within(request)) {

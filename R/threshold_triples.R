@@ -15,9 +15,9 @@
 #' larger still where all three are. Here it is computed in its equal form
 #' `1.5 (S - sum(max(a, b, c))) / S`, in double, in one order of operations:
 #' the same bits for any order of the three points, any `path`, any stages and
-#' any number of threads. Its error is absolute, as small values are differences
-#' of large ones: some 1e-16 times the square root of the number of features,
-#' at worst times that number. `"sorensen"` is the same of 0/1 data.
+#' any number of threads or GPUs. Its error is absolute, as small values are
+#' differences of large ones: some 1e-16 times the square root of the number of
+#' features, at worst times that number. `"sorensen"` is the same of 0/1 data.
 #'
 #' The three pairs alone say a good deal of a triple. With M of a pair the sum
 #' of its maxima, the sum of the maxima of all three is at least the largest M,
@@ -28,7 +28,13 @@
 #' A triple of at least t has pairs of at least 4 - 3 / t each. So above 0.75
 #' it is a triangle of a threshold graph, and few triples need be looked at:
 #' that is `path = "pairs"`. `"all"` looks at all of them, n (n - 1) (n - 2) / 6
-#' times the number of features. Triples are searched for on CPUs.
+#' times the number of features.
+#'
+#' On GPUs all points stand on each of them: ten bytes a value. There `"pairs"`
+#' leaves out, for each point, the others whose pair with it has no room for a
+#' third, and looks at all pairs of those that are left: a GPU is faster at that
+#' than at lists of triangles. All triples are looked at in halves, added up by
+#' tensor cores; what that does not rule out is done again in double, there.
 #'
 #' @inheritParams within_search
 #' @param x The points, as for [knn_search()], in memory. Row names (column
@@ -123,7 +129,9 @@ threshold_triples <- function(x, min_similarity,
                               query = NULL, stages = NULL, stage = NULL,
                               path = c("auto", "pairs", "all"),
                               constant = c("error", "isolate"),
-                              num_threads = NULL, progress = NULL,
+                              backend = c("auto", "cuda", "cpu"),
+                              devices = NULL, num_threads = NULL,
+                              max_device_memory = NULL, progress = NULL,
                               verbose = FALSE, points = c("rows", "columns"),
                               assay = NULL, dimred = NULL, max_memory = NULL,
                               na = c("error", "mean"), BPPARAM = NULL,

@@ -34,8 +34,10 @@
 triple_histogram <- function(x, breaks = 20,
                              metric = c("proportional", "sorensen"), ...,
                              constant = c("error", "isolate"),
-                             num_threads = NULL, progress = NULL,
-                             verbose = FALSE, points = c("rows", "columns"),
+                             backend = c("auto", "cuda", "cpu"), devices = NULL,
+                             num_threads = NULL, max_device_memory = NULL,
+                             progress = NULL, verbose = FALSE,
+                             points = c("rows", "columns"),
                              assay = NULL, dimred = NULL,
                              na = c("error", "mean"), stages = NULL,
                              stage = NULL, BPPARAM = NULL, checkpoint = NULL) {

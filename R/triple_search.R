@@ -17,10 +17,12 @@ check_triple_na <- function(na, call = caller_env()) {
   check_choice(na, c("error", "mean"), "na", call = call)
 }
 
-# The options of a verb of triples, checked: on the CPU, in memory.
+# The options of a verb of triples, checked: in memory, and on the CPU where the
+# verb has no backend.
 triple_options <- function(verb = caller_env()) {
   known <- intersect(names(unless_told), ls(verb))
-  told <- c(mget(known, envir = verb), list(backend = "cpu"))
+  told <- mget(known, envir = verb)
+  told$backend <- told$backend %||% "cpu"
   options <- check_options(told, call = verb)
   options$in_memory <- TRUE
   options
@@ -125,7 +127,8 @@ run_triples <- function(search, take = NULL, call = caller_env()) {
   values <- search$points$values
   num_points <- nrow(values) - length(search$skip)
   lines <- c(
-    "Backend" = "cpu",
+    "Backend" = search$request$backend,
+    "GPUs" = describe_gpus(search$request),
     "CPU threads" = format_count(search$request$num_threads),
     "Metric" = search$options$metric$name,
     "Triples" = describe_asked(search$request),
@@ -153,6 +156,15 @@ run_triples <- function(search, take = NULL, call = caller_env()) {
     paste("Checksum:", found$checksum)
   ))
   found
+}
+
+# NULL on the CPU.
+describe_gpus <- function(request) {
+  if (request$backend != "cuda") {
+    return(NULL)
+  }
+  of <- request$devices
+  if (length(of) == 0) "all" else paste(of, collapse = ", ")
 }
 
 # Bytes of a triple: its columns, twice while they are put together, and names.

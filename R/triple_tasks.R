@@ -49,7 +49,11 @@ triple_rows <- function(work, in_one, num_workers) {
 
 # Features of triples that are gone through in a second.
 triple_rate <- function(request) {
-  5e9 * max(1, request$num_threads, na.rm = TRUE)
+  if (request$backend == "cuda") {
+    1e13 * max(1, length(request$devices))
+  } else {
+    5e9 * max(1, request$num_threads, na.rm = TRUE)
+  }
 }
 
 # What changes the answer, by the names of the verbs' arguments.
@@ -58,17 +62,6 @@ triples_text <- function(asked) {
     of_triples = asked$verb, min_similarity = asked$least,
     triples_query = asked$contains, stage = asked$stage, breaks = asked$breaks
   )
-}
-
-# There is no other.
-backend_of_triples <- function(backend, devices, call) {
-  if (!is_automatic(backend, devices)) {
-    abort_argument(
-      "{.arg backend} must be {.val cpu}: triples are searched for on CPUs.",
-      call
-    )
-  }
-  list(name = "cpu", devices = integer())
 }
 
 # --- one task ----------------------------------------------------------------

@@ -420,6 +420,7 @@ Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
     switch (e.held) {
       case PlanFailure::Held::two_chunks: out["held"] = "two_chunks"; break;
       case PlanFailure::Held::all_points: out["held"] = "all_points"; break;
+      case PlanFailure::Held::triples: out["held"] = "triples"; break;
     }
     return out;
   } catch (const CudaFailure& e) {

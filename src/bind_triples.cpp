@@ -1,10 +1,11 @@
-// Triples of points by three-way Proportional Similarity, on the CPU.
+// Triples of points by three-way Proportional Similarity.
 
 #include <cstdio>
 
 #include "bind_common.hpp"
 #include "cpu/similarity_bytes.hpp"
 #include "cpu/triples.hpp"
+#include "cuda/backend.hpp"
 
 using namespace fsknn;
 
@@ -17,6 +18,12 @@ using Handle = Rcpp::XPtr<cpu::TripleSearch>;
 void take_stage(const Rcpp::NumericVector& stage, TripleQuestion& question) {
   question.stage = static_cast<std::int64_t>(stage[0]) - 1;
   question.stages = static_cast<std::int64_t>(stage[1]);
+}
+
+/// Empty for the CPU.
+MakeTripleScanner scanner_of(const Rcpp::List& request) {
+  if (Rcpp::as<std::string>(request["backend"]) != "cuda") return {};
+  return &cuda::triple_scanner;
 }
 
 TriplePath path_of(const std::string& name) {
@@ -87,8 +94,9 @@ Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request,
     question.contains = bind::numbers_from(contains);
     question.path = path_of(path);
     take_stage(stage, question);
-    std::unique_ptr<cpu::TripleSearch> search(new cpu::TripleSearch(
-        bind::request_from(request), question, *source, progress.get()));
+    std::unique_ptr<cpu::TripleSearch> search(
+        new cpu::TripleSearch(bind::request_from(request), question, *source,
+                              progress.get(), scanner_of(request)));
     return Rcpp::List::create(Rcpp::_["handle"] =
                                   Handle(search.release(), true));
   });
@@ -156,7 +164,7 @@ Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
     asked.k = k;
     const cpu::NearestTriples found =
         cpu::nearest_triples(asked, bind::numbers_from(contains), path_of(path),
-                             *source, progress.get());
+                             *source, progress.get(), scanner_of(request));
     const std::int64_t rows = static_cast<std::int64_t>(found.lists.size());
     Rcpp::IntegerVector second(bind::new_vector(INTSXP, rows * k));
     Rcpp::IntegerVector third(bind::new_vector(INTSXP, rows * k));
@@ -198,9 +206,9 @@ Rcpp::List cpp_triple_histogram(SEXP values, Rcpp::List request,
     const std::unique_ptr<RowSource> source = bind::row_source(values, request);
     TripleQuestion question;
     take_stage(stage, question);
-    const cpu::TripleCounts found =
-        cpu::count_triples(bind::request_from(request), breaks, question,
-                           part[0] - 1, part[1], *source, progress.get());
+    const cpu::TripleCounts found = cpu::count_triples(
+        bind::request_from(request), breaks, question, part[0] - 1, part[1],
+        *source, progress.get(), scanner_of(request));
     Rcpp::NumericVector counts;
     counts.push_back(found.below);
     for (const double count : found.counts) counts.push_back(count);

@@ -8,7 +8,7 @@
 # nvcc compiles knows CUDA: no .hpp and no .cpp includes a .cuh.
 
 # The folders of src/cuda: each includes itself and those before it.
-cuda_folders="plan device prepare exact filter missing search"
+cuda_folders="plan device prepare exact filter missing triples search"
 
 # Threads are started in one place, which alone knows OpenMP.
 starts_threads="core/team.cpp"

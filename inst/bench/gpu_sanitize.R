@@ -2,8 +2,8 @@
 #
 #   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
 #                                   within, near_empty, missing, blocks,
-#                                   adjusted, streamed, made or tasks; without
-#                                   PART their names
+#                                   adjusted, streamed, made, tasks or triples;
+#                                   without PART their names
 
 library(fsknn)
 
@@ -19,6 +19,23 @@ elementwise <- c("manhattan", "chebyshev", "proportional")
 suited <- function(x, metric) if (metric == "proportional") abs(x) + 1e-3 else x
 
 parts <- list(
+  # Both paths, few features and several stretches of them, stages, queries,
+  # counts, and the best of each point.
+  triples = function() {
+    for (d in c(1, 20, 2100)) {
+      x <- exp(many[1:150, rep_len(1:70, d), drop = FALSE])
+      for (path in c("all", "pairs")) {
+        found <- threshold_triples(
+          x, if (d == 1) 0.9999 else 0.8, path = path, stage = c(1, 2),
+          backend = "cuda", devices = 1
+        )
+        stopifnot(nrow(found) > 0)
+      }
+      threshold_triples(x, 0.9, query = 1:5, backend = "cuda", devices = 1)
+      triple_histogram(x, backend = "cuda", devices = 1)
+      nearest_triples(x, 3, backend = "cuda", devices = 1)
+    }
+  },
   # In float64: few points, every metric, and lists longer than what is gathered
   # at a time.
   double = function() {

@@ -1,6 +1,6 @@
-# Triples of Proportional Similarity on the CPU: all of them looked at, and
-# above a threshold by pairs. The data are lognormal rows of 64 latent factors,
-# each with most of one of them.
+# Triples of Proportional Similarity: all of them looked at, and above a
+# threshold by pairs. The data are lognormal rows of 64 latent factors, each with
+# most of one of them.
 #   Rscript triples.R [THREADS [N ...]]
 # Prints a table: the median of up to five runs in seconds (and the slowest,
 # which tells of other work on the machine), features of triples a second, how
@@ -8,43 +8,28 @@
 # vector limit. First it prints the load of the machine, and the rate of the two
 # vector instructions that a feature needs (a maximum, and a sum; floor.cpp has
 # them with the minimum, which is as fast).
+#   Rscript triples.R gpu [STAGES]
+# The same on the first GPU, host preparation and search apart: the size of
+# CoMet's node (2,880 x 20,000) unpruned; 24,158 x 295 above the threshold that
+# keeps a million triples, pruned, and of its unpruned search a stage of STAGES
+# (20; 1: the whole), with the checksum of the same stage when it is pruned.
 
-arguments <- as.integer(commandArgs(TRUE))
-threads <- if (length(arguments) > 0) arguments[[1]] else 2L
+arguments <- commandArgs(TRUE)
+on_gpu <- identical(arguments[1], "gpu")
+arguments <- as.integer(if (on_gpu) arguments[-1] else arguments)
+threads <- if (on_gpu) {
+  fsknn:::default_num_threads()
+} else if (length(arguments) > 0) {
+  arguments[[1]]
+} else {
+  2L
+}
 sizes <- if (length(arguments) > 1) {
   arguments[-1]
 } else {
   c(500L, 1000L, 2000L, 5000L, 10000L, 24158L)
 }
 num_features <- 295L
-
-here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-build <- tempfile("floor")
-dir.create(build)
-invisible(file.copy(file.path(dirname(here), "floor.cpp"), build))
-writeLines(
-  c(
-    "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS)",
-    "PKG_LIBS = $(SHLIB_OPENMP_CXXFLAGS) -ldl"
-  ),
-  file.path(build, "Makevars")
-)
-invisible(system2(
-  file.path(R.home("bin"), "R"),
-  c("CMD", "SHLIB", file.path(build, "floor.cpp")),
-  stdout = FALSE, stderr = FALSE
-))
-dyn.load(file.path(build, "floor.so"))
-rate <- max(vapply(1:3, function(i) {
-  .Call("bench_vector_rate", threads, FALSE, PACKAGE = "floor")
-}, 1))
-load <- "/proc/loadavg"
-cat("Load:", if (file.exists(load)) readLines(load) else "?", "\n")
-cat(
-  "Vector limit (", .Call("bench_vector_name", PACKAGE = "floor"), "), ",
-  threads, " threads: ", format(rate, digits = 3), " a second\n",
-  sep = ""
-)
 
 make_points <- function(n, d) {
   set.seed(2018)
@@ -64,15 +49,20 @@ core <- function(name, ...) {
   found
 }
 
-# The median of several runs: of one alone where it takes long.
-search <- function(x, least, path) {
-  request <- list(
+new_request <- function(backend) {
+  list(
     k = NULL, metric = "proportional", sign = "signed", skip = integer(),
     query_skip = integer(), num_threads = threads, chunk_size = 0L,
     max_device_memory = 0, max_memory = 0, largest = -1, na = "error",
-    min_pairs = 3L, instruction_set = "auto", devices = integer(),
-    progress = FALSE
+    min_pairs = 3L, instruction_set = "auto",
+    devices = if (backend == "cuda") 1L else integer(), progress = FALSE,
+    backend = backend
   )
+}
+
+# The median of several runs: of one alone where it takes long.
+search <- function(x, least, path) {
+  request <- new_request("cpu")
   seconds <- numeric()
   while (length(seconds) < 5 && sum(seconds) < 60) {
     seconds[length(seconds) + 1] <- system.time({
@@ -80,8 +70,7 @@ search <- function(x, least, path) {
         "cpp_open_triples", x, request, least, integer(), c(1, 1), path
       )
       found <- core(
-        "cpp_find_triples", opened$handle, 1, 1, 1e8, FALSE, FALSE, TRUE,
-        request
+        "cpp_find_triples", opened$handle, 1, 1, 1e8, FALSE, FALSE, request
       )
     })[["elapsed"]]
   }
@@ -96,15 +85,100 @@ search <- function(x, least, path) {
   )
 }
 
-rows <- list()
-for (n in sizes) {
-  x <- make_points(n, num_features)
-  one_by_one <- choose(n, 3) * num_features / rate < 600
-  for (path in c(if (one_by_one) "all", "pairs", "auto")) {
-    for (least in if (path == "all") c(0.7, 0.9) else c(0.8, 0.9)) {
-      rows[[length(rows) + 1]] <- search(x, least, path)
+# One search on a GPU: what was found, and a row of the table.
+search_on_gpu <- function(x, least, path, stage = c(1, 1)) {
+  request <- new_request("cuda")
+  gc()
+  open <- system.time(opened <- core(
+    "cpp_open_triples", x, request, least, integer(), stage, path
+  ))[["elapsed"]]
+  seconds <- system.time(found <- core(
+    "cpp_find_triples", opened$handle, 1, 1, 3e7, FALSE, FALSE, request
+  ))[["elapsed"]]
+  found$row <- data.frame(
+    n = nrow(x), d = ncol(x), least = least, path = path,
+    stage = paste(stage, collapse = " of "), prepare = open, seconds = seconds,
+    per_second = choose(nrow(x), 3) / stage[[2]] * ncol(x) / seconds,
+    triples = found$stats$triples, candidates = found$stats$candidates,
+    checksum = found$checksum
+  )
+  found
+}
+
+# The threshold that so many triples reach, by searches that come near it from
+# above.
+threshold_for <- function(x, wanted) {
+  for (least in seq(0.95, 0.76, by = -0.01)) {
+    found <- search_on_gpu(x, least, "auto")
+    if (length(found$similarity) >= wanted) {
+      return(sort(found$similarity, decreasing = TRUE)[[wanted]])
     }
   }
+  stop("too few triples are similar enough")
 }
+
+bench_gpu <- function(stages) {
+  print(fsknn::cuda_devices()[1, ])
+  # CUDA starts, and memory is pinned, before anything is timed.
+  search_on_gpu(make_points(300, 295), 0.9, "auto")
+  x <- make_points(2880, 20000)
+  rows <- lapply(c("all", "all", "auto"), function(path) {
+    search_on_gpu(x, 0.8, path)$row
+  })
+  x <- make_points(24158, 295)
+  least <- threshold_for(x, 1e6)
+  more <- lapply(1:3, function(i) search_on_gpu(x, least, "auto")$row)
+  staged <- lapply(c("all", "auto"), function(path) {
+    search_on_gpu(x, least, path, c(1, stages))$row
+  })
+  do.call(rbind, c(rows, more, staged))
+}
+
+bench_cpu <- function() {
+  rows <- list()
+  for (n in sizes) {
+    x <- make_points(n, num_features)
+    one_by_one <- choose(n, 3) * num_features / rate < 600
+    for (path in c(if (one_by_one) "all", "pairs", "auto")) {
+      for (least in if (path == "all") c(0.7, 0.9) else c(0.8, 0.9)) {
+        rows[[length(rows) + 1]] <- search(x, least, path)
+      }
+    }
+  }
+  do.call(rbind, rows)
+}
+
 options(width = 200)
-print(do.call(rbind, rows), digits = 3, row.names = FALSE)
+if (on_gpu) {
+  table <- bench_gpu(if (length(arguments) > 0) arguments[[1]] else 20L)
+} else {
+  here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+  build <- tempfile("floor")
+  dir.create(build)
+  invisible(file.copy(file.path(dirname(here), "floor.cpp"), build))
+  writeLines(
+    c(
+      "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS)",
+      "PKG_LIBS = $(SHLIB_OPENMP_CXXFLAGS) -ldl"
+    ),
+    file.path(build, "Makevars")
+  )
+  invisible(system2(
+    file.path(R.home("bin"), "R"),
+    c("CMD", "SHLIB", file.path(build, "floor.cpp")),
+    stdout = FALSE, stderr = FALSE
+  ))
+  dyn.load(file.path(build, "floor.so"))
+  rate <- max(vapply(1:3, function(i) {
+    .Call("bench_vector_rate", threads, FALSE, PACKAGE = "floor")
+  }, 1))
+  load <- "/proc/loadavg"
+  cat("Load:", if (file.exists(load)) readLines(load) else "?", "\n")
+  cat(
+    "Vector limit (", .Call("bench_vector_name", PACKAGE = "floor"), "), ",
+    threads, " threads: ", format(rate, digits = 3), " a second\n",
+    sep = ""
+  )
+  table <- bench_cpu()
+}
+print(table, digits = 4, row.names = FALSE)

@@ -84,7 +84,7 @@ struct CudaFailure : Failure {
 /// Not CUDA but the plan said no: what a search must hold at once, at the
 /// least, is more than may be used of a device's memory.
 struct PlanFailure : CudaFailure {
-  enum class Held { two_chunks, all_points };
+  enum class Held { two_chunks, all_points, triples };
   PlanFailure(Held what, double bytes, double usable, int device_number)
       : CudaFailure("", device_number), held(what) {
     bytes_asked = bytes;

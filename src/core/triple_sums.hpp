@@ -21,7 +21,7 @@ double sum_of_largest(const double* a, const double* b, const double* c,
 }
 
 /// Three rows' sums added, the smallest first.
-static inline double total_of_three(double a, double b, double c) {
+FSKNN_HD static inline double total_of_three(double a, double b, double c) {
   const double low = a < b ? a : b, high = a < b ? b : a;
   if (c < low) return (c + low) + high;
   return c < high ? (low + c) + high : (low + high) + c;
@@ -29,7 +29,8 @@ static inline double total_of_three(double a, double b, double c) {
 
 /// Three-way Proportional Similarity (Joubert et al. 2018) by the sum of the
 /// largest and the total of all values, which is above 0.
-static inline double similarity_of_three(double largest, double total) {
+FSKNN_HD static inline double similarity_of_three(double largest,
+                                                  double total) {
   const double c = (1.5 * (total - largest)) / total;
   return c > 0.0 ? (c < 1.0 ? c : 1.0) : 0.0;
 }

@@ -121,6 +121,17 @@ std::vector<std::int64_t> TripleShare::apexes() const {
   return which;
 }
 
+std::vector<TripleApex> TripleShare::parts(std::int64_t num_points,
+                                           double least) const {
+  std::vector<TripleApex> found;
+  for (const std::int64_t apex : apexes()) {
+    const std::int64_t begin = apex == begin_.apex ? begin_.lower : 0;
+    const std::int64_t end = apex == end_.apex ? end_.lower : num_points;
+    if (begin < end) found.push_back({apex, begin, end, least});
+  }
+  return found;
+}
+
 std::vector<std::int64_t> nearly_empty_rows(const PreparedPoints& points) {
   std::vector<std::int64_t> rows;
   for (std::int64_t p = 0; p < points.size(); ++p)

@@ -119,6 +119,10 @@ class TripleOwners {
   TripleOwners(const PreparedPoints& points,
                const std::vector<std::int32_t>& contains);
   bool all() const { return all_; }
+  /// [points] whether they own triples; empty: all do.
+  std::vector<char> contained() const {
+    return all_ ? std::vector<char>() : contained_;
+  }
   /// Those that own triples, ascending.
   const std::vector<std::int64_t>& apexes() const { return apexes_; }
   /// Whether the triples of `apex` that have `other` are its own.
@@ -143,8 +147,8 @@ class TripleOwners {
 
 /// Which stage does number `at` of work that gets less from one to the next:
 /// there and back again, so that all have as much.
-inline bool is_in_stage(std::int64_t at, std::int64_t stage,
-                        std::int64_t stages) {
+constexpr bool is_in_stage(std::int64_t at, std::int64_t stage,
+                           std::int64_t stages) {
   const std::int64_t turn = at / stages, rest = at % stages;
   return (turn % 2 == 0 ? rest : stages - 1 - rest) == stage;
 }
@@ -159,6 +163,12 @@ inline bool is_in_stage(const TripleOwners& owners, const TripleQuestion& q,
   return is_in_stage(owners.all() ? apex : lower / kStageBlock, q.stage,
                      q.stages);
 }
+
+/// Triples of an apex whose lower other is at a place in [begin, end).
+struct TripleApex {
+  std::int64_t apex, begin, end;
+  double least;  ///< similarity
+};
 
 /// What is looked for: of a stage the triples of one stretch. All triples are
 /// in order of their apex, then of the lower of its other two, and cut into
@@ -186,6 +196,9 @@ class TripleShare {
   }
   /// Those that may have triples of it.
   std::vector<std::int64_t> apexes() const;
+  /// The same with the stretch of their lowers, of which a stage of a question
+  /// that has `contains` is only a part.
+  std::vector<TripleApex> parts(std::int64_t num_points, double least) const;
 
  private:
   struct Row {

@@ -49,9 +49,9 @@ struct Sample {
   }
 };
 
-Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
+Sample look_at_sample(const PreparedPoints& points,
+                      const TripleKernels& kernels, const TripleOwners& owners,
                       const TripleQuestion& q, const TripleBound& bound) {
-  const PreparedPoints& points = rows.points();
   Sample sample;
   const std::int64_t n = points.size();
   if (n <= 2 * kSample) return sample;
@@ -72,7 +72,7 @@ Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
   for (std::int64_t a = 0; a < kSample; ++a)
     for (std::int64_t b = a + 1; b < kSample; ++b) {
       const double largest =
-          rows.kernels().exact(row(a), row(b), row(b), points.padded);
+          kernels.exact(row(a), row(b), row(b), points.padded);
       looked += 1;
       const double least = largest / (sum(a) + sum(b));
       const bool is_edge = least <= 0.5 * (1.0 + bound.pair_distance);
@@ -81,7 +81,7 @@ Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
       if (!owners.all() || !is_edge) continue;
       for (std::int64_t c = b + 1; c < kSample; ++c) {
         const double similarity = similarity_of_three(
-            rows.kernels().exact(row(a), row(b), row(c), points.padded),
+            kernels.exact(row(a), row(b), row(c), points.padded),
             total_of_three(sum(a), sum(b), sum(c)));
         poll_after(static_cast<double>(points.padded));
         if (!(similarity >= q.least)) continue;
@@ -101,13 +101,14 @@ Sample look_at_sample(const TripleRows& rows, const TripleOwners& owners,
 /// Whether to look for triangles. Costs in features of one triple, of which a
 /// tile does 16 at a time.
 bool takes_pairs(const TripleQuestion& q, const Sample& sample,
-                 const TripleRows& rows, std::size_t num_nearly_empty) {
+                 const PreparedPoints& points, std::size_t num_nearly_empty) {
   // Their triples are gone through one by one: the more so the dearer.
-  if (static_cast<std::int64_t>(num_nearly_empty) > rows.size() / 8)
+  if (static_cast<std::int64_t>(num_nearly_empty) > points.size() / 8)
     return false;
   if (q.path != TriplePath::automatic) return q.path == TriplePath::pairs;
   if (!(q.least > 0.75) || !q.contains.empty()) return false;
-  const double d = static_cast<double>(rows.steps()) / 16, p = sample.pairs;
+  const double d = static_cast<double>(points.num_features) / 16;
+  const double p = sample.pairs;
   return 2.0 * p * p + 4.0 * p * p * p * d < 0.8 * p * p * d + 0.05;
 }
 
@@ -209,6 +210,37 @@ class PairsPath {
   TripleCollector::Taker taker_;
 };
 
+/// Whether a scanner leaves out what pairs with the apex rule out: that costs
+/// next to nothing, so whenever it can be of use.
+bool prunes(const TripleQuestion& q) {
+  return q.path == TriplePath::pairs ||
+         (q.path == TriplePath::automatic && q.least > 0.75);
+}
+
+void scan(TripleScanner& scanner, const TripleQuestion& q,
+          const TripleShare& share, std::int64_t num_points,
+          TripleCollector& collector, Progress* progress) {
+  TripleScanner::Task task;
+  task.contained = share.owners().contained();
+  task.stage = q.stage;
+  task.stages = q.stages;
+  task.apexes = share.parts(num_points, q.least);
+  task.by_pairs = prunes(q);
+  TripleCollector::Taker taker(collector);
+  TripleStats looked_at;
+  scanner.find(
+      task,
+      [&](const std::vector<TripleHit>& hits) {
+        for (const TripleHit& hit : hits)
+          taker.take(hit.apex, hit.lower, hit.higher, hit.similarity);
+      },
+      looked_at, progress);
+  taker.stats.candidates = looked_at.candidates;
+  taker.stats.settled = looked_at.settled;
+  taker.stats.comparisons = looked_at.comparisons;
+  taker.merge();
+}
+
 /// What the pairs of triples say of them.
 std::vector<TriplePairs> pairs_of_all(const MetricEntry& metric,
                                       const Kernels& kernels,
@@ -273,18 +305,25 @@ std::vector<std::int32_t> ids_of(const PreparedPoints& points,
 
 struct TripleSearch::Prepared {
   Prepared(const Request& asked, const TripleQuestion& q,
-           const RowSource& source, Progress* progress)
+           const RowSource& source, Progress* progress,
+           const MakeTripleScanner& make_scanner)
       : request(asked),
         question(q),
         kernels(choose_kernels(asked.instruction_set)),
         points(prepare_triples(asked, source, kernels.prepare_row,
                                asked.num_threads, progress)),
-        rows(points, triple_kernels(kernels), asked.num_threads, progress),
         bound(q.least, points.padded),
         owners(points, q.contains),
-        sample(look_at_sample(rows, owners, question, bound)),
+        sample(look_at_sample(points, triple_kernels(kernels), owners, question,
+                              bound)),
         nearly_empty(nearly_empty_rows(points)) {
-    if (!takes_pairs(question, sample, rows, nearly_empty.size())) return;
+    if (make_scanner) {
+      scanner = make_scanner(request, points);
+      return;
+    }
+    rows.reset(new TripleRows(points, triple_kernels(kernels),
+                              asked.num_threads, progress));
+    if (!takes_pairs(question, sample, points, nearly_empty.size())) return;
     try {
       graph.reset(new PairGraph(
           request, source, points, bound,
@@ -297,18 +336,20 @@ struct TripleSearch::Prepared {
   const TripleQuestion question;
   const Kernels& kernels;
   const PreparedPoints points;
-  const TripleRows rows;
   const TripleBound bound;
   const TripleOwners owners;
   const Sample sample;
   const std::vector<std::int64_t> nearly_empty;
-  std::unique_ptr<PairGraph> graph;  ///< null: each triple by itself
+  std::unique_ptr<TripleScanner> scanner;  ///< null: the CPU
+  std::unique_ptr<TripleRows> rows;        ///< of the CPU
+  std::unique_ptr<PairGraph> graph;        ///< null: each triple by itself
 };
 
 TripleSearch::TripleSearch(const Request& request,
                            const TripleQuestion& question,
-                           const RowSource& source, Progress* progress)
-    : prepared_(new Prepared(request, question, source, progress)) {}
+                           const RowSource& source, Progress* progress,
+                           const MakeTripleScanner& scanner)
+    : prepared_(new Prepared(request, question, source, progress, scanner)) {}
 
 TripleSearch::~TripleSearch() = default;
 
@@ -336,21 +377,23 @@ TriplesFound TripleSearch::find(const Part& part, Progress* progress) const {
         [](auto& worker) { worker.merge(); });
   };
   const ApexPieces pieces(share.apexes(), threads);
-  if (p.graph == nullptr) {
+  if (p.scanner != nullptr) {
+    scan(*p.scanner, p.question, share, p.points.size(), collector, progress);
+  } else if (p.graph == nullptr) {
     run(pieces, 0.0, 1.0, [&] {
-      return AllPath(p.rows, p.owners, share, p.bound, pieces, collector);
+      return AllPath(*p.rows, p.owners, share, p.bound, pieces, collector);
     });
   } else {
     const double rest = p.nearly_empty.empty() ? 1.0 : 0.5;
     run(pieces, 0.0, rest, [&] {
-      return PairsPath(p.rows, share, p.bound, pieces, *p.graph, collector);
+      return PairsPath(*p.rows, share, p.bound, pieces, *p.graph, collector);
     });
     // What pairs say of a triple holds where none of its rows is nearly empty.
     if (!p.nearly_empty.empty()) {
       const TripleOwners others(p.points, ids_of(p.points, p.nearly_empty));
       const ApexPieces of_others(others.apexes(), threads);
       run(of_others, rest, 1.0, [&] {
-        return AllPath(p.rows, others, share, p.bound, of_others, collector);
+        return AllPath(*p.rows, others, share, p.bound, of_others, collector);
       });
     }
   }
@@ -362,7 +405,9 @@ TriplesFound TripleSearch::find(const Part& part, Progress* progress) const {
                                found.triples, p.request.num_threads, progress);
   found.checksum = collector.checksum();
   found.stats = collector.stats();
-  found.stats.path = p.graph != nullptr ? TriplePath::pairs : TriplePath::all;
+  const bool by_pairs =
+      p.graph != nullptr || (p.scanner != nullptr && prunes(p.question));
+  found.stats.path = by_pairs ? TriplePath::pairs : TriplePath::all;
   found.stats.seconds = seconds_since(start);
   return found;
 }

@@ -10,6 +10,7 @@
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
+#include "core/triple_scanner.hpp"
 #include "core/triples.hpp"
 
 namespace fsknn {
@@ -25,9 +26,10 @@ struct TriplesFound {
 /// A search that is prepared once, and asked for parts of its answer.
 class TripleSearch {
  public:
-  /// The question's `most` is not read.
+  /// The question's `most` is not read. scanner: see MakeTripleScanner.
   TripleSearch(const Request& request, const TripleQuestion& question,
-               const RowSource& source, Progress* progress);
+               const RowSource& source, Progress* progress,
+               const MakeTripleScanner& scanner = {});
   ~TripleSearch();
 
   /// What to find: see TripleShare.
@@ -73,7 +75,8 @@ struct NearestTriples {
 NearestTriples nearest_triples(const Request& request,
                                const std::vector<std::int32_t>& contains,
                                TriplePath path, const RowSource& points,
-                               Progress* progress);
+                               Progress* progress,
+                               const MakeTripleScanner& scanner = {});
 
 struct TripleCounts {
   std::vector<double> counts;  ///< of the bins [breaks[i], breaks[i + 1])
@@ -88,7 +91,8 @@ TripleCounts count_triples(const Request& request,
                            const std::vector<double>& breaks,
                            const TripleQuestion& question, double part,
                            double parts, const RowSource& points,
-                           Progress* progress);
+                           Progress* progress,
+                           const MakeTripleScanner& scanner = {});
 
 }  // namespace cpu
 }  // namespace fsknn

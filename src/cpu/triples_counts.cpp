@@ -112,24 +112,35 @@ TripleCounts count_triples(const Request& request,
                            const std::vector<double>& breaks,
                            const TripleQuestion& question, double part,
                            double parts, const RowSource& source,
-                           Progress* progress) {
+                           Progress* progress,
+                           const MakeTripleScanner& make_scanner) {
   const Clock::time_point start = Clock::now();
   const Kernels& kernels = choose_kernels(request.instruction_set);
   const PreparedPoints points = prepare_triples(
       request, source, kernels.prepare_row, request.num_threads, progress);
-  const TripleRows rows(points, triple_kernels(kernels), request.num_threads,
-                        progress);
   const TripleOwners owners(points, {});
   const TripleShare share(owners, question, points.size(), part, parts);
-  const int threads = triple_threads(request, points);
-  const ApexPieces pieces(share.apexes(), threads);
   std::vector<std::int64_t> counts(breaks.size() + 1, 0);
   TripleCounts found;
-  run_pieces(
-      pieces.size(), threads, {progress, 0.0, 1.0},
-      [&] { return CountWorker(rows, share, pieces, breaks); },
-      [](CountWorker& worker, std::int64_t piece) { worker(piece); },
-      [&](CountWorker& worker) { worker.merge(counts, found.stats); });
+  if (make_scanner) {
+    TripleScanner::Task task;
+    task.apexes = share.parts(points.size(), 0.0);
+    task.by_pairs = false;
+    make_scanner(request, points)
+        ->count(task, breaks, counts, found.stats, progress);
+    for (const std::int64_t count : counts)
+      found.stats.triples += static_cast<double>(count);
+  } else {
+    const TripleRows rows(points, triple_kernels(kernels), request.num_threads,
+                          progress);
+    const int threads = triple_threads(request, points);
+    const ApexPieces pieces(share.apexes(), threads);
+    run_pieces(
+        pieces.size(), threads, {progress, 0.0, 1.0},
+        [&] { return CountWorker(rows, share, pieces, breaks); },
+        [](CountWorker& worker, std::int64_t piece) { worker(piece); },
+        [&](CountWorker& worker) { worker.merge(counts, found.stats); });
+  }
   for (std::size_t b = 0; b < counts.size(); ++b) {
     const double count = static_cast<double>(counts[b]);
     found.checksum += checksum_of(static_cast<std::int64_t>(b), count);

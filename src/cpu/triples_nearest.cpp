@@ -1,5 +1,6 @@
 // The triples that each point is in with the largest similarity.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <mutex>
 
@@ -44,6 +45,13 @@ class TripleHeap {
   const std::size_t k_;
   std::vector<TripleOfPoint> entries_;
 };
+
+/// As many points as have twice k pairs, at least 8, or all others.
+std::int64_t num_seeds(std::int64_t k, std::int64_t others) {
+  std::int64_t wanted = 8;
+  while (wanted * (wanted - 1) / 2 < 2 * k) ++wanted;
+  return std::min(wanted, others);
+}
 
 class NearestWorker {
  public:
@@ -104,10 +112,8 @@ class NearestWorker {
     seeds_.clear();
     for (std::int64_t p = 0; p < rows_.size(); ++p)
       if (p != apex_) seeds_.push_back(p);
-    std::int64_t wanted = 8;
-    while (wanted * (wanted - 1) / 2 < 2 * k_) ++wanted;
     const std::int64_t count =
-        std::min(wanted, static_cast<std::int64_t>(seeds_.size()));
+        num_seeds(k_, static_cast<std::int64_t>(seeds_.size()));
     const auto unlike = [&](std::int64_t p) {
       return static_cast<double>(pass_.pair_sum(p)) /
              std::max(rows_.scaled_sum(apex_) + rows_.scaled_sum(p), 1e-300);
@@ -169,32 +175,142 @@ class NearestWorker {
   TripleStats stats_;
 };
 
+/// By a scanner: the k-th best of a point's triples with those that are most
+/// like it is a threshold that its k best reach.
+class ScannedNearest {
+ public:
+  ScannedNearest(const Request& request, const PreparedPoints& points,
+                 const TripleKernels& kernels, TripleScanner& scanner,
+                 std::vector<std::vector<TripleOfPoint>>& lists)
+      : request_(request),
+        points_(points),
+        kernels_(kernels),
+        scanner_(scanner),
+        lists_(lists) {}
+
+  void run(const std::vector<std::int64_t>& apexes, TriplePath path,
+           TripleStats& stats, Progress* progress) {
+    TripleScanner::Task task;
+    for (const std::int64_t apex : apexes)
+      task.apexes.push_back({apex, 0, points_.size(), 0.0});
+    // Each with all others, whoever else is asked for.
+    task.contained.assign(static_cast<std::size_t>(points_.size()), 0);
+    set_thresholds(task, stats, progress);
+    task.by_pairs = path != TriplePath::all;
+    scanner_.find(
+        task,
+        [&](const std::vector<TripleHit>& hits) {
+          for (const TripleHit& hit : hits) take(hit);
+        },
+        stats, progress);
+    for (const std::int64_t apex : apexes) {
+      std::vector<TripleOfPoint>& list = list_of(apex);
+      keep_best(list);
+      std::sort(list.begin(), list.end(), &is_nearer);
+    }
+  }
+
+ private:
+  std::vector<TripleOfPoint>& list_of(std::int64_t place) {
+    return lists_[static_cast<std::size_t>(place)];
+  }
+
+  void set_thresholds(TripleScanner::Task& task, TripleStats& stats,
+                      Progress* progress) const {
+    const std::int64_t each = num_seeds(request_.k, points_.size() - 1);
+    const std::vector<std::int32_t> seeds =
+        scanner_.most_alike(task, each, progress);
+    const double operations = static_cast<double>(task.apexes.size()) *
+                              static_cast<double>(each * each) *
+                              static_cast<double>(points_.padded);
+    run_pieces(static_cast<std::int64_t>(task.apexes.size()),
+               useful_threads(request_.num_threads, operations),
+               {progress, 0.0, 0.0}, [&] {
+                 return [&](std::int64_t a) {
+                   TripleApex& apex = task.apexes[static_cast<std::size_t>(a)];
+                   const std::int32_t* const own = seeds.data() + a * each;
+                   std::vector<double> found;
+                   for (std::int64_t i = 0; i < each; ++i)
+                     for (std::int64_t j = i + 1; j < each; ++j) {
+                       found.push_back(similarity(apex.apex, own[i], own[j]));
+                       poll_after(static_cast<double>(points_.padded));
+                     }
+                   const std::size_t k = static_cast<std::size_t>(request_.k);
+                   if (found.size() < k) return;
+                   const auto at = found.begin() + (request_.k - 1);
+                   std::nth_element(found.begin(), at, found.end(),
+                                    std::greater<double>());
+                   apex.least = *at;
+                 };
+               });
+    stats.settled += static_cast<double>(task.apexes.size()) *
+                     static_cast<double>(each * (each - 1) / 2);
+  }
+
+  double similarity(std::int64_t a, std::int64_t b, std::int64_t c) const {
+    const PreparedPoints& p = points_;
+    return similarity_of_three(kernels_.exact(p.row(Place{a}), p.row(Place{b}),
+                                              p.row(Place{c}), p.padded),
+                               total_of_three(p.sums[a], p.sums[b], p.sums[c]));
+  }
+
+  void take(const TripleHit& hit) {
+    std::vector<TripleOfPoint>& list = list_of(hit.apex);
+    list.push_back({points_.order.id_at(Place{hit.lower}).value,
+                    points_.order.id_at(Place{hit.higher}).value,
+                    hit.similarity});
+    // Many may tie with the k-th.
+    if (list.size() > 2 * static_cast<std::size_t>(request_.k) + 4096)
+      keep_best(list);
+  }
+
+  void keep_best(std::vector<TripleOfPoint>& list) const {
+    if (list.size() <= static_cast<std::size_t>(request_.k)) return;
+    std::nth_element(list.begin(), list.begin() + request_.k, list.end(),
+                     &is_nearer);
+    list.resize(static_cast<std::size_t>(request_.k));
+  }
+
+  const Request& request_;
+  const PreparedPoints& points_;
+  const TripleKernels& kernels_;
+  TripleScanner& scanner_;
+  std::vector<std::vector<TripleOfPoint>>& lists_;  ///< by place
+};
+
 }  // namespace
 
 NearestTriples nearest_triples(const Request& request,
                                const std::vector<std::int32_t>& contains,
                                TriplePath path, const RowSource& source,
-                               Progress* progress) {
+                               Progress* progress,
+                               const MakeTripleScanner& make_scanner) {
   const Clock::time_point start = Clock::now();
   const Kernels& kernels = choose_kernels(request.instruction_set);
   const PreparedPoints points = prepare_triples(
       request, source, kernels.prepare_row, request.num_threads, progress);
-  const TripleRows rows(points, triple_kernels(kernels), request.num_threads,
-                        progress);
   const TripleOwners asked(points, contains);
-  const int threads = triple_threads(request, points);
-  const ApexPieces pieces(asked.apexes(), threads);
   std::vector<std::vector<TripleOfPoint>> by_place(
       static_cast<std::size_t>(points.size()));
-  std::mutex lock;
   NearestTriples found;
-  run_pieces(
-      pieces.size(), threads, {progress, 0.0, 1.0},
-      [&] {
-        return NearestWorker(rows, pieces, path, request.k, by_place, lock);
-      },
-      [](NearestWorker& worker, std::int64_t piece) { worker(piece); },
-      [&](NearestWorker& worker) { found.stats.add(worker.finish()); });
+  if (make_scanner) {
+    ScannedNearest(request, points, triple_kernels(kernels),
+                   *make_scanner(request, points), by_place)
+        .run(asked.apexes(), path, found.stats, progress);
+  } else {
+    const TripleRows rows(points, triple_kernels(kernels), request.num_threads,
+                          progress);
+    const int threads = triple_threads(request, points);
+    const ApexPieces pieces(asked.apexes(), threads);
+    std::mutex lock;
+    run_pieces(
+        pieces.size(), threads, {progress, 0.0, 1.0},
+        [&] {
+          return NearestWorker(rows, pieces, path, request.k, by_place, lock);
+        },
+        [](NearestWorker& worker, std::int64_t piece) { worker(piece); },
+        [&](NearestWorker& worker) { found.stats.add(worker.finish()); });
+  }
   std::vector<std::int32_t> of = contains;
   for (std::int32_t i = 0;
        of.size() < points.order.place.size() && contains.empty(); ++i)

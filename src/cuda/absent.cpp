@@ -43,6 +43,11 @@ PairCounts count_pairs(const Request&, const PairBins&, const RowSource&,
   throw not_built();
 }
 
+std::unique_ptr<TripleScanner> triple_scanner(const Request&,
+                                              const PreparedPoints&) {
+  throw not_built();
+}
+
 void find_between(const Request&, const Between&, const RowSource&, WithinRows&,
                   Progress*, Stats*) {
   throw not_built();

@@ -3,7 +3,8 @@
 // What the rest of the package knows of CUDA: no CUDA type in sight. Compiled
 // from *.cu where configure found a toolkit (device/devices.cu,
 // search/engine.cu, search/within.cu, search/count_pairs.cu,
-// search/held_points.cu, prepare/prepared_rows.cu), else from absent.cpp.
+// search/held_points.cu, triples/triple_scanner.cu, prepare/prepared_rows.cu),
+// else from absent.cpp.
 
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "core/progress.hpp"
 #include "core/request.hpp"
 #include "core/source.hpp"
+#include "core/triple_scanner.hpp"
 #include "core/within.hpp"
 
 namespace fsknn {
@@ -88,6 +90,11 @@ inline bool counts_pairs(const Request& request) {
 PairCounts count_pairs(const Request& request, const PairBins& bins,
                        const RowSource& points, Progress* progress,
                        Stats* stats);
+
+/// Triples gone through on the request's devices, where the points stand for as
+/// long as it lives. The points must outlive it.
+std::unique_ptr<TripleScanner> triple_scanner(const Request& request,
+                                              const PreparedPoints& points);
 
 /// As cpu::find_between(), on the first of the request's devices.
 void find_between(const Request& request, const Between& between,

@@ -266,7 +266,7 @@ test_that("wrong inputs are errors", {
     threshold_triples(x, 0.5, stage = 3)
     threshold_triples(x, 0.5, stage = c(3, 2))
     threshold_triples(x, 0.5, stage = c(1, 2), stages = 2)
-    threshold_triples(x, 0.5, backend = "cpu")
+    threshold_triples(x, 0.5, backend = "gpu")
     combine_triples()
     combine_triples(threshold_triples(x, 0.5))
     combine_triples(parts[1])

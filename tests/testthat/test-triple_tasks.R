@@ -121,7 +121,7 @@ test_that("a folder knows which triples it is of, and what is in it", {
     threshold_triples(x, 0.6, stage = c(1, 2), checkpoint = folder)
     triple_histogram(x, checkpoint = folder)
     knn_search(x, 3, checkpoint = folder, backend = "cpu")
-    knn_work(folder, backend = "cuda")
+    knn_work(folder, backend = "gpu")
   })
   # The work's size as it stands in the folder.
   expect_match(format(knn_status(folder))[[2]], "triples of at least 0.6")

@@ -1,0 +1,118 @@
+#include "cuda/plan/triple_plan.hpp"
+
+#include <algorithm>
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// Apexes whose others are listed with one wait for the device.
+constexpr std::int64_t kApexes = 256;
+
+// Rows of halves: so many that a kernel has work for some milliseconds.
+constexpr double kPoolBytes = 2e9;
+
+constexpr std::int64_t kCandidates = std::int64_t{1} << 22;
+
+// The least that is worth a second lane.
+constexpr std::int64_t kFewApexes = 16;
+constexpr std::int64_t kFewCandidates = 4 * TripleBlock::pairs;
+
+// A candidate, and what is found: 16 and 24 bytes.
+constexpr double kCandidateBytes = 40;
+
+// An apex's lists by place: its others, those of them that are rows, and sums
+// with each.
+constexpr double kListedBytes = 12;
+
+TriplePlan least_plan(const TripleSizes& sizes) {
+  TriplePlan plan;
+  plan.lanes = 1;
+  plan.apexes = 1;
+  plan.pool_rows = sizes.num_points;
+  plan.candidates = TripleBlock::pairs;
+  return plan;
+}
+
+}  // namespace
+
+double bytes_of_points(const TripleSizes& sizes) {
+  const double n = static_cast<double>(sizes.num_points);
+  return n * (8.0 * static_cast<double>(sizes.padded) +
+              2.0 * static_cast<double>(sizes.depth) + 32.0) +
+         1e4;
+}
+
+double bytes_of_lane(const TripleSizes& sizes, const TriplePlan& plan) {
+  const double n = static_cast<double>(sizes.num_points);
+  const double row = 2.0 * static_cast<double>(sizes.depth) + 24.0;
+  const double of_apex =
+      kListedBytes * n + 128.0 + 4.0 * static_cast<double>(sizes.num_alike);
+  return static_cast<double>(plan.apexes) * of_apex +
+         static_cast<double>(plan.pool_rows) * row +
+         static_cast<double>(plan.candidates) * kCandidateBytes +
+         16.0 * static_cast<double>(sizes.num_breaks) + 1e4;
+}
+
+double least_bytes_of_triples(const TripleSizes& sizes) {
+  return bytes_of_points(sizes) + bytes_of_lane(sizes, least_plan(sizes));
+}
+
+TriplePlan plan_triples(const TripleSizes& sizes, double bytes_usable) {
+  const double n = static_cast<double>(sizes.num_points);
+  const double row = 2.0 * static_cast<double>(sizes.depth) + 24.0;
+  TriplePlan plan;
+  plan.apexes = std::min(kApexes, sizes.num_points);
+  plan.pool_rows =
+      std::max(sizes.num_points,
+               static_cast<std::int64_t>(std::min(
+                   n * static_cast<double>(plan.apexes), kPoolBytes / row)));
+  plan.candidates = kCandidates;
+  if (!(bytes_usable > 0)) return plan;
+  const TriplePlan least = least_plan(sizes);
+  const double room = bytes_usable - bytes_of_points(sizes);
+  const auto fits = [&](const TriplePlan& p) {
+    return p.lanes * bytes_of_lane(sizes, p) <= room;
+  };
+  if (!fits(least)) {
+    plan.lanes = 0;
+    return plan;
+  }
+  // What is largest is halved, until it fits.
+  while (!fits(plan)) {
+    const auto half = [](std::int64_t& size, std::int64_t at_least) {
+      size = std::max(at_least, size / 2);
+    };
+    const double pool = static_cast<double>(plan.pool_rows) * row;
+    const double lists = static_cast<double>(plan.apexes) * kListedBytes * n;
+    const double candidates =
+        static_cast<double>(plan.candidates) * kCandidateBytes;
+    const bool one = plan.lanes == 1;
+    const std::int64_t few_apexes =
+        one ? 1 : std::min(kFewApexes, sizes.num_points);
+    const std::int64_t few = one ? least.candidates : kFewCandidates;
+    const bool pool_left = plan.pool_rows > least.pool_rows;
+    const bool apexes_left = plan.apexes > few_apexes;
+    const bool candidates_left = plan.candidates > few;
+    if (pool_left && (pool >= std::max(lists, candidates) ||
+                      (!apexes_left && !candidates_left)))
+      half(plan.pool_rows, least.pool_rows);
+    else if (candidates_left && (candidates >= lists || !apexes_left))
+      half(plan.candidates, few);
+    else if (apexes_left)
+      half(plan.apexes, few_apexes);
+    else
+      plan.lanes = 1;
+  }
+  return plan;
+}
+
+std::int64_t tiles_at_once(std::int64_t depth) {
+  constexpr double features = 4e12;
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(std::min(
+             1e9, features / TripleBlock::pairs / static_cast<double>(depth))));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

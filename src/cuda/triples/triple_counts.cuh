@@ -1,0 +1,79 @@
+#pragma once
+
+// The bin of a similarity, and counts of bins that a block keeps.
+
+#include <cstdint>
+
+#include "cuda/triples/triple_kernels.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// 0 below all bins, 1 in the first, and so on; the last one has its upper end
+/// too.
+__device__ inline int triple_bin(const double* breaks, int num_breaks,
+                                 double similarity) {
+  if (similarity == breaks[num_breaks - 1]) return num_breaks - 1;
+  int low = 0, high = num_breaks;  // breaks before low are not above
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (breaks[middle] <= similarity)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/// Counts of a block, in shared memory where there is room. All threads call
+/// what there is of it.
+class BlockCounts {
+ public:
+  /// shared: of so many bytes, of 8.
+  __device__ BlockCounts(const TripleBins& bins, void* shared, int bytes)
+      : bins_(bins),
+        num_breaks_(static_cast<int>(bins.num_breaks)),
+        here_(bins.num_breaks * 12 + 8 <= bytes),
+        breaks_(here_ ? static_cast<const double*>(shared) : bins.breaks),
+        counts_(reinterpret_cast<unsigned*>(static_cast<double*>(shared) +
+                                            bins.num_breaks)) {
+    if (!here_) return;
+    for (int b = threadIdx.x; b <= num_breaks_; b += blockDim.x) {
+      counts_[b] = 0;
+      if (b < num_breaks_) static_cast<double*>(shared)[b] = bins.breaks[b];
+    }
+    __syncthreads();
+  }
+  __device__ int bin_of(double similarity) const {
+    return triple_bin(breaks_, num_breaks_, similarity);
+  }
+  /// Similarities from `bin`'s own that are below this are in it, too.
+  __device__ double end_of(int bin) const {
+    return bin < num_breaks_ ? breaks_[bin] : 2.0;
+  }
+  __device__ void add(int bin, unsigned count) {
+    if (count == 0) return;
+    if (here_)
+      atomicAdd(counts_ + bin, count);
+    else
+      atomicAdd(bins_.counts + bin, static_cast<unsigned long long>(count));
+  }
+  __device__ void finish() {
+    if (!here_) return;
+    __syncthreads();
+    for (int b = threadIdx.x; b <= num_breaks_; b += blockDim.x)
+      if (counts_[b] > 0)
+        atomicAdd(bins_.counts + b,
+                  static_cast<unsigned long long>(counts_[b]));
+  }
+
+ private:
+  const TripleBins& bins_;
+  int num_breaks_;
+  bool here_;
+  const double* breaks_;
+  unsigned* counts_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

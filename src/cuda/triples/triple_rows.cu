@@ -1,0 +1,296 @@
+// Points as halves, the others of an apex that a bound on pairs leaves, and
+// their X.
+#include <cmath>
+
+#include "core/triples.hpp"
+#include "cuda/device/check.cuh"
+#include "cuda/triples/triple_kernels.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarp;
+constexpr int kPiece = 8;  // halves that are read at once
+
+// In: x [size], not negative. Out: largest. Grid: any, x. Block: kThreads.
+__global__ void __launch_bounds__(kThreads)
+    find_largest(const double* x, std::int64_t size, double* largest) {
+  double most = 0.0;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i =
+           static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       i < size; i += step)
+    most = x[i] > most ? x[i] : most;
+  for (int gap = kWarp / 2; gap > 0; gap /= 2) {
+    const double other = __shfl_xor_sync(0xffffffffu, most, gap);
+    most = other > most ? other : most;
+  }
+  // Doubles that are not negative are in the order of their bits.
+  if (threadIdx.x % kWarp == 0)
+    atomicMax(reinterpret_cast<unsigned long long*>(largest),
+              static_cast<unsigned long long>(__double_as_longlong(most)));
+}
+
+// In: the points' rows. Out: to [count x depth]. Grid: any, x. Block: kThreads.
+__global__ void __launch_bounds__(kThreads)
+    make_halves(const TriplePoints points, const PowerOfTwo scale, __half* to) {
+  const std::int64_t size = points.count * points.depth;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i =
+           static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       i < size; i += step) {
+    const std::int64_t place = i / points.depth, f = i % points.depth;
+    const double x =
+        f < points.padded ? points.rows[place * points.padded + f] : 0.0;
+    const double y = (x * scale.first) * scale.second;
+    to[i] = __float2half_rz(__double2float_rz(y));
+  }
+}
+
+__device__ inline unsigned larger_halves(unsigned a, unsigned b) {
+  // Halves that are not negative are in the order of their bits.
+  return __vmaxu2(a, b);
+}
+
+__device__ inline uint4 larger_halves(const uint4& a, const uint4& b) {
+  return {larger_halves(a.x, b.x), larger_halves(a.y, b.y),
+          larger_halves(a.z, b.z), larger_halves(a.w, b.w)};
+}
+
+__device__ inline float sum_of(unsigned halves) {
+  __half2 h;
+  memcpy(&h, &halves, sizeof h);
+  const float2 x = __half22float2(h);
+  return x.x + x.y;
+}
+
+__device__ inline bool is_other(const TriplePoints& points, std::int64_t apex,
+                                std::int64_t place) {
+  if (place == apex) return false;
+  return place > apex ||
+         (points.contained != nullptr && points.contained[place] == 0);
+}
+
+/// Whether a triple of the job may have it as the lower of the other two.
+__device__ inline bool is_lower(const TriplePoints& points,
+                                const TripleJob& job, std::int64_t place) {
+  if (place < job.begin || place >= job.end) return false;
+  return points.contained == nullptr ||
+         is_in_stage(place / kStageBlock, points.stage, points.stages);
+}
+
+// One warp a pair of an apex and a place. Out: sums [jobs x count]; of what is
+// no other nothing is written. Grid: x over places, y over jobs. Block:
+// kThreads.
+__global__ void __launch_bounds__(kThreads)
+    sum_pairs(const TriplePoints points, const TripleJob* jobs, float* sums) {
+  const TripleJob& job = jobs[blockIdx.y];
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t pieces = points.depth / kPiece;
+  const uint4* const all = reinterpret_cast<const uint4*>(points.halves);
+  const uint4* const own = all + job.apex * pieces;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kWarps;
+  std::int64_t place =
+      static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  for (; place < points.count; place += step) {
+    if (!is_other(points, job.apex, place)) continue;
+    const uint4* const other = all + place * pieces;
+    float sum = 0.0f;
+    for (std::int64_t p = lane; p < pieces; p += kWarp) {
+      const uint4 x = larger_halves(__ldg(own + p), __ldg(other + p));
+      sum += (sum_of(x.x) + sum_of(x.y)) + (sum_of(x.z) + sum_of(x.w));
+    }
+    for (int gap = kWarp / 2; gap > 0; gap /= 2)
+      sum += __shfl_xor_sync(0xffffffffu, sum, gap);
+    if (lane == 0)
+      sums[static_cast<std::int64_t>(blockIdx.y) * points.count + place] = sum;
+  }
+}
+
+/// See the vignette "method": one pair.
+__device__ inline bool has_room(const TriplePoints& points,
+                                const TripleJob& job, std::int64_t place,
+                                float pair_sum, const TripleChoice& choice) {
+  const double both = points.sums[job.apex] + points.sums[place];
+  const double third =
+      fmin(choice.largest_sum, fmax(job.third * both, kNearlyEmpty));
+  const double most = job.share * (1.0 + 0x1p-40) * (both + third);
+  if (most < 0x1p-1020) return true;
+  return !(static_cast<double>(pair_sum) >
+           ((most * choice.scale.first) * choice.scale.second) * choice.up);
+}
+
+/// Threads of the block before this one that are `set`, and of all in `count`.
+__device__ inline int rank_of(bool set, int* of_warps, int& count) {
+  const unsigned mask = __ballot_sync(0xffffffffu, set);
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  __syncthreads();
+  if (lane == 0) of_warps[warp] = __popc(mask);
+  __syncthreads();
+  int before = 0;
+  count = 0;
+  for (int w = 0; w < kWarps; ++w) {
+    before += w < warp ? of_warps[w] : 0;
+    count += of_warps[w];
+  }
+  return before + __popc(mask & ((1u << lane) - 1u));
+}
+
+// In: sums [jobs x count]. Out: lists and their sizes. Grid: x over jobs.
+// Block: kThreads.
+__global__ void __launch_bounds__(kThreads)
+    list_others(const TriplePoints points, const TripleJob* jobs,
+                const TripleChoice choice, const TripleLists to) {
+  __shared__ int of_warps[kWarps];
+  const TripleJob& job = jobs[blockIdx.x];
+  const std::int64_t base =
+      static_cast<std::int64_t>(blockIdx.x) * points.count;
+  int columns = 0, rows = 0;
+  const std::int64_t first =
+      points.contained != nullptr ? 0 : job.apex / kThreads * kThreads;
+  for (std::int64_t at = first; at < points.count; at += kThreads) {
+    const std::int64_t place = at + threadIdx.x;
+    const bool taken =
+        place < points.count && is_other(points, job.apex, place) &&
+        (!choice.by_pairs ||
+         has_room(points, job, place, to.pair_sums[base + place], choice));
+    int count = 0;
+    const int column = columns + rank_of(taken, of_warps, count);
+    columns += count;
+    if (taken) to.others[base + column] = static_cast<std::int32_t>(place);
+    const bool lower = taken && is_lower(points, job, place);
+    const int row = rows + rank_of(lower, of_warps, count);
+    rows += count;
+    if (lower) to.lowers[base + row] = column;
+  }
+  if (threadIdx.x == 0) {
+    to.sizes[2 * blockIdx.x] = columns;
+    to.sizes[2 * blockIdx.x + 1] = rows;
+  }
+}
+
+// Round by round the next one. In: sums [jobs x count of points]. Out: alike
+// [jobs x count]. Grid: x over jobs. Block: kThreads.
+__global__ void __launch_bounds__(kThreads)
+    choose_alike(const TriplePoints points, const TripleJob* jobs,
+                 const float* sums, std::int64_t count, std::int32_t* alike) {
+  using Key = unsigned long long;
+  __shared__ Key of_warps[kWarps];
+  constexpr Key none = ~Key{0};
+  const std::int64_t apex = jobs[blockIdx.x].apex;
+  const float* const own =
+      sums + static_cast<std::int64_t>(blockIdx.x) * points.count;
+  Key last = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    Key least = none;
+    for (std::int64_t p = threadIdx.x; p < points.count; p += kThreads) {
+      if (p == apex) continue;
+      // Floats that are not negative are in the order of their bits.
+      const float unlike = own[p] / (points.most[apex] + points.most[p]);
+      const Key key = (static_cast<Key>(__float_as_uint(unlike)) << 32 |
+                       static_cast<Key>(p)) +
+                      1;
+      if (key > last && key < least) least = key;
+    }
+    for (int gap = kWarp / 2; gap > 0; gap /= 2) {
+      const Key other = __shfl_xor_sync(0xffffffffu, least, gap);
+      least = other < least ? other : least;
+    }
+    if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = least;
+    __syncthreads();
+    for (int w = 0; w < kWarps; ++w)
+      least = of_warps[w] < least ? of_warps[w] : least;
+    __syncthreads();
+    last = least;
+    if (threadIdx.x == 0)
+      alike[static_cast<std::int64_t>(blockIdx.x) * count + i] =
+          static_cast<std::int32_t>((least - 1) & 0xffffffffu);
+  }
+}
+
+// One warp a row of the pool. Grid: x over rows of a job, y over jobs. Block:
+// kThreads.
+__global__ void __launch_bounds__(kThreads)
+    fill_pool(const TriplePoints points, const TripleJob* jobs,
+              const std::int32_t* others, const TriplePool to) {
+  const TripleJob& job = jobs[blockIdx.y];
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  if (row >= job.columns) return;
+  const std::int64_t place =
+      others[static_cast<std::int64_t>(job.list) * points.count + row];
+  const std::int64_t pieces = points.depth / kPiece;
+  const uint4* const all = reinterpret_cast<const uint4*>(points.halves);
+  const uint4* const own = all + job.apex * pieces;
+  uint4* const x = reinterpret_cast<uint4*>(to.x) + (job.offset + row) * pieces;
+  for (std::int64_t p = lane; p < pieces; p += kWarp)
+    x[p] = larger_halves(__ldg(own + p), __ldg(all + place * pieces + p));
+  if (lane > 0) return;
+  to.places[job.offset + row] = static_cast<std::int32_t>(place);
+  to.most[job.offset + row] = points.most[place];
+}
+
+unsigned blocks_for(std::int64_t count, std::int64_t most) {
+  const std::int64_t blocks = (count + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(blocks < most ? blocks : most);
+}
+
+}  // namespace
+
+void start_largest_value(const double* rows, std::int64_t size, double* largest,
+                         cudaStream_t stream) {
+  find_largest<<<blocks_for(size, 2048), kThreads, 0, stream>>>(rows, size,
+                                                                largest);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_triple_halves(const TriplePoints& points, PowerOfTwo scale,
+                         __half* to, cudaStream_t stream) {
+  make_halves<<<blocks_for(points.count * points.depth, 65536), kThreads, 0,
+                stream>>>(points, scale, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_triple_pair_sums(const TriplePoints& points, const TripleJob* jobs,
+                            std::int64_t num_jobs, float* pair_sums,
+                            cudaStream_t stream) {
+  const dim3 grid(blocks_for(points.count * kWarp, 1024),
+                  static_cast<unsigned>(num_jobs));
+  sum_pairs<<<grid, kThreads, 0, stream>>>(points, jobs, pair_sums);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_triple_lists(const TriplePoints& points, const TripleJob* jobs,
+                        std::int64_t num_jobs, const TripleChoice& choice,
+                        const TripleLists& to, cudaStream_t stream) {
+  list_others<<<static_cast<unsigned>(num_jobs), kThreads, 0, stream>>>(
+      points, jobs, choice, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_most_alike(const TriplePoints& points, const TripleJob* jobs,
+                      std::int64_t num_jobs, const float* pair_sums,
+                      std::int64_t count, std::int32_t* alike,
+                      cudaStream_t stream) {
+  choose_alike<<<static_cast<unsigned>(num_jobs), kThreads, 0, stream>>>(
+      points, jobs, pair_sums, count, alike);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_triple_pool(const TriplePoints& points, const TripleJob* jobs,
+                       std::int64_t num_jobs, std::int64_t most_columns,
+                       const TripleLists& lists, const TriplePool& to,
+                       cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>((most_columns + kWarps - 1) / kWarps),
+                  static_cast<unsigned>(num_jobs));
+  fill_pool<<<grid, kThreads, 0, stream>>>(points, jobs, lists.others, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,156 @@
+// Triples on a device, as far as no device is needed: how they are cut into
+// tiles, what stands in its memory, the bounds of sums of halves, and a search
+// that someone else goes through.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "core/triple_sums.hpp"
+#include "cuda/plan/triple_plan.hpp"
+#include "cuda/triples/triple_bound.hpp"
+
+using namespace fsknn;
+using namespace fsknn::cuda;
+
+namespace {
+
+/// Towards 0, to a number of 16 bits.
+double half_below(double x) {
+  if (x == 0.0) return x;
+  const double step = two_to(std::max(exponent_of(x), -14) - 10);
+  return std::floor(x / step) * step;
+}
+
+}  // namespace
+
+TEST_CASE("each pair of an apex's others stands in one tile") {
+  for (const std::int64_t columns :
+       {2, 3, 63, 64, 65, 127, 128, 129, 192, 193, 256, 257, 700}) {
+    for (const std::int64_t rows : {columns, columns - 1, std::int64_t{1}}) {
+      TripleTiles tiles;
+      tiles.columns = columns;
+      tiles.rows = rows;
+      CAPTURE(columns);
+      CAPTURE(rows);
+      std::vector<int> met(static_cast<std::size_t>(rows * columns), 0);
+      for (std::int64_t t = 0; t < tiles.count(); ++t) {
+        const TripleTiles::At at = tiles.at(t);
+        for (std::int64_t r = at.row * TripleBlock::rows;
+             r < std::min(rows, (at.row + 1) * TripleBlock::rows); ++r)
+          for (std::int64_t c = at.column * TripleBlock::columns;
+               c < std::min(columns, (at.column + 1) * TripleBlock::columns);
+               ++c)
+            ++met[static_cast<std::size_t>(r * columns + c)];
+      }
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < columns; ++c) {
+          const int count = met[static_cast<std::size_t>(r * columns + c)];
+          // Where rows are few of the columns, which of them they are is not
+          // known here.
+          if (rows < columns || r < c) REQUIRE(count == 1);
+          REQUIRE(count <= 1);
+        }
+    }
+  }
+}
+
+TEST_CASE("tiles of very many columns are numbered without a gap") {
+  TripleTiles tiles;
+  tiles.columns = tiles.rows = 100000000;
+  for (std::int64_t t = 0; t < tiles.count();
+       t += tiles.count() / 1000003 + 1) {
+    const TripleTiles::At at = tiles.at(t);
+    REQUIRE(at.column * (at.column + 1) + at.row == t);
+    REQUIRE(at.row >= 0);
+    REQUIRE(at.row < 2 * (at.column + 1));
+  }
+}
+
+TEST_CASE("a plan fits, or nothing does") {
+  for (const std::int64_t n : {3, 500, 24158, 189625})
+    for (const std::int64_t d : {1, 295, 20000}) {
+      TripleSizes sizes;
+      sizes.num_points = n;
+      sizes.padded = padded_features(d);
+      sizes.depth = depth_of_triples(d);
+      CHECK(sizes.depth >= d);
+      CHECK(sizes.depth % TripleBlock::depth == 0);
+      const double least = least_bytes_of_triples(sizes);
+      const TriplePlan all = plan_triples(sizes, 0);
+      CHECK(all.lanes == 2);
+      CHECK(plan_triples(sizes, least * 0.999).lanes == 0);
+      for (const double more : {1.0, 1.1, 1.5, 2.0, 5.0, 100.0, 1e6}) {
+        const TriplePlan plan = plan_triples(sizes, least * more);
+        CAPTURE(n);
+        CAPTURE(d);
+        CAPTURE(more);
+        REQUIRE(plan.lanes >= 1);
+        CHECK(bytes_of_points(sizes) +
+                  plan.lanes * bytes_of_lane(sizes, plan) <=
+              least * more);
+        CHECK(plan.apexes >= 1);
+        CHECK(plan.pool_rows >= n);
+        CHECK(plan.candidates >= TripleBlock::pairs);
+        CHECK(plan.apexes <= all.apexes);
+        CHECK(plan.pool_rows <= all.pool_rows);
+      }
+      CHECK(tiles_at_once(sizes.depth) >= 1);
+    }
+}
+
+TEST_CASE("sums of halves are within their bounds, whatever the scale") {
+  std::mt19937_64 random(17);
+  std::normal_distribution<double> normal;
+  for (const int power : {-1000, -300, 0, 300, 1000})
+    for (const double spread : {0.3, 2.0, 8.0}) {
+      constexpr int n = 12, d = 67;
+      std::vector<std::vector<double>> rows(n);
+      double largest = 0.0;
+      for (auto& row : rows)
+        for (int f = 0; f < d; ++f) {
+          row.push_back(
+              f % 5 == 4
+                  ? 0.0
+                  : std::ldexp(std::exp(spread * normal(random)), power));
+          largest = std::max(largest, row.back());
+        }
+      const PowerOfTwo scale = scale_of_triples(largest);
+      const std::int64_t depth = depth_of_triples(d);
+      const TripleSumBound bound(depth, scale);
+      CHECK(bound.scaled(largest) >= 0x1p14);
+      CHECK(bound.scaled(largest) < 0x1p15);
+      for (int i = 0; i < n; ++i)
+        for (int j = i + 1; j < n; ++j)
+          for (int k = j + 1; k < n; ++k) {
+            double sum = 0.0, of_halves = 0.0;
+            for (std::size_t f = 0; f < d; ++f) {
+              const double a = rows[static_cast<std::size_t>(i)][f];
+              const double b = rows[static_cast<std::size_t>(j)][f];
+              const double c = rows[static_cast<std::size_t>(k)][f];
+              sum += std::max(a, std::max(b, c));
+              of_halves += std::max(half_below(bound.scaled(a)),
+                                    std::max(half_below(bound.scaled(b)),
+                                             half_below(bound.scaled(c))));
+            }
+            // As far off as tensor cores may be.
+            const double off = error_of_triple_sums(depth) * of_halves;
+            for (const double found : {of_halves - off, of_halves + off}) {
+              REQUIRE(found <= bound.most_of(sum));
+              REQUIRE(found <= static_cast<double>(bound.float_most_of(sum)));
+              REQUIRE(bound.low() * found <= bound.scaled(sum));
+              REQUIRE(bound.high() * found + bound.lost() >= bound.scaled(sum));
+            }
+          }
+    }
+}
+
+TEST_CASE("a row that is nearly empty passes every test") {
+  const TripleSumBound bound(32, scale_of_triples(1e300));
+  CHECK(bound.most_of(0x1p-1030) == HUGE_VAL);
+  CHECK(bound.float_most_of(0x1p-1030) == static_cast<float>(HUGE_VAL));
+  CHECK(bound.float_most_of(0x1p-1010) > 0.0f);
+}

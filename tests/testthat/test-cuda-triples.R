@@ -1,0 +1,194 @@
+# Triples on a GPU: the CPU's answer, to the last bit, and its checksum.
+
+on_both <- function(verb, x, ..., more = list()) {
+  expected <- verb(x, ..., backend = "cpu")
+  found <- do.call(verb, c(list(x, ..., backend = "cuda"), more))
+  expect_identical(found, expected)
+  expected
+}
+
+test_that("a GPU finds the triples that the CPU finds, with ties and zeros", {
+  skip_if_no_cuda()
+  cases <- list(
+    c(3, 1), c(3, 5), c(4, 1), c(7, 2), c(19, 5), c(24, 9), c(17, 33),
+    c(70, 31), c(150, 8), c(140, 300)
+  )
+  for (case in cases) {
+    x <- counts_matrix(case[[1]], case[[2]])
+    for (least in c(0.4, 0.75, 0.8, 0.95, 1)) {
+      for (path in c("auto", "pairs", "all")) {
+        on_both(threshold_triples, x, least, path = path)
+      }
+    }
+    on_both(triple_histogram, x)
+    on_both(triple_histogram, x, breaks = c(0.3, 2 / 3, 0.75, 1))
+  }
+  on_both(threshold_triples, counts_matrix(30, 4), 0)
+})
+
+test_that("rows of real numbers have the CPU's bits at every threshold", {
+  skip_if_no_cuda()
+  for (case in list(c(90, 13, 1), c(300, 40, 3), c(131, 700, 2))) {
+    x <- exp(case[[3]] * random_matrix(case[[1]], case[[2]], seed = 7))
+    x[5, ] <- x[9, ]
+    rownames(x) <- paste0("p", seq_len(nrow(x)))
+    counts <- on_both(triple_histogram, x, breaks = 50)
+    on_both(triple_histogram, x, breaks = 5000)
+    for (most in c(10, 1000, 30000)) {
+      least <- summary(counts, most = most)$min_similarity
+      found <- on_both(threshold_triples, x, least)
+      # Thresholds that some triple has.
+      some <- found$similarity[[1]]
+      on_both(threshold_triples, x, some)
+      on_both(threshold_triples, x, some + 2^-52)
+    }
+  }
+})
+
+test_that("binary data and more than a stretch of features are as on the CPU", {
+  skip_if_no_cuda()
+  x <- matrix(whole_numbers(120 * 200) %% 3 == 0, 120) + 0
+  on_both(threshold_triples, x, 0.5, metric = "sorensen")
+  on_both(triple_histogram, x, metric = "sorensen")
+  wide <- exp(random_matrix(40, 5000, seed = 3))
+  on_both(threshold_triples, wide, 0.55)
+  on_both(triple_histogram, wide, breaks = 200)
+})
+
+test_that("scales, huge entries and nearly empty rows change no bit", {
+  skip_if_no_cuda()
+  x <- exp(random_matrix(60, 17, seed = 11))
+  for (scale in c(1e-300, 1e-20, 1e20, 1e300)) {
+    y <- x / max(x) * scale
+    on_both(threshold_triples, y, 0.6)
+    on_both(triple_histogram, y)
+  }
+  one <- replace(x, 31, 1e15)
+  huge <- replace(x, 31, 1e300)
+  tiny <- x
+  tiny[c(3, 40), ] <- tiny[c(3, 40), ] * 1e-310
+  mixed <- x * 10^(whole_numbers(60) %% 600 - 300)
+  for (y in list(one, huge, tiny, mixed)) {
+    for (path in c("pairs", "all")) {
+      on_both(threshold_triples, y, 0.55, path = path)
+      on_both(threshold_triples, y, 0.9, path = path)
+    }
+    on_both(triple_histogram, y)
+  }
+})
+
+test_that("queries, isolated points, missing values and columns are heard of", {
+  skip_if_no_cuda()
+  x <- exp(random_matrix(90, 13, seed = 5))
+  rownames(x) <- paste0("p", 1:90)
+  on_both(threshold_triples, x, 0.6, query = c("p7", "p80", "p12"))
+  on_both(threshold_triples, x, 0.8, query = "p33")
+  empty <- replace(x, cbind(c(4, 50), rep(1:13, each = 2)), 0)
+  on_both(threshold_triples, empty, 0.6, constant = "isolate")
+  on_both(triple_histogram, empty, constant = "isolate")
+  lacking <- replace(x, 77, NA)
+  on_both(threshold_triples, lacking, 0.6, na = "mean")
+  on_both(threshold_triples, t(x), 0.6, points = "columns")
+})
+
+test_that("no decomposition changes a triple or the checksum", {
+  skip_if_no_cuda()
+  x <- exp(random_matrix(150, 20, seed = 6))
+  whole <- threshold_triples(x, 0.6, backend = "cpu")
+  counted <- triple_histogram(x, backend = "cpu")
+  for (of in c(2, 3, 7, 40)) {
+    parts <- lapply(seq_len(of), function(i) {
+      threshold_triples(x, 0.6, stage = c(i, of), backend = "cuda")
+    })
+    expect_identical(combine_triples(parts), whole)
+    expect_identical(
+      threshold_triples(x, 0.6, stages = of, backend = "cuda"), whole
+    )
+    expect_identical(triple_histogram(x, stages = of, backend = "cuda"), counted)
+    for (i in seq_len(min(of, 3))) {
+      on_both(threshold_triples, x, 0.6, stage = c(i, of), query = c(3, 90, 7))
+    }
+  }
+  on_both(threshold_triples, x, 0.6, query = c(3, 90, 7), stages = 11)
+  for (devices in seq_len(nrow(cuda_devices()))) {
+    expect_identical(
+      threshold_triples(x, 0.6, backend = "cuda", devices = seq_len(devices)),
+      whole
+    )
+  }
+})
+
+test_that("the best of each point are the CPU's, with ties and few others", {
+  skip_if_no_cuda()
+  for (case in list(c(3, 4), c(5, 3), c(40, 6), c(140, 21))) {
+    x <- counts_matrix(case[[1]], case[[2]])
+    pairs <- choose(case[[1]] - 1, 2)
+    for (k in unique(pmin(pairs, c(1, 3, 40, 1000)))) {
+      for (path in c("auto", "pairs", "all")) {
+        on_both(nearest_triples, x, k, path = path)
+      }
+    }
+  }
+  x <- exp(2 * random_matrix(300, 35, seed = 4))
+  rownames(x) <- paste0("p", 1:300)
+  on_both(nearest_triples, x, 10)
+  on_both(nearest_triples, x, 3, query = c("p7", "p300", "p41"))
+  x[c(9, 12), ] <- 0
+  on_both(nearest_triples, x, 5, constant = "isolate")
+  on_both(nearest_triples, x[-c(9, 12), ] * 1e-300, 5)
+  on_both(
+    nearest_triples, counts_matrix(900, 9), 7,
+    more = list(max_device_memory = 2e6)
+  )
+})
+
+test_that("a task in a folder is done by the backend that is asked for", {
+  skip_if_no_cuda()
+  x <- exp(random_matrix(80, 12, seed = 8))
+  whole <- threshold_triples(x, 0.6, backend = "cpu")
+  for (backends in list("cuda", c("cpu", "cuda"))) {
+    folder <- withr::local_tempfile()
+    found <- threshold_triples(
+      x, 0.6, stages = 5, checkpoint = folder, backend = backends[[1]]
+    )
+    expect_identical(found, whole)
+    again <- threshold_triples(
+      x, 0.6, stages = 5, checkpoint = folder, backend = rev(backends)[[1]]
+    )
+    expect_identical(again, whole)
+  }
+})
+
+test_that("little device memory is enough, and too little is an error", {
+  skip_if_no_cuda()
+  x <- exp(random_matrix(900, 30, seed = 9))
+  whole <- threshold_triples(x, 0.75, backend = "cpu")
+  counted <- triple_histogram(x, backend = "cpu")
+  for (bytes in c(1.2e6, 2e6, 1e7)) {
+    expect_identical(
+      threshold_triples(
+        x, 0.75, backend = "cuda", max_device_memory = bytes, path = "all"
+      ),
+      whole
+    )
+    expect_identical(
+      triple_histogram(x, backend = "cuda", max_device_memory = bytes), counted
+    )
+  }
+  expect_error(
+    threshold_triples(x, 0.75, backend = "cuda", max_device_memory = 1e5),
+    "all points are held", class = "fsknn_cuda_error"
+  )
+})
+
+test_that("too many triples are told of as on the CPU", {
+  skip_if_no_cuda()
+  x <- exp(random_matrix(100, 12, seed = 10))
+  fails <- function(backend) {
+    tryCatch(
+      threshold_triples(x, 0.3, backend = backend, max_memory = 1e6),
+      fsknn_size_error = function(err) err[c("triples", "most", "fits")]
+    )
+  }
+  expect_identical(fails("cuda"), fails("cpu"))
+})

@@ -70,9 +70,14 @@ const char* filter_words(const Request& request, const PlanInput& input) {
       return "whole numbers of 16 bits; floats for wide ranges";
     case FilterKind::difference:
     case FilterKind::overlap:
-      return input.pairwise ? ""
-                            : "whole numbers of 16 bits; floats for wide "
-                              "ranges; bits for 0 and 1";
+      if (input.pairwise) return "";
+      return request.k > 0 && !input.on_disk &&
+                     cpu::subtracts_bytes(
+                         cpu::choose_kernels(request.instruction_set))
+                 ? "whole numbers of 16 bits; of 8 where a sample says so; "
+                   "floats for wide ranges; bits for 0 and 1"
+                 : "whole numbers of 16 bits; floats for wide ranges; bits for "
+                   "0 and 1";
   }
   throw_unknown("filter", static_cast<int>(input.filter));
 }

@@ -34,6 +34,7 @@ static_assert(Tile::panel % Tile::rows == 0, "a micro-tile stays in a panel");
 enum class Product {
   dot,
   byte_dot,  ///< the first step of a row is byte_offset() of what follows
+  byte_difference,  ///< of bytes without a sign, whose steps stand in twos
   smaller_sum,
   largest_difference,
   common_bits,
@@ -53,6 +54,7 @@ enum class Test {
   largest_difference,   ///< sum                       <= max(t_i, t_j)
   overlap,              ///< 2 sum + g_i + g_j >= (s_i + s_j) min(t_i, t_j)
   product,              ///< a_i a_j (sum + g)         >= min(t_i, t_j), floats
+  byte_difference,  ///< sum - g_i - g_j <= (w_i + w_j) max(t_i, t_j), floats
   // The same, |sum| and -sum, where each row has its own unit: floats.
   scaled_similarity,  ///< a_i a_j sum + g_i + g_j >= min(t_i, t_j)
   scaled_absolute_similarity,
@@ -66,6 +68,17 @@ enum class Test {
 /// Steps of a row before its features.
 constexpr int first_steps(Product product) {
   return product == Product::byte_dot ? 1 : 0;
+}
+
+/// Where step f of the point at c stands in a panel, in 32 bits from its start.
+/// In twos a point's steps are next to each other, eight bytes that one
+/// instruction sums the differences of: of the first four points of each half
+/// of a panel, then of the others, so that each half is where it is elsewhere.
+constexpr std::int64_t step_at(Product product, std::int64_t f, int c) {
+  return product == Product::byte_difference
+             ? (f - f % 2 + c / 4 % 2) * Tile::panel + c / 8 * 8 + c % 4 * 2 +
+                   f % 2
+             : f * Tile::panel + c;
 }
 
 /// What the products of a row of bytes with others are less, modulo 2^32, where
@@ -124,8 +137,8 @@ struct Kernels {
                 std::int64_t count, double* sums);
 
   /// sums[r * Tile::columns + c]: row r of 8 (a: their place in a panel)
-  /// against column c of num_panels panels of `steps` steps each. Float sums
-  /// are stored as their bits.
+  /// against column c of num_panels panels of `steps` steps each (an even
+  /// number where they stand in twos). Float sums are stored as their bits.
   void (*accumulate)(Product product, const std::int32_t* a,
                      const std::int32_t* b, int num_panels, std::int64_t steps,
                      std::int32_t* sums);

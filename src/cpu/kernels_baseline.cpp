@@ -127,6 +127,13 @@ static inline std::int32_t product_step(std::int32_t sum, std::int32_t a,
              static_cast<std::int8_t>(b >> shift);
     return sum;
   }
+  if (kProduct == Product::byte_difference) {
+    for (int shift = 0; shift < 32; shift += 8) {
+      const int x = a >> shift & 255, y = b >> shift & 255;
+      sum += x > y ? x - y : y - x;
+    }
+    return sum;
+  }
   const int a0 = static_cast<std::int16_t>(a), a1 = a >> 16;
   const int b0 = static_cast<std::int16_t>(b), b1 = b >> 16;
   if (kProduct == Product::dot)
@@ -151,8 +158,8 @@ static void accumulate_tile(const std::int32_t* a, const std::int32_t* b,
       I32 s = I32::all(0);
       for (std::int64_t f = first_steps(kProduct); f < steps; ++f)
         for (int c = 0; c < Tile::panel; ++c)
-          s.v[c] = product_step<kProduct>(s.v[c], a[f * Tile::panel + r],
-                                          panel[f * Tile::panel + c]);
+          s.v[c] = product_step<kProduct>(s.v[c], a[step_at(kProduct, f, r)],
+                                          panel[step_at(kProduct, f, c)]);
       std::memcpy(sums + r * Tile::columns + p * Tile::panel, s.v, sizeof s.v);
     }
   }

@@ -151,6 +151,7 @@ static void accumulate_products(Product product, const std::int32_t* a,
   switch (product) {
     FSKNN_CASE(dot)
     FSKNN_CASE(byte_dot)
+    FSKNN_CASE(byte_difference)
     FSKNN_CASE(smaller_sum)
     FSKNN_CASE(largest_difference)
     FSKNN_CASE(common_bits)
@@ -238,6 +239,13 @@ static inline std::uint32_t test_panel(const std::int32_t* sums,
     const F32 sum = float_sum<kTest>(sums) + F32::all(as_float(row.second[0]));
     return at_most(t, a * sum);
   }
+  if (kTest == Test::byte_difference) {
+    const F32 w = F32::load(columns.first) + F32::all(as_float(row.first[0]));
+    const F32 t = largest(F32::all(as_float(row.threshold[0])),
+                          F32::load(columns.threshold));
+    return at_most(float_sum<kTest>(sums) - F32::load(columns.second),
+                   multiply_add(w, t, F32::all(as_float(row.second[0]))));
+  }
   if (is_scaled<kTest>()) {
     const F32 t = smallest(F32::all(as_float(row.threshold[0])),
                            F32::load(columns.threshold));
@@ -294,6 +302,11 @@ static inline F32 upper_key(const std::int32_t* sums, const Side& row,
   if (kTest == Test::product)
     return F32::load(columns.first) *
            (F32::all(as_float(row.second[0])) - float_sum<kTest>(sums));
+  if (kTest == Test::byte_difference) {
+    const F32 w = F32::load(columns.first) + F32::all(as_float(row.first[0]));
+    const F32 g = F32::load(columns.second) + F32::all(as_float(row.second[0]));
+    return (float_sum<kTest>(sums) + g) / w;
+  }
   if (is_scaled<kTest>()) return scaled_value<kTest>(sums, row, columns, -1.0f);
   const I32 sum = I32::load(sums);
   if (kTest == Test::sum_distance)
@@ -318,8 +331,8 @@ static void lower_best_of(const std::int32_t* sums, int num_panels,
   switch (test) {                                                             \
     call(similarity) call(absolute_similarity) call(negative_similarity)      \
         call(squared_distance) call(sum_distance) call(largest_difference)    \
-            call(overlap) call(product) call(scaled_similarity)               \
-                call(scaled_absolute_similarity)                              \
+            call(overlap) call(product) call(byte_difference)                 \
+                call(scaled_similarity) call(scaled_absolute_similarity)      \
                     call(scaled_negative_similarity) call(float_sum_distance) \
                         call(float_largest_difference) call(float_overlap)    \
   }

@@ -104,8 +104,10 @@ Request request_for(const MetricEntry& metric, std::int64_t k) {
 
 /// Of a feature in the filters that a metric has, as they are asked for.
 std::vector<const char*> bits_for(const MetricEntry& metric) {
-  return metric.is_unit_dot() ? std::vector<const char*>{"/16", "/8"}
-                              : std::vector<const char*>{""};
+  return metric.is_unit_dot() || metric.filter == FilterKind::difference ||
+                 metric.filter == FilterKind::overlap
+             ? std::vector<const char*>{"/16", "/8"}
+             : std::vector<const char*>{""};
 }
 
 std::string label(const MetricEntry& metric, const Matrix& m) {
@@ -200,7 +202,11 @@ TEST_CASE("queries, and points left out, give the same") {
       const Answer expected = by_definition(r, m, &q, metric.is_unit_dot());
       r.num_threads = 2;
       CAPTURE(label(metric, m));
-      CHECK(same(by_engine(r, m, &q, metric.is_unit_dot()), expected));
+      for (const char* const bits : bits_for(metric)) {
+        r.instruction_set = std::string("auto") + bits;
+        CAPTURE(r.instruction_set);
+        CHECK(same(by_engine(r, m, &q, metric.is_unit_dot()), expected));
+      }
     }
   }
 }

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
+#include <random>
 #include <vector>
 
 #include "cases.hpp"
@@ -37,7 +39,10 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
 
 /// Of a feature in the filters that a metric has.
 std::vector<int> bits_for(const MetricEntry& metric) {
-  return metric.is_unit_dot() ? std::vector<int>{16, 8} : std::vector<int>{16};
+  return metric.is_unit_dot() || metric.filter == FilterKind::difference ||
+                 metric.filter == FilterKind::overlap
+             ? std::vector<int>{16, 8}
+             : std::vector<int>{16};
 }
 
 void prepare(const MetricEntry& metric, const Matrix& m, int bits,
@@ -71,9 +76,24 @@ Matrix along_the_rounding(std::int64_t n, std::int64_t d) {
   return m;
 }
 
+/// Rows of bytes that differ most, and rows next to half a unit, to either side
+/// of it: their distances are all of what rounding may add to, or take from,
+/// the bytes'.
+Matrix next_to_half_units(std::int64_t n, std::int64_t d) {
+  const double level[] = {-127.0,      127.0,      0.5 + 1e-6,
+                          -0.5 - 1e-6, 0.5 - 1e-6, -0.5 + 1e-6};
+  Matrix m = make("next to half a unit", n, d);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f) m.at(i, f) = 127.0 + level[i % 6];
+  return m;
+}
+
 std::vector<Matrix> filter_cases(std::int64_t n, std::int64_t d) {
   std::vector<Matrix> all = hard_cases(n, d);
   all.push_back(along_the_rounding(n, d));
+  all.push_back(next_to_half_units(n, d));
+  for (const double level : {1e6, 1e150, 1e300})
+    all.push_back(near_empty(n, d, level, 10));
   return all;
 }
 
@@ -256,8 +276,8 @@ TEST_CASE("bytes are taken where a sample says that they pay") {
                        kBaselineKernels.prepare_row, 1);
     FilterScale bytes;
     bytes.form = &kByteSimilarity;
-    const bool found =
-        bytes_pay(metric, rule, kBaselineKernels, points, nullptr, k, bytes);
+    const bool found = bytes_pay(metric, rule, kBaselineKernels, points,
+                                 nullptr, k, bytes, kWholeSimilarity);
     for (const Kernels* kernels : available_kernels()) {
       const FilterScale chosen =
           choose_scale(metric, rule, *kernels, points, nullptr, 1, {k, 0});
@@ -273,4 +293,175 @@ TEST_CASE("bytes are taken where a sample says that they pay") {
   CHECK(!pay(normal("narrow", 3000, 8, 7), 2));
   // Whose neighbours are all within the bound.
   CHECK(!pay(near_ties(3000, 400, 1e-3, 8), 2));
+}
+
+TEST_CASE("differences of bytes are those of whole numbers") {
+  std::mt19937 random(4);
+  for (const std::int64_t steps : {2, 4, 74, 20000}) {
+    const auto size = [&](int panels) {
+      return static_cast<std::size_t>(Tile::panel * panels * steps);
+    };
+    std::vector<std::int32_t> a(size(1)), b(size(Tile::panels));
+    for (std::int32_t& x : a) x = static_cast<std::int32_t>(random());
+    for (std::int32_t& x : b) x = static_cast<std::int32_t>(random());
+    // 0 and 255, in some points of either.
+    for (std::int64_t f = 0; f < steps; ++f) {
+      a[static_cast<std::size_t>(step_at(Product::byte_difference, f, 9))] = 0;
+      b[static_cast<std::size_t>(step_at(Product::byte_difference, f, 6))] = -1;
+    }
+    const auto sum_of = [&](int r, int c) {
+      std::int64_t sum = 0;
+      for (std::int64_t f = 0; f < steps; ++f) {
+        const std::int32_t x = a[static_cast<std::size_t>(
+            step_at(Product::byte_difference, f, r))];
+        const std::int32_t y =
+            b[size(c / Tile::panel) +
+              static_cast<std::size_t>(
+                  step_at(Product::byte_difference, f, c % Tile::panel))];
+        for (int shift = 0; shift < 32; shift += 8)
+          sum += std::abs((x >> shift & 255) - (y >> shift & 255));
+      }
+      return sum;
+    };
+    for (int half = 0; half < Tile::panel; half += Tile::rows)
+      for (int panels = 1; panels <= Tile::panels; ++panels)
+        for (const Kernels* kernels : available_kernels()) {
+          alignas(64) std::int32_t sums[Tile::rows * Tile::columns] = {};
+          kernels->accumulate(Product::byte_difference, a.data() + half,
+                              b.data(), panels, steps, sums);
+          std::int64_t wrong = 0;
+          for (int r = 0; r<Tile::rows; r += steps> 1000 ? 3 : 1)
+            for (int c = 0; c<panels * Tile::panel; c += steps> 1000 ? 5 : 1)
+              wrong += sums[r * Tile::columns + c] != sum_of(half + r, c);
+          CAPTURE(kernels->name);
+          CAPTURE(steps);
+          CHECK(wrong == 0);
+        }
+  }
+}
+
+namespace {
+
+Prepared in_bytes(const char* metric, const Matrix& m) {
+  Prepared p;
+  prepare(find_metric(metric, "signed"), m, 8, p);
+  REQUIRE(p.scale.form->product == Product::byte_difference);
+  return p;
+}
+
+/// What the places of one row may be off, in units; without what any may.
+double off(const Prepared& p, std::int64_t place) {
+  float g;
+  std::memcpy(&g, p.rows.second.data() + place, sizeof g);
+  return static_cast<double>(g) - 1e-3;
+}
+
+}  // namespace
+
+TEST_CASE("bytes take whole numbers as they are, and no heed of one entry") {
+  for (const char* metric : {"manhattan", "proportional"}) {
+    CAPTURE(metric);
+    Matrix m = ties(300, 40, 200, 9);
+    m.at(5, 3) = 201.0;
+    const Prepared whole = in_bytes(metric, m);
+    for (std::int64_t p = 0; p < whole.points.size(); ++p)
+      CHECK(std::fabs(off(whole, p)) < 1e-6);
+    // A row that is cut off is far from its bytes, and no other is.
+    for (const double entry : {1e6, 1e30}) {
+      m = ties(300, 40, 100, 9);
+      m.at(5, 3) = entry;
+      const Prepared one = in_bytes(metric, m);
+      std::int64_t cut = 0;
+      for (std::int64_t p = 0; p < one.points.size(); ++p) {
+        if (one.points.order.id_at(Place{p}).value == 5)
+          CHECK(off(one, p) > 1e4);
+        else
+          cut += std::fabs(off(one, p)) > 1e-6;
+      }
+      CHECK(cut == 0);
+    }
+  }
+}
+
+TEST_CASE("no unit for rows of bytes that are all the same") {
+  Matrix m = make("the same", 50, 7);
+  for (double& x : m.values) x = 3.0;
+  const Prepared p = in_bytes("manhattan", m);
+  CHECK(p.scale.unit == 0.0);
+  CHECK(!p.scale.form->usable(p.scale));
+}
+
+TEST_CASE("rows of more features than bytes can be summed have smaller ones") {
+  const std::int64_t d = (1 << 28) / 100;
+  const Matrix m = normal("very long", 3, d, 10);
+  const Prepared p = in_bytes("manhattan", m);
+  CHECK(p.scale.largest == 99);
+  alignas(64) std::int32_t sums[Tile::rows * Tile::columns] = {};
+  kBaselineKernels.accumulate(Product::byte_difference, p.rows.row(0),
+                              p.rows.panel(0), 1, p.rows.steps, sums);
+  for (const Pair pair : {Pair{0, 1}, Pair{0, 2}, Pair{1, 2}}) {
+    double sum;
+    kBaselineKernels.exact(Accumulation::absolute_difference,
+                           p.points.rows.data(), p.points.rows.data(),
+                           p.points.padded, &pair, 1, &sum);
+    const double bytes =
+        p.scale.unit *
+        static_cast<double>(sums[pair.row * Tile::columns + pair.column]);
+    const double both = p.scale.unit * (off(p, pair.row) + off(p, pair.column));
+    CHECK(std::fabs(bytes - sum) <= both);
+    CHECK(both < sum);
+  }
+}
+
+TEST_CASE("differences of bytes are taken where a sample says that they pay") {
+  const MetricEntry& metric = find_metric("manhattan", "signed");
+  const DistanceRule rule(metric, 0);
+  Request request;
+  request.metric = &metric;
+  const auto form_of = [&](const Matrix& m, std::int64_t k, int bits) {
+    const auto source = m.source();
+    const PreparedPoints points =
+        prepare_points(source, recipe_of(request, 0), {}, true,
+                       kBaselineKernels.prepare_row, 1);
+    CHECK(
+        choose_scale(metric, rule, kBaselineKernels, points, nullptr, 1, {k, 0})
+            .form != &kByteDistance);
+    return choose_scale(metric, rule, *available_kernels().back(), points,
+                        nullptr, 1, {k, bits})
+        .form;
+  };
+  const Matrix wide = normal("wide", 3000, 400, 7);
+  if (available_kernels().size() > 1) {
+    CHECK(form_of(wide, 2, 0) == &kByteDistance);
+    // 16 bits would be coarse beside one huge entry.
+    Matrix one = wide;
+    one.at(7, 7) = 1e5;
+    CHECK(form_of(one, 2, 0) == &kByteDistance);
+    CHECK(form_of(one, 2, 16) == &kFloatSumDistance);
+  }
+  CHECK(form_of(wide, 2, 16) == &kWholeSumDistance);
+  CHECK(form_of(wide, 0, 0) == &kWholeSumDistance);
+  CHECK(form_of(wide, 1500, 0) == &kWholeSumDistance);
+  // Whose neighbours are all within the bound.
+  CHECK(form_of(near_ties(3000, 400, 1e-3, 8), 2, 0) != &kByteDistance);
+  CHECK(form_of(ties(3000, 400, 2, 8), 2, 8) == &kBitsDistance);
+}
+
+TEST_CASE("queries that bytes would cut off ask for another unit") {
+  const Prepared p = in_bytes("manhattan", normal("points", 200, 30, 11));
+  Request request;
+  request.metric = &find_metric("manhattan", "signed");
+  const auto reached = [&](double level, double size) {
+    Matrix m = normal("queries", 90, 30, 12);
+    for (double& x : m.values) x = level + size * x;
+    const auto source = m.source();
+    const PreparedPoints queries =
+        prepare_points(source, recipe_of(request, p.exponent), {}, true,
+                       kBaselineKernels.prepare_row, 1);
+    return reaches(p.scale, queries, 1);
+  };
+  CHECK(reached(0.0, 1.0));
+  CHECK(reached(0.0, 1e-3));
+  CHECK(!reached(100.0, 1.0));
+  CHECK(!reached(0.0, 100.0));
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpu/filter/form_parts.hpp"
+#include "cpu/filter/sample.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -12,7 +13,6 @@ namespace {
 
 // Nanoseconds, on an AMD EPYC of 2023 with AVX-512 VNNI; only what they are
 // beside each other counts. inst/bench/cpu.R has both forms side by side.
-constexpr double kSavedAFeature = 0.0049;  // of a pair in the filter
 constexpr double kExactPair = 50.0;
 constexpr double kExactFeature = 0.3;
 
@@ -21,7 +21,37 @@ constexpr std::int64_t kSampledRows = 24;
 constexpr std::int64_t kSampledNearest = 2;
 constexpr std::int64_t kMostColumns = 1 << 14;
 
-/// One row, and how far its form's products may be off.
+bool is_avx2(const Kernels& kernels) {
+#ifdef FSKNN_X86_KERNELS
+  return &kernels == &kAvx2Kernels;
+#else
+  static_cast<void>(kernels);
+  return false;
+#endif
+}
+
+/// What 8 bits save of a feature of a pair in the filter. Differences: AVX2 on
+/// an AMD EPYC without AVX-512; with it, by how many instructions they are
+/// fewer than of products, whose price was measured.
+double saved_a_feature(Product wider, const Kernels& kernels) {
+  switch (wider) {
+    case Product::dot: return 0.0049;
+    case Product::smaller_sum: return is_avx2(kernels) ? 0.014 : 0.0045;
+    case Product::float_smaller_sum: return is_avx2(kernels) ? 0.035 : 0.013;
+    default: return 0.0;  // there is nothing wider
+  }
+}
+
+/// What a row's bytes may be off, in what the filter compares, times w: of two
+/// rows, (g_i + g_j) / (w_i + w_j).
+struct ByteError {
+  double g, w;
+  double with(const ByteError& other) const {
+    return (g + other.g) / (w + other.w);
+  }
+};
+
+/// One row, packed.
 class ByteBound {
  public:
   ByteBound(const FilterScale& scale, std::int64_t padded)
@@ -30,11 +60,15 @@ class ByteBound {
          {&row_.first, &row_.second, &row_.first_upper, &row_.second_upper})
       *numbers = Buffer<std::int32_t>(1);
   }
-  double operator()(const double* row) {
+  ByteError operator()(const double* row, double row_sum) {
     double error = 0.0;
     packer_.load(row);
-    packer_.scale.form->pack_row(packer_, row_, 0.0, 0, &error);
-    return static_cast<double>(as_float(row_.second[0]));
+    const FilterScale& scale = packer_.scale;
+    scale.form->pack_row(packer_, row_, row_sum, 0, &error);
+    const double g = static_cast<double>(as_float(row_.second[0]));
+    if (scale.form == &kByteProportion)
+      return {g, static_cast<double>(as_float(row_.first[0]))};
+    return {g * scale.unit, 0.5};
   }
 
  private:
@@ -46,6 +80,13 @@ class ByteBound {
 struct Seen {
   double distance, bound;
 };
+
+/// A distance, as the filter sees it.
+double compared(const MetricEntry& metric, const DistanceRule& rule,
+                double distance) {
+  return metric.least_overlap != nullptr ? 1.0 - metric.least_overlap(distance)
+                                         : rule.before_scaling(distance);
+}
 
 /// How many times as many pairs pass in 8 bits, once limits are final: per row,
 /// those that may be as near as its farthest neighbour, against those that are.
@@ -61,20 +102,22 @@ double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
                                     64, (kSampledNearest * n + k - 1) / k)));
   ByteBound bound_of(bytes, padded);
   Buffer<double> rows(num_rows * padded);
-  std::vector<double> bound(static_cast<std::size_t>(num_rows));
+  std::vector<ByteError> bound(static_cast<std::size_t>(num_rows));
   std::vector<Pair> pairs(static_cast<std::size_t>(num_rows));
   std::vector<double> sums(static_cast<std::size_t>(num_rows));
   RowReader row(of), column(points);
   for (std::int64_t r = 0; r < num_rows; ++r) {
-    row.make(sampled(of, r, num_rows), rows.data() + r * padded);
-    bound[static_cast<std::size_t>(r)] = bound_of(rows.data() + r * padded);
+    const Place place = sampled(of, r, num_rows);
+    row.make(place, rows.data() + r * padded);
+    bound[static_cast<std::size_t>(r)] =
+        bound_of(rows.data() + r * padded, of.sums[place.value]);
     pairs[static_cast<std::size_t>(r)] = {static_cast<std::int32_t>(r), 0};
   }
   std::vector<std::vector<Seen>> seen(static_cast<std::size_t>(num_rows));
   for (std::int64_t c = 0; c < num_columns; ++c) {
     const Place at = sampled(points, c, num_columns);
     const double* x = column(at);
-    const double own = bound_of(x);
+    const ByteError own = bound_of(x, points.sums[at.value]);
     kernels.exact(metric.accumulation, rows.data(), x, padded, pairs.data(),
                   num_rows, sums.data());
     for (std::int64_t r = 0; r < num_rows; ++r) {
@@ -83,7 +126,7 @@ double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
       const std::size_t i = static_cast<std::size_t>(r);
       const double distance =
           rule(sums[i], of.sums[place.value], points.sums[at.value]);
-      seen[i].push_back({distance, own + bound[i]});
+      seen[i].push_back({compared(metric, rule, distance), own.with(bound[i])});
     }
   }
   const std::int64_t nearest = std::max<std::int64_t>(1, k * num_columns / n);
@@ -105,6 +148,10 @@ double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
 
 }  // namespace
 
+bool subtracts_bytes(const Kernels& kernels) {
+  return &kernels != &kBaselineKernels;
+}
+
 bool multiplies_bytes(const Kernels& kernels) {
 #ifdef FSKNN_X86_KERNELS
   return &kernels == &kAvx512VnniKernels || &kernels == &kAvx512PopcntKernels;
@@ -117,14 +164,14 @@ bool multiplies_bytes(const Kernels& kernels) {
 bool bytes_pay(const MetricEntry& metric, const DistanceRule& rule,
                const Kernels& kernels, const PreparedPoints& points,
                const PreparedPoints* queries, std::int64_t k,
-               const FilterScale& bytes) {
+               const FilterScale& bytes, const FilterForm& wider) {
   if (k == 0 || points.size() < 2 ||
       (queries != nullptr && queries->size() == 0))
     return false;
   const double n = static_cast<double>(points.size());
   const double d = static_cast<double>(points.padded);
   const double pairs = queries != nullptr ? n : 0.5 * n;  // of a row
-  const double saved = pairs * d * kSavedAFeature;
+  const double saved = pairs * d * saved_a_feature(wider.product, kernels);
   // Pairs of a row that pass in 16 bits, with seeds (Search::sample_of()).
   const double passed =
       static_cast<double>(k) *

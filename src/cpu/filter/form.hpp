@@ -34,6 +34,7 @@ struct FilterScale {
 struct FilterRows {
   std::int64_t num_places = 0;  ///< whole panels; rows beyond size() are 0
   std::int64_t steps = 0;       ///< of 32 bits a row
+  Product product = Product::dot;
   Buffer<std::int32_t> panels;  ///< [num_places / 16][steps][16], see Tile
   Buffer<std::int32_t> first;   ///< [num_places], see Test
   Buffer<std::int32_t> second;
@@ -44,6 +45,11 @@ struct FilterRows {
 
   const std::int32_t* panel(std::int64_t place) const {
     return panels.data() + place / Tile::panel * steps * Tile::panel;
+  }
+  /// Where step f of a row stands.
+  std::int64_t at(std::int64_t place, std::int64_t f) const {
+    return place / Tile::panel * steps * Tile::panel +
+           step_at(product, f, static_cast<int>(place % Tile::panel));
   }
   /// The row at `place` within its panel; whole micro-tiles start there.
   const std::int32_t* row(std::int64_t place) const {
@@ -114,6 +120,10 @@ extern const FilterForm kWholeSimilarity, kWholeAbsoluteSimilarity,
 // each row in a unit of its own.
 extern const FilterForm kByteSimilarity, kByteAbsoluteSimilarity,
     kByteNegativeSimilarity;
+
+// byte_differences.cpp: differences of whole numbers of 8 bits, in one unit for
+// the whole matrix, beyond which an entry is its row's matter alone.
+extern const FilterForm kByteDistance, kByteProportion;
 
 // whole_elementwise.cpp: sums of smaller ones, and largest differences, of
 // whole numbers of 16 bits, in one unit for the whole matrix.

@@ -17,6 +17,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
       (points.size() + Tile::panel - 1) / Tile::panel;
   rows.num_places = num_panels * Tile::panel;
   if (!scale.has_filter()) return rows;
+  rows.product = form.product;
   rows.steps =
       first_steps(form.product) +
       (points.padded + form.features_per_step - 1) / form.features_per_step;
@@ -35,7 +36,6 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
   run_pieces(num_panels, num_threads, {progress, 0.0, 0.0}, [&] {
     return [&, packer = RowPacker(scale, points.padded),
             row = RowReader(points)](std::int64_t panel) mutable {
-      std::int32_t* to = rows.panels.data() + panel * Tile::panel * rows.steps;
       for (int c = 0; c < Tile::panel; ++c) {
         const std::int64_t place = panel * Tile::panel + c;
         if (place < points.size() && fit) {
@@ -46,7 +46,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
           packer.clear();
         }
         for (std::int64_t f = 0; f < rows.steps; ++f)
-          to[f * Tile::panel + c] = packer.step[f];
+          rows.panels[rows.at(place, f)] = packer.step[f];
       }
     };
   });
@@ -61,6 +61,7 @@ FilterRows reordered(const FilterRows& from,
   FilterRows to;
   to.num_places = (size + Tile::panel - 1) / Tile::panel * Tile::panel;
   to.steps = from.steps;
+  to.product = from.product;
   to.error = from.error;
   if (from.steps == 0) return to;  // there is no filter
   to.panels = Buffer<std::int32_t>(to.num_places * to.steps);
@@ -74,11 +75,8 @@ FilterRows reordered(const FilterRows& from,
                    const std::int64_t p = panel * Tile::panel + c;
                    const std::int64_t q =
                        p < size ? place_at[static_cast<std::size_t>(p)] : 0;
-                   std::int32_t* out =
-                       to.panels.data() + panel * Tile::panel * to.steps + c;
-                   const std::int32_t* in = from.row(q);
                    for (std::int64_t f = 0; f < to.steps; ++f)
-                     out[f * Tile::panel] = in[f * Tile::panel];
+                     to.panels[to.at(p, f)] = from.panels[from.at(q, f)];
                    to.first[p] = from.first[q];
                    to.second[p] = from.second[q];
                    to.first_upper[p] = from.first_upper[q];

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "core/pieces.hpp"
+#include "cpu/filter/byte_unit.hpp"
 #include "cpu/filter/bytes_pay.hpp"
 #include "cpu/filter/form_parts.hpp"
+#include "cpu/filter/sample.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -18,30 +20,6 @@ namespace {
 constexpr double kWideRange = 64.0;
 // Beyond this many, the rounding of float sums is no longer small.
 constexpr std::int64_t kMostFloatFeatures = std::int64_t{1} << 20;
-
-/// [count x padded]
-Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count) {
-  Buffer<double> rows(count * points.padded);
-  RowReader reader(points);
-  for (std::int64_t i = 0; i < count; ++i)
-    reader.make(sampled(points, i, count), rows.data() + i * points.padded);
-  return rows;
-}
-
-/// Column medians of some points; [padded]. One huge entry moves no median.
-Buffer<double> column_medians(const PreparedPoints& points) {
-  const std::int64_t m = std::min<std::int64_t>(points.size(), 63);
-  Buffer<double> centre(points.padded);
-  std::vector<double> column(static_cast<std::size_t>(m));
-  const Buffer<double> rows = sample_rows(points, m);
-  for (std::int64_t f = 0; f < points.padded; ++f) {
-    for (std::int64_t i = 0; i < m; ++i)
-      column[static_cast<std::size_t>(i)] = rows[i * points.padded + f];
-    std::nth_element(column.begin(), column.begin() + m / 2, column.end());
-    centre[f] = column[static_cast<std::size_t>(m / 2)];
-  }
-  return centre;
-}
 
 struct Spread {
   double largest = 0.0;
@@ -109,7 +87,8 @@ bool all_bits(const PreparedPoints& points, const PreparedPoints* queries,
 
 /// The forms of an elementwise filter, and how they are chosen.
 struct Elementwise {
-  const FilterForm* bits;  ///< of 0 and 1; may be null
+  const FilterForm* bits;   ///< of 0 and 1; may be null
+  const FilterForm* bytes;  ///< may be null
   const FilterForm* whole;
   const FilterForm* floats;
   /// Columns are brought to their middle first: the filter is of differences.
@@ -130,14 +109,14 @@ double blur_of_overlap(double unit, double num_features, double sums) {
 }
 
 constexpr Elementwise kDifference = {
-    &kBitsDistance, &kWholeSumDistance, &kFloatSumDistance, true,
-    true,           &blur_of_sum};
+    &kBitsDistance, &kByteDistance, &kWholeSumDistance, &kFloatSumDistance,
+    true,           true,           &blur_of_sum};
 constexpr Elementwise kLargest = {
-    nullptr, &kWholeLargestDifference, &kFloatLargestDifference, true,
-    false,   &blur_of_largest};
-constexpr Elementwise kOverlap = {&kBitsOverlap,  &kWholeOverlap,
-                                  &kFloatOverlap, false,
-                                  true,           &blur_of_overlap};
+    nullptr, nullptr, &kWholeLargestDifference, &kFloatLargestDifference,
+    true,    false,   &blur_of_largest};
+constexpr Elementwise kOverlap = {
+    &kBitsOverlap, &kByteProportion, &kWholeOverlap, &kFloatOverlap, false,
+    true,          &blur_of_overlap};
 
 /// Whether one unit for the whole matrix would blur near rows: its rounding
 /// against how far apart near rows are, seen on a sample.
@@ -197,7 +176,8 @@ FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
     scale.form = &byte_form(metric.sign);
     bool bytes = use.bits == 8;
     if (use.bits == 0 && multiplies_bytes(kernels))
-      bytes = bytes_pay(metric, rule, kernels, points, queries, use.k, scale);
+      bytes = bytes_pay(metric, rule, kernels, points, queries, use.k, scale,
+                        similarity_form(metric.sign));
     if (!bytes) scale.form = &similarity_form(metric.sign);
     return scale;
   }
@@ -215,16 +195,12 @@ FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
   return scale;
 }
 
-FilterScale elementwise_scale(const Elementwise& filter,
-                              const MetricEntry& metric,
-                              const DistanceRule& rule, const Kernels& kernels,
-                              const PreparedPoints& points,
-                              const PreparedPoints* queries, int num_threads) {
+/// In whole numbers of 16 bits, or in floats where these would be coarse.
+FilterScale wide_scale(const Elementwise& filter, const MetricEntry& metric,
+                       const DistanceRule& rule, const Kernels& kernels,
+                       const PreparedPoints& points,
+                       const PreparedPoints* queries, int num_threads) {
   FilterScale scale;
-  if (filter.bits != nullptr && all_bits(points, queries, num_threads)) {
-    scale.form = filter.bits;
-    return scale;
-  }
   scale.form = filter.whole;
   const std::int64_t padded = points.padded;
   if (filter.centred) scale.centre = column_medians(points);
@@ -251,6 +227,32 @@ FilterScale elementwise_scale(const Elementwise& filter,
     scale.unit = two_to(exponent_of(spread.largest));
   }
   return scale;
+}
+
+FilterScale elementwise_scale(const Elementwise& filter,
+                              const MetricEntry& metric,
+                              const DistanceRule& rule, const Kernels& kernels,
+                              const PreparedPoints& points,
+                              const PreparedPoints* queries, int num_threads,
+                              const FilterUse& use) {
+  if (filter.bits != nullptr && all_bits(points, queries, num_threads)) {
+    FilterScale scale;
+    scale.form = filter.bits;
+    return scale;
+  }
+  FilterScale wide =
+      wide_scale(filter, metric, rule, kernels, points, queries, num_threads);
+  if (filter.bytes == nullptr || use.bits == 16 ||
+      (use.bits == 0 && (use.k == 0 || !subtracts_bytes(kernels))))
+    return wide;
+  FilterScale bytes;
+  bytes.form = filter.bytes;
+  fit_bytes(bytes, points, queries);
+  const bool pay =
+      use.bits == 8 || (bytes.form->usable(bytes) &&
+                        bytes_pay(metric, rule, kernels, points, queries, use.k,
+                                  bytes, *wide.form));
+  return pay ? std::move(bytes) : std::move(wide);
 }
 
 FilterScale no_scale() {
@@ -285,7 +287,7 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
                          const FilterUse& use) {
   const auto elementwise = [&](const Elementwise& filter) {
     return elementwise_scale(filter, metric, rule, kernels, points, queries,
-                             num_threads);
+                             num_threads, use);
   };
   switch (metric.filter) {
     case FilterKind::none: return no_scale();
@@ -303,6 +305,8 @@ bool reaches(const FilterScale& scale, const PreparedPoints& queries,
              int num_threads) {
   if (scale.form->product == Product::common_bits)
     return holds_bits(queries, num_threads);
+  if (scale.form->product == Product::byte_difference)
+    return bytes_fit(scale, queries);
   return scale.reach == HUGE_VAL ||
          spread_of(queries, scale.centre, num_threads).largest <= scale.reach;
 }

@@ -31,7 +31,9 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
 /// each (products) take any: how a row was rounded is measured, and the slack
 /// follows it. Those of one unit for all take what is within its reach: then
 /// whole numbers stay within `largest`, where each is rounded by half a unit at
-/// most and no sum overflows, and floats below 2. Bits take 0 and 1.
+/// most and no sum overflows, and floats below 2. Bits take 0 and 1. Bytes that
+/// are subtracted would do for any, and are chosen anew for queries that would
+/// mostly be cut off.
 bool reaches(const FilterScale& scale, const PreparedPoints& queries,
              int num_threads);
 

@@ -1,0 +1,116 @@
+// Differences of rows in whole numbers of 8 bits, in one unit for the whole
+// matrix: a third or half of the work of 16 bits, and a wider bound. Entries
+// beyond the unit's range are cut off there. What a row loses by that, as by
+// rounding, is measured, and widens its own bound alone: so the bound holds
+// whatever the unit is, and for rows that it was not made for.
+
+#include "cpu/filter/form_parts.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+// More is not taken off a sum of differences, which stays below 2^29.
+constexpr double kMostUnits = 1e30;
+// A row's sum is at least this, so that every pair passes at kKeepAll. That is
+// not infinite: rows that are not packed have 0 there.
+constexpr double kLeastSum = 1e-20;
+constexpr float kKeepAll = std::numeric_limits<float>::max();
+constexpr std::int32_t kKeepAllBits = 0x7f7fffff;
+// What the rounding of entries may do to a row, in units.
+constexpr double kRounding = 1e-3;
+
+bool usable(const FilterScale& scale) {
+  return scale.unit > 1e-290 && scale.unit < 1e290;
+}
+
+double slack(double, std::int64_t padded) { return rounding_of_sums(padded); }
+
+std::int32_t as_threshold(double t) {
+  return as_bits(std::min(float_up(t), kKeepAll));
+}
+
+/// second: g, how far the row's whole numbers are from it.
+void pack_bytes(RowPacker& packer, FilterRows& rows, std::int64_t place) {
+  const RowPacker::Residual r =
+      packer.quantise<8>(1.0 / packer.scale.unit, packer.scale.largest);
+  for (std::int64_t f = 0; f < packer.padded / 4; ++f)
+    packer.step[f] ^= static_cast<std::int32_t>(0x80808080u);  // no sign
+  const double g = r.sizes * (1.0 + kFloatSlack) + kRounding;
+  rows.second[place] = as_bits(float_up(std::min(g, kMostUnits)));
+  rows.second_upper[place] = as_bits(float_up(g));  // infinity may be
+}
+
+/// first: w, so that those of two rows are 1.
+struct Distance {
+  static void pack_row(RowPacker& packer, FilterRows& rows, double,
+                       std::int64_t place, double*) {
+    pack_bytes(packer, rows, place);
+    rows.first[place] = rows.first_upper[place] = as_bits(0.5f);
+  }
+
+  static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
+    const double t = terms.rule.before_scaling(distance);
+    // Limits below 0, which no distance is: nothing is kept.
+    if (t < 0.0) return terms.scale.form->keep_none;
+    return as_threshold(t / terms.scale.unit *
+                        (1.0 + terms.scale.slack + kFloatSlack));
+  }
+
+  static double upper_distance(const FilterTerms& terms, double key,
+                               const Side&) {
+    return terms.rule.after_scaling(terms.scale.unit * key *
+                                    (1.0 + terms.scale.slack + kFloatSlack));
+  }
+};
+
+/// first: w, the row's sum in units, rounded to the side that a bound asks for.
+struct Proportion {
+  static void pack_row(RowPacker& packer, FilterRows& rows, double row_sum,
+                       std::int64_t place, double*) {
+    pack_bytes(packer, rows, place);
+    const double w = std::min(row_sum / packer.scale.unit, kMostUnits);
+    rows.first[place] = as_bits(float_up(std::max(w, kLeastSum)));
+    rows.first_upper[place] = as_bits(float_down(w));
+  }
+
+  static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
+    if (!(distance < 1.0)) return terms.scale.form->keep_all;
+    // Nothing is nearer than 0, and least_overlap(-infinity) need be no number.
+    const double most =
+        1.0 - terms.metric.least_overlap(std::max(distance, 0.0));
+    return as_threshold(most + kFloatSlack + terms.scale.slack);
+  }
+
+  static double upper_distance(const FilterTerms& terms, double key,
+                               const Side&) {
+    const double overlap =
+        1.0 - key * (1.0 + kFloatSlack) - kFloatSlack - terms.scale.slack;
+    return terms.metric.finish(0.5 * std::max(overlap, 0.0), 0.5, 0.5);
+  }
+};
+
+template <class Measure>
+constexpr FilterForm form() {
+  return {Test::byte_difference,
+          Product::byte_difference,
+          4,
+          false,
+          kKeepAllBits,
+          kMinusInfinityBits,
+          &usable,
+          &Measure::pack_row,
+          &slack,
+          &nothing_waits,
+          &Measure::keep_up_to,
+          &Measure::upper_distance,
+          nullptr};
+}
+
+}  // namespace
+
+const FilterForm kByteDistance = form<Distance>();
+const FilterForm kByteProportion = form<Proportion>();
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -264,7 +264,7 @@ void GroupsByFilter::make_form() {
   gathered.padded = points_.padded;
   start_gathering(gathered, stream_.get());
   filter_->learn({rows.data(), sums.data(), points_.padded}, count,
-                 search_.undo, stream_.get());
+                 search_.undo, {}, stream_);
   upload(slots, slot_at.data(), n, stream_);
   form_.clear(stream_);
   filter_->start_rows(points_.prepared(), n, slots.data(), form_.rows(),

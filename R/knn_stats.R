@@ -21,9 +21,10 @@
 #'     wider filter was enough;
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
-#'   * `filtered`: whether there was a filter; `by_bytes`: whether GPUs filtered
-#'     by products of bytes; `streamed`: whether points were
-#'     read more than once, as they did not fit the GPU's memory;
+#'   * `filtered`: whether there was a filter, and `filter_bits`: of a number in
+#'     it (1, 8, 16 or 32; 0 without a filter), which data and hardware decide;
+#'     `streamed`: whether points were read more than once, as they did not fit
+#'     the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
 #'     (filter, exact step and selection), `emit` (the answer's matrices or
 #'     edges), `device` (on GPUs, from prepared points to merged lists; part of
@@ -68,7 +69,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       rows_widened = stats$rows_widened,
       rows_short = stats$rows_short,
       filtered = stats$filtered,
-      by_bytes = stats$by_bytes,
+      filter_bits = stats$filter_bits,
       streamed = stats$streamed,
       seconds = c(
         prepare = stats$seconds_prepare, search = stats$seconds_search,
@@ -102,10 +103,8 @@ format.knn_stats <- function(x, ...) {
     "Points (n)" = format_count(x$num_points),
     "Features (d)" = format_count(x$num_features),
     "Query points" = if (x$num_queries > 0) format_count(x$num_queries),
-    "Filter" = if (isTRUE(x$by_bytes)) {
-      "yes, by products of bytes"
-    } else if (x$filtered) {
-      "yes"
+    "Filter" = if (x$filtered) {
+      paste0("numbers of ", x$filter_bits, " bit", if (x$filter_bits > 1) "s")
     } else {
       "no"
     },

@@ -55,7 +55,7 @@ parts <- list(
   },
   # The filter by bytes, where the GPU has it.
   bytes = function() {
-    fsknn:::cpp_force_form("byte")
+    options(fsknn.instruction_set = "auto/8")
     for (sign in c("signed", "absolute", "negative")) {
       graph(many, 20, "pearson", sign)
     }
@@ -65,7 +65,7 @@ parts <- list(
     near <- many
     near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
     graph(near, 5)
-    fsknn:::cpp_force_form("")
+    options(fsknn.instruction_set = "auto")
   },
   queries = function() {
     for (metric in c("pearson", "euclidean")) {

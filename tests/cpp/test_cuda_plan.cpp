@@ -571,9 +571,12 @@ TEST_CASE("rows of length 1 may be bytes where all devices are Hopper's") {
   CHECK(form() == NumberForm::byte);
   CHECK(fsknn::cuda::filter_shape(in, gpus, false).rows.form ==
         NumberForm::half);
-  fsknn::cuda::force_form(NumberForm::half);
+  in.filter_bits = 16;
   CHECK(form() == NumberForm::half);
-  fsknn::cuda::force_form(NumberForm::none);
+  in.filter_bits = 8;
+  CHECK(fsknn::cuda::filter_shape(in, gpus, true).forced);
+  in.filter_bits = 0;
+  CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus, true).forced);
   gpus.most_capability = 100;
   CHECK(form() == NumberForm::half);
   gpus.capability = 100;

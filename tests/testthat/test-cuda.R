@@ -38,13 +38,14 @@ expect_same_graph <- function(x, k, metric = "pearson", sign = "signed", ...) {
 
 test_that("products of bytes give the same answer", {
   skip_if_no_cuda()
-  fsknn:::cpp_force_form("byte")
-  withr::defer(fsknn:::cpp_force_form(""))
+  withr::local_options(fsknn.instruction_set = "auto/8")
   x <- random_matrix(num_filtered, 78, seed = 35)
   expect_same_graph(x, 20)
   expect_same_graph(x[, 1:4], 5, "spearman")
   knn_search(x, 20, backend = "cuda")
-  skip_if_not(knn_stats()$by_bytes, "No GPU here multiplies bytes by warpgroups.")
+  skip_if_not(
+    knn_stats()$filter_bits == 8, "No GPU here multiplies bytes by warpgroups."
+  )
   x[4001:4100, ] <- x[1:100, ] * (1 + 1e-7 * random_matrix(100, 78, seed = 36))
   x[4101:4150, ] <- x[1:50, ]
   x[4151:4200, ] <- -x[1:50, ]

@@ -62,7 +62,7 @@ class PairFilter {
   PairFilter(const PairFilter&) = delete;
   PairFilter& operator=(const PairFilter&) = delete;
 
-  NumberForm form() const { return rows_.form; }
+  int bits() const { return bits_of(rows_.form); }
   std::int64_t row_bytes() const { return rows_.row_bytes; }
   std::int64_t floats_a_slot() const { return rows_.floats_a_slot; }
 

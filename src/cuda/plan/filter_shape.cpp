@@ -66,11 +66,13 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
       in.num_points <= kMostFilteredPoints && in.k <= kMostFilteredNeighbours;
   if (!pays) return shape;
   const bool by_bytes =
-      bytes && bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
+      bytes && in.filter_bits != 16 &&
+      bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
   shape.rows =
       RowsInForm(by_bytes ? NumberForm::byte
                           : choose_form(in.filter, in.num_features, gpus),
                  in.unit_dot, in.num_features);
+  shape.forced = by_bytes && in.filter_bits == 8;
   if (!shape.usable()) return shape;
   shape.bytes_sums =
       static_cast<double>(gpus.multiprocessors) * shape.rows.bytes_sums;

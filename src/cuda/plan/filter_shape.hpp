@@ -35,6 +35,9 @@ struct FilterShape {
   std::int32_t capacity = 0;     ///< candidates that a list has room for
   std::int64_t fill_blocks = 1;  ///< blocks that a list's first entries are
 
+  /// In that form, whether or not it pays.
+  bool forced = false;
+
   bool usable() const { return rows.form != NumberForm::none; }
 };
 /// bytes: whether by products of bytes, where they serve.

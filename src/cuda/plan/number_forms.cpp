@@ -1,7 +1,6 @@
 #include "cuda/plan/number_forms.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <stdexcept>
 #include <string>
 
@@ -32,8 +31,6 @@ bool is_bounded(const MetricEntry& metric) {
   throw_unknown("filter", static_cast<int>(metric.filter));
 }
 
-std::atomic<NumberForm> forced{NumberForm::none};
-
 bool any_filter(FilterKind filter) {
   switch (filter) {
     case FilterKind::none: return false;
@@ -63,16 +60,11 @@ bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
                  const GpuFacts& gpus) {
   const NumberFormEntry& entry = entry_of(NumberForm::byte);
   return filter == FilterKind::product && unit &&
-         forced_form() != NumberForm::half &&
          num_features <= entry.most_features &&
          gpus.capability == entry.least_capability &&
          gpus.most_capability == entry.least_capability &&
          gpus.shared_bytes >= entry.shared_bytes;
 }
-
-void force_form(NumberForm form) { forced = form; }
-
-NumberForm forced_form() { return forced; }
 
 RowsInForm RowsInForm::otherwise() const {
   return form == NumberForm::byte ? RowsInForm(NumberForm::half, true, features)

@@ -73,14 +73,15 @@ NumberForm choose_form(FilterKind filter, std::int64_t num_features,
 bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
                  const GpuFacts& gpus);
 
-/// A testing aid. From now on products are filtered by this form wherever it
-/// serves, whether or not it pays; NumberForm::none: by what pays again.
-void force_form(NumberForm form);
-NumberForm forced_form();
-
 /// Of rows of bytes, features that hold a row's error: for each side so many.
 constexpr std::int64_t error_parts(std::int64_t num_features) {
   return 2 + (num_features + 127) / 128;
+}
+
+/// Of a feature in the form; 0: there is none.
+constexpr int bits_of(NumberForm form) {
+  return form == NumberForm::none ? 0
+                                  : static_cast<int>(8 * entry_of(form).bytes);
 }
 
 /// Tensor cores lose more the longer they add. Of rows of many features they

@@ -280,6 +280,7 @@ void GroupsByFilter::run() {
   stream_.wait();
   stats_.pairs_exact += static_cast<double>(candidates);
   stats_.pairs_filtered += search_.plan.num_pairs / team_.size();
+  stats_.filter_bits = filter_->bits();
   team_.found[static_cast<std::size_t>(own_)] = nearest_.lists();
   if (!workers_.meet()) return;
   gather();

@@ -51,25 +51,26 @@ bool StoredPoints::suits(const PointsToStore& asked) const {
 }
 
 void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
-                             std::int64_t k, const Stream& stream) {
-  if (form_ != nullptr && number_form_ == rows.form) return;
+                             const Sought& sought, const Stream& stream) {
+  if (form_ != nullptr && number_form_ == rows.form && forced_ == sought.forced)
+    return;
   form_.reset();
   filter_.reset();
-  if (!make_form(rows, undo, k, stream) &&
-      !make_form(rows.otherwise(), undo, k, stream))
+  if (!make_form(rows, undo, sought, stream) &&
+      !make_form(rows.otherwise(), undo, sought, stream))
     throw std::logic_error("points suit no form of the filter");
   number_form_ = rows.form;
+  forced_ = sought.forced;
 }
 
 /// In this form. Returns whether it suits.
 bool StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
-                             std::int64_t k, const Stream& stream) {
+                             const Sought& sought, const Stream& stream) {
   const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
   const FilterBlocks blocks(num_points);
   auto filter = make_pair_filter(*metric_, rows);
   // Points are shuffled: the first of them are a sample.
-  if (!filter->learn(points_.prepared(), num_points, undo,
-                     {num_points, k, forced_form() == rows.form}, stream))
+  if (!filter->learn(points_.prepared(), num_points, undo, sought, stream))
     return false;
   auto form = std::make_unique<FilterForm>(*filter, blocks.num_slots());
   form->clear(stream);

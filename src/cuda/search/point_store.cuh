@@ -44,8 +44,8 @@ class StoredPoints {
   bool suits(const PointsToStore& asked) const;
   /// Makes the form of such a filter, unless it is there, or the one that takes
   /// its place where it does not suit; undo: what distances are multiplied by
-  /// at last; k: neighbours that are sought. Waits for the stream if so.
-  void hold_form(const RowsInForm& rows, PowerOfTwo undo, std::int64_t k,
+  /// at last. Waits for the stream if so.
+  void hold_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
                  const Stream& stream);
 
   const DevicePoints& points() const { return points_; }
@@ -54,7 +54,7 @@ class StoredPoints {
   double bytes() const;
 
  private:
-  bool make_form(const RowsInForm& rows, PowerOfTwo undo, std::int64_t k,
+  bool make_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
                  const Stream& stream);
 
   // What they were made of.
@@ -67,6 +67,7 @@ class StoredPoints {
 
   DevicePoints points_;
   NumberForm number_form_ = NumberForm::none;  ///< asked for
+  bool forced_ = false;                        ///< the same
   std::unique_ptr<PairFilter> filter_;
   std::unique_ptr<FilterForm> form_;
 };

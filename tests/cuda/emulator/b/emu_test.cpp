@@ -48,8 +48,8 @@ static void same(const char* what, const Request& asked, const Within& w, const 
   Rows a, b; Stats stats; Request r = asked; r.num_threads = 1;
   try { cpu::find_within(r, w, points, queries, a, nullptr, nullptr); } catch (const RangeFailure&) { return; }
   try { cuda::find_within(r, w, points, queries, b, nullptr, &stats); } catch (const RangeFailure&) { std::printf("RANGE %s\n", what); ++bad; return; }
-  ++runs; filtered += stats.filtered; if (stats.filtered) { settled += stats.pairs_exact; seen += stats.pairs_filtered; }
-  if (!(a == b)) { ++bad; std::printf("DIFFERS %s filtered %d: %g and %g\n", what, stats.filtered, a.size(), b.size()); std::fflush(stdout); }
+  ++runs; filtered += stats.filter_bits; if (stats.filter_bits) { settled += stats.pairs_exact; seen += stats.pairs_filtered; }
+  if (!(a == b)) { ++bad; std::printf("DIFFERS %s filtered %d: %g and %g\n", what, stats.filter_bits, a.size(), b.size()); std::fflush(stdout); }
 }
 static void histogram(const char* what, Request r, const RowSource& points, const std::vector<double>& some) {
   r.num_threads = 1;

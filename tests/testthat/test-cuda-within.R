@@ -129,6 +129,11 @@ test_that("near-ties, duplicates and wild rows are told apart in double", {
   }
 })
 
+dist_of <- function(x, metric) {
+  d <- naive_distance(x, metric = metric)
+  d[upper.tri(d)]
+}
+
 test_that("where many pairs are within, all are met in doubles", {
   skip_if_no_cuda()
   x <- many_rows(d = 9, n = 4100)
@@ -153,11 +158,6 @@ test_that("where many pairs are within, all are met in doubles", {
   expect_identical(search(100), search(2^24))
   expect_true(knn_stats()$filtered)
 })
-
-dist_of <- function(x, metric) {
-  d <- naive_distance(x, metric = metric)
-  d[upper.tri(d)]
-}
 
 test_that("weights, covariates, subsets and long rows are filtered too", {
   skip_if_no_cuda()

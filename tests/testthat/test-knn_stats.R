@@ -89,9 +89,9 @@ test_that("GPUs tell the bits of their filters' numbers", {
   bits <- knn_plan(x, 3, "jaccard", backend = "cuda")$filter
   expect_identical(
     bits_of(values_for(x, "jaccard"), "jaccard"),
-    if (grepl("bits", bits)) 1L else 32L
+    if (grepl("bits", bits, fixed = TRUE)) 1L else 32L
   )
-  skip_if_not(grepl("bytes", filter), "No GPU here multiplies bytes.")
+  skip_if_not(grepl("bytes", filter, fixed = TRUE), "No GPU here multiplies bytes.")
   expect_identical(bits_of(x, "pearson", "auto/8"), 8L)
   # So few points are done sooner by halves.
   expect_identical(bits_of(x, "pearson"), 16L)
@@ -113,7 +113,8 @@ test_that("the facts print", {
   stats <- list(
     num_devices = 0L, pairs_filtered = 1e6, pairs_exact = 12345,
     rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
-    filter_bits = 1L, streamed = FALSE, seconds_prepare = 0.0101, seconds_search = 0.5, seconds_emit = 0.01,
+    filter_bits = 1L, streamed = FALSE, seconds_prepare = 0.0101,
+    seconds_search = 0.5, seconds_emit = 0.01,
     seconds_device = 0, bytes_device = 0
   )
   request <- list(

@@ -12,7 +12,7 @@ namespace {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 constexpr int kThreads = HopperBlock::threads;
 
-/// As HalfForm.
+/// As TiledForm.
 struct ByteForm {
   using Work = ByteWork;
   using Number = int;
@@ -61,7 +61,7 @@ struct ByteForm {
                                   unsigned rows_at, unsigned columns_at,
                                   bool first) {
     const auto add = [&](int step, int keep) {
-      add_warpgroup_products(
+      add_byte_products(
           sum,
           chunk_descriptor(rows_at + step * step_chunks * T::row_chunk_bytes,
                            T::row_chunk_bytes),
@@ -103,7 +103,8 @@ void start_kind(const ByteWork& work, cudaStream_t stream) {
   launch.hopper = true;
   launch.room =
       attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device_in_use());
-  launch.bytes = HopperMemory(work.slab_bytes(), launch.room).bytes();
+  launch.bytes =
+      HopperMemory(work.slab_bytes(), launch.room, Kind::by_sums).bytes();
   start_pairs(filter_bytes<Kind>, work, launch, stream);
 }
 

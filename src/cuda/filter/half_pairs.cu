@@ -33,7 +33,8 @@ __global__ void __launch_bounds__(kFilterThreads, 1)
     filter_pairs(const HalfWork work, const int room) {
   extern __shared__ __align__(1024) unsigned char memory[];
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  filter_by_warpgroups<HalfForm, Kind>(work, room, memory);
+  filter_by_warpgroups<TiledForm<typename Kind::Number>, Kind>(work, room,
+                                                               memory);
 #else
   filter_by_warps<Kind>(work, room, memory);
 #endif
@@ -49,7 +50,7 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
   launch.hopper = has_warpgroups(kernel);
   if (launch.hopper) {
     launch.room = most;
-    launch.bytes = HopperMemory(work.slab_bytes(), most).bytes();
+    launch.bytes = HopperMemory(work.slab_bytes(), most, Kind::by_sums).bytes();
   } else {
     const int fit = (most - kQueueBytes) / T::stage_bytes;
     // Below 8.0 nothing is copied ahead.
@@ -66,6 +67,15 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
 std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
   if (!has_stretches(depth)) return 0;
   return attribute(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
+}
+
+void start_bit_pairs(const HalfWork& work, cudaStream_t stream) {
+  if (work.pairs.count != nullptr)
+    start_kind<BitKind<MetFor::pairs>>(work, stream);
+  else if (work.jobs.symmetric)
+    start_kind<BitKind<MetFor::both>>(work, stream);
+  else
+    start_kind<BitKind<MetFor::rows>>(work, stream);
 }
 
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {

@@ -70,6 +70,9 @@ using HalfRows = TiledRows<__half, NumberForm::half>;
 struct PairWork {
   /// [column slots] 0 for padding; not read where jobs.symmetric.
   const float* column_there = nullptr;
+  /// [row slots], [column slots] half of a row's sum; of bits only.
+  const float* row_sums = nullptr;
+  const float* column_sums = nullptr;
   CandidateLists lists;
   CandidatePairs pairs;  ///< see FilterWork
   FilterJobs jobs;

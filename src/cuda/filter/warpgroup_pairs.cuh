@@ -30,6 +30,10 @@ struct HopperBlock {
   /// staged may be of most_stages tiles, and two more are being looked at.
   static constexpr int tiles = 6;
   static constexpr int numbers_bytes = FilterTile::columns * 4;
+  /// Thresholds, or which are there; and by_sums, their sums.
+  static constexpr int bytes_of_numbers(bool by_sums) {
+    return by_sums ? 2 * numbers_bytes : numbers_bytes;
+  }
   static_assert(tiles >= most_stages + 2, "no tile's numbers are overwritten");
 };
 static_assert(FilterTile::slabs == HopperBlock::cluster,
@@ -39,13 +43,15 @@ static_assert(FilterTile::slabs == HopperBlock::cluster,
 /// for a whole job; stages of the columns' tile, and the rows' where they do
 /// not; queues; the columns' numbers; barriers.
 struct HopperMemory {
-  int rows_bytes, stage_bytes, num_stages;
+  int rows_bytes, stage_bytes, num_stages, numbers_bytes;
 
   /// slab_bytes: of all features of a slab's rows.
-  __host__ __device__ HopperMemory(std::int64_t slab_bytes, int room) {
+  __host__ __device__ HopperMemory(std::int64_t slab_bytes, int room,
+                                   bool by_sums) {
     using T = FilterTile;
     using B = HopperBlock;
-    room -= B::queue_bytes + B::tiles * B::numbers_bytes + B::barrier_bytes;
+    numbers_bytes = B::bytes_of_numbers(by_sums);
+    room -= B::queue_bytes + B::tiles * numbers_bytes + B::barrier_bytes;
     const bool stay = slab_bytes + 3 * T::column_tile_bytes <= room;
     rows_bytes = stay ? static_cast<int>(slab_bytes) : 0;
     stage_bytes = stay ? T::column_tile_bytes : T::stage_bytes;
@@ -59,7 +65,7 @@ struct HopperMemory {
     return queues() + HopperBlock::queue_bytes;
   }
   __host__ __device__ int barriers() const {
-    return numbers() + HopperBlock::tiles * HopperBlock::numbers_bytes;
+    return numbers() + HopperBlock::tiles * numbers_bytes;
   }
   __host__ __device__ int bytes() const {
     return barriers() + HopperBlock::barrier_bytes;
@@ -94,11 +100,13 @@ class WarpgroupPairs {
   Number sums[128];
 };
 
-/// Rows of halves, as products by warpgroups take them: which parts of the
-/// features are copied and multiplied at a time. ByteForm is the other.
-struct HalfForm {
+/// Rows of halves, or of bits, whose sums are whole numbers, as products by
+/// warpgroups take them: which parts of the features are copied and multiplied
+/// at a time. ByteForm is the other.
+template <class Sum>
+struct TiledForm {
   using Work = HalfWork;
-  using Number = float;
+  using Number = Sum;
   using T = FilterTile;
 
   __device__ static int parts(const Work& work) {
@@ -131,14 +139,14 @@ struct HalfForm {
         T::column_tile_bytes / 2, barrier);
   }
   /// Adds the products of a part's features.
-  __device__ static void multiply(float (&sum)[128], const Work&, int,
+  __device__ static void multiply(Sum (&sum)[128], const Work&, int,
                                   unsigned rows_at, unsigned columns_at,
                                   bool first) {
 #pragma unroll
     for (int step = 0; step < T::row_bytes / 32; ++step)
-      add_warpgroup_products(sum, tile_descriptor(rows_at + 32 * step),
-                             tile_descriptor(columns_at + 32 * step),
-                             first && step == 0 ? 0 : 1);
+      add_tiled_products(sum, tile_descriptor(rows_at + 32 * step),
+                         tile_descriptor(columns_at + 32 * step),
+                         first && step == 0 ? 0 : 1);
   }
 };
 
@@ -204,15 +212,19 @@ __device__ inline void copy_for_products(const typename Form::Work& work,
         const unsigned to = stages + turn.stage * layout.stage_bytes;
         const unsigned full = barriers.full(turn.stage);
         wait_for_barrier(barriers.empty(turn.stage), turn.parity ^ 1);
-        const unsigned numbers_bytes =
-            part == 0 ? HopperBlock::numbers_bytes : 0;
-        expect_bytes(full, Form::columns_bytes(work, part) + numbers_bytes +
+        expect_bytes(full, Form::columns_bytes(work, part) +
+                               (part == 0 ? layout.numbers_bytes : 0) +
                                (rows_stay ? 0 : Form::rows_bytes(work, part)));
-        if (part == 0)
-          copy_bulk(shared + layout.numbers() +
-                        tile++ % HopperBlock::tiles * numbers_bytes,
-                    column_numbers<Kind>(work) + column_block * T::columns,
-                    numbers_bytes, full);
+        if (part == 0) {
+          constexpr int bytes = HopperBlock::numbers_bytes;
+          const unsigned numbers =
+              shared + layout.numbers() +
+              tile++ % HopperBlock::tiles * layout.numbers_bytes;
+          const std::int64_t first = column_block * T::columns;
+          copy_bulk(numbers, column_numbers<Kind>(work) + first, bytes, full);
+          if (Kind::by_sums)
+            copy_bulk(numbers + bytes, work.column_sums + first, bytes, full);
+        }
         Form::copy_columns(work, column_block, part, to, full);
         if (!rows_stay)
           Form::copy_rows(work, job.slab, part, to + T::column_tile_bytes,
@@ -256,10 +268,7 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
     std::int64_t column_block = job.column_block;
     const std::int32_t row0 =
         static_cast<std::int32_t>(job.slab * T::rows) + pairs.first_row;
-    float row_threshold[P::rows];
-#pragma unroll
-    for (int i = 0; i < P::rows; ++i)
-      row_threshold[i] = __ldg(row_thresholds<Kind>(work) + row0 + 8 * i);
+    const RowNumbers<Kind, P::rows> of_rows(work, row0);
     if (rows_stay) wait_for_barrier(barriers.rows_full(), job_parity);
 
     for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
@@ -294,13 +303,14 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
       const std::int32_t column0 =
           static_cast<std::int32_t>(column_block * T::columns) +
           pairs.first_column;
+      const float* const of_tile =
+          numbers + tile % HopperBlock::tiles * (layout.numbers_bytes / 4) +
+          pairs.first_column;
+      const ColumnNumbers of_columns = {of_tile, of_tile + T::columns};
       if (!Kind::symmetric && work.jobs.fill)
-        write_all<Kind>(work, pairs, row0, column0, delta);
+        write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);
       else
-        accept<Kind>(work, pairs, row_threshold,
-                     numbers + tile % HopperBlock::tiles * T::columns +
-                         pairs.first_column,
-                     row0, column0, queue);
+        accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
       ++tile;
       column_block = FilterJob::next(work.jobs, column_block);
     }
@@ -313,7 +323,7 @@ template <class Form, class Kind>
 __device__ inline void filter_by_warpgroups(const typename Form::Work& work,
                                             int room, unsigned char* memory) {
   using B = HopperBlock;
-  const HopperMemory layout(work.slab_bytes(), room);
+  const HopperMemory layout(work.slab_bytes(), room, Kind::by_sums);
   const unsigned shared = shared_address(memory);
   const HopperBarriers barriers = {
       shared + static_cast<unsigned>(layout.barriers()), layout.num_stages};

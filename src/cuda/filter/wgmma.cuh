@@ -87,9 +87,8 @@ __device__ inline std::uint64_t chunk_descriptor(unsigned shared,
       c(sum[127])
 
 /// keep 0: the sums start at 0.
-__device__ inline void add_warpgroup_products(float (&sum)[128],
-                                              std::uint64_t rows,
-                                              std::uint64_t columns, int keep) {
+__device__ inline void add_tiled_products(float (&sum)[128], std::uint64_t rows,
+                                          std::uint64_t columns, int keep) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
@@ -100,10 +99,22 @@ __device__ inline void add_warpgroup_products(float (&sum)[128],
       : FSKNN_SUMS_AS("+f")
       : "l"(rows), "l"(columns), "r"(keep));
 }
+/// The same of 256 bits: how many both have.
+__device__ inline void add_tiled_products(int (&sum)[128], std::uint64_t rows,
+                                          std::uint64_t columns, int keep) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %130, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n256k256.s32.b1.b1.and.popc " FSKNN_SUMS
+      "%128, %129, p;\n"
+      "}\n"
+      : FSKNN_SUMS_AS("+r")
+      : "l"(rows), "l"(columns), "r"(keep));
+}
 /// The same of signed bytes, 32 features at a time. Whole numbers: exact.
-__device__ inline void add_warpgroup_products(int (&sum)[128],
-                                              std::uint64_t rows,
-                                              std::uint64_t columns, int keep) {
+__device__ inline void add_byte_products(int (&sum)[128], std::uint64_t rows,
+                                         std::uint64_t columns, int keep) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"

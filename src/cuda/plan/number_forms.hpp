@@ -16,6 +16,7 @@ enum class NumberForm {
   none,   ///< no filter: every pair in doubles
   byte,   ///< whole numbers of 8 bits, whose products tensor cores add up
   half,   ///< half-precision floats, the same
+  bit,    ///< a bit a feature, of rows of 0 and 1; tensor cores count
   single  ///< single-precision floats, whose differences are added up
 };
 
@@ -28,9 +29,10 @@ struct NumberFormEntry {
   NumberForm form;
   const char* name;            ///< of its filter, in words
   unsigned serves;             ///< one_filter() of each, together
-  std::int64_t bytes;          ///< of a feature
-  std::int64_t step;           ///< a row is a multiple of so many features
-  std::int64_t work;           ///< what a feature takes, in halves' features
+  std::int64_t bytes;          ///< of a number
+  std::int64_t features;       ///< that a number holds
+  std::int64_t step;           ///< a row is a multiple of so many numbers
+  std::int64_t work;           ///< what a number takes, in halves
   std::int64_t floats_a_slot;  ///< kept of a row besides
   /// Tensor cores lose more the longer they add: see has_stretches().
   bool in_stretches;
@@ -46,13 +48,15 @@ inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::byte,
      "products of bytes, or of half-precision floats where these leave fewer "
      "pairs, by tensor cores",
-     0, 1, 32, 1, 2, false, 16384, 90, 196608},
+     0, 1, 1, 32, 1, 2, false, 16384, 90, 196608},
     {NumberForm::half, "products of half-precision floats by tensor cores",
-     one_filter(FilterKind::product), 2, 64, 1, 2, true, 262144, 75, 61440},
+     one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
+    {NumberForm::bit, "common bits by tensor cores",
+     one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
     {NumberForm::single, "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |
-         one_filter(FilterKind::overlap),
-     4, kLanes, 16, 3, false, 32768, 0, 45056},
+         one_filter(FilterKind::overlap) | one_filter(FilterKind::bits),
+     4, 1, kLanes, 16, 3, false, 32768, 0, 45056},
 };
 
 /// The form's entry; there is none of NumberForm::none.
@@ -81,7 +85,8 @@ constexpr std::int64_t error_parts(std::int64_t num_features) {
 /// Of a feature in the form; 0: there is none.
 constexpr int bits_of(NumberForm form) {
   return form == NumberForm::none ? 0
-                                  : static_cast<int>(8 * entry_of(form).bytes);
+                                  : static_cast<int>(8 * entry_of(form).bytes /
+                                                     entry_of(form).features);
 }
 
 /// Tensor cores lose more the longer they add. Of rows of many features they
@@ -105,7 +110,7 @@ struct RowsInForm {
   NumberForm form = NumberForm::none;
   std::int64_t features = 0;       ///< of the points
   int sides = 1;                   ///< rows of a slot
-  std::int64_t depth = 0;          ///< features of a row
+  std::int64_t depth = 0;          ///< numbers of a row
   std::int64_t row_bytes = 0;      ///< of a slot's
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t work = 0;           ///< for a pair, in features of halves

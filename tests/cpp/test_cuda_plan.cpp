@@ -563,12 +563,19 @@ TEST_CASE("rows of length 1 may be bytes where all devices are Hopper's") {
   using fsknn::cuda::RowsInForm;
   GpuFacts gpus = modern(80e9);
   gpus.most_capability = 90;
-  PlanInput in = input(100000, 295, 20, 1);
+  PlanInput in = input(1000000, 295, 20, 1);
   in.unit_dot = true;
   const auto form = [&] {
     return fsknn::cuda::filter_shape(in, gpus, true).rows.form;
   };
   CHECK(form() == NumberForm::byte);
+  // Too few points, unless bytes are asked for.
+  in.num_points = 100000;
+  CHECK(form() == NumberForm::half);
+  in.filter_bits = 8;
+  CHECK(form() == NumberForm::byte);
+  in.filter_bits = 0;
+  in.num_points = 1000000;
   CHECK(fsknn::cuda::filter_shape(in, gpus, false).rows.form ==
         NumberForm::half);
   in.filter_bits = 16;

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cuda/plan/number_forms.hpp"
+
 namespace fsknn {
 namespace cuda {
 
@@ -90,10 +92,8 @@ inline bool bytes_pay(const std::vector<double>& products, std::int64_t count,
   const double expected = expected_candidates(
       products, count, search, 4 * typical_error(step, search.depth));
   const double saved = static_cast<double>(search.num_points) * depth;
-  // In what is saved. On an H200 bytes and halves took as long for 1.2 million
-  // rows of 295 features (simulated, 64 factors), where 69 are expected.
-  constexpr double candidate_costs = 7.5e6;
-  return (expected - static_cast<double>(search.k)) * candidate_costs <= saved;
+  return (expected - static_cast<double>(search.k)) * kByteCandidateCost <=
+         saved;
 }
 
 }  // namespace cuda

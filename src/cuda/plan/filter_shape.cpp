@@ -67,6 +67,8 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
   if (!pays) return shape;
   const bool by_bytes =
       bytes && in.filter_bits != 16 &&
+      (in.filter_bits == 8 ||
+       bytes_may_pay(in.num_points, in.num_features, in.k)) &&
       bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
   shape.rows =
       RowsInForm(by_bytes ? NumberForm::byte

@@ -77,6 +77,20 @@ NumberForm choose_form(FilterKind filter, std::int64_t num_features,
 bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
                  const GpuFacts& gpus);
 
+/// Bytes leave a row more candidates than halves do, each of which costs as
+/// much as so many products of features save. On an H200 bytes and halves took
+/// as long for 1.2 million rows of 295 features (simulated, 64 factors), where
+/// 69 candidates are expected of k = 20.
+static constexpr double kByteCandidateCost = 7.5e6;
+
+/// Whether bytes may pay at all, however few more they leave: where a row meets
+/// so few points there is no need to look at any.
+constexpr bool bytes_may_pay(std::int64_t num_points, std::int64_t num_features,
+                             std::int64_t k) {
+  return static_cast<double>(num_points) * static_cast<double>(num_features) >=
+         kByteCandidateCost * static_cast<double>(k) / 4;
+}
+
 /// Of rows of bytes, features that hold a row's error: for each side so many.
 constexpr std::int64_t error_parts(std::int64_t num_features) {
   return 2 + (num_features + 127) / 128;

@@ -209,7 +209,7 @@ add_stats <- function(whole, part) {
   if (is.null(whole) || is.null(part)) {
     return(whole %||% part)
   }
-  largest <- c("bytes_device", "num_devices", "filtered", "streamed")
+  largest <- c("bytes_device", "num_devices", "filter_bits")
   both <- Map(function(name, a, b) {
     if (is.logical(a)) a || b else if (name %in% largest) max(a, b) else a + b
   }, names(whole), whole, part[names(whole)])

@@ -21,8 +21,10 @@
 #'     wider filter was enough;
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
-#'   * `filtered`: whether there was a filter; `streamed`: whether points were
-#'     read more than once, as they did not fit the GPU's memory;
+#'   * `filtered`: whether there was a filter, and `filter_bits`: of a number in
+#'     it (1, 8, 16 or 32; 0 without a filter), which data and hardware decide;
+#'     `streamed`: whether points were read more than once, as they did not fit
+#'     the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
 #'     (filter, exact step and selection), `emit` (the answer's matrices or
 #'     edges), `device` (on GPUs, from prepared points to merged lists; part of
@@ -67,6 +69,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       rows_widened = stats$rows_widened,
       rows_short = stats$rows_short,
       filtered = stats$filtered,
+      filter_bits = stats$filter_bits,
       streamed = stats$streamed,
       seconds = c(
         prepare = stats$seconds_prepare, search = stats$seconds_search,
@@ -100,7 +103,11 @@ format.knn_stats <- function(x, ...) {
     "Points (n)" = format_count(x$num_points),
     "Features (d)" = format_count(x$num_features),
     "Query points" = if (x$num_queries > 0) format_count(x$num_queries),
-    "Filter" = if (x$filtered) "yes" else "no",
+    "Filter" = if (x$filtered) {
+      paste0("numbers of ", x$filter_bits, " bit", if (x$filter_bits > 1) "s")
+    } else {
+      "no"
+    },
     "Points read" = if (on_gpu && x$streamed) "piece by piece",
     "Pairs filtered" = format_count(x$pairs_filtered),
     "Pairs in double" = format_count(x$pairs_exact),

@@ -13,7 +13,8 @@
 #' `"sorensen"`, `"proportional"`, `"manhattan"` and `"euclidean"`: what two
 #' rows have in common is counted, exactly, some four times faster than numbers
 #' are compared. The data are looked at, so nothing need be asked for; answers
-#' are the same.
+#' are the same. GPUs of compute capability 8.0 or more do so under `"jaccard"`
+#' and `"sorensen"`, whose data are 0 and 1 always.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is the sum of the products of the two rows'

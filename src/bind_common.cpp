@@ -313,7 +313,8 @@ Rcpp::List list_of(const Stats& stats) {
                             Rcpp::_["seconds_device"] = stats.seconds_device,
                             Rcpp::_["bytes_device"] = stats.bytes_device,
                             Rcpp::_["num_devices"] = stats.num_devices,
-                            Rcpp::_["filtered"] = stats.filtered,
+                            Rcpp::_["filtered"] = stats.filter_bits > 0,
+                            Rcpp::_["filter_bits"] = stats.filter_bits,
                             Rcpp::_["streamed"] = stats.streamed);
 }
 

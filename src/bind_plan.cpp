@@ -78,6 +78,8 @@ const char* filter_words(const Request& request, const PlanInput& input) {
                    "floats for wide ranges; bits for 0 and 1"
                  : "whole numbers of 16 bits; floats for wide ranges; bits for "
                    "0 and 1";
+    case FilterKind::bits:
+      return input.pairwise ? "" : "bits, without rounding";
   }
   throw_unknown("filter", static_cast<int>(input.filter));
 }

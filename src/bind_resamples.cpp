@@ -195,7 +195,6 @@ class Resamples {
     stats_.seconds_search += s.seconds_search;
     stats_.bytes_device = std::max(stats_.bytes_device, s.bytes_device);
     stats_.num_devices = std::max(stats_.num_devices, s.num_devices);
-    stats_.filtered = stats_.filtered || s.filtered;
     stats_.streamed = stats_.streamed || s.streamed;
   }
 

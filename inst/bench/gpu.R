@@ -1,11 +1,13 @@
 # How long does backend "cuda" take, on the device and in R?
 #
 #   Rscript inst/bench/gpu.R [SECTION ...] [--folder=DIR] [--quick] [--short]
-#     [--seconds=N] [--no-peer]
+#     [--seconds=N] [--no-peer] [--bits=8|16]
 #
 # with the package installed (R_LIBS says where) and a GPU. Sections:
 #   main     d = 295, k = 20, n = 24,158 to 1,533,876
 #   points   n = 100,000: other k, d and metrics
+#   bits     n = 100,000 rows of 0 and 1, a tenth of them 1: Sorensen, and the
+#            same by floats
 #   dashti   n = 16,384 of 4,096 and 16,384 features, k up to 1,024
 #   real     metafeatures of real data beside simulated data of that size; the
 #            environment variable FSKNN_BENCH_RDS names the file
@@ -14,7 +16,8 @@
 #   first    the first call of a fresh session, and the second
 # All of them where none is named. --quick leaves out the largest sizes, --short
 # runs each case fewer times and checks fewer rows, --seconds=N begins nothing
-# after N seconds. With --folder tables are kept in DIR/gpu.csv and
+# after N seconds, --bits filters products by numbers of so many bits
+# wherever it can be, whether or not it pays. With --folder tables are kept in DIR/gpu.csv and
 # DIR/gpu-machine.csv, a row as soon as it is there; a section's rows take the
 # place of those of an earlier run. README.md beside this file says what is
 # measured and how.
@@ -35,9 +38,13 @@ option_value <- function(name) {
   sub(pattern, "", grep(pattern, options_given, value = TRUE))
 }
 folder <- option_value("folder")
+bits <- option_value("bits")
+options(fsknn.instruction_set = paste(c("auto", bits), collapse = "/"))
 most_seconds <- as.numeric(c(option_value("seconds"), Inf)[[1]])
 sections <- setdiff(arguments, options_given)
-all_sections <- c("first", "main", "points", "real", "dashti", "stream", "devices")
+all_sections <- c(
+  "first", "main", "points", "bits", "real", "dashti", "stream", "devices"
+)
 stopifnot(
   "No such section." = sections %in% all_sections,
   "The folder must be there already." = length(folder) == 0 || dir.exists(folder)
@@ -179,7 +186,8 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
     rows_redone = stats$rows_redone, rows_widened = stats$rows_widened,
     exact_a_row = stats$pairs_exact / nrow(x), rows_checked = outcome$rows,
     recall = outcome$recall, largest_error = outcome$error,
-    same_as_cpu = outcome$identical, note = ""
+    same_as_cpu = outcome$identical,
+    note = paste(stats$filter_bits, "bits")
   )
   keep(row)
   show(row[c(
@@ -328,6 +336,17 @@ run_section <- list(
       "points",
       cbind(n, c(295, 295, 295, 8, 32, 1024), c(1, 128, 1024, 20, 20, 20))
     )
+  },
+  bits = function() {
+    n <- if (quick) 24158 else 100000
+    for (d in c(1024, if (!quick) 8192)) {
+      x <- simulated(n, d)
+      some <- x[seq(1, length(x), length.out = 1e5)]
+      x <- (x > quantile(some, 0.9)) + 0
+      data <- "simulated, a tenth set"
+      measure("bits", x, 20, "sorensen", data = data)
+      if (d == 1024) measure("bits", x, 20, "proportional", data = data)
+    }
   },
   real = function() {
     file <- Sys.getenv("FSKNN_BENCH_RDS")

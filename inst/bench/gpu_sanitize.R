@@ -1,8 +1,9 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
-#   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
-#                                   within, near_empty, missing, blocks,
-#                                   adjusted, streamed, made, tasks or triples;
+#   Rscript gpu_sanitize.R PART     double, lists, forms, bytes, bits,
+#                                   queries, elementwise, within, near_empty,
+#                                   missing, blocks, adjusted, streamed, made,
+#                                   tasks or triples;
 #                                   without PART their names
 
 library(fsknn)
@@ -69,6 +70,33 @@ parts <- list(
     near <- many
     near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
     knn_graph(near, 5, "pearson", "absolute", backend = "cuda", devices = 1)
+  },
+  # The filter by bytes, where the GPU has it.
+  bytes = function() {
+    options(fsknn.instruction_set = "auto/8")
+    for (sign in c("signed", "absolute", "negative")) {
+      graph(many, 20, "pearson", sign)
+    }
+    graph(many[, rep(1:70, 40)], 5)
+    graph(many[, 1:9], 300, "cosine")
+    queries(many, many[1:300, ] + 0.1, 5)
+    near <- many
+    near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
+    graph(near, 5)
+    options(fsknn.instruction_set = "auto")
+  },
+  # The filter by common bits.
+  bits = function() {
+    few <- (many > 0.6) + 0
+    few[cbind(seq_len(nrow(few)), 1:70)] <- 1
+    wide <- few[, rep(1:70, 20)]
+    for (metric in c("sorensen", "jaccard")) {
+      graph(few, 5, metric)
+      graph(wide, 20, metric)
+      queries(few, few[1:300, ], 5, metric)
+    }
+    threshold_graph(wide, 0.9, "sorensen", backend = "cuda", devices = 1)
+    graph(few[rep(1:14, 300), ], 5, "jaccard")
   },
   queries = function() {
     for (metric in c("pearson", "euclidean")) {

@@ -36,7 +36,9 @@ enum class Kind { correlation, manhattan, chebyshev, proportional, euclidean };
 Kind kind_of(const char* name) {
   if (std::strcmp(name, "manhattan") == 0) return Kind::manhattan;
   if (std::strcmp(name, "chebyshev") == 0) return Kind::chebyshev;
-  if (std::strcmp(name, "proportional") == 0) return Kind::proportional;
+  if (std::strcmp(name, "proportional") == 0 ||
+      std::strcmp(name, "sorensen") == 0)  // of 0 and 1
+    return Kind::proportional;
   if (std::strcmp(name, "euclidean") == 0) return Kind::euclidean;
   return Kind::correlation;
 }

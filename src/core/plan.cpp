@@ -45,6 +45,7 @@ double bytes_of_form(FilterKind filter) {
     case FilterKind::difference:
     case FilterKind::largest:
     case FilterKind::overlap: return 4;
+    case FilterKind::bits: return 1.0 / 8;
   }
   throw_unknown("filter", static_cast<int>(filter));
 }
@@ -266,6 +267,16 @@ Plan plan_group_by_group(const PlanInput& in) {
 
 }  // namespace
 
+int asked_bits(const Request& request) {
+  const std::string& set = request.instruction_set;
+  const std::size_t at = set.find('/');
+  if (at == std::string::npos) return 0;
+  const std::string bits = set.substr(at + 1);
+  if (bits == "8") return 8;
+  if (bits == "16") return 16;
+  throw std::invalid_argument("no filter of \"" + bits + "\" bits");
+}
+
 PlanInput plan_input(const Request& request, std::int64_t num_points,
                      std::int64_t num_features, std::int64_t num_queries) {
   PlanInput input;
@@ -277,6 +288,7 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
   input.num_workers = request.num_threads;
   input.filter = request.metric->filter;
   input.unit_dot = request.metric->is_unit_dot();
+  input.filter_bits = asked_bits(request);
   input.pairwise = request.na_pairwise;
   input.max_memory = request.max_memory;
   if (request.covariates != nullptr)

@@ -24,6 +24,7 @@ struct PlanInput {
   bool correlation = false;  ///< the signed correlation is returned too
   FilterKind filter = FilterKind::product;  ///< as the metric declares
   bool unit_dot = false;        ///< a dot metric of rows of length 1
+  int filter_bits = 0;          ///< asked_bits()
   bool rows_made = false;       ///< points are made when read, and not held
   double bytes_made_from = 0;   ///< GPUs: what such are made of, on each
   bool pairwise = false;        ///< values are missing: common samples. CPU
@@ -38,6 +39,11 @@ struct PlanInput {
 /// Of more groups few pairs are of one: together they are met as one block, and
 /// pairs of one group are passed over.
 static constexpr std::size_t kMostGroupsMet = 16;
+
+/// Of a number of the filter's rows, as asked for behind the name of an
+/// instruction set ("auto/8", a testing aid): 8 or 16; 0: as it pays. For
+/// products, where there are such forms.
+int asked_bits(const Request& request);
 
 /// What a request says of it: on the CPU, for points that are held.
 PlanInput plan_input(const Request& request, std::int64_t num_points,

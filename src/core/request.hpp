@@ -87,8 +87,9 @@ struct Stats {
   double seconds_device = 0;  ///< GPUs: prepared rows to merged lists
   double bytes_device = 0;    ///< GPUs: most held at a time, on any one
   int num_devices = 0;        ///< GPUs that took part; 0: the CPU
-  bool filtered = false;      ///< by a filter
-  bool streamed = false;      ///< GPUs: rows were read more than once
+  /// Of a number of the filter's rows, the widest there were; 0: no filter.
+  int filter_bits = 0;
+  bool streamed = false;  ///< GPUs: rows were read more than once
 
   /// What one of several workers did at the same time as the others.
   void add_part(const Stats& part) {
@@ -97,6 +98,7 @@ struct Stats {
     rows_redone += part.rows_redone;
     rows_widened += part.rows_widened;
     rows_short += part.rows_short;
+    filter_bits = std::max(filter_bits, part.filter_bits);
     seconds_emit = std::max(seconds_emit, part.seconds_emit);
     seconds_device = std::max(seconds_device, part.seconds_device);
   }
@@ -110,7 +112,6 @@ struct Stats {
     seconds_device = device + part.seconds_device;
     bytes_device = std::max(bytes_device, part.bytes_device);
     num_devices = std::max(num_devices, part.num_devices);
-    filtered = filtered || part.filtered;
     streamed = streamed || part.streamed;
   }
 };

@@ -158,7 +158,7 @@ void HeldPoints::find_between(const Request& request, const Between& between,
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
   stats->pairs_exact = search.counts().exact;
-  stats->filtered = stats->pairs_filtered > 0;
+  stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;
   stats->seconds_emit = seconds_since(start) - searched;

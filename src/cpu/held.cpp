@@ -203,7 +203,8 @@ void HeldPoints::find_neighbours(const Request& request,
                    &points_))
     throw RangeFailure();
   note(stats, search.counts(), prepared, searched, seconds_since(start));
-  if (stats != nullptr) stats->filtered = stats->pairs_filtered > 0;
+  if (stats != nullptr)
+    stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
 }
 
 /// Each two groups of the points, and each with itself where its points look
@@ -281,7 +282,7 @@ void HeldPoints::find_within(const Request& request, const Within& within,
   const double searched = seconds_since(start);
   collector.finish();
   note(stats, search.counts(), prepared, searched, seconds_since(start));
-  if (stats != nullptr) stats->filtered = scale_.has_filter();
+  if (stats != nullptr) stats->filter_bits = scale_.filter_bits();
 }
 
 }  // namespace cpu

@@ -136,7 +136,7 @@ class MaskedPass {
   }
 
   const PassCounts& counts() const { return counts_; }
-  bool filtered() const { return filtered_; }
+  int filter_bits() const { return filtered_ ? 16 : 0; }
 
  private:
   template <class Taker>

@@ -131,7 +131,7 @@ void find_masked(const Request& asked, const RowSource& points,
   const double rows_short = search.emit(out);
   if (stats == nullptr) return;
   stats->pairs_filtered = search.pass().counts().filtered;
-  stats->filtered = stats->pairs_filtered > 0;
+  stats->filter_bits = search.pass().filter_bits();
   stats->pairs_exact = search.pass().counts().exact;
   stats->rows_short = rows_short;
   stats->seconds_prepare = seconds_prepare;

@@ -199,11 +199,11 @@ class MaskedTaker {
   PairCounts& all_;
 };
 
-void note(Stats* stats, const PassCounts& counts, bool filtered) {
+void note(Stats* stats, const PassCounts& counts, int filter_bits) {
   if (stats == nullptr) return;
   stats->pairs_filtered = counts.filtered;
   stats->pairs_exact = counts.exact;
-  stats->filtered = filtered;
+  stats->filter_bits = filter_bits;
 }
 
 PairCounts none_of(const PairBins& bins) {
@@ -224,7 +224,7 @@ PairCounts count_masked(const Request& asked, const PairBins& bins,
   MaskedPass pass(work, plan, false, progress);
   pass.run({progress, 0.0, 1.0},
            [&] { return MaskedTaker(bins, value, counts); });
-  note(stats, pass.counts(), pass.filtered());
+  note(stats, pass.counts(), pass.filter_bits());
   return counts;
 }
 
@@ -276,7 +276,7 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
         plan.chunk_size, true, [&] { return CountedPairs(work, tally); },
         [&] { return CountingSink(work, tally, counts); });
   });
-  note(stats, pairs, work.filtered());
+  note(stats, pairs, work.filtered() ? scale.filter_bits() : 0);
   return counts;
 }
 

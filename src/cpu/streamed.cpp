@@ -322,7 +322,7 @@ void find_streamed(const Request& request, const RowSource& points,
   }
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
-  stats->filtered = stats->pairs_filtered > 0;
+  stats->filter_bits = stats->pairs_filtered > 0 ? scale.filter_bits() : 0;
   stats->pairs_exact = search.counts().exact;
   stats->streamed = true;
   stats->seconds_prepare = seconds_prepare;

@@ -558,6 +558,89 @@ TEST_CASE("rows in a form are as long as what the kernels read") {
   CHECK(floats.bytes_sums == 0);
 }
 
+TEST_CASE("rows of length 1 may be bytes where all devices are Hopper's") {
+  using fsknn::cuda::NumberForm;
+  using fsknn::cuda::RowsInForm;
+  GpuFacts gpus = modern(80e9);
+  gpus.most_capability = 90;
+  PlanInput in = input(1000000, 295, 20, 1);
+  in.unit_dot = true;
+  const auto form = [&] {
+    return fsknn::cuda::filter_shape(in, gpus, true).rows.form;
+  };
+  CHECK(form() == NumberForm::byte);
+  // Too few points, unless bytes are asked for.
+  in.num_points = 100000;
+  CHECK(form() == NumberForm::half);
+  in.filter_bits = 8;
+  CHECK(form() == NumberForm::byte);
+  in.filter_bits = 0;
+  in.num_points = 1000000;
+  CHECK(fsknn::cuda::filter_shape(in, gpus, false).rows.form ==
+        NumberForm::half);
+  in.filter_bits = 16;
+  CHECK(form() == NumberForm::half);
+  in.filter_bits = 8;
+  CHECK(fsknn::cuda::filter_shape(in, gpus, true).forced);
+  in.filter_bits = 0;
+  CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus, true).forced);
+  gpus.most_capability = 100;
+  CHECK(form() == NumberForm::half);
+  gpus.capability = 100;
+  CHECK(form() == NumberForm::half);
+  gpus.capability = gpus.most_capability = 90;
+  in.unit_dot = false;
+  CHECK(form() == NumberForm::half);
+  in.unit_dot = true;
+  in.num_features = 16385;
+  CHECK(form() == NumberForm::half);
+  // Two sides, whose last features hold their errors; and room for halves.
+  const RowsInForm rows(NumberForm::byte, true, 295);
+  CHECK(rows.depth == 320);
+  CHECK(rows.row_bytes == 640);
+  CHECK(rows.work == 160);
+  CHECK(rows.otherwise().form == NumberForm::half);
+  CHECK(rows.otherwise().row_bytes <= rows.row_bytes);
+  CHECK(rows.otherwise().otherwise().form == NumberForm::none);
+  const RowsInForm few(NumberForm::byte, true, 33);
+  CHECK(few.depth == 64);
+  CHECK(few.row_bytes == 128);
+}
+
+TEST_CASE("rows of 0 and 1 are bits where tensor cores count them") {
+  using fsknn::cuda::NumberForm;
+  using fsknn::cuda::RowsInForm;
+  GpuFacts gpus = modern(80e9);
+  PlanInput in = input(100000, 1024, 20, 1);
+  in.filter = fsknn::FilterKind::bits;
+  const auto form = [&] {
+    return fsknn::cuda::filter_shape(in, gpus).rows.form;
+  };
+  for (const int capability : {80, 90, 100}) {
+    gpus.capability = capability;
+    CHECK(form() == NumberForm::bit);
+  }
+  gpus.capability = 75;
+  CHECK(form() == NumberForm::single);
+  gpus.capability = 80;
+  in.num_features = 524288;
+  CHECK(form() == NumberForm::bit);
+  in.num_features = 524289;
+  CHECK(form() == NumberForm::none);
+  // 16 features in the place of a half, in tiles of 64 of these.
+  const RowsInForm rows(NumberForm::bit, false, 1024);
+  CHECK(rows.depth == 64);
+  CHECK(rows.row_bytes == 128);
+  CHECK(rows.floats_a_slot == 1);
+  CHECK(RowsInForm(NumberForm::bit, false, 1025).depth == 128);
+  CHECK(rows.otherwise().form == NumberForm::none);
+  CHECK(fsknn::cuda::bits_of(NumberForm::bit) == 1);
+  CHECK(fsknn::cuda::bits_of(NumberForm::byte) == 8);
+  CHECK(fsknn::cuda::bits_of(NumberForm::half) == 16);
+  CHECK(fsknn::cuda::bits_of(NumberForm::single) == 32);
+  CHECK(fsknn::cuda::bits_of(NumberForm::none) == 0);
+}
+
 TEST_CASE("a metric without a filter is planned without, whatever is asked") {
   for (const std::int64_t queries : {0, 5000, 100000})
     for (const int devices : {1, 4})
@@ -594,10 +677,15 @@ TEST_CASE("an accumulation or a filter that nobody knows is refused") {
     CHECK_THROWS_AS(check_metric(other), std::logic_error);
     other = metric;
     // A filter without a bound for it would drop neighbours in silence.
-    for (const FilterKind filter : {FilterKind::product, FilterKind::difference,
-                                    FilterKind::largest, FilterKind::overlap}) {
+    // Overlaps have two, of which that for bits sees that rows are 0 and 1.
+    const auto bound = [](FilterKind filter) {
+      return filter == FilterKind::bits ? FilterKind::overlap : filter;
+    };
+    for (const FilterKind filter :
+         {FilterKind::product, FilterKind::difference, FilterKind::largest,
+          FilterKind::overlap, FilterKind::bits}) {
       other.filter = filter;
-      if (metric.filter == filter)
+      if (bound(metric.filter) == bound(filter))
         CHECK_NOTHROW(check_metric(other));
       else
         CHECK_THROWS_AS(check_metric(other), std::logic_error);

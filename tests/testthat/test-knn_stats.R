@@ -54,6 +54,53 @@ test_that("the CPU's filter is seen at work", {
   expect_lt(knn_stats()$pairs_exact, 1000 * 999 / 2)
 })
 
+test_that("the bits of the filter's numbers are told", {
+  x <- random_matrix(300, 12)
+  bits_of <- function(x, metric = "pearson", ask = "auto", backend = "cpu") {
+    rlang::with_options(
+      fsknn.instruction_set = ask, knn_search(x, 3, metric, backend = backend)
+    )
+    knn_stats()[c("filtered", "filter_bits")]
+  }
+  of <- function(bits) list(filtered = bits > 0L, filter_bits = bits)
+  expect_identical(bits_of(x, ask = "auto/8"), of(8L))
+  expect_identical(bits_of(x, ask = "auto/16"), of(16L))
+  expect_identical(bits_of(x, "manhattan"), of(16L))
+  expect_identical(bits_of(values_for(x, "jaccard"), "jaccard"), of(1L))
+  expect_identical(bits_of(x * 10^rep_len(0:9, 300), "manhattan"), of(32L))
+  expect_identical(bits_of(x, "canberra"), of(0L))
+})
+
+test_that("GPUs tell the bits of their filters' numbers", {
+  skip_if_no_cuda()
+  x <- random_matrix(4500, 20)
+  bits_of <- function(x, metric, ask = "auto") {
+    rlang::with_options(
+      fsknn.instruction_set = ask, knn_search(x, 3, metric, backend = "cuda")
+    )
+    knn_stats()$filter_bits
+  }
+  filter <- knn_plan(x, 3, backend = "cuda")$filter
+  skip_if(!nzchar(filter), "No GPU here has the filter.")
+  expect_identical(bits_of(x, "pearson", "auto/16"), 16L)
+  expect_identical(bits_of(x, "euclidean"), 16L)
+  expect_identical(bits_of(x, "manhattan"), 32L)
+  expect_identical(bits_of(x, "canberra"), 0L)
+  bits <- knn_plan(x, 3, "jaccard", backend = "cuda")$filter
+  expect_identical(
+    bits_of(values_for(x, "jaccard"), "jaccard"),
+    if (grepl("bits", bits, fixed = TRUE)) 1L else 32L
+  )
+  # So few points are done sooner by halves.
+  expect_identical(bits_of(x, "pearson"), 16L)
+  withr::local_options(fsknn.instruction_set = "auto/8")
+  filter <- knn_plan(x, 3, backend = "cuda")$filter
+  skip_if_not(
+    grepl("bytes", filter, fixed = TRUE), "No GPU here multiplies bytes."
+  )
+  expect_identical(bits_of(x, "pearson", "auto/8"), 8L)
+})
+
 test_that("on GPUs it names those that took part, and their memory", {
   skip_if_no_cuda()
   x <- random_matrix(5000, 20)
@@ -70,7 +117,8 @@ test_that("the facts print", {
   stats <- list(
     num_devices = 0L, pairs_filtered = 1e6, pairs_exact = 12345,
     rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
-    streamed = FALSE, seconds_prepare = 0.0101, seconds_search = 0.5, seconds_emit = 0.01,
+    filter_bits = 1L, streamed = FALSE, seconds_prepare = 0.0101,
+    seconds_search = 0.5, seconds_emit = 0.01,
     seconds_device = 0, bytes_device = 0
   )
   request <- list(
@@ -81,6 +129,7 @@ test_that("the facts print", {
   request$backend <- "cuda"
   request$devices <- c(2L, 3L)
   stats$num_devices <- 2L
+  stats$filter_bits <- 8L
   stats$rows_redone <- 1200
   stats$rows_widened <- 1100
   stats$streamed <- TRUE

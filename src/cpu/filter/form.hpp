@@ -28,6 +28,7 @@ struct FilterScale {
   double slack = 0.0;     ///< relative, or absolute for similarities
 
   inline bool has_filter() const;
+  inline int filter_bits() const;  ///< of a number; 0: there is none
 };
 
 /// Rows in the filter's form, and what the test needs to know of each.
@@ -107,6 +108,10 @@ struct FilterForm {
 
 inline bool FilterScale::has_filter() const {
   return form->features_per_step > 0;
+}
+
+inline int FilterScale::filter_bits() const {
+  return has_filter() ? 32 / form->features_per_step : 0;
 }
 
 // no_filter.cpp: FilterKind::none.

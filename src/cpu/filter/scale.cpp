@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/pieces.hpp"
+#include "core/plan.hpp"
 #include "cpu/filter/byte_unit.hpp"
 #include "cpu/filter/bytes_pay.hpp"
 #include "cpu/filter/form_parts.hpp"
@@ -261,17 +262,6 @@ FilterScale no_scale() {
   return scale;
 }
 
-/// 0: none are asked for.
-int asked_bits(const Request& request) {
-  const std::string& set = request.instruction_set;
-  const std::size_t at = set.find('/');
-  if (at == std::string::npos) return 0;
-  const std::string bits = set.substr(at + 1);
-  if (bits == "8") return 8;
-  if (bits == "16") return 16;
-  throw std::invalid_argument("no filter of \"" + bits + "\" bits");
-}
-
 }  // namespace
 
 FilterUse use_for_lists(const Request& request) {
@@ -296,7 +286,8 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
                             use);
     case FilterKind::difference: return elementwise(kDifference);
     case FilterKind::largest: return elementwise(kLargest);
-    case FilterKind::overlap: return elementwise(kOverlap);
+    case FilterKind::overlap:
+    case FilterKind::bits: return elementwise(kOverlap);
   }
   throw_unknown("filter", static_cast<int>(metric.filter));
 }

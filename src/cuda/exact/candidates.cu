@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <type_traits>
 
 #include "core/poll.hpp"
 #include "cuda/device/check.cuh"
@@ -330,7 +331,17 @@ __global__ void __launch_bounds__(Block::threads)
   const Candidate* const list = lists.entries + slot * lists.capacity;
   const double* const row = step.rows + place * step.padded;
   const double row_sum = step.row_sums[place];
-  for (int first = 0; first < count; first += Block::pairs) {
+  const bool told = std::is_same<Sum, SmallerSum>::value && step.sums_told;
+  // One thread a pair.
+  for (int at = told ? tid : count; at < count; at += Block::threads) {
+    const Candidate candidate = list[at];
+    const std::int64_t other = lists.column_places[candidate.slot];
+    const double other_sum = step.column_sums[other];
+    const double sum = told_sum(candidate.similarity, row_sum, other_sum);
+    found.set(at, {scaled(Rule::finish(sum, row_sum, other_sum), step.undo),
+                   lists.column_ids[other]});
+  }
+  for (int first = told ? count : 0; first < count; first += Block::pairs) {
     // Threads past the end do the last pair again: a warp joins together.
     const int own = first + tid / Block::pair_threads;
     const int at = min(own, count - 1);
@@ -504,7 +515,9 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
   const int bytes =
       room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
   with_pair_rule(metric, [&](auto rule) {
-    if (step.nearest.k <= kLongestWarpList && capacity <= kFewCandidates) {
+    // Where sums are told, no pair takes more than a thread.
+    if (step.nearest.k <= kLongestWarpList && capacity <= kFewCandidates &&
+        !step.sums_told) {
       rank_in_warps<decltype(rule)>
           <<<blocks_for(slots, kCutThreads / kWarp), kCutThreads, 0, stream>>>(
               step, room);

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/metrics.hpp"
+#include "cuda/filter/bit_bound.hpp"
 #include "cuda/filter/half_tile.cuh"
 #include "cuda/filter/queue.cuh"
 
@@ -22,6 +23,8 @@ enum class MetFor { rows, both, pairs };
 /// several stretches: kernels are compiled for it.
 template <Sign sign_, MetFor met_for, bool deep_>
 struct PairKind {
+  using Number = float;  ///< of tensor cores' sums of tiled rows
+  static constexpr bool by_sums = false;
   static constexpr Sign sign = sign_;
   /// Whether columns have thresholds.
   static constexpr bool symmetric = met_for != MetFor::rows;
@@ -34,11 +37,32 @@ struct PairKind {
     if (sign == Sign::absolute) return fabsf(r);
     return sign == Sign::negative ? -r : r;
   }
+  __device__ static float similarity(float r, float) { return similarity(r); }
+  __device__ static bool reaches(float r, float, float threshold) {
+    return similarity(r) >= threshold;
+  }
+};
+
+/// Of rows of bits. What both have is held against the rows' sums.
+template <MetFor met_for>
+struct BitKind {
+  using Number = int;
+  static constexpr bool by_sums = true;
+  static constexpr bool symmetric = met_for != MetFor::rows;
+  static constexpr bool in_one_list = met_for == MetFor::pairs;
+  static constexpr bool deep = false;
+  __device__ static float similarity(float common, float half_sums) {
+    return overlap_of(common, half_sums);
+  }
+  __device__ static bool reaches(float common, float half_sums,
+                                 float threshold) {
+    return reaches_overlap(common, half_sums, threshold);
+  }
 };
 
 /// Where what is found goes.
 template <class Kind>
-__device__ inline const auto& list_of(const HalfWork& work) {
+__device__ inline const auto& list_of(const PairWork& work) {
   if constexpr (Kind::in_one_list)
     return work.pairs;
   else
@@ -47,13 +71,40 @@ __device__ inline const auto& list_of(const HalfWork& work) {
 
 /// [row slots]
 template <class Kind>
-__device__ inline const float* row_thresholds(const HalfWork& work) {
+__device__ inline const float* row_thresholds(const PairWork& work) {
   return Kind::in_one_list ? work.pairs.row_thresholds : work.lists.thresholds;
 }
 
+/// What accept() needs to know of a thread's rows.
+template <class Kind, int rows>
+struct RowNumbers {
+  float threshold[rows];
+  float sum[Kind::by_sums ? rows : 1];
+
+  __device__ RowNumbers(const PairWork& work, std::int32_t row0) {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      threshold[i] = __ldg(row_thresholds<Kind>(work) + row0 + 8 * i);
+      if (Kind::by_sums) sum[i] = __ldg(work.row_sums + row0 + 8 * i);
+    }
+  }
+  __device__ float sum_of(int row) const {
+    return Kind::by_sums ? sum[row] : 0.0f;
+  }
+};
+
+/// And of columns: their thresholds, or which are there, from the thread's
+/// first column on; of bits, their sums.
+struct ColumnNumbers {
+  const float* threshold;
+  const float* sum;
+};
+
 /// A round without thresholds: every pair to its place in the row's list.
 template <class Kind, class Pairs>
-__device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
+__device__ inline void write_all(const PairWork& work, const Pairs& pairs,
+                                 const RowNumbers<Kind, Pairs::rows>& of_rows,
+                                 const ColumnNumbers& of_columns,
                                  std::int32_t row0, std::int32_t column0,
                                  std::int64_t delta) {
   const CandidateLists& lists = work.lists;
@@ -64,6 +115,12 @@ __device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
     for (int at = 0; at < 16; at += 2) {
       static_assert(sizeof(Candidate) == 8, "two at a time");
       const int across = g * Pairs::group_columns + Pairs::column_of(at);
+      const auto similarity = [&](int of, int column) {
+        const float sums = Kind::by_sums ? of_rows.sum_of(Pairs::row_of(of)) +
+                                               of_columns.sum[column]
+                                         : 0.0f;
+        return Kind::similarity(pairs.value(g, of), sums);
+      };
       Candidate* const to =
           lists.entries +
           static_cast<std::int64_t>(row0 + 8 * Pairs::row_of(at)) *
@@ -71,11 +128,9 @@ __device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
           first + across;
       // A thread's columns come in twos, and lists that are filled have an even
       // number of places.
-      *reinterpret_cast<float4*>(to) =
-          make_float4(Kind::similarity(pairs.value(g, at)),
-                      __int_as_float(column0 + across),
-                      Kind::similarity(pairs.value(g, at + 1)),
-                      __int_as_float(column0 + across + 1));
+      *reinterpret_cast<float4*>(to) = make_float4(
+          similarity(at, across), __int_as_float(column0 + across),
+          similarity(at + 1, across + 1), __int_as_float(column0 + across + 1));
     }
 }
 
@@ -83,13 +138,12 @@ __device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
 /// and how many: the columns that four neighbouring threads have of a row are
 /// in eight parts, whose largest similarities are of different points; k of
 /// these are as large as the k-th of them, and what the cut's errors leave
-/// below that is dropped. there: column_numbers(), from the thread's first
-/// column on.
+/// below that is dropped.
 template <class Kind, class Pairs>
-__device__ inline void write_nearest(const HalfWork& work, const Pairs& pairs,
-                                     const float (&row_threshold)[Pairs::rows],
-                                     const float* there, std::int32_t row0,
-                                     std::int32_t column0) {
+__device__ inline void write_nearest(
+    const PairWork& work, const Pairs& pairs,
+    const RowNumbers<Kind, Pairs::rows>& of_rows,
+    const ColumnNumbers& of_columns, std::int32_t row0, std::int32_t column0) {
   constexpr int in_group = 2 * Pairs::column_pairs;  // columns, of a row
   constexpr int columns = Pairs::groups * in_group, half = columns / 2;
   static_assert(columns == 64 && FillRule::most == 8, "two words");
@@ -102,13 +156,18 @@ __device__ inline void write_nearest(const HalfWork& work, const Pairs& pairs,
            bit % 2;
   };
   const auto value_of = [&](int bit, int i) {
+    const float sums = Kind::by_sums
+                           ? of_rows.sum_of(i) + of_columns.sum[across_of(bit)]
+                           : 0.0f;
     return Kind::similarity(
-        pairs.value(bit / in_group, bit % in_group / 2 * 4 + 2 * i + bit % 2));
+        pairs.value(bit / in_group, bit % in_group / 2 * 4 + 2 * i + bit % 2),
+        sums);
   };
   unsigned are_there[2] = {0, 0};
 #pragma unroll
   for (int bit = 0; bit < columns; bit += 2) {
-    const float2 two = *reinterpret_cast<const float2*>(there + across_of(bit));
+    const float2 two =
+        *reinterpret_cast<const float2*>(of_columns.threshold + across_of(bit));
     are_there[bit / half] |=
         ((two.x != 0.0f ? 1u : 0u) | (two.y != 0.0f ? 2u : 0u)) << bit % half;
   }
@@ -157,7 +216,7 @@ __device__ inline void write_nearest(const HalfWork& work, const Pairs& pairs,
     for (int bit = 0; bit < columns; ++bit)
       if (value_of(bit, i) >= threshold) keep[bit / half] |= 1u << bit % half;
     // A threshold that is no number is padding's.
-    const bool is_point = row_threshold[i] == row_threshold[i];
+    const bool is_point = of_rows.threshold[i] == of_rows.threshold[i];
     keep[0] &= is_point ? may[0] : 0u;
     keep[1] &= is_point ? may[1] : 0u;
     const int own_count = __popc(keep[0]) + __popc(keep[1]);
@@ -178,18 +237,40 @@ __device__ inline void write_nearest(const HalfWork& work, const Pairs& pairs,
   }
 }
 
+/// One of 16 numbers in registers.
+__device__ inline float pick(const float (&of)[16], int at) {
+  float eight[8], four[4];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) eight[i] = at & 1 ? of[2 * i + 1] : of[2 * i];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    four[i] = at & 2 ? eight[2 * i + 1] : eight[2 * i];
+  const float low = at & 4 ? four[1] : four[0];
+  const float high = at & 4 ? four[3] : four[2];
+  return at & 8 ? high : low;
+}
+
 /// Pairs that reach their row's threshold or, by symmetry, their column's. A
-/// threshold that is no number is padding's. of_columns: what column_numbers()
-/// says, from the thread's first column on; column0: that column.
+/// threshold that is no number is padding's. column0: the thread's first
+/// column.
 template <class Kind, class Pairs>
-__device__ inline void accept(const HalfWork& work, const Pairs& pairs,
-                              const float (&row_threshold)[Pairs::rows],
-                              const float* of_columns, std::int32_t row0,
-                              std::int32_t column0, WarpQueue& queue) {
+__device__ inline void accept(const PairWork& work, const Pairs& pairs,
+                              const RowNumbers<Kind, Pairs::rows>& of_rows,
+                              const ColumnNumbers& of_columns,
+                              std::int32_t row0, std::int32_t column0,
+                              WarpQueue& queue) {
   const CandidateLists& lists = work.lists;
+  const auto of_row = [](int row) {
+    unsigned bits = 0;
+#pragma unroll
+    for (int at = 0; at < 16; ++at)
+      if (Pairs::row_of(at) == row) bits |= 1u << at;
+    return bits;
+  };
   // Loaded some groups at once: one wait for all.
   constexpr int groups_loaded = 8 / Pairs::column_pairs;
   float2 loaded[groups_loaded][Pairs::column_pairs];
+  float2 loaded_sums[Kind::by_sums ? groups_loaded : 1][Pairs::column_pairs];
 #pragma unroll
   for (int g = 0; g < Pairs::groups; ++g) {
     if (Kind::symmetric && g % groups_loaded == 0) {
@@ -198,8 +279,25 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
 #pragma unroll
         for (int p = 0; p < Pairs::column_pairs; ++p)
           loaded[q][p] = *reinterpret_cast<const float2*>(
-              of_columns + (g + q) * Pairs::group_columns + 8 * p);
+              of_columns.threshold + (g + q) * Pairs::group_columns + 8 * p);
     }
+    if (Kind::by_sums && g % groups_loaded == 0) {
+#pragma unroll
+      for (int q = 0; q < groups_loaded; ++q)
+#pragma unroll
+        for (int p = 0; p < Pairs::column_pairs; ++p)
+          loaded_sums[Kind::by_sums ? q : 0][p] =
+              *reinterpret_cast<const float2*>(
+                  of_columns.sum + (g + q) * Pairs::group_columns + 8 * p);
+    }
+    const float2(&sum_of_column)[Pairs::column_pairs] =
+        loaded_sums[Kind::by_sums ? g % groups_loaded : 0];
+    const auto sums = [&](int at) {
+      const float2 two = sum_of_column[Pairs::column_of(at) / 8];
+      return Kind::by_sums ? of_rows.sum_of(Pairs::row_of(at)) +
+                                 (at % 2 == 0 ? two.x : two.y)
+                           : 0.0f;
+    };
     const float2(&column)[Pairs::column_pairs] = loaded[g % groups_loaded];
     bool any = false;
 #pragma unroll
@@ -208,10 +306,11 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
       // Against each row's own threshold: one for all of the thread's rows,
       // their lowest, saves a minimum but lets so many more in that Euclidean
       // graphs took a third longer (H200, n = 100,000, d = 295).
-      const float for_row = row_threshold[Pairs::row_of(at)];
-      any |= Kind::similarity(pairs.value(g, at)) >=
-             (Kind::symmetric ? fminf(for_row, at % 2 == 0 ? two.x : two.y)
-                              : for_row);
+      const float for_row = of_rows.threshold[Pairs::row_of(at)];
+      any |= Kind::reaches(pairs.value(g, at), sums(at),
+                           Kind::symmetric
+                               ? fminf(for_row, at % 2 == 0 ? two.x : two.y)
+                               : for_row);
     }
     if (!__any_sync(0xffffffffu, any)) continue;
     if constexpr (Kind::in_one_list) {
@@ -219,15 +318,15 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
 #pragma unroll
       for (int at = 0; at < 16; ++at) {
         const float2 two = column[Pairs::column_of(at) / 8];
-        if (Kind::similarity(pairs.value(g, at)) >=
-            fminf(row_threshold[Pairs::row_of(at)],
-                  at % 2 == 0 ? two.x : two.y))
+        if (Kind::reaches(pairs.value(g, at), sums(at),
+                          fminf(of_rows.threshold[Pairs::row_of(at)],
+                                at % 2 == 0 ? two.x : two.y)))
           reach |= 1u << at;
       }
       queue.push(work.pairs, reach, [&](int at) -> Found {
         const int across = g * Pairs::group_columns + Pairs::column_of(at);
         return found_pair(work.pairs, row0 + 8 * Pairs::row_of(at),
-                          column0 + across, of_columns[across]);
+                          column0 + across, of_columns.threshold[across]);
       });
       continue;
     }
@@ -238,24 +337,29 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
 #pragma unroll
     for (int at = 0; at < 16; ++at) {
       const float2 two = column[Pairs::column_of(at) / 8];
-      s[at] = Kind::similarity(pairs.value(g, at));
-      if (s[at] >= row_threshold[Pairs::row_of(at)]) left |= 1u << at;
-      if (Kind::symmetric && s[at] >= (at % 2 == 0 ? two.x : two.y))
+      const float value = pairs.value(g, at);
+      s[at] = Kind::similarity(value, sums(at));
+      if (Kind::reaches(value, sums(at), of_rows.threshold[Pairs::row_of(at)]))
+        left |= 1u << at;
+      if (Kind::symmetric &&
+          Kind::reaches(value, sums(at), at % 2 == 0 ? two.x : two.y))
         left |= 0x10000u << at;
     }
+    // Padding's rows are for no column.
+#pragma unroll
+    for (int i = 0; Kind::symmetric && i < Pairs::rows; ++i)
+      if (!(of_rows.threshold[i] == of_rows.threshold[i]))
+        left &= ~(of_row(i) << 16);
     queue.push(lists, left, [&](int bit) -> Found {
       const int at = bit % 16;
       const int across = g * Pairs::group_columns + Pairs::column_of(at);
       const std::int32_t r = row0 + 8 * Pairs::row_of(at);
       const std::int32_t c = column0 + across;
-      if (bit >= 16) {
-        const float threshold = __ldg(lists.thresholds + r);
-        return {threshold == threshold ? c : WarpQueue::none, r, s[at]};
-      }
-      const float threshold = of_columns[across];
+      if (bit >= 16) return {c, r, pick(s, at)};
+      const float threshold = of_columns.threshold[across];
       const bool there =
           Kind::symmetric ? threshold == threshold : threshold != 0.0f;
-      return {there ? r : WarpQueue::none, c, s[at]};
+      return {there ? r : WarpQueue::none, c, pick(s, at)};
     });
   }
 }
@@ -263,7 +367,7 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
 /// [column slots] what accept() needs to know of columns: their thresholds, or
 /// which are there.
 template <class Kind>
-__device__ inline const float* column_numbers(const HalfWork& work) {
+__device__ inline const float* column_numbers(const PairWork& work) {
   if (Kind::in_one_list) return work.pairs.column_thresholds;
   return Kind::symmetric ? work.lists.thresholds : work.column_there;
 }

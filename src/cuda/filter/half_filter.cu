@@ -33,15 +33,8 @@ class HalfFilter : public PairFilter {
   }
 
  protected:
-  /// A block of slots has its rows' tiles, then its columns'.
   HalfRows halves(const FilterRows& rows, int side) const {
-    HalfRows half;
-    half.tiles = static_cast<__half*>(rows.rows) +
-                 side * rows_.depth * FilterTile::columns;
-    half.depth = rows_.depth;
-    half.stride = rows_.sides * rows_.depth * FilterTile::columns;
-    half.block_of = rows.block_of;
-    return half;
+    return tiled_halves(rows, rows_, side);
   }
   static float* slack(const FilterRows& rows) { return rows.values; }
   static float* there(const FilterRows& rows) {
@@ -93,10 +86,11 @@ class RawFilter final : public HalfFilter {
       : HalfFilter(metric, rows),
         products_(metric.accumulation == Accumulation::dot),
         form_(padded_ + 1) {}
-  void learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
-             cudaStream_t stream) override {
+  bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
+             const Sought&, const Stream& stream) override {
     undo_ = undo;
-    start_raw_form(sample, count, form(), stream);
+    start_raw_form(sample, count, form(), stream.get());
+    return true;
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,

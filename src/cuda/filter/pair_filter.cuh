@@ -49,6 +49,13 @@ struct FilterWork {
   FillRule fill_rule;
 };
 
+/// What a filter is to find.
+struct Sought {
+  std::int64_t num_points = 0;  ///< that each row meets
+  std::int64_t k = 0;
+  bool forced = false;  ///< by this form, whether or not it pays
+};
+
 /// A filter on the current device, for one search.
 class PairFilter {
  public:
@@ -57,14 +64,19 @@ class PairFilter {
   PairFilter(const PairFilter&) = delete;
   PairFilter& operator=(const PairFilter&) = delete;
 
+  int bits() const { return bits_of(rows_.form); }
   std::int64_t row_bytes() const { return rows_.row_bytes; }
   std::int64_t floats_a_slot() const { return rows_.floats_a_slot; }
 
   /// Before any rows are made: some of the points, a fair sample, and what
-  /// distances are multiplied by at last.
-  virtual void learn(const PreparedRows& sample, std::int64_t count,
-                     PowerOfTwo undo, cudaStream_t stream) {
-    (void)sample, (void)count, (void)undo, (void)stream;
+  /// distances are multiplied by at last. Returns whether a search for that by
+  /// this form pays; if not, there is RowsInForm::otherwise(). May wait for the
+  /// stream.
+  virtual bool learn(const PreparedRows& sample, std::int64_t count,
+                     PowerOfTwo undo, const Sought& sought,
+                     const Stream& stream) {
+    (void)sample, (void)count, (void)undo, (void)sought, (void)stream;
+    return true;
   }
 
   /// Row r of `from` becomes slot slots[r] of `to` (-1: of none).
@@ -81,9 +93,20 @@ class PairFilter {
   /// distances. May wait for the stream.
   virtual SimilarityUnits units(const Cut& cut, const Stream& stream) = 0;
 
+  /// Whether a candidate's similarity tells the contract's sum of the pair: see
+  /// ExactStep.
+  virtual bool tells_sums() const { return false; }
+
   /// Rounds must be started in order, the lists cut after each; those whose
   /// pairs go into one list in any.
   virtual void start(const FilterWork& work, cudaStream_t stream) = 0;
+
+  /// After all columns were made, whether they can be held so; if not, there is
+  /// RowsInForm::otherwise(). May wait for the stream.
+  virtual bool suits(const Stream& stream) {
+    (void)stream;
+    return true;
+  }
 
  protected:
   const RowsInForm rows_;

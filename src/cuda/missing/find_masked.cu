@@ -80,6 +80,7 @@ bool is_filtered(const MetricEntry& metric) {
     case FilterKind::difference: return true;
     case FilterKind::largest:
     case FilterKind::overlap:
+    case FilterKind::bits:
       throw std::logic_error("no such pairs are made of common samples");
   }
   throw_unknown("filter", static_cast<int>(metric.filter));
@@ -216,9 +217,12 @@ class MaskedSegment {
       launch.done.record(stream_);
       ++num_launches_;
       seen += work_.num_columns;
-      if (filtered_)
+      if (filtered_) {
         stats_.pairs_filtered += static_cast<double>(work_.num_rows) *
                                  static_cast<double>(work_.num_columns);
+        stats_.filter_bits =
+            std::max(stats_.filter_bits, by_products_ ? 16 : 32);
+      }
       if (!workers_.go_on()) return false;
     }
     return true;
@@ -485,7 +489,6 @@ void find_masked(const Request& request, const RowSource& points,
   run_segments(search, gpus, progress, found);
   if (stats == nullptr) return;
   *stats = found;
-  stats->filtered = is_filtered(*request.metric);
   stats->bytes_device = gpus.most_bytes();
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search =

@@ -35,9 +35,14 @@ struct FilterShape {
   std::int32_t capacity = 0;     ///< candidates that a list has room for
   std::int64_t fill_blocks = 1;  ///< blocks that a list's first entries are
 
+  /// In that form, whether or not it pays.
+  bool forced = false;
+
   bool usable() const { return rows.form != NumberForm::none; }
 };
-FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus);
+/// bytes: whether by products of bytes, where they serve.
+FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
+                         bool bytes = false);
 
 /// The filter's rows and candidate lists of a search, and the lists of
 /// neighbours.

@@ -1,5 +1,6 @@
 #include "cuda/plan/number_forms.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -24,6 +25,7 @@ bool is_bounded(const MetricEntry& metric) {
       return sum == Accumulation::absolute_difference;
     case FilterKind::largest: return sum == Accumulation::largest_difference;
     case FilterKind::overlap:
+    case FilterKind::bits:
       return sum == Accumulation::smaller_sum &&
              metric.least_overlap != nullptr;
   }
@@ -36,7 +38,8 @@ bool any_filter(FilterKind filter) {
     case FilterKind::product:
     case FilterKind::difference:
     case FilterKind::largest:
-    case FilterKind::overlap: return true;
+    case FilterKind::overlap:
+    case FilterKind::bits: return true;
   }
   throw_unknown("filter", static_cast<int>(filter));
 }
@@ -55,24 +58,51 @@ NumberForm choose_form(FilterKind filter, std::int64_t num_features,
   return NumberForm::none;
 }
 
+bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
+                 const GpuFacts& gpus) {
+  const NumberFormEntry& entry = entry_of(NumberForm::byte);
+  return filter == FilterKind::product && unit &&
+         num_features <= entry.most_features &&
+         gpus.capability == entry.least_capability &&
+         gpus.most_capability == entry.least_capability &&
+         gpus.shared_bytes >= entry.shared_bytes;
+}
+
+RowsInForm RowsInForm::otherwise() const {
+  return form == NumberForm::byte ? RowsInForm(NumberForm::half, true, features)
+                                  : RowsInForm();
+}
+
 RowsInForm::RowsInForm(NumberForm number_form, bool unit,
                        std::int64_t num_features)
     : form(number_form), features(num_features) {
   std::int64_t in_row = features;
   switch (form) {
     case NumberForm::none: return;
+    case NumberForm::byte:
+      sides = 2;
+      in_row += 2 * error_parts(features);
+      break;
     case NumberForm::half:
       if (unit) break;
       sides = 2;
       in_row += kNormFeatures;
       break;
+    case NumberForm::bit:
     case NumberForm::single: break;
   }
   const NumberFormEntry& entry = entry_of(form);
-  depth = round_up(in_row, entry.step);
+  depth = round_up(ceil_div(in_row, entry.features), entry.step);
   row_bytes = entry.bytes * depth * sides;
   floats_a_slot = entry.floats_a_slot;
   work = entry.work * depth;
+  if (form == NumberForm::byte) {
+    work /= 2;
+    // There is room for what may take its place.
+    const RowsInForm halves = otherwise();
+    row_bytes = std::max(row_bytes, halves.row_bytes);
+    bytes_sums = halves.bytes_sums;
+  }
   if (entry.in_stretches && has_stretches(depth))
     bytes_sums = static_cast<double>(kStretchBytes);
 }

@@ -14,7 +14,9 @@ namespace cuda {
 
 enum class NumberForm {
   none,   ///< no filter: every pair in doubles
-  half,   ///< half-precision floats, whose products tensor cores add up
+  byte,   ///< whole numbers of 8 bits, whose products tensor cores add up
+  half,   ///< half-precision floats, the same
+  bit,    ///< a bit a feature, of rows of 0 and 1; tensor cores count
   single  ///< single-precision floats, whose differences are added up
 };
 
@@ -27,9 +29,10 @@ struct NumberFormEntry {
   NumberForm form;
   const char* name;            ///< of its filter, in words
   unsigned serves;             ///< one_filter() of each, together
-  std::int64_t bytes;          ///< of a feature
-  std::int64_t step;           ///< a row is a multiple of so many features
-  std::int64_t work;           ///< what a feature takes, in halves' features
+  std::int64_t bytes;          ///< of a number
+  std::int64_t features;       ///< that a number holds
+  std::int64_t step;           ///< a row is a multiple of so many numbers
+  std::int64_t work;           ///< what a number takes, in halves
   std::int64_t floats_a_slot;  ///< kept of a row besides
   /// Tensor cores lose more the longer they add: see has_stretches().
   bool in_stretches;
@@ -39,14 +42,21 @@ struct NumberFormEntry {
   std::int64_t shared_bytes;  ///< that a block of threads must have there
 };
 
-/// In the order in which a plan takes them: the first that serves.
+/// In the order in which a plan takes them: the first that serves. Bytes serve
+/// no filter in general: see bytes_serve().
 inline constexpr NumberFormEntry kNumberForms[] = {
+    {NumberForm::byte,
+     "products of bytes, or of half-precision floats where these leave fewer "
+     "pairs, by tensor cores",
+     0, 1, 1, 32, 1, 2, false, 16384, 90, 196608},
     {NumberForm::half, "products of half-precision floats by tensor cores",
-     one_filter(FilterKind::product), 2, 64, 1, 2, true, 262144, 75, 61440},
+     one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
+    {NumberForm::bit, "common bits by tensor cores",
+     one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
     {NumberForm::single, "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |
-         one_filter(FilterKind::overlap),
-     4, kLanes, 16, 3, false, 32768, 0, 45056},
+         one_filter(FilterKind::overlap) | one_filter(FilterKind::bits),
+     4, 1, kLanes, 16, 3, false, 32768, 0, 45056},
 };
 
 /// The form's entry; there is none of NumberForm::none.
@@ -60,6 +70,38 @@ constexpr const NumberFormEntry& entry_of(NumberForm form) {
 /// at all.
 NumberForm choose_form(FilterKind filter, std::int64_t num_features,
                        const GpuFacts& gpus);
+
+/// Whether such devices may filter by products of bytes: rows of length 1, all
+/// devices Hopper's, whose warpgroups do it. A search may still find that its
+/// points do not suit.
+bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
+                 const GpuFacts& gpus);
+
+/// Bytes leave a row more candidates than halves do, each of which costs as
+/// much as so many products of features save. On an H200 bytes and halves took
+/// as long for 1.2 million rows of 295 features (simulated, 64 factors), where
+/// 69 candidates are expected of k = 20.
+static constexpr double kByteCandidateCost = 7.5e6;
+
+/// Whether bytes may pay at all, however few more they leave: where a row meets
+/// so few points there is no need to look at any.
+constexpr bool bytes_may_pay(std::int64_t num_points, std::int64_t num_features,
+                             std::int64_t k) {
+  return static_cast<double>(num_points) * static_cast<double>(num_features) >=
+         kByteCandidateCost * static_cast<double>(k) / 4;
+}
+
+/// Of rows of bytes, features that hold a row's error: for each side so many.
+constexpr std::int64_t error_parts(std::int64_t num_features) {
+  return 2 + (num_features + 127) / 128;
+}
+
+/// Of a feature in the form; 0: there is none.
+constexpr int bits_of(NumberForm form) {
+  return form == NumberForm::none ? 0
+                                  : static_cast<int>(8 * entry_of(form).bytes /
+                                                     entry_of(form).features);
+}
 
 /// Tensor cores lose more the longer they add. Of rows of many features they
 /// add up so many at a time, a stretch, and floats the stretches, which takes
@@ -82,11 +124,15 @@ struct RowsInForm {
   NumberForm form = NumberForm::none;
   std::int64_t features = 0;       ///< of the points
   int sides = 1;                   ///< rows of a slot
-  std::int64_t depth = 0;          ///< features of a row
+  std::int64_t depth = 0;          ///< numbers of a row
   std::int64_t row_bytes = 0;      ///< of a slot's
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t work = 0;           ///< for a pair, in features of halves
   double bytes_sums = 0;  ///< of a multiprocessor, for sums over stretches
+
+  /// The form of points that this one does not suit; of NumberForm::none, where
+  /// it suits all.
+  RowsInForm otherwise() const;
 
   /// Of a slot, whole.
   std::int64_t slot_bytes() const { return row_bytes + 4 * floats_a_slot; }

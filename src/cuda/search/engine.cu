@@ -91,7 +91,6 @@ void run_filtered(const Search& search, const UsedDevices& gpus,
     part->run();
     return part->stats();
   });
-  stats.filtered = true;
 }
 
 /// Filtered queries, each device an equal part of them.
@@ -109,7 +108,6 @@ void run_queries(const Search& search, const UsedDevices& gpus,
     part.run(rows * w / count, rows * (w + 1) / count);
     return part.stats();
   });
-  stats.filtered = true;
 }
 
 /// The float64 pass over all pairs, each device its segment.
@@ -171,7 +169,6 @@ bool find_groups(const Request& request, const RowSource& points,
     part->run();
     return part->stats();
   });
-  found.filtered = true;
   if (stats == nullptr) return true;
   *stats = found;
   stats->bytes_device = gpus.most_bytes();

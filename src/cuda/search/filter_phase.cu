@@ -104,7 +104,7 @@ bool FilterPhase::make_rows() {
   part_.panels.from.fetch_some(search.columns.order.id.data(), sample, buffer);
   const Panel first = buffer.get(stream);
   filter_->learn({first.rows, first.sums, search.columns.padded}, sample,
-                 search.undo, stream.get());
+                 search.undo, {}, stream);
   buffer.release(stream);
   if (!make_all_rows()) return false;
   filter_->set_errors(pass_.cut, form_.rows(), form_.rows(), stream);
@@ -177,6 +177,7 @@ bool FilterPhase::run(Stats& stats) {
   part_.stream.wait();
   const double n = static_cast<double>(part_.num_points());
   stats.pairs_filtered = n * (n - 1) / 2 / team_size_;
+  stats.filter_bits = filter_->bits();
   return pass_.exchange->end();
 }
 

@@ -29,7 +29,8 @@ GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
   candidates_.hold_entries();
   candidates_.place(layout_.places.data(), layout_.num_slots, stream_);
   candidates_.meet_own(points_.ids.data());
-  stored_.hold_form(search.plan.shape.rows, search.undo, stream_);
+  stored_.hold_form(search.plan.shape.rows, search.undo, sought(search),
+                    stream_);
 
   pass_.filter = &stored_.filter();
   pass_.rounds = rounds_of_graph(search, team, own);
@@ -59,6 +60,7 @@ void GraphByFilter::run() {
   if (!run_rounds(pass_, stream_)) return;
   const double n = static_cast<double>(search_.columns.size());
   stats_.pairs_filtered = n * (n - 1) / 2 / team_.size();
+  stats_.filter_bits = pass_.filter->bits();
   finish();
   if (!redo() || !workers_.meet()) return;
   stats_.seconds_device = seconds_since(start);
@@ -85,6 +87,7 @@ void GraphByFilter::finish() {
   exact_.list_rows = d_list_rows_.data();
   exact_.padded = points_.padded;
   exact_.undo = search_.undo;
+  exact_.sums_told = pass_.filter->tells_sums();
   exact_.nearest = nearest_.lists();
   run_exact(*search_.request.metric, exact_, stream_);
   stats_.pairs_exact +=

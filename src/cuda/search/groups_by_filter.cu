@@ -264,7 +264,7 @@ void GroupsByFilter::make_form() {
   gathered.padded = points_.padded;
   start_gathering(gathered, stream_.get());
   filter_->learn({rows.data(), sums.data(), points_.padded}, count,
-                 search_.undo, stream_.get());
+                 search_.undo, {}, stream_);
   upload(slots, slot_at.data(), n, stream_);
   form_.clear(stream_);
   filter_->start_rows(points_.prepared(), n, slots.data(), form_.rows(),
@@ -280,6 +280,7 @@ void GroupsByFilter::run() {
   stream_.wait();
   stats_.pairs_exact += static_cast<double>(candidates);
   stats_.pairs_filtered += search_.plan.num_pairs / team_.size();
+  stats_.filter_bits = filter_->bits();
   team_.found[static_cast<std::size_t>(own_)] = nearest_.lists();
   if (!workers_.meet()) return;
   gather();

@@ -21,7 +21,7 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
 /// The points, in the filter's form too.
 StoredPoints& formed(const Search& search, const Stream& stream) {
   StoredPoints& stored = search.store->get(columns_of(search), stream);
-  stored.hold_form(search.plan.shape.rows, search.undo, stream);
+  stored.hold_form(search.plan.shape.rows, search.undo, sought(search), stream);
   return stored;
 }
 
@@ -109,6 +109,7 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
                               stream_);
   pass_.rounds = rounds_of_queries(search_, num_rows);
   if (!run_rounds(pass_, stream_)) return false;
+  stats_.filter_bits = pass_.filter->bits();
   stats_.pairs_filtered +=
       static_cast<double>(num_rows) * static_cast<double>(blocks_.num_points);
 
@@ -122,6 +123,7 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   exact_.list_rows = list_rows_.data();
   exact_.padded = columns_.padded;
   exact_.undo = search_.undo;
+  exact_.sums_told = pass_.filter->tells_sums();
   exact_.nearest = nearest_.lists();
   run_exact(*search_.request.metric, exact_, stream_);
   stats_.pairs_exact +=

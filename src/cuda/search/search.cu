@@ -8,6 +8,10 @@
 namespace fsknn {
 namespace cuda {
 
+Sought sought(const Search& search) {
+  return {search.columns.size(), search.plan.k, search.plan.shape.forced};
+}
+
 int threads_of(const Search& search) {
   return std::max(1, search.request.num_threads / search.plan.num_workers);
 }

@@ -33,6 +33,9 @@ struct Search {
   PointStore* store = nullptr;
 };
 
+/// What its filter is to find.
+Sought sought(const Search& search);
+
 /// Host threads for one of the search's devices.
 int threads_of(const Search& search);
 

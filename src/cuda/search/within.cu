@@ -126,7 +126,7 @@ class WithinSearch {
           };
         },
         &dense);
-    found_.filtered = done;
+    if (!done) found_.filter_bits = 0;
     return done;
   }
 

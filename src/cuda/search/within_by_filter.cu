@@ -137,7 +137,7 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
       candidates_(kMostCandidatePairs),
       num_candidates_(1),
       found_(work) {
-  stored_.hold_form(work.form, work.rule.undo(), stream_);
+  stored_.hold_form(work.form, work.rule.undo(), {}, stream_);
   if (!work.graph()) make_rows();
   set_thresholds();
 
@@ -237,6 +237,7 @@ void WithinByFilter::run(WithinCollector& collector, std::atomic<bool>* dense) {
     if (!workers_.go_on((jobs.end_job - jobs.first_job) * jobs.span)) return;
   }
   const double n = static_cast<double>(work_.columns.size());
+  stats_.filter_bits = stored_.filter().bits();
   stats_.pairs_filtered =
       share_ * n *
       (work_.graph() ? (n - 1) / 2 : static_cast<double>(work_.rows.size()));

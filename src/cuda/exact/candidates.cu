@@ -1,15 +1,11 @@
 #include "cuda/exact/candidates.cuh"
 
+#include <math_constants.h>
+
 #include <algorithm>
 #include <stdexcept>
-#include <type_traits>
 
-#include "core/poll.hpp"
 #include "cuda/device/check.cuh"
-#include "cuda/exact/pair_sum.cuh"
-#include "cuda/exact/sorting.cuh"
-#include "cuda/exact/warp_lists.cuh"
-#include "cuda/prepare/rules.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -36,12 +32,6 @@ __global__ void empty_lists(const CandidateLists lists) {
   lists.thresholds[slot] =
       lists.places[slot] < 0 ? CUDART_NAN_F : -CUDART_INF_F;
   if (lists.bounds != nullptr) lists.bounds[slot] = -CUDART_INF_F;
-}
-
-__device__ inline void do_again(const RedoRows& redo, std::int32_t place,
-                                std::int64_t slot) {
-  redo.places[atomicAdd(redo.count, 1)] =
-      redo.by_slot ? static_cast<std::int32_t>(slot) : place;
 }
 
 /// A warp or a block that cuts one list. All its threads call every member.
@@ -296,153 +286,6 @@ __global__ void __launch_bounds__(kCutThreads) cut_rest(const Cut cut) {
   }
 }
 
-// Of lists no longer than this a small block does a row, and has room for all.
-constexpr std::int32_t kFewCandidates = 1024;
-// Up to so many candidates each is compared with each; more are sorted.
-constexpr int kMostCompared = 256;
-
-// The contract's distances of a row's candidates, each put at its rank.
-// In and out: see ExactStep. Grid: one block a slot. Block: Block::threads.
-// Shared: `room` distances and numbers, dynamic; a list of more is done again.
-template <class Rule, class Block>
-__global__ void __launch_bounds__(Block::threads)
-    rank_candidates(const ExactStep step, const int room) {
-  using Sum = typename Rule::Sum;
-  extern __shared__ __align__(16) unsigned char memory[];
-  const Entries found = {
-      reinterpret_cast<double*>(memory),
-      reinterpret_cast<std::int32_t*>(memory + sizeof(double) * room)};
-  const CandidateLists& lists = step.lists;
-  const std::int64_t slot = step.first_slot.value + blockIdx.x;
-  const std::int32_t place = lists.places[slot];
-  if (place < 0) return;
-  const std::int32_t count = lists.counts[slot];
-  if (is_overflowed(count)) return;
-  const std::int64_t k = step.nearest.k;
-  const int tid = static_cast<int>(threadIdx.x);
-  // Too few: sums that are no numbers. Leave them to the float64 pass.
-  if (count < k || count > room) {
-    if (tid > 0) return;
-    if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
-    do_again(step.redo, place, slot);
-    return;
-  }
-
-  const Candidate* const list = lists.entries + slot * lists.capacity;
-  const double* const row = step.rows + place * step.padded;
-  const double row_sum = step.row_sums[place];
-  const bool told = std::is_same<Sum, SmallerSum>::value && step.sums_told;
-  // One thread a pair.
-  for (int at = told ? tid : count; at < count; at += Block::threads) {
-    const Candidate candidate = list[at];
-    const std::int64_t other = lists.column_places[candidate.slot];
-    const double other_sum = step.column_sums[other];
-    const double sum = told_sum(candidate.similarity, row_sum, other_sum);
-    found.set(at, {scaled(Rule::finish(sum, row_sum, other_sum), step.undo),
-                   lists.column_ids[other]});
-  }
-  for (int first = told ? count : 0; first < count; first += Block::pairs) {
-    // Threads past the end do the last pair again: a warp joins together.
-    const int own = first + tid / Block::pair_threads;
-    const int at = min(own, count - 1);
-    const std::int64_t other = lists.column_places[list[at].slot];
-    const double sum = pair_sum<Sum>(row, step.columns + other * step.padded,
-                                     step.padded, tid % Block::pair_threads);
-    if (tid % Block::pair_threads != 0 || own >= count) continue;
-    const double distance = Rule::finish(sum, row_sum, step.column_sums[other]);
-    found.set(at, {scaled(distance, step.undo), lists.column_ids[other]});
-  }
-  __syncthreads();
-
-  const std::int64_t out = (step.slot_rows != nullptr ? step.slot_rows[slot]
-                                                      : step.list_rows[place]) *
-                           k;
-  const Entries nearest = {step.nearest.distance + out,
-                           step.nearest.index + out};
-  if (count > kMostCompared) {
-    sort_gathered<Block::threads>(found, count);
-    for (int rank = tid; rank < k; rank += Block::threads)
-      nearest.set(rank, found.get(rank));
-    return;
-  }
-  for (int a = tid; a < count; a += Block::threads) {
-    const Entry mine = found.get(a);
-    int rank = 0;
-    for (int b = 0; b < count; ++b) rank += comes_before(found.get(b), mine);
-    if (rank < k) nearest.set(rank, mine);
-  }
-}
-
-// The same where lists of neighbours are no longer than a warp, which does one:
-// of few candidates each, most of a block would have nothing to do.
-// In and out: see ExactStep. Grid: x over slots, a warp each. Block:
-// kCutThreads. Shared: none. A list of more than `room` is done again.
-template <class Rule>
-__global__ void __launch_bounds__(kCutThreads)
-    rank_in_warps(const ExactStep step, const int room) {
-  using Sum = typename Rule::Sum;
-  using Threads = ExactBlock<kWarp>;
-  const CandidateLists& lists = step.lists;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const std::int64_t slot =
-      step.first_slot.value +
-      (static_cast<std::int64_t>(blockIdx.x) * kCutThreads + threadIdx.x) /
-          kWarp;
-  if (slot >= step.end_slot.value) return;
-  const std::int32_t place = lists.places[slot];
-  if (place < 0) return;
-  const std::int32_t count = lists.counts[slot];
-  if (is_overflowed(count)) return;
-  const int k = static_cast<int>(step.nearest.k);
-  // Too few: sums that are no numbers. Leave them to the float64 pass.
-  if (count < k || count > room) {
-    if (lane > 0) return;
-    if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
-    do_again(step.redo, place, slot);
-    return;
-  }
-
-  const Candidate* const list = lists.entries + slot * lists.capacity;
-  const double* const row = step.rows + place * step.padded;
-  const double row_sum = step.row_sums[place];
-  const std::int64_t out = (step.slot_rows != nullptr ? step.slot_rows[slot]
-                                                      : step.list_rows[place]) *
-                           k;
-  const Entries to = {step.nearest.distance + out, step.nearest.index + out};
-  LaneEntry nearest = LaneEntry::none();
-  for (int first = 0; first < count; first += kWarp) {
-    LaneEntry found = LaneEntry::none();
-    for (int turn = 0; turn < Threads::pair_threads; ++turn) {
-      const int turn0 = first + turn * Threads::pairs;
-      if (turn0 >= count) break;
-      // Threads past the end do the last pair again: a warp joins together.
-      const int own = turn0 + lane / Threads::pair_threads;
-      const int at = min(own, count - 1);
-      const std::int64_t other = lists.column_places[list[at].slot];
-      const double sum =
-          pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
-                        lane % Threads::pair_threads);
-      const double distance =
-          Rule::finish(sum, row_sum, step.column_sums[other]);
-      LaneEntry entry = {scaled(distance, step.undo), lists.column_ids[other]};
-      if (own >= count) entry = LaneEntry::none();
-      // Each to the lane that has the candidate's number.
-      const LaneEntry mine =
-          entry.from(lane % Threads::pairs * Threads::pair_threads);
-      if (lane / Threads::pairs == turn) found = mine;
-    }
-    if (count <= kWarp) {
-      int rank = 0;
-      for (int b = 0; b < count; ++b) rank += found.from(b).before(found);
-      if (lane < count && rank < k) to.set(rank, {found.distance, found.index});
-      return;
-    }
-    found = sorted(found, lane);
-    nearest = first == 0 ? found : merged(nearest, found, lane);
-  }
-  if (lane < k) to.set(lane, {nearest.distance, nearest.index});
-}
-
 // Grid: one block a gathered row. Block: any. Shared: none.
 __global__ void gather_rows(const Gather gather) {
   const std::int64_t row = blockIdx.x;
@@ -502,59 +345,6 @@ void start_cut(const Cut& cut, cudaStream_t stream) {
     default: throw std::logic_error("no such capacity of candidate lists");
   }
   CUDA_CHECK(cudaGetLastError());
-}
-
-void start_exact(const MetricEntry& metric, const ExactStep& step,
-                 cudaStream_t stream) {
-  const std::int64_t slots = step.end_slot.value - step.first_slot.value;
-  if (slots == 0) return;
-  const unsigned grid = static_cast<unsigned>(slots);
-  // After the last cut a long list is hardly longer than k.
-  const std::int32_t capacity = step.lists.capacity;
-  const int room = capacity <= kFewCandidates ? capacity : capacity / 2;
-  const int bytes =
-      room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
-  with_pair_rule(metric, [&](auto rule) {
-    // Where sums are told, no pair takes more than a thread.
-    if (step.nearest.k <= kLongestWarpList && capacity <= kFewCandidates &&
-        !step.sums_told) {
-      rank_in_warps<decltype(rule)>
-          <<<blocks_for(slots, kCutThreads / kWarp), kCutThreads, 0, stream>>>(
-              step, room);
-      return;
-    }
-    const auto start = [&](auto block) {
-      using Block = decltype(block);
-      rank_candidates<decltype(rule), Block>
-          <<<grid, Block::threads, bytes, stream>>>(step, room);
-    };
-    if (capacity <= kFewCandidates)
-      start(ExactBlock<128>());
-    else
-      start(ExactBlock<256>());
-  });
-  CUDA_CHECK(cudaGetLastError());
-}
-
-void run_exact(const MetricEntry& metric, const ExactStep& step,
-               const Stream& stream) {
-  // Of pairs: less than 0.1 s on a large GPU.
-  constexpr double kOperations = 5e10;
-  const double of_slot = static_cast<double>(step.lists.capacity) *
-                         static_cast<double>(step.padded);
-  const std::int64_t turn =
-      1024 + static_cast<std::int64_t>(kOperations / of_slot);
-  ExactStep part = step;
-  for (; part.first_slot.value < step.end_slot.value;
-       part.first_slot = part.end_slot) {
-    if (part.first_slot.value > step.first_slot.value) {
-      stream.wait();
-      poll();
-    }
-    part.end_slot = {
-        std::min(step.end_slot.value, part.first_slot.value + turn)};
-    start_exact(metric, part, stream.get());
-  }
 }
 
 void start_gather(const Gather& gather, cudaStream_t stream) {

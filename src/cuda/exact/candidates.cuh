@@ -67,6 +67,11 @@ struct RedoRows {
   /// Points may stand in several slots: `places` takes the slots instead.
   bool by_slot = false;
 };
+__device__ inline void do_again(const RedoRows& redo, std::int32_t place,
+                                std::int64_t slot) {
+  redo.places[atomicAdd(redo.count, 1)] =
+      redo.by_slot ? static_cast<std::int32_t>(slot) : place;
+}
 
 /// What cuts lists after a round. A candidate's similarity is at least
 /// entry.similarity - row_slack - column_slack - twice_error and at most

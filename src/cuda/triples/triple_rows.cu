@@ -46,7 +46,8 @@ __global__ void __launch_bounds__(kThreads)
     const double x =
         f < points.padded ? points.rows[place * points.padded + f] : 0.0;
     const double y = (x * scale.first) * scale.second;
-    to[i] = __float2half_rz(__double2float_rz(y));
+    // Not -0, whose bits are those of a large whole number.
+    to[i] = __float2half_rz(y > 0.0 ? __double2float_rz(y) : 0.0f);
   }
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("a plan fits, or nothing does") {
 TEST_CASE("sums of halves are within their bounds, whatever the scale") {
   std::mt19937_64 random(17);
   std::normal_distribution<double> normal;
-  for (const int power : {-1000, -300, 0, 300, 1000})
+  for (const int power : {-1000, -300, 0, 300, 900})
     for (const double spread : {0.3, 2.0, 8.0}) {
       constexpr int n = 12, d = 67;
       std::vector<std::vector<double>> rows(n);

@@ -11,7 +11,7 @@ test_that("a GPU finds the triples that the CPU finds, with ties and zeros", {
   skip_if_no_cuda()
   cases <- list(
     c(3, 1), c(3, 5), c(4, 1), c(7, 2), c(19, 5), c(24, 9), c(17, 33),
-    c(70, 31), c(150, 8), c(140, 300)
+    c(20, 16), c(21, 48), c(70, 31), c(150, 8), c(140, 300)
   )
   for (case in cases) {
     x <- counts_matrix(case[[1]], case[[2]])
@@ -24,6 +24,11 @@ test_that("a GPU finds the triples that the CPU finds, with ties and zeros", {
     on_both(triple_histogram, x, breaks = c(0.3, 2 / 3, 0.75, 1))
   }
   on_both(threshold_triples, counts_matrix(30, 4), 0)
+  signed <- counts_matrix(40, 17)
+  signed[signed == 0] <- -0
+  for (breaks in c(20, 2000)) {
+    on_both(triple_histogram, signed, breaks = breaks)
+  }
 })
 
 test_that("rows of real numbers have the CPU's bits at every threshold", {

@@ -57,6 +57,7 @@ struct TripleSumBound {
   /// times it, and lost() more.
   double low() const { return (1.0 - error_) * (1.0 - 0x1p-20); }
   double high() const {
+    if (error_ > 0.2) return std::numeric_limits<double>::infinity();
     return (1.0 + 0x1p-10 + 0x1p-18) * (1.0 + 1.25 * error_) * (1.0 + 0x1p-20);
   }
   double lost() const { return static_cast<double>(depth_) * 0x1p-23; }

@@ -1,16 +1,17 @@
-# Do products in 8 bits pay, and is what the engine chooses by a sample of the
-# data the faster one?
+# Do products and differences in 8 bits pay, and is what the engine chooses by a
+# sample of the data the faster one?
 #
 #   Rscript inst/bench/bytes.R [FOLDER]
 #
 # With the package installed (R_LIBS says where), on a processor with AVX-512
-# VNNI. FOLDER has vantveer78_full.rds (see CONTRIBUTING.md), a real matrix of
-# 78 arrays; golub is multtest's. What cpu.R simulates, at n = 5,000 to 24,158,
-# is what the prices in src/cpu/filter/bytes_pay.cpp were taken from; all else
-# here is other data. Both forms and the engine's own choice in turn, medians of
-# the seconds of both processors (not of the clock), five calls of two threads;
-# the answers are checked to be identical. "exact": pairs of a point that went
-# to the exact step.
+# VNNI; for differences AVX2 is enough. FOLDER has vantveer78_full.rds (see
+# CONTRIBUTING.md), a real matrix of 78 arrays; golub is multtest's. What cpu.R
+# simulates, at n = 5,000 to 24,158, is what the prices in
+# src/cpu/filter/bytes_pay.cpp were taken from; all else here is other data.
+# Both forms and the engine's own choice in turn, medians of the seconds of both
+# processors (not of the clock), five calls of two threads; the answers are
+# checked to be identical. "exact": pairs of a point that went to the exact
+# step.
 
 library(fsknn)
 
@@ -62,6 +63,27 @@ folder <- commandArgs(TRUE)
 for (n in c(5000, 10000, 24158)) {
   compare("200 factors", factors(n, 295, 200), 20)
 }
+# Differences: around 0, and as an array has them, on a log scale (12,625 x 128,
+# each gene at a level and with a spread of its own) and off it, which is what
+# 16 bits are for; and whole numbers.
+for (n in c(10000, 24158)) {
+  simulated <- factors(n, 295, 200)
+  compare("200 factors", simulated, 20, "manhattan")
+  compare("200 factors + 12", simulated + 12, 20, "proportional")
+  compare("2^(200 factors)", 2^simulated, 20, "proportional")
+}
+level <- 3 + stats::rgamma(12625, 3, 0.8)
+spread <- 0.15 + stats::rgamma(12625, 2, 6)
+array <- pmax(level + spread * factors(12625, 128, 20, noise = 1), 0.1)
+genotypes <- matrix(as.double(stats::rbinom(2e6, 2, 0.3)), 10000)
+outlier <- factors(10000, 295, 200)
+outlier[5, 7] <- 1e6
+for (metric in c("manhattan", "proportional")) {
+  compare("array, log scale", array, 20, metric)
+  compare("array", 2^array, 20, metric)
+  compare("genotypes", genotypes, 20, metric)
+}
+compare("one huge entry", outlier, 20, "manhattan")
 compare("20 factors", factors(12000, 295, 20), 20)
 compare("20 factors, t", factors(12000, 295, 20, draw = heavy), 20)
 compare("20 factors, t", factors(12000, 295, 20, draw = heavy), 20, "spearman")

@@ -327,6 +327,22 @@ test_that("every instruction set has these bits", {
   }
 })
 
+test_that("differences in whole numbers of 8 bits have these bits", {
+  skip_if_not_installed("digest")
+  for (set in fsknn:::cpp_backends()$cpu$instruction_sets) {
+    withr::local_options(fsknn.instruction_set = paste0(set, "/8"))
+    for (kind in c("generic", "ties")) {
+      each_metric(
+        function(metric, sign) {
+          all_answers(kind, metric, sign, backend = "cpu", reduced = TRUE)
+        },
+        label = paste(set, kind),
+        data.frame(metric = c("manhattan", "proportional"), sign = "signed")
+      )
+    }
+  }
+})
+
 test_that("threads and chunks do not change these bits", {
   skip_if_not_installed("digest")
   metrics <- data.frame(metric = filtered_metrics, sign = "signed")

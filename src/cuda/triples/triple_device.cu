@@ -26,7 +26,6 @@ DeviceTriples::DeviceTriples(const PreparedPoints& points)
   view_.count = n;
   view_.padded = points.padded;
   view_.depth = depth_of_triples(points.num_features);
-  view_.num_features = points.num_features;
   view_.rows = rows_.data();
   view_.sums = sums_.data();
   view_.halves = halves_.data();

@@ -19,12 +19,10 @@ namespace cuda {
 
 /// Points by place, device memory.
 struct TriplePoints {
-  std::int64_t count = 0, padded = 0, depth = 0, num_features = 0;
-  const double* rows = nullptr;  ///< [count x padded], prepared
-  const double* sums = nullptr;  ///< [count] of these rows
-  /// [count x depth]: see triple_bound.hpp. Of each 32 features the first 16
-  /// stand in the first half of every 16 bytes.
-  const __half* halves = nullptr;
+  std::int64_t count = 0, padded = 0, depth = 0;
+  const double* rows = nullptr;     ///< [count x padded], prepared
+  const double* sums = nullptr;     ///< [count] of these rows
+  const __half* halves = nullptr;   ///< [count x depth]: see triple_bound.hpp
   const float* most = nullptr;      ///< [count] TripleSumBound::float_most_of()
   const char* contained = nullptr;  ///< [count] of TripleOwners; null: all
   std::int64_t stage = 0, stages = 1;

@@ -34,14 +34,7 @@ __global__ void __launch_bounds__(kThreads)
               static_cast<unsigned long long>(__double_as_longlong(most)));
 }
 
-/// Which feature stands there in a row of halves: see add_part().
-__device__ inline std::int64_t feature_at(std::int64_t position) {
-  const std::int64_t within = position % TripleBlock::depth;
-  return position - within + within % 8 / 4 * 16 + within / 8 * 4 + within % 4;
-}
-
-// In: the points' rows. Out: to [count x depth], as feature_at() says. Grid:
-// any, x. Block: kThreads.
+// In: the points' rows. Out: to [count x depth]. Grid: any, x. Block: kThreads.
 __global__ void __launch_bounds__(kThreads)
     make_halves(const TriplePoints points, const PowerOfTwo scale, __half* to) {
   const std::int64_t size = points.count * points.depth;
@@ -49,8 +42,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t i =
            static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
        i < size; i += step) {
-    const std::int64_t place = i / points.depth;
-    const std::int64_t f = feature_at(i % points.depth);
+    const std::int64_t place = i / points.depth, f = i % points.depth;
     const double x =
         f < points.padded ? points.rows[place * points.padded + f] : 0.0;
     const double y = (x * scale.first) * scale.second;

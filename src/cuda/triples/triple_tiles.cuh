@@ -129,9 +129,7 @@ __device__ inline uint4 shared_piece(unsigned from) {
   return x;
 }
 
-/// One part of the features, from where it stands in shared memory; or its
-/// first 16 features, where there are no more.
-template <bool whole>
+/// One part of the features, from where it stands in shared memory.
 __device__ inline void add_part(TripleSums& sums, const TripleTile& tile,
                                 unsigned stage) {
   const int g = tile.lane / 4, t = tile.lane % 4;
@@ -158,7 +156,7 @@ __device__ inline void add_part(TripleSums& sums, const TripleTile& tile,
       add_products(sums.of[c][r / 8], first, ones, ones);
     }
 #pragma unroll
-    for (int c = 0; whole && c < TripleWarps::groups; ++c) {
+    for (int c = 0; c < TripleWarps::groups; ++c) {
       const unsigned second[4] = {
           __vmaxu2(low[c].z, x.z), __vmaxu2(high[c].z, x.z),
           __vmaxu2(low[c].w, x.w), __vmaxu2(high[c].w, x.w)};
@@ -184,9 +182,6 @@ __device__ inline void sum_tile(const TripleTileWork& work,
                                 const TripleTile& tile, unsigned shared,
                                 TripleSums& sums) {
   const int parts = static_cast<int>(work.points.depth / TripleBlock::depth);
-  const int whole_parts =
-      static_cast<int>((work.points.num_features + TripleBlock::depth / 2 - 1) /
-                       TripleBlock::depth);
   TripleCopies copies(work, tile, shared);
 #pragma unroll
   for (int p = 0; p < TripleBlock::stages - 1; ++p) {
@@ -204,12 +199,8 @@ __device__ inline void sum_tile(const TripleTileWork& work,
     if (part + TripleBlock::stages - 1 < parts)
       copies.start(part + TripleBlock::stages - 1);
     commit_copies();
-    const unsigned stage =
-        shared + part % TripleBlock::stages * TripleWarps::stage_bytes;
-    if (part < whole_parts)
-      add_part<true>(sums, tile, stage);
-    else
-      add_part<false>(sums, tile, stage);
+    add_part(sums, tile,
+             shared + part % TripleBlock::stages * TripleWarps::stage_bytes);
     if (stretches && (part + 1) % TripleWarps::stretch_parts == 0)
       for_sums([&](int c, int o, int e) {
         before.of[c][o][e] += sums.of[c][o][e];

@@ -58,7 +58,8 @@ test_that("every verb that searches has options of the same names", {
   verbs <- searching_verbs()
   data <- c(
     "x", "query", "point", "k", "distance", "min_similarity", "subset", "block",
-    "between", "outcome", "permutations", "strata", "output", "...",
+    "between", "outcome", "permutations", "strata", "output", "file",
+    "format", "...",
     # Of a plan of many hosts.
     "hosts", "devices_per_host", "memory", "disk", "network", "failures",
     "restart"

@@ -237,10 +237,10 @@ Matrix halves_of_themselves(std::int64_t common) {
   return m;
 }
 
-/// Rows of 32^2 squared, which are halves as they are, and so are their squares.
-/// A pair has 8 samples in common, which hold most of either row and hardly
-/// vary: whatever tensor cores lose is much beside what is left of the products
-/// less the means'.
+/// Rows of 32^2 squared, which are halves as they are, and so are their
+/// squares. A pair has 8 samples in common, which hold most of either row and
+/// hardly vary: whatever tensor cores lose is much beside what is left of the
+/// products less the means'.
 Matrix steep_on_few() {
   constexpr std::int64_t few = 8, own = 56;
   Matrix m = make("steep on few in common", 24, few + 3 * own);

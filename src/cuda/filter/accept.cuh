@@ -138,7 +138,7 @@ __device__ inline void write_all(const PairWork& work, const Pairs& pairs,
 /// and how many: the columns that four neighbouring threads have of a row are
 /// in eight parts, whose largest similarities are of different points; k of
 /// these are as large as the k-th of them, and what the cut's errors leave
-/// below that is dropped.
+/// below that is dropped. Of sums that are floats.
 template <class Kind, class Pairs>
 __device__ inline void write_nearest(
     const PairWork& work, const Pairs& pairs,
@@ -156,12 +156,9 @@ __device__ inline void write_nearest(
            bit % 2;
   };
   const auto value_of = [&](int bit, int i) {
-    const float sums = Kind::by_sums
-                           ? of_rows.sum_of(i) + of_columns.sum[across_of(bit)]
-                           : 0.0f;
     return Kind::similarity(
         pairs.value(bit / in_group, bit % in_group / 2 * 4 + 2 * i + bit % 2),
-        sums);
+        0.0f);
   };
   unsigned are_there[2] = {0, 0};
 #pragma unroll

@@ -57,8 +57,6 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
     launch.room = capability(device) < 80 ? 1 : std::min(fit, T::most_stages);
     launch.bytes = launch.room * T::stage_bytes + kQueueBytes;
   }
-  if (work.jobs.fill && work.lists.capacity % 2 != 0)
-    throw std::logic_error("lists to fill have an odd number of places");
   if (Kind::deep && work.stretch_sums == nullptr)
     throw std::logic_error("there is no room for sums of stretches");
   start_pairs(kernel, work, launch, stream);

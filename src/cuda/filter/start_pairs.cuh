@@ -55,6 +55,8 @@ void start_pairs(Kernel kernel, const Work& work, const PairLaunch& launch,
           T::slabs !=
       0)
     throw std::logic_error("filter jobs are not of whole blocks");
+  if (jobs.fill && work.lists.capacity % 2 != 0)
+    throw std::logic_error("lists to fill have an odd number of places");
   CUDA_CHECK(cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.bytes));
   const std::int64_t processors =

@@ -7,6 +7,8 @@
 // stage is to be written again, so that one multiplies while the other looks at
 // what it has.
 
+#include <type_traits>
+
 #include "cuda/device/copies.cuh"
 #include "cuda/filter/accept.cuh"
 #include "cuda/filter/hopper.cuh"
@@ -79,6 +81,8 @@ struct HopperMemory {
 template <class Number>
 class WarpgroupPairs {
  public:
+  /// Filters whose sums are whole numbers heed no FillRule.
+  static constexpr bool is_float = std::is_same<Number, float>::value;
   static constexpr int rows = 2, groups = 8;
   static constexpr int column_pairs = 4;  ///< a group's, every 8 columns
   static constexpr int group_columns = 8 * column_pairs;
@@ -309,7 +313,7 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
       const ColumnNumbers of_columns = {of_tile, of_tile + T::columns};
       if (Kind::symmetric || !work.jobs.fill)
         accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
-      else if (work.fill_rule.k > 0)
+      else if (P::is_float && work.fill_rule.k > 0)
         write_nearest<Kind>(work, pairs, of_rows, of_columns, row0, column0);
       else
         write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);

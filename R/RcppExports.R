@@ -433,6 +433,10 @@ cpp_open_triples <- function(values, request, min_similarity, contains, stage, p
     .Call(`_fsknn_cpp_open_triples`, values, request, min_similarity, contains, stage, path)
 }
 
+cpp_close_triples <- function(handle) {
+    invisible(.Call(`_fsknn_cpp_close_triples`, handle))
+}
+
 cpp_find_triples <- function(handle, part, parts, max_triples, stops, with_pairs, request) {
     .Call(`_fsknn_cpp_find_triples`, handle, part, parts, max_triples, stops, with_pairs, request)
 }

@@ -98,6 +98,7 @@ knn_work <- function(folder, ..., backend = c("auto", "cuda", "cpu"),
   }
   num_threads <- check_num_threads(num_threads)
   job <- join_folder(folder, "folder", NULL, call)
+  on.exit(end_work(job$work))
   job$request <- request_of_worker(
     job$request, backend, devices, num_threads, call
   )

@@ -34,6 +34,7 @@ check_split_size <- function(call = caller_env()) {
 find_in_folder <- function(search, take = NULL, call = caller_env()) {
   started <- Sys.time()
   work <- new_work(search)
+  on.exit(end_work(work))
   if (is_within(work$request)) {
     check_room(work, call)
   }
@@ -41,7 +42,7 @@ find_in_folder <- function(search, take = NULL, call = caller_env()) {
   folder <- long$folder
   if (is.null(folder)) {
     folder <- tempfile("fsknn-work-", temporary_folder(call))
-    on.exit(unlink(folder, recursive = TRUE, expand = FALSE))
+    on.exit(unlink(folder, recursive = TRUE, expand = FALSE), add = TRUE)
   }
   job <- open_folder(folder, work, call)
   work$plan <- job$plan

@@ -183,11 +183,12 @@ find_triples <- function(search, take = NULL, call = caller_env()) {
     return(find_in_folder(search, take, call))
   }
   work <- new_work(search)
+  on.exit(end_work(work))
   if (!is.null(take)) {
     return(find_triples_for_file(work, take, call))
   }
   bar <- new_split_bar(work$request$progress, num_tasks(work), "Triples")
-  on.exit(end_bar(bar))
+  on.exit(end_bar(bar), add = TRUE)
   answer <- new_answer(work)
   most <- work$request$triples$most
   for (task in seq_len(num_tasks(work))) {

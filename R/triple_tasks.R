@@ -102,11 +102,28 @@ find_triple_part <- function(work, request, part, parts, most, stops,
     if (!is.null(opened$failure)) {
       return(opened)
     }
+    reg.finalizer(opened$handle, close_triples)
     work$held$triples <- opened$handle
   }
   cpp_find_triples(
     work$held$triples, part, parts, most, stops, with_pairs, request
   )
+}
+
+# When a process is done with the work: what it holds of the points, on GPUs too,
+# is not left to R's garbage.
+end_work <- function(work) {
+  if (!is.null(work$held$triples)) {
+    close_triples(work$held$triples)
+    work$held$triples <- NULL
+  }
+}
+
+close_triples <- function(handle) {
+  if (is_loaded$now) {
+    cpp_close_triples(handle)
+  }
+  invisible()
 }
 
 # --- its file ----------------------------------------------------------------

@@ -295,6 +295,7 @@ work_to_order <- function(order) {
     lent <- NULL
   }
   job <- join_folder(order$folder, "checkpoint", lent, call)
+  on.exit(end_work(job$work))
   if (job$print != order$print) {
     stop("The folder ", order$folder, " is that of another search.")
   }

@@ -1264,6 +1264,15 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_close_triples
+void cpp_close_triples(SEXP handle);
+RcppExport SEXP _fsknn_cpp_close_triples(SEXP handleSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< SEXP >::type handle(handleSEXP);
+    cpp_close_triples(handle);
+    return R_NilValue;
+END_RCPP
+}
 // cpp_find_triples
 Rcpp::List cpp_find_triples(SEXP handle, double part, double parts, double max_triples, bool stops, bool with_pairs, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_find_triples(SEXP handleSEXP, SEXP partSEXP, SEXP partsSEXP, SEXP max_triplesSEXP, SEXP stopsSEXP, SEXP with_pairsSEXP, SEXP requestSEXP) {
@@ -1476,6 +1485,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_number_text", (DL_FUNC) &_fsknn_cpp_number_text, 2},
     {"_fsknn_cpp_csv_lines", (DL_FUNC) &_fsknn_cpp_csv_lines, 2},
     {"_fsknn_cpp_open_triples", (DL_FUNC) &_fsknn_cpp_open_triples, 6},
+    {"_fsknn_cpp_close_triples", (DL_FUNC) &_fsknn_cpp_close_triples, 1},
     {"_fsknn_cpp_find_triples", (DL_FUNC) &_fsknn_cpp_find_triples, 7},
     {"_fsknn_cpp_nearest_triples", (DL_FUNC) &_fsknn_cpp_nearest_triples, 5},
     {"_fsknn_cpp_triple_histogram", (DL_FUNC) &_fsknn_cpp_triple_histogram, 5},

@@ -1,6 +1,9 @@
 // Triples of points by three-way Proportional Similarity.
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <memory>
 
 #include "bind_common.hpp"
 #include "cpu/similarity_bytes.hpp"
@@ -11,8 +14,14 @@ using namespace fsknn;
 
 namespace {
 
-/// A prepared search, which R has a handle of.
-using Handle = Rcpp::XPtr<cpu::TripleSearch>;
+/// A prepared search, which R has a handle of. It has no finalizer in C, which
+/// R might call when the library is gone.
+struct Opened {
+  std::unique_ptr<cpu::TripleSearch> search;
+  /// Whose it is: after a fork what a parent holds is the parent's.
+  long process = static_cast<long>(getpid());
+};
+using Handle = Rcpp::XPtr<Opened>;
 
 /// A stage from 1, of so many.
 void take_stage(const Rcpp::NumericVector& stage, TripleQuestion& question) {
@@ -94,12 +103,23 @@ Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request,
     question.contains = bind::numbers_from(contains);
     question.path = path_of(path);
     take_stage(stage, question);
-    std::unique_ptr<cpu::TripleSearch> search(
+    std::unique_ptr<Opened> opened(new Opened);
+    opened->search.reset(
         new cpu::TripleSearch(bind::request_from(request), question, *source,
                               progress.get(), scanner_of(request)));
     return Rcpp::List::create(Rcpp::_["handle"] =
-                                  Handle(search.release(), true));
+                                  Handle(opened.release(), false));
   });
+}
+
+// Gives back what the handle's search holds, on GPUs too; nothing where that
+// was done before.
+// [[Rcpp::export(rng = false)]]
+void cpp_close_triples(SEXP handle) {
+  Opened* const opened = static_cast<Opened*>(R_ExternalPtrAddr(handle));
+  R_ClearExternalPtr(handle);
+  if (opened != nullptr && opened->process == static_cast<long>(getpid()))
+    delete opened;
 }
 
 // Of such a search: `part` from 1, of `parts`, which follow one another in
@@ -122,7 +142,7 @@ Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
     asked.with_pairs = with_pairs;
     cpu::TriplesFound found;
     try {
-      found = Handle(handle).checked_get()->find(asked, progress.get());
+      found = Handle(handle).checked_get()->search->find(asked, progress.get());
     } catch (const TooManyTriples& e) {
       return failure_of(e);
     }

@@ -21,21 +21,35 @@ suited <- function(x, metric) if (metric == "proportional") abs(x) + 1e-3 else x
 
 parts <- list(
   # Both paths, few features and several stretches of them, stages, queries,
-  # counts, and the best of each point.
+  # counts, and the best of each point; more points than a block's threads go
+  # through at once, lists that overflow, and more breaks than shared memory has
+  # room for.
   triples = function() {
+    gpu <- function(verb, ...) verb(..., backend = "cuda", devices = 1)
     for (d in c(1, 20, 2100)) {
       x <- exp(many[1:150, rep_len(1:70, d), drop = FALSE])
       for (path in c("all", "pairs")) {
-        found <- threshold_triples(
-          x, if (d == 1) 0.9999 else 0.8, path = path, stage = c(1, 2),
-          backend = "cuda", devices = 1
+        found <- gpu(
+          threshold_triples, x, if (d == 1) 0.9999 else 0.8, path = path,
+          stage = c(1, 2)
         )
         stopifnot(nrow(found) > 0)
       }
-      threshold_triples(x, 0.9, query = 1:5, backend = "cuda", devices = 1)
-      triple_histogram(x, backend = "cuda", devices = 1)
-      nearest_triples(x, 3, backend = "cuda", devices = 1)
+      gpu(threshold_triples, x, 0.9, query = 1:5, stage = c(2, 3))
+      gpu(triple_histogram, x)
+      gpu(nearest_triples, x, 3)
     }
+    x <- exp(many[1:600, 1:33])
+    x[, 1] <- -0
+    for (path in c("all", "pairs")) {
+      gpu(threshold_triples, x, 0.93, path = path)
+    }
+    gpu(nearest_triples, x, 2)
+    for (breaks in c(2000, 5000)) {
+      gpu(triple_histogram, x[1:200, ], breaks = breaks)
+    }
+    gpu(threshold_triples, x[1:120, ], 0, path = "all",
+        max_device_memory = 40e6)
   },
   # In float64: few points, every metric, and lists longer than what is gathered
   # at a time.

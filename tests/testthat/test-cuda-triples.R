@@ -197,3 +197,14 @@ test_that("too many triples are told of as on the CPU", {
   }
   expect_identical(fails("cuda"), fails("cpu"))
 })
+
+test_that("a GPU has its memory back after a call, not after R's next gc", {
+  skip_if_no_cuda()
+  x <- exp(random_matrix(20000, 200, seed = 8))
+  free <- function() cuda_devices(start = TRUE)$memory_free[[1]]
+  threshold_triples(x[1:100, ], 0.999, backend = "cuda", devices = 1)
+  before <- free()
+  threshold_triples(x, 0.999, backend = "cuda", devices = 1)
+  # The points take 40 MB.
+  expect_gt(free(), before - 1e7)
+})

@@ -244,3 +244,34 @@ test_that("workers of BiocParallel find the same", {
     }
   }
 })
+
+test_that("what a search holds is given back when it ends, not as garbage", {
+  x <- points_of_triples()
+  give_back <- fsknn:::cpp_close_triples
+  given_back <- 0L
+  local_functions(cpp_close_triples = function(handle) {
+    given_back <<- given_back + 1L
+    give_back(handle)
+    # Once more is no fault.
+    give_back(handle)
+  })
+  expect_given_back <- function(call) {
+    gc()
+    given_back <<- 0L
+    call()
+    expect_gte(given_back, 1L)
+  }
+  file <- withr::local_tempfile(fileext = ".csv")
+  folder <- withr::local_tempdir()
+  expect_given_back(function() threshold_triples(x, 0.6))
+  expect_given_back(function() threshold_triples(x, 0.6, file = file))
+  expect_given_back(function() threshold_triples(x, 0.6, checkpoint = folder))
+  unlink(task_files(folder)[[1]])
+  expect_given_back(function() knn_work(folder, backend = "cpu"))
+  expect_given_back(function() {
+    expect_error(
+      threshold_triples(x, 0.2, max_memory = "5 KiB"),
+      class = "fsknn_size_error"
+    )
+  })
+})

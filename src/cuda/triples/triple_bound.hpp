@@ -60,7 +60,9 @@ struct TripleSumBound {
     if (error_ > 0.2) return std::numeric_limits<double>::infinity();
     return (1.0 + 0x1p-10 + 0x1p-18) * (1.0 + 1.25 * error_) * (1.0 + 0x1p-20);
   }
-  double lost() const { return static_cast<double>(depth_) * 0x1p-23; }
+  /// A half loses 2^-24 at the most; the rest is for what tensor cores may cut
+  /// off a small sum beside products of a large number with 0.
+  double lost() const { return static_cast<double>(depth_) * 0x1p-21; }
 
   /// Of smaller totals the exact step's rounding to subnormal numbers may be
   /// coarse.

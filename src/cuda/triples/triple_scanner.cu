@@ -7,6 +7,7 @@
 
 #include "core/pieces.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/device/resources.cuh"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"
 #include "cuda/plan/gpu_facts.hpp"
@@ -15,6 +16,24 @@
 namespace fsknn {
 namespace cuda {
 namespace {
+
+/// The points on a device, which takes them back.
+class PointsOnDevice {
+ public:
+  PointsOnDevice(int device, const PreparedPoints& points)
+      : device_(device), points_(new DeviceTriples(points)) {}
+  PointsOnDevice(const PointsOnDevice&) = delete;
+  PointsOnDevice& operator=(const PointsOnDevice&) = delete;
+  ~PointsOnDevice() {
+    const GivingBackOn device(device_);
+    points_.reset();
+  }
+  const DeviceTriples& get() const { return *points_; }
+
+ private:
+  const int device_;
+  std::unique_ptr<DeviceTriples> points_;
+};
 
 class Scanner final : public TripleScanner {
  public:
@@ -30,7 +49,8 @@ class Scanner final : public TripleScanner {
     Workers workers(nullptr, gpus.count());
     workers.run(gpus.count(), [&](int w) {
       const DeviceGuard guard(gpus.id(w));
-      held_[static_cast<std::size_t>(w)].reset(new DeviceTriples(points));
+      held_[static_cast<std::size_t>(w)].reset(
+          new PointsOnDevice(gpus.id(w), points));
     });
   }
 
@@ -94,7 +114,7 @@ class Scanner final : public TripleScanner {
     workers.run(lanes, [&](int w) {
       const int device = w % gpus.count();
       const DeviceGuard guard(gpus.id(device));
-      TripleLane lane(*held_[static_cast<std::size_t>(device)], sizes_,
+      TripleLane lane(held_[static_cast<std::size_t>(device)]->get(), sizes_,
                       plan_now, order, workers, taking);
       for (;;) {
         const std::int64_t from = next.fetch_add(batch);
@@ -111,7 +131,7 @@ class Scanner final : public TripleScanner {
   const std::vector<int> devices_;
   TripleSizes sizes_;
   double usable_ = 0;
-  std::vector<std::unique_ptr<DeviceTriples>> held_;
+  std::vector<std::unique_ptr<PointsOnDevice>> held_;
 };
 
 }  // namespace

@@ -15,10 +15,10 @@
 #'
 #' On CPUs, under correlations, the cosine and the Euclidean distance, a pair is
 #' first looked at in whole numbers of 16 bits. Where what they leave open lies
-#' whole within a bin, that is the pair's; the others, near a break, are computed in
-#' double: `vignette("method")` has the proof. With bins narrower than twice
-#' what is left open (about 6e-4 of r for 300 samples) all pairs are. Under the
-#' other metrics, and with `na = "pairwise"` where values are missing, all pairs
+#' whole within a bin, that is the pair's; the others, near a break, are
+#' computed in double: `vignette("method")` has the proof. With bins narrower
+#' than twice what is left open (about 6e-4 of r for 300 samples) all pairs are.
+#' Under the other metrics, and with `na = "pairwise"` where values are missing, all pairs
 #' are computed in double, which takes longer. GPUs compute all pairs in double,
 #' but none over common samples: with values missing and `na = "pairwise"` the
 #' CPU counts.

@@ -110,8 +110,8 @@ find_triple_part <- function(work, request, part, parts, most, stops,
   )
 }
 
-# When a process is done with the work: what it holds of the points, on GPUs too,
-# is not left to R's garbage.
+# When a process is done with the work: what it holds of the points, on GPUs
+# too, is not left to R's garbage.
 end_work <- function(work) {
   if (!is.null(work$held$triples)) {
     close_triples(work$held$triples)

@@ -3,7 +3,10 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "cuda/device/check.cuh"
 #include "cuda/filter/start_pairs.cuh"
+#include "cuda/filter/warp_pairs.cuh"
+#include "cuda/filter/warpgroup_pairs.cuh"
 
 namespace fsknn {
 namespace cuda {

@@ -107,12 +107,6 @@ std::vector<std::int64_t> round_ends(std::int64_t k, std::int64_t first,
   return ends;
 }
 
-std::size_t round_of(const std::vector<std::int64_t>& ends,
-                     std::int64_t block) {
-  return static_cast<std::size_t>(
-      std::upper_bound(ends.begin(), ends.end(), block) - ends.begin());
-}
-
 /// Blocks of so many points that have k of them with some to spare.
 std::int64_t enough_blocks(std::int64_t k, std::int64_t points,
                            std::int64_t blocks) {

@@ -1,0 +1,67 @@
+#include "cuda/filter/start_pairs.cuh"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "cuda/device/check.cuh"
+#include "cuda/filter/warp_pairs.cuh"
+#include "cuda/filter/warpgroup_pairs.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+int device_in_use() {
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  return device;
+}
+
+int attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+int capability(int device) {
+  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
+         attribute(cudaDevAttrComputeCapabilityMinor, device);
+}
+
+bool has_warpgroups(const void* kernel) {
+  cudaFuncAttributes code;
+  CUDA_CHECK(cudaFuncGetAttributes(&code, kernel));
+  return code.maxThreadsPerBlock >= HopperBlock::threads;
+}
+
+void start_pairs(const void* kernel, void** arguments, const PairWork& work,
+                 const PairLaunch& launch, cudaStream_t stream) {
+  using T = FilterTile;
+  const FilterJobs& jobs = work.jobs;
+  const std::int64_t num_jobs = jobs.end_job - jobs.first_job;
+  if ((jobs.first_job | num_jobs | jobs.first_slab | jobs.num_slabs) %
+          T::slabs !=
+      0)
+    throw std::logic_error("filter jobs are not of whole blocks");
+  if (jobs.fill && work.lists.capacity % 2 != 0)
+    throw std::logic_error("lists to fill have an odd number of places");
+  CUDA_CHECK(cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.bytes));
+  const std::int64_t processors =
+      attribute(cudaDevAttrMultiProcessorCount, device_in_use()) / T::slabs *
+      T::slabs;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = HopperBlock::cluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = static_cast<unsigned>(std::min(num_jobs, processors));
+  config.blockDim = launch.hopper ? HopperBlock::threads : WarpTile::threads;
+  config.dynamicSmemBytes = static_cast<std::size_t>(launch.bytes);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = launch.hopper ? 1 : 0;
+  CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -18,10 +18,10 @@
 #' whole within a bin, that is the pair's; the others, near a break, are
 #' computed in double: `vignette("method")` has the proof. With bins narrower
 #' than twice what is left open (about 6e-4 of r for 300 samples) all pairs are.
-#' Under the other metrics, and with `na = "pairwise"` where values are missing, all pairs
-#' are computed in double, which takes longer. GPUs compute all pairs in double,
-#' but none over common samples: with values missing and `na = "pairwise"` the
-#' CPU counts.
+#' Under the other metrics, and with `na = "pairwise"` where values are missing,
+#' all pairs are computed in double, which takes longer. GPUs compute all pairs
+#' in double, but none over common samples: with values missing and
+#' `na = "pairwise"` the CPU counts.
 #'
 #' @inheritParams within_search
 #' @param breaks The breaks between bins: two numbers or more, ascending, of

@@ -79,8 +79,9 @@ bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
 
 /// Bytes leave a row more candidates than halves do, each of which costs as
 /// much as so many products of features save. By times at 384,126 and 1,533,876
-/// rows of 295 features on an H200 (simulated, 64 factors) bytes and halves take
-/// as long for about 1.2 million, where 69 candidates are expected of k = 20.
+/// rows of 295 features on an H200 (simulated, 64 factors) bytes and halves
+/// take as long for about 1.2 million, where 69 candidates are expected of k
+/// = 20.
 static constexpr double kByteCandidateCost = 7.5e6;
 
 /// Whether bytes may pay at all, however few more they leave: where a row meets

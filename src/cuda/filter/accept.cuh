@@ -68,6 +68,19 @@ __device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
     }
 }
 
+/// One of 16 numbers in registers.
+__device__ inline float pick(const float (&of)[16], int at) {
+  float eight[8], four[4];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) eight[i] = at & 1 ? of[2 * i + 1] : of[2 * i];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    four[i] = at & 2 ? eight[2 * i + 1] : eight[2 * i];
+  const float low = at & 4 ? four[1] : four[0];
+  const float high = at & 4 ? four[3] : four[2];
+  return at & 8 ? high : low;
+}
+
 /// Pairs that reach their row's threshold or, by symmetry, their column's. A
 /// threshold that is no number is padding's. of_columns: what column_numbers()
 /// says, from the thread's first column on; column0: that column.
@@ -77,6 +90,13 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
                               const float* of_columns, std::int32_t row0,
                               std::int32_t column0, WarpQueue& queue) {
   const CandidateLists& lists = work.lists;
+  const auto of_row = [](int row) {
+    unsigned bits = 0;
+#pragma unroll
+    for (int at = 0; at < 16; ++at)
+      if (Pairs::row_of(at) == row) bits |= 1u << at;
+    return bits;
+  };
   // Loaded some groups at once: one wait for all.
   constexpr int groups_loaded = 8 / Pairs::column_pairs;
   float2 loaded[groups_loaded][Pairs::column_pairs];
@@ -133,19 +153,20 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
       if (Kind::symmetric && s[at] >= (at % 2 == 0 ? two.x : two.y))
         left |= 0x10000u << at;
     }
+    // Padding's rows are for no column.
+#pragma unroll
+    for (int i = 0; Kind::symmetric && i < Pairs::rows; ++i)
+      if (!(row_threshold[i] == row_threshold[i])) left &= ~(of_row(i) << 16);
     queue.push(lists, left, [&](int bit) -> Found {
       const int at = bit % 16;
       const int across = g * Pairs::group_columns + Pairs::column_of(at);
       const std::int32_t r = row0 + 8 * Pairs::row_of(at);
       const std::int32_t c = column0 + across;
-      if (bit >= 16) {
-        const float threshold = __ldg(lists.thresholds + r);
-        return {threshold == threshold ? c : WarpQueue::none, r, s[at]};
-      }
+      if (bit >= 16) return {c, r, pick(s, at)};
       const float threshold = of_columns[across];
       const bool there =
           Kind::symmetric ? threshold == threshold : threshold != 0.0f;
-      return {there ? r : WarpQueue::none, c, s[at]};
+      return {there ? r : WarpQueue::none, c, pick(s, at)};
     });
   }
 }

@@ -28,29 +28,21 @@ class WarpQueue {
   __device__ WarpQueue(Found* entries, int lane)
       : entries_(entries), lane_(lane) {}
 
-  /// make(bit): the entry of each bit of the lane's.
+  /// make(bit): the entry of each bit of the lane's. Nearly always few lanes
+  /// have one.
   template <class Lists, class Make>
   __device__ void push(const Lists& lists, unsigned bits, Make make) {
-    const int mine = __popc(bits);
-    int before = mine;
-#pragma unroll
-    for (int gap = 1; gap < 32; gap *= 2) {
-      const int other = __shfl_up_sync(0xffffffffu, before, gap);
-      if (lane_ >= gap) before += other;
-    }
-    const int total = __shfl_sync(0xffffffffu, before, 31);
-    before -= mine;
-    // Some at a time, where there are very many.
-    for (int first = 0; first < total; first += length) {
-      const int taken = min(total - first, length);
+    unsigned lanes = __ballot_sync(0xffffffffu, bits != 0);
+    while (lanes != 0) {
+      const int taken = __popc(lanes);
       if (count_ + taken > length) flush(lists);
-      for (int at = before - first; bits != 0 && at < length; ++at, ++before) {
-        const int bit = __ffs(static_cast<int>(bits)) - 1;
+      if (bits != 0) {
+        const int before = __popc(lanes & ((1u << lane_) - 1));
+        entries_[count_ + before] = make(__ffs(static_cast<int>(bits)) - 1);
         bits &= bits - 1;
-        entries_[count_ + at] = make(bit);
       }
-      __syncwarp();
       count_ += taken;
+      lanes = __ballot_sync(0xffffffffu, bits != 0);
     }
   }
 

@@ -165,6 +165,10 @@ cpp_fake_machine <- function(machine) {
     .Call(`_fsknn_cpp_fake_machine`, machine)
 }
 
+cpp_force_form <- function(form) {
+    invisible(.Call(`_fsknn_cpp_force_form`, form))
+}
+
 cpp_crc32 <- function(blocks, length) {
     .Call(`_fsknn_cpp_crc32`, blocks, length)
 }

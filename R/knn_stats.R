@@ -21,7 +21,8 @@
 #'     wider filter was enough;
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
-#'   * `filtered`: whether there was a filter; `streamed`: whether points were
+#'   * `filtered`: whether there was a filter; `by_bytes`: whether GPUs filtered
+#'     by products of bytes; `streamed`: whether points were
 #'     read more than once, as they did not fit the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
 #'     (filter, exact step and selection), `emit` (the answer's matrices or
@@ -67,6 +68,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       rows_widened = stats$rows_widened,
       rows_short = stats$rows_short,
       filtered = stats$filtered,
+      by_bytes = stats$by_bytes,
       streamed = stats$streamed,
       seconds = c(
         prepare = stats$seconds_prepare, search = stats$seconds_search,
@@ -100,7 +102,13 @@ format.knn_stats <- function(x, ...) {
     "Points (n)" = format_count(x$num_points),
     "Features (d)" = format_count(x$num_features),
     "Query points" = if (x$num_queries > 0) format_count(x$num_queries),
-    "Filter" = if (x$filtered) "yes" else "no",
+    "Filter" = if (isTRUE(x$by_bytes)) {
+      "yes, by products of bytes"
+    } else if (x$filtered) {
+      "yes"
+    } else {
+      "no"
+    },
     "Points read" = if (on_gpu && x$streamed) "piece by piece",
     "Pairs filtered" = format_count(x$pairs_filtered),
     "Pairs in double" = format_count(x$pairs_exact),

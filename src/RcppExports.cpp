@@ -492,6 +492,15 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_force_form
+void cpp_force_form(const std::string& form);
+RcppExport SEXP _fsknn_cpp_force_form(SEXP formSEXP) {
+BEGIN_RCPP
+    Rcpp::traits::input_parameter< const std::string& >::type form(formSEXP);
+    cpp_force_form(form);
+    return R_NilValue;
+END_RCPP
+}
 // cpp_crc32
 Rcpp::RawVector cpp_crc32(Rcpp::List blocks, double length);
 RcppExport SEXP _fsknn_cpp_crc32(SEXP blocksSEXP, SEXP lengthSEXP) {
@@ -1383,6 +1392,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_levels", (DL_FUNC) &_fsknn_cpp_levels, 4},
     {"_fsknn_cpp_arm_fault", (DL_FUNC) &_fsknn_cpp_arm_fault, 1},
     {"_fsknn_cpp_fake_machine", (DL_FUNC) &_fsknn_cpp_fake_machine, 1},
+    {"_fsknn_cpp_force_form", (DL_FUNC) &_fsknn_cpp_force_form, 1},
     {"_fsknn_cpp_crc32", (DL_FUNC) &_fsknn_cpp_crc32, 2},
     {"_fsknn_cpp_reads_as", (DL_FUNC) &_fsknn_cpp_reads_as, 2},
     {"_fsknn_cpp_open_output", (DL_FUNC) &_fsknn_cpp_open_output, 1},

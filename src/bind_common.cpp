@@ -314,6 +314,7 @@ Rcpp::List list_of(const Stats& stats) {
                             Rcpp::_["bytes_device"] = stats.bytes_device,
                             Rcpp::_["num_devices"] = stats.num_devices,
                             Rcpp::_["filtered"] = stats.filtered,
+                            Rcpp::_["by_bytes"] = stats.by_bytes,
                             Rcpp::_["streamed"] = stats.streamed);
 }
 

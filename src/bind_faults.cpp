@@ -3,6 +3,7 @@
 
 #include "bind_common.hpp"
 #include "cuda/device/faults.hpp"
+#include "cuda/plan/number_forms.hpp"
 
 using namespace fsknn;
 
@@ -60,4 +61,14 @@ bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine) {
   }
   cuda::fake_machine(fake);
   return cuda::can_inject();
+}
+
+// form: "byte" or "half", by which GPUs filter products from now on wherever it
+// serves; "": by what pays again.
+// [[Rcpp::export(rng = false)]]
+void cpp_force_form(const std::string& form) {
+  using cuda::NumberForm;
+  cuda::force_form(form == "byte"   ? NumberForm::byte
+                   : form == "half" ? NumberForm::half
+                                    : NumberForm::none);
 }

@@ -1,7 +1,7 @@
 # How long does backend "cuda" take, on the device and in R?
 #
 #   Rscript inst/bench/gpu.R [SECTION ...] [--folder=DIR] [--quick] [--short]
-#     [--seconds=N] [--no-peer]
+#     [--seconds=N] [--no-peer] [--form=byte|half]
 #
 # with the package installed (R_LIBS says where) and a GPU. Sections:
 #   main     d = 295, k = 20, n = 24,158 to 1,533,876
@@ -14,7 +14,8 @@
 #   first    the first call of a fresh session, and the second
 # All of them where none is named. --quick leaves out the largest sizes, --short
 # runs each case fewer times and checks fewer rows, --seconds=N begins nothing
-# after N seconds. With --folder tables are kept in DIR/gpu.csv and
+# after N seconds, --form filters products by that form wherever it can be,
+# whether or not it pays. With --folder tables are kept in DIR/gpu.csv and
 # DIR/gpu-machine.csv, a row as soon as it is there; a section's rows take the
 # place of those of an earlier run. README.md beside this file says what is
 # measured and how.
@@ -35,6 +36,8 @@ option_value <- function(name) {
   sub(pattern, "", grep(pattern, options_given, value = TRUE))
 }
 folder <- option_value("folder")
+form <- c(option_value("form"), "")[[1]]
+fsknn:::cpp_force_form(form)
 most_seconds <- as.numeric(c(option_value("seconds"), Inf)[[1]])
 sections <- setdiff(arguments, options_given)
 all_sections <- c("first", "main", "points", "real", "dashti", "stream", "devices")
@@ -179,7 +182,8 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
     rows_redone = stats$rows_redone, rows_widened = stats$rows_widened,
     exact_a_row = stats$pairs_exact / nrow(x), rows_checked = outcome$rows,
     recall = outcome$recall, largest_error = outcome$error,
-    same_as_cpu = outcome$identical, note = ""
+    same_as_cpu = outcome$identical,
+    note = if (stats$by_bytes) "by bytes" else if (form == "half") "by halves" else ""
   )
   keep(row)
   show(row[c(

@@ -2,9 +2,10 @@
 # on data made to break its bound or to overflow its lists? As gpu_check.R, at
 # sizes where the filter is used. Needs a GPU of compute capability 7.5 or more:
 #
-#   Rscript gpu_filter_check.R [METRIC ...]
+#   Rscript gpu_filter_check.R [--form=byte|half] [METRIC ...]
 #
-# With metrics (or "weights") it makes the comparisons of those alone.
+# With metrics (or "weights") it makes the comparisons of those alone, with a
+# form all that can be filtered by it.
 # Prints each case with the rows whose candidates overflowed (which are done
 # again in float64), and the number of comparisons that fail; ends with status 1
 # when one did.
@@ -18,6 +19,9 @@ print(cuda_devices())
 set.seed(1)
 
 only <- commandArgs(trailingOnly = TRUE)
+form <- sub("^--form=", "", grep("^--form=", only, value = TRUE))
+only <- grep("^--", only, value = TRUE, invert = TRUE)
+fsknn:::cpp_force_form(c(form, "")[[1]])
 checked <- 0L
 failed <- character()
 threads <- parallel::detectCores()

@@ -1,9 +1,9 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
-#   Rscript gpu_sanitize.R PART     double, lists, forms, queries, elementwise,
-#                                   within, near_empty, missing, adjusted,
-#                                   streamed, made or tasks; without PART their
-#                                   names
+#   Rscript gpu_sanitize.R PART     double, lists, forms, bytes, queries,
+#                                   elementwise, within, near_empty, missing,
+#                                   adjusted, streamed, made or tasks; without
+#                                   PART their names
 
 library(fsknn)
 
@@ -52,6 +52,20 @@ parts <- list(
     near <- many
     near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
     knn_graph(near, 5, "pearson", "absolute", backend = "cuda", devices = 1)
+  },
+  # The filter by bytes, where the GPU has it.
+  bytes = function() {
+    fsknn:::cpp_force_form("byte")
+    for (sign in c("signed", "absolute", "negative")) {
+      graph(many, 20, "pearson", sign)
+    }
+    graph(many[, rep(1:70, 40)], 5)
+    graph(many[, 1:9], 300, "cosine")
+    queries(many, many[1:300, ] + 0.1, 5)
+    near <- many
+    near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
+    graph(near, 5)
+    fsknn:::cpp_force_form("")
   },
   queries = function() {
     for (metric in c("pearson", "euclidean")) {

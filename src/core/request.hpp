@@ -88,6 +88,7 @@ struct Stats {
   double bytes_device = 0;    ///< GPUs: most held at a time, on any one
   int num_devices = 0;        ///< GPUs that took part; 0: the CPU
   bool filtered = false;      ///< by a filter
+  bool by_bytes = false;      ///< GPUs: by products of bytes
   bool streamed = false;      ///< GPUs: rows were read more than once
 
   /// What one of several workers did at the same time as the others.
@@ -97,6 +98,7 @@ struct Stats {
     rows_redone += part.rows_redone;
     rows_widened += part.rows_widened;
     rows_short += part.rows_short;
+    by_bytes = by_bytes || part.by_bytes;
     seconds_emit = std::max(seconds_emit, part.seconds_emit);
     seconds_device = std::max(seconds_device, part.seconds_device);
   }

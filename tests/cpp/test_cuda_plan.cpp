@@ -558,6 +558,45 @@ TEST_CASE("rows in a form are as long as what the kernels read") {
   CHECK(floats.bytes_sums == 0);
 }
 
+TEST_CASE("rows of length 1 may be bytes where all devices are Hopper's") {
+  using fsknn::cuda::NumberForm;
+  using fsknn::cuda::RowsInForm;
+  GpuFacts gpus = modern(80e9);
+  gpus.most_capability = 90;
+  PlanInput in = input(100000, 295, 20, 1);
+  in.unit_dot = true;
+  const auto form = [&] {
+    return fsknn::cuda::filter_shape(in, gpus).rows.form;
+  };
+  CHECK(form() == NumberForm::byte);
+  CHECK(fsknn::cuda::filter_shape(in, gpus, false).rows.form ==
+        NumberForm::half);
+  fsknn::cuda::force_form(NumberForm::half);
+  CHECK(form() == NumberForm::half);
+  fsknn::cuda::force_form(NumberForm::none);
+  gpus.most_capability = 100;
+  CHECK(form() == NumberForm::half);
+  gpus.capability = 100;
+  CHECK(form() == NumberForm::half);
+  gpus.capability = gpus.most_capability = 90;
+  in.unit_dot = false;
+  CHECK(form() == NumberForm::half);
+  in.unit_dot = true;
+  in.num_features = 16385;
+  CHECK(form() == NumberForm::half);
+  // Two sides, whose last features hold their errors; and room for halves.
+  const RowsInForm rows(NumberForm::byte, true, 295);
+  CHECK(rows.depth == 320);
+  CHECK(rows.row_bytes == 640);
+  CHECK(rows.work == 160);
+  CHECK(rows.otherwise().form == NumberForm::half);
+  CHECK(rows.otherwise().row_bytes <= rows.row_bytes);
+  CHECK(rows.otherwise().otherwise().form == NumberForm::none);
+  const RowsInForm few(NumberForm::byte, true, 33);
+  CHECK(few.depth == 64);
+  CHECK(few.row_bytes == 128);
+}
+
 TEST_CASE("a metric without a filter is planned without, whatever is asked") {
   for (const std::int64_t queries : {0, 5000, 100000})
     for (const int devices : {1, 4})

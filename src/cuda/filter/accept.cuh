@@ -36,7 +36,7 @@ struct PairKind {
 
 /// Where what is found goes.
 template <class Kind>
-__device__ inline const auto& list_of(const HalfWork& work) {
+__device__ inline const auto& list_of(const PairWork& work) {
   if constexpr (Kind::in_one_list)
     return work.pairs;
   else
@@ -45,13 +45,13 @@ __device__ inline const auto& list_of(const HalfWork& work) {
 
 /// [row slots]
 template <class Kind>
-__device__ inline const float* row_thresholds(const HalfWork& work) {
+__device__ inline const float* row_thresholds(const PairWork& work) {
   return Kind::in_one_list ? work.pairs.row_thresholds : work.lists.thresholds;
 }
 
 /// A round without thresholds: every pair to its place in the row's list.
 template <class Kind, class Pairs>
-__device__ inline void write_all(const HalfWork& work, const Pairs& pairs,
+__device__ inline void write_all(const PairWork& work, const Pairs& pairs,
                                  std::int32_t row0, std::int32_t column0,
                                  std::int64_t delta) {
   const CandidateLists& lists = work.lists;
@@ -85,7 +85,7 @@ __device__ inline float pick(const float (&of)[16], int at) {
 /// threshold that is no number is padding's. of_columns: what column_numbers()
 /// says, from the thread's first column on; column0: that column.
 template <class Kind, class Pairs>
-__device__ inline void accept(const HalfWork& work, const Pairs& pairs,
+__device__ inline void accept(const PairWork& work, const Pairs& pairs,
                               const float (&row_threshold)[Pairs::rows],
                               const float* of_columns, std::int32_t row0,
                               std::int32_t column0, WarpQueue& queue) {
@@ -174,7 +174,7 @@ __device__ inline void accept(const HalfWork& work, const Pairs& pairs,
 /// [column slots] what accept() needs to know of columns: their thresholds, or
 /// which are there.
 template <class Kind>
-__device__ inline const float* column_numbers(const HalfWork& work) {
+__device__ inline const float* column_numbers(const PairWork& work) {
   if (Kind::in_one_list) return work.pairs.column_thresholds;
   return Kind::symmetric ? work.lists.thresholds : work.column_there;
 }

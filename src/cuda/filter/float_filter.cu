@@ -57,8 +57,8 @@ class ElementwiseFilter final : public PairFilter {
         depth_(rows.depth),
         centre_(depth_) {}
 
-  void learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
-             cudaStream_t stream) override {
+  bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
+             const Sought&, const Stream& stream) override {
     const std::int64_t few = std::min(count, kSample);
     const std::size_t bytes = static_cast<std::size_t>(depth_) * sizeof(double);
     // No farther apart than a copy's rows may be.
@@ -69,14 +69,15 @@ class ElementwiseFilter final : public PairFilter {
     if (few > 0) {
       CUDA_CHECK(cudaMemcpy2DAsync(
           rows.data(), bytes, sample.rows, bytes * apart, bytes,
-          static_cast<std::size_t>(few), cudaMemcpyDeviceToHost, stream));
-      CUDA_CHECK(cudaStreamSynchronize(stream));
+          static_cast<std::size_t>(few), cudaMemcpyDeviceToHost, stream.get()));
+      stream.wait();
     }
     const ElementwiseScale scale = elementwise_scale(rows.data(), few, depth_);
     rule_ = elementwise_rule(metric_, depth_, scale.inverse_unit);
     CUDA_CHECK(cudaMemcpyAsync(centre_.data(), scale.centre.data(), bytes,
-                               cudaMemcpyHostToDevice, stream));
-    CUDA_CHECK(cudaStreamSynchronize(stream));
+                               cudaMemcpyHostToDevice, stream.get()));
+    stream.wait();
+    return true;
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,

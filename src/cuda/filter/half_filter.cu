@@ -91,10 +91,11 @@ class RawFilter final : public HalfFilter {
       : HalfFilter(metric, rows),
         products_(metric.accumulation == Accumulation::dot),
         form_(padded_ + 1) {}
-  void learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
-             cudaStream_t stream) override {
+  bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
+             const Sought&, const Stream& stream) override {
     undo_ = undo;
-    start_raw_form(sample, count, form(), stream);
+    start_raw_form(sample, count, form(), stream.get());
+    return true;
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,

@@ -4,9 +4,8 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "cuda/device/check.cuh"
+#include "cuda/filter/start_pairs.cuh"
 #include "cuda/filter/warp_pairs.cuh"
-#include "cuda/filter/warpgroup_pairs.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -34,68 +33,32 @@ __global__ void __launch_bounds__(kFilterThreads, 1)
     filter_pairs(const HalfWork work, const int room) {
   extern __shared__ __align__(1024) unsigned char memory[];
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  filter_by_warpgroups<Kind>(work, room, memory);
+  filter_by_warpgroups<HalfForm, Kind>(work, room, memory);
 #else
   filter_by_warps<Kind>(work, room, memory);
 #endif
-}
-
-int attribute(cudaDeviceAttr which, int device) {
-  int value = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
-int capability(int device) {
-  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
-         attribute(cudaDevAttrComputeCapabilityMinor, device);
 }
 
 template <class Kind>
 void start_kind(const HalfWork& work, cudaStream_t stream) {
   using T = FilterTile;
   const auto kernel = filter_pairs<Kind>;
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  // Which of the two bodies the loaded code has, its bounds tell.
-  cudaFuncAttributes code;
-  CUDA_CHECK(cudaFuncGetAttributes(&code, kernel));
-  const bool hopper = code.maxThreadsPerBlock >= HopperBlock::threads;
+  const int device = device_in_use();
   const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  int room, bytes;
-  if (hopper) {
-    room = most;
-    bytes = HopperMemory(work.rows.depth, most).bytes();
+  PairLaunch launch;
+  launch.hopper = has_warpgroups(kernel);
+  if (launch.hopper) {
+    launch.room = most;
+    launch.bytes = HopperMemory(work.slab_bytes(), most).bytes();
   } else {
     const int fit = (most - kQueueBytes) / T::stage_bytes;
     // Below 8.0 nothing is copied ahead.
-    room = capability(device) < 80 ? 1 : std::min(fit, T::most_stages);
-    bytes = room * T::stage_bytes + kQueueBytes;
+    launch.room = capability(device) < 80 ? 1 : std::min(fit, T::most_stages);
+    launch.bytes = launch.room * T::stage_bytes + kQueueBytes;
   }
-  CUDA_CHECK(cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  const std::int64_t num_jobs = work.jobs.end_job - work.jobs.first_job;
-  if ((work.jobs.first_job | num_jobs | work.jobs.first_slab |
-       work.jobs.num_slabs) %
-          T::slabs !=
-      0)
-    throw std::logic_error("filter jobs are not of whole blocks");
   if (Kind::deep && work.stretch_sums == nullptr)
     throw std::logic_error("there is no room for sums of stretches");
-  const std::int64_t processors =
-      attribute(cudaDevAttrMultiProcessorCount, device) / T::slabs * T::slabs;
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = HopperBlock::cluster;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = static_cast<unsigned>(std::min(num_jobs, processors));
-  config.blockDim = hopper ? HopperBlock::threads : WarpTile::threads;
-  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = hopper ? 1 : 0;
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, work, room));
+  start_pairs(kernel, work, launch, stream);
 }
 
 }  // namespace

@@ -63,16 +63,23 @@ struct TiledRows {
 };
 using HalfRows = TiledRows<__half, NumberForm::half>;
 
-/// Some jobs of one round.
-struct HalfWork {
-  HalfRows rows, columns;
+/// Some jobs of one round, but for the rows.
+struct PairWork {
   /// [column slots] 0 for padding; not read where jobs.symmetric.
   const float* column_there = nullptr;
-  /// [blocks of threads x kStretchBytes], where a row is of several stretches.
-  float4* stretch_sums = nullptr;
   CandidateLists lists;
   CandidatePairs pairs;  ///< see FilterWork
   FilterJobs jobs;
+};
+struct HalfWork : PairWork {
+  HalfRows rows, columns;
+  /// [blocks of threads x kStretchBytes], where a row is of several stretches.
+  float4* stretch_sums = nullptr;
+
+  /// Of all features of a slab's rows.
+  __host__ __device__ std::int64_t slab_bytes() const {
+    return rows.depth / FilterTile::depth * FilterTile::row_tile_bytes;
+  }
 };
 
 /// A job of this block: a slab of rows against blocks of columns.

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "cuda/filter/byte_pairs.cuh"
 #include "cuda/filter/float_pairs.cuh"
 #include "cuda/filter/half_pairs.cuh"
 
@@ -14,6 +15,7 @@ std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
   switch (rows.form) {
     case NumberForm::none:
       throw std::logic_error("the plan has no filter to make");
+    case NumberForm::byte: return make_byte_filter(metric, rows);
     case NumberForm::half: return make_half_filter(metric, rows);
     case NumberForm::single: return make_elementwise_filter(metric, rows);
   }

@@ -44,6 +44,13 @@ struct FilterWork {
   FilterJobs jobs;
 };
 
+/// What a filter is to find.
+struct Sought {
+  std::int64_t num_points = 0;  ///< that each row meets
+  std::int64_t k = 0;
+  bool forced = false;  ///< by this form, whether or not it pays
+};
+
 /// A filter on the current device, for one search.
 class PairFilter {
  public:
@@ -52,14 +59,19 @@ class PairFilter {
   PairFilter(const PairFilter&) = delete;
   PairFilter& operator=(const PairFilter&) = delete;
 
+  NumberForm form() const { return rows_.form; }
   std::int64_t row_bytes() const { return rows_.row_bytes; }
   std::int64_t floats_a_slot() const { return rows_.floats_a_slot; }
 
   /// Before any rows are made: some of the points, a fair sample, and what
-  /// distances are multiplied by at last.
-  virtual void learn(const PreparedRows& sample, std::int64_t count,
-                     PowerOfTwo undo, cudaStream_t stream) {
-    (void)sample, (void)count, (void)undo, (void)stream;
+  /// distances are multiplied by at last. Returns whether a search for that by
+  /// this form pays; if not, there is RowsInForm::otherwise(). May wait for the
+  /// stream.
+  virtual bool learn(const PreparedRows& sample, std::int64_t count,
+                     PowerOfTwo undo, const Sought& sought,
+                     const Stream& stream) {
+    (void)sample, (void)count, (void)undo, (void)sought, (void)stream;
+    return true;
   }
 
   /// Row r of `from` becomes slot slots[r] of `to` (-1: of none).
@@ -79,6 +91,13 @@ class PairFilter {
   /// Rounds must be started in order, the lists cut after each; those whose
   /// pairs go into one list in any.
   virtual void start(const FilterWork& work, cudaStream_t stream) = 0;
+
+  /// After all columns were made, whether they can be held so; if not, there is
+  /// RowsInForm::otherwise(). May wait for the stream.
+  virtual bool suits(const Stream& stream) {
+    (void)stream;
+    return true;
+  }
 
  protected:
   const RowsInForm rows_;

@@ -41,13 +41,13 @@ static_assert(FilterTile::slabs == HopperBlock::cluster,
 struct HopperMemory {
   int rows_bytes, stage_bytes, num_stages;
 
-  __host__ __device__ HopperMemory(std::int64_t depth, int room) {
+  /// slab_bytes: of all features of a slab's rows.
+  __host__ __device__ HopperMemory(std::int64_t slab_bytes, int room) {
     using T = FilterTile;
     using B = HopperBlock;
     room -= B::queue_bytes + B::tiles * B::numbers_bytes + B::barrier_bytes;
-    const std::int64_t all = depth / T::depth * T::row_tile_bytes;
-    const bool stay = all + 3 * T::column_tile_bytes <= room;
-    rows_bytes = stay ? static_cast<int>(all) : 0;
+    const bool stay = slab_bytes + 3 * T::column_tile_bytes <= room;
+    rows_bytes = stay ? static_cast<int>(slab_bytes) : 0;
     stage_bytes = stay ? T::column_tile_bytes : T::stage_bytes;
     num_stages = (room - rows_bytes) / stage_bytes;
     if (num_stages > B::most_stages) num_stages = B::most_stages;
@@ -68,7 +68,9 @@ struct HopperMemory {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-/// As WarpPairs: 64 rows by all columns, of a warpgroup.
+/// As WarpPairs: 64 rows by all columns, of a warpgroup, the tensor cores' sums
+/// being of this kind.
+template <class Number>
 class WarpgroupPairs {
  public:
   static constexpr int rows = 2, groups = 8;
@@ -81,27 +83,63 @@ class WarpgroupPairs {
   __device__ static constexpr int column_of(int at) {
     return at / 4 * 8 + at % 2;
   }
+  /// To the nearest float.
   __device__ float value(int group, int at) const {
-    return sum_[group * 16 + at];
+    return static_cast<float>(sums[group * 16 + at]);
   }
-  __device__ float& sum(int i) { return sum_[i]; }
-  __device__ float sum(int i) const { return sum_[i]; }
-
-  /// Starts the products of a part's features.
-  __device__ void multiply(unsigned rows_at, unsigned columns_at, bool first) {
-    begin_products();
-#pragma unroll
-    for (int step = 0; step < FilterTile::row_bytes / 32; ++step)
-      add_warpgroup_products(sum_, tile_descriptor(rows_at + 32 * step),
-                             tile_descriptor(columns_at + 32 * step),
-                             first && step == 0 ? 0 : 1);
-    end_products();
-  }
+  __device__ Number& sum(int i) { return sums[i]; }
+  __device__ Number sum(int i) const { return sums[i]; }
 
   const int first_row, first_column;
+  Number sums[128];
+};
 
- private:
-  float sum_[128];
+/// Rows of halves, as products by warpgroups take them: which parts of the
+/// features are copied and multiplied at a time. ByteForm is the other.
+struct HalfForm {
+  using Work = HalfWork;
+  using Number = float;
+  using T = FilterTile;
+
+  __device__ static int parts(const Work& work) {
+    return static_cast<int>(work.rows.depth / T::depth);
+  }
+  /// Of a part, in bytes.
+  __device__ static int columns_bytes(const Work&, int) {
+    return T::column_tile_bytes;
+  }
+  __device__ static int rows_bytes(const Work&, int) {
+    return T::row_tile_bytes;
+  }
+  /// From a warpgroup's rows to the next one's.
+  static constexpr int warpgroup_bytes = 64 * T::row_bytes;
+
+  __device__ static void copy_rows(const Work& work, std::int64_t slab,
+                                   int part, unsigned to, unsigned barrier) {
+    copy_bulk(to,
+              work.rows.tile(slab / T::slabs, part) +
+                  slab % T::slabs * (T::rows * T::depth),
+              T::row_tile_bytes, barrier);
+  }
+  /// This block's half, to both blocks of the cluster.
+  __device__ static void copy_columns(const Work& work, std::int64_t block,
+                                      int part, unsigned to, unsigned barrier) {
+    const unsigned rank = cluster_rank();
+    copy_bulk_to_both(
+        to + rank * (T::column_tile_bytes / 2),
+        work.columns.tile(block, part) + rank * (T::columns / 2 * T::depth),
+        T::column_tile_bytes / 2, barrier);
+  }
+  /// Adds the products of a part's features.
+  __device__ static void multiply(float (&sum)[128], const Work&, int,
+                                  unsigned rows_at, unsigned columns_at,
+                                  bool first) {
+#pragma unroll
+    for (int step = 0; step < T::row_bytes / 32; ++step)
+      add_warpgroup_products(sum, tile_descriptor(rows_at + 32 * step),
+                             tile_descriptor(columns_at + 32 * step),
+                             first && step == 0 ? 0 : 1);
+  }
 };
 
 /// A place in the ring of stages.
@@ -137,14 +175,13 @@ struct ClusterJobs {
 };
 
 /// One thread: starts all copies.
-template <class Kind>
-__device__ inline void copy_for_products(const HalfWork& work,
+template <class Form, class Kind>
+__device__ inline void copy_for_products(const typename Form::Work& work,
                                          const HopperMemory& layout,
                                          const HopperBarriers& barriers,
                                          unsigned shared) {
   using T = FilterTile;
-  const int parts = static_cast<int>(work.rows.depth / T::depth);
-  const unsigned rank = cluster_rank();
+  const int parts = Form::parts(work);
   const bool rows_stay = layout.rows_bytes > 0;
   const unsigned stages = shared + layout.rows_bytes;
   StageTurn turn;
@@ -153,15 +190,12 @@ __device__ inline void copy_for_products(const HalfWork& work,
   const ClusterJobs mine(work.jobs);
   for (std::int64_t at = mine.first; at < work.jobs.end_job; at += mine.step) {
     const FilterJob job(work.jobs, at);
-    const std::int64_t row_block = job.slab / T::slabs;
-    const std::int64_t row_half = job.slab % T::slabs * (T::rows * T::depth);
     if (rows_stay) {
       wait_for_barrier(barriers.rows_empty(), job_parity ^ 1);
       expect_bytes(barriers.rows_full(), layout.rows_bytes);
       for (int part = 0; part < parts; ++part)
-        copy_bulk(shared + part * T::row_tile_bytes,
-                  work.rows.tile(row_block, part) + row_half, T::row_tile_bytes,
-                  barriers.rows_full());
+        Form::copy_rows(work, job.slab, part, shared + part * T::row_tile_bytes,
+                        barriers.rows_full());
       job_parity ^= 1;
     }
     std::int64_t column_block = job.column_block;
@@ -172,20 +206,17 @@ __device__ inline void copy_for_products(const HalfWork& work,
         wait_for_barrier(barriers.empty(turn.stage), turn.parity ^ 1);
         const unsigned numbers_bytes =
             part == 0 ? HopperBlock::numbers_bytes : 0;
-        expect_bytes(full, layout.stage_bytes + numbers_bytes);
+        expect_bytes(full, Form::columns_bytes(work, part) + numbers_bytes +
+                               (rows_stay ? 0 : Form::rows_bytes(work, part)));
         if (part == 0)
           copy_bulk(shared + layout.numbers() +
                         tile++ % HopperBlock::tiles * numbers_bytes,
                     column_numbers<Kind>(work) + column_block * T::columns,
                     numbers_bytes, full);
-        copy_bulk_to_both(to + rank * (T::column_tile_bytes / 2),
-                          work.columns.tile(column_block, part) +
-                              rank * (T::columns / 2 * T::depth),
-                          T::column_tile_bytes / 2, full);
+        Form::copy_columns(work, column_block, part, to, full);
         if (!rows_stay)
-          copy_bulk(to + T::column_tile_bytes,
-                    work.rows.tile(row_block, part) + row_half,
-                    T::row_tile_bytes, full);
+          Form::copy_rows(work, job.slab, part, to + T::column_tile_bytes,
+                          full);
         turn.next(layout.num_stages);
       }
       column_block = FilterJob::next(work.jobs, column_block);
@@ -194,18 +225,18 @@ __device__ inline void copy_for_products(const HalfWork& work,
 }
 
 /// A warpgroup: products, and what comes of them.
-template <class Kind>
-__device__ inline void multiply_and_accept(const HalfWork& work,
+template <class Form, class Kind>
+__device__ inline void multiply_and_accept(const typename Form::Work& work,
                                            const HopperMemory& layout,
                                            const HopperBarriers& barriers,
                                            unsigned shared,
                                            unsigned char* memory) {
   using T = FilterTile;
-  using P = WarpgroupPairs;
+  using P = WarpgroupPairs<typename Form::Number>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const unsigned half = warp / 4 * 64 * T::row_bytes;
-  const int parts = static_cast<int>(work.rows.depth / T::depth);
+  const unsigned half = warp / 4 * Form::warpgroup_bytes;
+  const int parts = Form::parts(work);
   const bool rows_stay = layout.rows_bytes > 0;
   const unsigned stages = shared + layout.rows_bytes;
   WarpQueue queue(reinterpret_cast<Found*>(memory + layout.queues()) +
@@ -239,20 +270,23 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
         const unsigned columns_at = stages + turn.stage * layout.stage_bytes;
         const unsigned rows_at = rows_stay ? shared + part * T::row_tile_bytes
                                            : columns_at + T::column_tile_bytes;
-        pairs.multiply(rows_at + half, columns_at,
+        begin_products();
+        Form::multiply(pairs.sums, work, part, rows_at + half, columns_at,
                        Kind::deep ? StretchSums::begins_at(part) : part == 0);
+        end_products();
         wait_for_products<1>();
         if (part > 0) release(before);
         before = turn.stage;
-        if (Kind::deep && StretchSums::ends_at(part, parts)) {
-          wait_for_products<0>();
-          StretchSums(work).put(pairs, part);
-        }
+        if constexpr (Kind::deep)
+          if (StretchSums::ends_at(part, parts)) {
+            wait_for_products<0>();
+            StretchSums(work).put(pairs, part);
+          }
         turn.next(layout.num_stages);
       }
       wait_for_products<0>();
       release(before);
-      if (Kind::deep) StretchSums(work).add_to(pairs);
+      if constexpr (Kind::deep) StretchSums(work).add_to(pairs);
       if (rows_stay && delta + 1 == job.end_delta) {
         if (lane == 0) arrive_at(barriers.rows_empty(), cluster_rank());
         job_parity ^= 1;
@@ -275,11 +309,11 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
 }
 
 /// The kernel's body. memory: as HopperMemory says.
-template <class Kind>
-__device__ inline void filter_by_warpgroups(const HalfWork& work, int room,
-                                            unsigned char* memory) {
+template <class Form, class Kind>
+__device__ inline void filter_by_warpgroups(const typename Form::Work& work,
+                                            int room, unsigned char* memory) {
   using B = HopperBlock;
-  const HopperMemory layout(work.rows.depth, room);
+  const HopperMemory layout(work.slab_bytes(), room);
   const unsigned shared = shared_address(memory);
   const HopperBarriers barriers = {
       shared + static_cast<unsigned>(layout.barriers()), layout.num_stages};
@@ -296,10 +330,10 @@ __device__ inline void filter_by_warpgroups(const HalfWork& work, int room,
   if (threadIdx.x >= 128 * B::consumers) {
     leave_registers<40>();
     if (threadIdx.x == 128 * B::consumers)
-      copy_for_products<Kind>(work, layout, barriers, shared);
+      copy_for_products<Form, Kind>(work, layout, barriers, shared);
   } else {
     take_registers<232>();
-    multiply_and_accept<Kind>(work, layout, barriers, shared, memory);
+    multiply_and_accept<Form, Kind>(work, layout, barriers, shared, memory);
   }
   // Neither block ends while the other may write to its memory.
   __syncwarp();

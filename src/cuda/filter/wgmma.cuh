@@ -1,7 +1,7 @@
 #pragma once
 
 // Hopper's products of a warpgroup (sm_90a): 64 rows by 256 columns, both from
-// shared memory, 16 features at a time.
+// shared memory, 32 bytes of a row at a time.
 
 #include <cstdint>
 
@@ -33,6 +33,59 @@ __device__ inline void wait_for_products() {
 __device__ inline void show_copies_to_products() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
+/// Where a tile of rows of bytes stands: 16 bytes of 8 rows after each other,
+/// 128 bytes, those of the next 8 rows after them, and every `chunk` bytes the
+/// rows' next 16 bytes.
+__device__ inline std::uint64_t chunk_descriptor(unsigned shared,
+                                                 unsigned chunk) {
+  return static_cast<std::uint64_t>((shared & 0x3ffffu) >> 4) |
+         (static_cast<std::uint64_t>(chunk >> 4) << 16) |
+         (std::uint64_t{128 >> 4} << 32);
+}
+
+// A thread's 128 sums, as an instruction names and binds them.
+#define FSKNN_SUMS                                    \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, "                 \
+  " %8, %9, %10, %11, %12, %13, %14, %15, "           \
+  " %16, %17, %18, %19, %20, %21, %22, %23, "         \
+  " %24, %25, %26, %27, %28, %29, %30, %31, "         \
+  " %32, %33, %34, %35, %36, %37, %38, %39, "         \
+  " %40, %41, %42, %43, %44, %45, %46, %47, "         \
+  " %48, %49, %50, %51, %52, %53, %54, %55, "         \
+  " %56, %57, %58, %59, %60, %61, %62, %63, "         \
+  " %64, %65, %66, %67, %68, %69, %70, %71, "         \
+  " %72, %73, %74, %75, %76, %77, %78, %79, "         \
+  " %80, %81, %82, %83, %84, %85, %86, %87, "         \
+  " %88, %89, %90, %91, %92, %93, %94, %95, "         \
+  " %96, %97, %98, %99, %100, %101, %102, %103, "     \
+  " %104, %105, %106, %107, %108, %109, %110, %111, " \
+  " %112, %113, %114, %115, %116, %117, %118, %119, " \
+  " %120, %121, %122, %123, %124, %125, %126, %127}, "
+#define FSKNN_SUMS_AS(c)                                                       \
+  c(sum[0]), c(sum[1]), c(sum[2]), c(sum[3]), c(sum[4]), c(sum[5]), c(sum[6]), \
+      c(sum[7]), c(sum[8]), c(sum[9]), c(sum[10]), c(sum[11]), c(sum[12]),     \
+      c(sum[13]), c(sum[14]), c(sum[15]), c(sum[16]), c(sum[17]), c(sum[18]),  \
+      c(sum[19]), c(sum[20]), c(sum[21]), c(sum[22]), c(sum[23]), c(sum[24]),  \
+      c(sum[25]), c(sum[26]), c(sum[27]), c(sum[28]), c(sum[29]), c(sum[30]),  \
+      c(sum[31]), c(sum[32]), c(sum[33]), c(sum[34]), c(sum[35]), c(sum[36]),  \
+      c(sum[37]), c(sum[38]), c(sum[39]), c(sum[40]), c(sum[41]), c(sum[42]),  \
+      c(sum[43]), c(sum[44]), c(sum[45]), c(sum[46]), c(sum[47]), c(sum[48]),  \
+      c(sum[49]), c(sum[50]), c(sum[51]), c(sum[52]), c(sum[53]), c(sum[54]),  \
+      c(sum[55]), c(sum[56]), c(sum[57]), c(sum[58]), c(sum[59]), c(sum[60]),  \
+      c(sum[61]), c(sum[62]), c(sum[63]), c(sum[64]), c(sum[65]), c(sum[66]),  \
+      c(sum[67]), c(sum[68]), c(sum[69]), c(sum[70]), c(sum[71]), c(sum[72]),  \
+      c(sum[73]), c(sum[74]), c(sum[75]), c(sum[76]), c(sum[77]), c(sum[78]),  \
+      c(sum[79]), c(sum[80]), c(sum[81]), c(sum[82]), c(sum[83]), c(sum[84]),  \
+      c(sum[85]), c(sum[86]), c(sum[87]), c(sum[88]), c(sum[89]), c(sum[90]),  \
+      c(sum[91]), c(sum[92]), c(sum[93]), c(sum[94]), c(sum[95]), c(sum[96]),  \
+      c(sum[97]), c(sum[98]), c(sum[99]), c(sum[100]), c(sum[101]),            \
+      c(sum[102]), c(sum[103]), c(sum[104]), c(sum[105]), c(sum[106]),         \
+      c(sum[107]), c(sum[108]), c(sum[109]), c(sum[110]), c(sum[111]),         \
+      c(sum[112]), c(sum[113]), c(sum[114]), c(sum[115]), c(sum[116]),         \
+      c(sum[117]), c(sum[118]), c(sum[119]), c(sum[120]), c(sum[121]),         \
+      c(sum[122]), c(sum[123]), c(sum[124]), c(sum[125]), c(sum[126]),         \
+      c(sum[127])
+
 /// keep 0: the sums start at 0.
 __device__ inline void add_warpgroup_products(float (&sum)[128],
                                               std::uint64_t rows,
@@ -41,59 +94,29 @@ __device__ inline void add_warpgroup_products(float (&sum)[128],
       "{\n"
       ".reg .pred p;\n"
       "setp.ne.b32 p, %130, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16\n"
-      "{%0, %1, %2, %3, %4, %5, %6, %7,\n"
-      " %8, %9, %10, %11, %12, %13, %14, %15,\n"
-      " %16, %17, %18, %19, %20, %21, %22, %23,\n"
-      " %24, %25, %26, %27, %28, %29, %30, %31,\n"
-      " %32, %33, %34, %35, %36, %37, %38, %39,\n"
-      " %40, %41, %42, %43, %44, %45, %46, %47,\n"
-      " %48, %49, %50, %51, %52, %53, %54, %55,\n"
-      " %56, %57, %58, %59, %60, %61, %62, %63,\n"
-      " %64, %65, %66, %67, %68, %69, %70, %71,\n"
-      " %72, %73, %74, %75, %76, %77, %78, %79,\n"
-      " %80, %81, %82, %83, %84, %85, %86, %87,\n"
-      " %88, %89, %90, %91, %92, %93, %94, %95,\n"
-      " %96, %97, %98, %99, %100, %101, %102, %103,\n"
-      " %104, %105, %106, %107, %108, %109, %110, %111,\n"
-      " %112, %113, %114, %115, %116, %117, %118, %119,\n"
-      " %120, %121, %122, %123, %124, %125, %126, %127},\n"
+      "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 " FSKNN_SUMS
       "%128, %129, p, 1, 1, 0, 0;\n"
       "}\n"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3]), "+f"(sum[4]),
-        "+f"(sum[5]), "+f"(sum[6]), "+f"(sum[7]), "+f"(sum[8]), "+f"(sum[9]),
-        "+f"(sum[10]), "+f"(sum[11]), "+f"(sum[12]), "+f"(sum[13]),
-        "+f"(sum[14]), "+f"(sum[15]), "+f"(sum[16]), "+f"(sum[17]),
-        "+f"(sum[18]), "+f"(sum[19]), "+f"(sum[20]), "+f"(sum[21]),
-        "+f"(sum[22]), "+f"(sum[23]), "+f"(sum[24]), "+f"(sum[25]),
-        "+f"(sum[26]), "+f"(sum[27]), "+f"(sum[28]), "+f"(sum[29]),
-        "+f"(sum[30]), "+f"(sum[31]), "+f"(sum[32]), "+f"(sum[33]),
-        "+f"(sum[34]), "+f"(sum[35]), "+f"(sum[36]), "+f"(sum[37]),
-        "+f"(sum[38]), "+f"(sum[39]), "+f"(sum[40]), "+f"(sum[41]),
-        "+f"(sum[42]), "+f"(sum[43]), "+f"(sum[44]), "+f"(sum[45]),
-        "+f"(sum[46]), "+f"(sum[47]), "+f"(sum[48]), "+f"(sum[49]),
-        "+f"(sum[50]), "+f"(sum[51]), "+f"(sum[52]), "+f"(sum[53]),
-        "+f"(sum[54]), "+f"(sum[55]), "+f"(sum[56]), "+f"(sum[57]),
-        "+f"(sum[58]), "+f"(sum[59]), "+f"(sum[60]), "+f"(sum[61]),
-        "+f"(sum[62]), "+f"(sum[63]), "+f"(sum[64]), "+f"(sum[65]),
-        "+f"(sum[66]), "+f"(sum[67]), "+f"(sum[68]), "+f"(sum[69]),
-        "+f"(sum[70]), "+f"(sum[71]), "+f"(sum[72]), "+f"(sum[73]),
-        "+f"(sum[74]), "+f"(sum[75]), "+f"(sum[76]), "+f"(sum[77]),
-        "+f"(sum[78]), "+f"(sum[79]), "+f"(sum[80]), "+f"(sum[81]),
-        "+f"(sum[82]), "+f"(sum[83]), "+f"(sum[84]), "+f"(sum[85]),
-        "+f"(sum[86]), "+f"(sum[87]), "+f"(sum[88]), "+f"(sum[89]),
-        "+f"(sum[90]), "+f"(sum[91]), "+f"(sum[92]), "+f"(sum[93]),
-        "+f"(sum[94]), "+f"(sum[95]), "+f"(sum[96]), "+f"(sum[97]),
-        "+f"(sum[98]), "+f"(sum[99]), "+f"(sum[100]), "+f"(sum[101]),
-        "+f"(sum[102]), "+f"(sum[103]), "+f"(sum[104]), "+f"(sum[105]),
-        "+f"(sum[106]), "+f"(sum[107]), "+f"(sum[108]), "+f"(sum[109]),
-        "+f"(sum[110]), "+f"(sum[111]), "+f"(sum[112]), "+f"(sum[113]),
-        "+f"(sum[114]), "+f"(sum[115]), "+f"(sum[116]), "+f"(sum[117]),
-        "+f"(sum[118]), "+f"(sum[119]), "+f"(sum[120]), "+f"(sum[121]),
-        "+f"(sum[122]), "+f"(sum[123]), "+f"(sum[124]), "+f"(sum[125]),
-        "+f"(sum[126]), "+f"(sum[127])
+      : FSKNN_SUMS_AS("+f")
       : "l"(rows), "l"(columns), "r"(keep));
 }
+/// The same of signed bytes, 32 features at a time. Whole numbers: exact.
+__device__ inline void add_warpgroup_products(int (&sum)[128],
+                                              std::uint64_t rows,
+                                              std::uint64_t columns, int keep) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %130, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 " FSKNN_SUMS
+      "%128, %129, p;\n"
+      "}\n"
+      : FSKNN_SUMS_AS("+r")
+      : "l"(rows), "l"(columns), "r"(keep));
+}
+
+#undef FSKNN_SUMS
+#undef FSKNN_SUMS_AS
 
 #endif
 

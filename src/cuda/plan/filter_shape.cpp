@@ -57,15 +57,20 @@ WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
   own_lists = have_lists < kFilterBlock;
 }
 
-FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus) {
+FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
+                         bool bytes) {
   FilterShape shape;
   const bool pays =
       (in.num_queries == 0 || in.num_queries >= kLeastFilteredQueries) &&
       in.num_points >= kLeastFilteredPoints &&
       in.num_points <= kMostFilteredPoints && in.k <= kMostFilteredNeighbours;
   if (!pays) return shape;
-  shape.rows = RowsInForm(choose_form(in.filter, in.num_features, gpus),
-                          in.unit_dot, in.num_features);
+  const bool by_bytes =
+      bytes && bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
+  shape.rows =
+      RowsInForm(by_bytes ? NumberForm::byte
+                          : choose_form(in.filter, in.num_features, gpus),
+                 in.unit_dot, in.num_features);
   if (!shape.usable()) return shape;
   shape.bytes_sums =
       static_cast<double>(gpus.multiprocessors) * shape.rows.bytes_sums;

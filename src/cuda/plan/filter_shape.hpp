@@ -37,7 +37,9 @@ struct FilterShape {
 
   bool usable() const { return rows.form != NumberForm::none; }
 };
-FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus);
+/// bytes: whether by products of bytes, where they serve.
+FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
+                         bool bytes = true);
 
 /// The filter's rows and candidate lists of a search, and the lists of
 /// neighbours.

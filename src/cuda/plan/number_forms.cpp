@@ -1,5 +1,7 @@
 #include "cuda/plan/number_forms.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <stdexcept>
 #include <string>
 
@@ -30,6 +32,8 @@ bool is_bounded(const MetricEntry& metric) {
   throw_unknown("filter", static_cast<int>(metric.filter));
 }
 
+std::atomic<NumberForm> forced{NumberForm::none};
+
 bool any_filter(FilterKind filter) {
   switch (filter) {
     case FilterKind::none: return false;
@@ -55,12 +59,36 @@ NumberForm choose_form(FilterKind filter, std::int64_t num_features,
   return NumberForm::none;
 }
 
+bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
+                 const GpuFacts& gpus) {
+  const NumberFormEntry& entry = entry_of(NumberForm::byte);
+  return filter == FilterKind::product && unit &&
+         forced_form() != NumberForm::half &&
+         num_features <= entry.most_features &&
+         gpus.capability == entry.least_capability &&
+         gpus.most_capability == entry.least_capability &&
+         gpus.shared_bytes >= entry.shared_bytes;
+}
+
+void force_form(NumberForm form) { forced = form; }
+
+NumberForm forced_form() { return forced; }
+
+RowsInForm RowsInForm::otherwise() const {
+  return form == NumberForm::byte ? RowsInForm(NumberForm::half, true, features)
+                                  : RowsInForm();
+}
+
 RowsInForm::RowsInForm(NumberForm number_form, bool unit,
                        std::int64_t num_features)
     : form(number_form), features(num_features) {
   std::int64_t in_row = features;
   switch (form) {
     case NumberForm::none: return;
+    case NumberForm::byte:
+      sides = 2;
+      in_row += 2 * error_parts(features);
+      break;
     case NumberForm::half:
       if (unit) break;
       sides = 2;
@@ -73,6 +101,13 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit,
   row_bytes = entry.bytes * depth * sides;
   floats_a_slot = entry.floats_a_slot;
   work = entry.work * depth;
+  if (form == NumberForm::byte) {
+    work /= 2;
+    // There is room for what may take its place.
+    const RowsInForm halves = otherwise();
+    row_bytes = std::max(row_bytes, halves.row_bytes);
+    bytes_sums = halves.bytes_sums;
+  }
   if (entry.in_stretches && has_stretches(depth))
     bytes_sums = static_cast<double>(kStretchBytes);
 }

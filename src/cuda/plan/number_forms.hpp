@@ -14,7 +14,8 @@ namespace cuda {
 
 enum class NumberForm {
   none,   ///< no filter: every pair in doubles
-  half,   ///< half-precision floats, whose products tensor cores add up
+  byte,   ///< whole numbers of 8 bits, whose products tensor cores add up
+  half,   ///< half-precision floats, the same
   single  ///< single-precision floats, whose differences are added up
 };
 
@@ -39,8 +40,13 @@ struct NumberFormEntry {
   std::int64_t shared_bytes;  ///< that a block of threads must have there
 };
 
-/// In the order in which a plan takes them: the first that serves.
+/// In the order in which a plan takes them: the first that serves. Bytes serve
+/// no filter in general: see bytes_serve().
 inline constexpr NumberFormEntry kNumberForms[] = {
+    {NumberForm::byte,
+     "products of bytes, or of half-precision floats where these leave fewer "
+     "pairs, by tensor cores",
+     0, 1, 32, 1, 2, false, 16384, 90, 196608},
     {NumberForm::half, "products of half-precision floats by tensor cores",
      one_filter(FilterKind::product), 2, 64, 1, 2, true, 262144, 75, 61440},
     {NumberForm::single, "differences of single-precision floats",
@@ -60,6 +66,22 @@ constexpr const NumberFormEntry& entry_of(NumberForm form) {
 /// at all.
 NumberForm choose_form(FilterKind filter, std::int64_t num_features,
                        const GpuFacts& gpus);
+
+/// Whether such devices may filter by products of bytes: rows of length 1, all
+/// devices Hopper's, whose warpgroups do it. A search may still find that its
+/// points do not suit.
+bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
+                 const GpuFacts& gpus);
+
+/// A testing aid. From now on products are filtered by this form wherever it
+/// serves, whether or not it pays; NumberForm::none: by what pays again.
+void force_form(NumberForm form);
+NumberForm forced_form();
+
+/// Of rows of bytes, features that hold a row's error: for each side so many.
+constexpr std::int64_t error_parts(std::int64_t num_features) {
+  return 2 + (num_features + 127) / 128;
+}
 
 /// Tensor cores lose more the longer they add. Of rows of many features they
 /// add up so many at a time, a stretch, and floats the stretches, which takes
@@ -87,6 +109,10 @@ struct RowsInForm {
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t work = 0;           ///< for a pair, in features of halves
   double bytes_sums = 0;  ///< of a multiprocessor, for sums over stretches
+
+  /// The form of points that this one does not suit; of NumberForm::none, where
+  /// it suits all.
+  RowsInForm otherwise() const;
 
   /// Of a slot, whole.
   std::int64_t slot_bytes() const { return row_bytes + 4 * floats_a_slot; }

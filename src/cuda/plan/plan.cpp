@@ -104,7 +104,7 @@ CudaPlan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
   if (in.num_queries > 0 && in.num_queries <= kFewQueries &&
       in.num_points > kLargestChunk)
     return {plan_all_pairs_panels(in, usable), {}, {}};
-  const FilterShape shape = filter_shape(in, gpus);
+  const FilterShape shape = filter_shape(in, gpus, true);
   // Chunks are for rows done again only: smaller ones do as well.
   for (std::int64_t chunk = in.chunk_size; shape.usable();) {
     const CudaPlan p = plan_filter(in, shape, usable, chunk);
@@ -113,8 +113,10 @@ CudaPlan plan_cuda(const PlanInput& in, const GpuFacts& gpus) {
     chunk = p.chunk_size / 2;
   }
   if (shape.usable() && in.num_queries == 0) {
-    const FilterStreaming streaming = filter_streaming(in, shape, usable);
-    if (streaming.fits) return plan_filter_streamed(in, shape, streaming);
+    // What points suit bytes is known when all are there.
+    const FilterShape streamed = filter_shape(in, gpus, false);
+    const FilterStreaming streaming = filter_streaming(in, streamed, usable);
+    if (streaming.fits) return plan_filter_streamed(in, streamed, streaming);
   }
   const Plan p = plan_all_pairs(in, usable);
   return {fits(p) ? p : plan_all_pairs_panels(in, usable), {}, {}};

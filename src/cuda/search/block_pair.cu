@@ -180,7 +180,7 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
   const Panel sample =
       points_.panel(Place{work_.sides.num_columns - kSampled / 2}, kSampled);
   filter->learn({sample.rows, sample.sums, points_.padded}, sample.count, undo_,
-                stream_.get());
+                {}, stream_);
   filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
                      form.rows(), stream_.get());
   candidates.hold_entries();

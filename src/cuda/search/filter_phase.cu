@@ -104,7 +104,7 @@ bool FilterPhase::make_rows() {
   part_.panels.from.fetch_some(search.columns.order.id.data(), sample, buffer);
   const Panel first = buffer.get(stream);
   filter_->learn({first.rows, first.sums, search.columns.padded}, sample,
-                 search.undo, stream.get());
+                 search.undo, {}, stream);
   buffer.release(stream);
   if (!make_all_rows()) return false;
   filter_->set_errors(pass_.cut, form_.rows(), form_.rows(), stream);

@@ -29,7 +29,8 @@ GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
   candidates_.hold_entries();
   candidates_.place(layout_.places.data(), layout_.num_slots, stream_);
   candidates_.meet_own(points_.ids.data());
-  stored_.hold_form(search.plan.shape.rows, search.undo, stream_);
+  stored_.hold_form(search.plan.shape.rows, search.undo, search.plan.k,
+                    stream_);
 
   pass_.filter = &stored_.filter();
   pass_.rounds = rounds_of_graph(search, team, own);
@@ -59,6 +60,7 @@ void GraphByFilter::run() {
   if (!run_rounds(pass_, stream_)) return;
   const double n = static_cast<double>(search_.columns.size());
   stats_.pairs_filtered = n * (n - 1) / 2 / team_.size();
+  stats_.by_bytes = pass_.filter->form() == NumberForm::byte;
   finish();
   if (!redo() || !workers_.meet()) return;
   stats_.seconds_device = seconds_since(start);

@@ -1,5 +1,7 @@
 #include "cuda/search/point_store.cuh"
 
+#include <stdexcept>
+
 #include "cuda/device/check.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/search/rounds.cuh"
@@ -49,26 +51,39 @@ bool StoredPoints::suits(const PointsToStore& asked) const {
 }
 
 void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
-                             const Stream& stream) {
+                             std::int64_t k, const Stream& stream) {
   if (form_ != nullptr && number_form_ == rows.form) return;
   form_.reset();
   filter_.reset();
+  if (!make_form(rows, undo, k, stream) &&
+      !make_form(rows.otherwise(), undo, k, stream))
+    throw std::logic_error("points suit no form of the filter");
+  number_form_ = rows.form;
+}
+
+/// In this form. Returns whether it suits.
+bool StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
+                             std::int64_t k, const Stream& stream) {
   const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
   const FilterBlocks blocks(num_points);
   auto filter = make_pair_filter(*metric_, rows);
+  // Points are shuffled: the first of them are a sample.
+  if (!filter->learn(points_.prepared(), num_points, undo,
+                     {num_points, k, forced_form() == rows.form}, stream))
+    return false;
   auto form = std::make_unique<FilterForm>(*filter, blocks.num_slots());
   form->clear(stream);
   const std::vector<std::int32_t> slots = slots_of(blocks.places(), num_points);
   DeviceBuffer<std::int32_t> d_slots(num_points);
   upload(d_slots, slots.data(), d_slots.size(), stream);
-  // Points are shuffled: the first of them are a sample.
-  filter->learn(points_.prepared(), num_points, undo, stream.get());
   filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
                      form->rows(), stream.get());
+  const bool suits = filter->suits(stream);
   stream.wait();
-  number_form_ = rows.form;
+  if (!suits) return false;
   filter_ = std::move(filter);
   form_ = std::move(form);
+  return true;
 }
 
 double StoredPoints::bytes() const {

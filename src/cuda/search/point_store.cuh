@@ -42,9 +42,11 @@ class StoredPoints {
 
   /// Whether they are what is asked for.
   bool suits(const PointsToStore& asked) const;
-  /// Makes the form of such a filter, unless it is there; undo: what distances
-  /// are multiplied by at last. Waits for the stream if so.
-  void hold_form(const RowsInForm& rows, PowerOfTwo undo, const Stream& stream);
+  /// Makes the form of such a filter, unless it is there, or the one that takes
+  /// its place where it does not suit; undo: what distances are multiplied by
+  /// at last; k: neighbours that are sought. Waits for the stream if so.
+  void hold_form(const RowsInForm& rows, PowerOfTwo undo, std::int64_t k,
+                 const Stream& stream);
 
   const DevicePoints& points() const { return points_; }
   PairFilter& filter() { return *filter_; }
@@ -52,6 +54,9 @@ class StoredPoints {
   double bytes() const;
 
  private:
+  bool make_form(const RowsInForm& rows, PowerOfTwo undo, std::int64_t k,
+                 const Stream& stream);
+
   // What they were made of.
   const RowSource* const source_;
   const std::shared_ptr<const SampleWeights> weights_;
@@ -61,7 +66,7 @@ class StoredPoints {
   const std::vector<std::int32_t> ids_;  ///< by place
 
   DevicePoints points_;
-  NumberForm number_form_ = NumberForm::none;
+  NumberForm number_form_ = NumberForm::none;  ///< asked for
   std::unique_ptr<PairFilter> filter_;
   std::unique_ptr<FilterForm> form_;
 };

@@ -21,7 +21,7 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
 /// The points, in the filter's form too.
 StoredPoints& formed(const Search& search, const Stream& stream) {
   StoredPoints& stored = search.store->get(columns_of(search), stream);
-  stored.hold_form(search.plan.shape.rows, search.undo, stream);
+  stored.hold_form(search.plan.shape.rows, search.undo, search.plan.k, stream);
   return stored;
 }
 
@@ -109,6 +109,7 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
                               stream_);
   pass_.rounds = rounds_of_queries(search_, num_rows);
   if (!run_rounds(pass_, stream_)) return false;
+  stats_.by_bytes = pass_.filter->form() == NumberForm::byte;
   stats_.pairs_filtered +=
       static_cast<double>(num_rows) * static_cast<double>(blocks_.num_points);
 

@@ -137,7 +137,7 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
       candidates_(kMostCandidatePairs),
       num_candidates_(1),
       found_(work) {
-  stored_.hold_form(work.form, work.rule.undo(), stream_);
+  stored_.hold_form(work.form, work.rule.undo(), 0, stream_);
   if (!work.graph()) make_rows();
   set_thresholds();
 

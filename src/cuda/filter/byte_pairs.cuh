@@ -1,0 +1,53 @@
+#pragma once
+
+// The filter for rows of length 1 whose pairs' similarities tensor cores make
+// of products of bytes: on Hopper alone. byte_filter.cu has the filter itself,
+// byte_rows.cu its rows, byte_bound.hpp their bound, byte_pairs.cu the pairs.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "core/metrics.hpp"
+#include "cuda/filter/byte_bound.hpp"
+#include "cuda/filter/byte_tile.cuh"
+#include "cuda/filter/pair_filter.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+std::unique_ptr<PairFilter> make_byte_filter(const MetricEntry& metric,
+                                             const RowsInForm& rows);
+
+/// Of some rows: each one's largest magnitude after turning, and the products
+/// of every two. Device memory.
+struct ByteSample {
+  double* largest = nullptr;   ///< [count]
+  double* products = nullptr;  ///< [count x count]
+};
+void start_byte_sample(const PreparedRows& sample, std::int64_t count,
+                       const Turning& turning, const ByteSample& to,
+                       cudaStream_t stream);
+
+/// Turns prepared rows of length 1 and rounds them to bytes, row r as slot
+/// slots[r] (-1: of none).
+struct ByteForms {
+  ByteRule rule;
+  Sign sign = Sign::signed_value;
+  ByteRows rows, columns;
+  float* slack = nullptr;           ///< [slots]
+  float* there = nullptr;           ///< [slots]
+  double* largest_share = nullptr;  ///< one number, of all rows so far
+};
+void start_byte_rows(const PreparedRows& from, std::int64_t count,
+                     const std::int32_t* slots, const ByteForms& to,
+                     cudaStream_t stream);
+
+/// Whether the current device has code for it.
+bool has_byte_filter();
+
+void start_byte_filter(Sign sign, const ByteWork& work, cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,163 @@
+#include "cuda/device/check.cuh"
+#include "cuda/filter/byte_pairs.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// byte_bound.hpp has the bound.
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 128;
+
+/// Of each warp, then of all: in the same order whenever.
+struct BlockTerms {
+  double of_warp[3][kThreads / kWarp];
+};
+
+__device__ inline double warp_sum(double x) {
+  for (int gap = kWarp / 2; gap > 0; gap /= 2)
+    x += __shfl_xor_sync(0xffffffffu, x, gap);
+  return x;
+}
+
+/// A prepared row into shared memory, turned, by the block.
+__device__ inline void turn_row(const PreparedRows& from, std::int64_t row,
+                                const Turning& turning, double* turned) {
+  const int thread = static_cast<int>(threadIdx.x);
+  for (std::int64_t f = thread; f < turning.size; f += kThreads)
+    turned[f] = f < from.padded ? from.rows[row * from.padded + f] : 0.0;
+  __syncthreads();
+  turn(turning, turned, thread, kThreads, [] { __syncthreads(); });
+}
+
+// In: prepared rows; slots [count]. In and out: see ByteForms. Grid: one block
+// a row. Block: kThreads. Shared: a turned row, dynamic.
+__global__ void __launch_bounds__(kThreads)
+    round_to_bytes(const PreparedRows from, const std::int32_t* slots,
+                   const ByteForms to) {
+  extern __shared__ double turned[];
+  __shared__ BlockTerms shared;
+  const std::int64_t slot = slots[blockIdx.x];
+  if (slot < 0) return;
+  const ByteRule& rule = to.rule;
+  const int thread = static_cast<int>(threadIdx.x);
+  turn_row(from, blockIdx.x, rule.turning, turned);
+  ByteTerms terms;
+  for (std::int64_t f = thread; f < rule.turning.size; f += kThreads) {
+    const double y = turned[f];
+    const double q = byte_of(y, rule.step);
+    const double lost = y - q * rule.step;
+    terms.whole = fma(y, y, terms.whole);
+    terms.bytes = fma(q, q, terms.bytes);
+    terms.rounding = fma(lost, lost, terms.rounding);
+  }
+  terms = {warp_sum(terms.whole), warp_sum(terms.bytes),
+           warp_sum(terms.rounding)};
+  if (thread % kWarp == 0) {
+    shared.of_warp[0][thread / kWarp] = terms.whole;
+    shared.of_warp[1][thread / kWarp] = terms.bytes;
+    shared.of_warp[2][thread / kWarp] = terms.rounding;
+  }
+  __syncthreads();
+  terms = {};
+  for (int w = 0; w < kThreads / kWarp; ++w) {
+    terms.whole += shared.of_warp[0][w];
+    terms.bytes += shared.of_warp[1][w];
+    terms.rounding += shared.of_warp[2][w];
+  }
+  const ByteBounds bounds = byte_bounds(rule, terms);
+  const bool magnitude = to.sign == Sign::absolute;
+
+  for (std::int64_t f = thread; f < rule.turning.size; f += kThreads) {
+    const std::int8_t q = static_cast<std::int8_t>(
+        bounds.wild && !magnitude ? 0 : byte_of(turned[f], rule.step));
+    *to.rows.at(slot, f) = q;
+    *to.columns.at(slot, f) = q;
+  }
+  // A magnitude's error is added to none of its products.
+  const int sign = magnitude ? 0 : to.sign == Sign::negative ? -1 : 1;
+  for (std::int64_t p = thread; p < rule.parts; p += kThreads) {
+    const std::int8_t part =
+        static_cast<std::int8_t>(sign * rule.part(bounds.held(), p));
+    const std::int8_t unit = static_cast<std::int8_t>(rule.part_unit(p));
+    const std::int64_t first = rule.turning.size + p;
+    *to.rows.at(slot, first) = part;
+    *to.columns.at(slot, first) = unit;
+    *to.rows.at(slot, first + rule.parts) = unit;
+    *to.columns.at(slot, first + rule.parts) = part;
+  }
+  if (thread > 0) return;
+  to.there[slot] = 1.0f;
+  to.slack[slot] = bounds.slack;
+  // Numbers that are not negative are in the order of their bits.
+  atomicMax(
+      reinterpret_cast<unsigned long long*>(to.largest_share),
+      static_cast<unsigned long long>(__double_as_longlong(bounds.share)));
+}
+
+// Grid: one block a sampled row. Block: kThreads. Shared: a turned row,
+// dynamic.
+__global__ void __launch_bounds__(kThreads)
+    look_at_sample(const PreparedRows sample, const Turning turning,
+                   const ByteSample to) {
+  extern __shared__ double turned[];
+  __shared__ double of_warp[kThreads / kWarp];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
+  const std::int64_t row = blockIdx.x, count = gridDim.x;
+  turn_row(sample, row, turning, turned);
+  double largest = 0.0;
+  for (std::int64_t f = thread; f < turning.size; f += kThreads)
+    largest = fmax(largest, fabs(turned[f]));
+  for (int gap = kWarp / 2; gap > 0; gap /= 2)
+    largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, gap));
+  if (lane == 0) of_warp[thread / kWarp] = largest;
+  __syncthreads();
+  if (thread == 0) {
+    for (int w = 1; w < kThreads / kWarp; ++w)
+      largest = fmax(largest, of_warp[w]);
+    to.largest[row] = largest;
+  }
+  for (std::int64_t other = thread / kWarp; other < count;
+       other += kThreads / kWarp) {
+    double sum = 0.0;
+    for (std::int64_t f = lane; f < sample.padded; f += kWarp)
+      sum = fma(sample.rows[row * sample.padded + f],
+                sample.rows[other * sample.padded + f], sum);
+    sum = warp_sum(sum);
+    if (lane == 0) to.products[row * count + other] = sum;
+  }
+}
+
+/// Of shared memory, for a turned row.
+template <class Kernel>
+std::size_t turned_bytes(Kernel kernel, const Turning& turning) {
+  const int bytes = static_cast<int>(turning.size * 8);
+  CUDA_CHECK(cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  return static_cast<std::size_t>(bytes);
+}
+
+}  // namespace
+
+void start_byte_sample(const PreparedRows& sample, std::int64_t count,
+                       const Turning& turning, const ByteSample& to,
+                       cudaStream_t stream) {
+  look_at_sample<<<static_cast<unsigned>(count), kThreads,
+                   turned_bytes(look_at_sample, turning), stream>>>(
+      sample, turning, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_byte_rows(const PreparedRows& from, std::int64_t count,
+                     const std::int32_t* slots, const ByteForms& to,
+                     cudaStream_t stream) {
+  if (count == 0) return;
+  round_to_bytes<<<static_cast<unsigned>(count), kThreads,
+                   turned_bytes(round_to_bytes, to.rule.turning), stream>>>(
+      from, slots, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

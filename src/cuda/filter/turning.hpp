@@ -1,0 +1,93 @@
+#pragma once
+
+// An orthogonal map that spreads what a row has in few features over many, so
+// that bytes of one step hold every row about as well: signs, then sums and
+// differences of pairs of features (Walsh and Hadamard's matrix), over windows
+// that overlap, twice. Plain C++, for host and device.
+//
+// Each stage of a window is (a, b) -> (a + b, a - b), whose matrix is
+// orthogonal but for a factor of sqrt(2); a window is a power of 4 features, so
+// that what takes these factors off is a power of 2. So products of rows are
+// what they were, but for rounding: a stage's results are rounded once each, so
+// that a row's error is less than 2^-53 of its length a stage, and after
+// num_stages() less than turning_error() of it. What taking off a factor may
+// lose, below 2^-1074 each, is in the 2^-400 that byte_bound.hpp adds.
+
+#include <cstdint>
+
+#include "core/arithmetic.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+struct Turning {
+  std::int64_t size = 0;  ///< features, at least 4
+  int window = 4, log2_window = 2;
+
+  static constexpr int passes = 2, largest = 4096;
+
+  FSKNN_HD explicit Turning(std::int64_t features) : size(features) {
+    while (4 * window <= size && 4 * window <= largest) {
+      window *= 4;
+      log2_window += 2;
+    }
+  }
+  FSKNN_HD std::int64_t num_windows() const {
+    return (size + window - 1) / window;
+  }
+  FSKNN_HD std::int64_t num_stages() const {
+    return passes * num_windows() * log2_window;
+  }
+};
+
+FSKNN_HD inline double turning_error(const Turning& turning) {
+  return static_cast<double>(turning.num_stages()) * 0x1p-52;
+}
+
+/// A sign for each feature and window that no data know of. Without signs
+/// between them a window would undo what one before did.
+FSKNN_HD inline bool turns_over(std::int64_t window, std::int64_t feature) {
+  std::uint64_t x = static_cast<std::uint64_t>(feature) +
+                    (static_cast<std::uint64_t>(window) << 32) +
+                    0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return ((x ^ (x >> 31)) & 1) != 0;
+}
+
+/// Turns a row in place. All threads that share it call this, wait() being
+/// their barrier.
+template <class Wait>
+FSKNN_HD inline void turn(const Turning& t, double* row, int thread,
+                          int num_threads, Wait wait) {
+  const double unit = two_to(-t.log2_window / 2);
+  for (int pass = 0; pass < Turning::passes; ++pass) {
+    for (std::int64_t w = 0; w < t.num_windows(); ++w) {
+      // The last one overlaps the one before. The second pass goes round.
+      const std::int64_t last = t.size - t.window;
+      const std::int64_t first =
+          (w * t.window < last ? w * t.window : last) + pass * (t.window / 2);
+      const auto at = [&](int i) -> double& {
+        const std::int64_t f = first + i;
+        return row[f < t.size ? f : f - t.size];
+      };
+      for (int i = thread; i < t.window; i += num_threads)
+        if (turns_over(pass * t.num_windows() + w, i)) at(i) = -at(i);
+      wait();
+      for (int gap = 1; gap < t.window; gap *= 2) {
+        for (int p = thread; p < t.window / 2; p += num_threads) {
+          const int i = (p & ~(gap - 1)) * 2 + (p & (gap - 1));
+          const double a = at(i), b = at(i + gap);
+          at(i) = a + b;
+          at(i + gap) = a - b;
+        }
+        wait();
+      }
+      for (int i = thread; i < t.window; i += num_threads) at(i) *= unit;
+      wait();
+    }
+  }
+}
+
+}  // namespace cuda
+}  // namespace fsknn

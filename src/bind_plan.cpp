@@ -56,12 +56,14 @@ const char* filter_words(const PlanInput& input) {
     case FilterKind::product:
       return input.pairwise ? "whole numbers of 16 bits, then common samples"
                             : "whole numbers of 16 bits";
-    case FilterKind::difference:
     case FilterKind::largest:
+      return "whole numbers of 16 bits; floats for wide ranges";
+    case FilterKind::difference:
     case FilterKind::overlap:
-      return input.pairwise
-                 ? ""
-                 : "whole numbers of 16 bits; floats for wide ranges";
+      return input.pairwise ? ""
+                            : "whole numbers of 16 bits; floats for wide "
+                              "ranges; bits for 0 and 1";
+    case FilterKind::bits: return "bits, without rounding";
   }
   throw_unknown("filter", static_cast<int>(input.filter));
 }

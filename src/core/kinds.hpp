@@ -41,7 +41,8 @@ enum class FilterKind {
   product,  ///< sum a b of low-precision rows (correlations, cosine, |a - b|^2)
   difference,  ///< sum |a - b|
   largest,     ///< max |a - b|
-  overlap      ///< sum min(a, b) against the rows' sums
+  overlap,     ///< sum min(a, b) against the rows' sums
+  bits         ///< the same of rows of 0 and 1: features that both have
 };
 
 /// What of a correlation counts as near.

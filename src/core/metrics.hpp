@@ -135,12 +135,13 @@ struct Proportional : RawMetric {
 // and exact.
 struct Sorensen : Proportional {
   static constexpr const char* name = "sorensen";
+  static constexpr FilterKind filter = FilterKind::bits;
 };
 
 struct Jaccard : RawMetric {
   static constexpr const char* name = "jaccard";
   using Sum = SmallerSum;
-  static constexpr FilterKind filter = FilterKind::overlap;
+  static constexpr FilterKind filter = FilterKind::bits;
   static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
   FSKNN_HD static double finish(double both, double sum_a, double sum_b) {
     const double distance = 1.0 - both / ((sum_a + sum_b) - both);

@@ -44,6 +44,7 @@ double bytes_of_form(FilterKind filter) {
     case FilterKind::difference:
     case FilterKind::largest:
     case FilterKind::overlap: return 4;
+    case FilterKind::bits: return 1.0 / 8;
   }
   throw_unknown("filter", static_cast<int>(filter));
 }

@@ -13,7 +13,8 @@ bool can_filter(const MetricEntry& metric) {
     case FilterKind::none:
     case FilterKind::difference:
     case FilterKind::largest:
-    case FilterKind::overlap: return false;
+    case FilterKind::overlap:
+    case FilterKind::bits: return false;
   }
   throw_unknown("filter", static_cast<int>(metric.filter));
 }

@@ -253,7 +253,8 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
     case FilterKind::product: return products_scale(metric, points);
     case FilterKind::difference: return elementwise(kDifference);
     case FilterKind::largest: return elementwise(kLargest);
-    case FilterKind::overlap: return elementwise(kOverlap);
+    case FilterKind::overlap:
+    case FilterKind::bits: return elementwise(kOverlap);
   }
   throw_unknown("filter", static_cast<int>(metric.filter));
 }

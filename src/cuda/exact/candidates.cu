@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <type_traits>
 
 #include "core/poll.hpp"
 #include "cuda/device/check.cuh"
@@ -308,7 +309,17 @@ __global__ void __launch_bounds__(Block::threads)
   const Candidate* const list = lists.entries + slot * lists.capacity;
   const double* const row = step.rows + place * step.padded;
   const double row_sum = step.row_sums[place];
-  for (int first = 0; first < count; first += Block::pairs) {
+  const bool told = std::is_same<Sum, SmallerSum>::value && step.sums_told;
+  // One thread a pair.
+  for (int at = told ? tid : count; at < count; at += Block::threads) {
+    const Candidate candidate = list[at];
+    const std::int64_t other = lists.column_places[candidate.slot];
+    const double other_sum = step.column_sums[other];
+    const double sum = told_sum(candidate.similarity, row_sum, other_sum);
+    found.set(at, {scaled(Rule::finish(sum, row_sum, other_sum), step.undo),
+                   lists.column_ids[other]});
+  }
+  for (int first = told ? count : 0; first < count; first += Block::pairs) {
     // Threads past the end do the last pair again: a warp joins together.
     const int own = first + tid / Block::pair_threads;
     const int at = min(own, count - 1);

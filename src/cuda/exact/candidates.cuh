@@ -103,7 +103,10 @@ struct ExactStep {
   const std::int32_t* list_rows = nullptr;  ///< by place: the row of `nearest`
   std::int64_t padded = 0;
   PowerOfTwo undo = {1.0, 1.0};  ///< takes off the matrix's scaling
-  Lists nearest;                 ///< out
+  /// Of rows of 0 and 1: similarities are overlaps, and near enough to them to
+  /// tell the sum of the smaller ones, a whole number (filter/bit_bound.hpp).
+  bool sums_told = false;
+  Lists nearest;  ///< out
 };
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream);

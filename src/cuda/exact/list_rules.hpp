@@ -46,6 +46,14 @@ FSKNN_HD inline float least_similarity(float similarity, double row_error,
 #endif
 }
 
+/// The sum of the smaller ones of two rows of 0 and 1, whose sums these are, of
+/// a similarity that is their overlap, but for so little (filter/bit_bound.hpp)
+/// that the whole number is the nearest.
+FSKNN_HD inline double told_sum(float similarity, double row_sum,
+                                double column_sum) {
+  return rint(static_cast<double>(similarity) * (0.5 * (row_sum + column_sum)));
+}
+
 /// Whole numbers in the order of the floats; none is 0.
 FSKNN_HD inline std::uint32_t order_key(float x) {
   std::uint32_t bits;

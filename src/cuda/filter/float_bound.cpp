@@ -26,6 +26,7 @@ double error_of_floats(FilterKind kind, std::int64_t padded) {
     case FilterKind::overlap: return added + 0x1p-19;
     case FilterKind::none:
     case FilterKind::product:
+    case FilterKind::bits:
       throw std::logic_error("the metric's filter is not of differences");
   }
   throw_unknown("filter", static_cast<int>(kind));
@@ -66,10 +67,11 @@ ElementwiseRule elementwise_rule(const MetricEntry& metric, std::int64_t padded,
                                  double inverse_unit) {
   check_metric(metric);
   ElementwiseRule rule;
-  rule.kind = metric.filter;
+  rule.kind =
+      metric.filter == FilterKind::bits ? FilterKind::overlap : metric.filter;
   rule.inverse_unit = inverse_unit;
   const double sums = rounding_of_sums(padded);
-  rule.float_error = error_of_floats(metric.filter, padded);
+  rule.float_error = error_of_floats(rule.kind, padded);
   rule.double_error = 4.0 * sums;
   // The sum of minima, the two rows' sums, the quotient and the difference.
   rule.sums_error = 6.0 * sums;

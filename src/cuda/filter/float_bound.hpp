@@ -88,7 +88,8 @@ FSKNN_HD inline void add_terms(const ElementwiseRule& rule, RowTerms& to,
       to.clamped += more.clamped;
       return;
     case FilterKind::none:
-    case FilterKind::product: break;
+    case FilterKind::product:
+    case FilterKind::bits: break;
   }
   // elementwise_rule() makes no such rule: what bounds nothing drops nothing.
   to.size = HUGE_VAL;

@@ -337,7 +337,8 @@ void start_elementwise_pairs(const ElementwiseRule& rule,
     case FilterKind::overlap:
       return start_pairs_of<FilterKind::overlap>(work, stream);
     case FilterKind::none:
-    case FilterKind::product: break;
+    case FilterKind::product:
+    case FilterKind::bits: break;
   }
   throw_unknown("filter of differences", static_cast<int>(rule.kind));
 }

@@ -31,14 +31,8 @@ class HalfFilter : public PairFilter {
   }
 
  protected:
-  /// A block of slots has its rows' tiles, then its columns'.
   HalfRows halves(const FilterRows& rows, int side) const {
-    HalfRows half;
-    half.tiles = static_cast<__half*>(rows.rows) +
-                 side * rows_.depth * FilterTile::columns;
-    half.depth = rows_.depth;
-    half.stride = rows_.sides * rows_.depth * FilterTile::columns;
-    return half;
+    return tiled_halves(rows, rows_, side);
   }
   static float* slack(const FilterRows& rows) { return rows.values; }
   static float* there(const FilterRows& rows) {

@@ -65,7 +65,7 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
   int room, bytes;
   if (hopper) {
     room = most;
-    bytes = HopperMemory(work.rows.depth, most).bytes();
+    bytes = HopperMemory(work.rows.depth, most, Kind::by_sums).bytes();
   } else {
     const int fit = (most - kQueueBytes) / T::stage_bytes;
     // Below 8.0 nothing is copied ahead.
@@ -103,6 +103,13 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
 std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
   if (!has_stretches(depth)) return 0;
   return attribute(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
+}
+
+void start_bit_pairs(const HalfWork& work, cudaStream_t stream) {
+  if (work.jobs.symmetric)
+    start_kind<BitKind<true>>(work, stream);
+  else
+    start_kind<BitKind<false>>(work, stream);
 }
 
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {

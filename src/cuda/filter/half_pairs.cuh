@@ -71,6 +71,21 @@ void start_raw_rows(const PreparedRows& from, std::int64_t count,
 /// Of HalfWork::stretch_sums; 0: none are needed.
 std::int64_t bytes_stretch_sums(int device, std::int64_t depth);
 
+/// The rows, or for side 1 the columns, of a filter's slots: a block of slots
+/// has its rows' tiles, then its columns'.
+inline HalfRows tiled_halves(const FilterRows& rows, const RowsInForm& form,
+                             int side) {
+  HalfRows half;
+  half.tiles =
+      static_cast<__half*>(rows.rows) + side * form.depth * FilterTile::columns;
+  half.depth = form.depth;
+  half.stride = form.sides * form.depth * FilterTile::columns;
+  return half;
+}
+
+/// Pairs of rows of bits, where halves would stand: see bit_pairs.cuh.
+void start_bit_pairs(const HalfWork& work, cudaStream_t stream);
+
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream);
 
 }  // namespace cuda

@@ -67,6 +67,9 @@ struct HalfWork {
   HalfRows rows, columns;
   /// [column slots] 0 for padding; not read where jobs.symmetric.
   const float* column_there = nullptr;
+  /// [row slots], [column slots] half of a row's sum; of bits only.
+  const float* row_sums = nullptr;
+  const float* column_sums = nullptr;
   /// [blocks of threads x kStretchBytes], where a row is of several stretches.
   float4* stretch_sums = nullptr;
   CandidateLists lists;

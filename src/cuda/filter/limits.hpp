@@ -14,7 +14,8 @@
 //   raw products        t = -D S^2,        s >= t   (the same),
 //   differences         t = -D S,          s >= t   (float_bound.hpp), S the
 //                       inverse of the unit,
-//   proportions         t = o - 1,         s >= t   (the same), o the overlap.
+//   proportions         t = o - 1,         s >= t   (the same), o the overlap;
+//   of rows of bits     t = o,             |s - t| <= e  (bit_bound.hpp).
 // So a pair at most `limit` apart has an s of at least t(limit) (less e), since
 // t falls as D rises. Of raw products that is not so of wild rows: their own
 // products, and so a limit, may be above what s they have. But s is above
@@ -36,6 +37,8 @@ namespace cuda {
 struct SimilarityUnits {
   double scale = 1.0;  ///< S
   double error = 0.0;  ///< e, in the filter's units
+  /// Proportions: what is taken off an overlap.
+  double less = 1.0;
 };
 
 inline float float_at_most(double x) {
@@ -73,10 +76,11 @@ inline float threshold_of_limit(const MetricEntry& metric,
     case FilterKind::largest:
       return float_at_most(-most * s * (1.0 + part) - tiny);
     case FilterKind::overlap:
+    case FilterKind::bits:
       // No distance is below 0, nor above 1.
       if (!(limit < 1.0)) return -HUGE_VALF;
       return float_at_most(metric.least_overlap(limit < 0.0 ? 0.0 : limit) -
-                           1.0 - part);
+                           units.less - part - units.error);
     case FilterKind::none: break;
   }
   return -HUGE_VALF;

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "cuda/filter/bit_pairs.cuh"
 #include "cuda/filter/float_pairs.cuh"
 #include "cuda/filter/half_pairs.cuh"
 
@@ -15,6 +16,7 @@ std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
     case NumberForm::none:
       throw std::logic_error("the plan has no filter to make");
     case NumberForm::half: return make_half_filter(metric, rows);
+    case NumberForm::bit: return make_bit_filter(metric, rows);
     case NumberForm::single: return make_elementwise_filter(metric, rows);
   }
   throw_unknown("number form", static_cast<int>(rows.form));

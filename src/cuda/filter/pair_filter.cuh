@@ -72,6 +72,10 @@ class PairFilter {
   /// distances. May wait for the stream.
   virtual SimilarityUnits units(const Cut& cut, const Stream& stream) = 0;
 
+  /// Whether a candidate's similarity tells the contract's sum of the pair: see
+  /// ExactStep.
+  virtual bool tells_sums() const { return false; }
+
   /// Rounds must be started in order, the lists cut after each.
   virtual void start(const FilterWork& work, cudaStream_t stream) = 0;
 

@@ -39,6 +39,21 @@ __device__ inline void add_products(float (&sum)[4], const unsigned (&a)[4],
 #endif
 }
 
+/// The same of 256 bits: how many both have.
+__device__ inline void add_products(int (&sum)[4], const unsigned (&a)[4],
+                                    unsigned b0, unsigned b1) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  (void)sum, (void)a, (void)b0, (void)b1;
+  __trap();  // the plan gives no such device bits
+#endif
+}
+
 /// Eight warps, each 64 x 64 pairs, as products of 16 x 8 pairs and 16
 /// features.
 struct WarpTile {
@@ -52,6 +67,7 @@ struct WarpTile {
 /// A thread's share of a tile: sums in `groups` groups of 16 values. Value `at`
 /// of a group is of the thread's row number row_of(at) (the first, and every 8
 /// from there) and of column column_of(at) from the group's first.
+template <class Number>
 class WarpPairs {
  public:
   static constexpr int rows = 2 * WarpTile::products_down;
@@ -66,11 +82,11 @@ class WarpPairs {
         lane_(lane) {}
   __device__ static constexpr int row_of(int at) { return at / 2; }
   __device__ static constexpr int column_of(int at) { return at % 2; }
-  __device__ float value(int group, int at) const {
+  __device__ Number value(int group, int at) const {
     return sum_[at / 4][group][at % 4];
   }
-  __device__ float& sum(int i) { return sum_[i / 32][i / 4 % 8][i % 4]; }
-  __device__ float sum(int i) const { return sum_[i / 32][i / 4 % 8][i % 4]; }
+  __device__ Number& sum(int i) { return sum_[i / 32][i / 4 % 8][i % 4]; }
+  __device__ Number sum(int i) const { return sum_[i / 32][i / 4 % 8][i % 4]; }
 
   /// Adds the products of a stage: the columns' tile, and the rows' after it.
   __device__ void multiply(unsigned staged, bool first) {
@@ -108,9 +124,9 @@ class WarpPairs {
 #pragma unroll
       for (int j = 0; j < WarpTile::products_across; ++j)
 #pragma unroll
-        for (int v = 0; v < 4; ++v) sum_[i][j][v] = 0.0f;
+        for (int v = 0; v < 4; ++v) sum_[i][j][v] = Number();
   }
-  float sum_[WarpTile::products_down][WarpTile::products_across][4];
+  Number sum_[WarpTile::products_down][WarpTile::products_across][4];
   int warp_row_, warp_column_, lane_;
 };
 
@@ -164,7 +180,7 @@ template <class Kind>
 __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
                                        unsigned char* memory) {
   using T = FilterTile;
-  using P = WarpPairs;
+  using P = WarpPairs<typename Kind::Number>;
   const unsigned shared = shared_address(memory);
   const CandidateLists& lists = work.lists;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -191,10 +207,7 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
 
     const std::int32_t row0 =
         static_cast<std::int32_t>(job.slab * T::rows) + pairs.first_row;
-    float row_threshold[P::rows];
-#pragma unroll
-    for (int i = 0; i < P::rows; ++i)
-      row_threshold[i] = __ldg(lists.thresholds + row0 + 8 * i);
+    const RowNumbers<Kind, P::rows> of_rows(work, row0);
 
     for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
 #pragma unroll 1
@@ -216,20 +229,21 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
         }
         pairs.multiply(shared + now * T::stage_bytes,
                        Kind::deep ? StretchSums::begins_at(part) : part == 0);
-        if (Kind::deep && StretchSums::ends_at(part, parts))
-          StretchSums(work).put(pairs, part);
+        if constexpr (Kind::deep)
+          if (StretchSums::ends_at(part, parts))
+            StretchSums(work).put(pairs, part);
         now = now + 1 == num_stages ? 0 : now + 1;
       }
-      if (Kind::deep) StretchSums(work).add_to(pairs);
+      if constexpr (Kind::deep) StretchSums(work).add_to(pairs);
       const std::int32_t column0 =
           static_cast<std::int32_t>(column_block * T::columns) +
           pairs.first_column;
+      const ColumnNumbers of_columns = {column_numbers<Kind>(work) + column0,
+                                        work.column_sums + column0};
       if (!Kind::symmetric && work.jobs.fill)
-        write_all<Kind>(work, pairs, row0, column0, delta);
+        write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);
       else
-        accept<Kind>(work, pairs, row_threshold,
-                     column_numbers<Kind>(work) + column0, row0, column0,
-                     queue);
+        accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
       column_block = FilterJob::next(work.jobs, column_block);
     }
     queue.flush(lists);

@@ -30,6 +30,10 @@ struct HopperBlock {
   /// staged may be of most_stages tiles, and two more are being looked at.
   static constexpr int tiles = 6;
   static constexpr int numbers_bytes = FilterTile::columns * 4;
+  /// Thresholds, or which are there; and by_sums, their sums.
+  static constexpr int bytes_of_numbers(bool by_sums) {
+    return by_sums ? 2 * numbers_bytes : numbers_bytes;
+  }
   static_assert(tiles >= most_stages + 2, "no tile's numbers are overwritten");
 };
 static_assert(FilterTile::slabs == HopperBlock::cluster,
@@ -39,12 +43,13 @@ static_assert(FilterTile::slabs == HopperBlock::cluster,
 /// for a whole job; stages of the columns' tile, and the rows' where they do
 /// not; queues; the columns' numbers; barriers.
 struct HopperMemory {
-  int rows_bytes, stage_bytes, num_stages;
+  int rows_bytes, stage_bytes, num_stages, numbers_bytes;
 
-  __host__ __device__ HopperMemory(std::int64_t depth, int room) {
+  __host__ __device__ HopperMemory(std::int64_t depth, int room, bool by_sums) {
     using T = FilterTile;
     using B = HopperBlock;
-    room -= B::queue_bytes + B::tiles * B::numbers_bytes + B::barrier_bytes;
+    numbers_bytes = B::bytes_of_numbers(by_sums);
+    room -= B::queue_bytes + B::tiles * numbers_bytes + B::barrier_bytes;
     const std::int64_t all = depth / T::depth * T::row_tile_bytes;
     const bool stay = all + 3 * T::column_tile_bytes <= room;
     rows_bytes = stay ? static_cast<int>(all) : 0;
@@ -59,7 +64,7 @@ struct HopperMemory {
     return queues() + HopperBlock::queue_bytes;
   }
   __host__ __device__ int barriers() const {
-    return numbers() + HopperBlock::tiles * HopperBlock::numbers_bytes;
+    return numbers() + HopperBlock::tiles * numbers_bytes;
   }
   __host__ __device__ int bytes() const {
     return barriers() + HopperBlock::barrier_bytes;
@@ -69,6 +74,7 @@ struct HopperMemory {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 /// As WarpPairs: 64 rows by all columns, of a warpgroup.
+template <class Number>
 class WarpgroupPairs {
  public:
   static constexpr int rows = 2, groups = 8;
@@ -81,11 +87,11 @@ class WarpgroupPairs {
   __device__ static constexpr int column_of(int at) {
     return at / 4 * 8 + at % 2;
   }
-  __device__ float value(int group, int at) const {
+  __device__ Number value(int group, int at) const {
     return sum_[group * 16 + at];
   }
-  __device__ float& sum(int i) { return sum_[i]; }
-  __device__ float sum(int i) const { return sum_[i]; }
+  __device__ Number& sum(int i) { return sum_[i]; }
+  __device__ Number sum(int i) const { return sum_[i]; }
 
   /// Starts the products of a part's features.
   __device__ void multiply(unsigned rows_at, unsigned columns_at, bool first) {
@@ -101,7 +107,7 @@ class WarpgroupPairs {
   const int first_row, first_column;
 
  private:
-  float sum_[128];
+  Number sum_[128];
 };
 
 /// A place in the ring of stages.
@@ -170,14 +176,18 @@ __device__ inline void copy_for_products(const HalfWork& work,
         const unsigned to = stages + turn.stage * layout.stage_bytes;
         const unsigned full = barriers.full(turn.stage);
         wait_for_barrier(barriers.empty(turn.stage), turn.parity ^ 1);
-        const unsigned numbers_bytes =
-            part == 0 ? HopperBlock::numbers_bytes : 0;
-        expect_bytes(full, layout.stage_bytes + numbers_bytes);
-        if (part == 0)
-          copy_bulk(shared + layout.numbers() +
-                        tile++ % HopperBlock::tiles * numbers_bytes,
-                    column_numbers<Kind>(work) + column_block * T::columns,
-                    numbers_bytes, full);
+        expect_bytes(
+            full, layout.stage_bytes + (part == 0 ? layout.numbers_bytes : 0));
+        if (part == 0) {
+          constexpr int bytes = HopperBlock::numbers_bytes;
+          const unsigned numbers =
+              shared + layout.numbers() +
+              tile++ % HopperBlock::tiles * layout.numbers_bytes;
+          const std::int64_t first = column_block * T::columns;
+          copy_bulk(numbers, column_numbers<Kind>(work) + first, bytes, full);
+          if (Kind::by_sums)
+            copy_bulk(numbers + bytes, work.column_sums + first, bytes, full);
+        }
         copy_bulk_to_both(to + rank * (T::column_tile_bytes / 2),
                           work.columns.tile(column_block, part) +
                               rank * (T::columns / 2 * T::depth),
@@ -201,7 +211,7 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
                                            unsigned shared,
                                            unsigned char* memory) {
   using T = FilterTile;
-  using P = WarpgroupPairs;
+  using P = WarpgroupPairs<typename Kind::Number>;
   const CandidateLists& lists = work.lists;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -226,10 +236,7 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
     std::int64_t column_block = job.column_block;
     const std::int32_t row0 =
         static_cast<std::int32_t>(job.slab * T::rows) + pairs.first_row;
-    float row_threshold[P::rows];
-#pragma unroll
-    for (int i = 0; i < P::rows; ++i)
-      row_threshold[i] = __ldg(lists.thresholds + row0 + 8 * i);
+    const RowNumbers<Kind, P::rows> of_rows(work, row0);
     if (rows_stay) wait_for_barrier(barriers.rows_full(), job_parity);
 
     for (std::int64_t delta = job.first_delta; delta < job.end_delta; ++delta) {
@@ -245,15 +252,16 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
         wait_for_products<1>();
         if (part > 0) release(before);
         before = turn.stage;
-        if (Kind::deep && StretchSums::ends_at(part, parts)) {
-          wait_for_products<0>();
-          StretchSums(work).put(pairs, part);
-        }
+        if constexpr (Kind::deep)
+          if (StretchSums::ends_at(part, parts)) {
+            wait_for_products<0>();
+            StretchSums(work).put(pairs, part);
+          }
         turn.next(layout.num_stages);
       }
       wait_for_products<0>();
       release(before);
-      if (Kind::deep) StretchSums(work).add_to(pairs);
+      if constexpr (Kind::deep) StretchSums(work).add_to(pairs);
       if (rows_stay && delta + 1 == job.end_delta) {
         if (lane == 0) arrive_at(barriers.rows_empty(), cluster_rank());
         job_parity ^= 1;
@@ -261,13 +269,14 @@ __device__ inline void multiply_and_accept(const HalfWork& work,
       const std::int32_t column0 =
           static_cast<std::int32_t>(column_block * T::columns) +
           pairs.first_column;
+      const float* const of_tile =
+          numbers + tile % HopperBlock::tiles * (layout.numbers_bytes / 4) +
+          pairs.first_column;
+      const ColumnNumbers of_columns = {of_tile, of_tile + T::columns};
       if (!Kind::symmetric && work.jobs.fill)
-        write_all<Kind>(work, pairs, row0, column0, delta);
+        write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);
       else
-        accept<Kind>(work, pairs, row_threshold,
-                     numbers + tile % HopperBlock::tiles * T::columns +
-                         pairs.first_column,
-                     row0, column0, queue);
+        accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
       ++tile;
       column_block = FilterJob::next(work.jobs, column_block);
     }
@@ -280,7 +289,7 @@ template <class Kind>
 __device__ inline void filter_by_warpgroups(const HalfWork& work, int room,
                                             unsigned char* memory) {
   using B = HopperBlock;
-  const HopperMemory layout(work.rows.depth, room);
+  const HopperMemory layout(work.rows.depth, room, Kind::by_sums);
   const unsigned shared = shared_address(memory);
   const HopperBarriers barriers = {
       shared + static_cast<unsigned>(layout.barriers()), layout.num_stages};

@@ -77,6 +77,7 @@ bool is_filtered(const MetricEntry& metric) {
     case FilterKind::difference: return true;
     case FilterKind::largest:
     case FilterKind::overlap:
+    case FilterKind::bits:
       throw std::logic_error("no such pairs are made of common samples");
   }
   throw_unknown("filter", static_cast<int>(metric.filter));

@@ -24,6 +24,7 @@ bool is_bounded(const MetricEntry& metric) {
       return sum == Accumulation::absolute_difference;
     case FilterKind::largest: return sum == Accumulation::largest_difference;
     case FilterKind::overlap:
+    case FilterKind::bits:
       return sum == Accumulation::smaller_sum &&
              metric.least_overlap != nullptr;
   }
@@ -36,7 +37,8 @@ bool any_filter(FilterKind filter) {
     case FilterKind::product:
     case FilterKind::difference:
     case FilterKind::largest:
-    case FilterKind::overlap: return true;
+    case FilterKind::overlap:
+    case FilterKind::bits: return true;
   }
   throw_unknown("filter", static_cast<int>(filter));
 }
@@ -66,10 +68,11 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit,
       sides = 2;
       in_row += kNormFeatures;
       break;
+    case NumberForm::bit:
     case NumberForm::single: break;
   }
   const NumberFormEntry& entry = entry_of(form);
-  depth = round_up(in_row, entry.step);
+  depth = round_up(ceil_div(in_row, entry.features), entry.step);
   row_bytes = entry.bytes * depth * sides;
   floats_a_slot = entry.floats_a_slot;
   work = entry.work * depth;

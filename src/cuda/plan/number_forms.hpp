@@ -15,6 +15,7 @@ namespace cuda {
 enum class NumberForm {
   none,   ///< no filter: every pair in doubles
   half,   ///< half-precision floats, whose products tensor cores add up
+  bit,    ///< a bit a feature, of rows of 0 and 1; tensor cores count
   single  ///< single-precision floats, whose differences are added up
 };
 
@@ -27,9 +28,10 @@ struct NumberFormEntry {
   NumberForm form;
   const char* name;            ///< of its filter, in words
   unsigned serves;             ///< one_filter() of each, together
-  std::int64_t bytes;          ///< of a feature
-  std::int64_t step;           ///< a row is a multiple of so many features
-  std::int64_t work;           ///< what a feature takes, in halves' features
+  std::int64_t bytes;          ///< of a number
+  std::int64_t features;       ///< that a number holds
+  std::int64_t step;           ///< a row is a multiple of so many numbers
+  std::int64_t work;           ///< what a number takes, in halves
   std::int64_t floats_a_slot;  ///< kept of a row besides
   /// Tensor cores lose more the longer they add: see has_stretches().
   bool in_stretches;
@@ -42,11 +44,13 @@ struct NumberFormEntry {
 /// In the order in which a plan takes them: the first that serves.
 inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::half, "products of half-precision floats by tensor cores",
-     one_filter(FilterKind::product), 2, 64, 1, 2, true, 262144, 75, 61440},
+     one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
+    {NumberForm::bit, "common bits by tensor cores",
+     one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
     {NumberForm::single, "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |
-         one_filter(FilterKind::overlap),
-     4, kLanes, 16, 3, false, 32768, 0, 45056},
+         one_filter(FilterKind::overlap) | one_filter(FilterKind::bits),
+     4, 1, kLanes, 16, 3, false, 32768, 0, 45056},
 };
 
 /// The form's entry; there is none of NumberForm::none.
@@ -82,7 +86,7 @@ struct RowsInForm {
   NumberForm form = NumberForm::none;
   std::int64_t features = 0;       ///< of the points
   int sides = 1;                   ///< rows of a slot
-  std::int64_t depth = 0;          ///< features of a row
+  std::int64_t depth = 0;          ///< numbers of a row
   std::int64_t row_bytes = 0;      ///< of a slot's
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t work = 0;           ///< for a pair, in features of halves

@@ -85,6 +85,7 @@ void GraphByFilter::finish() {
   exact_.list_rows = d_list_rows_.data();
   exact_.padded = points_.padded;
   exact_.undo = search_.undo;
+  exact_.sums_told = pass_.filter->tells_sums();
   exact_.nearest = nearest_.lists();
   run_exact(*search_.request.metric, exact_, stream_);
   stats_.pairs_exact +=

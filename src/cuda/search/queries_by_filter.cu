@@ -122,6 +122,7 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   exact_.list_rows = list_rows_.data();
   exact_.padded = columns_.padded;
   exact_.undo = search_.undo;
+  exact_.sums_told = pass_.filter->tells_sums();
   exact_.nearest = nearest_.lists();
   run_exact(*search_.request.metric, exact_, stream_);
   stats_.pairs_exact +=

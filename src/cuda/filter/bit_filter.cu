@@ -1,0 +1,102 @@
+#include "cuda/filter/bit_pairs.cuh"
+
+#include <stdexcept>
+
+#include "cuda/device/check.cuh"
+#include "cuda/device/resources.cuh"
+#include "cuda/device/transfer.cuh"
+#include "cuda/filter/bit_bound.hpp"
+#include "cuda/filter/half_pairs.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+
+// One warp a row. In: prepared rows; slots [count]. Out: their bits, 2 to a
+// half's 32 features; half_sums [slots]; others: 1 where an entry is neither 0
+// nor 1. Grid: x over rows. Block: kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    pack_rows(const PreparedRows from, std::int64_t count,
+              const std::int32_t* slots, const HalfRows to, float* half_sums,
+              int* others) {
+  const std::int64_t row =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (row >= count) return;
+  const std::int64_t slot = slots[row];
+  if (slot < 0) return;
+  bool other = false;
+  int sum = 0;
+  for (std::int64_t half = 0; half < to.depth; half += 2) {
+    const std::int64_t f = 16 * half + lane;
+    const double x = f < from.padded ? from.rows[row * from.padded + f] : 0.0;
+    const bool is_set = x != 0.0;
+    other |= is_set && x != 1.0;
+    const unsigned bits = __ballot_sync(0xffffffffu, is_set);
+    sum += __popc(bits);
+    if (lane == 0) *reinterpret_cast<unsigned*>(to.at(slot, half)) = bits;
+  }
+  if (other) *others = 1;
+  if (lane == 0) half_sums[slot] = 0.5f * static_cast<float>(sum);
+}
+
+class BitFilter final : public PairFilter {
+ public:
+  explicit BitFilter(const RowsInForm& rows) : PairFilter(rows), others_(1) {
+    CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(int)));
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    if (count == 0) return;
+    const std::int64_t rows_a_block = kThreads / kWarp;
+    const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
+    pack_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+        from, count, slots, tiled_halves(to, rows_, 0), to.values,
+        others_.data());
+    CUDA_CHECK(cudaGetLastError());
+  }
+  void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
+                  const Stream& stream) override {
+    int others = 0;
+    download(&others, others_, 1, stream);
+    stream.wait();
+    // What asks for bits has looked at all values.
+    if (others != 0)
+      throw std::logic_error("rows of 0 and 1 have other values");
+    cut.twice_error = 2.0 * kBitError;
+    cut.row_slack = cut.column_slack = nullptr;
+  }
+  SimilarityUnits units(const Cut&, const Stream&) override {
+    return {1.0, kBitError, 0.0};
+  }
+  bool tells_sums() const override { return true; }
+  void start(const FilterWork& work, cudaStream_t stream) override {
+    HalfWork bits;
+    bits.rows = tiled_halves(work.rows, rows_, 0);
+    bits.columns = tiled_halves(work.columns, rows_, 0);
+    // Padding's are 0.
+    bits.column_there = bits.column_sums = work.columns.values;
+    bits.row_sums = work.rows.values;
+    bits.lists = work.lists;
+    bits.jobs = work.jobs;
+    start_bit_pairs(bits, stream);
+  }
+
+ private:
+  DeviceBuffer<int> others_;
+};
+
+}  // namespace
+
+std::unique_ptr<PairFilter> make_bit_filter(const MetricEntry&,
+                                            const RowsInForm& rows) {
+  return std::unique_ptr<PairFilter>(new BitFilter(rows));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,20 @@
+#pragma once
+
+// The filter for rows of 0 and 1: tensor cores count what two rows both have.
+// A row's bits stand where a row's halves would, 16 in the place of one, and
+// the kernels that copy and multiply halves do so with them. bit_filter.cu has
+// the filter and its rows, bit_bound.hpp their bounds, half_pairs.cu the pairs.
+
+#include <memory>
+
+#include "core/metrics.hpp"
+#include "cuda/filter/pair_filter.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+std::unique_ptr<PairFilter> make_bit_filter(const MetricEntry& metric,
+                                            const RowsInForm& rows);
+
+}  // namespace cuda
+}  // namespace fsknn

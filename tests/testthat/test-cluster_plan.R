@@ -118,8 +118,10 @@ sized_points <- function(n, d) structure(list(size = c(n, d)), class = "row_file
 
 test_that("blocks are planned as a folder makes them", {
   withr::local_options(fsknn.split_size = NULL)
-  # Of no matter here, and long for so many tasks.
-  local_functions(makespan = function(...) 1)
+  # Of no matter here: long for so many tasks, and what GPUs this machine has.
+  local_functions(
+    makespan = function(...) 1, memory_for_pair = function(...) Inf
+  )
   cut_of_folder <- function(n, d, k, workers, size = NULL, backend = "cpu") {
     work <- list(
       values = sized_points(n, d), num_rows = n,

@@ -8,6 +8,7 @@
 #   make cluster   searches on a real Slurm of three nodes, all on this machine,
 #                  and what is killed there: as root, some 15 minutes
 #   make coverage  which lines no test runs, in R and in C++
+#   make test-gpu  the tests in R on a machine with a GPU, a line for each file
 # These install what they need from Debian's packages, where it is missing. Demo,
 # site and install share what is compiled (see tools/build.sh).
 #
@@ -20,7 +21,7 @@
 
 SHELL = /bin/sh
 
-.PHONY: demo test site lint sanitize coverage cluster install document clean
+.PHONY: demo test test-gpu site lint sanitize coverage cluster install document clean
 
 demo:
 	@sh tools/demo.sh
@@ -28,6 +29,10 @@ demo:
 test: export FSKNN_CUDA_ARCH ?= 80 90a
 test:
 	@sh tools/test.sh
+
+test-gpu:
+	@sh tools/setup.sh test && sh tools/build.sh library && \
+	  R_LIBS=$$(pwd)/_build/library$${R_LIBS:+:$$R_LIBS} sh tools/test-gpu.sh
 
 site:
 	@sh tools/site.sh

@@ -30,7 +30,7 @@ parts <- list(
       x <- exp(many[1:150, rep_len(1:70, d), drop = FALSE])
       for (path in c("all", "pairs")) {
         found <- gpu(
-          threshold_triples, x, if (d == 1) 0.9999 else 0.8, path = path,
+          threshold_triples, x, if (d == 1) 0.999 else 0.8, path = path,
           stage = c(1, 2)
         )
         stopifnot(nrow(found) > 0)
@@ -42,7 +42,7 @@ parts <- list(
     x <- exp(many[1:600, 1:33])
     x[, 1] <- -0
     for (path in c("all", "pairs")) {
-      gpu(threshold_triples, x, 0.93, path = path)
+      gpu(threshold_triples, x, 0.8, path = path)
     }
     gpu(nearest_triples, x, 2)
     for (breaks in c(2000, 5000)) {

@@ -195,8 +195,11 @@ check_package() {
   FSKNN_LONG_TESTS=1
   # For C++ see try-extending.sh: here R would take the flags for the package's.
   NVCC_APPEND_FLAGS=$nvcc_strict
+  # Files of tests side by side: most of the time only this lane has work left.
+  TESTTHAT_PARALLEL=TRUE
+  TESTTHAT_CPUS=$jobs
   export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ NOT_CRAN FSKNN_LONG_TESTS \
-    NVCC_APPEND_FLAGS
+    NVCC_APPEND_FLAGS TESTTHAT_PARALLEL TESTTHAT_CPUS
   echo "Most of the time of make test; while it compiles, 00install.out in"
   echo "${check_dir#"$root"/}/fsknn.Rcheck grows."
   # R CMD build has just run the vignettes.

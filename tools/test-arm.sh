@@ -37,12 +37,12 @@ answers() {
   folder=$arm/answers-$cpu
   rm -rf "$folder"
   on "$cpu" "$arm/print_answers" "$folder" "$@" || return 1
-  found=$(ls "$folder" | tr '\n' ' ')
+  found=$(ls "$folder" | grep -v -e -8 | tr '\n' ' ')
   if [ "$found" != "$sets " ]; then
     echo "$cpu has '$found', not '$sets '"
     return 1
   fi
-  for set in $sets; do
+  for set in $(ls "$folder"); do
     echo "$cpu, $set: $(ls "$folder/$set" | wc -l) answers"
     (cd "$folder/$set" && sha256sum --check --quiet --ignore-missing \
       "$root/tests/cpp/digests.sha256") || return 1

@@ -8,7 +8,8 @@
 // each instruction set of this processor, and `pieces`, which is the fastest
 // one with other threads and chunks. Their files must be the same. Of all
 // metrics only those cases that are named, if any are, and by the instruction
-// sets alone: for an emulator, which takes its time.
+// sets alone, but by each in 8 bits, too: for an emulator, which takes its
+// time.
 
 #include <sys/stat.h>
 
@@ -56,6 +57,10 @@ std::vector<Way> all_ways(bool of_sets_alone) {
   for (const cpu::Kernels* kernels : cpu::available_kernels()) {
     Way way;
     way.name = way.instruction_set = kernels->name;
+    ways.push_back(way);
+    if (!of_sets_alone) continue;
+    way.name += "-8";
+    way.instruction_set += "/8";
     ways.push_back(way);
   }
   if (of_sets_alone) return ways;

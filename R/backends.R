@@ -27,6 +27,12 @@
 #' and the GPUs that it was not compiled for, or the reason why it can't be
 #' used).
 #'
+#' Instruction sets are `baseline`, which every processor runs; those that are
+#' compiled for x86-64 by GCC, `avx2`, `avx512`, `avx512vnni` and
+#' `avx512popcnt`; and on 64-bit ARM `neon`, `neondot` and `neoni8mm`, the last
+#' two by GCC 10, clang 16 or later ones, or where all is compiled for such
+#' processors. The last one of those that this processor has is taken.
+#'
 #' `cuda_devices()`: a data frame of class `cuda_devices` with one row a device
 #' and the columns `device` (the number that the argument `devices` of
 #' [knn_search()] takes), `cuda_id` (CUDA's own, from 0), `name`,

@@ -38,8 +38,9 @@
 #'   [knn_backends()] names, to have the CPU engine use that one instead of the
 #'   best; with `/8` or `/16` behind it, or behind `auto`, products of rows of
 #'   length 1 (correlations, cosine) in whole numbers of so many bits, instead
-#'   of what a sample of the data says. The answer is the same; this is an aid
-#'   for tests.
+#'   of what a sample of the data says (by prices that were measured with AVX2
+#'   and AVX-512; with NEON, by instructions that were counted). The answer is
+#'   the same; this is an aid for tests.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

@@ -79,6 +79,8 @@ test r-bioc-qvalue  R:qvalue
 test doctest-dev    header:doctest/doctest.h
 test clang          command:clang++
 test ccache         command:ccache
+test g++-aarch64-linux-gnu command:aarch64-linux-gnu-g++
+test qemu-user      command:qemu-aarch64
 lint clang-format   command:clang-format
 lint clang-tidy     command:clang-tidy
 lint r-cran-lintr   R:lintr

@@ -4,7 +4,8 @@
 #   Rscript inst/bench/bytes.R [FOLDER]
 #
 # With the package installed (R_LIBS says where), on a processor with AVX-512
-# VNNI; for differences AVX2 is enough. FOLDER has vantveer78_full.rds (see
+# VNNI, or a 64-bit ARM one with the dot product extension; for differences
+# AVX2 or NEON is enough. FOLDER has vantveer78_full.rds (see
 # CONTRIBUTING.md), a real matrix of 78 arrays; golub is multtest's. What cpu.R
 # simulates, at n = 5,000 to 24,158, is what the prices in
 # src/cpu/filter/bytes_pay.cpp were taken from; all else here is other data.

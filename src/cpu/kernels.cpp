@@ -2,8 +2,53 @@
 
 #include <stdexcept>
 
+#ifdef FSKNN_NEONDOT_KERNELS
+#if defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+#endif
+
 namespace fsknn {
 namespace cpu {
+
+#ifdef FSKNN_NEONDOT_KERNELS
+namespace {
+
+struct NeonFeatures {
+  bool dot, i8mm;
+};
+
+/// What the system says of this processor; where it is not known how to ask,
+/// what everything here is compiled for.
+NeonFeatures neon_features() {
+#if defined(__linux__)
+  // HWCAP_ASIMDDP, HWCAP2_I8MM: headers may be older than the system.
+  return {(getauxval(AT_HWCAP) >> 20 & 1) != 0,
+          (getauxval(AT_HWCAP2) >> 13 & 1) != 0};
+#elif defined(__APPLE__)
+  const auto has = [](const char* name) {
+    int value = 0;
+    std::size_t size = sizeof value;
+    return sysctlbyname(name, &value, &size, nullptr, 0) == 0 && value != 0;
+  };
+  return {has("hw.optional.arm.FEAT_DotProd"),
+          has("hw.optional.arm.FEAT_I8MM")};
+#else
+  NeonFeatures found = {false, false};
+#ifdef __ARM_FEATURE_DOTPROD
+  found.dot = true;
+#endif
+#ifdef __ARM_FEATURE_MATMUL_INT8
+  found.i8mm = true;
+#endif
+  return found;
+#endif
+}
+
+}  // namespace
+#endif
 
 const std::vector<const Kernels*>& available_kernels() {
   static const std::vector<const Kernels*> available = [] {
@@ -23,6 +68,18 @@ const std::vector<const Kernels*>& available_kernels() {
           found.push_back(&kAvx512PopcntKernels);
       }
     }
+#endif
+#ifdef FSKNN_NEON_KERNELS
+    found.push_back(&kNeonKernels);
+#ifdef FSKNN_NEONDOT_KERNELS
+    const NeonFeatures features = neon_features();
+    if (features.dot) {
+      found.push_back(&kNeonDotKernels);
+#ifdef FSKNN_NEONI8MM_KERNELS
+      if (features.i8mm) found.push_back(&kNeonI8mmKernels);
+#endif
+    }
+#endif
 #endif
     return found;
   }();

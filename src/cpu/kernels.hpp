@@ -195,6 +195,24 @@ extern const Kernels kAvx512Kernels;
 extern const Kernels kAvx512VnniKernels;
 extern const Kernels kAvx512PopcntKernels;
 #endif
+#if defined(__aarch64__) && defined(__GNUC__)
+#define FSKNN_NEON_KERNELS 1
+extern const Kernels kNeonKernels;
+// GCC from 10 and clang from 16 on let a file's functions have what the rest of
+// the program may not; others, what they compile everything for.
+#if (defined(__clang__) && __clang_major__ >= 16) || \
+    (!defined(__clang__) && __GNUC__ >= 10)
+#define FSKNN_NEON_TARGETS 1
+#endif
+#if defined(FSKNN_NEON_TARGETS) || defined(__ARM_FEATURE_DOTPROD)
+#define FSKNN_NEONDOT_KERNELS 1
+extern const Kernels kNeonDotKernels;
+#if defined(FSKNN_NEON_TARGETS) || defined(__ARM_FEATURE_MATMUL_INT8)
+#define FSKNN_NEONI8MM_KERNELS 1
+extern const Kernels kNeonI8mmKernels;
+#endif
+#endif
+#endif
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -49,12 +49,14 @@ const TripleKernels kBaselineTripleKernels = {&accumulate, &test, &larger_panel,
                                               &sum_of_largest<ScalarLanes>};
 
 const TripleKernels& triple_kernels(const Kernels& kernels) {
-#ifdef FSKNN_X86_KERNELS
-  if (&kernels != &kBaselineKernels) return kAvx2TripleKernels;
+  if (&kernels == &kBaselineKernels) return kBaselineTripleKernels;
+#if defined(FSKNN_X86_KERNELS)
+  return kAvx2TripleKernels;
+#elif defined(FSKNN_NEON_KERNELS)
+  return kNeonTripleKernels;
 #else
-  static_cast<void>(kernels);
-#endif
   return kBaselineTripleKernels;
+#endif
 }
 
 }  // namespace cpu

@@ -39,6 +39,9 @@ extern const TripleKernels kBaselineTripleKernels;
 #ifdef FSKNN_X86_KERNELS
 extern const TripleKernels kAvx2TripleKernels;
 #endif
+#ifdef FSKNN_NEON_KERNELS
+extern const TripleKernels kNeonTripleKernels;
+#endif
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -12,7 +12,8 @@ namespace cpu {
 namespace {
 
 // Nanoseconds, on an AMD EPYC of 2023 with AVX-512 VNNI; only what they are
-// beside each other counts. inst/bench/cpu.R has both forms side by side.
+// beside each other counts. inst/bench/cpu.R has both forms side by side. For
+// NEON no price was measured: see kNeonInstruction.
 constexpr double kExactPair = 50.0;
 constexpr double kExactFeature = 0.3;
 
@@ -30,10 +31,44 @@ bool is_avx2(const Kernels& kernels) {
 #endif
 }
 
+#ifdef FSKNN_NEON_KERNELS
+/// Instructions of the kernels' inner loops for a feature of a pair, those that
+/// arrange columns for 8 rows shared out. Counted in kernels_neon*.cpp, since
+/// no such processor was there to be timed.
+double neon_instructions(Product product, const Kernels& kernels) {
+  switch (product) {
+    case Product::dot: return 34.0 / 128.0;
+    case Product::byte_dot:
+#ifdef FSKNN_NEONI8MM_KERNELS
+      if (&kernels == &kNeonI8mmKernels) return 24.0 / 512.0;
+#endif
+      static_cast<void>(kernels);
+      return 16.0 / 256.0;
+    case Product::byte_difference: return 2.0 / 16.0;
+    case Product::smaller_sum: return 2.0 / 8.0;
+    case Product::float_smaller_sum: return 2.0 / 4.0;
+    default: return 0.0;
+  }
+}
+
+/// Two in each cycle of 3 GHz, as the narrower of these processors have it. The
+/// exact step waits for memory, and is taken to cost what it does elsewhere.
+constexpr double kNeonInstruction = 1.0 / 6.0;
+#endif
+
 /// What 8 bits save of a feature of a pair in the filter. Differences: AVX2 on
 /// an AMD EPYC without AVX-512; with it, by how many instructions they are
 /// fewer than of products, whose price was measured.
 double saved_a_feature(Product wider, const Kernels& kernels) {
+#ifdef FSKNN_NEON_KERNELS
+  if (&kernels != &kBaselineKernels) {
+    const Product bytes =
+        wider == Product::dot ? Product::byte_dot : Product::byte_difference;
+    return kNeonInstruction *
+           std::max(0.0, neon_instructions(wider, kernels) -
+                             neon_instructions(bytes, kernels));
+  }
+#endif
   switch (wider) {
     case Product::dot: return 0.0049;
     case Product::smaller_sum: return is_avx2(kernels) ? 0.014 : 0.0045;
@@ -155,6 +190,8 @@ bool subtracts_bytes(const Kernels& kernels) {
 bool multiplies_bytes(const Kernels& kernels) {
 #ifdef FSKNN_X86_KERNELS
   return &kernels == &kAvx512VnniKernels || &kernels == &kAvx512PopcntKernels;
+#elif defined(FSKNN_NEONDOT_KERNELS)
+  return &kernels != &kBaselineKernels && &kernels != &kNeonKernels;
 #else
   static_cast<void>(kernels);
   return false;

@@ -2,11 +2,14 @@
 // that tests/cpp/digests.sha256 is, by which answers are the same on every
 // machine and in every version.
 //
-//   print_answers FOLDER
+//   print_answers FOLDER [FORM.DATA]...
 //
 // makes in FOLDER a folder for each way to the answers: `definition`, one for
 // each instruction set of this processor, and `pieces`, which is the fastest
-// one with other threads and chunks. Their files must be the same.
+// one with other threads and chunks. Their files must be the same. Of all
+// metrics only those cases that are named, if any are, and by the instruction
+// sets alone, but by each in 8 bits, too: for an emulator, which takes its
+// time.
 
 #include <sys/stat.h>
 
@@ -49,15 +52,22 @@ struct Way {
   std::int64_t chunk_size = 0;
 };
 
-std::vector<Way> all_ways() {
-  std::vector<Way> ways(1);
-  ways[0].name = "definition";
-  ways[0].definition = true;
+std::vector<Way> all_ways(bool of_sets_alone) {
+  std::vector<Way> ways;
   for (const cpu::Kernels* kernels : cpu::available_kernels()) {
     Way way;
     way.name = way.instruction_set = kernels->name;
     ways.push_back(way);
+    if (!of_sets_alone) continue;
+    way.name += "-8";
+    way.instruction_set += "/8";
+    ways.push_back(way);
   }
+  if (of_sets_alone) return ways;
+  Way definition;
+  definition.name = "definition";
+  definition.definition = true;
+  ways.push_back(definition);
   Way pieces;
   pieces.name = "pieces";
   pieces.num_threads = 2;
@@ -237,8 +247,10 @@ NearLists near_lists(const Lists& found,
 /// All cases by one way.
 class Printer {
  public:
-  Printer(const Way& way, const std::string& folder)
+  Printer(const Way& way, const std::string& folder,
+          const std::vector<std::string>& cases)
       : way_(way),
+        cases_(cases),
         folder_(folder + "/" + way.name),
         kernel_(cpu::choose_kernels(way.instruction_set).prepare_row) {
     make_folder(folder_);
@@ -284,6 +296,9 @@ class Printer {
   /// Distances beyond a double's range are an answer, too.
   void print(const std::string& form, const std::string& data,
              const std::function<void(Bytes&)>& fill) const {
+    if (!cases_.empty() && std::find(cases_.begin(), cases_.end(),
+                                     form + "." + data) == cases_.end())
+      return;
     Bytes bytes;
     try {
       fill(bytes);
@@ -610,6 +625,7 @@ class Printer {
   }
 
   const Way way_;
+  const std::vector<std::string>& cases_;  ///< empty: all
   const std::string folder_;
   const RowKernel kernel_;
   const MetricEntry* metric_ = nullptr;
@@ -618,13 +634,15 @@ class Printer {
 }  // namespace
 
 int main(int count, char** words) {
-  if (count != 2) {
-    std::fprintf(stderr, "print_answers FOLDER\n");
+  if (count < 2) {
+    std::fprintf(stderr, "print_answers FOLDER [FORM.DATA]...\n");
     return 2;
   }
   try {
+    const std::vector<std::string> cases(words + 2, words + count);
     make_folder(words[1]);
-    for (const Way& way : all_ways()) Printer(way, words[1]).print_all();
+    for (const Way& way : all_ways(!cases.empty()))
+      Printer(way, words[1], cases).print_all();
   } catch (const std::exception& e) {
     std::fprintf(stderr, "print_answers: %s\n", e.what());
     return 1;

@@ -48,7 +48,8 @@
 #' median distance of the k-th neighbours, each point one of its own, and weighs
 #' by label: it is `neighbour_mixing(within_search(y, d, metric = "euclidean"),
 #' labels, self = TRUE, weighted = TRUE)$purity`, with `d` the median of
-#' `knn_search(y, k, metric = "euclidean")$distance[, k]`.
+#' `knn_search(y, k, metric = "euclidean")$distance[, k]`. A neighbour whose
+#' distance *is* that median is within; there the square of d, rounded, decides.
 #'
 #' @section Null:
 #' Labels are dealt out over the points (within `strata`) without regard to the

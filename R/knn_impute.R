@@ -65,14 +65,14 @@
 #'   neighbours. `NULL` (default) is 1, under `"pearson"` 3.
 #'
 #' @returns `x` without missing values: a matrix of the same kind for a matrix
-#'   (a `DelayedMatrix` whose values come from a file is an `HDF5Matrix` in a new
-#'   one, where \pkg{HDF5Array} keeps such: see `HDF5Array::setHDF5DumpDir()`,
-#'   since its own choice is gone with the session; another `DelayedMatrix` and a
-#'   `big.matrix` are in memory; a sparse `Matrix` has the same form), a data
-#'   frame for a data frame, and for a container the same with one assay, of the
-#'   kind that was read, replaced or added. [imputed_values()] of it says what
-#'   was filled in. What comes from a file is in memory meanwhile, and must fit in
-#'   `max_memory`.
+#'   (a `DelayedMatrix` whose values come from a file is an `HDF5Matrix` in a
+#'   new one, where \pkg{HDF5Array} keeps such: see
+#'   `HDF5Array::setHDF5DumpDir()`, since its own choice is gone with the
+#'   session; another `DelayedMatrix` and a `big.matrix` are in memory; a sparse
+#'   `Matrix` has the same form), a data frame for a data frame, and for a
+#'   container the same with one assay, of the kind that was read, replaced or
+#'   added. [imputed_values()] of it says what was filled in. What comes from a
+#'   file is in memory meanwhile, and must fit in `max_memory`.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a column with more than `col_max` missing,
@@ -324,6 +324,9 @@ find_givers <- function(values, holes, how, options, call = caller_env()) {
   part <- if (all_in) values else values[eligible, , drop = FALSE]
   asked <- if (all_in) holes$asked else match(holes$asked, eligible)
   most <- length(eligible) - 1L
+  if (how$available && has_correlation(options$metric)) {
+    most <- most - num_isolated(part, how$k, options, call)
+  }
   share <- sum(holes$rows[holes$asked]) / length(part)
   wanted <- if (how$available) {
     min(most, ceiling(how$k * (1 + 2 * share)) + 2L)
@@ -362,6 +365,12 @@ check_donors <- function(how, num_eligible, num_rows, call) {
     ),
     call
   )
+}
+
+# Rows that are no one's neighbours: under "pearson" those that do not vary.
+num_isolated <- function(part, k, options, call) {
+  options$input <- check_input()
+  length(new_search(part, options, k = k, call = call)$skip)
 }
 
 search_givers <- function(part, asked, k, options, call) {

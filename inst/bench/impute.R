@@ -6,9 +6,9 @@
 #   Rscript inst/bench/impute.R         made-up data of that size
 #
 # With the package installed (R_LIBS says where), and impute. Prints seconds (the
-# median of three, of seven for knn_impute(); once for impute.knn() without blocks, which takes half a
-# minute), how many filled values differ, and the root mean square error of
-# 20,000 entries that were hidden, of the same seed for all.
+# median of three, of seven for knn_impute(); once for impute.knn() without
+# blocks, which takes half a minute), how many filled values differ, and the root
+# mean square error of 20,000 entries that were hidden, of the same seed for all.
 
 library(fsknn)
 

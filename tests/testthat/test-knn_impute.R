@@ -459,6 +459,17 @@ test_that("a sparse matrix in a file stays one", {
   }
 })
 
+test_that("rows that do not vary are not counted as donors", {
+  x <- data_with_holes(30, 6, 0.05)
+  x[11:30, ] <- x[11:30, 1]
+  x[11:30, 1] <- x[11:30, 2]
+  x <- replace(x, is.na(x), 0)
+  x[cbind(c(1, 2, 4, 6), c(2, 3, 2, 5))] <- NA
+  filled <- knn_impute(x, 8, "pearson", donors = "available", backend = "cpu")
+  donors <- imputed_values(filled)$donors
+  expect_true(all(donors >= 7 & donors <= 8))
+})
+
 test_that("of columns errors speak of columns", {
   x <- data_with_holes(20, 6, 0.05)
   expect_error(

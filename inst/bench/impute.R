@@ -5,10 +5,11 @@
 #                                       a list with `expr` and `scale`
 #   Rscript inst/bench/impute.R         made-up data of that size
 #
-# With the package installed (R_LIBS says where), and impute. Prints seconds (the
-# median of three, of seven for knn_impute(); once for impute.knn() without
-# blocks, which takes half a minute), how many filled values differ, and the root
-# mean square error of 20,000 entries that were hidden, of the same seed for all.
+# With the package installed (R_LIBS says where), and impute. Prints seconds
+# (the median of three, of seven for knn_impute(); once for impute.knn() without
+# blocks, which takes half a minute), how many filled values differ, and the
+# root mean square error of 20,000 entries that were hidden, of the same seed
+# for all.
 
 library(fsknn)
 
@@ -31,7 +32,7 @@ make_study <- function(n = 24188, d = 78) {
 thread_seconds <- function() {
   tasks <- list.files("/proc/self/task")
   files <- file.path("/proc/self/task", tasks, "schedstat")
-  of_one <- function(file) as.double(strsplit(readLines(file), " ")[[1]][[1]])
+  of_one <- function(file) scan(file, n = 1, quiet = TRUE)
   stats::setNames(vapply(files, of_one, 0) / 1e9, tasks)
 }
 

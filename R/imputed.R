@@ -153,14 +153,8 @@ put_in_table <- function(x, values, table) {
 
 # A matrix of the kind that `read` is: a plain one where that is plain.
 as_before <- function(values, read) {
-  if (inherits(read, "HDF5Matrix")) {
-    return(HDF5Array::writeHDF5Array(values, with.dimnames = TRUE))
-  }
   if (inherits(read, "DelayedMatrix")) {
-    if (DelayedArray::is_sparse(read)) {
-      values <- methods::as(values, "dgCMatrix")
-    }
-    return(DelayedArray::DelayedArray(values))
+    return(as_delayed(values, read))
   }
   if (inherits(read, "big.matrix")) {
     return(bigmemory::as.big.matrix(values))
@@ -176,6 +170,29 @@ as_before <- function(values, read) {
     kind <- "unpackedMatrix"
   }
   if (length(kind) == 1) methods::as(values, kind) else values
+}
+
+# What comes from a file goes to one, block by block, in chunks of the same
+# shape: HDF5Array's own, which says where (getHDF5DumpDir()) and how.
+as_delayed <- function(values, read) {
+  sparse <- DelayedArray::is_sparse(read)
+  if (!is_in_file(read) || !requireNamespace("HDF5Array", quietly = TRUE)) {
+    if (sparse) {
+      values <- methods::as(values, "dgCMatrix")
+    }
+    return(DelayedArray::DelayedArray(values))
+  }
+  HDF5Array::writeHDF5Array(
+    values, chunkdim = DelayedArray::chunkdim(read), as.sparse = sparse,
+    with.dimnames = TRUE
+  )
+}
+
+# Is any part of it, whatever was done to it since?
+is_in_file <- function(x) {
+  any(unlist(DelayedArray::seedApply(x, function(seed) {
+    is.character(tryCatch(DelayedArray::path(seed), error = function(e) NULL))
+  })))
 }
 
 check_into <- function(into, x, call = caller_env()) {

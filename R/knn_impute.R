@@ -34,8 +34,9 @@
 #' counts them, and [imputed_values()] has them with 0 `donors`. Here alone
 #' `impute::impute.knn()` 1.72 gives other values: it takes the first value of
 #' the first column for 0 in that column's mean, leaves 0 in a row that is the
-#' only one above `row_max`, and finds neighbours of a row without any value
-#' where `row_max` is 1.
+#' only one above `row_max`, finds neighbours of a row without any value where
+#' `row_max` is 1, and takes two rows with no column in common for 10^5 apart
+#' in each, nearer than those that are farther.
 #'
 #' Means of near rows are less spread out than values are, and what is missing
 #' because it is small (as in proteomics) is filled with what is not:
@@ -64,11 +65,14 @@
 #'   neighbours. `NULL` (default) is 1, under `"pearson"` 3.
 #'
 #' @returns `x` without missing values: a matrix of the same kind for a matrix
-#'   (a `DelayedMatrix` in memory, but an `HDF5Matrix` in a new file where
-#'   \pkg{HDF5Array} keeps such; a sparse `Matrix` of the same form; a
-#'   `big.matrix` in memory), a data frame for a data frame, and for a container
-#'   the same with one assay, of the kind that was read, replaced or added.
-#'   [imputed_values()] of it says what was filled in.
+#'   (a `DelayedMatrix` whose values come from a file is an `HDF5Matrix` in a
+#'   new one, where \pkg{HDF5Array} keeps such: see
+#'   `HDF5Array::setHDF5DumpDir()`, since its own choice is gone with the
+#'   session; another `DelayedMatrix` and a `big.matrix` are in memory; a sparse
+#'   `Matrix` has the same form), a data frame for a data frame, and for a
+#'   container the same with one assay, of the kind that was read, replaced or
+#'   added. [imputed_values()] of it says what was filled in. What comes from a
+#'   file is in memory meanwhile, and must fit in `max_memory`.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a column with more than `col_max` missing,
@@ -106,6 +110,7 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
   check_into(into, x)
   check_one_search(how, checkpoint)
   read <- read_holes(x, options)
+  how$side <- point_side(read)
   holes <- find_holes(read$values, how, read, options$num_threads)
   filled <- fill_holes(read$values, holes, how, options)
   tell_column_means(filled, how, read)
@@ -129,7 +134,8 @@ impute_options <- function(verb = caller_env()) {
   check_options(told, call = verb)
 }
 
-# How entries are made of neighbours.
+# How entries are made of neighbours. (`side`: what the points are, in messages;
+# added when they are read.)
 check_impute <- function(k, donors, weights, row_max, col_max,
                          call = caller_env()) {
   list(
@@ -313,11 +319,14 @@ put_means <- function(made, values, holes) {
 # the first k of more are those of fewer.
 find_givers <- function(values, holes, how, options, call = caller_env()) {
   eligible <- which(holes$eligible)
-  check_donors(how$k, length(eligible), how$row_max, nrow(values), call)
+  check_donors(how, length(eligible), nrow(values), call)
   all_in <- length(eligible) == nrow(values)
   part <- if (all_in) values else values[eligible, , drop = FALSE]
   asked <- if (all_in) holes$asked else match(holes$asked, eligible)
   most <- length(eligible) - 1L
+  if (how$available && has_correlation(options$metric)) {
+    most <- most - num_isolated(part, how$k, options, call)
+  }
   share <- sum(holes$rows[holes$asked]) / length(part)
   wanted <- if (how$available) {
     min(most, ceiling(how$k * (1 + 2 * share)) + 2L)
@@ -339,23 +348,29 @@ find_givers <- function(values, holes, how, options, call = caller_env()) {
   stages
 }
 
-check_donors <- function(k, num_eligible, row_max, num_rows, call) {
-  if (k < num_eligible) {
+check_donors <- function(how, num_eligible, num_rows, call) {
+  if (how$k < num_eligible) {
     return(invisible())
   }
   others <- num_rows - num_eligible
-  limit <- paste0(format(100 * row_max), "%")
+  limit <- paste0(format(100 * how$row_max), "%")
   abort_argument(
     c(
-      "{.arg k} must be less than the number of rows that may be donors,
-       {format_count(num_eligible)}, but is {format_count(k)}.",
+      "{.arg k} must be less than the number of {how$side}s that may be donors,
+       {format_count(num_eligible)}, but is {format_count(how$k)}.",
       i = if (others > 0) {
-        "{format_count(others)} row{cli::qty(others)}{?s} {?has/have} more than
-         {limit} of the values missing ({.arg row_max})."
+        "{format_count(others)} {how$side}{cli::qty(others)}{?s} {?has/have}
+         more than {limit} of the values missing ({.arg row_max})."
       }
     ),
     call
   )
+}
+
+# Rows that are no one's neighbours: under "pearson" those that do not vary.
+num_isolated <- function(part, k, options, call) {
+  options$input <- check_input()
+  length(new_search(part, options, k = k, call = call)$skip)
 }
 
 search_givers <- function(part, asked, k, options, call) {

@@ -70,6 +70,7 @@ knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
   options <- impute_options()
   how <- check_impute(max(asked), donors, weights, row_max, col_max)
   read <- read_holes(x, options)
+  how$side <- point_side(read)
   find_holes(read$values, how, read, options$num_threads)
   hidden <- draw_hidden(read$values, fraction, hide, how)
   truth <- read$values[hidden]

@@ -48,7 +48,8 @@
 #' median distance of the k-th neighbours, each point one of its own, and weighs
 #' by label: it is `neighbour_mixing(within_search(y, d, metric = "euclidean"),
 #' labels, self = TRUE, weighted = TRUE)$purity`, with `d` the median of
-#' `knn_search(y, k, metric = "euclidean")$distance[, k]`.
+#' `knn_search(y, k, metric = "euclidean")$distance[, k]`. A neighbour whose
+#' distance *is* that median is within; there the square of d, rounded, decides.
 #'
 #' @section Null:
 #' Labels are dealt out over the points (within `strata`) without regard to the
@@ -57,7 +58,10 @@
 #' lie as far apart: purity as high, entropy or Simpson's number as low. It
 #' speaks of all points together, not of any one, and of labels that may go with
 #' other things: cells of different types in different batches lie apart
-#' whatever the batches did. `strata` takes out what is known of that.
+#' whatever the batches did. `strata` takes out what is known of that. Nor does
+#' it speak of one label: by chance a rare label's purity is lower than the mean
+#' of all points that `plot()` draws (about the label's `share` in `summary()`,
+#' or what `strata` make of it).
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that is known, labels
 #' that are missing, of another number or of other names, and only one label.
@@ -293,7 +297,7 @@ plot.fsknn_mixing <- function(x, ..., which = c("purity", "simpson")) {
         ),
         ggplot2::annotate(
           "text", x = Inf, y = at, hjust = 1.05, vjust = -0.6, size = 3,
-          colour = "grey30", label = "mean under permuted labels"
+          colour = "grey30", label = "mean of all points under permuted labels"
         )
       )
     }) +

@@ -57,6 +57,7 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
   values <- each_value(
     x, strata, "strata", num_samples, input, of, known, call = call
   )
+  one <- if (of == "points") "point" else "sample"
   missing <- which(is.na(values))
   if (length(missing) > 0) {
     count <- length(missing)
@@ -64,26 +65,26 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
       c(
         "{.arg strata} must have no missing values.",
         x = "{format_count(count)} {cli::qty(count)}{?is/are} missing:
-             sample{?s} {first_few(missing)}."
+             {one}{cli::qty(count)}{?s} {first_few(missing)}."
       ),
       call
     )
   }
   groups <- match(values, unique(values))
-  check_can_permute(groups, call)
+  check_can_permute(groups, call, one = one)
   groups
 }
 
 # counted: samples of a weight above 0 alone.
-check_can_permute <- function(groups, call, counted = FALSE) {
+check_can_permute <- function(groups, call, counted = FALSE, one = "sample") {
   if (anyDuplicated(groups) > 0) {
     return(invisible())
   }
   of <- if (counted) " with a weight above 0" else ""
   abort_argument(
     c(
-      "Two samples{of} at least must be in one of {.arg strata}.",
-      x = "Each sample is in one of its own, so that nothing can be permuted."
+      "Two {one}s{of} at least must be in one of {.arg strata}.",
+      x = "Each {one} is in one of its own, so that nothing can be permuted."
     ),
     call
   )

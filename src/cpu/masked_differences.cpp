@@ -22,6 +22,75 @@ constexpr double kTiny = 1e-30;
 // beyond, squares are no floats.
 constexpr double kLongest = 0x1p20, kShortest = 0x1p-60;
 
+/// What one row lacks, or has, if that is less.
+struct RowList {
+  RowList(const MaskedFilterRows& rows, std::int64_t place) {
+    const std::size_t at = static_cast<std::size_t>(place);
+    first = rows.list.data() + rows.list_start[at];
+    last = rows.list.data() + rows.list_start[at + 1];
+    is_known = rows.lists_known[at] != 0;
+  }
+  /// Another row's sum of z^2 over what this one has.
+  double square(const MaskedFilterRows& of, std::int64_t place) const {
+    const float* z = of.z_panel(place) + place % Tile::panel;
+    double sum = 0.0;
+    for (const std::int32_t* f = first; f != last; ++f) {
+      const double value = z[*f * Tile::panel];
+      sum += value * value;
+    }
+    return is_known ? sum : of.square[place] - sum;
+  }
+
+  const std::int32_t *first, *last;
+  bool is_known;
+};
+
+/// Step 2 of one row's pairs: what is the row's alone is made once.
+class RowOfPairs {
+ public:
+  RowOfPairs(const MaskedFilterRows& rows, std::int64_t row,
+             const MaskedFilterRows& columns, std::int64_t min_pairs,
+             float threshold)
+      : rows_(rows),
+        columns_(columns),
+        row_(row),
+        min_pairs_(min_pairs),
+        known_(static_cast<double>(rows.points->known[row])),
+        limit_(-static_cast<double>(threshold) / known_),
+        square_(rows.square[row]),
+        scale_(static_cast<double>(rows.scale[row])),
+        column_margin_(rows.margin + rows.list_error[row]) {}
+
+  /// sum: the whole product. x, y: of the row's squares, and of the column's.
+  bool may_be_close(std::int64_t column, std::int32_t sum, double x, double y,
+                    float threshold) const {
+    const double product =
+        scale_ * static_cast<double>(columns_.scale[column]) * sum;
+    const double least =
+        x + y - 2.0 * product -
+        (rows_.margin + columns_.list_error[column]) * square_ -
+        column_margin_ * columns_.square[column] - kTiny;
+    const double known = static_cast<double>(columns_.points->known[column]);
+    const double far = -static_cast<double>(threshold);
+    // No number where one of the two takes no part, or has no value.
+    const auto beyond = [&](double n) {
+      return least > limit_ * n && least * known > far * n;
+    };
+    // No more than either has are in common.
+    if (beyond(std::min(known_, known) * (1.0 + 1e-12))) return false;
+    const std::int64_t common =
+        masked_common(rows_, columns_, {row_, column, 0, 0, 0, 0, 0});
+    return common >= min_pairs_ &&
+           !beyond(static_cast<double>(common) * (1.0 + 1e-12));
+  }
+
+ private:
+  const MaskedFilterRows& rows_;
+  const MaskedFilterRows& columns_;
+  const std::int64_t row_, min_pairs_;
+  const double known_, limit_, square_, scale_, column_margin_;
+};
+
 }  // namespace
 
 double masked_difference_margin(std::int64_t num_features) {
@@ -104,21 +173,6 @@ double masked_difference_error(std::int64_t length) {
   return (static_cast<double>(length) + 8.0) * 1.01 * 0x1p-24;
 }
 
-float common_square(const MaskedFilterRows& of, std::int64_t place,
-                    const MaskedFilterRows& others, std::int64_t other) {
-  const std::size_t o = static_cast<std::size_t>(other);
-  const float* z = of.z_panel(place) + place % Tile::panel;
-  double sum = 0.0;
-  for (std::int64_t at = others.list_start[o]; at < others.list_start[o + 1];
-       ++at) {
-    const double value =
-        z[others.list[static_cast<std::size_t>(at)] * Tile::panel];
-    sum += value * value;
-  }
-  return static_cast<float>(others.lists_known[o] ? sum
-                                                  : of.square[place] - sum);
-}
-
 float masked_difference_threshold(double distance, const MaskedRule& rule,
                                   const MaskedUnits& units, double known) {
   const double far = units(rule.distances().before_scaling(distance));
@@ -133,31 +187,28 @@ float masked_difference_threshold(double distance, const MaskedRule& rule,
 bool may_be_close(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
                   const MaskedPair& pair, std::int64_t min_pairs,
                   float row_threshold, float column_threshold) {
-  const double row_square = rows.square[pair.row];
-  const double column_square = columns.square[pair.column];
-  const double product = static_cast<double>(rows.scale[pair.row]) *
-                         static_cast<double>(columns.scale[pair.column]) *
-                         pair.sum;
-  const double least =
-      static_cast<double>(pair.x) + static_cast<double>(pair.y) -
-      2.0 * product -
-      (rows.margin + columns.list_error[pair.column]) * row_square -
-      (rows.margin + rows.list_error[pair.row]) * column_square - kTiny;
-  // No number where one of the two takes no part.
-  const auto beyond = [&](double n) {
-    return least > -static_cast<double>(row_threshold) * n /
-                       static_cast<double>(rows.points->known[pair.row]) &&
-           least > -static_cast<double>(column_threshold) * n /
-                       static_cast<double>(columns.points->known[pair.column]);
-  };
-  // No more than either has are in common.
-  if (beyond(static_cast<double>(std::min(rows.points->known[pair.row],
-                                          columns.points->known[pair.column])) *
-             (1.0 + 1e-12)))
-    return false;
-  const std::int64_t common = masked_common(rows, columns, pair);
-  return common >= min_pairs &&
-         !beyond(static_cast<double>(common) * (1.0 + 1e-12));
+  return RowOfPairs(rows, pair.row, columns, min_pairs, row_threshold)
+      .may_be_close(pair.column, pair.sum, static_cast<double>(pair.x),
+                    static_cast<double>(pair.y), column_threshold);
+}
+
+std::uint64_t close_by_lists(const MaskedFilterRows& rows, std::int64_t row,
+                             const MaskedFilterRows& columns,
+                             std::int64_t column0, const std::int32_t* sums,
+                             std::uint64_t keep, std::int64_t min_pairs,
+                             float row_threshold,
+                             const float* column_threshold) {
+  const RowOfPairs pairs(rows, row, columns, min_pairs, row_threshold);
+  const RowList own(rows, row);
+  for (std::uint64_t mask = keep; mask != 0; mask &= mask - 1) {
+    const int c = __builtin_ctzll(mask);
+    const std::int64_t column = column0 + c;
+    if (!pairs.may_be_close(column, sums[c],
+                            RowList(columns, column).square(rows, row),
+                            own.square(columns, column), column_threshold[c]))
+      keep &= ~(std::uint64_t{1} << c);
+  }
+  return keep;
 }
 
 }  // namespace cpu

@@ -154,11 +154,6 @@ struct MaskedPair {
   float a, x, b, y;
 };
 
-/// A row's sum of z^2 over what `other` of `others` has: for short lists, where
-/// sums of whole panels are more than what few pairs need.
-float common_square(const MaskedFilterRows& of, std::int64_t place,
-                    const MaskedFilterRows& others, std::int64_t other);
-
 /// threshold: in similarity, as of masked_threshold().
 bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
                  const MaskedPair& pair, Sign sign, std::int64_t min_pairs,
@@ -168,6 +163,16 @@ bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
 bool may_be_close(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
                   const MaskedPair& pair, std::int64_t min_pairs,
                   float row_threshold, float column_threshold);
+
+/// Which of a row's pairs with up to 48 columns from column0 on stay, of those
+/// in `keep`: with the sums of short lists gone through pair by pair, where
+/// those of whole panels are more than what few pairs need.
+std::uint64_t close_by_lists(const MaskedFilterRows& rows, std::int64_t row,
+                             const MaskedFilterRows& columns,
+                             std::int64_t column0, const std::int32_t* sums,
+                             std::uint64_t keep, std::int64_t min_pairs,
+                             float row_threshold,
+                             const float* column_threshold);
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -109,33 +109,42 @@ void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
   const std::int64_t width = at.num_columns - column;
   const std::uint64_t there =
       width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
-  const bool by_pair = has_short_lists(i0, j0, panels);
+  // Of a tile on the diagonal: each pair once.
+  const auto once = [&](int r) {
+    const std::int64_t before =
+        row + r - column;  // columns up to the row's own
+    if (!at.diagonal || before < 0) return ~std::uint64_t{0};
+    return before >= 63 ? 0 : ~((std::uint64_t{2} << before) - 1);
+  };
+  if (has_short_lists(i0, j0, panels)) {
+    for (int r = 0; r < kRows; ++r)
+      if ((keep[r] &= there & once(r)) != 0)
+        keep[r] =
+            close_by_lists(a_, i0 + r, b_, j0, tile_ + r * Tile::columns,
+                           keep[r], work_.request.min_pairs,
+                           row_threshold[row + r], column_threshold + column);
+    return;
+  }
   std::uint64_t columns_kept = 0;
   for (int r = 0; r < kRows; ++r) {
-    keep[r] &= there;
+    keep[r] &= there & once(r);
     columns_kept |= keep[r];
-    if (keep[r] != 0 && !by_pair)
+    if (keep[r] != 0)
       sum_of_columns(work_.kernels, a_, i0 + r, b_, j0, panels, common_.b[r],
                      common_.y[r]);
   }
-  for (; columns_kept != 0 && !by_pair; columns_kept &= columns_kept - 1) {
+  for (; columns_kept != 0; columns_kept &= columns_kept - 1) {
     const int c = __builtin_ctzll(columns_kept);
     sum_of_rows(work_.kernels, a_, i0, b_, j0 + c, common_.a[c], common_.x[c]);
   }
   for (int r = 0; r < kRows; ++r)
     for (std::uint64_t mask = keep[r]; mask != 0; mask &= mask - 1) {
       const int c = __builtin_ctzll(mask);
-      if (by_pair) {
-        common_.x[c][r] = common_square(a_, i0 + r, b_, j0 + c);
-        common_.y[r][c] = common_square(b_, j0 + c, a_, i0 + r);
-      }
       const MaskedPair pair = {
           i0 + r,          j0 + c,          tile_[r * Tile::columns + c],
           common_.a[c][r], common_.x[c][r], common_.b[r][c],
           common_.y[r][c]};
-      const bool twice = at.diagonal && row + r >= column + c;
-      if (twice ||
-          !stays(pair, row_threshold[row + r], column_threshold[column + c]))
+      if (!stays(pair, row_threshold[row + r], column_threshold[column + c]))
         keep[r] &= ~(std::uint64_t{1} << c);
     }
 }

@@ -360,7 +360,13 @@ test_that("a matrix of any kind comes back as one of that kind", {
     expect_identical(imputed_values(found), imputed_values(filled))
     turned <- knn_impute(t(kinds[[kind]]), 3, points = "columns", backend = "cpu")
     expect_identical(as.matrix(turned), t(matrix(filled, 30, dimnames = dimnames(x))))
-    expect_identical(class(turned), class(t(kinds[[kind]])))
+    expect_identical(
+      fsknn:::is_read_by_blocks(turned), fsknn:::is_read_by_blocks(found)
+    )
+    if (kind != "HDF5Matrix") {
+      # (Turned, that is a DelayedMatrix, and comes back as one of its own.)
+      expect_identical(class(turned), class(t(kinds[[kind]])))
+    }
   }
   # Symmetric before, and not after.
   symmetric <- methods::as(crossprod(replace(x, is.na(x), 0)), "CsparseMatrix")
@@ -387,6 +393,87 @@ test_that("a matrix of any kind comes back as one of that kind", {
   expect_identical(
     as.matrix(assay(ask(into = "filled"), "filled")),
     matrix(filled, 30, dimnames = dimnames(x))
+  )
+})
+
+test_that("what comes from a file goes to one, whatever was done to it", {
+  for (package in c("HDF5Array", "SummarizedExperiment")) {
+    skip_if_not_installed(package)
+  }
+  x <- data_with_holes(60, 8, 0.05)
+  dimnames(x) <- list(paste0("g", 1:60), paste0("s", 1:8))
+  stored <- HDF5Array::writeHDF5Array(x, chunkdim = c(20, 4))
+  dimnames(stored) <- dimnames(x)
+  turned <- t(knn_impute(t(stored), 3, points = "columns", backend = "cpu"))
+  found <- list(
+    stored = knn_impute(stored, 3, backend = "cpu"), turned = turned,
+    computed = knn_impute(2 * stored, 3, backend = "cpu") / 2,
+    bound = knn_impute(
+      rbind(stored[1:30, ], DelayedArray::DelayedArray(x)[31:60, ]), 3,
+      backend = "cpu"
+    )
+  )
+  expected <- knn_impute(x, 3, backend = "cpu")
+  for (name in names(found)) {
+    expect_true(fsknn:::is_in_file(found[[name]]), label = name)
+    expect_equal(
+      as.matrix(found[[name]]), expected[, ], tolerance = 1e-14, label = name
+    )
+  }
+  expect_identical(DelayedArray::chunkdim(found$stored), c(20L, 4L))
+  expect_false(fsknn:::is_in_file(
+    knn_impute(DelayedArray::DelayedArray(x), 3, backend = "cpu")
+  ))
+  # The file that it came from is as it was.
+  expect_identical(as.matrix(stored), x)
+
+  whole <- SummarizedExperiment::SummarizedExperiment(
+    list(log = log2(stored^2))
+  )
+  filled <- knn_impute(whole, 3, into = "filled", backend = "cpu")
+  assay <- SummarizedExperiment::assay(filled, "filled")
+  expect_true(fsknn:::is_in_file(assay))
+  expect_identical(dimnames(assay), dimnames(x))
+  expect_false(anyNA(as.matrix(assay)))
+  folder <- withr::local_tempfile()
+  HDF5Array::saveHDF5SummarizedExperiment(filled, folder)
+  again <- HDF5Array::loadHDF5SummarizedExperiment(folder)
+  expect_identical(imputed_values(again), imputed_values(filled))
+  expect_identical(
+    as.matrix(SummarizedExperiment::assay(again, "filled")), as.matrix(assay)
+  )
+})
+
+test_that("a sparse matrix in a file stays one", {
+  skip_if_not_installed("HDF5Array")
+  x <- small_integers(30, 8) * (small_integers(30, 8, seed = 3) > 2) + 0
+  x[cbind(c(2, 2, 9, 30), c(1, 5, 8, 8))] <- NA
+  stored <- HDF5Array::writeHDF5Array(x, as.sparse = TRUE)
+  for (given in list(stored, 2 * stored)) {
+    found <- knn_impute(given, 3, backend = "cpu")
+    expect_true(DelayedArray::is_sparse(found))
+    expect_true(fsknn:::is_in_file(found))
+    expect_identical(
+      as.matrix(found), knn_impute(as.matrix(given), 3, backend = "cpu")[, ]
+    )
+  }
+})
+
+test_that("rows that do not vary are not counted as donors", {
+  x <- data_with_holes(30, 6, 0.05)
+  x[11:30, ] <- x[11:30, 1]
+  x[11:30, 1] <- x[11:30, 2]
+  x <- replace(x, is.na(x), 0)
+  x[cbind(c(1, 2, 4, 6), c(2, 3, 2, 5))] <- NA
+  filled <- knn_impute(x, 8, "pearson", donors = "available", backend = "cpu")
+  donors <- imputed_values(filled)$donors
+  expect_true(all(donors >= 7 & donors <= 8))
+})
+
+test_that("of columns errors speak of columns", {
+  x <- data_with_holes(20, 6, 0.05)
+  expect_error(
+    knn_impute(x, 6, points = "columns"), "number of columns that may be donors"
   )
 })
 

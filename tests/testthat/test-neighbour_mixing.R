@@ -151,3 +151,15 @@ test_that("wrong labels of neighbours are errors", {
     neighbour_mixing("edges", data$labels)
   })
 })
+
+test_that("of points errors about strata speak of points", {
+  graph <- knn_graph(random_matrix(20, 4), k = 3, metric = "euclidean")
+  labels <- rep(c("a", "b"), 10)
+  expect_error(
+    neighbour_mixing(graph, labels, strata = 1:20),
+    "Two points at least must be in one of"
+  )
+  expect_error(
+    neighbour_mixing(graph, labels, strata = c(NA, 2:20)), "missing: point 1"
+  )
+})

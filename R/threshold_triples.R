@@ -100,9 +100,9 @@
 #' asked for: more than fit it, or than the 2^31 - 1 rows of a data frame, are a
 #' `fsknn_size_error` with the fields `triples`, `most` (what there is room for)
 #' and `fits` (a threshold with which there would be room; `NaN` where a search
-#' by tasks can't say). Where a sample shows ten times too many, they are not
-#' counted; but what the threshold leaves that the sample names is, if that takes
-#' about a minute or less. Else the message says that it *may* fit.
+#' by tasks can't say). Where a sample shows ten times too many they are not
+#' counted. Those above the threshold that it names are, if that takes about a
+#' minute or less; else the message says that it *may* fit.
 #' @references
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel

@@ -107,7 +107,11 @@ format.fsknn_triple_plan <- function(x, ...) {
         format_count(choose(x$sampled, 3)), " triples"
       )
     },
-    "Comparisons" = rough(x$comparisons),
+    "Comparisons" = if (x$comparisons > 0) {
+      rough(x$comparisons)
+    } else {
+      "few: pairs rule out all of the sample's triples"
+    },
     "Stages" = paste(format_count(x$stages), "with a checkpoint")
   )
   paste0(format(paste0(names(lines), ":")), " ", lines)

@@ -119,9 +119,9 @@ open_triples <- function(work, request,
   opened
 }
 
-# Where a sample told that there are far too many: is the threshold that it names
-# one that fits? Those above it are counted, unless that would take long; then
-# no one knows, and `estimated_fit` says so.
+# Where a sample told that there are far too many: is the threshold that it
+# names one that fits? Those above it are counted, unless that would take long;
+# then no one knows, and `estimated_fit` says so.
 check_fit <- function(work, found) {
   is_to_check <- identical(found$failure, "too_many_triples") &&
     isTRUE(found$estimated) && isTRUE(is.finite(found$fits))

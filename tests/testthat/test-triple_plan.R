@@ -52,6 +52,10 @@ test_that("the path is the one that the search takes, and both say so", {
   )
   expect_match(told, "Path: pairs (of the pairs of 96 points 16", fixed = TRUE)
   expect_identical(triple_plan(x, 0.5)$path, "all")
+  expect_match(
+    format(triple_plan(x, 0.99)), "few: pairs rule out all", all = FALSE,
+    fixed = TRUE
+  )
   expect_identical(triple_plan(x[1:192, ], 0.85)$sampled, 0)
 })
 

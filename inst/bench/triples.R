@@ -56,7 +56,10 @@ machine <- if (backend == "cuda") {
   cuda_devices()$name[[1]]
 } else {
   cpu <- grep("^model name", readLines("/proc/cpuinfo"), value = TRUE)
-  paste0(sub(".*: *", "", cpu[1]), ", ", threads, " thread(s)")
+  paste0(
+    sub(".*: *", "", cpu[1]), ", ", threads, if (threads == 1) " thread" else
+      " threads"
+  )
 }
 load_now <- function() {
   file <- "/proc/loadavg"
@@ -67,10 +70,18 @@ rows <- list()
 put <- function(row) {
   row <- data.frame(section = section, row, machine = machine,
                     date = format(Sys.Date()))
+  measured <- intersect(names(row), c(
+    "prepare", "seconds", "cpu_seconds", "slowest", "per_second", "of_limit"
+  ))
+  row[measured] <- lapply(row[measured], signif, 4)
   rows[[length(rows) + 1]] <<- row
   shown <- vapply(row[!names(row) %in% c("section", "machine", "date")],
                   function(value) {
-                    if (is.numeric(value)) format(value, digits = 4) else paste(value)
+                    if (is.numeric(value)) {
+                      format(value, digits = 4)
+                    } else {
+                      paste(value)
+                    }
                   }, "")
   shown <- shown[!is.na(row[names(shown)])]
   tell(paste(names(shown), shown, sep = " ", collapse = "; "))

@@ -320,11 +320,12 @@ raise_too_many_triples <- function(result, call) {
   )
 }
 
-# Three digits, never less than it is.
-round_up <- function(number) {
-  if (!is.finite(number) || number <= 0) {
-    return(number)
+# Three digits of it, or of what it lacks to 1; never less than it is.
+round_up <- function(similarity) {
+  if (!is.finite(similarity) || similarity <= 0 || similarity >= 1) {
+    return(similarity)
   }
-  unit <- 10^(floor(log10(number)) - 2)
-  signif(ceiling(number / unit) * unit, 3)
+  unit <- 10^(floor(log10(min(similarity, 1 - similarity))) - 2)
+  unit <- max(unit, 1e-9)
+  min(1, signif(ceiling(similarity / unit) * unit, 12))
 }

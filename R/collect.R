@@ -209,7 +209,9 @@ add_stats <- function(whole, part) {
   if (is.null(whole) || is.null(part)) {
     return(whole %||% part)
   }
-  largest <- c("bytes_device", "num_devices", "filter_bits")
+  largest <- c(
+    "bytes_device", "num_devices", "filter_bits", "sampled", "sample_pairs"
+  )
   both <- Map(function(name, a, b) {
     if (is.logical(a)) a || b else if (name %in% largest) max(a, b) else a + b
   }, names(whole), whole, part[names(whole)])

@@ -19,7 +19,8 @@ check_found_file <- function(file, format, call = caller_env()) {
   } else {
     abort_argument(
       c(
-        "{.arg file} must end in {.val .csv}, unless {.arg format} is given.",
+        "{.arg file} must end in {.val .csv} or {.val .csv.gz}, unless
+         {.arg format} is given.",
         x = "It is {.file {file}}."
       ),
       call

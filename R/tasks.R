@@ -17,7 +17,7 @@ task_kinds <- c("rows", "pairs", "stages")
 # are.
 new_task_plan <- function(work, options) {
   if (asks_triples(work$request)) {
-    return(triple_plan(work, options))
+    return(cut_triples(work, options))
   }
   kind <- if (is_met_by_blocks(work)) "pairs" else "rows"
   num_workers <- options$long$workers$count %||% 1L

@@ -28,7 +28,8 @@
 #' A triple of at least t has pairs of at least 4 - 3 / t each. So above 0.75
 #' it is a triangle of a threshold graph, and few triples need be looked at:
 #' that is `path = "pairs"`. `"all"` looks at all of them, n (n - 1) (n - 2) / 6
-#' times the number of features.
+#' times the number of features. `"auto"` chooses by a sample of the points:
+#' [triple_plan()] and `verbose = TRUE` say what it showed.
 #'
 #' On GPUs all points stand on each of them: ten bytes a value. There `"pairs"`
 #' leaves out, for each point, the others whose pair with it has no room for a
@@ -98,16 +99,18 @@
 #' As for [knn_search()]. The triples are counted before memory for them is
 #' asked for: more than fit it, or than the 2^31 - 1 rows of a data frame, are a
 #' `fsknn_size_error` with the fields `triples`, `most` (what there is room for)
-#' and `fits` (a threshold with which there would be room; by a sample where the
-#' triples are ten times too many, and `NaN` where a search by tasks can't say).
+#' and `fits` (a threshold with which there would be room; `NaN` where a search
+#' by tasks can't say). Where a sample shows ten times too many they are not
+#' counted. Those above the threshold that it names are, if that takes about a
+#' minute or less; else the message says that it *may* fit.
 #' @references
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel
 #' Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
-#' @seealso [nearest_triples()] for the best triples of each point,
-#'   [triple_histogram()] to choose a threshold, [as_igraph()] and
-#'   [write_edges()] for graphs of triples, [write_comet_metrics()],
-#'   `vignette("triples")`.
+#' @seealso [triple_plan()] for what a search will be like, [nearest_triples()]
+#'   for the best triples of each point, [triple_histogram()] to choose a
+#'   threshold, [as_igraph()] and [write_edges()] for graphs of triples,
+#'   [write_comet_metrics()], `vignette("triples")`.
 #' @export
 #' @examples
 #' x <- matrix(rexp(60 * 12), nrow = 60)

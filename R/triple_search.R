@@ -151,11 +151,26 @@ run_triples <- function(search, take = NULL, call = caller_env()) {
     paste("End:", format(ended)),
     paste("Seconds:", format(round(seconds, 3), nsmall = 3)),
     if (asked$verb != "histogram") {
-      paste("Path:", if (found$stats$by_pairs) "pairs" else "all")
+      paste("Path:", describe_path(
+        found$stats$by_pairs, found$stats$sampled, found$stats$sample_pairs
+      ))
     },
     paste("Checksum:", found$checksum)
   ))
   found
+}
+
+# And what a sample of the points said of it.
+describe_path <- function(by_pairs, sampled, pairs) {
+  paste0(
+    if (by_pairs) "pairs" else "all",
+    if (sampled > 0) {
+      paste0(
+        " (of the pairs of ", format_count(sampled), " points ",
+        format(100 * pairs, digits = 3), "% can be in such a triple)"
+      )
+    }
+  )
 }
 
 # NULL on the CPU.
@@ -199,6 +214,7 @@ find_triples <- function(search, take = NULL, call = caller_env()) {
       work$plan$size <- 1L
       found <- search_task(work, 1L, work$request)
     }
+    found <- check_fit(work, found)
     put_task(answer, work, task, in_core(found, call), call)
     step_bar(bar, 1)
   }
@@ -289,6 +305,9 @@ raise_too_many_triples <- function(result, call) {
       i = if (is.nan(fits)) {
         "{.fn triple_histogram} says how many a threshold leaves; a {.arg file}
          takes any number, a task of enough {.arg stages} at a time."
+      } else if (is.finite(fits) && isTRUE(result$estimated_fit)) {
+        "By a sample {.code min_similarity = {fits}} may fit:
+         {.fn triple_histogram} with a {.arg stage} says more."
       } else if (is.finite(fits)) {
         "{.code min_similarity = {fits}} would fit."
       } else {
@@ -301,11 +320,12 @@ raise_too_many_triples <- function(result, call) {
   )
 }
 
-# Three digits, never less than it is.
-round_up <- function(number) {
-  if (!is.finite(number) || number <= 0) {
-    return(number)
+# Three digits of it, or of what it lacks to 1; never less than it is.
+round_up <- function(similarity) {
+  if (!is.finite(similarity) || similarity <= 0 || similarity >= 1) {
+    return(similarity)
   }
-  unit <- 10^(floor(log10(number)) - 2)
-  signif(ceiling(number / unit) * unit, 3)
+  unit <- 10^(floor(log10(min(similarity, 1 - similarity))) - 2)
+  unit <- max(unit, 1e-9)
+  min(1, signif(ceiling(similarity / unit) * unit, 12))
 }

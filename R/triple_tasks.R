@@ -3,7 +3,7 @@
 # similarity, and counts, are cut into stretches of the triples ("stages"); the
 # best of each point by points ("rows").
 
-triple_plan <- function(work, options) {
+cut_triples <- function(work, options) {
   asked <- work$request$triples
   num_workers <- options$long$workers$count %||% 1L
   size <- if (asked$verb == "nearest") {
@@ -94,20 +94,62 @@ search_triples <- function(work, task, request) {
 find_triple_part <- function(work, request, part, parts, most, stops,
                              with_pairs = TRUE) {
   if (is.null(work$held$triples)) {
-    asked <- work$request$triples
-    opened <- cpp_open_triples(
-      work$values, request, asked$least, asked$contains %||% integer(),
-      asked$stage, asked$path
-    )
+    opened <- open_triples(work, request)
     if (!is.null(opened$failure)) {
       return(opened)
     }
-    reg.finalizer(opened$handle, close_triples)
     work$held$triples <- opened$handle
   }
   cpp_find_triples(
     work$held$triples, part, parts, most, stops, with_pairs, request
   )
+}
+
+# A prepared search of the core, and its plan. least: as asked, or another.
+open_triples <- function(work, request,
+                         least = work$request$triples$least) {
+  asked <- work$request$triples
+  opened <- cpp_open_triples(
+    work$values, request, least, asked$contains %||% integer(), asked$stage,
+    asked$path
+  )
+  if (is.null(opened$failure)) {
+    reg.finalizer(opened$handle, close_triples)
+  }
+  opened
+}
+
+# Where a sample told that there are far too many: is the threshold that it
+# names one that fits? Those above it are counted, unless that would take long;
+# then no one knows, and `estimated_fit` says so.
+check_fit <- function(work, found) {
+  is_to_check <- identical(found$failure, "too_many_triples") &&
+    isTRUE(found$estimated) && isTRUE(is.finite(found$fits))
+  if (!is_to_check) {
+    return(found)
+  }
+  end_work(work)
+  found$estimated_fit <- TRUE
+  request <- work$request
+  opened <- open_triples(work, request, round_up(found$fits))
+  if (!is.null(opened$failure)) {
+    return(found)
+  }
+  on.exit(close_triples(opened$handle))
+  if (opened$plan$comparisons / triple_rate(request) > 60) {
+    return(found)
+  }
+  counted <- cpp_find_triples(
+    opened$handle, 1, 1, found$most, FALSE, FALSE, request
+  )
+  if (is.null(counted$failure)) {
+    found$estimated_fit <- FALSE
+  } else if (identical(counted$failure, "too_many_triples") &&
+               !isTRUE(counted$estimated)) {
+    found$fits <- counted$fits
+    found$estimated_fit <- FALSE
+  }
+  found
 }
 
 # When a process is done with the work: what it holds of the points, on GPUs
@@ -131,7 +173,7 @@ close_triples <- function(handle) {
 # Facts of a task, by the names and of the types that the core has for them.
 triple_facts <- list(
   by_pairs = FALSE, triples = 0, candidates = 0, settled = 0, comparisons = 0,
-  seconds = 0
+  seconds = 0, sampled = 0, sample_pairs = 0
 )
 
 # Columns of the answer: their types.

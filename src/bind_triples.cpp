@@ -49,7 +49,8 @@ Rcpp::List list_of(const TripleStats& stats) {
       Rcpp::_["candidates"] = stats.candidates,
       Rcpp::_["settled"] = stats.settled,
       Rcpp::_["comparisons"] = stats.comparisons,
-      Rcpp::_["seconds"] = stats.seconds);
+      Rcpp::_["seconds"] = stats.seconds, Rcpp::_["sampled"] = stats.sampled,
+      Rcpp::_["sample_pairs"] = stats.sample_pairs);
 }
 
 std::string hexadecimal(std::uint64_t checksum) {
@@ -90,7 +91,8 @@ Rcpp::NumericVector doubles(const std::vector<TriplePairs>& all,
 // A search for triples of rows that are at least that similar, prepared.
 // request: as searches have it, and limits: num_threads, max_memory. contains:
 // rows from 1 of which a triple must have one; none: all triples. stage: from
-// 1, of so many. path: "auto", "pairs" or "all".
+// 1, of so many. path: "auto", "pairs" or "all". plan: what finding them will
+// be like (TripleForecast); triples: NA where no one knows.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request,
                             double min_similarity, Rcpp::IntegerVector contains,
@@ -107,8 +109,17 @@ Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request,
     opened->search.reset(
         new cpu::TripleSearch(bind::request_from(request), question, *source,
                               progress.get(), scanner_of(request)));
-    return Rcpp::List::create(Rcpp::_["handle"] =
-                                  Handle(opened.release(), false));
+    const cpu::TripleForecast forecast = opened->search->forecast();
+    const Rcpp::List plan = Rcpp::List::create(
+        Rcpp::_["by_pairs"] = forecast.path == TriplePath::pairs,
+        Rcpp::_["sampled"] = forecast.sampled,
+        Rcpp::_["pairs"] = forecast.pairs, Rcpp::_["all"] = forecast.all,
+        Rcpp::_["triples"] = forecast.triples < 0 ? NA_REAL : forecast.triples,
+        Rcpp::_["sample_found"] = forecast.sample_found,
+        Rcpp::_["comparisons"] = forecast.comparisons);
+    return Rcpp::List::create(
+        Rcpp::_["handle"] = Handle(opened.release(), false),
+        Rcpp::_["plan"] = plan);
   });
 }
 

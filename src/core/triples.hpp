@@ -58,6 +58,9 @@ struct TripleStats {
   double settled = 0;      ///< of which the exact step was made
   double comparisons = 0;  ///< features of triples that were looked at
   double seconds = 0;
+  /// Points of the sample that the path was chosen by, and the share of its
+  /// pairs that such triples can have.
+  double sampled = 0, sample_pairs = 1;
   void add(const TripleStats& part) {
     triples += part.triples;
     candidates += part.candidates;

@@ -24,21 +24,28 @@ constexpr double kGraphMemory = 4e9;
 double num_triples(const TripleOwners& owners, const TripleQuestion& q,
                    std::int64_t n) {
   double triples = 0;
+  std::int64_t before = 0;
   for (const std::int64_t i : owners.apexes()) {
-    if (!is_in_stage(owners, q, i, 0)) continue;
-    const double others = static_cast<double>(n - 1 - i);
-    triples += others * (others - 1) / 2;
+    const double others = static_cast<double>(n - 1 - before++);
+    if (!owners.all() || is_in_stage(owners, q, i, 0))
+      triples += others * (others - 1) / 2;
   }
-  return triples;
+  // With `contains` stages share out each apex.
+  return owners.all() ? triples : triples / static_cast<double>(q.stages);
 }
 
 /// What a sample of the points tells of all of them.
 struct Sample {
-  double pairs = 1.0;   ///< share of the pairs that triples can have
-  double triples = -1;  ///< how many there are, roughly; -1: too few to tell
-  double share = 0;     ///< of all that are looked at
-  double all = 0;       ///< of which there are so many
-  DistanceTally tally;  ///< of those of the sample
+  double points = 0;  ///< 0: too few to take one
+  /// Shares that triples can have: of the pairs, of two pairs of one point, and
+  /// of three of three; and those that have room for the largest of the three.
+  double pairs = 1.0, forks = 1.0, triangles = 1.0, settled = 1.0;
+  double passing = 0.0;  ///< those that are as similar as is asked
+  double found = 0;      ///< in the sample, where all triples are asked for
+  double triples = -1;   ///< how many there are, roughly; -1: too few to tell
+  double share = 0;      ///< of all that are looked at
+  double all = 0;        ///< of which there are so many
+  DistanceTally tally;   ///< of those of the sample
 
   /// Points stand in triples together: the estimate is rough, and a threshold
   /// by it is to have room enough. Infinite where those of similarity 1 are too
@@ -49,12 +56,8 @@ struct Sample {
   }
 };
 
-Sample look_at_sample(const PreparedPoints& points,
-                      const TripleKernels& kernels, const TripleOwners& owners,
-                      const TripleQuestion& q, const TripleBound& bound) {
-  Sample sample;
-  const std::int64_t n = points.size();
-  if (n <= 2 * kSample) return sample;
+/// Some points at random, always the same of as many.
+std::vector<std::int64_t> choose_sample(std::int64_t n) {
   SplitMix random(2018);
   std::vector<std::int64_t> chosen(static_cast<std::size_t>(n));
   for (std::int64_t p = 0; p < n; ++p) chosen[static_cast<std::size_t>(p)] = p;
@@ -62,38 +65,79 @@ Sample look_at_sample(const PreparedPoints& points,
     std::swap(chosen[static_cast<std::size_t>(s)],
               chosen[static_cast<std::size_t>(
                   s + random.below(static_cast<std::uint32_t>(n - s)))]);
+  chosen.resize(kSample);
+  return chosen;
+}
+
+Sample look_at_sample(const PreparedPoints& points,
+                      const TripleKernels& kernels, const TripleOwners& owners,
+                      const TripleQuestion& q, const TripleBound& bound) {
+  Sample sample;
+  const std::int64_t n = points.size();
+  sample.all = num_triples(owners, q, n);
+  if (n <= 2 * kSample) return sample;
+  const std::vector<std::int64_t> chosen = choose_sample(n);
   const auto sum = [&](std::int64_t s) {
     return points.sums[chosen[static_cast<std::size_t>(s)]];
   };
   const auto row = [&](std::int64_t s) {
     return points.row(Place{chosen[static_cast<std::size_t>(s)]});
   };
-  double edges = 0, looked = 0, found = 0;
-  for (std::int64_t a = 0; a < kSample; ++a)
+  std::vector<char> is_edge(kSample * kSample, 0);
+  std::vector<double> sums(is_edge.size(), 0.0);
+  const auto edge = [&](std::int64_t a, std::int64_t b) -> char& {
+    return is_edge[static_cast<std::size_t>(a * kSample + b)];
+  };
+  const auto pair_sum = [&](std::int64_t a, std::int64_t b) -> double& {
+    return sums[static_cast<std::size_t>(a * kSample + b)];
+  };
+  double edges = 0, forks = 0, triangles = 0, settled = 0;
+  for (std::int64_t a = 0; a < kSample; ++a) {
     for (std::int64_t b = a + 1; b < kSample; ++b) {
       const double largest =
           kernels.exact(row(a), row(b), row(b), points.padded);
-      looked += 1;
       const double least = largest / (sum(a) + sum(b));
-      const bool is_edge = least <= 0.5 * (1.0 + bound.pair_distance);
-      edges += is_edge ? 1 : 0;
+      pair_sum(a, b) = largest;
+      edge(a, b) = edge(b, a) =
+          least <= 0.5 * (1.0 + bound.pair_distance) ? 1 : 0;
       poll_after(static_cast<double>(points.padded));
-      if (!owners.all() || !is_edge) continue;
+    }
+    double of_point = 0;
+    for (std::int64_t b = 0; b < kSample; ++b) of_point += edge(a, b);
+    edges += of_point / 2;
+    forks += of_point * (of_point - 1) / 2;
+  }
+  for (std::int64_t a = 0; a < kSample; ++a)
+    for (std::int64_t b = a + 1; b < kSample; ++b) {
+      if (edge(a, b) == 0) continue;
       for (std::int64_t c = b + 1; c < kSample; ++c) {
+        if (edge(a, c) == 0 || edge(b, c) == 0) continue;
+        triangles += 1;
+        const double total = total_of_three(sum(a), sum(b), sum(c));
+        const double most = bound.share * (1.0 + 0x1p-40) * total;
+        if (pair_sum(a, b) > most || pair_sum(a, c) > most ||
+            pair_sum(b, c) > most)
+          continue;
+        settled += 1;
+        if (!owners.all()) continue;
         const double similarity = similarity_of_three(
-            kernels.exact(row(a), row(b), row(c), points.padded),
-            total_of_three(sum(a), sum(b), sum(c)));
+            kernels.exact(row(a), row(b), row(c), points.padded), total);
         poll_after(static_cast<double>(points.padded));
         if (!(similarity >= q.least)) continue;
-        found += 1;
+        sample.found += 1;
         sample.tally.add(1.0 - similarity);
       }
     }
-  sample.pairs = edges / looked;
-  if (!owners.all()) return sample;
-  if (found < 1000) return sample;
-  sample.all = num_triples(owners, q, n);
-  sample.share = found / (kSample * (kSample - 1.0) * (kSample - 2.0) / 6.0);
+  constexpr double kPairs = kSample * (kSample - 1.0) / 2.0;
+  constexpr double kTriples = kPairs * (kSample - 2.0) / 3.0;
+  sample.points = kSample;
+  sample.pairs = edges / kPairs;
+  sample.forks = forks / (3.0 * kTriples);
+  sample.triangles = triangles / kTriples;
+  sample.settled = settled / kTriples;
+  sample.passing = sample.found / kTriples;
+  if (sample.found < 1000) return sample;
+  sample.share = sample.passing;
   sample.triples = sample.share * sample.all;
   return sample;
 }
@@ -108,8 +152,10 @@ bool takes_pairs(const TripleQuestion& q, const Sample& sample,
   if (q.path != TriplePath::automatic) return q.path == TriplePath::pairs;
   if (!(q.least > 0.75) || !q.contains.empty()) return false;
   const double d = static_cast<double>(points.num_features) / 16;
-  const double p = sample.pairs;
-  return 2.0 * p * p + 4.0 * p * p * p * d < 0.8 * p * p * d + 0.05;
+  // Those that are found are settled on either path.
+  const double settled = sample.settled - sample.passing;
+  return 2.0 * sample.forks + 4.0 * sample.triangles + 4.0 * settled * d <
+         0.8 * sample.forks * d + 0.05;
 }
 
 /// Triples of the apexes that `owners` has: those of the share, or others, of
@@ -332,6 +378,9 @@ struct TripleSearch::Prepared {
       if (question.path == TriplePath::pairs) throw;
     }
   }
+  bool is_by_pairs() const {
+    return graph != nullptr || (scanner != nullptr && prunes(question));
+  }
   const Request request;
   const TripleQuestion question;
   const Kernels& kernels;
@@ -405,10 +454,30 @@ TriplesFound TripleSearch::find(const Part& part, Progress* progress) const {
                                found.triples, p.request.num_threads, progress);
   found.checksum = collector.checksum();
   found.stats = collector.stats();
-  const bool by_pairs =
-      p.graph != nullptr || (p.scanner != nullptr && prunes(p.question));
+  const bool by_pairs = p.is_by_pairs();
   found.stats.path = by_pairs ? TriplePath::pairs : TriplePath::all;
+  found.stats.sampled = p.sample.points;
+  found.stats.sample_pairs = p.sample.pairs;
   found.stats.seconds = seconds_since(start);
+  return found;
+}
+
+TripleForecast TripleSearch::forecast() const {
+  const Prepared& p = *prepared_;
+  TripleForecast found;
+  found.path = p.is_by_pairs() ? TriplePath::pairs : TriplePath::all;
+  found.sampled = p.sample.points;
+  found.pairs = p.sample.pairs;
+  found.all = p.sample.all;
+  found.triples = p.sample.triples;
+  found.sample_found = p.sample.found;
+  // Others of an apex that its pair with them leaves no room for are left out
+  // on either path; but a GPU does so by pairs alone.
+  double share = p.sample.forks;
+  if (p.graph != nullptr) share = p.sample.settled;
+  if (p.scanner != nullptr && !p.is_by_pairs()) share = 1.0;
+  found.comparisons =
+      p.sample.all * share * static_cast<double>(p.points.num_features);
   return found;
 }
 

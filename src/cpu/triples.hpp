@@ -23,6 +23,17 @@ struct TriplesFound {
   TripleStats stats;
 };
 
+/// What a search will be like, by a sample of the points.
+struct TripleForecast {
+  TriplePath path = TriplePath::all;
+  double sampled = 0;       ///< points of the sample; 0: too few for one
+  double pairs = 1;         ///< share of its pairs that triples can have
+  double all = 0;           ///< triples that are asked of
+  double triples = -1;      ///< of them as similar, roughly; -1: no one knows
+  double sample_found = 0;  ///< of which so many are in the sample
+  double comparisons = 0;   ///< features of triples that are to be looked at
+};
+
 /// A search that is prepared once, and asked for parts of its answer.
 class TripleSearch {
  public:
@@ -46,6 +57,7 @@ class TripleSearch {
   };
   /// Throws TooManyTriples.
   TriplesFound find(const Part& part, Progress* progress) const;
+  TripleForecast forecast() const;
 
  private:
   struct Prepared;

@@ -303,6 +303,16 @@ test_that("a threshold that is told to fit does, with stages too", {
   }
 })
 
+test_that("a threshold is rounded up, near 1 by what it lacks to 1", {
+  round_up <- fsknn:::round_up
+  expect_identical(round_up(0.81234), 0.813)
+  expect_identical(round_up(0.9976123), 0.99762)
+  expect_identical(round_up(1 - 1e-12), 1)
+  expect_identical(round_up(1), 1)
+  expect_identical(round_up(Inf), Inf)
+  expect_identical(round_up(0.0123411), 0.0124)
+})
+
 test_that("of equal points no threshold is told to fit", {
   failure <- expect_error(
     threshold_triples(matrix(1, 700, 5), 1, max_memory = "1 MiB"),

@@ -1,0 +1,124 @@
+#' What a search for triples will be like
+#'
+#' Prepares the points, looks at a sample of them, and says how
+#' [threshold_triples()] would go about it: by which `path`, how many triples
+#' there may be, and how much there is to look at.
+#'
+#' The sample is 96 of the points, the same for as many points; of 192 points or
+#' fewer there is none. Of its pairs those are counted that can be in such a
+#' triple, and its triples that are one: 142,880 in all. With `path = "auto"`
+#' the CPU takes `"pairs"` where looking at triangles is less work by this than
+#' looking at all; a GPU does so above 0.75, where leaving others out costs next
+#' to nothing. Points stand in triples together, so that such numbers are rough;
+#' a triple that is rarer than one in 142,880 is not in the sample.
+#' [triple_histogram()] with a `stage`, say `c(1, 1000)`, counts a part exactly.
+#'
+#' @inheritParams threshold_triples
+#' @param stage Two whole numbers, `c(i, of)`: the plan of stage i of so many.
+#' @returns A list of class `fsknn_triple_plan`, with a print method:
+#'   * `backend`, `metric`, `min_similarity`, `num_points`, `num_features`;
+#'   * `path`: `"pairs"` or `"all"`;
+#'   * `sampled`, points of the sample (0: none), and `sample_pairs`, the share
+#'     of its pairs that can be in such a triple;
+#'   * `num_triples`: how many are asked of; `found_in_sample`: how many of the
+#'     sample's are as similar; `expected`: of all, from the sample, `NA` where
+#'     it has fewer than 1,000 or with `query`;
+#'   * `comparisons`: features of triples to look at, from the sample: of those
+#'     that no pair rules out;
+#'   * `stages`: into how many tasks of about half a minute a search is cut with
+#'     `checkpoint`, or by one worker of `BPPARAM`.
+#' @section Errors: As for [threshold_triples()].
+#' @seealso [threshold_triples()], [triple_histogram()]
+#' @export
+#' @examples
+#' x <- matrix(rexp(300 * 12), nrow = 300)
+#' triple_plan(x, min_similarity = 0.85)
+#' triple_plan(x, min_similarity = 0.85, query = 7)$comparisons
+triple_plan <- function(x, min_similarity,
+                        metric = c("proportional", "sorensen"), ...,
+                        query = NULL, stage = NULL,
+                        path = c("auto", "pairs", "all"),
+                        constant = c("error", "isolate"),
+                        backend = c("auto", "cuda", "cpu"), devices = NULL,
+                        num_threads = NULL, max_device_memory = NULL,
+                        points = c("rows", "columns"), assay = NULL,
+                        dimred = NULL, max_memory = NULL,
+                        na = c("error", "mean")) {
+  check_no_more(...)
+  rlang::check_required(x)
+  rlang::check_required(min_similarity)
+  metric <- check_triple_metric(metric)
+  na <- check_triple_na(na)
+  options <- triple_options()
+  path <- check_choice(path, triple_paths, "path")
+  least <- check_similarity(min_similarity, options$metric)
+  stages <- check_stages(NULL, stage)
+  search <- new_triple_search(x, options, query)
+  search <- ask_triples(search, "threshold", stages, least = least, path = path)
+  work <- new_work(search)
+  opened <- in_core(open_triples(work, work$request), current_env())
+  on.exit(close_triples(opened$handle))
+  plan <- opened$plan
+  structure(
+    list(
+      backend = search$request$backend, metric = options$metric$name,
+      min_similarity = least, num_points = nrow(work$values),
+      num_features = ncol(work$values),
+      path = if (plan$by_pairs) "pairs" else "all", sampled = plan$sampled,
+      sample_pairs = plan$pairs, num_triples = plan$all,
+      found_in_sample = plan$sample_found, expected = plan$triples,
+      comparisons = plan$comparisons, stages = triple_stages(work, 1),
+      stage = stage_attribute(search$request$triples),
+      num_queries = length(search$contains)
+    ),
+    class = "fsknn_triple_plan"
+  )
+}
+
+#' @method format fsknn_triple_plan
+#' @export
+format.fsknn_triple_plan <- function(x, ...) {
+  rough <- function(number) format_count(signif(number, 2))
+  lines <- c(
+    "Backend" = x$backend,
+    "Metric" = x$metric,
+    "Triples" = paste0(
+      "of at least ", format_bound(x$min_similarity),
+      if (x$num_queries > 0) {
+        paste(", with one of", tally(x$num_queries, "point"))
+      },
+      if (!is.null(x$stage)) {
+        paste(", stage", x$stage[[1]], "of", x$stage[[2]])
+      }
+    ),
+    "Points (n)" = format_count(x$num_points),
+    "Features (d)" = format_count(x$num_features),
+    "Triples in all" = format_count(round(x$num_triples)),
+    "Path" = describe_path(x$path == "pairs", x$sampled, x$sample_pairs),
+    "Expected" = if (!is.na(x$expected)) {
+      paste("about", rough(x$expected), "triples")
+    } else if (x$sampled == 0) {
+      "not known: there are too few points for a sample"
+    } else if (x$num_queries > 0) {
+      "not known of a query"
+    } else {
+      paste0(
+        "not known: ", format_count(x$found_in_sample), " of the sample's ",
+        format_count(choose(x$sampled, 3)), " triples"
+      )
+    },
+    "Comparisons" = if (x$comparisons > 0) {
+      rough(x$comparisons)
+    } else {
+      "few: pairs rule out all of the sample's triples"
+    },
+    "Stages" = paste(format_count(x$stages), "with a checkpoint")
+  )
+  paste0(format(paste0(names(lines), ":")), " ", lines)
+}
+
+#' @export
+print.fsknn_triple_plan <- function(x, ...) {
+  cat(format(x), sep = "\n")
+  invisible(x)
+}

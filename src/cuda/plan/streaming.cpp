@@ -154,8 +154,9 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
       (in.num_given > in.num_points ? 4 * static_cast<double>(in.num_given)
                                     : 0);
 
-  // The filter: what is kept of all columns, two panels of them, and of a
-  // stretch its rows, lists, and what is known of them.
+  // The filter: what is kept of all columns, and where each point's candidates
+  // are; two panels; and of a stretch its rows, lists, and what is known of
+  // them.
   const double block = static_cast<double>(kFilterBlock);
   const double form = static_cast<double>(shape.rows.row_bytes);
   const double values = 4.0 * static_cast<double>(shape.rows.floats_a_slot);
@@ -165,7 +166,7 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
       2 * static_cast<double>(stretch_panel_bytes(
               s.panel_blocks, kFilterBlock * shape.rows.row_bytes));
   const double of_all = all_the_time + shape.bytes_sums + slots * (values + 4) +
-                        8 * points + panels;
+                        20 * points + panels;
   // The lists' memory has room for a block of longer ones.
   const double longer =
       block * 8.0 * static_cast<double>(wider_capacity(s.capacity));
@@ -218,9 +219,8 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
   // So short stretches would have all points come by very often.
   const double fewest = points / 512;
   s.fits = s.bytes_peak <= bytes_usable && s.stretch_blocks > 0 &&
-           stretch * block >= fewest &&
-           static_cast<double>(s.stay_rows) >=
-               std::max(static_cast<double>(s.stream_rows), fewest);
+           stretch * block >= fewest && s.stay_rows > 0 &&
+           static_cast<double>(s.stay_rows) >= fewest;
   return s;
 }
 

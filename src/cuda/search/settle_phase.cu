@@ -38,7 +38,11 @@ std::int64_t rows_that_stay(const PanelsPart& part,
     const std::int64_t stretches = (n + stay - 1) / stay;
     return std::min(stay, whole_tiles((n + stretches - 1) / stretches));
   };
-  const std::int64_t least = std::min(whole_tiles(n), part.shape().stream_rows);
+  // The host's pairs may be of few points that all stay.
+  const std::int64_t least =
+      unsettled.pairs.on_host()
+          ? kChunkUnit
+          : std::min(whole_tiles(n), part.shape().stream_rows);
   std::int64_t stay =
       static_cast<std::int64_t>(room / row_bytes) / kChunkUnit * kChunkUnit;
   stay = equal(std::min(whole_tiles(n), std::max(stay, least)));
@@ -49,7 +53,7 @@ std::int64_t rows_that_stay(const PanelsPart& part,
                             most_pairs_of(unsettled.pairs, n, stay) +
                             most_pairs_of(unsettled.wide_pairs, n, stay)) >
              room)
-    stay = std::max(least, equal(stay * 31 / 32 / kChunkUnit * kChunkUnit));
+    stay = equal(std::max(least, stay * 31 / 32 / kChunkUnit * kChunkUnit));
   return stay;
 }
 

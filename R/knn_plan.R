@@ -50,7 +50,9 @@
 #'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the
 #'   most at any time; for GPUs on each of them, save the result; for
 #'   metafeatures `bytes_made_from`, what each GPU makes them of), and whether
-#'   the points are `streamed` through a GPU's memory, or by blocks of
+#'   the points are `streamed` through a GPU's memory (`bytes_host` are then
+#'   those of the filter's rows and of candidates, where these are in the host's
+#'   memory), or by blocks of
 #'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
 #'   passes. `num_pairs` is the number of pairs of points that are looked at.
 #'
@@ -403,6 +405,11 @@ describe_device_bytes <- function(plan) {
       format_bytes(plan$bytes_filter)
     },
     "Each GPU, peak" = paste0(format_bytes(plan$bytes_peak), " (", room, ")"),
+    "Host memory, filter" = if (plan$bytes_host > 0) {
+      paste0(
+        format_bytes(plan$bytes_host), " (its rows pass through the GPUs)"
+      )
+    },
     "Host memory, result" = format_bytes(plan$bytes_result)
   )
 }

@@ -45,6 +45,7 @@ Rcpp::List sizes_of(const Plan& p) {
   out["bytes_result"] = p.bytes_result;
   out["bytes_working"] = p.bytes_working;
   out["bytes_peak"] = p.bytes_peak;
+  out["bytes_host"] = p.bytes_host;
   out["streamed"] = p.streamed;
   out["num_passes"] = number(p.num_passes);
   out["block_points"] = number(p.block_points);

@@ -12,7 +12,7 @@
 #   real     metafeatures of real data beside simulated data of that size; the
 #            environment variable FSKNN_BENCH_RDS names the file
 #   devices  1, 2, 4, ... GPUs
-#   stream   a quarter of the memory, beside all of it
+#   stream   a quarter, a twentieth and a fortieth of the memory, beside all of it
 #   first    the first call of a fresh session, and the second
 # All of them where none is named. --quick leaves out the largest sizes, --short
 # runs each case fewer times and checks fewer rows, --seconds=N begins nothing
@@ -382,10 +382,12 @@ run_section <- list(
     x <- simulated(if (quick) 100000 else 384126, 295)
     plan <- knn_plan(x, 20, backend = "cuda", devices = 1)
     measure("stream", x, 20, checked = 64, cpu_rows = 4)
-    measure(
-      "stream", x, 20, max_device_memory = plan$bytes_peak / 4, checked = 64,
-      cpu_rows = 4
-    )
+    for (part in c(4, 20, 40)) {
+      measure(
+        "stream", x, 20, max_device_memory = plan$bytes_peak / part, checked = 64,
+        cpu_rows = 4
+      )
+    }
   },
   devices = function() {
     x <- simulated(if (quick) 384126 else 1533876, 295)

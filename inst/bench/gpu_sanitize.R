@@ -166,7 +166,7 @@ parts <- list(
     near <- near_empty(1e10 + abs(many), 400)
     graph(
       near, 5, "proportional",
-      max_device_memory = streaming_limit(near, 5, "proportional", TRUE)
+      max_device_memory = streaming_limit(near, 5, "proportional", "stays")
     )
   },
   # Pairs over common samples: the filters by products and of differences, rows
@@ -215,23 +215,25 @@ parts <- list(
     graph(many, 5, adjust = cos(1:70))
   },
   # The filter's rows resident and the doubles streamed, rows that overflow among
-  # them; then all streamed.
+  # them; then the filter's rows streamed from the host, too; then all in doubles.
   streamed = function() {
     near <- many
     near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-12 * many[1:300, ])
     for (metric in c("pearson", "euclidean", "manhattan")) {
-      for (filtered in c(TRUE, FALSE)) {
-        limit <- streaming_limit(near, 5, metric, filtered)
+      for (filter in c("stays", "comes", "none")) {
+        limit <- streaming_limit(near, 5, metric, filter)
         graph(near, 5, metric, max_device_memory = limit)
         stats <- knn_stats()
-        stopifnot(stats$streamed, stats$filtered == filtered)
-        if (filtered) stopifnot(stats$rows_widened > 0)
+        stopifnot(stats$streamed, stats$filtered == (filter != "none"))
+        if (stats$filtered) stopifnot(stats$rows_widened > 0)
       }
     }
     knn_graph(
       near, 5, backend = "cuda", devices = 1,
-      max_device_memory = streaming_limit(near, 5, "pearson", TRUE)
+      max_device_memory = streaming_limit(near, 5, "pearson", "stays")
     )
+    limit <- streaming_limit(many, 400, "pearson", "comes")
+    graph(many, 400, max_device_memory = limit)
   },
   # Rows that the device makes: metafeatures and latent rows, by numbers too,
   # held and made again for the exact step.
@@ -244,7 +246,7 @@ parts <- list(
       queries(x, x[5:9, ], 3, "spearman", constant = "isolate")
     }
     long <- fsknn:::latent_rows(9000, 70, factors = 5)
-    limit <- streaming_limit(long, 5, "pearson", TRUE)
+    limit <- streaming_limit(long, 5, "pearson", "stays")
     graph(long, 5, max_device_memory = limit)
   },
   # Two blocks of points: by each filter and without one, from limits, with
@@ -278,13 +280,21 @@ parts <- list(
   }
 )
 
-# The most memory for which points are streamed so.
-streaming_limit <- function(x, k, metric, filtered) {
+# The most memory for which points are streamed so: the filter's rows stay on the
+# GPU, or come from the host, or there is no filter.
+streaming_limit <- function(x, k, metric, filter) {
   for (bytes in 6e7 * 0.97^(0:100)) {
     plan <- knn_plan(
       x, k, metric, backend = "cuda", devices = 1, max_device_memory = bytes
     )
-    if (plan$streamed && nzchar(plan$filter) == filtered) {
+    is <- if (!nzchar(plan$filter)) {
+      "none"
+    } else if (plan$bytes_host > 0) {
+      "comes"
+    } else {
+      "stays"
+    }
+    if (plan$streamed && is == filter) {
       return(bytes)
     }
   }

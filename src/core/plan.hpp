@@ -73,6 +73,7 @@ struct Plan {
   double bytes_result = 0;   ///< index, distance (and correlation) matrices
   double bytes_working = 0;  ///< neighbour lists, thresholds, order
   double bytes_peak = 0;     ///< all of these, besides the input
+  double bytes_host = 0;     ///< GPUs: of the host's besides, for the filter
 };
 
 /// The plan of the CPU engine. By groups it is that of one search in which each

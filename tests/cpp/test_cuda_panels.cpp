@@ -11,6 +11,7 @@
 
 #include "cuda/plan/panels.hpp"
 #include "cuda/plan/pieces.hpp"
+#include "cuda/plan/stretches.hpp"
 
 using fsknn::cuda::AnswerShape;
 using fsknn::cuda::bytes_preparing;
@@ -133,4 +134,44 @@ TEST_CASE("what a part throws reaches the thread that waits, and all stop") {
     };
     CHECK_THROWS_WITH(all(), "no more");
   }
+}
+
+TEST_CASE("a stretch's rows meet each block of columns once, panel by panel") {
+  using fsknn::cuda::ListedJob;
+  using fsknn::cuda::StretchLaunch;
+  using fsknn::cuda::StretchShape;
+  for (const std::int64_t rows : {1, 2, 99, 400})
+    for (const std::int64_t columns : {1, 3, 5, 117, 1501})
+      for (const std::int64_t panel : {1, 2, 32, 2000})
+        for (const std::int64_t fill : {1, 3, 9}) {
+          const StretchShape shape = {rows, columns, panel, fill, 132};
+          std::vector<int> met(static_cast<std::size_t>(rows * columns));
+          std::int64_t next = 0, last_round = 0;
+          for (const StretchLaunch& launch : schedule_stretch(shape)) {
+            // In order, each in one panel.
+            CHECK(launch.first_block == next);
+            CHECK(launch.end_block > next);
+            CHECK((launch.end_block - 1) / panel == next / panel);
+            next = launch.end_block;
+            CHECK(launch.fill == (launch.end_block <= fill));
+            if (launch.ends_round) {
+              CHECK((launch.end_block == std::min(fill, columns) ||
+                     launch.end_block == std::min(2 * last_round, columns)));
+              last_round = launch.end_block;
+            }
+            CHECK(launch.num_jobs() <=
+                  rows * std::min(panel, launch.end_block));
+            for (std::int64_t at = 0; at < launch.num_jobs(); ++at) {
+              const ListedJob job = launch.job(at);
+              // What fills a list begins at its start.
+              CHECK(job.first_delta == job.column_block);
+              for (std::int32_t c = job.first_delta; c < job.end_delta; ++c)
+                ++met[static_cast<std::size_t>(job.row_block * columns + c)];
+            }
+          }
+          CHECK(next == columns);
+          CHECK(last_round == columns);
+          CHECK(std::all_of(met.begin(), met.end(),
+                            [](int times) { return times == 1; }));
+        }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/device/architectures.hpp"
+#include "cuda/plan/all_pairs.hpp"
 #include "cuda/plan/panels.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/plan/rounds.hpp"
@@ -148,7 +149,8 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   CHECK(p.bytes_filter > 0);
   CHECK(p.bytes_peak >= p.bytes_filter + p.bytes_prepared + p.bytes_working);
   CHECK_FALSE(plan_cuda(in, old(80e9)).filtered);
-  CHECK_FALSE(plan_cuda(in, modern(p.bytes_filter)).filtered);
+  CHECK(plan_cuda(in, modern(p.bytes_filter)).streaming.by_stretches());
+  CHECK_FALSE(plan_cuda(in, modern(p.bytes_filter / 20)).filtered);
   const auto filtered_with = [&](auto change) {
     PlanInput other = in;
     change(other);
@@ -190,20 +192,22 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK_FALSE(resident.streamed);
   CHECK(resident.num_passes == 1);
   GpuFacts gpus = modern(80e9);
-  bool filtered = true;
-  for (double share = 0.9; share > 0.02; share *= 0.8) {
+  bool stretches = false;
+  for (double share = 0.9; share > 0.01; share *= 0.8) {
     gpus.bytes_limit = share * resident.bytes_peak;
-    const Plan p = plan_cuda(in, gpus);
+    const fsknn::cuda::CudaPlan p = plan_cuda(in, gpus);
     CHECK(p.bytes_peak <= gpus.bytes_limit);
     CHECK(p.bytes_prepared + p.bytes_working <= p.bytes_peak);
-    // The less memory, the less it keeps: never back to the filter.
-    CHECK((filtered || !p.filtered));
-    filtered = p.filtered;
-    if (!p.filtered) CHECK(p.streamed);
+    // By a filter however little there is.
+    CHECK(p.filtered);
     if (p.streamed) CHECK(p.num_passes > 1);
-    if (share > 0.25) CHECK(p.filtered);
+    CHECK((p.bytes_host > 0) == p.streaming.by_stretches());
+    // The less memory, the less it keeps: never back to the filter's rows.
+    CHECK((!stretches || p.streaming.by_stretches()));
+    stretches = p.streaming.by_stretches();
+    if (share > 0.25) CHECK_FALSE(stretches);
   }
-  CHECK_FALSE(filtered);
+  CHECK(stretches);
   gpus.bytes_limit = resident.bytes_peak / 4;
   const Plan quarter = plan_cuda(in, gpus);
   CHECK(quarter.streamed);
@@ -215,6 +219,44 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK(streaming.fits);
   CHECK(2 * streaming.stay_rows >= in.num_points);
   CHECK(streaming.bytes_peak <= gpus.bytes_limit);
+}
+
+TEST_CASE("a stretch of lists, and what passes by, fits in little memory") {
+  const double block = static_cast<double>(kFilterBlock);
+  for (const std::int64_t n : {4096, 30000, 384126, 10000000})
+    for (const std::int64_t d : {2, 40, 295, 5000})
+      for (const std::int64_t k : {1, 20, 300, 1500})
+        for (const int devices : {1, 2}) {
+          PlanInput in = input(n, d, k, devices);
+          in.unit_dot = in.correlation = true;
+          const auto shape = fsknn::cuda::filter_shape(in, modern(80e9));
+          const double row = static_cast<double>((d + 7) / 8 * 8) * 8 + 12;
+          bool fitted = false;
+          for (double usable = 1e6; usable < 80e9; usable *= 1.7) {
+            const auto s =
+                fsknn::cuda::stretch_streaming(in, shape, usable, 132);
+            // What fits, fits with more.
+            CHECK((s.fits || !fitted));
+            fitted = s.fits;
+            if (!s.fits) continue;
+            CHECK(s.bytes_peak <= usable);
+            CHECK(s.by_stretches());
+            CHECK(s.fill_blocks * kFilterBlock <= s.capacity);
+            const double panels = 2 * static_cast<double>(s.stream_rows) * row +
+                                  2 * static_cast<double>(s.panel_blocks) *
+                                      block *
+                                      static_cast<double>(shape.rows.row_bytes);
+            const double stretch =
+                static_cast<double>(s.stretch_blocks) * block *
+                static_cast<double>(shape.rows.slot_bytes() + 8 * s.capacity);
+            CHECK(panels + stretch + 28 * static_cast<double>(n) <
+                  s.bytes_peak);
+            CHECK(static_cast<double>(s.stay_rows + 2 * s.stream_rows) * row +
+                      fsknn::cuda::bytes_answer(s.write_rows, k) <
+                  s.bytes_peak);
+          }
+          CHECK(fitted);
+        }
 }
 
 TEST_CASE("the panels that long rows' filter forms are made of are planned") {

@@ -54,6 +54,82 @@ test_that("rows that overflow while points come in panels are filtered again", {
   expect_identical(graph(max_device_memory = 110e6), graph())
 })
 
+# The most memory for which the filter's rows are in the host's.
+stretches_limit <- function(x, k, metric, ...) {
+  for (bytes in 60e6 * 0.9^(0:30)) {
+    plan <- on_one_gpu(knn_plan, x, k, metric, max_device_memory = bytes, ...)
+    if (plan$bytes_host > 0) {
+      return(bytes)
+    }
+  }
+  stop("no limit makes it so")
+}
+
+test_that("the filter's rows come from the host where they don't fit a GPU", {
+  skip_if_no_cuda()
+  x <- families(30, seed = 69)
+  x[c(7, 14000, 29999), ] <- 1
+  for (metric in c("pearson", "spearman", "euclidean", "manhattan")) {
+    search <- function(...) {
+      knn_search(
+        x, 10, metric, constant = "isolate", backend = "cuda", ...
+      )
+    }
+    expected <- search(devices = 1)
+    expect_false(knn_stats()$streamed)
+    most <- stretches_limit(x, 10, metric)
+    for (devices in list(1, NULL)) {
+      for (limit in most * c(1, 0.7)) {
+        expect_identical(
+          search(devices = devices, max_device_memory = limit), expected,
+          label = paste(metric, length(devices), "GPUs, limit", limit)
+        )
+        stats <- knn_stats()
+        expect_true(stats$streamed && stats$filtered)
+        expect_gte(stats$rows_widened, 12000)
+        expect_gte(stats$rows_redone - stats$rows_widened, 3000)
+        expect_lte(stats$bytes_device, limit)
+      }
+    }
+  }
+})
+
+test_that("so do candidates, of long lists and with correlations, too", {
+  skip_if_no_cuda()
+  x <- random_matrix(9000, 40, seed = 70)
+  # All of one stretch, of which lists of many neighbours keep all the others.
+  x[1001:2500, ] <- x[rep_len(1000, 1500), ] *
+    (1 + 1e-12 * random_matrix(1500, 40, seed = 71))
+  for (k in c(1, 64, 400, 1500)) {
+    limit <- stretches_limit(x, k, "pearson")
+    graph <- function(...) {
+      knn_graph(x, k, sign = "absolute", backend = "cuda", devices = 1, ...)
+    }
+    expect_identical(graph(max_device_memory = limit), graph(), label = k)
+    stats <- knn_stats()
+    expect_false(stats$streamed)
+    graph(max_device_memory = limit)
+    stats <- knn_stats()
+    expect_true(stats$streamed && stats$filtered, label = k)
+    expect_lte(stats$bytes_device, limit)
+  }
+  binary <- (x > 0.5) + 0
+  binary[cbind(seq_len(9000), 1:40)] <- 1
+  expect_identical(
+    on_one_gpu(
+      knn_search, binary, 10, "sorensen",
+      max_device_memory = stretches_limit(binary, 10, "sorensen")
+    ),
+    on_one_gpu(knn_search, binary, 10, "sorensen")
+  )
+  made <- metafeatures(random_matrix(150, 30, seed = 72), ops = "-")
+  limit <- stretches_limit(made, 10, "pearson")
+  expect_identical(
+    on_one_gpu(knn_search, made, 10, max_device_memory = limit),
+    on_one_gpu(knn_search, made, 10)
+  )
+})
+
 test_that("a search keeps to its plan, also where rows are done again", {
   skip_if_no_cuda()
   x <- families(300, seed = 63)[1:20000, ]

@@ -66,7 +66,7 @@ test_that("a plan prints in the paper's words", {
       bytes_prepared = 6e7, bytes_filter = 3e7, bytes_result = 5798e3,
       bytes_peak = 1e8, instruction_set = "baseline", filter = "some products",
       streamed = FALSE, num_passes = 1, max_device_memory = 0, bytes_file = 0,
-      block_points = 0, bytes_made_from = 0
+      block_points = 0, bytes_made_from = 0, bytes_host = 0
     ),
     class = "knn_plan"
   )
@@ -82,6 +82,10 @@ test_that("a plan prints in the paper's words", {
   streamed$streamed <- TRUE
   streamed$num_passes <- 5
   streamed$max_device_memory <- 2^29
+  stretches <- streamed
+  stretches$filter <- "some products"
+  stretches$bytes_filter <- 2e7
+  stretches$bytes_host <- 3e8
   made <- streamed
   made$bytes_made_from <- 5e6
   too_large <- with_gpus
@@ -90,6 +94,7 @@ test_that("a plan prints in the paper's words", {
     plan
     with_gpus
     streamed
+    stretches
     made
     too_large
   })

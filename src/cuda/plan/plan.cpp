@@ -82,15 +82,20 @@ CudaPlan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
   // Once for the filter's rows; then each stretch that stays, and all after it.
   const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
   p.num_passes = 2 + stretches / 2;
+  const std::int64_t slots =
+      streaming.by_stretches()
+          ? (streaming.stretch_blocks + 2 * streaming.panel_blocks) *
+                kFilterBlock
+          : FilterBlocks(in.num_points).num_slots();
   p.bytes_filter =
-      shape.bytes_sums +
-      static_cast<double>(FilterBlocks(in.num_points).num_slots()) *
-          (static_cast<double>(shape.rows.slot_bytes()) +
-           static_cast<double>(streaming.capacity) * 8);
+      shape.bytes_sums + static_cast<double>(slots) *
+                             (static_cast<double>(shape.rows.slot_bytes()) +
+                              static_cast<double>(streaming.capacity) * 8);
   p.bytes_prepared = static_cast<double>(streaming.stay_rows) *
                      (static_cast<double>(p.padded_features) * 8 + 12);
   p.bytes_working = streaming.bytes_fixed;
   p.bytes_peak = streaming.bytes_peak;
+  p.bytes_host = streaming.bytes_host;
   return p;
 }
 
@@ -117,6 +122,9 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
     const FilterShape streamed = filter_shape(in, gpus, false);
     const FilterStreaming streaming = filter_streaming(in, streamed, usable);
     if (streaming.fits) return plan_filter_streamed(in, streamed, streaming);
+    const FilterStreaming stretches =
+        stretch_streaming(in, streamed, usable, gpus.multiprocessors);
+    if (stretches.fits) return plan_filter_streamed(in, streamed, stretches);
   }
   const Plan p = plan_all_pairs(in, usable);
   return {fits(p) ? p : plan_all_pairs_panels(in, usable), {}, {}};

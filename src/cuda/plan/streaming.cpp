@@ -5,10 +5,42 @@
 
 #include "cuda/plan/all_pairs.hpp"
 #include "cuda/plan/panels.hpp"
+#include "cuda/plan/rounds.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
+
+/// Rows that so many bytes have room for, whole units of them.
+std::int64_t rows_in(double bytes, double a_row, std::int64_t unit,
+                     std::int64_t most) {
+  const std::int64_t rows =
+      static_cast<std::int64_t>(bytes / a_row) / unit * unit;
+  return std::max(unit, std::min(rows, most));
+}
+
+/// Panels and their like: 8 MiB, or less where that is much of the limit.
+double bytes_of_piece(double bytes_usable) {
+  return std::min(8.0 * (1 << 20), bytes_usable / 32);
+}
+
+/// Points of a panel. Of long rows a piece would be a few: eight threads
+/// prepare a row, so that a device has work from thousands of them on.
+std::int64_t rows_of_panel(const PlanInput& in, double row_bytes,
+                           double bytes_usable) {
+  const double enough = std::min(kEnoughRows * row_bytes, bytes_usable / 64);
+  return rows_in(std::max(bytes_of_piece(bytes_usable), enough), row_bytes,
+                 kChunkUnit, round_up(in.num_points, kChunkUnit));
+}
+
+/// Rows done again in doubles at a time, and the memory that it takes.
+std::int64_t rows_redone(const PlanInput& in, const FilterStreaming& s,
+                         double row_bytes, double bytes_usable) {
+  return rows_in(4 * bytes_of_piece(bytes_usable),
+                 row_bytes + static_cast<double>(s.stream_rows) * 8 +
+                     static_cast<double>(in.k) * 20,
+                 kChunkUnit, 4096);
+}
 
 std::int64_t power_of_two_from(std::int64_t least, std::int64_t value) {
   std::int64_t power = least;
@@ -30,25 +62,12 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   const std::int64_t filled = s.fill_blocks * kFilterBlock;
   s.fill_capacity = static_cast<std::int32_t>(
       filled <= 1024 ? filled : power_of_two_from(kFilterBlock, filled));
-  const auto rows_in = [&](double bytes, double a_row, std::int64_t unit,
-                           std::int64_t most) {
-    const std::int64_t rows =
-        static_cast<std::int64_t>(bytes / a_row) / unit * unit;
-    return std::max(unit, std::min(rows, most));
-  };
-  // Panels and their like: 8 MiB, or less where that is much of the limit.
   const std::int64_t all = round_up(in.num_points, kChunkUnit);
-  const double piece = std::min(8.0 * (1 << 20), bytes_usable / 32);
-  // Of long rows that would be a few: eight threads prepare a row, so that a
-  // device has work from thousands of them on.
-  const double enough = std::min(kEnoughRows * row_bytes, bytes_usable / 64);
-  s.stream_rows = rows_in(std::max(piece, enough), row_bytes, kChunkUnit, all);
+  const double piece = bytes_of_piece(bytes_usable);
+  s.stream_rows = rows_of_panel(in, row_bytes, bytes_usable);
   s.fill_slots =
       rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock, most_slots);
-  s.redo_rows = rows_in(4 * piece,
-                        row_bytes + static_cast<double>(s.stream_rows) * 8 +
-                            static_cast<double>(in.k) * 20,
-                        kChunkUnit, 4096);
+  s.redo_rows = rows_redone(in, s, row_bytes, bytes_usable);
   s.write_rows =
       rows_in(2 * piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
   s.bytes_usable = bytes_usable;
@@ -107,6 +126,103 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
 }
 
 }  // namespace
+
+FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
+                                  double bytes_usable, int multiprocessors) {
+  FilterStreaming s;
+  const SearchSizes sizes(in);
+  const FilterBlocks blocks(in.num_points);
+  const double slots = static_cast<double>(blocks.num_slots());
+  const double points = static_cast<double>(in.num_points);
+  const double row_bytes = static_cast<double>(sizes.padded) * 8 + 12;
+  const double piece = bytes_of_piece(bytes_usable);
+  const double k = static_cast<double>(in.k);
+  s.capacity = shape.capacity;
+  s.growth = 2.0;
+  s.fill_blocks = shape.fill_blocks;
+  s.bytes_usable = bytes_usable;
+  s.stream_rows = s.prepare_rows = rows_of_panel(in, row_bytes, bytes_usable);
+  s.redo_rows = rows_redone(in, s, row_bytes, bytes_usable);
+  s.write_rows = rows_in(2 * piece, k * 20, kChunkUnit,
+                         round_up(in.num_points, kChunkUnit));
+  const double all_the_time =
+      2 * static_cast<double>(s.stream_rows) * row_bytes +
+      bytes_preparing(
+          std::min(s.prepare_rows, std::max(in.num_points, in.num_given)),
+          in.num_features, in.unit_dot) +
+      in.bytes_made_from +
+      (in.num_given > in.num_points ? 4 * static_cast<double>(in.num_given)
+                                    : 0);
+
+  // The filter: what is kept of all columns, and where each point's candidates
+  // are; two panels; and of a stretch its rows, lists, and what is known of
+  // them.
+  const double block = static_cast<double>(kFilterBlock);
+  const double form = static_cast<double>(shape.rows.row_bytes);
+  const double values = 4.0 * static_cast<double>(shape.rows.floats_a_slot);
+  s.panel_blocks = rows_in(1.5 * piece, block * form, 1,
+                           std::min<std::int64_t>(blocks.count, 1 << 16));
+  const double panels =
+      2 * static_cast<double>(stretch_panel_bytes(
+              s.panel_blocks, kFilterBlock * shape.rows.row_bytes));
+  const double of_all = all_the_time + shape.bytes_sums + slots * (values + 4) +
+                        20 * points + panels;
+  // The lists' memory has room for a block of longer ones.
+  const double longer =
+      block * 8.0 * static_cast<double>(wider_capacity(s.capacity));
+  const double lists = 8.0 * static_cast<double>(s.capacity);
+  const double of_block =
+      block * (form + values + lists + 48) +
+      static_cast<double>(s.panel_blocks) * sizeof(ListedJob);
+  const double left = bytes_usable - of_all;
+  s.stretch_blocks = std::min(
+      blocks.count, static_cast<std::int64_t>(std::max(0.0, left) / of_block));
+  if (static_cast<double>(s.stretch_blocks) * block * lists < longer)
+    s.stretch_blocks =
+        std::min(s.stretch_blocks,
+                 static_cast<std::int64_t>(std::max(0.0, left - longer) /
+                                           (of_block - block * lists)));
+  // Whole turns of the multiprocessors.
+  const std::int64_t turn = std::max(1, multiprocessors / 4);
+  if (s.stretch_blocks > turn) s.stretch_blocks -= s.stretch_blocks % turn;
+  const double stretch = static_cast<double>(s.stretch_blocks);
+  const double filtering = of_all + stretch * (of_block - block * lists) +
+                           std::max(longer, stretch * block * lists);
+
+  // The exact step: of each point its place and where its pairs are; of those
+  // that stay their pairs, too.
+  s.bytes_fixed = all_the_time + bytes_answer(s.write_rows, in.k);
+  const double settling = s.bytes_fixed + 4 * points + 32 * points;
+  const double pairs = k * 1.25 * 12;
+  const auto let_stay = [&](double held) {
+    s.stay_rows = static_cast<std::int64_t>(std::max(0.0, bytes_usable - held) /
+                                            (row_bytes + pairs)) /
+                  kChunkUnit * kChunkUnit;
+    s.stay_rows = std::min(s.stay_rows, round_up(in.num_points, kChunkUnit));
+  };
+  let_stay(settling);
+  const double written = static_cast<double>(s.write_rows) * k * 24;
+  if (static_cast<double>(s.stay_rows * sizes.padded) * 8 < written) {
+    s.bytes_fixed += written;
+    let_stay(settling + written);
+  }
+  const double redoing =
+      all_the_time + 36 * points +
+      static_cast<double>(s.redo_rows) *
+          (row_bytes + static_cast<double>(whole_tiles(s.stream_rows)) * 8 +
+           k * 20);
+  s.bytes_peak =
+      std::max({filtering, redoing,
+                s.bytes_fixed + 36 * points +
+                    static_cast<double>(s.stay_rows) * (row_bytes + pairs)});
+  s.bytes_host = slots * form + points * pairs;
+  // So short stretches would have all points come by very often.
+  const double fewest = points / 512;
+  s.fits = s.bytes_peak <= bytes_usable && s.stretch_blocks > 0 &&
+           stretch * block >= fewest && s.stay_rows > 0 &&
+           static_cast<double>(s.stay_rows) >= fewest;
+  return s;
+}
 
 FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
                                  double bytes_usable) {

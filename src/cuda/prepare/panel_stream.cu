@@ -27,13 +27,13 @@ PanelBuffer::PanelBuffer(std::int64_t most_rows, std::int64_t padded)
       ids_(most_rows) {}
 
 PanelStream::PanelStream(const PlacedPoints& points, const RowRecipe& recipe,
-                         int num_threads)
+                         int num_threads, std::int64_t most_rows)
     : points_(points),
       device_(current_device()),
       places_(any_left_out(points)
                   ? static_cast<std::int64_t>(points.order.place.size())
                   : 0),
-      preparer_(*points.source, recipe, num_threads, {device_}) {
+      preparer_(*points.source, recipe, num_threads, {device_}, most_rows) {
   if (places_.size() > 0)
     upload(places_, points.order.place.data(), places_.size(), copies_);
 }

@@ -58,8 +58,9 @@ class PanelBuffer {
 /// thread. The points must be in their own order (not shuffled).
 class PanelStream {
  public:
+  /// most_rows: see Preparer.
   PanelStream(const PlacedPoints& points, const RowRecipe& recipe,
-              int num_threads);
+              int num_threads, std::int64_t most_rows = 0);
   PanelStream(const PanelStream&) = delete;
   PanelStream& operator=(const PanelStream&) = delete;
   ~PanelStream() { wait(); }

@@ -31,7 +31,7 @@ constexpr double kBytesPerThread = 1 << 20;
 class Preparer::Impl {
  public:
   Impl(const RowSource& source, const RowRecipe& recipe, int num_threads,
-       std::vector<int> devices)
+       std::vector<int> devices, std::int64_t most_rows)
       : held_(held_on(source, devices)),
         features_(dynamic_cast<const FeatureSubset*>(&source)),
         source_(without_holding(source)),
@@ -40,8 +40,9 @@ class Preparer::Impl {
         made_from_(source_.made_from()),
         recipe_(what_is_left(recipe, source)),
         num_threads_(num_threads),
-        shape_(source.num_points(), source.num_features(),
-               doubles_ != nullptr || ints_ != nullptr),
+        shape_(most_rows > 0 ? std::min(most_rows, source.num_points())
+                             : source.num_points(),
+               source.num_features(), doubles_ != nullptr || ints_ != nullptr),
         value_bytes_(ints_ != nullptr ? sizeof(int) : sizeof(double)),
         pinned_(on_devices()
                     ? 0
@@ -413,9 +414,10 @@ class Preparer::Impl {
 };
 
 Preparer::Preparer(const RowSource& source, const RowRecipe& recipe,
-                   int num_threads, std::vector<int> devices)
+                   int num_threads, std::vector<int> devices,
+                   std::int64_t most_rows)
     : impl_(std::make_unique<Impl>(source, recipe, num_threads,
-                                   std::move(devices))) {}
+                                   std::move(devices), most_rows)) {}
 
 Preparer::~Preparer() = default;
 

@@ -64,9 +64,10 @@ struct PrepareTarget {
 /// What it holds on each device: bytes_preparing() (panels.hpp).
 class Preparer {
  public:
-  /// devices: CUDA's own numbers. The source must outlive this.
+  /// devices: CUDA's own numbers. The source must outlive this. most_rows: that
+  /// travel at a time, where less memory is to do; 0: as many as are fast.
   Preparer(const RowSource& source, const RowRecipe& recipe, int num_threads,
-           std::vector<int> devices);
+           std::vector<int> devices, std::int64_t most_rows = 0);
   ~Preparer();  ///< waits for what is under way
   Preparer(const Preparer&) = delete;
   Preparer& operator=(const Preparer&) = delete;

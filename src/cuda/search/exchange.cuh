@@ -35,6 +35,8 @@ struct FilterTeam {
   }
   Workers* workers = nullptr;
   std::vector<FilterShare> shares;
+  /// The filter's rows of all slots, where they stand in the host's memory.
+  PinnedBuffer<unsigned char> host_rows;
   int size() const { return static_cast<int>(shares.size()); }
 };
 

@@ -14,7 +14,8 @@ constexpr std::int64_t kSample = 64;
 // Of a panel, where there is memory: some milliseconds' worth.
 constexpr std::int64_t kLongPanel = std::int64_t{64} << 20;
 
-/// Of each owned point, where panels bring it.
+}  // namespace
+
 std::vector<std::int32_t> panel_places_of(const FilterLayout& layout,
                                           const PlacedPoints& in_panels) {
   std::vector<std::int32_t> places;
@@ -24,7 +25,17 @@ std::vector<std::int32_t> panel_places_of(const FilterLayout& layout,
   return places;
 }
 
-}  // namespace
+std::vector<std::int32_t> panel_slots_of(const FilterLayout& layout,
+                                         const PointOrder& order,
+                                         const PointOrder& in_panels) {
+  std::vector<std::int32_t> panel_slots;
+  panel_slots.reserve(in_panels.id.size());
+  for (const std::int32_t id : in_panels.id) {
+    const std::int32_t place = order.place[static_cast<std::size_t>(id)];
+    panel_slots.push_back(layout.slots[static_cast<std::size_t>(place)]);
+  }
+  return panel_slots;
+}
 
 std::int64_t PanelsPart::room_for_pairs(std::int64_t num_redone) const {
   const double row_bytes = static_cast<double>(search.columns.padded) * 8 + 12;
@@ -58,15 +69,12 @@ FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
   const FilterLayout& layout = part.layout;
   const PointOrder& order = part.search.columns.order;
   const PointOrder& in_panels = part.search.in_panels->order;
-  std::vector<std::int32_t> panel_slots(in_panels.id.size());
+  const std::vector<std::int32_t> panel_slots =
+      panel_slots_of(layout, order, in_panels);
   std::vector<std::int32_t> panel_places(layout.places.size(), -1);
-  for (std::size_t p = 0; p < in_panels.id.size(); ++p) {
-    const std::int32_t place =
-        order.place[static_cast<std::size_t>(in_panels.id[p])];
-    const std::int32_t slot = layout.slots[static_cast<std::size_t>(place)];
-    panel_slots[p] = slot;
-    panel_places[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(p);
-  }
+  for (std::size_t p = 0; p < panel_slots.size(); ++p)
+    panel_places[static_cast<std::size_t>(panel_slots[p])] =
+        static_cast<std::int32_t>(p);
   std::vector<std::int32_t> own_slots;
   own_slots.reserve(own_places_.size());
   for (const std::int32_t p : own_places_)
@@ -94,18 +102,22 @@ FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
   part.stream.wait();  // the vectors go
 }
 
-bool FilterPhase::make_rows() {
-  const Search& search = part_.search;
-  const Stream& stream = part_.stream;
-  PanelBuffer& buffer = part_.panels.buffers[0];
+void learn_from_sample(const PanelsPart& part, PairFilter& filter) {
+  const Search& search = part.search;
+  PanelBuffer& buffer = part.panels.buffers[0];
   // Points are shuffled: the first of them are a sample.
   const std::int64_t sample =
-      std::min({kSample, part_.num_points(), buffer.most_rows()});
-  part_.panels.from.fetch_some(search.columns.order.id.data(), sample, buffer);
-  const Panel first = buffer.get(stream);
-  filter_->learn({first.rows, first.sums, search.columns.padded}, sample,
-                 search.undo, {}, stream);
-  buffer.release(stream);
+      std::min({kSample, part.num_points(), buffer.most_rows()});
+  part.panels.from.fetch_some(search.columns.order.id.data(), sample, buffer);
+  const Panel first = buffer.get(part.stream);
+  filter.learn({first.rows, first.sums, search.columns.padded}, sample,
+               search.undo, {}, part.stream);
+  buffer.release(part.stream);
+}
+
+bool FilterPhase::make_rows() {
+  const Stream& stream = part_.stream;
+  learn_from_sample(part_, *filter_);
   if (!make_all_rows()) return false;
   filter_->set_errors(pass_.cut, form_.rows(), form_.rows(), stream);
   candidates_.hold_entries();
@@ -202,7 +214,8 @@ bool FilterPhase::collect(FilteredGraph& found, Stats& stats) {
   }
   stats.rows_redone = static_cast<double>(found.redone.size());
   stats.pairs_exact = static_cast<double>(first.back());
-  found.pairs = WaitingList(own_places_, first, stream);
+  found.pairs =
+      WaitingList(own_places_, first, WaitingList::Where::device, stream);
   PairsFromLists lists;
   lists.lists = candidates_.lists();
   lists.own_slots = own_slots_.data();

@@ -32,6 +32,17 @@ struct PanelsPart {
   std::int64_t room_for_pairs(std::int64_t num_redone) const;
 };
 
+/// Of each owned point, where panels bring it; and by where panels bring a
+/// point its slot.
+std::vector<std::int32_t> panel_places_of(const FilterLayout& layout,
+                                          const PlacedPoints& in_panels);
+std::vector<std::int32_t> panel_slots_of(const FilterLayout& layout,
+                                         const PointOrder& order,
+                                         const PointOrder& in_panels);
+
+/// Before any of the filter's rows are made.
+void learn_from_sample(const PanelsPart& part, PairFilter& filter);
+
 /// What the phase leaves.
 struct FilteredGraph {
   WaitingList pairs;  ///< of all owned points

@@ -14,14 +14,21 @@ GraphByFilterPanels::GraphByFilterPanels(const Search& search, FilterTeam& team,
                                          int own)
     : layout_(layout_of(search, team, own)),
       exchange_(team, own),
-      from_(*search.in_panels, search.prepare, threads_of(search)),
+      from_(*search.in_panels, search.prepare, threads_of(search),
+            search.plan.streaming.prepare_rows),
       panels_{{search.plan.streaming.stream_rows, search.columns.padded},
               {search.plan.streaming.stream_rows, search.columns.padded}},
-      part_{search, *team.workers, layout_, stream_, {from_, panels_}},
-      filter_phase_(new FilterPhase(part_, team, own, exchange_)) {}
+      part_{search, *team.workers, layout_, stream_, {from_, panels_}} {
+  if (part_.shape().by_stretches())
+    stretch_phase_ = std::make_unique<StretchPhase>(part_, team, own);
+  else
+    filter_phase_ = std::make_unique<FilterPhase>(part_, team, own, exchange_);
+}
 
 std::int64_t GraphByFilterPanels::num_launches(const FilterTeam& team,
                                                const Search& search) {
+  if (search.plan.streaming.by_stretches())
+    return StretchPhase::num_launches(search) * 2;
   return GraphByFilter::num_launches(team, search) * 2;
 }
 
@@ -32,6 +39,7 @@ void GraphByFilterPanels::run() {
   if (!filter(found)) return;
   // Only the filter needed it, and nobody reads its lists any more.
   filter_phase_.reset();
+  stretch_phase_.reset();
   unsettled.pairs = std::move(found.pairs);
   unsettled.pairs.hold_values();
   keep_wide(found, unsettled);
@@ -46,6 +54,11 @@ void GraphByFilterPanels::run() {
 
 /// Returns whether to go on.
 bool GraphByFilterPanels::filter(FilteredGraph& found) {
+  if (stretch_phase_) {
+    if (!stretch_phase_->make_rows()) return false;
+    start_ = Clock::now();
+    return stretch_phase_->run(found, stats_);
+  }
   FilterPhase& phase = *filter_phase_;
   if (!phase.make_rows() || !exchange_.begin(phase.lists())) return false;
   start_ = Clock::now();
@@ -60,8 +73,12 @@ void GraphByFilterPanels::keep_wide(FilteredGraph& found,
     unsettled.redone = std::move(found.redone);
     return;
   }
+  const bool on_host = part_.shape().by_stretches();
+  // On the host no more than all lists of the filter would have held.
   const std::int64_t room =
-      part_.room_for_pairs(static_cast<std::int64_t>(found.redone.size())) -
+      (on_host ? layout_.num_owned() * part_.shape().capacity
+               : part_.room_for_pairs(
+                     static_cast<std::int64_t>(found.redone.size()))) -
       unsettled.pairs.num_pairs();
   const std::vector<std::int32_t>& places = unsettled.pairs.places();
   std::vector<std::int32_t> wide_places, columns;
@@ -83,10 +100,13 @@ void GraphByFilterPanels::keep_wide(FilteredGraph& found,
   if (unsettled.wide_own.empty()) return;
   stats_.rows_widened = static_cast<double>(unsettled.wide_own.size());
   stats_.pairs_exact += static_cast<double>(columns.size());
-  unsettled.wide_pairs = WaitingList(std::move(wide_places), first, stream_);
+  unsettled.wide_pairs = WaitingList(
+      std::move(wide_places), std::move(first),
+      on_host ? WaitingList::Where::host : WaitingList::Where::device, stream_);
   unsettled.wide_pairs.hold_values();
-  upload(unsettled.wide_pairs.columns(), columns.data(),
-         static_cast<std::int64_t>(columns.size()), stream_);
+  CUDA_CHECK(cudaMemcpyAsync(unsettled.wide_pairs.columns(), columns.data(),
+                             columns.size() * sizeof(std::int32_t),
+                             cudaMemcpyDefault, stream_.get()));
   stream_.wait();  // `columns` goes
 }
 

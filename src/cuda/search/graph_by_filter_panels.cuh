@@ -1,9 +1,10 @@
 #pragma once
 
 // A graph by a filter where the points do not fit the device in doubles: the
-// filter's rows stay, with short lists, and doubles come in panels, once to
-// make the filter's rows and again for the exact step. Each phase holds its
-// memory for as long as it runs: filter_phase.cuh, redo_panels.cuh,
+// filter's rows stay, with short lists, or come by from the host's memory for a
+// stretch of the lists at a time; doubles come in panels, once to make the
+// filter's rows and again for the exact step. Each phase holds its memory for
+// as long as it runs: filter_phase.cuh or stretch_phase.cuh, redo_panels.cuh,
 // settle_phase.cuh.
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "cuda/search/exchange.cuh"
 #include "cuda/search/filter_phase.cuh"
 #include "cuda/search/settle_phase.cuh"
+#include "cuda/search/stretch_phase.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -48,6 +50,7 @@ class GraphByFilterPanels {
   const PanelsPart part_;
   /// Others read its lists: after a failure it stays as long as this does.
   std::unique_ptr<FilterPhase> filter_phase_;
+  std::unique_ptr<StretchPhase> stretch_phase_;
   Clock::time_point start_;
   Stats stats_;
 };

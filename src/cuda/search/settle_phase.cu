@@ -11,25 +11,50 @@ namespace {
 // An entry of a list that is written out: distance, correlation, number.
 constexpr std::int64_t kListDoubles = 3;
 
+/// Of the host's, those of a stretch of so many points, at most.
+std::int64_t most_pairs_of(const WaitingList& list, std::int64_t num_points,
+                           std::int64_t stretch) {
+  std::int64_t most = 0;
+  for (std::int64_t p = 0; list.on_host() && p < num_points; p += stretch)
+    most = std::max(most, list.pairs_of(list.before(Place{p}),
+                                        list.before(Place{p + stretch})));
+  return most;
+}
+
 /// Points that stay at a time: as many as fit beside what is held.
 std::int64_t rows_that_stay(const PanelsPart& part,
                             const Unsettled& unsettled) {
   const std::int64_t n = part.num_points();
   const double owned = static_cast<double>(part.layout.num_owned());
-  const double held =
-      part.shape().bytes_fixed + 4 * static_cast<double>(n) + 16 * owned +
-      12 * static_cast<double>(unsettled.pairs.num_pairs() +
-                               unsettled.wide_pairs.num_pairs()) +
-      16 * static_cast<double>(unsettled.wide_own.size());
+  const double held = part.shape().bytes_fixed + 4 * static_cast<double>(n) +
+                      16 * owned + unsettled.pairs.bytes_of_pairs() +
+                      unsettled.wide_pairs.bytes_of_pairs() +
+                      16 * static_cast<double>(unsettled.wide_own.size());
   const double row_bytes =
       static_cast<double>(part.search.columns.padded) * 8 + 12;
   const double room = part.shape().bytes_usable - held;
+  const auto equal = [&](std::int64_t stay) {
+    // Equal stretches are the least to carry.
+    const std::int64_t stretches = (n + stay - 1) / stay;
+    return std::min(stay, whole_tiles((n + stretches - 1) / stretches));
+  };
+  // The host's pairs may be of few points that all stay.
+  const std::int64_t least =
+      unsettled.pairs.on_host()
+          ? kChunkUnit
+          : std::min(whole_tiles(n), part.shape().stream_rows);
   std::int64_t stay =
       static_cast<std::int64_t>(room / row_bytes) / kChunkUnit * kChunkUnit;
-  stay = std::min(whole_tiles(n), std::max(stay, part.shape().stream_rows));
-  // Equal stretches are the least to carry.
-  const std::int64_t stretches = (n + stay - 1) / stay;
-  return std::min(stay, whole_tiles((n + stretches - 1) / stretches));
+  stay = equal(std::min(whole_tiles(n), std::max(stay, least)));
+  // Beside those of the host's pairs that are theirs.
+  while (stay > least &&
+         static_cast<double>(stay) * row_bytes +
+                 12.0 * static_cast<double>(
+                            most_pairs_of(unsettled.pairs, n, stay) +
+                            most_pairs_of(unsettled.wide_pairs, n, stay)) >
+             room)
+    stay = equal(std::max(least, stay * 31 / 32 / kChunkUnit * kChunkUnit));
+  return stay;
 }
 
 /// Whether so many rows' lists of k fit the memory of what stays.
@@ -45,10 +70,12 @@ SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
       panel_ids_(part.num_points()),
       wide_own_(static_cast<std::int64_t>(unsettled.wide_own.size())),
       stay_(rows_that_stay(part, unsettled), part.search.columns.padded),
-      write_rows_(
-          std::min(std::max(stay_.size() / (kListDoubles * part.search.plan.k),
-                            part.shape().write_rows),
-                   whole_tiles(part.num_points()))),
+      write_rows_(part.shape().by_stretches()
+                      ? part.shape().write_rows
+                      : std::min(std::max(stay_.size() / (kListDoubles *
+                                                          part.search.plan.k),
+                                          part.shape().write_rows),
+                                 whole_tiles(part.num_points()))),
       own_lists_(
           written_from(stay_, part.shape().write_rows, part.search.plan.k)
               ? 0
@@ -59,6 +86,8 @@ SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
          part.stream);
   if (wide_own_.size() > 0)
     upload(wide_own_, unsettled.wide_own.data(), wide_own_.size(), part.stream);
+  for (WaitingList* const list : {&unsettled.pairs, &unsettled.wide_pairs})
+    list->hold_room(most_pairs_of(*list, part.num_points(), stay_.most_rows()));
 }
 
 SettlePhase::~SettlePhase() {
@@ -83,27 +112,30 @@ bool SettlePhase::settle(const Panel& panel) {
   const MetricEntry& metric = *part_.search.request.metric;
   const cudaStream_t stream = part_.stream.get();
   const auto side = [&](WaitingList& list, const Panel& rows,
-                        const Panel& columns) {
+                        const Panel& columns, bool stays) {
     Settling settling;
     settling.padded = part_.search.columns.padded;
     settling.undo = part_.search.undo;
     settling.rows = rows;
     settling.columns = columns;
-    settling.pairs = list.view();
+    settling.pairs = stays ? list.held() : list.view();
     settling.first_owned = list.before(rows.first);
     settling.end_owned = list.before(rows.end());
     return settling;
   };
   std::vector<WaitingList*> lists(1, &unsettled_.pairs);
   if (!unsettled_.wide_own.empty()) lists.push_back(&unsettled_.wide_pairs);
-  for (WaitingList* const list : lists)
-    start_settling(metric, side(*list, panel, panel), stream);
+  for (WaitingList* const list : lists) {
+    list->hold(list->before(panel.first), list->before(panel.end()),
+               part_.stream);
+    start_settling(metric, side(*list, panel, panel, true), stream);
+  }
   return for_panels(
       part_.panels.from, part_.panels.buffers, part_.stream,
       [&](const Panel& other) {
         for (WaitingList* const list : lists)
-          start_settling(metric, side(*list, other, panel),
-                         side(*list, panel, other), stream);
+          start_settling(metric, side(*list, other, panel, false),
+                         side(*list, panel, other, true), stream);
         return part_.workers.go_on();
       },
       panel.end());
@@ -141,7 +173,7 @@ void SettlePhase::write_out(const Panel& panel) {
 void SettlePhase::start_ranking_all(const Ranking& stretch) {
   const MetricEntry& metric = *part_.search.request.metric;
   Ranking ranking = stretch;
-  ranking.pairs = unsettled_.pairs.view();
+  ranking.pairs = unsettled_.pairs.held();
   ranking.most_pairs = unsettled_.pairs.most_pairs();
   start_ranking(metric, ranking, part_.stream.get());
   // Over the empty lists of those that were filtered again.
@@ -150,7 +182,7 @@ void SettlePhase::start_ranking_all(const Ranking& stretch) {
                             unsettled_.wide_own.end(), own) -
            unsettled_.wide_own.begin();
   };
-  ranking.pairs = unsettled_.wide_pairs.view();
+  ranking.pairs = unsettled_.wide_pairs.held();
   ranking.most_pairs = unsettled_.wide_pairs.most_pairs();
   ranking.first_owned = before(stretch.first_owned);
   ranking.end_owned = before(stretch.end_owned);

@@ -1,0 +1,43 @@
+#include "cuda/plan/stretches.hpp"
+
+#include <algorithm>
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// Jobs of a launch for each multiprocessor: what the last ones wait for each
+// other is little.
+constexpr std::int64_t kJobsEach = 12;
+// Longer jobs save little more.
+constexpr std::int64_t kLongestSpan = 8;
+
+}  // namespace
+
+std::vector<StretchLaunch> schedule_stretch(const StretchShape& shape) {
+  std::vector<StretchLaunch> launches;
+  std::int64_t round_end = std::min(shape.fill_blocks, shape.num_blocks);
+  for (std::int64_t first = 0; first < shape.num_blocks;) {
+    StretchLaunch launch;
+    launch.row_blocks = shape.row_blocks;
+    launch.first_block = first;
+    const std::int64_t panel_end =
+        (first / shape.panel_blocks + 1) * shape.panel_blocks;
+    launch.end_block = std::min(round_end, panel_end);
+    launch.fill = first < shape.fill_blocks;
+    launch.ends_round = launch.end_block == round_end;
+    // Jobs are of slabs, two to a block.
+    const std::int64_t slabs =
+        2 * shape.row_blocks * (launch.end_block - launch.first_block);
+    launch.span = std::max<std::int64_t>(
+        1, std::min(kLongestSpan, slabs / (kJobsEach * shape.multiprocessors)));
+    launches.push_back(launch);
+    first = launch.end_block;
+    if (launch.ends_round)
+      round_end = std::min(2 * round_end, shape.num_blocks);
+  }
+  return launches;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,52 @@
+#pragma once
+
+// How a stretch of rows meets all columns where the filter's rows are not on
+// the device: panels of columns come by, each of some blocks of slots. Plain
+// C++, but for what kernels make of it.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/arithmetic.hpp"
+#include "cuda/plan/rounds.hpp"
+#include "cuda/plan/units.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+struct StretchShape {
+  std::int64_t row_blocks = 0;
+  std::int64_t num_blocks = 0;    ///< of columns
+  std::int64_t panel_blocks = 1;  ///< of a panel of them
+  std::int64_t fill_blocks = 1;   ///< that lists are filled by
+  int multiprocessors = 1;
+};
+
+/// All rows of the stretch against some blocks of one panel.
+struct StretchLaunch {
+  std::int64_t row_blocks = 0;
+  std::int64_t first_block = 0, end_block = 0;  ///< of columns
+  std::int64_t span = 1;                        ///< a job's blocks, at most
+  bool fill = false;
+  bool ends_round = false;
+
+  FSKNN_HD std::int64_t num_jobs() const {
+    return row_blocks * ((end_block - first_block + span - 1) / span);
+  }
+  /// Rows count from the stretch's first block, columns from the first of all.
+  FSKNN_HD ListedJob job(std::int64_t at) const {
+    const std::int64_t first = first_block + at / row_blocks * span;
+    const std::int64_t end =
+        first + span < end_block ? first + span : end_block;
+    return {static_cast<std::int32_t>(at % row_blocks),
+            static_cast<std::int32_t>(first), static_cast<std::int32_t>(first),
+            static_cast<std::int32_t>(end)};
+  }
+};
+
+/// In order. The first blocks fill lists; then rounds double, each of as many
+/// blocks as all before it.
+std::vector<StretchLaunch> schedule_stretch(const StretchShape& shape);
+
+}  // namespace cuda
+}  // namespace fsknn

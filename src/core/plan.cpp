@@ -306,7 +306,17 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
 }
 
 Plan plan_cpu(const PlanInput& in) {
-  if (in.group_sizes.empty()) return plan_plain(in);
+  if (in.group_sizes.empty()) {
+    Plan p = plan_plain(in);
+    // A copy of the filter's rows in the order of the points' keys, if that
+    // pays.
+    const bool keyed = (in.filter == FilterKind::product && !in.unit_dot) ||
+                       in.filter == FilterKind::difference ||
+                       in.filter == FilterKind::overlap;
+    if (keyed && !in.pairwise && !in.on_disk) p.bytes_filter *= 2;
+    sum_bytes(p);
+    return p;
+  }
   const bool at_once = in.num_queries == 0 && !in.pairwise && !in.on_disk;
   return at_once ? plan_groups_at_once(in) : plan_group_by_group(in);
 }

@@ -31,9 +31,8 @@ struct Chunk {
 
 /// How many pairs a pass dealt with.
 struct PassCounts {
-  double skipped = 0, filtered = 0, exact = 0;
+  double filtered = 0, exact = 0;
   void add(const PassCounts& other) {
-    skipped += other.skipped;
     filtered += other.filtered;
     exact += other.exact;
   }
@@ -111,11 +110,8 @@ class ChunkPass {
     if (!sink_.enter(at_, row_threshold_.data(), column_threshold_.data()))
       return;
     pairs_.enter(at_);
-    if (!pairs_.any_near(at_, row_threshold_.data(),
-                         column_threshold_.data())) {
-      counts_.skipped += at_.pairs();
+    if (!pairs_.any_near(at_, row_threshold_.data(), column_threshold_.data()))
       return;
-    }
     double skipped = 0.0;
     for (std::int64_t c = 0; c < at_.num_columns; c += Tile::columns) {
       // Below the diagonal: met from the other side.
@@ -137,7 +133,6 @@ class ChunkPass {
       }
     }
     settle();
-    counts_.skipped += skipped;
     if (pairs_.has_filter()) counts_.filtered += at_.pairs() - skipped;
   }
 

@@ -277,7 +277,7 @@ TEST_CASE("bytes are taken where a sample says that they pay") {
     FilterScale bytes;
     bytes.form = &kByteSimilarity;
     const bool found = bytes_pay(metric, rule, kBaselineKernels, points,
-                                 nullptr, k, bytes, kWholeSimilarity);
+                                 nullptr, {k}, bytes, kWholeSimilarity);
     for (const Kernels* kernels : available_kernels()) {
       const FilterScale chosen =
           choose_scale(metric, rule, *kernels, points, nullptr, 1, {k, 0});

@@ -15,7 +15,10 @@
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
 #'     `devices`: their rows in [cuda_devices()];
 #'   * `pairs_filtered`, `pairs_exact`: pairs of points that the filter looked
-#'     at, and pairs whose distance was made in double precision;
+#'     at (not those that the points' sums or lengths tell apart: on CPUs,
+#'     where a sample says that this pays, most pairs of intensities under
+#'     Manhattan, proportional and Euclidean distance), and pairs whose
+#'     distance was made in double precision;
 #'   * `rows_redone`: points with more candidates than their list had room for,
 #'     which were done again, and `rows_widened`: those of them for which a
 #'     wider filter was enough;

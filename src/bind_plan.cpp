@@ -60,7 +60,10 @@ const char* filter_words(const Request& request, const PlanInput& input) {
       if (input.pairwise)
         return "whole numbers of 16 bits, then common samples";
       if (request.metric->accumulation == Accumulation::squared_difference)
-        return "whole numbers of 16 bits; bits for 0 and 1";
+        return input.on_disk || input.pairwise
+                   ? "whole numbers of 16 bits; bits for 0 and 1"
+                   : "whole numbers of 16 bits, of pairs that lengths leave "
+                     "where a sample says so; bits for 0 and 1";
       // Rows on disk are no sample that is soon read.
       return input.unit_dot && request.k > 0 && !input.on_disk &&
                      cpu::multiplies_bytes(
@@ -72,13 +75,16 @@ const char* filter_words(const Request& request, const PlanInput& input) {
     case FilterKind::difference:
     case FilterKind::overlap:
       if (input.pairwise) return "";
-      return request.k > 0 && !input.on_disk &&
-                     cpu::subtracts_bytes(
-                         cpu::choose_kernels(request.instruction_set))
-                 ? "whole numbers of 16 bits; of 8 where a sample says so; "
-                   "floats for wide ranges; bits for 0 and 1"
-                 : "whole numbers of 16 bits; floats for wide ranges; bits for "
-                   "0 and 1";
+      if (input.on_disk)
+        return "whole numbers of 16 bits; floats for wide ranges; bits for 0 "
+               "and 1";
+      return request.k > 0 && cpu::subtracts_bytes(
+                                  cpu::choose_kernels(request.instruction_set))
+                 ? "whole numbers of 16 bits; of 8, or of pairs that sums "
+                   "leave, where a sample says so; floats for wide ranges; "
+                   "bits for 0 and 1"
+                 : "whole numbers of 16 bits, of pairs that sums leave where "
+                   "a sample says so; floats for wide ranges; bits for 0 and 1";
     case FilterKind::bits:
       return input.pairwise ? "" : "bits, without rounding";
   }

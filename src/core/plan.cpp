@@ -269,12 +269,17 @@ Plan plan_group_by_group(const PlanInput& in) {
 
 int asked_bits(const Request& request) {
   const std::string& set = request.instruction_set;
-  const std::size_t at = set.find('/');
-  if (at == std::string::npos) return 0;
-  const std::string bits = set.substr(at + 1);
-  if (bits == "8") return 8;
-  if (bits == "16") return 16;
-  throw std::invalid_argument("no filter of \"" + bits + "\" bits");
+  for (std::size_t at = set.find('/'); at != std::string::npos;) {
+    const std::size_t end = set.find('/', at + 1);
+    const std::string word = set.substr(at + 1, end - at - 1);
+    if (word == "8") return 8;
+    if (word == "16") return 16;
+    // In which order points are met is another matter (cpu/keys_pay.hpp).
+    if (word != "sorted" && word != "scattered")
+      throw std::invalid_argument("no filter of \"" + word + "\" bits");
+    at = end;
+  }
+  return 0;
 }
 
 PlanInput plan_input(const Request& request, std::int64_t num_points,
@@ -301,7 +306,17 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
 }
 
 Plan plan_cpu(const PlanInput& in) {
-  if (in.group_sizes.empty()) return plan_plain(in);
+  if (in.group_sizes.empty()) {
+    Plan p = plan_plain(in);
+    // A copy of the filter's rows in the order of the points' keys, if that
+    // pays.
+    const bool keyed = (in.filter == FilterKind::product && !in.unit_dot) ||
+                       in.filter == FilterKind::difference ||
+                       in.filter == FilterKind::overlap;
+    if (keyed && !in.pairwise && !in.on_disk) p.bytes_filter *= 2;
+    sum_bytes(p);
+    return p;
+  }
   const bool at_once = in.num_queries == 0 && !in.pairwise && !in.on_disk;
   return at_once ? plan_groups_at_once(in) : plan_group_by_group(in);
 }

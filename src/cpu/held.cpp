@@ -11,6 +11,7 @@
 #include "cpu/few.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
+#include "cpu/keys_pay.hpp"
 #include "cpu/search.hpp"
 #include "cpu/within_search.hpp"
 
@@ -31,6 +32,17 @@ void note(Stats* stats, const PassCounts& counts, double prepared,
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;
   stats->seconds_emit = emitted - searched;
+}
+
+/// The farthest that a row's pairs may be; [places].
+std::vector<double> limits_of(const Within& within,
+                              const PreparedPoints& rows) {
+  const double reach = within.reach_of_points();
+  std::vector<double> limit;
+  for (std::int64_t p = 0; p < rows.size(); ++p)
+    limit.push_back(
+        std::max(reach, within.limit(rows.order.id_at(Place{p}).value)));
+  return limit;
 }
 
 }  // namespace
@@ -83,6 +95,14 @@ PointBlock HeldPoints::block_of(const Rows& rows) const {
   PointBlock block;
   block.points = &rows.points;
   block.filter = &rows.filter;
+  return block;
+}
+
+PointBlock HeldPoints::in_order(PointBlock block, const SortedPoints* sorted) {
+  if (sorted == nullptr) return block;
+  block.filter = &sorted->filter();
+  block.place_at = &sorted->place_at();
+  block.sorted = sorted;
   return block;
 }
 
@@ -144,9 +164,10 @@ void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
   if (queries != nullptr) complete(scale_, rows.filter);
 }
 
-HeldPoints::Rows HeldPoints::fit(const Request& request,
-                                 const RowSource* queries, const FilterUse* use,
-                                 Progress* progress, bool shuffle_queries) {
+HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
+                                      const RowSource* queries,
+                                      Progress* progress,
+                                      bool shuffle_queries) {
   if (request.metric != &metric_ || request.weights != weights_ ||
       request.covariates != covariates_ || request.skip != skip_ ||
       request.na_pairwise)
@@ -159,10 +180,71 @@ HeldPoints::Rows HeldPoints::fit(const Request& request,
                                  request.query_skip, shuffle_queries,
                                  kernels_.prepare_row, request.num_threads,
                                  progress, false);
-  const bool is_empty =
-      points_.size() == 0 || (queries != nullptr && rows.points.size() == 0);
-  if (use != nullptr && !is_empty) fit_filter(request, *use, rows, progress);
   return rows;
+}
+
+HeldPoints::Rows HeldPoints::fit(const Request& request,
+                                 const RowSource* queries, const FilterUse* use,
+                                 Progress* progress, bool shuffle_queries) {
+  Rows rows = fit_rows(request, queries, progress, shuffle_queries);
+  if (use != nullptr && !is_empty(rows))
+    fit_filter(request, *use, rows, progress);
+  return rows;
+}
+
+/// What the filter is worth depends on what keys leave to it, so they are
+/// looked at first.
+HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
+                                        const RowSource* queries, FilterUse use,
+                                        const Within* within,
+                                        Progress* progress, Sorted& sorted) {
+  Rows rows = fit_rows(request, queries, progress, false);
+  if (is_empty(rows)) return rows;
+  const PreparedPoints* others = rows.are_points ? nullptr : &rows.points;
+  sorted = look_at_keys(request, others, within, progress);
+  use.share = sorted.share;
+  fit_filter(request, use, rows, progress);
+  if (sorted.kind == KeyKind::none || scale_.form->reach == nullptr)
+    return rows;
+  const int threads = request.num_threads;
+  sorted.points.reset(new SortedPoints(
+      sorted.kind, std::move(sorted.point_keys), points_, filter_, threads));
+  if (others != nullptr)
+    sorted.queries.reset(new SortedPoints(sorted.kind,
+                                          std::move(sorted.query_keys), *others,
+                                          rows.filter, threads));
+  return rows;
+}
+
+HeldPoints::Sorted HeldPoints::look_at_keys(const Request& request,
+                                            const PreparedPoints* queries,
+                                            const Within* within,
+                                            Progress* progress) const {
+  const AskedOrder asked = asked_order(request);
+  const KeyKind kind = key_kind(metric_);
+  const PreparedPoints& rows = queries != nullptr ? *queries : points_;
+  Sorted sorted;
+  if (kind == KeyKind::none || asked == AskedOrder::scattered ||
+      (asked == AskedOrder::as_it_pays && !keys_may_pay(rows, points_)))
+    return sorted;
+  const int threads = request.num_threads;
+  sorted.point_keys = keys_of(kind, points_, threads, progress);
+  if (queries != nullptr)
+    sorted.query_keys = keys_of(kind, *queries, threads, progress);
+  const PointKeys& keys =
+      queries != nullptr ? sorted.query_keys : sorted.point_keys;
+  const DistanceRule rule(metric_, exponent_);
+  const double share = share_by_keys(
+      kind,
+      within != nullptr
+          ? rows_within(metric_, rule, limits_of(*within, rows), keys)
+          : sampled_rows(metric_, rule, kernels_, points_, queries, keys,
+                         request.k),
+      sorted.point_keys);
+  if (asked == AskedOrder::as_it_pays && !keys_pay(share)) return Sorted();
+  sorted.kind = kind;
+  sorted.share = share;
+  return sorted;
 }
 
 void HeldPoints::find_neighbours(const Request& request,
@@ -174,9 +256,15 @@ void HeldPoints::find_neighbours(const Request& request,
   const Clock::time_point start = Clock::now();
   const bool filtered = !few_queries(request, queries);
   const FilterUse use = use_for_lists(request);
+  Sorted sorted;
+  const bool by_keys = filtered && request.groups == nullptr;
   const Rows fitted =
-      fit(request, queries, filtered ? &use : nullptr, progress);
-  const PointBlock all_columns = columns(), all_rows = block_of(fitted);
+      by_keys ? fit_sorted(request, queries, use, nullptr, progress, sorted)
+              : fit(request, queries, filtered ? &use : nullptr, progress);
+  SortedPoints* const sorted_rows =
+      fitted.are_points ? sorted.points.get() : sorted.queries.get();
+  const PointBlock all_columns = in_order(columns(), sorted.points.get());
+  const PointBlock all_rows = in_order(block_of(fitted), sorted_rows);
   if (all_rows.size() == 0) {
     for (std::int64_t i = 0; i < out.rows; ++i)
       emit_missing(out, AnswerRow::of(i), request.k);
@@ -196,6 +284,13 @@ void HeldPoints::find_neighbours(const Request& request,
     meet_groups(request, search);
   } else {
     search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded);
+    if (sorted_rows != nullptr) {
+      std::vector<double> limit(static_cast<std::size_t>(all_rows.size()));
+      for (std::int64_t at = 0; at < all_rows.size(); ++at)
+        limit[static_cast<std::size_t>(all_rows.place(at).value)] =
+            search.limit(all_rows, at);
+      sorted_rows->sort_by_limits(limit);
+    }
     search.meet({{&all_rows, &all_columns}}, kSeeded, 1.0);
   }
   const double searched = seconds_since(start);
@@ -258,9 +353,15 @@ void HeldPoints::find_within(const Request& request, const Within& within,
                              const RowSource* queries, WithinAnswer& answer,
                              Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
-  const FilterUse use = use_within(request);
-  const Rows fitted = fit(request, queries, &use, progress);
-  const PointBlock all_columns = columns(), all_rows = block_of(fitted);
+  Sorted sorted;
+  const Rows fitted = fit_sorted(request, queries, use_within(request), &within,
+                                 progress, sorted);
+  SortedPoints* const sorted_rows =
+      fitted.are_points ? sorted.points.get() : sorted.queries.get();
+  if (sorted_rows != nullptr)
+    sorted_rows->sort_by_limits(limits_of(within, *block_of(fitted).points));
+  const PointBlock all_columns = in_order(columns(), sorted.points.get());
+  const PointBlock all_rows = in_order(block_of(fitted), sorted_rows);
   WithinCollector collector(
       request, within, (queries != nullptr ? *queries : whole_).num_points(),
       fitted.are_points);

@@ -18,6 +18,7 @@
 #include "cpu/filter/form.hpp"
 #include "cpu/filter/scale.hpp"
 #include "cpu/kernels.hpp"
+#include "cpu/keys.hpp"
 #include "cpu/prepared_pairs.hpp"
 
 namespace fsknn {
@@ -65,6 +66,13 @@ class HeldPoints {
     PreparedPoints points;  ///< of queries
     FilterRows filter;
   };
+  /// In order of their keys, where those pay.
+  struct Sorted {
+    KeyKind kind = KeyKind::none;
+    double share = 1.0;  ///< of all pairs, roughly, that keys leave
+    PointKeys point_keys, query_keys;
+    std::unique_ptr<SortedPoints> points, queries;
+  };
   const RowSource& source() const { return some_ ? *some_ : whole_; }
   void forget();
   void forget_filter();
@@ -72,6 +80,17 @@ class HeldPoints {
   Rows fit(const Request& request, const RowSource* queries,
            const FilterUse* use, Progress* progress,
            bool shuffle_queries = false);
+  /// The same for a search that may be in order of keys.
+  Rows fit_sorted(const Request& request, const RowSource* queries,
+                  FilterUse use, const Within* within, Progress* progress,
+                  Sorted& sorted);
+  Rows fit_rows(const Request& request, const RowSource* queries,
+                Progress* progress, bool shuffle_queries);
+  Sorted look_at_keys(const Request& request, const PreparedPoints* queries,
+                      const Within* within, Progress* progress) const;
+  bool is_empty(const Rows& rows) const {
+    return points_.size() == 0 || (!rows.are_points && rows.points.size() == 0);
+  }
   void prepare(const Request& request, const RowSource* queries,
                Progress* progress);
   void fit_filter(const Request& request, const FilterUse& use, Rows& rows,
@@ -79,6 +98,7 @@ class HeldPoints {
   void meet_groups(const Request& request, Search& search) const;
   PointBlock columns() const;
   PointBlock block_of(const Rows& rows) const;
+  static PointBlock in_order(PointBlock block, const SortedPoints* sorted);
 
   const RowSource& whole_;
   std::unique_ptr<FeatureSubset> some_;  ///< null: all features count

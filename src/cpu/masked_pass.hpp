@@ -48,7 +48,7 @@ struct MaskedWork {
 
 /// Pairs of points with missing values as a pass meets them (pass.hpp): their
 /// filter of two steps, and what a MaskedRule has of them.
-class MaskedPairs {
+class MaskedPairs : public PairsDefaults {
  public:
   using Threshold = float;  ///< in similarity
   static constexpr int kRows = CommonTile::rows;

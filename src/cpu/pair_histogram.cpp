@@ -74,7 +74,7 @@ struct Work {
 
 /// Pairs of points whose sums are counted at once where they tell the slot or
 /// the value itself; the others are kept for the exact step.
-class CountedPairs {
+class CountedPairs : public PairsDefaults {
  public:
   using Threshold = std::int32_t;
   static constexpr int kRows = Tile::rows;

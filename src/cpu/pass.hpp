@@ -54,7 +54,21 @@ struct SinkDefaults {
   void merge() {}
 };
 
-/// One thread's hand in a pass. Pairs has
+/// What pairs have that are met one and all.
+struct PairsDefaults {
+  /// Before the tiles of a chunk, by the thresholds that its points have then:
+  /// whether any of its pairs may pass.
+  template <class Threshold>
+  bool any_near(const Chunk&, const Threshold*, const Threshold*) {
+    return true;
+  }
+  /// Whether no pair of that tile may: it is left out.
+  bool is_apart(const Chunk&, std::int64_t, std::int64_t) const {
+    return false;
+  }
+};
+
+/// One thread's hand in a pass. Pairs has, besides what PairsDefaults are for,
 ///   Threshold, kRows: rows of a tile, whose columns are Tile::columns;
 ///   num_rows(), num_columns(): how many points there are either way;
 ///   has_filter(), keep_none();
@@ -96,12 +110,19 @@ class ChunkPass {
     if (!sink_.enter(at_, row_threshold_.data(), column_threshold_.data()))
       return;
     pairs_.enter(at_);
+    if (!pairs_.any_near(at_, row_threshold_.data(), column_threshold_.data()))
+      return;
+    double skipped = 0.0;
     for (std::int64_t c = 0; c < at_.num_columns; c += Tile::columns) {
       // Below the diagonal: met from the other side.
       const std::int64_t end = at_.diagonal
                                    ? std::min(at_.num_rows, c + Tile::columns)
                                    : at_.num_rows;
       for (std::int64_t r = 0; r < end; r += Pairs::kRows) {
+        if (pairs_.is_apart(at_, r, c)) {
+          skipped += pairs_of_tile(r, c);
+          continue;
+        }
         std::uint64_t keep[Pairs::kRows];
         if (pairs_.has_filter())
           filter(r, c, keep);
@@ -112,13 +133,29 @@ class ChunkPass {
       }
     }
     settle();
-    if (pairs_.has_filter()) counts_.filtered += at_.pairs();
+    if (pairs_.has_filter()) counts_.filtered += at_.pairs() - skipped;
   }
 
   Sink& sink() { return sink_; }
   const PassCounts& counts() const { return counts_; }
 
  private:
+  /// As many as Chunk::pairs() counts of it.
+  double pairs_of_tile(std::int64_t r, std::int64_t c) const {
+    const std::int64_t rows =
+        std::min<std::int64_t>(Pairs::kRows, at_.num_rows - r);
+    const std::int64_t columns =
+        std::min<std::int64_t>(Tile::columns, at_.num_columns - c);
+    if (!at_.diagonal) return static_cast<double>(rows * columns);
+    double pairs = 0.0;
+    for (std::int64_t i = r; i < r + rows; ++i) {
+      const std::int64_t first = std::max(c, i + 1);
+      pairs +=
+          static_cast<double>(std::max<std::int64_t>(0, c + columns - first));
+    }
+    return pairs;
+  }
+
   void filter(std::int64_t r, std::int64_t c, std::uint64_t* keep) {
     const int panels = static_cast<int>(
         (std::min<std::int64_t>(Tile::columns, at_.num_columns - c) +

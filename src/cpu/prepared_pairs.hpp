@@ -11,6 +11,7 @@
 #include "cpu/exact_rows.hpp"
 #include "cpu/filter/form.hpp"
 #include "cpu/kernels.hpp"
+#include "cpu/keys.hpp"
 #include "cpu/pass.hpp"
 #include "cpu/turns.hpp"
 
@@ -28,6 +29,8 @@ struct PointBlock {
   const std::vector<std::int32_t>* place_at = nullptr;
   /// Of the lists that each row has (see PointGroups), the one of these points.
   std::int64_t list = 0;
+  /// Of points in order of their keys, as they stand in `filter`; else null.
+  const SortedPoints* sorted = nullptr;
 
   std::int64_t size() const {
     return place_at != nullptr ? static_cast<std::int64_t>(place_at->size())
@@ -48,7 +51,63 @@ struct PointBlock {
   }
 };
 
-class PreparedPairs {
+/// What the keys of a chunk's points say of its tiles.
+class ChunkKeys {
+ public:
+  ChunkKeys(const PointBlock& rows, const PointBlock& columns,
+            const FilterForm& form, std::int64_t chunk_size) {
+    if (rows.sorted == nullptr || columns.sorted == nullptr ||
+        form.reach == nullptr)
+      return;
+    rows_ = &rows.sorted->tiles();
+    columns_ = &columns.sorted->tiles();
+    row_reach_.resize(static_cast<std::size_t>(chunk_size / Tile::rows));
+    column_reach_.resize(static_cast<std::size_t>(chunk_size / Tile::columns));
+  }
+
+  bool known() const { return rows_ != nullptr; }
+
+  bool any_near(const Chunk& at, const FilterScale& scale,
+                const std::int32_t* row_threshold,
+                const std::int32_t* column_threshold) {
+    const double reach =
+        std::max(farthest(scale, row_threshold, at.num_rows, Tile::rows,
+                          row_reach_.data()),
+                 farthest(scale, column_threshold, at.num_columns,
+                          Tile::columns, column_reach_.data()));
+    return !apart(rows_->kind(), rows_->of(at.row0, at.num_rows),
+                  columns_->of(at.column0, at.num_columns), reach);
+  }
+  bool is_apart(const Chunk& at, std::int64_t r, std::int64_t c) const {
+    return apart(
+        rows_->kind(), rows_->rows(at.row0 + r),
+        columns_->columns(at.column0 + c),
+        std::max(row_reach_[static_cast<std::size_t>(r / Tile::rows)],
+                 column_reach_[static_cast<std::size_t>(c / Tile::columns)]));
+  }
+
+ private:
+  /// Of each `size` points, and of all of them, the farthest reach.
+  static double farthest(const FilterScale& scale,
+                         const std::int32_t* threshold, std::int64_t count,
+                         std::int64_t size, double* reach) {
+    double all = -HUGE_VAL;
+    for (std::int64_t p = 0; p < count; p += size) {
+      double most = -HUGE_VAL;
+      for (std::int64_t q = p; q < std::min(count, p + size); ++q)
+        most = std::max(most, scale.form->reach(scale, threshold[q]));
+      reach[p / size] = most;
+      all = std::max(all, most);
+    }
+    return all;
+  }
+
+  const KeyTiles* rows_ = nullptr;
+  const KeyTiles* columns_ = nullptr;
+  std::vector<double> row_reach_, column_reach_;
+};
+
+class PreparedPairs : public PairsDefaults {
  public:
   using Threshold = std::int32_t;
   static constexpr int kRows = Tile::rows;
@@ -58,7 +117,9 @@ class PreparedPairs {
                 const PointBlock& columns, std::int64_t chunk_size)
       : kernels_(kernels),
         accumulation_(accumulation),
+        scale_(scale),
         form_(*scale.form),
+        keys_(rows, columns, form_, chunk_size),
         a_(*rows.filter),
         b_(*columns.filter),
         num_rows_(rows.size()),
@@ -77,6 +138,15 @@ class PreparedPairs {
   void enter(const Chunk& at) {
     rows_.move_to(at.row0);
     columns_.move_to(at.column0);
+  }
+
+  bool any_near(const Chunk& at, const Threshold* row_threshold,
+                const Threshold* column_threshold) {
+    return !keys_.known() ||
+           keys_.any_near(at, scale_, row_threshold, column_threshold);
+  }
+  bool is_apart(const Chunk& at, std::int64_t r, std::int64_t c) const {
+    return keys_.known() && keys_.is_apart(at, r, c);
   }
 
   void tile(const Chunk& at, std::int64_t r, std::int64_t c, int panels,
@@ -118,7 +188,9 @@ class PreparedPairs {
  private:
   const Kernels& kernels_;
   const Accumulation accumulation_;
+  const FilterScale& scale_;
   const FilterForm& form_;
+  ChunkKeys keys_;
   const FilterRows& a_;
   const FilterRows& b_;
   const std::int64_t num_rows_, num_columns_, padded_;

@@ -160,18 +160,23 @@ class Search::Part {
         },
         [&] { return Sink(search, rows, columns); }));
   }
-  void run(Pass& pass, std::int64_t piece) const {
-    const std::int64_t at = piece - first_piece_;
+  void run(const Search& search, Pass& pass, std::int64_t piece) const {
+    const std::int64_t at = piece - first_piece_, row = at / across_;
     if (symmetric_)
       run_piece(schedule_, at, pass);
+    else if (meeting_.sorted())
+      pass.chunk(row, outward(search.nearest_chunk(meeting_, row), across_,
+                              at % across_));
     else
-      pass.chunk(at / across_, at % across_);
+      pass.chunk(row, at % across_);
   }
 
  private:
   /// Few enough rounds that every thread has some 16 pieces of each stretch of
-  /// rounds, so that none waits long for the last.
+  /// rounds, so that none waits long for the last. In order of keys the first
+  /// rounds are those of the nearest: all rows come to them first.
   static std::int64_t span(const Search& search, const Meeting& meeting) {
+    if (meeting.sorted()) return 1;
     const std::int64_t down = search.chunks_of(*meeting.rows);
     const std::int64_t rounds = down * (down / 2 + 1);
     return std::max<std::int64_t>(
@@ -215,7 +220,7 @@ void Search::meet(const std::vector<Meeting>& meetings, double from,
           hand.part = &part;
           hand.pass = part.make_pass(*this);
         }
-        part.run(*hand.pass, piece);
+        part.run(*this, *hand.pass, piece);
       },
       [&](Hand& hand) {
         hand.leave();
@@ -291,20 +296,36 @@ void Search::emit_list(const Neighbours& out, std::int64_t first, Place list,
 
 /// What a meeting's rows are seeded from. num_groups: 0: there is too little.
 struct Search::Sample {
+  const Meeting& meeting;
   const PointBlock& rows;
   const PointBlock& columns;
   std::int64_t num_chunks = 0;
   int num_groups = 0;
+  std::int64_t num_seeds = 0;  ///< that k others are among
 };
 
+std::int64_t Search::nearest_chunk(const Meeting& meeting,
+                                   std::int64_t split) const {
+  const std::int64_t size = plan_.chunk_size, row0 = split * size;
+  if (among_themselves(*meeting.rows, *meeting.columns)) return split;
+  const KeyTiles& tiles = meeting.rows->sorted->tiles();
+  const std::int64_t middle = std::min(size, meeting.rows->size() - row0) / 2;
+  const std::int64_t before =
+      meeting.columns->sorted->before(tiles.columns(row0 + middle));
+  return std::min(before, meeting.columns->size() - 1) / size;
+}
+
 Search::Sample Search::sample_of(const Meeting& meeting) const {
-  Sample sample = {*meeting.rows, *meeting.columns};
+  Sample sample = {meeting, *meeting.rows, *meeting.columns};
   const PointBlock& columns = sample.columns;
-  const std::int64_t size = plan_.chunk_size, k = seeds();
+  const std::int64_t size = plan_.chunk_size;
   const std::int64_t full_chunks = columns.size() / size;
   const bool own = among_themselves(sample.rows, columns);
-  const std::int64_t others = full_chunks - (own ? 1 : 0);
+  const std::int64_t others = full_chunks - (own && !meeting.sorted() ? 1 : 0);
   if (!scale_.has_filter() || others < 1) return sample;
+  // In order of keys a row's own chunk is its nearest, and the row itself may
+  // be one of those that are seen.
+  const std::int64_t k = seeds() + (own && meeting.sorted() ? 1 : 0);
   // With m points seen beforehand, about k log(n / m) pairs a row pass the
   // filter until its list is final. Where m is k times the price of such a pair
   // (some 200 cycles) over that of a filtered one, one more would cost as much
@@ -317,11 +338,16 @@ Search::Sample Search::sample_of(const Meeting& meeting) const {
                                 1.0);
   sample.num_chunks =
       std::max<std::int64_t>(1, std::min({wanted, others, full_chunks / 4}));
+  // The nearest by their keys tell more, and the first chunks that are met
+  // tell the rest.
+  if (meeting.sorted())
+    sample.num_chunks = std::min<std::int64_t>(others, 1 + 2 * k / size);
   const std::int64_t num_panels = sample.num_chunks * size / Tile::panel;
   const int num_groups = static_cast<int>(std::min<std::int64_t>(
       num_panels, (2 * k + Tile::panel - 1) / Tile::panel));
   // The k-th smallest of the groups' minima must exist, with room to spare.
   if (num_groups * Tile::panel >= k + k / 2) sample.num_groups = num_groups;
+  sample.num_seeds = k;
   return sample;
 }
 
@@ -361,11 +387,19 @@ void Search::seed_split(const Sample& sample, std::int64_t split,
   const FilterRows& a = *rows.filter;
   const FilterRows& b = *columns.filter;
   const bool own = among_themselves(rows, columns);
+  const bool sorted = sample.meeting.sorted();
+  const std::int64_t nearest =
+      sorted ? std::min(nearest_chunk(sample.meeting, split), full_chunks - 1)
+             : 0;
   int group = 0;
   for (std::int64_t m = 0, chunk = split; m < sample.num_chunks; ++m) {
-    do {
-      chunk = (chunk + 1) % full_chunks;
-    } while (own && chunk == split);
+    if (sorted) {
+      chunk = outward(nearest, full_chunks, m);
+    } else {
+      do {
+        chunk = (chunk + 1) % full_chunks;
+      } while (own && chunk == split);
+    }
     for (std::int64_t c = 0; c < size; c += Tile::columns) {
       const std::int64_t column = chunk * size + c;
       for (std::int64_t r = 0; r < num_rows; r += Tile::rows) {
@@ -384,9 +418,10 @@ void Search::seed_split(const Sample& sample, std::int64_t split,
   }
   for (std::int64_t r = 0; r < num_rows; ++r) {
     float* keys = best.data() + static_cast<std::size_t>(r) * width;
-    std::nth_element(keys, keys + (seeds() - 1), keys + width);
+    const std::int64_t last = sample.num_seeds - 1;
+    std::nth_element(keys, keys + last, keys + width);
     const double limit =
-        thresholds_.upper_distance(keys[seeds() - 1], a.upper_side(row0 + r));
+        thresholds_.upper_distance(keys[last], a.upper_side(row0 + r));
     const Place list = list_of(rows, row0 + r, columns);
     if (!(limit < lists_.limit(list))) continue;
     lists_.set_limit(list, limit);

@@ -35,6 +35,9 @@ class Search {
   struct Meeting {
     const PointBlock* rows;
     const PointBlock* columns;
+    bool sorted() const {
+      return rows->sorted != nullptr && columns->sorted != nullptr;
+    }
   };
 
   /// What is farther than this from a row, by its place in the block, is none
@@ -42,10 +45,15 @@ class Search {
   void set_limit(const PointBlock& rows, std::int64_t at, double limit);
 
   /// A first threshold for every row of each meeting, before it is met by any:
-  /// k points of another chunk of the columns are at most that far. The points
-  /// of a chunk are a random sample of the block. from, to: shares of the whole
-  /// work.
+  /// k points of some chunks of the columns are at most that far. The points of
+  /// a chunk are a random sample of the block, or those whose keys are nearest.
+  /// from, to: shares of the whole work.
   void seed(const std::vector<Meeting>& meetings, double from, double to);
+
+  /// No neighbour of a row is farther than this.
+  double limit(const PointBlock& rows, std::int64_t at) const {
+    return lists_.limit(list_of(rows, at, rows));
+  }
 
   /// All pairs of the two blocks of each meeting, by all threads together. Of a
   /// graph either is a neighbour of the other, and a block may meet itself.
@@ -114,6 +122,8 @@ class Search {
   std::int64_t seeds() const {
     return request_.k + (request_.query_self.empty() ? 0 : 1);
   }
+  /// The chunk of the columns whose keys are nearest to a chunk of the rows.
+  std::int64_t nearest_chunk(const Meeting& meeting, std::int64_t split) const;
   struct Sample;
   class Part;
   Sample sample_of(const Meeting& meeting) const;

@@ -26,8 +26,8 @@ class WithinSearch::Sink : public SinkDefaults {
   }
 
   void take(const Pair& hit, double sum) {
-    const Place row = {at_.row0 + hit.row};
-    const Place column = {at_.column0 + hit.column};
+    const Place row = s_.rows_.place(at_.row0 + hit.row);
+    const Place column = s_.columns_.place(at_.column0 + hit.column);
     const double value = unit_dot_
                              ? sum
                              : s_.rule_(sum, s_.rows_.points->sums[row.value],
@@ -69,7 +69,7 @@ WithinSearch::WithinSearch(const Request& request, const Within& within,
   const double reach = within.reach_of_points();
   for (std::int64_t p = 0; p < rows.size(); ++p)
     threshold_[p] = thresholds.keep_up_to(
-        std::max(reach, within.limit(rows_.id(Place{p}).value)));
+        std::max(reach, within.limit(rows_.id(rows_.place(p)).value)));
 }
 
 void WithinSearch::run(WithinCollector& collector, double from, double to) {

@@ -45,7 +45,7 @@ class WithinSearch {
   const bool symmetric_;
   Progress* progress_;
   std::int32_t keep_none_;
-  Buffer<std::int32_t> threshold_;  ///< [places of the rows]
+  Buffer<std::int32_t> threshold_;  ///< of rows as they stand in the filter
   PassCounts counts_;
 };
 

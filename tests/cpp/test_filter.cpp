@@ -278,7 +278,7 @@ TEST_CASE("bytes are taken where a sample says that they pay") {
     bytes.form = &kByteSimilarity;
     bool found = false;
     for (const Kernels* kernels : available_kernels()) {
-      const bool pays = bytes_pay(metric, rule, *kernels, points, nullptr, k,
+      const bool pays = bytes_pay(metric, rule, *kernels, points, nullptr, {k},
                                   bytes, kWholeSimilarity);
       if (kernels == &kBaselineKernels) found = pays;
       const FilterScale chosen =

@@ -68,11 +68,20 @@ struct Distance {
     return row.first[0] + column.first[0] - 2 * sum;
   }
   static constexpr FilterForm form() {
-    return {
-        Test::sum_distance, Product::common_bits, 32,          false,
-        2 * kMostBits,      -2 * kMostBits,       &usable,     &pack_row,
-        &no_slack,          &nothing_waits,       &keep_up_to, &upper_distance,
-        &exact_sum};
+    return {Test::sum_distance,
+            Product::common_bits,
+            32,
+            false,
+            2 * kMostBits,
+            -2 * kMostBits,
+            &usable,
+            &pack_row,
+            &no_slack,
+            &nothing_waits,
+            &keep_up_to,
+            nullptr,
+            &upper_distance,
+            &exact_sum};
   }
 };
 
@@ -89,6 +98,7 @@ const FilterForm kBitsOverlap = {Test::overlap,
                                  &no_slack,
                                  &upper_as_lower,
                                  &keep_overlap_up_to,
+                                 nullptr,
                                  &upper_of_overlap,
                                  &Overlap::exact_sum};
 

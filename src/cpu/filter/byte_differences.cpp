@@ -43,6 +43,8 @@ void pack_bytes(RowPacker& packer, FilterRows& rows, std::int64_t place) {
 
 /// first: w, so that those of two rows are 1.
 struct Distance {
+  static constexpr auto reach = &reach_in_units;
+
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
                        std::int64_t place, double*) {
     pack_bytes(packer, rows, place);
@@ -66,6 +68,10 @@ struct Distance {
 
 /// first: w, the row's sum in units, rounded to the side that a bound asks for.
 struct Proportion {
+  static double reach(const FilterScale&, std::int32_t threshold) {
+    return static_cast<double>(as_float(threshold));
+  }
+
   static void pack_row(RowPacker& packer, FilterRows& rows, double row_sum,
                        std::int64_t place, double*) {
     pack_bytes(packer, rows, place);
@@ -103,6 +109,7 @@ constexpr FilterForm form() {
           &slack,
           &nothing_waits,
           &Measure::keep_up_to,
+          Measure::reach,
           &Measure::upper_distance,
           nullptr};
 }

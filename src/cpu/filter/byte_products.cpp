@@ -53,10 +53,20 @@ struct ByteSimilarity {
   }
 
   static constexpr FilterForm form(Test test) {
-    return {
-        test,          Product::byte_dot, 4,         false,  kMinusInfinityBits,
-        kInfinityBits, &usable,           &pack_row, &slack, &nothing_waits,
-        &keep_up_to,   &upper_distance,   nullptr};
+    return {test,
+            Product::byte_dot,
+            4,
+            false,
+            kMinusInfinityBits,
+            kInfinityBits,
+            &usable,
+            &pack_row,
+            &slack,
+            &nothing_waits,
+            &keep_up_to,
+            nullptr,
+            &upper_distance,
+            nullptr};
   }
 };
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cpu/filter/form_parts.hpp"
-#include "cpu/filter/sample.hpp"
+#include "cpu/filter/sampled_pairs.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -16,11 +16,6 @@ namespace {
 // NEON no price was measured: see kNeonInstruction.
 constexpr double kExactPair = 50.0;
 constexpr double kExactFeature = 0.3;
-
-constexpr std::int64_t kSampledRows = 24;
-// Each row's nearest among so many columns that it has this many of its k.
-constexpr std::int64_t kSampledNearest = 2;
-constexpr std::int64_t kMostColumns = 1 << 14;
 
 bool is_avx2(const Kernels& kernels) {
 #ifdef FSKNN_X86_KERNELS
@@ -118,55 +113,31 @@ struct Seen {
   double distance, bound;
 };
 
-/// A distance, as the filter sees it.
-double compared(const MetricEntry& metric, const DistanceRule& rule,
-                double distance) {
-  return metric.least_overlap != nullptr ? 1.0 - metric.least_overlap(distance)
-                                         : rule.before_scaling(distance);
-}
-
 /// How many times as many pairs pass in 8 bits, once limits are final: per row,
 /// those that may be as near as its farthest neighbour, against those that are.
 double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
                      const Kernels& kernels, const PreparedPoints& points,
                      const PreparedPoints* queries, std::int64_t k,
                      const FilterScale& bytes) {
-  const std::int64_t n = points.size(), padded = points.padded;
+  const SampledPairs sample(metric, rule, kernels, points, queries, k);
   const PreparedPoints& of = queries != nullptr ? *queries : points;
-  const std::int64_t num_rows = std::min(kSampledRows, of.size());
-  const std::int64_t num_columns = std::min(
-      n, std::min(kMostColumns, std::max<std::int64_t>(
-                                    64, (kSampledNearest * n + k - 1) / k)));
-  ByteBound bound_of(bytes, padded);
-  Buffer<double> rows(num_rows * padded);
-  std::vector<ByteError> bound(static_cast<std::size_t>(num_rows));
-  std::vector<Pair> pairs(static_cast<std::size_t>(num_rows));
-  std::vector<double> sums(static_cast<std::size_t>(num_rows));
-  RowReader row(of), column(points);
-  for (std::int64_t r = 0; r < num_rows; ++r) {
-    const Place place = sampled(of, r, num_rows);
-    row.make(place, rows.data() + r * padded);
-    bound[static_cast<std::size_t>(r)] =
-        bound_of(rows.data() + r * padded, of.sums[place.value]);
-    pairs[static_cast<std::size_t>(r)] = {static_cast<std::int32_t>(r), 0};
-  }
-  std::vector<std::vector<Seen>> seen(static_cast<std::size_t>(num_rows));
-  for (std::int64_t c = 0; c < num_columns; ++c) {
-    const Place at = sampled(points, c, num_columns);
-    const double* x = column(at);
-    const ByteError own = bound_of(x, points.sums[at.value]);
-    kernels.exact(metric.accumulation, rows.data(), x, padded, pairs.data(),
-                  num_rows, sums.data());
-    for (std::int64_t r = 0; r < num_rows; ++r) {
-      const Place place = sampled(of, r, num_rows);
-      if (queries == nullptr && place.value == at.value) continue;
-      const std::size_t i = static_cast<std::size_t>(r);
-      const double distance =
-          rule(sums[i], of.sums[place.value], points.sums[at.value]);
-      seen[i].push_back({compared(metric, rule, distance), own.with(bound[i])});
-    }
-  }
-  const std::int64_t nearest = std::max<std::int64_t>(1, k * num_columns / n);
+  ByteBound bound_of(bytes, points.padded);
+  std::vector<ByteError> bound;
+  for (std::int64_t r = 0; r < sample.num_rows(); ++r)
+    bound.push_back(
+        bound_of(sample.row(r), of.sums[sample.place_of_row(r).value]));
+  std::vector<std::vector<Seen>> seen(bound.size());
+  ByteError own = {};
+  sample.each(
+      [&](Place at, const double* x) {
+        own = bound_of(x, points.sums[at.value]);
+      },
+      [&](std::int64_t r, double distance) {
+        const std::size_t i = static_cast<std::size_t>(r);
+        seen[i].push_back(
+            {compared(metric, rule, distance), own.with(bound[i])});
+      });
+  const std::int64_t nearest = sample.nearest();
   double pass = 0.0, near = 0.0;
   for (std::vector<Seen>& of_row : seen) {
     if (static_cast<std::int64_t>(of_row.size()) < nearest) continue;
@@ -202,14 +173,15 @@ bool multiplies_bytes(const Kernels& kernels) {
 
 bool bytes_pay(const MetricEntry& metric, const DistanceRule& rule,
                const Kernels& kernels, const PreparedPoints& points,
-               const PreparedPoints* queries, std::int64_t k,
+               const PreparedPoints* queries, const FilterUse& use,
                const FilterScale& bytes, const FilterForm& wider) {
+  const std::int64_t k = use.k;
   if (k == 0 || points.size() < 2 ||
       (queries != nullptr && queries->size() == 0))
     return false;
   const double n = static_cast<double>(points.size());
   const double d = static_cast<double>(points.padded);
-  const double pairs = queries != nullptr ? n : 0.5 * n;  // of a row
+  const double pairs = (queries != nullptr ? n : 0.5 * n) * use.share;
   const double saved = pairs * d * saved_a_feature(wider.product, kernels);
   // Pairs of a row that pass in 16 bits, with seeds (Search::sample_of()).
   const double passed =

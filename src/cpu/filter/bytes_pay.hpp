@@ -15,11 +15,11 @@ bool multiplies_bytes(const Kernels& kernels);
 /// Whether Product::byte_difference is faster than Product::smaller_sum.
 bool subtracts_bytes(const Kernels& kernels);
 
-/// bytes: in the form of 8 bits. k: 0: no lists are searched for. queries: null
-/// when the points are the queries. wider: the form that there is otherwise.
+/// bytes: in the form of 8 bits. queries: null when the points are the queries.
+/// wider: the form that there is otherwise.
 bool bytes_pay(const MetricEntry& metric, const DistanceRule& rule,
                const Kernels& kernels, const PreparedPoints& points,
-               const PreparedPoints* queries, std::int64_t k,
+               const PreparedPoints* queries, const FilterUse& use,
                const FilterScale& bytes, const FilterForm& wider);
 
 }  // namespace cpu

@@ -104,6 +104,7 @@ const FilterForm kFloatSumDistance = {Test::float_sum_distance,
                                       &slack_of_differences,
                                       &nothing_waits,
                                       &keep_up_to,
+                                      &reach_in_units,
                                       &upper_distance,
                                       nullptr};
 
@@ -118,6 +119,7 @@ const FilterForm kFloatLargestDifference = {Test::float_largest_difference,
                                             &slack_of_differences,
                                             &nothing_waits,
                                             &keep_up_to,
+                                            nullptr,
                                             &upper_distance,
                                             nullptr};
 
@@ -132,6 +134,7 @@ const FilterForm kFloatOverlap = {Test::float_overlap,
                                   &slack_of_overlaps,
                                   &upper_as_lower,
                                   &keep_overlap_up_to,
+                                  &reach_of_overlap,
                                   &upper_of_overlap,
                                   nullptr};
 

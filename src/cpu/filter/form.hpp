@@ -17,6 +17,13 @@ namespace cpu {
 
 struct FilterForm;
 
+/// What the filter is for.
+struct FilterUse {
+  std::int64_t k = 0;  ///< of lists of nearest; 0: all within a distance
+  int bits = 0;  ///< of whole numbers, where there is such a form; 0: chosen
+  double share = 1.0;  ///< of all pairs, roughly, that it will look at
+};
+
 /// What the rows of one search have in common.
 struct FilterScale {
   const FilterForm* form = nullptr;
@@ -97,6 +104,9 @@ struct FilterForm {
   /// The threshold at which no pair at most `distance` apart, which is finite,
   /// fails the test.
   std::int32_t (*keep_up_to)(const FilterTerms& terms, double distance);
+  /// How far apart, as the points' keys have it (cpu/keys.hpp), a pair may be
+  /// that passes this threshold; null: no key says so.
+  double (*reach)(const FilterScale& scale, std::int32_t threshold);
   /// A returned distance that no pair exceeds whose upper_key was at most
   /// `key`, which is finite, for the row with these numbers.
   double (*upper_distance)(const FilterTerms& terms, double key,

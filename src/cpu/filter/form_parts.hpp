@@ -134,6 +134,27 @@ inline float factor_of(double norm, double largest_value, double largest,
   return float_up(std::max(norm / room, largest_value / largest));
 }
 
+// What a threshold may have lost where it is next to 0, in units.
+constexpr double kTinyReach = 1e-30;
+
+/// FilterForm::reach of thresholds that are floats: in units, a squared
+/// distance, a least overlap.
+inline double reach_in_units(const FilterScale& scale, std::int32_t threshold) {
+  const double t = static_cast<double>(as_float(threshold));
+  if (t < 0.0) return -kInfinity;
+  // The largest float stands for infinity where that would be no number.
+  return t < static_cast<double>(std::numeric_limits<float>::max())
+             ? (t + kTinyReach) * scale.unit
+             : kInfinity;
+}
+inline double reach_of_square(const FilterScale&, std::int32_t threshold) {
+  const double t = static_cast<double>(as_float(threshold));
+  return t < 0.0 ? -kInfinity : std::sqrt(t);
+}
+inline double reach_of_overlap(const FilterScale&, std::int32_t threshold) {
+  return 1.0 - static_cast<double>(as_float(threshold));
+}
+
 /// Of forms that have all their numbers when a row is packed.
 inline void nothing_waits(double, FilterRows&) {}
 

@@ -18,6 +18,7 @@ const FilterForm kNoFilter = {Test::similarity,
                               [](double, FilterRows&) {},
                               nullptr,
                               nullptr,
+                              nullptr,
                               nullptr};
 
 }  // namespace cpu

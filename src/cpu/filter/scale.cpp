@@ -177,7 +177,7 @@ FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
     scale.form = &byte_form(metric.sign);
     bool bytes = use.bits == 8;
     if (use.bits == 0 && multiplies_bytes(kernels))
-      bytes = bytes_pay(metric, rule, kernels, points, queries, use.k, scale,
+      bytes = bytes_pay(metric, rule, kernels, points, queries, use, scale,
                         similarity_form(metric.sign));
     if (!bytes) scale.form = &similarity_form(metric.sign);
     return scale;
@@ -250,9 +250,9 @@ FilterScale elementwise_scale(const Elementwise& filter,
   bytes.form = filter.bytes;
   fit_bytes(bytes, points, queries);
   const bool pay =
-      use.bits == 8 || (bytes.form->usable(bytes) &&
-                        bytes_pay(metric, rule, kernels, points, queries, use.k,
-                                  bytes, *wide.form));
+      use.bits == 8 ||
+      (bytes.form->usable(bytes) && bytes_pay(metric, rule, kernels, points,
+                                              queries, use, bytes, *wide.form));
   return pay ? std::move(bytes) : std::move(wide);
 }
 

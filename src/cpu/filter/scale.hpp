@@ -9,12 +9,6 @@
 namespace fsknn {
 namespace cpu {
 
-/// What the filter is for.
-struct FilterUse {
-  std::int64_t k = 0;  ///< of lists of nearest; 0: all within a distance
-  int bits = 0;  ///< of whole numbers, where there is such a form; 0: chosen
-};
-
 /// Bits that are asked for behind the name of an instruction set ("auto/8", a
 /// testing aid) are taken.
 FilterUse use_for_lists(const Request& request);

@@ -25,6 +25,11 @@ std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
   return static_cast<std::int32_t>(std::ceil(units));
 }
 
+double reach(const FilterScale& scale, std::int32_t threshold) {
+  if (threshold < 0) return -kInfinity;
+  return threshold < kKeepAllSums ? threshold * scale.unit : kInfinity;
+}
+
 /// first: p = sum of the whole numbers less what rounding may have added, for
 /// lower bounds; plus what it may have taken, as a float, for upper bounds.
 struct SumDistance {
@@ -86,6 +91,7 @@ const FilterForm kWholeSumDistance = {Test::sum_distance,
                                       &slack,
                                       &nothing_waits,
                                       &keep_up_to,
+                                      &reach,
                                       &SumDistance::upper_distance,
                                       nullptr};
 
@@ -101,16 +107,25 @@ const FilterForm kWholeLargestDifference = {
     &slack,
     &nothing_waits,
     &keep_up_to,
+    nullptr,
     &LargestDifference::upper_distance,
     nullptr};
 
 // All open is not -inf: the sum of two rows may be 0 here, and 0 * inf is NaN.
-const FilterForm kWholeOverlap = {
-    Test::overlap,   Product::smaller_sum, 2,
-    false,           kMinusOneBits,        kInfinityBits,
-    &usable,         &Overlap::pack_row,   &slack,
-    &upper_as_lower, &keep_overlap_up_to,  &upper_of_overlap,
-    nullptr};
+const FilterForm kWholeOverlap = {Test::overlap,
+                                  Product::smaller_sum,
+                                  2,
+                                  false,
+                                  kMinusOneBits,
+                                  kInfinityBits,
+                                  &usable,
+                                  &Overlap::pack_row,
+                                  &slack,
+                                  &upper_as_lower,
+                                  &keep_overlap_up_to,
+                                  &reach_of_overlap,
+                                  &upper_of_overlap,
+                                  nullptr};
 
 }  // namespace cpu
 }  // namespace fsknn

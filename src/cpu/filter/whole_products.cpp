@@ -61,6 +61,7 @@ struct Similarity {
             &slack,
             &nothing_waits,
             &keep_up_to,
+            nullptr,
             &upper_distance,
             nullptr};
   }
@@ -192,6 +193,7 @@ const FilterForm kWholeSquaredDistance = {Test::squared_distance,
                                           &SquaredDistance::slack,
                                           &SquaredDistance::complete,
                                           &SquaredDistance::keep_up_to,
+                                          &reach_of_square,
                                           &SquaredDistance::upper_distance,
                                           nullptr};
 const FilterForm kWholeProduct = {Test::product,
@@ -205,6 +207,7 @@ const FilterForm kWholeProduct = {Test::product,
                                   &SquaredDistance::slack,
                                   &RawProduct::complete,
                                   &RawProduct::keep_up_to,
+                                  nullptr,
                                   &RawProduct::upper_distance,
                                   nullptr};
 

@@ -1,0 +1,79 @@
+# Pairs that points' sums, or lengths, tell apart: the CPU engine is told to go
+# by them, or not to, by options(fsknn.instruction_set = ).
+
+in_order <- function(order, search) {
+  rlang::with_options(
+    fsknn.instruction_set = paste0("auto/", order), search()
+  )
+}
+keyed_metrics <- c("manhattan", "proportional", "euclidean")
+
+# Points at levels of their own, in an order that means something.
+levels_of <- function(n, d, seed) {
+  withr::with_seed(seed, {
+    10 + sort(stats::rexp(n)) * 5 + 0.1 * matrix(stats::runif(n * d), n)
+  })
+}
+
+test_that("in order of sums the answer is the brute-force one", {
+  matrices <- hard_matrices()
+  matrices[["levels"]] <- levels_of(120, 7, seed = 1)
+  matrices[["multiples of one row"]] <- outer(rep_len(0:40, 61), 1:9)
+  for (name in names(matrices)) {
+    for (metric in setdiff(keyed_metrics, "proportional")) {
+      x <- values_for(matrices[[name]], metric)
+      found <- in_order("sorted", function() {
+        knn_search(x, 7, metric, backend = "cpu", chunk_size = 48)
+      })
+      expect_same_bits(
+        found, brute_force(x, k = 7, metric = metric),
+        label = paste(name, metric)
+      )
+    }
+  }
+  x <- matrices[["levels"]]
+  expect_same_bits(
+    in_order("sorted", function() {
+      knn_search(x, 7, "proportional", backend = "cpu", chunk_size = 48)
+    }),
+    brute_force(x, k = 7, metric = "proportional")
+  )
+})
+
+test_that("any verb has the same answer in either order", {
+  x <- levels_of(400, 11, seed = 2)
+  query <- levels_of(150, 11, seed = 3)
+  for (metric in keyed_metrics) {
+    limit <- knn_search(x, 5, metric, backend = "cpu")$distance[[200, 5]]
+    for (bits in c("8", "16")) {
+      same <- function(verb, ...) {
+        search <- function() {
+          verb(x, ..., metric = metric, backend = "cpu", chunk_size = 48)
+        }
+        expect_identical(
+          in_order(paste0(bits, "/sorted"), search),
+          in_order(paste0(bits, "/scattered"), search), label = metric
+        )
+      }
+      same(knn_search, k = 9)
+      same(knn_search, k = 399)
+      same(knn_search, k = 3, subset = c(5, 99, 230))
+      same(knn_query, query, k = 9)
+      same(within_search, limit)
+      same(within_query, query, limit)
+    }
+  }
+})
+
+test_that("sums leave pairs out where a sample says that they do", {
+  x <- levels_of(3000, 40, seed = 4)
+  alike <- random_matrix(3000, 40, seed = 5)
+  for (metric in keyed_metrics) {
+    share <- function(x) {
+      knn_search(values_for(x, metric), 10, metric, backend = "cpu")
+      knn_stats()$pairs_filtered / (3000^2 / 2)
+    }
+    expect_lt(share(x), 0.5)
+    expect_equal(share(alike), 1)
+  }
+})

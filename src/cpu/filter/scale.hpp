@@ -13,6 +13,8 @@ namespace cpu {
 struct FilterUse {
   std::int64_t k = 0;  ///< of lists of nearest; 0: all within a distance
   int bits = 0;  ///< of whole numbers, where there is such a form; 0: chosen
+  /// Rows of length 1 may be centred; if not, sums tell their similarity.
+  bool centred = true;
 };
 
 /// Bits that are asked for behind the name of an instruction set ("auto/8", a

@@ -252,8 +252,8 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
   if (points.size() < 2) return counts;
 
   const DistanceRule rule(metric, exponent);
-  FilterScale scale =
-      choose_scale(metric, rule, kernels, points, nullptr, threads);
+  FilterScale scale = choose_scale(metric, rule, kernels, points, nullptr,
+                                   threads, {0, 0, false});
   FilterRows filter = pack(scale, points, threads, progress);
   set_slack(scale, filter.error, points.padded);
   complete(scale, filter);

@@ -76,6 +76,56 @@ inline Matrix near_empty(std::int64_t n, std::int64_t d, double level,
   return m;
 }
 
+/// Rows that are nearly the same beside an offset, which a filter centres, and
+/// entries, rows and columns far beyond all others.
+inline std::vector<Matrix> offset_cases(std::int64_t n, std::int64_t d) {
+  std::vector<Matrix> all;
+  const auto take = [&](const std::string& name, unsigned seed, auto change) {
+    Matrix m = normal(name, n, d, seed);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t f = 0; f < d; ++f)
+        m.at(i, f) = change(m.at(i, f), i, f);
+    all.push_back(m);
+  };
+  using At = std::int64_t;
+  for (const double level : {30.0, 1e3, 1e6, 1e12, -1e6})
+    take("shifted by " + std::to_string(level), 30,
+         [&](double x, At, At) { return x + level; });
+  take("shifted, and some rows not, or the other way", 31,
+       [&](double x, At i, At) {
+         return i % 9 == 0 ? x : i % 9 == 1 ? x - 1e4 : x + 1e4;
+       });
+  take("a profile of columns", 32, [&](double x, At, At f) {
+    return 0.01 * x + std::cos(3.0 * static_cast<double>(f));
+  });
+  take("one huge column", 33,
+       [&](double x, At, At f) { return f == d / 2 ? 1e8 * x : x; });
+  take("one huge column of one sign", 34,
+       [&](double x, At, At f) { return f == d / 2 ? 1e8 + x : x; });
+  take("rows along a line", 35, [&](double x, At i, At f) {
+    return 1.0 + 1e-3 * static_cast<double>(i * (f % 2)) + 1e-9 * x;
+  });
+  take("all rows alike", 36, [&](double, At, At f) {
+    return std::sin(static_cast<double>(f) + 1.0);
+  });
+  take("all rows alike but one", 37, [&](double x, At i, At f) {
+    return i == n / 3 ? x : std::sin(static_cast<double>(f) + 1.0);
+  });
+  take("constant rows", 38,
+       [&](double, At i, At) { return 1e6 + static_cast<double>(i % 5); });
+  take("shifted, with one huge entry", 39, [&](double x, At i, At f) {
+    return i == n / 2 && f == d / 2 ? 1e15 : x + 1e5;
+  });
+  for (const double huge : {1e8, 1e12, 1e14, 1e100, 1e300})
+    take("some entries at " + std::to_string(huge), 40,
+         [&](double x, At i, At f) {
+           return i % 11 == 3 && f == i % d ? (i % 2 == 0 ? huge : -huge) : x;
+         });
+  take("shifted subnormal", 41,
+       [&](double x, At, At) { return 4e-320 + 1e-322 * x; });
+  return all;
+}
+
 /// Everything that the contract must survive, about n points each.
 inline std::vector<Matrix> hard_cases(std::int64_t n, std::int64_t d) {
   std::vector<Matrix> all;

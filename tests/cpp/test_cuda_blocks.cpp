@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cases.hpp"
+#include "core/centred.hpp"
 #include "core/errors.hpp"
 #include "core/prepared.hpp"
 #include "core/scan.hpp"
@@ -105,7 +106,8 @@ struct Prepared {
     const MatrixFacts facts = scan(source, 1);
     exponent = matrix_exponent(metric, facts.largest);
     std::vector<std::int64_t> skip;
-    if (metric.least_overlap != nullptr) skip = facts.zero;
+    if (metric.least_overlap != nullptr || metric.row_form == RowForm::unit)
+      skip = facts.zero;
     try {
       points = prepare_points(source, recipe_of(request, exponent), skip, false,
                               &prepare_row<ScalarLanes>, 1);
@@ -211,70 +213,117 @@ TEST_CASE("no pair at a limit is filtered out by differences") {
   }
 }
 
-TEST_CASE("no pair at a limit is filtered out by products of raw rows") {
-  for (const char* const name : {"euclidean", "inner_product"}) {
-    const MetricEntry& metric = find_metric(name, "signed");
-    const bool products = metric.accumulation == Accumulation::dot;
-    for (const Matrix& matrix : hard_cases(24, 19)) {
-      const Prepared all(metric, matrix);
-      const std::int64_t padded = all.points.padded;
-      const DistanceRule distance_rule(metric, all.exponent);
-      RawRule rule;
-      rule.padded = padded;
-      rule.depth = (padded + kNormFeatures + 63) / 64 * 64;
-      rule.products = products;
-      rule.contract = rounding_of_sums(padded) * 2 + 0x1p-47;
-      rule.gap =
-          0x1p-1072 / distance_rule.undo().first / distance_rule.undo().second;
-      double length = 0;
-      for (std::int64_t f = 0; f < padded; ++f)
-        length += std::pow(all.points.row(Place{0})[f], 2);
-      const int typical = products ? kTypicalOfProducts : kTypicalExponent;
-      rule.scale = two_to(
-          length > 0
-              ? std::max(
-                    -1000,
-                    std::min(typical - exponent_of(std::sqrt(length)), 1000))
-              : 0);
-      std::vector<double> halves;
-      std::vector<RawBounds> bounds;
-      std::vector<double> lost;
-      for (std::int64_t i = 0; i < all.points.size(); ++i) {
-        RawTerms terms;
-        std::vector<double> row;
-        for (std::int64_t f = 0; f < padded; ++f) {
-          const double c = all.points.row(Place{i})[f] * rule.scale;
-          const double x = as_half(c);
-          terms.whole += c * c;
-          terms.halves += x * x;
-          terms.rounding += (c - x) * (c - x);
-          row.push_back(x);
-        }
-        const RawBounds row_bounds = raw_bounds(rule, terms);
-        double magnitude = 0;
-        for (int p = 0; p < kNormParts; ++p)
-          magnitude += std::fabs(row_bounds.norm.part[p]) * part_unit(p);
-        // What adding up may lose; a wild row is zeros but for its norm.
-        const bool wild = row_bounds.wild;
-        lost.push_back(sums_error(rule.depth) *
-                       ((wild ? 0.0 : terms.halves / 2) +
-                        (products && !wild ? 0.0 : magnitude)));
-        for (const double x : row) halves.push_back(row_bounds.wild ? 0.0 : x);
-        bounds.push_back(row_bounds);
+namespace {
+
+RawSum raw_sum_of(const MetricEntry& metric) {
+  if (metric.is_unit_dot()) return RawSum::near_rows;
+  return metric.accumulation == Accumulation::dot ? RawSum::product
+                                                  : RawSum::squared_distance;
+}
+
+/// All points in halves, the first of them the centre but for products.
+struct RawPoints {
+  RawPoints(const MetricEntry& metric, const Prepared& all);
+  /// Less what adding up may lose.
+  double similarity(std::int64_t i, std::int64_t j) const {
+    const std::size_t a = static_cast<std::size_t>(i);
+    const std::size_t b = static_cast<std::size_t>(j);
+    double sum = 0;
+    for (std::size_t f = 0; f < halves[a].size(); ++f)
+      sum += halves[a][f] * halves[b][f];
+    return sum - bounds[a].norm.sum() - bounds[b].norm.sum() - lost[a] -
+           lost[b];
+  }
+  RawRule rule;
+  std::vector<std::vector<double>> halves;
+  std::vector<RawBounds> bounds;
+  std::vector<double> lost;
+};
+
+RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
+  const std::int64_t padded = all.points.padded;
+  const DistanceRule distance_rule(metric, all.exponent);
+  rule.padded = padded;
+  rule.depth = (padded + kNormFeatures + 63) / 64 * 64;
+  rule.sum = raw_sum_of(metric);
+  const bool products = rule.sum == RawSum::product;
+  if (rule.sum == RawSum::near_rows) {
+    rule.gap = rounding_once_centred(padded) / 2;
+  } else {
+    rule.contract = rounding_of_sums(padded) * 2 + 0x1p-47;
+    rule.gap =
+        0x1p-1072 / distance_rule.undo().first / distance_rule.undo().second;
+  }
+  const auto entry = [&](std::int64_t i, std::int64_t f) {
+    return all.points.row(Place{i})[f] -
+           (products ? 0.0 : all.points.row(Place{0})[f]);
+  };
+  double length = 0;
+  for (std::int64_t f = 0; f < padded; ++f)
+    length += std::pow(entry(products ? 0 : 1, f), 2);
+  const int typical = products ? kTypicalOfProducts : kTypicalExponent;
+  rule.scale = two_to(
+      length > 0
+          ? std::max(-1000,
+                     std::min(typical - exponent_of(std::sqrt(length)), 1000))
+          : 0);
+  for (std::int64_t i = 0; i < all.points.size(); ++i) {
+    double to_one = 1.0, to_ball = 1.0;
+    std::vector<double> row(static_cast<std::size_t>(padded));
+    const auto round = [&] {
+      RawTerms terms;
+      for (std::int64_t f = 0; f < padded; ++f) {
+        const double c = entry(i, f) * rule.scale * to_one * to_ball;
+        const double x = as_half(c);
+        terms.whole += c * c;
+        terms.halves += x * x;
+        terms.rounding += (c - x) * (c - x);
+        row[static_cast<std::size_t>(f)] = x;
       }
+      return terms;
+    };
+    RawTerms terms = round();
+    const bool cut = beyond_ball(rule, terms);
+    if (cut) {
+      double largest = 0.0;
+      for (std::int64_t f = 0; f < padded; ++f)
+        largest = std::max(largest, std::fabs(entry(i, f) * rule.scale));
+      to_one = two_to(-exponent_of(largest));
+      to_ball = kLongestBall / std::sqrt(round().whole);
+      terms = round();
+    }
+    const RawBounds own = raw_bounds(rule, terms, cut);
+    CHECK(!(cut && own.slack < HUGE_VALF));
+    double magnitude = 0;
+    for (int p = 0; p < kNormParts; ++p)
+      magnitude += std::fabs(own.norm.part[p]) * part_unit(p);
+    // A wild row is zeros but for its norm.
+    lost.push_back(sums_error(rule.depth) *
+                   ((own.wild ? 0.0 : terms.halves / 2) +
+                    (products && !own.wild ? 0.0 : magnitude)));
+    if (own.wild) std::fill(row.begin(), row.end(), 0.0);
+    halves.push_back(row);
+    bounds.push_back(own);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("no pair at a limit is filtered out by products of raw rows") {
+  for (const char* const name : {"euclidean", "inner_product", "cosine"}) {
+    const MetricEntry& metric = find_metric(name, "signed");
+    std::vector<Matrix> cases = hard_cases(24, 19);
+    for (const Matrix& matrix : offset_cases(24, 19)) cases.push_back(matrix);
+    for (const Matrix& matrix : cases) {
+      const Prepared all(metric, matrix);
+      if (all.points.size() < 2) continue;
+      const RawPoints raw(metric, all);
       SimilarityUnits units;
-      units.scale = rule.scale;
-      const Passed passed =
-          check_limits(all, units, [&](std::int64_t i, std::int64_t j) {
-            const std::size_t a = static_cast<std::size_t>(i);
-            const std::size_t b = static_cast<std::size_t>(j);
-            double sum = 0;
-            for (std::int64_t f = 0; f < padded; ++f)
-              sum += halves[static_cast<std::size_t>(i * padded + f)] *
-                     halves[static_cast<std::size_t>(j * padded + f)];
-            return sum - bounds[a].norm.sum() - bounds[b].norm.sum() - lost[a] -
-                   lost[b];
-          });
+      units.scale = raw.rule.scale;
+      units.near_rows = raw.rule.sum == RawSum::near_rows;
+      const Passed passed = check_limits(
+          all, units,
+          [&](std::int64_t i, std::int64_t j) { return raw.similarity(i, j); });
       CAPTURE(name);
       CAPTURE(matrix.name);
       CHECK(passed.dropped == 0);
@@ -282,6 +331,26 @@ TEST_CASE("no pair at a limit is filtered out by products of raw rows") {
         CHECK(passed.pairs > 500);
         CHECK(passed.loose == 0);
       }
+    }
+  }
+}
+
+TEST_CASE("a row far beyond all others is a candidate of none") {
+  const MetricEntry& metric = find_metric("euclidean", "signed");
+  for (const double huge : {1e5, 1e8, 1e30, 1e100}) {
+    Matrix m = normal("one huge entry", 24, 19, 7);
+    m.at(12, 9) = huge;
+    const Prepared all(metric, m);
+    const RawPoints raw(metric, all);
+    CAPTURE(huge);
+    for (std::int64_t i = 0; i < 24; ++i) {
+      const RawBounds& row = raw.bounds[static_cast<std::size_t>(i)];
+      CHECK(!row.wild);
+      if (all.points.order.id_at(Place{i}).value != 12) continue;
+      CHECK(row.slack == HUGE_VALF);
+      // Their own are some -2^17.
+      for (std::int64_t j = 0; j < 24; ++j)
+        if (i != j) CHECK(raw.similarity(i, j) < -0x1p28);
     }
   }
 }

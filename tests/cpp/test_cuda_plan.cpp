@@ -737,3 +737,40 @@ TEST_CASE("an accumulation or a filter that nobody knows is refused") {
   in.filter = static_cast<FilterKind>(99);
   CHECK_THROWS_AS(plan_cuda(in, modern(80e9)), std::logic_error);
 }
+
+TEST_CASE("rows of length 1 may be centred where there is room") {
+  using fsknn::cuda::NumberForm;
+  using fsknn::cuda::RowsInForm;
+  const RowsInForm halves(NumberForm::half, true, 320);
+  CHECK(halves.otherwise().form == NumberForm::none);
+  CHECK(halves.slot_bytes() == 320 * 2 + 8);
+  const RowsInForm roomy = halves.with_room_to_centre();
+  CHECK(roomy.row_bytes == halves.row_bytes);
+  const RowsInForm centred = roomy.otherwise();
+  CHECK(centred.form == NumberForm::half);
+  CHECK(centred.centred);
+  CHECK(centred.unit);
+  CHECK(centred.sides == 2);
+  CHECK(centred.depth == 384);
+  CHECK(roomy.slot_bytes() == centred.slot_bytes());
+  CHECK(centred.otherwise().form == NumberForm::none);
+  // Bytes, halves, centred halves.
+  const RowsInForm bytes =
+      RowsInForm(NumberForm::byte, true, 320).with_room_to_centre();
+  CHECK(bytes.slot_bytes() == centred.slot_bytes());
+  CHECK(bytes.otherwise().form == NumberForm::half);
+  CHECK(!bytes.otherwise().centred);
+  CHECK(bytes.otherwise().otherwise().centred);
+  // Longer by what is added to a row, a sum may be in stretches.
+  CHECK(RowsInForm(NumberForm::half, true, 2048)
+            .with_room_to_centre()
+            .bytes_sums > 0);
+  // No others are.
+  for (const RowsInForm& other :
+       {RowsInForm(NumberForm::half, false, 320),
+        RowsInForm(NumberForm::bit, false, 320), RowsInForm()}) {
+    const RowsInForm same = other.with_room_to_centre();
+    CHECK(same.slot_bytes() == other.slot_bytes());
+    CHECK(same.otherwise().form == NumberForm::none);
+  }
+}

@@ -97,86 +97,92 @@ std::vector<Matrix> filter_cases(std::int64_t n, std::int64_t d) {
   return all;
 }
 
-}  // namespace
-
-TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
-  for (const std::int64_t d : {1, 2, 13, 64}) {
-    for (const Matrix& hard : filter_cases(96, d)) {
-      for (const MetricEntry& metric : all_metrics()) {
-        for (const int bits : bits_for(metric)) {
-          Matrix m = hard;
-          if (metric.least_overlap != nullptr)
-            for (double& x : m.values) x = std::fabs(x);
-          Prepared p;
-          try {
-            prepare(metric, m, bits, p);
-            if (p.points.size() < 2) continue;
-          } catch (const RangeFailure&) {
-            continue;  // 1e300 and 1e-318 in one matrix have no proportion
-          }
-          const DistanceRule rule(metric, p.exponent);
-          const Thresholds thresholds(p.scale, metric, rule);
-          const std::int64_t n = p.points.size();
-          std::vector<std::int32_t> none(96, thresholds.keep_none());
-          std::int64_t dropped = 0, below = 0, wrong_side = 0;
-          for (std::int64_t i = 0; i < n; ++i) {
-            for (std::int64_t c0 = 0; c0 < n; c0 += Tile::columns) {
-              alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
-              const std::int64_t i0 = i / Tile::rows * Tile::rows;
-              const int panels = static_cast<int>(std::min<std::int64_t>(
-                  Tile::panels, (p.rows.num_places - c0) / Tile::panel));
-              kBaselineKernels.accumulate(p.scale.form->product, p.rows.row(i0),
-                                          p.rows.panel(c0), panels,
-                                          p.rows.steps, sums);
-              float keys[Tile::columns];
-              std::fill_n(keys, Tile::columns, HUGE_VALF);
-              kBaselineKernels.lower_best(
-                  p.scale.form->test, sums + (i - i0) * Tile::columns, panels,
-                  p.rows.upper_side(i), p.rows.upper_side(c0), 0, Tile::panels,
-                  keys);
-              for (std::int64_t j = c0; j < std::min(c0 + Tile::columns, n);
-                   ++j) {
-                if (i == j) continue;
-                const Pair pair = {static_cast<std::int32_t>(i),
-                                   static_cast<std::int32_t>(j)};
-                double sum;
-                kBaselineKernels.exact(
-                    metric.accumulation, p.points.rows.data(),
-                    p.points.rows.data(), p.points.padded, &pair, 1, &sum);
-                const double distance =
-                    rule(sum, p.points.sums[i], p.points.sums[j]);
-                if (!(distance < HUGE_VAL)) continue;
-                // Row i holds the threshold, then column j does.
-                std::vector<std::int32_t> held = none;
-                held[static_cast<std::size_t>(i)] =
-                    thresholds.keep_up_to(distance);
-                std::uint64_t keep[Tile::rows];
-                kBaselineKernels.test(p.scale.form->test, sums, panels,
-                                      p.rows.side(held.data() + i0, i0),
-                                      p.rows.side(none.data(), c0), keep);
-                dropped += !(keep[i - i0] >> (j - c0) & 1);
-                held = none;
-                held[static_cast<std::size_t>(j)] =
-                    thresholds.keep_up_to(distance);
-                kBaselineKernels.test(p.scale.form->test, sums, panels,
-                                      p.rows.side(none.data() + i0, i0),
-                                      p.rows.side(held.data() + c0, c0), keep);
-                wrong_side += !(keep[i - i0] >> (j - c0) & 1);
-                below += thresholds.upper_distance(
-                             keys[j - c0], p.rows.upper_side(i)) < distance;
-              }
-            }
-          }
-          CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign) +
-                  ", " + m.name + ", d = " + std::to_string(d) + ", " +
-                  std::to_string(bits) + " bits");
-          CHECK(dropped == 0);
-          CHECK(wrong_side == 0);
-          CHECK(below == 0);
+/// Pair by pair, of 96 points at most.
+void check_all_pairs(const Matrix& hard, std::int64_t d,
+                     const MetricEntry& metric) {
+  for (const int bits : bits_for(metric)) {
+    Matrix m = hard;
+    if (metric.least_overlap != nullptr)
+      for (double& x : m.values) x = std::fabs(x);
+    Prepared p;
+    try {
+      prepare(metric, m, bits, p);
+      if (p.points.size() < 2) continue;
+    } catch (const RangeFailure&) {
+      continue;  // 1e300 and 1e-318 in one matrix have no proportion
+    }
+    const DistanceRule rule(metric, p.exponent);
+    const Thresholds thresholds(p.scale, metric, rule);
+    const std::int64_t n = p.points.size();
+    std::vector<std::int32_t> none(96, thresholds.keep_none());
+    std::int64_t dropped = 0, below = 0, wrong_side = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t c0 = 0; c0 < n; c0 += Tile::columns) {
+        alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
+        const std::int64_t i0 = i / Tile::rows * Tile::rows;
+        const int panels = static_cast<int>(std::min<std::int64_t>(
+            Tile::panels, (p.rows.num_places - c0) / Tile::panel));
+        kBaselineKernels.accumulate(p.scale.form->product, p.rows.row(i0),
+                                    p.rows.panel(c0), panels, p.rows.steps,
+                                    sums);
+        float keys[Tile::columns];
+        std::fill_n(keys, Tile::columns, HUGE_VALF);
+        kBaselineKernels.lower_best(
+            p.scale.form->test, sums + (i - i0) * Tile::columns, panels,
+            p.rows.upper_side(i), p.rows.upper_side(c0), 0, Tile::panels, keys);
+        for (std::int64_t j = c0; j < std::min(c0 + Tile::columns, n); ++j) {
+          if (i == j) continue;
+          const Pair pair = {static_cast<std::int32_t>(i),
+                             static_cast<std::int32_t>(j)};
+          double sum;
+          kBaselineKernels.exact(metric.accumulation, p.points.rows.data(),
+                                 p.points.rows.data(), p.points.padded, &pair,
+                                 1, &sum);
+          const double distance = rule(sum, p.points.sums[i], p.points.sums[j]);
+          if (!(distance < HUGE_VAL)) continue;
+          // Row i holds the threshold, then column j does.
+          std::vector<std::int32_t> held = none;
+          held[static_cast<std::size_t>(i)] = thresholds.keep_up_to(distance);
+          std::uint64_t keep[Tile::rows];
+          kBaselineKernels.test(p.scale.form->test, sums, panels,
+                                p.rows.side(held.data() + i0, i0),
+                                p.rows.side(none.data(), c0), keep);
+          dropped += !(keep[i - i0] >> (j - c0) & 1);
+          held = none;
+          held[static_cast<std::size_t>(j)] = thresholds.keep_up_to(distance);
+          kBaselineKernels.test(p.scale.form->test, sums, panels,
+                                p.rows.side(none.data() + i0, i0),
+                                p.rows.side(held.data() + c0, c0), keep);
+          wrong_side += !(keep[i - i0] >> (j - c0) & 1);
+          below += thresholds.upper_distance(keys[j - c0],
+                                             p.rows.upper_side(i)) < distance;
         }
       }
     }
+    CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign) + ", " +
+            m.name + ", d = " + std::to_string(d) + ", " +
+            std::to_string(bits) + " bits");
+    CHECK(dropped == 0);
+    CHECK(wrong_side == 0);
+    CHECK(below == 0);
   }
+}
+
+}  // namespace
+
+TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
+  for (const std::int64_t d : {1, 2, 13, 64})
+    for (const Matrix& hard : filter_cases(96, d))
+      for (const MetricEntry& metric : all_metrics())
+        check_all_pairs(hard, d, metric);
+}
+
+TEST_CASE("the same of rows far from 0, and of huge entries, by products") {
+  for (const std::int64_t d : {1, 13, 64})
+    for (const Matrix& hard : offset_cases(96, d))
+      for (const MetricEntry& metric : all_metrics())
+        if (metric.filter == FilterKind::product)
+          check_all_pairs(hard, d, metric);
 }
 
 TEST_CASE("every instruction set sums and tests the same") {

@@ -324,7 +324,7 @@ TEST_CASE("the filter by halves bounds products from above and from below") {
       if (lengths.empty()) continue;
       std::sort(lengths.begin(), lengths.end());
       cuda::RawRule raw;
-      raw.products = true;
+      raw.sum = cuda::RawSum::product;
       raw.padded = points.padded;
       raw.depth = (d + cuda::kNormFeatures + 63) / 64 * 64;
       raw.contract = rounding_of_sums(points.padded) * 2 + 0x1p-47;

@@ -643,3 +643,45 @@ test_that("the graph of metafeatures is that of their matrix, on the GPU too", {
     }
   }
 })
+
+test_that("rows far from 0 and huge entries are filtered, too", {
+  skip_if_no_cuda()
+  plain <- random_matrix(num_filtered, 78, seed = 71)
+  profile <- rep(cos(3 * 1:78), each = num_filtered)
+  some <- plain + 1e4
+  some[1:40, ] <- plain[1:40, ]
+  ties <- plain + 1e4
+  ties[4001:4100, ] <- ties[1:100, ]
+  for (x in list(
+    plain + 10, plain + 1e3, plain + 1e6, plain + 1e12, plain - 1e5, some, ties
+  )) expect_same_graph(x, 20, "cosine")
+  for (noise in c(0.1, 1e-5)) {
+    for (sign in c("signed", "absolute", "negative")) {
+      expect_same_graph(noise * plain + profile, 5, "pearson", sign)
+    }
+  }
+  entries <- plain
+  entries[cbind(seq(1, num_filtered, 10), 1 + seq_len(450) %% 78)] <- 1e8
+  column <- plain
+  column[, 5] <- 1e8 * column[, 5]
+  for (x in list(
+    entries, -1e30 * entries, column, replace(plain, 5, 1e30),
+    replace(plain, 5, 1e300)
+  )) expect_same_graph(x, 20, "euclidean")
+  expect_identical(
+    within_search(ties, 2e-9, "cosine", backend = "cuda"),
+    within_search(ties, 2e-9, "cosine", backend = "cpu")
+  )
+  query <- rbind(plain[1:500, ], ties[1:500, ] + 1e-3)
+  expect_identical(
+    knn_query(ties, query, 5, "cosine", backend = "cuda"),
+    knn_query(ties, query, 5, "cosine", backend = "cpu")
+  )
+  knn_search(plain, 20, "euclidean", backend = "cuda")
+  skip_if_not(knn_stats()$filter_bits == 16, "No filter by halves here.")
+  few <- num_filtered / 10 + 20
+  knn_search(plain + 1e3, 20, "cosine", backend = "cuda")
+  expect_lt(knn_stats()$rows_redone, 20)
+  knn_search(entries, 20, "euclidean", backend = "cuda")
+  expect_lt(knn_stats()$rows_redone, few)
+})

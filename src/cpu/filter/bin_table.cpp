@@ -105,8 +105,11 @@ void BinTable::fill_squares(const PairBins& bins, const FilterTerms& terms,
                             const FilterRows& rows) {
   kind_ = Kind::square;
   float largest = 0.0f;
-  for (std::int64_t p = 0; p < rows.num_places; ++p)
-    largest = std::max(largest, as_float(rows.second_upper[p]));
+  // Of rows that were cut off nothing is known from above.
+  for (std::int64_t p = 0; p < rows.num_places; ++p) {
+    const float upper = as_float(rows.second_upper[p]);
+    if (upper < kFloatInfinity) largest = std::max(largest, upper);
+  }
   // No lower or upper bound is above 4 of it.
   first_ = (as_bits(4.0f * largest) >> kFloatBits) - (kFloatCells - 2);
   first_ = std::max(first_, 1);

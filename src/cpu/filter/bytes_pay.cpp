@@ -100,6 +100,11 @@ class ByteBound {
     const double g = static_cast<double>(as_float(row_.second[0]));
     if (scale.form == &kByteProportion)
       return {g, static_cast<double>(as_float(row_.first[0]))};
+    if (scale.form->product == Product::byte_dot) {
+      // Of centred rows both have a term of their own, with either sign.
+      const double upper = static_cast<double>(as_float(row_.second_upper[0]));
+      return {0.5 * (g + upper), 0.5};
+    }
     return {g * scale.unit, 0.5};
   }
 

@@ -22,6 +22,8 @@ struct FilterUse {
   std::int64_t k = 0;  ///< of lists of nearest; 0: all within a distance
   int bits = 0;  ///< of whole numbers, where there is such a form; 0: chosen
   double share = 1.0;  ///< of all pairs, roughly, that it will look at
+  /// Rows of length 1 may be centred; if not, sums tell their similarity.
+  bool centred = true;
 };
 
 /// What the rows of one search have in common.
@@ -32,7 +34,9 @@ struct FilterScale {
   /// The largest entry, less its column's centre, that the unit is made for.
   double reach = HUGE_VAL;
   Buffer<double> centre;  ///< [padded] taken off every row; may be empty
-  double slack = 0.0;     ///< relative, or absolute for similarities
+  /// Of a centred row's length, what rounding changes in a typical one.
+  double part = 1.0;
+  double slack = 0.0;  ///< relative, or absolute for similarities
 
   inline bool has_filter() const;
   inline int filter_bits() const;  ///< of a number; 0: there is none
@@ -135,6 +139,17 @@ extern const FilterForm kWholeSimilarity, kWholeAbsoluteSimilarity,
 // each row in a unit of its own.
 extern const FilterForm kByteSimilarity, kByteAbsoluteSimilarity,
     kByteNegativeSimilarity;
+
+// centred_products.cpp: of rows of length 1 that are nearly the same, what is
+// left of them beside a centre, each in a unit of its own.
+extern const FilterForm kCentredSimilarity, kCentredNegativeSimilarity,
+    kCentredByteSimilarity, kCentredByteNegativeSimilarity;
+
+/// A centre of rows of length 1 beside which most of a sample are short; empty
+/// where there is none.
+Buffer<double> centre_of_near_rows(const PreparedPoints& points);
+/// FilterScale::part of a scale that has a form and a centre, from a sample.
+double part_of_error(const FilterScale& scale, const PreparedPoints& points);
 
 // byte_differences.cpp: differences of whole numbers of 8 bits, in one unit for
 // the whole matrix, beyond which an entry is its row's matter alone.

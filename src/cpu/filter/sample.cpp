@@ -1,6 +1,7 @@
 #include "cpu/filter/sample.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace fsknn {
@@ -15,7 +16,7 @@ Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count) {
 }
 
 Buffer<double> column_medians(const PreparedPoints& points) {
-  const std::int64_t m = std::min<std::int64_t>(points.size(), 63);
+  const std::int64_t m = std::min(points.size(), kMiddleSample);
   Buffer<double> centre(points.padded);
   std::vector<double> column(static_cast<std::size_t>(m));
   const Buffer<double> rows = sample_rows(points, m);
@@ -26,6 +27,25 @@ Buffer<double> column_medians(const PreparedPoints& points) {
     centre[f] = column[static_cast<std::size_t>(m / 2)];
   }
   return centre;
+}
+
+double median_length(const PreparedPoints& points,
+                     const Buffer<double>& centre) {
+  const std::int64_t m = std::min(points.size(), kMiddleSample);
+  std::vector<double> lengths;
+  RowReader row(points);
+  for (std::int64_t i = 0; i < m; ++i) {
+    const double* x = row(sampled(points, i, m));
+    double square = 0.0;
+    for (std::int64_t f = 0; f < points.padded; ++f)
+      square += (x[f] - centre[f]) * (x[f] - centre[f]);
+    if (square > 0.0) lengths.push_back(std::sqrt(square));
+  }
+  if (lengths.empty()) return 0.0;
+  const auto middle =
+      lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  return *middle;
 }
 
 }  // namespace cpu

@@ -150,22 +150,61 @@ bool unit_is_coarse(double unit, const Elementwise& filter,
   return 4 * coarse > m;
 }
 
-const FilterForm& similarity_form(Sign sign) {
+const FilterForm& similarity_form(Sign sign, bool centred) {
   switch (sign) {
-    case Sign::signed_value: return kWholeSimilarity;
+    case Sign::signed_value:
+      return centred ? kCentredSimilarity : kWholeSimilarity;
     case Sign::absolute: return kWholeAbsoluteSimilarity;
-    case Sign::negative: return kWholeNegativeSimilarity;
+    case Sign::negative:
+      return centred ? kCentredNegativeSimilarity : kWholeNegativeSimilarity;
   }
   throw_unknown("sign", static_cast<int>(sign));
 }
 
-const FilterForm& byte_form(Sign sign) {
+const FilterForm& byte_form(Sign sign, bool centred) {
   switch (sign) {
-    case Sign::signed_value: return kByteSimilarity;
+    case Sign::signed_value:
+      return centred ? kCentredByteSimilarity : kByteSimilarity;
     case Sign::absolute: return kByteAbsoluteSimilarity;
-    case Sign::negative: return kByteNegativeSimilarity;
+    case Sign::negative:
+      return centred ? kCentredByteNegativeSimilarity : kByteNegativeSimilarity;
   }
   throw_unknown("sign", static_cast<int>(sign));
+}
+
+/// Of rows of length 1.
+FilterScale similarity_scale(const MetricEntry& metric,
+                             const DistanceRule& rule, const Kernels& kernels,
+                             const PreparedPoints& points,
+                             const PreparedPoints* queries,
+                             const FilterUse& use) {
+  FilterScale scale;
+  // A magnitude is not told by what is left beside a centre.
+  if (use.centred && metric.sign != Sign::absolute)
+    scale.centre = centre_of_near_rows(points);
+  const bool centred = scale.centre.size() > 0;
+  const FilterForm& wider = similarity_form(metric.sign, centred);
+  const auto take = [&](const FilterForm& form) {
+    scale.form = &form;
+    if (centred) scale.part = part_of_error(scale, points);
+  };
+  if (use.bits == 8 || (use.bits == 0 && multiplies_bytes(kernels))) {
+    take(byte_form(metric.sign, centred));
+    if (use.bits == 8 ||
+        bytes_pay(metric, rule, kernels, points, queries, use, scale, wider))
+      return scale;
+  }
+  take(wider);
+  return scale;
+}
+
+/// A power of two that most rows are about as long as, beside a centre: the
+/// matrix's largest entry may be far beyond all others.
+double unit_of_length(const PreparedPoints& points,
+                      const Buffer<double>& centre) {
+  constexpr int least = -400;  // squares of units are far from underflow
+  const double length = median_length(points, centre);
+  return length > 0.0 ? two_to(std::max(exponent_of(length), least)) : 1.0;
 }
 
 FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
@@ -173,15 +212,8 @@ FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
                            const PreparedPoints* queries, int num_threads,
                            const FilterUse& use) {
   FilterScale scale;
-  if (metric.is_unit_dot()) {
-    scale.form = &byte_form(metric.sign);
-    bool bytes = use.bits == 8;
-    if (use.bits == 0 && multiplies_bytes(kernels))
-      bytes = bytes_pay(metric, rule, kernels, points, queries, use, scale,
-                        similarity_form(metric.sign));
-    if (!bytes) scale.form = &similarity_form(metric.sign);
-    return scale;
-  }
+  if (metric.is_unit_dot())
+    return similarity_scale(metric, rule, kernels, points, queries, use);
   if (metric.accumulation == Accumulation::dot) {
     scale.form = &kWholeProduct;
     scale.unit = kProductUnit;
@@ -193,6 +225,7 @@ FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
   }
   scale.form = &kWholeSquaredDistance;
   scale.centre = column_medians(points);
+  scale.unit = unit_of_length(points, scale.centre);
   return scale;
 }
 

@@ -10,9 +10,14 @@ namespace {
 // Rows of length 1 times this are whole numbers of 16 bits; the product of two
 // is below 2^31 by Cauchy-Schwarz as long as rounding adds less than 40%.
 constexpr double kUnitScale = 32767.0;
-// Rows shorter than this (where the largest entry is at least 1) count as 0.
+// Rows shorter than this count as 0, in units of a typical row's length.
 constexpr double kTinyNorm = 1e-15;
 constexpr double kTinySquare = 1e-22;
+// Entries are cut off at this in those units, so that squares are floats.
+constexpr double kLargestEntry = 0x1p40;
+// Squares that vanish in the contract's sum, where the largest entry is at
+// least 1.
+constexpr double kVanished = 1e-300;
 
 bool usable(const FilterScale& scale) { return scale.slack < 0.4; }
 
@@ -94,13 +99,26 @@ float pack_by_length(RowPacker& packer, double tiny, double* square,
 
 /// first: a, the row's factor (float). second: w, of the squared length.
 struct SquaredDistance {
+  // Rows that are cut off are no farther from each other, nor from others, than
+  // they were; of how far they are nothing is known from above, which their
+  // square tells by its sign.
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
                        std::int64_t place, double* error) {
+    const double inverse = 1.0 / packer.scale.unit;  // a power of two
+    double largest = 0.0;
+    for (std::int64_t f = 0; f < packer.padded; ++f) {
+      packer.value[f] *= inverse;
+      largest = std::max(largest, std::fabs(packer.value[f]));
+    }
+    const bool cut = largest > kLargestEntry;
+    for (std::int64_t f = 0; cut && f < packer.padded; ++f)
+      packer.value[f] =
+          std::min(std::max(packer.value[f], -kLargestEntry), kLargestEntry);
     double square;
     const float a = pack_by_length(packer, kTinyNorm, &square, error);
     if (!(a > 0.0f)) return;
     rows.first[place] = as_bits(a);
-    rows.square[place] = static_cast<float>(square);
+    rows.square[place] = static_cast<float>(cut ? -square : square);
   }
 
   static double slack(double error, std::int64_t padded) {
@@ -111,25 +129,33 @@ struct SquaredDistance {
   // of two lengths is at most half the sum of their squares.
   static void complete(double slack, FilterRows& rows) {
     for (std::int64_t p = 0; p < rows.num_places; ++p) {
-      const double square = rows.square[p];
+      const bool cut = rows.square[p] < 0.0f;
+      const double square = std::fabs(rows.square[p]);
       rows.first_upper[p] = rows.first[p];
-      rows.second_upper[p] = as_bits(float_up(square * (1.0 + slack)));
+      rows.second_upper[p] =
+          cut ? kInfinityBits : as_bits(float_up(square * (1.0 + slack)));
       rows.second[p] = as_bits(float_down(square * (1.0 - slack)));
     }
   }
 
   static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
-    const double t = terms.rule.before_scaling(distance);
-    const double square = t * t * (1.0 + terms.scale.slack) + kTinySquare;
+    const double t = terms.rule.before_scaling(distance) / terms.scale.unit;
+    const double square =
+        t * t * (1.0 + terms.scale.slack) + tiny_square(terms.scale.unit);
     return as_bits(float_up(square * (1.0 + kFloatSlack)));
+  }
+
+  static double tiny_square(double unit) {
+    return kTinySquare + kVanished / unit / unit;
   }
 
   static double upper_distance(const FilterTerms& terms, double key,
                                const Side& row) {
     const double w = as_float(row.second[0]);
     const double square = std::max(key + w, 0.0) + (w + std::fabs(key)) * 1e-6;
-    return terms.rule.after_scaling(std::sqrt(square + kTinySquare) *
-                                    (1.0 + terms.scale.slack));
+    return terms.rule.after_scaling(
+        std::sqrt(square + tiny_square(terms.scale.unit)) *
+        (1.0 + terms.scale.slack) * terms.scale.unit);
   }
 };
 

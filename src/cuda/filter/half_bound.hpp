@@ -35,18 +35,30 @@
 // most half of C_i^2 + C_j^2, and taking off the matrix's power of two moves a
 // distance by less than g, a square here.
 //
+// Rows of length 1 that are nearly the same (core/centred.hpp) are the same as
+// raw ones, with t_ij = -D in the place of -D^2 / 2: the contract's distance D
+// is within rounding_once_centred() of |a_i - a_j|^2 / 2, half of which each
+// row has.
+//
 // M is at most 1.005 (p + e) + 2^-20. A part's rounding is at most 2^-11 of
 // what it is to hold, or 2^-25 of its unit where halves are subnormal, and goes
 // into the next ones. The first part's unit is large, so there no subnormal
 // ones are taken (split_norm()): they could be twice what they are to hold.
 //
-// A row far longer than the sample's (one huge entry) or whose error is beyond
-// all measure is wild: zeros, and an upper bound above any threshold, with
+// A row far longer than the sample's (one huge entry) is brought to the length
+// kLongestBall, into the ball that all others are in: the nearest point of a
+// ball to one is no farther from the nearest one to another than those are from
+// each other, so that the upper bound stays one. Nothing is known from below:
+// infinite slack. Its own list overflows, and it is done again; other rows do
+// not have it as a candidate. It is where it should be but for w: the length it
+// was divided by is rounded, by less than (up - 1) of itself.
+//
+// A row of products that is that long, or one whose error is beyond all
+// measure, is wild: zeros, and an upper bound above any threshold, with
 // infinite slack. All others have it as a candidate, which the exact step
-// decides; its own list overflows, and it is done again. Nothing is infinite
-// but its slack: x is at most 2^15, p 2^29, e 2^28, so a sum of products is
-// below 2^32. Rows of products are at most 2^14 long, and no product of two
-// reaches what a wild row has.
+// decides. Nothing is infinite but its slack: x is at most 2^15, p 2^29, e
+// 2^28, so a sum of products is below 2^32. Rows of products are at most 2^14
+// long, and no product of two reaches what a wild row has.
 
 #include <cmath>
 #include <cstdint>
@@ -105,14 +117,21 @@ FSKNN_HD inline NormParts split_norm(double x) {
   return to;
 }
 
+/// What similarities are made of.
+enum class RawSum {
+  squared_distance,  ///< |a - b|^2
+  product,           ///< a b alone
+  near_rows          ///< a b of rows of length 1, as |a - b|^2
+};
+
 /// What all raw rows of one search have in common.
 struct RawRule {
   std::int64_t depth = 0;   ///< features in the filter's form
   std::int64_t padded = 0;  ///< of the prepared rows
   double scale = 1.0;       ///< S, a power of two
   double contract = 0.0;    ///< of |c|^2: rounding_of_sums() and the root's
-  double gap = 0.0;         ///< g in units of 1; of products, of 1 squared
-  bool products = false;    ///< c_i c_j alone
+  double gap = 0.0;         ///< g in units of 1; but for distances, squared
+  RawSum sum = RawSum::squared_distance;
 };
 
 /// Sums over a row's features, times the scale's square.
@@ -134,6 +153,7 @@ struct RawBounds {
 // 2^15, whose square still fits three parts.
 static constexpr int kTypicalExponent = 8;
 static constexpr double kLongest = 0x1p15;
+static constexpr double kLongestBall = kLongest * (1.0 - 0x1p-20);
 static constexpr double kLargestError = 0x1p28;
 // Of products: rows some 1,000 times as long as the sampled ones. Beside those
 // the error of a longer row would be as large as their products.
@@ -143,20 +163,36 @@ static constexpr double kLongestOfProducts = 0x1p14;
 // first part's unit is nearly twice as much.
 static constexpr double kWildSimilarity = 0x1p29;
 
-FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule,
-                                     const RawTerms& terms) {
+/// What a row's sums' own rounding may have taken is made up for by this.
+FSKNN_HD inline double raw_rounding(const RawRule& rule) {
+  return 1.0 + static_cast<double>(rule.depth + 64) * 0x1p-51;
+}
+
+/// Whether the row is to be brought into the ball.
+FSKNN_HD inline bool beyond_ball(const RawRule& rule, const RawTerms& terms) {
+  const double up = raw_rounding(rule);
+  return rule.sum != RawSum::product &&
+         !(sqrt(terms.whole * up) * up <= kLongestBall);
+}
+
+/// cut: the row was brought into the ball.
+FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule, const RawTerms& terms,
+                                     bool cut = false) {
   constexpr double lambda = 0x1p-12;
   // Upper bounds: what the sums' own rounding may have taken, and that of c.
-  const double up = 1.0 + static_cast<double>(rule.depth + 64) * 0x1p-51;
+  const double up = raw_rounding(rule);
+  const bool products = rule.sum == RawSum::product;
+  const bool distances = rule.sum == RawSum::squared_distance;
   // To within (up - 1) of itself.
-  const double p = rule.products ? 0.0 : terms.whole / 2;
+  const double p = products ? 0.0 : terms.whole / 2;
   const double square = terms.whole * up;
   const double length = sqrt(square) * up;
   const double x_square = terms.halves * up;
-  const double w = sqrt(terms.rounding) * up + length * 0x1p-51 + 0x1p-400;
-  const double gap = rule.products ? 0.0 : rule.gap * rule.scale;
+  const double w = sqrt(terms.rounding) * up + length * 0x1p-51 +
+                   (cut ? length * (up - 1.0) : 0.0) + 0x1p-400;
+  const double gap = distances ? rule.gap * rule.scale : 0.0;
   const double square_gap =
-      rule.products ? rule.gap * rule.scale * rule.scale : gap * gap;
+      distances ? gap * gap : rule.gap * rule.scale * rule.scale;
   const double vanished =
       static_cast<double>(rule.padded) * rule.scale * 0x1p-530;
   const double tau = sums_error(rule.depth);
@@ -167,7 +203,7 @@ FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule,
              vanished * (rule.scale * 0x1p-530);
   // tau M, where M <= 1.005 (p + e) + 2^-20 and tau < 2^-8.
   to.error = (to.apart + tau * (1.01 * square / 2 + 0x1p-20)) * 1.02 + 0x1p-400;
-  to.wild = !(length <= (rule.products ? kLongestOfProducts : kLongest)) ||
+  to.wild = !(length <= (products ? kLongestOfProducts : kLongest)) ||
             !(to.error <= kLargestError);
   if (to.wild) {
     to.norm.part[0] = -65504.0;  // the largest half
@@ -175,6 +211,10 @@ FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule,
     return to;
   }
   to.norm = split_norm(p - to.error);
+  if (cut) {
+    to.slack = HUGE_VALF;
+    return to;
+  }
   const double slack =
       (to.error + (p - to.norm.sum())) * (1 + 0x1p-40) + p * 0x1p-48;
   const float rounded = static_cast<float>(slack);

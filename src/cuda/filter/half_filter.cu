@@ -56,6 +56,21 @@ class UnitFilter final : public HalfFilter {
     CUDA_CHECK(cudaMemset(errors_.data(), 0, 2 * sizeof(double)));
     CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
+  /// Not where rows are nearly the same. With other signs they stay as they
+  /// are.
+  bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
+             const Sought&, const Stream& stream) override {
+    if (!rows_.may_centre || sign_ != Sign::signed_value) return true;
+    DeviceBuffer<double> form(padded_ + 1);
+    start_raw_form(sample, count,
+                   {form.data(), form.data() + padded_, RawSum::near_rows},
+                   stream.get());
+    double scale = 0.0;
+    CUDA_CHECK(cudaMemcpyAsync(&scale, form.data() + padded_, sizeof(double),
+                               cudaMemcpyDeviceToHost, stream.get()));
+    stream.wait();
+    return !centring_pays(scale);
+  }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
@@ -79,12 +94,19 @@ class UnitFilter final : public HalfFilter {
   DeviceBuffer<double> errors_;
 };
 
-/// |a - b|^2, or a b of rows of any length: an error for each row.
+RawSum raw_sum_of(const MetricEntry& metric) {
+  if (metric.is_unit_dot()) return RawSum::near_rows;
+  return metric.accumulation == Accumulation::dot ? RawSum::product
+                                                  : RawSum::squared_distance;
+}
+
+/// |a - b|^2, also of rows of length 1 that are nearly the same, or a b of rows
+/// of any length: an error for each row.
 class RawFilter final : public HalfFilter {
  public:
   RawFilter(const MetricEntry& metric, const RowsInForm& rows)
       : HalfFilter(metric, rows),
-        products_(metric.accumulation == Accumulation::dot),
+        sum_(raw_sum_of(metric)),
         form_(padded_ + 1) {}
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
              const Sought&, const Stream& stream) override {
@@ -110,6 +132,7 @@ class RawFilter final : public HalfFilter {
   }
   SimilarityUnits units(const Cut&, const Stream& stream) override {
     SimilarityUnits units;
+    units.near_rows = sum_ == RawSum::near_rows;
     CUDA_CHECK(cudaMemcpyAsync(&units.scale, form().scale, sizeof(double),
                                cudaMemcpyDeviceToHost, stream.get()));
     stream.wait();
@@ -117,8 +140,8 @@ class RawFilter final : public HalfFilter {
   }
 
  private:
-  RawForm form() { return {form_.data(), form_.data() + padded_, products_}; }
-  const bool products_;
+  RawForm form() { return {form_.data(), form_.data() + padded_, sum_}; }
+  const RawSum sum_;
   DeviceBuffer<double> form_;
   PowerOfTwo undo_ = {1.0, 1.0};
 };
@@ -128,7 +151,7 @@ class RawFilter final : public HalfFilter {
 std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
                                              const RowsInForm& rows) {
   // check_metric() lets no other metrics declare products.
-  if (metric.is_unit_dot())
+  if (metric.is_unit_dot() && !rows.centred)
     return std::unique_ptr<PairFilter>(new UnitFilter(metric, rows));
   return std::unique_ptr<PairFilter>(new RawFilter(metric, rows));
 }

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "core/metrics.hpp"
+#include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_tile.cuh"
 #include "cuda/filter/pair_filter.cuh"
 
@@ -48,13 +49,17 @@ double unit_error(double length, double rounding, std::int64_t depth,
 struct RawForm {
   double* centre = nullptr;  ///< [padded]
   double* scale = nullptr;   ///< one number, a power of two
-  bool products = false;     ///< for sum a b, not for |a - b|^2
+  RawSum sum = RawSum::squared_distance;
 };
 
 /// Finds a centre and a scale from some of the points, which must be a fair
 /// sample; any will do for a right answer.
 void start_raw_form(const PreparedRows& sample, std::int64_t count,
                     const RawForm& to, cudaStream_t stream);
+
+/// Whether rows of length 1 are better centred, by what start_raw_form() found
+/// for them: if not, they are about as long as their distances.
+bool centring_pays(double scale);
 
 /// Rounds raw rows for distances by |a - b|^2 or by sum a b, as unit rows are;
 /// rows and columns differ in their last features. slack: see Cut. undo: what

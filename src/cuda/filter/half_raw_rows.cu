@@ -4,6 +4,7 @@
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.cuh"
 
+#include "core/centred.hpp"
 #include "core/prepared.hpp"
 
 namespace fsknn {
@@ -19,6 +20,11 @@ constexpr int kSample = 64;
 __device__ inline double warp_sum(double x) {
   for (int gap = kWarp / 2; gap > 0; gap /= 2)
     x += __shfl_xor_sync(0xffffffffu, x, gap);
+  return x;
+}
+__device__ inline double warp_largest(double x) {
+  for (int gap = kWarp / 2; gap > 0; gap /= 2)
+    x = fmax(x, __shfl_xor_sync(0xffffffffu, x, gap));
   return x;
 }
 
@@ -99,21 +105,39 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
                      rule.scale
                : 0.0;
   };
-  RawTerms terms;
-  for (std::int64_t f = lane; f < parts_at; f += kWarp) {
-    const double c = centred(f);
-    const double x = static_cast<double>(__half2float(__double2half(c)));
-    const double lost = c - x;
-    terms.whole = fma(c, c, terms.whole);
-    terms.halves = fma(x, x, terms.halves);
-    terms.rounding = fma(lost, lost, terms.rounding);
+  // By two factors, as the first, a power of two, may be next to nothing.
+  double to_one = 1.0, to_ball = 1.0;
+  const auto entry = [&](std::int64_t f) {
+    return centred(f) * to_one * to_ball;
+  };
+  const auto sums = [&] {
+    RawTerms terms;
+    for (std::int64_t f = lane; f < parts_at; f += kWarp) {
+      const double c = entry(f);
+      const double x = static_cast<double>(__half2float(__double2half(c)));
+      const double lost = c - x;
+      terms.whole = fma(c, c, terms.whole);
+      terms.halves = fma(x, x, terms.halves);
+      terms.rounding = fma(lost, lost, terms.rounding);
+    }
+    return RawTerms{warp_sum(terms.whole), warp_sum(terms.halves),
+                    warp_sum(terms.rounding)};
+  };
+  RawTerms terms = sums();
+  const bool cut = beyond_ball(rule, terms);
+  if (cut) {
+    double largest = 0.0;
+    for (std::int64_t f = lane; f < parts_at; f += kWarp)
+      largest = fmax(largest, fabs(centred(f)));
+    largest = warp_largest(largest);
+    to_one = two_to(-exponent_of(largest));
+    to_ball = kLongestBall / sqrt(sums().whole);
+    terms = sums();
   }
-  terms = {warp_sum(terms.whole), warp_sum(terms.halves),
-           warp_sum(terms.rounding)};
-  const RawBounds bounds = raw_bounds(rule, terms);
+  const RawBounds bounds = raw_bounds(rule, terms, cut);
 
   for (std::int64_t f = lane; f < parts_at; f += kWarp) {
-    const __half x = __double2half(bounds.wild ? 0.0 : centred(f));
+    const __half x = __double2half(bounds.wild ? 0.0 : entry(f));
     *raw.to.rows.at(slot, f) = x;
     *raw.to.columns.at(slot, f) = x;
   }
@@ -136,7 +160,8 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
 void start_raw_form(const PreparedRows& sample, std::int64_t count,
                     const RawForm& to, cudaStream_t stream) {
   const int size = static_cast<int>(std::min<std::int64_t>(count, kSample));
-  if (to.products) {
+  const bool products = to.sum == RawSum::product;
+  if (products) {
     CUDA_CHECK(cudaMemsetAsync(
         to.centre, 0, static_cast<std::size_t>(sample.padded) * sizeof(double),
         stream));
@@ -146,9 +171,17 @@ void start_raw_form(const PreparedRows& sample, std::int64_t count,
     CUDA_CHECK(cudaGetLastError());
   }
   find_scale<<<1, kThreads, 0, stream>>>(
-      sample, size, to.centre,
-      to.products ? kTypicalOfProducts : kTypicalExponent, to.scale);
+      sample, size, to.centre, products ? kTypicalOfProducts : kTypicalExponent,
+      to.scale);
   CUDA_CHECK(cudaGetLastError());
+}
+
+// Halves err by some 2^-12 of two rows' lengths, so rows that are an eighth as
+// long beside the centre have, of distances that are a 64th of what they may
+// be, a 16th of the error; it costs kNormFeatures more.
+bool centring_pays(double scale) {
+  constexpr int shorter = 3;
+  return scale > two_to(kTypicalExponent + shorter);
 }
 
 void start_raw_rows(const PreparedRows& from, std::int64_t count,
@@ -161,9 +194,13 @@ void start_raw_rows(const PreparedRows& from, std::int64_t count,
   raw.form = form;
   raw.rule.depth = to.rows.depth;
   raw.rule.padded = from.padded;
-  raw.rule.contract = rounding_of_sums(from.padded) * 2 + 0x1p-47;
-  raw.rule.gap = 0x1p-1072 / undo.first / undo.second;
-  raw.rule.products = form.products;
+  raw.rule.sum = form.sum;
+  if (form.sum == RawSum::near_rows) {
+    raw.rule.gap = rounding_once_centred(from.padded) / 2;
+  } else {
+    raw.rule.contract = rounding_of_sums(from.padded) * 2 + 0x1p-47;
+    raw.rule.gap = 0x1p-1072 / undo.first / undo.second;
+  }
   raw.to = to;
   const std::int64_t rows_a_block = kThreads / kWarp;
   const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;

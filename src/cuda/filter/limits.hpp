@@ -10,6 +10,8 @@
 //   rows of length 1    t = (1 - D) S,     |s - t| <= e of the returned
 //   distance
 //                       (half_unit_rows.cu), S = kSimilarityScale;
+//   near rows of length 1, centred
+//                       t = -D S^2,        s >= t   (half_bound.hpp),
 //   raw distances       t = -(D S)^2 / 2,  s >= t   (half_bound.hpp),
 //   raw products        t = -D S^2,        s >= t   (the same),
 //   differences         t = -D S,          s >= t   (float_bound.hpp), S the
@@ -39,6 +41,7 @@ struct SimilarityUnits {
   double error = 0.0;  ///< e, in the filter's units
   /// Proportions: what is taken off an overlap.
   double less = 1.0;
+  bool near_rows = false;  ///< of length 1, centred
 };
 
 inline float float_at_most(double x) {
@@ -59,6 +62,10 @@ inline float threshold_of_limit(const MetricEntry& metric,
   if (!(limit < HUGE_VAL)) return -HUGE_VALF;
   const double most = rule.before_scaling(limit);
   const double s = units.scale;
+  if (units.near_rows) {
+    const double t = most * s * s;
+    return float_at_most(-t - std::fabs(t) * part - tiny);
+  }
   if (metric.is_unit_dot())
     return float_at_most((1.0 - most) * s - s * part -
                          units.error * (1.0 + part));

@@ -83,6 +83,15 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
   return shape;
 }
 
+FilterShape with_room_to_centre(const FilterShape& shape,
+                                const GpuFacts& gpus) {
+  FilterShape roomy = shape;
+  roomy.rows = shape.rows.with_room_to_centre();
+  roomy.bytes_sums =
+      static_cast<double>(gpus.multiprocessors) * roomy.rows.bytes_sums;
+  return roomy;
+}
+
 double bytes_filter(const PlanInput& in, const FilterShape& shape) {
   const double slots =
       static_cast<double>(FilterBlocks(in.num_points).num_slots());

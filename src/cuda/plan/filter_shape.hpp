@@ -44,6 +44,9 @@ struct FilterShape {
 FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
                          bool bytes = false);
 
+/// The same with room for centred rows, where these may be better.
+FilterShape with_room_to_centre(const FilterShape& shape, const GpuFacts& gpus);
+
 /// The filter's rows and candidate lists of a search, and the lists of
 /// neighbours.
 double bytes_filter(const PlanInput& input, const FilterShape& shape);

@@ -69,13 +69,33 @@ bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
 }
 
 RowsInForm RowsInForm::otherwise() const {
-  return form == NumberForm::byte ? RowsInForm(NumberForm::half, true, features)
-                                  : RowsInForm();
+  if (form == NumberForm::byte) {
+    const RowsInForm halves(NumberForm::half, true, features);
+    return may_centre ? halves.with_room_to_centre() : halves;
+  }
+  if (!may_centre) return RowsInForm();
+  RowsInForm rest(NumberForm::half, false, features);
+  rest.unit = rest.centred = true;
+  return rest;
 }
 
-RowsInForm::RowsInForm(NumberForm number_form, bool unit,
+RowsInForm RowsInForm::with_room_to_centre() const {
+  RowsInForm roomy = *this;
+  if (!unit || (form != NumberForm::byte && form != NumberForm::half))
+    return roomy;
+  roomy.may_centre = true;
+  for (RowsInForm rest = roomy.otherwise(); rest.form != NumberForm::none;
+       rest = rest.otherwise()) {
+    roomy.spare_bytes =
+        std::max(roomy.spare_bytes, rest.row_bytes - roomy.row_bytes);
+    roomy.bytes_sums = std::max(roomy.bytes_sums, rest.bytes_sums);
+  }
+  return roomy;
+}
+
+RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
                        std::int64_t num_features)
-    : form(number_form), features(num_features) {
+    : form(number_form), features(num_features), unit(unit_rows) {
   std::int64_t in_row = features;
   switch (form) {
     case NumberForm::none: return;

@@ -131,12 +131,23 @@ struct RowsInForm {
   std::int64_t work = 0;           ///< for a pair, in features of halves
   double bytes_sums = 0;  ///< of a multiprocessor, for sums over stretches
 
+  bool unit = false;     ///< rows of length 1
+  bool centred = false;  ///< and what is left of them beside a centre
+  /// There is room for centred rows, which a search may find better.
+  bool may_centre = false;
+  std::int64_t spare_bytes = 0;  ///< of a slot's, for those
+
+  /// With that room, where there is such a form of these rows; or as it is.
+  RowsInForm with_room_to_centre() const;
+
   /// The form of points that this one does not suit; of NumberForm::none, where
   /// it suits all.
   RowsInForm otherwise() const;
 
   /// Of a slot, whole.
-  std::int64_t slot_bytes() const { return row_bytes + 4 * floats_a_slot; }
+  std::int64_t slot_bytes() const {
+    return row_bytes + spare_bytes + 4 * floats_a_slot;
+  }
 };
 
 /// Throws std::logic_error where a metric accumulates what nobody knows, where

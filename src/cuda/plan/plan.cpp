@@ -111,12 +111,13 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
     return {plan_all_pairs_panels(in, usable), {}, {}};
   const FilterShape shape = filter_shape(in, gpus, true);
   // Chunks are for rows done again only: smaller ones do as well.
-  for (std::int64_t chunk = in.chunk_size; shape.usable();) {
-    const CudaPlan p = plan_filter(in, shape, usable, chunk);
-    if (fits(p)) return p;
-    if (p.chunk_size <= kLeastShare) break;
-    chunk = p.chunk_size / 2;
-  }
+  for (const FilterShape& tried : {with_room_to_centre(shape, gpus), shape})
+    for (std::int64_t chunk = in.chunk_size; shape.usable();) {
+      const CudaPlan p = plan_filter(in, tried, usable, chunk);
+      if (fits(p)) return p;
+      if (p.chunk_size <= kLeastShare) break;
+      chunk = p.chunk_size / 2;
+    }
   if (shape.usable() && in.num_queries == 0) {
     // What points suit bytes is known when all are there.
     const FilterShape streamed = filter_shape(in, gpus, false);

@@ -56,9 +56,12 @@ void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
     return;
   form_.reset();
   filter_.reset();
-  if (!make_form(rows, undo, sought, stream) &&
-      !make_form(rows.otherwise(), undo, sought, stream))
-    throw std::logic_error("points suit no form of the filter");
+  RowsInForm tried = rows;
+  while (!make_form(tried, undo, sought, stream)) {
+    tried = tried.otherwise();
+    if (tried.form == NumberForm::none)
+      throw std::logic_error("points suit no form of the filter");
+  }
   number_form_ = rows.form;
   forced_ = sought.forced;
 }

@@ -100,11 +100,14 @@ class WithinSearch {
     const GpuFacts devices = facts();
     const Placed points(*this, true, true);
     WithinWork work = work_of(points);
-    work.form = form_within(work, devices);
     const double usable = devices.bytes_usable();
-    if (work.form.form == NumberForm::none ||
-        (usable > 0 && bytes_by_filter(work, devices) > usable))
-      return false;
+    const auto fits = [&](const RowsInForm& form) {
+      work.form = form;
+      return form.form != NumberForm::none &&
+             (usable <= 0 || bytes_by_filter(work, devices) <= usable);
+    };
+    const RowsInForm form = form_within(work, devices);
+    if (!fits(form.with_room_to_centre()) && !fits(form)) return false;
     PointStore own;
     work.store = store_ != nullptr ? store_ : &own;
     const std::int64_t row_blocks = ceil_div(work.rows.size(), kFilterBlock);

@@ -1,0 +1,170 @@
+// Products of rows of length 1 that are nearly the same, in whole numbers of 16
+// or 8 bits: of what is left of them beside a centre (core/centred.hpp), each
+// row in a unit of its own.
+
+#include "core/centred.hpp"
+#include "cpu/filter/form_parts.hpp"
+#include "cpu/filter/sample.hpp"
+
+#include <vector>
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+// A row that is shorter, once it is centred, counts as 0: it differs from the
+// centre by less than its rounding.
+constexpr double kTinyNorm = 1e-15;
+// Less is not worth the floats of the test.
+constexpr double kLongestOfNear = 0.25;
+
+/// One row as it is packed.
+struct Packed {
+  float unit = 0.0f;
+  double square = 0.0;  ///< |v|^2
+  double error = 0.0;   ///< |v - a q|, or more
+};
+
+template <int kBits>
+Packed pack(RowPacker& packer) {
+  constexpr double largest_whole = kBits == 8 ? kLargestByte : kLargestWhole;
+  Packed row;
+  double largest = 0.0;
+  for (std::int64_t f = 0; f < packer.padded; ++f) {
+    const double v = packer.value[f];
+    row.square += v * v;
+    largest = std::max(largest, std::fabs(v));
+  }
+  const double norm = std::sqrt(row.square);
+  row.error = norm * (1.0 + 1e-6);
+  if (norm < kTinyNorm) {
+    packer.clear();
+    return row;
+  }
+  row.unit = factor_of(norm, largest, largest_whole, packer.padded);
+  const double unit = static_cast<double>(row.unit);
+  const RowPacker::Residual r =
+      packer.quantise<kBits>(1.0 / unit, largest_whole, kBits == 8 ? 1 : 0);
+  if (kBits == 8)
+    packer.step[0] = byte_offset(static_cast<std::int64_t>(r.total));
+  row.error = std::sqrt(r.squares) * unit * (1.0 + 1e-6) + 1e-12 * norm;
+  return row;
+}
+
+/// first: a, the row's unit. second: g - p, so that a_i a_j q_i . q_j and both
+/// rows' are not less than -|v_i - v_j|^2 / 2: p is half of |v|^2, and e_i
+/// |v_j| is at most half of e_i^2 / part + part |v_j|^2, whatever `part` is;
+/// upwards g + p, so that both rows' less that product are not less than |v_i -
+/// v_j|^2 / 2. For the opposite (1 + r) the two change places.
+template <int kBits, bool kOpposite>
+struct CentredSimilarity {
+  static bool usable(const FilterScale&) { return true; }
+
+  static void pack_row(RowPacker& packer, FilterRows& rows, double,
+                       std::int64_t place, double*) {
+    const Packed row = pack<kBits>(packer);
+    const double part = packer.scale.part, e = row.error;
+    const double p = 0.5 * row.square;
+    const double g = 0.5 * (part * row.square + e * e / part + e * e);
+    const double floats = kFloatSlack * (g + p);
+    const std::int32_t near = as_bits(float_up((g - p) + floats));
+    const std::int32_t far = as_bits(float_up((g + p) + floats));
+    rows.first[place] = rows.first_upper[place] = as_bits(row.unit);
+    rows.second[place] = kOpposite ? far : near;
+    rows.second_upper[place] = kOpposite ? near : far;
+  }
+
+  static double slack(double, std::int64_t padded) {
+    return rounding_once_centred(padded);
+  }
+
+  static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
+    const double t = terms.rule.before_scaling(distance);
+    const double least =
+        kOpposite ? (2.0 - t) - terms.scale.slack : -(t + terms.scale.slack);
+    return as_bits(float_down(least - kFloatSlack * std::fabs(least)));
+  }
+
+  static double upper_distance(const FilterTerms& terms, double key,
+                               const Side& row) {
+    const double most = (key + static_cast<double>(as_float(row.second[0]))) +
+                        terms.scale.slack;
+    return kOpposite ? 2.0 + most : most;
+  }
+
+  static constexpr FilterForm form(Test test) {
+    return {test,
+            kBits == 8 ? Product::byte_dot : Product::dot,
+            32 / kBits,
+            false,
+            kMinusInfinityBits,
+            kInfinityBits,
+            &usable,
+            &pack_row,
+            &slack,
+            &nothing_waits,
+            &keep_up_to,
+            &upper_distance,
+            nullptr};
+  }
+};
+
+template <int kBits>
+double error_part(const FilterScale& scale, const PreparedPoints& points) {
+  const std::int64_t m = std::min(points.size(), kMiddleSample);
+  RowPacker packer(scale, points.padded);
+  RowReader row(points);
+  std::vector<double> parts;
+  for (std::int64_t i = 0; i < m; ++i) {
+    packer.load(row(sampled(points, i, m)));
+    const Packed packed = pack<kBits>(packer);
+    if (packed.unit > 0.0f)
+      parts.push_back(packed.error / std::sqrt(packed.square));
+  }
+  if (parts.empty()) return 1.0;
+  const auto middle =
+      parts.begin() + static_cast<std::ptrdiff_t>(parts.size() / 2);
+  std::nth_element(parts.begin(), middle, parts.end());
+  return std::min(std::max(*middle, 0x1p-24), 1.0);
+}
+
+}  // namespace
+
+Buffer<double> centre_of_near_rows(const PreparedPoints& points) {
+  const std::int64_t m = std::min(points.size(), kMiddleSample);
+  const std::int64_t padded = points.padded;
+  if (m < 2) return {};
+  // The mean is long where rows are near each other.
+  std::vector<double> sum(static_cast<std::size_t>(padded), 0.0);
+  RowReader row(points);
+  for (std::int64_t i = 0; i < m; ++i) {
+    const double* z = row(sampled(points, i, m));
+    for (std::int64_t f = 0; f < padded; ++f)
+      sum[static_cast<std::size_t>(f)] += z[f];
+  }
+  double square = 0.0;
+  for (const double s : sum) square += s * s;
+  const double rows = static_cast<double>(m);
+  if (square < 0.5 * rows * rows) return {};
+  Buffer<double> centre = column_medians(points);
+  if (!(median_length(points, centre) < kLongestOfNear)) return {};
+  return centre;
+}
+
+double part_of_error(const FilterScale& scale, const PreparedPoints& points) {
+  return scale.form->product == Product::byte_dot
+             ? error_part<8>(scale, points)
+             : error_part<16>(scale, points);
+}
+
+const FilterForm kCentredSimilarity =
+    CentredSimilarity<16, false>::form(Test::scaled_similarity);
+const FilterForm kCentredNegativeSimilarity =
+    CentredSimilarity<16, true>::form(Test::scaled_negative_similarity);
+const FilterForm kCentredByteSimilarity =
+    CentredSimilarity<8, false>::form(Test::scaled_similarity);
+const FilterForm kCentredByteNegativeSimilarity =
+    CentredSimilarity<8, true>::form(Test::scaled_negative_similarity);
+
+}  // namespace cpu
+}  // namespace fsknn

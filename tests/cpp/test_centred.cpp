@@ -1,0 +1,202 @@
+// Rows that are nearly the same: the filter centres them, and lets few pairs
+// pass. That none is dropped which is needed is in test_filter.cpp.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cases.hpp"
+#include "core/centred.hpp"
+#include "core/scan.hpp"
+#include "cpu/filter/form_parts.hpp"
+#include "cpu/filter/pack.hpp"
+#include "cpu/filter/scale.hpp"
+#include "cpu/filter/thresholds.hpp"
+
+using namespace fsknn;
+using namespace fsknn::cpu;
+
+namespace {
+
+Matrix shifted(std::int64_t n, std::int64_t d, double level, double spread) {
+  Matrix m = normal("shifted", n, d, 50);
+  for (double& x : m.values) x = level + spread * x;
+  return m;
+}
+
+struct Filtered {
+  PreparedPoints points;
+  FilterScale scale;
+  FilterRows rows;
+  int exponent = 0;
+};
+
+Filtered filtered(const MetricEntry& metric, const Matrix& m, int bits) {
+  Filtered p;
+  const auto source = m.source();
+  p.exponent = matrix_exponent(metric, scan(source, 1).largest);
+  Request request;
+  request.metric = &metric;
+  p.points = prepare_points(source, recipe_of(request, p.exponent), {}, true,
+                            kBaselineKernels.prepare_row, 1);
+  p.scale = choose_scale(metric, DistanceRule(metric, p.exponent),
+                         kBaselineKernels, p.points, nullptr, 1, {1, bits});
+  p.rows = pack(p.scale, p.points, 1);
+  set_slack(p.scale, p.rows.error, p.points.padded);
+  complete(p.scale, p.rows);
+  return p;
+}
+
+/// Pairs that pass, for each that is among the k nearest of either, where
+/// limits are final. All rows are whole panels.
+double times_as_many(const MetricEntry& metric, const Filtered& p,
+                     std::int64_t k) {
+  const std::int64_t n = p.points.size();
+  const DistanceRule rule(metric, p.exponent);
+  const Thresholds thresholds(p.scale, metric, rule);
+  std::vector<double> distance(static_cast<std::size_t>(n * n), HUGE_VAL);
+  std::vector<double> limit;
+  std::vector<std::int32_t> held;
+  for (std::int64_t i = 0; i < n; ++i) {
+    double* own = distance.data() + i * n;
+    for (std::int64_t j = 0; j < n; ++j)
+      if (i != j)
+        own[j] = rule(scalar_sum(metric.accumulation, p.points.row(Place{i}),
+                                 p.points.row(Place{j}), p.points.padded),
+                      0.0, 0.0);
+    std::vector<double> sorted(own, own + n);
+    std::nth_element(sorted.begin(), sorted.begin() + (k - 1), sorted.end());
+    limit.push_back(sorted[static_cast<std::size_t>(k - 1)]);
+    held.push_back(thresholds.keep_up_to(limit.back()));
+  }
+  double pass = 0.0, near = 0.0;
+  for (std::int64_t i = 0; i < n; i += Tile::rows)
+    for (std::int64_t j = 0; j < n; j += Tile::panel) {
+      alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
+      std::uint64_t keep[Tile::rows];
+      kBaselineKernels.accumulate(p.scale.form->product, p.rows.row(i),
+                                  p.rows.panel(j), 1, p.rows.steps, sums);
+      kBaselineKernels.test(p.scale.form->test, sums, 1,
+                            p.rows.side(held.data() + i, i),
+                            p.rows.side(held.data() + j, j), keep);
+      for (std::int64_t r = i; r < i + Tile::rows; ++r)
+        for (std::int64_t c = j; c < j + Tile::panel; ++c) {
+          const double apart = distance[static_cast<std::size_t>(r * n + c)];
+          if (r == c) continue;
+          pass += static_cast<double>(keep[r - i] >> (c - j) & 1);
+          near += apart <= limit[static_cast<std::size_t>(r)] ||
+                  apart <= limit[static_cast<std::size_t>(c)];
+        }
+    }
+  return pass / near;
+}
+
+bool is_centred(const FilterScale& scale) {
+  return scale.form == &kCentredSimilarity ||
+         scale.form == &kCentredByteSimilarity ||
+         scale.form == &kCentredNegativeSimilarity ||
+         scale.form == &kCentredByteNegativeSimilarity;
+}
+
+/// Rows that are a profile of columns and some noise: their correlations are
+/// next to 1.
+Matrix profiles(std::int64_t n, std::int64_t d, double noise) {
+  Matrix m = normal("profiles", n, d, 53);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) = std::cos(3.0 * static_cast<double>(f)) + noise * m.at(i, f);
+  return m;
+}
+
+/// In 16 and in 8 bits.
+void check_few_pass(const MetricEntry& metric, const Matrix& m, double most_16,
+                    double most_8) {
+  const Filtered wide = filtered(metric, m, 16);
+  CHECK(is_centred(wide.scale));
+  CHECK(times_as_many(metric, wide, 5) < most_16);
+  const Filtered bytes = filtered(metric, m, 8);
+  CHECK(is_centred(bytes.scale));
+  CHECK(times_as_many(metric, bytes, 5) < most_8);
+}
+
+}  // namespace
+
+TEST_CASE("few pairs of shifted rows pass") {
+  const MetricEntry& metric = find_metric("cosine", "signed");
+  for (const double level : {30.0, 1e3, 1e5, -1e6}) {
+    CAPTURE(level);
+    // Beyond, the contract's own rounding is seen.
+    const bool last = std::fabs(level) > 1e5;
+    check_few_pass(metric, shifted(320, 130, level, 1.0), last ? 1.5 : 1.02,
+                   last ? 2.2 : 2.0);
+  }
+}
+
+TEST_CASE("few pairs of rows of one profile pass") {
+  for (const bool opposite : {false, true}) {
+    const MetricEntry& metric =
+        find_metric("pearson", opposite ? "negative" : "signed");
+    for (const double noise : {0.1, 1e-3, 1e-5}) {
+      CAPTURE(opposite);
+      CAPTURE(noise);
+      check_few_pass(metric, profiles(320, 130, noise), 1.02, 2.0);
+    }
+  }
+}
+
+TEST_CASE("some rows that are like no others do not widen the bound") {
+  const MetricEntry& metric = find_metric("cosine", "signed");
+  Matrix m = shifted(320, 130, 1e4, 1.0);
+  for (std::int64_t i = 0; i < 320; i += 40)
+    for (std::int64_t f = 0; f < 130; ++f)
+      m.at(i, f) = f == i % 130 ? 1e9 : m.at(i, f) - 1e4;
+  for (const int bits : {8, 16}) {
+    const Filtered p = filtered(metric, m, bits);
+    CAPTURE(bits);
+    CHECK(is_centred(p.scale));
+    CHECK(times_as_many(metric, p, 5) < 4.0);
+  }
+}
+
+TEST_CASE("rows are centred where that helps") {
+  const auto centred = [](const char* metric, const char* sign,
+                          const Matrix& m) {
+    return is_centred(filtered(find_metric(metric, sign), m, 16).scale);
+  };
+  const Matrix plain = normal("plain", 320, 40, 51);
+  CHECK(!centred("cosine", "signed", plain));
+  CHECK(!centred("pearson", "signed", plain));
+  const Matrix far = shifted(320, 40, 100.0, 1.0);
+  CHECK(centred("cosine", "signed", far));
+  // A magnitude stays as it is.
+  const Matrix alike = profiles(320, 40, 0.01);
+  CHECK(centred("pearson", "signed", alike));
+  CHECK(centred("pearson", "negative", alike));
+  CHECK(!centred("pearson", "absolute", alike));
+  // Its rows are centred before, along the features.
+  CHECK(!centred("pearson", "signed", far));
+  // Fewer than two points have no centre.
+  const Matrix one = shifted(1, 40, 100.0, 1.0);
+  CHECK(!centred("cosine", "signed", one));
+  // A histogram's table is of products.
+  Filtered p = filtered(find_metric("cosine", "signed"), far, 16);
+  const MetricEntry& metric = find_metric("cosine", "signed");
+  CHECK(!is_centred(choose_scale(metric, DistanceRule(metric, 0),
+                                 kBaselineKernels, p.points, nullptr, 1,
+                                 {0, 0, false})));
+}
+
+TEST_CASE("huge entries do not widen the bound of distances") {
+  const MetricEntry& metric = find_metric("euclidean", "signed");
+  const Matrix plain = normal("plain", 320, 130, 52);
+  const double usual = times_as_many(metric, filtered(metric, plain, 16), 5);
+  for (const double huge : {1e8, 1e12, 1e13, 1e30, 1e300}) {
+    Matrix m = plain;
+    m.at(7, 3) = huge;
+    CAPTURE(huge);
+    // All pairs of the one row pass.
+    CHECK(times_as_many(metric, filtered(metric, m, 16), 5) <
+          usual * 1.05 + 2.0 * 320 / (320 * 5));
+  }
+}

@@ -50,6 +50,16 @@ parts <- list(
     }
     gpu(threshold_triples, x[1:120, ], 0, path = "all",
         max_device_memory = 40e6)
+    # By bits: several squares, parts of codes, lowers that stand there twice.
+    for (d in c(33, 600)) {
+      x <- pmin(floor(exp(many[1:270, rep_len(1:70, d)])), 4)
+      x[, 1] <- 1
+      gpu(threshold_triples, x, 0.8, path = "all")
+      gpu(threshold_triples, x, 0.5, query = c(3, 260), stage = c(2, 3))
+      gpu(triple_histogram, x)
+      gpu(triple_histogram, x, breaks = 3000)
+      gpu(nearest_triples, x, 2)
+    }
   },
   # In float64: few points, every metric, and lists longer than what is gathered
   # at a time.

@@ -9,13 +9,17 @@
 # vector instructions that a feature needs (a maximum, and a sum; floor.cpp has
 # them with the minimum, which is as fast).
 #   Rscript triples.R gpu [STAGES]
+#   Rscript triples.R genotypes
 # The same on the first GPU, host preparation and search apart: the size of
-# CoMet's node (2,880 x 20,000) unpruned; 24,158 x 295 above the threshold that
+# CoMet's node (2,880 x 20,000) unpruned, lognormal and of genotypes 0, 1, 2
+# (which go by bits; and a hundred times them, which do not); 24,158 x 295 above the threshold that
 # keeps a million triples, pruned, and of its unpruned search a stage of STAGES
 # (20; 1: the whole), with the checksum of the same stage when it is pruned.
+# `genotypes`: those alone.
 
 arguments <- commandArgs(TRUE)
-on_gpu <- identical(arguments[1], "gpu")
+genotypes <- identical(arguments[1], "genotypes")
+on_gpu <- identical(arguments[1], "gpu") || genotypes
 arguments <- as.integer(if (on_gpu) arguments[-1] else arguments)
 threads <- if (on_gpu) {
   fsknn:::default_num_threads()
@@ -117,6 +121,17 @@ threshold_for <- function(x, wanted) {
   stop("too few triples are similar enough")
 }
 
+# Of two bits each; and a hundred times them, which are no small numbers.
+bench_genotypes <- function() {
+  set.seed(17)
+  x <- matrix(
+    as.double(sample(0:2, 2880 * 20000, replace = TRUE, c(0.6, 0.3, 0.1))), 2880
+  )
+  lapply(c(1, 1, 1, 100), function(by) {
+    search_on_gpu(by * x, 0.463, "all")$row
+  })
+}
+
 bench_gpu <- function(stages) {
   print(fsknn::cuda_devices()[1, ])
   # CUDA starts, and memory is pinned, before anything is timed.
@@ -125,6 +140,7 @@ bench_gpu <- function(stages) {
   rows <- lapply(c("all", "all", "auto"), function(path) {
     search_on_gpu(x, 0.8, path)$row
   })
+  rows <- c(rows, bench_genotypes())
   x <- make_points(24158, 295)
   least <- threshold_for(x, 1e6)
   more <- lapply(1:3, function(i) search_on_gpu(x, least, "auto")$row)
@@ -149,7 +165,11 @@ bench_cpu <- function() {
 }
 
 options(width = 200)
-if (on_gpu) {
+if (genotypes) {
+  print(fsknn::cuda_devices()[1, ])
+  search_on_gpu(make_points(300, 295), 0.9, "auto")
+  table <- do.call(rbind, bench_genotypes())
+} else if (on_gpu) {
   table <- bench_gpu(if (length(arguments) > 0) arguments[[1]] else 20L)
 } else {
   here <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))

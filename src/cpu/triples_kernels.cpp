@@ -45,11 +45,18 @@ void larger_panel(const float* row, const float* panel, std::int64_t steps,
 
 }  // namespace
 
-const TripleKernels kBaselineTripleKernels = {&accumulate, &test, &larger_panel,
-                                              &sum_of_largest<ScalarLanes>};
+const TripleKernels kBaselineTripleKernels = {
+    &accumulate, &test, &larger_panel, &sum_of_largest<ScalarLanes>, nullptr};
 
 const TripleKernels& triple_kernels(const Kernels& kernels) {
 #ifdef FSKNN_X86_KERNELS
+  static const TripleKernels of_codes = {
+      kAvx512CodeKernels.accumulate, kAvx2TripleKernels.test,
+      kAvx512CodeKernels.larger, kAvx2TripleKernels.exact, nullptr};
+  static const TripleKernels with_codes = {
+      kAvx2TripleKernels.accumulate, kAvx2TripleKernels.test,
+      kAvx2TripleKernels.larger, kAvx2TripleKernels.exact, &of_codes};
+  if (&kernels == &kAvx512PopcntKernels) return with_codes;
   if (&kernels != &kBaselineKernels) return kAvx2TripleKernels;
 #else
   static_cast<void>(kernels);

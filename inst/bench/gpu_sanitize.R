@@ -61,6 +61,21 @@ parts <- list(
       gpu(nearest_triples, x, 2)
     }
   },
+  # Small whole numbers by bits; queries that are none.
+  codes = function() {
+    x <- pmin(floor(exp(many[, 1:33])), 9)
+    x[, 1] <- 1
+    y <- x[1:600, ]
+    y[3, 2] <- 0.5
+    for (metric in c("proportional", "manhattan")) {
+      graph(x, 5, metric)
+      queries(x, y, 5, metric)
+      within_search(
+        x, if (metric == "manhattan") 4 else 0.1, metric, backend = "cuda",
+        devices = 1
+      )
+    }
+  },
   # In float64: few points, every metric, and lists longer than what is gathered
   # at a time.
   double = function() {

@@ -68,9 +68,40 @@ bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
          gpus.shared_bytes >= entry.shared_bytes;
 }
 
+bool codes_serve(FilterKind filter, std::int64_t num_features,
+                 const GpuFacts& gpus) {
+  const NumberFormEntry& entry = entry_of(NumberForm::code);
+  return (filter == FilterKind::difference || filter == FilterKind::overlap) &&
+         num_features <= entry.most_features &&
+         gpus.capability >= entry.least_capability &&
+         gpus.shared_bytes >= entry.shared_bytes;
+}
+
+std::int64_t depth_of_codes(std::int64_t num_features, int bits) {
+  return round_up(2 * bits * ceil_div(num_features, 32),
+                  entry_of(NumberForm::code).step);
+}
+
+int RowsInForm::most_code_bits() const {
+  const std::int64_t bytes = entry_of(NumberForm::code).bytes;
+  int bits = 0;
+  while ((bits + 1) * features <= kMostCommon &&
+         bytes * depth_of_codes(features, bits + 1) <= row_bytes)
+    ++bits;
+  return bits;
+}
+
 RowsInForm RowsInForm::otherwise() const {
-  return form == NumberForm::byte ? RowsInForm(NumberForm::half, true, features)
-                                  : RowsInForm();
+  switch (form) {
+    case NumberForm::byte: return RowsInForm(NumberForm::half, true, features);
+    case NumberForm::code:
+      return RowsInForm(NumberForm::single, false, features);
+    case NumberForm::none:
+    case NumberForm::half:
+    case NumberForm::bit:
+    case NumberForm::single: break;
+  }
+  return RowsInForm();
 }
 
 RowsInForm::RowsInForm(NumberForm number_form, bool unit,
@@ -88,6 +119,14 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit,
       sides = 2;
       in_row += kNormFeatures;
       break;
+    case NumberForm::code:
+      // How many bits a feature takes is known when the points are: they may
+      // have as many as what may take their place.
+      *this = otherwise();
+      form = number_form;
+      row_bytes = std::max(row_bytes,
+                           entry_of(form).bytes * depth_of_codes(features, 1));
+      return;
     case NumberForm::bit:
     case NumberForm::single: break;
   }

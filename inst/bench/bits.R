@@ -4,12 +4,15 @@
 #
 # With the package installed (R_LIBS says where). Points are N rows of 1,024
 # bits (30,000 on the CPU, 100,000 on a GPU), a tenth of them set, k = 20,
-# Sorensen's distance. Twice the matrix under "proportional" is the same
-# search, with the same bits in its answer, which the script checks; it is no
-# data of 0 and 1, and so goes through the filter of other numbers. On the CPU
-# each instruction set of this machine is timed. Prints seconds, the median of three
-# calls of two threads: of the search without the preparation (CPU), or on the
-# device.
+# Sorensen's distance. A hundred times the matrix under "proportional" is the
+# same search, with the same bits in its answer, which the script checks; it is
+# no data of small numbers, and so goes through the filter of other ones. On the
+# CPU each instruction set of this machine is timed. Prints seconds, the median
+# of three calls of two threads: of the search without the preparation (CPU), or
+# on the device. On a GPU besides N x 1,000 genotypes 0, 1 and 2 (two bits each)
+# under Proportional Similarity and Manhattan distance, beside a hundred times
+# them: seconds and comparisons (features of pairs) a second; and all pairs
+# within a distance, whole calls.
 
 library(fsknn)
 
@@ -33,7 +36,7 @@ timed <- function(x, metric) {
 
 both <- function(set) {
   bits <- timed(x, "sorensen")
-  numbers <- timed(2 * x, "proportional")
+  numbers <- timed(100 * x, "proportional")
   stopifnot(
     identical(bits$found$index, numbers$found$index),
     identical(bits$found$distance, numbers$found$distance)
@@ -42,6 +45,29 @@ both <- function(set) {
     n, set, bits = bits$seconds, numbers = numbers$seconds,
     ratio = numbers$seconds / bits$seconds,
     exact_a_row = bits$stats$pairs_exact / n, redone = bits$stats$rows_redone
+  )
+}
+
+genotypes <- function(metric) {
+  set.seed(17)
+  x <- matrix(
+    as.double(sample(0:2, n * 1000, replace = TRUE, c(0.6, 0.3, 0.1))), n
+  )
+  bits <- timed(x, metric)
+  numbers <- timed(100 * x, metric)
+  stopifnot(identical(bits$found$index, numbers$found$index))
+  # So near that few pairs are.
+  most <- min(bits$found$distance)
+  calls <- vapply(1:3, function(i) {
+    system.time(
+      within_search(x, most, metric, backend = backend)
+    )[["elapsed"]]
+  }, 0)
+  data.frame(
+    n, metric, bits = bits$seconds, numbers = numbers$seconds,
+    a_second = n * (n - 1) / 2 * 1000 / bits$seconds,
+    exact_a_row = bits$stats$pairs_exact / n, redone = bits$stats$rows_redone,
+    within = stats::median(calls)
   )
 }
 
@@ -56,4 +82,6 @@ if (backend == "cpu") {
   print(cuda_devices())
   invisible(knn_search(x[seq_len(5000), ], 20, "sorensen", backend = backend))
   print(both("cuda"), digits = 3, row.names = FALSE)
+  rows <- lapply(c("proportional", "manhattan"), genotypes)
+  print(do.call(rbind, rows), digits = 3, row.names = FALSE)
 }

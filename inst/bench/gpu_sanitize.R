@@ -50,6 +50,31 @@ parts <- list(
     }
     gpu(threshold_triples, x[1:120, ], 0, path = "all",
         max_device_memory = 40e6)
+    # By bits: several squares, parts of codes, lowers that stand there twice.
+    for (d in c(33, 600)) {
+      x <- pmin(floor(exp(many[1:270, rep_len(1:70, d)])), 4)
+      x[, 1] <- 1
+      gpu(threshold_triples, x, 0.8, path = "all")
+      gpu(threshold_triples, x, 0.5, query = c(3, 260), stage = c(2, 3))
+      gpu(triple_histogram, x)
+      gpu(triple_histogram, x, breaks = 3000)
+      gpu(nearest_triples, x, 2)
+    }
+  },
+  # Small whole numbers by bits; queries that are none.
+  codes = function() {
+    x <- pmin(floor(exp(many[, 1:33])), 9)
+    x[, 1] <- 1
+    y <- x[1:600, ]
+    y[3, 2] <- 0.5
+    for (metric in c("proportional", "manhattan")) {
+      graph(x, 5, metric)
+      queries(x, y, 5, metric)
+      within_search(
+        x, if (metric == "manhattan") 4 else 0.1, metric, backend = "cuda",
+        devices = 1
+      )
+    }
   },
   # In float64: few points, every metric, and lists longer than what is gathered
   # at a time.

@@ -7,6 +7,8 @@
 #   Rscript triples.R gpu SECTION
 # SECTION is one of
 #   node     2,880 x 20,000, CoMet's node: unpruned, and pruned
+#   genotypes  the same size of 0, 1 and 2, unpruned, which go by bits; and a
+#            hundred times them, which do not
 #   study    24,158 x 295 above the threshold that keeps a million triples:
 #            pruned; one of 20 stages unpruned, beside the same stage pruned
 #   pairs    189,625 x 385: threshold_graph() above the similarity that keeps
@@ -34,10 +36,11 @@ option <- function(name, default) {
 words <- arguments[!is_option]
 where <- if (length(words) > 0) words[[1]] else ""
 section <- if (where == "gpu") words[2] else "cpu"
-if (!section %in% c("cpu", "node", "study", "pairs", "poplar") ||
+if (!section %in%
+      c("cpu", "node", "genotypes", "study", "pairs", "poplar") ||
       !where %in% c("cpu", "gpu")) {
-  stop("Rscript triples.R cpu [N ...], or gpu and one of node, study, pairs, ",
-       "poplar.")
+  stop("Rscript triples.R cpu [N ...], or gpu and one of node, genotypes, ",
+       "study, pairs, poplar.")
 }
 folder <- option("folder", "")
 stopifnot(folder == "" || dir.exists(folder))
@@ -216,6 +219,20 @@ bench_node <- function() {
   x <- make_section(2880, 20000)
   for (path in c("all", "all", "pairs", "pairs")) {
     put(search_once(x, 0.8, path, "whole")$row)
+  }
+}
+
+# Of two bits each; and a hundred times them, which are no small numbers.
+bench_genotypes <- function() {
+  n <- option("points", 2880)
+  d <- option("features", 20000)
+  set.seed(17)
+  x <- matrix(
+    as.double(sample(0:2, n * d, replace = TRUE, c(0.6, 0.3, 0.1))), n
+  )
+  tell("data: ", n, " x ", d)
+  for (by in c(1, 1, 1, 100)) {
+    put(search_once(by * x, 0.463, "all", paste("times", by))$row)
   }
 }
 
@@ -413,7 +430,8 @@ bench_cpu <- function() {
 
 if (where == "gpu") warm_up()
 switch(
-  section, node = bench_node(), study = bench_study(), pairs = bench_pairs(),
-  poplar = bench_poplar(), cpu = bench_cpu()
+  section, node = bench_node(), genotypes = bench_genotypes(),
+  study = bench_study(), pairs = bench_pairs(), poplar = bench_poplar(),
+  cpu = bench_cpu()
 )
 tell("done")

@@ -243,7 +243,7 @@ class PairsPath {
   }
   void merge() {
     taker_.stats.comparisons =
-        taker_.stats.settled * static_cast<double>(rows_.steps());
+        taker_.stats.settled * static_cast<double>(rows_.points().num_features);
     taker_.stats.candidates = triangles_.looked_at();
     taker_.merge();
   }

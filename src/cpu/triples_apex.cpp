@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "core/poll.hpp"
+#include "core/small_numbers.hpp"
+#include "cpu/kernels_includes.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -22,6 +24,21 @@ PowerOfTwo scale_for(double largest_sum) {
   return power_of_two(largest_sum > 0.0 ? 100 - exponent_of(largest_sum) : 0);
 }
 
+/// Bits of a value's code, where codes are quicker; else 0.
+int bits_of_codes(const PreparedPoints& points, const TripleKernels& kernels,
+                  int num_threads) {
+  // A float's two instructions are for one feature, a word's three for 32 of
+  // one bit.
+  constexpr std::int32_t most = 16;
+  // Sums are floats without rounding.
+  constexpr std::int64_t most_summed = std::int64_t{1} << 24;
+  if (kernels.codes == nullptr || points.num_features > most_summed / most)
+    return 0;
+  return std::max(
+      0, largest_whole(points.rows.data(), points.size() * points.padded, most,
+                       num_threads));
+}
+
 }  // namespace
 
 float float_above(double x) {
@@ -33,37 +50,69 @@ TripleRows::TripleRows(const PreparedPoints& points,
                        const TripleKernels& kernels, int num_threads,
                        Progress* progress)
     : points_(&points),
-      kernels_(&kernels),
-      steps_(points.num_features),
+      bits_(bits_of_codes(points, kernels, num_threads)),
+      kernels_(bits_ > 0 ? kernels.codes : &kernels),
+      steps_(bits_ > 0 ? (points.num_features + 31) / 32 * bits_
+                       : points.num_features),
       scale_(no_scaling()),
       panels_(num_panels() * kPanel * steps_),
       most_(num_panels() * kPanel) {
   for (std::int64_t p = 0; p < size(); ++p)
     largest_sum_ = std::max(largest_sum_, points.sums[p]);
-  scale_ = scale_for(largest_sum_);
+  if (bits_ == 0) scale_ = scale_for(largest_sum_);
   roundings_ =
       static_cast<double>(std::min(steps_, kDepth) + steps_ / kDepth + 2);
   for (std::int64_t p = 0; p < num_panels() * kPanel; ++p)
     most_[p] = p < size() ? most_of(points.sums[p]) : 0.0f;
-  const double operations =
-      4.0 * static_cast<double>(size()) * static_cast<double>(steps_);
-  run_pieces(num_panels(), useful_threads(num_threads, operations),
-             {progress, 0.0, 0.0}, [&] {
-               return [&](std::int64_t p) {
-                 float* const to = panels_.data() + p * kPanel * steps_;
-                 for (std::int64_t r = 0; r < kPanel; ++r) {
-                   const std::int64_t place = p * kPanel + r;
-                   const double* const row =
-                       place < size() ? points.row(Place{place}) : nullptr;
-                   for (std::int64_t f = 0; f < steps_; ++f)
-                     to[f * kPanel + r] =
-                         row == nullptr ? 0.0f
-                                        : float_below((row[f] * scale_.first) *
-                                                      scale_.second);
-                 }
-                 poll_after(5.0 * static_cast<double>(kPanel * steps_));
-               };
-             });
+  const double operations = 4.0 * static_cast<double>(size()) *
+                            static_cast<double>(points.num_features);
+  run_pieces(
+      num_panels(), useful_threads(num_threads, operations),
+      {progress, 0.0, 0.0}, [&] {
+        return [&](std::int64_t p) {
+          if (bits_ > 0)
+            fill_codes(p);
+          else
+            fill_floats(p);
+          poll_after(5.0 * static_cast<double>(kPanel * points.num_features));
+        };
+      });
+}
+
+void TripleRows::fill_floats(std::int64_t panel) {
+  float* const to = panels_.data() + panel * kPanel * steps_;
+  for (std::int64_t r = 0; r < kPanel; ++r) {
+    const std::int64_t place = panel * kPanel + r;
+    const double* const row =
+        place < size() ? points_->row(Place{place}) : nullptr;
+    for (std::int64_t f = 0; f < steps_; ++f)
+      to[f * kPanel + r] =
+          row == nullptr ? 0.0f
+                         : float_below((row[f] * scale_.first) * scale_.second);
+  }
+}
+
+void TripleRows::fill_codes(std::int64_t panel) {
+  float* const to = panels_.data() + panel * kPanel * steps_;
+  const std::int64_t features = points_->num_features;
+  for (std::int64_t r = 0; r < kPanel; ++r) {
+    const std::int64_t place = panel * kPanel + r;
+    const double* const row =
+        place < size() ? points_->row(Place{place}) : nullptr;
+    std::int64_t step = 0;
+    for (std::int64_t first = 0; first < features; first += 32)
+      for (int t = 0; t < bits_; ++t, ++step) {
+        const std::int64_t end = std::min(features - first, std::int64_t{32});
+        std::uint32_t word = 0;
+        for (std::int64_t f = 0; row != nullptr && f < end; ++f)
+          word |= static_cast<std::uint32_t>(row[first + f] > t) << f;
+        to[step * kPanel + r] = as_float(static_cast<std::int32_t>(word));
+      }
+  }
+}
+
+float TripleRows::larger(float a, float b) const {
+  return bits_ > 0 ? as_float(as_bits(a) | as_bits(b)) : std::max(a, b);
 }
 
 float TripleRows::most_of(double sum) const {
@@ -152,7 +201,7 @@ void ApexPass::fill() {
                                 (place < 0 ? 0 : place % kPanel);
       for (std::int64_t f = 0; f < steps; ++f)
         to[f * kPanel + r] =
-            place < 0 ? 0.0f : std::max(own[f * kPanel], from[f * kPanel]);
+            place < 0 ? 0.0f : rows_.larger(own[f * kPanel], from[f * kPanel]);
     }
     poll_after(static_cast<double>(steps) * 20.0);
   }
@@ -172,7 +221,8 @@ void ApexPass::sum_block(std::int64_t row_panel, std::int64_t row_end,
               larger_.data() + (p * steps + f) * kPanel + g * TripleTile::rows,
               larger_.data() + (q * steps + f) * kPanel, depth, f > 0,
               sums_of(p - row_panel, g, q - column_panel));
-          comparisons_ += static_cast<double>(TripleTile::size * depth);
+          comparisons_ += static_cast<double>(TripleTile::size * depth) *
+                          rows_.features_a_step();
         }
     }
   }

@@ -19,7 +19,10 @@
 namespace fsknn {
 namespace cpu {
 
-/// The points as floats, times a power of two and rounded towards 0.
+/// The points as floats, times a power of two and rounded towards 0; or, where
+/// all values are small whole numbers and there are kernels for them, as
+/// thermometer codes, word w bits + t of a row of features 32 w to 32 w + 31:
+/// whether they are above t.
 class TripleRows {
  public:
   TripleRows(const PreparedPoints& points, const TripleKernels& kernels,
@@ -32,7 +35,14 @@ class TripleRows {
   std::int64_t num_panels() const {
     return (size() + TripleTile::panel - 1) / TripleTile::panel;
   }
-  /// [feature][16]; places past the end are rows of zeros.
+  /// Of a value's code; 0: floats.
+  int bits() const { return bits_; }
+  /// Features that a step has, about.
+  double features_a_step() const {
+    return static_cast<double>(points_->num_features) /
+           static_cast<double>(steps_);
+  }
+  /// [step][16]; places past the end are rows of zeros.
   const float* panel(std::int64_t p) const {
     return panels_.data() + p * TripleTile::panel * steps_;
   }
@@ -46,6 +56,8 @@ class TripleRows {
   double scaled(double sum) const {
     return (sum * scale_.first) * scale_.second;
   }
+  /// Of two of a panel's numbers.
+  float larger(float a, float b) const;
   double scaled_sum(std::int64_t place) const {
     return scaled(points_->sums[place]);
   }
@@ -60,14 +72,18 @@ class TripleRows {
                                total_of_three(p.sums[a], p.sums[b], p.sums[c]));
   }
 
-  /// Features that are summed before they meet the sum of others.
+  /// Steps that are summed before they meet the sum of others.
   static constexpr std::int64_t kDepth = 256;
   /// Of smaller totals the exact step's rounding to subnormal numbers may be
   /// coarse.
   static constexpr double kCoarse = 0x1p-1020;
 
  private:
+  void fill_floats(std::int64_t panel);
+  void fill_codes(std::int64_t panel);
+
   const PreparedPoints* points_;
+  int bits_;
   const TripleKernels* kernels_;
   std::int64_t steps_;
   PowerOfTwo scale_;

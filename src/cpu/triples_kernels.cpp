@@ -45,13 +45,19 @@ void larger_panel(const float* row, const float* panel, std::int64_t steps,
 
 }  // namespace
 
-const TripleKernels kBaselineTripleKernels = {&accumulate, &test, &larger_panel,
-                                              &sum_of_largest<ScalarLanes>};
+const TripleKernels kBaselineTripleKernels = {
+    &accumulate, &test, &larger_panel, &sum_of_largest<ScalarLanes>, nullptr};
 
 const TripleKernels& triple_kernels(const Kernels& kernels) {
   if (&kernels == &kBaselineKernels) return kBaselineTripleKernels;
 #if defined(FSKNN_X86_KERNELS)
-  return kAvx2TripleKernels;
+  static const TripleKernels of_codes = {
+      kAvx512CodeKernels.accumulate, kAvx2TripleKernels.test,
+      kAvx512CodeKernels.larger, kAvx2TripleKernels.exact, nullptr};
+  static const TripleKernels with_codes = {
+      kAvx2TripleKernels.accumulate, kAvx2TripleKernels.test,
+      kAvx2TripleKernels.larger, kAvx2TripleKernels.exact, &of_codes};
+  return &kernels == &kAvx512PopcntKernels ? with_codes : kAvx2TripleKernels;
 #elif defined(FSKNN_NEON_KERNELS)
   return kNeonTripleKernels;
 #else

@@ -30,6 +30,17 @@ struct TripleKernels {
   /// sum_of_largest() of rows a, b, c.
   double (*exact)(const double* a, const double* b, const double* c,
                   std::int64_t padded);
+  /// Of thermometer codes (core/small_numbers.hpp), 32 bits of them in the
+  /// place of a float; null: floats are as good.
+  const TripleKernels* codes;
+};
+
+/// accumulate() and larger() of codes.
+struct CodeKernels {
+  void (*accumulate)(const float* a, const float* b, std::int64_t steps,
+                     bool add, float* sums);
+  void (*larger)(const float* row, const float* panel, std::int64_t steps,
+                 float* out);
 };
 
 /// Those for the processor that `kernels` are for.
@@ -38,6 +49,7 @@ const TripleKernels& triple_kernels(const Kernels& kernels);
 extern const TripleKernels kBaselineTripleKernels;
 #ifdef FSKNN_X86_KERNELS
 extern const TripleKernels kAvx2TripleKernels;
+extern const CodeKernels kAvx512CodeKernels;
 #endif
 #ifdef FSKNN_NEON_KERNELS
 extern const TripleKernels kNeonTripleKernels;

@@ -93,7 +93,7 @@ static void larger_panel(const float* row, const float* panel,
 
 const TripleKernels kAvx2TripleKernels = {
     &triples_avx2::accumulate, &triples_avx2::test, &triples_avx2::larger_panel,
-    &sum_of_largest<triples_avx2::Lanes>};
+    &sum_of_largest<triples_avx2::Lanes>, nullptr};
 
 }  // namespace cpu
 }  // namespace fsknn

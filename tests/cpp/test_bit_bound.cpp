@@ -46,11 +46,13 @@ struct Counts {
   }
 };
 
-/// Up to the most features that the form takes, with the ends.
+/// Up to the most that rows of bits or of codes may have, with the ends.
 std::vector<Counts> many_counts() {
   std::mt19937_64 random(1);
   std::vector<Counts> all;
-  const std::int64_t largest = entry_of(NumberForm::bit).most_features;
+  const std::int64_t largest = kMostCommon;
+  static_assert(entry_of(NumberForm::bit).most_features <= largest,
+                "rows of 0 and 1 have no more bits than features");
   for (const std::int64_t most :
        {std::int64_t{1}, std::int64_t{3}, std::int64_t{100}, std::int64_t{4097},
         largest})
@@ -120,6 +122,43 @@ TEST_CASE("all pairs within a distance pass its threshold") {
     CHECK(threshold_of_limit(metric, rule, units, HUGE_VAL) == -HUGE_VALF);
     CHECK(threshold_of_limit(metric, rule, units, 1.0) == -HUGE_VALF);
   }
+}
+
+TEST_CASE("of codes differences are told without rounding") {
+  const MetricEntry& metric = find_metric("manhattan", "signed");
+  const DistanceRule rule(metric, 0);
+  const SimilarityUnits units = {0.5, 0.0, 0.0};
+  const std::vector<Counts> all = many_counts();
+  const auto similarity = [](const Counts& c) {
+    return static_cast<float>(c.both) - c.half_sums();
+  };
+  const auto distance = [](const Counts& c) {
+    return static_cast<double>(c.a + c.b - 2 * c.both);
+  };
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const Counts &limit = all[i - 1], &pair = all[i];
+    CHECK(-2.0 * static_cast<double>(similarity(pair)) == distance(pair));
+    const bool counts = distance(pair) <= distance(limit);
+    const float listed = least_similarity(similarity(limit), 0.0, 0.0);
+    CHECK((similarity(pair) >= listed) == counts);
+    const float threshold =
+        threshold_of_limit(metric, rule, units, distance(limit));
+    if (counts) CHECK(similarity(pair) >= threshold);
+    if (distance(pair) > distance(limit) + 1.0)
+      CHECK_FALSE(similarity(pair) >= threshold);
+    // Above every threshold that there can be.
+    CHECK(static_cast<float>(pair.both) -
+              (-kWildHalf + 0.5f * static_cast<float>(pair.b)) >
+          0.0f);
+  }
+}
+
+TEST_CASE("a wild row of codes passes every threshold of overlaps") {
+  for (const float sum : {0.5f, 1.0f, 3.5f, 1e5f, 0x1p19f})
+    for (const float threshold : {1.0f, 1.0f - 0x1p-24f, 0.5f, 0x1p-126f, 0.0f,
+                                  -0.0f, -0x1p-20f, -HUGE_VALF})
+      CHECK(reaches_overlap(2.0f * sum, 0.0f + sum, threshold));
+  CHECK_FALSE(reaches_overlap(2.0f, 1.0f, HUGE_VALF));
 }
 
 TEST_CASE("thresholds of bits that are infinite or no number") {

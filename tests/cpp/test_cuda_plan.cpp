@@ -561,13 +561,19 @@ TEST_CASE("each filter has a number form, and the plan carries which") {
     in.filter = filter;
     const fsknn::cuda::CudaPlan p = plan_cuda(in, modern(80e9));
     REQUIRE(p.filtered);
-    const auto& entry = fsknn::cuda::entry_of(p.shape.rows.form);
+    CHECK(std::string(p.filter) ==
+          fsknn::cuda::entry_of(p.shape.rows.form).name);
+    // Small whole numbers may be codes: of other points this says how long.
+    const bool codes = p.shape.rows.form == fsknn::cuda::NumberForm::code;
+    CHECK(codes ==
+          (filter == FilterKind::difference || filter == FilterKind::overlap));
+    const auto rows = codes ? p.shape.rows.otherwise() : p.shape.rows;
+    const auto& entry = fsknn::cuda::entry_of(rows.form);
     CHECK((entry.serves & fsknn::cuda::one_filter(filter)) != 0);
-    CHECK(std::string(p.filter) == entry.name);
-    CHECK(p.shape.rows.depth % entry.step == 0);
-    CHECK(p.shape.rows.depth >= 295);
-    CHECK(p.shape.rows.row_bytes ==
-          p.shape.rows.depth * entry.bytes * p.shape.rows.sides);
+    CHECK(rows.depth % entry.step == 0);
+    CHECK(rows.depth >= 295);
+    CHECK(rows.row_bytes == rows.depth * entry.bytes * rows.sides);
+    CHECK(p.shape.rows.slot_bytes() == rows.slot_bytes());
     // A device that lacks what the form needs is not given it.
     GpuFacts gpus = modern(80e9);
     gpus.shared_bytes = entry.shared_bytes - 1;
@@ -681,6 +687,48 @@ TEST_CASE("rows of 0 and 1 are bits where tensor cores count them") {
   CHECK(fsknn::cuda::bits_of(NumberForm::half) == 16);
   CHECK(fsknn::cuda::bits_of(NumberForm::single) == 32);
   CHECK(fsknn::cuda::bits_of(NumberForm::none) == 0);
+}
+
+TEST_CASE("small whole numbers may be codes where all points are held") {
+  using fsknn::cuda::codes_serve;
+  using fsknn::cuda::depth_of_codes;
+  using fsknn::cuda::filter_shape;
+  using fsknn::cuda::NumberForm;
+  using fsknn::cuda::RowsInForm;
+  GpuFacts gpus = modern(80e9);
+  PlanInput in = input(100000, 1000, 20, 1);
+  for (const FilterKind kind : {FilterKind::overlap, FilterKind::difference}) {
+    in.filter = kind;
+    CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::code);
+    CHECK(filter_shape(in, gpus).rows.form == NumberForm::single);
+    CHECK(codes_serve(kind, 32768, gpus));
+    CHECK_FALSE(codes_serve(kind, 32769, gpus));
+    gpus.capability = 75;
+    CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::single);
+    gpus.capability = 90;
+  }
+  for (const FilterKind kind : {FilterKind::none, FilterKind::largest,
+                                FilterKind::product, FilterKind::bits})
+    CHECK_FALSE(codes_serve(kind, 1000, gpus));
+  for (const std::int64_t features : {1, 8, 31, 33, 295, 1000, 32768}) {
+    const RowsInForm codes(NumberForm::code, false, features);
+    const RowsInForm floats = codes.otherwise();
+    CAPTURE(features);
+    CHECK(floats.form == NumberForm::single);
+    CHECK(codes.row_bytes >= floats.row_bytes);
+    CHECK(codes.floats_a_slot >= floats.floats_a_slot);
+    CHECK(codes.row_bytes % 16 == 0);
+    const int most = codes.most_code_bits();
+    CHECK(most >= 1);
+    CHECK(most * features <= fsknn::cuda::kMostCommon);
+    for (int bits = 1; bits <= most; ++bits) {
+      CHECK(2 * depth_of_codes(features, bits) <= codes.row_bytes);
+      CHECK(16 * depth_of_codes(features, bits) >= bits * features);
+    }
+  }
+  CHECK(RowsInForm(NumberForm::code, false, 32768).most_code_bits() == 32);
+  CHECK(depth_of_codes(1000, 2) == 128);
+  CHECK(fsknn::cuda::bits_of(NumberForm::code) == 1);
 }
 
 TEST_CASE("a metric without a filter is planned without, whatever is asked") {

@@ -70,36 +70,120 @@ TEST_CASE("tiles of very many columns are numbered without a gap") {
   }
 }
 
+TEST_CASE("each pair of an apex's others stands in one square") {
+  constexpr std::int64_t side = TripleBitBlock::columns;
+  for (const std::int64_t columns : {2, 255, 256, 257, 512, 700, 1024})
+    for (const std::int64_t rows : {columns, columns - 1, std::int64_t{1}}) {
+      TripleSquares squares;
+      squares.columns = columns;
+      squares.rows = rows;
+      CAPTURE(columns);
+      CAPTURE(rows);
+      std::vector<int> met(static_cast<std::size_t>(rows * columns), 0);
+      for (std::int64_t t = 0; t < squares.count(); ++t) {
+        const TripleTiles::At at = squares.at(t);
+        for (std::int64_t r = at.row * side;
+             r < std::min(rows, (at.row + 1) * side); ++r)
+          for (std::int64_t c = at.column * side;
+               c < std::min(columns, (at.column + 1) * side); ++c)
+            ++met[static_cast<std::size_t>(r * columns + c)];
+      }
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t c = 0; c < columns; ++c) {
+          const int count = met[static_cast<std::size_t>(r * columns + c)];
+          if (rows < columns || r < c) REQUIRE(count == 1);
+          REQUIRE(count <= 1);
+        }
+      const std::int64_t pool = bit_pool_rows(columns, rows);
+      CHECK(pool % side == 0);
+      CHECK(pool >= columns + (rows < columns ? rows : 0));
+      CHECK(pool <= bit_pool_rows(columns + 1, columns));
+    }
+  TripleSquares squares;
+  squares.columns = squares.rows = 100000000;
+  for (std::int64_t t = 0; t < squares.count();
+       t += squares.count() / 1000003 + 1) {
+    const TripleTiles::At at = squares.at(t);
+    REQUIRE(at.column * (at.column + 1) / 2 + at.row == t);
+    REQUIRE(at.row >= 0);
+    REQUIRE(at.row <= at.column);
+  }
+}
+
+TEST_CASE("Hopper alone counts bits of triples, where values are small") {
+  GpuFacts gpus;
+  gpus.capability = gpus.most_capability = 90;
+  gpus.shared_bytes = 232448;
+  TripleSizes sizes;
+  sizes.num_points = 2880;
+  sizes.padded = 20000;
+  const auto bits_of = [&](const GpuFacts& facts, std::int32_t largest,
+                           double bytes) {
+    return TripleForms(20000, facts).sizes(sizes, largest, bytes).bits;
+  };
+  for (const std::int32_t largest : {1, 2, TripleBitBlock::most_bits}) {
+    CHECK(bits_of(gpus, largest, 0) == largest);
+    CHECK(bits_of(gpus, largest, 1e11) == largest);
+  }
+  CHECK(bits_of(gpus, -1, 0) == 0);
+  CHECK(bits_of(gpus, 0, 0) == 0);
+  CHECK(bits_of(gpus, TripleBitBlock::most_bits + 1, 0) == 0);
+  const TripleSizes codes = TripleForms(20000, gpus).sizes(sizes, 2, 0);
+  CHECK(codes.depth * 16 >= 40000);
+  CHECK(codes.depth % TripleBitBlock::depth == 0);
+  // Where memory is short there may be room for halves alone.
+  CHECK(bits_of(gpus, 2, 1.9 * least_bytes_of_triples(codes)) == 0);
+  CHECK(bits_of(gpus, 2, 2.1 * least_bytes_of_triples(codes)) == 2);
+  for (const int other : {80, 89, 100, 120}) {
+    GpuFacts facts = gpus;
+    facts.most_capability = other > 90 ? other : 90;
+    facts.capability = other < 90 ? other : 90;
+    CHECK(bits_of(facts, 2, 0) == 0);
+  }
+  CHECK(TripleForms(TripleBitBlock::most_features + 1, gpus).most_bits == 0);
+  // Three rows' sums are whole numbers of 32 bits.
+  CHECK(3 * TripleBitBlock::most_features * TripleBitBlock::most_bits <
+        std::int64_t{1} << 31);
+}
+
 TEST_CASE("a plan fits, or nothing does") {
   for (const std::int64_t n : {3, 500, 24158, 189625})
-    for (const std::int64_t d : {1, 295, 20000}) {
-      TripleSizes sizes;
-      sizes.num_points = n;
-      sizes.padded = padded_features(d);
-      sizes.depth = depth_of_triples(d);
-      CHECK(sizes.depth >= d);
-      CHECK(sizes.depth % TripleBlock::depth == 0);
-      const double least = least_bytes_of_triples(sizes);
-      const TriplePlan all = plan_triples(sizes, 0);
-      CHECK(all.lanes == 2);
-      CHECK(plan_triples(sizes, least * 0.999).lanes == 0);
-      for (const double more : {1.0, 1.1, 1.5, 2.0, 5.0, 100.0, 1e6}) {
-        const TriplePlan plan = plan_triples(sizes, least * more);
-        CAPTURE(n);
-        CAPTURE(d);
-        CAPTURE(more);
-        REQUIRE(plan.lanes >= 1);
-        CHECK(bytes_of_points(sizes) +
-                  plan.lanes * bytes_of_lane(sizes, plan) <=
-              least * more);
-        CHECK(plan.apexes >= 1);
-        CHECK(plan.pool_rows >= n);
-        CHECK(plan.candidates >= TripleBlock::pairs);
-        CHECK(plan.apexes <= all.apexes);
-        CHECK(plan.pool_rows <= all.pool_rows);
+    for (const std::int64_t d : {1, 295, 20000})
+      for (const int bits : {0, 1, 2, 32}) {
+        TripleSizes sizes;
+        sizes.num_points = n;
+        sizes.padded = padded_features(d);
+        sizes.bits = bits;
+        sizes.depth =
+            bits > 0 ? depth_of_triple_bits(d, bits) : depth_of_triples(d);
+        CHECK(sizes.depth * (bits > 0 ? 16 : 1) >= d * (bits > 0 ? bits : 1));
+        CHECK(sizes.depth % TripleBlock::depth == 0);
+        const double least = least_bytes_of_triples(sizes);
+        const TriplePlan all = plan_triples(sizes, 0);
+        CHECK(all.lanes == 2);
+        CHECK(plan_triples(sizes, least * 0.999).lanes == 0);
+        for (const double more : {1.0, 1.1, 1.5, 2.0, 5.0, 100.0, 1e6}) {
+          const TriplePlan plan = plan_triples(sizes, least * more);
+          CAPTURE(n);
+          CAPTURE(d);
+          CAPTURE(more);
+          REQUIRE(plan.lanes >= 1);
+          CHECK(bytes_of_points(sizes) +
+                    plan.lanes * bytes_of_lane(sizes, plan) <=
+                least * more);
+          CHECK(plan.apexes >= 1);
+          CHECK(plan.pool_rows >= n);
+          CHECK(plan.pool_rows >= pool_rows_of(sizes, n - 1, n - 2));
+          CHECK(plan.candidates >= pairs_of_tile(sizes));
+          CHECK(plan.apexes <= all.apexes);
+          CHECK(plan.pool_rows <= all.pool_rows);
+        }
+        CHECK(tiles_at_once(sizes) >= 1);
+        // A block of threads counts with 32 bits, maybe all of them.
+        if (bits > 0)
+          CHECK(tiles_at_once(sizes) * TripleBitBlock::pairs / 2 <
+                std::int64_t{1} << 32);
       }
-      CHECK(tiles_at_once(sizes.depth) >= 1);
-    }
 }
 
 TEST_CASE("sums of halves are within their bounds, whatever the scale") {

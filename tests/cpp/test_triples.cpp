@@ -75,6 +75,10 @@ std::vector<Matrix> triple_cases() {
   all.push_back(ties(40, 600, 2, 6));
   for (double& x : all.back().values)
     if (x == 0.0) x = -0.0;
+  // Codes of more than a block of sums, the longest there are, and one more.
+  all.push_back(ties(20, 5000, 3, 17));
+  all.push_back(ties(30, 40, 17, 18));
+  all.push_back(ties(30, 40, 18, 19));
   all.push_back(lognormal("lognormal", 50, 70, 0, 0, 7));
   all.push_back(lognormal("of many blocks", 20, 1200, 0, 1, 8));
   all.push_back(lognormal("all tiny", 40, 20, -300, -300, 9));

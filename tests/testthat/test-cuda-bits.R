@@ -97,3 +97,86 @@ test_that("bits that do not fit a GPU's memory are counted as they come", {
     x, 7, "sorensen", devices = 1, max_device_memory = limit
   )
 })
+
+# Small whole numbers, some rows of which are alike.
+small_numbers <- function(n, d, largest, seed = 1) {
+  withr::with_seed(seed, {
+    x <- matrix(as.double(stats::rbinom(n * d, largest, 0.2)), n)
+    x[cbind(seq_len(n), sample(d, n, replace = TRUE))] <- 1
+    x[2, 1] <- largest
+    x[seq_len(n %/% 10) + n %/% 2, ] <- x[seq_len(n %/% 10), ]
+    x
+  })
+}
+
+test_that("graphs of small whole numbers are the CPU's, by bits", {
+  skip_if_no_bits()
+  for (case in list(c(1, 30), c(3, 6), c(33, 16), c(300, 2), c(1000, 9))) {
+    x <- small_numbers(4500, case[[1]], case[[2]], seed = case[[1]])
+    for (metric in c("proportional", "manhattan")) {
+      expect_same_bits_graph(x, 20, metric)
+      expect_identical(knn_stats()$filter_bits, 1L)
+    }
+  }
+  x <- small_numbers(4700, 130, 2)
+  for (metric in c("proportional", "manhattan")) {
+    for (k in c(1, 33, 300, 1100)) expect_same_bits_graph(x, k, metric)
+    expect_same_bits_graph(x[c(1, rep(3, 4400)), ], 5, metric)
+    # What is no small whole number, and codes that would be too long.
+    for (other in list(0.5, 100)) {
+      expect_same_bits_graph(replace(x, 4699, other), 7, metric)
+      expect_identical(knn_stats()$filter_bits, 32L)
+    }
+  }
+  x[c(17, 400, 4600), ] <- 0
+  expect_same_bits_graph(x, 9, "manhattan")
+  expect_same_bits_graph(replace(x, 77, -1), 9, "manhattan")
+})
+
+test_that("queries of any numbers meet small whole numbers as on the CPU", {
+  skip_if_no_bits()
+  x <- small_numbers(4500, 300, 2)
+  near <- small_numbers(700, 300, 2, seed = 5)
+  wild <- near
+  wild[3, 5] <- 0.5
+  wild[7, 1] <- 1e7
+  wild[8, ] <- wild[8, ] * 1e5
+  wild[9, 1] <- 17
+  beyond <- replace(wild, cbind(c(4, 10), c(2, 3)), c(-1, -1e300))
+  queries <- list(
+    proportional = list(near, wild), manhattan = list(near, wild, beyond)
+  )
+  for (metric in names(queries)) {
+    for (query in queries[[metric]]) {
+      expect_identical(
+        knn_query(x, query, 6, metric, backend = "cuda"),
+        knn_query(x, query, 6, metric, backend = "cpu"), label = metric
+      )
+    }
+  }
+})
+
+test_that("pairs of small whole numbers within a distance are the CPU's", {
+  skip_if_no_bits()
+  x <- small_numbers(5000, 200, 2)
+  distances <- function(metric) {
+    knn_search(x, 20, metric, backend = "cpu")$distance
+  }
+  for (metric in c("manhattan", "proportional")) {
+    apart <- sort(distances(metric))
+    for (at in c(0, 0.2, 1)) {
+      # A distance that some pairs have.
+      limit <- apart[[1 + at * 1e4]]
+      found <- function(backend) {
+        within_search(x, limit, metric, backend = backend)
+      }
+      expect_identical(
+        found("cuda"), found("cpu"), label = paste(metric, limit)
+      )
+    }
+  }
+  expect_identical(
+    threshold_graph(x, 0.4, "proportional", backend = "cuda"),
+    threshold_graph(x, 0.4, "proportional", backend = "cpu")
+  )
+})

@@ -31,6 +31,45 @@ test_that("a GPU finds the triples that the CPU finds, with ties and zeros", {
   }
 })
 
+test_that("small whole numbers are counted by bits, and others are not", {
+  skip_if_no_cuda()
+  # Squares of 256 others, rows of more than 1,024 bits, the longest codes and
+  # one that is too long.
+  cases <- list(
+    c(600, 33, 2), c(270, 700, 2), c(262, 40, 32), c(262, 40, 33)
+  )
+  for (case in cases) {
+    x <- counts_matrix(case[[1]], case[[2]], case[[3]] - 1)
+    x[, 2] <- 0
+    x[2, 1] <- case[[3]]
+    counts <- on_both(triple_histogram, x, breaks = 50)
+    on_both(triple_histogram, x, breaks = c(0.3, 2 / 3, 0.75, 1))
+    on_both(triple_histogram, x, breaks = 3000)
+    for (most in c(10, 30000)) {
+      # None, where more than that are all alike.
+      least <- summary(counts, most = most)$min_similarity
+      if (is.na(least)) least <- 1
+      for (path in c("pairs", "all")) {
+        on_both(threshold_triples, x, least, path = path)
+        on_both(
+          threshold_triples, x, least - 0.02, path = path,
+          query = c(3, 200, 7)
+        )
+      }
+      for (i in 1:3) {
+        on_both(
+          threshold_triples, x, least - 0.02, query = c(3, 250, 7),
+          stage = c(i, 3), path = "all"
+        )
+      }
+    }
+    on_both(nearest_triples, x, 4)
+    # The same triples, as halves.
+    many <- on_both(triple_histogram, 100 * x, breaks = 50)
+    expect_identical(many, counts)
+  }
+})
+
 test_that("rows of real numbers have the CPU's bits at every threshold", {
   skip_if_no_cuda()
   for (case in list(c(90, 13, 1), c(300, 40, 3), c(131, 700, 2))) {

@@ -104,6 +104,7 @@ struct CentredSimilarity {
             &slack,
             &nothing_waits,
             &keep_up_to,
+            nullptr,
             &upper_distance,
             nullptr};
   }

@@ -124,8 +124,8 @@ struct ExactStep {
   const std::int32_t* slot_rows = nullptr;
   std::int64_t padded = 0;
   PowerOfTwo undo = {1.0, 1.0};  ///< takes off the matrix's scaling
-  /// Of rows of 0 and 1: similarities are overlaps, and near enough to them to
-  /// tell the sum of the smaller ones, a whole number (filter/bit_bound.hpp).
+  /// Of small whole numbers: similarities are near enough to overlaps to tell
+  /// sums of the smaller ones, or half of differences (filter/bit_bound.hpp).
   bool sums_told = false;
   Lists nearest;  ///< out
 };

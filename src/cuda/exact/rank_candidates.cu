@@ -52,13 +52,17 @@ __global__ void __launch_bounds__(Block::threads)
   const Candidate* const list = lists.entries + slot * lists.capacity;
   const double* const row = step.rows + place * step.padded;
   const double row_sum = step.row_sums[place];
-  const bool told = std::is_same<Sum, SmallerSum>::value && step.sums_told;
+  constexpr bool by_overlap = std::is_same<Sum, SmallerSum>::value;
+  constexpr bool by_difference = std::is_same<Sum, AbsoluteDifference>::value;
+  const bool told = (by_overlap || by_difference) && step.sums_told;
   // One thread a pair.
   for (int at = told ? tid : count; at < count; at += Block::threads) {
     const Candidate candidate = list[at];
     const std::int64_t other = lists.column_places[candidate.slot];
     const double other_sum = step.column_sums[other];
-    const double sum = told_sum(candidate.similarity, row_sum, other_sum);
+    const double sum = by_difference
+                           ? -2.0 * static_cast<double>(candidate.similarity)
+                           : told_sum(candidate.similarity, row_sum, other_sum);
     found.set(at, {scaled(Rule::finish(sum, row_sum, other_sum), step.undo),
                    lists.column_ids[other]});
   }

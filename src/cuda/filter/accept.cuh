@@ -60,6 +60,18 @@ struct BitKind {
   }
 };
 
+/// By how far they are apart.
+template <MetFor met_for>
+struct BitDifferenceKind : BitKind<met_for> {
+  __device__ static float similarity(float common, float half_sums) {
+    return common - half_sums;
+  }
+  __device__ static bool reaches(float common, float half_sums,
+                                 float threshold) {
+    return similarity(common, half_sums) >= threshold;
+  }
+};
+
 /// Where what is found goes.
 template <class Kind>
 __device__ inline const auto& list_of(const PairWork& work) {
@@ -264,8 +276,9 @@ __device__ inline void accept(const PairWork& work, const Pairs& pairs,
       if (Pairs::row_of(at) == row) bits |= 1u << at;
     return bits;
   };
-  // Loaded some groups at once: one wait for all.
-  constexpr int groups_loaded = 8 / Pairs::column_pairs;
+  // Loaded some groups at once: one wait for all. With sums a group has twice
+  // as many numbers, and half as many groups are loaded.
+  constexpr int groups_loaded = (Kind::by_sums ? 4 : 8) / Pairs::column_pairs;
   float2 loaded[groups_loaded][Pairs::column_pairs];
   float2 loaded_sums[Kind::by_sums ? groups_loaded : 1][Pairs::column_pairs];
 #pragma unroll

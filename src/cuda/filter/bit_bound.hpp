@@ -23,6 +23,24 @@
 //  * Of s the exact step has c again: s (h_i + h_j) is within 2^-22 c < 1/2 of
 //    it.
 // Padding's rows have h = 0: their c is 0, and so is s.
+//
+// Of rows of small whole numbers up to L, thermometer codes of L bits a feature
+// (the first a of them set for a value a), c is how many bits both have, the
+// sum of the smaller ones again, and a row's sums are no more than kMostCommon
+// (of a column L times its features): all of the above holds. A row may have
+// larger values than the columns' L, for what is smaller is not they.
+// Manhattan's distance is D = s_i + s_j - 2 c; s = c - (h_i + h_j) = -D / 2 is
+// a float without rounding, as all three terms are halves of whole numbers
+// below 2^23.
+//
+// A row with values that are no whole numbers from 0 on, or with a larger sum,
+// is wild, as queries' rows may be: it has all bits of all features, so that c
+// is the column's whole sum s_j = 2 h_j. By overlap its h is 0: a pair passes a
+// threshold t where 2 h_j >= t h_j as computed, always, since t is at most 1
+// (or infinite: then none does) and h_j above 0. By differences its h is
+// -kWildHalf, and s above every threshold: those are minus half of a distance,
+// or of what was found. Its slack is infinite, so that no threshold is made of
+// its similarities; its own list overflows, and is done again.
 
 #include <cmath>
 
@@ -32,6 +50,7 @@ namespace fsknn {
 namespace cuda {
 
 static constexpr double kBitError = 0x1p-20;
+static constexpr float kWildHalf = 0x1p100f;
 
 FSKNN_HD inline float overlap_of(float common, float half_sums) {
 #ifdef __CUDA_ARCH__

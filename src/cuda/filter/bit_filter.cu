@@ -85,7 +85,7 @@ class BitFilter final : public PairFilter {
     bits.lists = work.lists;
     bits.pairs = work.pairs;
     bits.jobs = work.jobs;
-    start_bit_pairs(bits, stream);
+    start_bit_pairs(BitSimilarity::overlap, bits, stream);
   }
 
  private:

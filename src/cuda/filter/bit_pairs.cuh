@@ -4,6 +4,8 @@
 // A row's bits stand where a row's halves would, 16 in the place of one, and
 // the kernels that copy and multiply halves do so with them. bit_filter.cu has
 // the filter and its rows, bit_bound.hpp their bounds, half_pairs.cu the pairs.
+// Small whole numbers are thermometer codes (core/small_numbers.hpp), whose
+// common bits are sums of the smaller ones: code_filter.cu.
 
 #include <memory>
 
@@ -15,6 +17,8 @@ namespace cuda {
 
 std::unique_ptr<PairFilter> make_bit_filter(const MetricEntry& metric,
                                             const RowsInForm& rows);
+std::unique_ptr<PairFilter> make_code_filter(const MetricEntry& metric,
+                                             const RowsInForm& rows);
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -71,13 +71,21 @@ std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
   return attribute(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
 }
 
-void start_bit_pairs(const HalfWork& work, cudaStream_t stream) {
+void start_bit_pairs(BitSimilarity similarity, const HalfWork& work,
+                     cudaStream_t stream) {
+  const auto start = [&](auto met_for) {
+    constexpr MetFor whom = decltype(met_for)::value;
+    if (similarity == BitSimilarity::overlap)
+      start_kind<BitKind<whom>>(work, stream);
+    else
+      start_kind<BitDifferenceKind<whom>>(work, stream);
+  };
   if (work.pairs.count != nullptr)
-    start_kind<BitKind<MetFor::pairs>>(work, stream);
+    start(std::integral_constant<MetFor, MetFor::pairs>());
   else if (work.jobs.symmetric)
-    start_kind<BitKind<MetFor::both>>(work, stream);
+    start(std::integral_constant<MetFor, MetFor::both>());
   else
-    start_kind<BitKind<MetFor::rows>>(work, stream);
+    start(std::integral_constant<MetFor, MetFor::rows>());
 }
 
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {

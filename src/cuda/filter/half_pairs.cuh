@@ -89,8 +89,11 @@ inline HalfRows tiled_halves(const FilterRows& rows, const RowsInForm& form,
   return half;
 }
 
-/// Pairs of rows of bits, where halves would stand: see bit_pairs.cuh.
-void start_bit_pairs(const HalfWork& work, cudaStream_t stream);
+/// Pairs of rows of bits, where halves would stand: see bit_pairs.cuh. By their
+/// overlap, or by how far they are apart.
+enum class BitSimilarity { overlap, difference };
+void start_bit_pairs(BitSimilarity similarity, const HalfWork& work,
+                     cudaStream_t stream);
 
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream);
 

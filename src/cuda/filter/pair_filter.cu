@@ -19,6 +19,7 @@ std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
     case NumberForm::byte: return make_byte_filter(metric, rows);
     case NumberForm::half: return make_half_filter(metric, rows);
     case NumberForm::bit: return make_bit_filter(metric, rows);
+    case NumberForm::code: return make_code_filter(metric, rows);
     case NumberForm::single: return make_elementwise_filter(metric, rows);
   }
   throw_unknown("number form", static_cast<int>(rows.form));

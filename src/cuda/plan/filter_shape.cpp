@@ -70,9 +70,11 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
       (in.filter_bits == 8 ||
        bytes_may_pay(in.num_points, in.num_features, in.k)) &&
       bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
+  const bool by_codes = bytes && codes_serve(in.filter, in.num_features, gpus);
   shape.rows =
-      RowsInForm(by_bytes ? NumberForm::byte
-                          : choose_form(in.filter, in.num_features, gpus),
+      RowsInForm(by_bytes   ? NumberForm::byte
+                 : by_codes ? NumberForm::code
+                            : choose_form(in.filter, in.num_features, gpus),
                  in.unit_dot, in.num_features);
   shape.forced = by_bytes && in.filter_bits == 8;
   if (!shape.usable()) return shape;

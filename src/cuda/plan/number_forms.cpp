@@ -68,7 +68,32 @@ bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
          gpus.shared_bytes >= entry.shared_bytes;
 }
 
+bool codes_serve(FilterKind filter, std::int64_t num_features,
+                 const GpuFacts& gpus) {
+  const NumberFormEntry& entry = entry_of(NumberForm::code);
+  return (filter == FilterKind::difference || filter == FilterKind::overlap) &&
+         num_features <= entry.most_features &&
+         gpus.capability >= entry.least_capability &&
+         gpus.shared_bytes >= entry.shared_bytes;
+}
+
+std::int64_t depth_of_codes(std::int64_t num_features, int bits) {
+  return round_up(2 * bits * ceil_div(num_features, 32),
+                  entry_of(NumberForm::code).step);
+}
+
+int RowsInForm::most_code_bits() const {
+  const std::int64_t bytes = entry_of(NumberForm::code).bytes;
+  int bits = 0;
+  while ((bits + 1) * features <= kMostCommon &&
+         bytes * depth_of_codes(features, bits + 1) <= row_bytes)
+    ++bits;
+  return bits;
+}
+
 RowsInForm RowsInForm::otherwise() const {
+  if (form == NumberForm::code)
+    return RowsInForm(NumberForm::single, false, features);
   if (form == NumberForm::byte) {
     const RowsInForm halves(NumberForm::half, true, features);
     return may_centre ? halves.with_room_to_centre() : halves;
@@ -108,6 +133,14 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
       sides = 2;
       in_row += kNormFeatures;
       break;
+    case NumberForm::code:
+      // How many bits a feature takes is known when the points are: they may
+      // have as many as what may take their place.
+      *this = otherwise();
+      form = number_form;
+      row_bytes = std::max(row_bytes,
+                           entry_of(form).bytes * depth_of_codes(features, 1));
+      return;
     case NumberForm::bit:
     case NumberForm::single: break;
   }

@@ -17,6 +17,7 @@ enum class NumberForm {
   byte,   ///< whole numbers of 8 bits, whose products tensor cores add up
   half,   ///< half-precision floats, the same
   bit,    ///< a bit a feature, of rows of 0 and 1; tensor cores count
+  code,   ///< the same of small whole numbers, as many bits as the largest
   single  ///< single-precision floats, whose differences are added up
 };
 
@@ -42,8 +43,8 @@ struct NumberFormEntry {
   std::int64_t shared_bytes;  ///< that a block of threads must have there
 };
 
-/// In the order in which a plan takes them: the first that serves. Bytes serve
-/// no filter in general: see bytes_serve().
+/// In the order in which a plan takes them: the first that serves. Bytes and
+/// codes serve no filter in general: see bytes_serve(), codes_serve().
 inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::byte,
      "products of bytes, or of half-precision floats where these leave fewer "
@@ -53,6 +54,10 @@ inline constexpr NumberFormEntry kNumberForms[] = {
      one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
     {NumberForm::bit, "common bits by tensor cores",
      one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
+    {NumberForm::code,
+     "common bits of small whole numbers by tensor cores, or differences of "
+     "single-precision floats",
+     0, 2, 16, 64, 1, 3, false, 32768, 80, 61440},
     {NumberForm::single, "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |
          one_filter(FilterKind::overlap) | one_filter(FilterKind::bits),
@@ -76,6 +81,19 @@ NumberForm choose_form(FilterKind filter, std::int64_t num_features,
 /// points do not suit.
 bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
                  const GpuFacts& gpus);
+
+/// Whether such devices may filter by common bits of small whole numbers
+/// (core/small_numbers.hpp): metrics of sum min(a, b) and of sum |a - b|. A
+/// search may still find that its points are none.
+bool codes_serve(FilterKind filter, std::int64_t num_features,
+                 const GpuFacts& gpus);
+
+/// Halves' places, of 16 bits, of a row whose values take `bits` each: those of
+/// 32 features stand in so many words.
+std::int64_t depth_of_codes(std::int64_t num_features, int bits);
+
+/// What two rows have in common may be no more: see bit_bound.hpp.
+static constexpr std::int64_t kMostCommon = std::int64_t{1} << 20;
 
 /// Bytes leave a row more candidates than halves do, each of which costs as
 /// much as so many products of features save. By times at 384,126 and 1,533,876
@@ -143,6 +161,9 @@ struct RowsInForm {
   /// The form of points that this one does not suit; of NumberForm::none, where
   /// it suits all.
   RowsInForm otherwise() const;
+
+  /// Of codes, the most bits that a feature may take.
+  int most_code_bits() const;
 
   /// Of a slot, whole.
   std::int64_t slot_bytes() const {

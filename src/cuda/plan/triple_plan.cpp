@@ -9,14 +9,14 @@ namespace {
 // Apexes whose others are listed with one wait for the device.
 constexpr std::int64_t kApexes = 256;
 
-// Rows of halves: so many that a kernel has work for some milliseconds.
+// Rows of a pool: so many that a kernel has work for some milliseconds.
 constexpr double kPoolBytes = 2e9;
 
 constexpr std::int64_t kCandidates = std::int64_t{1} << 22;
 
 // The least that is worth a second lane.
 constexpr std::int64_t kFewApexes = 16;
-constexpr std::int64_t kFewCandidates = 4 * TripleBlock::pairs;
+constexpr std::int64_t kFewTiles = 4;  // of candidates
 
 // A candidate, and what is found: 16 and 24 bytes.
 constexpr double kCandidateBytes = 40;
@@ -25,16 +25,57 @@ constexpr double kCandidateBytes = 40;
 // with each.
 constexpr double kListedBytes = 12;
 
+// All points but one may be the others of an apex, and all of these but one the
+// lower: squares have room for both.
+std::int64_t most_pool_rows(const TripleSizes& sizes) {
+  return pool_rows_of(sizes, sizes.num_points, sizes.num_points - 1);
+}
+
 TriplePlan least_plan(const TripleSizes& sizes) {
   TriplePlan plan;
   plan.lanes = 1;
   plan.apexes = 1;
-  plan.pool_rows = sizes.num_points;
-  plan.candidates = TripleBlock::pairs;
+  plan.pool_rows = most_pool_rows(sizes);
+  plan.candidates = pairs_of_tile(sizes);
   return plan;
 }
 
 }  // namespace
+
+TripleForms::TripleForms(std::int64_t features, const GpuFacts& gpus)
+    : num_features(features) {
+  // Hopper's instructions, and what a block has of shared memory there.
+  constexpr int hopper = 90;
+  constexpr std::int64_t shared = 230000;
+  if (gpus.capability == hopper && gpus.most_capability == hopper &&
+      gpus.shared_bytes >= shared &&
+      num_features <= TripleBitBlock::most_features)
+    most_bits = TripleBitBlock::most_bits;
+}
+
+TripleSizes TripleForms::sizes(TripleSizes sizes, std::int32_t largest,
+                               double bytes_usable) const {
+  sizes.bits = 0;
+  sizes.depth = depth_of_triples(num_features);
+  if (largest < 1 || largest > most_bits) return sizes;
+  TripleSizes codes = sizes;
+  codes.bits = largest;
+  codes.depth = depth_of_triple_bits(num_features, largest);
+  // Squares and their candidates take more than tiles: half is for what a
+  // search asks besides.
+  if (bytes_usable > 0 && least_bytes_of_triples(codes) > bytes_usable / 2)
+    return sizes;
+  return codes;
+}
+
+std::int64_t pairs_of_tile(const TripleSizes& sizes) {
+  return sizes.bits > 0 ? TripleBitBlock::pairs : TripleBlock::pairs;
+}
+
+std::int64_t pool_rows_of(const TripleSizes& sizes, std::int64_t columns,
+                          std::int64_t rows) {
+  return sizes.bits > 0 ? bit_pool_rows(columns, rows) : columns;
+}
 
 double bytes_of_points(const TripleSizes& sizes) {
   const double n = static_cast<double>(sizes.num_points);
@@ -64,7 +105,7 @@ TriplePlan plan_triples(const TripleSizes& sizes, double bytes_usable) {
   TriplePlan plan;
   plan.apexes = std::min(kApexes, sizes.num_points);
   plan.pool_rows =
-      std::max(sizes.num_points,
+      std::max(most_pool_rows(sizes),
                static_cast<std::int64_t>(std::min(
                    n * static_cast<double>(plan.apexes), kPoolBytes / row)));
   plan.candidates = kCandidates;
@@ -90,7 +131,8 @@ TriplePlan plan_triples(const TripleSizes& sizes, double bytes_usable) {
     const bool one = plan.lanes == 1;
     const std::int64_t few_apexes =
         one ? 1 : std::min(kFewApexes, sizes.num_points);
-    const std::int64_t few = one ? least.candidates : kFewCandidates;
+    const std::int64_t few =
+        one ? least.candidates : kFewTiles * least.candidates;
     const bool pool_left = plan.pool_rows > least.pool_rows;
     const bool apexes_left = plan.apexes > few_apexes;
     const bool candidates_left = plan.candidates > few;
@@ -107,11 +149,13 @@ TriplePlan plan_triples(const TripleSizes& sizes, double bytes_usable) {
   return plan;
 }
 
-std::int64_t tiles_at_once(std::int64_t depth) {
+std::int64_t tiles_at_once(const TripleSizes& sizes) {
+  if (sizes.bits > 0) return 65535;
   constexpr double features = 4e12;
   return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(std::min(
-             1e9, features / TripleBlock::pairs / static_cast<double>(depth))));
+      1, static_cast<std::int64_t>(
+             std::min(1e9, features / TripleBlock::pairs /
+                               static_cast<double>(sizes.depth))));
 }
 
 }  // namespace cuda

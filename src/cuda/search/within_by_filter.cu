@@ -85,9 +85,11 @@ RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
                     (work.graph() || work.rows.size() >= kLeastFilteredQueries);
   if (!pays) return {};
   const MetricEntry& metric = *work.request.metric;
-  return RowsInForm(
-      choose_form(metric.filter, work.columns.num_features, facts),
-      metric.is_unit_dot(), work.columns.num_features);
+  const std::int64_t features = work.columns.num_features;
+  return RowsInForm(codes_serve(metric.filter, features, facts)
+                        ? NumberForm::code
+                        : choose_form(metric.filter, features, facts),
+                    metric.is_unit_dot(), features);
 }
 
 double bytes_by_filter(const WithinWork& work, const GpuFacts& facts) {

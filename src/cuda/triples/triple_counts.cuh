@@ -61,7 +61,13 @@ class BlockCounts {
   __device__ void finish() {
     if (!here_) return;
     __syncthreads();
-    for (int b = threadIdx.x; b <= num_breaks_; b += blockDim.x)
+    put(static_cast<int>(blockDim.x));
+  }
+  /// Its last part, by so many first threads of the block, when all who add
+  /// have met.
+  __device__ void put(int threads) {
+    if (!here_) return;
+    for (int b = threadIdx.x; b <= num_breaks_; b += threads)
       if (counts_[b] > 0)
         atomicAdd(bins_.counts + b,
                   static_cast<unsigned long long>(counts_[b]));

@@ -10,33 +10,41 @@
 namespace fsknn {
 namespace cuda {
 
-DeviceTriples::DeviceTriples(const PreparedPoints& points)
+namespace {
+
+std::int64_t depth_of(std::int64_t num_features, int bits) {
+  return bits > 0 ? depth_of_triple_bits(num_features, bits)
+                  : depth_of_triples(num_features);
+}
+
+}  // namespace
+
+DeviceTriples::DeviceTriples(const PreparedPoints& points, int bits)
     : rows_(points.size() * points.padded),
       sums_(points.size()),
-      halves_(points.size() * depth_of_triples(points.num_features)),
+      halves_(points.size() * depth_of(points.num_features, bits)),
       most_(points.size()),
       scale_(no_scaling()),
-      bound_(depth_of_triples(points.num_features), scale_) {
+      bound_(depth_of(points.num_features, bits), scale_) {
   const Stream stream;
   const std::int64_t n = points.size();
-  DeviceBuffer<double> largest(1);
   upload(rows_, points.rows.data(), rows_.size(), stream);
   upload(sums_, points.sums.data(), n, stream);
-  clear_from(largest, 0, stream);
   view_.count = n;
   view_.padded = points.padded;
-  view_.depth = depth_of_triples(points.num_features);
+  view_.depth = depth_of(points.num_features, bits);
   view_.rows = rows_.data();
   view_.sums = sums_.data();
-  view_.halves = halves_.data();
   view_.most = most_.data();
-  start_largest_value(rows_.data(), rows_.size(), largest.data(), stream.get());
-  double of_all = 0.0;
-  download(&of_all, largest, 1, stream);
-  stream.wait();
-  scale_ = scale_of_triples(of_all);
-  bound_ = TripleSumBound(view_.depth, scale_);
-  start_triple_halves(view_, scale_, halves_.data(), stream.get());
+  if (bits > 0) {
+    view_.bits = bits;
+    view_.codes = halves_.data();
+    clear_from(halves_, 0, stream);
+    start_triple_codes(view_, reinterpret_cast<unsigned*>(halves_.data()),
+                       stream.get());
+  } else {
+    make_halves(points, stream);
+  }
   std::vector<float> most;
   for (std::int64_t p = 0; p < n; ++p) {
     most.push_back(bound_.float_most_of(points.sums[p]));
@@ -44,6 +52,20 @@ DeviceTriples::DeviceTriples(const PreparedPoints& points)
   }
   upload(most_, most.data(), n, stream);
   stream.wait();
+}
+
+void DeviceTriples::make_halves(const PreparedPoints& points,
+                                const Stream& stream) {
+  DeviceBuffer<double> largest(1);
+  clear_from(largest, 0, stream);
+  view_.halves = halves_.data();
+  start_largest_value(rows_.data(), rows_.size(), largest.data(), stream.get());
+  double of_all = 0.0;
+  download(&of_all, largest, 1, stream);
+  stream.wait();
+  scale_ = scale_of_triples(of_all);
+  bound_ = TripleSumBound(view_.depth, scale_);
+  start_triple_halves(view_, scale_, halves_.data(), stream.get());
 }
 
 TripleLane::TripleLane(const DeviceTriples& points, const TripleSizes& sizes,
@@ -64,13 +86,14 @@ TripleLane::TripleLane(const DeviceTriples& points, const TripleSizes& sizes,
       alike_(plan.apexes * order.num_alike),
       x_(plan.pool_rows * sizes.depth),
       pool_places_(plan.pool_rows),
-      pool_most_(plan.pool_rows),
+      pool_most_(sizes.bits > 0 ? 0 : plan.pool_rows),
+      pool_counts_(sizes.bits > 0 ? plan.pool_rows : 0),
       candidates_(plan.candidates),
       hits_(order.take != nullptr ? plan.candidates : 0),
       found_(2),
       breaks_(sizes.num_breaks),
       bin_counts_(order.breaks != nullptr ? sizes.num_breaks + 1 : 0),
-      at_once_(tiles_at_once(sizes.depth)) {
+      at_once_(tiles_at_once(sizes)) {
   work_.points = points.points();
   if (!order.task->contained.empty()) {
     upload(contained_, order.task->contained.data(), contained_.size(),
@@ -85,7 +108,8 @@ TripleLane::TripleLane(const DeviceTriples& points, const TripleSizes& sizes,
   choice_.scale = points.scale();
   choice_.up = (1.0 + error_of_triple_sums(sizes.depth)) * (1.0 + 0x1p-20);
   choice_.largest_sum = points.largest_sum();
-  work_.pool = {x_.data(), pool_places_.data(), pool_most_.data()};
+  work_.pool = {x_.data(), pool_places_.data(), pool_most_.data(),
+                pool_counts_.data()};
   work_.jobs = d_jobs_.data();
   work_.lowers = lowers_.data();
   work_.candidates = candidates_.data();
@@ -170,12 +194,12 @@ void TripleLane::run(std::int64_t from, std::int64_t to) {
   std::size_t begin = 0;
   std::int64_t rows = 0;
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
-    if (rows + jobs_[j].columns > plan_.pool_rows) {
+    if (rows + pool_rows(jobs_[j]) > plan_.pool_rows) {
       run_group(begin, j);
       begin = j;
       rows = 0;
     }
-    rows += jobs_[j].columns;
+    rows += pool_rows(jobs_[j]);
   }
   if (begin < jobs_.size()) run_group(begin, jobs_.size());
   if (!workers_.go_on(to - from)) throw StoppedElsewhere();
@@ -183,33 +207,43 @@ void TripleLane::run(std::int64_t from, std::int64_t to) {
 
 /// Jobs whose others fit in the pool.
 void TripleLane::run_group(std::size_t from, std::size_t to) {
+  const bool codes = sizes_.bits > 0;
   std::int64_t offset = 0, tiles = 0, most = 0;
   for (std::size_t j = from; j < to; ++j) {
-    jobs_[j].offset = offset;
-    jobs_[j].first_tile = tiles;
-    offset += jobs_[j].columns;
-    tiles += jobs_[j].tiles().count();
-    most = std::max<std::int64_t>(most, jobs_[j].columns);
+    TripleJob& job = jobs_[j];
+    const std::int64_t rows = pool_rows(job);
+    job.offset = job.row_offset = offset;
+    // Where only some may be the lower these stand at the end.
+    if (codes && job.rows != job.columns)
+      job.row_offset += rows - bit_pool_rows(job.rows, job.rows);
+    job.first_tile = tiles;
+    offset += rows;
+    tiles += codes ? job.squares().count() : job.tiles().count();
+    most = std::max(most, rows);
   }
   work_.num_jobs = static_cast<std::int64_t>(to - from);
   upload(d_jobs_, jobs_.data() + from, work_.num_jobs, stream_);
-  start_triple_pool(work_.points, d_jobs_.data(), work_.num_jobs, most, lists_,
-                    work_.pool, stream_.get());
+  const auto start_pool = codes ? start_triple_code_pool : start_triple_pool;
+  start_pool(work_.points, d_jobs_.data(), work_.num_jobs, most, lists_,
+             work_.pool, stream_.get());
   for (std::int64_t t = 0; t < tiles;) {
     const std::int64_t end = std::min(tiles, t + at_once_);
     run_tiles(t, end);
     t = end;
   }
+  // Of 16 bits each, where there are codes.
+  const double features =
+      static_cast<double>(sizes_.depth) *
+      (codes ? 16.0 / static_cast<double>(sizes_.bits) : 1.0);
   stats_.comparisons += static_cast<double>(tiles) *
-                        static_cast<double>(TripleBlock::pairs) *
-                        static_cast<double>(sizes_.depth);
+                        static_cast<double>(pairs_of_tile(sizes_)) * features;
 }
 
 /// In as many pieces as have room for their candidates: there is for those of a
 /// tile.
 void TripleLane::run_tiles(std::int64_t from, std::int64_t to) {
   if (try_tiles(from, to)) {
-    at_once_ = std::min(tiles_at_once(sizes_.depth), 2 * at_once_);
+    at_once_ = std::min(tiles_at_once(sizes_), 2 * at_once_);
     return;
   }
   const std::int64_t middle = from + (to - from) / 2;
@@ -225,11 +259,16 @@ bool TripleLane::try_tiles(std::int64_t from, std::int64_t to) {
   const bool counting = order_.breaks != nullptr;
   if (counting) {
     clear_from(bin_counts_, 0, stream_);
-    start_triple_counts(work_, bins_, stream_.get());
-    start_counting_settled(work_, bins_, stream_.get());
+    if (sizes_.bits > 0) {
+      start_triple_bit_counts(work_, bins_, stream_.get());
+    } else {
+      start_triple_counts(work_, bins_, stream_.get());
+      start_counting_settled(work_, bins_, stream_.get());
+    }
     download(h_bin_counts_.data(), bin_counts_, bin_counts_.size(), stream_);
   } else {
-    start_triple_filter(work_, stream_.get());
+    (sizes_.bits > 0 ? start_triple_bit_filter : start_triple_filter)(
+        work_, stream_.get());
     start_settling_triples(work_, hits_.data(), found_.data() + 1,
                            stream_.get());
   }

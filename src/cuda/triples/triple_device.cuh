@@ -20,7 +20,8 @@ namespace cuda {
 /// Made, and used, with the device current.
 class DeviceTriples {
  public:
-  explicit DeviceTriples(const PreparedPoints& points);
+  /// bits: of each value's code, where all are small whole numbers; 0: halves.
+  DeviceTriples(const PreparedPoints& points, int bits);
 
   const TripleSumBound& bound() const { return bound_; }
   PowerOfTwo scale() const { return scale_; }
@@ -28,6 +29,8 @@ class DeviceTriples {
   const TriplePoints& points() const { return view_; }
 
  private:
+  void make_halves(const PreparedPoints& points, const Stream& stream);
+
   DeviceBuffer<double> rows_, sums_;
   DeviceBuffer<__half> halves_;
   DeviceBuffer<float> most_;
@@ -65,6 +68,9 @@ class TripleLane {
   void begin_jobs(std::int64_t from, std::int64_t to);
   void find_alike(std::int64_t from, std::int64_t to);
   void list_others();
+  std::int64_t pool_rows(const TripleJob& job) const {
+    return pool_rows_of(sizes_, job.columns, job.rows);
+  }
   void run_group(std::size_t from, std::size_t to);
   void run_tiles(std::int64_t from, std::int64_t to);
   bool try_tiles(std::int64_t from, std::int64_t to);
@@ -83,6 +89,7 @@ class TripleLane {
   DeviceBuffer<__half> x_;
   DeviceBuffer<std::int32_t> pool_places_;
   DeviceBuffer<float> pool_most_;
+  DeviceBuffer<int2> pool_counts_;
   DeviceBuffer<TripleCandidate> candidates_;
   DeviceBuffer<TripleHit> hits_;
   DeviceBuffer<unsigned long long> found_;  ///< candidates, hits

@@ -52,11 +52,16 @@ __device__ inline void for_settled(const TripleTileWork& work,
     const std::int64_t at = first + threadIdx.x % 32 / Block::pair_threads;
     const bool there = at < count;
     const TripleCandidate candidate = work.candidates[there ? at : first];
-    const double sum = sum_of_three(
-        p.rows + candidate.apex * p.padded, p.rows + candidate.lower * p.padded,
-        p.rows + candidate.higher * p.padded, p.padded, part);
+    const std::int32_t apex = work.jobs[candidate.job].apex;
+    // The contract's, where it is there already: whole numbers.
+    const double sum = p.bits > 0
+                           ? static_cast<double>(candidate.largest)
+                           : sum_of_three(p.rows + apex * p.padded,
+                                          p.rows + candidate.lower * p.padded,
+                                          p.rows + candidate.higher * p.padded,
+                                          p.padded, part);
     const double similarity = similarity_of_three(
-        sum, total_of_three(p.sums[candidate.apex], p.sums[candidate.lower],
+        sum, total_of_three(p.sums[apex], p.sums[candidate.lower],
                             p.sums[candidate.higher]));
     each(candidate, similarity, there && part == 0);
   }
@@ -79,8 +84,9 @@ __global__ void __launch_bounds__(Block::threads)
     at = __shfl_sync(0xffffffffu, at, 0) +
          static_cast<unsigned>(__popc(mask & ((1u << lane) - 1u)));
     if (!is_hit) return;
-    hits[at] = {candidate.apex, candidate.lower, candidate.higher,
-                work.jobs[candidate.job].number, similarity};
+    const TripleJob& job = work.jobs[candidate.job];
+    hits[at] = {job.apex, candidate.lower, candidate.higher, job.number,
+                similarity};
   });
 }
 

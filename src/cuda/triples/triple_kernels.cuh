@@ -4,6 +4,10 @@
 // once, in halves; then max(X_j, X_k) is the largest of the three, so that
 // pairs of the X are gone through tile by tile, and what their sums do not
 // decide is settled in the contract's doubles.
+//
+// Small whole numbers are thermometer codes instead, and X_j what either of the
+// two codes has. Of max(X_j, X_k) tensor cores count what both have, without
+// rounding: the sum is |X_j| + |X_k| less that, and decides by itself.
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -20,9 +24,13 @@ namespace cuda {
 /// Points by place, device memory.
 struct TriplePoints {
   std::int64_t count = 0, padded = 0, depth = 0;
-  const double* rows = nullptr;     ///< [count x padded], prepared
-  const double* sums = nullptr;     ///< [count] of these rows
-  const __half* halves = nullptr;   ///< [count x depth]: see triple_bound.hpp
+  const double* rows = nullptr;    ///< [count x padded], prepared
+  const double* sums = nullptr;    ///< [count] of these rows
+  const __half* halves = nullptr;  ///< [count x depth]: see triple_bound.hpp
+  int bits = 0;                    ///< of a value's code; 0: halves
+  /// [count x depth], 16 bits each: word w bits + t of a row has of features
+  /// 32 w to 32 w + 31 whether they are above t.
+  const void* codes = nullptr;
   const float* most = nullptr;      ///< [count] TripleSumBound::float_most_of()
   const char* contained = nullptr;  ///< [count] of TripleOwners; null: all
   std::int64_t stage = 0, stages = 1;
@@ -33,6 +41,7 @@ struct TripleJob {
   std::int32_t apex = 0, begin = 0, end = 0;  ///< as TripleApex
   std::int32_t columns = 0;                   ///< others that stand in the pool
   std::int64_t offset = 0;                    ///< in the pool, of the first
+  std::int64_t row_offset = 0;                ///< of codes, of the first row
   std::int64_t first_tile = 0;  ///< of the others before it, how many
   std::int32_t rows = 0;        ///< those that may be the lower
   std::int32_t list = 0;        ///< its number among the lists
@@ -47,6 +56,12 @@ struct TripleJob {
     t.rows = rows;
     return t;
   }
+  __host__ __device__ TripleSquares squares() const {
+    TripleSquares s;
+    s.columns = columns;
+    s.rows = rows;
+    return s;
+  }
 };
 
 /// Largest of all values of rows [count x padded]; `largest` is 0 before.
@@ -56,6 +71,10 @@ void start_largest_value(const double* rows, std::int64_t size, double* largest,
 /// Makes `to` [count x depth] of the points' rows.
 void start_triple_halves(const TriplePoints& points, PowerOfTwo scale,
                          __half* to, cudaStream_t stream);
+
+/// Makes `to` [count x depth], zeros before, of rows of small whole numbers.
+void start_triple_codes(const TriplePoints& points, unsigned* to,
+                        cudaStream_t stream);
 
 /// Which others the triples of each job have, ascending.
 struct TripleLists {
@@ -94,18 +113,26 @@ struct TriplePool {
   __half* x = nullptr;             ///< [pool rows x depth]
   std::int32_t* places = nullptr;  ///< [pool rows]
   float* most = nullptr;           ///< [pool rows] of the points
+  /// [pool rows] of codes: x how many bits X has, y the point's sum.
+  int2* counts = nullptr;
 };
 void start_triple_pool(const TriplePoints& points, const TripleJob* jobs,
                        std::int64_t num_jobs, std::int64_t most_columns,
                        const TripleLists& lists, const TriplePool& to,
                        cudaStream_t stream);
+/// Of codes. most_rows: bit_pool_rows() of a job, the most.
+void start_triple_code_pool(const TriplePoints& points, const TripleJob* jobs,
+                            std::int64_t num_jobs, std::int64_t most_rows,
+                            const TripleLists& lists, const TriplePool& to,
+                            cudaStream_t stream);
 
-/// Three places and a job.
+/// Two places and a job, whose apex is the third.
 struct TripleCandidate {
-  std::int32_t apex, lower, higher, job;
+  std::int32_t lower, higher, job;
+  std::int32_t largest;  ///< of codes: the sum of the largest values
 };
 
-/// Tiles [from, to) of some jobs.
+/// Tiles, or squares, [from, to) of some jobs.
 struct TripleTileWork {
   TriplePoints points;
   TriplePool pool;
@@ -135,6 +162,15 @@ void start_triple_filter(const TripleTileWork& work, cudaStream_t stream);
 /// Counts by bins; candidates are those whose bin is not decided.
 void start_triple_counts(const TripleTileWork& work, const TripleBins& bins,
                          cudaStream_t stream);
+
+/// The same two of codes. Candidates have their sums; those of the filter may
+/// be as similar as is asked for, and of what is counted there are none.
+void start_triple_bit_filter(const TripleTileWork& work, cudaStream_t stream);
+void start_triple_bit_counts(const TripleTileWork& work, const TripleBins& bins,
+                             cudaStream_t stream);
+
+/// Whether the current device's code counts bits so.
+bool has_triple_bits();
 
 /// Triples of those candidates that are as similar as their job asks for, by
 /// the contract. Nothing where there are more candidates than there was room.

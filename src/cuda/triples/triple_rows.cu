@@ -83,15 +83,34 @@ __device__ inline bool is_lower(const TriplePoints& points,
          is_in_stage(place / kStageBlock, points.stage, points.stages);
 }
 
-// One warp a pair of an apex and a place. Out: sums [jobs x count]; of what is
-// no other nothing is written. Grid: x over places, y over jobs. Block:
-// kThreads.
+/// Of eight halves the larger, added up; or of 128 bits those that one has.
+struct HalfSums {
+  using Sum = float;
+  static const void* of(const TriplePoints& points) { return points.halves; }
+  __device__ static float sum(const uint4& a, const uint4& b) {
+    const uint4 x = larger_halves(a, b);
+    return (sum_of(x.x) + sum_of(x.y)) + (sum_of(x.z) + sum_of(x.w));
+  }
+};
+struct CodeSums {
+  using Sum = int;
+  static const void* of(const TriplePoints& points) { return points.codes; }
+  __device__ static int sum(const uint4& a, const uint4& b) {
+    return (__popc(a.x | b.x) + __popc(a.y | b.y)) +
+           (__popc(a.z | b.z) + __popc(a.w | b.w));
+  }
+};
+
+// One warp a pair of an apex and a place. In: all, the points' rows. Out: sums
+// [jobs x count]; of what is no other nothing is written. Grid: x over places,
+// y over jobs. Block: kThreads.
+template <class Rows>
 __global__ void __launch_bounds__(kThreads)
-    sum_pairs(const TriplePoints points, const TripleJob* jobs, float* sums) {
+    sum_pairs(const uint4* all, const TriplePoints points,
+              const TripleJob* jobs, float* sums) {
   const TripleJob& job = jobs[blockIdx.y];
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const std::int64_t pieces = points.depth / kPiece;
-  const uint4* const all = reinterpret_cast<const uint4*>(points.halves);
   const uint4* const own = all + job.apex * pieces;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kWarps;
   std::int64_t place =
@@ -99,15 +118,14 @@ __global__ void __launch_bounds__(kThreads)
   for (; place < points.count; place += step) {
     if (!is_other(points, job.apex, place)) continue;
     const uint4* const other = all + place * pieces;
-    float sum = 0.0f;
-    for (std::int64_t p = lane; p < pieces; p += kWarp) {
-      const uint4 x = larger_halves(__ldg(own + p), __ldg(other + p));
-      sum += (sum_of(x.x) + sum_of(x.y)) + (sum_of(x.z) + sum_of(x.w));
-    }
+    typename Rows::Sum sum = 0;
+    for (std::int64_t p = lane; p < pieces; p += kWarp)
+      sum += Rows::sum(__ldg(own + p), __ldg(other + p));
     for (int gap = kWarp / 2; gap > 0; gap /= 2)
       sum += __shfl_xor_sync(0xffffffffu, sum, gap);
     if (lane == 0)
-      sums[static_cast<std::int64_t>(blockIdx.y) * points.count + place] = sum;
+      sums[static_cast<std::int64_t>(blockIdx.y) * points.count + place] =
+          static_cast<float>(sum);
   }
 }
 
@@ -262,7 +280,15 @@ void start_triple_pair_sums(const TriplePoints& points, const TripleJob* jobs,
                             cudaStream_t stream) {
   const dim3 grid(blocks_for(points.count * kWarp, 1024),
                   static_cast<unsigned>(num_jobs));
-  sum_pairs<<<grid, kThreads, 0, stream>>>(points, jobs, pair_sums);
+  const auto start = [&](auto rows) {
+    using Rows = decltype(rows);
+    sum_pairs<Rows><<<grid, kThreads, 0, stream>>>(
+        static_cast<const uint4*>(Rows::of(points)), points, jobs, pair_sums);
+  };
+  if (points.bits > 0)
+    start(CodeSums());
+  else
+    start(HalfSums());
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/pieces.hpp"
+#include "core/small_numbers.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/used_devices.cuh"
@@ -20,8 +21,8 @@ namespace {
 /// The points on a device, which takes them back.
 class PointsOnDevice {
  public:
-  PointsOnDevice(int device, const PreparedPoints& points)
-      : device_(device), points_(new DeviceTriples(points)) {}
+  PointsOnDevice(int device, const PreparedPoints& points, int bits)
+      : device_(device), points_(new DeviceTriples(points, bits)) {}
   PointsOnDevice(const PointsOnDevice&) = delete;
   PointsOnDevice& operator=(const PointsOnDevice&) = delete;
   ~PointsOnDevice() {
@@ -42,15 +43,26 @@ class Scanner final : public TripleScanner {
     const UsedDevices gpus(devices_);
     sizes_.num_points = points.size();
     sizes_.padded = points.padded;
-    sizes_.depth = depth_of_triples(points.num_features);
-    usable_ = facts_of(gpus.all(), request.max_device_memory).bytes_usable();
+    const GpuFacts facts = facts_of(gpus.all(), request.max_device_memory);
+    usable_ = facts.bytes_usable();
+    const TripleForms forms(points.num_features, facts);
+    const std::int32_t largest =
+        forms.most_bits == 0
+            ? -1
+            : largest_whole(points.rows.data(), points.size() * points.padded,
+                            forms.most_bits, request.num_threads);
+    sizes_ = forms.sizes(sizes_, largest, usable_);
+    if (sizes_.bits > 0) {
+      const DeviceGuard guard(gpus.id(0));
+      if (!has_triple_bits()) sizes_ = forms.sizes(sizes_, -1, usable_);
+    }
     plan(gpus, 0, 0);
     held_.resize(static_cast<std::size_t>(gpus.count()));
     Workers workers(nullptr, gpus.count());
     workers.run(gpus.count(), [&](int w) {
       const DeviceGuard guard(gpus.id(w));
       held_[static_cast<std::size_t>(w)].reset(
-          new PointsOnDevice(gpus.id(w), points));
+          new PointsOnDevice(gpus.id(w), points, sizes_.bits));
     });
   }
 

@@ -259,8 +259,8 @@ __device__ inline void put_candidate(const TripleTileWork& work,
       first + static_cast<unsigned>(__popc(mask & ((1u << tile.lane) - 1u)));
   if (!is_one || at >= static_cast<unsigned long long>(work.capacity)) return;
   const std::int32_t* const places = work.pool.places + tile.job->offset;
-  work.candidates[at] = {tile.job->apex, places[row], places[column],
-                         static_cast<std::int32_t>(tile.job - work.jobs)};
+  work.candidates[at] = {places[row], places[column],
+                         static_cast<std::int32_t>(tile.job - work.jobs), 0};
 }
 
 }  // namespace cuda

@@ -1,0 +1,214 @@
+#include <stdexcept>
+
+#include "cuda/device/check.cuh"
+#include "cuda/device/resources.cuh"
+#include "cuda/device/transfer.cuh"
+#include "cuda/filter/bit_bound.hpp"
+#include "cuda/filter/bit_pairs.cuh"
+#include "cuda/filter/half_pairs.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+
+/// What there is besides small whole numbers: of `wild` rows, and values above
+/// those of the codes.
+struct OtherRows {
+  int wild, large;
+};
+
+// In: x [size]. Out: largest, of whole numbers; others: 1 where there is
+// anything else. Grid: any, x. Block: kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    look_at_values(const double* x, std::int64_t size, int most, int* largest,
+                   int* others) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  std::int64_t i =
+      static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  int above = 0;
+  bool other = false, stop = false;
+  for (int turn = 0; i < size && !other && !stop; i += step, ++turn) {
+    // Other values show in the first rows, mostly.
+    stop = turn % 64 == 0 && *reinterpret_cast<volatile int*>(others) != 0;
+    const double y = x[i];
+    const bool is_near = y >= 0.0 && y <= most;
+    const int whole = is_near ? static_cast<int>(y) : 0;
+    other = !is_near || static_cast<double>(whole) != y;
+    above = max(above, whole);
+  }
+  if (other) *others = 1;
+  for (int gap = kWarp / 2; gap > 0; gap /= 2)
+    above = max(above, __shfl_xor_sync(0xffffffffu, above, gap));
+  if (threadIdx.x % kWarp == 0) atomicMax(largest, above);
+}
+
+/// How rows become codes.
+struct CodeRule {
+  int bits = 1;  ///< of a value
+  BitSimilarity similarity = BitSimilarity::overlap;
+};
+
+/// [slots] of a row besides its code.
+struct CodeValues {
+  float* half_sum;
+  float* there;
+  float* slack;
+  explicit CodeValues(const FilterRows& rows)
+      : half_sum(rows.values),
+        there(rows.values + rows.num_slots),
+        slack(rows.values + 2 * rows.num_slots) {}
+};
+
+// One warp a row. In: prepared rows; slots [count]. Out: their codes, word w
+// bits + t of features 32 w to 32 w + 31, and values. Grid: x over rows. Block:
+// kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    pack_codes(const CodeRule rule, const PreparedRows from, std::int64_t count,
+               const std::int32_t* slots, const HalfRows to,
+               const CodeValues values, std::int64_t features,
+               OtherRows* others) {
+  const std::int64_t row =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (row >= count) return;
+  const std::int64_t slot = slots[row];
+  if (slot < 0) return;
+  const double* const x = from.rows + row * from.padded;
+  bool wild = false, large = false;
+  int sum = 0;
+  for (std::int64_t f = lane; f < features; f += kWarp) {
+    const double y = x[f];
+    const bool is_near = y >= 0.0 && y <= static_cast<double>(kMostCommon);
+    const int whole = is_near ? static_cast<int>(y) : 0;
+    wild = wild || !is_near || static_cast<double>(whole) != y;
+    large = large || whole > rule.bits;
+    // No more than is looked at is added up.
+    sum = min(sum + whole, static_cast<int>(kMostCommon) + 1);
+  }
+  wild = __any_sync(0xffffffffu, wild);
+  for (int gap = kWarp / 2; gap > 0; gap /= 2)
+    sum = min(sum + __shfl_xor_sync(0xffffffffu, sum, gap),
+              static_cast<int>(kMostCommon) + 1);
+  wild = wild || sum > kMostCommon;
+  if (large) others->large = 1;
+  std::int64_t word = 0;
+  for (std::int64_t first = 0; first < features; first += kWarp) {
+    const std::int64_t f = first + lane;
+    const int y = f >= features ? 0 : wild ? rule.bits : static_cast<int>(x[f]);
+    for (int t = 0; t < rule.bits; ++t, ++word) {
+      const unsigned bits = __ballot_sync(0xffffffffu, y > t);
+      if (lane == 0) *reinterpret_cast<unsigned*>(to.at(slot, 2 * word)) = bits;
+    }
+  }
+  for (word += lane; word < to.depth / 2; word += kWarp)
+    *reinterpret_cast<unsigned*>(to.at(slot, 2 * word)) = 0;
+  if (lane > 0) return;
+  if (wild) others->wild = 1;
+  const float of_wild =
+      rule.similarity == BitSimilarity::overlap ? 0.0f : -kWildHalf;
+  values.half_sum[slot] = wild ? of_wild : 0.5f * static_cast<float>(sum);
+  values.there[slot] = 1.0f;
+  values.slack[slot] = wild ? HUGE_VALF : 0.0f;
+}
+
+BitSimilarity similarity_of(const MetricEntry& metric) {
+  if (metric.filter == FilterKind::overlap) return BitSimilarity::overlap;
+  if (metric.filter == FilterKind::difference) return BitSimilarity::difference;
+  throw std::logic_error("the metric is not of smaller values");
+}
+
+class CodeFilter final : public PairFilter {
+ public:
+  CodeFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : PairFilter(rows), tiles_(rows), others_(1) {
+    rule_.similarity = similarity_of(metric);
+    CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(OtherRows)));
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
+             const Sought&, const Stream& stream) override {
+    DeviceBuffer<int> d_found(2);
+    clear_from(d_found, 0, stream);
+    constexpr unsigned blocks = 2048;
+    look_at_values<<<blocks, kThreads, 0, stream.get()>>>(
+        sample.rows, count * sample.padded, rows_.most_code_bits(),
+        d_found.data(), d_found.data() + 1);
+    CUDA_CHECK(cudaGetLastError());
+    int found[2];
+    download(found, d_found, 2, stream);
+    stream.wait();
+    if (found[1] != 0 || rows_.most_code_bits() == 0) return false;
+    rule_.bits = found[0] > 0 ? found[0] : 1;
+    tiles_.depth = depth_of_codes(rows_.features, rule_.bits);
+    return true;
+  }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    if (count == 0) return;
+    const std::int64_t rows_a_block = kThreads / kWarp;
+    const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
+    pack_codes<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+        rule_, from, count, slots, tiled_halves(to, tiles_, 0), CodeValues(to),
+        rows_.features, others_.data());
+    CUDA_CHECK(cudaGetLastError());
+  }
+  bool suits(const Stream& stream) override {
+    const OtherRows others = look(stream);
+    return others.wild == 0 && others.large == 0;
+  }
+  void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
+                  const Stream& stream) override {
+    wild_ = look(stream).wild != 0;
+    cut.twice_error = 2.0 * error();
+    cut.row_slack = wild_ ? CodeValues(rows).slack : nullptr;
+    cut.column_slack = wild_ ? CodeValues(columns).slack : nullptr;
+  }
+  SimilarityUnits units(const Cut&, const Stream&) override {
+    return rule_.similarity == BitSimilarity::overlap
+               ? SimilarityUnits{1.0, error(), 0.0}
+               : SimilarityUnits{0.5, error(), 0.0};
+  }
+  bool tells_sums() const override { return !wild_; }
+  void start(const FilterWork& work, cudaStream_t stream) override {
+    HalfWork bits;
+    bits.rows = tiled_halves(work.rows, tiles_, 0);
+    bits.columns = tiled_halves(work.columns, tiles_, 0);
+    bits.column_there = CodeValues(work.columns).there;
+    bits.column_sums = CodeValues(work.columns).half_sum;
+    bits.row_sums = CodeValues(work.rows).half_sum;
+    bits.lists = work.lists;
+    bits.pairs = work.pairs;
+    bits.jobs = work.jobs;
+    start_bit_pairs(rule_.similarity, bits, stream);
+  }
+
+ private:
+  double error() const {
+    return rule_.similarity == BitSimilarity::overlap ? kBitError : 0.0;
+  }
+  OtherRows look(const Stream& stream) const {
+    OtherRows others = {};
+    download(&others, others_, 1, stream);
+    stream.wait();
+    return others;
+  }
+
+  RowsInForm tiles_;  ///< with the depth of the codes
+  CodeRule rule_;
+  bool wild_ = false;
+  DeviceBuffer<OtherRows> others_;
+};
+
+}  // namespace
+
+std::unique_ptr<PairFilter> make_code_filter(const MetricEntry& metric,
+                                             const RowsInForm& rows) {
+  return std::unique_ptr<PairFilter>(new CodeFilter(metric, rows));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

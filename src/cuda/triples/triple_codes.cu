@@ -1,0 +1,98 @@
+// Small whole numbers as thermometer codes, and X of the others of an apex, as
+// squares want them.
+#include "cuda/device/check.cuh"
+#include "cuda/triples/triple_squares.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / kWarp;
+
+// One warp 32 features of a row. In: the points' rows. Out: to [count x depth],
+// where there are features. Grid: any, x. Block: kThreads.
+__global__ void __launch_bounds__(kThreads)
+    make_codes(const TriplePoints points, unsigned* to) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t groups = (points.padded + kWarp - 1) / kWarp;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kWarps;
+  std::int64_t i =
+      static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  for (; i < points.count * groups; i += step) {
+    const std::int64_t place = i / groups, group = i % groups;
+    const std::int64_t f = group * kWarp + lane;
+    const int x = f < points.padded
+                      ? static_cast<int>(points.rows[place * points.padded + f])
+                      : 0;
+    unsigned* const words =
+        to + place * (points.depth / 2) + group * points.bits;
+    for (int t = 0; t < points.bits; ++t) {
+      const unsigned word = __ballot_sync(0xffffffffu, x > t);
+      if (lane == 0) words[t] = word;
+    }
+  }
+}
+
+// One warp a row of the pool; those past the last are zeros. Grid: x over rows
+// of a job, y over jobs. Block: kThreads.
+__global__ void __launch_bounds__(kThreads)
+    fill_code_pool(const TriplePoints points, const TripleJob* jobs,
+                   const TripleLists lists, const TriplePool to) {
+  const TripleJob& job = jobs[blockIdx.y];
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  if (row >= bit_pool_rows(job.columns, job.rows)) return;
+  const std::int64_t base = static_cast<std::int64_t>(job.list) * points.count;
+  const std::int64_t first_row = job.row_offset - job.offset;
+  const bool once_more = first_row > 0 && row >= first_row;
+  std::int64_t other = once_more ? row - first_row : row;  // its number
+  const bool there = other < (once_more ? job.rows : job.columns);
+  if (there && once_more) other = lists.lowers[base + other];
+  const std::int64_t place = there ? lists.others[base + other] : 0;
+  const std::int64_t pieces = points.depth / 8;
+  const std::int64_t parts = points.depth / TripleBitBlock::depth;
+  const uint4* const all = static_cast<const uint4*>(points.codes);
+  uint4* const x = reinterpret_cast<uint4*>(to.x);
+  int bits = 0;
+  for (std::int64_t p = lane; p < pieces; p += kWarp) {
+    uint4 both = make_uint4(0, 0, 0, 0);
+    if (there) {
+      const uint4 a = __ldg(all + job.apex * pieces + p);
+      const uint4 b = __ldg(all + place * pieces + p);
+      both = make_uint4(a.x | b.x, a.y | b.y, a.z | b.z, a.w | b.w);
+    }
+    bits +=
+        (__popc(both.x) + __popc(both.y)) + (__popc(both.z) + __popc(both.w));
+    x[CodeTiles::at(job.offset + row, p, parts)] = both;
+  }
+  for (int gap = kWarp / 2; gap > 0; gap /= 2)
+    bits += __shfl_xor_sync(0xffffffffu, bits, gap);
+  if (lane > 0) return;
+  to.places[job.offset + row] = static_cast<std::int32_t>(place);
+  to.counts[job.offset + row] =
+      make_int2(bits, there ? static_cast<int>(points.sums[place]) : 0);
+}
+
+}  // namespace
+
+void start_triple_codes(const TriplePoints& points, unsigned* to,
+                        cudaStream_t stream) {
+  make_codes<<<4096, kThreads, 0, stream>>>(points, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_triple_code_pool(const TriplePoints& points, const TripleJob* jobs,
+                            std::int64_t num_jobs, std::int64_t most_rows,
+                            const TripleLists& lists, const TriplePool& to,
+                            cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>((most_rows + kWarps - 1) / kWarps),
+                  static_cast<unsigned>(num_jobs));
+  fill_code_pool<<<grid, kThreads, 0, stream>>>(points, jobs, lists, to);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -62,6 +62,17 @@ bool written_from(const PanelBuffer& stay, std::int64_t rows, std::int64_t k) {
   return stay.size() / (kListDoubles * k) >= rows;
 }
 
+/// Rows whose lists are written out at a time.
+std::int64_t rows_written(const PanelsPart& part, const PanelBuffer& stay) {
+  const std::int64_t planned = part.shape().write_rows;
+  const std::int64_t fit = stay.size() / (kListDoubles * part.search.plan.k);
+  if (!part.shape().by_stretches())
+    return fit < planned ? planned
+                         : std::min(fit, whole_tiles(part.num_points()));
+  // Fewer than the plan's, rather than in memory that it has not.
+  return fit < kChunkUnit ? planned : std::min(fit, planned);
+}
+
 }  // namespace
 
 SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
@@ -70,16 +81,10 @@ SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
       panel_ids_(part.num_points()),
       wide_own_(static_cast<std::int64_t>(unsettled.wide_own.size())),
       stay_(rows_that_stay(part, unsettled), part.search.columns.padded),
-      write_rows_(part.shape().by_stretches()
-                      ? part.shape().write_rows
-                      : std::min(std::max(stay_.size() / (kListDoubles *
-                                                          part.search.plan.k),
-                                          part.shape().write_rows),
-                                 whole_tiles(part.num_points()))),
-      own_lists_(
-          written_from(stay_, part.shape().write_rows, part.search.plan.k)
-              ? 0
-              : part.shape().write_rows * kListDoubles * part.search.plan.k),
+      write_rows_(rows_written(part, stay_)),
+      own_lists_(written_from(stay_, write_rows_, part.search.plan.k)
+                     ? 0
+                     : write_rows_ * kListDoubles * part.search.plan.k),
       answer_(part.search.out, write_rows_, part.search.plan.k,
               threads_of(part.search)) {
   upload(panel_ids_, part.search.in_panels->order.id.data(), panel_ids_.size(),

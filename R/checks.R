@@ -418,7 +418,7 @@ check_instruction_set <- function(call = caller_env()) {
   known <- c("auto", cpp_cpu()$instruction_sets)
   check_choice(
     getOption("fsknn.instruction_set", "auto"),
-    c(known, paste0(known, "/8"), paste0(known, "/16")),
+    c(known, outer(known, c("/8", "/16", "/32"), paste0)),
     "options(fsknn.instruction_set = )", call = call
   )
 }

@@ -274,6 +274,7 @@ int asked_bits(const Request& request) {
   const std::string bits = set.substr(at + 1);
   if (bits == "8") return 8;
   if (bits == "16") return 16;
+  if (bits == "32") return 32;
   throw std::invalid_argument("no filter of \"" + bits + "\" bits");
 }
 

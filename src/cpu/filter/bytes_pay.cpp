@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/passing_pairs.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/sample.hpp"
 
@@ -76,11 +77,6 @@ class ByteBound {
   FilterRows row_;
 };
 
-/// A pair of the sample.
-struct Seen {
-  double distance, bound;
-};
-
 /// A distance, as the filter sees it.
 double compared(const MetricEntry& metric, const DistanceRule& rule,
                 double distance) {
@@ -88,12 +84,11 @@ double compared(const MetricEntry& metric, const DistanceRule& rule,
                                          : rule.before_scaling(distance);
 }
 
-/// How many times as many pairs pass in 8 bits, once limits are final: per row,
-/// those that may be as near as its farthest neighbour, against those that are.
-double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
-                     const Kernels& kernels, const PreparedPoints& points,
-                     const PreparedPoints* queries, std::int64_t k,
-                     const FilterScale& bytes) {
+/// How many times as many pairs pass in 8 bits, by some rows and columns.
+double times_in_bytes(const MetricEntry& metric, const DistanceRule& rule,
+                      const Kernels& kernels, const PreparedPoints& points,
+                      const PreparedPoints* queries, std::int64_t k,
+                      const FilterScale& bytes) {
   const std::int64_t n = points.size(), padded = points.padded;
   const PreparedPoints& of = queries != nullptr ? *queries : points;
   const std::int64_t num_rows = std::min(kSampledRows, of.size());
@@ -113,7 +108,7 @@ double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
         bound_of(rows.data() + r * padded, of.sums[place.value]);
     pairs[static_cast<std::size_t>(r)] = {static_cast<std::int32_t>(r), 0};
   }
-  std::vector<std::vector<Seen>> seen(static_cast<std::size_t>(num_rows));
+  std::vector<std::vector<SeenPair>> seen(static_cast<std::size_t>(num_rows));
   for (std::int64_t c = 0; c < num_columns; ++c) {
     const Place at = sampled(points, c, num_columns);
     const double* x = column(at);
@@ -130,20 +125,7 @@ double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
     }
   }
   const std::int64_t nearest = std::max<std::int64_t>(1, k * num_columns / n);
-  double pass = 0.0, near = 0.0;
-  for (std::vector<Seen>& of_row : seen) {
-    if (static_cast<std::int64_t>(of_row.size()) < nearest) continue;
-    const auto farthest = of_row.begin() + (nearest - 1);
-    std::nth_element(
-        of_row.begin(), farthest, of_row.end(),
-        [](const Seen& a, const Seen& b) { return a.distance < b.distance; });
-    const double limit = farthest->distance;
-    for (const Seen& s : of_row) {
-      near += s.distance <= limit;
-      pass += s.distance <= limit + s.bound;
-    }
-  }
-  return near > 0.0 ? pass / near : HUGE_VAL;
+  return times_as_many(seen, nearest);
 }
 
 }  // namespace
@@ -180,7 +162,7 @@ bool bytes_pay(const MetricEntry& metric, const DistanceRule& rule,
   // No data of more than a few features pass so few more.
   if (saved < 0.1 * exact) return false;
   return exact *
-             (times_as_many(metric, rule, kernels, points, queries, k, bytes) -
+             (times_in_bytes(metric, rule, kernels, points, queries, k, bytes) -
               1.0) <
          saved;
 }

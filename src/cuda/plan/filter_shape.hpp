@@ -40,7 +40,7 @@ struct FilterShape {
 
   bool usable() const { return rows.form != NumberForm::none; }
 };
-/// bytes: whether by products of bytes, where they serve.
+/// bytes: whether in few bits, where such forms serve.
 FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
                          bool bytes = false);
 

@@ -68,9 +68,46 @@ bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
          gpus.shared_bytes >= entry.shared_bytes;
 }
 
+NumberForm difference_form(FilterKind filter, std::int64_t num_points,
+                           std::int64_t num_rows, std::int64_t num_features,
+                           int bits, const GpuFacts& gpus) {
+  // Of rows of 0 and 1 floats are exact, where nothing counts bits.
+  const bool differences = filter == FilterKind::difference ||
+                           filter == FilterKind::largest ||
+                           filter == FilterKind::overlap;
+  const bool floats =
+      choose_form(filter, num_features, gpus) == NumberForm::single;
+  const double work = static_cast<double>(num_points) *
+                      static_cast<double>(num_rows) *
+                      static_cast<double>(num_features);
+  if (!differences || !floats || bits == 32 ||
+      (bits == 0 && work < kLeastDifferences))
+    return NumberForm::none;
+  // The largest of four differences takes as long as four of two.
+  const NumberForm form = filter == FilterKind::largest || bits == 16
+                              ? NumberForm::word_difference
+                              : NumberForm::byte_difference;
+  const NumberFormEntry& entry = entry_of(form);
+  return num_features <= entry.most_features &&
+                 gpus.capability >= entry.least_capability &&
+                 gpus.shared_bytes >= entry.shared_bytes
+             ? form
+             : NumberForm::none;
+}
+
 RowsInForm RowsInForm::otherwise() const {
-  return form == NumberForm::byte ? RowsInForm(NumberForm::half, true, features)
-                                  : RowsInForm();
+  switch (form) {
+    case NumberForm::byte: return {NumberForm::half, true, features};
+    case NumberForm::byte_difference:
+      return {NumberForm::word_difference, false, features};
+    case NumberForm::word_difference:
+      return {NumberForm::single, false, features};
+    case NumberForm::none:
+    case NumberForm::half:
+    case NumberForm::bit:
+    case NumberForm::single: break;
+  }
+  return {};
 }
 
 RowsInForm::RowsInForm(NumberForm number_form, bool unit,
@@ -89,6 +126,8 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit,
       in_row += kNormFeatures;
       break;
     case NumberForm::bit:
+    case NumberForm::byte_difference:
+    case NumberForm::word_difference:
     case NumberForm::single: break;
   }
   const NumberFormEntry& entry = entry_of(form);
@@ -96,13 +135,12 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit,
   row_bytes = entry.bytes * depth * sides;
   floats_a_slot = entry.floats_a_slot;
   work = entry.work * depth;
-  if (form == NumberForm::byte) {
-    work /= 2;
-    // There is room for what may take its place.
-    const RowsInForm halves = otherwise();
-    row_bytes = std::max(row_bytes, halves.row_bytes);
-    bytes_sums = halves.bytes_sums;
-  }
+  if (form == NumberForm::byte) work /= 2;
+  // There is room for what may take its place.
+  const RowsInForm other = otherwise();
+  row_bytes = std::max(row_bytes, other.row_bytes);
+  floats_a_slot = std::max(floats_a_slot, other.floats_a_slot);
+  bytes_sums = other.bytes_sums;
   if (entry.in_stretches && has_stretches(depth))
     bytes_sums = static_cast<double>(kStretchBytes);
 }

@@ -56,9 +56,11 @@ void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
     return;
   form_.reset();
   filter_.reset();
-  if (!make_form(rows, undo, sought, stream) &&
-      !make_form(rows.otherwise(), undo, sought, stream))
-    throw std::logic_error("points suit no form of the filter");
+  for (RowsInForm next = rows; !make_form(next, undo, sought, stream);) {
+    next = next.otherwise();
+    if (next.form == NumberForm::none)
+      throw std::logic_error("points suit no form of the filter");
+  }
   number_form_ = rows.form;
   forced_ = sought.forced;
 }

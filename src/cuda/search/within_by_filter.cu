@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/made_rows.hpp"
+#include "core/plan.hpp"
 #include "core/poll.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/plan/filter_shape.hpp"
@@ -78,6 +79,16 @@ std::vector<float> thresholds_of(const WithinWork& work,
   return thresholds;
 }
 
+Sought sought(const WithinWork& work) {
+  Sought all;
+  all.num_points = work.columns.size();
+  all.forced = asked_bits(work.request) != 0;
+  double limit = -HUGE_VAL;
+  for (const double own : work.limits) limit = std::max(limit, own);
+  all.limit = work.rule.before_scaling(limit);
+  return all;
+}
+
 }  // namespace
 
 RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
@@ -85,9 +96,14 @@ RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
                     (work.graph() || work.rows.size() >= kLeastFilteredQueries);
   if (!pays) return {};
   const MetricEntry& metric = *work.request.metric;
-  return RowsInForm(
-      choose_form(metric.filter, work.columns.num_features, facts),
-      metric.is_unit_dot(), work.columns.num_features);
+  const std::int64_t features = work.columns.num_features;
+  const NumberForm whole =
+      difference_form(metric.filter, work.columns.size(), work.rows.size(),
+                      features, asked_bits(work.request), facts);
+  return RowsInForm(whole != NumberForm::none
+                        ? whole
+                        : choose_form(metric.filter, features, facts),
+                    metric.is_unit_dot(), features);
 }
 
 double bytes_by_filter(const WithinWork& work, const GpuFacts& facts) {
@@ -137,7 +153,7 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
       candidates_(kMostCandidatePairs),
       num_candidates_(1),
       found_(work) {
-  stored_.hold_form(work.form, work.rule.undo(), {}, stream_);
+  stored_.hold_form(work.form, work.rule.undo(), sought(work), stream_);
   if (!work.graph()) make_rows();
   set_thresholds();
 

@@ -6,10 +6,11 @@
 # with the package installed (R_LIBS says where) and a GPU. Rows of 295 features
 # are simulated of 64 factors, on a log scale and off it (lognormal). Printed
 # are device seconds and those of the whole call, medians of three calls, pairs
-# of a point that came to the exact step, rows that were done again, and features
-# of pairs a second; all answers are checked to be identical. --short: n =
-# 100,000 alone, and no threshold graph of the size of the poplar study (189,625 x
-# 385; Joubert et al. 2018). Threshold graphs keep about 1e-5 of the pairs.
+# of a point that came to the exact step, rows that were done again, and
+# features of pairs a second; all answers are checked to be identical. --short:
+# n = 100,000 alone, and no threshold graph of the size of the poplar study
+# (189,625 x 385; Joubert et al. 2018). Threshold graphs keep about 1e-5 of the
+# pairs.
 
 library(fsknn)
 

@@ -89,7 +89,10 @@ inline WholeSeconds whole_seconds(const WholeSample& sample, NumberForm form,
   }
   // Thresholds are what k pairs have at least, in the filter's numbers, and a
   // pair passes them by what it may have at most.
-  auto seen = pairs_seen(sample, is_proportion(kind), 2.0);
+  // Of a proportion each row's slack is over its own sum alone, about twice as
+  // much as over both.
+  auto seen =
+      pairs_seen(sample, is_proportion(kind), is_proportion(kind) ? 4.0 : 2.0);
   const double k = static_cast<double>(search.k);
   const std::int64_t nearest = std::max<std::int64_t>(
       1,

@@ -45,7 +45,7 @@ struct Words {
 /// is a - b - 1, so that the larger of both is |a - b| - 1, in each half.
 struct LargestWords {
   using Sum = std::uint32_t;
-  static constexpr int blocks = 2, loaded = 2;
+  static constexpr int blocks = 1, loaded = 4;
   static constexpr bool by_totals = false;
   __device__ static std::uint32_t zero() { return 0xffffffffu; }
   __device__ static std::uint32_t add(std::uint32_t a, std::uint32_t b,

@@ -419,8 +419,8 @@ check_instruction_set <- function(call = caller_env()) {
   check_choice(
     getOption("fsknn.instruction_set", "auto"),
     c(outer(
-      outer(known, c("", "/8", "/16"), paste0), c("", "/sorted", "/scattered"),
-      paste0
+      outer(known, c("", "/8", "/16", "/32"), paste0),
+      c("", "/sorted", "/scattered"), paste0
     )),
     "options(fsknn.instruction_set = )", call = call
   )

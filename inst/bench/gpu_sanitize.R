@@ -124,6 +124,27 @@ parts <- list(
     graph(near, 5)
     options(fsknn.instruction_set = "auto")
   },
+  # The filters by differences of whole numbers, and of floats.
+  differences = function() {
+    near <- abs(many) + 0.1
+    near[1:300, ] <- near[rep(1, 300), ] * (1 + 1e-9 * abs(many[1:300, ]))
+    near[301, 3] <- 1e6
+    for (bits in c(8, 16, 32)) {
+      options(fsknn.instruction_set = paste0("auto/", bits))
+      for (metric in elementwise) {
+        graph(near, 5, metric)
+        graph(near[, 1:9], 20, metric)
+        queries(near, near[1:300, ] + 0.1, 5, metric)
+      }
+      within_search(near, 3, "manhattan", backend = "cuda", devices = 1)
+      threshold_graph(near, 0.95, "proportional", backend = "cuda", devices = 1)
+      knn_search(
+        near, 5, "manhattan", block = rep(1:3, length.out = nrow(near)),
+        between = TRUE, backend = "cuda", devices = 1
+      )
+    }
+    options(fsknn.instruction_set = "auto")
+  },
   # The filter by common bits.
   bits = function() {
     few <- (many > 0.6) + 0

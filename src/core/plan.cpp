@@ -274,6 +274,7 @@ int asked_bits(const Request& request) {
     const std::string word = set.substr(at + 1, end - at - 1);
     if (word == "8") return 8;
     if (word == "16") return 16;
+    if (word == "32") return 32;
     // In which order points are met is another matter (cpu/keys_pay.hpp).
     if (word != "sorted" && word != "scattered")
       throw std::invalid_argument("no filter of \"" + word + "\" bits");

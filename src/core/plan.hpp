@@ -41,8 +41,8 @@ struct PlanInput {
 static constexpr std::size_t kMostGroupsMet = 16;
 
 /// Of a number of the filter's rows, as asked for behind the name of an
-/// instruction set ("auto/8", a testing aid): 8 or 16; 0: as it pays. For
-/// products, where there are such forms.
+/// instruction set ("auto/8", a testing aid): 8, 16 or 32, where there are
+/// such forms; 0: as it pays.
 int asked_bits(const Request& request);
 
 /// What a request says of it: on the CPU, for points that are held.

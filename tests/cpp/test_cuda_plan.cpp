@@ -563,16 +563,22 @@ TEST_CASE("each filter has a number form, and the plan carries which") {
     REQUIRE(p.filtered);
     CHECK(std::string(p.filter) ==
           fsknn::cuda::entry_of(p.shape.rows.form).name);
+    // What takes its place where points do not suit it serves all.
+    fsknn::cuda::RowsInForm last = p.shape.rows;
+    while (last.otherwise().form != fsknn::cuda::NumberForm::none)
+      last = last.otherwise();
+    CHECK((fsknn::cuda::entry_of(last.form).serves &
+           fsknn::cuda::one_filter(filter)) != 0);
     // Small whole numbers may be codes: of other points this says how long.
     const bool codes = p.shape.rows.form == fsknn::cuda::NumberForm::code;
     CHECK(codes ==
           (filter == FilterKind::difference || filter == FilterKind::overlap));
     const auto rows = codes ? p.shape.rows.otherwise() : p.shape.rows;
     const auto& entry = fsknn::cuda::entry_of(rows.form);
-    CHECK((entry.serves & fsknn::cuda::one_filter(filter)) != 0);
     CHECK(rows.depth % entry.step == 0);
     CHECK(rows.depth >= 295);
-    CHECK(rows.row_bytes == rows.depth * entry.bytes * rows.sides);
+    const std::int64_t own = rows.depth * entry.bytes * rows.sides;
+    CHECK(rows.row_bytes == std::max(own, last.row_bytes));
     CHECK(p.shape.rows.slot_bytes() == rows.slot_bytes());
     // A device that lacks what the form needs is not given it.
     GpuFacts gpus = modern(80e9);
@@ -711,7 +717,7 @@ TEST_CASE("small whole numbers may be codes where all points are held") {
                                 FilterKind::product, FilterKind::bits})
     CHECK_FALSE(codes_serve(kind, 1000, gpus));
   for (const std::int64_t features : {1, 8, 31, 33, 295, 1000, 32768}) {
-    const RowsInForm codes(NumberForm::code, false, features);
+    const RowsInForm codes = RowsInForm::codes(features, NumberForm::single);
     const RowsInForm floats = codes.otherwise();
     CAPTURE(features);
     CHECK(floats.form == NumberForm::single);
@@ -726,9 +732,82 @@ TEST_CASE("small whole numbers may be codes where all points are held") {
       CHECK(16 * depth_of_codes(features, bits) >= bits * features);
     }
   }
-  CHECK(RowsInForm(NumberForm::code, false, 32768).most_code_bits() == 32);
+  CHECK(RowsInForm::codes(32768, NumberForm::single).most_code_bits() == 32);
   CHECK(depth_of_codes(1000, 2) == 128);
   CHECK(fsknn::cuda::bits_of(NumberForm::code) == 1);
+}
+
+TEST_CASE("differences may be of whole numbers, where a GPU is made for them") {
+  using fsknn::FilterKind;
+  using fsknn::cuda::NumberForm;
+  using fsknn::cuda::RowsInForm;
+  GpuFacts gpus = modern(80e9);
+  gpus.capability = gpus.most_capability = 90;
+  PlanInput in = input(100000, 295, 20, 1);
+  const auto form = [&](FilterKind filter, bool bytes = true) {
+    in.filter = filter;
+    // Of points that are no small whole numbers.
+    const RowsInForm rows = fsknn::cuda::filter_shape(in, gpus, bytes).rows;
+    return rows.form == NumberForm::code ? rows.otherwise().form : rows.form;
+  };
+  for (const FilterKind sum : {FilterKind::difference, FilterKind::overlap}) {
+    CHECK(form(sum) == NumberForm::byte_difference);
+    in.filter_bits = 16;
+    CHECK(form(sum) == NumberForm::word_difference);
+    CHECK(fsknn::cuda::filter_shape(in, gpus, true).forced);
+    in.filter_bits = 32;
+    CHECK(form(sum) == NumberForm::single);
+    in.filter_bits = 0;
+    CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus, true).forced);
+    // Of points that come in panels, and by groups.
+    CHECK(form(sum, false) == NumberForm::single);
+  }
+  CHECK(form(FilterKind::largest) == NumberForm::word_difference);
+  in.filter_bits = 8;
+  CHECK(form(FilterKind::largest) == NumberForm::word_difference);
+  CHECK(form(FilterKind::product) == NumberForm::half);
+  CHECK(form(FilterKind::bits) == NumberForm::bit);
+  // Too few points, unless some bits are asked for; and queries.
+  in.num_points = 8000;
+  CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
+  in.filter_bits = 0;
+  CHECK(form(FilterKind::difference) == NumberForm::single);
+  in.num_points = 1000000;
+  in.num_queries = 1000;
+  CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
+  in.num_queries = 300;
+  in.num_features = 99;
+  CHECK(form(FilterKind::difference) == NumberForm::single);
+  in.num_queries = 0;
+  in.num_features = 32769;
+  CHECK(form(FilterKind::difference) == NumberForm::none);
+  in.num_features = 32768;
+  CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
+  in.filter_bits = 16;
+  gpus.capability = 80;
+  CHECK(form(FilterKind::difference) == NumberForm::single);
+  CHECK(form(FilterKind::largest) == NumberForm::single);
+  in.filter_bits = 0;
+  CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
+  gpus.capability = 75;
+  CHECK(form(FilterKind::difference) == NumberForm::single);
+  // Pieces of 16 bytes, and room for what may take a form's place.
+  const RowsInForm bytes(NumberForm::byte_difference, false, 295);
+  CHECK(bytes.depth == 304);
+  const RowsInForm words = bytes.otherwise();
+  CHECK(words.form == NumberForm::word_difference);
+  CHECK(words.depth == 296);
+  const RowsInForm floats = words.otherwise();
+  CHECK(floats.form == NumberForm::single);
+  CHECK(floats.depth == 296);
+  CHECK(floats.otherwise().form == NumberForm::none);
+  for (const std::int64_t d : {1, 7, 16, 295, 32768}) {
+    const RowsInForm row(NumberForm::byte_difference, false, d);
+    CHECK(row.slot_bytes() >= row.otherwise().slot_bytes());
+    CHECK(row.slot_bytes() >= row.otherwise().otherwise().slot_bytes());
+  }
+  CHECK(fsknn::cuda::bits_of(NumberForm::byte_difference) == 8);
+  CHECK(fsknn::cuda::bits_of(NumberForm::word_difference) == 16);
 }
 
 TEST_CASE("a metric without a filter is planned without, whatever is asked") {

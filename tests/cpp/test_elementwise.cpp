@@ -1,10 +1,13 @@
-// The elementwise filter of the GPUs, its arithmetic done here: a pair's
-// similarity lies between what the filter says and that less both slacks.
+// The elementwise filters of the GPUs, in floats and in whole numbers, their
+// arithmetic done here: a pair's similarity lies between what the filter says
+// and that less both slacks.
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <stdexcept>
@@ -18,32 +21,46 @@
 #include "cpu/kernels.hpp"
 #include "cuda/exact/list_rules.hpp"
 #include "cuda/filter/float_bound.hpp"
+#include "cuda/filter/limits.hpp"
+#include "cuda/filter/whole_bound.hpp"
+#include "cuda/filter/whole_choice.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cuda;
 
 namespace {
 
+constexpr NumberForm kForms[] = {NumberForm::single,
+                                 NumberForm::byte_difference,
+                                 NumberForm::word_difference};
+
 struct Rows {
-  std::vector<float> entries;
+  std::vector<float> entries;          ///< of floats
+  std::vector<std::uint32_t> numbers;  ///< of whole numbers, as stored
   std::vector<RowBounds> bounds;
 };
 
 Rows filter_rows(const PreparedPoints& points, const ElementwiseScale& scale,
-                 const ElementwiseRule& rule) {
+                 const ElementwiseRule& rule, NumberForm form) {
   Rows rows;
+  const int most = most_whole(form, rule.kind);
   for (std::int64_t i = 0; i < points.size(); ++i) {
     RowTerms terms;
-    for (std::int64_t f = 0; f < points.padded; ++f)
-      rows.entries.push_back(
-          filter_entry(rule, points.row(Place{i})[f],
-                       scale.centre[static_cast<std::size_t>(f)], terms));
+    for (std::int64_t f = 0; f < points.padded; ++f) {
+      const double x = points.row(Place{i})[f];
+      const double centre = scale.centre[static_cast<std::size_t>(f)];
+      if (form == NumberForm::single)
+        rows.entries.push_back(filter_entry(rule, x, centre, terms));
+      else
+        rows.numbers.push_back(static_cast<std::uint32_t>(
+            whole_entry(rule, most, x, centre, terms) + most + 1));
+    }
     rows.bounds.push_back(row_bounds(rule, terms, points.sums[i]));
   }
   return rows;
 }
 
-// As the kernel does it: one float after the other.
+// As the kernels do it: one float after the other,
 float differences(const ElementwiseRule& rule, const float* a, const float* b,
                   std::int64_t depth) {
   float s = 0.0f;
@@ -54,9 +71,45 @@ float differences(const ElementwiseRule& rule, const float* a, const float* b,
   return s;
 }
 
+// or whole numbers in 32 bits (largest ones in 16).
+float differences(const ElementwiseRule& rule, NumberForm form,
+                  const std::uint32_t* a, const std::uint32_t* b,
+                  std::int64_t depth) {
+  std::uint32_t bits = 0x4b000000u, totals = 0, smaller = 0, most = 0;
+  std::int32_t largest = -1;
+  for (std::int64_t f = 0; f < depth; ++f) {
+    const std::uint32_t low = std::min(a[f], b[f]), high = std::max(a[f], b[f]);
+    bits += high - low;
+    totals += a[f] + b[f];
+    smaller += low;
+    most = std::max(most, high);
+    const std::int32_t one = static_cast<std::int16_t>(high + (~low & 0xffffu));
+    largest = std::max(largest, one);
+  }
+  CHECK_FALSE(most > (form == NumberForm::byte_difference ? 255u
+                      : rule.kind == FilterKind::largest  ? 32767u
+                                                          : 65535u));
+  if (rule.kind == FilterKind::largest) return static_cast<float>(largest + 1);
+  if (form == NumberForm::word_difference)
+    return static_cast<float>(totals - 2u * smaller);
+  float sum;
+  std::memcpy(&sum, &bits, sizeof sum);
+  return sum - 0x1p23f;
+}
+
+float differences_of(const ElementwiseRule& rule, NumberForm form,
+                     const Rows& rows, std::int64_t i, std::int64_t j,
+                     std::int64_t depth) {
+  if (form == NumberForm::single)
+    return differences(rule, rows.entries.data() + i * depth,
+                       rows.entries.data() + j * depth, depth);
+  return differences(rule, form, rows.numbers.data() + i * depth,
+                     rows.numbers.data() + j * depth, depth);
+}
+
 struct Found {
   std::int64_t pairs = 0, too_near = 0, too_far = 0, not_finite = 0,
-               beyond_zero = 0, lost = 0, loose = 0;
+               beyond_zero = 0, lost = 0, loose = 0, dropped = 0;
 };
 
 // Neighbours that are looked for where lists are cut.
@@ -93,13 +146,22 @@ long double in_proportion(const MetricEntry& metric, long double distance) {
                                                : distance;
 }
 
-Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
-  const ElementwiseScale scale = elementwise_scale(
-      points.rows.data(), std::min<std::int64_t>(points.size(), 32),
-      points.padded);
+/// From a sample of the first rows: others may be cut off.
+Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
+                  NumberForm form) {
+  const std::int64_t few = std::min<std::int64_t>(points.size(), 32);
+  const FilterKind kind = elementwise_rule(metric, points.padded, 1.0).kind;
+  const bool whole = form != NumberForm::single;
+  ElementwiseScale scale =
+      whole ? whole_scale(points.rows.data(), few, points.padded,
+                          points.num_features, form, kind)
+            : elementwise_scale(points.rows.data(), few, points.padded);
+  // Any unit has a bound. No search takes whole numbers here.
+  if (scale.inverse_unit == 0.0) scale.inverse_unit = 1.0;
   const ElementwiseRule rule =
-      elementwise_rule(metric, points.padded, scale.inverse_unit);
-  const Rows rows = filter_rows(points, scale, rule);
+      whole ? whole_rule(metric, points.padded, scale.inverse_unit)
+            : elementwise_rule(metric, points.padded, scale.inverse_unit);
+  const Rows rows = filter_rows(points, scale, rule, form);
   Found found;
   for (std::int64_t i = 0; i < points.size(); ++i) {
     RowPairs pairs;
@@ -115,11 +177,8 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
       if (!(distance < HUGE_VAL)) continue;
       const RowBounds& a = rows.bounds[static_cast<std::size_t>(i)];
       const RowBounds& b = rows.bounds[static_cast<std::size_t>(j)];
-      const float s =
-          upper_similarity(rule.kind,
-                           differences(rule, rows.entries.data() + i * depth,
-                                       rows.entries.data() + j * depth, depth),
-                           a, b);
+      const float apart = differences_of(rule, form, rows, i, j, depth);
+      const float s = upper_similarity(rule.kind, apart, a, b);
       const long double truth =
           -in_proportion(metric, static_cast<long double>(distance)) *
           (is_proportion(rule.kind)
@@ -132,6 +191,13 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
       const long double slack =
           static_cast<long double>(a.slack) + static_cast<long double>(b.slack);
       found.too_far += !(truth >= static_cast<long double>(s) - slack);
+      // What reaches a threshold is not dropped before: that of a limit just
+      // at the pair, of what is known of it, of padding.
+      for (const float threshold :
+           {float_at_most(static_cast<double>(truth)),
+            least_similarity(s, a.slack, b.slack), -HUGE_VALF, 0.0f})
+        found.dropped += static_cast<long double>(threshold) <= truth &&
+                         !may_reach(rule.kind, apart, a, b, threshold);
       found.loose += slack > 1e-3L * std::fabs(truth) && i != j;
       if (i == j) continue;
       pairs.distance.push_back(distance);
@@ -141,6 +207,22 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points) {
     found.lost += pairs.lost();
   }
   return found;
+}
+
+void check_found(const Matrix& m, const MetricEntry& metric, NumberForm form,
+                 const Found& found) {
+  INFO(m.name << ", " << metric.name << ", d = " << m.d << ", " << bits_of(form)
+              << " bits");
+  CHECK(found.pairs > 0);
+  CHECK(found.not_finite == 0);
+  CHECK(found.beyond_zero == 0);
+  CHECK(found.too_near == 0);
+  CHECK(found.too_far == 0);
+  CHECK(found.dropped == 0);
+  CHECK(found.lost == 0);
+  // And they say something, where points are not as good as equal.
+  if (m.name == "normal" && m.d > 2 && form == NumberForm::single)
+    CHECK(found.loose == 0);
 }
 
 void check_matrix(const Matrix& hard) {
@@ -166,19 +248,15 @@ void check_matrix(const Matrix& hard) {
     } catch (const RangeFailure&) {
       continue;
     }
-    const Found found = check_pairs(metric, points);
-    INFO(m.name << ", " << metric.name << ", d = " << m.d);
-    CHECK(found.pairs > 0);
-    CHECK(found.not_finite == 0);
-    CHECK(found.beyond_zero == 0);
-    CHECK(found.too_near == 0);
-    CHECK(found.too_far == 0);
-    CHECK(found.lost == 0);
-    // And they say something, where points are not as good as equal.
-    if (m.name == "normal" && m.d > 2) CHECK(found.loose == 0);
+    for (const NumberForm form : kForms) {
+      // There are no largest differences of bytes.
+      if (form == NumberForm::byte_difference &&
+          metric.filter == FilterKind::largest)
+        continue;
+      check_found(m, metric, form, check_pairs(metric, points, form));
+    }
   }
 }
-
 }  // namespace
 
 TEST_CASE("the elementwise filter's bounds hold for every pair") {
@@ -214,4 +292,109 @@ TEST_CASE("there is no bound of differences but for what is bounded by them") {
     other.accumulation = static_cast<Accumulation>(99);
     CHECK_THROWS_AS(elementwise_rule(other, 8, 1.0), std::logic_error);
   }
+}
+
+TEST_CASE("sums of differences of whole numbers are exact at their ends") {
+  const auto& bytes = entry_of(NumberForm::byte_difference);
+  const auto& words = entry_of(NumberForm::word_difference);
+  // As the bits of 2^23 and a whole number below it.
+  CHECK(2 * most_whole(NumberForm::byte_difference, FilterKind::difference) *
+            bytes.most_features <
+        1 << 23);
+  // Modulo 2^32.
+  const std::int64_t most =
+      most_whole(NumberForm::word_difference, FilterKind::difference);
+  CHECK(2 * most * words.most_features < std::int64_t{1} << 31);
+  CHECK(2 * most + 1 <= 65535);
+  CHECK(2 * most_whole(NumberForm::word_difference, FilterKind::largest) + 1 <=
+        32767);
+  for (const NumberForm form :
+       {NumberForm::byte_difference, NumberForm::word_difference})
+    for (const MetricEntry& metric : all_metrics()) {
+      if (metric.filter != FilterKind::difference &&
+          metric.filter != FilterKind::overlap)
+        continue;
+      const std::int64_t d = entry_of(form).most_features;
+      const int largest = most_whole(form, metric.filter);
+      const ElementwiseRule rule = whole_rule(metric, d, 1.0);
+      RowTerms low, high;
+      const std::uint32_t bottom = static_cast<std::uint32_t>(
+          whole_entry(rule, largest, -1e9, 0.0, low) + largest + 1);
+      const std::uint32_t top = static_cast<std::uint32_t>(
+          whole_entry(rule, largest, HUGE_VAL, 0.0, high) + largest + 1);
+      CHECK(bottom == 1);
+      CHECK(high.clamped == HUGE_VAL);
+      const std::size_t n = static_cast<std::size_t>(d);
+      const std::vector<std::uint32_t> a(n, bottom), b(n, top);
+      const double sum = static_cast<double>(d) * 2 * largest;
+      CHECK(
+          static_cast<double>(differences(rule, form, a.data(), b.data(), d)) ==
+          static_cast<double>(static_cast<float>(sum)));
+      CHECK(differences(rule, form, b.data(), b.data(), d) == 0.0f);
+    }
+}
+
+TEST_CASE("a unit of whole numbers is made of what most rows have") {
+  const std::int64_t n = 1000, padded = 8, d = 5;
+  std::vector<double> rows(static_cast<std::size_t>(n * padded), 0.0);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      rows[static_cast<std::size_t>(i * padded + f)] =
+          static_cast<double>((i * 7 + f * 3) % 50);
+  const auto unit = [&](NumberForm form) {
+    return 1.0 /
+           whole_scale(rows.data(), n, padded, d, form, FilterKind::difference)
+               .inverse_unit;
+  };
+  // Whole numbers stay what they are, and padding is at 0.
+  CHECK(unit(NumberForm::byte_difference) == 1.0);
+  const ElementwiseScale scale =
+      whole_scale(rows.data(), n, padded, d, NumberForm::byte_difference,
+                  FilterKind::difference);
+  for (std::int64_t f = d; f < padded; ++f)
+    CHECK(scale.centre[static_cast<std::size_t>(f)] == 0.0);
+  const double words = unit(NumberForm::word_difference);
+  CHECK(words > 50.0 / 32767);
+  CHECK(words < 250.0 / 32767);
+  // One huge entry moves neither much.
+  rows[3] = 1e30;
+  CHECK(unit(NumberForm::byte_difference) < 2.0);
+  CHECK(unit(NumberForm::word_difference) < 250.0 / 32767);
+  // No spread.
+  std::fill(rows.begin(), rows.end(), 4.0);
+  for (const NumberForm form :
+       {NumberForm::byte_difference, NumberForm::word_difference})
+    CHECK(whole_scale(rows.data(), n, padded, d, form, FilterKind::difference)
+              .inverse_unit == 0.0);
+}
+
+TEST_CASE("whole numbers pay where they leave few pairs more") {
+  WholeSample sample;
+  sample.rows = 4;
+  sample.columns = 1000;
+  for (std::int64_t at = 0; at < 4000; ++at)
+    sample.distance.push_back(100.0 + static_cast<double>(at * 37 % 1000));
+  sample.sum.assign(1000, 1.0f);
+  WholeSearch search;
+  search.num_points = 100000;
+  search.num_features = 300;
+  search.k = 20;
+  const auto pays = [&](float room, NumberForm form) {
+    sample.room.assign(1000, room);
+    return whole_pays(sample, form, FilterKind::difference, search);
+  };
+  for (const NumberForm form :
+       {NumberForm::byte_difference, NumberForm::word_difference}) {
+    CHECK(pays(0.0f, form));
+    CHECK_FALSE(pays(100.0f, form));
+    CHECK_FALSE(pays(HUGE_VALF, form));
+  }
+  // All that are near enough.
+  search.k = 0;
+  search.limit = 99.0;
+  CHECK(pays(0.0f, NumberForm::byte_difference));
+  CHECK_FALSE(pays(100.0f, NumberForm::byte_difference));
+  sample.columns = 0;
+  sample.rows = 0;
+  CHECK(pays(0.0f, NumberForm::byte_difference));
 }

@@ -134,6 +134,12 @@ test_that("the answer is the same by whole numbers of 8 and of 16 bits", {
       )
     }
   }
+  # Of 32 bits are a GPU's floats; a CPU's whole numbers have 16.
+  for (metric in c("pearson", "manhattan", "chebyshev")) {
+    expect_identical(
+      search(x, metric, "signed", 32), search(x, metric, "signed", 16)
+    )
+  }
   rlang::with_options(
     fsknn.instruction_set = "auto/7",
     expect_error(knn_search(x, 3, backend = "cpu"), "instruction_set")

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/passing_pairs.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/sampled_pairs.hpp"
 
@@ -113,17 +114,11 @@ class ByteBound {
   FilterRows row_;
 };
 
-/// A pair of the sample.
-struct Seen {
-  double distance, bound;
-};
-
-/// How many times as many pairs pass in 8 bits, once limits are final: per row,
-/// those that may be as near as its farthest neighbour, against those that are.
-double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
-                     const Kernels& kernels, const PreparedPoints& points,
-                     const PreparedPoints* queries, std::int64_t k,
-                     const FilterScale& bytes) {
+/// How many times as many pairs pass in 8 bits, by some rows and columns.
+double times_in_bytes(const MetricEntry& metric, const DistanceRule& rule,
+                      const Kernels& kernels, const PreparedPoints& points,
+                      const PreparedPoints* queries, std::int64_t k,
+                      const FilterScale& bytes) {
   const SampledPairs sample(metric, rule, kernels, points, queries, k);
   const PreparedPoints& of = queries != nullptr ? *queries : points;
   ByteBound bound_of(bytes, points.padded);
@@ -131,7 +126,7 @@ double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
   for (std::int64_t r = 0; r < sample.num_rows(); ++r)
     bound.push_back(
         bound_of(sample.row(r), of.sums[sample.place_of_row(r).value]));
-  std::vector<std::vector<Seen>> seen(bound.size());
+  std::vector<std::vector<SeenPair>> seen(bound.size());
   ByteError own = {};
   sample.each(
       [&](Place at, const double* x) {
@@ -142,21 +137,7 @@ double times_as_many(const MetricEntry& metric, const DistanceRule& rule,
         seen[i].push_back(
             {compared(metric, rule, distance), own.with(bound[i])});
       });
-  const std::int64_t nearest = sample.nearest();
-  double pass = 0.0, near = 0.0;
-  for (std::vector<Seen>& of_row : seen) {
-    if (static_cast<std::int64_t>(of_row.size()) < nearest) continue;
-    const auto farthest = of_row.begin() + (nearest - 1);
-    std::nth_element(
-        of_row.begin(), farthest, of_row.end(),
-        [](const Seen& a, const Seen& b) { return a.distance < b.distance; });
-    const double limit = farthest->distance;
-    for (const Seen& s : of_row) {
-      near += s.distance <= limit;
-      pass += s.distance <= limit + s.bound;
-    }
-  }
-  return near > 0.0 ? pass / near : HUGE_VAL;
+  return times_as_many(seen, sample.nearest());
 }
 
 }  // namespace
@@ -196,7 +177,7 @@ bool bytes_pay(const MetricEntry& metric, const DistanceRule& rule,
   // No data of more than a few features pass so few more.
   if (saved < 0.1 * exact) return false;
   return exact *
-             (times_as_many(metric, rule, kernels, points, queries, k, bytes) -
+             (times_in_bytes(metric, rule, kernels, points, queries, k, bytes) -
               1.0) <
          saved;
 }

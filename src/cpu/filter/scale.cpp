@@ -276,7 +276,7 @@ FilterScale elementwise_scale(const Elementwise& filter,
   }
   FilterScale wide =
       wide_scale(filter, metric, rule, kernels, points, queries, num_threads);
-  if (filter.bytes == nullptr || use.bits == 16 ||
+  if (filter.bytes == nullptr || use.bits > 8 ||
       (use.bits == 0 && (use.k == 0 || !subtracts_bytes(kernels))))
     return wide;
   FilterScale bytes;

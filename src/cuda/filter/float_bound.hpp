@@ -155,6 +155,16 @@ FSKNN_HD inline float upper_similarity(FilterKind kind, float differences,
 #endif
 }
 
+/// Whether s of such a pair may be this large: nearly always not, and seen
+/// without a quotient. Of two numbers that are none, yes.
+FSKNN_HD inline bool may_reach(FilterKind kind, float differences,
+                               const RowBounds& a, const RowBounds& b,
+                               float threshold) {
+  const float s = (a.room + b.room) - differences;
+  if (!is_proportion(kind)) return s >= threshold;
+  return !(s < threshold * (a.sum + b.sum));
+}
+
 /// Centres and unit from a sample of prepared rows.
 struct ElementwiseScale {
   std::vector<double> centre;  ///< [padded]

@@ -1,9 +1,9 @@
-#include "cuda/device/check.cuh"
-#include "cuda/filter/float_pairs.cuh"
-
 #include <algorithm>
 
+#include "cuda/device/check.cuh"
 #include "cuda/device/resources.cuh"
+#include "cuda/filter/elementwise_rows.cuh"
+#include "cuda/filter/float_pairs.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -11,18 +11,6 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kThreads = 256;
-// Points that centres and unit are made from.
-constexpr std::int64_t kSample = 256;
-
-__device__ inline RowTerms terms_of_warp(const ElementwiseRule& rule,
-                                         RowTerms terms) {
-  for (int gap = kWarp / 2; gap > 0; gap /= 2)
-    add_terms(rule, terms,
-              {__shfl_xor_sync(0xffffffffu, terms.size, gap),
-               __shfl_xor_sync(0xffffffffu, terms.rounding, gap),
-               __shfl_xor_sync(0xffffffffu, terms.clamped, gap)});
-  return terms;
-}
 
 // One warp a row. In: prepared rows [count x padded], row-major, and their
 // sums; centre [padded]; slots [count]. Out: their slots. Grid: x over rows.
@@ -39,8 +27,8 @@ __global__ void __launch_bounds__(kThreads)
   if (slot < 0) return;
   RowTerms terms;
   for (std::int64_t f = lane; f < from.padded; f += kWarp)
-    to.rows[slot * from.padded + f] =
-        filter_entry(rule, from.rows[row * from.padded + f], centre[f], terms);
+    to.rows[slot * from.padded + f] = __float_as_uint(
+        filter_entry(rule, from.rows[row * from.padded + f], centre[f], terms));
   terms = terms_of_warp(rule, terms);
   if (lane > 0) return;
   const RowBounds bounds = row_bounds(rule, terms, from.sums[row]);
@@ -59,22 +47,12 @@ class ElementwiseFilter final : public PairFilter {
 
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              const Sought&, const Stream& stream) override {
-    const std::int64_t few = std::min(count, kSample);
-    const std::size_t bytes = static_cast<std::size_t>(depth_) * sizeof(double);
-    // No farther apart than a copy's rows may be.
-    const std::size_t apart = std::min(
-        static_cast<std::size_t>(count / std::max<std::int64_t>(1, few)),
-        (std::size_t{1} << 30) / bytes + 1);
-    std::vector<double> rows(static_cast<std::size_t>(few * depth_));
-    if (few > 0) {
-      CUDA_CHECK(cudaMemcpy2DAsync(
-          rows.data(), bytes, sample.rows, bytes * apart, bytes,
-          static_cast<std::size_t>(few), cudaMemcpyDeviceToHost, stream.get()));
-      stream.wait();
-    }
-    const ElementwiseScale scale = elementwise_scale(rows.data(), few, depth_);
+    const SampledRows some(sample, count, stream);
+    const ElementwiseScale scale =
+        elementwise_scale(some.rows.data(), some.count, depth_);
     rule_ = elementwise_rule(metric_, depth_, scale.inverse_unit);
-    CUDA_CHECK(cudaMemcpyAsync(centre_.data(), scale.centre.data(), bytes,
+    CUDA_CHECK(cudaMemcpyAsync(centre_.data(), scale.centre.data(),
+                               scale.centre.size() * sizeof(double),
                                cudaMemcpyHostToDevice, stream.get()));
     stream.wait();
     return true;
@@ -82,32 +60,27 @@ class ElementwiseFilter final : public PairFilter {
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
-    start_elementwise_rows(rule_, centre_.data(), from, count, slots,
-                           floats(to), stream);
+    if (count == 0) return;
+    const std::int64_t rows_a_block = kThreads / kWarp;
+    const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
+    round_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+        rule_, centre_.data(), from, count, slots, elementwise_rows(to));
+    CUDA_CHECK(cudaGetLastError());
   }
   void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
                   const Stream&) override {
     cut.twice_error = 0.0;
-    cut.row_slack = floats(rows).slack;
-    cut.column_slack = floats(columns).slack;
+    cut.row_slack = elementwise_rows(rows).slack;
+    cut.column_slack = elementwise_rows(columns).slack;
   }
   SimilarityUnits units(const Cut&, const Stream&) override {
     return {is_proportion(rule_.kind) ? 1.0 : rule_.inverse_unit, 0.0};
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
-    start_elementwise_pairs(rule_,
-                            {floats(work.rows), floats(work.columns), depth_,
-                             work.lists, work.pairs, work.jobs},
-                            stream);
+    start_float_pairs(rule_.kind, elementwise_work(work, depth_), stream);
   }
 
  private:
-  static ElementwiseRows floats(const FilterRows& rows) {
-    return {static_cast<float*>(rows.rows), rows.values,
-            rows.values + rows.num_slots, rows.values + 2 * rows.num_slots,
-            rows.block_of};
-  }
-
   const MetricEntry& metric_;
   std::int64_t depth_;
   DeviceBuffer<double> centre_;  ///< [depth_]
@@ -115,18 +88,6 @@ class ElementwiseFilter final : public PairFilter {
 };
 
 }  // namespace
-
-void start_elementwise_rows(const ElementwiseRule& rule, const double* centre,
-                            const PreparedRows& from, std::int64_t count,
-                            const std::int32_t* slots,
-                            const ElementwiseRows& to, cudaStream_t stream) {
-  if (count == 0) return;
-  const std::int64_t rows_a_block = kThreads / kWarp;
-  const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
-  round_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
-      rule, centre, from, count, slots, to);
-  CUDA_CHECK(cudaGetLastError());
-}
 
 std::unique_ptr<PairFilter> make_elementwise_filter(const MetricEntry& metric,
                                                     const RowsInForm& rows) {

@@ -6,6 +6,7 @@
 #include "cuda/filter/byte_pairs.cuh"
 #include "cuda/filter/float_pairs.cuh"
 #include "cuda/filter/half_pairs.cuh"
+#include "cuda/filter/whole_pairs.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -20,6 +21,8 @@ std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
     case NumberForm::half: return make_half_filter(metric, rows);
     case NumberForm::bit: return make_bit_filter(metric, rows);
     case NumberForm::code: return make_code_filter(metric, rows);
+    case NumberForm::byte_difference:
+    case NumberForm::word_difference: return make_whole_filter(metric, rows);
     case NumberForm::single: return make_elementwise_filter(metric, rows);
   }
   throw_unknown("number form", static_cast<int>(rows.form));

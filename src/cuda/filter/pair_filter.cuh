@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cmath>
 #include <cstdint>
 #include <memory>
 
@@ -52,8 +53,10 @@ struct FilterWork {
 /// What a filter is to find.
 struct Sought {
   std::int64_t num_points = 0;  ///< that each row meets
-  std::int64_t k = 0;
-  bool forced = false;  ///< by this form, whether or not it pays
+  std::int64_t k = 0;           ///< 0: all that are near enough
+  bool forced = false;          ///< by this form, whether or not it pays
+  /// Where k is 0: how near that is, before the matrix's scaling.
+  double limit = HUGE_VAL;
 };
 
 /// A filter on the current device, for one search.

@@ -66,17 +66,26 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
       in.num_points <= kMostFilteredPoints && in.k <= kMostFilteredNeighbours;
   if (!pays) return shape;
   const bool by_bytes =
-      bytes && in.filter_bits != 16 &&
+      bytes && in.filter_bits <= 8 &&
       (in.filter_bits == 8 ||
        bytes_may_pay(in.num_points, in.num_features, in.k)) &&
       bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
-  const bool by_codes = bytes && codes_serve(in.filter, in.num_features, gpus);
-  shape.rows =
-      RowsInForm(by_bytes   ? NumberForm::byte
-                 : by_codes ? NumberForm::code
-                            : choose_form(in.filter, in.num_features, gpus),
-                 in.unit_dot, in.num_features);
-  shape.forced = by_bytes && in.filter_bits == 8;
+  const NumberForm whole =
+      bytes
+          ? difference_form(in.filter, in.num_points,
+                            in.num_queries > 0 ? in.num_queries : in.num_points,
+                            in.num_features, in.filter_bits, gpus)
+          : NumberForm::none;
+  const NumberForm form = by_bytes ? NumberForm::byte
+                          : whole != NumberForm::none
+                              ? whole
+                              : choose_form(in.filter, in.num_features, gpus);
+  const bool by_codes = bytes && in.filter_bits == 0 &&
+                        codes_serve(in.filter, in.num_features, gpus);
+  shape.rows = by_codes ? RowsInForm::codes(in.num_features, form)
+                        : RowsInForm(form, in.unit_dot, in.num_features);
+  shape.forced = (by_bytes && in.filter_bits == 8) ||
+                 (whole != NumberForm::none && in.filter_bits != 0);
   if (!shape.usable()) return shape;
   shape.bytes_sums =
       static_cast<double>(gpus.multiprocessors) * shape.rows.bytes_sums;

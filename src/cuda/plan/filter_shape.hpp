@@ -40,7 +40,7 @@ struct FilterShape {
 
   bool usable() const { return rows.form != NumberForm::none; }
 };
-/// bytes: whether by products of bytes or by codes, where they serve: what
+/// bytes: whether in few bits, by codes or bytes, where these serve: what
 /// points suit them is known when all are there.
 FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
                          bool bytes = false);

@@ -77,6 +77,33 @@ bool codes_serve(FilterKind filter, std::int64_t num_features,
          gpus.shared_bytes >= entry.shared_bytes;
 }
 
+NumberForm difference_form(FilterKind filter, std::int64_t num_points,
+                           std::int64_t num_rows, std::int64_t num_features,
+                           int bits, const GpuFacts& gpus) {
+  // Of rows of 0 and 1 floats are exact, where nothing counts bits.
+  const bool differences = filter == FilterKind::difference ||
+                           filter == FilterKind::largest ||
+                           filter == FilterKind::overlap;
+  const bool floats =
+      choose_form(filter, num_features, gpus) == NumberForm::single;
+  const double work = static_cast<double>(num_points) *
+                      static_cast<double>(num_rows) *
+                      static_cast<double>(num_features);
+  if (!differences || !floats || bits == 32 ||
+      (bits == 0 && work < kLeastDifferences))
+    return NumberForm::none;
+  // The largest of four differences takes as long as four of two.
+  const NumberForm form = filter == FilterKind::largest || bits == 16
+                              ? NumberForm::word_difference
+                              : NumberForm::byte_difference;
+  const NumberFormEntry& entry = entry_of(form);
+  return num_features <= entry.most_features &&
+                 gpus.capability >= entry.least_capability &&
+                 gpus.shared_bytes >= entry.shared_bytes
+             ? form
+             : NumberForm::none;
+}
+
 std::int64_t depth_of_codes(std::int64_t num_features, int bits) {
   return round_up(2 * bits * ceil_div(num_features, 32),
                   entry_of(NumberForm::code).step);
@@ -91,12 +118,33 @@ int RowsInForm::most_code_bits() const {
   return bits;
 }
 
+RowsInForm RowsInForm::codes(std::int64_t num_features, NumberForm instead) {
+  // How many bits a feature takes is known when the points are: they may have
+  // as many as what may take their place.
+  RowsInForm rows(instead, false, num_features);
+  rows.form = NumberForm::code;
+  rows.instead = instead;
+  rows.row_bytes =
+      std::max(rows.row_bytes,
+               entry_of(rows.form).bytes * depth_of_codes(num_features, 1));
+  return rows;
+}
+
 RowsInForm RowsInForm::otherwise() const {
-  if (form == NumberForm::code)
-    return RowsInForm(NumberForm::single, false, features);
-  if (form == NumberForm::byte) {
-    const RowsInForm halves(NumberForm::half, true, features);
-    return may_centre ? halves.with_room_to_centre() : halves;
+  switch (form) {
+    case NumberForm::code: return RowsInForm(instead, false, features);
+    case NumberForm::byte: {
+      const RowsInForm halves(NumberForm::half, true, features);
+      return may_centre ? halves.with_room_to_centre() : halves;
+    }
+    case NumberForm::byte_difference:
+      return RowsInForm(NumberForm::word_difference, false, features);
+    case NumberForm::word_difference:
+      return RowsInForm(NumberForm::single, false, features);
+    case NumberForm::none:
+    case NumberForm::half:
+    case NumberForm::bit:
+    case NumberForm::single: break;
   }
   if (!may_centre) return RowsInForm();
   RowsInForm rest(NumberForm::half, false, features);
@@ -134,14 +182,10 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
       in_row += kNormFeatures;
       break;
     case NumberForm::code:
-      // How many bits a feature takes is known when the points are: they may
-      // have as many as what may take their place.
-      *this = otherwise();
-      form = number_form;
-      row_bytes = std::max(row_bytes,
-                           entry_of(form).bytes * depth_of_codes(features, 1));
-      return;
+      throw std::logic_error("codes are made by what may take their place");
     case NumberForm::bit:
+    case NumberForm::byte_difference:
+    case NumberForm::word_difference:
     case NumberForm::single: break;
   }
   const NumberFormEntry& entry = entry_of(form);
@@ -149,13 +193,12 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
   row_bytes = entry.bytes * depth * sides;
   floats_a_slot = entry.floats_a_slot;
   work = entry.work * depth;
-  if (form == NumberForm::byte) {
-    work /= 2;
-    // There is room for what may take its place.
-    const RowsInForm halves = otherwise();
-    row_bytes = std::max(row_bytes, halves.row_bytes);
-    bytes_sums = halves.bytes_sums;
-  }
+  if (form == NumberForm::byte) work /= 2;
+  // There is room for what may take its place.
+  const RowsInForm other = otherwise();
+  row_bytes = std::max(row_bytes, other.row_bytes);
+  floats_a_slot = std::max(floats_a_slot, other.floats_a_slot);
+  bytes_sums = other.bytes_sums;
   if (entry.in_stretches && has_stretches(depth))
     bytes_sums = static_cast<double>(kStretchBytes);
 }

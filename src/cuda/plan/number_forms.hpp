@@ -13,12 +13,14 @@ namespace fsknn {
 namespace cuda {
 
 enum class NumberForm {
-  none,   ///< no filter: every pair in doubles
-  byte,   ///< whole numbers of 8 bits, whose products tensor cores add up
-  half,   ///< half-precision floats, the same
-  bit,    ///< a bit a feature, of rows of 0 and 1; tensor cores count
-  code,   ///< the same of small whole numbers, as many bits as the largest
-  single  ///< single-precision floats, whose differences are added up
+  none,  ///< no filter: every pair in doubles
+  byte,  ///< whole numbers of 8 bits, whose products tensor cores add up
+  half,  ///< half-precision floats, the same
+  bit,   ///< a bit a feature, of rows of 0 and 1; tensor cores count
+  code,  ///< the same of small whole numbers, as many bits as the largest
+  byte_difference,  ///< whole numbers of 8 bits, whose differences are added up
+  word_difference,  ///< the same of 16 bits
+  single            ///< the same of single-precision floats
 };
 
 /// A set of the filters that metrics declare.
@@ -43,8 +45,9 @@ struct NumberFormEntry {
   std::int64_t shared_bytes;  ///< that a block of threads must have there
 };
 
-/// In the order in which a plan takes them: the first that serves. Bytes and
-/// codes serve no filter in general: see bytes_serve(), codes_serve().
+/// In the order in which a plan takes them: the first that serves. Some serve
+/// no filter in general: see bytes_serve(), codes_serve() and
+/// difference_form().
 inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::byte,
      "products of bytes, or of half-precision floats where these leave fewer "
@@ -56,8 +59,15 @@ inline constexpr NumberFormEntry kNumberForms[] = {
      one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
     {NumberForm::code,
      "common bits of small whole numbers by tensor cores, or differences of "
-     "single-precision floats",
+     "wider numbers",
      0, 2, 16, 64, 1, 3, false, 32768, 80, 61440},
+    {NumberForm::byte_difference,
+     "differences of bytes, or of wider numbers where these leave fewer pairs",
+     0, 1, 1, 16, 4, 3, false, 32768, 80, 45056},
+    {NumberForm::word_difference,
+     "differences of 16-bit whole numbers, or of single-precision floats where "
+     "these leave fewer pairs",
+     0, 2, 1, 8, 8, 4, false, 32768, 90, 45056},
     {NumberForm::single, "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |
          one_filter(FilterKind::overlap) | one_filter(FilterKind::bits),
@@ -94,6 +104,17 @@ std::int64_t depth_of_codes(std::int64_t num_features, int bits);
 
 /// What two rows have in common may be no more: see bit_bound.hpp.
 static constexpr std::int64_t kMostCommon = std::int64_t{1} << 20;
+
+/// The form of whole numbers in which such devices filter by differences: bits,
+/// of them, as asked for; 0: as it may pay, which a search then finds out by
+/// its points. num_rows: that meet num_points. none: floats, or no filter.
+NumberForm difference_form(FilterKind filter, std::int64_t num_points,
+                           std::int64_t num_rows, std::int64_t num_features,
+                           int bits, const GpuFacts& gpus);
+
+/// Below so many pairs' features floats take no longer than looking at the
+/// points does: some milliseconds.
+static constexpr double kLeastDifferences = 3.0e10;
 
 /// Bytes leave a row more candidates than halves do, each of which costs as
 /// much as so many products of features save. By times at 384,126 and 1,533,876
@@ -137,7 +158,7 @@ static constexpr std::int64_t kNormFeatures = 6;
 /// A row in such a form.
 struct RowsInForm {
   RowsInForm() = default;
-  /// unit: of length 1, for products.
+  /// unit: of length 1, for products. Of all forms but codes.
   RowsInForm(NumberForm number_form, bool unit, std::int64_t num_features);
 
   NumberForm form = NumberForm::none;
@@ -158,8 +179,12 @@ struct RowsInForm {
   /// With that room, where there is such a form of these rows; or as it is.
   RowsInForm with_room_to_centre() const;
 
-  /// The form of points that this one does not suit; of NumberForm::none, where
-  /// it suits all.
+  /// Of codes, the form of points that are no small whole numbers.
+  NumberForm instead = NumberForm::single;
+  static RowsInForm codes(std::int64_t num_features, NumberForm instead);
+
+  /// The form of points that this one does not suit, or not well; of
+  /// NumberForm::none, where it suits all.
   RowsInForm otherwise() const;
 
   /// Of codes, the most bits that a feature may take.

@@ -117,7 +117,6 @@ Stats by_block_pair(const BlockWork& work, const UsedDevices& gpus,
     own.seconds_device = seconds_since(start);
     return own;
   });
-  all.filter_bits = bits_of(work.form.form);
   all.bytes_device = gpus.most_bytes();
   all.seconds_search = all.seconds_device;
   return all;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 
 #include "core/made_rows.hpp"
 #include "core/pieces.hpp"
+#include "core/plan.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/wait_at_end.cuh"
 #include "cuda/exact/distance.cuh"
@@ -103,7 +105,12 @@ RowsInForm form_of(const Request& request, const Sides& sides, std::int64_t k,
   if (!pays) return {};
   const MetricEntry& metric = *request.metric;
   const std::int64_t features = sides.points.num_features;
-  return RowsInForm(choose_form(metric.filter, features, facts),
+  const NumberForm whole =
+      difference_form(metric.filter, sides.num_columns, sides.num_rows,
+                      features, asked_bits(request), facts);
+  return RowsInForm(whole != NumberForm::none
+                        ? whole
+                        : choose_form(metric.filter, features, facts),
                     metric.is_unit_dot(), features);
 }
 
@@ -156,6 +163,26 @@ void BlockPair::run() {
     in_doubles(of_rows, 0, columns);
 }
 
+/// In the first form that pays.
+std::unique_ptr<PairFilter> BlockPair::learnt_filter() {
+  // A fair sample are the places about where the sides meet, each of which is
+  // shuffled: two stretches of a user's points may be far apart.
+  const Panel sample =
+      points_.panel(Place{work_.sides.num_columns - kSampled / 2}, kSampled);
+  Sought sought;
+  sought.num_points = work_.sides.num_columns;
+  sought.k = work_.k;
+  sought.forced = asked_bits(work_.request) != 0;
+  for (RowsInForm rows = work_.form; rows.form != NumberForm::none;
+       rows = rows.otherwise()) {
+    auto filter = make_pair_filter(metric_, rows);
+    if (filter->learn({sample.rows, sample.sums, points_.padded}, sample.count,
+                      undo_, sought, stream_))
+      return filter;
+  }
+  throw std::logic_error("points suit no form of the filter");
+}
+
 /// Leaves in `left` the places whose lists overflowed. Returns whether to go
 /// on.
 bool BlockPair::filter(std::vector<std::int32_t>& left) {
@@ -166,7 +193,7 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
     if (places[slot] >= 0)
       slots[static_cast<std::size_t>(places[slot])] =
           static_cast<std::int32_t>(slot);
-  const auto filter = make_pair_filter(metric_, work_.form);
+  const std::unique_ptr<PairFilter> filter = learnt_filter();
   FilterForm form(*filter, pairs.num_slots());
   CandidateStore candidates(
       {pairs.num_slots(), candidates_for(work_.k), work_.sides.size(), false},
@@ -175,12 +202,6 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
   const WaitAtEnd wait(stream_);
   form.clear(stream_);
   upload(d_slots, slots.data(), d_slots.size(), stream_);
-  // A fair sample are the places about where the sides meet, each of which is
-  // shuffled: two stretches of a user's points may be far apart.
-  const Panel sample =
-      points_.panel(Place{work_.sides.num_columns - kSampled / 2}, kSampled);
-  filter->learn({sample.rows, sample.sums, points_.padded}, sample.count, undo_,
-                {}, stream_);
   filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
                      form.rows(), stream_.get());
   candidates.hold_entries();
@@ -212,6 +233,7 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
     if (!workers_.go_on()) return false;
   }
   stats_.pairs_filtered = work_.sides.pairs();
+  stats_.filter_bits = filter->bits();
   stats_.pairs_exact =
       candidates.num_candidates(Slot{0}, cut.end_slot, stream_);
   return settle(cut.lists, places, left);

@@ -98,6 +98,7 @@ class BlockPair {
 
  private:
   struct Batch;
+  std::unique_ptr<PairFilter> learnt_filter();
   bool filter(std::vector<std::int32_t>& left);
   void set_thresholds(const Cut& cut, const SimilarityUnits& units,
                       const std::vector<std::int32_t>& places);

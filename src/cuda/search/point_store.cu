@@ -56,10 +56,9 @@ void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
     return;
   form_.reset();
   filter_.reset();
-  RowsInForm tried = rows;
-  while (!make_form(tried, undo, sought, stream)) {
-    tried = tried.otherwise();
-    if (tried.form == NumberForm::none)
+  for (RowsInForm next = rows; !make_form(next, undo, sought, stream);) {
+    next = next.otherwise();
+    if (next.form == NumberForm::none)
       throw std::logic_error("points suit no form of the filter");
   }
   number_form_ = rows.form;

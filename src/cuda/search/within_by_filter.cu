@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/made_rows.hpp"
+#include "core/plan.hpp"
 #include "core/poll.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/plan/filter_shape.hpp"
@@ -78,6 +79,16 @@ std::vector<float> thresholds_of(const WithinWork& work,
   return thresholds;
 }
 
+Sought sought(const WithinWork& work) {
+  Sought all;
+  all.num_points = work.columns.size();
+  all.forced = asked_bits(work.request) != 0;
+  double limit = -HUGE_VAL;
+  for (const double own : work.limits) limit = std::max(limit, own);
+  all.limit = work.rule.before_scaling(limit);
+  return all;
+}
+
 }  // namespace
 
 RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
@@ -86,10 +97,16 @@ RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
   if (!pays) return {};
   const MetricEntry& metric = *work.request.metric;
   const std::int64_t features = work.columns.num_features;
-  return RowsInForm(codes_serve(metric.filter, features, facts)
-                        ? NumberForm::code
-                        : choose_form(metric.filter, features, facts),
-                    metric.is_unit_dot(), features);
+  const int bits = asked_bits(work.request);
+  const NumberForm whole =
+      difference_form(metric.filter, work.columns.size(), work.rows.size(),
+                      features, bits, facts);
+  const NumberForm form = whole != NumberForm::none
+                              ? whole
+                              : choose_form(metric.filter, features, facts);
+  if (bits == 0 && codes_serve(metric.filter, features, facts))
+    return RowsInForm::codes(features, form);
+  return RowsInForm(form, metric.is_unit_dot(), features);
 }
 
 double bytes_by_filter(const WithinWork& work, const GpuFacts& facts) {
@@ -139,7 +156,7 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
       candidates_(kMostCandidatePairs),
       num_candidates_(1),
       found_(work) {
-  stored_.hold_form(work.form, work.rule.undo(), {}, stream_);
+  stored_.hold_form(work.form, work.rule.undo(), sought(work), stream_);
   if (!work.graph()) make_rows();
   set_thresholds();
 

@@ -1,0 +1,28 @@
+#pragma once
+
+// About how long pairs take on a large GPU, by which forms are chosen.
+
+#include "core/metrics.hpp"
+#include "cuda/plan/number_forms.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+// Of a candidate, and of each of its features, in doubles from wherever its row
+// stands; and of a feature where all pairs are.
+static constexpr double kSecondsCandidate = 2e-10;
+static constexpr double kSecondsExactFeature = 3.2e-12;
+static constexpr double kSecondsDoubleFeature = 2e-13;
+
+/// Of a feature of a pair in the filter: by times of its kernels on an H200.
+constexpr double seconds_a_feature(NumberForm form, FilterKind kind) {
+  const bool largest = kind == FilterKind::largest;
+  switch (form) {
+    case NumberForm::byte_difference: return 2.05e-14;
+    case NumberForm::word_difference: return largest ? 7.7e-14 : 4.4e-14;
+    default: return largest ? 9.1e-14 : 8.6e-14;
+  }
+}
+
+}  // namespace cuda
+}  // namespace fsknn

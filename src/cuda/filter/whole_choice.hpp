@@ -1,0 +1,116 @@
+#pragma once
+
+// Whether differences of so many bits pay, from some of the points. Nothing
+// here is part of a proof: any choice gives the same answer. Plain C++, for the
+// host.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/passing_pairs.hpp"
+#include "cuda/filter/float_bound.hpp"
+#include "cuda/filter/pair_seconds.hpp"
+#include "cuda/plan/filter_shape.hpp"
+#include "cuda/plan/number_forms.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// What the form is chosen for.
+struct WholeSearch {
+  std::int64_t num_points = 0;  ///< that a row meets
+  std::int64_t num_features = 0;
+  std::int64_t k = 0;  ///< 0: all within a distance
+  double limit = 0.0;  ///< then: which, as the filter compares it
+};
+
+/// Of some points: the first so many rows against all, as the filter compares
+/// them.
+struct WholeSample {
+  std::int64_t rows = 0, columns = 0;
+  std::vector<double> distance;  ///< [rows x columns]
+  std::vector<float> room, sum;  ///< [columns]
+};
+
+/// The sample's pairs. times: how often both rows' rooms count.
+inline std::vector<std::vector<SeenPair>> pairs_seen(const WholeSample& sample,
+                                                     bool proportion,
+                                                     double times) {
+  std::vector<std::vector<SeenPair>> seen(
+      static_cast<std::size_t>(sample.rows));
+  for (std::int64_t r = 0; r < sample.rows; ++r)
+    for (std::int64_t c = 0; c < sample.columns; ++c) {
+      if (c == r) continue;
+      const std::size_t i = static_cast<std::size_t>(r),
+                        j = static_cast<std::size_t>(c);
+      double bound = times * (static_cast<double>(sample.room[i]) +
+                              static_cast<double>(sample.room[j]));
+      if (proportion)
+        bound /= static_cast<double>(sample.sum[i]) +
+                 static_cast<double>(sample.sum[j]);
+      seen[i].push_back(
+          {sample.distance[static_cast<std::size_t>(r * sample.columns + c)],
+           bound});
+    }
+  return seen;
+}
+
+/// Seconds that each point takes, once by this form, and at best by the next
+/// one.
+struct WholeSeconds {
+  double own, next;
+};
+
+inline WholeSeconds whole_seconds(const WholeSample& sample, NumberForm form,
+                                  FilterKind kind, const WholeSearch& search) {
+  const NumberForm wider = form == NumberForm::byte_difference
+                               ? NumberForm::word_difference
+                               : NumberForm::single;
+  const double n = static_cast<double>(search.num_points);
+  const double d = static_cast<double>(search.num_features);
+  const double exact = kSecondsCandidate + kSecondsExactFeature * d;
+  WholeSeconds seconds = {n / 2 * d * seconds_a_feature(form, kind),
+                          n / 2 * d * seconds_a_feature(wider, kind)};
+  if (search.k == 0) {
+    // Limits are known: a pair is let pass by what rows lose, once.
+    double pass = 0.0, near = 0.0, all = 0.0;
+    for (const auto& of_row : pairs_seen(sample, is_proportion(kind), 1.0))
+      for (const SeenPair& s : of_row) {
+        ++all;
+        near += s.distance <= search.limit;
+        pass += s.distance <= search.limit + s.bound;
+      }
+    all = std::max(all, 1.0);
+    seconds.own += n / 2 * pass / all * exact;
+    seconds.next += n / 2 * near / all * exact;
+    return seconds;
+  }
+  // Thresholds are what k pairs have at least, in the filter's numbers, and a
+  // pair passes them by what it may have at most.
+  // Of a proportion each row's slack is over its own sum alone, about twice as
+  // much as over both.
+  auto seen =
+      pairs_seen(sample, is_proportion(kind), is_proportion(kind) ? 4.0 : 2.0);
+  const double k = static_cast<double>(search.k);
+  const std::int64_t nearest = std::max<std::int64_t>(
+      1,
+      search.k * sample.columns / std::max<std::int64_t>(1, search.num_points));
+  const double candidates = k * times_as_many(seen, nearest);
+  seconds.own += candidates * exact;
+  seconds.next += k * exact;
+  // Lists overflow, and many of their rows are done in doubles.
+  if (!(candidates <= 0.6 * candidates_for(search.k)))
+    seconds.own += n * d * kSecondsDoubleFeature;
+  return seconds;
+}
+
+inline bool whole_pays(const WholeSample& sample, NumberForm form,
+                       FilterKind kind, const WholeSearch& search) {
+  const WholeSeconds seconds = whole_seconds(sample, form, kind, search);
+  return seconds.own <= seconds.next;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

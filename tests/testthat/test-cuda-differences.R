@@ -1,0 +1,203 @@
+# Differences of bytes, of 16-bit whole numbers and of floats on GPUs, asked for
+# by options(fsknn.instruction_set = ): what is found is the CPU's, bit for bit.
+
+difference_metrics <- c("manhattan", "chebyshev", "proportional")
+
+# By each form. bits: whether it must have been the one that was asked for.
+expect_as_cpu <- function(search, label, bits = FALSE) {
+  cpu <- rlang::with_options(
+    fsknn.instruction_set = "auto/16", search("cpu")
+  )
+  for (asked in c(8, 16, 32)) {
+    found <- rlang::with_options(
+      fsknn.instruction_set = paste0("auto/", asked), search("cuda")
+    )
+    expect_identical(found, cpu, label = paste(label, "by", asked, "bits"))
+    if (bits) expect_identical(knn_stats()$filter_bits, as.integer(asked))
+  }
+}
+
+expect_graph_as_cpu <- function(x, k, metric, bits = FALSE, ...) {
+  x <- values_for(x, metric)
+  expect_as_cpu(
+    function(backend) knn_search(x, k, metric, backend = backend, ...),
+    paste(metric, "d =", ncol(x), "k =", k), bits
+  )
+}
+
+# Of whole numbers there is the filter of 16 bits from 9.0 on.
+skip_if_no_differences <- function() {
+  skip_if_no_cuda()
+  usable <- rlang::with_options(
+    fsknn.instruction_set = "auto/16",
+    knn_plan(
+      c(4500, 30), k = 3, metric = "manhattan", backend = "cuda"
+    )$filter
+  )
+  skip_if(!grepl("16-bit", usable, fixed = TRUE), "No GPU here has them.")
+}
+
+# n is no multiple of a tile.
+num_points <- 4321
+hard_points <- function(d, seed = 1) {
+  x <- abs(random_matrix(num_points, d, seed = seed))
+  noise <- random_matrix(200, d, seed = seed + 1)
+  x[4001:4100, ] <- x[1:100, , drop = FALSE] # copies
+  x[4101:4200, ] <- x[1:100, , drop = FALSE] *
+    (1 + 10^-rep(7:16, 10) * noise[1:100, , drop = FALSE]) # near ties
+  x
+}
+
+test_that("differences of whole numbers give the CPU's graphs", {
+  skip_if_no_differences()
+  for (d in c(1, 2, 15, 16, 17, 78, 129)) {
+    for (metric in difference_metrics) {
+      expect_graph_as_cpu(hard_points(d), 20, metric)
+    }
+  }
+  x <- hard_points(64)
+  for (metric in c("manhattan", "proportional")) {
+    expect_graph_as_cpu(x, 20, metric, bits = TRUE)
+    for (k in c(1, 70, 1100)) expect_graph_as_cpu(x, k, metric)
+    for (chunk_size in c(1, 300)) {
+      expect_graph_as_cpu(x, 7, metric, chunk_size = chunk_size)
+    }
+  }
+  expect_graph_as_cpu(hard_points(2100), 5, "manhattan")
+  expect_graph_as_cpu(hard_points(2100), 5, "proportional")
+  expect_graph_as_cpu(hard_points(300), 5, "chebyshev")
+})
+
+test_that("whole numbers serve hard points, or wider ones do", {
+  skip_if_no_differences()
+  hard <- list(
+    "one huge entry" = replace(hard_points(40), 7, 1e9),
+    "a huge entry in many rows" =
+      replace(hard_points(40), cbind(1:300, rep(1:40, length.out = 300)), 1e5),
+    "ties" = small_integers(num_points, 9, largest = 3),
+    "levels beyond bytes" = small_integers(num_points, 9, largest = 5000),
+    "all alike" = matrix(rep(abs(random_matrix(1, 30)), each = num_points),
+                         num_points),
+    "alike but for one" = replace(
+      matrix(rep(abs(random_matrix(1, 30)), each = num_points), num_points),
+      77, 3
+    ),
+    "natural scale" = exp(2 * random_matrix(num_points, 40)),
+    "far from 0" = 1e8 + abs(random_matrix(num_points, 40)),
+    "tiny" = 1e-290 * abs(random_matrix(num_points, 40)),
+    "large" = 1e290 * abs(random_matrix(num_points, 40)),
+    "over 60 powers of two" =
+      2^(30 * sin(outer(seq_len(num_points), 1:40, "*")^1.1))
+  )
+  zeros <- hard_points(40)
+  zeros[4201:4300, ] <- 0
+  zeros[cbind(4201:4300, rep(1:40, length.out = 100))] <-
+    10^-seq(0, 300, length.out = 100)
+  hard[["near-empty rows"]] <- zeros
+  for (name in names(hard)) {
+    for (metric in difference_metrics) {
+      x <- values_for(hard[[name]], metric)
+      if (metric == "proportional") {
+        x <- x[rowSums(x) > 0, , drop = FALSE]
+      }
+      expect_as_cpu(
+        function(backend) knn_search(x, 9, metric, backend = backend),
+        paste(name, metric)
+      )
+    }
+  }
+})
+
+test_that("whole numbers serve queries, near and far", {
+  skip_if_no_differences()
+  x <- hard_points(33)
+  for (level in c(0, 1e-9, 3, 1e8, 1e200)) {
+    query <- rbind(
+      level + abs(random_matrix(300, 33, seed = 4)), x[c(1:3, 4100), ]
+    )
+    for (metric in difference_metrics) {
+      expect_as_cpu(
+        function(backend) knn_query(x, query, 6, metric, backend = backend),
+        paste(level, metric)
+      )
+    }
+  }
+})
+
+test_that("whole numbers serve all pairs within a distance", {
+  skip_if_no_differences()
+  x <- hard_points(33)
+  for (metric in difference_metrics) {
+    near <- knn_search(x, 9, metric, backend = "cpu")$distance
+    # Of some pairs exactly, of copies alone, and of none but those.
+    for (distance in c(near[[75, 4]], 0, stats::median(near[, 2]))) {
+      expect_as_cpu(
+        function(backend) {
+          within_search(x, distance, metric, backend = backend)
+        },
+        paste(metric, "within", distance)
+      )
+    }
+    expect_as_cpu(
+      function(backend) {
+        within_query(x, x[1:300, ] + 0.01, near[[75, 4]], metric,
+                     backend = backend)
+      },
+      paste("queries within, by", metric)
+    )
+  }
+  expect_as_cpu(
+    function(backend) {
+      threshold_graph(x, 0.9, "proportional", backend = backend)
+    },
+    "threshold graph"
+  )
+  rlang::with_options(
+    fsknn.instruction_set = "auto/8",
+    within_search(x, near[[75, 4]], "manhattan", backend = "cuda")
+  )
+  expect_identical(knn_stats()$filter_bits, 8L)
+})
+
+test_that("whole numbers serve blocks of points", {
+  skip_if_no_differences()
+  x <- hard_points(33)
+  request <- function(backend, metric) {
+    options <- fsknn:::check_options(list(
+      metric = metric, backend = backend,
+      devices = if (backend == "cuda") 1, num_threads = 2
+    ))
+    fsknn:::new_search(x, options, k = 7)
+  }
+  for (metric in difference_metrics) {
+    expect_as_cpu(
+      function(backend) {
+        search <- request(backend, metric)
+        found <- fsknn:::in_core(fsknn:::ask_between(
+          search$points$values, c(101, 2000), c(2001, 4300), search$request,
+          NULL
+        ))
+        found[c("count", "index", "distance")]
+      },
+      paste("blocks by", metric)
+    )
+  }
+})
+
+test_that("the form is chosen by what it leaves, and told", {
+  skip_if_no_differences()
+  x <- random_matrix(20000, 200, seed = 9)
+  bits <- function(x, ...) {
+    knn_search(x, 10, ..., backend = "cuda")
+    knn_stats()$filter_bits
+  }
+  expect_identical(bits(x, "manhattan"), 8L)
+  expect_identical(bits(x, "chebyshev"), 16L)
+  # Entries of which nearly all are within the least of 254 steps.
+  expect_gt(bits(exp(3 * x), "manhattan"), 8L)
+  # Too few for any choice.
+  expect_identical(bits(x[1:4200, 1:20], "manhattan"), 32L)
+  expect_match(
+    knn_plan(x, 10, "manhattan", backend = "cuda")$filter, "bytes"
+  )
+})

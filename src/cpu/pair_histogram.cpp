@@ -253,7 +253,7 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
 
   const DistanceRule rule(metric, exponent);
   FilterScale scale = choose_scale(metric, rule, kernels, points, nullptr,
-                                   threads, {0, 0, false});
+                                   threads, {0, 0, 1.0, false});
   FilterRows filter = pack(scale, points, threads, progress);
   set_slack(scale, filter.error, points.padded);
   complete(scale, filter);

@@ -184,7 +184,7 @@ TEST_CASE("rows are centred where that helps") {
   const MetricEntry& metric = find_metric("cosine", "signed");
   CHECK(!is_centred(choose_scale(metric, DistanceRule(metric, 0),
                                  kBaselineKernels, p.points, nullptr, 1,
-                                 {0, 0, false})));
+                                 {0, 0, 1.0, false})));
 }
 
 TEST_CASE("huge entries do not widen the bound of distances") {

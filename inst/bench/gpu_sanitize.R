@@ -14,6 +14,13 @@ graph <- function(x, k, ...) {
 queries <- function(x, query, k, ...) {
   invisible(knn_query(x, query, k, ..., backend = "cuda", devices = 1))
 }
+# x, its last rows zeros but for one entry.
+near_empty <- function(x, tiny) {
+  rows <- nrow(x) - tiny + seq_len(tiny)
+  x[rows, ] <- 0
+  x[cbind(rows, rep_len(seq_len(ncol(x)), tiny))] <- 1e-40
+  x
+}
 # Enough points for a filter.
 many <- matrix(sin(seq_len(4200 * 70)^1.5), 4200)
 elementwise <- c("manhattan", "chebyshev", "proportional")
@@ -188,7 +195,9 @@ parts <- list(
       on_gpu(within_query, x, x[1:300, ] + 1e-3, limit, metric)
       on_gpu(within_search, x, 1e3, metric, filtered = FALSE)
     }
-    on_gpu(within_search, replace(many, 7, 1e200), 1, "euclidean")
+    within_search(
+      replace(many, 7, 1e200), 1, "euclidean", backend = "cuda", devices = 1
+    )
     pair_histogram(many, 200, backend = "cuda", devices = 1)
     pair_histogram(many, 3000, "manhattan", backend = "cuda", devices = 1)
     on_gpu(threshold_graph, many[, rep(1:70, 31)], 0.6, sign = "absolute")

@@ -197,7 +197,11 @@ test_that("the form is chosen by what it leaves, and told", {
   expect_gt(bits(exp(3 * x), "manhattan"), 8L)
   # Too few for any choice.
   expect_identical(bits(x[1:4200, 1:20], "manhattan"), 32L)
+  # A plan, which sees no points, says what comes first.
   expect_match(
-    knn_plan(x, 10, "manhattan", backend = "cuda")$filter, "bytes"
+    knn_plan(x, 10, "manhattan", backend = "cuda")$filter, "whole numbers"
+  )
+  expect_match(
+    knn_plan(x, 10, "chebyshev", backend = "cuda")$filter, "16-bit"
   )
 })

@@ -147,9 +147,10 @@ inline double reach_in_units(const FilterScale& scale, std::int32_t threshold) {
              ? (t + kTinyReach) * scale.unit
              : kInfinity;
 }
-inline double reach_of_square(const FilterScale&, std::int32_t threshold) {
+inline double reach_of_square(const FilterScale& scale,
+                              std::int32_t threshold) {
   const double t = static_cast<double>(as_float(threshold));
-  return t < 0.0 ? -kInfinity : std::sqrt(t);
+  return t < 0.0 ? -kInfinity : std::sqrt(t) * scale.unit;
 }
 inline double reach_of_overlap(const FilterScale&, std::int32_t threshold) {
   return 1.0 - static_cast<double>(as_float(threshold));

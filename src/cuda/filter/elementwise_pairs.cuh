@@ -1,6 +1,7 @@
 #pragma once
 
-// The kernel of all filters by differences, whatever their rows' numbers are.
+// What the kernels of all filters by differences do, whatever their rows'
+// numbers are.
 // Numbers, for which it is compiled, have
 //   Sum          a pair's sum (or largest) so far, in one register,
 //   blocks       of threads on a multiprocessor at a time, whose registers
@@ -30,12 +31,6 @@ static_assert(T::across == 16 && T::down == 16,
               "a warp is 4 rows by 8 columns of threads");
 static_assert(kFilterBlock % T::rows == 0 && kFilterBlock % T::columns == 0,
               "tiles make up blocks of slots");
-
-constexpr int kQueueBytes =
-    T::threads / 32 * WarpQueue::length * static_cast<int>(sizeof(Found));
-static_assert(T::stage_bytes + kQueueBytes ==
-                  entry_of(NumberForm::single).shared_bytes,
-              "the plan knows what a device must have");
 
 /// Where the 16 bytes of a piece of a staged row are: permuted, so that reads
 /// of 8 rows' same piece meet 32 banks.
@@ -187,11 +182,11 @@ __device__ inline SlotBounds bounds_of(const ElementwiseRows& rows,
 // against all columns (jobs.symmetric); or into the one list of pairs.
 // In and out: see ElementwiseWork. Grid: any, blocks take jobs in turn. Block:
 // ElementwiseTile::threads. Shared: num_stages x ElementwiseTile::stage_bytes
-// and kQueueBytes, dynamic.
+// and kElementwiseQueueBytes, from `stages` on. The body of a kernel.
 template <class Numbers, FilterKind kind, bool in_one_list>
-__global__ void __launch_bounds__(T::threads, Numbers::blocks)
-    filter_pairs(const ElementwiseWork work, const int num_stages) {
-  extern __shared__ __align__(16) std::uint32_t stages[];
+__device__ inline void filter_pairs(const ElementwiseWork& work,
+                                    const int num_stages,
+                                    std::uint32_t* stages) {
   const CandidateLists& lists = work.lists;
   const FilterJobs& jobs = work.jobs;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -356,41 +351,6 @@ __global__ void __launch_bounds__(T::threads, Numbers::blocks)
       queue.flush(lists);
     wait_for_copies<0>();
   }
-}
-
-inline int attribute(cudaDeviceAttr which, int device) {
-  int value = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
-template <class Numbers, FilterKind kind, bool in_one_list>
-void start_pairs_in(const ElementwiseWork& work, cudaStream_t stream) {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  constexpr int reserved = 1024;  // of each block, by the driver
-  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  const int shared = (most + reserved) / Numbers::blocks - reserved;
-  const int fit = (shared - kQueueBytes) / T::stage_bytes;
-  const int stages = fit < 1 ? 1 : fit < T::most_stages ? fit : T::most_stages;
-  const int bytes = stages * T::stage_bytes + kQueueBytes;
-  const auto kernel = filter_pairs<Numbers, kind, in_one_list>;
-  CUDA_CHECK(cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  const std::int64_t num_jobs = work.jobs.end_job - work.jobs.first_job;
-  const int blocks =
-      Numbers::blocks * attribute(cudaDevAttrMultiProcessorCount, device);
-  const int grid = num_jobs < blocks ? static_cast<int>(num_jobs) : blocks;
-  kernel<<<grid, T::threads, bytes, stream>>>(work, stages);
-  CUDA_CHECK(cudaGetLastError());
-}
-
-template <class Numbers, FilterKind kind>
-void start_pairs_of(const ElementwiseWork& work, cudaStream_t stream) {
-  if (work.pairs.count != nullptr)
-    start_pairs_in<Numbers, kind, true>(work, stream);
-  else
-    start_pairs_in<Numbers, kind, false>(work, stream);
 }
 
 }  // namespace elementwise

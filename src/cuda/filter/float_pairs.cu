@@ -1,5 +1,6 @@
 #include "cuda/filter/elementwise_pairs.cuh"
 #include "cuda/filter/float_pairs.cuh"
+#include "cuda/filter/start_elementwise.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -24,9 +25,21 @@ struct Floats {
   __device__ static float differences(float sum, std::uint32_t) { return sum; }
 };
 
-template <FilterKind kind>
+// Block: ElementwiseTile::threads; otherwise as filter_pairs().
+template <class Numbers, FilterKind kind, bool in_one_list>
+__global__ void __launch_bounds__(ElementwiseTile::threads, Numbers::blocks)
+    filter_floats(const ElementwiseWork work, const int num_stages) {
+  extern __shared__ __align__(16) std::uint32_t stages[];
+  elementwise::filter_pairs<Numbers, kind, in_one_list>(work, num_stages,
+                                                        stages);
+}
+
+template <class Numbers, FilterKind kind>
 void start(const ElementwiseWork& work, cudaStream_t stream) {
-  elementwise::start_pairs_of<Floats<kind>, kind>(work, stream);
+  start_elementwise(work.pairs.count != nullptr
+                        ? filter_floats<Numbers, kind, true>
+                        : filter_floats<Numbers, kind, false>,
+                    Numbers::blocks, work, stream);
 }
 
 }  // namespace
@@ -35,9 +48,14 @@ void start_float_pairs(FilterKind kind, const ElementwiseWork& work,
                        cudaStream_t stream) {
   switch (kind) {
     case FilterKind::difference:
-      return start<FilterKind::difference>(work, stream);
-    case FilterKind::largest: return start<FilterKind::largest>(work, stream);
-    case FilterKind::overlap: return start<FilterKind::overlap>(work, stream);
+      return start<Floats<FilterKind::difference>, FilterKind::difference>(
+          work, stream);
+    case FilterKind::largest:
+      return start<Floats<FilterKind::largest>, FilterKind::largest>(work,
+                                                                     stream);
+    case FilterKind::overlap:
+      return start<Floats<FilterKind::overlap>, FilterKind::overlap>(work,
+                                                                     stream);
     case FilterKind::none:
     case FilterKind::product:
     case FilterKind::bits: break;

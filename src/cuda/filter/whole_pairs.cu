@@ -1,4 +1,5 @@
 #include "cuda/filter/elementwise_pairs.cuh"
+#include "cuda/filter/start_elementwise.cuh"
 #include "cuda/filter/whole_pairs.cuh"
 
 namespace fsknn {
@@ -59,6 +60,23 @@ struct LargestWords {
   }
 };
 
+// Block: ElementwiseTile::threads; otherwise as filter_pairs().
+template <class Numbers, FilterKind kind, bool in_one_list>
+__global__ void __launch_bounds__(ElementwiseTile::threads, Numbers::blocks)
+    filter_whole(const ElementwiseWork work, const int num_stages) {
+  extern __shared__ __align__(16) std::uint32_t stages[];
+  elementwise::filter_pairs<Numbers, kind, in_one_list>(work, num_stages,
+                                                        stages);
+}
+
+template <class Numbers, FilterKind kind>
+void start(const ElementwiseWork& work, cudaStream_t stream) {
+  start_elementwise(work.pairs.count != nullptr
+                        ? filter_whole<Numbers, kind, true>
+                        : filter_whole<Numbers, kind, false>,
+                    Numbers::blocks, work, stream);
+}
+
 [[noreturn]] void no_such_differences(FilterKind kind) {
   throw_unknown("filter of differences", static_cast<int>(kind));
 }
@@ -67,12 +85,11 @@ struct LargestWords {
 
 void start_byte_differences(FilterKind kind, const ElementwiseWork& work,
                             cudaStream_t stream) {
-  using namespace elementwise;
   switch (kind) {
     case FilterKind::difference:
-      return start_pairs_of<Bytes, FilterKind::difference>(work, stream);
+      return start<Bytes, FilterKind::difference>(work, stream);
     case FilterKind::overlap:
-      return start_pairs_of<Bytes, FilterKind::overlap>(work, stream);
+      return start<Bytes, FilterKind::overlap>(work, stream);
     case FilterKind::largest:
     case FilterKind::none:
     case FilterKind::product:
@@ -83,14 +100,13 @@ void start_byte_differences(FilterKind kind, const ElementwiseWork& work,
 
 void start_word_differences(FilterKind kind, const ElementwiseWork& work,
                             cudaStream_t stream) {
-  using namespace elementwise;
   switch (kind) {
     case FilterKind::difference:
-      return start_pairs_of<Words, FilterKind::difference>(work, stream);
+      return start<Words, FilterKind::difference>(work, stream);
     case FilterKind::overlap:
-      return start_pairs_of<Words, FilterKind::overlap>(work, stream);
+      return start<Words, FilterKind::overlap>(work, stream);
     case FilterKind::largest:
-      return start_pairs_of<LargestWords, FilterKind::largest>(work, stream);
+      return start<LargestWords, FilterKind::largest>(work, stream);
     case FilterKind::none:
     case FilterKind::product:
     case FilterKind::bits: break;

@@ -1,0 +1,27 @@
+#pragma once
+
+// How kernels of filters by differences are started.
+
+#include <cuda_runtime.h>
+
+#include "cuda/filter/elementwise_tile.cuh"
+#include "cuda/filter/queue.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// Of shared memory, beside the stages.
+constexpr int kElementwiseQueueBytes = ElementwiseTile::threads / 32 *
+                                       WarpQueue::length *
+                                       static_cast<int>(sizeof(Found));
+static_assert(ElementwiseTile::stage_bytes + kElementwiseQueueBytes ==
+                  entry_of(NumberForm::single).shared_bytes,
+              "the plan knows what a device must have");
+
+/// kernel(work, num_stages), on so many blocks of threads a multiprocessor.
+using ElementwiseKernel = void (*)(ElementwiseWork work, int num_stages);
+void start_elementwise(ElementwiseKernel kernel, int blocks,
+                       const ElementwiseWork& work, cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -100,7 +100,7 @@ static void larger_panel(const float* row, const float* panel,
 
 const TripleKernels kNeonTripleKernels = {
     &triples_neon::accumulate, &triples_neon::test, &triples_neon::larger_panel,
-    &sum_of_largest<triples_neon::Lanes>};
+    &sum_of_largest<triples_neon::Lanes>, nullptr};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -40,6 +40,16 @@ test_that("in order of sums the answer is the brute-force one", {
   )
 })
 
+test_that("lengths tell rows apart in the filter's unit", {
+  # Of 60 families: a neighbour may be as far as its length says.
+  base <- random_matrix(4500, 20, seed = 32)[rep_len(1:60, 4500), ]
+  x <- base * (1 + 1e-3 * random_matrix(4500, 20, seed = 33))
+  found <- in_order("sorted", function() {
+    knn_search(x, 10, "euclidean", backend = "cpu")
+  })
+  expect_same_bits(found, brute_force(x, k = 10, metric = "euclidean"))
+})
+
 test_that("any verb has the same answer in either order", {
   x <- levels_of(400, 11, seed = 2)
   query <- levels_of(150, 11, seed = 3)

@@ -13,24 +13,22 @@ triple_attributes <- c(
 # checksum and a stage are of all rows.
 #' @export
 `[.fsknn_triples` <- function(x, ...) {
-  kept <- attributes(x)
-  kept <- kept[names(kept) %in% triple_attributes]
-  rows <- nrow(x)
-  all_columns <- as.list(x)
   result <- NextMethod()
-  if (!is.data.frame(result)) {
-    return(result)
-  }
+  if (is.data.frame(result)) as_triple_rows(result, x) else result
+}
+
+# triples: what the rows were taken from.
+as_triple_rows <- function(result, triples) {
   attributes(result)[triple_attributes] <- NULL
   of_triples <- c("from", "to", "third", "similarity")
-  whole <- nrow(result) == rows && all(of_triples %in% names(result)) &&
-    identical(as.list(result)[of_triples], all_columns[of_triples])
-  if (!whole) {
-    kept <- kept[!names(kept) %in% c("checksum", "stage")]
-  }
   if (!all(of_triples %in% names(result))) {
     class(result) <- "data.frame"
     return(result)
+  }
+  kept <- attributes(triples)
+  kept <- kept[names(kept) %in% triple_attributes]
+  if (!identical(as.list(result)[of_triples], as.list(triples)[of_triples])) {
+    kept <- kept[!names(kept) %in% c("checksum", "stage")]
   }
   attributes(result) <- c(attributes(result), kept)
   result

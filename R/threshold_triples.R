@@ -24,6 +24,8 @@
 #' and at most the least, over the three points p, of M_pq + M_pr - s_p (s: a
 #' row's sum). `at_most` and `at_least` are the similarities that this leaves
 #' possible: where between the two a triple lies is what pairs do not show.
+#' (Where pairs share little it does not come up to `at_most`, since it is never
+#' above `1.5 (n_ab + n_ac + n_bc) / S`.)
 #'
 #' A triple of at least t has pairs of at least 4 - 3 / t each. So above 0.75
 #' it is a triangle of a threshold graph, and few triples need be looked at:

@@ -93,6 +93,8 @@ format_triples_header <- function(x) {
 #' same three pairs a triple is the more similar the less its pairs overlap: at
 #' 0 they share the same features, so that where two are large together the
 #' third is too, as far as that can be; at 1 each pair has features of its own.
+#' (Where pairs share little they may do so below 1, too: `at_most` of
+#' [threshold_triples()] is not reached then.)
 #' Triples whose two bounds differ by less than 1e-12 have no place: their pairs
 #' tell all.
 #'

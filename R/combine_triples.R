@@ -65,7 +65,10 @@ combine_triples <- function(...) {
 check_stages_of_one <- function(parts, call) {
   stages <- lapply(parts, attr, "stage", exact = TRUE)
   of_stages <- length(parts) > 0 && all(lengths(stages) == 2)
-  good <- of_stages && (all(vapply(parts, is_triples, NA)) ||
+  all_triples <- all(vapply(parts, function(part) {
+    is_triples(part) && all(triple_columns %in% names(part))
+  }, NA))
+  good <- of_stages && (all_triples ||
     all(vapply(parts, is_triple_histogram, NA)))
   if (!good) {
     abort_argument(

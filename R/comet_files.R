@@ -123,6 +123,9 @@ read_comet_vectors <- function(file, num_features,
     )
     matrix(values, ncol = num_features, byrow = TRUE)
   })
+  if (length(parts) == 0) {
+    return(matrix(0, 0, num_features))
+  }
   if (length(parts) == 1) parts[[1]] else do.call(rbind, parts)
 }
 
@@ -276,6 +279,13 @@ comet_metrics_of <- function(x, call) {
       ends = ends$numbers, similarity = x$similarity,
       num_points = nrow(ends$vertices)
     ))
+  }
+  if (is.data.frame(x) && all(c("from", "to", "third") %in% names(x))) {
+    abort_argument(
+      "{.arg x} must be triples as {.fn threshold_triples} gave them, or rows
+       of them, not a data frame made of such.",
+      call
+    )
   }
   check_is_pairs(x, call)
   vertices <- check_vertices(attr(x, "vertices"), call)

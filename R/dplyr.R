@@ -1,5 +1,5 @@
-# Edges in the hands of dplyr and tidygraph, whose generics these are methods of
-# where they are installed.
+# Edges and triples in the hands of dplyr and tidygraph, whose generics these
+# are methods of where they are installed.
 
 # dplyr's verbs come here last: what they made, and the edges that they were
 # given.
@@ -7,6 +7,22 @@
 dplyr_reconstruct.knn_edges <- function(data, template) {
   class(data) <- class(template)
   as_edge_rows(data, attributes(template)[edge_attributes])
+}
+
+#' @rawNamespace S3method(dplyr::dplyr_reconstruct,fsknn_triples,
+#'   reconstruct_triples)
+reconstruct_triples <- function(data, template) {
+  class(data) <- class(template)
+  as_triple_rows(data, template)
+}
+
+#' @rawNamespace S3method(dplyr::dplyr_reconstruct,fsknn_triple_histogram,
+#'   reconstruct_bins)
+reconstruct_bins <- function(data, template) {
+  attributes(data)[histogram_attributes] <-
+    attributes(template)[histogram_attributes]
+  class(data) <- class(template)
+  as_bins(data, template)
 }
 
 # By way of igraph: of a data frame tidygraph would take the points from the

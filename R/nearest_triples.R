@@ -8,7 +8,8 @@
 #' @param k Number of triples of each point, a whole number from 1 to the number
 #'   of pairs of other points. It is never cut down to fit.
 #' @param query Names or numbers of the points whose triples to find, in this
-#'   order. `NULL` (default): all points.
+#'   order; one that is named again is not searched for again. `NULL` (default):
+#'   all points.
 #' @returns A list of class `fsknn_nearest_triples` with a print method,
 #'   `summary()` and `as.data.frame()` (a row for each triple of each point):
 #'   * `second`, `third`: integer matrices, points x k, the row numbers (from 1)
@@ -126,7 +127,8 @@ print.fsknn_nearest_triples <- function(x, ...) {
 #' @export
 format.fsknn_nearest_triples <- function(x, ...) {
   none <- sum(is.na(x$similarity[, 1]))
-  ends <- range(x$similarity, na.rm = TRUE)
+  some <- none < nrow(x$similarity)
+  ends <- if (some) range(x$similarity, na.rm = TRUE)
   ends <- vapply(ends, format, "", digits = 4)
   c(
     paste0(
@@ -134,7 +136,7 @@ format.fsknn_nearest_triples <- function(x, ...) {
       format_count(ncol(x$similarity)), " each, ", attr(x, "metric")
     ),
     if (none > 0) paste("Points with none:", format_count(none)),
-    paste("Similarities:", paste(ends, collapse = " to ")),
+    if (some) paste("Similarities:", paste(ends, collapse = " to ")),
     paste(
       "Matrices second, third, similarity:",
       paste(format_counts(dim(x$similarity)), collapse = " x ")
@@ -180,7 +182,12 @@ summary.fsknn_nearest_triples <- function(object, ...) {
 
 #' @export
 print.summary.fsknn_nearest_triples <- function(x, ...) {
-  lines <- format_quantiles(x$quantiles, "correlation")
-  cat(x$header, "Similarity of triples, by rank:", lines[-1], sep = "\n")
+  lines <- if (nrow(x$quantiles) > 0) {
+    of_ranks <- format_quantiles(x$quantiles, "correlation")
+    c("Similarity of triples, by rank:", of_ranks[-1])
+  } else {
+    "None of the points has one."
+  }
+  cat(x$header, lines, sep = "\n")
   invisible(x)
 }

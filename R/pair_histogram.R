@@ -10,8 +10,7 @@
 #' [within_search()] compare: a bin holds what is at least its lower break, and
 #' less than its upper one; the last bin holds what equals the last break, too.
 #' So with a similarity the pairs from a break upwards are as many as
-#' `threshold_graph(min_similarity = )` of this break has edges (under metrics
-#' other than correlations and the cosine, where 1 - distance is exact).
+#' `threshold_graph(min_similarity = )` of this break has edges.
 #'
 #' On CPUs, under correlations, the cosine and the Euclidean distance, a pair is
 #' first looked at in whole numbers of 16 bits. Where what they leave open lies

@@ -1,8 +1,8 @@
 #' All triples above a similarity
 #'
-#' Finds all triples of points whose Proportional Similarity of three is at
-#' least `min_similarity`: which three go together more than any two of them
-#' show (Joubert et al. 2018).
+#' Finds all triples of points whose Proportional Similarity of three (Joubert
+#' et al. 2018) is at least `min_similarity`, and says of each what its pairs
+#' alone tell: whether the three go together more than any two of them show.
 #'
 #' @details
 #' The similarity of three rows a, b and c with values that are not negative is
@@ -24,6 +24,8 @@
 #' and at most the least, over the three points p, of M_pq + M_pr - s_p (s: a
 #' row's sum). `at_most` and `at_least` are the similarities that this leaves
 #' possible: where between the two a triple lies is what pairs do not show.
+#' (Where pairs share little it does not come up to `at_most`, since it is never
+#' above `1.5 (n_ab + n_ac + n_bc) / S`.)
 #'
 #' A triple of at least t has pairs of at least 4 - 3 / t each. So above 0.75
 #' it is a triangle of a threshold graph, and few triples need be looked at:
@@ -54,8 +56,15 @@
 #' @param stage Two whole numbers, `c(i, of)`: only stage i of so many. The
 #'   triples of all stages are those of the whole search, each once:
 #'   [combine_triples()] puts them together.
-#' @param path `"auto"` (default), `"pairs"` or `"all"`: see Details. The answer
-#'   is the same.
+#' @param path `"auto"` (default), `"pairs"` or `"all"`: see the Details of
+#'   [threshold_triples()]. The answer is the same.
+#' @param constant What to do with points that are all zeros, which have no
+#'   similarity: `"error"` (default), or `"isolate"`, which keeps them as
+#'   isolated points, in no triple.
+#' @param max_device_memory The most memory to use on each GPU: bytes, or a
+#'   string such as `"4 GiB"` or `"500 MB"`. `NULL` (default) takes
+#'   `getOption("fsknn.max_device_memory")` where that is set, else what is
+#'   free. Points that do not fit are an error. The CPU engine does not read it.
 #' @param max_memory The most memory to use for the answer: bytes, or a string
 #'   such as `"4 GiB"`. `NULL` (default) takes `getOption("fsknn.max_memory")`
 #'   where that is set, else all that is free.

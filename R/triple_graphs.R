@@ -23,11 +23,23 @@ edges_of_triples <- function(triples, form, vertices = NULL, arg = "edges",
   form <- check_choice(form, triple_forms, "form", call = call)
   ends <- triple_ends(triples, arg, call, vertices)
   if (form == "bipartite") {
-    bipartite_edges(triples, ends, call)
-  } else {
-    clique_edges(triples, ends)
+    return(bipartite_edges(triples, ends, call))
   }
+  lacking <- setdiff(c("similarity", pair_columns), names(triples))
+  if (length(lacking) > 0) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must have the pairs of each triple for
+         {.code form = \"clique\"}.",
+        x = "It has no column {.code {lacking[[1]]}}."
+      ),
+      call
+    )
+  }
+  clique_edges(triples, ends)
 }
+
+pair_columns <- c("pair_from_to", "pair_from_third", "pair_to_third")
 
 bipartite_edges <- function(triples, ends, call) {
   points <- ends$vertices
@@ -74,7 +86,6 @@ clique_edges <- function(triples, ends) {
   numbers <- ends$numbers
   from <- c(numbers[[1]], numbers[[1]], numbers[[2]])
   to <- c(numbers[[2]], numbers[[3]], numbers[[3]])
-  pair_columns <- c("pair_from_to", "pair_from_third", "pair_to_third")
   pair <- unlist(as.data.frame(triples)[pair_columns], use.names = FALSE)
   of_triple <- rep(triples$similarity, 3)
   in_order <- order(from, to, -of_triple, method = "radix")

@@ -15,6 +15,8 @@
 #'   are in no bin, `checksum` is as in [threshold_triples()]. Counts of all
 #'   stages are put together by [combine_triples()].
 #'
+#'   Some of its rows or columns are a plain data frame.
+#'
 #'   `summary()`: a data frame with the columns `most` and `min_similarity`, the
 #'   least `lower` that leaves no more triples than that, and `triples`, how
 #'   many; `NA` where none does. `plot()`: a ggplot object.
@@ -96,20 +98,42 @@ add_histograms <- function(parts) {
 }
 
 check_triple_breaks <- function(breaks, call = caller_env()) {
-  if (is_whole(breaks) && breaks >= 1 && breaks <= 1e6) {
+  breaks <- check_breaks(breaks, call)
+  if (length(breaks) == 1) {
     return(seq(0, breaks) / breaks)
   }
-  plain <- is.numeric(breaks) && !is.object(breaks) && is.null(dim(breaks))
-  if (plain && length(breaks) > 1 && all(is.finite(breaks)) &&
-        all(diff(breaks) > 0)) {
-    return(as.double(breaks))
+  infinite <- breaks[is.infinite(breaks)]
+  if (length(infinite) > 0) {
+    abort_argument(
+      c(
+        "{.arg breaks} must be finite, not {infinite[[1]]}.",
+        i = "All similarities are from 0 to 1."
+      ),
+      call
+    )
   }
-  given <- describe_value(breaks)
-  abort_argument(
-    "{.arg breaks} must be a number of bins, or ascending numbers, not
-     {given}.",
-    call
-  )
+  breaks
+}
+
+histogram_attributes <- c(
+  "below", "above", "metric", "num_points", "stage", "checksum"
+)
+
+# Without some of its bins it is a plain data frame: what is outside of them,
+# the checksum and the stage are of all.
+#' @export
+`[.fsknn_triple_histogram` <- function(x, ...) {
+  result <- NextMethod()
+  if (is.data.frame(result)) as_bins(result, x) else result
+}
+
+as_bins <- function(result, histogram) {
+  bins <- c("lower", "upper", "triples", "and_above")
+  if (!identical(as.list(result)[bins], as.list(histogram)[bins])) {
+    attributes(result)[histogram_attributes] <- NULL
+    class(result) <- setdiff(class(result), "fsknn_triple_histogram")
+  }
+  result
 }
 
 #' @export

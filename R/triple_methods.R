@@ -13,24 +13,22 @@ triple_attributes <- c(
 # checksum and a stage are of all rows.
 #' @export
 `[.fsknn_triples` <- function(x, ...) {
-  kept <- attributes(x)
-  kept <- kept[names(kept) %in% triple_attributes]
-  rows <- nrow(x)
-  all_columns <- as.list(x)
   result <- NextMethod()
-  if (!is.data.frame(result)) {
-    return(result)
-  }
+  if (is.data.frame(result)) as_triple_rows(result, x) else result
+}
+
+# triples: what the rows were taken from.
+as_triple_rows <- function(result, triples) {
   attributes(result)[triple_attributes] <- NULL
   of_triples <- c("from", "to", "third", "similarity")
-  whole <- nrow(result) == rows && all(of_triples %in% names(result)) &&
-    identical(as.list(result)[of_triples], all_columns[of_triples])
-  if (!whole) {
-    kept <- kept[!names(kept) %in% c("checksum", "stage")]
-  }
   if (!all(of_triples %in% names(result))) {
     class(result) <- "data.frame"
     return(result)
+  }
+  kept <- attributes(triples)
+  kept <- kept[names(kept) %in% triple_attributes]
+  if (!identical(as.list(result)[of_triples], as.list(triples)[of_triples])) {
+    kept <- kept[!names(kept) %in% c("checksum", "stage")]
   }
   attributes(result) <- c(attributes(result), kept)
   result
@@ -95,6 +93,8 @@ format_triples_header <- function(x) {
 #' same three pairs a triple is the more similar the less its pairs overlap: at
 #' 0 they share the same features, so that where two are large together the
 #' third is too, as far as that can be; at 1 each pair has features of its own.
+#' (Where pairs share little they may do so below 1, too: `at_most` of
+#' [threshold_triples()] is not reached then.)
 #' Triples whose two bounds differ by less than 1e-12 have no place: their pairs
 #' tell all.
 #'

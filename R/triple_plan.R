@@ -25,8 +25,9 @@
 #'     it has fewer than 1,000 or with `query`;
 #'   * `comparisons`: features of triples to look at, from the sample: of those
 #'     that no pair rules out;
-#'   * `stages`: into how many tasks of about half a minute a search is cut with
-#'     `checkpoint`, or by one worker of `BPPARAM`.
+#'   * `stages`: into how many tasks a search is cut with `checkpoint`, or by
+#'     one worker of `BPPARAM`: of about half a minute where all triples are
+#'     looked at by plain loops, of less elsewhere.
 #' @section Errors: As for [threshold_triples()].
 #' @seealso [threshold_triples()], [triple_histogram()]
 #' @export

@@ -139,6 +139,9 @@ test_that("an empty file of records has none, and no pair is written so", {
     read_comet_metrics("records"),
     data.frame(from = integer(), to = integer(), similarity = double())
   )
+  # Nor vectors, which keep their length.
+  file.create("vectors")
+  expect_identical(read_comet_vectors("vectors", 7), matrix(0, 0, 7))
 })
 
 test_that("what was there stays where a file can't be written", {
@@ -175,6 +178,8 @@ test_that("wrong files and wrong edges are told", {
     write_comet_metrics(edges[-1, ], "bytes", "bytes")
     write_comet_metrics(comet_example, "records")
     write_comet_metrics(knn_graph(comet_example, 2, "proportional"), "records")
+    write_comet_metrics(as.data.frame(threshold_triples(comet_example, 0)),
+                        "records")
     write_comet_metrics(edges, "records",
                         num_points = 4)
   })

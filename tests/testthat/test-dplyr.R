@@ -55,3 +55,33 @@ test_that("tidygraph has all points, and what is known of them", {
   expect_false(igraph::is_directed(graph))
   expect_identical(igraph::V(graph)$cluster, unname(clusters$membership))
 })
+
+test_that("dplyr's verbs keep what triples have beside them, and no more", {
+  skip_if_not_installed("dplyr")
+  x <- counts_matrix(12, 5)
+  triples <- threshold_triples(x, 0.6, stage = c(1, 2))
+  rest <- threshold_triples(x, 0.6, stage = c(2, 2))
+  for (part in list(
+    dplyr::filter(triples, .data$similarity > 0.7),
+    dplyr::slice(triples, 1:3),
+    dplyr::arrange(triples, dplyr::desc(.data$similarity)),
+    dplyr::mutate(triples, similarity = 0)
+  )) {
+    expect_s3_class(part, "fsknn_triples")
+    expect_identical(attr(part, "vertices"), attr(triples, "vertices"))
+    expect_null(attr(part, "checksum"))
+    expect_error(combine_triples(part, rest), class = "fsknn_argument_error")
+  }
+  expect_identical(
+    attr(dplyr::mutate(triples, place = 1), "checksum"),
+    attr(triples, "checksum")
+  )
+  expect_s3_class(
+    dplyr::select(triples, "from", "to"), "data.frame", exact = TRUE
+  )
+  counts <- triple_histogram(x, 5, stage = c(1, 2))
+  some <- dplyr::filter(counts, .data$triples > 0)
+  expect_s3_class(some, "data.frame", exact = TRUE)
+  expect_null(attr(some, "stage"))
+  expect_identical(dplyr::filter(counts, .data$triples >= 0), counts)
+})

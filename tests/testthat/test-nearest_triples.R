@@ -111,3 +111,14 @@ test_that("an answer that does not fit is an error that says what would", {
     nearest_triples(x, k = 7, max_memory = 5000), nearest_triples(x, k = 7)
   )
 })
+
+test_that("points that have none print so, though there be no others", {
+  x <- counts_matrix(8, 5)
+  x[3, ] <- 0
+  found <- nearest_triples(x, 2, query = 3, constant = "isolate")
+  expect_no_warning(expect_snapshot({
+    found
+    summary(found)
+  }))
+  expect_identical(nrow(as.data.frame(found)), 0L)
+})

@@ -203,3 +203,26 @@ test_that("wrong input is told of", {
     plot(pair_histogram(x, 5), log = NA)
   })
 })
+
+test_that("breaks that pairs have leave as many as threshold_graph() gives", {
+  # Close rows, whose 1 - r has other last bits than r.
+  x <- rep(exp(random_matrix(1, 11)), each = 12) *
+    (1 + 1e-3 * random_matrix(12, 11, seed = 2))
+  gaps <- x
+  gaps[cbind(1:12, 1:12 %% 11 + 1)] <- NA
+  for (metric in c("pearson", "spearman", "cosine", "proportional")) {
+    for (na in c("error", if (metric == "pearson") "pairwise")) {
+      data <- if (na == "error") x else gaps
+      edges <- threshold_graph(data, 0, metric, na = na)
+      attained <- edges$correlation %||% (1 - edges$distance)
+      at <- sort(unique(attained))
+      found <- pair_histogram(data, c(at, 2), metric, na = na)
+      expect_identical(
+        rev(cumsum(rev(found$counts))),
+        vapply(at, function(least) {
+          nrow(threshold_graph(data, least, metric, na = na)) + 0
+        }, 0)
+      )
+    }
+  }
+})

@@ -137,7 +137,16 @@ test_that("wrong forms and lost points are errors", {
     as_igraph(edges, form = "clique")
     as_igraph(triples, weight = "distance")
     as_igraph(lost)
+    as_igraph(triples[, 1:4], form = "clique")
     write_edges(edges, "graph.gml", form = "bipartite")
     as_igraph(triples, vertices = data.frame(name = paste0("g", 1:14), type = 1))
   })
+})
+
+test_that("stages that have lost columns are not put together", {
+  x <- counts_matrix(12, 5)
+  parts <- lapply(1:2, function(i) {
+    threshold_triples(x, 0.6, stage = c(i, 2))[, 1:4]
+  })
+  expect_error(combine_triples(parts), class = "fsknn_argument_error")
 })

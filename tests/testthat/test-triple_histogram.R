@@ -67,6 +67,26 @@ test_that("wrong breaks are errors", {
     triple_histogram(x, c(0.5, 0.5))
     triple_histogram(x, "Sturges")
     triple_histogram(x, c(0, NA))
+    triple_histogram(x, 1e7)
+    triple_histogram(x, c(0, 0.5, Inf))
     summary(triple_histogram(x, 2), most = "few")
   })
+})
+
+test_that("some bins of a histogram are a plain data frame", {
+  x <- counts_matrix(12, 4)
+  parts <- lapply(1:2, function(i) triple_histogram(x, 4, stage = c(i, 2)))
+  for (cut in list(
+    parts[[1]][2:3, ], head(parts[[1]], 1), parts[[1]][, c("lower", "triples")],
+    subset(parts[[1]], lower > 0.3), parts[[1]][4:1, ]
+  )) {
+    expect_identical(class(cut), "data.frame")
+    expect_null(attr(cut, "checksum"))
+    expect_null(attr(cut, "stage"))
+    expect_error(
+      combine_triples(cut, parts[[2]]), class = "fsknn_argument_error"
+    )
+  }
+  expect_identical(parts[[1]][], parts[[1]])
+  expect_identical(parts[[1]][1:4, ], parts[[1]])
 })

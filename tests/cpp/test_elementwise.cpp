@@ -162,6 +162,9 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
       whole ? whole_rule(metric, points.padded, scale.inverse_unit)
             : elementwise_rule(metric, points.padded, scale.inverse_unit);
   const Rows rows = filter_rows(points, scale, rule, form);
+  SimilarityUnits units;
+  if (!is_proportion(rule.kind)) units.scale = rule.inverse_unit;
+  const DistanceRule unscaled(metric, 0);
   Found found;
   for (std::int64_t i = 0; i < points.size(); ++i) {
     RowPairs pairs;
@@ -198,6 +201,10 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
             least_similarity(s, a.slack, b.slack), -HUGE_VALF, 0.0f})
         found.dropped += static_cast<long double>(threshold) <= truth &&
                          !may_reach(rule.kind, apart, a, b, threshold);
+      // And that of the distance itself, as searches within one have it.
+      const float limit = threshold_of_limit(metric, unscaled, units, distance);
+      found.dropped +=
+          !(s >= limit) || !may_reach(rule.kind, apart, a, b, limit);
       found.loose += slack > 1e-3L * std::fabs(truth) && i != j;
       if (i == j) continue;
       pairs.distance.push_back(distance);

@@ -219,6 +219,31 @@ TEST_CASE("every instruction set counts alike, and the filter decides most") {
   }
 }
 
+// Whole numbers hold no more of such a row than where it was cut off: it is
+// that far away at least, and nothing says how far at most.
+TEST_CASE("pairs of rows that were cut off are for the exact step") {
+  Matrix m = normal("huge entries", 300, 40, 82);
+  for (const std::int64_t i : {3, 50, 120})
+    m.at(i, i % 40) = i == 50 ? -1e14 : 1e14;
+  Request r;
+  r.metric = &find_metric("euclidean", "signed");
+  const std::vector<AllPairs::Entry> pairs = AllPairs(r, m).entries();
+  std::vector<double> values;
+  for (const AllPairs::Entry& pair : pairs) values.push_back(pair.distance);
+  PairBins bins;
+  for (int b = 0; b <= 10; ++b) bins.breaks.push_back(5.0 + b);
+  // Beyond where they are cut off, one more on a value that there is.
+  for (const double b : {1e12, 1e13, 1e14}) bins.breaks.push_back(b);
+  bins.breaks.push_back(*std::max_element(values.begin(), values.end()));
+  const std::vector<std::int64_t> defined = naive_counts(values, bins.breaks);
+  CHECK(defined[defined.size() - 2] > 0);
+  Stats stats;
+  CHECK(cpu::count_pairs(r, bins, m.source(), nullptr, &stats).count ==
+        defined);
+  CHECK(stats.pairs_exact >= 3 * 297 + 3);
+  CHECK(stats.pairs_exact < 0.1 * stats.pairs_filtered);
+}
+
 TEST_CASE("pairs of rows of 0 and 1 are counted by what they share") {
   Matrix m = make("0 and 1", 150, 75);
   std::mt19937 random(86);

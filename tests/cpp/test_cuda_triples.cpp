@@ -186,55 +186,94 @@ TEST_CASE("a plan fits, or nothing does") {
       }
 }
 
-TEST_CASE("sums of halves are within their bounds, whatever the scale") {
+TEST_CASE("sums of 16 bits are within their bounds, whatever the scale") {
   std::mt19937_64 random(17);
   std::normal_distribution<double> normal;
-  for (const int power : {-1000, -300, 0, 300, 900})
-    for (const double spread : {0.3, 2.0, 8.0}) {
-      constexpr int n = 12, d = 67;
-      std::vector<std::vector<double>> rows(n);
-      double largest = 0.0;
-      for (auto& row : rows)
-        for (int f = 0; f < d; ++f) {
-          row.push_back(
-              f % 5 == 4
-                  ? 0.0
-                  : std::ldexp(std::exp(spread * normal(random)), power));
-          largest = std::max(largest, row.back());
-        }
-      const PowerOfTwo scale = scale_of_triples(largest);
-      const std::int64_t depth = depth_of_triples(d);
-      const TripleSumBound bound(depth, scale);
-      CHECK(bound.scaled(largest) >= 0x1p14);
-      CHECK(bound.scaled(largest) < 0x1p15);
-      for (int i = 0; i < n; ++i)
-        for (int j = i + 1; j < n; ++j)
-          for (int k = j + 1; k < n; ++k) {
-            double sum = 0.0, of_halves = 0.0;
-            for (std::size_t f = 0; f < d; ++f) {
-              const double a = rows[static_cast<std::size_t>(i)][f];
-              const double b = rows[static_cast<std::size_t>(j)][f];
-              const double c = rows[static_cast<std::size_t>(k)][f];
-              sum += std::max(a, std::max(b, c));
-              of_halves += std::max(half_below(bound.scaled(a)),
-                                    std::max(half_below(bound.scaled(b)),
-                                             half_below(bound.scaled(c))));
-            }
-            // As far off as tensor cores may be.
-            const double off = error_of_triple_sums(depth) * of_halves;
-            for (const double found : {of_halves - off, of_halves + off}) {
-              REQUIRE(found <= bound.most_of(sum));
-              REQUIRE(found <= static_cast<double>(bound.float_most_of(sum)));
-              REQUIRE(bound.low() * found <= bound.scaled(sum));
-              REQUIRE(bound.high() * found + bound.lost() >= bound.scaled(sum));
-            }
+  for (const TripleForm form : {TripleForm::halves, TripleForm::words})
+    for (const int power : {-1000, -300, 0, 300, 900})
+      for (const double spread : {0.3, 2.0, 8.0}) {
+        constexpr int n = 12, d = 67;
+        std::vector<std::vector<double>> rows(n);
+        double largest = 0.0, mean = 0.0;
+        for (auto& row : rows)
+          for (int f = 0; f < d; ++f) {
+            row.push_back(
+                f % 5 == 4
+                    ? 0.0
+                    : std::ldexp(std::exp(spread * normal(random)), power));
+            largest = std::max(largest, row.back());
+            mean += row.back() / (n * d);
           }
-    }
+        const bool words = form == TripleForm::words;
+        const PowerOfTwo scale =
+            words ? scale_of_words(largest, mean) : scale_of_halves(largest);
+        const std::int64_t depth = depth_of_triples(d);
+        const TripleSumBound bound(form, depth, scale);
+        if (words) {
+          CHECK(bound.scaled(largest) >= 0x1p15);
+          CHECK(bound.scaled(mean) >= 0x1p7);
+          const bool least =
+              bound.scaled(largest) < 0x1p16 || bound.scaled(mean) < 0x1p8;
+          CHECK(least);
+        } else {
+          CHECK(bound.scaled(largest) >= 0x1p14);
+          CHECK(bound.scaled(largest) < 0x1p15);
+        }
+        const auto below = [&](double x) {
+          return words ? std::min(65535.0, std::floor(bound.scaled(x)))
+                       : half_below(bound.scaled(x));
+        };
+        for (int i = 0; i < n; ++i)
+          for (int j = i + 1; j < n; ++j)
+            for (int k = j + 1; k < n; ++k) {
+              double sum = 0.0, of_numbers = 0.0;
+              for (std::size_t f = 0; f < d; ++f) {
+                const double a = rows[static_cast<std::size_t>(i)][f];
+                const double b = rows[static_cast<std::size_t>(j)][f];
+                const double c = rows[static_cast<std::size_t>(k)][f];
+                sum += std::max(a, std::max(b, c));
+                of_numbers += std::max(below(a), std::max(below(b), below(c)));
+              }
+              // As far off as tensor cores may be, or a float's rounding.
+              const double off =
+                  (words ? 0x1p-24 : error_of_triple_sums(depth)) * of_numbers;
+              for (const double found : {of_numbers - off, of_numbers + off}) {
+                REQUIRE(found <= bound.most_of(sum));
+                REQUIRE(found <= static_cast<double>(bound.float_most_of(sum)));
+                REQUIRE(bound.low() * found <= bound.scaled(sum));
+                REQUIRE(bound.high() * found + bound.lost() >=
+                        bound.scaled(sum));
+              }
+            }
+      }
 }
 
 TEST_CASE("a row that is nearly empty passes every test") {
-  const TripleSumBound bound(32, scale_of_triples(1e300));
-  CHECK(bound.most_of(0x1p-1030) == HUGE_VAL);
-  CHECK(bound.float_most_of(0x1p-1030) == static_cast<float>(HUGE_VAL));
-  CHECK(bound.float_most_of(0x1p-1010) > 0.0f);
+  for (const TripleForm form : {TripleForm::halves, TripleForm::words}) {
+    const TripleSumBound bound(form, 32, scale_of_halves(1e300));
+    CHECK(bound.most_of(0x1p-1030) == HUGE_VAL);
+    CHECK(bound.float_most_of(0x1p-1030) == static_cast<float>(HUGE_VAL));
+    CHECK(bound.float_most_of(0x1p-1010) > 0.0f);
+  }
+}
+
+TEST_CASE("words serve where nearly all rows lose little of them") {
+  const PowerOfTwo scale = scale_of_words(65535.0, 100.0);
+  CHECK(TripleSumBound(TripleForm::words, 10, scale).scaled(1.0) == 2.0);
+  // A thousand features lose 1,000 at most: a 64th of 64,000.
+  std::vector<double> sums(32, 32000.0), cut(32, 0.0);
+  const auto serve = [&](std::int64_t num_features) {
+    return words_serve(sums.data(), cut.data(), 32, num_features, scale);
+  };
+  CHECK(serve(1000));
+  CHECK(!serve(1001));
+  sums[0] = 0.0;
+  cut[31] = 1.0;
+  CHECK(serve(1000));
+  cut[30] = HUGE_VAL;
+  CHECK(!serve(1000));
+  sums.assign(32, 1e9);
+  cut.assign(32, 0.0);
+  CHECK(serve(65536));
+  CHECK(!serve(65537));
 }

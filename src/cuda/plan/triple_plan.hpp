@@ -21,7 +21,11 @@ struct TripleBlock {
   static constexpr int pairs = rows * columns;
 };
 
-/// Features of a row of halves.
+/// What the 16 bits of an entry are, where rows are no codes: halves, or whole
+/// numbers, whose sums are faster and tell less of what is small.
+enum class TripleForm { halves, words };
+
+/// Features of a row of either.
 FSKNN_HD inline std::int64_t depth_of_triples(std::int64_t num_features) {
   constexpr std::int64_t d = TripleBlock::depth;
   return (num_features + d - 1) / d * d;

@@ -1,13 +1,18 @@
 #pragma once
 
-// The bounds of sums of largest values that are made of halves: the vignette
-// "method" has the proof. Plain C++.
+// The bounds of sums of largest values that are made of halves, or of whole
+// numbers of 16 bits: the vignette "method" has the proof. Plain C++.
 //
 // Rows are multiplied by a power of two that brings the largest value of all to
 // [2^14, 2^15) and rounded towards 0, so that a largest value of halves is the
 // half of the largest value: less than it by no more than 2^-10 of itself, or
 // 2^-24 where halves are subnormal. Sums run on tensor cores, as
 // half_unit_rows.cu assumes them.
+//
+// Whole numbers are what is not above the scaled value and fits. The power of
+// two brings the mean to [2^7, 2^8) at least, and the largest to 2^15 at
+// least: a few of the largest are cut off, which the order stands, too. Sums
+// are exact, below 2^32, and rounded once, where they become floats.
 
 #include <algorithm>
 #include <cmath>
@@ -30,19 +35,35 @@ inline double error_of_triple_sums(std::int64_t depth) {
                   static_cast<double>(depth / 32 + 24) * 0x1p-23);
 }
 
-/// The power of two that rows are multiplied by. largest: of all values.
-inline PowerOfTwo scale_of_triples(double largest) {
+/// The power of two that rows are multiplied by. largest, mean: of all values.
+inline PowerOfTwo scale_of_halves(double largest) {
   return power_of_two(largest > 0.0 ? 14 - exponent_of(largest) : 0);
 }
+inline PowerOfTwo scale_of_words(double largest, double mean) {
+  if (!(largest > 0.0) || !(mean > 0.0)) return no_scaling();
+  return power_of_two(
+      std::max(15 - exponent_of(largest), 7 - exponent_of(mean)));
+}
+
+constexpr double kLargestWord = 65535.0;
+/// So many of the largest word are below 2^32.
+constexpr std::int64_t kMostWords = 65536;
 
 struct TripleSumBound {
-  TripleSumBound(std::int64_t depth, PowerOfTwo scale)
-      : scale_(scale), error_(error_of_triple_sums(depth)), depth_(depth) {}
+  TripleSumBound(TripleForm form, std::int64_t depth, PowerOfTwo scale)
+      : scale_(scale) {
+    if (form == TripleForm::words) {
+      lost_ = std::numeric_limits<double>::infinity();
+      return;
+    }
+    error_ = error_of_triple_sums(depth);
+    lost_ = static_cast<double>(depth) * 0x1p-21;
+  }
 
   double scaled(double sum) const {
     return (sum * scale_.first) * scale_.second;
   }
-  /// What a sum of halves is at most where the true one, before scaling, is
+  /// What a sum of them is at most where the true one, before scaling, is
   /// `sum`: rounded twice on the way.
   double most_of(double sum) const {
     if (sum < kCoarse) return std::numeric_limits<double>::infinity();
@@ -53,7 +74,7 @@ struct TripleSumBound {
     const float most = static_cast<float>(most_of(sum));
     return std::nextafter(most, std::numeric_limits<float>::infinity());
   }
-  /// The true sum, scaled, is between low() times a sum of halves and high()
+  /// The true sum, scaled, is between low() times a sum of them and high()
   /// times it, and lost() more.
   double low() const { return (1.0 - error_) * (1.0 - 0x1p-20); }
   double high() const {
@@ -61,8 +82,9 @@ struct TripleSumBound {
     return (1.0 + 0x1p-10 + 0x1p-18) * (1.0 + 1.25 * error_) * (1.0 + 0x1p-20);
   }
   /// A half loses 2^-24 at the most; the rest is for what tensor cores may cut
-  /// off a small sum beside products of a large number with 0.
-  double lost() const { return static_cast<double>(depth_) * 0x1p-21; }
+  /// off a small sum beside products of a large number with 0. Of words, of
+  /// which much may be cut off, nothing is said.
+  double lost() const { return lost_; }
 
   /// Of smaller totals the exact step's rounding to subnormal numbers may be
   /// coarse.
@@ -70,9 +92,23 @@ struct TripleSumBound {
 
  private:
   PowerOfTwo scale_;
-  double error_;
-  std::int64_t depth_;
+  double error_ = 0.0, lost_ = 0.0;
 };
+
+/// Whether whole numbers tell enough of nearly all rows: of one triple in 4,096
+/// at most do all rows lose more than a 64th, rounded or cut off.
+/// sums, cut: [count] of all rows, the latter scaled.
+inline bool words_serve(const double* sums, const double* cut,
+                        std::int64_t count, std::int64_t num_features,
+                        PowerOfTwo scale) {
+  if (num_features > kMostWords) return false;
+  const TripleSumBound bound(TripleForm::words, num_features, scale);
+  std::int64_t poor = 0;
+  for (std::int64_t p = 0; p < count; ++p)
+    poor += !(static_cast<double>(num_features) + cut[p] <=
+              bound.scaled(sums[p]) * 0x1p-6);
+  return 16 * poor <= count;
+}
 
 }  // namespace cuda
 }  // namespace fsknn

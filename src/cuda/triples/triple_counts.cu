@@ -1,7 +1,7 @@
 // How many triples there are at which similarity.
 #include "cuda/device/check.cuh"
 #include "cuda/triples/triple_counts.cuh"
-#include "cuda/triples/triple_tiles.cuh"
+#include "cuda/triples/triple_half_sums.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -17,25 +17,25 @@ struct CountedTile {
   float sums[TripleBlock::rows * stride];
 };
 constexpr int kCountBytes =
-    TripleWarps::shared_bytes - static_cast<int>(sizeof(CountedTile));
+    TripleThreads::shared_bytes - static_cast<int>(sizeof(CountedTile));
 static_assert(kCountBytes >= 8192 && sizeof(CountedTile) % 8 == 0,
               "there is room for some bins");
 
 // As filter_triples(). Out: counts of bins, and candidates whose bin the sum of
 // halves does not tell.
-template <bool stretches>
-__global__ void __launch_bounds__(TripleWarps::threads, 2)
+template <class Sums>
+__global__ void __launch_bounds__(TripleThreads::threads, 2)
     count_triples(const TripleTileWork work, const TripleBins bins) {
   extern __shared__ uint4 staged[];
   const TripleTile tile = triple_tile(work);
   const TripleJob& job = *tile.job;
-  TripleSums sums;
-  sum_tile<stretches>(work, tile, shared_address(staged), sums);
+  Sums sums;
+  sum_tile(work, tile, shared_address(staged), sums);
   __syncthreads();
   CountedTile& all = *reinterpret_cast<CountedTile*>(staged);
-  for_sums([&](int c, int o, int e) {
-    all.sums[tile.row(o, e) * CountedTile::stride + tile.column(c, e)] =
-        sums.of[c][o][e];
+  for_sums<Sums>([&](int i, int j) {
+    all.sums[sums.row(i) * CountedTile::stride + sums.column(j)] =
+        sums.at(i, j);
   });
   const auto scaled_sum = [&](std::int64_t place) {
     return (work.points.sums[place] * bins.scale.first) * bins.scale.second;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(TripleWarps::threads, 2)
   const bool is_column = position < job.columns;
   const double column_sum =
       is_column ? scaled_sum(work.pool.places[job.offset + position]) : 0.0;
-  constexpr int at_once = TripleWarps::threads / TripleBlock::columns;
+  constexpr int at_once = TripleThreads::threads / TripleBlock::columns;
   // Most of a thread's are in the bin of the one before.
   int last = 0;
   unsigned in_last = 0;
@@ -97,15 +97,15 @@ __global__ void __launch_bounds__(TripleWarps::threads, 2)
   counts.finish();
 }
 
-template <bool stretches>
+template <class Sums>
 void start(const TripleTileWork& work, const TripleBins& bins,
            cudaStream_t stream) {
-  CUDA_CHECK(cudaFuncSetAttribute(count_triples<stretches>,
+  CUDA_CHECK(cudaFuncSetAttribute(count_triples<Sums>,
                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  TripleWarps::shared_bytes));
-  count_triples<stretches>
-      <<<static_cast<unsigned>(work.to - work.from), TripleWarps::threads,
-         TripleWarps::shared_bytes, stream>>>(work, bins);
+                                  TripleThreads::shared_bytes));
+  count_triples<Sums>
+      <<<static_cast<unsigned>(work.to - work.from), TripleThreads::threads,
+         TripleThreads::shared_bytes, stream>>>(work, bins);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -114,9 +114,9 @@ void start(const TripleTileWork& work, const TripleBins& bins,
 void start_triple_counts(const TripleTileWork& work, const TripleBins& bins,
                          cudaStream_t stream) {
   if (has_stretches(work.points.depth))
-    start<true>(work, bins, stream);
+    start<TripleHalfSums<true>>(work, bins, stream);
   else
-    start<false>(work, bins, stream);
+    start<TripleHalfSums<false>>(work, bins, stream);
 }
 
 }  // namespace cuda

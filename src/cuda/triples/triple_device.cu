@@ -20,12 +20,14 @@ std::int64_t depth_of(std::int64_t num_features, int bits) {
 }  // namespace
 
 DeviceTriples::DeviceTriples(const PreparedPoints& points, int bits)
-    : rows_(points.size() * points.padded),
+    : points_(points),
+      rows_(points.size() * points.padded),
       sums_(points.size()),
-      halves_(points.size() * depth_of(points.num_features, bits)),
+      numbers_(points.size() * depth_of(points.num_features, bits)),
       most_(points.size()),
       scale_(no_scaling()),
-      bound_(depth_of(points.num_features, bits), scale_) {
+      words_scale_(no_scaling()),
+      bound_(TripleForm::halves, depth_of(points.num_features, bits), scale_) {
   const Stream stream;
   const std::int64_t n = points.size();
   upload(rows_, points.rows.data(), rows_.size(), stream);
@@ -36,36 +38,62 @@ DeviceTriples::DeviceTriples(const PreparedPoints& points, int bits)
   view_.rows = rows_.data();
   view_.sums = sums_.data();
   view_.most = most_.data();
+  for (std::int64_t p = 0; p < n; ++p)
+    largest_sum_ = std::max(largest_sum_, points.sums[p]);
   if (bits > 0) {
     view_.bits = bits;
-    view_.codes = halves_.data();
-    clear_from(halves_, 0, stream);
-    start_triple_codes(view_, reinterpret_cast<unsigned*>(halves_.data()),
+    view_.codes = numbers_.data();
+    clear_from(numbers_, 0, stream);
+    start_triple_codes(view_, reinterpret_cast<unsigned*>(numbers_.data()),
                        stream.get());
-  } else {
-    make_halves(points, stream);
+    set_most(stream);
+    return;
   }
-  std::vector<float> most;
-  for (std::int64_t p = 0; p < n; ++p) {
-    most.push_back(bound_.float_most_of(points.sums[p]));
-    largest_sum_ = std::max(largest_sum_, points.sums[p]);
-  }
-  upload(most_, most.data(), n, stream);
-  stream.wait();
-}
-
-void DeviceTriples::make_halves(const PreparedPoints& points,
-                                const Stream& stream) {
   DeviceBuffer<double> largest(1);
   clear_from(largest, 0, stream);
-  view_.halves = halves_.data();
   start_largest_value(rows_.data(), rows_.size(), largest.data(), stream.get());
-  double of_all = 0.0;
-  download(&of_all, largest, 1, stream);
+  download(&largest_, largest, 1, stream);
   stream.wait();
-  scale_ = scale_of_triples(of_all);
-  bound_ = TripleSumBound(view_.depth, scale_);
-  start_triple_halves(view_, scale_, halves_.data(), stream.get());
+  view_.numbers = numbers_.data();
+  double mean = 0.0;
+  const double values =
+      static_cast<double>(n) * static_cast<double>(points.num_features);
+  for (std::int64_t p = 0; p < n; ++p) mean += points.sums[p] / values;
+  words_scale_ = scale_of_words(largest_, mean);
+}
+
+bool DeviceTriples::words_serve() {
+  if (asked_) return words_serve_;
+  const Stream stream;
+  const std::int64_t n = points_.size();
+  DeviceBuffer<double> cut(n);
+  std::vector<double> of_rows(static_cast<std::size_t>(n));
+  start_cutting_words(view_, words_scale_, cut.data(), stream.get());
+  download(of_rows.data(), cut, n, stream);
+  stream.wait();
+  words_serve_ = cuda::words_serve(points_.sums.data(), of_rows.data(), n,
+                                   points_.num_features, words_scale_);
+  asked_ = true;
+  return words_serve_;
+}
+
+void DeviceTriples::make(TripleForm form) {
+  if (made_ && view_.form == form) return;
+  const Stream stream;
+  view_.form = form;
+  scale_ = form == TripleForm::words ? words_scale_ : scale_of_halves(largest_);
+  bound_ = TripleSumBound(form, view_.depth, scale_);
+  start_triple_numbers(view_, scale_, numbers_.data(), stream.get());
+  set_most(stream);
+  made_ = true;
+}
+
+void DeviceTriples::set_most(const Stream& stream) {
+  std::vector<float> most;
+  for (std::int64_t p = 0; p < points_.size(); ++p)
+    most.push_back(bound_.float_most_of(points_.sums[p]));
+  upload(most_, most.data(), points_.size(), stream);
+  stream.wait();
 }
 
 TripleLane::TripleLane(const DeviceTriples& points, const TripleSizes& sizes,

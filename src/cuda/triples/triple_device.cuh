@@ -17,11 +17,17 @@
 namespace fsknn {
 namespace cuda {
 
-/// Made, and used, with the device current.
+/// Made, and used, with the device current; the points must outlive it.
 class DeviceTriples {
  public:
-  /// bits: of each value's code, where all are small whole numbers; 0: halves.
+  /// bits: of each value's code, where all are small whole numbers; 0: make()
+  /// says.
   DeviceTriples(const PreparedPoints& points, int bits);
+
+  /// Whether whole numbers are good for pairs of an apex's others.
+  bool words_serve();
+  /// Makes them so, for lanes that begin afterwards; not where there are codes.
+  void make(TripleForm form);
 
   const TripleSumBound& bound() const { return bound_; }
   PowerOfTwo scale() const { return scale_; }
@@ -29,13 +35,16 @@ class DeviceTriples {
   const TriplePoints& points() const { return view_; }
 
  private:
-  void make_halves(const PreparedPoints& points, const Stream& stream);
+  void set_most(const Stream& stream);
 
+  const PreparedPoints& points_;
   DeviceBuffer<double> rows_, sums_;
-  DeviceBuffer<__half> halves_;
+  DeviceBuffer<__half> numbers_;
   DeviceBuffer<float> most_;
   PowerOfTwo scale_;
-  double largest_sum_ = 0.0;
+  double largest_ = 0.0, largest_sum_ = 0.0;
+  PowerOfTwo words_scale_;
+  bool asked_ = false, words_serve_ = false, made_ = false;
   TripleSumBound bound_;
   TriplePoints view_;
 };

@@ -1,8 +1,8 @@
 #pragma once
 
 // Triples on a device. Of one point (the apex) X_j = max(v_apex, v_j) is made
-// once, in halves; then max(X_j, X_k) is the largest of the three, so that
-// pairs of the X are gone through tile by tile, and what their sums do not
+// once, in 16 bits a value; then max(X_j, X_k) is the largest of the three, so
+// that pairs of the X are gone through tile by tile, and what their sums do not
 // decide is settled in the contract's doubles.
 //
 // Small whole numbers are thermometer codes instead, and X_j what either of the
@@ -24,10 +24,11 @@ namespace cuda {
 /// Points by place, device memory.
 struct TriplePoints {
   std::int64_t count = 0, padded = 0, depth = 0;
-  const double* rows = nullptr;    ///< [count x padded], prepared
-  const double* sums = nullptr;    ///< [count] of these rows
-  const __half* halves = nullptr;  ///< [count x depth]: see triple_bound.hpp
-  int bits = 0;                    ///< of a value's code; 0: halves
+  const double* rows = nullptr;  ///< [count x padded], prepared
+  const double* sums = nullptr;  ///< [count] of these rows
+  TripleForm form = TripleForm::halves;
+  const void* numbers = nullptr;  ///< [count x depth]: see triple_bound.hpp
+  int bits = 0;                   ///< of a value's code; 0: halves
   /// [count x depth], 16 bits each: word w bits + t of a row has of features
   /// 32 w to 32 w + 31 whether they are above t.
   const void* codes = nullptr;
@@ -68,9 +69,13 @@ struct TripleJob {
 void start_largest_value(const double* rows, std::int64_t size, double* largest,
                          cudaStream_t stream);
 
-/// Makes `to` [count x depth] of the points' rows.
-void start_triple_halves(const TriplePoints& points, PowerOfTwo scale,
-                         __half* to, cudaStream_t stream);
+/// What words lose of each row's scaled values that are too large for them.
+void start_cutting_words(const TriplePoints& points, PowerOfTwo scale,
+                         double* cut, cudaStream_t stream);
+
+/// Makes `to` [count x depth] of the points' rows, in the points' form.
+void start_triple_numbers(const TriplePoints& points, PowerOfTwo scale,
+                          __half* to, cudaStream_t stream);
 
 /// Makes `to` [count x depth], zeros before, of rows of small whole numbers.
 void start_triple_codes(const TriplePoints& points, unsigned* to,

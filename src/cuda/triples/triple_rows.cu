@@ -1,9 +1,10 @@
-// Points as halves, the others of an apex that a bound on pairs leaves, and
-// their X.
+// Points as halves or whole numbers, the others of an apex that a bound on
+// pairs leaves, and their X.
 #include <cmath>
 
 #include "core/triples.hpp"
 #include "cuda/device/check.cuh"
+#include "cuda/triples/triple_bound.hpp"
 #include "cuda/triples/triple_kernels.cuh"
 
 namespace fsknn {
@@ -34,9 +35,46 @@ __global__ void __launch_bounds__(kThreads)
               static_cast<unsigned long long>(__double_as_longlong(most)));
 }
 
-// In: the points' rows. Out: to [count x depth]. Grid: any, x. Block: kThreads.
+/// Of a scaled value that is not negative: what is not above it.
+struct Halves {
+  using Number = __half;
+  // Not -0, whose bits are those of a large whole number.
+  __device__ static __half below(double y) {
+    return __float2half_rz(y > 0.0 ? __double2float_rz(y) : 0.0f);
+  }
+};
+struct Words {
+  using Number = std::uint16_t;
+  __device__ static std::uint16_t below(double y) {
+    return static_cast<std::uint16_t>(__double2uint_rz(fmin(y, kLargestWord)));
+  }
+};
+
+// One warp a row. In: the points' rows. Out: cut [count]. Grid: any, x. Block:
+// kThreads.
 __global__ void __launch_bounds__(kThreads)
-    make_halves(const TriplePoints points, const PowerOfTwo scale, __half* to) {
+    cut_words(const TriplePoints points, const PowerOfTwo scale, double* cut) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kWarps;
+  for (std::int64_t place =
+           static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+       place < points.count; place += step) {
+    double sum = 0.0;
+    for (std::int64_t f = lane; f < points.padded; f += kWarp) {
+      const double x = points.rows[place * points.padded + f];
+      sum += fmax(0.0, (x * scale.first) * scale.second - kLargestWord);
+    }
+    for (int gap = kWarp / 2; gap > 0; gap /= 2)
+      sum += __shfl_xor_sync(0xffffffffu, sum, gap);
+    if (lane == 0) cut[place] = sum;
+  }
+}
+
+// In: the points' rows. Out: to [count x depth]. Grid: any, x. Block: kThreads.
+template <class Form>
+__global__ void __launch_bounds__(kThreads)
+    make_numbers(const TriplePoints points, const PowerOfTwo scale,
+                 typename Form::Number* to) {
   const std::int64_t size = points.count * points.depth;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t i =
@@ -45,20 +83,14 @@ __global__ void __launch_bounds__(kThreads)
     const std::int64_t place = i / points.depth, f = i % points.depth;
     const double x =
         f < points.padded ? points.rows[place * points.padded + f] : 0.0;
-    const double y = (x * scale.first) * scale.second;
-    // Not -0, whose bits are those of a large whole number.
-    to[i] = __float2half_rz(y > 0.0 ? __double2float_rz(y) : 0.0f);
+    to[i] = Form::below((x * scale.first) * scale.second);
   }
 }
 
-__device__ inline unsigned larger_halves(unsigned a, unsigned b) {
-  // Halves that are not negative are in the order of their bits.
-  return __vmaxu2(a, b);
-}
-
-__device__ inline uint4 larger_halves(const uint4& a, const uint4& b) {
-  return {larger_halves(a.x, b.x), larger_halves(a.y, b.y),
-          larger_halves(a.z, b.z), larger_halves(a.w, b.w)};
+/// Halves that are not negative are in the order of their bits.
+__device__ inline uint4 larger_numbers(const uint4& a, const uint4& b) {
+  return {__vmaxu2(a.x, b.x), __vmaxu2(a.y, b.y), __vmaxu2(a.z, b.z),
+          __vmaxu2(a.w, b.w)};
 }
 
 __device__ inline float sum_of(unsigned halves) {
@@ -84,11 +116,12 @@ __device__ inline bool is_lower(const TriplePoints& points,
 }
 
 /// Of eight halves the larger, added up; or of 128 bits those that one has.
+/// Pairs are asked for in these forms alone.
 struct HalfSums {
   using Sum = float;
-  static const void* of(const TriplePoints& points) { return points.halves; }
+  static const void* of(const TriplePoints& points) { return points.numbers; }
   __device__ static float sum(const uint4& a, const uint4& b) {
-    const uint4 x = larger_halves(a, b);
+    const uint4 x = larger_numbers(a, b);
     return (sum_of(x.x) + sum_of(x.y)) + (sum_of(x.z) + sum_of(x.w));
   }
 };
@@ -244,11 +277,11 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t place =
       others[static_cast<std::int64_t>(job.list) * points.count + row];
   const std::int64_t pieces = points.depth / kPiece;
-  const uint4* const all = reinterpret_cast<const uint4*>(points.halves);
+  const uint4* const all = static_cast<const uint4*>(points.numbers);
   const uint4* const own = all + job.apex * pieces;
   uint4* const x = reinterpret_cast<uint4*>(to.x) + (job.offset + row) * pieces;
   for (std::int64_t p = lane; p < pieces; p += kWarp)
-    x[p] = larger_halves(__ldg(own + p), __ldg(all + place * pieces + p));
+    x[p] = larger_numbers(__ldg(own + p), __ldg(all + place * pieces + p));
   if (lane > 0) return;
   to.places[job.offset + row] = static_cast<std::int32_t>(place);
   to.most[job.offset + row] = points.most[place];
@@ -268,10 +301,21 @@ void start_largest_value(const double* rows, std::int64_t size, double* largest,
   CUDA_CHECK(cudaGetLastError());
 }
 
-void start_triple_halves(const TriplePoints& points, PowerOfTwo scale,
-                         __half* to, cudaStream_t stream) {
-  make_halves<<<blocks_for(points.count * points.depth, 65536), kThreads, 0,
-                stream>>>(points, scale, to);
+void start_cutting_words(const TriplePoints& points, PowerOfTwo scale,
+                         double* cut, cudaStream_t stream) {
+  cut_words<<<blocks_for(points.count * kWarp, 65536), kThreads, 0, stream>>>(
+      points, scale, cut);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_triple_numbers(const TriplePoints& points, PowerOfTwo scale,
+                          __half* to, cudaStream_t stream) {
+  const unsigned blocks = blocks_for(points.count * points.depth, 65536);
+  if (points.form == TripleForm::words)
+    make_numbers<Words><<<blocks, kThreads, 0, stream>>>(
+        points, scale, reinterpret_cast<std::uint16_t*>(to));
+  else
+    make_numbers<Halves><<<blocks, kThreads, 0, stream>>>(points, scale, to);
   CUDA_CHECK(cudaGetLastError());
 }
 

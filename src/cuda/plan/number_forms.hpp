@@ -43,6 +43,8 @@ struct NumberFormEntry {
   std::int64_t most_features;
   int least_capability;       ///< of a device, 10 * major + minor
   std::int64_t shared_bytes;  ///< that a block of threads must have there
+  /// Where a pair's bound is wide: see FilterRounds.
+  int settled_rounds = 0;
 };
 
 /// In the order in which a plan takes them: the first that serves. Some serve
@@ -52,7 +54,7 @@ inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::byte,
      "products of bytes, or of half-precision floats where these leave fewer "
      "pairs, by tensor cores",
-     0, 1, 1, 32, 1, 2, false, 16384, 90, 196608},
+     0, 1, 1, 32, 1, 2, false, 16384, 90, 196608, 2},
     {NumberForm::half, "products of half-precision floats by tensor cores",
      one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
     {NumberForm::bit, "common bits by tensor cores",
@@ -63,7 +65,7 @@ inline constexpr NumberFormEntry kNumberForms[] = {
      0, 2, 16, 64, 1, 3, false, 32768, 80, 61440},
     {NumberForm::byte_difference,
      "differences of bytes, or of wider numbers where these leave fewer pairs",
-     0, 1, 1, 16, 4, 3, false, 32768, 80, 45056},
+     0, 1, 1, 16, 4, 3, false, 32768, 80, 45056, 2},
     {NumberForm::word_difference,
      "differences of 16-bit whole numbers, or of single-precision floats where "
      "these leave fewer pairs",

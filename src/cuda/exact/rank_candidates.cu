@@ -205,6 +205,8 @@ __global__ void __launch_bounds__(kRankThreads)
               static_cast<unsigned long long>(made));
 }
 
+static_assert(kMostSettled == kLongestWarpList, "as the plan takes it");
+
 // Where sums are told, no pair takes more than a thread.
 bool in_warps(const ExactStep& step) {
   return step.nearest.k <= kLongestWarpList &&

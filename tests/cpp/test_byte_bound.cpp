@@ -192,11 +192,20 @@ TEST_CASE("the bound is met where all that is lost points one way") {
     lost[f] = (std::rint(normal(random) * 25) + 0.49 * sign) * rule.step;
   }
   REQUIRE(static_cast<double>(product(lost, lost)) < 1.0);
-  const double part =
-      part_of_bound(rule, static_cast<double>(product(straight, lost)),
-                    rounded(rule, straight), rounded(rule, lost));
+  const double r = static_cast<double>(product(straight, lost));
+  const Rounded a = rounded(rule, straight), b = rounded(rule, lost);
+  const double part = part_of_bound(rule, r, a, b);
   CHECK(part <= 1.0);
   CHECK(part >= 0.98);
+  // A pair settled at this distance lets it pass, and hardly less.
+  const float settled =
+      threshold_of_limit(find_metric("pearson", "signed"),
+                         DistanceRule(find_metric("pearson", "signed"), 0),
+                         {1.0 / (rule.step * rule.step), 0.0}, 1.0 - r);
+  const double shares = a.bounds.share + b.bounds.share;
+  const double sum = static_cast<double>(product(a.bytes, b.bytes));
+  CHECK(static_cast<float>(sum + shares) >= settled);
+  CHECK_FALSE(static_cast<float>(sum + 0.95 * shares) >= settled);
 }
 
 TEST_CASE("features hold a row's share, whole") {

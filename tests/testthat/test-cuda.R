@@ -69,8 +69,7 @@ test_that("products of bytes give the same answer", {
 test_that("lists that are settled early lose nothing", {
   skip_if_no_cuda()
   withr::local_options(fsknn.instruction_set = "auto/8")
-  # Some rounds more than the fewest.
-  n <- 9000
+  n <- num_filtered
   x <- random_matrix(n, 78, seed = 37)
   knn_search(x, 20, backend = "cuda", devices = 1)
   skip_if_not(
@@ -108,13 +107,11 @@ test_that("lists that are settled early lose nothing", {
     }
     expect_same_graph(set, 20, "pearson", "absolute")
   }
-  # Longer lists are not settled, and far more of their pairs are made.
-  for (metric in c("pearson", "manhattan")) {
-    exact <- vapply(c(32, 33), function(k) {
-      knn_search(x, k, metric, backend = "cuda", devices = 1)
-      knn_stats()$pairs_exact
-    }, 0)
-    expect_lt(exact[[1]], 0.8 * exact[[2]])
+  # What was made: all neighbours, and not all that was listed.
+  for (k in c(20, 33)) {
+    knn_search(x, k, backend = "cuda", devices = 1)
+    expect_gte(knn_stats()$pairs_exact, k * n)
+    expect_lt(knn_stats()$pairs_exact, 300 * n)
   }
 })
 

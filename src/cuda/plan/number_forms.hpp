@@ -65,7 +65,7 @@ inline constexpr NumberFormEntry kNumberForms[] = {
      0, 2, 16, 64, 1, 3, false, 32768, 80, 61440},
     {NumberForm::byte_difference,
      "differences of bytes, or of wider numbers where these leave fewer pairs",
-     0, 1, 1, 16, 4, 3, false, 32768, 80, 45056, 2},
+     0, 1, 1, 16, 4, 3, false, 32768, 80, 45056, 3},
     {NumberForm::word_difference,
      "differences of 16-bit whole numbers, or of single-precision floats where "
      "these leave fewer pairs",

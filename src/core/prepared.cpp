@@ -8,22 +8,12 @@
 #include "core/errors.hpp"
 #include "core/pieces.hpp"
 #include "core/scan.hpp"
+#include "core/unscaling.hpp"
 
 namespace fsknn {
-namespace {
-
-/// Not below x, whatever its sign.
-double a_little_more(double x) {
-  return x * (x < 0.0 ? 1.0 - 0x1p-50 : 1.0 + 0x1p-50);
-}
-
-}  // namespace
 
 double DistanceRule::before_scaling(double distance) const {
-  // The next double lies above every number that rounds to `distance`.
-  const double above =
-      std::nextafter(distance, std::numeric_limits<double>::infinity());
-  return a_little_more((above * redo_.first) * redo_.second);
+  return fsknn::before_scaling(distance, redo_);
 }
 
 double DistanceRule::after_scaling(double before) const {

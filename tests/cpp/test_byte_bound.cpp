@@ -13,6 +13,7 @@
 #include "core/prepared.hpp"
 #include "cuda/filter/byte_bound.hpp"
 #include "cuda/filter/byte_choice.hpp"
+#include "cuda/filter/limits.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cuda;
@@ -143,6 +144,7 @@ TEST_CASE("one feature is spread over many") {
 }
 
 TEST_CASE("no pair is off by more than its rows' shares") {
+  const MetricEntry& metric = find_metric("pearson", "signed");
   std::mt19937_64 random(2);
   for (const std::int64_t d : {1, 2, 31, 78, 295, 1000})
     for (const double more : {0.5, 2.0, 4.0, 40.0}) {
@@ -159,11 +161,21 @@ TEST_CASE("no pair is off by more than its rows' shares") {
           found.push_back(rounded(rule, turned(rule, rows[i])));
         }
         for (std::size_t i = 0; i < rows.size(); ++i)
-          for (std::size_t j = 0; j < rows.size(); ++j)
-            CHECK(part_of_bound(rule,
-                                clamp_to_one(static_cast<double>(
-                                    product(rows[i], rows[j]))),
-                                found[i], found[j]) <= 1.0);
+          for (std::size_t j = 0; j < rows.size(); ++j) {
+            const double r =
+                clamp_to_one(static_cast<double>(product(rows[i], rows[j])));
+            CHECK(part_of_bound(rule, r, found[i], found[j]) <= 1.0);
+            const ByteBounds &a = found[i].bounds, &b = found[j].bounds;
+            if (a.wild || b.wild) continue;
+            // What was settled at this pair's distance lets it pass.
+            const double similarity =
+                static_cast<double>(product(found[i].bytes, found[j].bytes)) +
+                a.share + b.share;
+            CHECK(static_cast<float>(similarity) >=
+                  threshold_of_limit(metric, DistanceRule(metric, 0),
+                                     {1.0 / (rule.step * rule.step), 0.0},
+                                     1.0 - r));
+          }
       }
     }
 }
@@ -180,11 +192,20 @@ TEST_CASE("the bound is met where all that is lost points one way") {
     lost[f] = (std::rint(normal(random) * 25) + 0.49 * sign) * rule.step;
   }
   REQUIRE(static_cast<double>(product(lost, lost)) < 1.0);
-  const double part =
-      part_of_bound(rule, static_cast<double>(product(straight, lost)),
-                    rounded(rule, straight), rounded(rule, lost));
+  const double r = static_cast<double>(product(straight, lost));
+  const Rounded a = rounded(rule, straight), b = rounded(rule, lost);
+  const double part = part_of_bound(rule, r, a, b);
   CHECK(part <= 1.0);
   CHECK(part >= 0.98);
+  // A pair settled at this distance lets it pass, and hardly less.
+  const float settled =
+      threshold_of_limit(find_metric("pearson", "signed"),
+                         DistanceRule(find_metric("pearson", "signed"), 0),
+                         {1.0 / (rule.step * rule.step), 0.0}, 1.0 - r);
+  const double shares = a.bounds.share + b.bounds.share;
+  const double sum = static_cast<double>(product(a.bytes, b.bytes));
+  CHECK(static_cast<float>(sum + shares) >= settled);
+  CHECK_FALSE(static_cast<float>(sum + 0.95 * shares) >= settled);
 }
 
 TEST_CASE("features hold a row's share, whole") {

@@ -472,6 +472,32 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
       }
 }
 
+TEST_CASE("lists are settled before the last rounds, and not after them") {
+  for (const std::int64_t fill_blocks : {0, 1, 3})
+    for (const std::int64_t slabs : {2, 190, 40000})
+      for (const int settled : {0, 1, 3, 100}) {
+        FilterRounds rounds;
+        rounds.num_blocks = 95;
+        rounds.num_slabs = slabs;
+        rounds.symmetric = fill_blocks > 0;
+        rounds.fill_blocks = fill_blocks;
+        rounds.depth = 320;
+        rounds.chunk_size = 4096;
+        rounds.multiprocessors = 132;
+        rounds.settled_rounds = settled;
+        std::vector<bool> ends;
+        for (const FilterJobs& jobs : schedule_filter(rounds)) {
+          CHECK((jobs.ends_round || !jobs.settles));
+          if (jobs.ends_round) ends.push_back(jobs.settles);
+        }
+        const std::int64_t all = static_cast<std::int64_t>(ends.size());
+        CHECK(std::count(ends.begin(), ends.end(), true) ==
+              std::min<std::int64_t>(settled, all - 1));
+        CHECK_FALSE(ends.back());
+        CHECK(std::is_sorted(ends.begin(), ends.end() - 1));
+      }
+}
+
 TEST_CASE("rows with known thresholds meet every block of columns once") {
   FilterRounds rounds;
   rounds.num_blocks = 95;

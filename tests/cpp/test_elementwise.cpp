@@ -1,6 +1,7 @@
 // The elementwise filters of the GPUs, in floats and in whole numbers, their
 // arithmetic done here: a pair's similarity lies between what the filter says
-// and that less both slacks.
+// and that less both slacks, and what the filter says is not below what any
+// limit that the pair keeps is good for.
 
 #include <doctest/doctest.h>
 
@@ -109,7 +110,7 @@ float differences_of(const ElementwiseRule& rule, NumberForm form,
 
 struct Found {
   std::int64_t pairs = 0, too_near = 0, too_far = 0, not_finite = 0,
-               beyond_zero = 0, lost = 0, loose = 0, dropped = 0;
+               beyond_zero = 0, lost = 0, loose = 0, dropped = 0, unsettled = 0;
 };
 
 // Neighbours that are looked for where lists are cut.
@@ -148,7 +149,7 @@ long double in_proportion(const MetricEntry& metric, long double distance) {
 
 /// From a sample of the first rows: others may be cut off.
 Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
-                  NumberForm form) {
+                  const DistanceRule& distances, NumberForm form) {
   const std::int64_t few = std::min<std::int64_t>(points.size(), 32);
   const FilterKind kind = elementwise_rule(metric, points.padded, 1.0).kind;
   const bool whole = form != NumberForm::single;
@@ -163,7 +164,7 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
             : elementwise_rule(metric, points.padded, scale.inverse_unit);
   const Rows rows = filter_rows(points, scale, rule, form);
   SimilarityUnits units;
-  if (!is_proportion(rule.kind)) units.scale = rule.inverse_unit;
+  units.scale = is_proportion(rule.kind) ? 1.0 : rule.inverse_unit;
   const DistanceRule unscaled(metric, 0);
   Found found;
   for (std::int64_t i = 0; i < points.size(); ++i) {
@@ -191,14 +192,24 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
       found.not_finite += !(std::fabs(s) < HUGE_VALF);
       found.beyond_zero += is_proportion(rule.kind) && s > 0.0f;
       found.too_near += static_cast<long double>(s) < truth;
-      const long double slack =
-          static_cast<long double>(a.slack) + static_cast<long double>(b.slack);
+      const double slacks =
+          static_cast<double>(a.slack) + static_cast<double>(b.slack);
+      const double sums =
+          static_cast<double>(a.sum) + static_cast<double>(b.sum);
+      // Infinite ones over infinite sums say nothing either.
+      const double error =
+          is_proportion(rule.kind) ? slack_over_sums(slacks, sums) : slacks;
+      const long double slack = error == error ? error : HUGE_VALL;
+      const float least = least_similarity(s, error, 0.0);
+      const float settled = threshold_of_limit(
+          metric, distances, units, scaled(distance, distances.undo()));
+      found.unsettled +=
+          !(s >= settled) || !may_reach(rule.kind, apart, a, b, settled);
       found.too_far += !(truth >= static_cast<long double>(s) - slack);
       // What reaches a threshold is not dropped before: that of a limit just
       // at the pair, of what is known of it, of padding.
       for (const float threshold :
-           {float_at_most(static_cast<double>(truth)),
-            least_similarity(s, a.slack, b.slack), -HUGE_VALF, 0.0f})
+           {float_at_most(static_cast<double>(truth)), least, -HUGE_VALF, 0.0f})
         found.dropped += static_cast<long double>(threshold) <= truth &&
                          !may_reach(rule.kind, apart, a, b, threshold);
       // And that of the distance itself, as searches within one have it.
@@ -209,7 +220,7 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
       if (i == j) continue;
       pairs.distance.push_back(distance);
       pairs.similarity.push_back(s);
-      pairs.least.push_back(least_similarity(s, a.slack, b.slack));
+      pairs.least.push_back(least);
     }
     found.lost += pairs.lost();
   }
@@ -227,6 +238,7 @@ void check_found(const Matrix& m, const MetricEntry& metric, NumberForm form,
   CHECK(found.too_far == 0);
   CHECK(found.dropped == 0);
   CHECK(found.lost == 0);
+  CHECK(found.unsettled == 0);
   // And they say something, where points are not as good as equal.
   if (m.name == "normal" && m.d > 2 && form == NumberForm::single)
     CHECK(found.loose == 0);
@@ -244,14 +256,13 @@ void check_matrix(const Matrix& hard) {
       skip = scan(m.source(), 1).zero;
     }
     const auto source = m.source();
+    const int exponent = matrix_exponent(metric, scan(source, 1).largest);
     PreparedPoints points;
     try {
       Request request;
       request.metric = &metric;
-      points = prepare_points(
-          source,
-          recipe_of(request, matrix_exponent(metric, scan(source, 1).largest)),
-          skip, true, cpu::kBaselineKernels.prepare_row, 1);
+      points = prepare_points(source, recipe_of(request, exponent), skip, true,
+                              cpu::kBaselineKernels.prepare_row, 1);
     } catch (const RangeFailure&) {
       continue;
     }
@@ -260,7 +271,9 @@ void check_matrix(const Matrix& hard) {
       if (form == NumberForm::byte_difference &&
           metric.filter == FilterKind::largest)
         continue;
-      check_found(m, metric, form, check_pairs(metric, points, form));
+      check_found(
+          m, metric, form,
+          check_pairs(metric, points, DistanceRule(metric, exponent), form));
     }
   }
 }

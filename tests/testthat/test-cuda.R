@@ -66,6 +66,55 @@ test_that("products of bytes give the same answer", {
   )
 })
 
+test_that("lists that are settled early lose nothing", {
+  skip_if_no_cuda()
+  withr::local_options(fsknn.instruction_set = "auto/8")
+  n <- num_filtered
+  x <- random_matrix(n, 78, seed = 37)
+  knn_search(x, 20, backend = "cuda", devices = 1)
+  skip_if_not(
+    knn_stats()$filter_bits == 8, "No GPU here multiplies bytes by warpgroups."
+  )
+  near <- x
+  near[4001:4200, ] <- x[1:200, ] *
+    (1 + 10^-rep(7:16, 20) * random_matrix(200, 78, seed = 38))
+  near[4201:4250, ] <- x[1:50, ]
+  one <- matrix(rep(abs(random_matrix(1, 30)), each = n), n)
+  one[cbind(c(77, 78), c(3, 4))] <- c(9, -9)
+  centres <- random_matrix(30, 50, seed = 39)
+  sets <- list(
+    "near ties and copies" = near,
+    "huge entries" = replace(x, cbind(1:300, rep(1:78, length.out = 300)), 1e5),
+    "constant but for one" =
+      replace(matrix(0, n, 40), cbind(1:n, rep(1:40, length.out = n)), 1),
+    "all alike but two" = one,
+    "ties" = matrix(floor(4 * sin(seq_len(9 * n)^1.3)) + 4, n),
+    "tight clusters" = centres[rep(1:30, length.out = n), ] +
+      1e-6 * random_matrix(n, 50, seed = 40)
+  )
+  for (name in names(sets)) {
+    set <- sets[[name]][apply(sets[[name]], 1, function(row) {
+      max(row) > min(row)
+    }), ]
+    for (metric in c("pearson", "manhattan", "proportional")) {
+      points <- values_for(set, metric)
+      for (k in c(1, 20, 32)) expect_same_graph(points, k, metric)
+      expect_identical(
+        knn_query(points, points[1:300, ] + 1, 20, metric, backend = "cuda"),
+        knn_query(points, points[1:300, ] + 1, 20, metric, backend = "cpu"),
+        label = paste("queries:", name, metric)
+      )
+    }
+    expect_same_graph(set, 20, "pearson", "absolute")
+  }
+  # What was made: all neighbours, and not all that was listed.
+  for (k in c(20, 33)) {
+    knn_search(x, k, backend = "cuda", devices = 1)
+    expect_gte(knn_stats()$pairs_exact, k * n)
+    expect_lt(knn_stats()$pairs_exact, 300 * n)
+  }
+})
+
 test_that("rows of several stretches of features are filtered", {
   skip_if_no_cuda()
   usable <- knn_plan(c(num_filtered, 30), k = 3, backend = "cuda")$filter

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "cuda/device/check.cuh"
+#include "cuda/exact/warp_lists.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -131,6 +132,15 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
       lists.row_ids != nullptr ? lists.row_ids[place] : kNoPoint;
   const double row_error = __dadd_ru(
       cut.twice_error, cut.row_slack != nullptr ? cut.row_slack[slot] : 0.0f);
+  const double row_sum = cut.row_sum != nullptr ? cut.row_sum[slot] : 0.0f;
+  const auto error_beside = [&](std::int32_t column) {
+    const double slack =
+        cut.column_slack != nullptr ? cut.column_slack[column] : 0.0f;
+    return cut.row_sum == nullptr
+               ? __dadd_ru(row_error, slack)
+               : slack_over_sums(row_error + slack,
+                                 row_sum + cut.column_sum[column]);
+  };
   Candidate entry[per_thread];
   unsigned key[per_thread];  // of what the similarity is at least; 0: none
   int mine = 0;
@@ -142,13 +152,12 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
     if (at >= count || at >= lists.capacity) continue;
     entry[q] = list[at];
     const float s = entry[q].similarity;
+    const std::int32_t column = slot_of(entry[q]);
     if (!cut.all_valid) {
-      const std::int32_t other = lists.column_places[entry[q].slot];
+      const std::int32_t other = lists.column_places[column];
       if (other < 0 || lists.column_ids[other] == own || s != s) continue;
     }
-    const double column_error =
-        cut.column_slack != nullptr ? cut.column_slack[entry[q].slot] : 0.0f;
-    key[q] = order_key(least_similarity(s, row_error, column_error));
+    key[q] = order_key(least_similarity(s, error_beside(column), 0.0));
     ++mine;
     largest = max(largest, key[q]);
     least = max(least, ~key[q]);
@@ -156,6 +165,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   const int num_valid = group.sum(mine);
 
   float threshold = lists.thresholds[slot];
+  unsigned first_key = 0;  // that the threshold was set by
   if (num_valid >= cut.k && cut.k <= kFewNeighbours) {
     // The k-th largest key, one after the other.
     const auto reaches = [&](unsigned low) {
@@ -173,6 +183,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
       low = group.largest(below);
     }
     threshold = fmaxf(threshold, key_value(low));
+    first_key = low;
   } else if (num_valid >= cut.k) {
     // Nearly the k-th largest key: none that fewer than k reach, and no more
     // than a few beyond k do.
@@ -193,6 +204,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
       }
     }
     threshold = fmaxf(threshold, key_value(low));
+    if (cut.k <= kLongestWarpList) first_key = low;
   }
   if (overflowed) {
     // What was dropped is not known: the row takes nothing more.
@@ -204,11 +216,21 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
     return;
   }
   group.wait();
+  const auto put = [&](unsigned least_key, unsigned most_key) {
 #pragma unroll
-  for (int q = 0; q < per_thread; ++q) {
-    const bool keep = key[q] != 0 && entry[q].similarity >= threshold;
-    const int at = group.place(keep);
-    if (keep) list[at] = entry[q];
+    for (int q = 0; q < per_thread; ++q) {
+      const bool keep = key[q] >= least_key && key[q] <= most_key &&
+                        entry[q].similarity >= threshold;
+      const int at = group.place(keep);
+      if (keep) list[at] = entry[q];
+    }
+  };
+  if (first_key > 1) {
+    put(first_key, 0xffffffffu);
+    group.wait();
+    put(1, first_key - 1);
+  } else {
+    put(1, 0xffffffffu);
   }
   const int kept = group.kept();
   if (group.thread() > 0) return;

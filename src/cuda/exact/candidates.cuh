@@ -21,6 +21,7 @@
 #include "core/metrics.hpp"
 #include "core/numbers.hpp"
 #include "cuda/device/resources.cuh"
+#include "cuda/exact/limit_rule.hpp"
 #include "cuda/exact/list_rules.hpp"
 #include "cuda/exact/select.cuh"
 #include "cuda/plan/plan.hpp"
@@ -30,8 +31,16 @@ namespace cuda {
 
 struct Candidate {
   float similarity;
-  std::int32_t slot;
+  std::int32_t slot;  ///< with kSettled: the pair's distance has been made
 };
+static constexpr std::uint32_t kSettled = 0x80000000u;
+FSKNN_HD inline std::int32_t slot_of(const Candidate& candidate) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(candidate.slot) &
+                                   ~kSettled);
+}
+FSKNN_HD inline bool is_settled(const Candidate& candidate) {
+  return candidate.slot < 0;
+}
 
 /// Lists of row slots, of pairs with column slots; in a graph these are the
 /// same. All pointers are device memory.
@@ -75,8 +84,10 @@ __device__ inline void do_again(const RedoRows& redo, std::int32_t place,
 
 /// What cuts lists after a round. A candidate's similarity is at least
 /// entry.similarity - row_slack - column_slack - twice_error and at most
-/// entry.similarity + twice_error / 2, all in the filter's units. An error that
-/// is infinite or no number says nothing: see least_similarity().
+/// entry.similarity + twice_error / 2, all in the filter's units; with sums
+/// slacks are over those of both rows. An error that is infinite or no number
+/// says nothing: see least_similarity(). Those entries come first in a list, of
+/// up to kLongestWarpList neighbours, by which its threshold was set.
 struct Cut {
   CandidateLists lists;
   RedoRows redo;
@@ -85,6 +96,9 @@ struct Cut {
   Slot first_slot = {0}, end_slot = {0};  ///< to cut
   const float* row_slack = nullptr;  ///< [num_slots], may be infinite; or null
   const float* column_slack = nullptr;  ///< [column slots]; null with row_slack
+  /// As the slacks, with them or null; floats of the sums.
+  const float* row_sum = nullptr;
+  const float* column_sum = nullptr;
   /// The lists hold this many entries, some of them padding's; 0: as counts
   /// say.
   std::int32_t filled = 0;
@@ -110,7 +124,9 @@ void start_candidates(const CandidateLists& lists, cudaStream_t stream);
 /// Tightens thresholds and drops what is below them.
 void start_cut(const Cut& cut, cudaStream_t stream);
 
-/// The contract's distances of the candidates, and the k nearest of them.
+/// The contract's distances of the candidates, and the k nearest of them. A
+/// candidate that the k-th of those so far has left behind is not looked at
+/// where `limits` tells so.
 struct ExactStep {
   CandidateLists lists;
   RedoRows redo;
@@ -128,11 +144,31 @@ struct ExactStep {
   /// sums of the smaller ones, or half of differences (filter/bit_bound.hpp).
   bool sums_told = false;
   Lists nearest;  ///< out
+  /// What a distance means to similarities; of LimitOf::nothing: nobody knows.
+  LimitRule limits;
+  /// [num_slots] or null: of rows whose slack is infinite it means nothing.
+  const float* row_slack = nullptr;
+  /// `nearest` has what was settled before, or nothing yet; such candidates are
+  /// marked.
+  bool begun = false;
+  /// [kExactCounts] of pairs, in parts; or null.
+  unsigned long long* counts = nullptr;
 };
+static constexpr std::int64_t kExactCounts = 256;
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream);
 
-/// The same in turns of about 0.1 s, and polls between them.
+/// Whether lists can be settled before all pairs are met.
+bool may_settle(const ExactStep& step);
+
+/// The first candidates of each list, k or some more, and no others: `nearest`
+/// gets the k nearest of all that were settled so far, and a list's threshold
+/// is what the k-th of them is good for, if that is more than it was. Lists of
+/// fewer than k candidates stay as they are. step.begun must be set.
+void start_settling_lists(const MetricEntry& metric, const ExactStep& step,
+                          cudaStream_t stream);
+
+/// start_exact() in turns of about 0.1 s, and polls between them.
 void run_exact(const MetricEntry& metric, const ExactStep& step,
                const Stream& stream);
 

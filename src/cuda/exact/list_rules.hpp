@@ -46,6 +46,11 @@ FSKNN_HD inline float least_similarity(float similarity, double row_error,
 #endif
 }
 
+/// Slacks over the sums of both rows, which are floats, as an error.
+FSKNN_HD inline double slack_over_sums(double slacks, double sums) {
+  return slacks / sums * (1.0 + 0x1p-20);
+}
+
 /// The sum of the smaller ones of two rows of 0 and 1, whose sums these are, of
 /// a similarity that is their overlap, but for so little (filter/bit_bound.hpp)
 /// that the whole number is the nearest.

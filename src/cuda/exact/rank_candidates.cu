@@ -84,6 +84,9 @@ __global__ void __launch_bounds__(Block::threads)
                            k;
   const Entries nearest = {step.nearest.distance + out,
                            step.nearest.index + out};
+  if (tid == 0 && step.counts != nullptr)
+    atomicAdd(step.counts + slot % kExactCounts,
+              static_cast<unsigned long long>(count));
   if (count > kMostCompared) {
     sort_gathered<Block::threads>(found, count);
     for (int rank = tid; rank < k; rank += Block::threads)
@@ -99,16 +102,20 @@ __global__ void __launch_bounds__(Block::threads)
 }
 
 // The same where lists of neighbours are no longer than a warp, which does one:
-// of few candidates each, most of a block would have nothing to do.
+// of few candidates each, most of a block would have nothing to do. The first
+// candidates, those that the last cut put there, then others, as long as they
+// are near enough for the k-th so far. only_first: not those, and lists stay.
 // In and out: see ExactStep. Grid: x over slots, a warp each. Block:
-// kRankThreads. Shared: none. A list of more than `room` is done again.
-template <class Rule>
+// kRankThreads. Shared: static. A list of more than `room` is done again.
+template <class Rule, bool only_first>
 __global__ void __launch_bounds__(kRankThreads)
     rank_in_warps(const ExactStep step, const int room) {
   using Sum = typename Rule::Sum;
   using Threads = ExactBlock<kWarp>;
+  __shared__ std::int32_t wanted_slots[kRankThreads / kWarp][kWarp];
   const CandidateLists& lists = step.lists;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  std::int32_t* const slots = wanted_slots[threadIdx.x / kWarp];
   const std::int64_t slot =
       step.first_slot.value +
       (static_cast<std::int64_t>(blockIdx.x) * kRankThreads + threadIdx.x) /
@@ -121,54 +128,112 @@ __global__ void __launch_bounds__(kRankThreads)
   const int k = static_cast<int>(step.nearest.k);
   // Too few: sums that are no numbers. Leave them to the float64 pass.
   if (count < k || count > room) {
-    if (lane > 0) return;
+    if (only_first || lane > 0) return;
     if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
     do_again(step.redo, place, slot);
     return;
   }
 
-  const Candidate* const list = lists.entries + slot * lists.capacity;
+  Candidate* const list = lists.entries + slot * lists.capacity;
   const double* const row = step.rows + place * step.padded;
   const double row_sum = step.row_sums[place];
   const std::int64_t out = (step.slot_rows != nullptr ? step.slot_rows[slot]
                                                       : step.list_rows[place]) *
                            k;
   const Entries to = {step.nearest.distance + out, step.nearest.index + out};
+  const bool tells =
+      step.limits.of != LimitOf::nothing &&
+      (step.row_slack == nullptr || step.row_slack[slot] < CUDART_INF_F);
+  // k, in whole turns.
+  const int leading =
+      (k + Threads::pairs - 1) / Threads::pairs * Threads::pairs;
+  const int end = only_first ? min(count, leading) : count;
+  float threshold = lists.thresholds[slot];
   LaneEntry nearest = LaneEntry::none();
-  for (int first = 0; first < count; first += kWarp) {
+  if (step.begun && lane < k) {
+    const Entry before = to.get(lane);
+    nearest = {before.distance, before.index};
+  }
+  int made = 0;
+  for (int first = 0, some = leading; first < end;
+       first += some, some = kWarp) {
+    const int at = first + lane;
+    const bool there = lane < some && at < end;
+    const Candidate own = there ? list[at] : Candidate{0.0f, 0};
+    const bool wanted =
+        there && !is_settled(own) && own.similarity >= threshold;
+    const unsigned all_wanted = __ballot_sync(kWholeWarp, wanted);
+    if (all_wanted == 0) continue;
+    const int num_wanted = __popc(all_wanted);
+    made += num_wanted;
+    if (wanted) slots[__popc(all_wanted & ((1u << lane) - 1))] = own.slot;
+    if (only_first && wanted)
+      list[at].slot = static_cast<std::int32_t>(
+          static_cast<std::uint32_t>(own.slot) | kSettled);
+    __syncwarp();
     LaneEntry found = LaneEntry::none();
-    for (int turn = 0; turn < Threads::pair_threads; ++turn) {
-      const int turn0 = first + turn * Threads::pairs;
-      if (turn0 >= count) break;
+    for (int turn = 0; turn * Threads::pairs < num_wanted; ++turn) {
       // Threads past the end do the last pair again: a warp joins together.
-      const int own = turn0 + lane / Threads::pair_threads;
-      const int at = min(own, count - 1);
-      const std::int64_t other = lists.column_places[list[at].slot];
+      const int pair = turn * Threads::pairs + lane / Threads::pair_threads;
+      const std::int64_t other =
+          lists.column_places[slots[min(pair, num_wanted - 1)]];
       const double sum =
           pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
                         lane % Threads::pair_threads);
       const double distance =
           Rule::finish(sum, row_sum, step.column_sums[other]);
       LaneEntry entry = {scaled(distance, step.undo), lists.column_ids[other]};
-      if (own >= count) entry = LaneEntry::none();
+      if (pair >= num_wanted) entry = LaneEntry::none();
       // Each to the lane that has the candidate's number.
       const LaneEntry mine =
           entry.from(lane % Threads::pairs * Threads::pair_threads);
       if (lane / Threads::pairs == turn) found = mine;
     }
-    if (count <= kWarp) {
-      int rank = 0;
-      for (int b = 0; b < count; ++b) rank += found.from(b).before(found);
-      if (lane < count && rank < k) to.set(rank, {found.distance, found.index});
-      return;
-    }
-    found = sorted(found, lane);
-    nearest = first == 0 ? found : merged(nearest, found, lane);
+    __syncwarp();
+    nearest = merged(nearest, sorted(found, lane), lane);
+    const double limit = nearest.from(k - 1).distance;
+    // No pair at this limit has a similarity below: see limit_rule.hpp.
+    const float reached =
+        tells ? threshold_at(step.limits, limit) : -CUDART_INF_F;
+    if (reached < CUDART_INF_F) threshold = fmaxf(threshold, reached);
   }
   if (lane < k) to.set(lane, {nearest.distance, nearest.index});
+  if (lane > 0) return;
+  if (only_first) lists.thresholds[slot] = threshold;
+  if (step.counts != nullptr)
+    atomicAdd(step.counts + slot % kExactCounts,
+              static_cast<unsigned long long>(made));
+}
+
+static_assert(kMostSettled == kLongestWarpList, "as the plan takes it");
+
+// Where sums are told, no pair takes more than a thread.
+bool in_warps(const ExactStep& step) {
+  return step.nearest.k <= kLongestWarpList &&
+         step.lists.capacity <= kFewCandidates && !step.sums_told;
+}
+
+unsigned blocks_of_warps(const ExactStep& step) {
+  return static_cast<unsigned>(ceil_div(
+      step.end_slot.value - step.first_slot.value, kRankThreads / kWarp));
 }
 
 }  // namespace
+
+bool may_settle(const ExactStep& step) {
+  return in_warps(step) && step.limits.of != LimitOf::nothing;
+}
+
+void start_settling_lists(const MetricEntry& metric, const ExactStep& step,
+                          cudaStream_t stream) {
+  if (step.end_slot.value == step.first_slot.value) return;
+  with_pair_rule(metric, [&](auto rule) {
+    rank_in_warps<decltype(rule), true>
+        <<<blocks_of_warps(step), kRankThreads, 0, stream>>>(
+            step, step.lists.capacity);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
 
 void start_exact(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream) {
@@ -181,12 +246,9 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
   const int bytes =
       room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
   with_pair_rule(metric, [&](auto rule) {
-    // Where sums are told, no pair takes more than a thread.
-    if (step.nearest.k <= kLongestWarpList && capacity <= kFewCandidates &&
-        !step.sums_told) {
-      rank_in_warps<decltype(rule)>
-          <<<static_cast<unsigned>(ceil_div(slots, kRankThreads / kWarp)),
-             kRankThreads, 0, stream>>>(step, room);
+    if (in_warps(step)) {
+      rank_in_warps<decltype(rule), false>
+          <<<blocks_of_warps(step), kRankThreads, 0, stream>>>(step, room);
       return;
     }
     const auto start = [&](auto block) {

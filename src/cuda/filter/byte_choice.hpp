@@ -89,10 +89,13 @@ inline bool bytes_pay(const std::vector<double>& products, std::int64_t count,
                       const ByteSearch& search, double step) {
   if (count < 16 || step == 0.0) return false;
   const double depth = static_cast<double>(search.depth);
+  // Both rows', once where thresholds are of exact distances, else twice.
+  const double rows = search.k <= kMostSettled ? 2 : 4;
   const double expected = expected_candidates(
-      products, count, search, 4 * typical_error(step, search.depth));
+      products, count, search, rows * typical_error(step, search.depth));
   const double saved = static_cast<double>(search.num_points) * depth;
-  return (expected - static_cast<double>(search.k)) * kByteCandidateCost <=
+  return (expected - static_cast<double>(search.k)) *
+             byte_candidate_cost(search.k) <=
          saved;
 }
 

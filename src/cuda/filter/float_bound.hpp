@@ -23,8 +23,8 @@
 //   s - slack_i - slack_j  and  s = room_i + room_j - l,
 // room = e, slack = 2 e + K. For Proportional Similarity the distance is
 // L1 / (sum_i + sum_j), since 2 min(a, b) = a + b - |a - b| and entries are not
-// negative; s is divided by the sums too, and
-//   (slack_i + slack_j) / (sum_i + sum_j) <= slack_i / sum_i + slack_j / sum_j.
+// negative; s is divided by the sums too, and slack_i + slack_j when a pair is
+// cut (slack_over_sums()).
 //
 // No s is infinite or no number. Entries are kept within 2^100, and there are
 // at most 2^15 of them, so l, room and a sum of two are below 2^120. A quotient
@@ -135,7 +135,7 @@ FSKNN_HD inline RowBounds row_bounds(const ElementwiseRule& rule,
     // A larger sum than the true one only raises the similarity.
     bounds.sum = usual ? static_cast<float>(sum)
                        : (sum < most ? static_cast<float>(least) : HUGE_VALF);
-    slack = usual ? slack / sum * up : HUGE_VAL;
+    if (!usual) slack = HUGE_VAL;
   }
   bounds.slack = float_at_least(slack);
   return bounds;

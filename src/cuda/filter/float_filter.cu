@@ -72,6 +72,9 @@ class ElementwiseFilter final : public PairFilter {
     cut.twice_error = 0.0;
     cut.row_slack = elementwise_rows(rows).slack;
     cut.column_slack = elementwise_rows(columns).slack;
+    const bool proportion = is_proportion(rule_.kind);
+    cut.row_sum = proportion ? elementwise_rows(rows).sum : nullptr;
+    cut.column_sum = proportion ? elementwise_rows(columns).sum : nullptr;
   }
   SimilarityUnits units(const Cut&, const Stream&) override {
     return {is_proportion(rule_.kind) ? 1.0 : rule_.inverse_unit, 0.0};

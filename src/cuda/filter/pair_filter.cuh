@@ -70,6 +70,8 @@ class PairFilter {
   int bits() const { return bits_of(rows_.form); }
   std::int64_t row_bytes() const { return rows_.row_bytes; }
   std::int64_t floats_a_slot() const { return rows_.floats_a_slot; }
+  /// See FilterRounds.
+  int settled_rounds() const { return entry_of(rows_.form).settled_rounds; }
 
   /// Before any rows are made: some of the points, a fair sample, and what
   /// distances are multiplied by at last. Returns whether a search for that by

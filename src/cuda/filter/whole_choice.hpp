@@ -87,21 +87,26 @@ inline WholeSeconds whole_seconds(const WholeSample& sample, NumberForm form,
     seconds.next += n / 2 * near / all * exact;
     return seconds;
   }
-  // Thresholds are what k pairs have at least, in the filter's numbers, and a
-  // pair passes them by what it may have at most.
-  // Of a proportion each row's slack is over its own sum alone, about twice as
-  // much as over both.
-  auto seen =
-      pairs_seen(sample, is_proportion(kind), is_proportion(kind) ? 4.0 : 2.0);
   const double k = static_cast<double>(search.k);
   const std::int64_t nearest = std::max<std::int64_t>(
       1,
       search.k * sample.columns / std::max<std::int64_t>(1, search.num_points));
-  const double candidates = k * times_as_many(seen, nearest);
-  seconds.own += candidates * exact;
+  const auto candidates = [&](double times) {
+    auto seen = pairs_seen(sample, is_proportion(kind), times);
+    return k * times_as_many(seen, nearest);
+  };
+  // A pair passes a threshold by what it may have at most. Thresholds are what
+  // k pairs have at least, in the filter's numbers, and at last, where lists
+  // are settled, of exact distances, of which each such round makes some k / 2
+  // more.
+  const double listed = candidates(2.0);
+  const bool settled = search.k <= kMostSettled;
+  seconds.own +=
+      exact * (settled ? candidates(1.0) + k * entry_of(form).settled_rounds / 2
+                       : listed);
   seconds.next += k * exact;
   // Lists overflow, and many of their rows are done in doubles.
-  if (!(candidates <= 0.6 * candidates_for(search.k)))
+  if (!(listed <= 0.6 * candidates_for(search.k)))
     seconds.own += n * d * kSecondsDoubleFeature;
   return seconds;
 }

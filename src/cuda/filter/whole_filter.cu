@@ -152,6 +152,9 @@ class WholeFilter final : public PairFilter {
     cut.twice_error = 0.0;
     cut.row_slack = elementwise_rows(rows).slack;
     cut.column_slack = elementwise_rows(columns).slack;
+    const bool proportion = is_proportion(form_.rule.kind);
+    cut.row_sum = proportion ? elementwise_rows(rows).sum : nullptr;
+    cut.column_sum = proportion ? elementwise_rows(columns).sum : nullptr;
   }
   SimilarityUnits units(const Cut&, const Stream&) override {
     return {is_proportion(form_.rule.kind) ? 1.0 : form_.rule.inverse_unit,

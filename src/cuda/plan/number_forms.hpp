@@ -43,6 +43,8 @@ struct NumberFormEntry {
   std::int64_t most_features;
   int least_capability;       ///< of a device, 10 * major + minor
   std::int64_t shared_bytes;  ///< that a block of threads must have there
+  /// Where a pair's bound is wide: see FilterRounds.
+  int settled_rounds = 0;
 };
 
 /// In the order in which a plan takes them: the first that serves. Some serve
@@ -52,7 +54,7 @@ inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::byte,
      "products of bytes, or of half-precision floats where these leave fewer "
      "pairs, by tensor cores",
-     0, 1, 1, 32, 1, 2, false, 16384, 90, 196608},
+     0, 1, 1, 32, 1, 2, false, 16384, 90, 196608, 4},
     {NumberForm::half, "products of half-precision floats by tensor cores",
      one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
     {NumberForm::bit, "common bits by tensor cores",
@@ -63,7 +65,7 @@ inline constexpr NumberFormEntry kNumberForms[] = {
      0, 2, 16, 64, 1, 3, false, 32768, 80, 61440},
     {NumberForm::byte_difference,
      "differences of bytes, or of wider numbers where these leave fewer pairs",
-     0, 1, 1, 16, 4, 3, false, 32768, 80, 45056},
+     0, 1, 1, 16, 4, 3, false, 32768, 80, 45056, 3},
     {NumberForm::word_difference,
      "differences of 16-bit whole numbers, or of single-precision floats where "
      "these leave fewer pairs",
@@ -116,19 +118,24 @@ NumberForm difference_form(FilterKind filter, std::int64_t num_points,
 /// points does: some milliseconds.
 static constexpr double kLeastDifferences = 3.0e10;
 
+/// Lists of more neighbours are not settled: a warp has an entry a lane.
+static constexpr std::int64_t kMostSettled = 32;
+
 /// Bytes leave a row more candidates than halves do, each of which costs as
 /// much as so many products of features save. By times at 384,126 and 1,533,876
-/// rows of 295 features on an H200 (simulated, 64 factors) bytes and halves
-/// take as long for about 1.2 million, where 69 candidates are expected of k
-/// = 20.
-static constexpr double kByteCandidateCost = 7.5e6;
+/// rows of 295 features (simulated, 64 factors) bytes and halves take as long
+/// for about 670,000, where 37 candidates are expected of k = 20 (an H100); and
+/// where lists are not settled for about 1.2 million and 69 (an H200).
+constexpr double byte_candidate_cost(std::int64_t k) {
+  return k <= kMostSettled ? 1.25e7 : 7.5e6;
+}
 
 /// Whether bytes may pay at all, however few more they leave: where a row meets
 /// so few points there is no need to look at any.
 constexpr bool bytes_may_pay(std::int64_t num_points, std::int64_t num_features,
                              std::int64_t k) {
   return static_cast<double>(num_points) * static_cast<double>(num_features) >=
-         kByteCandidateCost * static_cast<double>(k) / 4;
+         byte_candidate_cost(k) * static_cast<double>(k) / 4;
 }
 
 /// Of rows of bytes, features that hold a row's error: for each side so many.

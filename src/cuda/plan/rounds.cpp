@@ -64,6 +64,12 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
     }
     first = jobs.fill && rounds.symmetric ? to_either_side + 1 : jobs.end_delta;
   }
+  int rounds_left = 0;
+  for (auto launch = launches.rbegin(); launch != launches.rend(); ++launch) {
+    if (!launch->ends_round) continue;
+    launch->settles = rounds_left > 0 && rounds_left <= rounds.settled_rounds;
+    ++rounds_left;
+  }
   return launches;
 }
 

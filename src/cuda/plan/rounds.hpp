@@ -28,6 +28,8 @@ struct FilterJobs {
   std::int64_t shift = 0;
   std::int64_t first_job = 0, end_job = 0;
   bool ends_round = false;
+  /// The end of a round after which lists are settled.
+  bool settles = false;
   /// Rows and columns are the same slots, and a pair is for both its lists.
   bool symmetric = true;
   /// Thresholds are not known yet: all pairs are written to their row's list,
@@ -52,6 +54,8 @@ struct FilterRounds {
   int multiprocessors = 1;
   /// What points have met after a round, to what they had before; at most 2.
   double growth = 2.0;
+  /// Lists are settled before each of so many rounds, the last ones.
+  int settled_rounds = 0;
 };
 
 /// Jobs of so many blocks of columns that one launch has.

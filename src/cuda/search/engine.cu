@@ -145,15 +145,10 @@ bool find_groups(const Request& request, const RowSource& points,
   PlacedPoints columns(points, request.skip, true);
   columns.order = order_by_group(groups, columns.order);
   emit_missing_rows(columns.order, out, request.k * groups.num_lists());
-  const Search search = {request,
-                         plan,
-                         columns,
-                         columns,
-                         recipe_of(request, exponent),
-                         DistanceRule(*request.metric, exponent).undo(),
-                         out,
-                         nullptr,
-                         &store};
+  const DistanceRule rule(*request.metric, exponent);
+  const Search search = {
+      request,     plan,        columns, columns, recipe_of(request, exponent),
+      rule.undo(), rule.redo(), out,     nullptr, &store};
   const GroupBlocks blocks(sizes_of(groups, request.skip));
   const int count = Workers::at_once(plan.num_workers);
   GroupTeam team(search, groups, blocks, gpus.all(), count);
@@ -246,8 +241,8 @@ void find_with_store(const Request& request, const RowSource& points,
 
   const DistanceRule rule(metric, exponent);
   const Search search = {
-      request,     plan, rows,       columns, recipe_of(request, exponent),
-      rule.undo(), out,  &in_panels, &store};
+      request,     plan,        rows, columns,    recipe_of(request, exponent),
+      rule.undo(), rule.redo(), out,  &in_panels, &store};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered && queries != nullptr)

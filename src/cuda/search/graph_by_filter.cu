@@ -73,11 +73,12 @@ void GraphByFilter::begin_lists() {
   pass_.filter->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
                            stream_);
   start_candidates(candidates_.lists(), stream_.get());
+  begin_exact();
   stream_.wait();
 }
 
-/// The nearest of the candidates of each owned slot.
-void GraphByFilter::finish() {
+/// What rounds and the exact step after them settle.
+void GraphByFilter::begin_exact() {
   exact_.lists = candidates_.lists();
   exact_.redo = candidates_.redo();
   exact_.first_slot = layout_.first_slot;
@@ -89,9 +90,15 @@ void GraphByFilter::finish() {
   exact_.undo = search_.undo;
   exact_.sums_told = pass_.filter->tells_sums();
   exact_.nearest = nearest_.lists();
+  exact_.counts = counter_.data();
+  counter_.clear(stream_);
+  begin_settling(search_, pass_, exact_, layout_.num_owned(), stream_);
+}
+
+/// The nearest of the candidates of each owned slot.
+void GraphByFilter::finish() {
   run_exact(*search_.request.metric, exact_, stream_);
-  stats_.pairs_exact +=
-      candidates_.num_candidates(layout_.first_slot, layout_.end_slot, stream_);
+  stats_.pairs_exact += counter_.total(stream_);
 }
 
 /// Rows whose candidates overflowed. Returns whether to go on.

@@ -12,6 +12,7 @@
 #include "cuda/filter/pair_filter.cuh"
 #include "cuda/search/candidate_store.cuh"
 #include "cuda/search/chunk_buffer.cuh"
+#include "cuda/search/exact_counter.cuh"
 #include "cuda/search/exchange.cuh"
 #include "cuda/search/point_store.cuh"
 #include "cuda/search/rounds.cuh"
@@ -44,6 +45,7 @@ class GraphByFilter {
 
  private:
   void begin_lists();
+  void begin_exact();
   void finish();
   bool redo();
   void write_out();
@@ -60,6 +62,7 @@ class GraphByFilter {
   CandidateStore candidates_;
   FilterPass pass_;
   ExactStep exact_;
+  ExactCounter counter_;
   ListBuffer nearest_;  ///< of owned points
   AnswerWriter answer_;
   Stats stats_;

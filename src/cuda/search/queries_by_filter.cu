@@ -108,11 +108,6 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   stored_.filter().set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
                               stream_);
   pass_.rounds = rounds_of_queries(search_, num_rows);
-  if (!run_rounds(pass_, stream_)) return false;
-  stats_.filter_bits = pass_.filter->bits();
-  stats_.pairs_filtered +=
-      static_cast<double>(num_rows) * static_cast<double>(blocks_.num_points);
-
   exact_.lists = candidates_.lists();
   exact_.redo = candidates_.redo();
   exact_.end_slot = {num_slots};
@@ -125,9 +120,16 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   exact_.undo = search_.undo;
   exact_.sums_told = pass_.filter->tells_sums();
   exact_.nearest = nearest_.lists();
+  exact_.counts = counter_.data();
+  counter_.clear(stream_);
+  begin_settling(search_, pass_, exact_, num_rows, stream_);
+
+  if (!run_rounds(pass_, stream_)) return false;
+  stats_.filter_bits = pass_.filter->bits();
+  stats_.pairs_filtered +=
+      static_cast<double>(num_rows) * static_cast<double>(blocks_.num_points);
   run_exact(*search_.request.metric, exact_, stream_);
-  stats_.pairs_exact +=
-      candidates_.num_candidates(Slot{0}, Slot{num_rows}, stream_);
+  stats_.pairs_exact += counter_.total(stream_);
   return true;
 }
 

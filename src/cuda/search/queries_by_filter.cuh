@@ -12,6 +12,7 @@
 #include "cuda/filter/pair_filter.cuh"
 #include "cuda/search/candidate_store.cuh"
 #include "cuda/search/chunk_buffer.cuh"
+#include "cuda/search/exact_counter.cuh"
 #include "cuda/search/filter_form.cuh"
 #include "cuda/search/point_store.cuh"
 #include "cuda/search/rounds.cuh"
@@ -57,6 +58,7 @@ class QueriesByFilter {
   // Of the queries that are being done.
   FilterPass pass_;
   ExactStep exact_;
+  ExactCounter counter_;
   Stats stats_;
 };
 

@@ -77,6 +77,10 @@ bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
     exact.redo = found.redo();
     exact.first_slot = {0};
     exact.end_slot = {found.lists().num_slots};
+    // Lists anew, all of them.
+    exact.begun = false;
+    exact.limits = {};
+    exact.counts = nullptr;
     run_exact(*held.search.request.metric, exact, stream);
     stats.pairs_exact += found.num_candidates(Slot{0}, Slot{count}, stream);
     const std::vector<std::int32_t> more = found.to_redo(stream);

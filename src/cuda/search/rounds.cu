@@ -90,6 +90,20 @@ std::int64_t num_launches(const FilterRounds& rounds) {
   return static_cast<std::int64_t>(schedule_filter(rounds).size());
 }
 
+void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
+                    std::int64_t num_lists, const Stream& stream) {
+  step.limits = limit_rule(*search.request.metric, search.redo,
+                           pass.filter->units(pass.cut, stream));
+  step.row_slack = pass.cut.row_slack;
+  pass.rounds.settled_rounds = pass.filter->settled_rounds();
+  step.begun = pass.rounds.settled_rounds > 0 && may_settle(step);
+  pass.settled = nullptr;
+  if (!step.begun) return;
+  pass.settled = &step;
+  pass.metric = search.request.metric;
+  start_clear(step.nearest, num_lists, stream.get());
+}
+
 bool run_rounds(FilterPass& pass, const Stream& stream) {
   using Part = FilterPass::Part;
   Cut cut = pass.cut;
@@ -110,6 +124,8 @@ bool run_rounds(FilterPass& pass, const Stream& stream) {
                     : 0;
       cut.all_valid = !jobs.fill && pass.rounds.symmetric;
       start_cut(cut, stream.get());
+      if (jobs.settles && pass.settled != nullptr)
+        start_settling_lists(*pass.metric, *pass.settled, stream.get());
       if (pass.exchange != nullptr && !pass.exchange->publish(stream))
         return false;
     }

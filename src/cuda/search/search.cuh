@@ -25,6 +25,7 @@ struct Search {
   const PlacedPoints& columns;  ///< the same object for a graph
   RowRecipe prepare;
   PowerOfTwo undo;  ///< takes off the matrix's scaling
+  PowerOfTwo redo;  ///< its inverse
   const Neighbours& out;
   /// Of a filtered search whose points come in panels: the points in their own
   /// order, in which they have their panel places.

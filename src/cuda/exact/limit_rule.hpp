@@ -1,0 +1,108 @@
+#pragma once
+
+// What a distance that counts means to a filter: the similarity that no pair so
+// near is filtered below. A search that starts from limits, each the distance
+// of some row's k-th neighbour so far, has its first thresholds here, and one
+// that settles k of a row's candidates its next. Plain C++, for host and
+// device.
+//
+// A filtered similarity s stands for a pair's t, in the filter's units; of the
+// distance before the matrix's power of two was taken off, D:
+//   rows of length 1    t = (1 - D) S,     |s - t| <= e of the returned
+//   distance
+//                       (half_unit_rows.cu), S = kSimilarityScale;
+//   near rows of length 1, centred
+//                       t = -D S^2,        s >= t   (half_bound.hpp),
+//   raw distances       t = -(D S)^2 / 2,  s >= t   (half_bound.hpp),
+//   raw products        t = -D S^2,        s >= t   (the same),
+//   differences         t = -D S,          s >= t   (float_bound.hpp), S the
+//                       inverse of the unit,
+//   proportions         t = o - 1,         s >= t   (the same), o the overlap;
+//   of rows of bits     t = o,             |s - t| <= e  (bit_bound.hpp).
+// So a pair at most `limit` apart has an s of at least t(limit) (less e), since
+// t falls as D rises. Of raw products that is not so of wild rows: their own
+// products, and so a limit, may be above what s they have. But s is above
+// LimitRule::most there, and no threshold is. What this file's own operations
+// round is less than 2^-40 of each term, and is taken off; 2^-100 covers what
+// is so small that it vanishes. A limit at which nothing is known lets all
+// pairs pass.
+
+#include <cfloat>
+#include <cmath>
+
+#include "core/metrics.hpp"
+#include "core/unscaling.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// What t is of.
+enum class LimitOf {
+  unit,
+  near_rows,
+  squared_distance,
+  product,
+  difference,
+  overlap,
+  nothing
+};
+
+/// What all limits of one search have in common.
+struct LimitRule {
+  LimitOf of = LimitOf::nothing;  ///< nothing: all pairs pass
+  double scale = 1.0;             ///< S
+  double error = 0.0;             ///< e, in the filter's units
+  double less = 0.0;              ///< overlaps: what is taken off
+  double most = HUGE_VAL;         ///< no threshold is above this
+  PowerOfTwo redo = {1.0, 1.0};   ///< the matrix's scaling
+};
+
+FSKNN_HD inline float float_at_most(double x) {
+  if (!(x >= -static_cast<double>(FLT_MAX))) return -HUGE_VALF;
+  if (x > static_cast<double>(FLT_MAX)) return FLT_MAX;
+  const float y = static_cast<float>(x);
+  return static_cast<double>(y) > x ? nextafterf(y, -HUGE_VALF) : y;
+}
+
+/// Of an overlap that a pair has at least.
+FSKNN_HD inline float threshold_of_overlap(const LimitRule& rule,
+                                           double least) {
+  return float_at_most(least - rule.less - 0x1p-40 - rule.error);
+}
+
+/// No pair whose returned distance is at most `limit` has a filtered similarity
+/// below this. Minus infinity: all pass; infinity, for a limit of minus
+/// infinity: none does.
+FSKNN_HD inline float threshold_at(const LimitRule& rule, double limit) {
+  constexpr double part = 0x1p-40, tiny = 0x1p-100;
+  if (limit == -HUGE_VAL) return HUGE_VALF;
+  if (!(limit < HUGE_VAL)) return -HUGE_VALF;
+  const double most = before_scaling(limit, rule.redo);
+  const double s = rule.scale;
+  switch (rule.of) {
+    case LimitOf::unit:
+      return float_at_most((1.0 - most) * s - s * part -
+                           rule.error * (1.0 + part));
+    case LimitOf::near_rows:
+    case LimitOf::product: {
+      const double t = most * s * s;
+      return float_at_most(fmin(-t - fabs(t) * part - tiny, rule.most));
+    }
+    case LimitOf::squared_distance: {
+      const double length = most * s;
+      return float_at_most(-length * length / 2 * (1.0 + part) - tiny);
+    }
+    case LimitOf::difference:
+      return float_at_most(-most * s * (1.0 + part) - tiny);
+    case LimitOf::overlap:
+      // No distance is below 0, nor above 1.
+      if (!(limit < 1.0)) return -HUGE_VALF;
+      return threshold_of_overlap(
+          rule, Proportional::least_overlap(limit < 0.0 ? 0.0 : limit));
+    case LimitOf::nothing: break;
+  }
+  return -HUGE_VALF;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -18,6 +18,7 @@ struct ByteSearch {
   std::int64_t num_points = 0;  ///< that a row meets
   std::int64_t k = 0;
   std::int64_t depth = 0;  ///< of the rows in bytes
+  double candidate_cost = kByteCandidateCost;
 };
 
 /// The step, from the sample's rows' largest entries: rows of many features,
@@ -92,7 +93,7 @@ inline bool bytes_pay(const std::vector<double>& products, std::int64_t count,
   const double expected = expected_candidates(
       products, count, search, 4 * typical_error(step, search.depth));
   const double saved = static_cast<double>(search.num_points) * depth;
-  return (expected - static_cast<double>(search.k)) * kByteCandidateCost <=
+  return (expected - static_cast<double>(search.k)) * search.candidate_cost <=
          saved;
 }
 

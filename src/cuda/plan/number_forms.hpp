@@ -4,6 +4,7 @@
 // asked of a device and the kernels' tiles all read. Another precision is a
 // line here, a type of rows, a kernel and a bound (cuda/filter). Plain C++.
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/metrics.hpp"
@@ -52,7 +53,7 @@ inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::byte,
      "products of bytes, or of half-precision floats where these leave fewer "
      "pairs, by tensor cores",
-     0, 1, 1, 32, 1, 2, false, 16384, 90, 196608},
+     0, 1, 1, 32, 1, 2, false, 16384, 75, 61440},
     {NumberForm::half, "products of half-precision floats by tensor cores",
      one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
     {NumberForm::bit, "common bits by tensor cores",
@@ -86,9 +87,9 @@ constexpr const NumberFormEntry& entry_of(NumberForm form) {
 NumberForm choose_form(FilterKind filter, std::int64_t num_features,
                        const GpuFacts& gpus);
 
-/// Whether such devices may filter by products of bytes: rows of length 1, all
-/// devices Hopper's, whose warpgroups do it. A search may still find that its
-/// points do not suit.
+/// Whether such devices may filter by products of bytes: rows of length 1, one
+/// of which shared memory has room for in doubles, where it is turned. A search
+/// may still find that its points do not suit.
 bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
                  const GpuFacts& gpus);
 
@@ -122,13 +123,28 @@ static constexpr double kLeastDifferences = 3.0e10;
 /// take as long for about 1.2 million, where 69 candidates are expected of k
 /// = 20.
 static constexpr double kByteCandidateCost = 7.5e6;
+/// The same where warps multiply rather than Hopper's warpgroups, for which
+/// halves take longer.
+static constexpr double kByteCandidateCostByWarps = 4.0e6;
+
+/// Of such devices; infinite where it is not known. NVIDIA gave the data-centre
+/// GPUs of compute capability 10 and 11 other products, which are not used
+/// here, and what products of bytes take by warps differs among them.
+inline double byte_candidate_cost(const GpuFacts& gpus) {
+  constexpr int hopper = 90;
+  if (gpus.capability == hopper && gpus.most_capability == hopper)
+    return kByteCandidateCost;
+  return gpus.most_capability >= 100 && gpus.capability < 120
+             ? HUGE_VAL
+             : kByteCandidateCostByWarps;
+}
 
 /// Whether bytes may pay at all, however few more they leave: where a row meets
 /// so few points there is no need to look at any.
 constexpr bool bytes_may_pay(std::int64_t num_points, std::int64_t num_features,
-                             std::int64_t k) {
+                             std::int64_t k, double candidate_cost) {
   return static_cast<double>(num_points) * static_cast<double>(num_features) >=
-         kByteCandidateCost * static_cast<double>(k) / 4;
+         candidate_cost * static_cast<double>(k) / 4;
 }
 
 /// Of rows of bytes, features that hold a row's error: for each side so many.
@@ -169,6 +185,8 @@ struct RowsInForm {
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t work = 0;           ///< for a pair, in features of halves
   double bytes_sums = 0;  ///< of a multiprocessor, for sums over stretches
+  /// Of bytes: byte_candidate_cost().
+  double candidate_cost = kByteCandidateCost;
 
   bool unit = false;     ///< rows of length 1
   bool centred = false;  ///< and what is left of them beside a centre

@@ -673,14 +673,14 @@ TEST_CASE("bytes are for every device with tensor cores for them") {
     return shape(least, most).rows.form;
   };
   CHECK(form(90, 90) == NumberForm::byte);
-  CHECK(shape(90, 90).rows.candidate_cost == kByteCandidateCost);
+  CHECK(shape(90, 90).candidate_cost == kByteCandidateCost);
   for (const int capability : {75, 80, 86, 89, 120}) {
     CHECK(form(capability, capability) == NumberForm::byte);
-    CHECK(shape(capability, capability).rows.candidate_cost ==
+    CHECK(shape(capability, capability).candidate_cost ==
           kByteCandidateCostByWarps);
   }
   // Warps' on one of them.
-  CHECK(shape(89, 90).rows.candidate_cost == kByteCandidateCostByWarps);
+  CHECK(shape(89, 90).candidate_cost == kByteCandidateCostByWarps);
   CHECK(form(70, 90) == NumberForm::none);
   // Not known to pay; but they can.
   for (const int capability : {100, 103, 110}) {

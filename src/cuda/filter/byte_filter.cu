@@ -40,7 +40,7 @@ class ByteFilter final : public PairFilter {
     if (rule_.step == 0.0) return false;
     return sought.forced || bytes_pay(products, few,
                                       {sought.num_points, sought.k, rows_.depth,
-                                       rows_.candidate_cost},
+                                       sought.candidate_cost},
                                       rule_.step);
   }
   void start_rows(const PreparedRows& from, std::int64_t count,

@@ -65,11 +65,11 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
       in.num_points >= kLeastFilteredPoints &&
       in.num_points <= kMostFilteredPoints && in.k <= kMostFilteredNeighbours;
   if (!pays) return shape;
-  const double cost = byte_candidate_cost(gpus);
+  shape.candidate_cost = byte_candidate_cost(gpus);
   const bool by_bytes =
       bytes && in.filter_bits <= 8 &&
-      (in.filter_bits == 8 ||
-       bytes_may_pay(in.num_points, in.num_features, in.k, cost)) &&
+      (in.filter_bits == 8 || bytes_may_pay(in.num_points, in.num_features,
+                                            in.k, shape.candidate_cost)) &&
       bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
   const NumberForm whole =
       bytes
@@ -85,7 +85,6 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
                         codes_serve(in.filter, in.num_features, gpus);
   shape.rows = by_codes ? RowsInForm::codes(in.num_features, form)
                         : RowsInForm(form, in.unit_dot, in.num_features);
-  if (by_bytes) shape.rows.candidate_cost = cost;
   shape.forced = (by_bytes && in.filter_bits == 8) ||
                  (whole != NumberForm::none && in.filter_bits != 0);
   if (!shape.usable()) return shape;

@@ -37,6 +37,7 @@ struct FilterShape {
 
   /// In that form, whether or not it pays.
   bool forced = false;
+  double candidate_cost = kByteCandidateCost;  ///< byte_candidate_cost()
 
   bool usable() const { return rows.form != NumberForm::none; }
 };

@@ -185,8 +185,6 @@ struct RowsInForm {
   std::int64_t floats_a_slot = 0;  ///< besides
   std::int64_t work = 0;           ///< for a pair, in features of halves
   double bytes_sums = 0;  ///< of a multiprocessor, for sums over stretches
-  /// Of bytes: byte_candidate_cost().
-  double candidate_cost = kByteCandidateCost;
 
   bool unit = false;     ///< rows of length 1
   bool centred = false;  ///< and what is left of them beside a centre

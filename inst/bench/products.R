@@ -26,16 +26,17 @@ simulated <- function(n, factors = 64) {
   set.seed(16)
   scores <- matrix(stats::rnorm(factors * d), factors)
   # Columns are points, so that pieces stand one after the other.
-  piece <- function(first) {
-    set.seed(first)
-    columns <- min(n - first + 1, 10000)
-    crossprod(scores, matrix(stats::rnorm(columns * factors), factors)) /
-      sqrt(factors) + stats::rnorm(columns * d)
+  normal <- function(rows, seed) {
+    piece <- function(first) {
+      set.seed(seed + first)
+      stats::rnorm(rows * min(n - first + 1, 10000))
+    }
+    pieces <- parallel::mclapply(
+      seq(1, n, 10000), piece, mc.cores = parallel::detectCores()
+    )
+    matrix(unlist(pieces), rows)
   }
-  pieces <- parallel::mclapply(
-    seq(1, n, 10000), piece, mc.cores = parallel::detectCores()
-  )
-  matrix(unlist(pieces), d)
+  crossprod(scores, normal(factors, 0)) / sqrt(factors) + normal(d, n)
 }
 
 # As in src/cuda/filter/byte_choice.hpp: candidates that a row is expected to

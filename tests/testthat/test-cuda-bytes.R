@@ -104,7 +104,9 @@ test_that("queries by products of bytes are those of the CPU", {
   query <- rbind(random_matrix(500, 78, seed = 39), x[1:50, ], -x[1:50, ])
   wild <- rbind(query, diag(78), replace(x[1, ], 5, 1e200))
   for (sign in c("signed", "absolute", "negative")) {
-    expect_same_by_bytes(x, 6, "pearson", sign, query = query, bits = 8L)
+    # Of magnitudes the worst row decides.
+    bits <- if (sign != "absolute") 8L
+    expect_same_by_bytes(x, 6, "pearson", sign, query = query, bits = bits)
     expect_same_by_bytes(x, 300, "pearson", sign, query = wild)
   }
 })

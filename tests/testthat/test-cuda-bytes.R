@@ -1,11 +1,11 @@
-# Products of bytes on a GPU, which "auto/8" asks for whether or not they pay, and
-# of halves ("auto/16"). A library built with FSKNN_CUDA_ARCH=90 has on Hopper the
-# code of all other GPUs, products by warps, one with 90a that of warpgroups.
+# Products of bytes on a GPU, which "auto/8" asks for whether or not they pay,
+# and of halves ("auto/16"). A library built with FSKNN_CUDA_ARCH=90 has on Hopper
+# the code of all other GPUs, products by warps, one with 90a that of warpgroups.
 
 num_filtered <- 4500
 
-# Answers of the GPU by bytes and by halves, and the CPU's. bits: that the GPU is
-# seen to have filtered by when asked for 8; NULL: either.
+# Answers of the GPU by bytes and by halves, and the CPU's. bits: that the GPU
+# is seen to have filtered by when asked for 8; NULL: either.
 expect_same_by_bytes <- function(x, k, metric = "pearson", sign = "signed",
                                  bits = NULL, query = NULL) {
   label <- paste(metric, sign, "k =", k, "d =", ncol(x))
@@ -41,7 +41,7 @@ test_that("products of bytes give the same graph for rows of any length", {
     x <- random_matrix(num_filtered, d, seed = d)
     expect_same_by_bytes(x, 20, if (d < 4) "cosine" else "pearson", bits = 8L)
   }
-  expect_same_by_bytes(cbind(random_matrix(num_filtered, 1, seed = 2)), 5, "cosine")
+  expect_same_by_bytes(random_matrix(num_filtered, 1, seed = 2), 5, "cosine")
   x <- random_matrix(num_filtered, 78, seed = 35)
   expect_same_by_bytes(x[, rep(1:78, 53)], 5, bits = 8L)
   for (k in c(1, 40, 300, 1100, 2048)) expect_same_by_bytes(x, k, bits = 8L)

@@ -7,7 +7,8 @@
 # with the package installed (R_LIBS says where) and a GPU. A library that was
 # built with FSKNN_CUDA_ARCH=90 has on Hopper the code of all other GPUs,
 # products by warps; one with 90a that of warpgroups. Graphs of N points (24,158,
-# 100,000 and 384,126) of 295 features, simulated of 64 factors, Pearson, k = 20.
+# 100,000 and 384,126) of 295 features, simulated of 64 factors and noise (all of
+# variance 1, as in gpu.R), Pearson, k = 20.
 # Printed are device seconds and those of the whole call, medians of three calls,
 # pairs of a point that came to the exact step, rows that were done again, and
 # 1e12 pairs a second; all answers are checked to be identical.
@@ -36,7 +37,7 @@ simulated <- function(n, factors = 64) {
     )
     matrix(unlist(pieces), rows)
   }
-  crossprod(scores, normal(factors, 0)) / sqrt(factors) + normal(d, n)
+  crossprod(scores, normal(factors, 0)) + normal(d, n)
 }
 
 # As in src/cuda/filter/byte_choice.hpp: candidates that a row is expected to

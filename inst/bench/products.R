@@ -8,10 +8,10 @@
 # built with FSKNN_CUDA_ARCH=90 has on Hopper the code of all other GPUs,
 # products by warps; one with 90a that of warpgroups. Graphs of N points (24,158,
 # 100,000 and 384,126) of 295 features, simulated of 64 factors and noise (all of
-# variance 1, as in gpu.R), Pearson, k = 20.
-# Printed are device seconds and those of the whole call, medians of three calls,
-# pairs of a point that came to the exact step, rows that were done again, and
-# 1e12 pairs a second; all answers are checked to be identical.
+# variance 1, as in gpu.R), Pearson, k = 20. Printed are device seconds and those
+# of the whole call, medians of three calls, pairs of a point that came to the
+# exact step, rows that were done again, and 1e12 pairs a second; all answers are
+# checked to be identical.
 
 library(fsknn)
 

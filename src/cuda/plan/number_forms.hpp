@@ -123,9 +123,11 @@ static constexpr double kLeastDifferences = 3.0e10;
 /// take as long for about 1.2 million, where 69 candidates are expected of k
 /// = 20.
 static constexpr double kByteCandidateCost = 7.5e6;
-/// The same where warps multiply rather than Hopper's warpgroups, for which
-/// halves take longer.
-static constexpr double kByteCandidateCostByWarps = 4.0e6;
+/// The same where warps multiply rather than Hopper's warpgroups: less by as
+/// much as halves take longer, 0.0159 s rather than 0.0111 at n = 100,000 (on
+/// an H100 whose code was made to be that of other GPUs; an H200). What bytes
+/// take by warps was not measured: twice as many products a second are assumed.
+static constexpr double kByteCandidateCostByWarps = 5.2e6;
 
 /// Of such devices; infinite where it is not known. NVIDIA gave the data-centre
 /// GPUs of compute capability 10 and 11 other products, which are not used

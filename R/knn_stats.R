@@ -14,11 +14,11 @@
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
 #'     `devices`: their rows in [cuda_devices()];
-#'   * `pairs_filtered`, `pairs_exact`: pairs of points that the filter looked
-#'     at (not those that the points' sums or lengths tell apart: on CPUs,
-#'     where a sample says that this pays, most pairs of intensities under
-#'     Manhattan, proportional and Euclidean distance), and pairs whose
-#'     distance was made in double precision;
+#'   * `pairs_apart`: pairs of points that nothing looked at, since the points'
+#'     sums or lengths tell them apart (on CPUs, where a sample says that this
+#'     pays: most pairs of intensities under Manhattan, proportional and
+#'     Euclidean distance), `pairs_filtered`: pairs that the filter looked at,
+#'     and `pairs_exact`: those whose distance was made in double precision;
 #'   * `rows_redone`: points with more candidates than their list had room for,
 #'     which were done again, and `rows_widened`: those of them for which a
 #'     wider filter was enough;
@@ -67,6 +67,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       num_devices = stats$num_devices,
       devices = devices[seq_len(stats$num_devices)],
       pairs_filtered = stats$pairs_filtered,
+      pairs_apart = stats$pairs_apart,
       pairs_exact = stats$pairs_exact,
       rows_redone = stats$rows_redone,
       rows_widened = stats$rows_widened,
@@ -113,6 +114,7 @@ format.knn_stats <- function(x, ...) {
     },
     "Points read" = if (on_gpu && x$streamed) "piece by piece",
     "Pairs filtered" = format_count(x$pairs_filtered),
+    "Pairs told apart" = if (x$pairs_apart > 0) format_count(x$pairs_apart),
     "Pairs in double" = format_count(x$pairs_exact),
     "Rows done again" = paste0(
       format_count(x$rows_redone),

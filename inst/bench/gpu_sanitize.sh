@@ -5,6 +5,8 @@
 #
 #   sh gpu_sanitize.sh [TOOL ...]
 #
+# On Hopper with the package built for 90a, then for 90 (FSKNN_CUDA_ARCH), which is
+# what other GPUs run: products by warps ("forms", "bytes", "bits").
 # Some minutes, most of them racecheck's. Ends with status 1 when a tool found
 # something.
 

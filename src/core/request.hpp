@@ -79,6 +79,7 @@ struct Neighbours {
 /// What the work was like; never part of the answer.
 struct Stats {
   double pairs_filtered = 0;  ///< pairs that the filter looked at
+  double pairs_apart = 0;     ///< pairs that sums or lengths tell apart before
   double pairs_exact = 0;     ///< pairs that the exact step computed
   double rows_redone = 0;     ///< rows whose candidates overflowed, done again
   double rows_widened = 0;    ///< of those, done by a wider filter alone
@@ -94,6 +95,7 @@ struct Stats {
   /// What one of several workers did at the same time as the others.
   void add_part(const Stats& part) {
     pairs_filtered += part.pairs_filtered;
+    pairs_apart += part.pairs_apart;
     pairs_exact += part.pairs_exact;
     rows_redone += part.rows_redone;
     rows_widened += part.rows_widened;

@@ -157,6 +157,7 @@ void HeldPoints::find_between(const Request& request, const Between& between,
   Lists(request, between, kernels_, search, halves, answer).write();
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
+  stats->pairs_apart = search.counts().apart;
   stats->pairs_exact = search.counts().exact;
   stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
   stats->seconds_prepare = prepared;

@@ -202,6 +202,7 @@ class MaskedTaker {
 void note(Stats* stats, const PassCounts& counts, int filter_bits) {
   if (stats == nullptr) return;
   stats->pairs_filtered = counts.filtered;
+  stats->pairs_apart = counts.apart;
   stats->pairs_exact = counts.exact;
   stats->filter_bits = filter_bits;
 }

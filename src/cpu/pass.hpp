@@ -32,8 +32,10 @@ struct Chunk {
 /// How many pairs a pass dealt with.
 struct PassCounts {
   double filtered = 0, exact = 0;
+  double apart = 0;  ///< left out by what is known of their points
   void add(const PassCounts& other) {
     filtered += other.filtered;
+    apart += other.apart;
     exact += other.exact;
   }
 };
@@ -110,8 +112,11 @@ class ChunkPass {
     if (!sink_.enter(at_, row_threshold_.data(), column_threshold_.data()))
       return;
     pairs_.enter(at_);
-    if (!pairs_.any_near(at_, row_threshold_.data(), column_threshold_.data()))
+    if (!pairs_.any_near(at_, row_threshold_.data(),
+                         column_threshold_.data())) {
+      counts_.apart += at_.pairs();
       return;
+    }
     double skipped = 0.0;
     for (std::int64_t c = 0; c < at_.num_columns; c += Tile::columns) {
       // Below the diagonal: met from the other side.
@@ -133,6 +138,7 @@ class ChunkPass {
       }
     }
     settle();
+    counts_.apart += skipped;
     if (pairs_.has_filter()) counts_.filtered += at_.pairs() - skipped;
   }
 

@@ -322,6 +322,7 @@ void find_streamed(const Request& request, const RowSource& points,
   }
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
+  stats->pairs_apart = search.counts().apart;
   stats->filter_bits = stats->pairs_filtered > 0 ? scale.filter_bits() : 0;
   stats->pairs_exact = search.counts().exact;
   stats->streamed = true;

@@ -638,7 +638,7 @@ TEST_CASE("rows in a form are as long as what the kernels read") {
   CHECK(floats.bytes_sums == 0);
 }
 
-TEST_CASE("rows of length 1 may be bytes where all devices are Hopper's") {
+TEST_CASE("rows of length 1 may be bytes") {
   using fsknn::cuda::NumberForm;
   using fsknn::cuda::RowsInForm;
   GpuFacts gpus = modern(80e9);
@@ -664,11 +664,6 @@ TEST_CASE("rows of length 1 may be bytes where all devices are Hopper's") {
   CHECK(fsknn::cuda::filter_shape(in, gpus, true).forced);
   in.filter_bits = 0;
   CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus, true).forced);
-  gpus.most_capability = 100;
-  CHECK(form() == NumberForm::half);
-  gpus.capability = 100;
-  CHECK(form() == NumberForm::half);
-  gpus.capability = gpus.most_capability = 90;
   in.unit_dot = false;
   CHECK(form() == NumberForm::half);
   in.unit_dot = true;
@@ -685,6 +680,60 @@ TEST_CASE("rows of length 1 may be bytes where all devices are Hopper's") {
   const RowsInForm few(NumberForm::byte, true, 33);
   CHECK(few.depth == 64);
   CHECK(few.row_bytes == 128);
+}
+
+TEST_CASE("bytes are for every device with tensor cores for them") {
+  using fsknn::cuda::byte_candidate_cost;
+  using fsknn::cuda::kByWarps;
+  using fsknn::cuda::NumberForm;
+  GpuFacts gpus = modern(80e9);
+  PlanInput in = input(1000000, 295, 20, 1);
+  in.unit_dot = true;
+  const auto shape = [&](int least, int most) {
+    gpus.capability = least;
+    gpus.most_capability = most;
+    return fsknn::cuda::filter_shape(in, gpus, true);
+  };
+  const auto form = [&](int least, int most) {
+    return shape(least, most).rows.form;
+  };
+  CHECK(form(90, 90) == NumberForm::byte);
+  const double cost = byte_candidate_cost(20);
+  CHECK(shape(90, 90).candidate_cost == cost);
+  for (const int capability : {75, 80, 86, 89, 120}) {
+    CHECK(form(capability, capability) == NumberForm::byte);
+    CHECK(shape(capability, capability).candidate_cost == kByWarps * cost);
+  }
+  // Warps' on one of them.
+  CHECK(shape(89, 90).candidate_cost == kByWarps * cost);
+  CHECK(form(70, 90) == NumberForm::none);
+  // Not known to pay; but they can.
+  for (const int capability : {100, 103, 110}) {
+    CHECK(form(capability, capability) == NumberForm::half);
+    CHECK(form(80, capability) == NumberForm::half);
+    CHECK(byte_candidate_cost(gpus, 20) == HUGE_VAL);
+  }
+  in.filter_bits = 8;
+  CHECK(form(100, 100) == NumberForm::byte);
+  // A row is turned in shared memory.
+  gpus.shared_bytes = 65536;
+  in.num_features = 7800;
+  CHECK(form(75, 75) == NumberForm::byte);
+  in.num_features = 8192;
+  CHECK(form(75, 75) == NumberForm::half);
+  gpus.shared_bytes = 101376;
+  in.num_features = 12400;
+  CHECK(form(86, 86) == NumberForm::byte);
+  in.num_features = 12600;
+  CHECK(form(86, 86) == NumberForm::half);
+  gpus.shared_bytes = 166912;
+  in.num_features = 16384;
+  CHECK(form(80, 80) == NumberForm::byte);
+  // Of more features sums of bytes would leave 32 bits at last.
+  for (const std::int64_t features : {16385, 133152, 140000}) {
+    in.num_features = features;
+    CHECK(form(80, 80) == NumberForm::half);
+  }
 }
 
 TEST_CASE("rows of 0 and 1 are bits where tensor cores count them") {

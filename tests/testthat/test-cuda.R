@@ -36,36 +36,6 @@ expect_same_graph <- function(x, k, metric = "pearson", sign = "signed", ...) {
   )
 }
 
-test_that("products of bytes give the same answer", {
-  skip_if_no_cuda()
-  withr::local_options(fsknn.instruction_set = "auto/8")
-  x <- random_matrix(num_filtered, 78, seed = 35)
-  expect_same_graph(x, 20)
-  expect_same_graph(x[, 1:4], 5, "spearman")
-  knn_search(x, 20, backend = "cuda")
-  skip_if_not(
-    knn_stats()$filter_bits == 8, "No GPU here multiplies bytes by warpgroups."
-  )
-  x[4001:4100, ] <- x[1:100, ] * (1 + 1e-7 * random_matrix(100, 78, seed = 36))
-  x[4101:4150, ] <- x[1:50, ]
-  x[4151:4200, ] <- -x[1:50, ]
-  x[4201:4250, ] <- 0
-  x[cbind(4201:4250, 1:50)] <- 1
-  x[4251, 3] <- 1e9
-  for (sign in c("signed", "absolute", "negative")) {
-    for (k in c(1, 20, 300)) expect_same_graph(x, k, "pearson", sign)
-  }
-  expect_same_graph(x, 20, "cosine")
-  expect_same_graph(x[, rep(1:78, 30)], 5)
-  whole <- matrix(floor(4 * sin(seq_len(num_filtered * 9)^1.3)), num_filtered)
-  whole <- whole[apply(whole, 1, function(row) max(row) > min(row)), ]
-  expect_same_graph(whole, 20)
-  expect_identical(
-    knn_query(x, x[1:300, ] + 1, 6, backend = "cuda"),
-    knn_query(x, x[1:300, ] + 1, 6, backend = "cpu")
-  )
-})
-
 test_that("lists that are settled early lose nothing", {
   skip_if_no_cuda()
   withr::local_options(fsknn.instruction_set = "auto/8")

@@ -115,7 +115,7 @@ test_that("on GPUs it names those that took part, and their memory", {
 test_that("the facts print", {
   # Every number is made up.
   stats <- list(
-    num_devices = 0L, pairs_filtered = 1e6, pairs_exact = 12345,
+    num_devices = 0L, pairs_filtered = 1e6, pairs_apart = 405, pairs_exact = 12345,
     rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
     filter_bits = 1L, streamed = FALSE, seconds_prepare = 0.0101,
     seconds_search = 0.5, seconds_emit = 0.01,
@@ -129,6 +129,7 @@ test_that("the facts print", {
   request$backend <- "cuda"
   request$devices <- c(2L, 3L)
   stats$num_devices <- 2L
+  stats$pairs_apart <- 0
   stats$filter_bits <- 8L
   stats$rows_redone <- 1200
   stats$rows_widened <- 1100

@@ -18,6 +18,7 @@ struct ByteSearch {
   std::int64_t num_points = 0;  ///< that a row meets
   std::int64_t k = 0;
   std::int64_t depth = 0;  ///< of the rows in bytes
+  double candidate_cost = byte_candidate_cost(kMostSettled);
 };
 
 /// The step, from the sample's rows' largest entries: rows of many features,
@@ -94,8 +95,7 @@ inline bool bytes_pay(const std::vector<double>& products, std::int64_t count,
   const double expected = expected_candidates(
       products, count, search, rows * typical_error(step, search.depth));
   const double saved = static_cast<double>(search.num_points) * depth;
-  return (expected - static_cast<double>(search.k)) *
-             byte_candidate_cost(search.k) <=
+  return (expected - static_cast<double>(search.k)) * search.candidate_cost <=
          saved;
 }
 

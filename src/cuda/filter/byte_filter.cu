@@ -27,7 +27,6 @@ class ByteFilter final : public PairFilter {
   }
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              const Sought& sought, const Stream& stream) override {
-    if (!has_byte_filter()) return false;
     const std::int64_t few = std::min(count, kSample);
     DeviceBuffer<double> d_largest(few), d_products(few * few);
     start_byte_sample(sample, few, rule_.turning,
@@ -39,9 +38,10 @@ class ByteFilter final : public PairFilter {
     stream.wait();
     rule_.step = step_of(largest);
     if (rule_.step == 0.0) return false;
-    return sought.forced ||
-           bytes_pay(products, few, {sought.num_points, sought.k, rows_.depth},
-                     rule_.step);
+    return sought.forced || bytes_pay(products, few,
+                                      {sought.num_points, sought.k, rows_.depth,
+                                       sought.candidate_cost},
+                                      rule_.step);
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,

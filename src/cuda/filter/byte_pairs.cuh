@@ -1,8 +1,8 @@
 #pragma once
 
 // The filter for rows of length 1 whose pairs' similarities tensor cores make
-// of products of bytes: on Hopper alone. byte_filter.cu has the filter itself,
-// byte_rows.cu its rows, byte_bound.hpp their bound, byte_pairs.cu the pairs.
+// of products of bytes. byte_filter.cu has the filter itself, byte_rows.cu its
+// rows, byte_bound.hpp their bound, byte_pairs.cu the pairs.
 
 #include <cuda_runtime.h>
 
@@ -43,9 +43,6 @@ struct ByteForms {
 void start_byte_rows(const PreparedRows& from, std::int64_t count,
                      const std::int32_t* slots, const ByteForms& to,
                      cudaStream_t stream);
-
-/// Whether the current device has code for it.
-bool has_byte_filter();
 
 void start_byte_filter(Sign sign, const ByteWork& work, cudaStream_t stream);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of signed bytes as the tensor cores' products by warpgroups take them.
+// Rows of signed bytes as the tensor cores' products take them.
 
 #include <cstdint>
 

@@ -1,67 +1,20 @@
 #include "cuda/filter/half_pairs.cuh"
 
-#include <algorithm>
 #include <stdexcept>
 #include <type_traits>
 
-#include "cuda/device/check.cuh"
-#include "cuda/filter/start_pairs.cuh"
-#include "cuda/filter/warp_pairs.cuh"
-#include "cuda/filter/warpgroup_pairs.cuh"
+#include "cuda/filter/pair_kernel.cuh"
+#include "cuda/filter/tiled_form.cuh"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-constexpr int kFilterThreads = HopperBlock::threads;
-#else
-constexpr int kFilterThreads = WarpTile::threads;
-#endif
-constexpr int kQueueBytes = WarpTile::threads / 32 * WarpQueue::length *
-                            static_cast<int>(sizeof(Found));
-static_assert(FilterTile::stage_bytes + kQueueBytes ==
-                  entry_of(NumberForm::half).shared_bytes,
-              "the plan knows what a device must have");
-
-// Similarities of pairs by tensor cores, and what reaches a row's or, by
-// symmetry, a column's threshold into its list. In a graph half of the pairs of
-// blocks, each for its rows and its columns (CoMet's circulant order, Joubert
-// et al. 2018). In and out: see HalfWork. Grid: any, blocks take jobs in turn;
-// on Hopper clusters of two. Block: kFilterThreads. Shared: dynamic, `room` the
-// bytes (Hopper), or the stages.
-template <class Kind>
-__global__ void __launch_bounds__(kFilterThreads, 1)
-    filter_pairs(const HalfWork work, const int room) {
-  extern __shared__ __align__(1024) unsigned char memory[];
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  filter_by_warpgroups<TiledForm<typename Kind::Number>, Kind>(work, room,
-                                                               memory);
-#else
-  filter_by_warps<Kind>(work, room, memory);
-#endif
-}
-
 template <class Kind>
 void start_kind(const HalfWork& work, cudaStream_t stream) {
-  using T = FilterTile;
-  const auto kernel = filter_pairs<Kind>;
-  const int device = device_in_use();
-  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  PairLaunch launch;
-  launch.hopper = has_warpgroups(kernel);
-  if (launch.hopper) {
-    launch.room = most;
-    launch.bytes = HopperMemory(work.slab_bytes(), most, Kind::by_sums).bytes();
-  } else {
-    const int fit = (most - kQueueBytes) / T::stage_bytes;
-    // Below 8.0 nothing is copied ahead.
-    launch.room = capability(device) < 80 ? 1 : std::min(fit, T::most_stages);
-    launch.bytes = launch.room * T::stage_bytes + kQueueBytes;
-  }
   if (Kind::deep && work.stretch_sums == nullptr)
     throw std::logic_error("there is no room for sums of stretches");
-  start_pairs(kernel, work, launch, stream);
+  start_pairs<TiledForm<typename Kind::Number>, Kind>(work, stream);
 }
 
 }  // namespace

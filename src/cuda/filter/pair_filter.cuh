@@ -55,6 +55,8 @@ struct Sought {
   std::int64_t num_points = 0;  ///< that each row meets
   std::int64_t k = 0;           ///< 0: all that are near enough
   bool forced = false;          ///< by this form, whether or not it pays
+  /// byte_candidate_cost()
+  double candidate_cost = byte_candidate_cost(kMostSettled);
   /// Where k is 0: how near that is, before the matrix's scaling.
   double limit = HUGE_VAL;
 };

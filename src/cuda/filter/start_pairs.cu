@@ -33,6 +33,32 @@ bool has_warpgroups(const void* kernel) {
   return code.maxThreadsPerBlock >= HopperBlock::threads;
 }
 
+PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
+                       bool by_sums) {
+  using T = FilterTile;
+  constexpr int queue_bytes = WarpTile::threads / 32 * WarpQueue::length *
+                              static_cast<int>(sizeof(Found));
+  constexpr int least_bytes = T::stage_bytes + queue_bytes;
+  static_assert(entry_of(NumberForm::half).shared_bytes == least_bytes &&
+                    entry_of(NumberForm::bit).shared_bytes == least_bytes &&
+                    entry_of(NumberForm::byte).shared_bytes == least_bytes,
+                "the plan knows what a device must have");
+  const int device = device_in_use();
+  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  PairLaunch launch;
+  launch.hopper = has_warpgroups(kernel);
+  if (launch.hopper) {
+    launch.room = most;
+    launch.bytes = HopperMemory(slab_bytes, most, by_sums).bytes();
+  } else {
+    const int fit = (most - queue_bytes) / T::stage_bytes;
+    // Below 8.0 nothing is copied ahead.
+    launch.room = capability(device) < 80 ? 1 : std::min(fit, T::most_stages);
+    launch.bytes = launch.room * T::stage_bytes + queue_bytes;
+  }
+  return launch;
+}
+
 void start_pairs(const void* kernel, void** arguments, const PairWork& work,
                  const PairLaunch& launch, cudaStream_t stream) {
   using T = FilterTile;

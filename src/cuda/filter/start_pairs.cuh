@@ -28,6 +28,11 @@ struct PairLaunch {
   int bytes = 0;        ///< of shared memory
 };
 
+/// How the kernel of pair_kernel.cuh is started on the current device, for rows
+/// of which a slab's take so many bytes. by_sums: see HopperBlock.
+PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
+                       bool by_sums);
+
 /// kernel(arguments), on as many blocks as there is room for.
 void start_pairs(const void* kernel, void** arguments, const PairWork& work,
                  const PairLaunch& launch, cudaStream_t stream);

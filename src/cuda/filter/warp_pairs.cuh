@@ -54,8 +54,34 @@ __device__ inline void add_products(int (&sum)[4], const unsigned (&a)[4],
 #endif
 }
 
-/// Eight warps, each 64 x 64 pairs, as products of 16 x 8 pairs and 16
-/// features.
+/// 16 x 8 pairs and 32 features of signed bytes. Whole numbers: exact.
+__device__ inline void add_byte_products(int (&sum)[4], const unsigned (&a)[4],
+                                         unsigned b0, unsigned b1) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
+      : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else
+  // 8 x 8 pairs and 16 features.
+  const auto add_quarter = [&](int& sum0, int& sum1, unsigned rows,
+                               unsigned columns) {
+    asm volatile(
+        "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 "
+        "{%0, %1}, {%2}, {%3}, {%0, %1};\n"
+        : "+r"(sum0), "+r"(sum1)
+        : "r"(rows), "r"(columns));
+  };
+  add_quarter(sum[0], sum[1], a[0], b0);
+  add_quarter(sum[2], sum[3], a[1], b0);
+  add_quarter(sum[0], sum[1], a[2], b1);
+  add_quarter(sum[2], sum[3], a[3], b1);
+#endif
+}
+
+/// Eight warps, each 64 x 64 pairs, as products of 16 x 8 pairs and 32 bytes of
+/// a row: a step.
 struct WarpTile {
   static constexpr int rows = 64, columns = 64;
   static constexpr int down = FilterTile::rows / rows;
@@ -66,10 +92,13 @@ struct WarpTile {
 
 /// A thread's share of a tile: sums in `groups` groups of 16 values. Value `at`
 /// of a group is of the thread's row number row_of(at) (the first, and every 8
-/// from there) and of column column_of(at) from the group's first.
-template <class Number>
+/// from there) and of column column_of(at) from the group's first. Form: as
+/// TiledForm.
+template <class Form>
 class WarpPairs {
  public:
+  using Number = typename Form::Number;
+  using Work = typename Form::Work;
   static constexpr int rows = 2 * WarpTile::products_down;
   static constexpr int groups = WarpTile::products_across;
   static constexpr int column_pairs = 1, group_columns = 8;
@@ -82,42 +111,52 @@ class WarpPairs {
         lane_(lane) {}
   __device__ static constexpr int row_of(int at) { return at / 2; }
   __device__ static constexpr int column_of(int at) { return at % 2; }
-  __device__ Number value(int group, int at) const {
-    return sum_[at / 4][group][at % 4];
+  /// To the nearest float.
+  __device__ float value(int group, int at) const {
+    return static_cast<float>(sum_[at / 4][group][at % 4]);
   }
   __device__ Number& sum(int i) { return sum_[i / 32][i / 4 % 8][i % 4]; }
   __device__ Number sum(int i) const { return sum_[i / 32][i / 4 % 8][i % 4]; }
 
-  /// Adds the products of a stage: the columns' tile, and the rows' after it.
-  __device__ void multiply(unsigned staged, bool first) {
+  /// Adds the products of a part's features, which are in this stage: the
+  /// columns' tile, and the rows' after it.
+  __device__ void multiply(const Work& work, int part, unsigned staged,
+                           bool first) {
     if (first) clear();
-    using W = WarpTile;
-    const int row = FilterTile::columns + warp_row_ + (lane_ & 15);
-    const int column = warp_column_ + (lane_ & 7) + (lane_ >> 4) * 8;
+    const int steps = Form::steps(work, part);
+    if (steps == WarpTile::steps) {
 #pragma unroll
-    for (int step = 0; step < W::steps; ++step) {
-      unsigned a[W::products_down][4], b[W::products_across / 2][4];
-      const int row_piece = (2 * step + (lane_ >> 4)) ^ (row & 7);
-      const int column_piece = (2 * step + ((lane_ >> 3) & 1)) ^ (column & 7);
-#pragma unroll
-      for (int i = 0; i < W::products_down; ++i)
-        load_tiles(a[i], staged + (row + 16 * i) * FilterTile::row_bytes +
-                             row_piece * 16);
-#pragma unroll
-      for (int j = 0; j < W::products_across / 2; ++j)
-        load_tiles(b[j], staged + (column + 16 * j) * FilterTile::row_bytes +
-                             column_piece * 16);
-#pragma unroll
-      for (int i = 0; i < W::products_down; ++i)
-#pragma unroll
-        for (int j = 0; j < W::products_across; ++j)
-          add_products(sum_[i][j], a[i], b[j / 2][j % 2 * 2],
-                       b[j / 2][j % 2 * 2 + 1]);
+      for (int step = 0; step < WarpTile::steps; ++step) add_step(staged, step);
+    } else {
+#pragma unroll 1
+      for (int step = 0; step < steps; ++step) add_step(staged, step);
     }
   }
   const int first_row, first_column;
 
  private:
+  __device__ void add_step(unsigned staged, int step) {
+    using W = WarpTile;
+    unsigned a[W::products_down][4], b[W::products_across / 2][4];
+    const unsigned rows_at =
+        staged + FilterTile::column_tile_bytes +
+        Form::row_at(warp_row_ + (lane_ & 15), 2 * step + (lane_ >> 4));
+    const unsigned columns_at =
+        staged + Form::column_at(warp_column_ + (lane_ & 7) + (lane_ >> 4) * 8,
+                                 2 * step + ((lane_ >> 3) & 1));
+#pragma unroll
+    for (int i = 0; i < W::products_down; ++i)
+      load_tiles(a[i], rows_at + i * Form::bytes_of_16);
+#pragma unroll
+    for (int j = 0; j < W::products_across / 2; ++j)
+      load_tiles(b[j], columns_at + j * Form::bytes_of_16);
+#pragma unroll
+    for (int i = 0; i < W::products_down; ++i)
+#pragma unroll
+      for (int j = 0; j < W::products_across; ++j)
+        Form::add(sum_[i][j], a[i], b[j / 2][j % 2 * 2],
+                  b[j / 2][j % 2 * 2 + 1]);
+  }
   __device__ void clear() {
 #pragma unroll
     for (int i = 0; i < WarpTile::products_down; ++i)
@@ -130,36 +169,25 @@ class WarpPairs {
   int warp_row_, warp_column_, lane_;
 };
 
-/// Stages the features of a job's tiles, one after the other, as far ahead as
-/// there are stages.
+/// Stages the features of a job's tiles, one part after the other, as far ahead
+/// as there are stages.
+template <class Form>
 class Stager {
  public:
-  __device__ Stager(const HalfWork& work, const FilterJob& job, unsigned shared)
+  using Work = typename Form::Work;
+
+  __device__ Stager(const Work& work, const FilterJob& job, unsigned shared)
       : work_(work),
         job_(job),
-        parts_(static_cast<int>(work.rows.depth / FilterTile::depth)),
+        parts_(Form::parts(work)),
         tiles_left_(job.end_delta - job.first_delta),
-        shared_(shared + threadIdx.x * 16) {}
+        shared_(shared) {}
 
-  /// The next `depth` features into this stage, if there are any left.
+  /// The next part into this stage, if there is any left.
   __device__ void stage(int stage) {
-    using T = FilterTile;
     if (tiles_left_ == 0) return;
-    constexpr int at_a_time = WarpTile::threads * 16;
-    const unsigned to = shared_ + stage * T::stage_bytes;
-    const char* columns = reinterpret_cast<const char*>(
-                              work_.columns.tile(job_.column_block, part_)) +
-                          threadIdx.x * 16;
-    const char* rows = reinterpret_cast<const char*>(
-                           work_.rows.tile(job_.slab / T::slabs, part_)) +
-                       job_.slab % T::slabs * T::row_tile_bytes +
-                       threadIdx.x * 16;
-#pragma unroll
-    for (int q = 0; q < T::column_tile_bytes; q += at_a_time)
-      copy_16_bytes(to + q, columns + q);
-#pragma unroll
-    for (int q = 0; q < T::row_tile_bytes; q += at_a_time)
-      copy_16_bytes(to + T::column_tile_bytes + q, rows + q);
+    Form::copy(work_, job_.column_block, job_.slab, part_,
+               shared_ + stage * FilterTile::stage_bytes);
     if (++part_ < parts_) return;
     part_ = 0;
     --tiles_left_;
@@ -167,7 +195,7 @@ class Stager {
   }
 
  private:
-  const HalfWork& work_;
+  const Work& work_;
   FilterJob job_;
   int parts_, part_ = 0;
   std::int64_t tiles_left_;
@@ -176,11 +204,11 @@ class Stager {
 
 /// The kernel's body. shared: num_stages x FilterTile::stage_bytes, then the
 /// warps' queues. With one stage, copies and products take turns.
-template <class Kind>
-__device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
-                                       unsigned char* memory) {
+template <class Form, class Kind>
+__device__ inline void filter_by_warps(const typename Form::Work& work,
+                                       int num_stages, unsigned char* memory) {
   using T = FilterTile;
-  using P = WarpPairs<typename Kind::Number>;
+  using P = WarpPairs<Form>;
   const unsigned shared = shared_address(memory);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -188,7 +216,7 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
       reinterpret_cast<Found*>(memory + num_stages * T::stage_bytes) +
           warp * WarpQueue::length,
       lane);
-  const int parts = static_cast<int>(work.rows.depth / T::depth);
+  const int parts = Form::parts(work);
   const int ahead = num_stages - 1;  // stages on their way
   P pairs(warp, lane);
 
@@ -197,7 +225,7 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
     const FilterJob job(work.jobs, at);
     std::int64_t column_block = job.column_block;
     __syncthreads();  // the last job's stages are read
-    Stager stager(work, job, shared);
+    Stager<Form> stager(work, job, shared);
     for (int s = 0; s < ahead; ++s) {
       stager.stage(s);
       commit_copies();
@@ -226,7 +254,7 @@ __device__ inline void filter_by_warps(const HalfWork& work, int num_stages,
           wait_for_copies<0>();
           __syncthreads();
         }
-        pairs.multiply(shared + now * T::stage_bytes,
+        pairs.multiply(work, part, shared + now * T::stage_bytes,
                        Kind::deep ? StretchSums::begins_at(part) : part == 0);
         if constexpr (Kind::deep)
           if (StretchSums::ends_at(part, parts))

@@ -104,56 +104,6 @@ class WarpgroupPairs {
   Number sums[128];
 };
 
-/// Rows of halves, or of bits, whose sums are whole numbers, as products by
-/// warpgroups take them: which parts of the features are copied and multiplied
-/// at a time. ByteForm is the other.
-template <class Sum>
-struct TiledForm {
-  using Work = HalfWork;
-  using Number = Sum;
-  using T = FilterTile;
-
-  __device__ static int parts(const Work& work) {
-    return static_cast<int>(work.rows.depth / T::depth);
-  }
-  /// Of a part, in bytes.
-  __device__ static int columns_bytes(const Work&, int) {
-    return T::column_tile_bytes;
-  }
-  __device__ static int rows_bytes(const Work&, int) {
-    return T::row_tile_bytes;
-  }
-  /// From a warpgroup's rows to the next one's.
-  static constexpr int warpgroup_bytes = 64 * T::row_bytes;
-
-  __device__ static void copy_rows(const Work& work, std::int64_t slab,
-                                   int part, unsigned to, unsigned barrier) {
-    copy_bulk(to,
-              work.rows.tile(slab / T::slabs, part) +
-                  slab % T::slabs * (T::rows * T::depth),
-              T::row_tile_bytes, barrier);
-  }
-  /// This block's half, to both blocks of the cluster.
-  __device__ static void copy_columns(const Work& work, std::int64_t block,
-                                      int part, unsigned to, unsigned barrier) {
-    const unsigned rank = cluster_rank();
-    copy_bulk_to_both(
-        to + rank * (T::column_tile_bytes / 2),
-        work.columns.tile(block, part) + rank * (T::columns / 2 * T::depth),
-        T::column_tile_bytes / 2, barrier);
-  }
-  /// Adds the products of a part's features.
-  __device__ static void multiply(Sum (&sum)[128], const Work&, int,
-                                  unsigned rows_at, unsigned columns_at,
-                                  bool first) {
-#pragma unroll
-    for (int step = 0; step < T::row_bytes / 32; ++step)
-      add_tiled_products(sum, tile_descriptor(rows_at + 32 * step),
-                         tile_descriptor(columns_at + 32 * step),
-                         first && step == 0 ? 0 : 1);
-  }
-};
-
 /// A place in the ring of stages.
 struct StageTurn {
   int stage = 0;

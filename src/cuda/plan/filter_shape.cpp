@@ -65,10 +65,11 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
       in.num_points >= kLeastFilteredPoints &&
       in.num_points <= kMostFilteredPoints && in.k <= kMostFilteredNeighbours;
   if (!pays) return shape;
+  shape.candidate_cost = byte_candidate_cost(gpus, in.k);
   const bool by_bytes =
       bytes && in.filter_bits <= 8 &&
-      (in.filter_bits == 8 ||
-       bytes_may_pay(in.num_points, in.num_features, in.k)) &&
+      (in.filter_bits == 8 || bytes_may_pay(in.num_points, in.num_features,
+                                            in.k, shape.candidate_cost)) &&
       bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
   const NumberForm whole =
       bytes

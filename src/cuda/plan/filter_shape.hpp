@@ -37,6 +37,8 @@ struct FilterShape {
 
   /// In that form, whether or not it pays.
   bool forced = false;
+  /// byte_candidate_cost()
+  double candidate_cost = byte_candidate_cost(kMostSettled);
 
   bool usable() const { return rows.form != NumberForm::none; }
 };

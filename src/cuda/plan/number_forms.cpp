@@ -61,11 +61,15 @@ NumberForm choose_form(FilterKind filter, std::int64_t num_features,
 bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
                  const GpuFacts& gpus) {
   const NumberFormEntry& entry = entry_of(NumberForm::byte);
+  // In doubles, and what else its block of threads has.
+  const std::int64_t turned_row =
+      8 * (RowsInForm(entry.form, unit, num_features).depth -
+           2 * error_parts(num_features)) +
+      1024;
   return filter == FilterKind::product && unit &&
          num_features <= entry.most_features &&
-         gpus.capability == entry.least_capability &&
-         gpus.most_capability == entry.least_capability &&
-         gpus.shared_bytes >= entry.shared_bytes;
+         gpus.capability >= entry.least_capability &&
+         gpus.shared_bytes >= std::max(entry.shared_bytes, turned_row);
 }
 
 bool codes_serve(FilterKind filter, std::int64_t num_features,

@@ -4,6 +4,7 @@
 // asked of a device and the kernels' tiles all read. Another precision is a
 // line here, a type of rows, a kernel and a bound (cuda/filter). Plain C++.
 
+#include <cmath>
 #include <cstdint>
 
 #include "core/metrics.hpp"
@@ -54,7 +55,7 @@ inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::byte,
      "products of bytes, or of half-precision floats where these leave fewer "
      "pairs, by tensor cores",
-     0, 1, 1, 32, 1, 2, false, 16384, 90, 196608, 4},
+     0, 1, 1, 32, 1, 2, false, 16384, 75, 61440, 4},
     {NumberForm::half, "products of half-precision floats by tensor cores",
      one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
     {NumberForm::bit, "common bits by tensor cores",
@@ -88,9 +89,9 @@ constexpr const NumberFormEntry& entry_of(NumberForm form) {
 NumberForm choose_form(FilterKind filter, std::int64_t num_features,
                        const GpuFacts& gpus);
 
-/// Whether such devices may filter by products of bytes: rows of length 1, all
-/// devices Hopper's, whose warpgroups do it. A search may still find that its
-/// points do not suit.
+/// Whether such devices may filter by products of bytes: rows of length 1, one
+/// of which shared memory has room for in doubles, where it is turned. A search
+/// may still find that its points do not suit.
 bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
                  const GpuFacts& gpus);
 
@@ -129,13 +130,30 @@ static constexpr std::int64_t kMostSettled = 32;
 constexpr double byte_candidate_cost(std::int64_t k) {
   return k <= kMostSettled ? 1.25e7 : 7.5e6;
 }
+/// Where warps multiply rather than Hopper's warpgroups it is less by as much
+/// as halves take longer, 0.0159 s rather than 0.0111 at n = 100,000 (an H100
+/// whose code was made to be that of other GPUs; an H200). What bytes take by
+/// warps was not measured: twice as many products a second are assumed.
+static constexpr double kByWarps = 0.0111 / 0.0159;
+
+/// Of such devices; infinite where it is not known. NVIDIA gave the data-centre
+/// GPUs of compute capability 10 and 11 other products, which are not used
+/// here, and what products of bytes take by warps differs among them.
+inline double byte_candidate_cost(const GpuFacts& gpus, std::int64_t k) {
+  constexpr int hopper = 90;
+  if (gpus.capability == hopper && gpus.most_capability == hopper)
+    return byte_candidate_cost(k);
+  return gpus.most_capability >= 100 && gpus.capability < 120
+             ? HUGE_VAL
+             : kByWarps * byte_candidate_cost(k);
+}
 
 /// Whether bytes may pay at all, however few more they leave: where a row meets
 /// so few points there is no need to look at any.
 constexpr bool bytes_may_pay(std::int64_t num_points, std::int64_t num_features,
-                             std::int64_t k) {
+                             std::int64_t k, double candidate_cost) {
   return static_cast<double>(num_points) * static_cast<double>(num_features) >=
-         byte_candidate_cost(k) * static_cast<double>(k) / 4;
+         candidate_cost * static_cast<double>(k) / 4;
 }
 
 /// Of rows of bytes, features that hold a row's error: for each side so many.

@@ -9,7 +9,8 @@ namespace fsknn {
 namespace cuda {
 
 Sought sought(const Search& search) {
-  return {search.columns.size(), search.plan.k, search.plan.shape.forced};
+  return {search.columns.size(), search.plan.k, search.plan.shape.forced,
+          search.plan.shape.candidate_cost};
 }
 
 int threads_of(const Search& search) {

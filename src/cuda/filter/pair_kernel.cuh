@@ -1,0 +1,48 @@
+#pragma once
+
+// The kernel over pairs of rows in a form that tensor cores multiply, and how
+// it is started: one for all such forms.
+
+#include <stdexcept>
+
+#include "cuda/filter/start_pairs.cuh"
+#include "cuda/filter/warp_pairs.cuh"
+#include "cuda/filter/warpgroup_pairs.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr int kPairThreads = HopperBlock::threads;
+#else
+constexpr int kPairThreads = WarpTile::threads;
+#endif
+
+// Similarities of pairs by tensor cores, and what reaches a row's or, by
+// symmetry, a column's threshold into its list. In a graph half of the pairs of
+// blocks, each for its rows and its columns (CoMet's circulant order, Joubert
+// et al. 2018). In and out: see Form::Work. Grid: any, blocks take jobs in
+// turn; on Hopper clusters of two. Block: kPairThreads. Shared: dynamic, `room`
+// the bytes (Hopper), or the stages.
+template <class Form, class Kind>
+__global__ void __launch_bounds__(kPairThreads, 1)
+    filter_pairs(const typename Form::Work work, const int room) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  filter_by_warpgroups<Form, Kind>(work, room, memory);
+#else
+  filter_by_warps<Form, Kind>(work, room, memory);
+#endif
+}
+
+template <class Form, class Kind>
+void start_pairs(const typename Form::Work& work, cudaStream_t stream) {
+  const auto kernel = filter_pairs<Form, Kind>;
+  start_pairs(kernel, work,
+              pair_launch(reinterpret_cast<const void*>(kernel),
+                          work.slab_bytes(), Kind::by_sums),
+              stream);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

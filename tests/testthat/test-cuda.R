@@ -43,7 +43,7 @@ test_that("lists that are settled early lose nothing", {
   x <- random_matrix(n, 78, seed = 37)
   knn_search(x, 20, backend = "cuda", devices = 1)
   skip_if_not(
-    knn_stats()$filter_bits == 8, "No GPU here multiplies bytes by warpgroups."
+    knn_stats()$filter_bits == 8, "No GPU here multiplies bytes."
   )
   near <- x
   near[4001:4200, ] <- x[1:200, ] *

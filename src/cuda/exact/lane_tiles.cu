@@ -110,6 +110,10 @@ __host__ __device__ inline std::int64_t num_tiles(const LaneWork& work) {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
+// So many stages are sent ahead: the place of the next one was read two stages
+// ago, by all threads.
+constexpr int kStagesAhead = Tile::stages - 2;
+
 struct TilePlace {
   std::int64_t row, column;
 };
@@ -139,21 +143,14 @@ __device__ inline TilePlace tile_at(const LaneWork& work, std::int64_t at) {
 /// other, by one thread.
 class StageFeed {
  public:
-  __device__ StageFeed(const LaneWork& work, unsigned staged, unsigned full,
-                       unsigned empty)
-      : work_(work),
-        staged_(staged),
-        full_(full),
-        empty_(empty),
-        tile_(blockIdx.x) {}
+  __device__ StageFeed(const LaneWork& work, unsigned staged, unsigned full)
+      : work_(work), staged_(staged), full_(full), tile_(blockIdx.x) {}
 
-  /// The next one, when its place is free.
+  /// The next one, to a place that nobody reads any more.
   __device__ void send() {
     if (tile_ >= num_tiles(work_)) return;
     if (stage_ == 0) place_ = tile_at(work_, tile_);
     const unsigned slot = sent_ % Tile::stages;
-    if (sent_ >= Tile::stages)
-      wait_for_barrier(empty_ + 8 * slot, (sent_ / Tile::stages - 1) & 1);
     const unsigned full = full_ + 8 * slot;
     const unsigned to = staged_ + slot * Tile::stage_bytes;
     expect_bytes(full, Tile::stage_bytes);
@@ -172,11 +169,18 @@ class StageFeed {
               Tile::stage_bytes / 2, full);
   }
   const LaneWork& work_;
-  const unsigned staged_, full_, empty_;
+  const unsigned staged_, full_;
   std::int64_t tile_, stage_ = 0;
   TilePlace place_ = {0, 0};
   unsigned sent_ = 0;
 };
+
+/// What this thread has read of shared memory it has read before bulk copies
+/// write there that start after the next barrier of the block. They go by a way
+/// of their own: without this fence such a copy was seen to overtake reads.
+__device__ inline void order_before_copies() {
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
 
 /// A warp's part of a tile's sums.
 struct WarpSums {
@@ -259,7 +263,7 @@ __device__ inline void write_pairs(const Chunk& chunk, const WarpSums& sums,
 #endif
 
 // Tiles of the distance matrix. Each block takes every so manieth tile. Stages
-// come by bulk copies, some ahead; each warp adds them up as they come. After
+// come by bulk copies, some ahead; all warps add one up, then the next. After
 // the t-th lane, as many levels of what waits are joined with its sums as t has
 // ones at its end: l with l + 4, then l + 2, then l + 1.
 // In and out: see LaneWork. Grid: a block a multiprocessor, at most one a tile.
@@ -272,22 +276,17 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   const unsigned staged =
       static_cast<unsigned>(__cvta_generic_to_shared(shared));
   const unsigned full = staged + Tile::stages * Tile::stage_bytes;
-  const unsigned empty = full + 8 * Tile::stages;
   const int tid = static_cast<int>(threadIdx.x), warp = tid / 32;
   const int warp_row = warp % Tile::warps_down * Tile::warp_rows;
   const int warp_column = warp / Tile::warps_down * Tile::warp_columns;
   if (tid == 0) {
-    for (int s = 0; s < Tile::stages; ++s) {
-      make_barrier(full + 8 * s, 1);
-      make_barrier(empty + 8 * s, Tile::threads / 32);
-    }
+    for (int s = 0; s < Tile::stages; ++s) make_barrier(full + 8 * s, 1);
     show_barriers();
   }
   __syncthreads();
-  StageFeed feed(work, staged, full, empty);
-  // Two places are left, so that it need not wait for the slowest warp.
+  StageFeed feed(work, staged, full);
   if (tid == 0)
-    for (int s = 0; s < Tile::stages - 2; ++s) feed.send();
+    for (int s = 0; s < kStagesAhead; ++s) feed.send();
 
   double2* const waiting =
       reinterpret_cast<double2*>(work.waiting + blockIdx.x * Tile::waiting) +
@@ -314,8 +313,8 @@ __global__ void __launch_bounds__(Tile::threads, 1)
             reinterpret_cast<const double2*>(shared + slot * Tile::stage_bytes);
         add_stage(rows + warp_row * kPieces,
                   rows + Tile::part / 2 + warp_column * kPieces, sums);
-        __syncwarp();
-        if (tid % 32 == 0) arrive_at(empty + 8 * slot, 0);
+        order_before_copies();
+        __syncthreads();
       }
       int level = __popc(turn);
 #pragma unroll 1
@@ -330,8 +329,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #endif
 }
 
-// --- The order of sums
-// --------------------------------------------------------
+// The order of sums.
 
 constexpr int kLooks = 256;
 

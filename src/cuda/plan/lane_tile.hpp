@@ -23,8 +23,8 @@ struct LaneTile {
   static constexpr int threads = 32 * warps_down * warps_across;
   static constexpr int part = side * depth;  ///< doubles of one side's stage
   static constexpr int stage_bytes = 2 * part * 8;
-  /// With two barriers for each stage.
-  static constexpr int shared_bytes = stages * (stage_bytes + 16);
+  /// With a barrier for each stage.
+  static constexpr int shared_bytes = stages * (stage_bytes + 8);
   /// Sums of lanes that wait for others while they are joined, at most.
   static constexpr int levels = 3;
   static constexpr std::int64_t waiting = std::int64_t{levels} * side * side;

@@ -18,8 +18,9 @@ on_tensor_cores <- function(x, k, ...) {
 # Near and equal rows, opposite ones, one huge entry, next to nothing.
 hard_rows <- function(n, d, seed) {
   x <- random_matrix(n, d, seed = seed)
-  x[101:150, ] <- x[1:50, ] * (1 + 1e-7 * random_matrix(50, d, seed = seed + 1))
-  x[151:200, ] <- x[1:50, ] * (1 + 1e-15 * random_matrix(50, d, seed = seed + 2))
+  noise <- random_matrix(100, d, seed = seed + 1)
+  x[101:150, ] <- x[1:50, ] * (1 + 1e-7 * noise[1:50, ])
+  x[151:200, ] <- x[1:50, ] * (1 + 1e-15 * noise[51:100, ])
   x[201:250, ] <- x[1:50, ]
   x[251:300, ] <- -x[1:50, ]
   x[301:320, ] <- 0
@@ -104,7 +105,7 @@ test_that("chunks, bands, GPUs and queries change nothing", {
 test_that("many neighbours of long rows are found without a filter", {
   skip_if_no_cuda()
   x <- hard_rows(4300, 800, seed = 47)
-  skip_if_not(on_tensor_cores(x, 5), "No GPU here makes products of doubles so.")
+  skip_if_not(on_tensor_cores(x, 5), "No GPU here has such products.")
   ask <- function(k) {
     found <- knn_search(x, k, backend = "cuda", devices = 1)
     list(found = found, filtered = knn_stats()$filtered)
@@ -113,9 +114,8 @@ test_that("many neighbours of long rows are found without a filter", {
   many <- ask(900)
   expect_false(many$filtered)
   expect_identical(many$found, knn_search(x, 900, backend = "cpu"))
-  expect_match(
-    knn_plan(x, 900, backend = "cuda", devices = 1)$filter, "all pairs in double"
-  )
+  plan <- knn_plan(x, 900, backend = "cuda", devices = 1)
+  expect_match(plan$filter, "all pairs in double")
   # A filter is still to be had.
   withr::local_options(fsknn.instruction_set = "auto/16")
   expect_identical(ask(900), list(found = many$found, filtered = TRUE))

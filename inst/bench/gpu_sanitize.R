@@ -1,9 +1,9 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
 #   Rscript gpu_sanitize.R PART     double, all_pairs, lists, forms, bytes,
-#                                   bits, queries, elementwise, within, near_empty,
-#                                   missing, blocks, adjusted, streamed, made,
-#                                   tasks or triples;
+#                                   bits, queries, elementwise, within,
+#                                   near_empty, missing, blocks, adjusted,
+#                                   streamed, made, tasks or triples;
 #                                   without PART their names
 
 library(fsknn)

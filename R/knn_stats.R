@@ -24,8 +24,9 @@
 #'     wider filter was enough;
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
-#'   * `filtered`: whether there was a filter, and `filter_bits`: of a number in
-#'     it (1, 8, 16 or 32; 0 without a filter), which data and hardware decide;
+#'   * `filtered`: whether there was a filter (on a GPU there may be none for
+#'     large `k` and long rows: see [knn_plan()]), and `filter_bits`: of a number
+#'     in it (1, 8, 16 or 32; 0 without a filter), which data and hardware decide;
 #'     `streamed`: whether points were read more than once, as they did not fit
 #'     the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`

@@ -1,9 +1,9 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
-#   Rscript gpu_sanitize.R PART     double, lists, forms, bytes, bits,
-#                                   queries, elementwise, within, near_empty,
-#                                   missing, blocks, adjusted, streamed, made,
-#                                   tasks or triples;
+#   Rscript gpu_sanitize.R PART     double, all_pairs, lists, forms, bytes,
+#                                   bits, queries, elementwise, within,
+#                                   near_empty, missing, blocks, adjusted,
+#                                   streamed, made, tasks or triples;
 #                                   without PART their names
 
 library(fsknn)
@@ -101,6 +101,19 @@ parts <- list(
     long <- cbind(sin(seq_len(3000)))
     graph(long, 2500, "euclidean", chunk_size = 2900)
     queries(long, long[1:3, , drop = FALSE], 2999, "manhattan")
+  },
+  # Products of doubles on tensor cores, where the GPU has them: a chunk for
+  # rows, for both, and of rows with themselves; tiles that are not full.
+  all_pairs = function() {
+    options(fsknn.instruction_set = "auto/all")
+    x <- matrix(sin(seq_len(1030 * 261)^1.5), 1030)
+    for (sign in c("signed", "absolute", "negative")) {
+      graph(x, 90, "pearson", sign, chunk_size = 576)
+    }
+    graph(x, 1029)
+    queries(x, x[1:1025, ] + 0.1, 9, "cosine")
+    graph(x[, 1:20], 90, "euclidean", chunk_size = 320)
+    options(fsknn.instruction_set = "auto")
   },
   # The filter with lists of each capacity.
   lists = function() {

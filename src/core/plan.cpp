@@ -265,22 +265,37 @@ Plan plan_group_by_group(const PlanInput& in) {
   return p;
 }
 
+constexpr const char* kAllPairs = "all";
+
+/// What stands behind the name of an instruction set.
+std::vector<std::string> words_asked(const Request& request) {
+  const std::string& set = request.instruction_set;
+  std::vector<std::string> words;
+  for (std::size_t at = set.find('/'); at != std::string::npos;) {
+    const std::size_t end = set.find('/', at + 1);
+    words.push_back(set.substr(at + 1, end - at - 1));
+    at = end;
+  }
+  return words;
+}
+
 }  // namespace
 
 int asked_bits(const Request& request) {
-  const std::string& set = request.instruction_set;
-  for (std::size_t at = set.find('/'); at != std::string::npos;) {
-    const std::size_t end = set.find('/', at + 1);
-    const std::string word = set.substr(at + 1, end - at - 1);
+  for (const std::string& word : words_asked(request)) {
     if (word == "8") return 8;
     if (word == "16") return 16;
     if (word == "32") return 32;
     // In which order points are met is another matter (cpu/keys_pay.hpp).
-    if (word != "sorted" && word != "scattered")
+    if (word != "sorted" && word != "scattered" && word != kAllPairs)
       throw std::invalid_argument("no filter of \"" + word + "\" bits");
-    at = end;
   }
   return 0;
+}
+
+bool asked_for_all_pairs(const Request& request) {
+  const std::vector<std::string> words = words_asked(request);
+  return std::find(words.begin(), words.end(), kAllPairs) != words.end();
 }
 
 PlanInput plan_input(const Request& request, std::int64_t num_points,
@@ -295,6 +310,7 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
   input.filter = request.metric->filter;
   input.unit_dot = request.metric->is_unit_dot();
   input.filter_bits = asked_bits(request);
+  input.all_pairs = asked_for_all_pairs(request);
   input.pairwise = request.na_pairwise;
   input.max_memory = request.max_memory;
   if (request.covariates != nullptr)

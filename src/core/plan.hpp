@@ -25,6 +25,7 @@ struct PlanInput {
   FilterKind filter = FilterKind::product;  ///< as the metric declares
   bool unit_dot = false;        ///< a dot metric of rows of length 1
   int filter_bits = 0;          ///< asked_bits()
+  bool all_pairs = false;       ///< asked_for_all_pairs()
   bool rows_made = false;       ///< points are made when read, and not held
   double bytes_made_from = 0;   ///< GPUs: what such are made of, on each
   bool pairwise = false;        ///< values are missing: common samples. CPU
@@ -44,6 +45,9 @@ static constexpr std::size_t kMostGroupsMet = 16;
 /// instruction set ("auto/8", a testing aid): 8, 16 or 32, where there are
 /// such forms; 0: as it pays.
 int asked_bits(const Request& request);
+
+/// Whether "all" is asked for there: GPUs filter nothing, and meet all pairs.
+bool asked_for_all_pairs(const Request& request);
 
 /// What a request says of it: on the CPU, for points that are held.
 PlanInput plan_input(const Request& request, std::int64_t num_points,

@@ -11,6 +11,8 @@
 
 #include "cuda/device/architectures.hpp"
 #include "cuda/plan/all_pairs.hpp"
+#include "cuda/plan/lane_tile.hpp"
+#include "cuda/plan/pair_bands.hpp"
 #include "cuda/plan/panels.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/plan/rounds.hpp"
@@ -73,7 +75,11 @@ void check_sound(const Plan& p, int devices) {
   CHECK(p.num_segments <= std::min<std::int64_t>(devices, p.num_splits));
   CHECK(p.num_segments * p.splits_per_segment >= p.num_splits);
   CHECK((p.num_segments - 1) * p.splits_per_segment < p.num_splits);
-  CHECK(p.num_chunks == p.num_splits * p.chunks_per_split);
+  // Of a graph that is held, the chunks of a band once.
+  const std::int64_t all = p.num_splits * p.chunks_per_split;
+  CHECK(p.num_chunks <= all);
+  if (p.num_queries > 0 || p.streamed) CHECK(p.num_chunks == all);
+  CHECK(2 * p.num_chunks > all);
 }
 
 }  // namespace
@@ -128,6 +134,145 @@ TEST_CASE("points are not kept for few queries") {
 TEST_CASE("chunks are smaller where there are very many features") {
   CHECK(plan_cuda(input(100000, 50000, 20, 1), {}).chunk_size <
         plan_cuda(input(100000, 300, 20, 1), {}).chunk_size);
+}
+
+TEST_CASE("in a band two points meet once, for both") {
+  using fsknn::cuda::PairBand;
+  for (const bool graph : {true, false})
+    for (const std::int64_t splits : {1, 2, 7, 12})
+      for (const std::int64_t of_device : {1, 3, 12})
+        for (const std::int64_t at_once : {1, 2, 5, 12}) {
+          // How often a split's lists have seen another's points.
+          std::map<std::pair<std::int64_t, std::int64_t>, int> seen;
+          std::int64_t made = 0, counted = 0;
+          for (std::int64_t first = 0; first < splits; first += of_device) {
+            const std::int64_t end = std::min(splits, first + of_device);
+            fsknn::cuda::for_bands(
+                first, end, at_once, graph, [&](const PairBand& band) {
+                  CHECK(band.end - band.first <= at_once);
+                  counted += band.num_chunks(splits);
+                  for (std::int64_t s = band.first; s < band.end; ++s)
+                    for (std::int64_t c = 0; c < splits; ++c) {
+                      const PairBand::Meeting meeting = band.meeting(s, c);
+                      if (meeting == PairBand::Meeting::made) continue;
+                      ++made;
+                      ++seen[{s, c}];
+                      if (meeting == PairBand::Meeting::both) ++seen[{c, s}];
+                      CHECK((meeting == PairBand::Meeting::own_rows) ==
+                            (graph && s == c));
+                    }
+                  return true;
+                });
+          }
+          CHECK(made == counted);
+          CHECK(static_cast<std::int64_t>(seen.size()) == splits * splits);
+          for (const auto& entry : seen) CHECK(entry.second == 1);
+          if (graph && of_device >= splits && at_once >= splits)
+            CHECK(made == splits * (splits + 1) / 2);
+        }
+}
+
+TEST_CASE("many neighbours of long rows are found without a filter") {
+  using fsknn::cuda::CudaPlan;
+  GpuFacts hopper = modern(80e9);
+  hopper.most_capability = 90;
+  hopper.multiprocessors = 132;
+  PlanInput in = input(16384, 4096, 512, 1);
+  in.unit_dot = in.correlation = true;
+  const CudaPlan p = plan_cuda(in, hopper);
+  CHECK_FALSE(p.filtered);
+  CHECK_FALSE(p.streamed);
+  CHECK(p.doubles.blocks == 132);
+  CHECK(p.doubles.splits_at_once == p.num_splits);
+  CHECK(p.num_chunks == p.num_splits * (p.num_splits + 1) / 2);
+  // Both panels lane by lane, two chunks, and the lists of all.
+  const double side = static_cast<double>(p.chunk_size);
+  CHECK(p.bytes_working >
+        2 * side * 4096 * 8 + 2 * side * side * 8 + 16384.0 * 512 * 12);
+  CHECK(p.bytes_peak <= 72e9);
+
+  const auto filtered_with = [&](auto change) {
+    PlanInput other = in;
+    change(other);
+    return plan_cuda(other, hopper).filtered;
+  };
+  CHECK(filtered_with([](PlanInput& i) { i.k = 128; }));
+  CHECK(filtered_with([](PlanInput& i) { i.num_features = 295; }));
+  CHECK(filtered_with([](PlanInput& i) { i.num_points = 100000; }));
+  CHECK(filtered_with([](PlanInput& i) { i.filter_bits = 16; }));
+  CHECK(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
+  CHECK(filtered_with([](PlanInput& i) { i.num_queries = 16384; }));
+  CHECK_FALSE(filtered_with([](PlanInput& i) {
+    i.num_queries = 16384;
+    i.k = 1024;
+  }));
+  // Asked for, whatever it costs; by what the GPU has.
+  const auto asked = [](PlanInput& i) {
+    i.all_pairs = true;
+    i.k = 5;
+  };
+  CHECK_FALSE(filtered_with(asked));
+  PlanInput few = in;
+  asked(few);
+  CHECK(plan_cuda(few, hopper).doubles.blocks == 132);
+  few.num_features = 20;
+  CHECK(plan_cuda(few, hopper).doubles.blocks == 0);
+  CHECK_FALSE(plan_cuda(few, hopper).filtered);
+  // Only where it was measured.
+  GpuFacts other = hopper;
+  other.capability = 80;
+  CHECK(plan_cuda(in, other).filtered);
+  other = hopper;
+  other.most_capability = 100;
+  CHECK(plan_cuda(in, other).filtered);
+
+  // With less memory chunks are smaller, then lists of fewer splits are there
+  // at a time, which is left to the filter.
+  bool filtered = false;
+  for (double limit = p.bytes_peak; limit > 1e8; limit *= 0.8) {
+    other = hopper;
+    other.bytes_limit = limit;
+    const CudaPlan less = plan_cuda(in, other);
+    CHECK(less.bytes_peak <= limit);
+    if (less.doubles.blocks > 0)
+      CHECK(less.doubles.splits_at_once == less.num_splits);
+    filtered = filtered || less.filtered;
+  }
+  CHECK(filtered);
+  // Of several GPUs each meets its own points once.
+  in.num_workers = 2;
+  in.chunk_size = 1024;
+  const CudaPlan two = plan_cuda(in, hopper);
+  REQUIRE(two.doubles.blocks > 0);
+  CHECK(two.num_segments == 2);
+  CHECK(two.doubles.splits_at_once == two.splits_per_segment);
+  CHECK(two.num_chunks == 2 * (8 * 16 - 8 * 7 / 2));
+}
+
+TEST_CASE("a graph without a filter takes its bands as memory allows") {
+  using fsknn::cuda::CudaPlan;
+  const PlanInput in = input(60000, 100, 3000, 1, 4096);
+  std::int64_t before = 0;
+  for (double limit = 1.5e9; limit < 6e9; limit += 2e8) {
+    GpuFacts gpus = old(80e9);
+    gpus.bytes_limit = limit;
+    const CudaPlan p = plan_cuda(in, gpus);
+    if (p.streamed) continue;
+    CHECK(p.bytes_peak <= limit);
+    CHECK(p.doubles.splits_at_once >= before);
+    before = p.doubles.splits_at_once;
+  }
+  CHECK(before == 15);
+}
+
+TEST_CASE("rows lane by lane are whole stages and tiles") {
+  using fsknn::cuda::lane_doubles;
+  using fsknn::cuda::lane_length;
+  CHECK(lane_length(8) == 16);
+  CHECK(lane_length(128) == 16);
+  CHECK(lane_length(136) == 32);
+  CHECK(lane_doubles(1, 8) == 128 * 8 * 16);
+  CHECK(lane_doubles(129, 4096) == 256 * 8 * 512);
 }
 
 TEST_CASE("graphs of many points by rows of length 1 are filtered") {

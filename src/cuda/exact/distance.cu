@@ -104,6 +104,8 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
   const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.y) * T::rows;
   const std::int64_t column0 =
       static_cast<std::int64_t>(blockIdx.x) * T::columns;
+  // All of it left of the diagonal: another tile's pairs.
+  if (chunk.same && column0 + T::columns <= row0) return;
 
   double sum[T::thread_rows][T::thread_columns];
 #pragma unroll
@@ -149,7 +151,7 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
     if (!column_there || row >= chunk.num_rows) continue;
     const double distance =
         Rule::finish(Sum::join(v), chunk.row_sums[row], column_sum);
-    chunk.distances[row * chunk.stride + column] = scaled(distance, chunk.undo);
+    chunk.put(row, column, scaled(distance, chunk.undo));
   }
 }
 

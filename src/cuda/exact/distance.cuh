@@ -25,6 +25,21 @@ struct Chunk {
   PowerOfTwo undo = {1.0, 1.0};  ///< takes off the matrix's scaling
   double* distances = nullptr;   ///< out: [num_rows x stride], row-major
   std::int64_t stride = 0;
+  /// out, the same turned: [num_columns x turned_stride], row-major; null: not
+  /// wanted.
+  double* turned = nullptr;
+  std::int64_t turned_stride = 0;
+  /// Rows are columns: each pair is made once, and `turned` is `distances`.
+  /// Where a tile is on the diagonal, some are written twice, the same bits.
+  bool same = false;
+
+#ifdef __CUDACC__
+  __device__ void put(std::int64_t row, std::int64_t column,
+                      double distance) const {
+    distances[row * stride + column] = distance;
+    if (turned != nullptr) turned[column * turned_stride + row] = distance;
+  }
+#endif
 };
 
 /// Starts the kernel of a metric on the current device. All entries of the

@@ -10,8 +10,8 @@
 #include <type_traits>
 
 #include "cuda/device/copies.cuh"
+#include "cuda/device/hopper.cuh"
 #include "cuda/filter/accept.cuh"
-#include "cuda/filter/hopper.cuh"
 #include "cuda/filter/stretches.cuh"
 #include "cuda/filter/wgmma.cuh"
 

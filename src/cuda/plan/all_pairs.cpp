@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/plan/lane_tile.hpp"
 #include "cuda/plan/panels.hpp"
 
 namespace fsknn {
@@ -11,15 +12,29 @@ namespace {
 // With very many features a chunk is smaller, so that an interrupt still waits
 // for a fraction of a second: this many products and sums.
 constexpr double kLargestChunkWork = 1.4e11;
+// The same where tensor cores make them, which some are so many times as fast.
+constexpr double kLargestLanesWork = 8 * kLargestChunkWork;
+// Rows of fewer features, and fewer rows, are as soon done without tensor
+// cores: to join the lanes takes as long as their sums.
+constexpr std::int64_t kLeastLaneFeatures = 256;
+constexpr std::int64_t kLeastLanePoints = 1024;
+// Seconds of an H100 or an H200: for each feature of a neighbour that the exact
+// step gathers after a filter, on the one that gathers faster; of a pair on
+// tensor cores, for each feature and to join its lanes; and of a pair that one
+// of its rows selects from.
+constexpr double kGatherSeconds = 1.8e-12;
+constexpr double kProductSeconds = 5.0e-14;
+constexpr double kJoinSeconds = 1.5e-11;
+constexpr double kSelectSeconds = 2.6e-11;
 // The distance kernel's grid has no more tiles of rows.
 constexpr std::int64_t kMostChunk = 65535 * kChunkUnit;
 
-std::int64_t largest_chunk(std::int64_t padded) {
+std::int64_t largest_chunk(std::int64_t padded, double most_work) {
   std::int64_t chunk = kLargestChunk;
   while (chunk > kChunkUnit && static_cast<double>(chunk) *
                                        static_cast<double>(chunk) *
                                        static_cast<double>(padded) >
-                                   kLargestChunkWork)
+                                   most_work)
     chunk /= 2;
   return chunk;
 }
@@ -35,18 +50,23 @@ double bytes_prepared(const SearchSizes& s, std::int64_t chunk) {
          s.made_from;
 }
 
-double bytes_working(const SearchSizes& s, std::int64_t chunk) {
+double bytes_working(const SearchSizes& s, std::int64_t chunk, int blocks = 0) {
   const std::int64_t rows = std::min(chunk, round_up(s.rows, kChunkUnit));
   const std::int64_t columns = std::min(chunk, round_up(s.points, kChunkUnit));
   const double height = static_cast<double>(rows);
+  const bool one_chunk = s.queries == 0 && rows >= s.rows;
   return height * static_cast<double>(columns) * 8 +
-         height * static_cast<double>(s.k) * 12 + bytes_answer(rows, s.k);
+         height * static_cast<double>(s.k) * 12 + bytes_answer(rows, s.k) +
+         (blocks > 0
+              ? bytes_of_lanes(rows, columns, one_chunk, s.padded, blocks)
+              : 0.0);
 }
 
 std::int64_t automatic_chunk(const SearchSizes& s, std::int64_t num_devices,
-                             double bytes_usable) {
+                             double bytes_usable, int blocks) {
   const std::int64_t most = std::max(s.rows, s.points);
-  const std::int64_t limit = largest_chunk(s.padded);
+  const std::int64_t limit = largest_chunk(
+      s.padded, blocks > 0 ? kLargestLanesWork : kLargestChunkWork);
   std::int64_t splits = ceil_div(s.rows, limit);
   const std::int64_t shared = round_up(splits, num_devices);
   if (s.rows / shared >= kLeastShare) splits = shared;
@@ -55,7 +75,8 @@ std::int64_t automatic_chunk(const SearchSizes& s, std::int64_t num_devices,
         splits == 1 ? std::min(limit, round_up(most, kChunkUnit))
                     : round_up(ceil_div(s.rows, splits), kChunkUnit);
     const bool fits =
-        bytes_prepared(s, chunk) + bytes_working(s, chunk) <= bytes_usable;
+        bytes_prepared(s, chunk) + bytes_working(s, chunk, blocks) <=
+        bytes_usable;
     if (bytes_usable <= 0 || fits || chunk == kChunkUnit) return chunk;
     splits = round_up(2 * splits, num_devices);
   }
@@ -106,7 +127,7 @@ double bytes_answer(std::int64_t rows, std::int64_t k) {
                AnswerShape(rows, k, false).bytes_device()));
 }
 
-Plan plan_all_pairs(const PlanInput& in, double bytes_usable) {
+Plan plan_all_pairs(const PlanInput& in, double bytes_usable, int blocks) {
   const SearchSizes s(in);
   Plan p;
   p.num_points = in.num_points;
@@ -120,7 +141,7 @@ Plan plan_all_pairs(const PlanInput& in, double bytes_usable) {
   p.chunk_size =
       in.chunk_size > 0
           ? round_up(std::min({in.chunk_size, most, kMostChunk}), kChunkUnit)
-          : automatic_chunk(s, devices, bytes_usable);
+          : automatic_chunk(s, devices, bytes_usable, blocks);
   p.num_splits = ceil_div(s.rows, p.chunk_size);
   p.chunks_per_split = ceil_div(s.points, p.chunk_size);
   p.padded_points = p.chunks_per_split * p.chunk_size;
@@ -134,7 +155,7 @@ Plan plan_all_pairs(const PlanInput& in, double bytes_usable) {
 
   p.bytes_prepared = bytes_prepared(s, p.chunk_size);
   p.bytes_filter = 0;
-  p.bytes_working = bytes_working(s, p.chunk_size);
+  p.bytes_working = bytes_working(s, p.chunk_size, blocks);
   p.bytes_result = static_cast<double>(s.rows) * static_cast<double>(in.k) *
                    (in.correlation ? 20 : 12);
   p.bytes_peak = p.bytes_prepared + p.bytes_working;
@@ -146,7 +167,7 @@ Plan plan_all_pairs_panels(const PlanInput& in, double bytes_usable) {
   std::int64_t chunk =
       in.chunk_size > 0
           ? round_up(std::min(in.chunk_size, kMostChunk), kChunkUnit)
-          : largest_chunk(s.padded);
+          : largest_chunk(s.padded, kLargestChunkWork);
   chunk = std::min(chunk, round_up(std::max(s.rows, s.points), kChunkUnit));
   while (bytes_usable > 0 && chunk > kChunkUnit &&
          bytes_panels(in, chunk) + bytes_working_streamed(s, chunk) >
@@ -164,6 +185,49 @@ Plan plan_all_pairs_panels(const PlanInput& in, double bytes_usable) {
   p.bytes_working = bytes_working_streamed(s, chunk);
   p.bytes_peak = p.bytes_prepared + p.bytes_working;
   return p;
+}
+
+std::int64_t meet_in_bands(Plan& p, double bytes_usable) {
+  if (p.num_queries > 0) return 1;
+  const double side = static_cast<double>(p.chunk_size);
+  const double split = side * static_cast<double>(p.k) * 12;
+  const double turned = side * side * 8;
+  std::int64_t at_once = p.splits_per_segment;
+  if (bytes_usable > 0)
+    at_once = static_cast<std::int64_t>(std::min(
+        static_cast<double>(at_once),
+        1 + std::max(0.0, bytes_usable - p.bytes_peak - turned) / split));
+  if (at_once > 1) {
+    const double more = turned + static_cast<double>(at_once - 1) * split;
+    p.bytes_working += more;
+    p.bytes_peak += more;
+  }
+  p.num_chunks = 0;
+  for (std::int64_t s = 0; s < p.num_splits; s += p.splits_per_segment)
+    for_bands(s, std::min(s + p.splits_per_segment, p.num_splits), at_once,
+              true, [&](const PairBand& band) {
+                p.num_chunks += band.num_chunks(p.chunks_per_split);
+                return true;
+              });
+  return at_once;
+}
+
+bool tensor_cores_serve(const PlanInput& in, const GpuFacts& gpus) {
+  const std::int64_t rows = in.num_queries > 0 ? in.num_queries : in.num_points;
+  return in.unit_dot && gpus.capability == 90 && gpus.most_capability == 90 &&
+         gpus.shared_bytes >= LaneTile::shared_bytes &&
+         in.num_features >= kLeastLaneFeatures &&
+         std::min(rows, in.num_points) >= kLeastLanePoints;
+}
+
+bool all_pairs_pay(const PlanInput& in) {
+  const double n = static_cast<double>(in.num_points);
+  const double d = static_cast<double>(in.num_features);
+  const double devices = std::max(1, in.num_workers);
+  // For a row. Of a graph each device makes pairs of its own points once.
+  const double made = in.num_queries > 0 ? n : n - n / (2 * devices);
+  return static_cast<double>(in.k) * kGatherSeconds * d >
+         made * (kProductSeconds * d + kJoinSeconds) + n * kSelectSeconds;
 }
 
 }  // namespace cuda

@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "core/plan.hpp"
+#include "cuda/plan/gpu_facts.hpp"
+#include "cuda/plan/pair_bands.hpp"
 #include "cuda/plan/units.hpp"
 
 namespace fsknn {
@@ -30,7 +32,20 @@ struct SearchSizes {
 double bytes_answer(std::int64_t rows, std::int64_t k);
 
 /// Every pair, of points that are held: what fits, or else the smallest chunks.
-Plan plan_all_pairs(const PlanInput& input, double bytes_usable);
+/// blocks: of threads of a device, for products on tensor cores; 0: without.
+Plan plan_all_pairs(const PlanInput& input, double bytes_usable,
+                    int blocks = 0);
+
+/// Lets such a plan of a graph meet pairs once, as far as there is room for the
+/// lists of more splits. Returns of how many at a time.
+std::int64_t meet_in_bands(Plan& plan, double bytes_usable);
+
+/// Whether tensor cores make the products, where no filter does.
+bool tensor_cores_serve(const PlanInput& input, const GpuFacts& gpus);
+
+/// Whether all pairs on tensor cores are sooner made than those that a filter
+/// leaves, which are gathered one by one: many neighbours of long rows.
+bool all_pairs_pay(const PlanInput& input);
 
 /// The same of points that come in panels.
 Plan plan_all_pairs_panels(const PlanInput& input, double bytes_usable);

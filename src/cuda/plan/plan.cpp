@@ -15,6 +15,8 @@ constexpr std::int64_t kFewQueries = kChunkUnit;
 // A device's part of the filter, in products and sums: some milliseconds, or
 // the devices' meetings take as long as they save.
 constexpr double kLeastFilterShare = 5.0e11;
+constexpr const char* kWithoutFilter =
+    "none (all pairs in double, on tensor cores)";
 
 /// How many devices a graph's filter is spread over: no more than help. Where
 /// the user says how large a chunk is, as many as have a split.
@@ -109,7 +111,25 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
   if (in.num_queries > 0 && in.num_queries <= kFewQueries &&
       in.num_points > kLargestChunk)
     return {plan_all_pairs_panels(in, usable), {}, {}};
-  const FilterShape shape = filter_shape(in, gpus, true);
+  // Each pair in doubles, on tensor cores or, where these have no room,
+  // without.
+  const auto all_pairs = [&](bool on_tensor_cores) {
+    const int blocks = on_tensor_cores ? std::max(1, gpus.multiprocessors) : 0;
+    CudaPlan p = {plan_all_pairs(in, usable, blocks), {}, {}};
+    p.doubles.blocks = blocks;
+    p.doubles.splits_at_once = meet_in_bands(p, usable);
+    if (on_tensor_cores) p.filter = kWithoutFilter;
+    return p;
+  };
+  const bool by_lanes = tensor_cores_serve(in, gpus);
+  if (by_lanes && in.filter_bits == 0 && all_pairs_pay(in)) {
+    const CudaPlan p = all_pairs(true);
+    const bool once =
+        in.num_queries > 0 || p.doubles.splits_at_once == p.splits_per_segment;
+    if (fits(p) && once) return p;
+  }
+  const FilterShape shape =
+      in.all_pairs ? FilterShape() : filter_shape(in, gpus, true);
   // Chunks are for rows done again only: smaller ones do as well.
   for (const FilterShape& tried : {with_room_to_centre(shape, gpus), shape})
     for (std::int64_t chunk = in.chunk_size; shape.usable();) {
@@ -127,8 +147,13 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
         stretch_streaming(in, streamed, usable, gpus.multiprocessors);
     if (stretches.fits) return plan_filter_streamed(in, streamed, stretches);
   }
-  const Plan p = plan_all_pairs(in, usable);
-  return {fits(p) ? p : plan_all_pairs_panels(in, usable), {}, {}};
+  if (by_lanes) {
+    const CudaPlan p = all_pairs(true);
+    if (fits(p)) return p;
+  }
+  const CudaPlan p = all_pairs(false);
+  if (fits(p)) return p;
+  return {plan_all_pairs_panels(in, usable), {}, {}};
 }
 
 // Lists of groups that meet at a time, or as much less as there is room for.

@@ -6,6 +6,7 @@
 #include "core/plan.hpp"
 #include "cuda/plan/filter_shape.hpp"
 #include "cuda/plan/gpu_facts.hpp"
+#include "cuda/plan/pair_bands.hpp"
 #include "cuda/plan/streaming.hpp"
 
 namespace fsknn {
@@ -15,6 +16,7 @@ namespace cuda {
 struct CudaPlan : Plan {
   FilterShape shape;
   FilterStreaming streaming;  ///< where it is streamed, too
+  PairsInDouble doubles;      ///< where there is no filter
   /// By groups: in one search (group_pairs.hpp), and not one after another.
   bool groups_at_once = false;
   std::int64_t list_blocks = 0;  ///< then: of those that meet at a time

@@ -1,14 +1,17 @@
 #pragma once
 
 // All pairs in the contract's doubles, of points that the device holds: its
-// segment of the splits, chunk by chunk.
+// segment of the splits, band by band and chunk by chunk.
 
 #include <cstdint>
+#include <memory>
 
 #include "cuda/device/resources.cuh"
 #include "cuda/device/two_under_way.cuh"
 #include "cuda/device/workers.hpp"
 #include "cuda/exact/answer.cuh"
+#include "cuda/exact/lane_tiles.cuh"
+#include "cuda/plan/pair_bands.hpp"
 #include "cuda/search/chunk_buffer.cuh"
 #include "cuda/search/search.cuh"
 
@@ -31,8 +34,16 @@ class AllPairs {
   double seconds_emit() const { return answer_.seconds(); }
 
  private:
-  bool chunk(std::int64_t row0, std::int64_t num_rows, std::int64_t column0);
-  void emit(std::int64_t row0, std::int64_t num_rows);
+  bool band(const PairBand& band);
+  bool chunk(const PairBand& band, std::int64_t split, std::int64_t column);
+  void start(const Chunk& chunk);
+  void emit(const PairBand& band, std::int64_t split);
+  Panel rows_of(std::int64_t split) const;
+  Panel columns_at(std::int64_t split) const;
+  /// Of the split's rows, in the band's.
+  Lists lists_of(const PairBand& band, std::int64_t split) {
+    return lists_.lists((split - band.first) * search_.plan.chunk_size);
+  }
   const DevicePoints& row_points() const {
     return symmetric_ ? columns_ : own_rows_;
   }
@@ -45,7 +56,8 @@ class AllPairs {
   DevicePoints own_rows_;
   std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
   ChunkBuffer chunk_;
-  ListBuffer lists_;
+  std::unique_ptr<LaneTiles> lanes_;  ///< null: without tensor cores
+  ListBuffer lists_;                  ///< of a band
   AnswerWriter answer_;
   TwoUnderWay under_way_;
   double pairs_ = 0;

@@ -20,8 +20,9 @@
 #'     Manhattan, proportional and Euclidean distance), and pairs whose
 #'     distance was made in double precision;
 #'   * `rows_redone`: points with more candidates than their list had room for,
-#'     which were done again, and `rows_widened`: those of them for which a
-#'     wider filter was enough;
+#'     which were done again (on the CPU those with fewer than k neighbours
+#'     within a first limit that a sample of the points gave), and
+#'     `rows_widened`: those of them for which a wider filter was enough;
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
 #'   * `filtered`: whether there was a filter, and `filter_bits`: of a number in

@@ -1,11 +1,12 @@
 # What the CPU engine takes beside half an OpenBLAS sgemm, where other work runs
 # on the machine too: by processor seconds, not those of the clock.
 #
-#   Rscript inst/bench/cpu_seconds.R [full | quick]
+#   Rscript inst/bench/cpu_seconds.R [full | quick | large]
 #
 # With the package installed (R_LIBS says where), and OpenBLAS as R's BLAS. The
 # same rows as cpu.R simulates, two threads, whole calls. Floor and searches in
-# turn; medians, with the lowest and highest. An OpenBLAS that does not know a
+# turn; medians, with the lowest and highest. quick: fewer rounds, and no 100,000
+# points; large: those alone, once. An OpenBLAS that does not know a
 # processor with AVX-512 takes it for a Prescott, which makes it four times
 # slower: then it is started anew as SkylakeX. Other settings are not removed
 # here: unset them.
@@ -16,7 +17,9 @@ library(fsknn)
 
 build <- tempfile("bench")
 dir.create(build)
-file.copy(file.path(dirname(normalizePath(script)), "floor.cpp"), build)
+invisible(
+  file.copy(file.path(dirname(normalizePath(script)), "floor.cpp"), build)
+)
 writeLines(
   c("PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS)",
     "PKG_LIBS = $(SHLIB_OPENMP_CXXFLAGS) -ldl"),
@@ -27,7 +30,7 @@ invisible(system2(
   file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "floor.cpp"), stdout = FALSE
 ))
 setwd(old)
-dyn.load(file.path(build, "floor.so"))
+invisible(dyn.load(file.path(build, "floor.so")))
 call_floor <- function(name, ...) .Call(name, ..., PACKAGE = "floor")
 openblas <- call_floor("bench_openblas")
 if (is.null(openblas)) stop("R's BLAS is not OpenBLAS.")
@@ -39,7 +42,7 @@ if (openblas[[1]] == "Prescott" && has_avx512) {
   ))
 }
 cat("OpenBLAS core:", openblas[[1]], " load:", readLines("/proc/loadavg"), "\n")
-call_floor("bench_blas_threads", 2L)
+invisible(call_floor("bench_blas_threads", 2L))
 
 simulate_expression <- function(n, d, num_factors = 200) {
   set.seed(1)
@@ -101,16 +104,19 @@ measure <- function(n, asked, rounds) {
 }
 
 pearson <- function(k) data.frame(metric = "pearson", k = k)
-rounds <- if (identical(arguments, "quick")) 3 else 9
-measure(5000L, pearson(20), rounds)
-measure(
-  10000L,
-  rbind(
-    pearson(c(20, 128, 1024)),
-    data.frame(metric = c("manhattan", "proportional"), k = 20)
-  ),
-  rounds
-)
-measure(24158L, pearson(20), max(3, rounds %/% 2))
-if (!identical(arguments, "quick")) measure(100000L, pearson(20), 3)
+how <- if (length(arguments) > 0) arguments[[1]] else "full"
+rounds <- if (how == "quick") 3 else 9
+if (how != "large") {
+  measure(5000L, pearson(20), rounds)
+  measure(
+    10000L,
+    rbind(
+      pearson(c(20, 128, 1024)),
+      data.frame(metric = c("manhattan", "proportional"), k = 20)
+    ),
+    rounds
+  )
+  measure(24158L, pearson(20), max(3, rounds %/% 2))
+}
+if (how != "quick") measure(100000L, pearson(20), if (how == "large") 1 else 3)
 cat("load:", readLines("/proc/loadavg"), "\n")

@@ -5,8 +5,8 @@
 #
 # With the package installed (R_LIBS says where), and OpenBLAS as R's BLAS. The
 # same rows as cpu.R simulates, two threads, whole calls. Floor and searches in
-# turn; medians, with the lowest and highest. quick: fewer rounds, and no 100,000
-# points; large: those alone, once. An OpenBLAS that does not know a
+# turn; medians, with the lowest and highest. quick: fewer rounds, and no
+# 100,000 points; large: those alone, once. An OpenBLAS that does not know a
 # processor with AVX-512 takes it for a Prescott, which makes it four times
 # slower: then it is started anew as SkylakeX. Other settings are not removed
 # here: unset them.
@@ -34,7 +34,9 @@ invisible(dyn.load(file.path(build, "floor.so")))
 call_floor <- function(name, ...) .Call(name, ..., PACKAGE = "floor")
 openblas <- call_floor("bench_openblas")
 if (is.null(openblas)) stop("R's BLAS is not OpenBLAS.")
-has_avx512 <- any(grepl(" avx512f ", readLines("/proc/cpuinfo")))
+has_avx512 <- any(grepl(
+  " avx512f ", readLines("/proc/cpuinfo"), fixed = TRUE
+))
 if (openblas[[1]] == "Prescott" && has_avx512) {
   Sys.setenv(OPENBLAS_CORETYPE = "SkylakeX")
   quit(status = system2(
@@ -70,23 +72,25 @@ measure <- function(n, asked, rounds) {
       call_floor("bench_floor_pass", 2048L, stride)
     })
   })
-  facts <- list(floor = c(exact = NA, redone = NA, bits = NA))
-  for (at in seq_len(nrow(asked))) local({
-    metric <- asked$metric[[at]]
-    k <- asked$k[[at]]
+  searches <- Map(function(metric, k) {
     values <- if (metric == "proportional") positive else x
-    search <- function() {
+    function() {
       knn_search(values, k, metric, backend = "cpu", num_threads = 2)
     }
-    name <- paste(metric, k)
-    tasks[[name]] <<- function() processor_seconds(search)
+  }, asked$metric, asked$k)
+  names(searches) <- paste(asked$metric, asked$k)
+  facts <- lapply(searches, function(search) {
     search()
     stats <- knn_stats()
-    facts[[name]] <<- c(
+    c(
       exact = stats$pairs_exact / n, redone = stats$rows_redone,
       bits = stats$filter_bits
     )
   })
+  facts <- c(list(floor = c(exact = NA, redone = NA, bits = NA)), facts)
+  tasks <- c(tasks, lapply(searches, function(search) {
+    function() processor_seconds(search)
+  }))
   seconds <- vapply(seq_len(rounds), function(round) {
     vapply(tasks, function(task) task(), 0)
   }, numeric(length(tasks)))

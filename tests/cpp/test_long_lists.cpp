@@ -1,6 +1,6 @@
-// Lists that are too long to be kept in order: cut and sorted by cells of distance. They
-// hold what the order by (distance, index) says, and searches with them equal
-// the definition bit for bit.
+// Lists that are too long to be kept in order: cut and sorted by cells of
+// distance. They hold what the order by (distance, index) says, and searches
+// with them equal the definition bit for bit.
 
 #include <doctest/doctest.h>
 

@@ -20,8 +20,9 @@
 #'     Euclidean distance), `pairs_filtered`: pairs that the filter looked at,
 #'     and `pairs_exact`: those whose distance was made in double precision;
 #'   * `rows_redone`: points with more candidates than their list had room for,
-#'     which were done again, and `rows_widened`: those of them for which a
-#'     wider filter was enough;
+#'     which were done again (on the CPU those with fewer than k neighbours
+#'     within a first limit that a sample of the points gave), and
+#'     `rows_widened`: those of them for which a wider filter was enough;
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
 #'   * `filtered`: whether there was a filter (on a GPU there may be none for

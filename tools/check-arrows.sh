@@ -15,7 +15,7 @@ starts_threads="core/team.cpp"
 
 # All may include these besides the standard library, the core too.
 system_headers="arm_neon.h fcntl.h immintrin.h pthread.h sched.h signal.h
-  sys/auxv.h sys/file.h sys/stat.h sys/statvfs.h sys/sysctl.h sys/uio.h unistd.h"
+  sys/auxv.h sys/file.h sys/mman.h sys/stat.h sys/statvfs.h sys/sysctl.h sys/uio.h unistd.h"
 
 # Lines in a file written by hand.
 longest=500

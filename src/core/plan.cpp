@@ -286,8 +286,10 @@ int asked_bits(const Request& request) {
     if (word == "8") return 8;
     if (word == "16") return 16;
     if (word == "32") return 32;
-    // In which order points are met is another matter (cpu/keys_pay.hpp).
-    if (word != "sorted" && word != "scattered" && word != kAllPairs)
+    // In which order points are met is another matter (cpu/keys_pay.hpp), and
+    // so are first thresholds that are too low on purpose (cpu/held.cpp).
+    if (word != "sorted" && word != "scattered" && word != "hasty" &&
+        word != kAllPairs)
       throw std::invalid_argument("no filter of \"" + word + "\" bits");
   }
   return 0;

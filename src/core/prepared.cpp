@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/errors.hpp"
+#include "core/large_pages.hpp"
 #include "core/pieces.hpp"
 #include "core/scan.hpp"
 #include "core/unscaling.hpp"
@@ -68,6 +69,7 @@ PreparedPoints prepare_points(const RowSource& source,
     }
   } else {
     points.rows = Buffer<double>(points.size() * padded);
+    in_large_pages(points.rows);
   }
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;

@@ -81,7 +81,7 @@ struct Stats {
   double pairs_filtered = 0;  ///< pairs that the filter looked at
   double pairs_apart = 0;     ///< pairs that sums or lengths tell apart before
   double pairs_exact = 0;     ///< pairs that the exact step computed
-  double rows_redone = 0;     ///< rows whose candidates overflowed, done again
+  double rows_redone = 0;     ///< rows whose candidates were too many, or few
   double rows_widened = 0;    ///< of those, done by a wider filter alone
   double rows_short = 0;      ///< missing values: with fewer than k neighbours
   double seconds_prepare = 0, seconds_search = 0, seconds_emit = 0;

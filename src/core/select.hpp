@@ -16,13 +16,13 @@ constexpr bool nearer(double distance_a, std::int32_t index_a,
          (distance_a == distance_b && index_a < index_b);
 }
 
-/// Lists on the CPU of more neighbours than this are no heaps.
-constexpr std::int64_t kLongestHeap = 64;
+/// Lists on the CPU of more neighbours than this are not kept in order.
+constexpr std::int64_t kLongestInOrder = 64;
 
 /// Neighbours that a list of k takes before it is cut, where some `most` are
 /// offered; of one that is cut more than k.
 inline std::int64_t list_room(std::int64_t k, std::int64_t most) {
-  return k > kLongestHeap ? std::min(k + k / 2, std::max(k + 1, most)) : k;
+  return k > kLongestInOrder ? std::min(k + k / 2, std::max(k + 1, most)) : k;
 }
 
 /// k places, kept as a heap with the farthest on top (the paper's Maxk). The

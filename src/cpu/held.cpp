@@ -281,10 +281,14 @@ void HeldPoints::find_neighbours(const Request& request,
   Search search(request, plan, kernels_, rule, filtered ? scale_ : none,
                 fitted.are_points, all_rows.size(), progress);
   const double prepared = seconds_since(start);
+  std::int64_t redone = 0;
   if (request.groups != nullptr) {
     meet_groups(request, search);
   } else {
-    search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded);
+    search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded,
+                request.instruction_set.find("/hasty") != std::string::npos
+                    ? Search::Seeds::hasty
+                    : Search::Seeds::likely);
     if (sorted_rows != nullptr) {
       std::vector<double> limit(static_cast<std::size_t>(all_rows.size()));
       for (std::int64_t at = 0; at < all_rows.size(); ++at)
@@ -293,14 +297,16 @@ void HeldPoints::find_neighbours(const Request& request,
       sorted_rows->sort_by_limits(limit);
     }
     search.meet({{&all_rows, &all_columns}}, kSeeded, 1.0);
+    redone = search.fill_short({&all_rows, &all_columns});
   }
   const double searched = seconds_since(start);
   if (!search.emit(out, all_rows.points->order.place, all_rows.points,
                    &points_))
     throw RangeFailure();
   note(stats, search.counts(), prepared, searched, seconds_since(start));
-  if (stats != nullptr)
-    stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
+  if (stats == nullptr) return;
+  stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
+  stats->rows_redone = static_cast<double>(redone);
 }
 
 /// Each two groups of the points, and each with itself where its points look

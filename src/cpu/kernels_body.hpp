@@ -5,7 +5,8 @@
 //   accumulate_tile<Product>(a, b, num_panels, steps, sums)
 
 /// Four pairs at a time: one pair's sum is a chain of dependent operations, and
-/// four chains fill the time that each waits.
+/// four chains fill the time that each waits. Meanwhile the rows of the next
+/// four come from wherever they are: few pairs are of rows that were just read.
 template <class A>
 static void exact_of(const double* rows_a, const double* rows_b,
                      std::int64_t padded, const Pair* pairs, std::int64_t count,
@@ -15,17 +16,26 @@ static void exact_of(const double* rows_a, const double* rows_b,
   for (; i + kAtOnce <= count; i += kAtOnce) {
     const double* a[kAtOnce];
     const double* b[kAtOnce];
+    const double* next_a[kAtOnce];
+    const double* next_b[kAtOnce];
     Lanes s[kAtOnce];
 #pragma GCC unroll 4
     for (int c = 0; c < kAtOnce; ++c) {
       a[c] = rows_a + pairs[i + c].row * padded;
       b[c] = rows_b + pairs[i + c].column * padded;
       s[c] = Lanes::all(0.0);
+      const Pair& next = pairs[i + 2 * kAtOnce <= count ? i + kAtOnce + c : i];
+      next_a[c] = rows_a + next.row * padded;
+      next_b[c] = rows_b + next.column * padded;
     }
-    for (std::int64_t f = 0; f < padded; f += kLanes)
+    for (std::int64_t f = 0; f < padded; f += kLanes) {
 #pragma GCC unroll 4
-      for (int c = 0; c < kAtOnce; ++c)
+      for (int c = 0; c < kAtOnce; ++c) {
+        __builtin_prefetch(next_a[c] + f);
+        __builtin_prefetch(next_b[c] + f);
         s[c] = A::step(Lanes::load(a[c] + f), Lanes::load(b[c] + f), s[c]);
+      }
+    }
 #pragma GCC unroll 4
     for (int c = 0; c < kAtOnce; ++c) {
       double v[kLanes];

@@ -3,6 +3,7 @@
 // Each row's k nearest so far, offered to by all threads at once. Rows are
 // meant by their places.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/buffer.hpp"
+#include "core/large_pages.hpp"
 #include "core/numbers.hpp"
 #include "core/select.hpp"
 #include "cpu/nearest.hpp"
@@ -18,9 +20,9 @@
 namespace fsknn {
 namespace cpu {
 
-/// A short list is a heap. A long one takes half as many again as it is to
-/// hold, in any order, before it is cut: a place in a heap costs log k steps
-/// that wait for each other.
+/// A short list is in order, so that its farthest is at its end. A long one
+/// takes half as many again as it is to hold, in any order, before it is cut:
+/// a place in order costs a step for each that is farther.
 class NeighbourLists {
  public:
   /// most: neighbours that a row may be offered, or more.
@@ -29,83 +31,110 @@ class NeighbourLists {
         room_(list_room(k, most)),
         distance_(num_rows * room_),
         index_(num_rows * room_),
-        size_(num_rows),
-        limit_(new std::atomic<double>[static_cast<std::size_t>(num_rows)]),
-        lock_(new std::atomic<bool>[static_cast<std::size_t>(num_rows)]) {
-    for (std::int64_t i = 0; i < num_rows; ++i) {
-      size_[i] = 0;
-      limit_[static_cast<std::size_t>(i)].store(
-          std::numeric_limits<double>::infinity(), std::memory_order_relaxed);
-      lock_[static_cast<std::size_t>(i)].store(false,
-                                               std::memory_order_relaxed);
-    }
+        state_(new State[static_cast<std::size_t>(num_rows)]) {
+    in_large_pages(distance_);
+    in_large_pages(index_);
   }
 
   /// No neighbour of the row is farther than this.
   double limit(Place row) const {
-    return limit_[static_cast<std::size_t>(row.value)].load(
-        std::memory_order_relaxed);
+    return state(row).limit.load(std::memory_order_relaxed);
   }
   /// Known from elsewhere: k points are at most this far. Before any offer.
   void set_limit(Place row, double distance) {
-    limit_[static_cast<std::size_t>(row.value)].store(
-        distance, std::memory_order_relaxed);
+    state(row).limit.store(distance, std::memory_order_relaxed);
   }
 
   /// Takes a neighbour that is not beyond the limit, if it is still among the
   /// nearest. Returns whether the row's limit became lower.
   bool offer(Place row, double distance, PointId neighbour) {
-    const Held held(lock_[static_cast<std::size_t>(row.value)]);
-    if (is_long()) return append(row, distance, neighbour);
-    NeighbourHeap list = heap(row);
-    if (!list.offer(distance, neighbour)) return false;
-    size_[row.value] = static_cast<std::int32_t>(list.size());
-    return list.full() && lower_limit(row, list.farthest());
+    const Offered one = {distance, neighbour.value};
+    return offer_all(row, &one, &one + 1);
+  }
+  /// The same of several; what is beyond the limit is left.
+  bool offer_all(Place row, const Offered* first, const Offered* end) {
+    State& of_row = state(row);
+    const Held held(of_row.lock);
+    const double limit = of_row.limit.load(std::memory_order_relaxed);
+    double lower = limit;
+    for (; first != end; ++first)
+      if (!(first->distance > lower))
+        lower = is_long() ? append(row, *first, lower)
+                          : put_in_order(row, *first, lower);
+    if (!(lower < limit)) return false;
+    set_limit(row, lower);
+    return true;
+  }
+
+  /// Whether it has k, once all were offered.
+  bool is_full(Place row) const { return state(row).size >= k_; }
+  /// As if none had been offered, and nothing were known.
+  void clear(Place row) {
+    state(row).size = 0;
+    set_limit(row, std::numeric_limits<double>::infinity());
   }
 
   /// Sorts the row's list, once all were offered. Returns how many it has.
   std::int64_t sort(Place row) {
-    if (!is_long()) {
-      heap(row).sort();
-      return size_[row.value];
-    }
-    if (size_[row.value] > k_) cut(row);
-    sort_nearest(distances(row), indices(row), size_[row.value], some());
-    return size_[row.value];
+    std::int32_t& size = state(row).size;
+    if (!is_long()) return size;
+    if (size > k_) cut(row);
+    sort_nearest(distances(row), indices(row), size, some());
+    return size;
   }
   double* distances(Place row) { return distance_.data() + row.value * room_; }
   std::int32_t* indices(Place row) { return index_.data() + row.value * room_; }
 
  private:
-  bool is_long() const { return k_ > kLongestHeap; }
-  NeighbourHeap heap(Place row) {
-    return NeighbourHeap(distances(row), indices(row), k_, size_[row.value]);
+  /// Of one row, in one place.
+  struct State {
+    std::atomic<double> limit{std::numeric_limits<double>::infinity()};
+    std::int32_t size = 0;
+    std::atomic<bool> lock{false};
+  };
+  State& state(Place row) const {
+    return state_[static_cast<std::size_t>(row.value)];
   }
-  /// From when it first has k, the farthest of the k nearest that it was last
-  /// cut to is the k-th entry.
-  bool append(Place row, double distance, PointId neighbour) {
-    double* const of_row = distances(row);
+  bool is_long() const { return k_ > kLongestInOrder; }
+
+  /// These two return the limit, lowered if it can be.
+  double put_in_order(Place row, const Offered& offered, double limit) {
+    double* const distance = distances(row);
     std::int32_t* const index = indices(row);
-    const std::int32_t at = size_[row.value];
-    if (at >= k_ &&
-        !nearer(distance, neighbour.value, of_row[k_ - 1], index[k_ - 1]))
-      return false;
-    of_row[at] = distance;
-    index[at] = neighbour.value;
-    size_[row.value] = at + 1;
-    if (at + 1 != k_ && at + 1 != room_) return false;
+    std::int32_t& size = state(row).size;
+    const bool is_full = size == k_;
+    std::int64_t at = is_full ? k_ - 1 : size;
+    if (is_full &&
+        !nearer(offered.distance, offered.index, distance[at], index[at]))
+      return limit;
+    for (; at > 0 && nearer(offered.distance, offered.index, distance[at - 1],
+                            index[at - 1]);
+         --at) {
+      distance[at] = distance[at - 1];
+      index[at] = index[at - 1];
+    }
+    distance[at] = offered.distance;
+    index[at] = offered.index;
+    if (!is_full) ++size;
+    return size == k_ ? std::min(limit, distance[k_ - 1]) : limit;
+  }
+  /// Where nothing is known yet, k are the first that say something. Later
+  /// ones say more when there is no more room.
+  double append(Place row, const Offered& offered, double limit) {
+    std::int32_t& size = state(row).size;
+    distances(row)[size] = offered.distance;
+    indices(row)[size] = offered.index;
+    ++size;
+    if (size != room_ &&
+        (size != k_ || limit < std::numeric_limits<double>::infinity()))
+      return limit;
     cut(row);
-    return lower_limit(row, of_row[k_ - 1]);
+    return std::min(limit, distances(row)[k_ - 1]);
   }
   void cut(Place row) {
-    put_nearest_first(distances(row), indices(row), size_[row.value], k_,
-                      some());
-    size_[row.value] = static_cast<std::int32_t>(k_);
-  }
-  bool lower_limit(Place row, double farthest) {
-    if (!(farthest < limit(row))) return false;
-    set_limit(row, farthest);
-    return true;
+    std::int32_t& size = state(row).size;
+    put_nearest_first(distances(row), indices(row), size, k_, some());
+    size = static_cast<std::int32_t>(k_);
   }
   static std::vector<Offered>& some() {
     static thread_local std::vector<Offered> of_thread;
@@ -129,9 +158,7 @@ class NeighbourLists {
   std::int64_t k_, room_;
   Buffer<double> distance_;
   Buffer<std::int32_t> index_;
-  Buffer<std::int32_t> size_;
-  std::unique_ptr<std::atomic<double>[]> limit_;
-  std::unique_ptr<std::atomic<bool>[]> lock_;
+  std::unique_ptr<State[]> state_;
 };
 
 }  // namespace cpu

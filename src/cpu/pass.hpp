@@ -191,22 +191,30 @@ class ChunkPass {
 
   /// The pairs that `keep` has bits for, to the end of the hits: without those
   /// past the chunk's end, and on the diagonal each from one side and no row
-  /// with itself.
+  /// with itself. Column by column, so that the exact step reads a column once
+  /// for all of the tile's few rows.
   void collect(std::int64_t row, std::int64_t column,
                const std::uint64_t* keep) {
-    for (int r = 0; r < Pairs::kRows; ++r) {
-      for (std::uint64_t mask = keep[r]; mask != 0; mask &= mask - 1) {
-        const Pair pair = {
-            static_cast<std::int32_t>(row + r),
-            static_cast<std::int32_t>(column + __builtin_ctzll(mask))};
-        if (pair.row >= at_.num_rows || pair.column >= at_.num_columns ||
-            (at_.diagonal && pair.row >= pair.column) ||
-            !sink_.wanted(pair.row, pair.column))
-          continue;
-        hits_.push_back(pair);
-        pairs_.hit(at_, pair, row, column);
-      }
+    std::uint64_t any = 0;
+    for (int r = 0; r < Pairs::kRows; ++r) any |= keep[r];
+    for (; any != 0; any &= any - 1) {
+      const int c = __builtin_ctzll(any);
+      unsigned rows = 0;
+      for (int r = 0; r < Pairs::kRows; ++r)
+        rows |= static_cast<unsigned>(keep[r] >> c & 1) << r;
+      for (; rows != 0; rows &= rows - 1)
+        collect_pair(row, column, __builtin_ctz(rows), c);
     }
+  }
+  void collect_pair(std::int64_t row, std::int64_t column, int r, int c) {
+    const Pair pair = {static_cast<std::int32_t>(row + r),
+                       static_cast<std::int32_t>(column + c)};
+    if (pair.row >= at_.num_rows || pair.column >= at_.num_columns ||
+        (at_.diagonal && pair.row >= pair.column) ||
+        !sink_.wanted(pair.row, pair.column))
+      return;
+    hits_.push_back(pair);
+    pairs_.hit(at_, pair, row, column);
   }
 
   /// The exact step of the hits so far, and what it found to the sink.

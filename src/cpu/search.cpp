@@ -6,83 +6,11 @@
 #include <stdexcept>
 
 #include "cpu/exact_rows.hpp"
+#include "cpu/search_sink.hpp"
 #include "cpu/turns.hpp"
 
 namespace fsknn {
 namespace cpu {
-
-/// Hits are offered to the lists, whose limits become the thresholds.
-class Search::Sink : public SinkDefaults {
- public:
-  static constexpr std::size_t kHits = 2048;
-
-  Sink(Search& search, const PointBlock& rows, const PointBlock& columns)
-      : s_(search), rows_(rows), columns_(columns) {}
-
-  bool enter(const Chunk& at, std::int32_t* row_threshold,
-             std::int32_t* column_threshold) {
-    at_ = at;
-    row_threshold_ = row_threshold;
-    column_threshold_ = column_threshold;
-    const std::int32_t none = s_.thresholds_.keep_none();
-    const std::int64_t size = s_.plan_.chunk_size;
-    std::fill_n(row_threshold, size, none);
-    std::fill_n(column_threshold, size, none);
-    copy_thresholds(rows_, columns_, at.row0, at.num_rows, row_threshold);
-    if (s_.is_graph_)
-      copy_thresholds(columns_, rows_, at.column0, at.num_columns,
-                      column_threshold);
-    return true;
-  }
-
-  bool wanted(std::int32_t row, std::int32_t column) const {
-    if (!s_.apart_) return true;
-    return group_of(rows_, at_.row0 + row) !=
-           group_of(columns_, at_.column0 + column);
-  }
-
-  void take(const Pair& hit, double sum) {
-    const Place row = rows_.place(at_.row0 + hit.row);
-    const Place column = columns_.place(at_.column0 + hit.column);
-    const double distance = s_.rule_(sum, rows_.points->sums[row.value],
-                                     columns_.points->sums[column.value]);
-    const Place row_list = s_.list_of(rows_, at_.row0 + hit.row, columns_);
-    const Place column_list =
-        s_.list_of(columns_, at_.column0 + hit.column, rows_);
-    if (distance > s_.lists_.limit(row_list) &&
-        !(s_.is_graph_ && !(distance > s_.lists_.limit(column_list))))
-      return;
-    const PointId row_id = rows_.id(row), column_id = columns_.id(column);
-    if (!(column_id == s_.self_of(AnswerRow{row_id.value})) &&
-        s_.offer(row_list, distance, column_id))
-      row_threshold_[hit.row] =
-          s_.threshold_[row_list.value].load(std::memory_order_relaxed);
-    if (s_.is_graph_ && s_.offer(column_list, distance, row_id))
-      column_threshold_[hit.column] =
-          s_.threshold_[column_list.value].load(std::memory_order_relaxed);
-  }
-
- private:
-  std::int32_t group_of(const PointBlock& block, std::int64_t at) const {
-    const PointId id = block.id(block.place(at));
-    return s_.request_.groups->of()[static_cast<std::size_t>(id.value)];
-  }
-
-  /// Of the lists that rows `first` and on have of the others.
-  void copy_thresholds(const PointBlock& rows, const PointBlock& others,
-                       std::int64_t first, std::int64_t count,
-                       std::int32_t* to) {
-    for (std::int64_t r = 0; r < count; ++r)
-      to[r] = s_.threshold_[s_.list_of(rows, first + r, others).value].load(
-          std::memory_order_relaxed);
-  }
-
-  Search& s_;
-  const PointBlock rows_, columns_;
-  Chunk at_ = {};
-  std::int32_t* row_threshold_ = nullptr;
-  std::int32_t* column_threshold_ = nullptr;
-};
 
 Search::Search(const Request& request, const Plan& plan, const Kernels& kernels,
                const DistanceRule& rule, const FilterScale& scale,
@@ -103,13 +31,6 @@ Search::Search(const Request& request, const Plan& plan, const Kernels& kernels,
           num_places * lists_a_row(request))]) {
   for (std::int64_t list = 0; list < num_places * lists_a_row(request); ++list)
     threshold_[list].store(thresholds_.keep_all(), std::memory_order_relaxed);
-}
-
-bool Search::offer(Place list, double distance, PointId neighbour) {
-  if (distance > lists_.limit(list) || !lists_.offer(list, distance, neighbour))
-    return false;
-  set_threshold(list);
-  return true;
 }
 
 void Search::set_threshold(Place list) {
@@ -234,6 +155,41 @@ void Search::meet_apart(const PointBlock& points, double from, double to) {
   apart_ = false;
 }
 
+std::int64_t Search::fill_short(const Meeting& meeting) {
+  const PointBlock& rows = *meeting.rows;
+  const PointBlock& columns = *meeting.columns;
+  const std::int64_t num_columns = columns.size();
+  std::vector<std::int64_t> few;
+  for (std::int64_t at = 0; at < rows.size(); ++at)
+    if (!lists_.is_full(list_of(rows, at, columns))) few.push_back(at);
+  const std::int64_t count = static_cast<std::int64_t>(few.size());
+  run_pieces(count, request_.num_threads, {progress_, 1.0, 1.0}, [&] {
+    std::unique_ptr<RowSums> sums(new RowSums(kernels_, metric_.accumulation,
+                                              *rows.points, *columns.points));
+    return [&, sums_of = std::move(sums)](std::int64_t piece) mutable {
+      const std::int64_t at = few[static_cast<std::size_t>(piece)];
+      const Place row = rows.place(at), list = list_of(rows, at, columns);
+      const PointId self =
+          is_graph_ ? rows.id(row) : self_of(AnswerRow{rows.id(row).value});
+      lists_.clear(list);
+      const double* const sum = (*sums_of)(
+          row, num_columns, [&](std::int64_t c) { return columns.place(c); });
+      for (std::int64_t c = 0; c < num_columns; ++c) {
+        const Place column = columns.place(c);
+        const PointId id = columns.id(column);
+        if (id == self) continue;
+        lists_.offer(list,
+                     rule_(sum[c], rows.points->sums[row.value],
+                           columns.points->sums[column.value]),
+                     id);
+      }
+    };
+  });
+  counts_.exact +=
+      static_cast<double>(count) * static_cast<double>(num_columns);
+  return count;
+}
+
 bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
                   const PreparedPoints* rows, const PreparedPoints* columns) {
   std::atomic<bool> beyond{false};
@@ -301,7 +257,7 @@ struct Search::Sample {
   const PointBlock& columns;
   std::int64_t num_chunks = 0;
   int num_groups = 0;
-  std::int64_t num_seeds = 0;  ///< that k others are among
+  std::int64_t rank = 0;  ///< of the sample's distances, the row's limit
 };
 
 std::int64_t Search::nearest_chunk(const Meeting& meeting,
@@ -315,7 +271,22 @@ std::int64_t Search::nearest_chunk(const Meeting& meeting,
   return std::min(before, meeting.columns->size() - 1) / size;
 }
 
-Search::Sample Search::sample_of(const Meeting& meeting) const {
+/// How many of `seen` points, drawn from `all`, are among the k nearest, and no
+/// more nearly always: as many as are to be expected, and 3.5 standard
+/// deviations and 3. Of 10,000 rows some two or three have more.
+std::int64_t Search::likely_rank(std::int64_t k, std::int64_t seen,
+                                 std::int64_t all, Seeds seeds) {
+  const double share = static_cast<double>(seen) / static_cast<double>(all);
+  const double expected = share * static_cast<double>(k);
+  if (seeds == Seeds::hasty)
+    return std::max<std::int64_t>(1, std::llround(expected));
+  const double deviation =
+      std::sqrt(expected * (1.0 - share) *
+                (1.0 - static_cast<double>(k) / static_cast<double>(all)));
+  return static_cast<std::int64_t>(expected + 3.5 * deviation + 3.0);
+}
+
+Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
   Sample sample = {meeting, *meeting.rows, *meeting.columns};
   const PointBlock& columns = sample.columns;
   const std::int64_t size = plan_.chunk_size;
@@ -325,7 +296,7 @@ Search::Sample Search::sample_of(const Meeting& meeting) const {
   if (!scale_.has_filter() || others < 1) return sample;
   // In order of keys a row's own chunk is its nearest, and the row itself may
   // be one of those that are seen.
-  const std::int64_t k = seeds() + (own && meeting.sorted() ? 1 : 0);
+  const std::int64_t k = num_seeds() + (own && meeting.sorted() ? 1 : 0);
   // With m points seen beforehand, about k log(n / m) pairs a row pass the
   // filter until its list is final. Where m is k times the price of such a pair
   // (some 200 cycles) over that of a filtered one, one more would cost as much
@@ -343,21 +314,27 @@ Search::Sample Search::sample_of(const Meeting& meeting) const {
   if (meeting.sorted())
     sample.num_chunks = std::min<std::int64_t>(others, 1 + 2 * k / size);
   const std::int64_t num_panels = sample.num_chunks * size / Tile::panel;
+  sample.rank = k;
+  if (seeds != Seeds::certain && !meeting.sorted())
+    sample.rank = std::min(
+        k, likely_rank(k, sample.num_chunks * size, columns.size(), seeds));
+  // The rank-th smallest of the groups' minima must exist, and be little more
+  // than that of all.
+  const std::int64_t minima = sample.rank < k ? 4 * sample.rank : 2 * k;
   const int num_groups = static_cast<int>(std::min<std::int64_t>(
-      num_panels, (2 * k + Tile::panel - 1) / Tile::panel));
-  // The k-th smallest of the groups' minima must exist, with room to spare.
-  if (num_groups * Tile::panel >= k + k / 2) sample.num_groups = num_groups;
-  sample.num_seeds = k;
+      num_panels, (minima + Tile::panel - 1) / Tile::panel));
+  if (num_groups * Tile::panel >= sample.rank + sample.rank / 2)
+    sample.num_groups = num_groups;
   return sample;
 }
 
-void Search::seed(const std::vector<Meeting>& meetings, double from,
-                  double to) {
+void Search::seed(const std::vector<Meeting>& meetings, double from, double to,
+                  Seeds seeds) {
   std::vector<Sample> samples;
   std::vector<std::int64_t> end_piece;
   std::int64_t num_pieces = 0;
   for (const Meeting& meeting : meetings) {
-    samples.push_back(sample_of(meeting));
+    samples.push_back(sample_of(meeting, seeds));
     if (samples.back().num_groups > 0) num_pieces += chunks_of(*meeting.rows);
     end_piece.push_back(num_pieces);
   }
@@ -418,7 +395,7 @@ void Search::seed_split(const Sample& sample, std::int64_t split,
   }
   for (std::int64_t r = 0; r < num_rows; ++r) {
     float* keys = best.data() + static_cast<std::size_t>(r) * width;
-    const std::int64_t last = sample.num_seeds - 1;
+    const std::int64_t last = sample.rank - 1;
     std::nth_element(keys, keys + last, keys + width);
     const double limit =
         thresholds_.upper_distance(keys[last], a.upper_side(row0 + r));

@@ -44,11 +44,21 @@ class Search {
   /// of its neighbours. Before all else; -infinity: it has none.
   void set_limit(const PointBlock& rows, std::int64_t at, double limit);
 
-  /// A first threshold for every row of each meeting, before it is met by any:
-  /// k points of some chunks of the columns are at most that far. The points of
-  /// a chunk are a random sample of the block, or those whose keys are nearest.
+  /// A first threshold for every row of each meeting, before it is met by any,
+  /// from some chunks of the columns, whose points are a random sample of the
+  /// block, or those whose keys are nearest.
+  ///   certain: k of them are at most that far;
+  ///   likely: so many are that k of all columns will be, nearly always. Then
+  ///     fill_short() comes last of all;
+  ///   hasty: the same of every other row (a testing aid).
   /// from, to: shares of the whole work.
-  void seed(const std::vector<Meeting>& meetings, double from, double to);
+  enum class Seeds { certain, likely, hasty };
+  void seed(const std::vector<Meeting>& meetings, double from, double to,
+            Seeds seeds = Seeds::certain);
+
+  /// Rows with fewer than k neighbours, since their first threshold was too
+  /// low, meet all columns in the exact step. Returns how many these are.
+  std::int64_t fill_short(const Meeting& meeting);
 
   /// No neighbour of a row is farther than this.
   double limit(const PointBlock& rows, std::int64_t at) const {
@@ -110,7 +120,6 @@ class Search {
       return number;
     return number + (number >= groups->of_row(row) ? 1 : 0);
   }
-  bool offer(Place list, double distance, PointId neighbour);
   void set_threshold(Place list);
   /// The point that a row is, where it is a query; -1: none.
   PointId self_of(AnswerRow row) const {
@@ -119,14 +128,16 @@ class Search {
                 : request_.query_self[static_cast<std::size_t>(row.value)]};
   }
   /// Points to have seen for k that count: a query may be one of them itself.
-  std::int64_t seeds() const {
+  std::int64_t num_seeds() const {
     return request_.k + (request_.query_self.empty() ? 0 : 1);
   }
   /// The chunk of the columns whose keys are nearest to a chunk of the rows.
   std::int64_t nearest_chunk(const Meeting& meeting, std::int64_t split) const;
+  static std::int64_t likely_rank(std::int64_t k, std::int64_t seen,
+                                  std::int64_t all, Seeds seeds);
   struct Sample;
   class Part;
-  Sample sample_of(const Meeting& meeting) const;
+  Sample sample_of(const Meeting& meeting, Seeds seeds) const;
   void seed_split(const Sample& sample, std::int64_t split,
                   std::vector<float>& best);
   void emit_list(const Neighbours& out, std::int64_t first, Place list,

@@ -1,6 +1,6 @@
-// Lists that are too long for a heap: cut and sorted by cells of distance. They
-// hold what the order by (distance, index) says, and searches with them equal
-// the definition bit for bit.
+// Lists that are too long to be kept in order: cut and sorted by cells of
+// distance. They hold what the order by (distance, index) says, and searches
+// with them equal the definition bit for bit.
 
 #include <doctest/doctest.h>
 
@@ -168,7 +168,7 @@ TEST_CASE("the nearest come first, the farthest of them last, or in order") {
 TEST_CASE("a long list keeps the nearest, and its limit is never too low") {
   constexpr std::int64_t n = 700;
   for (const std::int64_t k :
-       {kLongestHeap, kLongestHeap + 1, std::int64_t{200}, n - 1, n}) {
+       {kLongestInOrder, kLongestInOrder + 1, std::int64_t{200}, n - 1, n}) {
     for (const Distances& hard : hard_distances(n)) {
       for (const unsigned seed : {0u, 1u}) {
         CAPTURE(hard.name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/large_pages.hpp"
 #include "core/pieces.hpp"
 #include "cpu/filter/form_parts.hpp"
 
@@ -22,6 +23,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
       first_steps(form.product) +
       (points.padded + form.features_per_step - 1) / form.features_per_step;
   rows.panels = Buffer<std::int32_t>(rows.num_places * rows.steps);
+  in_large_pages(rows.panels);
   for (Buffer<std::int32_t>* numbers :
        {&rows.first, &rows.second, &rows.first_upper, &rows.second_upper}) {
     *numbers = Buffer<std::int32_t>(rows.num_places);

@@ -294,6 +294,8 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
   input.num_workers = request.num_threads;
   input.filter = request.metric->filter;
   input.unit_dot = request.metric->is_unit_dot();
+  input.squares =
+      request.metric->accumulation == Accumulation::squared_difference;
   input.filter_bits = asked_bits(request);
   input.pairwise = request.na_pairwise;
   input.max_memory = request.max_memory;

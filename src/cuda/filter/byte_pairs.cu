@@ -107,7 +107,7 @@ void start_kind(const ByteWork& work, cudaStream_t stream) {
   launch.room =
       attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device_in_use());
   launch.bytes =
-      HopperMemory(work.slab_bytes(), launch.room, Kind::by_sums).bytes();
+      HopperMemory(work.slab_bytes(), launch.room, Kind::numbers).bytes();
   start_pairs(filter_bytes<Kind>, work, launch, stream);
 }
 

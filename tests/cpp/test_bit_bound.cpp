@@ -171,6 +171,10 @@ TEST_CASE("of codes differences are told without rounding") {
       CHECK_FALSE(passes(pair, none));
     }
     CHECK(passes(pair, -HUGE_VALF));
+    // Below every threshold that there can be.
+    const float padding = kPaddingCount + as_count(static_cast<int>(pair.b));
+    CHECK(closeness_of(0.0f, padding) == -0x1p100f);
+    CHECK_FALSE(reaches_closeness(0.0f, padding, -0x1p99f));
   }
 }
 

@@ -75,6 +75,9 @@ namespace cuda {
 
 static constexpr double kBitError = 0x1p-20;
 static constexpr float kWildCount = -0x1p-48f;  ///< -2^101
+/// By differences, of slots without a point: as they are, they would be nearer
+/// to many rows than any point is, and be looked at in vain.
+static constexpr float kPaddingCount = 0x1p-48f;
 
 /// A whole number of bits as the float that has its bits: a multiple of 2^-149.
 FSKNN_HD inline float as_count(int bits) {

@@ -117,6 +117,16 @@ __global__ void __launch_bounds__(kThreads)
   values.slack[slot] = wild ? HUGE_VALF : 0.0f;
 }
 
+// Slots without a point are far from all. Grid: x over slots. Block: kThreads.
+// Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    set_padding_apart(const CodeValues values, std::int64_t num_slots) {
+  const std::int64_t slot =
+      static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (slot < num_slots && values.there[slot] == 0.0f)
+    values.count[slot] = kPaddingCount;
+}
+
 BitSimilarity similarity_of(const MetricEntry& metric) {
   if (metric.filter == FilterKind::overlap) return BitSimilarity::overlap;
   if (metric.filter == FilterKind::difference || has_squares(metric))
@@ -169,6 +179,15 @@ class CodeFilter final : public PairFilter {
   void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
                   const Stream& stream) override {
     wild_ = look(stream).wild != 0;
+    if (rule_.similarity == BitSimilarity::difference)
+      for (const FilterRows& side : {rows, columns}) {
+        if (side.num_slots == 0) continue;
+        set_padding_apart<<<static_cast<unsigned>(
+                                (side.num_slots + kThreads - 1) / kThreads),
+                            kThreads, 0, stream.get()>>>(CodeValues(side),
+                                                         side.num_slots);
+        CUDA_CHECK(cudaGetLastError());
+      }
     cut.twice_error = 2.0 * error();
     cut.row_slack = wild_ ? CodeValues(rows).slack : nullptr;
     cut.column_slack = wild_ ? CodeValues(columns).slack : nullptr;

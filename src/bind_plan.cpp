@@ -68,8 +68,10 @@ const char* filter_words(const Request& request, const PlanInput& input) {
       return input.unit_dot && request.k > 0 && !input.on_disk &&
                      cpu::multiplies_bytes(
                          cpu::choose_kernels(request.instruction_set))
-                 ? "whole numbers of 16 bits; of 8 where a sample says so"
-                 : "whole numbers of 16 bits";
+                 ? "whole numbers of 16 bits; of 8 where a sample says so; "
+                   "bits for 0 and 1"
+             : input.unit_dot ? "whole numbers of 16 bits; bits for 0 and 1"
+                              : "whole numbers of 16 bits";
     case FilterKind::largest:
       return "whole numbers of 16 bits; floats for wide ranges";
     case FilterKind::difference:

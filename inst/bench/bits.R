@@ -12,7 +12,8 @@
 # on the device. On a GPU besides N x 1,000 genotypes 0, 1 and 2 (two bits each)
 # under Proportional Similarity and Manhattan distance, beside a hundred times
 # them: seconds and comparisons (features of pairs) a second; and all pairs
-# within a distance, whole calls.
+# within a distance, whole calls. And the rows of 0 and 1 under Euclidean
+# distance, cosine and Pearson's correlation, by bits and in 16 bits.
 
 library(fsknn)
 
@@ -71,6 +72,19 @@ genotypes <- function(metric) {
   )
 }
 
+binary <- function(metric) {
+  bits <- timed(x, metric)
+  old <- options(fsknn.instruction_set = "auto/16")
+  on.exit(options(old))
+  wide <- timed(x, metric)
+  stopifnot(identical(bits$found, wide$found))
+  data.frame(
+    n, metric, bits = bits$seconds, filter_bits = bits$stats$filter_bits,
+    wide = wide$seconds, ratio = wide$seconds / bits$seconds,
+    exact_a_row = bits$stats$pairs_exact / n, redone = bits$stats$rows_redone
+  )
+}
+
 if (backend == "cpu") {
   sets <- strsplit(sub(";.*", "", knn_backends()$detail[[1]]), ", ")[[1]]
   rows <- lapply(rev(sets), function(set) {
@@ -85,3 +99,5 @@ if (backend == "cpu") {
   rows <- lapply(c("proportional", "manhattan"), genotypes)
   print(do.call(rbind, rows), digits = 3, row.names = FALSE)
 }
+rows <- lapply(c("euclidean", "cosine", "pearson"), binary)
+print(do.call(rbind, rows), digits = 3, row.names = FALSE)

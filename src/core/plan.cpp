@@ -311,6 +311,8 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
   input.num_workers = request.num_threads;
   input.filter = request.metric->filter;
   input.unit_dot = request.metric->is_unit_dot();
+  input.squares =
+      request.metric->accumulation == Accumulation::squared_difference;
   input.filter_bits = asked_bits(request);
   input.all_pairs = asked_for_all_pairs(request);
   input.pairwise = request.na_pairwise;

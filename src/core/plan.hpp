@@ -24,6 +24,7 @@ struct PlanInput {
   bool correlation = false;  ///< the signed correlation is returned too
   FilterKind filter = FilterKind::product;  ///< as the metric declares
   bool unit_dot = false;        ///< a dot metric of rows of length 1
+  bool squares = false;         ///< of squared differences of raw rows
   int filter_bits = 0;          ///< asked_bits()
   bool all_pairs = false;       ///< asked_for_all_pairs()
   bool rows_made = false;       ///< points are made when read, and not held

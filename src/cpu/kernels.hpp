@@ -59,6 +59,10 @@ enum class Test {
   scaled_similarity,  ///< a_i a_j sum + g_i + g_j >= min(t_i, t_j)
   scaled_absolute_similarity,
   scaled_negative_similarity,
+  // And so of rows of two values each:
+  two_values,  ///< a_i a_j sum - b_i b_j >= min(t_i, t_j)
+  two_values_absolute,
+  two_values_negative,
   // The same with sums in floats:
   float_sum_distance,        ///< w_i + w_j - 2 sum <= max(t_i, t_j)
   float_largest_difference,  ///< sum + w_i + w_j   <= max(t_i, t_j)

@@ -221,6 +221,26 @@ static inline F32 scaled_value(const std::int32_t* sums, const Side& row,
                       F32::load(columns.second));
 }
 
+template <Test kTest>
+constexpr bool is_of_two_values() {
+  return kTest == Test::two_values || kTest == Test::two_values_absolute ||
+         kTest == Test::two_values_negative;
+}
+
+/// The similarity of 16 columns.
+template <Test kTest>
+static inline F32 two_value_similarity(const std::int32_t* sums,
+                                       const Side& row, const Side& columns) {
+  const F32 less =
+      F32::load(columns.second) * F32::all(-as_float(row.second[0]));
+  const F32 s =
+      multiply_add(to_float(I32::load(sums)) * F32::load(columns.first),
+                   F32::all(as_float(row.first[0])), less);
+  const F32 opposite = F32::all(0.0f) - s;
+  if (kTest == Test::two_values_absolute) return largest(s, opposite);
+  return kTest == Test::two_values_negative ? opposite : s;
+}
+
 /// The mask of 16 columns for one row.
 template <Test kTest>
 static inline std::uint32_t test_panel(const std::int32_t* sums,
@@ -261,6 +281,11 @@ static inline std::uint32_t test_panel(const std::int32_t* sums,
                            F32::load(columns.threshold));
     return at_most(t - F32::all(as_float(row.second[0])),
                    scaled_value<kTest>(sums, row, columns, 1.0f));
+  }
+  if (is_of_two_values<kTest>()) {
+    const F32 t = smallest(F32::all(as_float(row.threshold[0])),
+                           F32::load(columns.threshold));
+    return at_most(t, two_value_similarity<kTest>(sums, row, columns));
   }
   const I32 sum = I32::load(sums);
   if (kTest == Test::sum_distance) {
@@ -318,6 +343,8 @@ static inline F32 upper_key(const std::int32_t* sums, const Side& row,
     return (float_sum<kTest>(sums) + g) / w;
   }
   if (is_scaled<kTest>()) return scaled_value<kTest>(sums, row, columns, -1.0f);
+  if (is_of_two_values<kTest>())
+    return F32::all(0.0f) - two_value_similarity<kTest>(sums, row, columns);
   const I32 sum = I32::load(sums);
   if (kTest == Test::sum_distance)
     return F32::load(columns.first) - to_float(sum + sum);
@@ -337,14 +364,17 @@ static void lower_best_of(const std::int32_t* sums, int num_panels,
   }
 }
 
-#define FSKNN_FOR_TEST(call)                                                  \
-  switch (test) {                                                             \
-    call(similarity) call(absolute_similarity) call(negative_similarity)      \
-        call(squared_distance) call(sum_distance) call(largest_difference)    \
-            call(overlap) call(product) call(byte_difference)                 \
-                call(scaled_similarity) call(scaled_absolute_similarity)      \
-                    call(scaled_negative_similarity) call(float_sum_distance) \
-                        call(float_largest_difference) call(float_overlap)    \
+#define FSKNN_FOR_TEST(call)                                                \
+  switch (test) {                                                           \
+    call(similarity) call(absolute_similarity) call(negative_similarity)    \
+        call(squared_distance) call(sum_distance) call(largest_difference)  \
+            call(overlap) call(product) call(byte_difference)               \
+                call(scaled_similarity) call(scaled_absolute_similarity)    \
+                    call(scaled_negative_similarity) call(two_values)       \
+                        call(two_values_absolute) call(two_values_negative) \
+                            call(float_sum_distance)                        \
+                                call(float_largest_difference)              \
+                                    call(float_overlap)                     \
   }
 
 static void test_sums(Test test, const std::int32_t* sums, int num_panels,

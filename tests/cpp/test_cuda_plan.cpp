@@ -790,8 +790,15 @@ TEST_CASE("rows of length 1 may be bytes") {
   gpus.most_capability = 90;
   PlanInput in = input(1000000, 295, 20, 1);
   in.unit_dot = true;
+  // Unless they are of 0 and 1, where bits are not asked for otherwise.
   const auto form = [&] {
-    return fsknn::cuda::filter_shape(in, gpus, true).rows.form;
+    const RowsInForm rows = fsknn::cuda::filter_shape(in, gpus, true).rows;
+    CHECK((rows.form == NumberForm::code) ==
+          (in.filter_bits == 0 && in.unit_dot));
+    if (rows.form != NumberForm::code) return rows.form;
+    CHECK(rows.otherwise().form == rows.instead);
+    CHECK(rows.otherwise().unit);
+    return rows.instead;
   };
   CHECK(form() == NumberForm::byte);
   // Too few points, unless bytes are asked for.
@@ -927,15 +934,34 @@ TEST_CASE("small whole numbers may be codes where all points are held") {
     in.filter = kind;
     CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::code);
     CHECK(filter_shape(in, gpus).rows.form == NumberForm::single);
-    CHECK(codes_serve(kind, 32768, gpus));
-    CHECK_FALSE(codes_serve(kind, 32769, gpus));
+    CHECK(codes_serve({kind}, 32768, gpus));
+    CHECK_FALSE(codes_serve({kind}, 32769, gpus));
     gpus.capability = 75;
     CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::single);
     gpus.capability = 90;
   }
   for (const FilterKind kind : {FilterKind::none, FilterKind::largest,
                                 FilterKind::product, FilterKind::bits})
-    CHECK_FALSE(codes_serve(kind, 1000, gpus));
+    CHECK_FALSE(codes_serve({kind}, 1000, gpus));
+  // Of 0 and 1: Euclidean distances, and graphs by correlations and cosine.
+  CHECK(codes_serve({FilterKind::product, false, true}, 1000, gpus));
+  CHECK(codes_serve({FilterKind::product, true, false, true}, 1000, gpus));
+  CHECK_FALSE(codes_serve({FilterKind::product, true}, 1000, gpus));
+  in.filter = FilterKind::product;
+  in.squares = true;
+  CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::code);
+  CHECK(filter_shape(in, gpus, true).rows.otherwise().form == NumberForm::half);
+  CHECK_FALSE(filter_shape(in, gpus, true).rows.otherwise().unit);
+  in.squares = false;
+  CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::half);
+  in.unit_dot = true;
+  in.num_queries = 5000;
+  CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::half);
+  in.num_queries = 0;
+  const RowsInForm unit = filter_shape(in, gpus, true).rows;
+  CHECK(unit.form == NumberForm::code);
+  CHECK(unit.unit);
+  CHECK(std::string(unit.words()).find("bits") != std::string::npos);
   for (const std::int64_t features : {1, 8, 31, 33, 295, 1000, 32768}) {
     const RowsInForm codes = RowsInForm::codes(features, NumberForm::single);
     const RowsInForm floats = codes.otherwise();
@@ -1108,6 +1134,13 @@ TEST_CASE("rows of length 1 may be centred where there is room") {
   CHECK(bytes.otherwise().form == NumberForm::half);
   CHECK(!bytes.otherwise().centred);
   CHECK(bytes.otherwise().otherwise().centred);
+  // Bits, halves, centred halves.
+  const RowsInForm bits =
+      RowsInForm::codes(320, NumberForm::half, true).with_room_to_centre();
+  CHECK(bits.slot_bytes() == centred.slot_bytes() + 4);
+  CHECK(bits.otherwise().form == NumberForm::half);
+  CHECK(!bits.otherwise().centred);
+  CHECK(bits.otherwise().otherwise().centred);
   // Longer by what is added to a row, a sum may be in stretches.
   CHECK(RowsInForm(NumberForm::half, true, 2048)
             .with_room_to_centre()

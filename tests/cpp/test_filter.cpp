@@ -15,6 +15,7 @@
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
 #include "cpu/filter/thresholds.hpp"
+#include "cpu/filter/two_values.hpp"
 #include "cpu/kernels.hpp"
 
 using namespace fsknn;
@@ -99,8 +100,9 @@ std::vector<Matrix> filter_cases(std::int64_t n, std::int64_t d) {
 
 /// Pair by pair, of 96 points at most.
 void check_all_pairs(const Matrix& hard, std::int64_t d,
-                     const MetricEntry& metric) {
-  for (const int bits : bits_for(metric)) {
+                     const MetricEntry& metric,
+                     const std::vector<int>& all_bits) {
+  for (const int bits : all_bits) {
     Matrix m = hard;
     if (metric.least_overlap != nullptr)
       for (double& x : m.values) x = std::fabs(x);
@@ -174,7 +176,7 @@ TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
   for (const std::int64_t d : {1, 2, 13, 64})
     for (const Matrix& hard : filter_cases(96, d))
       for (const MetricEntry& metric : all_metrics())
-        check_all_pairs(hard, d, metric);
+        check_all_pairs(hard, d, metric, bits_for(metric));
 }
 
 TEST_CASE("the same of rows far from 0, and of huge entries, by products") {
@@ -182,7 +184,35 @@ TEST_CASE("the same of rows far from 0, and of huge entries, by products") {
     for (const Matrix& hard : offset_cases(96, d))
       for (const MetricEntry& metric : all_metrics())
         if (metric.filter == FilterKind::product)
-          check_all_pairs(hard, d, metric);
+          check_all_pairs(hard, d, metric, bits_for(metric));
+}
+
+TEST_CASE("the same of rows of two values, from one feature to all but one") {
+  std::mt19937 random(5);
+  for (const std::int64_t d : {2, 13, 64, 700}) {
+    Matrix m = make("two values", 96, d);
+    for (std::int64_t i = 0; i < 96; ++i) {
+      const std::int64_t set = i % 3 == 0 ? 1 : i % 3 == 1 ? d - 1 : d / 2;
+      // Some are as some before.
+      if (i > 20 && i % 5 == 0) {
+        for (std::int64_t f = 0; f < d; ++f) m.at(i, f) = m.at(i - 15, f);
+        continue;
+      }
+      const std::int64_t first =
+          static_cast<std::int64_t>(random() % static_cast<unsigned>(d));
+      for (std::int64_t f = 0; f < d; ++f)
+        m.at(i, f) = (f + first) % d < set ? 1.0 : 0.0;
+    }
+    for (const MetricEntry& metric : all_metrics()) {
+      if (!metric.is_unit_dot()) continue;
+      Prepared p;
+      prepare(metric, m, 0, p);
+      CAPTURE(metric.name);
+      if (metric.row_form != RowForm::biweight_unit)
+        CHECK(is_two_values(*p.scale.form));
+      check_all_pairs(m, d, metric, {0});
+    }
+  }
 }
 
 TEST_CASE("every instruction set sums and tests the same") {

@@ -92,3 +92,38 @@ test_that("pairs of rows of 0 and 1 are counted without their doubles", {
   expect_identical(ask(x, "jaccard", value = "distance")$exact, 0)
   expect_gt(ask(2 * x, "proportional", value = "distance")$exact, 0)
 })
+
+test_that("bits leave the neighbours that 16 bits leave, by length 1", {
+  x <- binary_matrix(300, 90, seed = 6)
+  x <- x[rowSums(x) < 90, ]
+  query <- binary_matrix(40, 90, seed = 7)
+  other <- replace(query, 5, 0.5)
+  found <- function(ask, bits, metric, sign) {
+    withr::local_options(fsknn.instruction_set = ask)
+    graph <- knn_graph(x, 7, metric, sign = sign, backend = "cpu")
+    expect_identical(knn_stats()$filter_bits, bits)
+    limit <- graph$distance[[2000]]
+    list(
+      graph,
+      knn_query(x, query, 7, metric, sign = sign, backend = "cpu"),
+      knn_query(x, other, 7, metric, sign = sign, backend = "cpu"),
+      within_search(x, limit, metric, sign = sign, backend = "cpu"),
+      as.list(mst_knn(
+        x, k = 3, metric = metric, sign = sign, backend = "cpu"
+      )$tree)[c("from", "to", "distance")],
+      knn_search(
+        x, 3, metric, sign = sign, block = rep(1:3, length.out = nrow(x)),
+        backend = "cpu"
+      )
+    )
+  }
+  for (metric in c("pearson", "spearman", "cosine")) {
+    signs <- if (metric == "cosine") "signed" else c("signed", "absolute")
+    for (sign in signs) {
+      expect_identical(
+        found("auto", 1L, metric, sign), found("auto/16", 16L, metric, sign),
+        label = paste(metric, sign)
+      )
+    }
+  }
+})

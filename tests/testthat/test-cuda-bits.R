@@ -180,3 +180,99 @@ test_that("pairs of small whole numbers within a distance are the CPU's", {
     threshold_graph(x, 0.4, "proportional", backend = "cpu")
   )
 })
+
+# Of 0 and 1, no row constant: copies, rows nearly empty and nearly full.
+hard_bits <- function(n, d, part, seed = 1) {
+  x <- random_bits(n, d, part, seed)
+  x[n %/% 2 + seq_len(n %/% 10), ] <- x[seq_len(n %/% 10), ]
+  alike <- seq_len(300) + n %/% 4
+  x[alike, ] <- x[rep(1, 300), ]
+  at <- cbind(alike[1:200], 1 + 1:200 %% d)
+  x[at] <- 1 - x[at]
+  x[n - 0:9, ] <- 0
+  x[n - 10:19, ] <- 1
+  x[cbind(n - 0:9, 1 + 0:9 %% d)] <- 1
+  x[cbind(n - 10:19, 1 + 0:9 %% d)] <- 0
+  lone <- which(rowSums(x) == 0)
+  x[lone, 1] <- 1
+  lone <- which(rowSums(x) == d)
+  x[lone, 2] <- 0
+  x
+}
+
+test_that("graphs of 0 and 1 by other metrics are the CPU's, by bits", {
+  skip_if_no_bits()
+  metrics <- c(
+    "euclidean", "manhattan", "proportional", "cosine", "pearson", "spearman"
+  )
+  cases <- list(c(70, 0.3), c(1024, 0.1), c(300, 0.9), c(1300, 0.5), c(33, 0.1))
+  for (case in cases) {
+    x <- hard_bits(4500, case[[1]], case[[2]], seed = case[[1]])
+    for (metric in metrics) {
+      expect_same_bits_graph(x, 20, metric)
+      expect_identical(knn_stats()$filter_bits, 1L, label = metric)
+    }
+  }
+  x <- hard_bits(4700, 130, 0.3, seed = 2)
+  for (metric in c("euclidean", "cosine", "pearson")) {
+    for (k in c(1, 33, 300, 1100)) expect_same_bits_graph(x, k, metric)
+    expect_same_bits_graph(x[c(1, rep(3, 4400)), ], 5, metric)
+    # Three values, two of them in most rows.
+    expect_same_bits_graph(replace(x, 4699, 2), 7, metric)
+    expect_identical(knn_stats()$filter_bits, 16L, label = metric)
+  }
+  # Two values each are enough for correlations.
+  expect_same_bits_graph(x * (1 + seq_len(4700) %% 7) - 3, 9, "pearson")
+  expect_identical(knn_stats()$filter_bits, 1L)
+})
+
+test_that("signs of correlations of 0 and 1 are heeded by bits", {
+  skip_if_no_bits()
+  x <- hard_bits(4500, 200, 0.3, seed = 8)
+  x[2001:2100, ] <- 1 - x[1:100, ]
+  for (metric in c("pearson", "spearman", "bicor")) {
+    for (sign in c("signed", "absolute", "negative")) {
+      found <- function(backend) {
+        knn_graph(x, 12, metric, sign = sign, backend = backend)
+      }
+      expect_identical(
+        found("cuda"), found("cpu"), label = paste(metric, sign)
+      )
+    }
+  }
+})
+
+test_that("queries and pairs of 0 and 1 within a distance are the CPU's", {
+  skip_if_no_bits()
+  x <- hard_bits(5000, 300, 0.15, seed = 9)
+  wild <- rbind(random_bits(700, 300, 0.1, seed = 5), x[1:50, ])
+  wild[3, 5] <- 0.5
+  wild[7, 1] <- 1e3
+  wild[8, ] <- wild[8, ] * 3
+  wild[9, 1] <- -1
+  for (metric in c("euclidean", "cosine", "pearson")) {
+    found <- function(backend) {
+      list(
+        knn_query(x, wild, 6, metric, backend = backend),
+        knn_query(x, wild[10:750, ], 6, metric, backend = backend)
+      )
+    }
+    expect_identical(found("cuda"), found("cpu"), label = metric)
+    apart <- sort(
+      knn_search(x, 20, metric, backend = "cpu")$distance
+    )
+    for (at in c(0, 0.2, 1)) {
+      limit <- apart[[1 + at * (length(apart) - 1)]]
+      within <- function(backend) {
+        within_search(x, limit, metric, backend = backend)
+      }
+      expect_identical(
+        within("cuda"), within("cpu"), label = paste(metric, limit)
+      )
+    }
+  }
+  expect_identical(
+    threshold_graph(x, 0.3, "pearson", backend = "cuda"),
+    threshold_graph(x, 0.3, "pearson", backend = "cpu")
+  )
+})

@@ -167,5 +167,10 @@ extern const FilterForm kFloatSumDistance, kFloatLargestDifference,
 // bits.cpp: sums and differences of rows of 0 and 1, without any rounding.
 extern const FilterForm kBitsOverlap, kBitsDistance, kBitsSquaredDistance;
 
+// two_values.cpp: rows of length 1 that have two values each, in bits: not
+// centred, and centred.
+extern const FilterForm kTwoValues, kCentredTwoValues,
+    kCentredTwoValuesAbsolute, kCentredTwoValuesNegative;
+
 }  // namespace cpu
 }  // namespace fsknn

@@ -11,6 +11,7 @@
 #include "cpu/filter/bytes_pay.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/sample.hpp"
+#include "cpu/filter/two_values.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -176,9 +177,18 @@ const FilterForm& byte_form(Sign sign, bool centred) {
 FilterScale similarity_scale(const MetricEntry& metric,
                              const DistanceRule& rule, const Kernels& kernels,
                              const PreparedPoints& points,
-                             const PreparedPoints* queries,
+                             const PreparedPoints* queries, int num_threads,
                              const FilterUse& use) {
   FilterScale scale;
+  // Sums of bits do not tell similarities.
+  const bool is_centred = metric.row_form != RowForm::unit;
+  if (use.centred && use.bits == 0 &&
+      holds_two_values(points, is_centred, num_threads) &&
+      (queries == nullptr ||
+       holds_two_values(*queries, is_centred, num_threads))) {
+    scale.form = &two_value_form(metric);
+    return scale;
+  }
   // A magnitude is not told by what is left beside a centre.
   if (use.centred && metric.sign != Sign::absolute)
     scale.centre = centre_of_near_rows(points);
@@ -213,7 +223,8 @@ FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
                            const FilterUse& use) {
   FilterScale scale;
   if (metric.is_unit_dot())
-    return similarity_scale(metric, rule, kernels, points, queries, use);
+    return similarity_scale(metric, rule, kernels, points, queries, num_threads,
+                            use);
   if (metric.accumulation == Accumulation::dot) {
     scale.form = &kWholeProduct;
     scale.unit = kProductUnit;
@@ -327,6 +338,8 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
 
 bool reaches(const FilterScale& scale, const PreparedPoints& queries,
              int num_threads) {
+  if (is_two_values(*scale.form))
+    return holds_two_values(queries, scale.form != &kTwoValues, num_threads);
   if (scale.form->product == Product::common_bits)
     return holds_bits(queries, num_threads);
   if (scale.form->product == Product::byte_difference)

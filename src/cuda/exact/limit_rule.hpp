@@ -13,7 +13,8 @@
 //                       (half_unit_rows.cu), S = kSimilarityScale;
 //   near rows of length 1, centred
 //                       t = -D S^2,        s >= t   (half_bound.hpp),
-//   raw distances       t = -(D S)^2 / 2,  s >= t   (half_bound.hpp),
+//   raw distances       t = -(D S)^2 / 2,  s >= t   (half_bound.hpp; by bits
+//                       S = 1, bit_bound.hpp),
 //   raw products        t = -D S^2,        s >= t   (the same),
 //   differences         t = -D S,          s >= t   (float_bound.hpp), S the
 //                       inverse of the unit,

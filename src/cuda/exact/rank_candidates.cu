@@ -53,7 +53,8 @@ __global__ void __launch_bounds__(Block::threads)
   const double* const row = step.rows + place * step.padded;
   const double row_sum = step.row_sums[place];
   constexpr bool by_overlap = std::is_same<Sum, SmallerSum>::value;
-  constexpr bool by_difference = std::is_same<Sum, AbsoluteDifference>::value;
+  constexpr bool by_difference = std::is_same<Sum, AbsoluteDifference>::value ||
+                                 std::is_same<Sum, SquaredDifference>::value;
   const bool told = (by_overlap || by_difference) && step.sums_told;
   // One thread a pair.
   for (int at = told ? tid : count; at < count; at += Block::threads) {

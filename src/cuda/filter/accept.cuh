@@ -20,11 +20,13 @@ namespace cuda {
 enum class MetFor { rows, both, pairs };
 
 /// Which similarity is made of a sum, and for whom, and whether rows are of
-/// several stretches: kernels are compiled for it.
+/// several stretches: kernels are compiled for it. value() is what is made of a
+/// tensor cores' sum to begin with; row and column are their numbers, of which
+/// each has so many.
 template <Sign sign_, MetFor met_for, bool deep_>
 struct PairKind {
   using Number = float;  ///< of tensor cores' sums of tiled rows
-  static constexpr bool by_sums = false;
+  static constexpr int numbers = 0;
   static constexpr Sign sign = sign_;
   /// Whether columns have thresholds.
   static constexpr bool symmetric = met_for != MetFor::rows;
@@ -33,42 +35,65 @@ struct PairKind {
   static_assert(sign == Sign::signed_value || sign == Sign::absolute ||
                     sign == Sign::negative,
                 "similarity() knows what is near");
+  /// Bytes' sums are whole numbers.
+  template <class Sum>
+  __device__ static float value(Sum sum) {
+    return static_cast<float>(sum);
+  }
   __device__ static float similarity(float r) {
     if (sign == Sign::absolute) return fabsf(r);
     return sign == Sign::negative ? -r : r;
   }
-  __device__ static float similarity(float r, float) { return similarity(r); }
-  __device__ static bool reaches(float r, float, float threshold) {
+  __device__ static float similarity(float r, float2, float2) {
+    return similarity(r);
+  }
+  __device__ static bool reaches(float r, float2, float2, float threshold) {
     return similarity(r) >= threshold;
   }
 };
 
-/// Of rows of bits. What both have is held against the rows' sums.
+/// Of rows of bits (bit_bound.hpp): what both have, held against the rows' own
+/// counts.
 template <MetFor met_for>
 struct BitKind {
   using Number = int;
-  static constexpr bool by_sums = true;
+  static constexpr int numbers = 1;
   static constexpr bool symmetric = met_for != MetFor::rows;
   static constexpr bool in_one_list = met_for == MetFor::pairs;
   static constexpr bool deep = false;
-  __device__ static float similarity(float common, float half_sums) {
-    return overlap_of(common, half_sums);
+  __device__ static float value(int common) { return as_count(common); }
+  __device__ static float similarity(float common, float2 row, float2 column) {
+    return overlap_of(common, row.x + column.x);
   }
-  __device__ static bool reaches(float common, float half_sums,
+  __device__ static bool reaches(float common, float2 row, float2 column,
                                  float threshold) {
-    return reaches_overlap(common, half_sums, threshold);
+    return reaches_overlap(common, row.x + column.x, threshold);
   }
 };
 
 /// By how far they are apart.
 template <MetFor met_for>
 struct BitDifferenceKind : BitKind<met_for> {
-  __device__ static float similarity(float common, float half_sums) {
-    return common - half_sums;
+  __device__ static float similarity(float common, float2 row, float2 column) {
+    return closeness_of(common, row.x + column.x);
   }
-  __device__ static bool reaches(float common, float half_sums,
+  __device__ static bool reaches(float common, float2 row, float2 column,
                                  float threshold) {
-    return similarity(common, half_sums) >= threshold;
+    return reaches_closeness(common, row.x + column.x, threshold);
+  }
+};
+
+/// By their correlation or cosine.
+template <Sign sign, MetFor met_for>
+struct BitProductKind : BitKind<met_for> {
+  static constexpr int numbers = 2;
+  __device__ static float similarity(float common, float2 row, float2 column) {
+    return PairKind<sign, met_for, false>::similarity(
+        product_of({row.x, row.y}, {column.x, column.y}, common));
+  }
+  __device__ static bool reaches(float common, float2 row, float2 column,
+                                 float threshold) {
+    return similarity(common, row, column) >= threshold;
   }
 };
 
@@ -91,32 +116,39 @@ __device__ inline const float* row_thresholds(const PairWork& work) {
 template <class Kind, int rows>
 struct RowNumbers {
   float threshold[rows];
-  float sum[Kind::by_sums ? rows : 1];
+  float2 number[rows];
 
   __device__ RowNumbers(const PairWork& work, std::int32_t row0) {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       threshold[i] = __ldg(row_thresholds<Kind>(work) + row0 + 8 * i);
-      if (Kind::by_sums) sum[i] = __ldg(work.row_sums + row0 + 8 * i);
+      number[i] = numbers_of(work, row0 + 8 * i);
     }
   }
-  __device__ float sum_of(int row) const {
-    return Kind::by_sums ? sum[row] : 0.0f;
+  __device__ static float2 numbers_of(const PairWork& work, std::int32_t row) {
+    return {Kind::numbers > 0 ? __ldg(work.row_numbers[0] + row) : 0.0f,
+            Kind::numbers > 1 ? __ldg(work.row_numbers[1] + row) : 0.0f};
   }
 };
 
-/// And of columns: their thresholds, or which are there, from the thread's
-/// first column on; of bits, their sums.
+/// And of columns: their thresholds, or which are there, and their numbers,
+/// from the thread's first column on.
+template <class Kind>
 struct ColumnNumbers {
   const float* threshold;
-  const float* sum;
+  const float* number[2];
+
+  __device__ float2 numbers_of(int column) const {
+    return {Kind::numbers > 0 ? number[0][column] : 0.0f,
+            Kind::numbers > 1 ? number[1][column] : 0.0f};
+  }
 };
 
 /// A round without thresholds: every pair to its place in the row's list.
 template <class Kind, class Pairs>
 __device__ inline void write_all(const PairWork& work, const Pairs& pairs,
                                  const RowNumbers<Kind, Pairs::rows>& of_rows,
-                                 const ColumnNumbers& of_columns,
+                                 const ColumnNumbers<Kind>& of_columns,
                                  std::int32_t row0, std::int32_t column0,
                                  std::int64_t delta) {
   const CandidateLists& lists = work.lists;
@@ -128,10 +160,9 @@ __device__ inline void write_all(const PairWork& work, const Pairs& pairs,
       static_assert(sizeof(Candidate) == 8, "two at a time");
       const int across = g * Pairs::group_columns + Pairs::column_of(at);
       const auto similarity = [&](int of, int column) {
-        const float sums = Kind::by_sums ? of_rows.sum_of(Pairs::row_of(of)) +
-                                               of_columns.sum[column]
-                                         : 0.0f;
-        return Kind::similarity(pairs.value(g, of), sums);
+        return Kind::similarity(Kind::value(pairs.value(g, of)),
+                                of_rows.number[Pairs::row_of(of)],
+                                of_columns.numbers_of(column));
       };
       Candidate* const to =
           lists.entries +
@@ -155,7 +186,8 @@ template <class Kind, class Pairs>
 __device__ inline void write_nearest(
     const PairWork& work, const Pairs& pairs,
     const RowNumbers<Kind, Pairs::rows>& of_rows,
-    const ColumnNumbers& of_columns, std::int32_t row0, std::int32_t column0) {
+    const ColumnNumbers<Kind>& of_columns, std::int32_t row0,
+    std::int32_t column0) {
   constexpr int in_group = 2 * Pairs::column_pairs;  // columns, of a row
   constexpr int columns = Pairs::groups * in_group, half = columns / 2;
   static_assert(columns == 64 && FillRule::most == 8, "two words");
@@ -168,9 +200,9 @@ __device__ inline void write_nearest(
            bit % 2;
   };
   const auto value_of = [&](int bit, int i) {
-    return Kind::similarity(
-        pairs.value(bit / in_group, bit % in_group / 2 * 4 + 2 * i + bit % 2),
-        0.0f);
+    const int at = bit % in_group / 2 * 4 + 2 * i + bit % 2;
+    return Kind::similarity(Kind::value(pairs.value(bit / in_group, at)),
+                            float2(), float2());
   };
   unsigned are_there[2] = {0, 0};
 #pragma unroll
@@ -246,17 +278,95 @@ __device__ inline void write_nearest(
   }
 }
 
-/// One of 16 numbers in registers.
-__device__ inline float pick(const float (&of)[16], int at) {
-  float eight[8], four[4];
+/// The 16 values that the thread has of a group to where others see them. By
+/// cases, since registers have no numbers.
+template <class Kind, class Pairs>
+__device__ inline void spread_values(const Pairs& pairs, int g, float* to) {
+  const auto spread = [&](int of) {
 #pragma unroll
-  for (int i = 0; i < 8; ++i) eight[i] = at & 1 ? of[2 * i + 1] : of[2 * i];
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    four[i] = at & 2 ? eight[2 * i + 1] : eight[2 * i];
-  const float low = at & 4 ? four[1] : four[0];
-  const float high = at & 4 ? four[3] : four[2];
-  return at & 8 ? high : low;
+    for (int at = 0; at < 16; at += 4)
+      *reinterpret_cast<float4*>(to + at) =
+          make_float4(Kind::value(pairs.value(of, at)),
+                      Kind::value(pairs.value(of, at + 1)),
+                      Kind::value(pairs.value(of, at + 2)),
+                      Kind::value(pairs.value(of, at + 3)));
+  };
+  static_assert(Pairs::groups == 8, "all cases");
+  switch (g) {
+    case 0: return spread(0);
+    case 1: return spread(1);
+    case 2: return spread(2);
+    case 3: return spread(3);
+    case 4: return spread(4);
+    case 5: return spread(5);
+    case 6: return spread(6);
+    default: return spread(7);
+  }
+}
+
+/// Of a group, what some lanes found, which nearly always is one pair of one:
+/// 16 threads look at a lane's values, one each, two lanes at a time.
+template <class Kind, class Pairs>
+__device__ inline void take_found(const PairWork& work, const Pairs& pairs,
+                                  int g, const ColumnNumbers<Kind>& of_columns,
+                                  std::int32_t row0, std::int32_t column0,
+                                  unsigned lanes, WarpQueue& queue) {
+  constexpr unsigned whole_warp = 0xffffffffu;
+  const int lane = static_cast<int>(threadIdx.x) % 32, at = lane % 16;
+#pragma unroll 1
+  while (lanes != 0) {
+    const int first = __ffs(static_cast<int>(lanes)) - 1;
+    lanes &= lanes - 1;
+    const int second = __ffs(static_cast<int>(lanes)) - 1;  // -1: there is none
+    lanes &= lanes - 1;
+    __syncwarp();  // what was spread before is read
+    if (lane == first || lane == second)
+      spread_values<Kind>(pairs, g, queue.spread() + (lane == first ? 0 : 16));
+    __syncwarp();
+    const int from = lane < 16 ? first : second;
+    const int source = max(from, 0);
+    const float value = queue.spread()[lane];
+    const std::int32_t r =
+        __shfl_sync(whole_warp, row0, source) + 8 * Pairs::row_of(at);
+    const std::int32_t c = __shfl_sync(whole_warp, column0, source) +
+                           g * Pairs::group_columns + Pairs::column_of(at);
+    const float for_row = __ldg(row_thresholds<Kind>(work) + r);
+    const float for_column = of_columns.threshold[c - column0];
+    const float2 row = RowNumbers<Kind, Pairs::rows>::numbers_of(work, r);
+    const float2 column = of_columns.numbers_of(c - column0);
+    if constexpr (Kind::in_one_list) {
+      const bool reach = from >= 0 && Kind::reaches(value, row, column,
+                                                    fminf(for_row, for_column));
+      queue.push(work.pairs, reach ? 1u : 0u, [&](int) -> Found {
+        return found_pair(work.pairs, r, c, for_column);
+      });
+    } else {
+      // Padding's are for nobody.
+      const bool is_column =
+          Kind::symmetric ? for_column == for_column : for_column != 0.0f;
+      unsigned found = 0;
+      if (is_column && Kind::reaches(value, row, column, for_row)) found |= 1;
+      if (Kind::symmetric && for_row == for_row &&
+          Kind::reaches(value, row, column, for_column))
+        found |= 2;
+      if (from < 0) found = 0;
+      const float s = Kind::similarity(value, row, column);
+      queue.push(work.lists, found, [&](int whose) -> Found {
+        return whose == 0 ? Found{r, c, s} : Found{c, r, s};
+      });
+    }
+  }
+}
+
+/// Bits that any lane of the warp has.
+__device__ inline unsigned in_any_lane(unsigned bits) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(0xffffffffu, bits);
+#else
+  for (int gap = 16; gap > 0; gap /= 2)
+    bits |= __shfl_xor_sync(0xffffffffu, bits, gap);
+  return bits;
+#endif
 }
 
 /// Pairs that reach their row's threshold or, by symmetry, their column's. A
@@ -265,112 +375,63 @@ __device__ inline float pick(const float (&of)[16], int at) {
 template <class Kind, class Pairs>
 __device__ inline void accept(const PairWork& work, const Pairs& pairs,
                               const RowNumbers<Kind, Pairs::rows>& of_rows,
-                              const ColumnNumbers& of_columns,
+                              const ColumnNumbers<Kind>& of_columns,
                               std::int32_t row0, std::int32_t column0,
                               WarpQueue& queue) {
-  const CandidateLists& lists = work.lists;
-  const auto of_row = [](int row) {
-    unsigned bits = 0;
-#pragma unroll
-    for (int at = 0; at < 16; ++at)
-      if (Pairs::row_of(at) == row) bits |= 1u << at;
-    return bits;
-  };
-  // Loaded some groups at once: one wait for all. With sums a group has twice
-  // as many numbers, and half as many groups are loaded.
-  constexpr int groups_loaded = (Kind::by_sums ? 4 : 8) / Pairs::column_pairs;
-  float2 loaded[groups_loaded][Pairs::column_pairs];
-  float2 loaded_sums[Kind::by_sums ? groups_loaded : 1][Pairs::column_pairs];
+  // Loaded some groups at once: one wait for all. Where a column has several
+  // numbers fewer groups are loaded.
+  constexpr int groups_loaded =
+      (Kind::numbers > 0 ? 4 : 8) / Pairs::column_pairs;
+  float2 threshold[groups_loaded][Pairs::column_pairs];
+  float2 number[2][groups_loaded][Pairs::column_pairs];
+  unsigned mine = 0;  // groups in which this thread has one
 #pragma unroll
   for (int g = 0; g < Pairs::groups; ++g) {
-    if (Kind::symmetric && g % groups_loaded == 0) {
+    if (g % groups_loaded == 0) {
 #pragma unroll
       for (int q = 0; q < groups_loaded; ++q)
 #pragma unroll
-        for (int p = 0; p < Pairs::column_pairs; ++p)
-          loaded[q][p] = *reinterpret_cast<const float2*>(
-              of_columns.threshold + (g + q) * Pairs::group_columns + 8 * p);
-    }
-    if (Kind::by_sums && g % groups_loaded == 0) {
+        for (int p = 0; p < Pairs::column_pairs; ++p) {
+          const int first = (g + q) * Pairs::group_columns + 8 * p;
+          const auto two = [&](const float* of) {
+            return *reinterpret_cast<const float2*>(of + first);
+          };
+          if (Kind::symmetric) threshold[q][p] = two(of_columns.threshold);
 #pragma unroll
-      for (int q = 0; q < groups_loaded; ++q)
-#pragma unroll
-        for (int p = 0; p < Pairs::column_pairs; ++p)
-          loaded_sums[Kind::by_sums ? q : 0][p] =
-              *reinterpret_cast<const float2*>(
-                  of_columns.sum + (g + q) * Pairs::group_columns + 8 * p);
+          for (int which = 0; which < Kind::numbers; ++which)
+            number[which][q][p] = two(of_columns.number[which]);
+        }
     }
-    const float2(&sum_of_column)[Pairs::column_pairs] =
-        loaded_sums[Kind::by_sums ? g % groups_loaded : 0];
-    const auto sums = [&](int at) {
-      const float2 two = sum_of_column[Pairs::column_of(at) / 8];
-      return Kind::by_sums ? of_rows.sum_of(Pairs::row_of(at)) +
-                                 (at % 2 == 0 ? two.x : two.y)
-                           : 0.0f;
-    };
-    const float2(&column)[Pairs::column_pairs] = loaded[g % groups_loaded];
     bool any = false;
 #pragma unroll
     for (int at = 0; at < 16; ++at) {
-      const float2 two = column[Pairs::column_of(at) / 8];
+      constexpr int turn = groups_loaded;
+      const int p = Pairs::column_of(at) / 8;
+      const auto own = [&](const float2& two) {
+        return at % 2 == 0 ? two.x : two.y;
+      };
+      const float2 column = {
+          Kind::numbers > 0 ? own(number[0][g % turn][p]) : 0.0f,
+          Kind::numbers > 1 ? own(number[1][g % turn][p]) : 0.0f};
       // Against each row's own threshold: one for all of the thread's rows,
       // their lowest, saves a minimum but lets so many more in that Euclidean
       // graphs took a third longer (H200, n = 100,000, d = 295).
       const float for_row = of_rows.threshold[Pairs::row_of(at)];
-      any |= Kind::reaches(pairs.value(g, at), sums(at),
+      any |= Kind::reaches(Kind::value(pairs.value(g, at)),
+                           of_rows.number[Pairs::row_of(at)], column,
                            Kind::symmetric
-                               ? fminf(for_row, at % 2 == 0 ? two.x : two.y)
+                               ? fminf(for_row, own(threshold[g % turn][p]))
                                : for_row);
     }
-    if (!__any_sync(0xffffffffu, any)) continue;
-    if constexpr (Kind::in_one_list) {
-      unsigned reach = 0;
-#pragma unroll
-      for (int at = 0; at < 16; ++at) {
-        const float2 two = column[Pairs::column_of(at) / 8];
-        if (Kind::reaches(pairs.value(g, at), sums(at),
-                          fminf(of_rows.threshold[Pairs::row_of(at)],
-                                at % 2 == 0 ? two.x : two.y)))
-          reach |= 1u << at;
-      }
-      queue.push(work.pairs, reach, [&](int at) -> Found {
-        const int across = g * Pairs::group_columns + Pairs::column_of(at);
-        return found_pair(work.pairs, row0 + 8 * Pairs::row_of(at),
-                          column0 + across, of_columns.threshold[across]);
-      });
-      continue;
-    }
-    // What reaches a threshold is found first, then taken one by one. Bit `at`
-    // is for the row, the same and 16 for the column.
-    float s[16];
-    unsigned left = 0;
-#pragma unroll
-    for (int at = 0; at < 16; ++at) {
-      const float2 two = column[Pairs::column_of(at) / 8];
-      const float value = pairs.value(g, at);
-      s[at] = Kind::similarity(value, sums(at));
-      if (Kind::reaches(value, sums(at), of_rows.threshold[Pairs::row_of(at)]))
-        left |= 1u << at;
-      if (Kind::symmetric &&
-          Kind::reaches(value, sums(at), at % 2 == 0 ? two.x : two.y))
-        left |= 0x10000u << at;
-    }
-    // Padding's rows are for no column.
-#pragma unroll
-    for (int i = 0; Kind::symmetric && i < Pairs::rows; ++i)
-      if (!(of_rows.threshold[i] == of_rows.threshold[i]))
-        left &= ~(of_row(i) << 16);
-    queue.push(lists, left, [&](int bit) -> Found {
-      const int at = bit % 16;
-      const int across = g * Pairs::group_columns + Pairs::column_of(at);
-      const std::int32_t r = row0 + 8 * Pairs::row_of(at);
-      const std::int32_t c = column0 + across;
-      if (bit >= 16) return {c, r, pick(s, at)};
-      const float threshold = of_columns.threshold[across];
-      const bool there =
-          Kind::symmetric ? threshold == threshold : threshold != 0.0f;
-      return {there ? r : WarpQueue::none, c, pick(s, at)};
-    });
+    if (any) mine |= 1u << g;
+  }
+  // What follows stands in the code once: written out for each group it is more
+  // than multiprocessors hold, and they wait for instructions.
+#pragma unroll 1
+  for (unsigned groups = in_any_lane(mine); groups != 0; groups &= groups - 1) {
+    const int g = __ffs(static_cast<int>(groups)) - 1;
+    const unsigned lanes = __ballot_sync(0xffffffffu, (mine >> g & 1) != 0);
+    take_found<Kind>(work, pairs, g, of_columns, row0, column0, lanes, queue);
   }
 }
 

@@ -16,11 +16,11 @@ constexpr int kWarp = 32;
 constexpr int kThreads = 256;
 
 // One warp a row. In: prepared rows; slots [count]. Out: their bits, 2 to a
-// half's 32 features; half_sums [slots]; others: 1 where an entry is neither 0
+// half's 32 features; counts [slots]; others: 1 where an entry is neither 0
 // nor 1. Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     pack_rows(const PreparedRows from, std::int64_t count,
-              const std::int32_t* slots, const HalfRows to, float* half_sums,
+              const std::int32_t* slots, const HalfRows to, float* counts,
               int* others) {
   const std::int64_t row =
       (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
     if (lane == 0) *reinterpret_cast<unsigned*>(to.at(slot, half)) = bits;
   }
   if (other) *others = 1;
-  if (lane == 0) half_sums[slot] = 0.5f * static_cast<float>(sum);
+  if (lane == 0) counts[slot] = as_count(sum);
 }
 
 class BitFilter final : public PairFilter {
@@ -80,12 +80,12 @@ class BitFilter final : public PairFilter {
     bits.rows = tiled_halves(work.rows, rows_, 0);
     bits.columns = tiled_halves(work.columns, rows_, 0);
     // Padding's are 0.
-    bits.column_there = bits.column_sums = work.columns.values;
-    bits.row_sums = work.rows.values;
+    bits.column_there = bits.column_numbers[0] = work.columns.values;
+    bits.row_numbers[0] = work.rows.values;
     bits.lists = work.lists;
     bits.pairs = work.pairs;
     bits.jobs = work.jobs;
-    start_bit_pairs(BitSimilarity::overlap, bits, stream);
+    start_bit_pairs(BitSimilarity::overlap, Sign::signed_value, bits, stream);
   }
 
  private:

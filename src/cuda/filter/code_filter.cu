@@ -48,16 +48,19 @@ __global__ void __launch_bounds__(kThreads)
 /// How rows become codes.
 struct CodeRule {
   int bits = 1;  ///< of a value
+  /// A row with larger values is wild, too: what it has in common with others
+  /// does not tell how far it is from them.
+  bool no_larger = false;
   BitSimilarity similarity = BitSimilarity::overlap;
 };
 
 /// [slots] of a row besides its code.
 struct CodeValues {
-  float* half_sum;
+  float* count;  ///< of its bits
   float* there;
   float* slack;
   explicit CodeValues(const FilterRows& rows)
-      : half_sum(rows.values),
+      : count(rows.values),
         there(rows.values + rows.num_slots),
         slack(rows.values + 2 * rows.num_slots) {}
 };
@@ -88,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
     // No more than is looked at is added up.
     sum = min(sum + whole, static_cast<int>(kMostCommon) + 1);
   }
-  wild = __any_sync(0xffffffffu, wild);
+  wild = __any_sync(0xffffffffu, wild || (rule.no_larger && large));
   for (int gap = kWarp / 2; gap > 0; gap /= 2)
     sum = min(sum + __shfl_xor_sync(0xffffffffu, sum, gap),
               static_cast<int>(kMostCommon) + 1);
@@ -108,15 +111,26 @@ __global__ void __launch_bounds__(kThreads)
   if (lane > 0) return;
   if (wild) others->wild = 1;
   const float of_wild =
-      rule.similarity == BitSimilarity::overlap ? 0.0f : -kWildHalf;
-  values.half_sum[slot] = wild ? of_wild : 0.5f * static_cast<float>(sum);
+      rule.similarity == BitSimilarity::overlap ? 0.0f : kWildCount;
+  values.count[slot] = wild ? of_wild : as_count(sum);
   values.there[slot] = 1.0f;
   values.slack[slot] = wild ? HUGE_VALF : 0.0f;
 }
 
+// Slots without a point are far from all. Grid: x over slots. Block: kThreads.
+// Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    set_padding_apart(const CodeValues values, std::int64_t num_slots) {
+  const std::int64_t slot =
+      static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (slot < num_slots && values.there[slot] == 0.0f)
+    values.count[slot] = kPaddingCount;
+}
+
 BitSimilarity similarity_of(const MetricEntry& metric) {
   if (metric.filter == FilterKind::overlap) return BitSimilarity::overlap;
-  if (metric.filter == FilterKind::difference) return BitSimilarity::difference;
+  if (metric.filter == FilterKind::difference || has_squares(metric))
+    return BitSimilarity::difference;
   throw std::logic_error("the metric is not of smaller values");
 }
 
@@ -125,6 +139,8 @@ class CodeFilter final : public PairFilter {
   CodeFilter(const MetricEntry& metric, const RowsInForm& rows)
       : PairFilter(rows), tiles_(rows), others_(1) {
     rule_.similarity = similarity_of(metric);
+    rule_.no_larger = has_squares(metric);
+    most_bits_ = rule_.no_larger ? 1 : rows.most_code_bits();
     CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(OtherRows)));
     CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
@@ -134,13 +150,13 @@ class CodeFilter final : public PairFilter {
     clear_from(d_found, 0, stream);
     constexpr unsigned blocks = 2048;
     look_at_values<<<blocks, kThreads, 0, stream.get()>>>(
-        sample.rows, count * sample.padded, rows_.most_code_bits(),
-        d_found.data(), d_found.data() + 1);
+        sample.rows, count * sample.padded, most_bits_, d_found.data(),
+        d_found.data() + 1);
     CUDA_CHECK(cudaGetLastError());
     int found[2];
     download(found, d_found, 2, stream);
     stream.wait();
-    if (found[1] != 0 || rows_.most_code_bits() == 0) return false;
+    if (found[1] != 0 || most_bits_ == 0) return false;
     rule_.bits = found[0] > 0 ? found[0] : 1;
     tiles_.depth = depth_of_codes(rows_.features, rule_.bits);
     return true;
@@ -163,12 +179,22 @@ class CodeFilter final : public PairFilter {
   void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
                   const Stream& stream) override {
     wild_ = look(stream).wild != 0;
+    if (rule_.similarity == BitSimilarity::difference)
+      for (const FilterRows& side : {rows, columns}) {
+        if (side.num_slots == 0) continue;
+        set_padding_apart<<<static_cast<unsigned>(
+                                (side.num_slots + kThreads - 1) / kThreads),
+                            kThreads, 0, stream.get()>>>(CodeValues(side),
+                                                         side.num_slots);
+        CUDA_CHECK(cudaGetLastError());
+      }
     cut.twice_error = 2.0 * error();
     cut.row_slack = wild_ ? CodeValues(rows).slack : nullptr;
     cut.column_slack = wild_ ? CodeValues(columns).slack : nullptr;
   }
   SimilarityUnits units(const Cut&, const Stream&) override {
-    return rule_.similarity == BitSimilarity::overlap
+    // Squared distances are halved anyway (limits.hpp).
+    return rule_.similarity == BitSimilarity::overlap || rule_.no_larger
                ? SimilarityUnits{1.0, error(), 0.0}
                : SimilarityUnits{0.5, error(), 0.0};
   }
@@ -178,12 +204,12 @@ class CodeFilter final : public PairFilter {
     bits.rows = tiled_halves(work.rows, tiles_, 0);
     bits.columns = tiled_halves(work.columns, tiles_, 0);
     bits.column_there = CodeValues(work.columns).there;
-    bits.column_sums = CodeValues(work.columns).half_sum;
-    bits.row_sums = CodeValues(work.rows).half_sum;
+    bits.column_numbers[0] = CodeValues(work.columns).count;
+    bits.row_numbers[0] = CodeValues(work.rows).count;
     bits.lists = work.lists;
     bits.pairs = work.pairs;
     bits.jobs = work.jobs;
-    start_bit_pairs(rule_.similarity, bits, stream);
+    start_bit_pairs(rule_.similarity, Sign::signed_value, bits, stream);
   }
 
  private:
@@ -199,6 +225,7 @@ class CodeFilter final : public PairFilter {
 
   RowsInForm tiles_;  ///< with the depth of the codes
   CodeRule rule_;
+  int most_bits_ = 0;
   bool wild_ = false;
   DeviceBuffer<OtherRows> others_;
 };
@@ -207,6 +234,7 @@ class CodeFilter final : public PairFilter {
 
 std::unique_ptr<PairFilter> make_code_filter(const MetricEntry& metric,
                                              const RowsInForm& rows) {
+  if (metric.is_unit_dot()) return make_two_value_filter(metric, rows);
   return std::unique_ptr<PairFilter>(new CodeFilter(metric, rows));
 }
 

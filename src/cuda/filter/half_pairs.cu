@@ -24,14 +24,24 @@ std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
   return attribute(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
 }
 
-void start_bit_pairs(BitSimilarity similarity, const HalfWork& work,
+void start_bit_pairs(BitSimilarity similarity, Sign sign, const HalfWork& work,
                      cudaStream_t stream) {
   const auto start = [&](auto met_for) {
     constexpr MetFor whom = decltype(met_for)::value;
     if (similarity == BitSimilarity::overlap)
-      start_kind<BitKind<whom>>(work, stream);
-    else
-      start_kind<BitDifferenceKind<whom>>(work, stream);
+      return start_kind<BitKind<whom>>(work, stream);
+    if (similarity == BitSimilarity::difference)
+      return start_kind<BitDifferenceKind<whom>>(work, stream);
+    switch (sign) {
+      case Sign::absolute:
+        return start_kind<BitProductKind<Sign::absolute, whom>>(work, stream);
+      case Sign::negative:
+        return start_kind<BitProductKind<Sign::negative, whom>>(work, stream);
+      case Sign::signed_value:
+        return start_kind<BitProductKind<Sign::signed_value, whom>>(work,
+                                                                    stream);
+    }
+    throw_unknown("sign", static_cast<int>(sign));
   };
   if (work.pairs.count != nullptr)
     start(std::integral_constant<MetFor, MetFor::pairs>());

@@ -90,9 +90,11 @@ inline HalfRows tiled_halves(const FilterRows& rows, const RowsInForm& form,
 }
 
 /// Pairs of rows of bits, where halves would stand: see bit_pairs.cuh. By their
-/// overlap, or by how far they are apart.
-enum class BitSimilarity { overlap, difference };
-void start_bit_pairs(BitSimilarity similarity, const HalfWork& work,
+/// overlap, by how far they are apart, or by the products of what they stand
+/// for.
+enum class BitSimilarity { overlap, difference, product };
+/// sign: of products.
+void start_bit_pairs(BitSimilarity similarity, Sign sign, const HalfWork& work,
                      cudaStream_t stream);
 
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream);

@@ -70,9 +70,10 @@ using HalfRows = TiledRows<__half, NumberForm::half>;
 struct PairWork {
   /// [column slots] 0 for padding; not read where jobs.symmetric.
   const float* column_there = nullptr;
-  /// [row slots], [column slots] half of a row's sum; of bits only.
-  const float* row_sums = nullptr;
-  const float* column_sums = nullptr;
+  /// [row slots], [column slots] numbers of rows of bits; as many as the kind
+  /// of pairs has.
+  const float* row_numbers[2] = {};
+  const float* column_numbers[2] = {};
   CandidateLists lists;
   CandidatePairs pairs;  ///< see FilterWork
   FilterJobs jobs;

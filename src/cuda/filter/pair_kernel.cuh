@@ -40,7 +40,7 @@ void start_pairs(const typename Form::Work& work, cudaStream_t stream) {
   const auto kernel = filter_pairs<Form, Kind>;
   start_pairs(kernel, work,
               pair_launch(reinterpret_cast<const void*>(kernel),
-                          work.slab_bytes(), Kind::by_sums),
+                          work.slab_bytes(), Kind::numbers),
               stream);
 }
 

@@ -22,11 +22,25 @@ struct Found {
 /// All threads of the warp must call every member.
 class WarpQueue {
  public:
-  static constexpr int length = 128;
+  static constexpr int length = 128;  ///< of its memory
+  /// The last of which two lanes' values are spread over.
+  static constexpr int spread_bytes = 2 * 16 * static_cast<int>(sizeof(float));
+  static constexpr int most =
+      length - (spread_bytes + static_cast<int>(sizeof(Found)) - 1) /
+                   static_cast<int>(sizeof(Found));
   static constexpr std::int32_t none = -1;  ///< a row that is not for the lists
 
+  /// entries [length], in whole 16 bytes
   __device__ WarpQueue(Found* entries, int lane)
       : entries_(entries), lane_(lane) {}
+
+  /// [2 x 16], in whole 16 bytes; no entry's.
+  __device__ float* spread() const {
+    constexpr int first =
+        length * static_cast<int>(sizeof(Found)) - spread_bytes;
+    static_assert(first % 16 == 0, "four numbers at a time");
+    return reinterpret_cast<float*>(reinterpret_cast<char*>(entries_) + first);
+  }
 
   /// make(bit): the entry of each bit of the lane's. Nearly always few lanes
   /// have one.
@@ -35,7 +49,7 @@ class WarpQueue {
     unsigned lanes = __ballot_sync(0xffffffffu, bits != 0);
     while (lanes != 0) {
       const int taken = __popc(lanes);
-      if (count_ + taken > length) flush(lists);
+      if (count_ + taken > most) flush(lists);
       if (bits != 0) {
         const int before = __popc(lanes & ((1u << lane_) - 1));
         entries_[count_ + before] = make(__ffs(static_cast<int>(bits)) - 1);

@@ -34,7 +34,7 @@ bool has_warpgroups(const void* kernel) {
 }
 
 PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
-                       bool by_sums) {
+                       int numbers) {
   using T = FilterTile;
   constexpr int queue_bytes = WarpTile::threads / 32 * WarpQueue::length *
                               static_cast<int>(sizeof(Found));
@@ -49,7 +49,7 @@ PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
   launch.hopper = has_warpgroups(kernel);
   if (launch.hopper) {
     launch.room = most;
-    launch.bytes = HopperMemory(slab_bytes, most, by_sums).bytes();
+    launch.bytes = HopperMemory(slab_bytes, most, numbers).bytes();
   } else {
     const int fit = (most - queue_bytes) / T::stage_bytes;
     // Below 8.0 nothing is copied ahead.

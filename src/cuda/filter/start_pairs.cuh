@@ -29,9 +29,10 @@ struct PairLaunch {
 };
 
 /// How the kernel of pair_kernel.cuh is started on the current device, for rows
-/// of which a slab's take so many bytes. by_sums: see HopperBlock.
+/// of which a slab's take so many bytes. numbers: of a column that the
+/// kernel takes besides.
 PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
-                       bool by_sums);
+                       int numbers);
 
 /// kernel(arguments), on as many blocks as there is room for.
 void start_pairs(const void* kernel, void** arguments, const PairWork& work,

@@ -265,8 +265,9 @@ __device__ inline void filter_by_warps(const typename Form::Work& work,
       const std::int32_t column0 =
           static_cast<std::int32_t>(column_block * T::columns) +
           pairs.first_column;
-      const ColumnNumbers of_columns = {column_numbers<Kind>(work) + column0,
-                                        work.column_sums + column0};
+      const ColumnNumbers<Kind> of_columns = {
+          column_numbers<Kind>(work) + column0,
+          {work.column_numbers[0] + column0, work.column_numbers[1] + column0}};
       if (!Kind::symmetric && work.jobs.fill)
         write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);
       else

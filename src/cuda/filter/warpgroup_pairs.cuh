@@ -32,9 +32,9 @@ struct HopperBlock {
   /// staged may be of most_stages tiles, and two more are being looked at.
   static constexpr int tiles = 6;
   static constexpr int numbers_bytes = FilterTile::columns * 4;
-  /// Thresholds, or which are there; and by_sums, their sums.
-  static constexpr int bytes_of_numbers(bool by_sums) {
-    return by_sums ? 2 * numbers_bytes : numbers_bytes;
+  /// Thresholds, or which are there; and so many numbers.
+  static constexpr int bytes_of_numbers(int numbers) {
+    return (1 + numbers) * numbers_bytes;
   }
   static_assert(tiles >= most_stages + 2, "no tile's numbers are overwritten");
 };
@@ -49,10 +49,10 @@ struct HopperMemory {
 
   /// slab_bytes: of all features of a slab's rows.
   __host__ __device__ HopperMemory(std::int64_t slab_bytes, int room,
-                                   bool by_sums) {
+                                   int numbers) {
     using T = FilterTile;
     using B = HopperBlock;
-    numbers_bytes = B::bytes_of_numbers(by_sums);
+    numbers_bytes = B::bytes_of_numbers(numbers);
     room -= B::queue_bytes + B::tiles * numbers_bytes + B::barrier_bytes;
     const bool stay = slab_bytes + 3 * T::column_tile_bytes <= room;
     rows_bytes = stay ? static_cast<int>(slab_bytes) : 0;
@@ -93,9 +93,8 @@ class WarpgroupPairs {
   __device__ static constexpr int column_of(int at) {
     return at / 4 * 8 + at % 2;
   }
-  /// To the nearest float.
-  __device__ float value(int group, int at) const {
-    return static_cast<float>(sums[group * 16 + at]);
+  __device__ Number value(int group, int at) const {
+    return sums[group * 16 + at];
   }
   __device__ Number& sum(int i) { return sums[i]; }
   __device__ Number sum(int i) const { return sums[i]; }
@@ -176,8 +175,9 @@ __device__ inline void copy_for_products(const typename Form::Work& work,
               tile++ % HopperBlock::tiles * layout.numbers_bytes;
           const std::int64_t first = column_block * T::columns;
           copy_bulk(numbers, column_numbers<Kind>(work) + first, bytes, full);
-          if (Kind::by_sums)
-            copy_bulk(numbers + bytes, work.column_sums + first, bytes, full);
+          for (int which = 0; which < Kind::numbers; ++which)
+            copy_bulk(numbers + (1 + which) * bytes,
+                      work.column_numbers[which] + first, bytes, full);
         }
         Form::copy_columns(work, column_block, part, to, full);
         if (!rows_stay)
@@ -260,7 +260,8 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
       const float* const of_tile =
           numbers + tile % HopperBlock::tiles * (layout.numbers_bytes / 4) +
           pairs.first_column;
-      const ColumnNumbers of_columns = {of_tile, of_tile + T::columns};
+      const ColumnNumbers<Kind> of_columns = {
+          of_tile, {of_tile + T::columns, of_tile + 2 * T::columns}};
       if (Kind::symmetric || !work.jobs.fill)
         accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
       else if (P::is_float && work.fill_rule.k > 0)
@@ -279,7 +280,7 @@ template <class Form, class Kind>
 __device__ inline void filter_by_warpgroups(const typename Form::Work& work,
                                             int room, unsigned char* memory) {
   using B = HopperBlock;
-  const HopperMemory layout(work.slab_bytes(), room, Kind::by_sums);
+  const HopperMemory layout(work.slab_bytes(), room, Kind::numbers);
   const unsigned shared = shared_address(memory);
   const HopperBarriers barriers = {
       shared + static_cast<unsigned>(layout.barriers()), layout.num_stages};

@@ -81,9 +81,11 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
                           : whole != NumberForm::none
                               ? whole
                               : choose_form(in.filter, in.num_features, gpus);
+  const CodesFor metric = {in.filter, in.unit_dot, in.squares,
+                           in.num_queries == 0};
   const bool by_codes = bytes && in.filter_bits == 0 &&
-                        codes_serve(in.filter, in.num_features, gpus);
-  shape.rows = by_codes ? RowsInForm::codes(in.num_features, form)
+                        codes_serve(metric, in.num_features, gpus);
+  shape.rows = by_codes ? RowsInForm::codes(in.num_features, form, in.unit_dot)
                         : RowsInForm(form, in.unit_dot, in.num_features);
   shape.forced = (by_bytes && in.filter_bits == 8) ||
                  (whole != NumberForm::none && in.filter_bits != 0);

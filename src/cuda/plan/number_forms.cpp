@@ -72,10 +72,13 @@ bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
          gpus.shared_bytes >= std::max(entry.shared_bytes, turned_row);
 }
 
-bool codes_serve(FilterKind filter, std::int64_t num_features,
+bool codes_serve(const CodesFor& metric, std::int64_t num_features,
                  const GpuFacts& gpus) {
   const NumberFormEntry& entry = entry_of(NumberForm::code);
-  return (filter == FilterKind::difference || filter == FilterKind::overlap) &&
+  const bool products = metric.filter == FilterKind::product &&
+                        (metric.squares || (metric.unit && metric.graph));
+  return (products || metric.filter == FilterKind::difference ||
+          metric.filter == FilterKind::overlap) &&
          num_features <= entry.most_features &&
          gpus.capability >= entry.least_capability &&
          gpus.shared_bytes >= entry.shared_bytes;
@@ -122,21 +125,34 @@ int RowsInForm::most_code_bits() const {
   return bits;
 }
 
-RowsInForm RowsInForm::codes(std::int64_t num_features, NumberForm instead) {
+RowsInForm RowsInForm::codes(std::int64_t num_features, NumberForm instead,
+                             bool unit) {
   // How many bits a feature takes is known when the points are: they may have
   // as many as what may take their place.
-  RowsInForm rows(instead, false, num_features);
+  RowsInForm rows(instead, unit, num_features);
   rows.form = NumberForm::code;
   rows.instead = instead;
+  const NumberFormEntry& entry = entry_of(rows.form);
   rows.row_bytes =
-      std::max(rows.row_bytes,
-               entry_of(rows.form).bytes * depth_of_codes(num_features, 1));
+      std::max(rows.row_bytes, entry.bytes * depth_of_codes(num_features, 1));
+  rows.floats_a_slot = std::max(rows.floats_a_slot, entry.floats_a_slot);
   return rows;
+}
+
+const char* RowsInForm::words() const {
+  if (form == NumberForm::code &&
+      (instead == NumberForm::half || instead == NumberForm::byte))
+    return "common bits of 0 and 1, or products of other numbers, by tensor "
+           "cores";
+  return entry_of(form).name;
 }
 
 RowsInForm RowsInForm::otherwise() const {
   switch (form) {
-    case NumberForm::code: return RowsInForm(instead, false, features);
+    case NumberForm::code: {
+      const RowsInForm others(instead, unit, features);
+      return may_centre ? others.with_room_to_centre() : others;
+    }
     case NumberForm::byte: {
       const RowsInForm halves(NumberForm::half, true, features);
       return may_centre ? halves.with_room_to_centre() : halves;
@@ -158,7 +174,8 @@ RowsInForm RowsInForm::otherwise() const {
 
 RowsInForm RowsInForm::with_room_to_centre() const {
   RowsInForm roomy = *this;
-  if (!unit || (form != NumberForm::byte && form != NumberForm::half))
+  if (!unit || (form != NumberForm::byte && form != NumberForm::half &&
+                form != NumberForm::code))
     return roomy;
   roomy.may_centre = true;
   for (RowsInForm rest = roomy.otherwise(); rest.form != NumberForm::none;

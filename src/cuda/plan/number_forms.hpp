@@ -95,10 +95,24 @@ NumberForm choose_form(FilterKind filter, std::int64_t num_features,
 bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
                  const GpuFacts& gpus);
 
+/// Squared differences, which of 0 and 1 are differences.
+inline bool has_squares(const MetricEntry& metric) {
+  return metric.accumulation == Accumulation::squared_difference;
+}
+
+/// What of a metric says whether codes may serve it.
+struct CodesFor {
+  FilterKind filter = FilterKind::none;
+  bool unit = false;     ///< products of rows of length 1
+  bool squares = false;  ///< squared differences of raw rows
+  bool graph = false;    ///< of the points themselves
+};
+
 /// Whether such devices may filter by common bits of small whole numbers
-/// (core/small_numbers.hpp): metrics of sum min(a, b) and of sum |a - b|. A
-/// search may still find that its points are none.
-bool codes_serve(FilterKind filter, std::int64_t num_features,
+/// (core/small_numbers.hpp): metrics of sum min(a, b) and of sum |a - b|; of
+/// rows of 0 and 1, Euclidean distances, and graphs by correlations and cosine.
+/// A search may still find that its points are none.
+bool codes_serve(const CodesFor& metric, std::int64_t num_features,
                  const GpuFacts& gpus);
 
 /// Halves' places, of 16 bits, of a row whose values take `bits` each: those of
@@ -206,7 +220,8 @@ struct RowsInForm {
 
   /// Of codes, the form of points that are no small whole numbers.
   NumberForm instead = NumberForm::single;
-  static RowsInForm codes(std::int64_t num_features, NumberForm instead);
+  static RowsInForm codes(std::int64_t num_features, NumberForm instead,
+                          bool unit = false);
 
   /// The form of points that this one does not suit, or not well; of
   /// NumberForm::none, where it suits all.
@@ -214,6 +229,9 @@ struct RowsInForm {
 
   /// Of codes, the most bits that a feature may take.
   int most_code_bits() const;
+
+  /// The filter in words.
+  const char* words() const;
 
   /// Of a slot, whole.
   std::int64_t slot_bytes() const {

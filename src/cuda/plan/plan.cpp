@@ -51,7 +51,7 @@ CudaPlan plan_filter(const PlanInput& in, const FilterShape& shape,
       shape,
       {}};
   p.filtered = true;
-  p.filter = entry_of(shape.rows.form).name;
+  p.filter = shape.rows.words();
   // All rows are written at once, and those done again gathered, for a wider
   // filter or in doubles.
   const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
@@ -244,7 +244,7 @@ CudaPlan plan_groups_with(const PlanInput& in, const FilterShape& shape,
   // A group's rows begin anywhere, and a chunk of them reads whole tiles.
   p.padded_points = whole_tiles(in.num_points) + kChunkUnit;
   p.list_blocks = list_blocks;
-  p.filter = entry_of(shape.rows.form).name;
+  p.filter = shape.rows.words();
   const WideRows wide(list_blocks * kFilterBlock, shape.capacity,
                       shape.rows.slot_bytes(), p.padded_features);
   const double more =

@@ -104,8 +104,10 @@ RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
   const NumberForm form = whole != NumberForm::none
                               ? whole
                               : choose_form(metric.filter, features, facts);
-  if (bits == 0 && codes_serve(metric.filter, features, facts))
-    return RowsInForm::codes(features, form);
+  const CodesFor of_metric = {metric.filter, metric.is_unit_dot(),
+                              has_squares(metric), work.graph()};
+  if (bits == 0 && codes_serve(of_metric, features, facts))
+    return RowsInForm::codes(features, form, metric.is_unit_dot());
   return RowsInForm(form, metric.is_unit_dot(), features);
 }
 

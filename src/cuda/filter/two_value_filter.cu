@@ -1,0 +1,220 @@
+// Rows of length 1 that have two values each, as rows of 0 and 1 have under
+// correlations and cosine: a bit says which. See bit_bound.hpp.
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "cuda/device/check.cuh"
+#include "cuda/device/resources.cuh"
+#include "cuda/device/transfer.cuh"
+#include "cuda/filter/bit_bound.hpp"
+#include "cuda/filter/bit_pairs.cuh"
+#include "cuda/filter/half_pairs.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kThreads = 256;
+constexpr unsigned kWholeWarp = 0xffffffffu;
+/// Rows that say whether there may be others.
+constexpr std::int64_t kSample = 1024;
+/// Of a row with more of the one value for each of the other, correlations are
+/// not known well enough.
+constexpr double kMostRatio = 4096.0;
+
+/// What was found of rows.
+struct RowsFound {
+  int others;              ///< 1: some have more values, or are not as said
+  unsigned largest_ratio;  ///< a float's bits, which are in its order
+};
+
+/// A row's lowest and highest value, and of how many features each is; all of
+/// the warp.
+struct LowAndHigh {
+  double low, high;
+  int lows = 0, highs = 0;
+  bool only = true;  ///< there are no others
+
+  __device__ LowAndHigh(const double* x, std::int64_t features, int lane)
+      : low(x[0]), high(x[0]) {
+    for (std::int64_t f = lane; f < features; f += kWarp) {
+      low = x[f] < low ? x[f] : low;
+      high = x[f] > high ? x[f] : high;
+    }
+    for (int gap = kWarp / 2; gap > 0; gap /= 2) {
+      const double other_low = __shfl_xor_sync(kWholeWarp, low, gap);
+      const double other_high = __shfl_xor_sync(kWholeWarp, high, gap);
+      low = other_low < low ? other_low : low;
+      high = other_high > high ? other_high : high;
+    }
+    for (std::int64_t f = lane; f < features; f += kWarp) {
+      const bool is_high = x[f] == high;
+      highs += is_high;
+      lows += !is_high && x[f] == low;
+      // What is no number is neither.
+      only = only && (is_high || x[f] == low);
+    }
+    for (int gap = kWarp / 2; gap > 0; gap /= 2) {
+      lows += __shfl_xor_sync(kWholeWarp, lows, gap);
+      highs += __shfl_xor_sync(kWholeWarp, highs, gap);
+    }
+    only = __all_sync(kWholeWarp, only);
+  }
+  /// As rows of 0 and 1 are, centred or as they are.
+  __device__ bool suits(bool centred) const {
+    return only && high > 0.0 &&
+           (centred ? low < 0.0 : low == 0.0 || low == high);
+  }
+};
+
+// One warp a row. In: prepared rows. Out: found, but for the ratio. Grid: x
+// over rows. Block: kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    look_at_rows(const PreparedRows from, std::int64_t count,
+                 std::int64_t features, bool centred, RowsFound* found) {
+  const std::int64_t row =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (row >= count || *reinterpret_cast<volatile int*>(&found->others) != 0)
+    return;
+  const LowAndHigh values(from.rows + row * from.padded, features, lane);
+  if (lane == 0 && !values.suits(centred)) found->others = 1;
+}
+
+// One warp a row. In: prepared rows; slots [count]. Out: their bits, of the
+// higher value, 2 to a half's 32 features; apart, mean [slots]; found. Grid: x
+// over rows. Block: kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    pack_two_values(const bool centred, const PreparedRows from,
+                    std::int64_t count, const std::int32_t* slots,
+                    const HalfRows to, float* apart, float* mean,
+                    std::int64_t features, RowsFound* found) {
+  const std::int64_t row =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (row >= count) return;
+  const std::int64_t slot = slots[row];
+  if (slot < 0) return;
+  const double* const x = from.rows + row * from.padded;
+  const LowAndHigh values(x, features, lane);
+  for (std::int64_t half = 0; half < to.depth; half += 2) {
+    const std::int64_t f = 16 * half + lane;
+    const unsigned bits =
+        __ballot_sync(kWholeWarp, f < features && x[f] == values.high);
+    if (lane == 0) *reinterpret_cast<unsigned*>(to.at(slot, half)) = bits;
+  }
+  if (lane > 0) return;
+  const double highs = values.highs, lows = values.lows;
+  const double length =
+      highs * (values.high * values.high) + lows * (values.low * values.low);
+  const double sum = highs * values.high + lows * values.low;
+  const double ratio = centred ? highs / lows : 0.0;
+  const bool sound = values.suits(centred) && fabs(length - 1.0) <= 0x1p-30 &&
+                     (!centred || fabs(sum) <= 0x1p-30) && ratio <= kMostRatio;
+  if (!sound) {
+    found->others = 1;
+    return;
+  }
+  atomicMax(&found->largest_ratio, __float_as_uint(__double2float_ru(ratio)));
+  // A row that is full is as far from 0 as its only value.
+  const double between = centred ? values.high - values.low : values.high;
+  const TwoValues kept =
+      two_values(between, centred, highs, static_cast<double>(features));
+  apart[slot] = kept.apart;
+  mean[slot] = kept.mean;
+}
+
+/// Where a slot's numbers stand. Points are at least so far apart that `apart`
+/// is not 0; padding's is.
+float* apart_of(const FilterRows& rows) { return rows.values; }
+float* mean_of(const FilterRows& rows) { return rows.values + rows.num_slots; }
+
+class TwoValueFilter final : public PairFilter {
+ public:
+  TwoValueFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : PairFilter(rows), sign_(metric.sign), tiles_(rows), found_(1) {
+    centred_ = metric.row_form != RowForm::unit;
+    tiles_.depth = depth_of_codes(rows.features, 1);
+    CUDA_CHECK(cudaMemset(found_.data(), 0, sizeof(RowsFound)));
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
+             const Sought&, const Stream& stream) override {
+    const std::int64_t rows = std::min(count, kSample);
+    look_at_rows<<<blocks_for(rows), kThreads, 0, stream.get()>>>(
+        sample, rows, rows_.features, centred_, found_.data());
+    CUDA_CHECK(cudaGetLastError());
+    return look(stream).others == 0;
+  }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    if (count == 0) return;
+    pack_two_values<<<blocks_for(count), kThreads, 0, stream>>>(
+        centred_, from, count, slots, tiled_halves(to, tiles_, 0), apart_of(to),
+        mean_of(to), rows_.features, found_.data());
+    CUDA_CHECK(cudaGetLastError());
+  }
+  bool suits(const Stream& stream) override { return look(stream).others == 0; }
+  void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
+                  const Stream& stream) override {
+    const RowsFound found = look(stream);
+    // The plan gives bits to no rows but those that were looked at.
+    if (found.others != 0)
+      throw std::logic_error("rows of two values have others");
+    float ratio;
+    static_assert(sizeof ratio == sizeof found.largest_ratio, "its bits");
+    std::memcpy(&ratio, &found.largest_ratio, sizeof ratio);
+    error_ = product_error(static_cast<double>(ratio));
+    cut.twice_error = 2.0 * error_;
+    cut.row_slack = cut.column_slack = nullptr;
+  }
+  SimilarityUnits units(const Cut&, const Stream&) override {
+    return {1.0, error_, 0.0};
+  }
+  void start(const FilterWork& work, cudaStream_t stream) override {
+    HalfWork bits;
+    bits.rows = tiled_halves(work.rows, tiles_, 0);
+    bits.columns = tiled_halves(work.columns, tiles_, 0);
+    bits.column_there = apart_of(work.columns);
+    bits.column_numbers[0] = apart_of(work.columns);
+    bits.column_numbers[1] = mean_of(work.columns);
+    bits.row_numbers[0] = apart_of(work.rows);
+    bits.row_numbers[1] = mean_of(work.rows);
+    bits.lists = work.lists;
+    bits.pairs = work.pairs;
+    bits.jobs = work.jobs;
+    start_bit_pairs(BitSimilarity::product, sign_, bits, stream);
+  }
+
+ private:
+  static unsigned blocks_for(std::int64_t rows) {
+    constexpr std::int64_t a_block = kThreads / kWarp;
+    return static_cast<unsigned>((rows + a_block - 1) / a_block);
+  }
+  RowsFound look(const Stream& stream) const {
+    RowsFound found = {};
+    download(&found, found_, 1, stream);
+    stream.wait();
+    return found;
+  }
+
+  const Sign sign_;
+  RowsInForm tiles_;  ///< with the depth of the bits
+  bool centred_ = false;
+  double error_ = 0.0;
+  DeviceBuffer<RowsFound> found_;
+};
+
+}  // namespace
+
+std::unique_ptr<PairFilter> make_two_value_filter(const MetricEntry& metric,
+                                                  const RowsInForm& rows) {
+  return std::unique_ptr<PairFilter>(new TwoValueFilter(metric, rows));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -54,8 +54,8 @@
 #'   those of the filter's rows and of candidates, where these are in the host's
 #'   memory), or by blocks of
 #'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
-#'   passes. `num_pairs` is the number of pairs of points that are looked at, and
-#'   `filter` says in words what drops most of them before their distance is
+#'   passes. `num_pairs` is the number of pairs of points that are looked at,
+#'   and `filter` says in words what drops most of them before their distance is
 #'   made. On a GPU of compute capability 9.0 none does where `k` is large and
 #'   rows are long, by correlation or cosine: there all pairs are sooner made.
 #'

@@ -14,11 +14,11 @@
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
 #'     `devices`: their rows in [cuda_devices()];
-#'   * `pairs_apart`: pairs of points that nothing looked at, since the points'
+#'   * `pairs_apart`: how many pairs of points nothing looked at, because their
 #'     sums or lengths tell them apart (on CPUs, where a sample says that this
 #'     pays: most pairs of intensities under Manhattan, proportional and
-#'     Euclidean distance), `pairs_filtered`: pairs that the filter looked at,
-#'     and `pairs_exact`: those whose distance was made in double precision;
+#'     Euclidean distance), `pairs_filtered`, pairs that the filter looked at,
+#'     and `pairs_exact`, those whose distance was made in double precision;
 #'   * `rows_redone`: points with more candidates than their list had room for,
 #'     which were done again (on the CPU those with fewer than k neighbours
 #'     within a first limit that a sample of the points gave), and
@@ -26,10 +26,10 @@
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
 #'   * `filtered`: whether there was a filter (on a GPU there may be none for
-#'     large `k` and long rows: see [knn_plan()]), and `filter_bits`: of a number
-#'     in it (1, 8, 16 or 32; 0 without a filter), which data and hardware decide;
-#'     `streamed`: whether points were read more than once, as they did not fit
-#'     the GPU's memory;
+#'     large `k` and long rows: see [knn_plan()]), and `filter_bits`: of a
+#'     number in it (1, 8, 16 or 32; 0 without a filter), which data and
+#'     hardware decide; `streamed`: whether points were read more than once, as
+#'     they did not fit the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
 #'     (filter, exact step and selection), `emit` (the answer's matrices or
 #'     edges), `device` (on GPUs, from prepared points to merged lists; part of

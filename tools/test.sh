@@ -91,7 +91,7 @@ build_cpp_tests() {
 # As on a Mac: no GCC, and no OpenMP.
 build_by_clang() {
   make -s -C tests/cpp build="$build/clang" CXX=clang++ \
-    CXXFLAGS="-O1 -g0 -Wno-unknown-warning-option" \
+    CXXFLAGS="-O2 -g0 -Wno-unknown-warning-option" \
     "$build/clang/tests-without-openmp"
 }
 

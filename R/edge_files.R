@@ -54,20 +54,34 @@ similarity_of_edges <- function(part, request) {
   )
 }
 
-# Blocks of points with themselves and all that come after them: as many points
-# as their edges have room, all where a sample says that they fit. Gives the
-# number of edges.
+# In one search, where the edges have room. Gives their number.
 find_edges_for_file <- function(search, take, call) {
   if (search$options$verbose) {
     tell_lines(describe_search(search, call))
   }
   values <- search$points$values
+  request <- search$request
+  room <- max(min(request$within$most, 2^24), nrow(values))
+  request$within$most <- room
+  found <- ask_core(search$held %||% values, NULL, request)
+  if (identical(found$failure, "too_many_pairs")) {
+    return(find_edges_by_blocks(search, take, room, call))
+  }
+  found <- in_core(found, call)
+  take(found)
+  as.double(length(found$from))
+}
+
+# Blocks of points with themselves and all that come after them: as many points
+# as their edges have room.
+find_edges_by_blocks <- function(search, take, room, call) {
+  values <- search$points$values
   num_points <- nrow(values)
   request <- search$request
-  room <- max(min(request$within$most, 2^24), num_points)
   bar <- new_split_bar(request$progress, num_points, "Pairs")
   on.exit(end_bar(bar))
-  size <- first_block_size(search, room)
+  # A block is prepared together with all points after it.
+  size <- if (request$backend == "cuda") 2^17 else 2^12
   first <- 1
   count <- 0
   while (first <= num_points) {
@@ -91,22 +105,6 @@ find_edges_for_file <- function(search, take, call) {
     first <- last + 1
   }
   count
-}
-
-# A block is prepared together with all points after it, and one that does not
-# fit is looked at again. A sample may tell less than half of what there is.
-first_block_size <- function(search, room) {
-  work <- list(
-    values = search$points$values, queries = NULL, request = search$request
-  )
-  work$request$within$most <- room / 2.5
-  if (is.null(sample_pairs(work)$failure)) {
-    nrow(work$values)
-  } else if (work$request$backend == "cuda") {
-    2^17
-  } else {
-    2^12
-  }
 }
 
 # Edges whose lower point is in a block, in the order of the graph; or the

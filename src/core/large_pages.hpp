@@ -19,16 +19,16 @@ namespace fsknn {
 template <class T>
 void in_large_pages(const Buffer<T>& buffer) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  constexpr std::uintptr_t page = std::uintptr_t{1} << 21;
-  const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(buffer.data());
-  const std::uintptr_t first = (start + page - 1) / page * page;
-  const std::uintptr_t end =
-      (start + static_cast<std::size_t>(buffer.size()) * sizeof(T)) / page *
-      page;
+  constexpr std::size_t page = std::size_t{1} << 21;
+  const std::size_t bytes = static_cast<std::size_t>(buffer.size()) * sizeof(T);
+  const std::size_t after =
+      reinterpret_cast<std::uintptr_t>(buffer.data()) % page;
+  const std::size_t before_first = after == 0 ? 0 : page - after;
+  if (bytes < before_first + page) return;
   // It is advice: where it is not taken, nothing changes.
-  if (first < end)
-    static_cast<void>(
-        madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE));
+  static_cast<void>(madvise(
+      reinterpret_cast<char*>(const_cast<T*>(buffer.data())) + before_first,
+      (bytes - before_first) / page * page, MADV_HUGEPAGE));
 #else
   static_cast<void>(buffer);
 #endif

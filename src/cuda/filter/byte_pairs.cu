@@ -10,9 +10,17 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
+// See filter_in_form().
+template <class Kind>
+__global__ void __launch_bounds__(kPairThreads, 1)
+    filter_pairs(const ByteWork work, const int room) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  filter_in_form<ByteForm, Kind>(work, room, memory);
+}
+
 template <class Kind>
 void start_kind(const ByteWork& work, cudaStream_t stream) {
-  start_pairs<ByteForm, Kind>(work, stream);
+  start_pair_kernel<Kind>(filter_pairs<Kind>, work, stream);
 }
 
 }  // namespace

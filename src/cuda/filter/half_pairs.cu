@@ -10,11 +10,19 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
+// See filter_in_form().
+template <class Kind>
+__global__ void __launch_bounds__(kPairThreads, 1)
+    filter_pairs(const HalfWork work, const int room) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  filter_in_form<TiledForm<typename Kind::Number>, Kind>(work, room, memory);
+}
+
 template <class Kind>
 void start_kind(const HalfWork& work, cudaStream_t stream) {
   if (Kind::deep && work.stretch_sums == nullptr)
     throw std::logic_error("there is no room for sums of stretches");
-  start_pairs<TiledForm<typename Kind::Number>, Kind>(work, stream);
+  start_pair_kernel<Kind>(filter_pairs<Kind>, work, stream);
 }
 
 }  // namespace

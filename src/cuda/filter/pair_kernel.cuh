@@ -1,7 +1,7 @@
 #pragma once
 
-// The kernel over pairs of rows in a form that tensor cores multiply, and how
-// it is started: one for all such forms.
+// The body of kernels over pairs of rows in a form that tensor cores multiply,
+// and how they are started: one for all such forms.
 
 #include <stdexcept>
 
@@ -23,11 +23,10 @@ constexpr int kPairThreads = WarpTile::threads;
 // blocks, each for its rows and its columns (CoMet's circulant order, Joubert
 // et al. 2018). In and out: see Form::Work. Grid: any, blocks take jobs in
 // turn; on Hopper clusters of two. Block: kPairThreads. Shared: dynamic, `room`
-// the bytes (Hopper), or the stages.
+// the bytes (Hopper), or the stages. The body of a kernel.
 template <class Form, class Kind>
-__global__ void __launch_bounds__(kPairThreads, 1)
-    filter_pairs(const typename Form::Work work, const int room) {
-  extern __shared__ __align__(1024) unsigned char memory[];
+__device__ inline void filter_in_form(const typename Form::Work& work,
+                                      const int room, unsigned char* memory) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   filter_by_warpgroups<Form, Kind>(work, room, memory);
 #else
@@ -35,9 +34,10 @@ __global__ void __launch_bounds__(kPairThreads, 1)
 #endif
 }
 
-template <class Form, class Kind>
-void start_pairs(const typename Form::Work& work, cudaStream_t stream) {
-  const auto kernel = filter_pairs<Form, Kind>;
+/// Starts a kernel of that body.
+template <class Kind, class Work>
+void start_pair_kernel(void (*kernel)(Work, int), const Work& work,
+                       cudaStream_t stream) {
   start_pairs(kernel, work,
               pair_launch(reinterpret_cast<const void*>(kernel),
                           work.slab_bytes(), Kind::numbers),

@@ -32,6 +32,8 @@ struct Device {
   double bytes_free = -1;  ///< -1: not asked
   int multiprocessors = 0;
   std::int64_t shared_bytes = 0;  ///< that a block of threads may have
+  /// Of a GPU of 9.0: whether its code is for warpgroups, that of 90a.
+  bool hopper_code = true;
 };
 
 struct Status {

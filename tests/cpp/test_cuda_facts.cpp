@@ -17,6 +17,7 @@ TEST_CASE("of different devices a plan knows what all can do") {
   small.major = 7;
   small.minor = 5;
   small.shared_bytes = 65536;
+  small.hopper_code = false;
   for (const auto& both :
        {std::vector<Device>{large, small}, std::vector<Device>{small, large}}) {
     const GpuFacts facts = facts_of(both, 1e9);
@@ -24,8 +25,10 @@ TEST_CASE("of different devices a plan knows what all can do") {
     CHECK(facts.capability == 75);
     CHECK(facts.shared_bytes == 65536);
     CHECK(facts.bytes_limit == 1e9);
+    CHECK_FALSE(facts.hopper_code);
   }
   CHECK(facts_of({large}, 0).capability == 90);
   CHECK(facts_of({large}, 0).shared_bytes == 232448);
   CHECK(facts_of({large}, 0).bytes_free == 8e10);
+  CHECK(facts_of({large}, 0).hopper_code);
 }

@@ -215,15 +215,22 @@ TEST_CASE("many neighbours of long rows are found without a filter") {
   PlanInput few = in;
   asked(few);
   CHECK(plan_cuda(few, hopper).doubles.blocks == 132);
+  GpuFacts other = hopper;
+  other.hopper_code = false;
+  CHECK(plan_cuda(few, other).doubles.blocks == 0);
   few.num_features = 20;
   CHECK(plan_cuda(few, hopper).doubles.blocks == 0);
   CHECK_FALSE(plan_cuda(few, hopper).filtered);
   // Only where it was measured.
-  GpuFacts other = hopper;
+  other = hopper;
   other.capability = 80;
   CHECK(plan_cuda(in, other).filtered);
   other = hopper;
   other.most_capability = 100;
+  CHECK(plan_cuda(in, other).filtered);
+  // And by the code for 90a.
+  other = hopper;
+  other.hopper_code = false;
   CHECK(plan_cuda(in, other).filtered);
 
   // With less memory chunks are smaller, then lists of fewer splits are there
@@ -696,6 +703,11 @@ TEST_CASE("what points are made of is held beside them") {
 }
 
 TEST_CASE("machine code runs on its major version, PTX on all later ones") {
+  using fsknn::cuda::has_hopper_code;
+  CHECK(has_hopper_code("75 80 90a ptx80"));
+  CHECK(has_hopper_code("90a"));
+  CHECK_FALSE(has_hopper_code("80 90 ptx90"));
+  CHECK_FALSE(has_hopper_code(""));
   CHECK(runs_on("75 80 90a ptx80", 7, 5));
   CHECK(runs_on("80", 8, 6));
   CHECK_FALSE(runs_on("86", 8, 0));
@@ -859,8 +871,11 @@ TEST_CASE("bytes are for every device with tensor cores for them") {
     CHECK(form(capability, capability) == NumberForm::byte);
     CHECK(shape(capability, capability).candidate_cost == kByWarps * cost);
   }
-  // Warps' on one of them.
+  // Warps' on one of them, and where Hopper has the code of others.
   CHECK(shape(89, 90).candidate_cost == kByWarps * cost);
+  gpus.hopper_code = false;
+  CHECK(shape(90, 90).candidate_cost == kByWarps * cost);
+  gpus.hopper_code = true;
   CHECK(form(70, 90) == NumberForm::none);
   // Not known to pay; but they can.
   for (const int capability : {100, 103, 110}) {

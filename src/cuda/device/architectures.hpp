@@ -29,5 +29,14 @@ inline bool runs_on(const std::string& architectures, int major, int minor) {
   return false;
 }
 
+/// Whether GPUs of 9.0 have the code of warpgroups, which is that of 90a alone.
+inline bool has_hopper_code(const std::string& architectures) {
+  std::istringstream words(architectures);
+  std::string word;
+  while (words >> word)
+    if (word == "90a") return true;
+  return false;
+}
+
 }  // namespace cuda
 }  // namespace fsknn

@@ -101,10 +101,12 @@ Found judge(const FakeMachine& machine) {
     found.why_not = why_no_device(machine);
     return found;
   }
-  for (const Device& device : machine.devices)
+  for (Device device : machine.devices) {
+    device.hopper_code = has_hopper_code(cuda_architectures);
     (runs_on(cuda_architectures, device.major, device.minor) ? found.devices
                                                              : found.left_out)
         .push_back(device);
+  }
   if (found.devices.empty()) found.why_not = BackendFailure(Why::other_devices);
   return found;
 }

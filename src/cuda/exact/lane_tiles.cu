@@ -39,11 +39,12 @@ __device__ inline int piece_at(int row, int piece) {
   return piece ^ ((row & 1) * kStepPieces);
 }
 
-/// sums += products, one feature after the other.
+/// sums += products, one feature after the other. Where the kernel does nothing
+/// neither does this, so that the first look (adds_in_order()) tells.
 __device__ inline void multiply(double (&sum)[4], const double2& row,
                                 const double2& lower_row,
                                 const double2& column) {
-#if __CUDA_ARCH__ >= 900
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])

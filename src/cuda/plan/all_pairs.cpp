@@ -215,7 +215,7 @@ std::int64_t meet_in_bands(Plan& p, double bytes_usable) {
 bool tensor_cores_serve(const PlanInput& in, const GpuFacts& gpus) {
   const std::int64_t rows = in.num_queries > 0 ? in.num_queries : in.num_points;
   return in.unit_dot && gpus.capability == 90 && gpus.most_capability == 90 &&
-         gpus.shared_bytes >= LaneTile::shared_bytes &&
+         gpus.hopper_code && gpus.shared_bytes >= LaneTile::shared_bytes &&
          in.num_features >= kLeastLaneFeatures &&
          std::min(rows, in.num_points) >= kLeastLanePoints;
 }

@@ -16,6 +16,7 @@ struct GpuFacts {
   int capability = 0;             ///< 10 * major + minor, the least of all
   int most_capability = 0;        ///< the most
   std::int64_t shared_bytes = 0;  ///< that a block may have on each
+  bool hopper_code = true;        ///< Device::hopper_code of each
   double bytes_limit = 0;         ///< no more than this on each; 0: no limit
   int multiprocessors = 0;        ///< of the one that has most
 
@@ -42,6 +43,7 @@ inline GpuFacts facts_of(const std::vector<Device>& devices,
     least(facts.bytes_free, device.bytes_free);
     least(facts.capability, 10 * device.major + device.minor);
     least(facts.shared_bytes, device.shared_bytes);
+    facts.hopper_code = facts.hopper_code && device.hopper_code;
     facts.most_capability =
         std::max(facts.most_capability, 10 * device.major + device.minor);
     facts.multiprocessors =

@@ -155,7 +155,8 @@ static constexpr double kByWarps = 0.0111 / 0.0159;
 /// here, and what products of bytes take by warps differs among them.
 inline double byte_candidate_cost(const GpuFacts& gpus, std::int64_t k) {
   constexpr int hopper = 90;
-  if (gpus.capability == hopper && gpus.most_capability == hopper)
+  if (gpus.capability == hopper && gpus.most_capability == hopper &&
+      gpus.hopper_code)
     return byte_candidate_cost(k);
   return gpus.most_capability >= 100 && gpus.capability < 120
              ? HUGE_VAL

@@ -80,6 +80,7 @@ bool DeviceTriples::words_serve() {
 void DeviceTriples::make(TripleForm form) {
   if (made_ && view_.form == form) return;
   const Stream stream;
+  made_ = false;  // until it is, whatever fails
   view_.form = form;
   scale_ = form == TripleForm::words ? words_scale_ : scale_of_halves(largest_);
   bound_ = TripleSumBound(form, view_.depth, scale_);

@@ -112,6 +112,13 @@ __device__ inline const float* row_thresholds(const PairWork& work) {
   return Kind::in_one_list ? work.pairs.row_thresholds : work.lists.thresholds;
 }
 
+template <class Kind>
+__device__ inline float2 numbers_of_row(const PairWork& work,
+                                        std::int32_t row) {
+  return {Kind::numbers > 0 ? __ldg(work.row_numbers[0] + row) : 0.0f,
+          Kind::numbers > 1 ? __ldg(work.row_numbers[1] + row) : 0.0f};
+}
+
 /// What accept() needs to know of a thread's rows.
 template <class Kind, int rows>
 struct RowNumbers {
@@ -122,12 +129,8 @@ struct RowNumbers {
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       threshold[i] = __ldg(row_thresholds<Kind>(work) + row0 + 8 * i);
-      number[i] = numbers_of(work, row0 + 8 * i);
+      number[i] = numbers_of_row<Kind>(work, row0 + 8 * i);
     }
-  }
-  __device__ static float2 numbers_of(const PairWork& work, std::int32_t row) {
-    return {Kind::numbers > 0 ? __ldg(work.row_numbers[0] + row) : 0.0f,
-            Kind::numbers > 1 ? __ldg(work.row_numbers[1] + row) : 0.0f};
   }
 };
 
@@ -278,95 +281,188 @@ __device__ inline void write_nearest(
   }
 }
 
-/// The 16 values that the thread has of a group to where others see them. By
-/// cases, since registers have no numbers.
-template <class Kind, class Pairs>
-__device__ inline void spread_values(const Pairs& pairs, int g, float* to) {
-  const auto spread = [&](int of) {
+/// Calls take(group) for group g of a thread's values, group being known when
+/// it is compiled, since registers have no numbers. Lanes may differ in g.
+template <class Pairs, class Take>
+__device__ inline void with_group(int g, Take take) {
 #pragma unroll
-    for (int at = 0; at < 16; at += 4)
-      *reinterpret_cast<float4*>(to + at) =
-          make_float4(Kind::value(pairs.value(of, at)),
-                      Kind::value(pairs.value(of, at + 1)),
-                      Kind::value(pairs.value(of, at + 2)),
-                      Kind::value(pairs.value(of, at + 3)));
-  };
-  static_assert(Pairs::groups == 8, "all cases");
-  switch (g) {
-    case 0: return spread(0);
-    case 1: return spread(1);
-    case 2: return spread(2);
-    case 3: return spread(3);
-    case 4: return spread(4);
-    case 5: return spread(5);
-    case 6: return spread(6);
-    default: return spread(7);
-  }
+  for (int of = 0; of < Pairs::groups; ++of)
+    if (of == g) take(of);
 }
 
-/// Of a group, what some lanes found, which nearly always is one pair of one:
-/// 16 threads look at a lane's values, one each, two lanes at a time.
-template <class Kind, class Pairs>
-__device__ inline void take_found(const PairWork& work, const Pairs& pairs,
-                                  int g, const ColumnNumbers<Kind>& of_columns,
-                                  std::int32_t row0, std::int32_t column0,
-                                  unsigned lanes, WarpQueue& queue) {
-  constexpr unsigned whole_warp = 0xffffffffu;
-  const int lane = static_cast<int>(threadIdx.x) % 32, at = lane % 16;
-#pragma unroll 1
-  while (lanes != 0) {
-    const int first = __ffs(static_cast<int>(lanes)) - 1;
-    lanes &= lanes - 1;
-    const int second = __ffs(static_cast<int>(lanes)) - 1;  // -1: there is none
-    lanes &= lanes - 1;
-    __syncwarp();  // what was spread before is read
-    if (lane == first || lane == second)
-      spread_values<Kind>(pairs, g, queue.spread() + (lane == first ? 0 : 16));
-    __syncwarp();
-    const int from = lane < 16 ? first : second;
-    const int source = max(from, 0);
-    const float value = queue.spread()[lane];
-    const std::int32_t r =
-        __shfl_sync(whole_warp, row0, source) + 8 * Pairs::row_of(at);
-    const std::int32_t c = __shfl_sync(whole_warp, column0, source) +
-                           g * Pairs::group_columns + Pairs::column_of(at);
-    const float for_row = __ldg(row_thresholds<Kind>(work) + r);
-    const float for_column = of_columns.threshold[c - column0];
-    const float2 row = RowNumbers<Kind, Pairs::rows>::numbers_of(work, r);
-    const float2 column = of_columns.numbers_of(c - column0);
+/// Element i of n in registers.
+template <int n, class T>
+__device__ inline T element(const T (&of)[n], int i) {
+  T found = of[0];
+#pragma unroll
+  for (int q = 1; q < n; ++q) found = q == i ? of[q] : found;
+  return found;
+}
+
+/// A pair that a thread looks at, and whom it reaches.
+template <class Kind>
+struct MetPair {
+  static constexpr unsigned for_row = 1, for_column = 2;
+  std::int32_t r = 0, c = 0;
+  float similarity = 0.0f, column_threshold = 0.0f;
+
+  /// value: of the tensor cores' sum. Returns the bits of whom it reaches.
+  __device__ unsigned meet(const PairWork& work, float value, std::int32_t row,
+                           std::int32_t column,
+                           const ColumnNumbers<Kind>& of_columns, int across) {
+    r = row;
+    c = column;
+    const float row_threshold = __ldg(row_thresholds<Kind>(work) + r);
+    column_threshold = of_columns.threshold[across];
+    const float2 of_row = numbers_of_row<Kind>(work, r);
+    const float2 of_column = of_columns.numbers_of(across);
     if constexpr (Kind::in_one_list) {
-      const bool reach = from >= 0 && Kind::reaches(value, row, column,
-                                                    fminf(for_row, for_column));
-      queue.push(work.pairs, reach ? 1u : 0u, [&](int) -> Found {
-        return found_pair(work.pairs, r, c, for_column);
-      });
+      return Kind::reaches(value, of_row, of_column,
+                           fminf(row_threshold, column_threshold))
+                 ? for_row
+                 : 0;
     } else {
+      similarity = Kind::similarity(value, of_row, of_column);
       // Padding's are for nobody.
-      const bool is_column =
-          Kind::symmetric ? for_column == for_column : for_column != 0.0f;
-      unsigned found = 0;
-      if (is_column && Kind::reaches(value, row, column, for_row)) found |= 1;
-      if (Kind::symmetric && for_row == for_row &&
-          Kind::reaches(value, row, column, for_column))
-        found |= 2;
-      if (from < 0) found = 0;
-      const float s = Kind::similarity(value, row, column);
-      queue.push(work.lists, found, [&](int whose) -> Found {
-        return whose == 0 ? Found{r, c, s} : Found{c, r, s};
-      });
+      const bool is_column = Kind::symmetric
+                                 ? column_threshold == column_threshold
+                                 : column_threshold != 0.0f;
+      unsigned whom = 0;
+      if (is_column && Kind::reaches(value, of_row, of_column, row_threshold))
+        whom |= for_row;
+      if (Kind::symmetric && row_threshold == row_threshold &&
+          Kind::reaches(value, of_row, of_column, column_threshold))
+        whom |= for_column;
+      return whom;
     }
   }
+  __device__ Found entry(const PairWork& work, unsigned whom) const {
+    if constexpr (Kind::in_one_list)
+      return found_pair(work.pairs, r, c, column_threshold);
+    else
+      return whom == for_row ? Found{r, c, similarity}
+                             : Found{c, r, similarity};
+  }
+};
+
+/// What a thread needs to know to take what a tile has found.
+template <class Kind>
+struct TilePlace {
+  const PairWork& work;
+  const ColumnNumbers<Kind>& of_columns;
+  std::int32_t row0, column0;
+  WarpQueue& queue;
+};
+
+/// Where many lanes have a pair, each takes its own, one at a time: those of
+/// group g (-1: none). Its sums are chosen as the tensor cores left them: were
+/// they made floats before, a thread kept all in both forms, and has no
+/// registers for that. Until few lanes have some left: returns which.
+template <class Kind, class Pairs>
+__device__ inline unsigned take_own(const TilePlace<Kind>& tile,
+                                    const Pairs& pairs, int g) {
+  constexpr unsigned whole_warp = 0xffffffffu;
+  typename Pairs::Number own[16] = {};
+  with_group<Pairs>(g, [&](int of) {
+#pragma unroll
+    for (int at = 0; at < 16; ++at) own[at] = pairs.value(of, at);
+  });
+  const std::int32_t across0 = max(g, 0) * Pairs::group_columns;
+  MetPair<Kind> met;
+  unsigned left = 0;
+#pragma unroll
+  for (int at = 0; at < 16; ++at) {
+    const int across = across0 + Pairs::column_of(at);
+    if (met.meet(tile.work, Kind::value(own[at]),
+                 tile.row0 + 8 * Pairs::row_of(at), tile.column0 + across,
+                 tile.of_columns, across) != 0)
+      left |= 1u << at;
+  }
+  if (g < 0) left = 0;
+#pragma unroll 1
+  while (__popc(__ballot_sync(whole_warp, left != 0)) > SpreadGroups::most) {
+    const int at = max(__ffs(static_cast<int>(left)) - 1, 0);
+    const int across = across0 + Pairs::column_of(at);
+    const unsigned whom =
+        met.meet(tile.work, Kind::value(element(own, at)),
+                 tile.row0 + 8 * Pairs::row_of(at), tile.column0 + across,
+                 tile.of_columns, across);
+    tile.queue.push(
+        list_of<Kind>(tile.work), left != 0 ? whom : 0u,
+        [&](int bit) -> Found { return met.entry(tile.work, 1u << bit); });
+    left &= left - 1;
+  }
+  return left;
 }
 
-/// Bits that any lane of the warp has.
-__device__ inline unsigned in_any_lane(unsigned bits) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  return __reduce_or_sync(0xffffffffu, bits);
-#else
-  for (int gap = 16; gap > 0; gap /= 2)
-    bits |= __shfl_xor_sync(0xffffffffu, bits, gap);
-  return bits;
-#endif
+/// Where few lanes have some, however many: these spread the values of group g,
+/// and 16 threads look at each lane's, one a value. left: which of the values
+/// are to be looked at.
+template <class Kind, class Pairs>
+__device__ inline void take_spread(const TilePlace<Kind>& tile,
+                                   const Pairs& pairs, int g, unsigned left) {
+  constexpr unsigned whole_warp = 0xffffffffu;
+  using Number = typename Pairs::Number;
+  constexpr int turns = SpreadGroups::most / 2;
+  const int lane = static_cast<int>(threadIdx.x) % 32, at = lane % 16;
+  SpreadGroups& spread = tile.queue.spread();
+  const unsigned lanes = __ballot_sync(whole_warp, left != 0);
+  const int place = __popc(lanes & ((1u << lane) - 1));
+  if (left != 0) {
+    Number* const to = reinterpret_cast<Number*>(spread.values[place]);
+    with_group<Pairs>(g, [&](int of) {
+#pragma unroll
+      for (int v = 0; v < 16; ++v) to[v] = pairs.value(of, v);
+    });
+    spread.from[place] = static_cast<unsigned>(lane | g << 5) | left << 16;
+  }
+  __syncwarp();
+  MetPair<Kind> met[turns];
+  unsigned found = 0;  // two bits a turn
+#pragma unroll
+  for (int t = 0; t < turns; ++t) {
+    if (2 * t >= __popc(lanes)) break;  // for all threads of the warp
+    const int group = 2 * t + lane / 16;
+    const bool there = group < __popc(lanes);
+    const unsigned from = there ? spread.from[group] : 0;
+    const Number value =
+        there ? reinterpret_cast<const Number*>(spread.values[group])[at]
+              : Number();
+    // A lane's rows and columns: see Pairs.
+    const int of_lane = static_cast<int>(from % 32);
+    const int across = 2 * (of_lane % 4 - lane % 4) +
+                       static_cast<int>(from >> 5 & 7) * Pairs::group_columns +
+                       Pairs::column_of(at);
+    const unsigned whom =
+        met[t].meet(tile.work, Kind::value(value),
+                    tile.row0 + of_lane / 4 - lane / 4 + 8 * Pairs::row_of(at),
+                    tile.column0 + across, tile.of_columns, across);
+    if ((from >> (16 + at) & 1) != 0) found |= whom << 2 * t;
+  }
+  tile.queue.push(list_of<Kind>(tile.work), found, [&](int bit) -> Found {
+    return element(met, bit / 2).entry(tile.work, 1u << bit % 2);
+  });
+  __syncwarp();  // what was spread is read
+}
+
+/// Takes what lanes found, a group of each lane's at a time. groups: those in
+/// which this one has a pair. Most often few lanes have one; many do in a
+/// search's first rounds, and where bounds are wide; and few have many, where a
+/// point is near to nearly all.
+template <class Kind, class Pairs>
+__device__ inline void take_found(const TilePlace<Kind>& tile,
+                                  const Pairs& pairs, unsigned groups) {
+  constexpr unsigned whole_warp = 0xffffffffu;
+#pragma unroll 1
+  for (unsigned lanes; (lanes = __ballot_sync(whole_warp, groups != 0)) != 0;) {
+    const int g = __ffs(static_cast<int>(groups)) - 1;  // -1: none
+    groups &= groups - 1;
+    const unsigned left = __popc(lanes) > SpreadGroups::most
+                              ? take_own<Kind>(tile, pairs, g)
+                          : g >= 0 ? 0xffffu
+                                   : 0u;
+    take_spread<Kind>(tile, pairs, g, left);
+  }
 }
 
 /// Pairs that reach their row's threshold or, by symmetry, their column's. A
@@ -425,14 +521,10 @@ __device__ inline void accept(const PairWork& work, const Pairs& pairs,
     }
     if (any) mine |= 1u << g;
   }
-  // What follows stands in the code once: written out for each group it is more
-  // than multiprocessors hold, and they wait for instructions.
-#pragma unroll 1
-  for (unsigned groups = in_any_lane(mine); groups != 0; groups &= groups - 1) {
-    const int g = __ffs(static_cast<int>(groups)) - 1;
-    const unsigned lanes = __ballot_sync(0xffffffffu, (mine >> g & 1) != 0);
-    take_found<Kind>(work, pairs, g, of_columns, row0, column0, lanes, queue);
-  }
+  // It stands in the code once: written out for each group it is more than
+  // multiprocessors hold, and they wait for instructions.
+  take_found<Kind>(TilePlace<Kind>{work, of_columns, row0, column0, queue},
+                   pairs, mine);
 }
 
 /// [column slots] what accept() needs to know of columns: their thresholds, or

@@ -19,27 +19,35 @@ struct Found {
   float similarity;
 };
 
+/// Sums of some of a warp's lanes, for all of it to see: 16 each. from: the
+/// lane, 5 bits; its group of them, 11 bits; which of them, 16 bits.
+struct SpreadGroups {
+  static constexpr int most = 8;
+  alignas(16) std::uint32_t values[most][16];  ///< their bits
+  std::uint32_t from[most];
+};
+
 /// All threads of the warp must call every member.
 class WarpQueue {
  public:
   static constexpr int length = 128;  ///< of its memory
-  /// The last of which two lanes' values are spread over.
-  static constexpr int spread_bytes = 2 * 16 * static_cast<int>(sizeof(float));
+  /// The last of which is for what is spread.
   static constexpr int most =
-      length - (spread_bytes + static_cast<int>(sizeof(Found)) - 1) /
-                   static_cast<int>(sizeof(Found));
+      length - static_cast<int>((sizeof(SpreadGroups) + sizeof(Found) - 1) /
+                                sizeof(Found));
   static constexpr std::int32_t none = -1;  ///< a row that is not for the lists
 
   /// entries [length], in whole 16 bytes
   __device__ WarpQueue(Found* entries, int lane)
       : entries_(entries), lane_(lane) {}
 
-  /// [2 x 16], in whole 16 bytes; no entry's.
-  __device__ float* spread() const {
-    constexpr int first =
-        length * static_cast<int>(sizeof(Found)) - spread_bytes;
+  /// No entry's.
+  __device__ SpreadGroups& spread() const {
+    constexpr int bytes = static_cast<int>(sizeof(SpreadGroups));
+    constexpr int first = length * static_cast<int>(sizeof(Found)) - bytes;
     static_assert(first % 16 == 0, "four numbers at a time");
-    return reinterpret_cast<float*>(reinterpret_cast<char*>(entries_) + first);
+    return *reinterpret_cast<SpreadGroups*>(reinterpret_cast<char*>(entries_) +
+                                            first);
   }
 
   /// make(bit): the entry of each bit of the lane's. Nearly always few lanes
@@ -61,7 +69,7 @@ class WarpQueue {
   }
 
   __device__ void flush(const CandidateLists& lists) {
-    constexpr int a_lane = length / 32;
+    constexpr int a_lane = (most + 31) / 32;
     if (count_ == 0) return;
     __syncwarp();
     Found entry[a_lane];
@@ -84,7 +92,7 @@ class WarpQueue {
   }
 
   __device__ void flush(const CandidatePairs& list) {
-    constexpr int a_lane = length / 32;
+    constexpr int a_lane = (most + 31) / 32;
     if (count_ == 0) return;
     __syncwarp();
     Found entry[a_lane];

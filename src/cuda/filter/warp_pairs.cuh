@@ -111,9 +111,8 @@ class WarpPairs {
         lane_(lane) {}
   __device__ static constexpr int row_of(int at) { return at / 2; }
   __device__ static constexpr int column_of(int at) { return at % 2; }
-  /// To the nearest float.
-  __device__ float value(int group, int at) const {
-    return static_cast<float>(sum_[at / 4][group][at % 4]);
+  __device__ Number value(int group, int at) const {
+    return sum_[at / 4][group][at % 4];
   }
   __device__ Number& sum(int i) { return sum_[i / 32][i / 4 % 8][i % 4]; }
   __device__ Number sum(int i) const { return sum_[i / 32][i / 4 % 8][i % 4]; }

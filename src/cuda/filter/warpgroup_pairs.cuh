@@ -78,9 +78,10 @@ struct HopperMemory {
 
 /// As WarpPairs: 64 rows by all columns, of a warpgroup, the tensor cores' sums
 /// being of this kind.
-template <class Number>
+template <class Number_>
 class WarpgroupPairs {
  public:
+  using Number = Number_;
   /// Filters whose sums are whole numbers heed no FillRule.
   static constexpr bool is_float = std::is_same<Number, float>::value;
   static constexpr int rows = 2, groups = 8;

@@ -373,6 +373,40 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK(streaming.bytes_peak <= gpus.bytes_limit);
 }
 
+TEST_CASE("panels and groups have room for each form that may take another's") {
+  GpuFacts gpus = modern(80e9);
+  gpus.capability = gpus.most_capability = 90;
+  for (const FilterKind kind : {FilterKind::difference, FilterKind::overlap,
+                                FilterKind::largest, FilterKind::product}) {
+    PlanInput in = input(384126, 295, 20, 1);
+    in.filter = kind;
+    in.squares = kind == FilterKind::product;
+    const fsknn::cuda::FilterShape shape = fsknn::cuda::filter_shape(in, gpus);
+    PlanInput groups = in;
+    groups.group_sizes = {200000, 184126};
+    const double slots =
+        static_cast<double>(FilterBlocks(in.num_points).num_slots());
+    const fsknn::cuda::CudaPlan by_group = plan_cuda(groups, gpus);
+    CHECK(by_group.groups_at_once);
+    gpus.bytes_limit = plan_cuda(in, gpus).bytes_peak / 3;
+    const fsknn::cuda::CudaPlan panels = plan_cuda(in, gpus);
+    gpus.bytes_limit = 0;
+    CHECK(panels.streamed);
+    CHECK_FALSE(panels.streaming.by_stretches());
+    const fsknn::cuda::RowsInForm first = panels.shape.rows;
+    CHECK(first.form == shape.rows.form);
+    CHECK(by_group.shape.rows.form == first.form);
+    CHECK(by_group.shape.rows.slot_bytes() == first.slot_bytes());
+    for (fsknn::cuda::RowsInForm rows = first;
+         rows.form != fsknn::cuda::NumberForm::none; rows = rows.otherwise()) {
+      CHECK(rows.slot_bytes() <= first.slot_bytes());
+      const double room = slots * static_cast<double>(rows.slot_bytes());
+      CHECK(room < panels.bytes_filter);
+      CHECK(room < by_group.bytes_filter);
+    }
+  }
+}
+
 TEST_CASE("a stretch of lists, and what passes by, fits in little memory") {
   const double block = static_cast<double>(kFilterBlock);
   for (const std::int64_t n : {4096, 30000, 384126, 10000000})
@@ -820,7 +854,8 @@ TEST_CASE("rows of length 1 may be bytes") {
   CHECK(form() == NumberForm::byte);
   in.filter_bits = 0;
   in.num_points = 1000000;
-  CHECK(fsknn::cuda::filter_shape(in, gpus, false).rows.form ==
+  // Of points that come in panels, and by groups.
+  CHECK(fsknn::cuda::filter_shape(in, gpus, false).rows.instead ==
         NumberForm::half);
   in.filter_bits = 16;
   CHECK(form() == NumberForm::half);
@@ -940,7 +975,7 @@ TEST_CASE("rows of 0 and 1 are bits where tensor cores count them") {
   CHECK(fsknn::cuda::bits_of(NumberForm::none) == 0);
 }
 
-TEST_CASE("small whole numbers may be codes where all points are held") {
+TEST_CASE("small whole numbers may be codes, held or in panels") {
   using fsknn::cuda::codes_serve;
   using fsknn::cuda::depth_of_codes;
   using fsknn::cuda::filter_shape;
@@ -951,7 +986,8 @@ TEST_CASE("small whole numbers may be codes where all points are held") {
   for (const FilterKind kind : {FilterKind::overlap, FilterKind::difference}) {
     in.filter = kind;
     CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::code);
-    CHECK(filter_shape(in, gpus).rows.form == NumberForm::single);
+    // Of points that come in panels, and by groups.
+    CHECK(filter_shape(in, gpus).rows.form == NumberForm::code);
     CHECK(codes_serve({kind}, 32768, gpus));
     CHECK_FALSE(codes_serve({kind}, 32769, gpus));
     gpus.capability = 75;
@@ -1024,9 +1060,10 @@ TEST_CASE("differences may be of whole numbers, where a GPU is made for them") {
     in.filter_bits = 0;
     CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus, true).forced);
     // Of points that come in panels, and by groups.
-    CHECK(form(sum, false) == NumberForm::single);
+    CHECK(form(sum, false) == NumberForm::byte_difference);
   }
   CHECK(form(FilterKind::largest) == NumberForm::word_difference);
+  CHECK(form(FilterKind::largest, false) == NumberForm::word_difference);
   in.filter_bits = 8;
   CHECK(form(FilterKind::largest) == NumberForm::word_difference);
   CHECK(form(FilterKind::product) == NumberForm::half);

@@ -399,6 +399,7 @@ TEST_CASE("whole numbers pay where they leave few pairs more") {
   search.num_points = 100000;
   search.num_features = 300;
   search.k = 20;
+  search.capacity = 256;
   const auto pays = [&](float room, NumberForm form) {
     sample.room.assign(1000, room);
     return whole_pays(sample, form, FilterKind::difference, search);
@@ -409,6 +410,24 @@ TEST_CASE("whole numbers pay where they leave few pairs more") {
     CHECK_FALSE(pays(100.0f, form));
     CHECK_FALSE(pays(HUGE_VALF, form));
   }
+  // Two or three times as many as there are neighbours: there is room for them,
+  // and time, unless they are let pass by what both lose twice.
+  const auto bytes_pay = [&](float room) {
+    return pays(room, NumberForm::byte_difference);
+  };
+  CHECK(bytes_pay(0.6f));
+  search.capacity = 64;
+  CHECK_FALSE(bytes_pay(0.6f));
+  CHECK(bytes_pay(0.0f));
+  search.capacity = 256;
+  // Where lists are settled what passes by both once, and 30 more: 90, else
+  // 100.
+  search.num_features = 16;
+  CHECK(bytes_pay(1.2f));
+  search.settles = false;
+  CHECK_FALSE(bytes_pay(1.2f));
+  search.settles = true;
+  search.num_features = 300;
   // All that are near enough.
   search.k = 0;
   search.limit = 99.0;

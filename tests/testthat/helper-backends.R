@@ -26,6 +26,29 @@ plan_of <- function(...) {
   plan
 }
 
+# The most memory of a GPU for which points come in panels: with the filter's
+# rows on it ("panels"), and with those in the host's memory ("stretches").
+limits_for_panels <- function(x, k, metric, ...) {
+  most <- knn_plan(x, k, metric, backend = "cuda", devices = 1, ...)$bytes_peak
+  limits <- c(panels = NA_real_, stretches = NA_real_)
+  for (bytes in most * 0.9^(1:60)) {
+    plan <- knn_plan(
+      x, k, metric, backend = "cuda", devices = 1, max_device_memory = bytes,
+      ...
+    )
+    if (!plan$streamed || !nzchar(plan$filter)) next
+    way <- if (plan$bytes_host > 0) "stretches" else "panels"
+    if (is.na(limits[[way]])) limits[[way]] <- bytes
+    if (!anyNA(limits)) break
+  }
+  limits[!is.na(limits)]
+}
+
+# One GPU, and all, if there are more.
+gpus_to_try <- function() {
+  if (nrow(cuda_devices()) > 1) list(1, NULL) else list(1)
+}
+
 # The answer by definition: the core's exact step over all pairs.
 brute_force <- function(x, query = NULL, k, metric, sign = "signed",
                         skip = integer(), query_skip = integer(),

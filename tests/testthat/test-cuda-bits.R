@@ -276,3 +276,96 @@ test_that("queries and pairs of 0 and 1 within a distance are the CPU's", {
     threshold_graph(x, 0.3, "pearson", backend = "cpu")
   )
 })
+
+# In panels, either way, and by group. bits: of the filter. Returns what they
+# were.
+expect_parts_as_cpu <- function(x, k, metric, bits = NULL, label = "") {
+  seen <- integer()
+  see <- function(how) {
+    stats <- knn_stats()
+    expect_true(stats$filtered)
+    if (!is.null(bits)) {
+      expect_identical(
+        stats$filter_bits, bits, label = paste(metric, label, how)
+      )
+    }
+    stats
+  }
+  expected <- knn_search(x, k, metric, backend = "cpu")
+  limits <- limits_for_panels(x, k, metric)
+  expect_true("stretches" %in% names(limits))
+  for (way in names(limits)) {
+    for (devices in gpus_to_try()) {
+      expect_identical(
+        knn_search(
+          x, k, metric, backend = "cuda", devices = devices,
+          max_device_memory = limits[[way]]
+        ),
+        expected, label = paste(metric, label, way)
+      )
+      stats <- see(way)
+      seen <- c(seen, stats$filter_bits)
+      expect_true(stats$streamed)
+      expect_lte(stats$bytes_device, limits[[way]])
+    }
+  }
+  # Blocks that stand together, as a user's points may.
+  block <- rep(1:3, c(nrow(x) - 2000, 1500, 500))
+  for (between in list(FALSE, TRUE, "together")) {
+    found <- function(backend) {
+      knn_search(
+        x, k, metric, block = block, between = between, backend = backend
+      )
+    }
+    expected <- found("cpu")
+    expect_identical(
+      found("cuda"), expected, label = paste(metric, label, between)
+    )
+    seen <- c(seen, see(between)$filter_bits)
+  }
+  seen
+}
+
+test_that("small whole numbers are bits in panels and by group", {
+  skip_if_no_bits()
+  x <- small_numbers(9000, 150, 2)
+  x[c(17, 400, 8600), ] <- 0
+  x[8900:8990, ] <- 2
+  for (metric in c("manhattan", "proportional")) {
+    points <- if (metric == "manhattan") x else x[rowSums(x) > 0, ]
+    for (k in c(1, 9, 70)) {
+      expect_parts_as_cpu(points, k, metric, 1L)
+    }
+    # One value that is none, or too large: wider numbers.
+    for (other in c(0.5, 100)) {
+      expect_parts_as_cpu(
+        replace(points, cbind(8800, 3), other), 9, metric, 32L, other
+      )
+    }
+    # Or larger than any of the sample, if its row is not in that.
+    seen <- unlist(lapply(c(100, 5000, 8800), function(row) {
+      expect_parts_as_cpu(
+        replace(points, cbind(row, 3), 4), 9, metric, label = row
+      )
+    }))
+    expect_true(32L %in% seen)
+  }
+})
+
+test_that("rows of 0 and 1 are bits in panels and by group", {
+  skip_if_no_bits()
+  x <- hard_bits(9000, 300, 0.2, seed = 12)
+  metrics <- c(
+    "euclidean", "manhattan", "proportional", "cosine", "pearson", "spearman",
+    "sorensen", "jaccard"
+  )
+  for (metric in metrics) {
+    expect_parts_as_cpu(x, 8, metric, 1L)
+  }
+  # Three values in one row, which the sample is not likely to have.
+  for (metric in c("euclidean", "pearson")) {
+    expect_parts_as_cpu(
+      replace(x, cbind(8800, 3), 2), 8, metric, 16L, "other"
+    )
+  }
+})

@@ -205,3 +205,135 @@ test_that("the form is chosen by what it leaves, and told", {
     knn_plan(x, 10, "chebyshev", backend = "cuda")$filter, "16-bit"
   )
 })
+
+# In panels on one GPU, either way, and on all. bits: of the filter.
+expect_panels_as_cpu <- function(x, k, metric, bits = NULL, label = "", ...) {
+  x <- values_for(x, metric)
+  expected <- knn_search(x, k, metric, backend = "cpu", ...)
+  limits <- limits_for_panels(x, k, metric, ...)
+  # Of very short rows lists are all, and there may be no limit between.
+  expect_true("panels" %in% names(limits))
+  if (ncol(x) > 20) expect_true("stretches" %in% names(limits))
+  for (way in names(limits)) {
+    for (devices in gpus_to_try()) {
+      expect_identical(
+        knn_search(
+          x, k, metric, backend = "cuda", devices = devices,
+          max_device_memory = limits[[way]], ...
+        ),
+        expected, label = paste(metric, label, way)
+      )
+      stats <- knn_stats()
+      expect_true(stats$streamed && stats$filtered, label = paste(metric, way))
+      expect_lte(stats$bytes_device, limits[[way]])
+      if (!is.null(bits)) {
+        expect_identical(
+          stats$filter_bits, bits, label = paste(metric, label, way)
+        )
+      }
+    }
+  }
+}
+
+# By each form that may be asked for.
+with_bits <- function(asked, code) {
+  rlang::with_options(fsknn.instruction_set = paste0("auto/", asked), code)
+}
+
+# With rows that few samples have: copies, near ties, far and huge ones.
+hard_streams <- function(n = 9000, d = 40, seed = 21) {
+  x <- abs(random_matrix(n, d, seed = seed))
+  noise <- random_matrix(200, d, seed = seed + 1)
+  x[4001:4200, ] <- x[1:200, ] # copies
+  x[4201:4400, ] <- x[1:200, ] * (1 + 10^-rep(7:16, 20) * noise) # near ties
+  x[4401:4700, ] <- x[rep(5, 300), ] # more than a short list holds
+  x[n - 10, 3] <- 1e9
+  x[n - 9, ] <- 1e7
+  x[n - 8, ] <- 1
+  x[n - 7:1, ] <- 1e-9
+  x
+}
+
+test_that("differences of whole numbers serve points that come in panels", {
+  skip_if_no_differences()
+  x <- hard_streams()
+  ties <- small_integers(9000, 12, largest = 3) + 1
+  for (metric in difference_metrics) {
+    for (asked in c(8, 16)) {
+      bits <- if (metric == "chebyshev") 16L else as.integer(asked)
+      with_bits(asked, {
+        expect_panels_as_cpu(x, 10, metric, bits)
+        expect_panels_as_cpu(ties, 7, metric, bits, "ties")
+      })
+    }
+    with_bits(8, expect_panels_as_cpu(x, 1, metric))
+    with_bits(8, expect_panels_as_cpu(x, 80, metric))
+  }
+})
+
+test_that("differences of whole numbers serve points by group", {
+  skip_if_no_differences()
+  x <- hard_streams(5501)
+  ties <- small_integers(5501, 12, largest = 3) + 1
+  block <- withr::with_seed(4, sample(rep_len(c(1, 1, 1, 2, 3), 5501)))
+  for (metric in difference_metrics) {
+    for (between in list(FALSE, TRUE, "together")) {
+      for (points in list(x, ties)) {
+        found <- function(backend, k) {
+          knn_search(
+            points, k, metric, block = block, between = between,
+            backend = backend
+          )
+        }
+        for (k in c(3, 40)) {
+          expected <- found("cpu", k)
+          for (asked in c(8, 16)) {
+            with_bits(asked, expect_identical(
+              found("cuda", k), expected,
+              label = paste(metric, between, "k =", k, "by", asked)
+            ))
+            bits <- if (metric == "chebyshev") 16L else as.integer(asked)
+            expect_identical(knn_stats()$filter_bits, bits)
+            expect_true(knn_stats()$filtered)
+          }
+        }
+      }
+    }
+  }
+})
+
+test_that("the form is chosen by a sample in panels and by group, too", {
+  skip_if_no_differences()
+  x <- random_matrix(20000, 200, seed = 9)
+  limits <- limits_for_panels(x, 10, "manhattan")
+  expect_named(limits, c("panels", "stretches"))
+  block <- rep_len(c(1, 2), 20000)
+  bits <- function(x, metric, ...) {
+    knn_search(x, 10, metric, backend = "cuda", devices = 1, ...)
+    knn_stats()$filter_bits
+  }
+  for (limit in limits) {
+    expect_identical(bits(x, "manhattan", max_device_memory = limit), 8L)
+    expect_true(knn_stats()$streamed)
+    expect_identical(bits(x, "chebyshev", max_device_memory = limit), 16L)
+    # Entries of which nearly all are within the least of 254 steps.
+    expect_gt(bits(exp(3 * x), "manhattan", max_device_memory = limit), 8L)
+  }
+  # By block rounds grow by more, and lists have room for less.
+  expect_lte(bits(x, "manhattan", block = block), 16L)
+  expect_identical(bits(round(20 * x), "manhattan", block = block), 8L)
+  expect_identical(bits(x, "chebyshev", block = block), 16L)
+  expect_gt(bits(exp(3 * x), "manhattan", block = block), 8L)
+  # Too few for any choice.
+  few <- x[1:5000, 1:20]
+  expect_identical(
+    bits(few, "manhattan", block = rep_len(c(1, 2), 5000)), 32L
+  )
+  expect_identical(
+    bits(
+      few, "manhattan",
+      max_device_memory = limits_for_panels(few, 10, "manhattan")[["panels"]]
+    ),
+    32L
+  )
+})

@@ -138,11 +138,16 @@ class CodeFilter final : public PairFilter {
  public:
   CodeFilter(const MetricEntry& metric, const RowsInForm& rows)
       : PairFilter(rows), tiles_(rows), others_(1) {
+    // Both sides of a pair are the same rows, whatever may take their place.
+    tiles_.sides = 1;
     rule_.similarity = similarity_of(metric);
     rule_.no_larger = has_squares(metric);
     most_bits_ = rule_.no_larger ? 1 : rows.most_code_bits();
     CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(OtherRows)));
     CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  std::int64_t row_bytes() const override {
+    return tiles_.depth * tiles_.sides * entry_of(rows_.form).bytes;
   }
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              const Sought&, const Stream& stream) override {

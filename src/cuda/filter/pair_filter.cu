@@ -28,5 +28,18 @@ std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
   throw_unknown("number form", static_cast<int>(rows.form));
 }
 
+std::unique_ptr<PairFilter> learnt_filter(const MetricEntry& metric,
+                                          RowsInForm rows,
+                                          const FilterSample& sample,
+                                          const Stream& stream) {
+  for (; rows.form != NumberForm::none; rows = rows.otherwise()) {
+    auto filter = make_pair_filter(metric, rows);
+    if (filter->learn(sample.rows, sample.count, sample.undo, sample.sought,
+                      stream))
+      return filter;
+  }
+  throw std::logic_error("points suit no form of the filter");
+}
+
 }  // namespace cuda
 }  // namespace fsknn

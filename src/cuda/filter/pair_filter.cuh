@@ -57,8 +57,21 @@ struct Sought {
   bool forced = false;          ///< by this form, whether or not it pays
   /// byte_candidate_cost()
   double candidate_cost = byte_candidate_cost(kMostSettled);
+  /// Candidates that a list has room for, as if rounds doubled.
+  std::int64_t capacity = 0;
+  /// Whether lists of few neighbours are settled before the last rounds.
+  bool settles = true;
   /// Where k is 0: how near that is, before the matrix's scaling.
   double limit = HUGE_VAL;
+};
+
+/// Some of the points, a fair sample, by which a filter is chosen, and what
+/// for; undo: what distances are multiplied by at last.
+struct FilterSample {
+  PreparedRows rows;
+  std::int64_t count = 0;
+  PowerOfTwo undo = {1.0, 1.0};
+  Sought sought;
 };
 
 /// A filter on the current device, for one search.
@@ -69,16 +82,20 @@ class PairFilter {
   PairFilter(const PairFilter&) = delete;
   PairFilter& operator=(const PairFilter&) = delete;
 
+  const RowsInForm& rows() const { return rows_; }
   int bits() const { return bits_of(rows_.form); }
-  std::int64_t row_bytes() const { return rows_.row_bytes; }
+  /// Of a slot's, once learnt: no more than RowsInForm::row_bytes, where there
+  /// is room for what may take the form's place.
+  virtual std::int64_t row_bytes() const {
+    return rows_.depth * rows_.sides * entry_of(rows_.form).bytes;
+  }
   std::int64_t floats_a_slot() const { return rows_.floats_a_slot; }
   /// See FilterRounds.
   int settled_rounds() const { return entry_of(rows_.form).settled_rounds; }
 
-  /// Before any rows are made: some of the points, a fair sample, and what
-  /// distances are multiplied by at last. Returns whether a search for that by
-  /// this form pays; if not, there is RowsInForm::otherwise(). May wait for the
-  /// stream.
+  /// Before any rows are made, from a FilterSample. Points that are not of the
+  /// sample may be any others. Returns whether a search for that by this form
+  /// pays; if not, there is RowsInForm::otherwise(). May wait for the stream.
   virtual bool learn(const PreparedRows& sample, std::int64_t count,
                      PowerOfTwo undo, const Sought& sought,
                      const Stream& stream) {
@@ -122,6 +139,13 @@ class PairFilter {
 /// The filter of rows in the form that the plan chose.
 std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
                                              const RowsInForm& rows);
+
+/// The same of the first form, of this one and what may take its place, that
+/// pays by the sample, and has learnt from it. May wait for the stream.
+std::unique_ptr<PairFilter> learnt_filter(const MetricEntry& metric,
+                                          RowsInForm rows,
+                                          const FilterSample& sample,
+                                          const Stream& stream);
 
 }  // namespace cuda
 }  // namespace fsknn

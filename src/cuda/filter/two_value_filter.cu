@@ -137,9 +137,13 @@ class TwoValueFilter final : public PairFilter {
   TwoValueFilter(const MetricEntry& metric, const RowsInForm& rows)
       : PairFilter(rows), sign_(metric.sign), tiles_(rows), found_(1) {
     centred_ = metric.row_form != RowForm::unit;
+    tiles_.sides = 1;
     tiles_.depth = depth_of_codes(rows.features, 1);
     CUDA_CHECK(cudaMemset(found_.data(), 0, sizeof(RowsFound)));
     CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  std::int64_t row_bytes() const override {
+    return tiles_.depth * tiles_.sides * entry_of(rows_.form).bytes;
   }
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              const Sought&, const Stream& stream) override {

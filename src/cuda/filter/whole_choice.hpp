@@ -24,6 +24,10 @@ struct WholeSearch {
   std::int64_t num_features = 0;
   std::int64_t k = 0;  ///< 0: all within a distance
   double limit = 0.0;  ///< then: which, as the filter compares it
+  /// Else: candidates that a list has room for, and whether lists of few
+  /// neighbours are settled before the last rounds.
+  std::int64_t capacity = 0;
+  bool settles = true;
 };
 
 /// Of some points: the first so many rows against all, as the filter compares
@@ -100,13 +104,13 @@ inline WholeSeconds whole_seconds(const WholeSample& sample, NumberForm form,
   // are settled, of exact distances, of which each such round makes some k / 2
   // more.
   const double listed = candidates(2.0);
-  const bool settled = search.k <= kMostSettled;
+  const bool settled = search.settles && search.k <= kMostSettled;
   seconds.own +=
       exact * (settled ? candidates(1.0) + k * entry_of(form).settled_rounds / 2
                        : listed);
   seconds.next += k * exact;
   // Lists overflow, and many of their rows are done in doubles.
-  if (!(listed <= 0.6 * candidates_for(search.k)))
+  if (!(listed <= 0.6 * static_cast<double>(search.capacity)))
     seconds.own += n * d * kSecondsDoubleFeature;
   return seconds;
 }

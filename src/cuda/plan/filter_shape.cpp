@@ -58,7 +58,7 @@ WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
 }
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
-                         bool bytes) {
+                         bool settles) {
   FilterShape shape;
   const bool pays =
       (in.num_queries == 0 || in.num_queries >= kLeastFilteredQueries) &&
@@ -67,24 +67,22 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
   if (!pays) return shape;
   shape.candidate_cost = byte_candidate_cost(gpus, in.k);
   const bool by_bytes =
-      bytes && in.filter_bits <= 8 &&
+      settles && in.filter_bits <= 8 &&
       (in.filter_bits == 8 || bytes_may_pay(in.num_points, in.num_features,
                                             in.k, shape.candidate_cost)) &&
       bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
   const NumberForm whole =
-      bytes
-          ? difference_form(in.filter, in.num_points,
-                            in.num_queries > 0 ? in.num_queries : in.num_points,
-                            in.num_features, in.filter_bits, gpus)
-          : NumberForm::none;
+      difference_form(in.filter, in.num_points,
+                      in.num_queries > 0 ? in.num_queries : in.num_points,
+                      in.num_features, in.filter_bits, gpus);
   const NumberForm form = by_bytes ? NumberForm::byte
                           : whole != NumberForm::none
                               ? whole
                               : choose_form(in.filter, in.num_features, gpus);
   const CodesFor metric = {in.filter, in.unit_dot, in.squares,
                            in.num_queries == 0};
-  const bool by_codes = bytes && in.filter_bits == 0 &&
-                        codes_serve(metric, in.num_features, gpus);
+  const bool by_codes =
+      in.filter_bits == 0 && codes_serve(metric, in.num_features, gpus);
   shape.rows = by_codes ? RowsInForm::codes(in.num_features, form, in.unit_dot)
                         : RowsInForm(form, in.unit_dot, in.num_features);
   shape.forced = (by_bytes && in.filter_bits == 8) ||

@@ -42,10 +42,10 @@ struct FilterShape {
 
   bool usable() const { return rows.form != NumberForm::none; }
 };
-/// bytes: whether in few bits, by codes or bytes, where these serve: what
-/// points suit them is known when all are there.
+/// settles: whether lists may be settled before the last rounds. Else products
+/// of bytes leave too many pairs.
 FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
-                         bool bytes = false);
+                         bool settles = false);
 
 /// The same with room for centred rows, where these may be better.
 FilterShape with_room_to_centre(const FilterShape& shape, const GpuFacts& gpus);

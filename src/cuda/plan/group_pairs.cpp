@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/order.hpp"
 #include "cuda/plan/filter_shape.hpp"
 
 namespace fsknn {
@@ -97,10 +96,7 @@ class Rounds {
 /// it, the last all there are.
 std::vector<std::int64_t> round_ends(std::int64_t k, std::int64_t first,
                                      std::int64_t all) {
-  // A round brings k times as many candidates as it meets blocks for each
-  // before. Lists of few neighbours have room for more than k at a time, which
-  // saves cuts.
-  const std::int64_t growth = 16 * k <= candidates_for(k) ? 4 : 2;
+  const std::int64_t growth = growth_of_rounds(k);
   std::vector<std::int64_t> ends;
   for (std::int64_t end = first; end < all; end *= growth) ends.push_back(end);
   ends.push_back(all);
@@ -335,6 +331,24 @@ class Batches {
 };
 
 }  // namespace
+
+PointOrder order_by_group(const PointGroups& groups, const PointOrder& order) {
+  const std::size_t count = static_cast<std::size_t>(groups.count());
+  std::vector<std::int64_t> next(count + 1, 0);
+  const auto group = [&](std::int32_t id) {
+    return static_cast<std::size_t>(groups.of()[static_cast<std::size_t>(id)]);
+  };
+  for (const std::int32_t id : order.id) ++next[group(id) + 1];
+  for (std::size_t g = 1; g <= count; ++g) next[g] += next[g - 1];
+  PointOrder by_group = order;
+  for (const std::int32_t id : order.id) {
+    const std::int64_t place = next[group(id)]++;
+    by_group.id[static_cast<std::size_t>(place)] = id;
+    by_group.place[static_cast<std::size_t>(id)] =
+        static_cast<std::int32_t>(place);
+  }
+  return by_group;
+}
 
 GroupBlocks::GroupBlocks(const std::vector<std::int64_t>& sizes)
     : first_place(1, 0), first_block(1, 0) {

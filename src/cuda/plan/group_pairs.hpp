@@ -14,10 +14,16 @@
 #include <vector>
 
 #include "core/groups.hpp"
+#include "core/order.hpp"
+#include "cuda/plan/filter_shape.hpp"
 #include "cuda/plan/rounds.hpp"
 
 namespace fsknn {
 namespace cuda {
+
+/// The places of the points of a search by groups: by group, each in this
+/// order.
+PointOrder order_by_group(const PointGroups& groups, const PointOrder& order);
 
 /// Where points stand: places in the order of the groups, and each group in
 /// blocks of slots of its own, nearly as many points in each.
@@ -78,6 +84,13 @@ struct GroupMeetings {
   std::int64_t most_blocks = 0;  ///< list blocks of a batch, if it can be
   std::int64_t span = 1;         ///< blocks of columns of a job, at most
 };
+
+/// What points have met after a round, to what they had before. A round brings
+/// k times as many candidates as it meets blocks for each before; lists of few
+/// neighbours have room for more than k at a time, which saves cuts.
+inline std::int64_t growth_of_rounds(std::int64_t k) {
+  return 16 * k <= candidates_for(k) ? 4 : 2;
+}
 
 /// Jobs of a launch, at most: a table of 4 MiB.
 static constexpr std::int64_t kMostListedJobs = std::int64_t{1} << 18;

@@ -139,7 +139,6 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
       chunk = p.chunk_size / 2;
     }
   if (shape.usable() && in.num_queries == 0) {
-    // What points suit bytes is known when all are there.
     const FilterShape streamed = filter_shape(in, gpus, false);
     const FilterStreaming streaming = filter_streaming(in, streamed, usable);
     if (streaming.fits) return plan_filter_streamed(in, streamed, streaming);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 
 #include "core/made_rows.hpp"
 #include "core/pieces.hpp"
@@ -173,14 +172,11 @@ std::unique_ptr<PairFilter> BlockPair::learnt_filter() {
   sought.num_points = work_.sides.num_columns;
   sought.k = work_.k;
   sought.forced = asked_bits(work_.request) != 0;
-  for (RowsInForm rows = work_.form; rows.form != NumberForm::none;
-       rows = rows.otherwise()) {
-    auto filter = make_pair_filter(metric_, rows);
-    if (filter->learn({sample.rows, sample.sums, points_.padded}, sample.count,
-                      undo_, sought, stream_))
-      return filter;
-  }
-  throw std::logic_error("points suit no form of the filter");
+  sought.capacity = candidates_for(work_.k);
+  return cuda::learnt_filter(
+      metric_, work_.form,
+      {{sample.rows, sample.sums, points_.padded}, sample.count, undo_, sought},
+      stream_);
 }
 
 /// Leaves in `left` the places whose lists overflowed. Returns whether to go

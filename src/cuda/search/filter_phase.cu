@@ -10,7 +10,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr std::int64_t kSample = 64;
+// Points that a filter is learnt from, and by which one of several is chosen:
+// as many of each row's nearest are among these as matter to that.
+constexpr std::int64_t kSample = 64, kSampleToChoose = 2048;
 // Of a panel, where there is memory: some milliseconds' worth.
 constexpr std::int64_t kLongPanel = std::int64_t{64} << 20;
 
@@ -51,14 +53,13 @@ std::int64_t PanelsPart::room_for_pairs(std::int64_t num_redone) const {
       std::max(0.0, shape().bytes_usable - held - std::max(redo, stay)) / 12);
 }
 
-FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
-                         int own, Exchange& exchange)
+FilterPhase::FilterPhase(const PanelsPart& part, const RowsInForm& rows,
+                         const FilterTeam& team, int own, Exchange& exchange)
     : part_(part),
       team_size_(team.size()),
       shape_(part.shape()),
       own_places_(panel_places_of(part.layout, *part.search.in_panels)),
-      filter_(make_pair_filter(*part.search.request.metric,
-                               part.search.plan.shape.rows)),
+      filter_(filter_of_panels(part, rows)),
       form_(*filter_, part.layout.num_slots),
       candidates_(
           {part.layout.num_slots, shape_.capacity, part.layout.num_owned()},
@@ -87,6 +88,7 @@ FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
   form_.clear(part.stream);
 
   pass_.filter = filter_.get();
+  pass_.slot_bytes = part.search.plan.shape.rows.slot_bytes();
   pass_.rounds = rounds_of_graph(part.search, team, own);
   pass_.rounds.fill_blocks = shape_.fill_blocks;
   pass_.rounds.growth = shape_.growth;
@@ -102,23 +104,33 @@ FilterPhase::FilterPhase(const PanelsPart& part, const FilterTeam& team,
   part.stream.wait();  // the vectors go
 }
 
-void learn_from_sample(const PanelsPart& part, PairFilter& filter) {
+std::unique_ptr<PairFilter> filter_of_panels(const PanelsPart& part,
+                                             const RowsInForm& rows) {
   const Search& search = part.search;
   PanelBuffer& buffer = part.panels.buffers[0];
+  const bool chosen = rows.otherwise().form != NumberForm::none;
   // Points are shuffled: the first of them are a sample.
-  const std::int64_t sample =
-      std::min({kSample, part.num_points(), buffer.most_rows()});
-  part.panels.from.fetch_some(search.columns.order.id.data(), sample, buffer);
+  FilterSample sample;
+  sample.count = std::min({chosen ? kSampleToChoose : kSample,
+                           part.num_points(), buffer.most_rows()});
+  part.panels.from.fetch_some(search.columns.order.id.data(), sample.count,
+                              buffer);
   const Panel first = buffer.get(part.stream);
-  filter.learn({first.rows, first.sums, search.columns.padded}, sample,
-               search.undo, {}, part.stream);
+  sample.rows = {first.rows, first.sums, search.columns.padded};
+  sample.undo = search.undo;
+  sample.sought = sought(search);
+  auto filter =
+      learnt_filter(*search.request.metric, rows, sample, part.stream);
   buffer.release(part.stream);
+  return filter;
 }
 
 bool FilterPhase::make_rows() {
   const Stream& stream = part_.stream;
-  learn_from_sample(part_, *filter_);
   if (!make_all_rows()) return false;
+  suits_ = filter_->suits(stream);
+  stream.wait();
+  if (!suits_) return true;
   filter_->set_errors(pass_.cut, form_.rows(), form_.rows(), stream);
   candidates_.hold_entries();
   pass_.work.lists = pass_.cut.lists = candidates_.lists();

@@ -40,8 +40,10 @@ std::vector<std::int32_t> panel_slots_of(const FilterLayout& layout,
                                          const PointOrder& order,
                                          const PointOrder& in_panels);
 
-/// Before any of the filter's rows are made.
-void learn_from_sample(const PanelsPart& part, PairFilter& filter);
+/// The filter in this form, or in one that may take its place: learnt from some
+/// of the points, before any of its rows are made. The same on every device.
+std::unique_ptr<PairFilter> filter_of_panels(const PanelsPart& part,
+                                             const RowsInForm& rows);
 
 /// What the phase leaves.
 struct FilteredGraph {
@@ -56,14 +58,16 @@ struct FilteredGraph {
 /// round, or until none works any more.
 class FilterPhase {
  public:
-  FilterPhase(const PanelsPart& part, const FilterTeam& team, int own,
-              Exchange& exchange);
+  /// rows: see filter_of_panels().
+  FilterPhase(const PanelsPart& part, const RowsInForm& rows,
+              const FilterTeam& team, int own, Exchange& exchange);
   FilterPhase(const FilterPhase&) = delete;
   FilterPhase& operator=(const FilterPhase&) = delete;
 
   // In this order. Each returns whether to go on, and waits for the stream.
 
-  /// The points in the filter's form, a panel at a time, and empty lists.
+  /// The points in the filter's form, a panel at a time, and, if that suits
+  /// them, empty lists.
   bool make_rows();
   /// The first round, whose lists are long, for some slots at a time.
   bool fill();
@@ -71,6 +75,11 @@ class FilterPhase {
   bool run(Stats& stats);
   /// The candidates, and again those of rows that overflowed.
   bool collect(FilteredGraph& found, Stats& stats);
+
+  /// After make_rows(). If not, another phase, of what takes the form's place,
+  /// begins anew.
+  bool suits() const { return suits_; }
+  const RowsInForm& rows() const { return filter_->rows(); }
 
   const CandidateLists& lists() const { return candidates_.lists(); }
 
@@ -83,6 +92,7 @@ class FilterPhase {
   const FilterStreaming& shape_;
   const std::vector<std::int32_t> own_places_;  ///< in panels
   const std::unique_ptr<PairFilter> filter_;
+  bool suits_ = false;
   FilterForm form_;
   CandidateStore candidates_;
   /// By slot its point's panel place, by panel place the slot, and the slots of

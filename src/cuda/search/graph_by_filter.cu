@@ -33,6 +33,7 @@ GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
                     stream_);
 
   pass_.filter = &stored_.filter();
+  pass_.slot_bytes = search.plan.shape.rows.slot_bytes();
   pass_.rounds = rounds_of_graph(search, team, own);
   pass_.exchange = &exchange_;
   pass_.workers = &workers_;

@@ -18,12 +18,9 @@ GraphByFilterPanels::GraphByFilterPanels(const Search& search, FilterTeam& team,
             search.plan.streaming.prepare_rows),
       panels_{{search.plan.streaming.stream_rows, search.columns.padded},
               {search.plan.streaming.stream_rows, search.columns.padded}},
-      part_{search, *team.workers, layout_, stream_, {from_, panels_}} {
-  if (part_.shape().by_stretches())
-    stretch_phase_ = std::make_unique<StretchPhase>(part_, team, own);
-  else
-    filter_phase_ = std::make_unique<FilterPhase>(part_, team, own, exchange_);
-}
+      part_{search, *team.workers, layout_, stream_, {from_, panels_}},
+      team_(team),
+      own_(own) {}
 
 std::int64_t GraphByFilterPanels::num_launches(const FilterTeam& team,
                                                const Search& search) {
@@ -52,15 +49,29 @@ void GraphByFilterPanels::run() {
   stats_.streamed = true;
 }
 
+/// Begins the phase with the points in the first form that suits them. Returns
+/// whether to go on.
+template <class Phase, class... More>
+bool GraphByFilterPanels::begin(std::unique_ptr<Phase>& phase, More&... more) {
+  for (RowsInForm rows = part_.search.plan.shape.rows;;) {
+    phase = std::make_unique<Phase>(part_, rows, team_, own_, more...);
+    if (!phase->make_rows()) return false;
+    if (phase->suits()) return true;
+    rows = phase->rows().otherwise();
+    phase.reset();
+  }
+}
+
 /// Returns whether to go on.
 bool GraphByFilterPanels::filter(FilteredGraph& found) {
-  if (stretch_phase_) {
-    if (!stretch_phase_->make_rows()) return false;
+  if (part_.shape().by_stretches()) {
+    if (!begin(stretch_phase_)) return false;
     start_ = Clock::now();
     return stretch_phase_->run(found, stats_);
   }
+  if (!begin(filter_phase_, exchange_)) return false;
   FilterPhase& phase = *filter_phase_;
-  if (!phase.make_rows() || !exchange_.begin(phase.lists())) return false;
+  if (!exchange_.begin(phase.lists())) return false;
   start_ = Clock::now();
   return phase.fill() && phase.run(stats_) && phase.collect(found, stats_);
 }

@@ -38,6 +38,8 @@ class GraphByFilterPanels {
                                    const Search& search);
 
  private:
+  template <class Phase, class... More>
+  bool begin(std::unique_ptr<Phase>& phase, More&... more);
   bool filter(FilteredGraph& found);
   void keep_wide(FilteredGraph& found, Unsettled& unsettled);
   bool redo(Unsettled& unsettled);
@@ -48,6 +50,8 @@ class GraphByFilterPanels {
   PanelStream from_;
   PanelBuffer panels_[2];
   const PanelsPart part_;
+  FilterTeam& team_;
+  const int own_;
   /// Others read its lists: after a failure it stays as long as this does.
   std::unique_ptr<FilterPhase> filter_phase_;
   std::unique_ptr<StretchPhase> stretch_phase_;

@@ -18,8 +18,9 @@ namespace {
 
 constexpr int kThreads = 256;
 static_assert(kThreads == kFilterBlock, "a thread a slot");
-// Points that the filter's form is learnt from.
-constexpr std::int64_t kSampled = 256;
+// Points that the filter's form is learnt from: so many, where the lists, which
+// are not there yet, will take more memory than they do.
+constexpr std::int64_t kLeastSampled = 256, kMostSampled = 2048;
 
 std::int64_t largest_batch(const std::vector<GroupBatch>& batches) {
   std::size_t most = 1;
@@ -116,24 +117,6 @@ unsigned blocks_for(std::int64_t items) {
 
 }  // namespace
 
-PointOrder order_by_group(const PointGroups& groups, const PointOrder& order) {
-  const std::size_t count = static_cast<std::size_t>(groups.count());
-  std::vector<std::int64_t> next(count + 1, 0);
-  const auto group = [&](std::int32_t id) {
-    return static_cast<std::size_t>(groups.of()[static_cast<std::size_t>(id)]);
-  };
-  for (const std::int32_t id : order.id) ++next[group(id) + 1];
-  for (std::size_t g = 1; g <= count; ++g) next[g] += next[g - 1];
-  PointOrder by_group = order;
-  for (const std::int32_t id : order.id) {
-    const std::int64_t place = next[group(id)]++;
-    by_group.id[static_cast<std::size_t>(place)] = id;
-    by_group.place[static_cast<std::size_t>(id)] =
-        static_cast<std::int32_t>(place);
-  }
-  return by_group;
-}
-
 GroupTeam::GroupTeam(const Search& search, const PointGroups& all,
                      const GroupBlocks& of_groups,
                      const std::vector<Device>& gpus, int count)
@@ -183,8 +166,6 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
              kFilterBlock),
       stored_(search.store->get(columns_of(search), stream_)),
       points_(stored_.points()),
-      filter_(make_pair_filter(metric_, search.plan.shape.rows)),
-      form_(*filter_, team.blocks.num_slots()),
       data_places_(team.blocks.num_slots()),
       rows_(search.columns.size()),
       row_places_(search.columns.size()),
@@ -192,7 +173,6 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
       blocks_(slots_ / kFilterBlock),
       block_of_(slots_ / kFilterBlock),
       slot_rows_(slots_),
-      values_(slots_ * filter_->floats_a_slot()),
       jobs_(kMostListedJobs),
       num_candidates_(1),
       nearest_(search.columns.size() * team.num_lists, search.plan.k),
@@ -202,6 +182,8 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
   upload(rows_, team.rows.data(), rows_.size(), stream_);
   upload(row_places_, team.row_places.data(), row_places_.size(), stream_);
   make_form();
+  values_ = DeviceBuffer<float>(slots_ * filter_->floats_a_slot());
+  clear_from(values_, 0, stream_);
   candidates_.hold_entries();
   candidates_.meet_own(points_.ids.data());
   clear_from(num_candidates_, 0, stream_);
@@ -214,6 +196,8 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
   cut_.redo = candidates_.redo();
   cut_.redo.by_slot = true;
   cut_.k = static_cast<std::int32_t>(search.plan.k);
+  // What it writes into rows is for lists' copies of them, too.
+  filter_->set_errors(cut_, data_rows(), data_rows(), stream_);
   filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
   exact_.redo = cut_.redo;
   exact_.rows = exact_.columns = points_.rows.data();
@@ -221,23 +205,28 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
   exact_.slot_rows = slot_rows_.data();
   exact_.padded = points_.padded;
   exact_.undo = search.undo;
+  exact_.sums_told = filter_->tells_sums();
   exact_.nearest = nearest_.lists();
   stream_.wait();
 }
 
 FilterRows GroupsByFilter::list_rows(const std::int32_t* blocks, float* values,
                                      std::int64_t num_slots) {
-  FilterRows rows = form_.rows();
+  FilterRows rows = data_rows();
   rows.values = values;
   rows.num_slots = num_slots;
   rows.block_of = blocks;
   return rows;
 }
 
-/// The points in the filter's form. Places are by group: the sample is of all.
+/// The points in the first form that suits them. Places are by group: the
+/// sample is of all.
 void GroupsByFilter::make_form() {
   const std::int64_t n = points_.ids.size() > 0 ? search_.columns.size() : 0;
-  const std::int64_t count = std::min(kSampled, n);
+  const std::int64_t entries = slots_ * candidates_for(search_.plan.k);
+  const std::int64_t count = std::min(
+      n, std::max(kLeastSampled,
+                  std::min(kMostSampled, entries / (points_.padded + 2))));
   std::vector<std::int32_t> places(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i)
     places[static_cast<std::size_t>(i)] =
@@ -263,12 +252,23 @@ void GroupsByFilter::make_form() {
   gathered.num_rows = gathered.num_places = count;
   gathered.padded = points_.padded;
   start_gathering(gathered, stream_.get());
-  filter_->learn({rows.data(), sums.data(), points_.padded}, count,
-                 search_.undo, {}, stream_);
   upload(slots, slot_at.data(), n, stream_);
-  form_.clear(stream_);
-  filter_->start_rows(points_.prepared(), n, slots.data(), form_.rows(),
-                      stream_.get());
+  const FilterSample sample = {{rows.data(), sums.data(), points_.padded},
+                               count,
+                               search_.undo,
+                               sought(search_)};
+  for (RowsInForm next = search_.plan.shape.rows;;) {
+    filter_ = learnt_filter(metric_, next, sample, stream_);
+    form_ = std::make_unique<FilterForm>(*filter_, team_.blocks.num_slots());
+    form_->clear(stream_);
+    filter_->start_rows(points_.prepared(), n, slots.data(), data_rows(),
+                        stream_.get());
+    const bool suits = filter_->suits(stream_);
+    stream_.wait();
+    if (suits) return;
+    next = filter_->rows().otherwise();
+    form_.reset();
+  }
 }
 
 void GroupsByFilter::run() {
@@ -301,7 +301,7 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
   begin.data_places = data_places_.data();
   begin.rows = rows_.data();
   begin.num_lists = static_cast<std::int32_t>(team_.num_lists);
-  begin.values = form_.rows().values;
+  begin.values = data_rows().values;
   begin.data_slots = team_.blocks.num_slots();
   begin.floats_a_slot = filter_->floats_a_slot();
   begin.list_values = values_.data();
@@ -401,13 +401,14 @@ bool GroupsByFilter::redo_in(std::int64_t target, std::int64_t own,
   upload(d_blocks, blocks.data(), count, stream_);
   upload(d_list_rows, list_row.data(), d_list_rows.size(), stream_);
   copy_blocks<<<static_cast<unsigned>(count), kThreads, 0, stream_.get()>>>(
-      d_blocks.data(), data_places_.data(), form_.rows().values,
+      d_blocks.data(), data_places_.data(), data_rows().values,
       team_.blocks.num_slots(), filter_->floats_a_slot(), places.data(),
       values.data());
   CUDA_CHECK(cudaGetLastError());
 
   FilterPass pass;
   pass.filter = filter_.get();
+  pass.slot_bytes = search_.plan.shape.rows.slot_bytes();
   pass.rounds.num_blocks = count;
   pass.rounds.depth = search_.plan.shape.rows.work;
   pass.rounds.chunk_size = search_.plan.chunk_size;

@@ -48,9 +48,6 @@ struct GroupTeam {
   Workers* workers = nullptr;
 };
 
-/// The places of the points of a search by groups: by group, each shuffled.
-PointOrder order_by_group(const PointGroups& groups, const PointOrder& order);
-
 /// The part of one device. Made and run on its worker, whose current device it
 /// uses; the parts of all devices must outlive the work of each.
 class GroupsByFilter {
@@ -70,6 +67,7 @@ class GroupsByFilter {
 
  private:
   void make_form();
+  FilterRows data_rows() { return form_->rows(); }
   bool meet(const GroupBatch& batch);
   bool redo(const GroupBatch& batch);
   bool redo_in(std::int64_t target, std::int64_t own, std::int64_t list,
@@ -95,7 +93,7 @@ class GroupsByFilter {
   StoredPoints& stored_;
   const DevicePoints& points_;
   std::unique_ptr<PairFilter> filter_;
-  FilterForm form_;
+  std::unique_ptr<FilterForm> form_;
   DeviceBuffer<std::int32_t> data_places_, rows_, row_places_;
   CandidateStore candidates_;
   // Of the list blocks of a batch.

@@ -1,7 +1,5 @@
 #include "cuda/search/point_store.cuh"
 
-#include <stdexcept>
-
 #include "cuda/device/check.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/search/rounds.cuh"
@@ -56,37 +54,28 @@ void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
     return;
   form_.reset();
   filter_.reset();
-  for (RowsInForm next = rows; !make_form(next, undo, sought, stream);) {
-    next = next.otherwise();
-    if (next.form == NumberForm::none)
-      throw std::logic_error("points suit no form of the filter");
-  }
-  number_form_ = rows.form;
-  forced_ = sought.forced;
-}
-
-/// In this form. Returns whether it suits.
-bool StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
-                             const Sought& sought, const Stream& stream) {
   const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
   const FilterBlocks blocks(num_points);
-  auto filter = make_pair_filter(*metric_, rows);
-  // Points are shuffled: the first of them are a sample.
-  if (!filter->learn(points_.prepared(), num_points, undo, sought, stream))
-    return false;
-  auto form = std::make_unique<FilterForm>(*filter, blocks.num_slots());
-  form->clear(stream);
   const std::vector<std::int32_t> slots = slots_of(blocks.places(), num_points);
   DeviceBuffer<std::int32_t> d_slots(num_points);
   upload(d_slots, slots.data(), d_slots.size(), stream);
-  filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
-                     form->rows(), stream.get());
-  const bool suits = filter->suits(stream);
-  stream.wait();
-  if (!suits) return false;
-  filter_ = std::move(filter);
-  form_ = std::move(form);
-  return true;
+  // Points are shuffled: the first of them are a sample.
+  const FilterSample sample = {points_.prepared(), num_points, undo, sought};
+  for (RowsInForm next = rows; form_ == nullptr;) {
+    auto filter = learnt_filter(*metric_, next, sample, stream);
+    auto form = std::make_unique<FilterForm>(*filter, blocks.num_slots());
+    form->clear(stream);
+    filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
+                       form->rows(), stream.get());
+    const bool suits = filter->suits(stream);
+    stream.wait();
+    next = filter->rows().otherwise();
+    if (!suits) continue;
+    filter_ = std::move(filter);
+    form_ = std::move(form);
+  }
+  number_form_ = rows.form;
+  forced_ = sought.forced;
 }
 
 double StoredPoints::bytes() const {

@@ -54,9 +54,6 @@ class StoredPoints {
   double bytes() const;
 
  private:
-  bool make_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
-                 const Stream& stream);
-
   // What they were made of.
   const RowSource* const source_;
   const std::shared_ptr<const SampleWeights> weights_;

@@ -52,6 +52,7 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
   candidates_.meet(column_places_.data(), columns_.ids.data(),
                    search.rows.self.empty() ? nullptr : own_rows_.ids.data());
   pass_.filter = &stored_.filter();
+  pass_.slot_bytes = search.plan.shape.rows.slot_bytes();
   pass_.workers = &workers;
   pass_.work.columns = stored_.form().rows();
   pass_.cut.redo = candidates_.redo();

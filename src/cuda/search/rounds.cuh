@@ -52,6 +52,8 @@ std::int64_t num_launches(const FilterRounds& rounds);
 /// A pass of a filter over all pairs of its rows.
 struct FilterPass {
   PairFilter* filter = nullptr;
+  /// RowsInForm::slot_bytes(), as the plan has them.
+  std::int64_t slot_bytes = 0;
   FilterRounds rounds;
   FilterWork work;  ///< but for its jobs
   Cut cut;          ///< but for what depends on the round

@@ -4,13 +4,29 @@
 
 #include "cuda/device/check.cuh"
 #include "cuda/device/transfer.cuh"
+#include "cuda/plan/group_pairs.hpp"
 
 namespace fsknn {
 namespace cuda {
 
 Sought sought(const Search& search) {
-  return {search.columns.size(), search.plan.k, search.plan.shape.forced,
-          search.plan.shape.candidate_cost};
+  const CudaPlan& plan = search.plan;
+  Sought all;
+  all.num_points = search.columns.size();
+  all.k = plan.k;
+  all.forced = plan.shape.forced;
+  all.candidate_cost = plan.shape.candidate_cost;
+  all.capacity = plan.streamed ? plan.streaming.capacity : plan.shape.capacity;
+  // Else there are doubles of some points only, or a point has many lists.
+  all.settles = !plan.streamed && !plan.groups_at_once;
+  if (plan.groups_at_once) {
+    const double lists =
+        static_cast<double>(all.num_points) *
+        static_cast<double>(search.request.groups->num_lists());
+    all.num_points = static_cast<std::int64_t>(2 * plan.num_pairs / lists);
+    all.capacity = 2 * all.capacity / growth_of_rounds(plan.k);
+  }
+  return all;
 }
 
 int threads_of(const Search& search) {

@@ -48,7 +48,8 @@ std::int64_t entries_for(const FilterStreaming& shape) {
 
 }  // namespace
 
-StretchPhase::StretchPhase(const PanelsPart& part, FilterTeam& team, int own)
+StretchPhase::StretchPhase(const PanelsPart& part, const RowsInForm& rows,
+                           FilterTeam& team, int own)
     : part_(part),
       team_(team),
       own_(own),
@@ -57,8 +58,7 @@ StretchPhase::StretchPhase(const PanelsPart& part, FilterTeam& team, int own)
       own_places_(panel_places_of(part.layout, *part.search.in_panels)),
       panel_slots_(panel_slots_of(part.layout, part.search.columns.order,
                                   part.search.in_panels->order)),
-      filter_(make_pair_filter(*part.search.request.metric,
-                               part.search.plan.shape.rows)),
+      filter_(filter_of_panels(part, rows)),
       block_bytes_(kFilterBlock * filter_->row_bytes()),
       values_(filter_->floats_a_slot() * part.layout.num_slots),
       d_panel_slots_(part.num_points()),
@@ -115,6 +115,8 @@ std::int64_t StretchPhase::num_launches(const Search& search) {
 bool StretchPhase::make_room_on_host() {
   if (own_ == 0) {
     const std::int64_t bytes = blocks_.count * block_bytes_;
+    // Of a form that did not suit there may be some.
+    team_.host_rows = PinnedBuffer<unsigned char>();
     team_.host_rows = PinnedBuffer<unsigned char>(bytes);
     unsigned char* const rows = team_.host_rows.data();
     // Padding's are zeros.
@@ -129,7 +131,6 @@ bool StretchPhase::make_room_on_host() {
 }
 
 bool StretchPhase::make_rows() {
-  learn_from_sample(part_, *filter_);
   if (!make_room_on_host()) return false;
   // Each device needs what the filter keeps of all points besides rows, and
   // makes all of them: where there are several they write the same.
@@ -145,6 +146,8 @@ bool StretchPhase::make_rows() {
                     return part_.workers.go_on();
                   }))
     return false;
+  // Of all rows, so that devices agree.
+  suits_ = filter_->suits(part_.stream);
   part_.stream.wait();
   return part_.workers.meet();
 }

@@ -22,7 +22,9 @@ namespace cuda {
 /// the filter's rows, and nothing else.
 class StretchPhase {
  public:
-  StretchPhase(const PanelsPart& part, FilterTeam& team, int own);
+  /// rows: see filter_of_panels().
+  StretchPhase(const PanelsPart& part, const RowsInForm& rows, FilterTeam& team,
+               int own);
   StretchPhase(const StretchPhase&) = delete;
   StretchPhase& operator=(const StretchPhase&) = delete;
   ~StretchPhase();
@@ -32,6 +34,9 @@ class StretchPhase {
   /// The points in the filter's form, to the host's memory, a panel at a time.
   /// After it all devices have made theirs.
   bool make_rows();
+  /// See FilterPhase.
+  bool suits() const { return suits_; }
+  const RowsInForm& rows() const { return filter_->rows(); }
   /// All stretches, and again the rows whose lists overflowed, with longer
   /// ones.
   bool run(FilteredGraph& found, Stats& stats);
@@ -66,6 +71,7 @@ class StretchPhase {
   const std::vector<std::int32_t> own_places_;   ///< in panels
   const std::vector<std::int32_t> panel_slots_;  ///< by panel place
   const std::unique_ptr<PairFilter> filter_;
+  bool suits_ = false;
   const std::int64_t block_bytes_;  ///< of the filter's rows
   Stream copies_;
   int multiprocessors_ = 1;

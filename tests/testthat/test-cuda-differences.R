@@ -312,16 +312,21 @@ test_that("the form is chosen by a sample in panels and by group, too", {
     knn_search(x, 10, metric, backend = "cuda", devices = 1, ...)
     knn_stats()$filter_bits
   }
+  whole <- round(20 * x)
+  expect_identical(
+    bits(x, "manhattan", max_device_memory = limits[["panels"]]), 8L
+  )
   for (limit in limits) {
-    expect_identical(bits(x, "manhattan", max_device_memory = limit), 8L)
+    expect_identical(bits(whole, "manhattan", max_device_memory = limit), 8L)
     expect_true(knn_stats()$streamed)
+    expect_lte(bits(x, "manhattan", max_device_memory = limit), 16L)
     expect_identical(bits(x, "chebyshev", max_device_memory = limit), 16L)
     # Entries of which nearly all are within the least of 254 steps.
     expect_gt(bits(exp(3 * x), "manhattan", max_device_memory = limit), 8L)
   }
   # By block rounds grow by more, and lists have room for less.
   expect_lte(bits(x, "manhattan", block = block), 16L)
-  expect_identical(bits(round(20 * x), "manhattan", block = block), 8L)
+  expect_identical(bits(whole, "manhattan", block = block), 8L)
   expect_identical(bits(x, "chebyshev", block = block), 16L)
   expect_gt(bits(exp(3 * x), "manhattan", block = block), 8L)
   # Too few for any choice.

@@ -1,7 +1,7 @@
 # Differences of bytes, of 16-bit whole numbers and of floats on one GPU, side
 # by side, and which of them the engine takes by a sample of the data.
 #
-#   Rscript inst/bench/differences.R [--short]
+#   Rscript inst/bench/differences.R [--short | --ways]
 #
 # with the package installed (R_LIBS says where) and a GPU. Rows of 295 features
 # are simulated of 64 factors, on a log scale and off it (lognormal). Printed
@@ -10,7 +10,8 @@
 # features of pairs a second; all answers are checked to be identical. --short:
 # n = 100,000 alone, and no threshold graph of the size of the poplar study
 # (189,625 x 385; Joubert et al. 2018). Threshold graphs keep about 1e-5 of the
-# pairs.
+# pairs. --ways: only n = 100,000 where points do not fit a GPU, and by blocks,
+# by whole numbers and by floats, and the same of genotypes and of 0 and 1.
 
 library(fsknn)
 
@@ -18,6 +19,7 @@ if (!knn_backends()$usable[[2]]) {
   stop(knn_backends()$detail[[2]])
 }
 short <- "--short" %in% commandArgs(TRUE)
+ways <- "--ways" %in% commandArgs(TRUE)
 print(cuda_devices())
 
 simulated <- function(n, d, factors = 64) {
@@ -34,10 +36,10 @@ simulated <- function(n, d, factors = 64) {
 
 forms <- c(floats = "/32", bytes = "/8", "16 bits" = "/16", chosen = "")
 
-compare <- function(data, x, metric, search, times = 3) {
+compare <- function(data, x, metric, search, times = 3, tried = names(forms)) {
   first <- NULL
   pairs <- nrow(x) * (nrow(x) - 1) / 2
-  for (form in names(forms)) {
+  for (form in tried) {
     if (metric == "chebyshev" && form == "bytes") next
     options(fsknn.instruction_set = paste0("auto", forms[[form]]))
     seconds <- matrix(0, 2, times)
@@ -76,6 +78,47 @@ threshold_for <- function(x, part) {
 }
 
 set.seed(16)
+# With a quarter of the memory that all would take, with a twentieth (then the
+# filter's rows are in the host's), and in four blocks, with lists for each.
+if (ways) {
+  compare_ways <- function(data, x, metric, tried) {
+    k <- 20
+    most <- knn_plan(
+      x, k, metric, backend = "cuda", devices = 1
+    )$bytes_peak
+    for (part in c(1, 4, 20)) {
+      compare(
+        paste0(data, ", 1/", part), x, metric,
+        function(x) {
+          knn_search(
+            x, k, metric, backend = "cuda", devices = 1,
+            max_device_memory = if (part > 1) most / part
+          )
+        },
+        tried = tried
+      )
+    }
+    block <- sample(rep_len(1:4, nrow(x)))
+    compare(
+      paste0(data, ", blocks"), x, metric,
+      function(x) {
+        knn_search(
+          x, k, metric, block = block, backend = "cuda", devices = 1
+        )
+      },
+      tried = tried
+    )
+  }
+  genotypes <- matrix(stats::rbinom(1e5 * 295, 2, 0.3) + 0, 1e5)
+  compare_ways("genotypes", genotypes, "manhattan", c("floats", "chosen"))
+  compare_ways("0/1", pmin(genotypes, 1), "pearson", c("16 bits", "chosen"))
+  x <- simulated(1e5, 295)
+  x <- x - min(x)
+  for (metric in c("manhattan", "chebyshev", "proportional")) {
+    compare_ways("log scale", x, metric, c("floats", "chosen"))
+  }
+  quit(status = 0)
+}
 for (n in if (short) 100000 else c(24158, 100000, 384126)) {
   x <- simulated(n, 295)
   log_scale <- x - min(x)

@@ -3,7 +3,8 @@
 #   Rscript gpu_sanitize.R PART     double, all_pairs, lists, forms, bytes,
 #                                   bits, queries, elementwise, within,
 #                                   near_empty, missing, blocks, adjusted,
-#                                   streamed, made, tasks or triples;
+#                                   streamed, streamed_bits, made, tasks or
+#                                   triples;
 #                                   without PART their names
 
 library(fsknn)
@@ -306,6 +307,36 @@ parts <- list(
     )
     limit <- streaming_limit(many, 400, "pearson", "comes")
     graph(many, 400, max_device_memory = limit)
+  },
+  # Few bits where points are streamed, and by block: differences of whole
+  # numbers, codes, and those whose last rows do not suit.
+  streamed_bits = function() {
+    block <- rep_len(1:3, nrow(many))
+    ways <- function(x, metric) {
+      for (filter in c("stays", "comes")) {
+        limit <- streaming_limit(x, 5, metric, filter)
+        graph(x, 5, metric, max_device_memory = limit)
+        stopifnot(knn_stats()$streamed, knn_stats()$filtered)
+      }
+      graph(x, 5, metric, block = block)
+      graph(x, 12, metric, block = block, between = "together")
+    }
+    near <- abs(many) + 0.1
+    near[1:300, ] <- near[rep(1, 300), ] * (1 + 1e-9 * abs(many[1:300, ]))
+    near[301, 3] <- 1e6
+    for (bits in c(8, 16)) {
+      options(fsknn.instruction_set = paste0("auto/", bits))
+      for (metric in elementwise) ways(near, metric)
+    }
+    options(fsknn.instruction_set = "auto")
+    x <- pmin(floor(exp(many)), 3)
+    x[, 1] <- 1
+    few <- (many > 0.6) + 0
+    few[cbind(seq_len(nrow(few)), 1:70)] <- 1
+    few[1:30, ] <- few[rep(1, 30), ]
+    for (metric in c("manhattan", "proportional")) ways(x, metric)
+    for (metric in c("euclidean", "pearson")) ways(few, metric)
+    ways(replace(few, cbind(c(11, 4000), 3), 2), "euclidean")
   },
   # Rows that the device makes: metafeatures and latent rows, by numbers too,
   # held and made again for the exact step.

@@ -43,26 +43,56 @@ class WarpGroup {
     return static_cast<int>(threadIdx.x) % kWarp;
   }
   __device__ int sum(int x) const {
+#if __CUDA_ARCH__ >= 800
+    x = __reduce_add_sync(0xffffffffu, x);
+#else
 #pragma unroll
     for (int gap = kWarp / 2; gap > 0; gap /= 2)
       x += __shfl_xor_sync(0xffffffffu, x, gap);
+#endif
     return x;
   }
   __device__ unsigned largest(unsigned x) const {
+#if __CUDA_ARCH__ >= 800
+    x = __reduce_max_sync(0xffffffffu, x);
+#else
 #pragma unroll
     for (int gap = kWarp / 2; gap > 0; gap /= 2)
       x = max(x, __shfl_xor_sync(0xffffffffu, x, gap));
+#endif
     return x;
   }
   __device__ void wait() const { __syncwarp(); }
-  /// The places of those that are kept, one after the other.
-  __device__ int place(bool keep) {
-    const unsigned keepers = __ballot_sync(0xffffffffu, keep);
-    const int at = kept_ + __popc(keepers & ((1u << thread()) - 1));
-    kept_ += __popc(keepers);
-    return at;
+  /// The first of the next `some` places, which are this warp's.
+  __device__ int take_places(int some) {
+    const int first = kept_;
+    kept_ += some;
+    return first;
   }
   __device__ int kept() const { return kept_; }
+  /// Nearly the k-th largest key: none that fewer than k reach, and no more
+  /// than `enough` do, unless they are alike. All `num_valid` keys, at least k,
+  /// that are not 0 are from `low` to `high`. By halves.
+  template <int per_thread>
+  __device__ unsigned nearly_kth(const unsigned (&key)[per_thread], int k,
+                                 int enough, int num_valid, unsigned low,
+                                 unsigned high) const {
+    int reach = num_valid;
+    while (reach > enough && low < high) {
+      const unsigned tried = low + (high - low + 1) / 2;
+      int reaches = 0;
+#pragma unroll
+      for (int q = 0; q < per_thread; ++q) reaches += key[q] >= tried;
+      reaches = sum(reaches);
+      if (reaches >= k) {
+        low = tried;
+        reach = reaches;
+      } else {
+        high = tried - 1;
+      }
+    }
+    return low;
+  }
 
  private:
   int kept_ = 0;
@@ -71,9 +101,16 @@ class WarpGroup {
 class BlockGroup {
  public:
   static constexpr int size = kCutThreads;
+  static constexpr int warps = kCutThreads / kWarp;
+  static constexpr int bins_a_thread = 4, log2_bins = 10;
+  static constexpr int bins = bins_a_thread * kCutThreads;
+  static_assert(bins == 1 << log2_bins, "bins are told by bits");
   struct Shared {
-    unsigned part[2][kCutThreads / kWarp];
+    unsigned part[2][warps];
     int kept;
+    int bin[bins];
+    int in_bins[warps];        // of each warp
+    int found, reach, beyond;  // of nearly_kth()
   };
   __device__ explicit BlockGroup(Shared& shared) : shared_(shared) {
     if (threadIdx.x == 0) shared.kept = 0;
@@ -83,28 +120,76 @@ class BlockGroup {
     const unsigned* part = share(static_cast<unsigned>(warp_.sum(x)));
     int all = 0;
 #pragma unroll
-    for (int w = 0; w < kCutThreads / kWarp; ++w)
-      all += static_cast<int>(part[w]);
+    for (int w = 0; w < warps; ++w) all += static_cast<int>(part[w]);
     return all;
   }
   __device__ unsigned largest(unsigned x) {
     const unsigned* part = share(warp_.largest(x));
     unsigned all = 0;
 #pragma unroll
-    for (int w = 0; w < kCutThreads / kWarp; ++w) all = max(all, part[w]);
+    for (int w = 0; w < warps; ++w) all = max(all, part[w]);
     return all;
   }
   __device__ void wait() const { __syncthreads(); }
-  __device__ int place(bool keep) {
-    const unsigned keepers = __ballot_sync(0xffffffffu, keep);
+  __device__ int take_places(int some) {
     int first = 0;
-    if (warp_.thread() == 0) first = atomicAdd(&shared_.kept, __popc(keepers));
-    first = __shfl_sync(0xffffffffu, first, 0);
-    return first + __popc(keepers & ((1u << warp_.thread()) - 1));
+    if (warp_.thread() == 0) first = atomicAdd(&shared_.kept, some);
+    return __shfl_sync(0xffffffffu, first, 0);
   }
   __device__ int kept() const {
     __syncthreads();
     return shared_.kept;
+  }
+  /// The same by counts of keys in bins, and of those in one bin again: a
+  /// block's threads wait for each other a few times, not for each half.
+  template <int per_thread>
+  __device__ unsigned nearly_kth(const unsigned (&key)[per_thread], int k,
+                                 int enough, int num_valid, unsigned low,
+                                 unsigned high) {
+    const int lane = warp_.thread(), warp = thread() / kWarp;
+    int* const own = shared_.bin + bins_a_thread * thread();
+    int reach = num_valid, beyond = 0;  // keys from low on; above high
+    while (reach > enough && low < high) {
+      const int shift = max(0, 32 - __clz(high - low) - log2_bins);
+#pragma unroll
+      for (int b = 0; b < bins_a_thread; ++b) own[b] = 0;
+      __syncthreads();
+#pragma unroll
+      for (int q = 0; q < per_thread; ++q)
+        if (key[q] >= low && key[q] <= high)
+          atomicAdd(&shared_.bin[(key[q] - low) >> shift], 1);
+      __syncthreads();
+      // How many are in later threads' bins.
+      int all = 0;
+#pragma unroll
+      for (int b = 0; b < bins_a_thread; ++b) all += own[b];
+      int later = all;
+#pragma unroll
+      for (int gap = 1; gap < kWarp; gap *= 2) {
+        const int other = __shfl_down_sync(0xffffffffu, later, gap);
+        if (lane + gap < kWarp) later += other;
+      }
+      if (lane == 0) shared_.in_bins[warp] = later;
+      later += beyond - all;
+      __syncthreads();
+#pragma unroll
+      for (int w = 0; w < warps; ++w)
+        if (w > warp) later += shared_.in_bins[w];
+      // The k-th is in one thread's bins.
+      if (later < k && later + all >= k) {
+        int b = bins_a_thread - 1;
+        while (later + own[b] < k) later += own[b--];
+        shared_.found = bins_a_thread * thread() + b;
+        shared_.reach = later + own[b];
+        shared_.beyond = later;
+      }
+      __syncthreads();
+      low += static_cast<unsigned>(shared_.found) << shift;
+      high = min(high - low, (1u << shift) - 1) + low;
+      reach = shared_.reach;
+      beyond = shared_.beyond;
+    }
+    return low;
   }
 
  private:
@@ -119,6 +204,20 @@ class BlockGroup {
   WarpGroup warp_;
   int turn_ = 0;
 };
+
+/// Blocks on a multiprocessor at least, so that some work while others wait: as
+/// many as there are registers for.
+constexpr int blocks_at_once(int entries_a_thread, bool of_warps) {
+  return entries_a_thread <= 8                 ? 4
+         : entries_a_thread <= 16 && !of_warps ? 3
+                                               : 2;
+}
+
+/// Both words of a candidate at once.
+__device__ inline Candidate candidate_at(const Candidate* from) {
+  const int2 both = *reinterpret_cast<const int2*>(from);
+  return {__int_as_float(both.x), both.y};
+}
 
 /// Cuts one list, by a group, per_thread entries a thread, all in registers.
 template <int per_thread, class Group>
@@ -141,24 +240,38 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
                : slack_over_sums(row_error + slack,
                                  row_sum + cut.column_sum[column]);
   };
+  // All that is read is on its way before any of it is looked at.
   Candidate entry[per_thread];
+  const std::int32_t there = min(count, lists.capacity);
+#pragma unroll
+  for (int q = 0; q < per_thread; ++q) {
+    const int at = q * Group::size + group.thread();
+    entry[q] =
+        at < there ? candidate_at(list + at) : Candidate{CUDART_NAN_F, 0};
+  }
+  bool dropped[per_thread] = {};
+  if (!cut.all_valid) {
+    std::int32_t other[per_thread];
+#pragma unroll
+    for (int q = 0; q < per_thread; ++q)
+      other[q] = lists.column_places[slot_of(entry[q])];
+#pragma unroll
+    for (int q = 0; q < per_thread; ++q)
+      dropped[q] = other[q] < 0 || lists.column_ids[max(other[q], 0)] == own;
+  }
   unsigned key[per_thread];  // of what the similarity is at least; 0: none
   int mine = 0;
   unsigned largest = 0, least = 0;  // least: of the keys' complements
 #pragma unroll
   for (int q = 0; q < per_thread; ++q) {
-    key[q] = 0;
-    const int at = q * Group::size + group.thread();
-    if (at >= count || at >= lists.capacity) continue;
-    entry[q] = list[at];
     const float s = entry[q].similarity;
-    const std::int32_t column = slot_of(entry[q]);
-    if (!cut.all_valid) {
-      const std::int32_t other = lists.column_places[column];
-      if (other < 0 || lists.column_ids[other] == own || s != s) continue;
-    }
-    key[q] = order_key(least_similarity(s, error_beside(column), 0.0));
-    ++mine;
+    const std::uint32_t least_key =
+        order_key(least_similarity(s, error_beside(slot_of(entry[q])), 0.0));
+    const bool valid = q * Group::size + group.thread() < there &&
+                       !dropped[q] && (cut.all_valid || s == s);
+    key[q] = valid ? least_key : 0;
+    mine += valid;
+    if (!valid) continue;
     largest = max(largest, key[q]);
     least = max(least, ~key[q]);
   }
@@ -185,24 +298,9 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
     threshold = fmaxf(threshold, key_value(low));
     first_key = low;
   } else if (num_valid >= cut.k) {
-    // Nearly the k-th largest key: none that fewer than k reach, and no more
-    // than a few beyond k do.
-    unsigned low = ~group.largest(least), high = group.largest(largest);
-    const int enough = cut.k + cut.k / 64;
-    int reach = num_valid;
-    while (reach > enough && low < high) {
-      const unsigned tried = low + (high - low + 1) / 2;
-      int reaches = 0;
-#pragma unroll
-      for (int q = 0; q < per_thread; ++q) reaches += key[q] >= tried;
-      reaches = group.sum(reaches);
-      if (reaches >= cut.k) {
-        low = tried;
-        reach = reaches;
-      } else {
-        high = tried - 1;
-      }
-    }
+    const unsigned low =
+        group.nearly_kth(key, cut.k, cut.k + cut.k / 64, num_valid,
+                         ~group.largest(least), group.largest(largest));
     threshold = fmaxf(threshold, key_value(low));
     if (cut.k <= kLongestWarpList) first_key = low;
   }
@@ -217,12 +315,22 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   }
   group.wait();
   const auto put = [&](unsigned least_key, unsigned most_key) {
+    const auto keeps = [&](int q) {
+      return key[q] >= least_key && key[q] <= most_key &&
+             entry[q].similarity >= threshold;
+    };
+    int some = 0;  // of the warp
+#pragma unroll
+    for (int q = 0; q < per_thread; ++q)
+      some += __popc(__ballot_sync(0xffffffffu, keeps(q)));
+    int at = group.take_places(some);
+    const unsigned before = (1u << group.thread() % kWarp) - 1;
 #pragma unroll
     for (int q = 0; q < per_thread; ++q) {
-      const bool keep = key[q] >= least_key && key[q] <= most_key &&
-                        entry[q].similarity >= threshold;
-      const int at = group.place(keep);
-      if (keep) list[at] = entry[q];
+      const bool keep = keeps(q);
+      const unsigned keepers = __ballot_sync(0xffffffffu, keep);
+      if (keep) list[at + __popc(keepers & before)] = entry[q];
+      at += __popc(keepers);
     }
   };
   if (first_key > 1) {
@@ -251,7 +359,9 @@ __device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
 // are left for cut_rest(). In and out: see Cut. Grid: x over slots, a warp
 // each. Block: kCutThreads. Shared: none.
 template <int most_per_lane>
-__global__ void __launch_bounds__(kCutThreads) cut_lists(const Cut cut) {
+__global__ void __launch_bounds__(kCutThreads,
+                                  blocks_at_once(most_per_lane, true))
+    cut_lists(const Cut cut) {
   const std::int64_t slot =
       cut.first_slot.value +
       (static_cast<std::int64_t>(blockIdx.x) * kCutThreads + threadIdx.x) /
@@ -269,7 +379,9 @@ __global__ void __launch_bounds__(kCutThreads) cut_lists(const Cut cut) {
 
 // The same for long lists. Grid: a block a slot. Block: kCutThreads.
 template <int most_per_thread>
-__global__ void __launch_bounds__(kCutThreads) cut_long_lists(const Cut cut) {
+__global__ void __launch_bounds__(kCutThreads,
+                                  blocks_at_once(most_per_thread, false))
+    cut_long_lists(const Cut cut) {
   __shared__ BlockGroup::Shared shared;
   const std::int64_t slot = cut.first_slot.value + blockIdx.x;
   const std::int32_t count = to_cut(cut, slot);

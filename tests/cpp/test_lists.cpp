@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "cuda/exact/ascending.hpp"
 #include "cuda/exact/list_rules.hpp"
 
 using namespace fsknn::cuda;
@@ -65,4 +67,25 @@ TEST_CASE("what a similarity is at least is rounded down") {
         if (a < 1e20)
           CHECK(std::fabs(least - truth) <= 1e-6L * (2 + a + b + std::fabs(s)));
       }
+}
+
+TEST_CASE("a number is found among ascending ones from any guess") {
+  for (const int count : {1, 2, 15, 16, 17, 18, 33, 100, 257}) {
+    std::vector<std::int32_t> sorted;
+    for (int i = 0; i < count; ++i) sorted.push_back(3 * i + i * i % 3);
+    for (int guess = 0; guess < count; ++guess) {
+      for (int i = 0; i < count; ++i)
+        CHECK(position_of(sorted.data(), count, sorted[i], guess) == i);
+      for (std::int32_t none = -2; none < sorted.back() + 3; ++none) {
+        const bool there =
+            std::find(sorted.begin(), sorted.end(), none) != sorted.end();
+        if (!there) CHECK(position_of(sorted.data(), count, none, guess) == -1);
+      }
+    }
+    for (std::int64_t bound = -1; bound < sorted.back() + 3; ++bound)
+      CHECK(count_below(sorted.data(), count, bound) ==
+            std::lower_bound(sorted.begin(), sorted.end(), bound) -
+                sorted.begin());
+  }
+  CHECK(count_below(nullptr, 0, 5) == 0);
 }

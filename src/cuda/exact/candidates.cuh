@@ -155,8 +155,6 @@ struct ExactStep {
   unsigned long long* counts = nullptr;
 };
 static constexpr std::int64_t kExactCounts = 256;
-void start_exact(const MetricEntry& metric, const ExactStep& step,
-                 cudaStream_t stream);
 
 /// Whether lists can be settled before all pairs are met.
 bool may_settle(const ExactStep& step);
@@ -168,7 +166,8 @@ bool may_settle(const ExactStep& step);
 void start_settling_lists(const MetricEntry& metric, const ExactStep& step,
                           cudaStream_t stream);
 
-/// start_exact() in turns of about 0.1 s, and polls between them.
+/// The nearest of all candidates, in turns of about 0.1 s, and polls between
+/// them. The entries of lists may be gone after it.
 void run_exact(const MetricEntry& metric, const ExactStep& step,
                const Stream& stream);
 

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/poll.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/exact/candidates.cuh"
+#include "cuda/exact/exact_step.cuh"
 #include "cuda/exact/pair_sum.cuh"
+#include "cuda/exact/shared_pairs.cuh"
 #include "cuda/exact/sorting.cuh"
 #include "cuda/exact/warp_lists.cuh"
 #include "cuda/plan/units.hpp"
@@ -41,11 +42,8 @@ __global__ void __launch_bounds__(Block::threads)
   if (is_overflowed(count)) return;
   const std::int64_t k = step.nearest.k;
   const int tid = static_cast<int>(threadIdx.x);
-  // Too few: sums that are no numbers. Leave them to the float64 pass.
   if (count < k || count > room) {
-    if (tid > 0) return;
-    if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
-    do_again(step.redo, place, slot);
+    if (tid == 0) leave_list(step, place, slot);
     return;
   }
 
@@ -80,14 +78,8 @@ __global__ void __launch_bounds__(Block::threads)
   }
   __syncthreads();
 
-  const std::int64_t out = (step.slot_rows != nullptr ? step.slot_rows[slot]
-                                                      : step.list_rows[place]) *
-                           k;
-  const Entries nearest = {step.nearest.distance + out,
-                           step.nearest.index + out};
-  if (tid == 0 && step.counts != nullptr)
-    atomicAdd(step.counts + slot % kExactCounts,
-              static_cast<unsigned long long>(count));
+  const Entries nearest = neighbours_of(step, place, slot);
+  if (tid == 0) count_exact(step, slot, count);
   if (count > kMostCompared) {
     sort_gathered<Block::threads>(found, count);
     for (int rank = tid; rank < k; rank += Block::threads)
@@ -127,21 +119,15 @@ __global__ void __launch_bounds__(kRankThreads)
   const std::int32_t count = lists.counts[slot];
   if (is_overflowed(count)) return;
   const int k = static_cast<int>(step.nearest.k);
-  // Too few: sums that are no numbers. Leave them to the float64 pass.
   if (count < k || count > room) {
-    if (only_first || lane > 0) return;
-    if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
-    do_again(step.redo, place, slot);
+    if (!only_first && lane == 0) leave_list(step, place, slot);
     return;
   }
 
   Candidate* const list = lists.entries + slot * lists.capacity;
   const double* const row = step.rows + place * step.padded;
   const double row_sum = step.row_sums[place];
-  const std::int64_t out = (step.slot_rows != nullptr ? step.slot_rows[slot]
-                                                      : step.list_rows[place]) *
-                           k;
-  const Entries to = {step.nearest.distance + out, step.nearest.index + out};
+  const Entries to = neighbours_of(step, place, slot);
   const bool tells =
       step.limits.of != LimitOf::nothing &&
       (step.row_slack == nullptr || step.row_slack[slot] < CUDART_INF_F);
@@ -201,9 +187,7 @@ __global__ void __launch_bounds__(kRankThreads)
   if (lane < k) to.set(lane, {nearest.distance, nearest.index});
   if (lane > 0) return;
   if (only_first) lists.thresholds[slot] = threshold;
-  if (step.counts != nullptr)
-    atomicAdd(step.counts + slot % kExactCounts,
-              static_cast<unsigned long long>(made));
+  count_exact(step, slot, made);
 }
 
 static_assert(kMostSettled == kLongestWarpList, "as the plan takes it");
@@ -219,24 +203,7 @@ unsigned blocks_of_warps(const ExactStep& step) {
       step.end_slot.value - step.first_slot.value, kRankThreads / kWarp));
 }
 
-}  // namespace
-
-bool may_settle(const ExactStep& step) {
-  return in_warps(step) && step.limits.of != LimitOf::nothing;
-}
-
-void start_settling_lists(const MetricEntry& metric, const ExactStep& step,
-                          cudaStream_t stream) {
-  if (step.end_slot.value == step.first_slot.value) return;
-  with_pair_rule(metric, [&](auto rule) {
-    rank_in_warps<decltype(rule), true>
-        <<<blocks_of_warps(step), kRankThreads, 0, stream>>>(
-            step, step.lists.capacity);
-  });
-  CUDA_CHECK(cudaGetLastError());
-}
-
-void start_exact(const MetricEntry& metric, const ExactStep& step,
+void start_lists(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream) {
   const std::int64_t slots = step.end_slot.value - step.first_slot.value;
   if (slots == 0) return;
@@ -265,25 +232,32 @@ void start_exact(const MetricEntry& metric, const ExactStep& step,
   CUDA_CHECK(cudaGetLastError());
 }
 
+}  // namespace
+
+bool may_settle(const ExactStep& step) {
+  return in_warps(step) && step.limits.of != LimitOf::nothing;
+}
+
+void start_settling_lists(const MetricEntry& metric, const ExactStep& step,
+                          cudaStream_t stream) {
+  if (step.end_slot.value == step.first_slot.value) return;
+  with_pair_rule(metric, [&](auto rule) {
+    rank_in_warps<decltype(rule), true>
+        <<<blocks_of_warps(step), kRankThreads, 0, stream>>>(
+            step, step.lists.capacity);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
 void run_exact(const MetricEntry& metric, const ExactStep& step,
                const Stream& stream) {
-  // Of pairs: less than 0.1 s on a large GPU.
-  constexpr double kOperations = 5e10;
-  const double of_slot = static_cast<double>(step.lists.capacity) *
-                         static_cast<double>(step.padded);
-  const std::int64_t turn =
-      1024 + static_cast<std::int64_t>(kOperations / of_slot);
-  ExactStep part = step;
-  for (; part.first_slot.value < step.end_slot.value;
-       part.first_slot = part.end_slot) {
-    if (part.first_slot.value > step.first_slot.value) {
-      stream.wait();
-      poll();
-    }
-    part.end_slot = {
-        std::min(step.end_slot.value, part.first_slot.value + turn)};
-    start_exact(metric, part, stream.get());
+  if (step.lists.capacity > kFewCandidates && may_share_pairs(step)) {
+    run_exact_shared(metric, step, stream);
+    return;
   }
+  in_turns(step, stream, [&](const ExactStep& part) {
+    start_lists(metric, part, stream.get());
+  });
 }
 
 }  // namespace cuda

@@ -1,0 +1,66 @@
+#pragma once
+
+// Looking things up in ascending numbers, no two of them alike. Plain C++, for
+// host and device.
+
+#include <cstdint>
+
+#include "core/arithmetic.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Where `wanted` stands in `count` numbers, at least one, or -1. Of those near
+/// the guess, which is one of their places, the soonest found.
+FSKNN_HD inline int position_of(const std::int32_t* sorted, int count,
+                                std::int32_t wanted, int guess) {
+  int low = 0, high = count;  // what is not left out yet
+  int gap = 16;
+  const std::int32_t there = sorted[guess];
+  if (there == wanted) return guess;
+  if (there < wanted) {
+    low = guess + 1;
+    for (int at = low + gap; at < count; at = low + gap, gap *= 2) {
+      if (sorted[at] >= wanted) {
+        high = at + 1;
+        break;
+      }
+      low = at + 1;
+    }
+  } else {
+    high = guess;
+    for (int at = high - gap; at >= 0; at = high - gap, gap *= 2) {
+      if (sorted[at] <= wanted) {
+        low = at;
+        break;
+      }
+      high = at;
+    }
+  }
+  const int end = high;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (sorted[middle] < wanted)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < end && sorted[low] == wanted ? low : -1;
+}
+
+/// How many of ascending numbers are below `bound`.
+FSKNN_HD inline int count_below(const std::int32_t* sorted, int count,
+                                std::int64_t bound) {
+  int low = 0;
+  while (low < count) {
+    const int middle = (low + count) / 2;
+    if (sorted[middle] < bound)
+      low = middle + 1;
+    else
+      count = middle;
+  }
+  return low;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,141 @@
+#pragma once
+
+// The order of a block's items, by buckets: each item counts those of its own
+// bucket that come before it, which are few where keys are spread.
+
+#include <math_constants.h>
+
+#include <cstdint>
+
+#include "cuda/exact/sorting.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// What a block of so many threads, whole warps, needs beside its items.
+template <int threads>
+struct BucketMemory {
+  static constexpr int warps = threads / 32;
+  static constexpr int of_thread = 4, buckets = of_thread * threads;
+  int ends[buckets];
+  int of_warps[warps];
+  double least[warps], most[warps];
+};
+
+/// Two orders of so many items: numbers of 16 bits, all in shared memory.
+struct ItemOrder {
+  std::uint16_t *by_bucket, *sorted;
+};
+
+/// The numbers 0 .. count - 1 in the order of before(a, b), a total order.
+/// bucket_of(item), below BucketMemory::buckets, is never less for what comes
+/// later. Returns whether there is such an order now: not where a bucket has
+/// more than `most`, of which each is compared with each. Starts and ends with
+/// a barrier.
+template <int threads, class BucketOf, class Before>
+__device__ inline bool order_by_buckets(int count, int most,
+                                        BucketMemory<threads>& memory,
+                                        const ItemOrder& order,
+                                        BucketOf bucket_of, Before before) {
+  using Memory = BucketMemory<threads>;
+  const int tid = static_cast<int>(threadIdx.x);
+  const int lane = tid % 32, warp = tid / 32;
+  for (int b = tid; b < Memory::buckets; b += threads) memory.ends[b] = 0;
+  __syncthreads();
+  for (int item = tid; item < count; item += threads)
+    atomicAdd(&memory.ends[bucket_of(item)], 1);
+  __syncthreads();
+
+  // Where buckets begin: each thread has some.
+  int* const own = memory.ends + Memory::of_thread * tid;
+  int begin[Memory::of_thread], sum = 0;
+  bool crowded = false;
+#pragma unroll
+  for (int b = 0; b < Memory::of_thread; ++b) {
+    begin[b] = sum;
+    crowded |= own[b] > most;
+    sum += own[b];
+  }
+  int upto = sum;
+#pragma unroll
+  for (int gap = 1; gap < 32; gap *= 2) {
+    const int other = __shfl_up_sync(0xffffffffu, upto, gap);
+    if (lane >= gap) upto += other;
+  }
+  if (lane == 31) memory.of_warps[warp] = upto;
+  if (__syncthreads_or(crowded)) return false;
+  int first = upto - sum;
+#pragma unroll
+  for (int w = 0; w < Memory::warps; ++w)
+    if (w < warp) first += memory.of_warps[w];
+#pragma unroll
+  for (int b = 0; b < Memory::of_thread; ++b) own[b] = first + begin[b];
+  __syncthreads();
+
+  for (int item = tid; item < count; item += threads)
+    order.by_bucket[atomicAdd(&memory.ends[bucket_of(item)], 1)] =
+        static_cast<std::uint16_t>(item);
+  __syncthreads();
+  // Each has come to its end, which is where the next one begins.
+  for (int at = tid; at < count; at += threads) {
+    const int item = order.by_bucket[at];
+    const int bucket = bucket_of(item);
+    const int begin_at = bucket > 0 ? memory.ends[bucket - 1] : 0;
+    const int end = memory.ends[bucket];
+    int rank = begin_at;
+    for (int other = begin_at; other < end; ++other)
+      rank += before(order.by_bucket[other], item);
+    order.sorted[rank] = static_cast<std::uint16_t>(item);
+  }
+  __syncthreads();
+  return true;
+}
+
+/// The same of neighbours. Not where many are as near as each other, or
+/// distances are infinite or no numbers.
+template <int threads>
+__device__ inline bool order_neighbours(const Entries& found, int count,
+                                        BucketMemory<threads>& memory,
+                                        const ItemOrder& order) {
+  using Memory = BucketMemory<threads>;
+  constexpr int most_compared = 64;
+  const int tid = static_cast<int>(threadIdx.x);
+  double least = CUDART_INF, most = -CUDART_INF;
+  bool unknown = false;
+  for (int item = tid; item < count; item += threads) {
+    const double distance = found.distance[item];
+    unknown |= !(fabs(distance) < CUDART_INF);
+    least = fmin(least, distance);
+    most = fmax(most, distance);
+  }
+#pragma unroll
+  for (int gap = 16; gap > 0; gap /= 2) {
+    least = fmin(least, __shfl_xor_sync(0xffffffffu, least, gap));
+    most = fmax(most, __shfl_xor_sync(0xffffffffu, most, gap));
+  }
+  if (tid % 32 == 0) {
+    memory.least[tid / 32] = least;
+    memory.most[tid / 32] = most;
+  }
+  if (__syncthreads_or(unknown)) return false;
+#pragma unroll
+  for (int w = 0; w < Memory::warps; ++w) {
+    least = fmin(least, memory.least[w]);
+    most = fmax(most, memory.most[w]);
+  }
+  const double range = most - least;
+  // So that neither the scale nor what it multiplies is infinite.
+  if (!(range > 1e-290 && range < 1e290)) return false;
+  const double scale = Memory::buckets / range;
+  const auto bucket_of = [&](int item) {
+    // Subtracting, multiplying and rounding keep the order.
+    const int bucket = static_cast<int>((found.distance[item] - least) * scale);
+    return min(bucket, Memory::buckets - 1);
+  };
+  return order_by_buckets(
+      count, most_compared, memory, order, bucket_of,
+      [&](int a, int b) { return comes_before(found.get(a), found.get(b)); });
+}
+
+}  // namespace cuda
+}  // namespace fsknn

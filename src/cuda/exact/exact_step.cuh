@@ -1,0 +1,66 @@
+#pragma once
+
+// What the kernels of the exact step have in common.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/poll.hpp"
+#include "cuda/device/resources.cuh"
+#include "cuda/exact/candidates.cuh"
+#include "cuda/exact/sorting.cuh"
+
+namespace fsknn {
+namespace cuda {
+
+/// A list of too few candidates, as where sums are no numbers, or too many: its
+/// row is left to the float64 pass. One thread calls this.
+__device__ inline void leave_list(const ExactStep& step, std::int32_t place,
+                                  std::int64_t slot) {
+  const CandidateLists& lists = step.lists;
+  if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
+  do_again(step.redo, place, slot);
+}
+
+/// Where the neighbours of a slot's point go.
+__device__ inline Entries neighbours_of(const ExactStep& step,
+                                        std::int32_t place, std::int64_t slot) {
+  const std::int64_t row =
+      step.slot_rows != nullptr ? step.slot_rows[slot] : step.list_rows[place];
+  return {step.nearest.distance + row * step.nearest.k,
+          step.nearest.index + row * step.nearest.k};
+}
+
+/// Counts pairs. One thread calls this.
+__device__ inline void count_exact(const ExactStep& step, std::int64_t slot,
+                                   int pairs) {
+  if (step.counts != nullptr)
+    atomicAdd(step.counts + slot % kExactCounts,
+              static_cast<unsigned long long>(pairs));
+}
+
+/// Calls start(part) for parts of the step's slots, of about 0.1 s at most, and
+/// polls between them.
+template <class Start>
+void in_turns(const ExactStep& step, const Stream& stream, Start start) {
+  // Of pairs: less than 0.1 s on a large GPU.
+  constexpr double kOperations = 5e10;
+  const double of_slot = static_cast<double>(step.lists.capacity) *
+                         static_cast<double>(step.padded);
+  const std::int64_t turn =
+      1024 + static_cast<std::int64_t>(kOperations / of_slot);
+  ExactStep part = step;
+  for (; part.first_slot.value < step.end_slot.value;
+       part.first_slot = part.end_slot) {
+    if (part.first_slot.value > step.first_slot.value) {
+      stream.wait();
+      poll();
+    }
+    part.end_slot = {
+        std::min(step.end_slot.value, part.first_slot.value + turn)};
+    start(part);
+  }
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,287 @@
+#include "cuda/exact/shared_pairs.cuh"
+
+#include <algorithm>
+
+#include "cuda/device/check.cuh"
+#include "cuda/exact/ascending.hpp"
+#include "cuda/exact/buckets.cuh"
+#include "cuda/exact/exact_step.cuh"
+#include "cuda/exact/pair_sum.cuh"
+#include "cuda/plan/units.hpp"
+#include "cuda/prepare/rules.cuh"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+constexpr int kWarp = 32;
+
+/// A list's slots are put in their order by a block.
+struct ArrangeBlock {
+  static constexpr int threads = 256;
+};
+
+/// A block finds which of some pairs of a row are its to make, and makes them.
+struct MakeBlock : ExactBlock<128> {
+  static constexpr int pairs_a_turn = 2 * threads;
+};
+
+/// A list's distances are put in their order by a block.
+struct RankBlock {
+  static constexpr int threads = 256;
+  // Of so many candidates; longer lists have no memory for buckets.
+  static constexpr int most_in_buckets = 2048;
+};
+
+/// A block's memory: `room` distances, numbers and two orders of them, and
+/// buckets; of the first two alone where there are no buckets.
+struct RankMemory {
+  Entries found;
+  ItemOrder order;
+  BucketMemory<RankBlock::threads>* buckets;
+  __device__ RankMemory(unsigned char* memory, int room) {
+    found.distance = reinterpret_cast<double*>(memory);
+    found.index = reinterpret_cast<std::int32_t*>(found.distance + room);
+    order.by_bucket = reinterpret_cast<std::uint16_t*>(found.index + room);
+    order.sorted = order.by_bucket + room;
+    buckets = reinterpret_cast<BucketMemory<RankBlock::threads>*>(order.sorted +
+                                                                  room);
+  }
+  static int bytes_of(int room) {
+    const int bytes =
+        room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
+    if (room > RankBlock::most_in_buckets) return bytes;
+    return bytes + room * 2 * static_cast<int>(sizeof(std::uint16_t)) +
+           static_cast<int>(sizeof(BucketMemory<RankBlock::threads>));
+  }
+};
+
+/// What the kernels have beside the step, of which slots are a turn's.
+struct Sharing {
+  ExactStep step;
+  Slot first_list = {0}, end_list = {0};  ///< lists that are here
+  std::uint32_t bucket_scale = 0;         ///< of 2^32: buckets by slots
+  float position_scale = 0.0f;            ///< 1 / slots
+  std::int64_t part_slots = 0;            ///< of columns, of a part
+};
+
+// The slots of each list that takes part, ascending. Grid: one block a slot.
+// Block: ArrangeBlock. Shared: most_shared() slots and two orders of them,
+// dynamic.
+__global__ void __launch_bounds__(ArrangeBlock::threads)
+    arrange_lists(const Sharing sharing) {
+  constexpr int threads = ArrangeBlock::threads;
+  __shared__ BucketMemory<threads> buckets;
+  extern __shared__ std::int32_t slots[];
+  const CandidateLists& lists = sharing.step.lists;
+  const std::int64_t slot = sharing.step.first_slot.value + blockIdx.x;
+  const std::int32_t count = lists.counts[slot];
+  if (!is_shared(count, sharing.step.nearest.k, lists.capacity)) return;
+  const std::int32_t room = most_shared(lists.capacity);
+  std::uint16_t* const numbers = reinterpret_cast<std::uint16_t*>(slots + room);
+  const ItemOrder order = {numbers, numbers + room};
+  const Candidate* const list = lists.entries + slot * lists.capacity;
+  for (int at = static_cast<int>(threadIdx.x); at < count; at += threads)
+    slots[at] = slot_of(list[at]);
+  order_by_buckets(
+      count, count, buckets, order,
+      [&](int item) {
+        return static_cast<int>(
+            __umulhi(static_cast<unsigned>(slots[item]), sharing.bucket_scale));
+      },
+      [&](int a, int b) { return slots[a] < slots[b]; });
+  const SharedList to = shared_list(lists, slot);
+  for (int at = static_cast<int>(threadIdx.x); at < count; at += threads)
+    to.slots[at] = slots[order.sorted[at]];
+}
+
+// The distances of the pairs of each row with a part of the columns: those that
+// the columns' lists do not have, and of the others those of the row that comes
+// first, written to both lists. Grid: x over slots, y over parts, one after the
+// other, so that a part's rows stay in the cache. Block: MakeBlock. Shared:
+// static.
+template <class Rule>
+__global__ void __launch_bounds__(MakeBlock::threads)
+    make_pairs(const Sharing sharing) {
+  using Sum = typename Rule::Sum;
+  constexpr int threads = MakeBlock::threads;
+  __shared__ int ends[2], num_own;
+  __shared__ int own_at[MakeBlock::pairs_a_turn];
+  __shared__ int twin_at[MakeBlock::pairs_a_turn];
+  const ExactStep& step = sharing.step;
+  const CandidateLists& lists = step.lists;
+  const std::int64_t slot = step.first_slot.value + blockIdx.x;
+  const std::int32_t count = lists.counts[slot];
+  const std::int64_t k = step.nearest.k;
+  if (!is_shared(count, k, lists.capacity)) return;
+  const int tid = static_cast<int>(threadIdx.x);
+  const SharedList list = shared_list(lists, slot);
+  if (tid < 2)
+    ends[tid] =
+        count_below(list.slots, count, (blockIdx.y + tid) * sharing.part_slots);
+  __syncthreads();
+  const int end = ends[1];
+  const std::int32_t place = lists.places[slot];
+  const double* const row = step.rows + place * step.padded;
+  const double row_sum = step.row_sums[place];
+  const float share = static_cast<float>(slot) * sharing.position_scale;
+  for (int first = ends[0]; first < end; first += MakeBlock::pairs_a_turn) {
+    if (tid == 0) num_own = 0;
+    __syncthreads();
+#pragma unroll
+    for (int q = 0; q < MakeBlock::pairs_a_turn / threads; ++q) {
+      const int at = first + q * threads + tid;
+      bool own = at < end;
+      int twin = -1;
+      if (own) {
+        const std::int64_t other = list.slots[at];
+        const bool here =
+            other >= sharing.first_list.value && other < sharing.end_list.value;
+        const std::int32_t others = here ? lists.counts[other] : 0;
+        if (is_shared(others, k, lists.capacity)) {
+          const int guess = min(
+              static_cast<int>(share * static_cast<float>(others)), others - 1);
+          twin = position_of(shared_list(lists, other).slots, others,
+                             static_cast<std::int32_t>(slot), guess);
+          own = twin < 0 || slot < other;
+        }
+      }
+      const unsigned owners = __ballot_sync(0xffffffffu, own);
+      int to = 0;
+      if (tid % kWarp == 0) to = atomicAdd(&num_own, __popc(owners));
+      to = __shfl_sync(0xffffffffu, to, 0) +
+           __popc(owners & ((1u << tid % kWarp) - 1));
+      if (own) {
+        own_at[to] = at;
+        twin_at[to] = twin;
+      }
+    }
+    __syncthreads();
+    const int some = num_own;
+    for (int turn = 0; turn < some; turn += MakeBlock::pairs) {
+      // Threads past the end do the last pair again: a warp joins together.
+      const int pair = turn + tid / MakeBlock::pair_threads;
+      const int at = own_at[min(pair, some - 1)];
+      const std::int64_t other_slot = list.slots[at];
+      const std::int64_t other = lists.column_places[other_slot];
+      const double sum =
+          pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
+                        tid % MakeBlock::pair_threads);
+      if (tid % MakeBlock::pair_threads != 0 || pair >= some) continue;
+      const double distance = scaled(
+          Rule::finish(sum, row_sum, step.column_sums[other]), step.undo);
+      list.distances[at] = distance;
+      const int twin = twin_at[pair];
+      if (twin >= 0) shared_list(lists, other_slot).distances[twin] = distance;
+    }
+    __syncthreads();
+  }
+}
+
+// The nearest of each row's pairs. In and out: see ExactStep. Grid: one block a
+// slot. Block: RankBlock. Shared: RankMemory of most_shared(), dynamic.
+__global__ void __launch_bounds__(RankBlock::threads)
+    rank_shared(const ExactStep step) {
+  constexpr int threads = RankBlock::threads;
+  extern __shared__ __align__(16) unsigned char bytes[];
+  const CandidateLists& lists = step.lists;
+  const int room = most_shared(lists.capacity);
+  const RankMemory memory(bytes, room);
+  const std::int64_t slot = step.first_slot.value + blockIdx.x;
+  const std::int32_t place = lists.places[slot];
+  if (place < 0) return;
+  const std::int32_t count = lists.counts[slot];
+  if (is_overflowed(count)) return;
+  const std::int64_t k = step.nearest.k;
+  const int tid = static_cast<int>(threadIdx.x);
+  if (!is_shared(count, k, lists.capacity)) {
+    if (tid == 0) leave_list(step, place, slot);
+    return;
+  }
+  const SharedList list = shared_list(lists, slot);
+  const Entries& found = memory.found;
+  for (int at = tid; at < count; at += threads)
+    found.set(at, {list.distances[at],
+                   lists.column_ids[lists.column_places[list.slots[at]]]});
+  __syncthreads();
+  const Entries nearest = neighbours_of(step, place, slot);
+  if (tid == 0) count_exact(step, slot, count);
+  if (room <= RankBlock::most_in_buckets &&
+      order_neighbours(found, count, *memory.buckets, memory.order)) {
+    for (int rank = tid; rank < k; rank += threads)
+      nearest.set(rank, found.get(memory.order.sorted[rank]));
+    return;
+  }
+  sort_gathered<threads>(found, count);
+  for (int rank = tid; rank < k; rank += threads)
+    nearest.set(rank, found.get(rank));
+}
+
+/// Parts of the columns whose rows stay in the cache while all lists go by, if
+/// a list has enough pairs in each.
+std::int64_t num_parts(const ExactStep& step) {
+  constexpr std::int64_t least_pairs = 64;
+  int device = 0, cache_bytes = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(
+      cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, device));
+  const std::int64_t part_bytes = std::max(cache_bytes, 1 << 20) / 5 * 2;
+  const std::int64_t bytes = step.lists.num_slots * step.padded * 8;
+  return std::max<std::int64_t>(
+      1, std::min(ceil_div(bytes, part_bytes), step.nearest.k / least_pairs));
+}
+
+}  // namespace
+
+bool may_share_pairs(const ExactStep& step) {
+  const CandidateLists& lists = step.lists;
+  return !step.sums_told && lists.places == lists.column_places &&
+         step.rows == step.columns && step.row_sums == step.column_sums &&
+         step.nearest.k <= most_shared(lists.capacity);
+}
+
+void run_exact_shared(const MetricEntry& metric, const ExactStep& step,
+                      const Stream& stream) {
+  Sharing sharing;
+  sharing.step = step;
+  sharing.first_list = step.first_slot;
+  sharing.end_list = step.end_slot;
+  const std::int64_t slots = std::max<std::int64_t>(1, step.lists.num_slots);
+  sharing.bucket_scale = static_cast<std::uint32_t>(std::min<std::int64_t>(
+      (std::int64_t{BucketMemory<ArrangeBlock::threads>::buckets} << 32) /
+          slots,
+      UINT32_MAX));
+  sharing.position_scale = 1.0f / static_cast<float>(slots);
+  const std::int64_t parts = num_parts(step);
+  sharing.part_slots = ceil_div(slots, parts);
+  const int bytes = most_shared(step.lists.capacity) * 8;
+  in_turns(step, stream, [&](const ExactStep& part) {
+    sharing.step = part;
+    arrange_lists<<<static_cast<unsigned>(part.end_slot.value -
+                                          part.first_slot.value),
+                    ArrangeBlock::threads, bytes, stream.get()>>>(sharing);
+    CUDA_CHECK(cudaGetLastError());
+  });
+  in_turns(step, stream, [&](const ExactStep& part) {
+    sharing.step = part;
+    const dim3 grid(
+        static_cast<unsigned>(part.end_slot.value - part.first_slot.value),
+        static_cast<unsigned>(parts));
+    with_pair_rule(metric, [&](auto rule) {
+      make_pairs<decltype(rule)>
+          <<<grid, MakeBlock::threads, 0, stream.get()>>>(sharing);
+    });
+    CUDA_CHECK(cudaGetLastError());
+  });
+  in_turns(step, stream, [&](const ExactStep& part) {
+    rank_shared<<<
+        static_cast<unsigned>(part.end_slot.value - part.first_slot.value),
+        RankBlock::threads,
+        RankMemory::bytes_of(most_shared(step.lists.capacity)), stream.get()>>>(
+        part);
+    CUDA_CHECK(cudaGetLastError());
+  });
+}
+
+}  // namespace cuda
+}  // namespace fsknn

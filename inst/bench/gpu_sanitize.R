@@ -119,6 +119,7 @@ parts <- list(
   # The filter with lists of each capacity.
   lists = function() {
     for (k in c(5, 40, 100, 400, 1000, 2000)) graph(many, k)
+    graph(many[rep(1:42, 100), ], 400) # most are as near as others
   },
   # Both forms of rows, few and many features, rows that overflow.
   forms = function() {

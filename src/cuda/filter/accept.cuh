@@ -19,6 +19,12 @@ namespace cuda {
 /// one list of pairs.
 enum class MetFor { rows, both, pairs };
 
+/// Where in a product of tensor cores a lane's first sum is.
+struct LanePlace {
+  __device__ static int row(int lane) { return lane / 4; }
+  __device__ static int column(int lane) { return lane % 4 * 2; }
+};
+
 /// Which similarity is made of a sum, and for whom, and whether rows are of
 /// several stretches: kernels are compiled for it. value() is what is made of a
 /// tensor cores' sum to begin with; row and column are their numbers, of which
@@ -299,14 +305,15 @@ __device__ inline T element(const T (&of)[n], int i) {
   return found;
 }
 
-/// A pair that a thread looks at, and whom it reaches.
+/// A pair that a thread looks at, for whom it may be.
 template <class Kind>
 struct MetPair {
   static constexpr unsigned for_row = 1, for_column = 2;
   std::int32_t r = 0, c = 0;
   float similarity = 0.0f, column_threshold = 0.0f;
 
-  /// value: of the tensor cores' sum. Returns the bits of whom it reaches.
+  /// value: of the tensor cores' sum. Returns the bits of whom it is for; for
+  /// the one list, that of the row.
   __device__ unsigned meet(const PairWork& work, float value, std::int32_t row,
                            std::int32_t column,
                            const ColumnNumbers<Kind>& of_columns, int across) {
@@ -351,12 +358,12 @@ struct TilePlace {
   const PairWork& work;
   const ColumnNumbers<Kind>& of_columns;
   std::int32_t row0, column0;
-  WarpQueue& queue;
+  SpreadQueue& queue;
 };
 
 /// Where many lanes have a pair, each takes its own, one at a time: those of
 /// group g (-1: none). Its sums are chosen as the tensor cores left them: were
-/// they made floats before, a thread kept all in both forms, and has no
+/// they made floats before, a thread would keep all in both forms, and has no
 /// registers for that. Until few lanes have some left: returns which.
 template <class Kind, class Pairs>
 __device__ inline unsigned take_own(const TilePlace<Kind>& tile,
@@ -404,6 +411,9 @@ __device__ inline void take_spread(const TilePlace<Kind>& tile,
   constexpr unsigned whole_warp = 0xffffffffu;
   using Number = typename Pairs::Number;
   constexpr int turns = SpreadGroups::most / 2;
+  static_assert(SpreadGroups::most % 2 == 0 && Pairs::groups <= 8 &&
+                    sizeof(Number) == sizeof(std::uint32_t),
+                "as SpreadGroups says");
   const int lane = static_cast<int>(threadIdx.x) % 32, at = lane % 16;
   SpreadGroups& spread = tile.queue.spread();
   const unsigned lanes = __ballot_sync(whole_warp, left != 0);
@@ -428,14 +438,14 @@ __device__ inline void take_spread(const TilePlace<Kind>& tile,
     const Number value =
         there ? reinterpret_cast<const Number*>(spread.values[group])[at]
               : Number();
-    // A lane's rows and columns: see Pairs.
     const int of_lane = static_cast<int>(from % 32);
-    const int across = 2 * (of_lane % 4 - lane % 4) +
+    const int across = LanePlace::column(of_lane) - LanePlace::column(lane) +
                        static_cast<int>(from >> 5 & 7) * Pairs::group_columns +
                        Pairs::column_of(at);
     const unsigned whom =
         met[t].meet(tile.work, Kind::value(value),
-                    tile.row0 + of_lane / 4 - lane / 4 + 8 * Pairs::row_of(at),
+                    tile.row0 + LanePlace::row(of_lane) - LanePlace::row(lane) +
+                        8 * Pairs::row_of(at),
                     tile.column0 + across, tile.of_columns, across);
     if ((from >> (16 + at) & 1) != 0) found |= whom << 2 * t;
   }
@@ -473,7 +483,7 @@ __device__ inline void accept(const PairWork& work, const Pairs& pairs,
                               const RowNumbers<Kind, Pairs::rows>& of_rows,
                               const ColumnNumbers<Kind>& of_columns,
                               std::int32_t row0, std::int32_t column0,
-                              WarpQueue& queue) {
+                              SpreadQueue& queue) {
   // Loaded some groups at once: one wait for all. Where a column has several
   // numbers fewer groups are loaded.
   constexpr int groups_loaded =
@@ -521,7 +531,7 @@ __device__ inline void accept(const PairWork& work, const Pairs& pairs,
     }
     if (any) mine |= 1u << g;
   }
-  // It stands in the code once: written out for each group it is more than
+  // This stands in the code once: written out for each group it is more than
   // multiprocessors hold, and they wait for instructions.
   take_found<Kind>(TilePlace<Kind>{work, of_columns, row0, column0, queue},
                    pairs, mine);

@@ -20,29 +20,33 @@ struct Found {
 };
 
 /// Sums of some of a warp's lanes, for all of it to see: 16 each. from: the
-/// lane, 5 bits; its group of them, 11 bits; which of them, 16 bits.
+/// lane, 5 bits; which group of its sums, 3 bits; which of them, the upper 16.
 struct SpreadGroups {
   static constexpr int most = 8;
   alignas(16) std::uint32_t values[most][16];  ///< their bits
   std::uint32_t from[most];
 };
 
-/// All threads of the warp must call every member.
-class WarpQueue {
+/// All threads of the warp must call every member. spreads: whether the last
+/// of its memory is for what is spread.
+template <bool spreads>
+class FoundQueue {
  public:
   static constexpr int length = 128;  ///< of its memory
-  /// The last of which is for what is spread.
   static constexpr int most =
-      length - static_cast<int>((sizeof(SpreadGroups) + sizeof(Found) - 1) /
-                                sizeof(Found));
+      length -
+      (spreads ? static_cast<int>((sizeof(SpreadGroups) + sizeof(Found) - 1) /
+                                  sizeof(Found))
+               : 0);
   static constexpr std::int32_t none = -1;  ///< a row that is not for the lists
 
   /// entries [length], in whole 16 bytes
-  __device__ WarpQueue(Found* entries, int lane)
+  __device__ FoundQueue(Found* entries, int lane)
       : entries_(entries), lane_(lane) {}
 
   /// No entry's.
   __device__ SpreadGroups& spread() const {
+    static_assert(spreads, "there is room");
     constexpr int bytes = static_cast<int>(sizeof(SpreadGroups));
     constexpr int first = length * static_cast<int>(sizeof(Found)) - bytes;
     static_assert(first % 16 == 0, "four numbers at a time");
@@ -50,8 +54,7 @@ class WarpQueue {
                                             first);
   }
 
-  /// make(bit): the entry of each bit of the lane's. Nearly always few lanes
-  /// have one.
+  /// make(bit): the entry of each bit of the lane's.
   template <class Lists, class Make>
   __device__ void push(const Lists& lists, unsigned bits, Make make) {
     unsigned lanes = __ballot_sync(0xffffffffu, bits != 0);
@@ -124,6 +127,8 @@ class WarpQueue {
   int lane_;
   int count_ = 0;
 };
+using WarpQueue = FoundQueue<false>;
+using SpreadQueue = FoundQueue<true>;
 
 /// A pair of slots that reached one of its thresholds, for the one list: of
 /// none where either is padding, or it is met from the other side too, which of

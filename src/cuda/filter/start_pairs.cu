@@ -36,7 +36,7 @@ bool has_warpgroups(const void* kernel) {
 PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
                        int numbers) {
   using T = FilterTile;
-  constexpr int queue_bytes = WarpTile::threads / 32 * WarpQueue::length *
+  constexpr int queue_bytes = WarpTile::threads / 32 * SpreadQueue::length *
                               static_cast<int>(sizeof(Found));
   constexpr int least_bytes = T::stage_bytes + queue_bytes;
   static_assert(entry_of(NumberForm::half).shared_bytes == least_bytes &&

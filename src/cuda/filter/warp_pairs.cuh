@@ -104,8 +104,10 @@ class WarpPairs {
   static constexpr int column_pairs = 1, group_columns = 8;
 
   __device__ WarpPairs(int warp, int lane)
-      : first_row(warp % WarpTile::down * WarpTile::rows + lane / 4),
-        first_column(warp / WarpTile::down * WarpTile::columns + lane % 4 * 2),
+      : first_row(warp % WarpTile::down * WarpTile::rows +
+                  LanePlace::row(lane)),
+        first_column(warp / WarpTile::down * WarpTile::columns +
+                     LanePlace::column(lane)),
         warp_row_(warp % WarpTile::down * WarpTile::rows),
         warp_column_(warp / WarpTile::down * WarpTile::columns),
         lane_(lane) {}
@@ -211,9 +213,9 @@ __device__ inline void filter_by_warps(const typename Form::Work& work,
   const unsigned shared = shared_address(memory);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  WarpQueue queue(
+  SpreadQueue queue(
       reinterpret_cast<Found*>(memory + num_stages * T::stage_bytes) +
-          warp * WarpQueue::length,
+          warp * SpreadQueue::length,
       lane);
   const int parts = Form::parts(work);
   const int ahead = num_stages - 1;  // stages on their way

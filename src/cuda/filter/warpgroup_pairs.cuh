@@ -26,7 +26,7 @@ struct HopperBlock {
   /// Each consumers' warp says so to both blocks when it is done with a stage.
   static constexpr int releases = 4 * consumers * cluster;
   static constexpr int queue_bytes =
-      4 * consumers * WarpQueue::length * static_cast<int>(sizeof(Found));
+      4 * consumers * SpreadQueue::length * static_cast<int>(sizeof(Found));
   static constexpr int barrier_bytes = 8 * (2 * most_stages + 2);
   /// What accept() needs to know of the columns of the tiles under way: those
   /// staged may be of most_stages tiles, and two more are being looked at.
@@ -89,7 +89,8 @@ class WarpgroupPairs {
   static constexpr int group_columns = 8 * column_pairs;
 
   __device__ WarpgroupPairs(int warp, int lane)
-      : first_row(warp * 16 + lane / 4), first_column(lane % 4 * 2) {}
+      : first_row(warp * 16 + LanePlace::row(lane)),
+        first_column(LanePlace::column(lane)) {}
   __device__ static constexpr int row_of(int at) { return at / 2 % 2; }
   __device__ static constexpr int column_of(int at) {
     return at / 4 * 8 + at % 2;
@@ -206,9 +207,9 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
   const int parts = Form::parts(work);
   const bool rows_stay = layout.rows_bytes > 0;
   const unsigned stages = shared + layout.rows_bytes;
-  WarpQueue queue(reinterpret_cast<Found*>(memory + layout.queues()) +
-                      warp * WarpQueue::length,
-                  lane);
+  SpreadQueue queue(reinterpret_cast<Found*>(memory + layout.queues()) +
+                        warp * SpreadQueue::length,
+                    lane);
   const float* const numbers =
       reinterpret_cast<const float*>(memory + layout.numbers());
   P pairs(warp, lane);

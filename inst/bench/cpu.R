@@ -35,7 +35,7 @@ if (!"--anew" %in% commandArgs(TRUE)) {
     c("--vanilla", shQuote(script), shQuote(commandArgs(TRUE)), "--anew")
   ))
 }
-stopifnot(length(blas_settings()) == 0)
+stopifnot(all(blas_settings() == "OPENBLAS_CORETYPE"))  # see openblas.R
 
 arguments <- setdiff(commandArgs(TRUE), "--anew")
 quick <- FALSE
@@ -97,6 +97,11 @@ if (is.null(openblas) || !grepl("openblas", blas_file, ignore.case = TRUE)) {
     "(Debian: libopenblas0-pthread)."
   )
 }
+
+source(bench_file("openblas.R"))
+start_as_skylakex(
+  openblas[[1]], script, commandArgs(TRUE), options = "--vanilla"
+)
 
 machine_threads <- fsknn:::cpp_backends()$cpu$threads
 threads <- min(2L, machine_threads)

@@ -6,10 +6,9 @@
 # With the package installed (R_LIBS says where), and OpenBLAS as R's BLAS. The
 # same rows as cpu.R simulates, two threads, whole calls. Floor and searches in
 # turn; medians, with the lowest and highest. quick: fewer rounds, and no
-# 100,000 points; large: those alone, once. An OpenBLAS that does not know a
-# processor with AVX-512 takes it for a Prescott, which makes it four times
-# slower: then it is started anew as SkylakeX. Other settings are not removed
-# here: unset them.
+# 100,000 points; large: those alone, once. OpenBLAS is started as SkylakeX
+# where it would be slow (openblas.R). Other settings are not removed here:
+# unset them.
 
 arguments <- commandArgs(TRUE)
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
@@ -34,15 +33,8 @@ invisible(dyn.load(file.path(build, "floor.so")))
 call_floor <- function(name, ...) .Call(name, ..., PACKAGE = "floor")
 openblas <- call_floor("bench_openblas")
 if (is.null(openblas)) stop("R's BLAS is not OpenBLAS.")
-has_avx512 <- any(grepl(
-  " avx512f ", readLines("/proc/cpuinfo"), fixed = TRUE
-))
-if (openblas[[1]] == "Prescott" && has_avx512) {
-  Sys.setenv(OPENBLAS_CORETYPE = "SkylakeX")
-  quit(status = system2(
-    file.path(R.home("bin"), "Rscript"), c(shQuote(script), shQuote(arguments))
-  ))
-}
+source(file.path(dirname(normalizePath(script)), "openblas.R"))
+start_as_skylakex(openblas[[1]], script, arguments)
 cat("OpenBLAS core:", openblas[[1]], " load:", readLines("/proc/loadavg"), "\n")
 invisible(call_floor("bench_blas_threads", 2L))
 

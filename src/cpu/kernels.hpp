@@ -85,6 +85,9 @@ constexpr std::int64_t step_at(Product product, std::int64_t f, int c) {
              : f * Tile::panel + c;
 }
 
+/// Numbers of 16 bits of a row that are taken together: a cache line.
+constexpr std::int64_t kWordsTogether = 32;
+
 /// What the products of a row of bytes with others are less, modulo 2^32, where
 /// 128 is added to each byte of the others: instructions that multiply bytes
 /// take them with a sign on one side and without on the other. total: of the
@@ -139,6 +142,13 @@ struct Kernels {
   void (*exact)(Accumulation accumulation, const double* rows_a,
                 const double* rows_b, std::int64_t padded, const Pair* pairs,
                 std::int64_t count, double* sums);
+
+  /// Sums of the differences of `count` pairs of rows of whole numbers of 16
+  /// bits, which are 32,767 apart at most, and 2^31 - 1 in all. rows_a, rows_b:
+  /// [.. x width], a multiple of kWordsTogether.
+  void (*differences)(const std::int16_t* rows_a, const std::int16_t* rows_b,
+                      std::int64_t width, const Pair* pairs, std::int64_t count,
+                      std::int32_t* sums);
 
   /// sums[r * Tile::columns + c]: row r of 8 (a: their place in a panel)
   /// against column c of num_panels panels of `steps` steps each (an even

@@ -272,6 +272,27 @@ void accumulate_tile<Product::byte_difference>(const std::int32_t* a,
                          sums + r * Tile::columns + p * Tile::panel + half * 8);
 }
 
+struct WordSum {
+  __m256i sum;
+  static inline WordSum none() { return {_mm256_setzero_si256()}; }
+  inline void add_half(const std::int16_t* a, const std::int16_t* b) {
+    const __m256i d = _mm256_abs_epi16(_mm256_sub_epi16(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a)),
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b))));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(d, _mm256_set1_epi16(1)));
+  }
+  inline void add(const std::int16_t* a, const std::int16_t* b) {
+    add_half(a, b);
+    add_half(a + 16, b + 16);
+  }
+  inline std::int32_t total() const {
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(sum),
+                              _mm256_extracti128_si256(sum, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)));
+  }
+};
+
 #include "cpu/kernels_body.hpp"
 
 }  // namespace avx2
@@ -279,6 +300,7 @@ void accumulate_tile<Product::byte_difference>(const std::int32_t* a,
 const Kernels kAvx2Kernels = {"avx2",
                               &prepare_row<avx2::Lanes>,
                               &avx2::exact,
+                              &avx2::differences,
                               &avx2::accumulate_products,
                               &avx2::test_sums,
                               &avx2::lower_best,

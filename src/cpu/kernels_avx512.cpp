@@ -40,6 +40,7 @@ static inline __m512i first_of_bytes(__m512i) { return _mm512_setzero_si512(); }
 const Kernels kAvx512Kernels = {"avx512",
                                 &prepare_row<avx512::Lanes>,
                                 &avx512::exact,
+                                &avx512::differences,
                                 &avx512::accumulate_products,
                                 &avx512::test_sums,
                                 &avx512::lower_best,

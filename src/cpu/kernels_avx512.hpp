@@ -209,3 +209,14 @@ void accumulate_tile<Product::byte_difference>(const std::int32_t* a,
       subtract_panels<1>(rows, b, steps, to);
   }
 }
+
+struct WordSum {
+  __m512i sum;
+  static inline WordSum none() { return {_mm512_setzero_si512()}; }
+  inline void add(const std::int16_t* a, const std::int16_t* b) {
+    const __m512i d = _mm512_abs_epi16(
+        _mm512_sub_epi16(_mm512_loadu_si512(a), _mm512_loadu_si512(b)));
+    sum = madd(sum, d, _mm512_set1_epi16(1));
+  }
+  inline std::int32_t total() const { return _mm512_reduce_add_epi32(sum); }
+};

@@ -28,6 +28,7 @@ static inline __m512i add_bits(__m512i sum, __m512i x) {
 const Kernels kAvx512PopcntKernels = {"avx512popcnt",
                                       &prepare_row<avx512popcnt::Lanes>,
                                       &avx512popcnt::exact,
+                                      &avx512popcnt::differences,
                                       &avx512popcnt::accumulate_products,
                                       &avx512popcnt::test_sums,
                                       &avx512popcnt::lower_best,

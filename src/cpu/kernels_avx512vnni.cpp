@@ -25,6 +25,7 @@ namespace avx512vnni {
 const Kernels kAvx512VnniKernels = {"avx512vnni",
                                     &prepare_row<avx512vnni::Lanes>,
                                     &avx512vnni::exact,
+                                    &avx512vnni::differences,
                                     &avx512vnni::accumulate_products,
                                     &avx512vnni::test_sums,
                                     &avx512vnni::lower_best,

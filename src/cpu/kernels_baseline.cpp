@@ -165,6 +165,16 @@ static void accumulate_tile(const std::int32_t* a, const std::int32_t* b,
   }
 }
 
+struct WordSum {
+  std::int32_t sum;
+  static inline WordSum none() { return {0}; }
+  inline void add(const std::int16_t* a, const std::int16_t* b) {
+    for (std::int64_t f = 0; f < kWordsTogether; ++f)
+      sum += a[f] > b[f] ? a[f] - b[f] : b[f] - a[f];
+  }
+  inline std::int32_t total() const { return sum; }
+};
+
 #include "cpu/kernels_body.hpp"
 
 }  // namespace baseline
@@ -172,6 +182,7 @@ static void accumulate_tile(const std::int32_t* a, const std::int32_t* b,
 const Kernels kBaselineKernels = {"baseline",
                                   &prepare_row<ScalarLanes>,
                                   &baseline::exact,
+                                  &baseline::differences,
                                   &baseline::accumulate_products,
                                   &baseline::test_sums,
                                   &baseline::lower_best,

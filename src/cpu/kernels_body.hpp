@@ -3,6 +3,7 @@
 //   Lanes           8 doubles (core/arithmetic.hpp)
 //   I32, F32        16 whole numbers of 32 bits, 16 floats
 //   accumulate_tile<Product>(a, b, num_panels, steps, sums)
+//   WordSum         sum of differences of kWordsTogether numbers of 16 bits
 
 /// Four pairs at a time: one pair's sum is a chain of dependent operations, and
 /// four chains fill the time that each waits. Meanwhile the rows of the next
@@ -54,6 +55,27 @@ static void exact(Accumulation accumulation, const double* rows_a,
   with_accumulation(accumulation, [&](auto sum) {
     exact_of<decltype(sum)>(rows_a, rows_b, padded, pairs, count, sums);
   });
+}
+
+/// The rows of the pair after the next come meanwhile.
+static void differences(const std::int16_t* rows_a, const std::int16_t* rows_b,
+                        std::int64_t width, const Pair* pairs,
+                        std::int64_t count, std::int32_t* sums) {
+  constexpr std::int64_t kAhead = 2;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int16_t* a = rows_a + pairs[i].row * width;
+    const std::int16_t* b = rows_b + pairs[i].column * width;
+    const Pair& next = pairs[i + kAhead < count ? i + kAhead : i];
+    const std::int16_t* next_a = rows_a + next.row * width;
+    const std::int16_t* next_b = rows_b + next.column * width;
+    WordSum sum = WordSum::none();
+    for (std::int64_t f = 0; f < width; f += kWordsTogether) {
+      __builtin_prefetch(next_a + f);
+      __builtin_prefetch(next_b + f);
+      sum.add(a + f, b + f);
+    }
+    sums[i] = sum.total();
+  }
 }
 
 static void masked_pairs(const MaskedTerms& terms, const double* rows_a,

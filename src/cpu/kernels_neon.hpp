@@ -378,3 +378,16 @@ void accumulate_tile<Product::byte_difference>(const std::int32_t* a,
                          b + p * steps * Tile::panel + half, steps,
                          sums + r * Tile::columns + p * Tile::panel + half);
 }
+
+struct WordSum {
+  uint32x4_t sum;
+  static inline WordSum none() { return {vdupq_n_u32(0)}; }
+  inline void add(const std::int16_t* a, const std::int16_t* b) {
+    for (int f = 0; f < kWordsTogether; f += 8)
+      sum = vpadalq_u16(sum, vreinterpretq_u16_s16(vabdq_s16(
+                                 vld1q_s16(a + f), vld1q_s16(b + f))));
+  }
+  inline std::int32_t total() const {
+    return static_cast<std::int32_t>(vaddvq_u32(sum));
+  }
+};

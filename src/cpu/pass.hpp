@@ -68,6 +68,11 @@ struct PairsDefaults {
   bool is_apart(const Chunk&, std::int64_t, std::int64_t) const {
     return false;
   }
+  /// Takes out those hits of the filter's that a closer one drops, by the
+  /// thresholds that there are now.
+  template <class Threshold>
+  void look_again(const Chunk&, const Threshold*, const Threshold*,
+                  std::vector<Pair>&) {}
 };
 
 /// One thread's hand in a pass. Pairs has, besides what PairsDefaults are for,
@@ -220,6 +225,8 @@ class ChunkPass {
   /// The exact step of the hits so far, and what it found to the sink.
   void settle() {
     if (hits_.empty()) return;
+    pairs_.look_again(at_, row_threshold_.data(), column_threshold_.data(),
+                      hits_);
     pairs_.exact(hits_, values_.data());
     for (std::size_t h = 0; h < hits_.size(); ++h)
       if (pairs_.has(values_[h])) sink_.take(hits_[h], values_[h]);

@@ -10,6 +10,7 @@
 #include "core/prepared.hpp"
 #include "cpu/exact_rows.hpp"
 #include "cpu/filter/form.hpp"
+#include "cpu/filter/second_look.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/keys.hpp"
 #include "cpu/pass.hpp"
@@ -126,6 +127,7 @@ class PreparedPairs : public PairsDefaults {
         num_columns_(columns.size()),
         padded_(columns.points->padded),
         tile_cost_(fsknn::cpu::tile_cost(a_.steps)),
+        second_look_(kernels, a_, b_),
         rows_(*rows.points, rows.place_at, chunk_size),
         columns_(*columns.points, columns.place_at, chunk_size) {}
 
@@ -168,6 +170,12 @@ class PreparedPairs : public PairsDefaults {
                         b_.side(nullptr, at.column0 + pair.column)));
   }
 
+  void look_again(const Chunk& at, const Threshold* row_threshold,
+                  const Threshold* column_threshold, std::vector<Pair>& hits) {
+    second_look_.drop(at.row0, at.column0, row_threshold, column_threshold,
+                      hits);
+  }
+
   void exact(const std::vector<Pair>& hits, double* sums) {
     if (!found_.empty()) {
       std::copy(found_.begin(), found_.end(), sums);
@@ -195,6 +203,7 @@ class PreparedPairs : public PairsDefaults {
   const FilterRows& b_;
   const std::int64_t num_rows_, num_columns_, padded_;
   const double tile_cost_;
+  SecondLook second_look_;
   ChunkRows rows_, columns_;
   std::vector<Pair> pairs_;    ///< hits by the numbers of exact rows
   std::vector<double> found_;  ///< the sums of hits that the filter has told

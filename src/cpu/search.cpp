@@ -258,6 +258,10 @@ struct Search::Sample {
   std::int64_t num_chunks = 0;
   int num_groups = 0;
   std::int64_t rank = 0;  ///< of the sample's distances, the row's limit
+  bool certain = true;
+  Side side(const FilterRows& of, std::int64_t place) const {
+    return certain ? of.upper_side(place) : of.likely_side(place);
+  }
 };
 
 std::int64_t Search::nearest_chunk(const Meeting& meeting,
@@ -315,6 +319,7 @@ Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
     sample.num_chunks = std::min<std::int64_t>(others, 1 + 2 * k / size);
   const std::int64_t num_panels = sample.num_chunks * size / Tile::panel;
   sample.rank = k;
+  sample.certain = seeds == Seeds::certain;
   if (seeds != Seeds::certain && !meeting.sorted())
     sample.rank = std::min(
         k, likely_rank(k, sample.num_chunks * size, columns.size(), seeds));
@@ -386,7 +391,8 @@ void Search::seed_split(const Sample& sample, std::int64_t split,
         for (std::int64_t q = 0; q < Tile::rows && r + q < num_rows; ++q)
           kernels_.lower_best(
               scale_.form->test, tile + q * Tile::columns, Tile::panels,
-              a.upper_side(row + q), b.upper_side(column), group, num_groups,
+              sample.side(a, row + q), sample.side(b, column), group,
+              num_groups,
               best.data() + static_cast<std::size_t>(r + q) * width);
         poll_after(tile_cost(a.steps));
       }
@@ -398,7 +404,7 @@ void Search::seed_split(const Sample& sample, std::int64_t split,
     const std::int64_t last = sample.rank - 1;
     std::nth_element(keys, keys + last, keys + width);
     const double limit =
-        thresholds_.upper_distance(keys[last], a.upper_side(row0 + r));
+        thresholds_.upper_distance(keys[last], sample.side(a, row0 + r));
     const Place list = list_of(rows, row0 + r, columns);
     if (!(limit < lists_.limit(list))) continue;
     lists_.set_limit(list, limit);

@@ -14,6 +14,7 @@
 #include "cpu/filter/bytes_pay.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
+#include "cpu/filter/second_look.hpp"
 #include "cpu/filter/thresholds.hpp"
 #include "cpu/filter/two_values.hpp"
 #include "cpu/kernels.hpp"
@@ -77,22 +78,24 @@ Matrix along_the_rounding(std::int64_t n, std::int64_t d) {
   return m;
 }
 
-/// Rows of bytes that differ most, and rows next to half a unit, to either side
-/// of it: their distances are all of what rounding may add to, or take from,
-/// the bytes'.
-Matrix next_to_half_units(std::int64_t n, std::int64_t d) {
-  const double level[] = {-127.0,      127.0,      0.5 + 1e-6,
-                          -0.5 - 1e-6, 0.5 - 1e-6, -0.5 + 1e-6};
-  Matrix m = make("next to half a unit", n, d);
+/// Rows of bytes that differ most, and rows next to half a unit, or to half a
+/// part of one, to either side of it: their distances are all of what rounding
+/// may add to, or take from, those of bytes, or of words.
+Matrix next_to_half(double unit, std::int64_t n, std::int64_t d) {
+  const double level[] = {-127.0 / unit, 127.0 / unit, 0.5 + 1e-6,
+                          -0.5 - 1e-6,   0.5 - 1e-6,   -0.5 + 1e-6};
+  Matrix m = make("next to half of " + std::to_string(unit), n, d);
   for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t f = 0; f < d; ++f) m.at(i, f) = 127.0 + level[i % 6];
+    for (std::int64_t f = 0; f < d; ++f)
+      m.at(i, f) = 127.0 + unit * level[i % 6];
   return m;
 }
 
 std::vector<Matrix> filter_cases(std::int64_t n, std::int64_t d) {
   std::vector<Matrix> all = hard_cases(n, d);
   all.push_back(along_the_rounding(n, d));
-  all.push_back(next_to_half_units(n, d));
+  all.push_back(next_to_half(1.0, n, d));
+  all.push_back(next_to_half(1.0 / kPartsOfUnit, n, d));
   for (const double level : {1e6, 1e150, 1e300})
     all.push_back(near_empty(n, d, level, 10));
   return all;
@@ -117,7 +120,15 @@ void check_all_pairs(const Matrix& hard, std::int64_t d,
     const Thresholds thresholds(p.scale, metric, rule);
     const std::int64_t n = p.points.size();
     std::vector<std::int32_t> none(96, thresholds.keep_none());
-    std::int64_t dropped = 0, below = 0, wrong_side = 0;
+    std::int64_t dropped = 0, below = 0, wrong_side = 0, missed = 0;
+    SecondLook again(kBaselineKernels, p.rows, p.rows);
+    const auto passes = [&](const Pair& pair,
+                            const std::vector<std::int32_t>& row_threshold,
+                            const std::vector<std::int32_t>& threshold) {
+      std::vector<Pair> hits = {pair};
+      again.drop(0, 0, row_threshold.data(), threshold.data(), hits);
+      return hits.size() == 1;
+    };
     for (std::int64_t i = 0; i < n; ++i) {
       for (std::int64_t c0 = 0; c0 < n; c0 += Tile::columns) {
         alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
@@ -150,12 +161,14 @@ void check_all_pairs(const Matrix& hard, std::int64_t d,
                                 p.rows.side(held.data() + i0, i0),
                                 p.rows.side(none.data(), c0), keep);
           dropped += !(keep[i - i0] >> (j - c0) & 1);
+          missed += !passes(pair, held, none);
           held = none;
           held[static_cast<std::size_t>(j)] = thresholds.keep_up_to(distance);
           kBaselineKernels.test(p.scale.form->test, sums, panels,
                                 p.rows.side(none.data() + i0, i0),
                                 p.rows.side(held.data() + c0, c0), keep);
           wrong_side += !(keep[i - i0] >> (j - c0) & 1);
+          missed += !passes(pair, none, held);
           below += thresholds.upper_distance(keys[j - c0],
                                              p.rows.upper_side(i)) < distance;
         }
@@ -167,6 +180,7 @@ void check_all_pairs(const Matrix& hard, std::int64_t d,
     CHECK(dropped == 0);
     CHECK(wrong_side == 0);
     CHECK(below == 0);
+    CHECK(missed == 0);
   }
 }
 
@@ -448,6 +462,59 @@ TEST_CASE("rows of more features than bytes can be summed have smaller ones") {
     const double both = p.scale.unit * (off(p, pair.row) + off(p, pair.column));
     CHECK(std::fabs(bytes - sum) <= both);
     CHECK(both < sum);
+    std::int32_t parts;
+    kBaselineKernels.differences(p.rows.words.data(), p.rows.words.data(),
+                                 p.rows.words_wide, &pair, 1, &parts);
+    const double words = p.scale.unit * parts / kPartsOfUnit;
+    CHECK(std::fabs(words - sum) <=
+          p.scale.unit * static_cast<double>(p.rows.words_error[pair.row] +
+                                             p.rows.words_error[pair.column]));
+  }
+}
+
+TEST_CASE("a second look drops most of what bytes are too coarse for") {
+  for (const char* metric : {"manhattan", "proportional"}) {
+    Matrix m = normal("normal", 48, 64, 13);
+    for (double& x : m.values) x = std::fabs(x);
+    Prepared p;
+    prepare(find_metric(metric, "signed"), m, 8, p);
+    const DistanceRule rule(find_metric(metric, "signed"), p.exponent);
+    std::vector<double> distance;
+    std::vector<Pair> all;
+    for (std::int32_t i = 0; i < 48; ++i)
+      for (std::int32_t j = 0; j < i; ++j) all.push_back({i, j});
+    for (const Pair& pair : all) {
+      double sum;
+      kBaselineKernels.exact(find_metric(metric, "signed").accumulation,
+                             p.points.rows.data(), p.points.rows.data(),
+                             p.points.padded, &pair, 1, &sum);
+      distance.push_back(
+          rule(sum, p.points.sums[pair.row], p.points.sums[pair.column]));
+    }
+    std::vector<double> sorted = distance;
+    std::sort(sorted.begin(), sorted.end());
+    const Thresholds thresholds(p.scale, find_metric(metric, "signed"), rule);
+    const std::vector<std::int32_t> held(48,
+                                         thresholds.keep_up_to(sorted[500]));
+    std::size_t passed = 0;
+    for (std::int32_t r = 0; r < 48; r += Tile::rows) {
+      alignas(64) std::int32_t sums[Tile::rows * Tile::columns];
+      kBaselineKernels.accumulate(p.scale.form->product, p.rows.row(r),
+                                  p.rows.panel(0), Tile::panels, p.rows.steps,
+                                  sums);
+      std::uint64_t keep[Tile::rows];
+      kBaselineKernels.test(p.scale.form->test, sums, Tile::panels,
+                            p.rows.side(held.data() + r, r),
+                            p.rows.side(held.data(), 0), keep);
+      for (std::int32_t q = 0; q < Tile::rows; ++q)
+        for (std::int32_t c = 0; c < r + q; ++c) passed += keep[q] >> c & 1;
+    }
+    SecondLook again(kBaselineKernels, p.rows, p.rows);
+    again.drop(0, 0, held.data(), held.data(), all);
+    CAPTURE(metric);
+    CAPTURE(passed);
+    CHECK(all.size() > 500);
+    CHECK((all.size() - 501) * 5 < passed - 501);
   }
 }
 

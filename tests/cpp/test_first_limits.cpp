@@ -79,6 +79,7 @@ TEST_CASE("the hard cases keep their bits with first limits that are too low") {
   for (const Matrix& hard : hard_cases(kPoints, kFeatures)) {
     check_search(request_of("pearson", 30), hard, nullptr, "/hasty");
     check_search(request_of("cosine", 30), hard, nullptr, "/8/hasty");
+    check_search(request_of("manhattan", 30), hard, nullptr, "/8/hasty");
   }
 }
 
@@ -92,11 +93,21 @@ TEST_CASE("a query is not its own neighbour where its limit was too low") {
 TEST_CASE("first limits are hardly ever too low") {
   const Matrix points = normal("normal", 2000, kFeatures, 12);
   const auto source = points.source();
-  for (const std::int64_t k : {20, 100, 400}) {
-    Request r = request_of("pearson", k);
-    const auto found = blank(r, 2000);
-    Stats stats;
-    cpu::find_neighbours(r, source, nullptr, found->view, nullptr, &stats);
-    CHECK(stats.rows_redone < 20.0);
-  }
+  // By bytes from estimates, by others from bounds; in order of sums, too.
+  struct Case {
+    const char *metric, *order;
+  };
+  for (const Case& c : {Case{"pearson", ""}, Case{"manhattan", "/8/scattered"},
+                        Case{"manhattan", "/8/sorted"}})
+    for (const std::int64_t k : {20, 100, 400}) {
+      Request r = request_of(c.metric, k);
+      r.instruction_set = std::string("auto") + c.order;
+      const auto found = blank(r, 2000);
+      Stats stats;
+      cpu::find_neighbours(r, source, nullptr, found->view, nullptr, &stats);
+      CAPTURE(c.metric);
+      CAPTURE(c.order);
+      CAPTURE(k);
+      CHECK(stats.rows_redone < 20.0);
+    }
 }

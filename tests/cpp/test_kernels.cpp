@@ -166,6 +166,39 @@ TEST_CASE("kernels sum the same whatever the numbers' bits are") {
     }
 }
 
+TEST_CASE("kernels have the differences of words that are farthest apart") {
+  std::mt19937 random(5);
+  // 65,536 of the largest differences are 2^31 - 2^17.
+  for (const std::int64_t width : {32, 64, 320, 65536}) {
+    constexpr std::int32_t kRows = 5;
+    std::vector<std::int16_t> rows(static_cast<std::size_t>(kRows * width));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      rows[i] =
+          static_cast<std::int16_t>(static_cast<int>(random() % 32767) - 16383);
+    std::fill_n(rows.begin(), width, std::int16_t{-16383});
+    std::fill_n(rows.begin() + width, width, std::int16_t{16383});
+    std::vector<Pair> pairs;
+    std::vector<std::int32_t> expected;
+    for (std::int32_t i = 0; i < kRows; ++i)
+      for (std::int32_t j = 0; j < kRows; ++j) {
+        pairs.push_back({i, j});
+        std::int64_t sum = 0;
+        for (std::int64_t f = 0; f < width; ++f)
+          sum += std::abs(rows[static_cast<std::size_t>(i * width + f)] -
+                          rows[static_cast<std::size_t>(j * width + f)]);
+        expected.push_back(static_cast<std::int32_t>(sum));
+      }
+    for (const Kernels* kernels : available_kernels()) {
+      std::vector<std::int32_t> sums(pairs.size(), -1);
+      kernels->differences(rows.data(), rows.data(), width, pairs.data(),
+                           static_cast<std::int64_t>(pairs.size()),
+                           sums.data());
+      CAPTURE(kernels->name);
+      CHECK(sums == expected);
+    }
+  }
+}
+
 TEST_CASE("kernels have the contract's sums of any doubles") {
   std::mt19937 random(2);
   for (const std::int64_t padded : {8, 16, 104}) {

@@ -5,6 +5,7 @@
 // whatever the unit is, and for rows that it was not made for.
 
 #include "cpu/filter/form_parts.hpp"
+#include "cpu/filter/second_look.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -39,6 +40,20 @@ void pack_bytes(RowPacker& packer, FilterRows& rows, std::int64_t place) {
   const double g = r.sizes * (1.0 + kFloatSlack) + kRounding;
   rows.second[place] = as_bits(float_up(std::min(g, kMostUnits)));
   rows.second_upper[place] = as_bits(float_up(g));  // infinity may be
+  if (rows.second_likely.size() == 0) return;
+  // Rounding mostly cancels: of two rows' differences a twelfth of a feature's
+  // square each, and three times the root of that sum.
+  rows.second_likely[place] = as_bits(float_up(
+      r.beyond + 1.5 * std::sqrt(static_cast<double>(packer.padded) / 6.0)));
+}
+
+/// In parts of the unit.
+void pack_words(RowPacker& packer, FilterRows& rows, std::int64_t place) {
+  const double off = packer.quantise_words(
+      1.0 / packer.scale.unit, kPartsOfUnit, largest_word(packer.padded),
+      rows.words.data() + place * rows.words_wide);
+  const double e = off / kPartsOfUnit * (1.0 + kFloatSlack) + kRounding;
+  rows.words_error[place] = float_up(std::min(e, kMostUnits));
 }
 
 /// first: w, so that those of two rows are 1.
@@ -111,7 +126,8 @@ constexpr FilterForm form() {
           &Measure::keep_up_to,
           Measure::reach,
           &Measure::upper_distance,
-          nullptr};
+          nullptr,
+          &pack_words};
 }
 
 }  // namespace

@@ -52,6 +52,14 @@ struct FilterRows {
   Buffer<std::int32_t> second;
   Buffer<std::int32_t> first_upper;  ///< the same for upper bounds
   Buffer<std::int32_t> second_upper;
+  /// In place of second_upper where a distance need only be likely to be no
+  /// larger; empty: there is nothing tighter.
+  Buffer<std::int32_t> second_likely;
+  /// In 16 bits, too, of forms whose hits are looked at again: [num_places x
+  /// words_wide], and how far each row is from them.
+  Buffer<std::int16_t> words;
+  Buffer<float> words_error;
+  std::int64_t words_wide = 0;
   Buffer<float> square;  ///< [num_places] of forms that need errors
   double error = 0.0;    ///< largest relative rounding of a row
 
@@ -72,6 +80,10 @@ struct FilterRows {
   }
   Side upper_side(std::int64_t place) const {
     return {nullptr, first_upper.data() + place, second_upper.data() + place};
+  }
+  Side likely_side(std::int64_t place) const {
+    if (second_likely.size() == 0) return upper_side(place);
+    return {nullptr, first_upper.data() + place, second_likely.data() + place};
   }
 };
 
@@ -118,6 +130,10 @@ struct FilterForm {
   /// The contract's sum of two rows, of the filter's; null: the filter's does
   /// not tell it, and the exact step makes it.
   double (*exact_sum)(std::int32_t sum, const Side& row, const Side& column);
+  /// The same row in 16 bits (second_look.hpp); null: no pair that passes the
+  /// test is looked at again before the exact step.
+  void (*pack_words)(RowPacker& packer, FilterRows& rows,
+                     std::int64_t place) = nullptr;
 };
 
 inline bool FilterScale::has_filter() const {

@@ -88,13 +88,14 @@ class RowPacker {
   struct Residual {
     double squares = 0.0;  ///< sum (value * inverse - q)^2
     double sizes = 0.0;    ///< sum |value * inverse - q|
+    double beyond = 0.0;   ///< of that, what is more than rounding; of bytes
     double total = 0.0;    ///< sum q
   };
   template <int kBits = 16>
   Residual quantise(double inverse, double largest, std::int64_t first = 0) {
     Residual r;
     double squares[4] = {0, 0, 0, 0}, sizes[4] = {0, 0, 0, 0};
-    double total[4] = {0, 0, 0, 0};
+    double total[4] = {0, 0, 0, 0}, beyond[4] = {0, 0, 0, 0};
     for (std::int64_t f = 0; f < padded; f += 4) {
       std::uint32_t q[4];
       for (int l = 0; l < 4; ++l) {
@@ -103,6 +104,7 @@ class RowPacker {
         const double w = whole(std::min(std::max(y, -largest), largest));
         squares[l] += (y - w) * (y - w);
         sizes[l] += std::fabs(y - w);
+        if (kBits == 8) beyond[l] += std::max(std::fabs(y - w) - 0.5, 0.0);
         total[l] += w;
         q[l] = static_cast<std::uint32_t>(static_cast<std::int32_t>(w)) &
                ((1u << kBits) - 1);
@@ -118,9 +120,26 @@ class RowPacker {
     for (int l = 0; l < 4; ++l) {
       r.squares += squares[l];
       r.sizes += sizes[l];
+      r.beyond += beyond[l];
       r.total += total[l];
     }
     return r;
+  }
+
+  /// value * inverse * parts rounded to whole numbers within +-largest, at
+  /// `to`. Returns the sum of what each is off.
+  double quantise_words(double inverse, double parts, double largest,
+                        std::int16_t* to) const {
+    double sizes[4] = {0, 0, 0, 0};
+    for (std::int64_t f = 0; f < padded; f += 4) {
+      for (int l = 0; l < 4; ++l) {
+        const double y = value[f + l] * inverse * parts;
+        const double w = whole(std::min(std::max(y, -largest), largest));
+        sizes[l] += std::fabs(y - w);
+        to[f + l] = static_cast<std::int16_t>(static_cast<std::int32_t>(w));
+      }
+    }
+    return sizes[0] + sizes[1] + sizes[2] + sizes[3];
   }
 };
 

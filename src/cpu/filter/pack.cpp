@@ -33,6 +33,15 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
     rows.square = Buffer<float>(rows.num_places);
     std::fill_n(rows.square.data(), rows.num_places, 0.0f);
   }
+  if (form.pack_words != nullptr) {
+    rows.words_wide =
+        (points.padded + kWordsTogether - 1) / kWordsTogether * kWordsTogether;
+    rows.words = Buffer<std::int16_t>(rows.num_places * rows.words_wide);
+    rows.words_error = Buffer<float>(rows.num_places);
+    in_large_pages(rows.words);
+    rows.second_likely = Buffer<std::int32_t>(rows.num_places);
+    std::fill_n(rows.second_likely.data(), rows.num_places, 0);
+  }
   const bool fit = form.usable(scale);
   std::vector<double> error(static_cast<std::size_t>(num_panels), 0.0);
   run_pieces(num_panels, num_threads, {progress, 0.0, 0.0}, [&] {
@@ -40,10 +49,16 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
             row = RowReader(points)](std::int64_t panel) mutable {
       for (int c = 0; c < Tile::panel; ++c) {
         const std::int64_t place = panel * Tile::panel + c;
+        if (form.pack_words != nullptr) {
+          std::fill_n(rows.words.data() + place * rows.words_wide,
+                      rows.words_wide, std::int16_t{0});
+          rows.words_error[place] = 0.0f;
+        }
         if (place < points.size() && fit) {
           packer.load(row(Place{place}));
           form.pack_row(packer, rows, points.sums[place], place,
                         &error[static_cast<std::size_t>(panel)]);
+          if (form.pack_words != nullptr) form.pack_words(packer, rows, place);
         } else {
           packer.clear();
         }
@@ -70,22 +85,33 @@ FilterRows reordered(const FilterRows& from,
   for (Buffer<std::int32_t>* numbers :
        {&to.first, &to.second, &to.first_upper, &to.second_upper})
     *numbers = Buffer<std::int32_t>(to.num_places);
-  run_pieces(to.num_places / Tile::panel, num_threads, {nullptr, 0.0, 0.0},
-             [&] {
-               return [&](std::int64_t panel) {
-                 for (int c = 0; c < Tile::panel; ++c) {
-                   const std::int64_t p = panel * Tile::panel + c;
-                   const std::int64_t q =
-                       p < size ? place_at[static_cast<std::size_t>(p)] : 0;
-                   for (std::int64_t f = 0; f < to.steps; ++f)
-                     to.panels[to.at(p, f)] = from.panels[from.at(q, f)];
-                   to.first[p] = from.first[q];
-                   to.second[p] = from.second[q];
-                   to.first_upper[p] = from.first_upper[q];
-                   to.second_upper[p] = from.second_upper[q];
-                 }
-               };
-             });
+  to.words_wide = from.words_wide;
+  if (from.words_wide > 0) {
+    to.words = Buffer<std::int16_t>(to.num_places * to.words_wide);
+    to.words_error = Buffer<float>(to.num_places);
+    to.second_likely = Buffer<std::int32_t>(to.num_places);
+  }
+  run_pieces(
+      to.num_places / Tile::panel, num_threads, {nullptr, 0.0, 0.0}, [&] {
+        return [&](std::int64_t panel) {
+          for (int c = 0; c < Tile::panel; ++c) {
+            const std::int64_t p = panel * Tile::panel + c;
+            const std::int64_t q =
+                p < size ? place_at[static_cast<std::size_t>(p)] : 0;
+            for (std::int64_t f = 0; f < to.steps; ++f)
+              to.panels[to.at(p, f)] = from.panels[from.at(q, f)];
+            to.first[p] = from.first[q];
+            to.second[p] = from.second[q];
+            to.first_upper[p] = from.first_upper[q];
+            to.second_upper[p] = from.second_upper[q];
+            if (from.words_wide == 0) continue;
+            std::copy_n(from.words.data() + q * from.words_wide,
+                        from.words_wide, to.words.data() + p * to.words_wide);
+            to.words_error[p] = from.words_error[q];
+            to.second_likely[p] = from.second_likely[q];
+          }
+        };
+      });
   return to;
 }
 

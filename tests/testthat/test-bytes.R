@@ -108,7 +108,8 @@ test_that("8 bits filter points that come in blocks of a file", {
 
 # Where a form pays by a little, the instruction sets differ: of how far from
 # each other points are, no more than rank 5 is said, and 8 bits leave few pairs
-# more. Of values over many orders of magnitude they leave nearly all.
+# more, of which a second look leaves as many as 16 bits do, or nearly. Of values
+# over many orders of magnitude they leave nearly all.
 test_that("bytes are taken where they pay on any instruction set", {
   sets <- setdiff(fsknn:::cpp_cpu()$instruction_sets, "baseline")
   skip_if(length(sets) == 0, "bytes are no faster here")
@@ -124,7 +125,7 @@ test_that("bytes are taken where they pay on any instruction set", {
     forced <- function(x, bits) told(x, paste0(set, "/", bits))
     expect_identical(told(x, set)$filter_bits, 8L, label = set)
     # Threads meet pairs in any order, so no count is the same twice.
-    expect_gt(forced(x, 8)$pairs_exact, 1.05 * forced(x, 16)$pairs_exact)
+    expect_lt(forced(x, 8)$pairs_exact, 1.2 * forced(x, 16)$pairs_exact)
     wide <- exp(4 * x)
     chosen <- told(wide, set)
     expect_identical(chosen$filter_bits, 32L, label = set)

@@ -21,9 +21,10 @@ timed <- function(x, k, metric, bits) {
   seconds <- system.time(
     found <- knn_search(x, k, metric, backend = "cpu", num_threads = 2)
   )
+  stats <- knn_stats()
   list(
     found = found, seconds = sum(seconds[c("user.self", "sys.self")]),
-    exact = knn_stats()$pairs_exact / nrow(x)
+    exact = stats$pairs_exact / nrow(x), bits = stats$filter_bits
   )
 }
 
@@ -37,13 +38,12 @@ compare <- function(data, x, k, metric = "pearson", rounds = 5) {
   seconds <- vapply(names(forms), function(form) {
     stats::median(vapply(runs, function(run) run[[form]]$seconds, 0))
   }, 0)
-  # Both leave other numbers of pairs, nearly always.
   exact <- vapply(first, `[[`, 0, "exact")
   print(data.frame(
     data, n = nrow(x), d = ncol(x), k, metric,
     t(round(seconds, 3)), ratio = round(seconds[[1]] / seconds[[2]], 2),
     exact_8 = round(exact[[1]]), exact_16 = round(exact[[2]]),
-    bits = c(8, 16)[[which.min(abs(log(exact[[3]] / exact[1:2])))]]
+    bits = first$chosen$bits
   ), row.names = FALSE)
 }
 

@@ -416,8 +416,11 @@ TEST_CASE("bytes take whole numbers as they are, and no heed of one entry") {
     Matrix m = ties(300, 40, 200, 9);
     m.at(5, 3) = 201.0;
     const Prepared whole = in_bytes(metric, m);
-    for (std::int64_t p = 0; p < whole.points.size(); ++p)
+    for (std::int64_t p = 0; p < whole.points.size(); ++p) {
       CHECK(std::fabs(off(whole, p)) < 1e-6);
+      // Of what is not rounded a likely limit is as tight as a certain one.
+      CHECK(whole.rows.second_likely[p] == whole.rows.second_upper[p]);
+    }
     // A row that is cut off is far from its bytes, and no other is.
     for (const double entry : {1e6, 1e30}) {
       m = ties(300, 40, 100, 9);

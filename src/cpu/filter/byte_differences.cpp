@@ -42,9 +42,10 @@ void pack_bytes(RowPacker& packer, FilterRows& rows, std::int64_t place) {
   rows.second_upper[place] = as_bits(float_up(g));  // infinity may be
   if (rows.second_likely.size() == 0) return;
   // Rounding mostly cancels: of two rows' differences a twelfth of a feature's
-  // square each, and three times the root of that sum.
-  rows.second_likely[place] = as_bits(float_up(
-      r.beyond + 1.5 * std::sqrt(static_cast<double>(packer.padded) / 6.0)));
+  // square each, and three times the root of that sum; where there is any.
+  rows.second_likely[place] = as_bits(float_up(std::min(
+      g,
+      r.beyond + 1.5 * std::sqrt(static_cast<double>(packer.padded) / 6.0))));
 }
 
 /// In parts of the unit.

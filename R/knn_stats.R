@@ -18,7 +18,8 @@
 #'     sums or lengths tell them apart (on CPUs, where a sample says that this
 #'     pays: most pairs of intensities under Manhattan, proportional and
 #'     Euclidean distance), `pairs_filtered`, pairs that the filter looked at,
-#'     and `pairs_exact`, those whose distance was made in double precision;
+#'     and `pairs_exact`, those whose distance was made in double precision (on
+#'     a GPU a pair that both its points' lists have counts for each of them);
 #'   * `rows_redone`: points with more candidates than their list had room for,
 #'     which were done again (on the CPU those with fewer than k neighbours
 #'     within a first limit that a sample of the points gave), and

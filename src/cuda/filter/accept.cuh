@@ -7,100 +7,17 @@
 
 #include <cstdint>
 
-#include "core/metrics.hpp"
-#include "cuda/filter/bit_bound.hpp"
 #include "cuda/filter/half_tile.cuh"
+#include "cuda/filter/pair_kinds.cuh"
 #include "cuda/filter/queue.cuh"
 
 namespace fsknn {
 namespace cuda {
 
-/// Whom pairs are met for: the rows' lists, those of rows and columns, or the
-/// one list of pairs.
-enum class MetFor { rows, both, pairs };
-
 /// Where in a product of tensor cores a lane's first sum is.
 struct LanePlace {
   __device__ static int row(int lane) { return lane / 4; }
   __device__ static int column(int lane) { return lane % 4 * 2; }
-};
-
-/// Which similarity is made of a sum, and for whom, and whether rows are of
-/// several stretches: kernels are compiled for it. value() is what is made of a
-/// tensor cores' sum to begin with; row and column are their numbers, of which
-/// each has so many.
-template <Sign sign_, MetFor met_for, bool deep_>
-struct PairKind {
-  using Number = float;  ///< of tensor cores' sums of tiled rows
-  static constexpr int numbers = 0;
-  static constexpr Sign sign = sign_;
-  /// Whether columns have thresholds.
-  static constexpr bool symmetric = met_for != MetFor::rows;
-  static constexpr bool in_one_list = met_for == MetFor::pairs;
-  static constexpr bool deep = deep_;
-  static_assert(sign == Sign::signed_value || sign == Sign::absolute ||
-                    sign == Sign::negative,
-                "similarity() knows what is near");
-  /// Bytes' sums are whole numbers.
-  template <class Sum>
-  __device__ static float value(Sum sum) {
-    return static_cast<float>(sum);
-  }
-  __device__ static float similarity(float r) {
-    if (sign == Sign::absolute) return fabsf(r);
-    return sign == Sign::negative ? -r : r;
-  }
-  __device__ static float similarity(float r, float2, float2) {
-    return similarity(r);
-  }
-  __device__ static bool reaches(float r, float2, float2, float threshold) {
-    return similarity(r) >= threshold;
-  }
-};
-
-/// Of rows of bits (bit_bound.hpp): what both have, held against the rows' own
-/// counts.
-template <MetFor met_for>
-struct BitKind {
-  using Number = int;
-  static constexpr int numbers = 1;
-  static constexpr bool symmetric = met_for != MetFor::rows;
-  static constexpr bool in_one_list = met_for == MetFor::pairs;
-  static constexpr bool deep = false;
-  __device__ static float value(int common) { return as_count(common); }
-  __device__ static float similarity(float common, float2 row, float2 column) {
-    return overlap_of(common, row.x + column.x);
-  }
-  __device__ static bool reaches(float common, float2 row, float2 column,
-                                 float threshold) {
-    return reaches_overlap(common, row.x + column.x, threshold);
-  }
-};
-
-/// By how far they are apart.
-template <MetFor met_for>
-struct BitDifferenceKind : BitKind<met_for> {
-  __device__ static float similarity(float common, float2 row, float2 column) {
-    return closeness_of(common, row.x + column.x);
-  }
-  __device__ static bool reaches(float common, float2 row, float2 column,
-                                 float threshold) {
-    return reaches_closeness(common, row.x + column.x, threshold);
-  }
-};
-
-/// By their correlation or cosine.
-template <Sign sign, MetFor met_for>
-struct BitProductKind : BitKind<met_for> {
-  static constexpr int numbers = 2;
-  __device__ static float similarity(float common, float2 row, float2 column) {
-    return PairKind<sign, met_for, false>::similarity(
-        product_of({row.x, row.y}, {column.x, column.y}, common));
-  }
-  __device__ static bool reaches(float common, float2 row, float2 column,
-                                 float threshold) {
-    return similarity(common, row, column) >= threshold;
-  }
 };
 
 /// Where what is found goes.

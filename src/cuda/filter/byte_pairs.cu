@@ -5,6 +5,7 @@
 
 #include "cuda/filter/byte_form.cuh"
 #include "cuda/filter/pair_kernel.cuh"
+#include "cuda/filter/pair_kinds.cuh"
 
 namespace fsknn {
 namespace cuda {

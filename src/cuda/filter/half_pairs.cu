@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "cuda/filter/pair_kernel.cuh"
+#include "cuda/filter/pair_kinds.cuh"
 #include "cuda/filter/tiled_form.cuh"
 
 namespace fsknn {

@@ -27,11 +27,12 @@ struct ItemOrder {
   std::uint16_t *by_bucket, *sorted;
 };
 
-/// The numbers 0 .. count - 1 in the order of before(a, b), a total order.
-/// bucket_of(item), below BucketMemory::buckets, is never less for what comes
-/// later. Returns whether there is such an order now: not where a bucket has
-/// more than `most`, of which each is compared with each. Starts and ends with
-/// a barrier.
+/// The numbers 0 .. count - 1 in the order of before(a, b), of two numbers one
+/// before the other whatever they stand for: each has a rank of its own, and in
+/// which order they came to their buckets is not seen. bucket_of(item), below
+/// BucketMemory::buckets, is never less for what comes later. Returns whether
+/// there is such an order now: not where a bucket has more than `most`, of
+/// which each is compared with each. Starts and ends with a barrier.
 template <int threads, class BucketOf, class Before>
 __device__ inline bool order_by_buckets(int count, int most,
                                         BucketMemory<threads>& memory,
@@ -133,8 +134,11 @@ __device__ inline bool order_neighbours(const Entries& found, int count,
     return min(bucket, Memory::buckets - 1);
   };
   return order_by_buckets(
-      count, most_compared, memory, order, bucket_of,
-      [&](int a, int b) { return comes_before(found.get(a), found.get(b)); });
+      count, most_compared, memory, order, bucket_of, [&](int a, int b) {
+        const Entry first = found.get(a), second = found.get(b);
+        return comes_before(first, second) ||
+               (a < b && !comes_before(second, first));
+      });
 }
 
 }  // namespace cuda

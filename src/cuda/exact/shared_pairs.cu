@@ -1,5 +1,7 @@
 #include "cuda/exact/shared_pairs.cuh"
 
+#include <math_constants.h>
+
 #include <algorithm>
 
 #include "cuda/device/check.cuh"
@@ -65,9 +67,13 @@ struct Sharing {
   std::int64_t part_slots = 0;            ///< of columns, of a part
 };
 
-// The slots of each list that takes part, ascending. Grid: one block a slot.
-// Block: ArrangeBlock. Shared: most_shared() slots and two orders of them,
-// dynamic.
+// The slots of each list that takes part, ascending, no two alike and none the
+// row's own: in a graph's rounds two points meet once, and the first cut drops
+// a row's own point. A list where that is not so takes no part: a pair of a
+// slot with itself would be nobody's to make, and one that stands there twice
+// two neighbours. It is done again, and its threshold, which it may have been
+// counted in twice, is not believed. Grid: one block a slot. Block:
+// ArrangeBlock. Shared: most_shared() slots and two orders of them, dynamic.
 __global__ void __launch_bounds__(ArrangeBlock::threads)
     arrange_lists(const Sharing sharing) {
   constexpr int threads = ArrangeBlock::threads;
@@ -89,7 +95,21 @@ __global__ void __launch_bounds__(ArrangeBlock::threads)
         return static_cast<int>(
             __umulhi(static_cast<unsigned>(slots[item]), sharing.bucket_scale));
       },
-      [&](int a, int b) { return slots[a] < slots[b]; });
+      [&](int a, int b) {
+        return slots[a] != slots[b] ? slots[a] < slots[b] : a < b;
+      });
+  bool alike = false;
+  for (int at = static_cast<int>(threadIdx.x); at < count; at += threads) {
+    const std::int32_t own = slots[order.sorted[at]];
+    alike |= own == slot || (at > 0 && own == slots[order.sorted[at - 1]]);
+  }
+  if (__syncthreads_or(alike)) {
+    if (threadIdx.x > 0) return;
+    lists.thresholds[slot] = -CUDART_INF_F;
+    leave_list(sharing.step, lists.places[slot], slot);
+    lists.counts[slot] = kOverflowed;
+    return;
+  }
   const SharedList to = shared_list(lists, slot);
   for (int at = static_cast<int>(threadIdx.x); at < count; at += threads)
     to.slots[at] = slots[order.sorted[at]];
@@ -143,7 +163,7 @@ __global__ void __launch_bounds__(MakeBlock::threads)
               static_cast<int>(share * static_cast<float>(others)), others - 1);
           twin = position_of(shared_list(lists, other).slots, others,
                              static_cast<std::int32_t>(slot), guess);
-          own = twin < 0 || slot < other;
+          own = twin < 0 || slot < other;  // never the same: arrange_lists()
         }
       }
       const unsigned owners = __ballot_sync(0xffffffffu, own);

@@ -63,6 +63,13 @@ struct Sought {
   bool settles = true;
   /// Where k is 0: how near that is, before the matrix's scaling.
   double limit = HUGE_VAL;
+
+  bool operator==(const Sought& other) const {
+    return num_points == other.num_points && k == other.k &&
+           forced == other.forced && candidate_cost == other.candidate_cost &&
+           capacity == other.capacity && settles == other.settles &&
+           limit == other.limit;
+  }
 };
 
 /// Some of the points, a fair sample, by which a filter is chosen, and what

@@ -216,6 +216,13 @@ struct RowsInForm {
   bool may_centre = false;
   std::int64_t spare_bytes = 0;  ///< of a slot's, for those
 
+  /// Whether the same may be learnt, and take their place.
+  bool operator==(const RowsInForm& other) const {
+    return form == other.form && features == other.features &&
+           unit == other.unit && centred == other.centred &&
+           may_centre == other.may_centre && instead == other.instead;
+  }
+
   /// With that room, where there is such a form of these rows; or as it is.
   RowsInForm with_room_to_centre() const;
 

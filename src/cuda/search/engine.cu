@@ -148,7 +148,8 @@ bool find_groups(const Request& request, const RowSource& points,
   const DistanceRule rule(*request.metric, exponent);
   const Search search = {
       request,     plan,        columns, columns, recipe_of(request, exponent),
-      rule.undo(), rule.redo(), out,     nullptr, &store};
+      rule.undo(), rule.redo(), out,     nullptr, &store,
+      nullptr};
   const GroupBlocks blocks(sizes_of(groups, request.skip));
   const int count = Workers::at_once(plan.num_workers);
   GroupTeam team(search, groups, blocks, gpus.all(), count);
@@ -240,9 +241,19 @@ void find_with_store(const Request& request, const RowSource& points,
   emit_missing_rows(rows.order, out, request.k);
 
   const DistanceRule rule(metric, exponent);
-  const Search search = {
-      request,     plan,        rows, columns,    recipe_of(request, exponent),
-      rule.undo(), rule.redo(), out,  &in_panels, &store};
+  LearntForms learnt;
+  const bool exchange = queries == nullptr && plan.num_workers > 1;
+  const Search search = {request,
+                         plan,
+                         rows,
+                         columns,
+                         recipe_of(request, exponent),
+                         rule.undo(),
+                         rule.redo(),
+                         out,
+                         &in_panels,
+                         &store,
+                         exchange ? &learnt : nullptr};
   const double seconds_prepare = seconds_since(start);
   Stats found;
   if (plan.filtered && queries != nullptr)

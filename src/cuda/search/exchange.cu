@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/device/check.cuh"
+#include "cuda/device/transfer.cuh"
 #include "cuda/plan/plan.hpp"
 
 namespace fsknn {
@@ -40,6 +41,27 @@ __global__ void __launch_bounds__(kThreads)
         is_overflowed(more) || more > room ? lists.capacity + 1 : count + more;
 }
 
+// Adds up a number of each word and its place. Grid: any, x. Block: kThreads.
+// Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    add_words(const std::uint32_t* words, std::int64_t count,
+              unsigned long long* sum) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  unsigned long long own = 0;
+  for (std::int64_t i =
+           static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       i < count; i += step) {
+    unsigned long long x = words[i] + (static_cast<unsigned long long>(i) + 1) *
+                                          0x9e3779b97f4a7c15ull;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    own += x ^ (x >> 31);
+  }
+  for (int gap = kWarp / 2; gap > 0; gap /= 2)
+    own += __shfl_xor_sync(0xffffffffu, own, gap);
+  if (threadIdx.x % kWarp == 0) atomicAdd(sum, own);
+}
+
 /// Lets the current device read `other`'s memory, where it can.
 bool can_read(int device, int other) {
   int can = 0;
@@ -53,6 +75,35 @@ bool can_read(int device, int other) {
 }
 
 }  // namespace
+
+std::uint64_t digest_of(const void* words, std::int64_t bytes,
+                        const Stream& stream) {
+  constexpr unsigned blocks = 1024;
+  DeviceBuffer<unsigned long long> sum(1);
+  clear_from(sum, 0, stream);
+  add_words<<<blocks, kThreads, 0, stream.get()>>>(
+      static_cast<const std::uint32_t*>(words),
+      bytes / static_cast<std::int64_t>(sizeof(std::uint32_t)), sum.data());
+  CUDA_CHECK(cudaGetLastError());
+  unsigned long long digest = 0;
+  download(&digest, sum, 1, stream);
+  stream.wait();
+  return digest;
+}
+
+LearntForm learnt_form(const PairFilter& filter, bool suits, const void* words,
+                       std::int64_t bytes, const Stream& stream) {
+  LearntForm learnt;
+  learnt.form = filter.rows().form;
+  learnt.centred = filter.rows().centred;
+  learnt.suits = suits;
+  learnt.row_bytes = filter.row_bytes();
+  if (bytes > 0) learnt.digest = digest_of(words, bytes, stream);
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  if (injected("another filter learnt", device)) learnt.digest ^= 1;
+  return learnt;
+}
 
 Exchange::Exchange(FilterTeam& team, int own) : team_(team), own_(own) {
   FilterShare& share = team.shares[static_cast<std::size_t>(own)];

@@ -12,9 +12,20 @@
 #include "cuda/device/resources.cuh"
 #include "cuda/device/workers.hpp"
 #include "cuda/exact/candidates.cuh"
+#include "cuda/filter/pair_filter.cuh"
+#include "cuda/search/learnt_forms.hpp"
 
 namespace fsknn {
 namespace cuda {
+
+/// Of so many bytes of device memory, whole words of 32 bits: the same of the
+/// same, and hardly ever of others. Waits for the stream.
+std::uint64_t digest_of(const void* words, std::int64_t bytes,
+                        const Stream& stream);
+
+/// For LearntForms. words, bytes: what shows what the filter learnt.
+LearntForm learnt_form(const PairFilter& filter, bool suits, const void* words,
+                       std::int64_t bytes, const Stream& stream);
 
 /// One device's part of a filtered search, as the others see it.
 struct FilterShare {

@@ -59,6 +59,7 @@ FilterPhase::FilterPhase(const PanelsPart& part, const RowsInForm& rows,
       team_size_(team.size()),
       shape_(part.shape()),
       own_places_(panel_places_of(part.layout, *part.search.in_panels)),
+      asked_(rows),
       filter_(filter_of_panels(part, rows)),
       form_(*filter_, part.layout.num_slots),
       candidates_(
@@ -130,6 +131,11 @@ bool FilterPhase::make_rows() {
   if (!make_all_rows()) return false;
   suits_ = filter_->suits(stream);
   stream.wait();
+  if (part_.search.learnt != nullptr)
+    part_.search.learnt->tell(
+        asked_, LearntForms::Stage::made,
+        learnt_form(*filter_, suits_, form_.rows().rows,
+                    form_.rows().num_slots * filter_->row_bytes(), stream));
   if (!suits_) return true;
   filter_->set_errors(pass_.cut, form_.rows(), form_.rows(), stream);
   candidates_.hold_entries();

@@ -91,6 +91,7 @@ class FilterPhase {
   const int team_size_;
   const FilterStreaming& shape_;
   const std::vector<std::int32_t> own_places_;  ///< in panels
+  const RowsInForm asked_;
   const std::unique_ptr<PairFilter> filter_;
   bool suits_ = false;
   FilterForm form_;

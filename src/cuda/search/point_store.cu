@@ -20,7 +20,7 @@ PointsToStore columns_of(const Search& search) {
   return {search.columns,         search.request.metric,
           search.request.weights, search.request.covariates,
           search.prepare,         search.plan.padded_points,
-          threads_of(search)};
+          threads_of(search),     search.learnt};
 }
 
 double PointsToStore::bytes() const {
@@ -50,8 +50,17 @@ bool StoredPoints::suits(const PointsToStore& asked) const {
 
 void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
                              const Sought& sought, const Stream& stream) {
-  if (form_ != nullptr && number_form_ == rows.form && forced_ == sought.forced)
-    return;
+  if (form_ == nullptr || !(asked_ == rows) || !(sought_ == sought))
+    make_form(rows, undo, sought, stream);
+  if (learnt_ != nullptr)
+    learnt_->tell(
+        rows, LearntForms::Stage::made,
+        learnt_form(*filter_, true, form_->rows().rows,
+                    form_->rows().num_slots * filter_->row_bytes(), stream));
+}
+
+void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
+                             const Sought& sought, const Stream& stream) {
   form_.reset();
   filter_.reset();
   const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
@@ -74,8 +83,8 @@ void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
     filter_ = std::move(filter);
     form_ = std::move(form);
   }
-  number_form_ = rows.form;
-  forced_ = sought.forced;
+  asked_ = rows;
+  sought_ = sought;
 }
 
 double StoredPoints::bytes() const {
@@ -95,6 +104,7 @@ StoredPoints& PointStore::get(const PointsToStore& asked,
   // Another thread has another device's.
   if (*own != nullptr && !(*own)->suits(asked)) own->reset();
   if (*own == nullptr) *own = std::make_unique<StoredPoints>(asked, stream);
+  (*own)->tell(asked.learnt);
   return **own;
 }
 

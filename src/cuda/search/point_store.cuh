@@ -13,6 +13,7 @@
 #include "core/weights.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/filter/pair_filter.cuh"
+#include "cuda/search/exchange.cuh"
 #include "cuda/search/filter_form.cuh"
 #include "cuda/search/search.cuh"
 
@@ -28,6 +29,7 @@ struct PointsToStore {
   RowRecipe prepare;
   std::int64_t num_places;  ///< with padding, at least
   int num_threads;
+  LearntForms* learnt = nullptr;  ///< see Search
 
   double bytes() const;
 };
@@ -42,11 +44,16 @@ class StoredPoints {
 
   /// Whether they are what is asked for.
   bool suits(const PointsToStore& asked) const;
-  /// Makes the form of such a filter, unless it is there, or the one that takes
-  /// its place where it does not suit; undo: what distances are multiplied by
-  /// at last. Waits for the stream if so.
+  /// Makes the form of such a filter, or the one that takes its place where it
+  /// does not suit, unless it was made for just that before: what is learnt for
+  /// fewer neighbours, say, may be another form, and a device that has it from
+  /// then must not meet one that learns now. undo: what distances are
+  /// multiplied by at last. Waits for the stream if so.
   void hold_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
                  const Stream& stream);
+
+  /// Whom hold_form() tells from here on; null: nobody.
+  void tell(LearntForms* learnt) { learnt_ = learnt; }
 
   const DevicePoints& points() const { return points_; }
   PairFilter& filter() { return *filter_; }
@@ -54,6 +61,9 @@ class StoredPoints {
   double bytes() const;
 
  private:
+  void make_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
+                 const Stream& stream);
+
   // What they were made of.
   const RowSource* const source_;
   const std::shared_ptr<const SampleWeights> weights_;
@@ -63,8 +73,10 @@ class StoredPoints {
   const std::vector<std::int32_t> ids_;  ///< by place
 
   DevicePoints points_;
-  NumberForm number_form_ = NumberForm::none;  ///< asked for
-  bool forced_ = false;                        ///< the same
+  // Asked for.
+  RowsInForm asked_;
+  Sought sought_;
+  LearntForms* learnt_ = nullptr;
   std::unique_ptr<PairFilter> filter_;
   std::unique_ptr<FilterForm> form_;
 };

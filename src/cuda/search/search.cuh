@@ -15,6 +15,7 @@
 namespace fsknn {
 namespace cuda {
 
+class LearntForms;
 class PointStore;
 
 /// What all parts of a search read.
@@ -32,6 +33,9 @@ struct Search {
   const PlacedPoints* in_panels = nullptr;
   /// Where columns that a device holds are prepared.
   PointStore* store = nullptr;
+  /// Where devices tell what their filter learnt; null: they exchange nothing
+  /// that depends on it.
+  LearntForms* learnt = nullptr;
 };
 
 /// What its filter is to find.

@@ -58,6 +58,7 @@ StretchPhase::StretchPhase(const PanelsPart& part, const RowsInForm& rows,
       own_places_(panel_places_of(part.layout, *part.search.in_panels)),
       panel_slots_(panel_slots_of(part.layout, part.search.columns.order,
                                   part.search.in_panels->order)),
+      asked_(rows),
       filter_(filter_of_panels(part, rows)),
       block_bytes_(kFilterBlock * filter_->row_bytes()),
       values_(filter_->floats_a_slot() * part.layout.num_slots),
@@ -111,8 +112,21 @@ std::int64_t StretchPhase::num_launches(const Search& search) {
          ceil_div(blocks.count, shape.panel_blocks);
 }
 
+/// Rows stand in memory that all devices write: what is each one's own, besides
+/// them, shows what it learnt.
+void StretchPhase::tell(LearntForms::Stage stage) {
+  if (part_.search.learnt == nullptr) return;
+  const bool made = stage == LearntForms::Stage::made;
+  const std::int64_t bytes =
+      made ? values_.size() * static_cast<std::int64_t>(sizeof(float)) : 0;
+  part_.search.learnt->tell(asked_, stage,
+                            learnt_form(*filter_, !made || suits_,
+                                        values_.data(), bytes, part_.stream));
+}
+
 /// The first device's part sees to it.
 bool StretchPhase::make_room_on_host() {
+  tell(LearntForms::Stage::learnt);  // or rows would not fit there
   if (own_ == 0) {
     const std::int64_t bytes = blocks_.count * block_bytes_;
     // Of a form that did not suit there may be some.
@@ -149,6 +163,7 @@ bool StretchPhase::make_rows() {
   // Of all rows, so that devices agree.
   suits_ = filter_->suits(part_.stream);
   part_.stream.wait();
+  tell(LearntForms::Stage::made);
   return part_.workers.meet();
 }
 

@@ -51,6 +51,7 @@ class StretchPhase {
     std::int64_t num_slots;  ///< whole blocks
   };
 
+  void tell(LearntForms::Stage stage);
   bool make_room_on_host();
   bool find(std::int64_t first_block, std::int64_t num_blocks);
   bool find_widely(FilteredGraph& found);
@@ -70,6 +71,7 @@ class StretchPhase {
   const FilterBlocks blocks_;
   const std::vector<std::int32_t> own_places_;   ///< in panels
   const std::vector<std::int32_t> panel_slots_;  ///< by panel place
+  const RowsInForm asked_;
   const std::unique_ptr<PairFilter> filter_;
   bool suits_ = false;
   const std::int64_t block_bytes_;  ///< of the filter's rows

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <memory>
+#include <random>
 #include <string>
 
 #include "answers.hpp"
@@ -30,6 +32,20 @@ std::unique_ptr<Answer> blank(const Request& r, std::int64_t rows) {
   std::unique_ptr<Answer> a(new Answer(rows, r.k));
   if (!r.metric->is_unit_dot()) a->view.correlation = nullptr;
   return a;
+}
+
+/// In bytes, in a unit of 1, two rows are the same but for one feature, and so
+/// are taken to be far nearer than they are: what they are off does not cancel.
+Matrix no_cancelling(double level, unsigned seed) {
+  constexpr std::int64_t d = 48;
+  Matrix m = make("roundings that do not cancel", kPoints, d);
+  std::mt19937 random(seed);
+  const double off[] = {0.0, 0.4999, 0.0, -0.4999};
+  for (std::int64_t i = 0; i < kPoints; ++i)
+    for (std::int64_t f = 0; f < d; ++f)
+      // The middle of each column is 0, and of one there is all of the range.
+      m.at(i, f) = level + (f == 0 ? 254.0 : 1.0) * off[random() % 4];
+  return m;
 }
 
 /// Returns how many rows were done again, all threads and sets together.
@@ -88,6 +104,21 @@ TEST_CASE("a query is not its own neighbour where its limit was too low") {
   const Matrix points = normal("normal", kPoints, kFeatures, 9);
   for (std::int32_t i = 0; i < kPoints; ++i) r.query_self.push_back(i);
   CHECK(check_search(r, points, &points, "/hasty") > 0.0);
+}
+
+TEST_CASE("estimates that are too low for most rows are found out") {
+  const Matrix points = no_cancelling(200.0, 13);
+  const Matrix asking = no_cancelling(200.0, 14);
+  const double most =
+      1.6 * static_cast<double>(cpu::available_kernels().size()) * kPoints;
+  for (const std::string order : {"/8/scattered", "/8/sorted"}) {
+    CHECK(check_search(request_of("manhattan", 20), points, nullptr, order) >
+          most);
+    CHECK(check_search(request_of("proportional", 20), points, nullptr, order) >
+          most);
+  }
+  CHECK(check_search(request_of("manhattan", 20), points, &asking, "/8") >
+        0.8 * most);
 }
 
 TEST_CASE("first limits are hardly ever too low") {

@@ -17,7 +17,7 @@ namespace cpu {
 
 /// Words are in a 16th of the bytes' unit: what that leaves of the rounding is
 /// little beside distances, and what is beyond the bytes' range is within the
-/// words', which is eight times as wide.
+/// words', which is eight times as wide (of up to 65,536 features).
 constexpr double kPartsOfUnit = 16.0;
 
 /// No word is beyond: two have a difference of 15 bits, and all of two rows'

@@ -18,7 +18,8 @@ make -s -C tests/cpp build="$arm" CXX="$compiler" CXXFLAGS="-O1 -g0" \
 
 # Of the other files' tests those that take seconds.
 tests="kernels*,every instruction set sums*,bytes are taken*,\
-differences of bytes are*,bits count the same*,few points and few*,\
+differences of bytes are*,bytes and words keep*,nothing but what was added*,\
+subnormal rows keep*,bits count the same*,few points and few*,\
 a relative difference is right*"
 status=0
 

@@ -33,7 +33,8 @@ list_code | xargs "$format" --dry-run -Werror || status=1
 # Without OpenMP: clang-tidy takes what only a pragma reads for never read.
 find src/core -name '*.cpp' | sort |
   xargs -P "$jobs" -n 4 sh -c '
-    clang-tidy --quiet "$@" -- -std=c++17 -Isrc 2> /dev/null' tidy ||
+    clang-tidy --quiet "$@" -- -std=c++17 -Isrc -Wreserved-identifier \
+      -Wreserved-macro-identifier 2> /dev/null' tidy ||
   status=1
 Rscript -e '
   found <- lintr::lint_dir("R")

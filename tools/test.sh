@@ -80,7 +80,7 @@ check_bindings() {
 # The C++ tests are linked with what R has compiled, where it has.
 make_cpp() {
   [ ! -f "$compiled/done" ] || set -- compiled="$compiled/src" "$@"
-  make -s -C tests/cpp build="$build/cpp" CXXFLAGS=-O2 "$@"
+  make -s -C tests/cpp build="$build/cpp" CXXFLAGS=-O2 TESTFLAGS=-O1 "$@"
 }
 
 build_cpp_tests() {
@@ -91,7 +91,7 @@ build_cpp_tests() {
 # As on a Mac: no GCC, and no OpenMP.
 build_by_clang() {
   make -s -C tests/cpp build="$build/clang" CXX=clang++ \
-    CXXFLAGS="-O2 -g0 -Wno-unknown-warning-option" \
+    CXXFLAGS="-O2 -g0 -Wno-unknown-warning-option" TESTFLAGS=-O1 \
     "$build/clang/tests-without-openmp"
 }
 

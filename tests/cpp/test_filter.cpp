@@ -119,7 +119,8 @@ void check_all_pairs(const Matrix& hard, std::int64_t d,
     const DistanceRule rule(metric, p.exponent);
     const Thresholds thresholds(p.scale, metric, rule);
     const std::int64_t n = p.points.size();
-    std::vector<std::int32_t> none(96, thresholds.keep_none());
+    const std::vector<std::int32_t> none(96, thresholds.keep_none());
+    std::vector<std::int32_t> held = none;
     std::int64_t dropped = 0, below = 0, wrong_side = 0, missed = 0;
     SecondLook again(kBaselineKernels, p.rows, p.rows);
     const auto passes = [&](const Pair& pair,
@@ -154,21 +155,22 @@ void check_all_pairs(const Matrix& hard, std::int64_t d,
           const double distance = rule(sum, p.points.sums[i], p.points.sums[j]);
           if (!(distance < HUGE_VAL)) continue;
           // Row i holds the threshold, then column j does.
-          std::vector<std::int32_t> held = none;
-          held[static_cast<std::size_t>(i)] = thresholds.keep_up_to(distance);
+          const std::int32_t threshold = thresholds.keep_up_to(distance);
+          held[static_cast<std::size_t>(i)] = threshold;
           std::uint64_t keep[Tile::rows];
           kBaselineKernels.test(p.scale.form->test, sums, panels,
                                 p.rows.side(held.data() + i0, i0),
                                 p.rows.side(none.data(), c0), keep);
           dropped += !(keep[i - i0] >> (j - c0) & 1);
           missed += !passes(pair, held, none);
-          held = none;
-          held[static_cast<std::size_t>(j)] = thresholds.keep_up_to(distance);
+          held[static_cast<std::size_t>(i)] = thresholds.keep_none();
+          held[static_cast<std::size_t>(j)] = threshold;
           kBaselineKernels.test(p.scale.form->test, sums, panels,
                                 p.rows.side(none.data() + i0, i0),
                                 p.rows.side(held.data() + c0, c0), keep);
           wrong_side += !(keep[i - i0] >> (j - c0) & 1);
           missed += !passes(pair, none, held);
+          held[static_cast<std::size_t>(j)] = thresholds.keep_none();
           below += thresholds.upper_distance(keys[j - c0],
                                              p.rows.upper_side(i)) < distance;
         }

@@ -13,6 +13,11 @@ results=$build/testthat-results.tsv
 stage=$build/test-stage
 compiled=$build/test-compiled
 
+# Threads that wait let others work. OpenMP's would be looking whether there is
+# something to do, for a fifth of all the time of the C++ tests.
+OMP_WAIT_POLICY=passive
+export OMP_WAIT_POLICY
+
 # --- Steps -----------------------------------------------------------------
 
 # Each header that plain C++ may include compiles alone, without R and CUDA; but
@@ -95,10 +100,9 @@ build_by_clang() {
     "$build/clang/tests-without-openmp"
 }
 
-# run_cpp_tests PROGRAM ARGUMENT...: threads that wait let others work. OpenMP's
-# would be looking whether there is something to do, for a fifth of all the time.
+# run_cpp_tests PROGRAM ARGUMENT...
 run_cpp_tests() {
-  OMP_WAIT_POLICY=passive "$@" --reporters=console --no-colors=true \
+  "$@" --reporters=console --no-colors=true \
     > "$build/cpp-tests.log" 2>&1
   status=$?
   cat "$build/cpp-tests.log"

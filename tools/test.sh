@@ -240,8 +240,6 @@ count_package_tests() {
     "$(grep -c '^failed' "$results")" "$(grep -c '^skipped' "$results")" \
     "$others"
   grep -v '^passed' "$results"
-  echo "The slowest, in seconds:"
-  sort -t "$(printf '\t')" -k 2 -n -r "$results" | head -n 5 | cut -f 2-
 }
 
 # Bioconductor's check passes with notes, which CONTRIBUTING.md explains. It

@@ -89,8 +89,8 @@ std::vector<std::int64_t> naive_counts(const std::vector<double>& values,
                                        const std::vector<double>& breaks) {
   std::vector<std::int64_t> count(breaks.size() + 1, 0);
   for (const double v : values) {
-    std::size_t slot = 0;
-    while (slot < breaks.size() && v >= breaks[slot]) ++slot;
+    auto slot = static_cast<std::size_t>(
+        std::upper_bound(breaks.begin(), breaks.end(), v) - breaks.begin());
     if (v == breaks.back()) --slot;
     ++count[slot];
   }

@@ -81,8 +81,8 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
   }
 }
 
-/// A distance that some pairs have, so that equality counts.
-double some_distance(const Request& r, const Matrix& m, double share) {
+/// Those of all pairs, ascending.
+std::vector<double> all_distances(const Request& r, const Matrix& m) {
   Within all;
   all.limits = {std::numeric_limits<double>::max()};
   Rows rows;
@@ -90,8 +90,13 @@ double some_distance(const Request& r, const Matrix& m, double share) {
   std::vector<double> distances;
   for (const auto& row : rows.distances())
     distances.insert(distances.end(), row.begin(), row.end());
-  if (distances.empty()) return 0.0;
   std::sort(distances.begin(), distances.end());
+  return distances;
+}
+
+/// A distance that some pairs have, so that equality counts.
+double at_share(const std::vector<double>& distances, double share) {
+  if (distances.empty()) return 0.0;
   return distances[static_cast<std::size_t>(
       share * static_cast<double>(distances.size() - 1))];
 }
@@ -128,13 +133,15 @@ TEST_CASE("pairs within a distance are those of the definition") {
       r.skip = unfit(metric, m);
       CAPTURE(metric.name);
       CAPTURE(m.name);
+      std::vector<double> distances;
+      try {
+        distances = all_distances(r, m);
+      } catch (const RangeFailure&) {
+        continue;
+      }
       for (const double share : {0.0, 0.1, 0.7}) {
         Within within;
-        try {
-          within.limits = {some_distance(r, m, share)};
-        } catch (const RangeFailure&) {
-          continue;
-        }
+        within.limits = {at_share(distances, share)};
         for (const bool once : {false, true}) {
           within.once = once;
           check_same(r, within, m.source(), nullptr);
@@ -153,8 +160,9 @@ TEST_CASE("each row has its own distance, and queries too") {
     r.skip = unfit(metric, m);
     CAPTURE(metric.name);
     Within within;
+    const std::vector<double> distances = all_distances(r, m);
     for (int i = 0; i < 130; ++i)
-      within.limits.push_back(some_distance(r, m, 0.01 * (i % 40)));
+      within.limits.push_back(at_share(distances, 0.01 * (i % 40)));
     const auto points = m.source();
     check_same(r, within, points, nullptr);
     std::vector<std::int32_t> numbers = {5, 5, 129, 0, 64, 63, 62};
@@ -194,7 +202,7 @@ TEST_CASE("too many pairs are refused with a distance that fits") {
     r.k = 1;
     r.metric = &metric;
     CAPTURE(metric.name);
-    const double limit = some_distance(r, fitted, 0.5);
+    const double limit = at_share(all_distances(r, fitted), 0.5);
     // Exactly, and from a sample: 400 points are all in it.
     for (const double most : {60000.0, 5000.0}) {
       Within within;
@@ -232,9 +240,10 @@ TEST_CASE("pairs within a distance, over the samples that both have") {
           r.na_pairwise = true;
           r.min_pairs = 2 + m.name.size() % 3;
           r.skip = {4, 50};
+          const std::vector<double> distances = all_distances(r, m);
           for (const double share : {0.03, 0.4}) {
             Within within;
-            within.limits = {some_distance(r, m, share)};
+            within.limits = {at_share(distances, share)};
             check_same(r, within, m.source(), nullptr);
             within.once = true;
             check_same(r, within, m.source(), nullptr);

@@ -127,7 +127,7 @@ check_digests() {
 # Sets R_MAKEVARS_USER for the builds that take R's own flags, and this line:
 # without symbols of debuggers, a fifth of a compiler's time. Where there is
 # ccache, what the first has compiled is there for the others, and for the build
-# without OpenMP, too: -fopenmp itself is not looked at. That one needs
+# without OpenMP, too: -fopenmp itself is not looked at, nor -MMD. The former needs
 # CCACHE_NODIRECT, by which ccache sees what _OPENMP makes of a file's text; only
 # team.cpp has pragmas (check-arrows.sh), and these within #ifdef.
 set_compiler() {
@@ -137,7 +137,7 @@ set_compiler() {
     cxx="ccache $cxx"
     CCACHE_DIR=${CCACHE_DIR-$build/ccache}
     CCACHE_NOHASHDIR=1
-    CCACHE_IGNOREOPTIONS=-fopenmp
+    CCACHE_IGNOREOPTIONS="-fopenmp -MMD"
     # Not what others have compiled who did look at it.
     CCACHE_NAMESPACE=fsknn-test
     export CCACHE_DIR CCACHE_NOHASHDIR CCACHE_IGNOREOPTIONS CCACHE_NAMESPACE
@@ -165,10 +165,12 @@ copy_sources() {
   done
 }
 
-# Without CUDA, and nothing but compiled: the objects stay.
+# Without CUDA, and nothing but compiled: the objects stay, and which headers each
+# was made from (-MMD).
 compile_package() {
   mkdir -p "$compiled.library" &&
-    (set_compiler && FSKNN_CUDA_ARCH=none R CMD INSTALL --no-R --no-data \
+    (set_compiler "CXX17FLAGS += -MMD" &&
+      FSKNN_CUDA_ARCH=none R CMD INSTALL --no-R --no-data \
       --no-help --no-inst --no-demo --no-exec --no-test-load \
       --library="$compiled.library" "$compiled") && touch "$compiled/done"
 }
@@ -240,6 +242,12 @@ count_package_tests() {
     "$(grep -c '^failed' "$results")" "$(grep -c '^skipped' "$results")" \
     "$others"
   grep -v '^passed' "$results"
+}
+
+# Most of what R has compiled is compiled anew for it, not all.
+try_extending() {
+  [ ! -f "$compiled/done" ] || set -- "$compiled"
+  sh tools/try-extending.sh "$@"
 }
 
 # Bioconductor's check passes with notes, which CONTRIBUTING.md explains. It
@@ -319,7 +327,8 @@ check_code() {
   step "The core compiles by clang, too" build_by_clang &&
     step "And passes, without OpenMP" run_cpp_tests \
       "$build/clang/tests-without-openmp" -tce="$long_cpp_tests"
-  step "What the vignette 'extending' shows works" sh tools/try-extending.sh
+  await compiled
+  step "What the vignette 'extending' shows works" try_extending
   # One thread's work: while R CMD check still has some for the other.
   await built
   [ ! -e "$build/ended/well" ] || {

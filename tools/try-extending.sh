@@ -1,8 +1,10 @@
 #!/bin/sh
-# Does what vignettes/extending.Rmd says, with the changes and the examples that
-# stand in it: applies its ```diff blocks to a copy of the package, builds it,
-# runs its ```r and ```cpp examples, compares what they print with the ```text
-# block that follows each, and runs the tests that go through all metrics.
+# try-extending.sh [COMPILED]: does what vignettes/extending.Rmd says, with the
+# changes and the examples that stand in it: applies its ```diff blocks to a copy
+# of the package, builds it, runs its ```r and ```cpp examples, compares what they
+# print with the ```text block that follows each, and runs the tests that go
+# through all metrics. Where COMPILED is a copy of the sources in which R has
+# compiled with -MMD, what no change concerns is not compiled anew.
 
 . tools/common.sh
 vignette=$root/vignettes/extending.Rmd
@@ -41,19 +43,39 @@ mkdir -p "$copy/tests" "$library" || exit 1
 for part in DESCRIPTION LICENSE NAMESPACE NEWS.md R src inst man configure \
   cleanup tests/testthat
 do
-  cp -R "$root/$part" "$copy/$part" || exit 1
+  cp -R -p "${1:-$root}/$part" "$copy/$part" || exit 1
 done
-(cd "$copy" && ./cleanup) || exit 1
+if [ -z "${1-}" ]; then
+  (cd "$copy" && ./cleanup) || exit 1
+fi
+# Bindings are compiled strictly here alone; and what has no *.d may be of anything.
+find "$copy/src" -name '*.o' | while read -r object; do
+  case $object in
+    */bind_*) ;;
+    *) [ ! -f "${object%.o}.d" ] || continue ;;
+  esac
+  rm "$object"
+done
 
 blocks diff > "$scratch/changes"
 [ -s "$scratch/changes" ] || fail "the page has no changes"
 (cd "$copy" && patch -p1 --fuzz=1 < "$scratch/changes") ||
   fail "a change of the page does not apply"
 
-# In haste: what is tested is that it works, not how fast.
-printf 'CXX17FLAGS = -O1 -g0 %s\n' "$strict" > "$scratch/Makevars"
+# In haste: what is tested is that it works, not how fast. Rcpp's headers, more
+# than half of the time of a binding, are compiled once; make knows what an object was
+# made from by the *.d beside it.
+echo '#include <RcppArmadillo.h>' > "$scratch/rcpp.hpp"
+cat > "$scratch/Makevars" <<END
+CXX17FLAGS = -O1 -g0 $strict
+bind_%.o: CXX17FLAGS += -include $scratch/rcpp.hpp
+\$(BIND_OBJECTS): | $scratch/rcpp.hpp.gch
+$scratch/rcpp.hpp.gch: $scratch/rcpp.hpp
+	\$(CXX) \$(ALL_CPPFLAGS) \$(ALL_CXXFLAGS) -x c++-header -o \$@ \$<
+include \$(wildcard *.d */*.d */*/*.d)
+END
 (cd "$copy" && R_MAKEVARS_USER=$scratch/Makevars R CMD INSTALL --no-docs \
-  --library="$library" --configure-args=--without-cuda .) \
+  --no-byte-compile --library="$library" --configure-args=--without-cuda .) \
   > "$scratch/log" 2>&1 || {
   cat "$scratch/log" >&2
   fail "the package with the new metrics does not build"

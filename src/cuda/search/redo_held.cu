@@ -4,6 +4,7 @@
 
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/wait_at_end.cuh"
+#include "cuda/exact/gather.cuh"
 
 namespace fsknn {
 namespace cuda {

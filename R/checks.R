@@ -420,7 +420,7 @@ check_instruction_set <- function(call = caller_env()) {
     getOption("fsknn.instruction_set", "auto"),
     c(outer(
       outer(known, c("", "/8", "/16", "/32", "/all"), paste0),
-      c("", "/sorted", "/scattered"), paste0
+      c("", "/sorted", "/scattered", "/hasty"), paste0
     )),
     "options(fsknn.instruction_set = )", call = call
   )

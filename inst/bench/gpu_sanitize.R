@@ -1,7 +1,7 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
-#   Rscript gpu_sanitize.R PART     double, all_pairs, lists, forms, bytes,
-#                                   bits, queries, elementwise, within,
+#   Rscript gpu_sanitize.R PART     double, all_pairs, lists, guesses, forms,
+#                                   bytes, bits, queries, elementwise, within,
 #                                   near_empty, missing, blocks, adjusted,
 #                                   streamed, streamed_bits, made, tasks or
 #                                   triples;
@@ -120,6 +120,16 @@ parts <- list(
   lists = function() {
     for (k in c(5, 40, 100, 400, 1000, 2000)) graph(many, k)
     graph(many[rep(1:42, 100), ], 400) # most are as near as others
+  },
+  # Guesses of thresholds, many of them wrong: by the exact step, by the cut.
+  guesses = function() {
+    options(fsknn.instruction_set = "auto/hasty")
+    for (k in c(5, 20, 40, 300)) graph(many, k)
+    graph(many, 20, "euclidean")
+    queries(many, many[1:600, ] + 0.1, 20)
+    options(fsknn.instruction_set = "auto/8/hasty")
+    graph(many, 20)
+    options(fsknn.instruction_set = "auto")
   },
   # Both forms of rows, few and many features, rows that overflow.
   forms = function() {

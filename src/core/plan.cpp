@@ -265,7 +265,7 @@ Plan plan_group_by_group(const PlanInput& in) {
   return p;
 }
 
-constexpr const char* kAllPairs = "all";
+constexpr const char *kAllPairs = "all", *kHasty = "hasty";
 
 /// What stands behind the name of an instruction set.
 std::vector<std::string> words_asked(const Request& request) {
@@ -279,6 +279,11 @@ std::vector<std::string> words_asked(const Request& request) {
   return words;
 }
 
+bool asked_for(const Request& request, const char* word) {
+  const std::vector<std::string> words = words_asked(request);
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 }  // namespace
 
 int asked_bits(const Request& request) {
@@ -287,8 +292,8 @@ int asked_bits(const Request& request) {
     if (word == "16") return 16;
     if (word == "32") return 32;
     // In which order points are met is another matter (cpu/keys_pay.hpp), and
-    // so are first thresholds that are too low on purpose (cpu/held.cpp).
-    if (word != "sorted" && word != "scattered" && word != "hasty" &&
+    // so are thresholds that are too near on purpose.
+    if (word != "sorted" && word != "scattered" && word != kHasty &&
         word != kAllPairs)
       throw std::invalid_argument("no filter of \"" + word + "\" bits");
   }
@@ -296,8 +301,11 @@ int asked_bits(const Request& request) {
 }
 
 bool asked_for_all_pairs(const Request& request) {
-  const std::vector<std::string> words = words_asked(request);
-  return std::find(words.begin(), words.end(), kAllPairs) != words.end();
+  return asked_for(request, kAllPairs);
+}
+
+bool asked_for_haste(const Request& request) {
+  return asked_for(request, kHasty);
 }
 
 PlanInput plan_input(const Request& request, std::int64_t num_points,

@@ -50,6 +50,9 @@ int asked_bits(const Request& request);
 /// Whether "all" is asked for there: GPUs filter nothing, and meet all pairs.
 bool asked_for_all_pairs(const Request& request);
 
+/// Whether "hasty" is: what is guessed is often wrong, and rows done again.
+bool asked_for_haste(const Request& request);
+
 /// What a request says of it: on the CPU, for points that are held.
 PlanInput plan_input(const Request& request, std::int64_t num_points,
                      std::int64_t num_features, std::int64_t num_queries);

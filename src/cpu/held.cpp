@@ -286,9 +286,8 @@ void HeldPoints::find_neighbours(const Request& request,
     meet_groups(request, search);
   } else {
     search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded,
-                request.instruction_set.find("/hasty") != std::string::npos
-                    ? Search::Seeds::hasty
-                    : Search::Seeds::likely);
+                asked_for_haste(request) ? Search::Seeds::hasty
+                                         : Search::Seeds::likely);
     if (sorted_rows != nullptr) {
       std::vector<double> limit(static_cast<std::size_t>(all_rows.size()));
       for (std::int64_t at = 0; at < all_rows.size(); ++at)

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "cuda/device/architectures.hpp"
 #include "cuda/plan/all_pairs.hpp"
+#include "cuda/plan/guesses.hpp"
 #include "cuda/plan/lane_tile.hpp"
 #include "cuda/plan/pair_bands.hpp"
 #include "cuda/plan/panels.hpp"
@@ -28,6 +30,7 @@ using fsknn::cuda::FilterJobs;
 using fsknn::cuda::FilterRounds;
 using fsknn::cuda::first_block_of;
 using fsknn::cuda::GpuFacts;
+using fsknn::cuda::guessed_rank;
 using fsknn::cuda::kChunkUnit;
 using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::plan_cuda;
@@ -591,6 +594,35 @@ TEST_CASE("every point stands in one slot, and blocks are equally full") {
   }
 }
 
+namespace {
+
+/// A round ends with the guess of what its rows have met, and the next brings
+/// about k candidates.
+void check_guesses(const FilterRounds& rounds) {
+  std::int32_t guess = 0;
+  double met = 0.0;
+  const double k = static_cast<double>(rounds.k);
+  const std::vector<FilterJobs> launches = schedule_filter(rounds);
+  for (const FilterJobs& jobs : launches) {
+    if (!jobs.ends_round) continue;
+    const double before = met;
+    met = static_cast<double>(jobs.fill || !rounds.symmetric
+                                  ? jobs.end_delta
+                                  : 2 * jobs.end_delta - 1);
+    if (guess > 0)
+      CHECK(guess * (met - before) / before <= std::max(2.0 * k, 2.0 * guess));
+    guess = jobs.guess_rank;
+    const std::int64_t rank = guessed_rank(
+        rounds.k, met / static_cast<double>(rounds.num_blocks), rounds.risk);
+    CHECK(guess == (rank < rounds.k ? rank : 0));
+    CHECK_FALSE((guess > 0 && jobs.settles));
+  }
+  CHECK(launches.back().guess_rank == 0);
+  CHECK(met == static_cast<double>(rounds.num_blocks));
+}
+
+}  // namespace
+
 TEST_CASE("each pair of the filter's blocks is met once over all devices") {
   for (const std::int64_t n : {4096, 24158, 60000})
     for (const std::int64_t chunk : {64, 300, 8192})
@@ -616,6 +648,9 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
           CHECK(rounds.fill_blocks * kFilterBlock <= candidates_for(k));
           rounds.chunk_size = chunk;
           rounds.multiprocessors = device == 1 ? 20 : 132;
+          // Guesses make rounds longer.
+          rounds.k = k;
+          rounds.risk = chunk == 300 ? 1e-4 : chunk == 64 ? 0.5 : 0.0;
           std::int64_t first_delta = 0, next_job = 0;
           std::vector<std::int64_t> ends;
           for (const FilterJobs& jobs : schedule_filter(rounds)) {
@@ -649,6 +684,7 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
           // All devices meet at the same rounds' ends.
           if (device == 0) rounds_of_first = ends;
           CHECK(ends == rounds_of_first);
+          if (rounds.risk > 0.0) check_guesses(rounds);
         }
         CHECK(end_slab == 2 * blocks.count);
         CHECK(static_cast<std::int64_t>(met.size()) ==
@@ -684,31 +720,65 @@ TEST_CASE("lists are settled before the last rounds, and not after them") {
       }
 }
 
-TEST_CASE("rows with known thresholds meet every block of columns once") {
-  FilterRounds rounds;
-  rounds.num_blocks = 95;
-  rounds.num_slabs = 6;
-  rounds.symmetric = false;
-  rounds.fill_blocks = 0;
-  rounds.depth = 320;
-  rounds.chunk_size = 4096;
-  rounds.multiprocessors = 132;
-  std::map<std::pair<std::int64_t, std::int64_t>, int> met;
-  for (const FilterJobs& jobs : schedule_filter(rounds)) {
-    CHECK_FALSE(jobs.fill);
-    CHECK_FALSE(jobs.symmetric);
-    for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
-      const std::int64_t slab = job % jobs.num_slabs;
-      const std::int64_t from =
-          jobs.first_delta + job / jobs.num_slabs * jobs.span;
-      for (std::int64_t delta = from;
-           delta < std::min(from + jobs.span, jobs.end_delta); ++delta)
-        ++met[{slab, (slab / 2 + delta) % 95}];
+TEST_CASE("a guess leaves a neighbour out as seldom as asked for") {
+  // The probability that `rank` or more of k are in a part of all, by the sum
+  // itself.
+  const auto tail = [](std::int64_t k, double met, std::int64_t rank) {
+    double sum = 0.0;
+    for (std::int64_t j = rank; j <= k; ++j) {
+      double term = 1.0;
+      for (std::int64_t i = 0; i < j; ++i)
+        term *= met * static_cast<double>(k - i) / static_cast<double>(j - i);
+      for (std::int64_t i = j; i < k; ++i) term *= 1.0 - met;
+      sum += term;
     }
+    return sum;
+  };
+  for (const std::int64_t k : {1, 2, 5, 20, 32, 100})
+    for (const double met : {1e-4, 0.003, 0.1, 0.5, 0.65, 0.99})
+      for (const double risk : {1e-7, 2e-4, 0.5}) {
+        const std::int64_t rank = guessed_rank(k, met, risk);
+        CHECK(rank >= 1);
+        CHECK(rank <= k);
+        if (rank < k) CHECK(tail(k, met, rank) <= risk * (1 + 1e-9));
+        if (rank > 1) CHECK(tail(k, met, rank - 1) > risk * (1 - 1e-9));
+      }
+  CHECK(guessed_rank(20, 0.0, 0.5) == 20);
+  CHECK(guessed_rank(20, 1.0, 0.5) == 20);
+  CHECK(guessed_rank(2048, 1e-3, 2e-4) < 20);
+  CHECK(guessed_rank(2048, 0.65, 2e-4) < 2048);
+}
+
+TEST_CASE("rows with known thresholds meet every block of columns once") {
+  for (const std::int64_t most_first : {INT64_MAX, std::int64_t{0}}) {
+    FilterRounds rounds;
+    rounds.num_blocks = 95;
+    rounds.num_slabs = 6;
+    rounds.symmetric = false;
+    rounds.fill_blocks = 0;
+    rounds.most_first = most_first;
+    rounds.depth = 320;
+    rounds.chunk_size = 4096;
+    rounds.multiprocessors = 132;
+    const std::vector<FilterJobs> launches = schedule_filter(rounds);
+    CHECK(launches.front().end_delta == (most_first > 0 ? 2 : 1));
+    std::map<std::pair<std::int64_t, std::int64_t>, int> met;
+    for (const FilterJobs& jobs : launches) {
+      CHECK_FALSE(jobs.fill);
+      CHECK_FALSE(jobs.symmetric);
+      for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
+        const std::int64_t slab = job % jobs.num_slabs;
+        const std::int64_t from =
+            jobs.first_delta + job / jobs.num_slabs * jobs.span;
+        for (std::int64_t delta = from;
+             delta < std::min(from + jobs.span, jobs.end_delta); ++delta)
+          ++met[{slab, (slab / 2 + delta) % 95}];
+      }
+    }
+    CHECK(met.size() == 6 * 95);
+    CHECK(std::all_of(met.begin(), met.end(),
+                      [](const auto& pair) { return pair.second == 1; }));
   }
-  CHECK(met.size() == 6 * 95);
-  CHECK(std::all_of(met.begin(), met.end(),
-                    [](const auto& pair) { return pair.second == 1; }));
 }
 
 TEST_CASE("what points are made of is held beside them") {

@@ -278,38 +278,67 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   const int num_valid = group.sum(mine);
 
   float threshold = lists.thresholds[slot];
+  float certain = cut.guess.may ? lists.bounds[slot] : threshold;
   unsigned first_key = 0;  // that the threshold was set by
-  if (num_valid >= cut.k && cut.k <= kFewNeighbours) {
-    // The k-th largest key, one after the other.
-    const auto reaches = [&](unsigned low) {
-      int reach = 0;
+  // The certain threshold, the guess, or both, one after the other: this stands
+  // in the code once.
+#pragma unroll 1
+  for (int turn = 0; turn < 2; ++turn) {
+    const bool is_guess = turn == 1;
+    const int rank = is_guess                          ? cut.guess.rank
+                     : cut.guess.certain || overflowed ? cut.k
+                                                       : 0;
+    if (rank == 0 || num_valid < rank) continue;
+    unsigned low;
+    if (rank <= kFewNeighbours) {
+      // The rank-th largest key, one after the other.
+      const auto reaches = [&](unsigned from) {
+        int reach = 0;
 #pragma unroll
-      for (int q = 0; q < per_thread; ++q) reach += key[q] >= low;
-      return group.sum(reach);
-    };
-    unsigned low = group.largest(largest);
-    while (cut.k > 1 && reaches(low) < cut.k) {
-      unsigned below = 0;
+        for (int q = 0; q < per_thread; ++q) reach += key[q] >= from;
+        return group.sum(reach);
+      };
+      low = group.largest(largest);
+      while (rank > 1 && reaches(low) < rank) {
+        unsigned below = 0;
 #pragma unroll
-      for (int q = 0; q < per_thread; ++q)
-        if (key[q] < low) below = max(below, key[q]);
-      low = group.largest(below);
+        for (int q = 0; q < per_thread; ++q)
+          if (key[q] < low) below = max(below, key[q]);
+        low = group.largest(below);
+      }
+    } else {
+      low = group.nearly_kth(key, rank, rank + rank / 64, num_valid,
+                             ~group.largest(least), group.largest(largest));
     }
-    threshold = fmaxf(threshold, key_value(low));
-    first_key = low;
-  } else if (num_valid >= cut.k) {
-    const unsigned low =
-        group.nearly_kth(key, cut.k, cut.k + cut.k / 64, num_valid,
-                         ~group.largest(least), group.largest(largest));
-    threshold = fmaxf(threshold, key_value(low));
-    if (cut.k <= kLongestWarpList) first_key = low;
+    if (!is_guess) {
+      certain = fmaxf(certain, key_value(low));
+      threshold = fmaxf(threshold, certain);
+      if (rank <= kLongestWarpList) first_key = low;
+      continue;
+    }
+    // Of the entry itself, and more by a part of its error.
+    unsigned next = 0;  // of the keys' complements
+#pragma unroll
+    for (int q = 0; q < per_thread; ++q)
+      if (key[q] >= low) next = max(next, ~key[q]);
+    low = ~group.largest(next);
+    unsigned error = 0;  // floats above 0 are in the order of their bits
+#pragma unroll
+    for (int q = 0; q < per_thread; ++q)
+      if (key[q] == low)
+        error =
+            max(error,
+                __float_as_uint(static_cast<float>(
+                    cut.guess.error_part * error_beside(slot_of(entry[q])))));
+    const float guess = key_value(low) + __uint_as_float(group.largest(error));
+    if (guess < CUDART_INF_F) threshold = fmaxf(threshold, guess);
   }
-  if (overflowed) {
+  if (overflowed || (cut.guess.confirms && threshold > certain)) {
     // What was dropped is not known: the row takes nothing more.
     if (group.thread() > 0) return;
     do_again(cut.redo, place, slot);
     lists.counts[slot] = kOverflowed;
-    if (lists.bounds != nullptr) lists.bounds[slot] = threshold;
+    if (lists.bounds != nullptr) lists.bounds[slot] = certain;
     lists.thresholds[slot] = CUDART_INF_F;
     return;
   }
@@ -344,6 +373,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   if (group.thread() > 0) return;
   lists.counts[slot] = kept;
   lists.thresholds[slot] = threshold;
+  if (cut.guess.may) lists.bounds[slot] = certain;
 }
 
 /// The entries of a slot's list, or 0 where there is nothing to cut.
@@ -351,7 +381,8 @@ __device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
   if (slot >= cut.end_slot.value || cut.lists.places[slot] < 0) return 0;
   const std::int32_t count =
       cut.filled > 0 && !cut.counted ? cut.filled : cut.lists.counts[slot];
-  return count < cut.k ? 0 : count;  // overflowed before, or not yet enough
+  const std::int32_t enough = cut.guess.rank > 0 ? cut.guess.rank : cut.k;
+  return count < enough ? 0 : count;  // overflowed before, or not yet enough
 }
 
 // Cuts each list to what may still be among the k nearest. Most lists are far

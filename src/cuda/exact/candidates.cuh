@@ -50,8 +50,9 @@ struct CandidateLists {
   std::int32_t* counts = nullptr;
   float* thresholds = nullptr;  ///< [num_slots]; infinity: takes no more;
                                 ///< not a number: padding
-  /// [num_slots] or null. A row that overflows leaves here the threshold that
-  /// what its list holds is good for.
+  /// [num_slots] or null. A row that is to be done again leaves here the
+  /// threshold that is certain: what its list holds is good for it. Where
+  /// thresholds may be guesses, all rows do.
   float* bounds = nullptr;
   const std::int32_t* places = nullptr;         ///< [num_slots]; -1: padding
   const std::int32_t* column_places = nullptr;  ///< [column slots]; -1: padding
@@ -82,6 +83,20 @@ __device__ inline void do_again(const RedoRows& redo, std::int32_t place,
       redo.by_slot ? static_cast<std::int32_t>(slot) : place;
 }
 
+/// Thresholds that are guessed. Points stand in no order, so that those a row
+/// has met are a fair sample of all, and hold few of its k nearest: the
+/// threshold of what it meets next may be that of its `rank` most similar so
+/// far. A row whose last threshold is above what is certain is done again, by
+/// the last cut or, where distances tell more, by the exact step.
+struct GuessRule {
+  bool may = false;       ///< in this pass; then the lists have bounds
+  std::int32_t rank = 0;  ///< below k; 0: none after this round
+  bool certain = true;    ///< the certain threshold is looked for, too
+  bool confirms = false;  ///< the last cut does rows again
+  /// What of an entry's error is added to what it is at least.
+  double error_part = 0.0;
+};
+
 /// What cuts lists after a round. A candidate's similarity is at least
 /// entry.similarity - row_slack - column_slack - twice_error and at most
 /// entry.similarity + twice_error / 2, all in the filter's units; with sums
@@ -106,6 +121,7 @@ struct Cut {
   bool counted = false;
   /// No entry is of padding or of the row's own point, or was dropped before.
   bool all_valid = false;
+  GuessRule guess;
 };
 
 /// What the first entries of a list are for: a filter may leave out those that
@@ -151,6 +167,8 @@ struct ExactStep {
   /// `nearest` has what was settled before, or nothing yet; such candidates are
   /// marked.
   bool begun = false;
+  /// The lists' thresholds may be guesses: their bounds are what is certain.
+  bool guessed = false;
   /// [kExactCounts] of pairs, in parts; or null.
   unsigned long long* counts = nullptr;
 };

@@ -18,8 +18,23 @@ namespace cuda {
 __device__ inline void leave_list(const ExactStep& step, std::int32_t place,
                                   std::int64_t slot) {
   const CandidateLists& lists = step.lists;
-  if (lists.bounds != nullptr) lists.bounds[slot] = lists.thresholds[slot];
+  if (lists.bounds != nullptr && !step.guessed)
+    lists.bounds[slot] = lists.thresholds[slot];
   do_again(step.redo, place, slot);
+}
+
+/// How many candidates a slot's list has to rank. 0: none, as there is no
+/// point, or its row is done again, which it is left to where it has fewer than
+/// k or more than `most`. A block's threads all call this.
+__device__ inline std::int32_t to_rank(const ExactStep& step, std::int64_t slot,
+                                       std::int32_t most) {
+  const std::int32_t place = step.lists.places[slot];
+  if (place < 0) return 0;
+  const std::int32_t count = step.lists.counts[slot];
+  if (is_overflowed(count)) return 0;
+  if (count >= step.nearest.k && count <= most) return count;
+  if (threadIdx.x == 0) leave_list(step, place, slot);
+  return 0;
 }
 
 /// Where the neighbours of a slot's point go.

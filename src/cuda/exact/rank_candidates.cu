@@ -36,16 +36,11 @@ __global__ void __launch_bounds__(Block::threads)
       reinterpret_cast<std::int32_t*>(memory + sizeof(double) * room)};
   const CandidateLists& lists = step.lists;
   const std::int64_t slot = step.first_slot.value + blockIdx.x;
+  const std::int32_t count = to_rank(step, slot, room);
+  if (count == 0) return;
   const std::int32_t place = lists.places[slot];
-  if (place < 0) return;
-  const std::int32_t count = lists.counts[slot];
-  if (is_overflowed(count)) return;
   const std::int64_t k = step.nearest.k;
   const int tid = static_cast<int>(threadIdx.x);
-  if (count < k || count > room) {
-    if (tid == 0) leave_list(step, place, slot);
-    return;
-  }
 
   const Candidate* const list = lists.entries + slot * lists.capacity;
   const double* const row = step.rows + place * step.padded;
@@ -97,7 +92,8 @@ __global__ void __launch_bounds__(Block::threads)
 // The same where lists of neighbours are no longer than a warp, which does one:
 // of few candidates each, most of a block would have nothing to do. The first
 // candidates, those that the last cut put there, then others, as long as they
-// are near enough for the k-th so far. only_first: not those, and lists stay.
+// are near enough for the k-th so far. only_first: not those, and lists stay. A
+// row whose threshold was a guess that the k-th does not confirm is done again.
 // In and out: see ExactStep. Grid: x over slots, a warp each. Block:
 // kRankThreads. Shared: static. A list of more than `room` is done again.
 template <class Rule, bool only_first>
@@ -135,7 +131,8 @@ __global__ void __launch_bounds__(kRankThreads)
   const int leading =
       (k + Threads::pairs - 1) / Threads::pairs * Threads::pairs;
   const int end = only_first ? min(count, leading) : count;
-  float threshold = lists.thresholds[slot];
+  const float used = lists.thresholds[slot];
+  float threshold = used, certain = step.guessed ? lists.bounds[slot] : used;
   LaneEntry nearest = LaneEntry::none();
   if (step.begun && lane < k) {
     const Entry before = to.get(lane);
@@ -182,11 +179,16 @@ __global__ void __launch_bounds__(kRankThreads)
     // No pair at this limit has a similarity below: see limit_rule.hpp.
     const float reached =
         tells ? threshold_at(step.limits, limit) : -CUDART_INF_F;
-    if (reached < CUDART_INF_F) threshold = fmaxf(threshold, reached);
+    if (!(reached < CUDART_INF_F)) continue;
+    threshold = fmaxf(threshold, reached);
+    certain = fmaxf(certain, reached);
   }
   if (lane < k) to.set(lane, {nearest.distance, nearest.index});
   if (lane > 0) return;
   if (only_first) lists.thresholds[slot] = threshold;
+  if (step.guessed) lists.bounds[slot] = certain;
+  // A guess that was too high may have left out neighbours.
+  if (!only_first && used > certain) do_again(step.redo, place, slot);
   count_exact(step, slot, made);
 }
 

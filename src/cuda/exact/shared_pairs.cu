@@ -107,6 +107,7 @@ __global__ void __launch_bounds__(ArrangeBlock::threads)
     if (threadIdx.x > 0) return;
     lists.thresholds[slot] = -CUDART_INF_F;
     leave_list(sharing.step, lists.places[slot], slot);
+    if (lists.bounds != nullptr) lists.bounds[slot] = -CUDART_INF_F;
     lists.counts[slot] = kOverflowed;
     return;
   }
@@ -208,16 +209,11 @@ __global__ void __launch_bounds__(RankBlock::threads)
   const int room = most_shared(lists.capacity);
   const RankMemory memory(bytes, room);
   const std::int64_t slot = step.first_slot.value + blockIdx.x;
+  const std::int32_t count = to_rank(step, slot, room);
+  if (count == 0) return;
   const std::int32_t place = lists.places[slot];
-  if (place < 0) return;
-  const std::int32_t count = lists.counts[slot];
-  if (is_overflowed(count)) return;
   const std::int64_t k = step.nearest.k;
   const int tid = static_cast<int>(threadIdx.x);
-  if (!is_shared(count, k, lists.capacity)) {
-    if (tid == 0) leave_list(step, place, slot);
-    return;
-  }
   const SharedList list = shared_list(lists, slot);
   const Entries& found = memory.found;
   for (int at = tid; at < count; at += threads)

@@ -137,12 +137,13 @@ static constexpr double kLeastDifferences = 3.0e10;
 static constexpr std::int64_t kMostSettled = 32;
 
 /// Bytes leave a row more candidates than halves do, each of which costs as
-/// much as so many products of features save. By times at 384,126 and 1,533,876
+/// much as so many products of features save. By times at 220,000 and 384,126
 /// rows of 295 features (simulated, 64 factors) bytes and halves take as long
-/// for about 670,000, where 37 candidates are expected of k = 20 (an H100); and
-/// where lists are not settled for about 1.2 million and 69 (an H200).
+/// for about 240,000, where 36 candidates are expected of k = 20; and where
+/// lists are not settled for about 1.2 million and 69, when thresholds were not
+/// guessed (an H200).
 constexpr double byte_candidate_cost(std::int64_t k) {
-  return k <= kMostSettled ? 1.25e7 : 7.5e6;
+  return k <= kMostSettled ? 5.0e6 : 7.5e6;
 }
 /// Where warps multiply rather than Hopper's warpgroups it is less by as much
 /// as halves take longer, 0.0159 s rather than 0.0111 at n = 100,000 (an H100

@@ -2,12 +2,36 @@
 
 #include <algorithm>
 
+#include "cuda/plan/guesses.hpp"
+
 namespace fsknn {
 namespace cuda {
 namespace {
 
 // One launch of the filter, so that an interrupt waits for 0.1 s or so.
 constexpr double kFilterLaunchWork = 1.0e13;
+// A round after a guess brings as many candidates as one that doubles what
+// points have met does without one; but bounds have errors.
+constexpr double kMostGrowth = 4.0;
+
+/// The guess after a round that leaves first_delta to come. 0: none.
+std::int32_t guess_before(const FilterRounds& rounds, std::int64_t first_delta,
+                          std::int64_t end_delta) {
+  if (rounds.risk <= 0.0 || first_delta >= end_delta) return 0;
+  const std::int64_t met = rounds.symmetric ? 2 * first_delta - 1 : first_delta;
+  const std::int64_t rank = guessed_rank(
+      rounds.k,
+      static_cast<double>(met) / static_cast<double>(rounds.num_blocks),
+      rounds.risk);
+  return rank < rounds.k ? static_cast<std::int32_t>(rank) : 0;
+}
+
+double growth_after(const FilterRounds& rounds, std::int32_t guess_rank) {
+  return guess_rank == 0
+             ? rounds.growth
+             : std::min(kMostGrowth, 1.0 + static_cast<double>(rounds.k) /
+                                               static_cast<double>(guess_rank));
+}
 
 }  // namespace
 
@@ -26,8 +50,11 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
       rounds.symmetric ? rounds.num_blocks / 2 + 1 : rounds.num_blocks;
   // Where thresholds are known, the first cuts only tighten them.
   const std::int64_t first_round =
-      rounds.fill_blocks > 0 ? rounds.fill_blocks
-                             : std::max<std::int64_t>(1, end_delta / 32);
+      rounds.fill_blocks > 0
+          ? rounds.fill_blocks
+          : std::max<std::int64_t>(1,
+                                   std::min(end_delta / 32, rounds.most_first));
+  double growth = rounds.growth;
   for (std::int64_t first = 0; first < end_delta;) {
     FilterJobs jobs;
     jobs.num_blocks = rounds.num_blocks;
@@ -42,18 +69,23 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
       jobs.symmetric = false;
       jobs.shift = rounds.num_blocks - to_either_side;
     }
-    // Round 0 is a block with itself; then 1; then as many as there were.
+    // Round 0 is a block with itself; then 1; then as many as there were, or
+    // more.
     jobs.end_delta = std::min(
         end_delta,
-        first == 0 ? first_round
-                   : std::max(first + 1,
-                              static_cast<std::int64_t>(
-                                  static_cast<double>(first) * rounds.growth)));
+        first == 0
+            ? first_round
+            : std::max(first + 1, static_cast<std::int64_t>(
+                                      static_cast<double>(first) * growth)));
     const std::int64_t deltas = jobs.end_delta - first;
     // Long jobs save starts; several a multiprocessor even out their ends.
     jobs.span = std::max<std::int64_t>(
         1, std::min(ceil_div(rounds.chunk_size, kFilterBlock),
                     deltas * jobs.num_slabs / (4 * rounds.multiprocessors)));
+    const std::int64_t next =
+        jobs.fill && rounds.symmetric ? to_either_side + 1 : jobs.end_delta;
+    jobs.guess_rank = guess_before(rounds, next, end_delta);
+    growth = growth_after(rounds, jobs.guess_rank);
     const std::int64_t num_jobs = jobs.num_slabs * ceil_div(deltas, jobs.span);
     const std::int64_t a_launch = jobs_a_launch(rounds, jobs.span);
     for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
@@ -62,12 +94,13 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
       jobs.ends_round = jobs.end_job == num_jobs;
       launches.push_back(jobs);
     }
-    first = jobs.fill && rounds.symmetric ? to_either_side + 1 : jobs.end_delta;
+    first = next;
   }
   int rounds_left = 0;
   for (auto launch = launches.rbegin(); launch != launches.rend(); ++launch) {
     if (!launch->ends_round) continue;
-    launch->settles = rounds_left > 0 && rounds_left <= rounds.settled_rounds;
+    launch->settles = rounds_left > 0 && rounds_left <= rounds.settled_rounds &&
+                      launch->guess_rank == 0;
     ++rounds_left;
   }
   return launches;

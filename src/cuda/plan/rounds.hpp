@@ -30,6 +30,9 @@ struct FilterJobs {
   bool ends_round = false;
   /// The end of a round after which lists are settled.
   bool settles = false;
+  /// And after which thresholds are guessed, by so many candidates; 0: they are
+  /// not. See GuessRule.
+  std::int32_t guess_rank = 0;
   /// Rows and columns are the same slots, and a pair is for both its lists.
   bool symmetric = true;
   /// Thresholds are not known yet: all pairs are written to their row's list,
@@ -49,21 +52,30 @@ struct FilterRounds {
   /// Whether the first round fills lists, with so many blocks to each; an odd
   /// number where symmetric.
   std::int64_t fill_blocks = 1;
+  /// Where thresholds are known, and the first round fills nothing, no more
+  /// blocks than these are met in it.
+  std::int64_t most_first = INT64_MAX;
   std::int64_t depth = 0;  ///< features of the filter's rows
   std::int64_t chunk_size = 0;
   int multiprocessors = 1;
   /// What points have met after a round, to what they had before; at most 2.
   double growth = 2.0;
   /// Lists are settled before each of so many rounds, the last ones.
+  /// Where thresholds are guessed none is.
   int settled_rounds = 0;
+  /// Neighbours; and with what probability the guess that a round ends with may
+  /// leave one out. 0: there are no guesses.
+  std::int64_t k = 0;
+  double risk = 0.0;
 };
 
 /// Jobs of so many blocks of columns that one launch has.
 std::int64_t jobs_a_launch(const FilterRounds& rounds, std::int64_t span);
 
 /// All jobs, in launches that are each a fraction of a second. Rounds double:
-/// each lets a point meet as many others as all rounds before it. Rounds are
-/// the same whichever slabs are asked for.
+/// each lets a point meet as many others as all rounds before it; or more,
+/// where by the guess before it no more than k of them become candidates.
+/// Rounds are the same whichever slabs are asked for.
 std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds);
 
 }  // namespace cuda

@@ -26,7 +26,13 @@ std::int64_t GraphByFilterPanels::num_launches(const FilterTeam& team,
                                                const Search& search) {
   if (search.plan.streaming.by_stretches())
     return StretchPhase::num_launches(search) * 2;
-  return GraphByFilter::num_launches(team, search) * 2;
+  std::int64_t launches = 0;
+  for (int w = 0; w < team.size(); ++w) {
+    FilterRounds rounds = rounds_of_graph(search, team, w);
+    rounds.risk = 0.0;
+    launches += cuda::num_launches(rounds);
+  }
+  return launches * 2;
 }
 
 void GraphByFilterPanels::run() {

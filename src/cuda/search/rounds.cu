@@ -3,11 +3,19 @@
 #include <algorithm>
 
 #include "cuda/device/check.cuh"
+#include "cuda/plan/guesses.hpp"
 #include "cuda/plan/plan.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
+
+double risk_of(const Search& search, const FilterRounds& rounds,
+               std::int64_t num_rows) {
+  return asked_for_haste(search.request)
+             ? kHastyRisk
+             : risk_of_guesses(num_rows, search.columns.size(), rounds.depth);
+}
 
 /// All but which slabs of rows there are.
 FilterRounds rounds_on(const Search& search, int device) {
@@ -16,6 +24,7 @@ FilterRounds rounds_on(const Search& search, int device) {
   rounds.depth = search.plan.shape.rows.work;
   rounds.fill_blocks = fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.chunk_size = search.plan.chunk_size;
+  rounds.k = search.plan.k;
   CUDA_CHECK(cudaDeviceGetAttribute(&rounds.multiprocessors,
                                     cudaDevAttrMultiProcessorCount, device));
   return rounds;
@@ -74,6 +83,7 @@ FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
       rounds_on(search, team.shares[static_cast<std::size_t>(own)].device);
   rounds.first_slab = first * slabs_a_block;
   rounds.num_slabs = (end - first) * slabs_a_block;
+  rounds.risk = risk_of(search, rounds, search.columns.size());
   return rounds;
 }
 
@@ -83,6 +93,7 @@ FilterRounds rounds_of_queries(const Search& search, std::int64_t num_rows) {
   FilterRounds rounds = rounds_on(search, device);
   rounds.num_slabs = query_slots(num_rows) / kFilterSlab;
   rounds.symmetric = false;
+  rounds.risk = risk_of(search, rounds, num_rows);
   return rounds;
 }
 
@@ -95,8 +106,14 @@ void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
   step.limits = limit_rule(*search.request.metric, search.redo,
                            pass.filter->units(pass.cut, stream));
   step.row_slack = pass.cut.row_slack;
+  const bool distances_tell = may_settle(step);
+  GuessRule guess;
+  guess.may = step.guessed = pass.rounds.risk > 0.0;
+  guess.confirms = guess.may && !distances_tell;
+  guess.error_part = distances_tell ? kGuessedErrorPart : 0.0;
+  pass.cut.guess = guess;
   pass.rounds.settled_rounds = pass.filter->settled_rounds();
-  step.begun = pass.rounds.settled_rounds > 0 && may_settle(step);
+  step.begun = pass.rounds.settled_rounds > 0 && distances_tell;
   pass.settled = nullptr;
   if (!step.begun) return;
   pass.settled = &step;
@@ -107,7 +124,8 @@ void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
 bool run_rounds(FilterPass& pass, const Stream& stream) {
   using Part = FilterPass::Part;
   Cut cut = pass.cut;
-  for (const FilterJobs& jobs : schedule_filter(pass.rounds)) {
+  const std::vector<FilterJobs> launches = schedule_filter(pass.rounds);
+  for (const FilterJobs& jobs : launches) {
     if (jobs.fill && pass.part == Part::after_first) continue;
     if (!jobs.fill && pass.part == Part::first_round) break;
     if (pass.workers != nullptr) pass.under_way.begin();
@@ -123,6 +141,9 @@ bool run_rounds(FilterPass& pass, const Stream& stream) {
           jobs.fill ? static_cast<std::int32_t>(jobs.end_delta * kFilterBlock)
                     : 0;
       cut.all_valid = !jobs.fill && pass.rounds.symmetric;
+      cut.guess.rank = cut.guess.may ? jobs.guess_rank : 0;
+      cut.guess.certain = jobs.fill || cut.guess.rank == 0;
+      cut.guess.confirms = pass.cut.guess.confirms && &jobs == &launches.back();
       start_cut(cut, stream.get());
       if (jobs.settles && pass.settled != nullptr)
         start_settling_lists(*pass.metric, *pass.settled, stream.get());

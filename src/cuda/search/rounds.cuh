@@ -70,8 +70,9 @@ struct FilterPass {
 };
 
 /// The pass and its exact step, of which all is known but what is told here:
-/// what distances mean to its similarities, and whether lists are settled by
-/// rounds. num_lists: of step.nearest. May wait for the stream.
+/// what distances mean to its similarities, whether thresholds are guessed, and
+/// whether lists are settled by rounds. num_lists: of step.nearest. May wait
+/// for the stream.
 void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
                     std::int64_t num_lists, const Stream& stream);
 

@@ -49,7 +49,12 @@ WideFilter::WideFilter(const FilterPass& pass, const CandidateLists& lists,
   pass_.rounds.first_slab = 0;
   pass_.rounds.symmetric = false;
   pass_.rounds.fill_blocks = 0;
+  // The least that a row knows is the cut of what filled its list: of errors
+  // as wide as the bytes' some times k candidates come of so many points more.
+  pass_.rounds.most_first =
+      shape_.capacity / 8 * pass.rounds.fill_blocks / pass.cut.k;
   pass_.rounds.growth = 2.0;
+  pass_.rounds.risk = 0.0;
   pass_.work.columns = pass.work.columns;
   pass_.cut.redo = candidates_.redo();
   pass_.cut.k = pass.cut.k;

@@ -30,11 +30,11 @@ inline std::int64_t guessed_rank(std::int64_t k, double met, double risk) {
   return 1;
 }
 
-/// What of an entry's error a guess takes to be on the safe side of it. Half of
-/// it is likely; a little less, or of copies of a row, whose similarities are
-/// told apart by nothing but what rounding did to each, every other guess would
-/// be too high.
-static constexpr double kGuessedErrorPart = 0.4;
+/// What of an entry's error is added to what it is at least. Half of it is
+/// likely, but of copies of a row, which are all as near, every other guess
+/// would be too high then. Of errors that are wide less lets in more; of others
+/// next to nothing, and of copies hardly a row is done again.
+constexpr double guessed_error_part(bool wide) { return wide ? 0.4 : 0.2; }
 
 /// The risk that pays. Rows that are done again take some tenths of a
 /// millisecond however few they are: where that is much, hardly a search has

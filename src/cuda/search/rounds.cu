@@ -110,9 +110,10 @@ void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
   GuessRule guess;
   guess.may = step.guessed = pass.rounds.risk > 0.0;
   guess.confirms = guess.may && !distances_tell;
-  guess.error_part = distances_tell ? kGuessedErrorPart : 0.0;
-  pass.cut.guess = guess;
   pass.rounds.settled_rounds = pass.filter->settled_rounds();
+  if (distances_tell)
+    guess.error_part = guessed_error_part(pass.rounds.settled_rounds > 0);
+  pass.cut.guess = guess;
   step.begun = pass.rounds.settled_rounds > 0 && distances_tell;
   pass.settled = nullptr;
   if (!step.begun) return;

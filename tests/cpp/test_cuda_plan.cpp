@@ -918,7 +918,7 @@ TEST_CASE("rows of length 1 may be bytes") {
   };
   CHECK(form() == NumberForm::byte);
   // Too few points, unless bytes are asked for.
-  in.num_points = 100000;
+  in.num_points = 80000;
   CHECK(form() == NumberForm::half);
   in.filter_bits = 8;
   CHECK(form() == NumberForm::byte);

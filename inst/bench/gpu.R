@@ -427,6 +427,7 @@ describe_machine <- function() {
 # --- Run ------------------------------------------------------------------------
 
 options(width = 160)
+show(describe_machine())
 failures <- character()
 for (section in sections) {
   tryCatch(run_section[[section]](), error = function(err) {

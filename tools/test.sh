@@ -285,6 +285,16 @@ check_cuda_build() {
   '
 }
 
+# A compiler that does not see that the warps of a warpgroup go together has
+# Hopper's products wait for each other: half as fast, and it only says so.
+check_products_overlap() {
+  if ! sed -n '/^found nvcc/p' "$install_log" | grep -q .; then
+    reason="there is no nvcc, so that no GPU code was compiled"
+    return 77
+  fi
+  ! grep 'wgmma.*serialized' "$install_log"
+}
+
 # What BiocCheck installed, without CUDA and OpenMP, links and loads too, and
 # says why it has no CUDA: nothing is missing.
 check_absent_build() {
@@ -363,6 +373,7 @@ if [ -e "$build/ended/well" ]; then
   install_log=$check_dir/fsknn.Rcheck/00install.out
   if [ -d "$check_dir/fsknn.Rcheck/fsknn" ]; then
     step "The CUDA build links and loads" check_cuda_build
+    step "Hopper's products wait for none of their own" check_products_overlap
   fi
 fi
 join code

@@ -51,8 +51,8 @@
 add_phenotype <- function(x, values, name, ...,
                           missing = c("error", "drop")) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(values)
+  check_supplied(x)
+  check_supplied(values)
   missing <- check_choice(missing, c("error", "drop"), "missing")
   if (missing(name)) {
     name <- if (is_sample_column(x, values)) values

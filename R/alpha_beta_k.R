@@ -106,7 +106,7 @@ alpha_beta_k <- function(x, class = NULL, alpha = "max", beta = "max", ...,
                          time_limit = 60, solver = c("auto", "glpk", "none"),
                          num_threads = NULL, progress = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   started <- Sys.time()
   seconds <- check_time_limit(time_limit)
   solver <- choose_solver(solver)

@@ -77,7 +77,7 @@ as_igraph <- function(edges, ..., weight = c("none", "similarity", "distance"),
                       negative = c("error", "drop"), vertices = NULL,
                       form = c("bipartite", "clique")) {
   check_no_more(...)
-  rlang::check_required(edges)
+  check_supplied(edges)
   if (is_triples(edges)) {
     edges <- edges_of_triples(edges, form, vertices)
     vertices <- NULL

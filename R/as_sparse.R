@@ -52,7 +52,7 @@
 as_sparse <- function(edges, value = NULL, ...,
                       symmetric = c("no", "union", "mutual")) {
   check_no_more(...)
-  rlang::check_required(edges)
+  check_supplied(edges)
   symmetric <- check_choice(symmetric, c("no", "union", "mutual"), "symmetric")
   check_package("Matrix", "A sparse matrix")
   if (is_knn_shards(edges)) {
@@ -161,7 +161,7 @@ edge_values <- function(edges, value, call = caller_env()) {
 #' @export
 as_self_hits <- function(edges, ...) {
   check_no_more(...)
-  rlang::check_required(edges)
+  check_supplied(edges)
   check_package("S4Vectors", "A SelfHits")
   edges <- edges_of(edges)
   facts <- edges_facts(edges, "edges", current_env())

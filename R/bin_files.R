@@ -230,7 +230,7 @@ read_fbin <- function(file, type = NULL) {
 #' @export
 write_fbin <- function(x, file, ...) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   path <- check_path_out(file)
   type <- check_bin_type(NULL, path, bin_point_types, "file", current_env())
   values <- read_points(x)$values
@@ -287,7 +287,7 @@ read_ibin <- function(file) {
 #' @export
 write_ibin <- function(x, file, ..., distances = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   path <- check_path_out(file)
   nn <- if (is_knn_shards(x)) x else take_neighbours(x, "x", current_env())
   if (is.list(nn$index)) {

@@ -11,6 +11,14 @@ abort_argument <- function(message, call, .envir = parent.frame()) {
   )
 }
 
+# Of an argument that has no default.
+check_supplied <- function(value, arg = rlang::caller_arg(value),
+                           call = caller_env()) {
+  if (missing(value)) {
+    abort_argument("{.arg {arg}} is absent but must be supplied.", call)
+  }
+}
+
 is_whole <- function(value) {
   is.numeric(value) && !is.object(value) && is.null(dim(value)) &&
     length(value) == 1 && is.finite(value) && value == trunc(value)
@@ -307,7 +315,7 @@ check_num_edges <- function(num_points, k, call = caller_env()) {
 # among themselves, or (have_others) for what is none of them.
 check_sizes <- function(size, query_size, metric, turned = FALSE,
                         query_turned = turned, have_others = FALSE,
-                        call = caller_env()) {
+                           call = caller_env()) {
   alone <- is.null(query_size) && !have_others
   check_num_points(size[[1]], 1L + alone, "x", turned, call = call)
   check_num_features(size[[2]], metric, "x", turned, call = call)

@@ -39,8 +39,8 @@ write_comet_bytes <- function(x, file, num_way = 2,
                               dimred = NULL, max_memory = NULL,
                               na = c("error", "mean")) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(file)
+  check_supplied(x)
+  check_supplied(file)
   path <- check_path_out(file)
   num_way <- check_whole_number(num_way, "num_way", 2, 3)
   metric <- check_triple_metric(metric)

@@ -100,8 +100,9 @@ read_comet_vectors <- function(file, num_features,
                                num_points = NULL,
                                byte_order = c("little", "big")) {
   check_no_more(...)
+  check_supplied(file)
+  check_supplied(num_features)
   path <- check_path_in(file)
-  rlang::check_required(num_features)
   num_features <- check_whole_number(
     num_features, "num_features", 1, .Machine$integer.max
   )
@@ -134,7 +135,7 @@ read_comet_vectors <- function(file, num_features,
 write_comet_vectors <- function(x, file, type = c("float32", "float64"), ...,
                                 byte_order = c("little", "big")) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   path <- check_path_out(file)
   type <- check_choice(type, comet_types, "type")
   byte_order <- check_choice(byte_order, byte_orders, "byte_order")
@@ -221,7 +222,7 @@ read_comet_part <- function(connection, what, count, size, byte_order, file,
 write_comet_metrics <- function(x, file, form = c("records", "bytes"), ...,
                                 byte_order = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   path <- check_path_out(file)
   form <- check_choice(form, comet_forms, "form")
   byte_order <- check_comet_order(byte_order, form)

@@ -168,7 +168,7 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
                                dimred = NULL, weights = NULL,
                                max_memory = NULL, na = c("error", "mean")) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   permutations <- check_permutations(permutations)
   persistence <- check_persistence(persistence)
   na <- check_na_of_groups(na)

@@ -80,7 +80,7 @@
 convert_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL,
                         queries = FALSE) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   to <- check_choice(to, knn_shapes, "to")
   queries <- check_flag(queries, "queries")
   nn <- read_knn_shape(x, self, queries)
@@ -115,7 +115,7 @@ shapes_with_self <- c("uwot", "rnndescent", "RANN", "Seurat")
 #' @export
 as_knn <- function(x, ..., self = NULL, queries = FALSE) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   queries <- check_flag(queries, "queries")
   new_neighbours(read_knn_shape(x, self, queries))
 }

@@ -166,7 +166,7 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
                           symmetrize = c("union", "mutual"), ...,
                           metric = NULL, num_threads = NULL) {
   check_no_more(...)
-  rlang::check_required(edges)
+  check_supplied(edges)
   num_components <- check_whole_number(num_components, "num_components", 1, 1e4)
   alpha <- check_alpha(alpha)
   if (!is.null(epsilon)) {

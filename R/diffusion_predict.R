@@ -55,7 +55,7 @@
 #' }
 predict.diffusion_map <- function(object, newdata, ...) {
   check_no_more(...)
-  rlang::check_required(newdata)
+  check_supplied(newdata)
   nn <- read_knn_shape(newdata, queries = TRUE, arg = "newdata")
   check_map_distances(nn, "newdata")
   num_points <- nrow(object$coordinates)

@@ -154,8 +154,8 @@ edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
                               na = c("error", "pairwise", "mean"),
                               min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
-  rlang::check_required(edges)
-  rlang::check_required(x)
+  check_supplied(edges)
+  check_supplied(x)
   p_adjust <- check_choice(
     p_adjust, c("BH", "BY", "bonferroni"), "p_adjust",
     synonyms = c(fdr = "BH", hochberg = "BH", yekutieli = "BY", fwer =

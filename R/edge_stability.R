@@ -122,7 +122,7 @@ edge_stability <- function(x, k = 20, resamples = 100,
                            na = c("error", "pairwise", "mean"),
                            min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   method <- check_choice(
     method, c("subsample", "bootstrap"), "method",
     synonyms = c(subsampling = "subsample", bootstrapping = "bootstrap")

@@ -37,11 +37,14 @@
 #' * `fsknn.instruction_set`: one of the instruction sets that
 #'   [knn_backends()] names, to have the CPU engine use that one instead of the
 #'   best; with `/8` or `/16` behind it, or behind `auto`, products of rows of
-#'   length 1 (correlations, cosine) in whole numbers of so many bits, instead
-#'   of what a sample of the data says (by prices that were measured with AVX2
-#'   and AVX-512; with NEON, by instructions that were counted); with `/hasty`
-#'   at the end, what is guessed of limits is often wrong, and rows are done
-#'   again. The answer is the same; this is an aid for tests.
+#'   length 1 (correlations, cosine) and sums of differences (Manhattan,
+#'   Proportional Similarity) in whole numbers of so many bits, instead of what
+#'   a sample of the data says (by prices that were measured with AVX2 and
+#'   AVX-512; with NEON, by instructions that were counted). With `/32`
+#'   differences are floats; with `/all` GPUs filter no graph; with `/sorted` or
+#'   `/scattered` points are met in that order, whether or not it pays; with
+#'   `/hasty` at the end, what is guessed of limits is often wrong, and rows are
+#'   done again. The answer is the same; this is an aid for tests.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

@@ -26,7 +26,7 @@
 #' x[sample(600, 20)] <- NA
 #' imputed_values(knn_impute(x, k = 3))
 imputed_values <- function(x) {
-  rlang::check_required(x)
+  check_supplied(x)
   kept <- if (inherits(x, "ExpressionSet")) {
     need_package("Biobase", "x", current_env())
     Biobase::preproc(Biobase::experimentData(x))$imputed

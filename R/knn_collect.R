@@ -23,7 +23,7 @@
 #' unlink(folder, recursive = TRUE)
 knn_collect <- function(folder, ..., wait = FALSE, num_threads = NULL) {
   check_no_more(...)
-  rlang::check_required(folder)
+  check_supplied(folder)
   check_flag(wait, "wait")
   num_threads <- check_num_threads(num_threads)
   call <- current_env()

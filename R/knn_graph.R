@@ -70,7 +70,7 @@ knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                       block = NULL, between = FALSE, adjust = NULL,
                       data = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   search <- new_search(
     x, verb_options(), k = k, subset = subset, as_edges = TRUE,
     block = block, between = between

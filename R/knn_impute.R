@@ -104,7 +104,7 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
                        assay = NULL, BPPARAM = NULL, checkpoint = NULL,
                        max_memory = NULL, min_pairs = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   options <- impute_options()
   how <- check_impute(k, donors, weights, row_max, col_max)
   check_into(into, x)

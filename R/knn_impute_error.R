@@ -61,7 +61,7 @@ knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
                              BPPARAM = NULL, max_memory = NULL,
                              min_pairs = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   metrics <- check_metrics(metric)
   asked <- check_ks(k)
   hide <- check_choice(hide, c("random", "low"), "hide")

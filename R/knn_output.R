@@ -70,7 +70,7 @@
 knn_output <- function(folder, format = c("hdf5", "bin"), ...,
                        shard_rows = NULL, precision = NULL) {
   check_no_more(...)
-  rlang::check_required(folder)
+  check_supplied(folder)
   format <- check_choice(format, c("hdf5", "bin"), "format")
   precision <- if (is.null(precision)) {
     if (format == "hdf5") "double" else "single"

@@ -56,8 +56,10 @@
 #'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
 #'   passes. `num_pairs` is the number of pairs of points that are looked at,
 #'   and `filter` says in words what drops most of them before their distance is
-#'   made. On a GPU of compute capability 9.0 none does where `k` is large and
-#'   rows are long, by correlation or cosine: there all pairs are sooner made.
+#'   made; of several ways a search takes the one that its points suit
+#'   ([knn_stats()] then tells the bits). On a GPU of compute capability 9.0
+#'   none does where `k` is large and rows are long, by correlation or cosine:
+#'   there all pairs are sooner made.
 #'
 #'   With `hosts` a list of class `knn_cluster_plan`, whose print tells all of
 #'   it, with `num_blocks`, `block_points` (in the largest), `cut_by_memory`,
@@ -131,7 +133,7 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      disk = NULL, network = NULL, failures = NULL,
                      restart = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   cluster <- check_hosts(list(
     hosts = hosts, devices_per_host = devices_per_host, memory = memory,
     disk = disk, network = network, failures = failures, restart = restart

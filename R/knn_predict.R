@@ -127,8 +127,8 @@ knn_predict <- function(x, labels, query = NULL, k = 5, metric = "pearson",
                         na = c("error", "pairwise", "mean"),
                         min_pairs = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(labels)
+  check_supplied(x)
+  check_supplied(labels)
   options <- verb_options()
   input <- input_beside(options$input, x, query)
   num_points <- points_size(x, input)[[1]]

@@ -53,7 +53,7 @@ knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
                       na = c("error", "pairwise", "mean"), min_pairs = NULL,
                       block = NULL, adjust = NULL, data = NULL, output = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   check_query(query)
   output <- check_output(output)
   search <- new_search(x, verb_options(), query, k = k, block = block)
@@ -62,7 +62,7 @@ knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
 
 # NULL is no query, and not that of all points either.
 check_query <- function(query, call = caller_env()) {
-  rlang::check_required(query, call = call)
+  check_supplied(query, call = call)
   if (is.null(query)) {
     abort_input(query, "query", call)
   }

@@ -52,8 +52,8 @@
 #' # RcppAnnoy's or RcppHNSW's: knn_recall(RcppHNSW::hnsw_knn(x, k = 6), exact)
 knn_recall <- function(approx, exact, ..., queries = FALSE) {
   check_no_more(...)
-  rlang::check_required(approx)
-  rlang::check_required(exact)
+  check_supplied(approx)
+  check_supplied(exact)
   queries <- check_flag(queries, "queries")
   hits <- if (is_knn_shards(approx) || is_knn_shards(exact)) {
     hits_by_blocks(approx, exact, queries)

@@ -406,7 +406,7 @@ knn_search <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                        min_pairs = NULL, block = NULL, between = FALSE,
                        adjust = NULL, data = NULL, output = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   output <- check_output(output)
   search <- new_search(
     x, verb_options(), k = k, subset = subset, block = block, between = between

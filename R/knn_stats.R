@@ -18,8 +18,9 @@
 #'     sums or lengths tell them apart (on CPUs, where a sample says that this
 #'     pays: most pairs of intensities under Manhattan, proportional and
 #'     Euclidean distance), `pairs_filtered`, pairs that the filter looked at,
-#'     and `pairs_exact`, those whose distance was made in double precision (on
-#'     a GPU a pair that both its points' lists have counts for each of them);
+#'     and `pairs_exact`, those whose distance was made in double precision (one
+#'     that is made again, with a row that is done again, counts again, and on a
+#'     GPU one that both its points' lists have for each of them);
 #'   * `rows_redone`: points with more candidates than their list had room for,
 #'     which were done again (on the CPU those with fewer than k neighbours
 #'     within a first limit that a sample of the points gave), and

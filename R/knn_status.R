@@ -29,7 +29,7 @@
 #' unlink(folder, recursive = TRUE)
 knn_status <- function(folder, ...) {
   check_no_more(...)
-  rlang::check_required(folder)
+  check_supplied(folder)
   call <- current_env()
   job <- join_folder(folder, "folder", NULL, call)
   state <- look_at_folder(job)

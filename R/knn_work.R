@@ -88,7 +88,7 @@ knn_work <- function(folder, ..., backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, max_tasks = NULL,
                      wait = TRUE) {
   check_no_more(...)
-  rlang::check_required(folder)
+  check_supplied(folder)
   check_flag(wait, "wait")
   call <- current_env()
   if (!is.null(max_tasks)) {

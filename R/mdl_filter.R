@@ -75,8 +75,8 @@
 #' table(mdl_discretise(t(iris[, 1:4]), f)["Petal.Length", ], iris$Species)
 mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(class)
+  check_supplied(x)
+  check_supplied(class)
   num_threads <- check_num_threads(num_threads)
   progress <- check_progress(progress)
   points <- in_memory(as_points(expression_of(x)))
@@ -107,8 +107,8 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 #' @export
 mdl_discretise <- function(x, filter, ..., num_threads = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(filter)
+  check_supplied(x)
+  check_supplied(filter)
   if (!inherits(filter, "mdl_filter")) {
     given <- describe_type(filter)
     abort_argument(

@@ -66,7 +66,7 @@
 #' m <- add_phenotype(m, rexp(10), "years to relapse")
 #' nearest_to(m, "years to relapse", k = 3)
 metafeatures <- function(x, ops = c("-", "+", "*", "/")) {
-  rlang::check_required(x)
+  check_supplied(x)
   ops <- check_ops(ops)
   if (is_metafeatures(x)) {
     abort_argument(

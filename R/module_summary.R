@@ -111,8 +111,8 @@ module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
                            na = c("error", "mean"), adjust = NULL,
                            data = NULL) {
   check_no_more(...)
-  rlang::check_required(clusters)
-  rlang::check_required(x)
+  check_supplied(clusters)
+  check_supplied(x)
   min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
   permutations <- check_permutations(permutations, least = 0)
   na <- check_na_of_modules(na)

@@ -97,7 +97,7 @@
 #' # From a graph: its edges alone
 #' mst_knn(knn_graph(x, k = 5, backend = "cpu"))
 mst_knn <- function(x, ...) {
-  rlang::check_required(x)
+  check_supplied(x)
   UseMethod("mst_knn")
 }
 

@@ -48,8 +48,8 @@ mutual_pairs <- function(x, block, k = 20, metric = "pearson", sign = "signed",
                          na = c("error", "pairwise", "mean"),
                          min_pairs = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(block)
+  check_supplied(x)
+  check_supplied(block)
   if (is.null(block)) {
     abort_argument(
       "{.arg block} must be a factor, or a vector, with one value for each

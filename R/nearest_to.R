@@ -206,9 +206,9 @@ nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",
                        block = NULL, between = FALSE, adjust = NULL,
                        data = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   if (is.null(outcome)) {
-    rlang::check_required(point)
+    check_supplied(point)
   } else if (!missing(point)) {
     abort_two_askers(point, current_env())
   }

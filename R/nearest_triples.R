@@ -44,7 +44,7 @@ nearest_triples <- function(x, k = 10,
                             na = c("error", "mean"), BPPARAM = NULL,
                             checkpoint = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   metric <- check_triple_metric(metric)
   na <- check_triple_na(na)
   options <- triple_options()

@@ -84,8 +84,8 @@ neighbour_mixing <- function(edges, labels, ..., self = FALSE,
                              weighted = FALSE, permutations = 100,
                              strata = NULL, data = NULL) {
   check_no_more(...)
-  rlang::check_required(edges)
-  rlang::check_required(labels)
+  check_supplied(edges)
+  check_supplied(labels)
   nn <- read_knn_shape(edges, arg = "edges")
   places <- in_places(nn)
   num_points <- length(places$size)

@@ -62,7 +62,7 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
                               na = c("error", "pairwise", "mean"),
                               min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   powers <- check_powers(powers, "powers")
   type <- check_network_type(type)
   options <- options_on_cpu()

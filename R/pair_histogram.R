@@ -17,24 +17,28 @@
 #' whole within a bin, that is the pair's; the others, near a break, are
 #' computed in double: `vignette("method")` has the proof. With bins narrower
 #' than twice what is left open (about 6e-4 of r for 300 samples) all pairs are.
-#' Under the other metrics, and with `na = "pairwise"` where values are missing,
-#' all pairs are computed in double, which takes longer. GPUs compute all pairs
-#' in double, but none over common samples: with values missing and
-#' `na = "pairwise"` the CPU counts.
+#' Where all values are 0 and 1, common bits are counted instead, also under
+#' Manhattan distances, Proportional Similarity, Jaccard and Sorensen: these
+#' four, and the Euclidean distance, they tell exactly, however narrow the bins.
+#' Otherwise, under the other metrics and with `na = "pairwise"` where values
+#' are missing, all pairs are computed in double, which takes longer. GPUs
+#' compute all pairs in double, but none over common samples: with values
+#' missing and `na = "pairwise"` the CPU counts.
 #'
 #' @inheritParams within_search
 #' @param breaks The breaks between bins: two numbers or more, ascending, of
 #'   which the first may be `-Inf` and the last `Inf`; or the number of bins, a
 #'   whole number. They are of equal width then, over all values that there can
 #'   be; under metrics without a largest value from the least to the largest
-#'   that there is, for which all pairs are computed once more, in double.
+#'   that there is, for which all pairs are computed once more, in double (and
+#'   fewer where there are no more doubles between these to part them).
 #' @param value `"similarity"` or `"distance"`. `NULL` (default) takes the
 #'   similarity where the metric has one: r for correlations (|r| under
 #'   `sign = "absolute"`, -r under `sign = "negative"`), the cosine, and
 #'   1 - distance for `"proportional"`, `"jaccard"` and `"sorensen"`.
 #' @param constant What to do with points for which the metric has no value (see
 #'   [knn_search()]): `"error"` (default), or `"isolate"`, which counts no pair
-#'   of them.
+#'   of them, and is an error where too few others are left.
 #' @param max_memory The most memory to use for an `x` that is read by blocks,
 #'   as for [knn_search()].
 #'
@@ -50,11 +54,11 @@
 #'   * `metric`, `sign`, `value`, `weighted`, `num_covariates`: of what.
 #'
 #'   `as.data.frame()` gives a row for each bin: `lower`, `upper`, `count`, and
-#'   `share` of all pairs. `summary()` gives for each break the pairs from there
-#'   upwards (of a distance: those below), their share, and how many a point has
-#'   of them on average. `plot()` draws the bins; it needs ggplot2. Nothing of
-#'   it depends on the number of threads or GPUs, and `exact` alone on the
-#'   backend.
+#'   `share` of all pairs. `summary()` gives for each break but the last the
+#'   pairs from there upwards (of a distance: those below), their share, and how
+#'   many a point has of them on average. `plot()` draws the bins; it needs
+#'   ggplot2. Nothing of it depends on the number of threads or GPUs, and
+#'   `exact` alone on the backend.
 #' @section Errors:
 #' As for [knn_search()], of class `fsknn_argument_error`: breaks that are not
 #' ascending, and a similarity of a metric that has none. A distance beyond the
@@ -90,8 +94,8 @@ pair_histogram <- function(x, breaks, metric = "pearson", sign = "signed", ...,
                            na = c("error", "pairwise", "mean"),
                            min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(breaks)
+  check_supplied(x)
+  check_supplied(breaks)
   options <- verb_options()
   value <- check_pair_value(value, options$metric)
   breaks <- check_breaks(breaks)

@@ -102,8 +102,8 @@ plot_neighbourhood <- function(edges, point, ..., steps = NULL,
                                labels = NULL, label_size = NULL,
                                interactive = FALSE) {
   check_no_more(...)
-  rlang::check_required(edges)
-  rlang::check_required(point)
+  check_supplied(edges)
+  check_supplied(point)
   interactive <- check_flag(interactive, "interactive")
   if (interactive) {
     rlang::check_installed("htmlwidgets", "for a page of a graph.")

@@ -60,9 +60,9 @@
 plot_profiles <- function(x, which, against, ..., colour = NULL, ncol = NULL,
                           xlab = NULL, ylab = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(which)
-  rlang::check_required(against)
+  check_supplied(x)
+  check_supplied(which)
+  check_supplied(against)
   rlang::check_installed("ggplot2", "to draw profiles.")
   call <- current_env()
   rows <- named_rows(x, call)

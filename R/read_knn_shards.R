@@ -56,7 +56,7 @@
 #' }
 read_knn_shards <- function(folder, ..., verify = FALSE) {
   check_no_more(...)
-  rlang::check_required(folder)
+  check_supplied(folder)
   verify <- check_flag(verify, "verify")
   path <- check_output_folder(folder, "folder", current_env())
   if (!dir.exists(path)) {

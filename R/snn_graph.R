@@ -48,7 +48,7 @@ snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
                       min_similarity = 0, names = NULL, num_threads = NULL,
                       progress = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   type <- check_choice(type, c("rank", "number", "jaccard"), "type")
   num_threads <- check_num_threads(num_threads)
   progress <- check_progress(progress)

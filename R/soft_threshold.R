@@ -66,7 +66,7 @@ soft_threshold <- function(edges, powers = c(1:10, seq(12, 20, by = 2)),
                            type = c("unsigned", "signed", "signed hybrid"),
                            ..., breaks = 10) {
   check_no_more(...)
-  rlang::check_required(edges)
+  check_supplied(edges)
   if (inherits(edges, "pair_connectivity")) {
     if (!missing(powers) || !missing(type)) {
       abort_argument(

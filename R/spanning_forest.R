@@ -53,7 +53,7 @@
 #' igraph::count_components(as_igraph(tree))
 spanning_forest <- function(edges, ...) {
   check_no_more(...)
-  rlang::check_required(edges)
+  check_supplied(edges)
   if (is_knn_shards(edges)) {
     check_shards_are_graph(edges, "edges", current_env())
     return(forest_of_shards(edges, current_env()))

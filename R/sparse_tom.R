@@ -41,7 +41,7 @@
 sparse_tom <- function(edges, power = 6,
                        type = c("unsigned", "signed", "signed hybrid"), ...) {
   check_no_more(...)
-  rlang::check_required(edges)
+  check_supplied(edges)
   power <- check_powers(power, "power", one = TRUE)
   type <- check_network_type(type)
   check_package("Matrix", "A sparse matrix")

@@ -79,8 +79,8 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
                             min_pairs = NULL, adjust = NULL, data = NULL,
                             file = NULL, format = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(min_similarity)
+  check_supplied(x)
+  check_supplied(min_similarity)
   options <- verb_options()
   least <- check_similarity(min_similarity, options$metric)
   sink <- check_edge_file(file, format, least, subset, options)

@@ -149,8 +149,8 @@ threshold_triples <- function(x, min_similarity,
                               na = c("error", "mean"), BPPARAM = NULL,
                               checkpoint = NULL, file = NULL, format = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(min_similarity)
+  check_supplied(x)
+  check_supplied(min_similarity)
   metric <- check_triple_metric(metric)
   na <- check_triple_na(na)
   options <- triple_options()

@@ -44,7 +44,7 @@ triple_histogram <- function(x, breaks = 20,
                              na = c("error", "mean"), stages = NULL,
                              stage = NULL, BPPARAM = NULL, checkpoint = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   breaks <- check_triple_breaks(breaks)
   metric <- check_triple_metric(metric)
   na <- check_triple_na(na)

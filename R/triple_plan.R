@@ -46,8 +46,8 @@ triple_plan <- function(x, min_similarity,
                         dimred = NULL, max_memory = NULL,
                         na = c("error", "mean")) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(min_similarity)
+  check_supplied(x)
+  check_supplied(min_similarity)
   metric <- check_triple_metric(metric)
   na <- check_triple_na(na)
   options <- triple_options()

@@ -41,7 +41,7 @@
 #'                mode = "intersection")
 undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
   check_no_more(...)
-  rlang::check_required(edges)
+  check_supplied(edges)
   mode <- check_choice(
     mode, c("union", "mutual"), "mode",
     synonyms = c(intersection = "mutual", both = "mutual", either = "union")

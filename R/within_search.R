@@ -84,8 +84,8 @@ within_search <- function(x, distance, metric = "pearson", sign = "signed", ...,
                           na = c("error", "pairwise", "mean"),
                           min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
-  rlang::check_required(distance)
+  check_supplied(x)
+  check_supplied(distance)
   search <- new_search(x, verb_options(), subset = subset)
   search <- ask_within(search, check_distance(distance, search))
   index_and_distance(run_search(search), search)
@@ -106,9 +106,9 @@ within_query <- function(x, query, distance, metric = "pearson",
                          na = c("error", "pairwise", "mean"),
                          min_pairs = NULL, adjust = NULL, data = NULL) {
   check_no_more(...)
-  rlang::check_required(x)
+  check_supplied(x)
   check_query(query)
-  rlang::check_required(distance)
+  check_supplied(distance)
   search <- new_search(x, verb_options(), query)
   search <- ask_within(search, check_distance(distance, search))
   index_and_distance(run_search(search), search)

@@ -257,3 +257,20 @@ test_that("a limit on GPU memory that is none is an error", {
   withr::local_options(fsknn.max_device_memory = TRUE)
   expect_snapshot(error = TRUE, knn_search(x, 1, backend = "cpu"))
 })
+
+test_that("an argument that is left out is an error of argument everywhere", {
+  verbs <- Filter(
+    is.function, mget(getNamespaceExports("fsknn"), asNamespace("fsknn"))
+  )
+  checked <- Filter(function(verb) {
+    "check_supplied" %in% all.names(body(verb))
+  }, verbs)
+  expect_gt(length(checked), 30)
+  for (name in names(checked)) {
+    expect_error(checked[[name]](), class = "fsknn_argument_error", info = name)
+  }
+  expect_error(
+    pair_histogram(matrix(1:12 / 7, 4)), "`breaks` is absent",
+    class = "fsknn_argument_error"
+  )
+})

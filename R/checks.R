@@ -11,7 +11,8 @@ abort_argument <- function(message, call, .envir = parent.frame()) {
   )
 }
 
-# Of an argument that has no default.
+# Of an argument that has no default: rlang::check_required() ends in another
+# class than all other wrong arguments.
 check_supplied <- function(value, arg = rlang::caller_arg(value),
                            call = caller_env()) {
   if (missing(value)) {
@@ -315,7 +316,7 @@ check_num_edges <- function(num_points, k, call = caller_env()) {
 # among themselves, or (have_others) for what is none of them.
 check_sizes <- function(size, query_size, metric, turned = FALSE,
                         query_turned = turned, have_others = FALSE,
-                           call = caller_env()) {
+                        call = caller_env()) {
   alone <- is.null(query_size) && !have_others
   check_num_points(size[[1]], 1L + alone, "x", turned, call = call)
   check_num_features(size[[2]], metric, "x", turned, call = call)

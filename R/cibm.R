@@ -103,6 +103,7 @@ read_cibm <- function(file) {
 #' @rdname cibm
 #' @export
 write_cibm <- function(x, file, classes = NULL) {
+  check_supplied(x)
   check_cibm_matrix(x)
   classes <- cibm_classes(classes %||% attr(x, "classes"), ncol(x))
   points <- rownames(x) %||% paste0("F_", seq_len(nrow(x)))

@@ -100,9 +100,8 @@ read_comet_vectors <- function(file, num_features,
                                num_points = NULL,
                                byte_order = c("little", "big")) {
   check_no_more(...)
-  check_supplied(file)
-  check_supplied(num_features)
   path <- check_path_in(file)
+  check_supplied(num_features)
   num_features <- check_whole_number(
     num_features, "num_features", 1, .Machine$integer.max
   )

@@ -2,6 +2,7 @@
 # that name file and line.
 
 check_path <- function(file, arg, call = caller_env()) {
+  check_supplied(file, arg, call)
   if (!rlang::is_string(file) || is.na(file) || !nzchar(file)) {
     given <- describe_value(file)
     abort_argument(

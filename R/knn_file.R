@@ -58,6 +58,7 @@ NULL
 #' @export
 write_knn <- function(edges, file, ..., vertices = NULL) {
   check_no_more(...)
+  check_supplied(edges)
   check_edges(edges)
   points <- check_vertices(vertices %||% attr(edges, "vertices"))$name
   from <- vertex_numbers(edges$from, points)

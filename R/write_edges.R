@@ -90,6 +90,7 @@
 write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
                         digits = 15, form = c("bipartite", "clique")) {
   check_no_more(...)
+  check_supplied(edges)
   digits <- check_whole_number(digits, "digits", 1, 17)
   if (inherits(edges, "mst_knn")) {
     edges <- edges$edges

@@ -286,7 +286,7 @@ check_cuda_build() {
 }
 
 # A compiler that does not see that the warps of a warpgroup go together has
-# Hopper's products wait for each other: half as fast, and it only says so.
+# Hopper's products wait for each other: slower, and it only says so.
 check_products_overlap() {
   if ! sed -n '/^found nvcc/p' "$install_log" | grep -q .; then
     reason="there is no nvcc, so that no GPU code was compiled"

@@ -226,3 +226,19 @@ test_that("breaks that pairs have leave as many as threshold_graph() gives", {
     }
   }
 })
+
+test_that("of 0 and 1 common bits tell all pairs, however narrow the bins", {
+  x <- (random_matrix(60, 30) > 0) + 0
+  for (metric in c(
+    "jaccard", "sorensen", "proportional", "manhattan", "euclidean"
+  )) {
+    values <- pair_values(x, metric, value = "distance")
+    breaks <- sort(unique(round(c(values - 1e-9, values + 1e-9, -1, 40), 12)))
+    found <- pair_histogram(
+      x, breaks, metric, value = "distance", constant = "isolate",
+      backend = "cpu"
+    )
+    expect_identical(found$exact, 0, info = metric)
+    expect_equal(found$counts, naive_bins(values, breaks), info = metric)
+  }
+})

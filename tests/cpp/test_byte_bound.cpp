@@ -276,16 +276,62 @@ TEST_CASE("bytes are chosen where they save more than they cost") {
   };
   const ByteSearch many = {1500000, 20, 320};
   const double step = 4 / std::sqrt(320.0) / 127;
-  CHECK(bytes_pay(products(0.15), count, many, step));
+  const auto pays = [&](double spread, const ByteSearch& search) {
+    return bytes_pay(expected_candidates(products(spread), count, search,
+                                         byte_gap(search, step)),
+                     search);
+  };
+  CHECK(pays(0.15, many));
   // Independent rows: too many pairs are as near as the nearest ones.
   CHECK(expected_candidates(products(0.058), count, many,
                             4 * typical_error(step, 320)) > 100);
-  CHECK_FALSE(bytes_pay(products(0.02), count, many, step));
-  CHECK_FALSE(bytes_pay(products(0.15), count, {5000, 20, 320}, step));
-  CHECK_FALSE(bytes_pay(products(0.15), count, many, 0.0));
+  CHECK_FALSE(pays(0.02, many));
+  CHECK_FALSE(pays(0.15, {5000, 20, 320}));
   CHECK(expected_candidates(products(0.15), count, many, 0.0) ==
         doctest::Approx(20));
+  // Lists of more than can be settled err twice.
+  CHECK(byte_gap({1500000, 20, 320}, step) == 2 * typical_error(step, 320));
+  CHECK(byte_gap({1500000, 33, 320}, step) == 4 * typical_error(step, 320));
   CHECK(step_of({}) == 0.0);
   CHECK(step_of({0.0, 0.0}) == 0.0);
   CHECK(step_of({0.2, 0.1, 5.0}) == doctest::Approx(0.2 * 1.4 / 127));
+}
+
+TEST_CASE("rows that stand in a crowd are seen in a sample") {
+  std::mt19937_64 random(5);
+  constexpr std::int64_t rows = kCrowdSample, points = kCrowdPoints;
+  const ByteSearch many = {1500000, 20, 96};
+  const double gap = 0.02;
+  // Row i with points of which it has `crowd` around `centre`.
+  const auto sample = [&](std::int64_t crowded_rows, std::int64_t crowd,
+                          double centre, double width) {
+    std::vector<double> all;
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < points; ++j) {
+        const bool in = i < crowded_rows && j >= points - crowd;
+        const double r =
+            in ? centre + width * normal(random) : 0.12 * normal(random);
+        all.push_back(i == j ? 1.0 : std::min(r, 1.0));
+      }
+    return all;
+  };
+  const auto crowded = [&](const std::vector<double>& all) {
+    return crowded_candidates(all, rows, points, many, gap);
+  };
+  CHECK(crowded(sample(0, 0, 0, 0)) == 0);
+  // 20 points of 2,047 within the gap are 14,656 of all; one row of 128.
+  const double one = crowded(sample(1, 20, 0.99, 0.001));
+  CHECK(one == doctest::Approx(20.0 / (points - 1) * 1500000 / rows));
+  CHECK_FALSE(bytes_pay(many.k + one, many));
+  // A crowd that is far wider than the gap costs what is near the nearest.
+  const double wide = crowded(sample(1, 400, 0.7, 0.1));
+  CHECK(wide > 0);
+  CHECK(wide < 40.0 / (points - 1) * 1500000 / rows);
+  // Copies overflow by any filter: nothing is said against bytes.
+  CHECK(crowded(sample(64, 100, 1.0, 0.0)) == 0);
+  // Rows of which all points are alike, too few points, no neighbours.
+  CHECK(crowded(std::vector<double>(rows * points, 0.0)) == 0);
+  CHECK(crowded_candidates({1, 1, 1, 1}, 2, 2, many, gap) == 0);
+  CHECK(crowded_candidates(sample(1, 20, 0.99, 0.001), rows, points,
+                           {1500000, 0, 96}, gap) == 0);
 }

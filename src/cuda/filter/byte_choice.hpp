@@ -4,6 +4,7 @@
 // of a proof: any choice gives the same answer. Plain C++, for the host.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -12,6 +13,11 @@
 
 namespace fsknn {
 namespace cuda {
+
+/// How many rows a sample has whose products with each other are looked at, and
+/// how many, with how many points, where bytes seem to pay by these.
+static constexpr std::int64_t kByteSample = 64;
+static constexpr std::int64_t kCrowdSample = 128, kCrowdPoints = 2048;
 
 /// What bytes are chosen for.
 struct ByteSearch {
@@ -51,15 +57,21 @@ inline double tail_begins(double part) {
   return low;
 }
 
+/// Of all points, those that are neighbours.
+inline double neighbours_part(const ByteSearch& search) {
+  return std::min(0.4, static_cast<double>(search.k) /
+                           static_cast<double>(search.num_points));
+}
+
 /// How many candidates a row may be expected to have at last, if each row's
-/// similarities are normal: real ones have longer tails, and fewer candidates.
-/// products [count x count]: of a sample's rows. gap: by how much less similar
-/// than the k-th a candidate may be.
+/// similarities are normal: most real ones have longer tails, and fewer
+/// candidates; crowded_candidates() has the others. products [count x count]:
+/// of a sample's rows. gap: by how much less similar than the k-th a candidate
+/// may be.
 inline double expected_candidates(const std::vector<double>& products,
                                   std::int64_t count, const ByteSearch& search,
                                   double gap) {
-  const double part = std::min(0.4, static_cast<double>(search.k) /
-                                        static_cast<double>(search.num_points));
+  const double part = neighbours_part(search);
   const double x = tail_begins(part);
   double all = 0.0;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -79,22 +91,89 @@ inline double expected_candidates(const std::vector<double>& products,
   return static_cast<double>(search.k) * all / static_cast<double>(count);
 }
 
+/// A row's similarities with some points.
+struct SampledRow {
+  static constexpr std::size_t few = 8;
+  double mean = 0.0, spread = 0.0;
+  std::array<double, few> largest = {};  ///< the first is the largest
+
+  explicit SampledRow(const std::vector<double>& similarities) {
+    largest.fill(-HUGE_VAL);
+    double sum = 0.0, squares = 0.0;
+    for (const double r : similarities) {
+      sum += r;
+      squares += r * r;
+      if (r <= largest.back()) continue;
+      std::size_t at = few - 1;
+      for (; at > 0 && largest[at - 1] < r; --at) largest[at] = largest[at - 1];
+      largest[at] = r;
+    }
+    const double count = static_cast<double>(similarities.size());
+    mean = sum / count;
+    spread = std::sqrt(std::max(0.0, squares / count - mean * mean));
+  }
+  /// What this part of all points, less than `few` of these, may be as similar
+  /// as: their largest similarities fall off exponentially, or all as a normal
+  /// distribution, whichever is nearer.
+  double nearest(double part, double count) const {
+    double sum = 0.0;
+    for (const double r : largest) sum += r;
+    const double eighth = largest.back();
+    const double fall = sum / static_cast<double>(few) - eighth;
+    const double by_largest =
+        eighth + fall * std::log(static_cast<double>(few) / (count * part));
+    return std::min(1.0,
+                    std::max(by_largest, mean + tail_begins(part) * spread));
+  }
+};
+
+/// How many candidates a row has on average because it stands in a crowd: where
+/// its neighbours are as near as can be, many of a sample's points may be no
+/// farther than the gap below them. Nothing is said of the others: where no
+/// point of the sample is so near, too few are to be seen. similarities [rows x
+/// points]: the first of the sample's with it, each one's own in between.
+inline double crowded_candidates(const std::vector<double>& similarities,
+                                 std::int64_t rows, std::int64_t points,
+                                 const ByteSearch& search, double gap) {
+  if (search.k < 1 || rows < 1 ||
+      points <= static_cast<std::int64_t>(SampledRow::few))
+    return 0.0;
+  const double part = neighbours_part(search);
+  const double others = static_cast<double>(points - 1);
+  double all = 0.0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const auto first = similarities.begin() + i * points;
+    std::vector<double> of_row(first, first + points);
+    of_row.erase(of_row.begin() + i);
+    const SampledRow row(of_row);
+    const double nearest = row.nearest(part, others);
+    if (row.largest.front() < nearest - gap) continue;
+    all += static_cast<double>(std::count_if(
+        of_row.begin(), of_row.end(),
+        [&](double r) { return r >= nearest - gap && r < nearest; }));
+  }
+  return all / others * static_cast<double>(search.num_points) /
+         static_cast<double>(rows);
+}
+
 /// What rounding changes in a row of length 1, about.
 inline double typical_error(double step, std::int64_t depth) {
   return step * std::sqrt(static_cast<double>(depth) / 12);
 }
 
-/// Half of the pairs are saved half of their time; a candidate more costs some
-/// time in each round, and the exact step at last.
-inline bool bytes_pay(const std::vector<double>& products, std::int64_t count,
-                      const ByteSearch& search, double step) {
-  if (count < 16 || step == 0.0) return false;
-  const double depth = static_cast<double>(search.depth);
-  // Both rows', once where thresholds are of exact distances, else twice.
+/// By how much less similar than the k-th a candidate may be: by what rounding
+/// changes in both rows, once where thresholds are of exact distances, else
+/// twice.
+inline double byte_gap(const ByteSearch& search, double step) {
   const double rows = search.k <= kMostSettled ? 2 : 4;
-  const double expected = expected_candidates(
-      products, count, search, rows * typical_error(step, search.depth));
-  const double saved = static_cast<double>(search.num_points) * depth;
+  return rows * typical_error(step, search.depth);
+}
+
+/// Half of the pairs are saved half of their time; a candidate more costs some
+/// time in each round, and the exact step at last. expected: of a row.
+inline bool bytes_pay(double expected, const ByteSearch& search) {
+  const double saved = static_cast<double>(search.num_points) *
+                       static_cast<double>(search.depth);
   return (expected - static_cast<double>(search.k)) * search.candidate_cost <=
          saved;
 }

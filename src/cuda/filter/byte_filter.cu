@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "core/arithmetic.hpp"
@@ -11,8 +12,6 @@
 namespace fsknn {
 namespace cuda {
 namespace {
-
-constexpr std::int64_t kSample = 64;
 
 class ByteFilter final : public PairFilter {
  public:
@@ -27,21 +26,30 @@ class ByteFilter final : public PairFilter {
   }
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              const Sought& sought, const Stream& stream) override {
-    const std::int64_t few = std::min(count, kSample);
-    DeviceBuffer<double> d_largest(few), d_products(few * few);
-    start_byte_sample(sample, few, rule_.turning,
-                      {d_largest.data(), d_products.data()}, stream.get());
+    const std::int64_t few = std::min(count, kByteSample);
+    DeviceBuffer<double> d_largest(few);
+    start_largest_entries(sample, few, rule_.turning, d_largest.data(),
+                          stream.get());
     std::vector<double> largest(static_cast<std::size_t>(few));
-    std::vector<double> products(static_cast<std::size_t>(few * few));
     download(largest.data(), d_largest, few, stream);
-    download(products.data(), d_products, few * few, stream);
     stream.wait();
     rule_.step = step_of(largest);
     if (rule_.step == 0.0) return false;
-    return sought.forced || bytes_pay(products, few,
-                                      {sought.num_points, sought.k, rows_.depth,
-                                       sought.candidate_cost},
-                                      rule_.step);
+    if (sought.forced) return true;
+    if (few < 16) return false;
+    const ByteSearch search = {sought.num_points, sought.k, rows_.depth,
+                               sought.candidate_cost};
+    const double gap = byte_gap(search, rule_.step);
+    const double expected = expected_candidates(
+        products(sample, few, few, stream), few, search, gap);
+    if (!bytes_pay(expected, search)) return false;
+    const std::int64_t rows = std::min(count, kCrowdSample);
+    const std::int64_t points = std::min(count, kCrowdPoints);
+    std::vector<double> similarities = products(sample, rows, points, stream);
+    for (double& r : similarities) r = signed_similarity(r);
+    return bytes_pay(
+        expected + crowded_candidates(similarities, rows, points, search, gap),
+        search);
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
@@ -86,6 +94,22 @@ class ByteFilter final : public PairFilter {
   }
 
  private:
+  /// Of the first rows with the first points of a sample.
+  static std::vector<double> products(const PreparedRows& sample,
+                                      std::int64_t rows, std::int64_t points,
+                                      const Stream& stream) {
+    DeviceBuffer<double> d_products(rows * points);
+    start_sample_products(sample, rows, points, d_products.data(),
+                          stream.get());
+    std::vector<double> to(static_cast<std::size_t>(rows * points));
+    download(to.data(), d_products, rows * points, stream);
+    stream.wait();
+    return to;
+  }
+  double signed_similarity(double r) const {
+    if (sign_ == Sign::absolute) return std::fabs(r);
+    return sign_ == Sign::negative ? -r : r;
+  }
   double largest_share(const Stream& stream) const {
     double share = 0.0;
     download(&share, largest_share_, 1, stream);

@@ -20,15 +20,16 @@ namespace cuda {
 std::unique_ptr<PairFilter> make_byte_filter(const MetricEntry& metric,
                                              const RowsInForm& rows);
 
-/// Of some rows: each one's largest magnitude after turning, and the products
-/// of every two. Device memory.
-struct ByteSample {
-  double* largest = nullptr;   ///< [count]
-  double* products = nullptr;  ///< [count x count]
-};
-void start_byte_sample(const PreparedRows& sample, std::int64_t count,
-                       const Turning& turning, const ByteSample& to,
-                       cudaStream_t stream);
+/// Each of the sample's first rows' largest magnitude after turning: [rows],
+/// device memory.
+void start_largest_entries(const PreparedRows& sample, std::int64_t rows,
+                           const Turning& turning, double* largest,
+                           cudaStream_t stream);
+/// Products of its first rows with its first points: [rows x points], device
+/// memory.
+void start_sample_products(const PreparedRows& sample, std::int64_t rows,
+                           std::int64_t points, double* products,
+                           cudaStream_t stream);
 
 /// Turns prepared rows of length 1 and rounds them to bytes, row r as slot
 /// slots[r] (-1: of none).

@@ -99,13 +99,12 @@ __global__ void __launch_bounds__(kThreads)
 // Grid: one block a sampled row. Block: kThreads. Shared: a turned row,
 // dynamic.
 __global__ void __launch_bounds__(kThreads)
-    look_at_sample(const PreparedRows sample, const Turning turning,
-                   const ByteSample to) {
+    find_largest(const PreparedRows sample, const Turning turning,
+                 double* largest_of) {
   extern __shared__ double turned[];
   __shared__ double of_warp[kThreads / kWarp];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
-  const std::int64_t row = blockIdx.x, count = gridDim.x;
-  turn_row(sample, row, turning, turned);
+  turn_row(sample, blockIdx.x, turning, turned);
   double largest = 0.0;
   for (std::int64_t f = thread; f < turning.size; f += kThreads)
     largest = fmax(largest, fabs(turned[f]));
@@ -113,19 +112,33 @@ __global__ void __launch_bounds__(kThreads)
     largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, gap));
   if (lane == 0) of_warp[thread / kWarp] = largest;
   __syncthreads();
-  if (thread == 0) {
-    for (int w = 1; w < kThreads / kWarp; ++w)
-      largest = fmax(largest, of_warp[w]);
-    to.largest[row] = largest;
-  }
-  for (std::int64_t other = thread / kWarp; other < count;
-       other += kThreads / kWarp) {
+  if (thread > 0) return;
+  for (int w = 1; w < kThreads / kWarp; ++w)
+    largest = fmax(largest, of_warp[w]);
+  largest_of[blockIdx.x] = largest;
+}
+
+/// Points that a warp multiplies with a row, one after the other.
+constexpr std::int64_t kPointsAWarp = 16;
+constexpr std::int64_t kPointsABlock = kPointsAWarp * (kThreads / kWarp);
+
+// Grid: x over kPointsABlock points, y over rows. Block: kThreads. Shared:
+// none.
+__global__ void __launch_bounds__(kThreads)
+    multiply_sample(const PreparedRows sample, std::int64_t points,
+                    double* products) {
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
+  const std::int64_t row = blockIdx.y;
+  const std::int64_t first =
+      blockIdx.x * kPointsABlock + thread / kWarp * kPointsAWarp;
+  for (std::int64_t point = first; point < min(first + kPointsAWarp, points);
+       ++point) {
     double sum = 0.0;
     for (std::int64_t f = lane; f < sample.padded; f += kWarp)
       sum = fma(sample.rows[row * sample.padded + f],
-                sample.rows[other * sample.padded + f], sum);
+                sample.rows[point * sample.padded + f], sum);
     sum = warp_sum(sum);
-    if (lane == 0) to.products[row * count + other] = sum;
+    if (lane == 0) products[row * points + point] = sum;
   }
 }
 
@@ -140,12 +153,22 @@ std::size_t turned_bytes(Kernel kernel, const Turning& turning) {
 
 }  // namespace
 
-void start_byte_sample(const PreparedRows& sample, std::int64_t count,
-                       const Turning& turning, const ByteSample& to,
-                       cudaStream_t stream) {
-  look_at_sample<<<static_cast<unsigned>(count), kThreads,
-                   turned_bytes(look_at_sample, turning), stream>>>(
-      sample, turning, to);
+void start_largest_entries(const PreparedRows& sample, std::int64_t rows,
+                           const Turning& turning, double* largest,
+                           cudaStream_t stream) {
+  find_largest<<<static_cast<unsigned>(rows), kThreads,
+                 turned_bytes(find_largest, turning), stream>>>(sample, turning,
+                                                                largest);
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_sample_products(const PreparedRows& sample, std::int64_t rows,
+                           std::int64_t points, double* products,
+                           cudaStream_t stream) {
+  const dim3 grid(
+      static_cast<unsigned>((points + kPointsABlock - 1) / kPointsABlock),
+      static_cast<unsigned>(rows));
+  multiply_sample<<<grid, kThreads, 0, stream>>>(sample, points, products);
   CUDA_CHECK(cudaGetLastError());
 }
 

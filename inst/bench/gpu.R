@@ -12,15 +12,16 @@
 #   real     metafeatures of real data beside simulated data of that size; the
 #            environment variable FSKNN_BENCH_RDS names the file
 #   devices  1, 2, 4, ... GPUs
+#   large    n = 10,000,000 on two GPUs, once; some 60 GB of memory
 #   stream   a quarter, a twentieth and a fortieth of the memory, beside all of it
 #   first    the first call of a fresh session, and the second
-# All of them where none is named. --quick leaves out the largest sizes, --short
-# runs each case fewer times and checks fewer rows, --seconds=N begins nothing
-# after N seconds, --bits filters products by numbers of so many bits
-# wherever it can be, whether or not it pays. With --folder tables are kept in DIR/gpu.csv and
-# DIR/gpu-machine.csv, a row as soon as it is there; a section's rows take the
-# place of those of an earlier run. README.md beside this file says what is
-# measured and how.
+# All of them where none is named, large only where it is. --quick leaves out the
+# largest sizes, --short runs each case fewer times and checks fewer rows,
+# --seconds=N begins nothing after N seconds, --bits filters products by numbers of
+# so many bits wherever it can be, whether or not it pays. With --folder tables are
+# kept in DIR/gpu.csv and DIR/gpu-machine.csv, a row as soon as it is there; a
+# section's rows, and its machine, take the place of those of an earlier run.
+# README.md beside this file says what is measured and how.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 bench_file <- function(name) file.path(dirname(normalizePath(script)), name)
@@ -46,7 +47,7 @@ all_sections <- c(
   "first", "main", "points", "bits", "real", "dashti", "stream", "devices"
 )
 stopifnot(
-  "No such section." = sections %in% all_sections,
+  "No such section." = sections %in% c(all_sections, "large"),
   "The folder must be there already." = length(folder) == 0 || dir.exists(folder)
 )
 if (length(sections) == 0) {
@@ -151,8 +152,12 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
     return()
   }
   say(label)
-  large <- as.double(nrow(x)) * ncol(x) > 2e8 || k > 256
+  values <- as.double(nrow(x)) * ncol(x)
+  large <- values > 2e8 || k > 256
   times <- if (short && large) 2 else if (short || large) 3 else 5
+  if (values > 2e9) {
+    times <- 1
+  }
   if (short) {
     checked <- if (startsWith(data, "real")) checked else min(checked, 64)
     cpu_rows <- min(cpu_rows, 4)
@@ -199,8 +204,8 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
   }
 }
 
-# Rows that are there, of earlier runs' too: those of a section of this run go as
-# its first new one comes.
+# Rows of a section and who ran it (fsknn, or a peer), with the machine: those of
+# an earlier run go as the first new one comes.
 renewed <- character()
 keep <- function(row) {
   results <<- rbind(results, row)
@@ -209,21 +214,28 @@ keep <- function(row) {
   }
   measured <- grep("^(device_[mlh]|call_|exact_|largest_)", names(row))
   row[measured] <- lapply(row[measured], signif, digits = 4)
-  file <- file.path(folder, "gpu.csv")
-  if (file.exists(file)) {
-    stored <- utils::read.csv(file, stringsAsFactors = FALSE)
-    if (!row$section %in% renewed) {
-      stored <- stored[stored$section != row$section, ]
+  key_of <- function(rows) paste(rows$section, rows$who)
+  is_new <- !key_of(row) %in% renewed
+  renewed <<- union(renewed, key_of(row))
+  store <- function(name, row, classes = NA) {
+    file <- file.path(folder, name)
+    if (file.exists(file)) {
+      stored <- utils::read.csv(
+        file, stringsAsFactors = FALSE, check.names = FALSE,
+        colClasses = classes
+      )
+      row <- rbind(stored[!is_new | key_of(stored) != key_of(row), ], row)
     }
-    row <- rbind(stored, row)
-  } else {
-    utils::write.csv(
-      describe_machine(), file.path(folder, "gpu-machine.csv"),
-      row.names = FALSE
+    row <- row[order(match(row$section, c(all_sections, "large")), row$who), ]
+    utils::write.csv(row, file, row.names = FALSE)
+  }
+  store("gpu.csv", row)
+  if (is_new) {
+    store(
+      "gpu-machine.csv", cbind(row[c("section", "who")], describe_machine()),
+      classes = "character"
     )
   }
-  renewed <<- union(renewed, utils::tail(row$section, 1))
-  utils::write.csv(row, file, row.names = FALSE)
 }
 results <- NULL
 
@@ -394,6 +406,12 @@ run_section <- list(
     for (count in intersect(c(1, 2, 4, 8), seq_len(nrow(gpus)))) {
       measure("devices", x, 20, devices = seq_len(count), checked = 64, cpu_rows = 4)
     }
+  },
+  large = function() {
+    x <- simulated(if (quick) 100000 else 1e7, 295)
+    measure(
+      "large", x, 20, devices = 1:2, checked = if (quick) 64 else 16, cpu_rows = 2
+    )
   }
 )
 
@@ -412,16 +430,18 @@ driver <- function() {
 
 describe_machine <- function() {
   cpu <- grep("^model name", readLines("/proc/cpuinfo"), value = TRUE)
-  facts <- c(
+  data.frame(
     date = format(Sys.time(), "%Y-%m-%d"),
-    GPU = paste(nrow(gpus), "x", gpus$name[[1]]),
+    GPUs = paste(nrow(gpus), "x", gpus$name[[1]]),
     driver = driver(),
-    toolkit = sub(".*CUDA ([0-9.]+).*", "\\1", paste(knn_backends()$detail[[2]], "")),
+    toolkit = sub(
+      ".*CUDA ([0-9.]+).*", "\\1", paste(knn_backends()$detail[[2]], "")
+    ),
     "host CPU" = paste(threads, "x", sub(".*: ", "", cpu[1])),
     R = as.character(getRversion()),
-    fsknn = as.character(utils::packageVersion("fsknn"))
+    fsknn = as.character(utils::packageVersion("fsknn")),
+    check.names = FALSE
   )
-  data.frame(what = names(facts), value = unname(facts))
 }
 
 # --- Run ------------------------------------------------------------------------

@@ -302,15 +302,16 @@ TEST_CASE("rows that stand in a crowd are seen in a sample") {
   constexpr std::int64_t rows = kCrowdSample, points = kCrowdPoints;
   const ByteSearch many = {1500000, 20, 96};
   const double gap = 0.02;
-  // Row i with points of which it has `crowd` around `centre`.
+  // The first rows have a crowd, spread evenly from `least` to `most`.
   const auto sample = [&](std::int64_t crowded_rows, std::int64_t crowd,
-                          double centre, double width) {
+                          double least, double most) {
     std::vector<double> all;
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < points; ++j) {
         const bool in = i < crowded_rows && j >= points - crowd;
+        const double part = static_cast<double>(random() >> 11) * 0x1p-53;
         const double r =
-            in ? centre + width * normal(random) : 0.12 * normal(random);
+            in ? least + (most - least) * part : 0.12 * normal(random);
         all.push_back(i == j ? 1.0 : std::min(r, 1.0));
       }
     return all;
@@ -318,20 +319,24 @@ TEST_CASE("rows that stand in a crowd are seen in a sample") {
   const auto crowded = [&](const std::vector<double>& all) {
     return crowded_candidates(all, rows, points, many, gap);
   };
-  CHECK(crowded(sample(0, 0, 0, 0)) == 0);
-  // 20 points of 2,047 within the gap are 14,656 of all; one row of 128.
-  const double one = crowded(sample(1, 20, 0.99, 0.001));
-  CHECK(one == doctest::Approx(20.0 / (points - 1) * 1500000 / rows));
-  CHECK_FALSE(bytes_pay(many.k + one, many));
-  // A crowd that is far wider than the gap costs what is near the nearest.
-  const double wide = crowded(sample(1, 400, 0.7, 0.1));
-  CHECK(wide > 0);
-  CHECK(wide < 40.0 / (points - 1) * 1500000 / rows);
-  // Copies overflow by any filter: nothing is said against bytes.
-  CHECK(crowded(sample(64, 100, 1.0, 0.0)) == 0);
+  // What a point of the sample that one row has within the gap stands for.
+  const double each = 1500000.0 / (points - 1) / rows;
+  // Of normal similarities few are so near, in a few rows.
+  const double none = crowded(sample(0, 0, 0, 0));
+  CHECK(none <= 5 * each);
+  const double one = crowded(sample(1, 20, 0.985, 0.995));
+  CHECK(one >= 20 * each * (1 - 1e-9));
+  CHECK(one <= 25 * each);
+  CHECK_FALSE(bytes_pay(static_cast<double>(many.k) + one, many));
+  // Of a crowd that is far wider than the gap, about 16 of 400 are within it.
+  const double wide = crowded(sample(1, 400, 0.5, 1.0));
+  CHECK(wide >= 4 * each);
+  CHECK(wide <= 40 * each);
+  // Copies, but for a last bit, halves do not tell apart either.
+  CHECK(crowded(sample(64, 100, 1 - 3e-16, 1.0)) <= 5 * each);
   // Rows of which all points are alike, too few points, no neighbours.
   CHECK(crowded(std::vector<double>(rows * points, 0.0)) == 0);
   CHECK(crowded_candidates({1, 1, 1, 1}, 2, 2, many, gap) == 0);
-  CHECK(crowded_candidates(sample(1, 20, 0.99, 0.001), rows, points,
+  CHECK(crowded_candidates(sample(1, 20, 0.985, 0.995), rows, points,
                            {1500000, 0, 96}, gap) == 0);
 }

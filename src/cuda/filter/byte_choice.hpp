@@ -129,15 +129,18 @@ struct SampledRow {
 
 /// How many candidates a row has on average because it stands in a crowd: where
 /// its neighbours are as near as can be, many of a sample's points may be no
-/// farther than the gap below them. Nothing is said of the others: where no
-/// point of the sample is so near, too few are to be seen. similarities [rows x
-/// points]: the first of the sample's with it, each one's own in between.
+/// farther than the gap below them. Those that halves would not tell apart
+/// either are not counted. Nothing is said of the others: where no point of the
+/// sample is so near, too few are to be seen. Where some are as normal rows
+/// have them, expected_candidates() has counted these too. similarities [rows
+/// x points]: the first of the sample's with it, each one's own in between.
 inline double crowded_candidates(const std::vector<double>& similarities,
                                  std::int64_t rows, std::int64_t points,
                                  const ByteSearch& search, double gap) {
   if (search.k < 1 || rows < 1 ||
       points <= static_cast<std::int64_t>(SampledRow::few))
     return 0.0;
+  constexpr double gap_of_halves = 0x1p-10;
   const double part = neighbours_part(search);
   const double others = static_cast<double>(points - 1);
   double all = 0.0;
@@ -148,9 +151,10 @@ inline double crowded_candidates(const std::vector<double>& similarities,
     const SampledRow row(of_row);
     const double nearest = row.nearest(part, others);
     if (row.largest.front() < nearest - gap) continue;
-    all += static_cast<double>(std::count_if(
-        of_row.begin(), of_row.end(),
-        [&](double r) { return r >= nearest - gap && r < nearest; }));
+    all += static_cast<double>(
+        std::count_if(of_row.begin(), of_row.end(), [&](double r) {
+          return r >= nearest - gap && r < nearest - gap_of_halves;
+        }));
   }
   return all / others * static_cast<double>(search.num_points) /
          static_cast<double>(rows);

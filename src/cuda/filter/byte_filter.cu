@@ -47,9 +47,10 @@ class ByteFilter final : public PairFilter {
     const std::int64_t points = std::min(count, kCrowdPoints);
     std::vector<double> similarities = products(sample, rows, points, stream);
     for (double& r : similarities) r = signed_similarity(r);
+    const double crowded =
+        crowded_candidates(similarities, rows, points, search, gap);
     return bytes_pay(
-        expected + crowded_candidates(similarities, rows, points, search, gap),
-        search);
+        std::max(expected, static_cast<double>(search.k) + crowded), search);
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,

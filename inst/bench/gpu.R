@@ -14,14 +14,15 @@
 #   devices  1, 2, 4, ... GPUs
 #   large    n = 10,000,000 on two GPUs, once; some 60 GB of memory
 #   stream   a quarter, a twentieth and a fortieth of the memory, beside all of it
-#   first    the first call of a fresh session, and the second
+#   first    the first call of a fresh session, and the third
 # All of them where none is named, large only where it is. --quick leaves out the
 # largest sizes, --short runs each case fewer times and checks fewer rows,
 # --seconds=N begins nothing after N seconds, --bits filters products by numbers of
 # so many bits wherever it can be, whether or not it pays. With --folder tables are
 # kept in DIR/gpu.csv and DIR/gpu-machine.csv, a row as soon as it is there; a
-# section's rows, and its machine, take the place of those of an earlier run.
-# README.md beside this file says what is measured and how.
+# section's rows, and their machine, take the place of those of an earlier run,
+# fsknn's and the peer's each for themselves. README.md beside this file says what
+# is measured and how.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 bench_file <- function(name) file.path(dirname(normalizePath(script)), name)
@@ -204,8 +205,8 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
   }
 }
 
-# Rows of a section and who ran it (fsknn, or a peer), with the machine: those of
-# an earlier run go as the first new one comes.
+# Rows of a section, fsknn's or its peer's, with the machine: those of an earlier
+# run go as the first new one comes.
 renewed <- character()
 keep <- function(row) {
   results <<- rbind(results, row)
@@ -214,7 +215,7 @@ keep <- function(row) {
   }
   measured <- grep("^(device_[mlh]|call_|exact_|largest_)", names(row))
   row[measured] <- lapply(row[measured], signif, digits = 4)
-  key_of <- function(rows) paste(rows$section, rows$who)
+  key_of <- function(rows) paste(rows$section, rows$who == "fsknn")
   is_new <- !key_of(row) %in% renewed
   renewed <<- union(renewed, key_of(row))
   store <- function(name, row, classes = NA) {

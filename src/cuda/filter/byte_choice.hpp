@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "cuda/plan/number_forms.hpp"
@@ -91,23 +92,20 @@ inline double expected_candidates(const std::vector<double>& products,
   return static_cast<double>(search.k) * all / static_cast<double>(count);
 }
 
-/// A row's similarities with some points.
+/// A row's similarities with some points, no fewer than `few`.
 struct SampledRow {
   static constexpr std::size_t few = 8;
   double mean = 0.0, spread = 0.0;
   std::array<double, few> largest = {};  ///< the first is the largest
 
   explicit SampledRow(const std::vector<double>& similarities) {
-    largest.fill(-HUGE_VAL);
     double sum = 0.0, squares = 0.0;
     for (const double r : similarities) {
       sum += r;
       squares += r * r;
-      if (r <= largest.back()) continue;
-      std::size_t at = few - 1;
-      for (; at > 0 && largest[at - 1] < r; --at) largest[at] = largest[at - 1];
-      largest[at] = r;
     }
+    std::partial_sort_copy(similarities.begin(), similarities.end(),
+                           largest.begin(), largest.end(), std::greater<>());
     const double count = static_cast<double>(similarities.size());
     mean = sum / count;
     spread = std::sqrt(std::max(0.0, squares / count - mean * mean));

@@ -189,6 +189,10 @@ cpp_knn_search <- function(x, query, request) {
     .Call(`_fsknn_cpp_knn_search`, x, query, request)
 }
 
+cpp_chosen_filter <- function(x, query, request) {
+    .Call(`_fsknn_cpp_chosen_filter`, x, query, request)
+}
+
 cpp_brute_force <- function(x, query, request) {
     .Call(`_fsknn_cpp_brute_force`, x, query, request)
 }

@@ -1,8 +1,9 @@
 #' What a call would do, and where
 #'
 #' The plan of a call to [knn_search()], [knn_graph()] or [knn_query()]: pure
-#' arithmetic, nothing is computed and the values of `x` are not looked at. Its
-#' words are those of the paper (Arefin 2012): the n x n matrix of distances is
+#' arithmetic, nothing is computed and, without `look`, the values of `x` are
+#' not looked at. Its words are those of the paper (Arefin 2012): the n x n
+#' matrix of distances is
 #' cut into *chunks* of `chunk_size` on a side; chunks in the same rows are a
 #' *split*; the splits are dealt to the workers (GPUs or threads) in *segments*.
 #' Points and features are padded to n' and d'. The plan is of one search in
@@ -30,6 +31,13 @@
 #'   memory is that of the largest of these searches.
 #' @param adjust,data As for [knn_search()]: covariates of the samples, which
 #'   are checked, and counted in memory.
+#' @param look `TRUE` looks at the points as the search would, until it has
+#'   chosen its filter, and says which: several metrics have a filter in numbers
+#'   of 8 bits, and one in 16 for points that 8 bits do not tell apart well
+#'   enough. That takes the time and the memory that preparing the points takes,
+#'   and where they are not valid (a value is missing, say) it is the search's
+#'   error; rows for which the metric has no value are left out. `x` (and
+#'   `query`) must be points then, not their size. `FALSE` by default.
 #' @param hosts `NULL` (default) for a search in this process, or the number of
 #'   machines that work on one folder, a whole number.
 #' @param devices_per_host GPUs of each host, a whole number; 0 (default): the
@@ -56,9 +64,14 @@
 #'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
 #'   passes. `num_pairs` is the number of pairs of points that are looked at,
 #'   and `filter` says in words what drops most of them before their distance is
-#'   made; of several ways a search takes the one that its points suit
-#'   ([knn_stats()] then tells the bits). On a GPU of compute capability 9.0
-#'   none does where `k` is large and rows are long, by correlation or cosine:
+#'   made; of several ways a search takes the one that its points suit. With
+#'   `look` there is that one too, and is what is printed: `filter_bits`, the
+#'   bits of a number in it (1, 8, 16 or 32; 0 where there is no filter), and
+#'   `apart`, whether sums or lengths of points tell pairs apart before it (on
+#'   CPUs). With `block`, where blocks are searched one after another, these are
+#'   of the first; on GPUs rows that are done again, or with `na = "pairwise"`
+#'   some, may take wider numbers. On a GPU of compute capability 9.0 there is
+#'   no filter where `k` is large and rows are long, by correlation or cosine:
 #'   there all pairs are sooner made.
 #'
 #'   With `hosts` a list of class `knn_cluster_plan`, whose print tells all of
@@ -114,6 +127,10 @@
 #' # the expression matrix of the paper
 #' knn_plan(c(24158, 295), k = 20, backend = "cpu")
 #'
+#' # which filter these points take
+#' x <- matrix(rnorm(2000 * 30), nrow = 2000)
+#' knn_plan(x, backend = "cpu", look = TRUE)$filter_bits
+#'
 #' # neighbours in each of three batches
 #' knn_plan(c(6000, 50), block = gl(3, 2000), backend = "cpu")$num_pairs
 #'
@@ -129,9 +146,9 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
                      max_memory = NULL,
                      na = c("error", "pairwise", "mean"), block = NULL,
                      between = FALSE, adjust = NULL, data = NULL,
-                     hosts = NULL, devices_per_host = NULL, memory = NULL,
-                     disk = NULL, network = NULL, failures = NULL,
-                     restart = NULL) {
+                     look = FALSE, hosts = NULL, devices_per_host = NULL,
+                     memory = NULL, disk = NULL, network = NULL,
+                     failures = NULL, restart = NULL) {
   check_no_more(...)
   check_supplied(x)
   cluster <- check_hosts(list(
@@ -141,8 +158,10 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   if (!is.null(cluster)) {
     backend <- check_planned_hosts(mget(not_with_hosts), cluster)
   }
+  check_look(look, x, query, cluster)
   options <- verb_options()
   check_planned_cpu(options)
+  chosen <- if (look) chosen_filter(x, options, query, k, block, between)
   of_query <- input_beside(options$input, query, x)
   input <- input_beside(options$input, x, query)
   turned <- are_turned(input)
@@ -183,7 +202,9 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     na = if (storage$bytes_file > 0) "error" else options$na,
     blocks = blocks
   )
-  new_plan(size[[1]], num_features, query_size[1] %||% 0, request)
+  plan <- new_plan(size[[1]], num_features, query_size[1] %||% 0, request)
+  plan[names(chosen)] <- chosen
+  plan
 }
 
 # What GPUs hold of pairs over common samples depends on the values.
@@ -326,7 +347,13 @@ format.knn_plan <- function(x, ...) {
       paste0(number(x$num_blocks), ", ", number(x$num_pairs),
              " pairs of points")
     },
-    "Filter" = if (nzchar(x$filter)) x$filter else "none",
+    "Filter" = if (!is.null(x$filter_bits)) {
+      paste(describe_filter(x$filter_bits, x$apart), "(points looked at)")
+    } else if (nzchar(x$filter)) {
+      x$filter
+    } else {
+      "none"
+    },
     describe_file(x$bytes_file),
     if (x$backend == "cuda") describe_device_bytes(x) else describe_bytes(x),
     "Instruction set" = if (nzchar(x$instruction_set)) x$instruction_set

@@ -111,11 +111,7 @@ format.knn_stats <- function(x, ...) {
     "Points (n)" = format_count(x$num_points),
     "Features (d)" = format_count(x$num_features),
     "Query points" = if (x$num_queries > 0) format_count(x$num_queries),
-    "Filter" = if (x$filtered) {
-      paste0("numbers of ", x$filter_bits, " bit", if (x$filter_bits > 1) "s")
-    } else {
-      "no"
-    },
+    "Filter" = describe_filter(x$filter_bits),
     "Points read" = if (on_gpu && x$streamed) "piece by piece",
     "Pairs filtered" = format_count(x$pairs_filtered),
     "Pairs told apart" = if (x$pairs_apart > 0) format_count(x$pairs_apart),

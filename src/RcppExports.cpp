@@ -556,6 +556,18 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_chosen_filter
+Rcpp::List cpp_chosen_filter(SEXP x, SEXP query, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_chosen_filter(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< SEXP >::type query(querySEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_chosen_filter(x, query, request));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_brute_force
 Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_brute_force(SEXP xSEXP, SEXP querySEXP, SEXP requestSEXP) {
@@ -1424,6 +1436,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_finish_output", (DL_FUNC) &_fsknn_cpp_finish_output, 1},
     {"_fsknn_cpp_drop_output", (DL_FUNC) &_fsknn_cpp_drop_output, 1},
     {"_fsknn_cpp_knn_search", (DL_FUNC) &_fsknn_cpp_knn_search, 3},
+    {"_fsknn_cpp_chosen_filter", (DL_FUNC) &_fsknn_cpp_chosen_filter, 3},
     {"_fsknn_cpp_brute_force", (DL_FUNC) &_fsknn_cpp_brute_force, 3},
     {"_fsknn_cpp_names_at", (DL_FUNC) &_fsknn_cpp_names_at, 2},
     {"_fsknn_cpp_cut_rows", (DL_FUNC) &_fsknn_cpp_cut_rows, 3},

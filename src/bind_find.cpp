@@ -22,8 +22,40 @@ struct Nearest : bind::Question {
                subset.get(), Rcpp::as<bool>(list["correlation"]),
                // Rows may be short of edges: R makes them of matrices.
                Rcpp::as<bool>(list["as_edges"]) && !request.na_pairwise) {}
+  /// Returns the answer's list.
+  Rcpp::List find(bool on_gpu, Progress* progress) {
+    Stats stats;
+    if (held != nullptr)
+      held->find_neighbours(on_gpu, request, asked(), answer.view, progress,
+                            &stats);
+    else
+      (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
+          request, *points, asked(), answer.view, progress, &stats);
+    return answer.list(bind::list_of(stats));
+  }
   bind::Answer answer;
 };
+
+/// Ends a search once its filter is chosen.
+class UntilChosen final : public Progress {
+ public:
+  explicit UntilChosen(Progress& to) : to_(to) {}
+  bool report(double done) override { return to_.report(done); }
+  bool chosen(const ChosenFilter& filter) override {
+    is_chosen = true;
+    found = filter;
+    return false;
+  }
+  bool is_chosen = false;
+  ChosenFilter found;
+
+ private:
+  Progress& to_;
+};
+
+bool is_on_gpu(const Rcpp::List& request) {
+  return Rcpp::as<std::string>(request["backend"]) == "cuda";
+}
 
 }  // namespace
 
@@ -32,16 +64,25 @@ Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(request);
     Nearest q(x, query, request);
-    Stats stats;
-    const bool on_gpu = Rcpp::as<std::string>(request["backend"]) == "cuda";
-    if (q.held != nullptr)
-      q.held->find_neighbours(on_gpu, q.request, q.asked(), q.answer.view,
-                              progress.get(), &stats);
-    else
-      (on_gpu ? cuda::find_neighbours : cpu::find_neighbours)(
-          q.request, *q.points, q.asked(), q.answer.view, progress.get(),
-          &stats);
-    return q.answer.list(bind::list_of(stats));
+    return q.find(is_on_gpu(request), progress.get());
+  });
+}
+
+// What such a search would look at its pairs with: as far as that choice it is
+// made, and no further. By several filters, one part after another: the first.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_chosen_filter(SEXP x, SEXP query, Rcpp::List request) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(request);
+    UntilChosen until(*progress);
+    Nearest q(x, query, request);
+    try {
+      q.find(is_on_gpu(request), &until);
+    } catch (const Interrupted&) {
+      if (!until.is_chosen) throw;
+    }
+    return Rcpp::List::create(Rcpp::_["bits"] = until.found.bits,
+                              Rcpp::_["by_keys"] = until.found.by_keys);
   });
 }
 
@@ -127,7 +168,7 @@ Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
     const int count = static_cast<int>(points.size());
     Rcpp::NumericMatrix rows(padded, count);
     Rcpp::NumericVector sums(count);
-    if (Rcpp::as<std::string>(request["backend"]) == "cuda") {
+    if (is_on_gpu(request)) {
       cuda::prepared_rows(r, *source, Rf_isNull(ids) ? nullptr : &points,
                           rows.begin(), sums.begin());
     } else {

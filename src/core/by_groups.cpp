@@ -20,6 +20,9 @@ class Share final : public Progress {
   bool report(double done) override {
     return whole_->report(done < 0.0 ? done : from_ + (to_ - from_) * done);
   }
+  bool chosen(const ChosenFilter& filter) override {
+    return whole_->chosen(filter);
+  }
 
  private:
   Progress* whole_;

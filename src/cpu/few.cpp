@@ -143,6 +143,7 @@ void find_for_few(const Request& request, const RowSource& points,
                   const RowSource& queries, const Neighbours& out,
                   Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
+  tell_chosen(progress, {});
   const Kernels& kernels = choose_kernels(request.instruction_set);
   const int exponent =
       common_exponent(request, points, &queries, request.num_threads);

@@ -278,6 +278,8 @@ void HeldPoints::find_neighbours(const Request& request,
   const DistanceRule rule(metric_, exponent_);
   FilterScale none;
   none.form = &kNoFilter;
+  tell_chosen(progress,
+              {filtered ? scale_.filter_bits() : 0, sorted_rows != nullptr});
   Search search(request, plan, kernels_, rule, filtered ? scale_ : none,
                 fitted.are_points, all_rows.size(), progress);
   const double prepared = seconds_since(start);

@@ -125,6 +125,7 @@ void find_masked(const Request& asked, const RowSource& points,
   }
   const Plan plan = work.plan();
   MaskedSearch search(work, plan, progress);
+  tell_chosen(progress, {search.pass().filter_bits(), false});
   const double seconds_prepare = seconds_since(start);
   search.run();
   const double seconds_search = seconds_since(start) - seconds_prepare;

@@ -259,6 +259,7 @@ void find_streamed(const Request& request, const RowSource& points,
   }
   set_slack(scale, error, padded_features(points.num_features()));
 
+  tell_chosen(progress, {scale.filter_bits(), false});
   Search search(request, plan, kernels, rule, scale, is_graph,
                 rows.num_places(), progress);
   std::vector<std::int32_t> place(static_cast<std::size_t>(out.rows), -1);

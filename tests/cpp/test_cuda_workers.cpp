@@ -85,6 +85,41 @@ TEST_CASE("the calling thread listens while others still work") {
   CHECK(user.asked);
 }
 
+TEST_CASE("who asked for the filter alone hears of it once, and all stop") {
+  class Curious final : public Progress {
+   public:
+    bool report(double) override { return true; }
+    bool chosen(const fsknn::ChosenFilter& filter) override {
+      ++times;
+      bits = filter.bits;
+      return false;
+    }
+    int times = 0, bits = -1;
+  };
+  for (const int count : {1, 3}) {
+    Curious user;
+    Workers workers(&user, 1000 * count);
+    std::atomic<int> pieces{0};
+    CHECK_THROWS_AS(workers.run(count,
+                                [&](int) {
+                                  workers.tell_chosen(8);
+                                  for (int p = 0; p < 1000; ++p) {
+                                    sleep_ms(1);
+                                    ++pieces;
+                                    if (!workers.go_on()) return;
+                                  }
+                                }),
+                    Interrupted);
+    CHECK(user.times == 1);
+    CHECK(user.bits == 8);
+    CHECK(pieces < 1000 * count);
+  }
+  Impatient other;
+  Workers workers(&other, 1);
+  workers.run(2, [&](int) { workers.tell_chosen(8); });
+  CHECK(!other.asked);
+}
+
 TEST_CASE(
     "pieces within a worker's work leave the user to the calling thread") {
   class Counter final : public Progress {

@@ -85,6 +85,12 @@ class Workers {
     return !stop_;
   }
 
+  /// Called by each worker that has chosen its filter, all the same: throws
+  /// Interrupted where that is all that was asked for.
+  void tell_chosen(int filter_bits) {
+    if (hears_the_user()) fsknn::tell_chosen(progress_, {filter_bits, false});
+  }
+
   /// How many of `count` workers would work at the same time.
   static int at_once(int count) {
     int threads = 1;

@@ -164,6 +164,7 @@ class MaskedSegment {
   ~MaskedSegment() { cudaStreamSynchronize(stream_.get()); }
 
   void run(std::int64_t first, std::int64_t end) {
+    workers_.tell_chosen(stats_.filter_bits);
     for (std::int64_t row0 = first; row0 < end; row0 += batch_rows_) {
       work_.row0 = row0;
       work_.num_rows = std::min(batch_rows_, end - row0);
@@ -220,8 +221,6 @@ class MaskedSegment {
       if (filtered_) {
         stats_.pairs_filtered += static_cast<double>(work_.num_rows) *
                                  static_cast<double>(work_.num_columns);
-        stats_.filter_bits =
-            std::max(stats_.filter_bits, by_products_ ? 16 : 32);
       }
       if (!workers_.go_on()) return false;
     }
@@ -241,6 +240,7 @@ class MaskedSegment {
 
   /// The rows that the filter reads.
   void make_filter_rows() {
+    if (filtered_) stats_.filter_bits = by_products_ ? 16 : 32;
     const auto make = [&](DeviceMasked& points) {
       if (!filtered_) return;
       if (by_products_)

@@ -55,6 +55,7 @@ std::int64_t GraphByFilter::num_launches(const FilterTeam& team,
 }
 
 void GraphByFilter::run() {
+  workers_.tell_chosen(pass_.filter->bits());
   begin_lists();
   if (!exchange_.begin(candidates_.lists())) return;
   const Clock::time_point start = Clock::now();

@@ -55,15 +55,19 @@ void GraphByFilterPanels::run() {
   stats_.streamed = true;
 }
 
-/// Begins the phase with the points in the first form that suits them. Returns
-/// whether to go on.
+/// Begins the phase with the points in the first form that suits them, and
+/// tells of it. Returns whether to go on.
 template <class Phase, class... More>
 bool GraphByFilterPanels::begin(std::unique_ptr<Phase>& phase, More&... more) {
   for (RowsInForm rows = part_.search.plan.shape.rows;;) {
     phase = std::make_unique<Phase>(part_, rows, team_, own_, more...);
     if (!phase->make_rows()) return false;
-    if (phase->suits()) return true;
-    rows = phase->rows().otherwise();
+    rows = phase->rows();
+    if (phase->suits()) {
+      team_.workers->tell_chosen(bits_of(rows.form));
+      return true;
+    }
+    rows = rows.otherwise();
     phase.reset();
   }
 }

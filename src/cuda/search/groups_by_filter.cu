@@ -272,6 +272,7 @@ void GroupsByFilter::make_form() {
 }
 
 void GroupsByFilter::run() {
+  workers_.tell_chosen(filter_->bits());
   const Clock::time_point start = Clock::now();
   for (const GroupBatch& batch : team_.batches[static_cast<std::size_t>(own_)])
     if (!meet(batch) || !redo(batch)) return;

@@ -70,6 +70,7 @@ std::int64_t QueriesByFilter::num_launches(const Search& search,
 }
 
 void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
+  pass_.workers->tell_chosen(pass_.filter->bits());
   for (std::int64_t row0 = first_row; row0 < end_row; row0 += most_rows_) {
     const std::int64_t num_rows = std::min(most_rows_, end_row - row0);
     const Clock::time_point start = Clock::now();

@@ -1,16 +1,16 @@
 #' What a call would do, and where
 #'
-#' The plan of a call to [knn_search()], [knn_graph()] or [knn_query()]: pure
-#' arithmetic, nothing is computed and, without `look`, the values of `x` are
-#' not looked at. Its words are those of the paper (Arefin 2012): the n x n
-#' matrix of distances is
-#' cut into *chunks* of `chunk_size` on a side; chunks in the same rows are a
-#' *split*; the splits are dealt to the workers (GPUs or threads) in *segments*.
-#' Points and features are padded to n' and d'. The plan is of one search in
-#' this process, without `BPPARAM` and `checkpoint`; for a `subset` give its
-#' number as `query`. A plan for GPUs starts CUDA on
-#' them, to see how much of their memory is free. With `hosts` it is of many
-#' machines that work on one folder: see the section on them.
+#' The plan of a call to [knn_search()], [knn_graph()] or [knn_query()]. It is
+#' pure arithmetic by sizes: nothing is computed, and the values of `x` are not
+#' looked at, unless `look` asks for that. Its words are those of the paper
+#' (Arefin 2012): the n x n matrix of distances is cut into *chunks* of
+#' `chunk_size` on a side; chunks in the same rows are a *split*; the splits are
+#' dealt to the workers (GPUs or threads) in *segments*. Points and features are
+#' padded to n' and d'. The plan is of one search in this process, without
+#' `BPPARAM`, `checkpoint` and `output`; for a `subset` give its number, or its
+#' points, as `query`. A plan for GPUs starts CUDA on them, to see how much of
+#' their memory is free. With `hosts` it is of many machines that work on one
+#' folder: see the section on them.
 #'
 #' @inheritParams knn_search
 #' @param k Number of neighbours of each point, a whole number from 1 to the
@@ -31,13 +31,14 @@
 #'   memory is that of the largest of these searches.
 #' @param adjust,data As for [knn_search()]: covariates of the samples, which
 #'   are checked, and counted in memory.
-#' @param look `TRUE` looks at the points as the search would, until it has
-#'   chosen its filter, and says which: several metrics have a filter in numbers
-#'   of 8 bits, and one in 16 for points that 8 bits do not tell apart well
-#'   enough. That takes the time and the memory that preparing the points takes,
-#'   and where they are not valid (a value is missing, say) it is the search's
-#'   error; rows for which the metric has no value are left out. `x` (and
-#'   `query`) must be points then, not their size. `FALSE` by default.
+#' @param look `TRUE` begins the search, [knn_search()] or [knn_query()], and
+#'   ends it when it has chosen its filter, to say which: several metrics have a
+#'   filter in numbers of 8 bits, and one in 16 for points that 8 bits do not
+#'   tell apart well enough. That takes about the time that preparing the points
+#'   takes, the memory of the search, room for its answer included, and the
+#'   temporary file where there is one; what is wrong with the points is the
+#'   search's error. Rows for which the metric has no value are left out. `x`
+#'   and `query` must be points then, not their size. `FALSE` by default.
 #' @param hosts `NULL` (default) for a search in this process, or the number of
 #'   machines that work on one folder, a whole number.
 #' @param devices_per_host GPUs of each host, a whole number; 0 (default): the
@@ -69,10 +70,9 @@
 #'   bits of a number in it (1, 8, 16 or 32; 0 where there is no filter), and
 #'   `apart`, whether sums or lengths of points tell pairs apart before it (on
 #'   CPUs). With `block`, where blocks are searched one after another, these are
-#'   of the first; on GPUs rows that are done again, or with `na = "pairwise"`
-#'   some, may take wider numbers. On a GPU of compute capability 9.0 there is
-#'   no filter where `k` is large and rows are long, by correlation or cosine:
-#'   there all pairs are sooner made.
+#'   of the first; rows that are done again may take wider numbers on GPUs. On a
+#'   GPU of compute capability 9.0 there is no filter where `k` is large and
+#'   rows are long, by correlation or cosine: there all pairs are sooner made.
 #'
 #'   With `hosts` a list of class `knn_cluster_plan`, whose print tells all of
 #'   it, with `num_blocks`, `block_points` (in the largest), `cut_by_memory`,
@@ -161,7 +161,7 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   check_look(look, x, query, cluster)
   options <- verb_options()
   check_planned_cpu(options)
-  chosen <- if (look) chosen_filter(x, options, query, k, block, between)
+  asked <- list(options = options, block = block)
   of_query <- input_beside(options$input, query, x)
   input <- input_beside(options$input, x, query)
   turned <- are_turned(input)
@@ -202,6 +202,9 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
     na = if (storage$bytes_file > 0) "error" else options$na,
     blocks = blocks
   )
+  chosen <- if (look) {
+    chosen_filter(x, asked$options, query, k, asked$block, between)
+  }
   plan <- new_plan(size[[1]], num_features, query_size[1] %||% 0, request)
   plan[names(chosen)] <- chosen
   plan

@@ -40,13 +40,19 @@ struct Nearest : bind::Question {
 class UntilChosen final : public Progress {
  public:
   explicit UntilChosen(Progress& to) : to_(to) {}
-  bool report(double done) override { return to_.report(done); }
+  bool report(double done) override {
+    const bool goes_on = to_.report(done);
+    stopped |= !goes_on;
+    return goes_on;
+  }
   bool chosen(const ChosenFilter& filter) override {
     is_chosen = true;
     found = filter;
     return false;
   }
   bool is_chosen = false;
+  /// By the user, which may be while other GPUs end.
+  bool stopped = false;
   ChosenFilter found;
 
  private:
@@ -79,7 +85,7 @@ Rcpp::List cpp_chosen_filter(SEXP x, SEXP query, Rcpp::List request) {
     try {
       q.find(is_on_gpu(request), &until);
     } catch (const Interrupted&) {
-      if (!until.is_chosen) throw;
+      if (!until.is_chosen || until.stopped) throw;
     }
     return Rcpp::List::create(Rcpp::_["bits"] = until.found.bits,
                               Rcpp::_["by_keys"] = until.found.by_keys);

@@ -81,6 +81,14 @@ test_that("it looks at points with values missing, and leaves rows out", {
   expect_look(x, 3, backend = "cpu")
 })
 
+test_that("what is wrong besides is told before points are looked at", {
+  x <- random_matrix(50, 6)
+  x[1, 1] <- NA
+  expect_error(
+    knn_plan(x, k = 50, backend = "cpu", look = TRUE), "`k` must be"
+  )
+})
+
 test_that("it leaves no facts of a search behind", {
   x <- random_matrix(100, 6)
   knn_search(x, 3, backend = "cpu")

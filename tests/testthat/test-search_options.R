@@ -60,8 +60,8 @@ test_that("every verb that searches has options of the same names", {
     "x", "query", "point", "k", "distance", "min_similarity", "subset", "block",
     "between", "outcome", "permutations", "strata", "output", "file",
     "format", "...",
-    # Of a plan of many hosts.
-    "hosts", "devices_per_host", "memory", "disk", "network", "failures",
+    # Of a plan, and of one of many hosts.
+    "look", "hosts", "devices_per_host", "memory", "disk", "network", "failures",
     "restart"
   )
   for (verb in verbs) {

@@ -61,8 +61,8 @@ test_that("every verb that searches has options of the same names", {
     "between", "outcome", "permutations", "strata", "output", "file",
     "format", "...",
     # Of a plan, and of one of many hosts.
-    "look", "hosts", "devices_per_host", "memory", "disk", "network", "failures",
-    "restart"
+    "look", "hosts", "devices_per_host", "memory", "disk", "network",
+    "failures", "restart"
   )
   for (verb in verbs) {
     expect_setequal(

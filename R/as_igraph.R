@@ -34,10 +34,10 @@
 #' @param ... Must be empty.
 #' @param weight Edge attribute `weight`: `"none"` (default), `"similarity"` or
 #'   `"distance"`. Similarity is r for correlations (|r| under
-#'   `sign = "absolute"`, -r under `sign = "negative"`), 1 - distance for
-#'   `"cosine"`, `"proportional"`, `"jaccard"` and `"sorensen"`, and
-#'   1 / (1 + distance) otherwise (`"inner_product"` has none); or the column
-#'   `similarity` where `edges` has one.
+#'   `sign = "absolute"`, -r under `sign = "negative"`), the column `similarity`
+#'   where `edges` has one (as under `"proportional"` and `"sorensen"`),
+#'   1 - distance for `"cosine"`, `"jaccard"`, and where that column is lost,
+#'   and 1 / (1 + distance) otherwise (`"inner_product"` has none).
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive:
 #'   `"error"` (default), or `"drop"`, which leaves out these edges and keeps
@@ -52,8 +52,8 @@
 #'
 #' @returns An igraph graph with the vertex attribute `name` (character, in the
 #'   order of the points) and the columns of `edges` besides `from` and `to` as
-#'   edge attributes: `rank`, `distance`, for correlations `correlation`, and
-#'   `weight` if asked for. Directed edges are in the order of `edges`,
+#'   edge attributes: `rank`, `distance`, `correlation` or `similarity` where
+#'   there is one, and `weight` if asked for. Directed edges are in the order of `edges`,
 #'   undirected ones in the order of their two ends.
 #'
 #' @section Errors:

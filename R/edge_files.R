@@ -28,12 +28,17 @@ check_edge_file <- function(file, format, least, subset, options,
 write_found_edges <- function(search, sink, call = caller_env()) {
   request <- search$request
   is_r <- has_correlation(search$options$metric)
-  columns <- c("from", "to", "distance", if (is_r) "correlation")
+  columns <- c(
+    "from", "to", "distance", if (is_r) "correlation",
+    if (keeps_similarity(request$metric)) "similarity"
+  )
   found <- write_found(
     sink, columns, c("from", "to"), search$points$names,
     function(take) {
       find_edges_for_file(search, function(part) {
-        part$similarity <- similarity_of_edges(part, request)
+        part <- with_similarity(part, search, call)
+        part$similarity <- part$similarity %||%
+          similarity_of_edges(part, request)
         take(part)
       }, call)
     }, call
@@ -67,7 +72,7 @@ find_edges_for_file <- function(search, take, call) {
   if (identical(found$failure, "too_many_pairs")) {
     return(find_edges_by_blocks(search, take, room, call))
   }
-  found <- in_core(found, call)
+  found <- keep_similar(in_core(found, call), search, call)
   take(found)
   as.double(length(found$from))
 }
@@ -94,7 +99,7 @@ find_edges_by_blocks <- function(search, take, room, call) {
       size <- max(1, floor((last - first + 1) / 2))
       next
     }
-    part <- in_core(part, call)
+    part <- keep_similar(in_core(part, call), search, call)
     take(part)
     found <- length(part$from)
     count <- count + found

@@ -1,7 +1,8 @@
 # Edge data frames: the one place that turns neighbours into edges.
 
 # `columns`: a list or data frame with from, to, rank, distance and, for
-# correlations, correlation. `vertices`: a data frame with column `name`, all
+# correlations, correlation, or similarity where the metric has one of its own.
+# `vertices`: a data frame with column `name`, all
 # points in order. metric, sign, k and num_features (of the points) may be NULL
 # where they are not known. weighted: whether samples had weights.
 # num_covariates: what points were adjusted for; NULL or 0: nothing.
@@ -36,7 +37,8 @@ edge_attributes <- c(
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
-# numbers of points, rank, distance and, for correlations, correlation. names:
+# numbers of points, rank, distance and, where there is one, correlation or
+# similarity. names:
 # of the points, or NULL. Points without edges are isolated, or no vertices at
 # all: those of the data frame left_out (or NULL). blocks: see point_blocks.R.
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
@@ -47,6 +49,7 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
     intersect(c("from", "to", "rank", "distance"), names(found))
   ]
   columns$correlation <- found$correlation
+  columns$similarity <- found$similarity
   if (!is.null(blocks)) {
     columns$block <- block_of_points(blocks, columns$to)
   }
@@ -71,8 +74,9 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
 }
 
 # As edges, what a search for those of its points found.
-edges_of_search <- function(found, search) {
+edges_of_search <- function(found, search, call = caller_env()) {
   request <- search$request
+  found <- with_similarity(found, search, call)
   found_to_edges(
     found, nrow(search$points$values), request$k,
     names = search$points$names, metric = request$metric,

@@ -101,8 +101,8 @@ finish_search <- function(found, search, call) {
   if (!as_edges) {
     index_and_distance(found, search)
   } else if (is_within(request)) {
-    threshold_edges(found, search)
+    threshold_edges(found, search, call)
   } else {
-    edges_of_search(found, search)
+    edges_of_search(found, search, call)
   }
 }

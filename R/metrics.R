@@ -16,6 +16,16 @@
 #' are the same. GPUs of compute capability 8.0 or more do so under `"jaccard"`
 #' and `"sorensen"`, whose data are 0 and 1 always.
 #'
+#' @section Proportional Similarity and Sorensen:
+#' The similarity of two rows is the double 2 sum(min(a, b)) / sum(a + b), whose
+#' quotient is rounded once, and the distance is 1 less that double, rounded.
+#' Below 1/2 the distance has lost the similarity's last bits. So edges
+#' ([knn_graph()], [threshold_graph()], [mst_knn()], [mutual_pairs()]) have both
+#' columns, and [as_igraph()], [as_sparse()], [write_edges()] and
+#' [write_comet_metrics()] take the similarity from there. Neighbours in other
+#' shapes ([knn_search()], [read_knn_shards()]) have distances only; of these
+#' 1 - distance is taken, which differs by at most 5.6e-17.
+#'
 #' @section Inner product:
 #' The distance of `"inner_product"` is the sum of the products of the two rows'
 #' values, with its sign turned: the nearest are those with the largest product,
@@ -81,16 +91,20 @@ NULL
 # pairwise        is it defined over the samples that two rows have in common
 #                 (`na = "pairwise"`)?
 # below_zero      can distances be below 0, so that they are no lengths?
+# own_similarity  has it a similarity that is rounded once, and that edges keep
+#                 beside the distance, which is 1 less it?
 # synonyms        what others call it, separated by spaces; only for "Did you
 #                 mean"
 metric_row <- function(name, label, has_sign, distance, similarity,
                        undefined_rows = "none", non_negative = FALSE,
                        binary = FALSE, takes_weights = FALSE,
                        takes_covariates = takes_weights, pairwise = FALSE,
-                       below_zero = FALSE, synonyms = "") {
+                       below_zero = FALSE, own_similarity = FALSE,
+                       synonyms = "") {
   data.frame(
     name, label, has_sign, distance, similarity, undefined_rows, non_negative,
-    binary, takes_weights, takes_covariates, pairwise, below_zero, synonyms
+    binary, takes_weights, takes_covariates, pairwise, below_zero,
+    own_similarity, synonyms
   )
 }
 
@@ -122,6 +136,7 @@ known_metrics <- rbind(
              "Proportional Similarity (Czekanowski; Bray-Curtis)", FALSE,
              "1 - 2 sum(min(a, b)) / sum(a + b)",
              "complement", undefined_rows = "zero", non_negative = TRUE,
+             own_similarity = TRUE,
              synonyms = "bray braycurtis bray-curtis czekanowski"),
   metric_row("jaccard", "Jaccard", FALSE, "1 - sum(a & b) / sum(a | b)",
              "complement", undefined_rows = "zero", binary = TRUE,
@@ -129,7 +144,7 @@ known_metrics <- rbind(
   metric_row("sorensen", "Sorensen (Dice)", FALSE,
              "1 - 2 sum(a & b) / (sum(a) + sum(b))",
              "complement", undefined_rows = "zero", binary = TRUE,
-             synonyms = "dice sorensen-dice")
+             own_similarity = TRUE, synonyms = "dice sorensen-dice")
 )
 
 metric_table <- function() {

@@ -61,8 +61,9 @@
 #'   * `sizes`: the number of points of each cluster;
 #'   * `edges`: the edges kept, shortest first: a data frame like that of
 #'     [knn_graph()], with `from`, `to`, `distance` and, where it is known,
-#'     `correlation`. Its attribute `vertices` has the column `cluster`, which
-#'     [as_igraph()], [write_edges()] and [plot_neighbourhood()] take along;
+#'     `correlation` or `similarity`. Its attribute `vertices` has the column
+#'     `cluster`, which [as_igraph()], [write_edges()] and
+#'     [plot_neighbourhood()] take along;
 #'   * `tree`: the whole tree (or forest), as `edges`;
 #'   * `exact`: `TRUE` if made from a matrix;
 #'   * `k`, with `k = "connected"` only: the number that it came to.
@@ -151,6 +152,7 @@ mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
   if (has_correlation(options$metric)) {
     columns$correlation <- cut$correlation
   }
+  columns <- with_similarity(columns, search)
   names <- search$points$names
   new_mst_knn(
     cut, columns,
@@ -285,6 +287,7 @@ cut_graph <- function(graph, most, call = caller_env()) {
     distance = links$distance[tree]
   )
   columns$correlation <- links$correlation[tree]
+  columns$similarity <- links$similarity[tree]
   new_mst_knn(
     cut, columns, links$vertices, links$metric, links$sign, exact = FALSE,
     weighted = links$weighted, num_features = links$num_features,

@@ -18,7 +18,8 @@
 #'   first in `x`), with the columns
 #'   * `rank_from`: that of `from` among the neighbours of `to` in its block;
 #'     `rank_to`: that of `to` among those of `from`;
-#'   * `distance`; `correlation`, for correlations;
+#'   * `distance`; `correlation`, for correlations; `similarity`, for
+#'     `"proportional"` and `"sorensen"`;
 #'   * `block_from`, `block_to`: the points' blocks.
 #'
 #'   Of two blocks these are the pairs of
@@ -69,6 +70,7 @@ mutual_pairs <- function(x, block, k = 20, metric = "pearson", sign = "signed",
     found["distance"]
   )
   columns$correlation <- found$correlation
+  columns$similarity <- edges$similarity
   columns$block_from <- block_of_points(blocks, found$from)
   columns$block_to <- block_of_points(blocks, found$to)
   pairs <- new_knn_edges(

@@ -100,7 +100,7 @@ graph_links <- function(edges, arg = "edges", call = caller_env()) {
     num_points = facts$num_points, vertices = facts$vertices,
     metric = facts$metric, sign = facts$sign, weighted = facts$weighted,
     num_features = facts$num_features, num_covariates = facts$num_covariates,
-    correlation = facts$correlation[id],
+    correlation = facts$correlation[id], similarity = facts$similarity[id],
     rank = facts$rank[id], k = min(facts$k, highest_rank(facts$rank), Inf)
   )
 }
@@ -138,7 +138,7 @@ edges_facts <- function(edges, arg, call) {
     distance = edges$distance,
     # By blocks a rank is there once for each: no order of a point's edges.
     rank = if (is.null(edges[["block"]])) edges$rank,
-    correlation = edges$correlation,
+    correlation = edges$correlation, similarity = edges$similarity,
     # Of those between blocks the nearest of all are not known.
     k = if (is.null(attr(edges, "between"))) attr(edges, "k", exact = TRUE),
     num_points = nrow(vertices), vertices = vertices,
@@ -162,7 +162,8 @@ igraph_facts <- function(graph, call) {
   list(
     from = ends[, 1], to = ends[, 2], distance = attributes$distance,
     rank = if (is.null(attributes$block)) attributes$rank,
-    correlation = attributes$correlation, k = NULL,
+    correlation = attributes$correlation, similarity = attributes$similarity,
+    k = NULL,
     num_points = num_points, vertices = vertices
   )
 }

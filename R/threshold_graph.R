@@ -4,9 +4,10 @@
 #' many there are: the relevance or co-expression network of a hard threshold.
 #'
 #' Similarity is r for correlations (|r| under `sign = "absolute"`, -r under
-#' `sign = "negative"`), the cosine, and 1 - distance for the other metrics with
-#' a similarity. For correlations and the cosine the double r itself is
-#' compared, not 1 - r, which has lost r's last bits. Metrics that measure
+#' `sign = "negative"`), the cosine, 2 sum(min(a, b)) / sum(a + b) for
+#' `"proportional"` and `"sorensen"`, and sum(a & b) / sum(a | b) for
+#' `"jaccard"`. The double of that is compared, which is rounded once, and not
+#' 1 - distance, which has lost its last bits. Metrics that measure
 #' lengths, as `"euclidean"`, have no similarity, nor has `"inner_product"`: see
 #' [within_search()].
 #'
@@ -36,7 +37,9 @@
 #'   * `from`, `to`: the points, as row names of `x` where it has any
 #'     (character), else as row numbers (integer);
 #'   * `distance`: double, as [knn_search()] has it;
-#'   * `correlation`: for correlations only, the signed r, whatever `sign` is.
+#'   * `correlation`: for correlations only, the signed r, whatever `sign` is;
+#'   * `similarity`: for `"proportional"` and `"sorensen"` only, the double that
+#'     was compared.
 #'
 #'   Its attribute `vertices` holds all points, isolated ones too, and
 #'   [as_igraph()] makes an undirected graph of it.
@@ -92,14 +95,14 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
   threshold_edges(run_search(search), search)
 }
 
-threshold_edges <- function(found, search) {
+threshold_edges <- function(found, search, call = caller_env()) {
   if (!is.null(search$request$subset)) {
     found <- edges_of_some(found, search)
   }
   if (!has_correlation(search$options$metric)) {
     found$correlation <- NULL
   }
-  edges <- edges_of_search(found, search)
+  edges <- edges_of_search(keep_similar(found, search, call), search, call)
   as_undirected(edges, "Threshold graph")
 }
 

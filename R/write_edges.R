@@ -11,7 +11,7 @@
 #'   `form = "bipartite"`, a line for each triple with its three points.
 #' * **GraphML** (Cytoscape, Gephi, yEd, igraph): all points, with the columns
 #'   of their table as attributes, and all edges with `rank`, `distance`,
-#'   `correlation` and any other columns.
+#'   `correlation`, `similarity` and any other columns.
 #' * **GML** (yEd, Gephi, igraph; the format of the paper's figures): the same.
 #'   Names
 #'   of GML attributes hold letters and digits only: other characters are left

@@ -235,8 +235,8 @@ Rcpp::List cpp_count_edges(SEXP x, Rcpp::List request) {
   });
 }
 
-// Distances and, where there is one, r of the pairs (from, to), by number; over
-// how many samples, where that differs from pair to pair.
+// Distances and, where there is one, r or the similarity of the pairs (from,
+// to), by number; over how many samples, where that differs from pair to pair.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_measure_pairs(SEXP x, SEXP from, SEXP to, Rcpp::List request) {
   return bind::guarded([&] {
@@ -250,6 +250,7 @@ Rcpp::List cpp_measure_pairs(SEXP x, SEXP from, SEXP to, Rcpp::List request) {
     return Rcpp::List::create(
         Rcpp::_["distance"] = Rcpp::wrap(pairs.distance),
         Rcpp::_["correlation"] = Rcpp::wrap(pairs.correlation),
+        Rcpp::_["similarity"] = Rcpp::wrap(pairs.similarity),
         Rcpp::_["common"] = Rcpp::wrap(pairs.common));
   });
 }

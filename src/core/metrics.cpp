@@ -16,9 +16,19 @@ double (*overlap_of(long))(double) {
 }
 
 template <class M>
+auto similarity_of(int) -> decltype(&M::similarity) {
+  return &M::similarity;
+}
+template <class M>
+double (*similarity_of(long))(double, double, double) {
+  return nullptr;
+}
+
+template <class M>
 MetricEntry entry() {
-  return {M::name,   M::sign,         M::row_form, M::Sum::which,
-          M::filter, M::matrix_scale, &M::finish,  overlap_of<M>(0)};
+  return {M::name,       M::sign,          M::row_form,
+          M::Sum::which, M::filter,        M::matrix_scale,
+          &M::finish,    overlap_of<M>(0), similarity_of<M>(0)};
 }
 
 template <class... M>

@@ -110,19 +110,27 @@ struct Canberra : RawMetric {
 };
 
 // Metrics made from sum min(a, b) and the two rows' sums (Joubert et al. 2018).
-// The distance is a decreasing function of the overlap 2 sum min / (s_a + s_b),
-// a number from 0 to 1; least_overlap() inverts it for the filter: whatever is
-// at most `distance` away has at least that overlap (but for rounding, which
-// the filter allows for).
-struct Proportional : RawMetric {
-  static constexpr const char* name = "proportional";
+// The similarity is what is rounded once; the distance is 1 - similarity, which
+// below 1/2 has lost its last bits. It is a decreasing function of the overlap
+// 2 sum min / (s_a + s_b), a number from 0 to 1; least_overlap() inverts it for
+// the filter: whatever is at most `distance` away has at least that overlap
+// (but for rounding, which the filter allows for).
+struct Overlapping : RawMetric {
   using Sum = SmallerSum;
-  static constexpr FilterKind filter = FilterKind::overlap;
   static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
+  FSKNN_HD static double at_most_one(double similarity) {
+    return similarity > 1.0 ? 1.0 : similarity;
+  }
+};
+
+struct Proportional : Overlapping {
+  static constexpr const char* name = "proportional";
+  static constexpr FilterKind filter = FilterKind::overlap;
+  FSKNN_HD static double similarity(double s, double sum_a, double sum_b) {
+    return at_most_one((2.0 * s) / (sum_a + sum_b));
+  }
   FSKNN_HD static double finish(double s, double sum_a, double sum_b) {
-    const double overlap = (2.0 * s) / (sum_a + sum_b);
-    const double distance = 1.0 - overlap;
-    return distance < 0.0 ? 0.0 : distance;
+    return 1.0 - similarity(s, sum_a, sum_b);
   }
   FSKNN_HD static double least_overlap(double distance) {
     return 1.0 - distance;
@@ -130,22 +138,22 @@ struct Proportional : RawMetric {
 };
 
 // Of rows of 0 and 1, sum min(a, b) is the number of features that both have,
-// and the rows' sums are how many each has; so Sorensen's distance (Dice's) is
-// Proportional's, and Jaccard's is 1 - both / either. Sums are whole numbers,
+// and the rows' sums are how many each has; so Sorensen's similarity (Dice's)
+// is Proportional's, and Jaccard's is both / either. Sums are whole numbers,
 // and exact.
 struct Sorensen : Proportional {
   static constexpr const char* name = "sorensen";
   static constexpr FilterKind filter = FilterKind::bits;
 };
 
-struct Jaccard : RawMetric {
+struct Jaccard : Overlapping {
   static constexpr const char* name = "jaccard";
-  using Sum = SmallerSum;
   static constexpr FilterKind filter = FilterKind::bits;
-  static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
+  FSKNN_HD static double similarity(double both, double sum_a, double sum_b) {
+    return at_most_one(both / ((sum_a + sum_b) - both));
+  }
   FSKNN_HD static double finish(double both, double sum_a, double sum_b) {
-    const double distance = 1.0 - both / ((sum_a + sum_b) - both);
-    return distance < 0.0 ? 0.0 : distance;
+    return 1.0 - similarity(both, sum_a, sum_b);
   }
   // With the overlap o = 2 both / (s_a + s_b), both / either is o / (2 - o).
   FSKNN_HD static double least_overlap(double distance) {
@@ -174,6 +182,8 @@ struct MetricEntry {
   double (*finish)(double sum, double sum_a, double sum_b);
   /// Metrics of sum min(a, b) only; else null.
   double (*least_overlap)(double distance);
+  /// The same: from what finish() takes, the similarity.
+  double (*similarity)(double sum, double sum_a, double sum_b);
 
   /// Products of rows of length 1.
   bool is_unit_dot() const {

@@ -5,14 +5,6 @@
 #include "core/errors.hpp"
 
 namespace fsknn {
-namespace {
-
-double checked(double distance) {
-  if (!is_in_range(distance)) throw RangeFailure();
-  return distance;
-}
-
-}  // namespace
 
 double PairValue::of_product(double r) const {
   if (!similarity_) return metric_.finish(r, 0.0, 0.0);
@@ -25,8 +17,10 @@ double PairValue::of_product(double r) const {
   throw_unknown("sign", static_cast<int>(metric_.sign));
 }
 
-double PairValue::of_distance(double distance) const {
-  return similarity_ ? 1.0 - checked(distance) : checked(distance);
+double PairValue::operator()(double found) const {
+  if (metric_.is_unit_dot()) return of_product(found);
+  if (!is_in_range(found)) throw RangeFailure();
+  return found;
 }
 
 }  // namespace fsknn

@@ -17,7 +17,7 @@ struct PairBins {
   /// At least two, ascending; the first and the last may be infinite.
   std::vector<double> breaks;
   /// Similarities: of rows of length 1 r itself (its magnitude, or -r, as the
-  /// sign has it), else 1 - distance. Or distances.
+  /// sign has it), else MetricEntry::similarity. Or distances.
   bool similarity = false;
   /// All pairs by the exact step, which tells the least and the largest value.
   bool extremes = false;
@@ -39,17 +39,16 @@ struct PairCounts {
   double largest = -std::numeric_limits<double>::infinity();
 };
 
-/// From what a pass has of a pair, the signed r or the distance, to what is
-/// counted. Throws RangeFailure.
+/// From what a pass has of a pair, the signed r, a similarity of sums or the
+/// distance, to what is counted. Throws RangeFailure.
 class PairValue {
  public:
   PairValue(const MetricEntry& metric, bool similarity)
       : metric_(metric), similarity_(similarity) {}
   double of_product(double r) const;
-  double of_distance(double distance) const;
-  double operator()(double found) const {
-    return metric_.is_unit_dot() ? of_product(found) : of_distance(found);
-  }
+  double operator()(double found) const;
+  /// Whether the pass brings what MetricEntry::similarity gives.
+  bool of_sums() const { return similarity_ && metric_.similarity != nullptr; }
 
  private:
   const MetricEntry& metric_;

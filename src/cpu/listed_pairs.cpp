@@ -100,6 +100,7 @@ void measure_pairs(const Request& request, const RowSource& points,
   const double none = std::numeric_limits<double>::quiet_NaN();
   pairs.distance.assign(pairs.from.size(), none);
   pairs.correlation.assign(pairs.from.size(), none);
+  pairs.similarity.assign(pairs.from.size(), none);
   const std::vector<std::int32_t> numbers = points_of(pairs);
   const std::vector<std::int64_t> skip = positions_in(numbers, request.skip);
   const RowSubset some(points, numbers);
@@ -126,8 +127,11 @@ void measure_pairs(const Request& request, const RowSource& points,
         for (std::size_t p = 0; p < there.size(); ++p) {
           if (metric.is_unit_dot())
             pairs.correlation[at[p]] = clamp_to_one(sum[p]);
-          pairs.distance[at[p]] =
-              rule(sum[p], rows.sums[there[p].row], rows.sums[there[p].column]);
+          const double a = rows.sums[there[p].row];
+          const double b = rows.sums[there[p].column];
+          if (metric.similarity != nullptr)
+            pairs.similarity[at[p]] = metric.similarity(sum[p], a, b);
+          pairs.distance[at[p]] = rule(sum[p], a, b);
         }
       });
 }

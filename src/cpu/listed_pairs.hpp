@@ -16,6 +16,7 @@ struct ListedPairs {
   // NaN where one of the points is left out, or a pair has no distance:
   std::vector<double> distance;
   std::vector<double> correlation;  ///< of products of rows of length 1
+  std::vector<double> similarity;   ///< of metrics of sum min(a, b)
   /// Samples that both have, where values are missing and pairs are compared
   /// over those; else empty.
   std::vector<std::int32_t> common;

@@ -66,9 +66,9 @@ struct Work {
   bool filtered() const { return table.serves() || sums_are_exact(); }
   /// What is counted, from the contract's sum of the pair at these places.
   double value_of(double sum, std::int64_t row, std::int64_t column) const {
-    const Buffer<double>& sums = points.points->sums;
-    return value(metric.is_unit_dot() ? sum
-                                      : rule(sum, sums[row], sums[column]));
+    const double a = points.points->sums[row], b = points.points->sums[column];
+    if (value.of_sums()) return value(metric.similarity(sum, a, b));
+    return value(metric.is_unit_dot() ? sum : rule(sum, a, b));
   }
 };
 

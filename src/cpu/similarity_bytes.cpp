@@ -78,9 +78,8 @@ void SimilarityBytes::fill(const Row& row, std::uint8_t* to) const {
     kernels_.exact(Accumulation::smaller_sum, points_.rows.data(),
                    points_.rows.data(), points_.padded, pairs, count, sums);
     for (std::int64_t i = 0; i < count; ++i)
-      to[first + i] =
-          byte_of(1.0 - request_.metric->finish(
-                            sums[i], points_.sums[first + i], second));
+      to[first + i] = byte_of(request_.metric->similarity(
+          sums[i], points_.sums[first + i], second));
     poll_after(static_cast<double>(count * points_.padded));
   }
 }

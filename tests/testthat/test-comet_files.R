@@ -97,7 +97,7 @@ test_that("records are two numbers from 0 and a float, in either byte order", {
       expect_identical(
         rownames(x)[numbers + 1], c(edges$from[[row]], edges$to[[row]])
       )
-      expect_identical(value, to_float(1 - edges$distance[[row]]))
+      expect_identical(value, to_float(edges$similarity[[row]]))
     }
     close(connection)
     back <- read_comet_metrics("records", byte_order = order, num_points = 40)

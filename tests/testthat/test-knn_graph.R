@@ -11,7 +11,7 @@ test_that("edges are the neighbours, in order of point, then rank", {
   })
 })
 
-test_that("correlations carry the signed r, other metrics do not", {
+test_that("correlations carry the signed r, two metrics a similarity", {
   x <- random_matrix(30, 6)
   for_all_metrics(function(metric, sign, backend) {
     edges <- knn_graph(
@@ -19,7 +19,8 @@ test_that("correlations carry the signed r, other metrics do not", {
     )
     columns <- c("from", "to", "rank", "distance")
     if (!is_correlation(metric)) {
-      expect_named(edges, columns)
+      own <- metric %in% c("proportional", "sorensen")
+      expect_named(edges, c(columns, if (own) "similarity"))
       return()
     }
     expect_named(edges, c(columns, "correlation"))

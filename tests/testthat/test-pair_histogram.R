@@ -214,7 +214,8 @@ test_that("breaks that pairs have leave as many as threshold_graph() gives", {
     for (na in c("error", if (metric == "pearson") "pairwise")) {
       data <- if (na == "error") x else gaps
       edges <- threshold_graph(data, 0, metric, na = na)
-      attained <- edges$correlation %||% (1 - edges$distance)
+      attained <- edges$correlation %||% edges$similarity %||%
+        (1 - edges$distance)
       at <- sort(unique(attained))
       found <- pair_histogram(data, c(at, 2), metric, na = na)
       expect_identical(

@@ -161,6 +161,15 @@ struct Product {
   FSKNN_HD static double finish(double sum, double, double) { return sum; }
 };
 
+/// The similarity in place of the distance.
+template <class Rule>
+struct SimilarityOf {
+  using Sum = typename Rule::Sum;
+  FSKNN_HD static double finish(double sum, double sum_a, double sum_b) {
+    return Rule::similarity(sum, sum_a, sum_b);
+  }
+};
+
 dim3 tiles_of(const Chunk& chunk) {
   using T = DistanceTile;
   return dim3(
@@ -175,6 +184,19 @@ void start_distances(const MetricEntry& metric, const Chunk& chunk,
   with_pair_rule(metric, [&](auto rule) {
     chunk_distances<decltype(rule)>
         <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
+void start_similarities(const MetricEntry& metric, const Chunk& chunk,
+                        cudaStream_t stream) {
+  with_pair_rule(metric, [&](auto rule) {
+    using Rule = decltype(rule);
+    if constexpr (std::is_base_of<Overlapping, Rule>::value)
+      chunk_distances<SimilarityOf<Rule>>
+          <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
+    else
+      throw std::logic_error("the metric's sums make no similarity");
   });
   CUDA_CHECK(cudaGetLastError());
 }

@@ -26,7 +26,7 @@ __device__ inline double value_of(double found, bool similarity) {
     if (Rule::sign == Sign::absolute) return fabs(similar);
     return Rule::sign == Sign::negative ? -similar : similar;
   } else {
-    return similarity ? 1.0 - found : found;
+    return found;
   }
 }
 

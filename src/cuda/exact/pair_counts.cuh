@@ -16,11 +16,12 @@ namespace cuda {
 /// Pairs of row < column, by places, are counted. All pointers are device
 /// memory.
 struct PairsToCount {
-  Chunk chunk;  ///< of products of rows of length 1, else of distances
+  /// Of products of rows of length 1, else of what is counted.
+  Chunk chunk;
   std::int64_t row0 = 0, column0 = 0;  ///< places of the chunk's first
   const double* breaks = nullptr;      ///< [num_breaks], as PairBins has them
   std::int64_t num_breaks = 0;
-  bool similarity = false;
+  bool similarity = false;               ///< what is counted of products
   unsigned long long* counts = nullptr;  ///< [num_breaks + 1], added to
   /// [2] the least and the largest value, as order_key_of() has them; lowered
   /// and raised.

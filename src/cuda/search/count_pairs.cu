@@ -121,6 +121,7 @@ PairCounts count_pairs(const Request& request, const PairBins& bins,
       request, placed, placed,
       common_exponent(request, points, nullptr, request.num_threads));
   work.bytes_besides = 16.0 * static_cast<double>(bins.num_slots());
+  work.similarities = PairValue(*request.metric, bins.similarity).of_sums();
   const double usable =
       facts_of(gpus.all(), request.max_device_memory).bytes_usable();
   PointStore store;

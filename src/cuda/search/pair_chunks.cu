@@ -122,6 +122,8 @@ Chunk PairChunks::make(const Panel& rows, const Panel& columns) {
   const MetricEntry& metric = *work_.request.metric;
   if (metric.is_unit_dot())
     start_products(chunk, stream_.get());
+  else if (work_.similarities)
+    start_similarities(metric, chunk, stream_.get());
   else
     start_distances(metric, chunk, stream_.get());
   pairs_ +=

@@ -31,6 +31,7 @@ struct PairsWork {
   PointStore* store = nullptr;  ///< where columns stay; null: in panels
   std::int64_t side = 0;        ///< of a chunk
   double bytes_besides = 0.0;   ///< that a device holds for what becomes of it
+  bool similarities = false;    ///< MetricEntry::similarity, not distances
 
   bool graph() const { return &rows == &columns; }
   /// In whole tiles: panels of them are read so.
@@ -68,9 +69,9 @@ class PairChunks {
 
   /// Calls use(rows, columns, chunk) for all chunks in the splits that `next`
   /// gives out, after the chunk was put on the stream: products of rows of
-  /// length 1, else distances. Of all pairs of the same points a chunk may have
-  /// some twice, and points with themselves: row < column, by places, is true
-  /// for each pair once. `use` returns whether to go on.
+  /// length 1, else distances or similarities. Of all pairs of the same points
+  /// a chunk may have some twice, and points with themselves: row < column, by
+  /// places, is true for each pair once. `use` returns whether to go on.
   template <class Use>
   void run(std::atomic<std::int64_t>& next, Use use) {
     const std::int64_t num_rows = work_.rows.size();

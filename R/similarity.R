@@ -1,0 +1,72 @@
+# Similarities of pairs that were found by their distances. Of Proportional
+# Similarity, Sorensen and Jaccard the similarity is the double that is rounded
+# once, and the distance is 1 less it: below 1/2 that loses its last bits, and
+# there the pairs are measured once more.
+
+# Edges as the core found them (a list or data frame of from and to, by number,
+# and distance), with the similarity beside the distance where edges keep one.
+with_similarity <- function(found, search, call = caller_env()) {
+  if (!keeps_similarity(search$request$metric)) {
+    return(found)
+  }
+  found$similarity <- similarity_of_pairs(
+    search, found$from, found$to, found$distance, call
+  )
+  found
+}
+
+keeps_similarity <- function(metric) {
+  isTRUE(metric_facts(metric)$own_similarity)
+}
+
+# Of all within 1 - min_similarity those that are as similar. Only a pair that
+# is just so far can be less similar. That of products the core has seen to.
+keep_similar <- function(found, search, call = caller_env()) {
+  request <- search$request
+  least <- request$within$similarity
+  if (is.null(least) || is_dot_product(request$metric)) {
+    return(found)
+  }
+  at_limit <- which(found$distance == 1 - least)
+  similarity <- similarity_of_pairs(
+    search, found$from[at_limit], found$to[at_limit],
+    found$distance[at_limit], call
+  )
+  unlike <- at_limit[similarity < least]
+  if (length(unlike) == 0) {
+    return(found)
+  }
+  lapply(found[c("from", "to", "distance")], `[`, -unlike)
+}
+
+similarity_of_pairs <- function(search, from, to, distance,
+                                call = caller_env()) {
+  similarity <- 1 - distance
+  far <- which(distance >= 0.5)
+  search$request$progress <- FALSE
+  for (part in pairs_that_fit(search, from[far], to[far])) {
+    part <- far[part]
+    measured <- measure_pairs(search, from[part], to[part], call)
+    similarity[part] <- measured$similarity
+  }
+  similarity
+}
+
+# Stretches of pairs. Of points that are not held in memory no more rows are
+# taken at a time than there is room for.
+pairs_that_fit <- function(search, from, to) {
+  values <- search$points$values
+  if (is.matrix(values)) {
+    return(row_stretches(length(from), 2^24))
+  }
+  room <- search$request$max_memory
+  room <- if (room > 0) room else 2^30
+  rows <- max(1, floor(room / (16 * ncol(values))))
+  if (rows >= nrow(values)) {
+    return(row_stretches(length(from), 2^24))
+  }
+  block_of <- function(numbers) (numbers - 1) %/% rows
+  unname(split(
+    seq_along(from), block_of(from) * nrow(values) + block_of(to)
+  ))
+}

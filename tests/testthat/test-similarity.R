@@ -1,0 +1,279 @@
+# Similarities of pairs, to the last bit, wherever one is shown, compared or
+# written.
+
+# Of whole numbers: both sums are exact, so that only the quotient is rounded.
+pair_similarity <- function(x, metric = "proportional") {
+  low <- function(i, j) sum(pmin(x[i, ], x[j, ]))
+  one <- function(i, j) {
+    all <- sum(x[i, ]) + sum(x[j, ])
+    if (metric == "jaccard") low(i, j) / (all - low(i, j)) else
+      2 * low(i, j) / all
+  }
+  outer(seq_len(nrow(x)), seq_len(nrow(x)), Vectorize(one))
+}
+
+# Pairs of few features in common, so that most are below 1/2.
+sparse_counts <- function(num_points, num_features, seed = 1, most = 9) {
+  x <- counts_matrix(num_points, num_features, most, seed)
+  gaps <- whole_numbers(length(x), seed + 50) %/% 4096 %% 3 > 0
+  x[gaps] <- 0
+  x[rowSums(x) == 0, 1] <- 1
+  x
+}
+
+binary_points <- function(num_points, num_features, seed = 1) {
+  x <- (whole_numbers(num_points * num_features, seed) %/% 4096 %% 3 == 0) + 0
+  x <- matrix(x, num_points)
+  x[rowSums(x) == 0, 1] <- 1
+  x
+}
+
+in_comet_bytes <- function(all) {
+  as.raw(floor(255 * all[upper.tri(all)]))
+}
+
+read_bytes <- function(file) readBin(file, "raw", file.size(file))
+
+# Each edge's similarity is the bits of the reference.
+expect_similarity <- function(edges, all, label) {
+  number <- function(ends) match(ends, attr(edges, "vertices")$name)
+  at <- cbind(number(edges$from), number(edges$to))
+  expect_gt(nrow(edges), 0)
+  expect_identical(edges$similarity, all[at], label = label)
+  expect_identical(edges$distance, 1 - all[at], label = label)
+}
+
+data_of <- function(metric, num_points = 70, num_features = 11) {
+  if (metric == "proportional") {
+    sparse_counts(num_points, num_features)
+  } else {
+    binary_points(num_points, num_features)
+  }
+}
+
+test_that("bytes are floor(255 c) of the double c, of all small pairs", {
+  local_folder()
+  cases <- list(
+    list(counts_matrix(200, 3, 12), "proportional"),
+    list(sparse_counts(150, 7), "proportional"),
+    list(binary_points(150, 13), "sorensen")
+  )
+  for (case in cases) {
+    x <- case[[1]]
+    metric <- case[[2]]
+    all <- pair_similarity(x)
+    # What 1 - distance would make of them is another byte for some.
+    expect_false(identical(in_comet_bytes(1 - (1 - all)), in_comet_bytes(all)))
+    write_comet_bytes(x, "bytes", metric = metric)
+    expect_identical(read_bytes("bytes"), in_comet_bytes(all))
+    write_comet_metrics(threshold_graph(x, 0, metric), "metrics", "bytes")
+    expect_identical(read_bytes("metrics"), in_comet_bytes(all))
+    fifth <- all[upper.tri(all)] == 0.2
+    expect_identical(unique(read_bytes("bytes")[fifth]), as.raw(51))
+  }
+})
+
+test_that("every verb's edges have the double that is rounded once", {
+  for (metric in c("proportional", "sorensen")) {
+    x <- data_of(metric)
+    all <- pair_similarity(x)
+    off <- all[upper.tri(all)]
+    expect_gt(mean(1 - (1 - off) != off), 0.1)
+    for (backend in backends_here()) {
+      ask <- function(verb, ...) {
+        verb(x, ..., metric = metric, backend = backend)
+      }
+      edges <- ask(knn_graph, 30)
+      expect_similarity(edges, all, "knn_graph")
+      expect_similarity(edges[7:200, ], all, "rows")
+      graph <- ask(threshold_graph, 0.05)
+      expect_similarity(graph, all, "threshold_graph")
+      some <- ask(threshold_graph, 0.05, subset = c(9, 2, 60))
+      expect_similarity(some, all, "subset")
+      expect_similarity(
+        ask(mutual_pairs, 20, block = rep(1:2, 35)), all, "mutual_pairs"
+      )
+      tree <- ask(mst_knn)
+      expect_similarity(tree$tree, all, "mst_knn")
+    }
+    far <- knn_graph(x[1:40, ], 39, metric)
+    all_of_some <- all[1:40, 1:40]
+    expect_similarity(undirected_edges(far), all_of_some, "undirected_edges")
+    expect_similarity(spanning_forest(far), all_of_some, "spanning_forest")
+    expect_similarity(mst_knn(far)$tree, all_of_some, "mst_knn of a graph")
+    stable <- withr::with_seed(
+      1, edge_stability(x[1:40, ], 12, metric = metric, resamples = 5)
+    )
+    expect_similarity(stable, all_of_some, "edge_stability")
+  }
+})
+
+test_that("so have graphs, matrices and files of them", {
+  local_folder()
+  x <- data_of("proportional")
+  all <- pair_similarity(x)
+  edges <- threshold_graph(x, 0.1, "proportional")
+  at <- cbind(edges$from, edges$to)
+  graph <- as_igraph(edges, weight = "similarity")
+  ends <- igraph::as_edgelist(graph, names = FALSE)
+  expect_identical(igraph::E(graph)$weight, all[ends])
+  forest <- mst_knn(as_igraph(knn_graph(x, 69, "proportional")))$tree
+  expect_similarity(forest, all, "mst_knn of igraph")
+  skip_if_not_installed("Matrix")
+  sparse <- as.matrix(as_sparse(edges, "similarity"))
+  expect_identical(unname(sparse[at]), all[at])
+
+  write_edges(edges, "edges.graphml")
+  back <- igraph::read_graph("edges.graphml", "graphml")
+  ends <- igraph::as_edgelist(back, names = FALSE)
+  expect_identical(
+    igraph::E(back)$similarity, as.numeric(sprintf("%.15g", all[ends]))
+  )
+  threshold_graph(x, 0.1, "proportional", file = "found.csv")
+  found <- utils::read.csv("found.csv")
+  expect_identical(names(found), names(edges))
+  expect_identical(found$similarity, edges$similarity)
+  threshold_graph(
+    x, 0.1, "proportional", file = "found.bin", format = "comet"
+  )
+  write_comet_metrics(edges, "edges.bin")
+  expect_identical(read_bytes("found.bin"), read_bytes("edges.bin"))
+  as_float <- function(x) {
+    readBin(writeBin(x, raw(), size = 4), "double", length(x), 4)
+  }
+  expect_identical(
+    read_comet_metrics("edges.bin")$similarity, as_float(all[at])
+  )
+})
+
+test_that("work in a folder, and data that are not held, tell the same", {
+  local_folder()
+  for (metric in c("proportional", "sorensen")) {
+    x <- data_of(metric)
+    verbs <- list(
+      knn = function(...) knn_graph(..., k = 25, metric = metric),
+      threshold = function(...) threshold_graph(..., 0.1, metric = metric)
+    )
+    for (verb in names(verbs)) {
+      ask <- verbs[[verb]]
+      edges <- ask(x)
+      expect_similarity(edges, pair_similarity(x), metric)
+      withr::with_options(list(fsknn.split_size = 30), {
+        expect_identical(ask(x, checkpoint = "work"), edges)
+      })
+      expect_identical(knn_collect("work"), edges)
+      unlink("work", recursive = TRUE)
+      skip_if_not_installed("DelayedArray")
+      delayed <- DelayedArray::DelayedArray(x)
+      # Edges, too, must have room; blocks of all rows, and of eleven.
+      room <- c(knn = 2000, threshold = 1e5)[[verb]]
+      expect_identical(ask(delayed, max_memory = room), edges)
+    }
+  }
+})
+
+test_that("thresholds and bins compare that double, not 1 - distance", {
+  for (metric in c("proportional", "sorensen", "jaccard")) {
+    x <- data_of(metric, 60)
+    all <- pair_similarity(x, metric)
+    all <- all[upper.tri(all)]
+    attained <- unique(all)
+    some <- attained[attained > 0][seq(1, length(unique(all)) - 1, 4)]
+    # Just above what pairs have, and just below.
+    least <- sort(unique(c(some, some * (1 + 2^-52), some * (1 - 2^-53))))
+    least <- least[least <= 1]
+    for (backend in backends_here()) {
+      found <- vapply(least, function(least) {
+        nrow(threshold_graph(x, least, metric, backend = backend)) + 0
+      }, 0)
+      wanted <- vapply(least, function(least) sum(all >= least) + 0, 0)
+      expect_identical(found, wanted)
+      counted <- pair_histogram(x, c(least, 2), metric, backend = backend)
+      expect_identical(rev(cumsum(rev(counted$counts))), wanted)
+    }
+    local_folder()
+    for (at in which(least < 0.5)[1:6]) {
+      found <- threshold_graph(
+        x, least[[at]], metric, file = "some.csv"
+      )
+      expect_identical(found$count, wanted[[at]])
+      expect_identical(nrow(utils::read.csv("some.csv")) + 0, wanted[[at]])
+    }
+  }
+})
+
+# --- CoMet's checksum --------------------------------------------------------
+
+# Whole numbers of any size: digits to the base 2^15, the lowest first.
+carried <- function(digits) {
+  for (i in seq_len(length(digits) - 1)) {
+    over <- digits[[i]] %/% 2^15
+    digits[[i]] <- digits[[i]] - over * 2^15
+    digits[[i + 1]] <- digits[[i + 1]] + over
+  }
+  digits
+}
+
+digits_of <- function(number, count) {
+  carried(c(number %% 2^15, number %/% 2^15, rep(0, count - 2)))
+}
+
+# "95-731337953569731265-108597638988176688": three numbers of 60 bits.
+parse_checksum <- function(text) {
+  numbers <- strsplit(text, "-", fixed = TRUE)[[1]]
+  unlist(lapply(rev(numbers), function(number) {
+    Reduce(function(digits, figure) {
+      carried(c(10 * digits[[1]] + figure, 10 * digits[-1]))
+    }, as.numeric(strsplit(number, "", fixed = TRUE)[[1]]), rep(0, 4))
+  }))
+}
+
+# The sum over all of value / 16, in steps of 2^-60, times a number made of
+# their own by the three or two points, which count from 0, the last first.
+comet_checksum <- function(points, values, num_points) {
+  scramble <- function(i) (4096 * i + 150889) %% 714025
+  id <- Reduce(function(id, at) id * num_points + at, rev(points))
+  factor <- scramble(id + 956158765) + 714025 * scramble(id + 842467637)
+  sums <- rep(0, 12)
+  for (i in seq_along(values)) {
+    a <- digits_of(factor[[i]], 4)
+    b <- digits_of(floor(values[[i]] * 2^56), 4)
+    for (j in 1:4) {
+      sums[j:(j + 3)] <- sums[j:(j + 3)] + a[[j]] * b
+    }
+    sums <- carried(sums)
+  }
+  sums
+}
+
+test_that("CoMet's published checksums of pairs and of triples are met", {
+  # Its quick start guide's small cases.
+  x <- rbind(c(1, 2), c(3, 4), c(2, 1), c(4, 3))
+  edges <- threshold_graph(x, 0, "proportional")
+  expect_identical(
+    comet_checksum(
+      list(edges$from - 1, edges$to - 1), edges$similarity, 4
+    ),
+    parse_checksum("0-82898256547-645082804690974176")
+  )
+  triples <- threshold_triples(x, 0)
+  expect_identical(
+    comet_checksum(
+      list(triples$from - 1, triples$to - 1, triples$third - 1),
+      triples$similarity, 4
+    ),
+    parse_checksum("0-84749404949-5538720434861296")
+  )
+})
+
+test_that("CoMet's checksum of pairs is met by more and smaller values", {
+  x <- sparse_counts(60, 9)
+  all <- pair_similarity(x)
+  edges <- threshold_graph(x, 0, "proportional")
+  sum_of <- function(values) {
+    comet_checksum(list(edges$from - 1, edges$to - 1), values, 60)
+  }
+  wanted <- sum_of(all[cbind(edges$from, edges$to)])
+  expect_identical(sum_of(edges$similarity), wanted)
+  expect_false(identical(sum_of(1 - edges$distance), wanted))
+})

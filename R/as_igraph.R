@@ -53,8 +53,8 @@
 #' @returns An igraph graph with the vertex attribute `name` (character, in the
 #'   order of the points) and the columns of `edges` besides `from` and `to` as
 #'   edge attributes: `rank`, `distance`, `correlation` or `similarity` where
-#'   there is one, and `weight` if asked for. Directed edges are in the order of `edges`,
-#'   undirected ones in the order of their two ends.
+#'   there is one, and `weight` if asked for. Directed edges are in the order of
+#'   `edges`, undirected ones in the order of their two ends.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: an edge data frame without `vertices`, or

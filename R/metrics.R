@@ -18,13 +18,13 @@
 #'
 #' @section Proportional Similarity and Sorensen:
 #' The similarity of two rows is the double 2 sum(min(a, b)) / sum(a + b), whose
-#' quotient is rounded once, and the distance is 1 less that double, rounded.
-#' Below 1/2 the distance has lost the similarity's last bits. So edges
+#' quotient is rounded once, and the distance is 1 - similarity. Below a
+#' similarity of 1/2 the distance has lost its last bits. So edges
 #' ([knn_graph()], [threshold_graph()], [mst_knn()], [mutual_pairs()]) have both
 #' columns, and [as_igraph()], [as_sparse()], [write_edges()] and
-#' [write_comet_metrics()] take the similarity from there. Neighbours in other
-#' shapes ([knn_search()], [read_knn_shards()]) have distances only; of these
-#' 1 - distance is taken, which differs by at most 5.6e-17.
+#' [write_comet_metrics()] use the column `similarity`. Neighbours in other
+#' shapes ([knn_search()], [read_knn_shards()]) have distances only. Their
+#' similarity is 1 - distance, which differs by at most 5.6e-17.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is the sum of the products of the two rows'
@@ -91,8 +91,8 @@ NULL
 # pairwise        is it defined over the samples that two rows have in common
 #                 (`na = "pairwise"`)?
 # below_zero      can distances be below 0, so that they are no lengths?
-# own_similarity  has it a similarity that is rounded once, and that edges keep
-#                 beside the distance, which is 1 less it?
+# own_similarity  do edges keep the similarity beside the distance, because
+#                 1 - distance has lost its last bits?
 # synonyms        what others call it, separated by spaces; only for "Did you
 #                 mean"
 metric_row <- function(name, label, has_sign, distance, similarity,

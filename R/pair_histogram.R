@@ -34,9 +34,8 @@
 #'   fewer where there are no more doubles between these to part them).
 #' @param value `"similarity"` or `"distance"`. `NULL` (default) takes the
 #'   similarity where the metric has one: r for correlations (|r| under
-#'   `sign = "absolute"`, -r under `sign = "negative"`), the cosine, and what
-#'   the distance is 1 less of for `"proportional"`, `"jaccard"` and
-#'   `"sorensen"`.
+#'   `sign = "absolute"`, -r under `sign = "negative"`), the cosine, and that of
+#'   [threshold_graph()] for `"proportional"`, `"jaccard"` and `"sorensen"`.
 #' @param constant What to do with points for which the metric has no value (see
 #'   [knn_search()]): `"error"` (default), or `"isolate"`, which counts no pair
 #'   of them, and is an error where too few others are left.

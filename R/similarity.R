@@ -1,7 +1,7 @@
-# Similarities of pairs that were found by their distances. Of Proportional
-# Similarity, Sorensen and Jaccard the similarity is the double that is rounded
-# once, and the distance is 1 less it: below 1/2 that loses its last bits, and
-# there the pairs are measured once more.
+# Similarities of pairs that were found by their distances. Under Proportional
+# Similarity, Sorensen and Jaccard the core rounds the similarity once and takes
+# 1 - similarity as the distance. Below 1/2 that loses the similarity's last
+# bits, and such pairs are measured once more.
 
 # Edges as the core found them (a list or data frame of from and to, by number,
 # and distance), with the similarity beside the distance where edges keep one.
@@ -19,8 +19,9 @@ keeps_similarity <- function(metric) {
   isTRUE(metric_facts(metric)$own_similarity)
 }
 
-# Of all within 1 - min_similarity those that are as similar. Only a pair that
-# is just so far can be less similar. That of products the core has seen to.
+# Drops the pairs less similar than min_similarity from those within the
+# distance 1 - min_similarity: only pairs at exactly that distance can be. The
+# core has done so for products of rows of length 1.
 keep_similar <- function(found, search, call = caller_env()) {
   request <- search$request
   least <- request$within$similarity

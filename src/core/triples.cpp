@@ -52,9 +52,8 @@ TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
   const double most =
       std::min((ab + ac) - a, std::min((ab + bc) - b, (ac + bc) - c));
   // Rounding may bring a bound to the wrong side by a bit or two.
-  return {1.0 - metric.finish(sums[0], a, b),
-          1.0 - metric.finish(sums[1], a, c),
-          1.0 - metric.finish(sums[2], b, c),
+  return {metric.similarity(sums[0], a, b), metric.similarity(sums[1], a, c),
+          metric.similarity(sums[2], b, c),
           std::min(similarity_of_three(most, total), triple.similarity),
           std::max(similarity_of_three(least, total), triple.similarity)};
 }

@@ -11,6 +11,7 @@
 
 #include "cases.hpp"
 #include "core/metrics.hpp"
+#include "core/prepared.hpp"
 #include "core/scan.hpp"
 #include "core/within.hpp"
 #include "cpu/connectivity.hpp"
@@ -28,10 +29,16 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 class AllPairs final : public WithinRows {
  public:
   struct Entry {
-    double distance, correlation;
+    double distance, correlation, similarity;
     std::int32_t row, column;
   };
-  AllPairs(const Request& request, const Matrix& m) {
+  AllPairs(const Request& request, const Matrix& m)
+      : metric_(*request.metric),
+        points_(prepare_points(
+            m.source(),
+            recipe_of(request,
+                      common_exponent(request, m.source(), nullptr, 1)),
+            request.skip, false, &prepare_row<ScalarLanes>, 1)) {
     Within all;
     all.limits = {kInf};
     all.once = true;
@@ -54,11 +61,25 @@ class AllPairs final : public WithinRows {
     for (std::size_t i = 0; i < index_.size(); ++i)
       for (std::size_t e = 0; e < index_[i].size(); ++e)
         all.push_back({distance_[i][e], correlation_[i][e],
+                       similarity(i, index_[i][e] - 1),
                        static_cast<std::int32_t>(i), index_[i][e] - 1});
     return all;
   }
 
  private:
+  /// Of metrics of sum min(a, b); else NaN.
+  double similarity(std::size_t i, std::int32_t j) const {
+    if (metric_.similarity == nullptr)
+      return std::numeric_limits<double>::quiet_NaN();
+    const Place a = points_.order.place_of(PointId{static_cast<int>(i)});
+    const Place b = points_.order.place_of(PointId{j});
+    return metric_.similarity(scalar_sum(metric_.accumulation, points_.row(a),
+                                         points_.row(b), points_.padded),
+                              points_.sums[a.value], points_.sums[b.value]);
+  }
+
+  const MetricEntry& metric_;
+  const PreparedPoints points_;
   std::vector<std::vector<std::int32_t>> index_;
   std::vector<std::vector<double>> distance_, correlation_;
 };
@@ -80,7 +101,7 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
 double value_of(const MetricEntry& metric, bool similarity,
                 const AllPairs::Entry& pair) {
   if (!similarity) return pair.distance;
-  if (!metric.is_unit_dot()) return 1.0 - pair.distance;
+  if (!metric.is_unit_dot()) return pair.similarity;
   if (metric.sign == Sign::absolute) return std::fabs(pair.correlation);
   return metric.sign == Sign::negative ? -pair.correlation : pair.correlation;
 }
@@ -194,6 +215,28 @@ TEST_CASE("pairs are counted in the bins of their values") {
         check_counts(r, m, true, pairs);
     }
   }
+}
+
+TEST_CASE("the similarity of sums is rounded once, the distance is 1 less") {
+  int lost = 0;
+  for (const char* name : {"proportional", "sorensen", "jaccard"}) {
+    const MetricEntry& metric = find_metric(name, "signed");
+    for (int both = 0; both <= 20; ++both) {
+      for (int a = std::max(both, 1); a <= 40; ++a) {
+        const int b = both + (7 * a) % 23 + 1;
+        const double similar = name[0] == 'j'
+                                   ? both / static_cast<double>(a + b - both)
+                                   : 2 * both / static_cast<double>(a + b);
+        CHECK(metric.similarity(both, a, b) == similar);
+        CHECK(metric.finish(both, a, b) == 1.0 - similar);
+        lost += 1.0 - (1.0 - similar) != similar;
+      }
+    }
+    // Rounding may bring the sum above both rows' own.
+    CHECK(metric.similarity(std::nextafter(1.0, 2.0), 1.0, 1.0) == 1.0);
+    CHECK(metric.finish(std::nextafter(1.0, 2.0), 1.0, 1.0) == 0.0);
+  }
+  CHECK(lost > 100);
 }
 
 TEST_CASE("every instruction set counts alike, and the filter decides most") {

@@ -45,16 +45,16 @@ test_that("the example of CoMet's guide has the values that it prints", {
 })
 
 test_that("pairs are those of the threshold graph, and bounds hold", {
-  x <- exp(random_matrix(20, 11))
+  x <- exp(2 * random_matrix(20, 11))
   found <- threshold_triples(x, 0)
   expect_identical(nrow(found), 1140L)
   pairs <- threshold_graph(x, 0, "proportional")
+  expect_gt(sum(1 - pairs$distance != pairs$similarity), 9)
   all <- matrix(NA_real_, 20, 20)
-  all[cbind(pairs$from, pairs$to)] <- 1 - pairs$distance
-  expect_equal(found$pair_from_to, all[cbind(found$from, found$to)],
-               tolerance = 1e-14)
-  expect_equal(found$pair_to_third, all[cbind(found$to, found$third)],
-               tolerance = 1e-14)
+  all[cbind(pairs$from, pairs$to)] <- pairs$similarity
+  expect_identical(found$pair_from_to, all[cbind(found$from, found$to)])
+  expect_identical(found$pair_from_third, all[cbind(found$from, found$third)])
+  expect_identical(found$pair_to_third, all[cbind(found$to, found$third)])
   expect_true(all(found$at_least <= found$similarity + 1e-14))
   expect_true(all(found$at_most >= found$similarity - 1e-14))
 })

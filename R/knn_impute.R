@@ -193,6 +193,11 @@ read_holes <- function(x, options, call = caller_env()) {
   if (!is.double(points$values)) {
     storage.mode(points$values) <- "double"
   }
+  scan <- in_core(
+    cpp_scan_missing(points$values, options$num_threads, NULL, quick = TRUE),
+    call
+  )
+  check_finite(points, scan, "x", call = call)
   points
 }
 

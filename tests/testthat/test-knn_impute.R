@@ -308,6 +308,30 @@ test_that("what column means fill is counted", {
   expect_identical(filled[4, 2], mean(x[, 2], na.rm = TRUE))
 })
 
+test_that("an infinite value is an error wherever it is", {
+  x <- data_with_holes(20, 8, 0.05)
+  complete <- random_matrix(20, 8)
+  few_left <- x
+  few_left[3, 1:6] <- NA # above row_max
+  for (value in c(Inf, -Inf)) {
+    cases <- list(
+      replace(complete, 5, value), replace(x, which(!is.na(x))[4], value),
+      replace(few_left, cbind(3, 7), value)
+    )
+    for (bad in cases) {
+      for (metric in c("euclidean", "manhattan", "pearson")) {
+        expect_error(
+          knn_impute(bad, 2, metric), "finite numbers only",
+          class = "fsknn_finite_error"
+        )
+      }
+      expect_error(
+        knn_impute_error(bad, k = 1:2), class = "fsknn_finite_error"
+      )
+    }
+  }
+})
+
 test_that("what can't be is an error that says so", {
   x <- data_with_holes(20, 8, 0.05)
   many <- replace(x, cbind(1:17, 2), NA)

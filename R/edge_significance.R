@@ -15,8 +15,9 @@
 #' **`p_value`** is one-sided as the metric's `sign` says: large r for
 #' `"signed"`, low r for `"negative"`, either for `"absolute"`. Degrees of
 #' freedom are n - 2, less the number of covariates that the edges were adjusted
-#' for; of `na = "pairwise"` and `"mean"` n is
-#' the number of samples that both points have. For `"bicor"` the t of r is an
+#' for. n is the number of samples, under `na = "pairwise"` the number of those
+#' that both points have. (Under `na = "mean"` r is over all samples, and so is
+#' n.) For `"bicor"` the t of r is an
 #' approximation. The p-value is that of *this pair*, had it been chosen before
 #' anyone looked. It was chosen for being near, so that it says little without
 #' the next.
@@ -341,10 +342,11 @@ count_all_pairs <- function(search) {
   n * (n - 1) / 2
 }
 
-# Samples that both points of a pair have.
+# The samples that the correlation of each pair is over: those that both points
+# have under na = "pairwise", else all.
 samples_of_pairs <- function(pairs, search) {
   values <- search$points$values
-  if (search$request$na == "error") {
+  if (search$request$na != "pairwise") {
     return(ncol(values))
   }
   if (length(pairs$common) > 0) {

@@ -137,13 +137,29 @@ test_that("covariates and missing values cost degrees of freedom", {
   expect_equal(found$p_value, unname(by_test), tolerance = 1e-10)
   edges <- knn_graph(x, 4, na = "mean", backend = "cpu")
   found <- edge_significance(edges, x, na = "mean", backend = "cpu")
-  common <- rowSums(!is.na(x[found$from, ]) & !is.na(x[found$to, ]))
-  expect_equal(
-    found$p_value,
-    fsknn:::correlation_p_value(
-      found$correlation, common, 0, "pearson", "greater"
+  filled <- t(apply(x, 1, function(row) {
+    replace(row, is.na(row), mean(row, na.rm = TRUE))
+  }))
+  by_test <- mapply(function(from, to) {
+    stats::cor.test(
+      filled[from, ], filled[to, ], alternative = "greater"
+    )$p.value
+  }, found$from, found$to)
+  expect_equal(found$p_value, unname(by_test), tolerance = 1e-10)
+})
+
+test_that("p-values keep their level where means stand for missing values", {
+  p <- withr::with_seed(3, unlist(lapply(1:20, function(at) {
+    x <- matrix(stats::rnorm(40 * 20), 40)
+    x[sample(800, 240)] <- NA
+    all <- threshold_graph(
+      x, min_similarity = -1, na = "mean", backend = "cpu"
     )
-  )
+    edge_significance(all, x, na = "mean", backend = "cpu")$p_value
+  })))
+  # 15,600 pairs, of which those of one data set depend on each other.
+  expect_lt(abs(mean(p <= 0.05) - 0.05), 0.008)
+  expect_lt(abs(mean(p <= 0.01) - 0.01), 0.004)
 })
 
 test_that("rows are permuted as sample.int() does, one after another", {

@@ -126,7 +126,8 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
   return Rcpp::CharacterVector(out);
 }
 
-// Rows of an answer's matrices as lists of vectors, of row i the first k[i].
+// Rows of an answer's matrices as lists of vectors: of row i the first k[i], or
+// as many as it has, since missing neighbours are at its end.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance,
                         Rcpp::NumericVector k) {
@@ -139,7 +140,8 @@ Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance,
     Rcpp::stop("The rows are not so long.");
   Rcpp::List indices(rows), distances(rows);
   for (int i = 0; i < rows; ++i) {
-    const int count = static_cast<int>(k[i]);
+    int count = static_cast<int>(k[i]);
+    while (count > 0 && index(i, count - 1) == NA_INTEGER) --count;
     Rcpp::IntegerVector of_index(count);
     Rcpp::NumericVector of_distance(count);
     for (int rank = 0; rank < count; ++rank) {

@@ -55,12 +55,19 @@ test_that("queries have a k each, too", {
   )
 })
 
-test_that("isolated points have that many missing neighbours", {
+test_that("points with too few neighbours have vectors as short as these", {
   x <- random_matrix(20, 5)
   x[3, ] <- 0
   found <- knn_search(x, rep(2:3, 10), constant = "isolate")
-  expect_identical(found$index[[3]], c(NA_integer_, NA_integer_))
-  expect_identical(found$distance[[3]], c(NA_real_, NA_real_))
+  expect_identical(found$index[[3]], integer())
+  expect_identical(found$distance[[3]], double())
+  expect_identical(lengths(found$index[-3]), rep(2:3, 10)[-3])
+  x[2, 1:4] <- NA # one column in common with any
+  found <- suppressMessages(knn_search(
+    x, rep(2:3, 10), "euclidean", na = "pairwise", min_pairs = 2
+  ))
+  expect_identical(found$index[[2]], integer())
+  expect_false(anyNA(unlist(found)))
 })
 
 test_that("a k for each point that is none is an error", {

@@ -41,11 +41,12 @@
 #' tests that BiocNeighbors and bluster have of their own with this parameter
 #' in place of theirs: `bioc_tests.R`, in the folder `bench` of this package.
 #'
-#' @param distance The metric: one of those of [knn_search()], such as
-#'   `"pearson"`; or BiocNeighbors' names, `"Euclidean"` (default) and
-#'   `"Manhattan"`, or `"Cosine"`, by which BiocNeighbors means the Euclidean
-#'   distance of rows brought to length 1, \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2 (1 -
-#'   cos))}. Written `"cosine"` it is that of [knn_search()], 1 - cos.
+#' @param distance The metric, in upper or lower case: one of those of
+#'   [knn_search()], such as `"pearson"` or `"Euclidean"` (default). `"Cosine"`
+#'   means here what it means in BiocNeighbors: the Euclidean distance of rows
+#'   scaled to length 1, \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2 (1 - cos))}. Its
+#'   neighbours are those of the metric `"cosine"` of [knn_search()], 1 - cos,
+#'   apart from rounding.
 #' @param ... More arguments of [knn_search()] by name, such as `sign`,
 #'   `backend`, `devices`, `num_threads` or `progress`.
 #'
@@ -94,10 +95,10 @@ FsknnParam <- function(distance = "Euclidean", ...) {
   )
 }
 
-# What a metric is called here: its own name in any case, or BiocNeighbors'.
-# unit: are rows brought to length 1 first?
+# What a metric is called here, in any case: its own name, but for the cosine
+# that of BiocNeighbors. unit: are rows brought to length 1 first?
 metric_of_distance <- function(distance, call = caller_env()) {
-  if (identical(distance, "Cosine")) {
+  if (rlang::is_string(distance) && identical(tolower(distance), "cosine")) {
     return(list(metric = "euclidean", unit = TRUE))
   }
   known <- metric_table()$name

@@ -118,12 +118,9 @@ build_task <- function(a) {
 # which gives what ours gives under these distances, and under no others.
 define_builder <- function(a) {
   param <- a$BNPARAM
-  named <- c(euclidean = "Euclidean", manhattan = "Manhattan")
-  theirs <- if (identical(param@distance, "Cosine")) {
-    "Cosine"
-  } else {
-    named[tolower(param@distance)]
-  }
+  theirs <- c(
+    euclidean = "Euclidean", manhattan = "Manhattan", cosine = "Cosine"
+  )[tolower(param@distance)]
   if (is.na(theirs)) {
     abort_no_builder(paste0("distance \"", param@distance, "\""), a$.frame)
   }

@@ -109,11 +109,10 @@ answers <- list(
   )$value,
   index_names = index@names,
   builders = lapply(
-    c(Euclidean = "Euclidean", Manhattan = "manhattan", Cosine = "Cosine"),
+    c(Euclidean = "Euclidean", Manhattan = "manhattan", Cosine = "cosine"),
     function(name) defineBuilder(fsknn::FsknnParam(name, na = "error"))
   ),
   no_builder = said(defineBuilder(pearson))$value,
-  no_builder_cosine = said(defineBuilder(fsknn::FsknnParam("cosine")))$value,
   no_builder_na = said(
     defineBuilder(fsknn::FsknnParam("euclidean", na = "mean"))
   )$value,

@@ -140,6 +140,27 @@ check_edges <- function(edges, call = caller_env()) {
       call
     )
   }
+  check_edge_columns(edges, "edges", call)
+}
+
+# Those that the verbs read hold a plain value for each edge; what else there is
+# may be a list, but not a matrix.
+check_edge_columns <- function(edges, arg, call = caller_env()) {
+  read <- c("from", "to", "rank", "distance", "correlation", "similarity",
+            "weight", "stability", "block")
+  wrong <- vapply(names(edges), function(name) {
+    values <- edges[[name]]
+    !is.null(dim(values)) || name %in% read && !is.atomic(values)
+  }, NA)
+  if (any(wrong)) {
+    name <- names(edges)[wrong][[1]]
+    given <- describe_type(edges[[name]])
+    abort_argument(
+      "The columns of {.arg {arg}} must be vectors with one value for each edge,
+       but {.code {name}} is {given}.",
+      call
+    )
+  }
 }
 
 # A data frame with a unique character column `name` first.

@@ -30,6 +30,8 @@ permute_and_search <- function(search, permutations, call) {
       call
     )
   }
+  # A double for each point and permutation, and a copy with the data's.
+  check_permutations_fit(permutations, 16 * nrow(values), call)
   one <- without_folder(search)
   one$request$progress <- FALSE
   observed <- keep_of_search(search_quietly(one, call))

@@ -18,8 +18,7 @@ each_value <- function(x, values, arg, num_values, input, of,
                        known = names_of_side(x, input, of),
                        call = caller_env()) {
   values <- given_values(x, values, arg, input, of, known, call = call)
-  plain <- is.atomic(values) && is.null(dim(values)) &&
-    (is.factor(values) || !is.object(values)) && !is.null(values)
+  plain <- can_be_labels(values)
   if (!plain || length(values) != num_values) {
     given <- if (plain) {
       tally(length(values), "value")

@@ -90,14 +90,14 @@
 #'   WGCNA's networks.
 #' @export
 #' @examples
-#' # Three modules, the second of which follows survival
+#' # Three modules, the second of which follows the stage
 #' x <- matrix(rnorm(3 * 40), 3)
-#' time <- survival::Surv(rexp(40, exp(x[2, ])), rep(1:0, c(30, 10)))
+#' stage <- x[2, ] + rnorm(40)
 #' x <- x[rep(1:3, each = 30), ] + matrix(rnorm(90 * 40), 90)
 #' rownames(x) <- paste0("gene", 1:90)
 #' found <- module_summary(
 #'   rep(c("a", "b", "c"), each = 30), x,
-#'   outcome = list(survival = time, age = rnorm(40)), permutations = 200
+#'   outcome = list(stage = stage, age = rnorm(40)), permutations = 200
 #' )
 #' found
 #' head(found$points)
@@ -184,9 +184,7 @@ check_membership <- function(clusters, points, call = caller_env()) {
   } else {
     clusters
   }
-  plain <- is.atomic(of) && !is.null(of) && is.null(dim(of)) &&
-    (is.factor(of) || !is.object(of))
-  if (!plain) {
+  if (!can_be_labels(of)) {
     given <- describe_type(of)
     abort_argument(
       "{.arg clusters} must be what {.fn mst_knn} or igraph gives, or a vector

@@ -6,7 +6,10 @@
 # num_samples x num_permutations. strata: a group for each sample, of which none
 # leaves its own; NULL: one group. Groups are drawn for in the order in which
 # they come first, which no locale changes.
-draw_permutations <- function(num_samples, num_permutations, strata = NULL) {
+draw_permutations <- function(num_samples, num_permutations, strata = NULL,
+                              call = caller_env()) {
+  # As many doubles are made of them.
+  check_permutations_fit(num_permutations, 12 * num_samples, call)
   groups <- if (is.null(strata)) {
     list(seq_len(num_samples))
   } else {
@@ -35,6 +38,25 @@ check_permutations <- function(permutations, least = 1, call = caller_env()) {
   }
   check_whole_number(
     permutations, "permutations", least, .Machine$integer.max, call = call
+  )
+}
+
+# Whether there is memory for what all permutations take at once.
+check_permutations_fit <- function(num_permutations, bytes_each,
+                                   call = caller_env()) {
+  free <- free_memory()
+  if (as.double(num_permutations) * bytes_each <= free) {
+    return(invisible())
+  }
+  needed <- format_bytes(as.double(num_permutations) * bytes_each)
+  abort_argument(
+    c(
+      "{.arg permutations} must be at most
+       {format_count(floor(free / bytes_each))} here.",
+      x = "{format_count(num_permutations)} permutations need {needed} of
+           memory, and {format_bytes(free)} are free."
+    ),
+    call
   )
 }
 

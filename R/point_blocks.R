@@ -55,11 +55,18 @@ check_between <- function(between, call) {
   )
 }
 
+# Numbers, words or a factor: what can be sorted into groups. Raw and complex
+# values cannot.
+can_be_labels <- function(values) {
+  plain <- is.factor(values) || is.atomic(values) && !is.object(values) &&
+    !is.raw(values) && !is.complex(values)
+  plain && !is.null(values) && is.null(dim(values))
+}
+
 # A factor over the points, its unused levels dropped. The levels of what is no
 # factor are sorted the same way in every locale.
 as_blocks <- function(values, num_points, arg, call = caller_env()) {
-  plain <- is.factor(values) || (is.atomic(values) && !is.object(values))
-  if (!plain || is.null(values) || !is.null(dim(values))) {
+  if (!can_be_labels(values)) {
     given <- describe_type(values)
     abort_argument(
       "{.arg {arg}} must be a factor, or a vector, with one value for each

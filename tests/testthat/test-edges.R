@@ -156,3 +156,31 @@ test_that("edges of unknown origin print as well", {
   )
   expect_snapshot(edges)
 })
+
+test_that("a column that is no vector is an error that names it", {
+  x <- random_matrix(30, 5)
+  edges <- knn_graph(x, 3, backend = "cpu")
+  verbs <- list(
+    as_igraph, as_sparse, mst_knn, as_knn, undirected_edges, summary, snn_graph,
+    function(edges) knn_recall(edges, edges),
+    function(edges) edge_significance(edges, x),
+    function(edges) plot_neighbourhood(edges, 1),
+    function(edges) neighbour_mixing(edges, rep(1:2, 15)),
+    function(edges) combine_graphs(edges, edges)
+  )
+  for (column in names(edges)) {
+    for (wrong in list(as.list(edges[[column]]), cbind(edges[[column]], 1))) {
+      bad <- edges
+      bad[[column]] <- wrong
+      for (verb in verbs) {
+        expect_error(
+          verb(bad), paste0("`", column, "` is"),
+          class = "fsknn_argument_error"
+        )
+      }
+    }
+  }
+  # What nobody reads may be a list.
+  edges$note <- lapply(seq_len(nrow(edges)), seq_len)
+  expect_s3_class(as_igraph(edges), "igraph")
+})

@@ -81,3 +81,29 @@ test_that("wrong permutations and strata are errors that say why", {
     verb(NULL, c(1, 1, 2, 2))
   })
 })
+
+test_that("more permutations than memory has room for are an error", {
+  x <- random_matrix(60, 60)
+  edges <- knn_graph(x, 3, backend = "cpu")
+  # More than a TiB of any.
+  many <- .Machine$integer.max
+  calls <- list(
+    function() nearest_to(x, 1, 2, permutations = many),
+    function() edge_significance(edges, x, permutations = many),
+    function() compare_neighbours(x, rep(1:2, 30), k = 2, permutations = many),
+    function() {
+      module_summary(
+        rep(1:2, 30), x, outcome = x[1, ], permutations = many
+      )
+    },
+    function() {
+      neighbour_mixing(edges, rep(1:2, 30), permutations = many)
+    }
+  )
+  for (call in calls) {
+    expect_error(
+      call(), "`permutations` must be at most .* here",
+      class = "fsknn_argument_error"
+    )
+  }
+})

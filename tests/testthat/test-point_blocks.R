@@ -301,3 +301,26 @@ test_that("wrong blocks are errors that say what is wrong", {
     knn_graph(x, 2, block = Sys.Date() + 1:20)
   })
 })
+
+test_that("raw and complex values are no labels", {
+  x <- random_matrix(20, 10)
+  edges <- knn_graph(x, 3, backend = "cpu")
+  for (wrong in list(as.raw(rep(1:2, 10)), complex(20, rep(1:2, 10)))) {
+    of_samples <- wrong[1:10]
+    calls <- list(
+      block = function() knn_search(x, 2, block = wrong),
+      block = function() mutual_pairs(x, k = 2, block = wrong),
+      labels = function() neighbour_mixing(edges, wrong),
+      clusters = function() module_summary(wrong, x),
+      strata = function() {
+        nearest_to(x, 1, 2, permutations = 9, strata = of_samples)
+      },
+      groups = function() compare_neighbours(x, of_samples, k = 2)
+    )
+    for (at in seq_along(calls)) {
+      expect_error(
+        calls[[at]](), names(calls)[[at]], class = "fsknn_argument_error"
+      )
+    }
+  }
+})

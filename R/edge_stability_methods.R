@@ -100,9 +100,10 @@ print.summary.fsknn_stability <- function(x, ...) {
     cat(format_share(x$above_chance),
         " of the edges are above 95% of chance's\n", sep = "")
   }
-  cat("Mean by rank: ", paste0(
-    x$by_rank$rank, ": ", format_share(x$by_rank$stability), collapse = ", "
-  ), "\n", sep = "")
+  by_rank <- paste0(
+    x$by_rank$rank, ": ", vapply(x$by_rank$stability, format_share, "")
+  )
+  cat(fill_line("Mean by rank: ", by_rank), sep = "\n")
   cat(tally(x$others, "edge"), " that only resamples have, at least ",
       format_share(x$draw$min_stability), " of them\n", sep = "")
   if (x$absent > 0) {

@@ -240,6 +240,14 @@ print.fsknn_impute_error <- function(x, ...) {
   invisible(x)
 }
 
+#' @rdname results
+#' @method summary fsknn_impute_error
+#' @export
+summary.fsknn_impute_error <- function(object, ...) {
+  check_no_more(...)
+  object
+}
+
 #' @method as.data.frame fsknn_impute_error
 #' @export
 as.data.frame.fsknn_impute_error <- function(x, row.names = NULL,

@@ -339,6 +339,11 @@ test_that("prints, summaries and pictures say what was drawn", {
   expect_equal(told$edges[["mean"]], mean(own$stability))
   expect_equal(told$by_rank$stability[2], mean(own$stability[own$rank == 2]))
   expect_output(print(told), "edges .*chance|Mean by rank")
+  told$by_rank <- data.frame(rank = 1:30, stability = seq(0.5, 1, length = 30))
+  withr::with_options(list(width = 50), {
+    lines <- utils::capture.output(print(told))
+    expect_lte(max(nchar(lines[grepl("[0-9]: [01]\\.", lines)])), 50)
+  })
   skip_if_not_installed("ggplot2")
   expect_s3_class(plot(edges), "ggplot")
   expect_s3_class(plot(edges[0, ]), "ggplot")

@@ -83,3 +83,9 @@ test_that("what can't be hidden or tried is an error that says so", {
     knn_impute_error(x, 0.1, 3, hide = "high")
   })
 })
+
+test_that("a summary is the print", {
+  x <- random_matrix(30, 8)
+  error <- withr::with_seed(1, knn_impute_error(x, k = 1:2, backend = "cpu"))
+  expect_identical(summary(error), error)
+})

@@ -10,16 +10,18 @@
 #' | `"fsknn"` | class `knn_neighbours`: `index`, `distance` | left out |
 #' | `"BiocNeighbors"` | list of `index`, `distance` | left out |
 #' | `"FNN"` | list of `nn.index`, `nn.dist` | left out |
-#' | `"dbscan"` | class `kNN`: `id`, `dist`, `k` | left out |
+#' | `"dbscan"` | class `kNN`: `id`, `dist`, `k`; of lists class `frNN` | left out |
 #' | `"uwot"`, `"rnndescent"` | list of `idx`, `dist` | first |
 #' | `"RANN"` | list of `nn.idx`, `nn.dists` | first |
 #' | `"Seurat"` | class `Neighbor`: `nn.idx`, `nn.dist`, `cell.names` | first |
 #' | `"edges"` | data frame of [knn_graph()] | left out |
 #'
-#' Indices and distances are matrices, a row a point; `"fsknn"` and
-#' `"BiocNeighbors"` may be two lists of vectors, as [within_search()] and
-#' `findNeighbors()` give. RcppHNSW has the shape of uwot; destiny's
-#' `find_knn()`, whose distances are called `dist`, is understood too.
+#' Indices and distances are matrices, a row a point. `"fsknn"`,
+#' `"BiocNeighbors"` and `"dbscan"` may be two lists of vectors, as
+#' [within_search()], `findNeighbors()` and `frNN()` give. The `eps` of an `frNN`
+#' made here is its largest distance. RcppHNSW has the shape of uwot; destiny's
+#' `find_knn()`, whose distances are called `dist`, is understood too. The names
+#' of the points are kept as row names, or as names of the lists.
 #'
 #' Where a shape has each point first, k neighbours take k + 1 columns: that is
 #' what `n_neighbors` of uwot and `k.param` of Seurat count. Coming from such a
@@ -45,14 +47,14 @@
 #'   [knn_graph()]; what `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
 #'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent, RcppHNSW and destiny give;
 #'   uwot's `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object
-#'   of Seurat; or an integer matrix of indices. Each row is a point, and
+#'   of Seurat; an igraph graph; or an integer matrix of indices. Each row is a point, and
 #'   indices are numbers of rows, unless `queries` says otherwise.
 #' @param to The shape to bring them to: see Details.
 #' @param ... Must be empty.
 #' @param self Does `x` hold the points themselves? `NULL` (default) goes by the
 #'   shape, as in the table; of an integer matrix, no.
-#' @param names Names of the points, for `"edges"`, `"Seurat"` and `"dbscan"`.
-#'   `NULL` (default): those that `x` has, else row numbers.
+#' @param names Names of the points. `NULL` (default): those that `x` has; for
+#'   `"edges"` and `"Seurat"` row numbers where it has none.
 #' @param queries Are the rows of `x` other points than those that the indices
 #'   are numbers of, or only some of them (default: `FALSE`)? Not for edges.
 #'
@@ -84,18 +86,22 @@ convert_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL,
   to <- check_choice(to, knn_shapes, "to")
   queries <- check_flag(queries, "queries")
   nn <- read_knn_shape(x, self, queries)
-  names <- check_neighbour_names(names %||% nn$names, num_rows_of(nn))
+  names <- if (!is.null(names)) {
+    check_neighbour_names(names, num_rows_of(nn))
+  } else {
+    own_names(nn$names, to)
+  }
   nn <- nn[c("index", "distance")]
   if (to %in% shapes_with_self && !queries) {
     nn <- add_self(nn, to)
   }
   switch(
     to,
-    fsknn = new_neighbours(nn),
-    BiocNeighbors = nn,
-    FNN = named_matrices(nn, c("nn.index", "nn.dist"), to),
-    RANN = named_matrices(nn, c("nn.idx", "nn.dists"), to),
-    uwot = , rnndescent = named_matrices(nn, c("idx", "dist"), to),
+    fsknn = new_neighbours(nn, names),
+    BiocNeighbors = name_rows(nn, names),
+    FNN = named_matrices(nn, c("nn.index", "nn.dist"), names, to),
+    RANN = named_matrices(nn, c("nn.idx", "nn.dists"), names, to),
+    uwot = , rnndescent = named_matrices(nn, c("idx", "dist"), names, to),
     dbscan = to_dbscan(nn, names),
     Seurat = to_seurat(nn, names),
     edges = {
@@ -117,7 +123,8 @@ as_knn <- function(x, ..., self = NULL, queries = FALSE) {
   check_no_more(...)
   check_supplied(x)
   queries <- check_flag(queries, "queries")
-  new_neighbours(read_knn_shape(x, self, queries))
+  nn <- read_knn_shape(x, self, queries)
+  new_neighbours(nn, nn$names)
 }
 
 check_not_queries <- function(queries, call = caller_env()) {
@@ -142,6 +149,22 @@ check_neighbour_names <- function(names, num_points, call = caller_env()) {
     )
   }
   check_row_names(names, "x", call = call)
+  names
+}
+
+# The names that the neighbours came with. Some shapes have no use for names
+# that repeat.
+own_names <- function(names, to, call = caller_env()) {
+  wrong <- anyDuplicated(names) > 0 || anyNA(names) || any(names == "")
+  if (wrong && to %in% c("dbscan", "Seurat", "edges")) {
+    abort_argument(
+      c(
+        "The points of {.arg x} must have a name each, all different.",
+        i = "Give others in {.arg names}."
+      ),
+      call
+    )
+  }
   names
 }
 
@@ -186,13 +209,16 @@ add_self <- function(nn, to, call = caller_env()) {
   )
 }
 
-named_matrices <- function(nn, names, to) {
-  nn <- check_matrices(nn, to)
-  stats::setNames(list(nn$index, nn$distance), names)
+named_matrices <- function(nn, elements, names, to) {
+  nn <- name_rows(check_matrices(nn, to), names)
+  stats::setNames(list(nn$index, nn$distance), elements)
 }
 
-to_dbscan <- function(nn, names) {
-  nn <- check_matrices(nn, "dbscan")
+to_dbscan <- function(nn, names, call = caller_env()) {
+  if (is.list(nn$index)) {
+    return(to_frnn(nn, names, call))
+  }
+  nn <- check_matrices(nn, "dbscan", call)
   k <- ncol(nn$index)
   dimnames <- list(names, seq_len(k))
   structure(
@@ -202,6 +228,23 @@ to_dbscan <- function(nn, names) {
       k = k, sort = TRUE
     ),
     class = c("kNN", "NN")
+  )
+}
+
+# Its radius is not known any more: the largest distance has the same points.
+to_frnn <- function(nn, names, call) {
+  if (is.null(nn$distance)) {
+    abort_argument(
+      "Shape {.val dbscan} needs distances, and {.arg x} has none.", call
+    )
+  }
+  nn <- name_rows(nn, names)
+  structure(
+    list(
+      dist = nn$distance, id = nn$index,
+      eps = max(0, unlist(nn$distance, use.names = FALSE)), sort = TRUE
+    ),
+    class = c("frNN", "NN")
   )
 }
 

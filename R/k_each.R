@@ -41,5 +41,11 @@ index_and_distance <- function(found, search) {
   if (!is.null(search$each_k)) {
     found <- cpp_cut_rows(found$index, found$distance, search$each_k)
   }
-  add_left_out(new_neighbours(found), search)
+  names <- search$points$names
+  if (!is.null(search$queries)) {
+    names <- search$queries$names
+  } else if (!is.null(search$request$subset)) {
+    names <- names[search$request$subset]
+  }
+  add_left_out(new_neighbours(found, names), search)
 }

@@ -1,8 +1,23 @@
 # What searches give: index and distance, two matrices or two lists. The class
 # is there for the print, and nothing is kept beside it: what two ways of a
 # search give, or a shape of another package and back, stays identical().
-new_neighbours <- function(found) {
-  structure(found[c("index", "distance")], class = "knn_neighbours")
+# names: of the rows, or NULL.
+new_neighbours <- function(found, names = NULL) {
+  found <- name_rows(found[c("index", "distance")], names)
+  structure(found, class = "knn_neighbours")
+}
+
+# index and distance, matrices or lists, with the names of the points.
+name_rows <- function(nn, names) {
+  if (is.null(names)) {
+    return(nn)
+  }
+  there <- lengths(nn) > 0
+  nn[there] <- lapply(nn[there], function(part) {
+    if (is.matrix(part)) rownames(part) <- names else names(part) <- names
+    part
+  })
+  nn
 }
 
 #' @method format knn_neighbours

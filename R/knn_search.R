@@ -156,8 +156,9 @@
 #'   With a `k` for each point they are lists of vectors instead, one for each
 #'   point, as [within_search()] gives them.
 #'
-#'   Neither has dimension names: row names of `x` are not used, and may repeat.
-#'   Rows of isolated points are `NA`.
+#'   Row names of `x`, which may repeat here, are the row names of both (or the
+#'   names of both lists). Rows of isolated points are `NA`; in lists they are
+#'   `integer(0)` and `double(0)`.
 #'
 #' @section Last bits:
 #' A distance is a sum over the features in the order of the columns. In another

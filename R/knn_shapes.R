@@ -41,9 +41,15 @@ take_neighbours <- function(x, arg, call) {
   check_neighbours(nn, arg, call)
 }
 
-# Some packages hold neighbours in a list by metric or name: uwot what
-# `ret_nn = TRUE` gives, Seurat what an object has.
+# Some packages hold neighbours in a list by metric or name: uwot in the element
+# `nn` of what `ret_nn = TRUE` gives, Seurat in a slot of an object.
 take_only_set <- function(x, arg, call) {
+  if (is.list(x) && !is.data.frame(x) && is.list(x[["nn"]])) {
+    x <- x[["nn"]]
+    if (!is.null(take_apart(x, arg, call))) {
+      return(x)
+    }
+  }
   are_sets <- is.list(x) && length(x) > 0 && all(vapply(x, function(part) {
     (isS4(part) || is.list(part)) && !is.data.frame(part) &&
       !is.null(take_apart(part, arg, call))
@@ -67,7 +73,7 @@ take_only_set <- function(x, arg, call) {
 
 # What each shape holds: index, distance, self (are points themselves there?).
 take_apart <- function(x, arg, call) {
-  parts <- function(index, distance, self, names = NULL) {
+  parts <- function(index, distance, self, names = names_of_rows(index)) {
     list(index = index, distance = distance, self = self, names = names)
   }
   has <- function(...) {
@@ -76,7 +82,9 @@ take_apart <- function(x, arg, call) {
   beside <- function(index, own) {
     find_distances(x, own, x[[index]], arg, call)
   }
-  if (isS4(x)) {
+  if (igraph::is_igraph(x)) {
+    from_edges(x, arg, call)
+  } else if (isS4(x)) {
     if (!inherits(x, "Neighbor")) {
       return(NULL)
     }
@@ -95,15 +103,21 @@ take_apart <- function(x, arg, call) {
   } else if (has("nn.index")) {
     parts(x$nn.index, beside("nn.index", "nn.dist"), FALSE)
   } else if (has("id", "dist")) {
-    names <- if (is.matrix(x$id)) rownames(x$id) else names(x$id)
-    parts(unnamed(x$id), unnamed(x$dist), FALSE, names)
+    parts(x$id, x$dist, FALSE)
   } else if (has("nn.idx")) {
-    parts(x$nn.idx, beside("nn.idx", "nn.dists"), TRUE)
+    c(
+      parts(x$nn.idx, beside("nn.idx", "nn.dists"), TRUE),
+      list(zero_is_none = TRUE)
+    )
   } else if (has("idx")) {
     parts(x$idx, beside("idx", "dist"), TRUE)
-  } else if (is.matrix(x) && is.numeric(x)) {
-    parts(x, NULL, FALSE, rownames(x))
+  } else if (is.matrix(x) && is.numeric(x) && !inherits(x, "Surv")) {
+    parts(x, NULL, FALSE)
   }
+}
+
+names_of_rows <- function(index) {
+  if (is.matrix(index)) rownames(index) else names(index)
 }
 
 # The distances that stand beside indices in a list, under the name of the shape
@@ -136,10 +150,6 @@ find_distances <- function(x, own, index, arg, call) {
     )
   }
   NULL
-}
-
-unnamed <- function(values) {
-  if (is.list(values)) lapply(unname(values), as.vector) else unname(values)
 }
 
 num_rows_of <- function(nn) {
@@ -185,6 +195,10 @@ check_neighbours <- function(nn, arg, call) {
         x = "Not so: {where}.",
         i = if (is.null(nn$distance)) {
           "For the neighbours of a matrix's rows use {.fn knn_search} first."
+        } else if (isTRUE(nn$zero_is_none) && all(index[bad] %in% 0)) {
+          "RANN's radius search writes 0 where a point has fewer neighbours in
+           the radius. Make these missing first:
+           {.code {arg}$nn.idx[{arg}$nn.idx == 0] <- NA}."
         }
       ),
       call
@@ -194,6 +208,10 @@ check_neighbours <- function(nn, arg, call) {
     nn$index <- plain_matrix(nn$index, "integer")
     if (!is.null(nn$distance)) {
       nn$distance <- plain_matrix(nn$distance, "double")
+      if (anyNA(nn$index)) {
+        # Some packages write a number there.
+        nn$distance[is.na(nn$index)] <- NA
+      }
     }
   } else {
     nn$index <- lapply(unname(nn$index), as.integer)
@@ -238,12 +256,13 @@ in_places <- function(nn) {
 
 # Edges: matrices where all points have as many, or none (isolated: missing).
 from_edges <- function(edges, arg, call) {
-  facts <- edges_facts(edges, arg, call)
+  is_graph <- igraph::is_igraph(edges)
+  facts <- if (is_graph) igraph_facts(edges) else edges_facts(edges, arg, call)
   from <- facts$from
   to <- facts$to
   distance <- facts$distance
   rank <- facts$rank
-  if (is_undirected(edges)) {
+  if (if (is_graph) !igraph::is_directed(edges) else is_undirected(edges)) {
     ends <- list(c(from, to), c(to, from))
     from <- ends[[1]]
     to <- ends[[2]]
@@ -268,6 +287,10 @@ from_edges <- function(edges, arg, call) {
     distances <- if (!is.null(distance)) unname(split(distance[order], group))
   }
   names <- facts$vertices$name
+  if (is_graph && identical(names, as.character(seq_along(names)))) {
+    # igraph's names of points without any are their numbers.
+    names <- NULL
+  }
   list(
     index = index, distance = distances, self = FALSE, are_edges = TRUE,
     names = if (is.character(names)) names

@@ -178,7 +178,7 @@ nearest_of <- function(a, reference, k, rows = NULL, query = NULL) {
   # The one that is looked at for ties only may be missing.
   needed <- seq_len(k - isTRUE(a$.spare))
   check_all_found(found$index[, needed, drop = FALSE], a$.frame)
-  found[c("index", "distance")]
+  lapply(found[c("index", "distance")], unname)
 }
 
 # As lists: all within a distance of each point (not itself), or of each query.
@@ -209,7 +209,7 @@ within_of <- function(a, reference, threshold, rows = NULL, query = NULL) {
       c(list(quote(x), quote(query), distance = threshold), options)
     )
   })
-  found[c("index", "distance")]
+  lapply(found[c("index", "distance")], unname)
 }
 
 check_thresholds <- function(threshold, num_asked, a) {

@@ -83,7 +83,7 @@ forest_name <- function(num_points, num_edges) {
 # of each point that the graph was made with (Inf where it is not known).
 graph_links <- function(edges, arg = "edges", call = caller_env()) {
   facts <- if (igraph::is_igraph(edges)) {
-    igraph_facts(edges, call)
+    igraph_facts(edges)
   } else {
     edges_facts(edges, arg, call)
   }
@@ -131,6 +131,7 @@ edges_facts <- function(edges, arg, call) {
       call
     )
   }
+  check_edge_columns(edges, arg, call)
   checked <- check_vertices(vertices, call)
   list(
     from = vertex_numbers(edges$from, checked$name, call),
@@ -149,7 +150,7 @@ edges_facts <- function(edges, arg, call) {
   )
 }
 
-igraph_facts <- function(graph, call) {
+igraph_facts <- function(graph) {
   ends <- igraph::as_edgelist(graph, names = FALSE)
   attributes <- igraph::edge_attr(graph)
   num_points <- igraph::vcount(graph)

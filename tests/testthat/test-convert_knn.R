@@ -104,7 +104,8 @@ test_that("queries are not taken for the points themselves", {
   expect_error(convert_knn(nn, "Seurat"), "of the points themselves")
   cells <- convert_knn(nn, "Seurat", names = letters[1:4], queries = TRUE)
   expect_identical(cells@nn.idx, nn$index)
-  expect_identical(as_knn(cells, queries = TRUE), nn)
+  expect_identical(unname(as_knn(cells, queries = TRUE)$index), nn$index)
+  expect_identical(rownames(as_knn(cells, queries = TRUE)$index), letters[1:4])
 })
 
 test_that("FNN's and RANN's queries are what ours are", {
@@ -308,6 +309,100 @@ test_that("Seurat takes our neighbours", {
     SeuratObject::Indices(ours), SeuratObject::Indices(theirs)
   )
   expect_identical(as_knn(theirs)$index, knn_search(x, 7, "euclidean")$index)
+  # names come with the neighbours
+  expect_identical(
+    convert_knn(knn_search(x, 7, metric = "euclidean"), "Seurat"), ours
+  )
+})
+
+test_that("names are kept from shape to shape", {
+  x <- random_matrix(30, 4)
+  rownames(x) <- paste0("g", 1:30)
+  nn <- knn_search(x, 3, "euclidean")
+  for (to in setdiff(knn_shapes, c("Seurat", "edges"))) {
+    expect_identical(as_knn(convert_knn(nn, to)), nn, info = to)
+  }
+  expect_identical(
+    convert_knn(nn, "edges")$from, rep(rownames(x), each = 3)
+  )
+  rownames(x)[2] <- "g1"
+  twice <- knn_search(x, 3, "euclidean")
+  expect_identical(as_knn(convert_knn(twice, "FNN")), twice)
+  expect_snapshot(error = TRUE, convert_knn(twice, "edges"))
+  expect_identical(
+    convert_knn(twice, "edges", names = paste0("g", 1:30)),
+    convert_knn(nn, "edges")
+  )
+})
+
+test_that("dbscan's frNN comes and goes", {
+  skip_if_not_installed("dbscan")
+  x <- random_matrix(40, 4)
+  rownames(x) <- paste0("g", 1:40)
+  within <- within_search(x, 1.2, "euclidean")
+  theirs <- dbscan::frNN(x, 1.2)
+  expect_identical(as_knn(theirs)$index, within$index)
+  expect_equal(as_knn(theirs), within)
+  ours <- convert_knn(within, "dbscan")
+  expect_s3_class(ours, c("frNN", "NN"), exact = TRUE)
+  expect_identical(ours$id, theirs$id)
+  expect_equal(ours$dist, theirs$dist)
+  expect_lte(ours$eps, 1.2)
+  expect_identical(
+    dbscan::dbscan(ours, minPts = 4)$cluster,
+    dbscan::dbscan(x, eps = 1.2, minPts = 4)$cluster
+  )
+  none <- convert_knn(within_search(x, 0, "euclidean"), "dbscan")
+  expect_identical(none$eps, 0)
+  expect_error(
+    convert_knn(list(index = within$index), "dbscan"), "needs distances"
+  )
+})
+
+test_that("what uwot returns as a whole has neighbours", {
+  nn <- exact()
+  there <- convert_knn(nn, "uwot")
+  whole <- list(embedding = matrix(0, 4, 2), nn = list(euclidean = there))
+  expect_identical(as_knn(whole), nn)
+  expect_identical(as_knn(list(nn = there)), nn)
+  expect_error(
+    as_knn(list(nn = list(a = there, b = there))), "one set of neighbours"
+  )
+  skip_if_not_installed("uwot")
+  x <- random_matrix(30, 5)
+  whole <- suppressMessages(uwot::umap(
+    x, n_neighbors = 5, nn_method = "fnn", ret_nn = TRUE, n_epochs = 2,
+    n_threads = 1, n_sgd_threads = 1
+  ))
+  expect_identical(as_knn(whole)$index, knn_search(x, 4, "euclidean")$index)
+})
+
+test_that("of RANN's radius search it is said what is missing", {
+  skip_if_not_installed("RANN")
+  x <- random_matrix(30, 4)
+  radius <- RANN::nn2(x, x, k = 6, searchtype = "radius", radius = 0.9)
+  expect_true(any(radius$nn.idx == 0))
+  expect_snapshot(error = TRUE, as_knn(radius))
+  radius$nn.idx[radius$nn.idx == 0] <- NA # as the hint says
+  nn <- as_knn(radius)
+  within <- within_search(x, 0.9, "euclidean")
+  expect_identical(
+    lapply(1:30, function(i) nn$index[i, !is.na(nn$index[i, ])]),
+    lapply(within$index, utils::head, 5)
+  )
+  expect_identical(is.na(nn$distance), is.na(nn$index))
+})
+
+test_that("an igraph graph has neighbours", {
+  ring <- as_knn(igraph::make_ring(5))
+  expect_identical(ring$index[1:2, ], rbind(c(2L, 5L), c(1L, 3L)))
+  expect_null(ring$distance)
+  nn <- exact()
+  edges <- convert_knn(nn, "edges")
+  expect_identical(as_knn(as_igraph(edges)), as_knn(edges))
+  expect_identical(
+    as_knn(as_igraph(undirected_edges(edges))), as_knn(undirected_edges(edges))
+  )
 })
 
 test_that("what is no neighbours, or not for a shape, is an error", {

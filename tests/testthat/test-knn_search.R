@@ -39,8 +39,36 @@ test_that("the result is two matrices of one row for each point", {
   expect_type(found$distance, "double")
   expect_identical(dim(found$index), c(30L, 3L))
   expect_identical(dim(found$distance), c(30L, 3L))
-  expect_null(dimnames(found$index))
-  expect_null(dimnames(found$distance))
+  names <- list(rownames(x), NULL)
+  expect_identical(dimnames(found$index), names)
+  expect_identical(dimnames(found$distance), names)
+  expect_null(dimnames(knn_search(unname(x), 3)$index))
+})
+
+test_that("neighbours have the names of the points that were asked for", {
+  x <- random_matrix(30, 4)
+  rownames(x) <- c("g1", paste0("g", 1:29)) # names may repeat
+  query <- x[c("g7", "g3"), ]
+  names_of <- function(found) {
+    rows <- function(part) if (is.list(part)) names(part) else rownames(part)
+    expect_identical(rows(found$distance), rows(found$index))
+    rows(found$index)
+  }
+  expect_identical(names_of(knn_search(x, 3, subset = c(9, 2))), c("g8", "g1"))
+  expect_identical(names_of(knn_query(x, query, 3)), c("g7", "g3"))
+  expect_null(names_of(knn_query(x, unname(query), 3)))
+  expect_identical(names_of(knn_query(unname(x), query, 3)), c("g7", "g3"))
+  expect_identical(names_of(within_search(x, 0.3)), rownames(x))
+  expect_identical(names_of(within_query(x, query, 0.3)), c("g7", "g3"))
+  expect_identical(names_of(knn_search(x, rep(2:3, 15))), rownames(x))
+  expect_identical(
+    names_of(knn_search(t(x), 3, points = "columns")), rownames(x)
+  )
+  folder <- withr::local_tempfile()
+  expect_identical(
+    knn_search(x, 3, checkpoint = folder), knn_search(x, 3)
+  )
+  expect_identical(knn_collect(folder), knn_search(x, 3))
 })
 
 test_that("distances are sorted, ties by index, and self is absent", {

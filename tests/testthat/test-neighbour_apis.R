@@ -34,8 +34,10 @@ answers_of_api <- function(version) {
 
 expect_answers <- function(found) {
   data <- data_for_apis()
-  x <- data$x
-  y <- data$y
+  names <- rownames(data$x)
+  # BiocNeighbors' answers have no names.
+  x <- unname(data$x)
+  y <- unname(data$y)
   full <- knn_search(x, 5, "euclidean")
   four <- lapply(full, function(m) m[, 1:4])
   query <- unclass(knn_query(x, y, 4, "euclidean"))
@@ -128,13 +130,12 @@ expect_answers <- function(found) {
   }
   expect_match(found$find_letters, "unknown type")
 
-  expect_identical(found$index_names, rownames(x))
+  expect_identical(found$index_names, names)
   expect_identical(found$builders, lapply(
     c(Euclidean = "Euclidean", Manhattan = "Manhattan", Cosine = "Cosine"),
     function(name) list(builder = name, class = "ExhaustiveIndex")
   ))
   expect_match(found$no_builder, "no builder for distance \"pearson\"")
-  expect_match(found$no_builder_cosine, "no builder for distance \"cosine\"")
   expect_match(found$no_builder_na, "no builder for `na`")
 
   expect_identical(found$mutual, list(

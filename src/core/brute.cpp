@@ -67,8 +67,9 @@ void brute_force(const Request& request, const RowSource& points,
       if (out.correlation != nullptr) {
         const Place b = columns.order.place_of(PointId{index[r]});
         out.correlation[at] =
-            clamp_to_one(scalar_sum(Accumulation::dot, rows.row(Place{a}),
-                                    columns.row(b), columns.padded));
+            rule.correlation(scalar_sum(Accumulation::dot, rows.row(Place{a}),
+                                        columns.row(b), columns.padded),
+                             rows.sums[a], columns.sums[b.value]);
       }
     }
   }

@@ -16,8 +16,9 @@ namespace fsknn {
 
 /// How a row becomes the form that pairs are computed from.
 enum class RowForm {
-  centred_unit,   ///< scaled, centred, brought to length 1 (Pearson)
-  ranked_unit,    ///< average ranks, then as centred_unit (Spearman)
+  centred_unit,  ///< scaled, centred, brought to length 1 (Pearson)
+  ranked,        ///< average ranks as whole numbers (Spearman); with weights or
+                 ///< covariates the ranks as centred_unit
   biweight_unit,  ///< off the median, by weights, brought to length 1 (bicor)
   unit,           ///< scaled, brought to length 1 (cosine)
   raw,            ///< the matrix's values times the matrix's power of two
@@ -95,6 +96,8 @@ struct RowRecipe {
   FeatureWeights weights;         ///< centred and ranked rows only
   FeatureCovariates covariates;   ///< the same
   bool needs_sums = false;        ///< a sum that is not above 0 is beyond range
+  /// Rows are, or become, whole ranks, and their sums those of squares.
+  bool whole_ranks = false;
 };
 
 struct RowScratch;

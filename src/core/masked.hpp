@@ -20,6 +20,14 @@
 // is what finds that a row does not vary on the common samples (max == min, not
 // variance 0), since such a pair always comes to it.
 //
+// Ranks. A row's are multiples of a power of two u, at least 1 / (4 d), that
+// all rows have; means are rounded to multiples of it. So all of pass 2 is
+// whole multiples, exact in any order up to some 100,000 samples, as 2^53 u^2
+// is above all sums, and
+//
+//   r = (n sum dx dy - sum dx sum dy) / sqrt(v_x v_y),
+//   v_x = n sum dx^2 - (sum dx)^2,  none where v_x or v_y is 0.
+//
 // Swapping the rows swaps names only, so r(i, j) and r(j, i) have the same
 // bits.
 //
@@ -46,6 +54,24 @@ FSKNN_HD static inline double no_correlation() {
 
 FSKNN_HD static inline bool has_value(double x) { return x == x; }
 
+/// What a pair over common samples is made of.
+struct MaskedTerms {
+  Accumulation accumulation = Accumulation::dot;  ///< dot: Pearson's r
+  double min_pairs = 3;     ///< a pair with fewer in common is none
+  double num_features = 0;  ///< d, without padding
+  /// Ranks: a power of two, of which all values are multiples, as the means are
+  /// then; 0: values are any.
+  double grid = 0;
+};
+
+/// Of the sum of n values.
+FSKNN_HD static inline double masked_mean(double sum, double n, double grid) {
+  const double mean = sum / n;
+  // Values are below 2, and grid's double this large has that unit.
+  const double large = grid * 0x1.8p52;
+  return grid > 0.0 ? (mean + large) - large : mean;
+}
+
 /// Pass 1, joined.
 struct CommonSums {
   double n, x, y;
@@ -69,6 +95,17 @@ FSKNN_HD static inline double correlation_of(const CommonMoments& m, double n) {
   if (!(xx > 0.0) || !(yy > 0.0)) return no_correlation();
   const double xy = m.xy - (m.x * m.y) / n;
   const double r = xy / (sqrt(xx) * sqrt(yy));
+  return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
+}
+
+/// r of ranks. A mean is off by no more than any value is off the true one, so
+/// (sum dx)^2 is at most half of n sum dx^2, and little is lost in taking it.
+FSKNN_HD static inline double ranked_correlation(const CommonMoments& m,
+                                                 double n) {
+  const double xx = fma(n, m.xx, -(m.x * m.x));
+  const double yy = fma(n, m.yy, -(m.y * m.y));
+  if (!(xx > 0.0) || !(yy > 0.0)) return no_correlation();
+  const double r = fma(n, m.xy, -(m.x * m.y)) / sqrt(xx * yy);
   return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
 }
 
@@ -144,7 +181,9 @@ FSKNN_HD static inline double careful_correlation(const double* a,
 FSKNN_HD static inline double masked_result(const double* a, const double* b,
                                             std::int64_t padded,
                                             const CommonSums& sums,
-                                            const CommonMoments& moments) {
+                                            const CommonMoments& moments,
+                                            const MaskedTerms& terms) {
+  if (terms.grid > 0.0) return ranked_correlation(moments, sums.n);
   return is_plain(moments, sums.n) ? correlation_of(moments, sums.n)
                                    : careful_correlation(a, b, padded, sums);
 }
@@ -170,7 +209,7 @@ double joined_lanes(const L& lanes) {
 /// r of two rows, or no_correlation().
 template <class L>
 double masked_correlation(const double* a, const double* b, std::int64_t padded,
-                          double min_pairs) {
+                          const MaskedTerms& terms) {
   L n = L::all(0.0), x = n, y = n;
   for (std::int64_t f = 0; f < padded; f += kLanes) {
     const KnownLanes<L> p(a + f), q(b + f);
@@ -180,8 +219,9 @@ double masked_correlation(const double* a, const double* b, std::int64_t padded,
     y = fma(q.value, common, y);
   }
   const CommonSums sums = {joined_lanes(n), joined_lanes(x), joined_lanes(y)};
-  if (sums.n < min_pairs) return no_correlation();
-  const L mean_x = L::all(sums.x / sums.n), mean_y = L::all(sums.y / sums.n);
+  if (sums.n < terms.min_pairs) return no_correlation();
+  const L mean_x = L::all(masked_mean(sums.x, sums.n, terms.grid));
+  const L mean_y = L::all(masked_mean(sums.y, sums.n, terms.grid));
   L tx = L::all(0.0), ty = tx, xx = tx, yy = tx, xy = tx;
   for (std::int64_t f = 0; f < padded; f += kLanes) {
     const KnownLanes<L> p(a + f), q(b + f);
@@ -197,15 +237,8 @@ double masked_correlation(const double* a, const double* b, std::int64_t padded,
   const CommonMoments moments = {joined_lanes(tx), joined_lanes(ty),
                                  joined_lanes(xx), joined_lanes(yy),
                                  joined_lanes(xy)};
-  return masked_result(a, b, padded, sums, moments);
+  return masked_result(a, b, padded, sums, moments, terms);
 }
-
-/// What a pair over common samples is made of.
-struct MaskedTerms {
-  Accumulation accumulation = Accumulation::dot;  ///< dot: Pearson's r
-  double min_pairs = 3;     ///< a pair with fewer in common is none
-  double num_features = 0;  ///< d, without padding
-};
 
 /// A sum over n common samples, as over all.
 FSKNN_HD static inline double scaled_to_all(double sum, double n,
@@ -235,7 +268,7 @@ template <class L>
 double masked_pair(const MaskedTerms& terms, const double* a, const double* b,
                    std::int64_t padded) {
   if (terms.accumulation == Accumulation::dot)
-    return masked_correlation<L>(a, b, padded, terms.min_pairs);
+    return masked_correlation<L>(a, b, padded, terms);
   if (terms.accumulation == Accumulation::squared_difference)
     return masked_difference<L, SquaredDifference>(a, b, padded, terms);
   if (terms.accumulation == Accumulation::absolute_difference)

@@ -77,18 +77,22 @@ MaskedRule::MaskedRule(const Request& request, const RowSource& points,
     : metric_(request.metric),
       terms_{request.metric->accumulation,
              static_cast<double>(request.min_pairs),
-             static_cast<double>(points.num_features())},
+             static_cast<double>(points.num_features()), 0.0},
       scale_(no_scaling()),
       rule_(*request.metric, 0) {
   const int exponent = masked_exponent(request, points, queries, progress);
   scale_ = power_of_two(-exponent);
+  // No rank is above d, and a row's largest is brought to [1, 2): its ranks,
+  // which are whole or halves, to multiples of this.
+  if (form() == RowForm::ranked)
+    terms_.grid = two_to(-exponent_of(terms_.num_features) - 1);
   rule_ = DistanceRule(*metric_, exponent);
 }
 
 std::int64_t prepare_masked_row(const MaskedRule& rule, MaskedScratch& scratch,
                                 double* x, std::int64_t d,
                                 std::int64_t padded) {
-  if (rule.form() == RowForm::ranked_unit) rank_known(scratch, x, d);
+  if (rule.form() == RowForm::ranked) rank_known(scratch, x, d);
   const PowerOfTwo scale = scale_of_row(rule, x, d);
   std::int64_t known = 0;
   for (std::int64_t f = 0; f < d; ++f) {

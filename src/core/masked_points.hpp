@@ -66,7 +66,7 @@ class MaskedRule {
 };
 
 /// One row of d features, NaN where there is no value, in place: ranked over
-/// its values (ranked_unit), times its power of two (raw rows: the rule's),
+/// its values (ranked), times its power of two (raw rows: the rule's),
 /// padded with NaN. Returns the number of values. `scratch` is the caller's.
 struct MaskedScratch {
   AverageRanks ranks;

@@ -26,9 +26,9 @@ double (*similarity_of(long))(double, double, double) {
 
 template <class M>
 MetricEntry entry() {
-  return {M::name,       M::sign,          M::row_form,
-          M::Sum::which, M::filter,        M::matrix_scale,
-          &M::finish,    overlap_of<M>(0), similarity_of<M>(0)};
+  return {M::name,         M::sign,         M::row_form, M::Sum::which,
+          M::filter,       M::matrix_scale, &M::finish,  similarity_of<M>(0),
+          overlap_of<M>(0)};
 }
 
 template <class... M>

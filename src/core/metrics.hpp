@@ -20,14 +20,23 @@ FSKNN_HD static inline double clamp_to_one(double r) {
   return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
 }
 
-// Common to the dot metrics on rows of length 1. `similarity` is what the
-// filter compares: the distance is 1 - similarity.
+/// Of two rows' sum of products: of rows of length 1, which have sums of 0, or
+/// of whole ranks, whose sums are those of their squares.
+FSKNN_HD static inline double unit_similarity(double s, double sum_a,
+                                              double sum_b) {
+  const double squares = sum_a * sum_b;
+  return squares > 0.0 ? s / sqrt(squares) : s;
+}
+
+// Common to the dot metrics on rows of length 1. similarity() is what the
+// filter compares: the distance is made of it.
 template <Sign sign_>
 struct UnitDot {
   using Sum = Dot;
   static constexpr FilterKind filter = FilterKind::product;
   static constexpr Sign sign = sign_;
   static constexpr MatrixScale matrix_scale = MatrixScale::none;
+  FSKNN_HD static double similarity(double s, double, double) { return s; }
   FSKNN_HD static double finish(double r, double, double) {
     r = clamp_to_one(r);
     if (sign_ == Sign::absolute) return 1.0 - fabs(r);
@@ -42,10 +51,22 @@ struct Pearson : UnitDot<sign_> {
   static constexpr RowForm row_form = RowForm::centred_unit;
 };
 
+// Rows are whole ranks c, and their sums are sum c^2: a pair's sum is exact in
+// any order of the samples, so pairs with the same r have the same bits (if
+// they have the same ties). The square root of q^2, rounded, is q: r of equal
+// rows is 1. Rows with weights or covariates have length 1, and sums of 0.
 template <Sign sign_>
 struct Spearman : UnitDot<sign_> {
   static constexpr const char* name = "spearman";
-  static constexpr RowForm row_form = RowForm::ranked_unit;
+  static constexpr RowForm row_form = RowForm::ranked;
+  FSKNN_HD static double similarity(double s, double squares_a,
+                                    double squares_b) {
+    return unit_similarity(s, squares_a, squares_b);
+  }
+  FSKNN_HD static double finish(double s, double squares_a, double squares_b) {
+    return UnitDot<sign_>::finish(similarity(s, squares_a, squares_b), 0.0,
+                                  0.0);
+  }
 };
 
 // Biweight midcorrelation, as WGCNA::bicor() with its defaults: maxPOutliers =
@@ -180,15 +201,20 @@ struct MetricEntry {
   /// Accumulated sum and the two rows' sums to distance, before the matrix's
   /// power of two is taken off again.
   double (*finish)(double sum, double sum_a, double sum_b);
+  /// From what finish() takes, the similarity. Of products of rows of length 1
+  /// it is not clamped, and finish(similarity, 0, 0) is the distance. Null:
+  /// there is none.
+  double (*similarity)(double sum, double sum_a, double sum_b);
   /// Metrics of sum min(a, b) only; else null.
   double (*least_overlap)(double distance);
-  /// The same: from what finish() takes, the similarity.
-  double (*similarity)(double sum, double sum_a, double sum_b);
 
-  /// Products of rows of length 1.
+  /// Products of rows of length 1, or of whole ranks, which filters bring to
+  /// it.
   bool is_unit_dot() const {
-    return row_form != RowForm::raw && accumulation == Accumulation::dot;
+    return similarity != nullptr && accumulation == Accumulation::dot;
   }
+  /// Of sum min(a, b).
+  bool is_overlap() const { return least_overlap != nullptr; }
 };
 
 /// The exponent e: a matrix whose largest magnitude is `largest` is multiplied

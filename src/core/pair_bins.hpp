@@ -48,7 +48,7 @@ class PairValue {
   double of_product(double r) const;
   double operator()(double found) const;
   /// Whether the pass brings what MetricEntry::similarity gives.
-  bool of_sums() const { return similarity_ && metric_.similarity != nullptr; }
+  bool of_sums() const { return similarity_ && metric_.is_overlap(); }
 
  private:
   const MetricEntry& metric_;

@@ -242,15 +242,29 @@ double prepare_raw(double* x, std::int64_t padded, PowerOfTwo scale) {
   return join_sum(v);
 }
 
+/// x: the d average ranks of a row, which become c = 2 rank - (d + 1). These
+/// are whole numbers whose sum is 0, and no product of such rows is rounded
+/// while d^3 / 3 is below 2^53. Returns sum c^2.
+template <class L>
+double prepare_ranks(double* x, std::int64_t d, std::int64_t padded) {
+  const L two = L::all(2.0), minus = L::all(-static_cast<double>(d + 1));
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    fma(two, L::load(x + f), minus).store(x + f);
+  clear_padding(x, d, padded);
+  return sum_of_squares<L>(x, padded);
+}
+
 /// One row of d features, padded with zeros, into the form that pairs are
-/// computed from, in place. Returns the row's sum for raw rows, 0 otherwise.
+/// computed from, in place. Returns the sum of a raw row, that of the squares
+/// of whole ranks, 0 otherwise.
 template <class L>
 double prepare_row(const RowRecipe& recipe, RowScratch& scratch, double* x,
                    std::int64_t d, std::int64_t padded) {
   switch (recipe.form) {
-    case RowForm::ranked_unit:
+    case RowForm::ranked:
     case RowForm::centred_unit:
-      if (recipe.form == RowForm::ranked_unit) scratch.ranks(x, d);
+      if (recipe.form == RowForm::ranked) scratch.ranks(x, d);
+      if (recipe.whole_ranks) return prepare_ranks<L>(x, d, padded);
       if (recipe.covariates.given())
         scratch.varies = prepare_adjusted_unit<L>(x, d, padded, recipe);
       else if (recipe.weights.given())
@@ -263,7 +277,8 @@ double prepare_row(const RowRecipe& recipe, RowScratch& scratch, double* x,
       return 0.0;
     case RowForm::unit: prepare_unit<L>(x, padded); return 0.0;
     case RowForm::raw: return prepare_raw<L>(x, padded, recipe.scale);
-    case RowForm::ready: return 0.0;
+    case RowForm::ready:
+      return recipe.whole_ranks ? sum_of_squares<L>(x, padded) : 0.0;
   }
   throw_unknown("form of rows", static_cast<int>(recipe.form));
 }

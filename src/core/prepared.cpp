@@ -34,6 +34,14 @@ void RowReader::make(Place place, double* out) {
   p.kernel(p.recipe, scratch_, out, p.num_features, p.padded);
 }
 
+const double* FilterReader::operator()(Place place) {
+  const double* const row = reader_(place);
+  if (!points_->whole_ranks) return row;
+  const double length = std::sqrt(points_->sums[place.value]);
+  for (std::int64_t f = 0; f < points_->padded; ++f) made_[f] = row[f] / length;
+  return made_.data();
+}
+
 RowRecipe recipe_of(const Request& request, int exponent) {
   const MetricEntry& metric = *request.metric;
   RowRecipe recipe;
@@ -43,6 +51,8 @@ RowRecipe recipe_of(const Request& request, int exponent) {
   if (request.weights != nullptr) recipe.weights = request.weights->view();
   if (request.covariates != nullptr)
     recipe.covariates = request.covariates->view();
+  recipe.whole_ranks = recipe.form == RowForm::ranked &&
+                       !recipe.weights.given() && !recipe.covariates.given();
   return recipe;
 }
 
@@ -56,6 +66,7 @@ PreparedPoints prepare_points(const RowSource& source,
   const std::int64_t padded = padded_features(d);
   points.num_features = d;
   points.padded = padded;
+  points.whole_ranks = whole_recipe.whole_ranks;
   points.order = order_points(n, skip, shuffle);
   points.sums = Buffer<double>(points.size());
   const RowRecipe recipe = what_is_left(whole_recipe, source);
@@ -63,7 +74,7 @@ PreparedPoints prepare_points(const RowSource& source,
     points.source = &source;
     points.recipe = recipe;
     points.kernel = kernel;
-    if (recipe.form != RowForm::raw) {
+    if (recipe.form != RowForm::raw && !recipe.whole_ranks) {
       std::fill_n(points.sums.data(), points.size(), 0.0);
       return points;
     }

@@ -21,7 +21,9 @@ struct PreparedPoints {
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
   PointOrder order;
   Buffer<double> rows;  ///< [num_active x padded], row-major, by place
-  Buffer<double> sums;  ///< [num_active]; raw rows only, else 0
+  Buffer<double> sums;  ///< [num_active]; what prepare_row() returned
+
+  bool whole_ranks = false;  ///< see RowRecipe
 
   // Rows that are not held, since they can be made again: from what, and how.
   const RowSource* source = nullptr;  ///< null: `rows` holds them
@@ -56,15 +58,46 @@ class RowReader {
   RowScratch scratch_;
 };
 
+/// One thread's way to rows as filters are made of them: whole ranks are
+/// brought to length 1.
+class FilterReader {
+ public:
+  explicit FilterReader(const PreparedPoints& points)
+      : points_(&points),
+        reader_(points),
+        made_(points.whole_ranks ? points.padded : 0) {}
+  /// The row at `place`; what is not held stays until the next call.
+  const double* operator()(Place place);
+  /// The sum that goes with it.
+  double sum(Place place) const {
+    return points_->whole_ranks ? 0.0 : points_->sums[place.value];
+  }
+
+ private:
+  const PreparedPoints* points_;
+  RowReader reader_;
+  Buffer<double> made_;
+};
+
 /// The distance as it is returned.
 class DistanceRule {
  public:
   DistanceRule(const MetricEntry& metric, int exponent)
       : finish_(metric.finish),
+        similarity_(metric.similarity),
         undo_(power_of_two(distance_exponent(metric, exponent))),
         redo_(power_of_two(-distance_exponent(metric, exponent))) {}
   double operator()(double sum, double sum_a, double sum_b) const {
     return scaled(finish_(sum, sum_a, sum_b), undo_);
+  }
+  /// r of a pair, of metrics that have such.
+  double correlation(double sum, double sum_a, double sum_b) const {
+    return clamp_to_one(similarity_(sum, sum_a, sum_b));
+  }
+  /// What tells both: r before it is clamped, else the distance.
+  double value(double sum, double sum_a, double sum_b) const {
+    return similarity_ != nullptr ? similarity_(sum, sum_a, sum_b)
+                                  : (*this)(sum, sum_a, sum_b);
   }
   /// The power of two that the distance is multiplied by at last.
   PowerOfTwo undo() const { return undo_; }
@@ -79,6 +112,7 @@ class DistanceRule {
 
  private:
   double (*finish_)(double, double, double);
+  double (*similarity_)(double, double, double);
   PowerOfTwo undo_, redo_;
 };
 

@@ -85,8 +85,7 @@ class ExactPairs {
     const PreparedPoints& rows = graph_ ? columns_ : rows_;
     const double sum = scalar_sum(metric().accumulation, rows.row(Place{a}),
                                   columns_.row(Place{b}), columns_.padded);
-    if (metric().is_unit_dot()) return sum;
-    return rule_(sum, rows.sums[a], columns_.sums[b]);
+    return rule_.value(sum, rows.sums[a], columns_.sums[b]);
   }
   /// Of a value; NaN: no pair, which is within no limit.
   double distance(double value) const {

@@ -106,8 +106,8 @@ class WithinCollector {
     Taker(Taker&& other) noexcept;
     Taker& operator=(Taker&&) = delete;
     ~Taker();
-    /// Row and point by their numbers from 0, each pair once. value: of rows of
-    /// length 1 their product, else the distance.
+    /// Row and point by their numbers from 0, each pair once. value:
+    /// DistanceRule::value().
     void take(AnswerRow row, PointId point, double value);
 
    private:

@@ -33,10 +33,12 @@ bool some_are_open(const Between& between, const Half& half) {
 class Lists {
  public:
   Lists(const Request& request, const Between& between, const Kernels& kernels,
-        Search& search, const std::vector<Half>& halves, WithinRows& answer)
+        const DistanceRule& rule, Search& search,
+        const std::vector<Half>& halves, WithinRows& answer)
       : request_(request),
         between_(between),
         kernels_(kernels),
+        rule_(rule),
         search_(search),
         halves_(halves),
         answer_(answer) {}
@@ -76,12 +78,15 @@ class Lists {
       to.index[e] = found.index[e] + 1;
     if (to.correlation == nullptr) return;
     const PointBlock& columns = other.block;
-    const double* r = of(Place{at}, found.size, [&](std::int64_t e) {
+    const auto place = [&](std::int64_t e) {
       return columns.points->order.place_of(
           PointId{found.index[e] - columns.first_id.value});
-    });
+    };
+    const double* sum = of(Place{at}, found.size, place);
     for (std::int64_t e = 0; e < found.size; ++e)
-      to.correlation[e] = clamp_to_one(r[e]);
+      to.correlation[e] =
+          rule_.correlation(sum[e], half.block.points->sums[at],
+                            columns.points->sums[place(e).value]);
   }
 
   /// make(half, other)(place) of all rows, by all threads.
@@ -105,6 +110,7 @@ class Lists {
   const Request& request_;
   const Between& between_;
   const Kernels& kernels_;
+  const DistanceRule& rule_;
   Search& search_;
   const std::vector<Half>& halves_;
   WithinRows& answer_;
@@ -154,7 +160,7 @@ void HeldPoints::find_between(const Request& request, const Between& between,
   search.seed(seeds, 0.02, 0.05);
   search.meet({{&a, &b}}, 0.05, 1.0);
   const double searched = seconds_since(start);
-  Lists(request, between, kernels_, search, halves, answer).write();
+  Lists(request, between, kernels_, rule, search, halves, answer).write();
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
   stats->pairs_apart = search.counts().apart;

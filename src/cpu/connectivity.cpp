@@ -30,6 +30,7 @@ constexpr double kMostProducts = 64.0;
 struct Rows {
   std::int64_t size = 0, padded = 0;
   const double* first = nullptr;
+  const double* sums = nullptr;  ///< null: values are missing
   const double* row(std::int64_t place) const { return first + place * padded; }
 };
 
@@ -84,25 +85,29 @@ double similarity_of(NetworkType type, double r) {
 /// The correlations of a row with some rows that stand one after another.
 class Correlations {
  public:
-  Correlations(const Kernels& kernels, const MaskedTerms* masked,
-               const Rows& rows)
-      : kernels_(kernels), masked_(masked), rows_(rows) {
+  Correlations(const Kernels& kernels, const MetricEntry& metric,
+               const MaskedTerms* masked, const Rows& rows)
+      : kernels_(kernels), metric_(metric), masked_(masked), rows_(rows) {
     for (std::int32_t c = 0; c < kColumns; ++c) pairs_[c] = {0, c};
   }
   void of(std::int64_t row, std::int64_t first, std::int64_t count,
           double* r) const {
     const double* const a = rows_.row(row);
     const double* const b = rows_.row(first);
-    if (masked_ != nullptr)
+    if (masked_ != nullptr) {
       kernels_.masked(*masked_, a, b, rows_.padded, pairs_, count, r);
-    else
+    } else {
       exact_in_turns(kernels_, Accumulation::dot, a, b, rows_.padded, pairs_,
                      count, r);
+      for (std::int64_t c = 0; c < count; ++c)
+        r[c] = metric_.similarity(r[c], rows_.sums[row], rows_.sums[first + c]);
+    }
     poll_after(static_cast<double>(count) * static_cast<double>(rows_.padded));
   }
 
  private:
   const Kernels& kernels_;
+  const MetricEntry& metric_;
   const MaskedTerms* const masked_;
   const Rows& rows_;
   Pair pairs_[kColumns];
@@ -110,10 +115,10 @@ class Correlations {
 
 class Network {
  public:
-  Network(const Rows& rows, const Kernels& kernels, const MaskedTerms* masked,
-          NetworkType type, const std::vector<double>& powers)
+  Network(const Rows& rows, const Correlations& correlations, NetworkType type,
+          const std::vector<double>& powers)
       : rows_(rows),
-        correlations_(kernels, masked, rows),
+        correlations_(correlations),
         type_(type),
         powers_(powers),
         num_powers_(static_cast<std::int64_t>(powers.size())),
@@ -189,7 +194,7 @@ class Network {
   }
 
   const Rows& rows_;
-  const Correlations correlations_;
+  const Correlations& correlations_;
   const NetworkType type_;
   const Powers powers_;
   const std::int64_t num_powers_, block_, num_blocks_;
@@ -216,17 +221,19 @@ void connectivities(const Request& asked, NetworkType type,
     rule = std::make_unique<MaskedRule>(asked, source, nullptr, progress);
     masked =
         prepare_masked(source, *rule, asked.skip, false, threads, progress);
-    rows = {masked.size(), masked.padded, masked.rows.data()};
+    rows = {masked.size(), masked.padded, masked.rows.data(), nullptr};
   } else {
     points = prepare_points(source, recipe_of(asked, 0), asked.skip, false,
                             kernels.prepare_row, threads, progress);
-    rows = {points.size(), points.padded, points.rows.data()};
+    rows = {points.size(), points.padded, points.rows.data(),
+            points.sums.data()};
   }
   const PointOrder& order = asked.na_pairwise ? masked.order : points.order;
   std::fill_n(out, n * static_cast<std::int64_t>(powers.size()), missing);
   if (rows.size == 0) return;
-  Network network(rows, kernels, rule != nullptr ? &rule->terms() : nullptr,
-                  type, powers);
+  const Correlations correlations(
+      kernels, *asked.metric, rule != nullptr ? &rule->terms() : nullptr, rows);
+  Network network(rows, correlations, type, powers);
   network.run(threads, progress);
   for (std::int64_t place = 0; place < rows.size; ++place)
     for (std::size_t p = 0; p < powers.size(); ++p)

@@ -99,6 +99,7 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
           NeighbourLists& lists, const Neighbours& out) {
   const std::int64_t k = request.k, padded = queries.padded;
   const RowRecipe recipe = what_is_left(recipe_of(request, exponent), points);
+  const DistanceRule rule(*request.metric, exponent);
   Buffer<double> row(padded);
   RowScratch scratch;
   for (std::int64_t i = 0; i < out.rows; ++i) {
@@ -120,14 +121,15 @@ void emit(const Request& request, const Kernels& kernels, int exponent,
       if (out.correlation == nullptr) continue;
       points.read(index[rank], 1, row.data(), padded);
       clear_padding(row.data(), queries.num_features, padded);
-      kernels.prepare_row(recipe, scratch, row.data(), queries.num_features,
-                          padded);
+      const double own = kernels.prepare_row(recipe, scratch, row.data(),
+                                             queries.num_features, padded);
       const Pair pair = {static_cast<std::int32_t>(query.value), 0};
       double sum = 0.0;
       kernels.exact(Accumulation::dot, queries.rows.data(), row.data(), padded,
                     &pair, 1, &sum);
       poll_after(200.0 + 4.0 * static_cast<double>(padded));
-      out.correlation[at] = clamp_to_one(sum);
+      out.correlation[at] =
+          rule.correlation(sum, queries.sums[query.value], own);
     }
   }
 }

@@ -125,11 +125,11 @@ void measure_pairs(const Request& request, const RowSource& points,
                       rows.padded, there.data(),
                       static_cast<std::int64_t>(there.size()), sum.data());
         for (std::size_t p = 0; p < there.size(); ++p) {
-          if (metric.is_unit_dot())
-            pairs.correlation[at[p]] = clamp_to_one(sum[p]);
           const double a = rows.sums[there[p].row];
           const double b = rows.sums[there[p].column];
-          if (metric.similarity != nullptr)
+          if (metric.is_unit_dot())
+            pairs.correlation[at[p]] = rule.correlation(sum[p], a, b);
+          if (metric.is_overlap())
             pairs.similarity[at[p]] = metric.similarity(sum[p], a, b);
           pairs.distance[at[p]] = rule(sum[p], a, b);
         }

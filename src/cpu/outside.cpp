@@ -62,8 +62,9 @@ bool ExactPoints::is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
 
 double ExactPoints::correlation(const TreeEdge& edge) const {
   RowSums sums_of(kernels, Accumulation::dot, points, points);
-  return clamp_to_one(sums_of(
-      place(edge.low), 1, [&](std::int64_t) { return place(edge.high); })[0]);
+  const Place low = place(edge.low), high = place(edge.high);
+  const double sum = sums_of(low, 1, [&](std::int64_t) { return high; })[0];
+  return rule.correlation(sum, points.sums[low.value], points.sums[high.value]);
 }
 
 namespace {

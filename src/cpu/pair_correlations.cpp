@@ -43,13 +43,17 @@ class PairWorker {
         out_[pairs_.at(row, r)] = missing_;
     }
     if (ranks_.empty()) return;
-    const double* const sums = sums_of_(
-        place, static_cast<std::int64_t>(ranks_.size()), [&](std::int64_t i) {
-          return exact_.place(
-              pairs_.point(row, ranks_[static_cast<std::size_t>(i)]));
-        });
-    for (std::size_t i = 0; i < ranks_.size(); ++i)
-      out_[pairs_.at(row, ranks_[i])] = clamp_to_one(sums[i]);
+    const auto other = [&](std::int64_t i) {
+      return exact_.place(
+          pairs_.point(row, ranks_[static_cast<std::size_t>(i)]));
+    };
+    const std::int64_t count = static_cast<std::int64_t>(ranks_.size());
+    const double* const sum = sums_of_(place, count, other);
+    const Buffer<double>& sums = exact_.points.sums;
+    for (std::int64_t i = 0; i < count; ++i)
+      out_[pairs_.at(row, ranks_[static_cast<std::size_t>(i)])] =
+          exact_.rule.correlation(sum[i], sums[place.value],
+                                  sums[other(i).value]);
   }
 
   const ExactPoints& exact_;

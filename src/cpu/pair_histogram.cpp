@@ -68,7 +68,7 @@ struct Work {
   double value_of(double sum, std::int64_t row, std::int64_t column) const {
     const double a = points.points->sums[row], b = points.points->sums[column];
     if (value.of_sums()) return value(metric.similarity(sum, a, b));
-    return value(metric.is_unit_dot() ? sum : rule(sum, a, b));
+    return value(rule.value(sum, a, b));
   }
 };
 

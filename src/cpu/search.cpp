@@ -220,12 +220,14 @@ bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
               emit_list(out, first, list, &beyond);
               if (!of) continue;
               const std::int32_t* index = lists_.indices(list);
-              const double* r = (*of)(at, k, [&](std::int64_t rank) {
+              const auto other = [&](std::int64_t rank) {
                 return columns->order.place_of(PointId{index[rank]});
-              });
+              };
+              const double* sum = (*of)(at, k, other);
               for (std::int64_t rank = 0; rank < k; ++rank)
                 out.correlation[first + rank * out.step()] =
-                    clamp_to_one(r[rank]);
+                    rule_.correlation(sum[rank], rows->sums[at.value],
+                                      columns->sums[other(rank).value]);
             }
           }
         };

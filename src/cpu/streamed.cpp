@@ -149,9 +149,10 @@ void sweep_queries(Blocks& queries, Blocks& points, Meet pair) {
 
 /// The correlations of a block's points with those of their neighbours that are
 /// in the other block. The neighbours stand in `out` already.
-void correlate(const Kernels& kernels, const PointBlock& rows,
-               const PointBlock& columns, std::int64_t k, int num_threads,
-               Progress* progress, const Neighbours& out) {
+void correlate(const Kernels& kernels, const DistanceRule& rule,
+               const PointBlock& rows, const PointBlock& columns,
+               std::int64_t k, int num_threads, Progress* progress,
+               const Neighbours& out) {
   constexpr std::int64_t kRows = 64;
   const PointOrder& order = columns.points->order;
   const std::int32_t begin = columns.first_id.value;
@@ -171,15 +172,16 @@ void correlate(const Kernels& kernels, const PointBlock& rows,
             at.clear();
             for (std::int64_t e = first; e < first + k * step; e += step)
               if (out.index[e] > begin && out.index[e] <= end) at.push_back(e);
-            const double* r =
-                products(Place{p}, static_cast<std::int64_t>(at.size()),
-                         [&](std::int64_t i) {
-                           const std::int32_t j =
-                               out.index[at[static_cast<std::size_t>(i)]];
-                           return order.place_of(PointId{j - 1 - begin});
-                         });
-            for (std::size_t i = 0; i < at.size(); ++i)
-              out.correlation[at[i]] = clamp_to_one(r[i]);
+            const auto other = [&](std::int64_t i) {
+              const std::int32_t j = out.index[at[static_cast<std::size_t>(i)]];
+              return order.place_of(PointId{j - 1 - begin});
+            };
+            const std::int64_t count = static_cast<std::int64_t>(at.size());
+            const double* sum = products(Place{p}, count, other);
+            for (std::int64_t i = 0; i < count; ++i)
+              out.correlation[at[static_cast<std::size_t>(i)]] =
+                  rule.correlation(sum[i], rows.points->sums[p],
+                                   columns.points->sums[other(i).value]);
           }
         };
       });
@@ -303,7 +305,7 @@ void find_streamed(const Request& request, const RowSource& points,
   if (!search.emit(out, place, nullptr, nullptr)) throw RangeFailure();
   if (out.correlation != nullptr) {
     const auto of = [&](const PointBlock& a, const PointBlock& b) {
-      correlate(kernels, a, b, request.k, threads, progress, out);
+      correlate(kernels, rule, a, b, request.k, threads, progress, out);
     };
     if (is_graph)
       sweep_graph(

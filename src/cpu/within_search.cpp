@@ -12,9 +12,7 @@ class WithinSearch::Sink : public SinkDefaults {
   static constexpr std::size_t kHits = 2048;
 
   Sink(const WithinSearch& search, WithinCollector& collector)
-      : s_(search),
-        unit_dot_(search.metric_.is_unit_dot()),
-        taker_(collector) {}
+      : s_(search), taker_(collector) {}
 
   bool enter(const Chunk& at, std::int32_t* row_threshold,
              std::int32_t* column_threshold) {
@@ -28,12 +26,9 @@ class WithinSearch::Sink : public SinkDefaults {
   void take(const Pair& hit, double sum) {
     const Place row = s_.rows_.place(at_.row0 + hit.row);
     const Place column = s_.columns_.place(at_.column0 + hit.column);
-    const double value = unit_dot_
-                             ? sum
-                             : s_.rule_(sum, s_.rows_.points->sums[row.value],
-                                        s_.columns_.points->sums[column.value]);
     taker_.take(AnswerRow{s_.rows_.id(row).value}, s_.columns_.id(column),
-                value);
+                s_.rule_.value(sum, s_.rows_.points->sums[row.value],
+                               s_.columns_.points->sums[column.value]));
   }
 
  private:
@@ -43,7 +38,6 @@ class WithinSearch::Sink : public SinkDefaults {
   }
 
   const WithinSearch& s_;
-  const bool unit_dot_;
   WithinCollector::Taker taker_;
   Chunk at_ = {};
 };

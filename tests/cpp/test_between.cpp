@@ -83,7 +83,7 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
     case RowForm::unit: return facts.zero;
     case RowForm::ready:
     case RowForm::centred_unit:
-    case RowForm::ranked_unit:
+    case RowForm::ranked:
     case RowForm::biweight_unit: return facts.constant;
   }
   return {};

@@ -53,7 +53,7 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
   const MatrixFacts facts = scan(m.source(), 1);
   switch (metric.row_form) {
     case RowForm::centred_unit:
-    case RowForm::ranked_unit:
+    case RowForm::ranked:
     case RowForm::biweight_unit: return facts.constant;
     case RowForm::unit: return facts.zero;
     default:

@@ -114,7 +114,7 @@ template <int kBits>
 double error_part(const FilterScale& scale, const PreparedPoints& points) {
   const std::int64_t m = std::min(points.size(), kMiddleSample);
   RowPacker packer(scale, points.padded);
-  RowReader row(points);
+  FilterReader row(points);
   std::vector<double> parts;
   for (std::int64_t i = 0; i < m; ++i) {
     packer.load(row(sampled(points, i, m)));
@@ -137,7 +137,7 @@ Buffer<double> centre_of_near_rows(const PreparedPoints& points) {
   if (m < 2) return {};
   // The mean is long where rows are near each other.
   std::vector<double> sum(static_cast<std::size_t>(padded), 0.0);
-  RowReader row(points);
+  FilterReader row(points);
   for (std::int64_t i = 0; i < m; ++i) {
     const double* z = row(sampled(points, i, m));
     for (std::int64_t f = 0; f < padded; ++f)

@@ -46,7 +46,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
   std::vector<double> error(static_cast<std::size_t>(num_panels), 0.0);
   run_pieces(num_panels, num_threads, {progress, 0.0, 0.0}, [&] {
     return [&, packer = RowPacker(scale, points.padded),
-            row = RowReader(points)](std::int64_t panel) mutable {
+            row = FilterReader(points)](std::int64_t panel) mutable {
       for (int c = 0; c < Tile::panel; ++c) {
         const std::int64_t place = panel * Tile::panel + c;
         if (form.pack_words != nullptr) {
@@ -56,7 +56,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
         }
         if (place < points.size() && fit) {
           packer.load(row(Place{place}));
-          form.pack_row(packer, rows, points.sums[place], place,
+          form.pack_row(packer, rows, row.sum(Place{place}), place,
                         &error[static_cast<std::size_t>(panel)]);
           if (form.pack_words != nullptr) form.pack_words(packer, rows, place);
         } else {

@@ -9,9 +9,10 @@ namespace cpu {
 
 Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count) {
   Buffer<double> rows(count * points.padded);
-  RowReader reader(points);
+  FilterReader reader(points);
   for (std::int64_t i = 0; i < count; ++i)
-    reader.make(sampled(points, i, count), rows.data() + i * points.padded);
+    std::copy_n(reader(sampled(points, i, count)), points.padded,
+                rows.data() + i * points.padded);
   return rows;
 }
 
@@ -33,7 +34,7 @@ double median_length(const PreparedPoints& points,
                      const Buffer<double>& centre) {
   const std::int64_t m = std::min(points.size(), kMiddleSample);
   std::vector<double> lengths;
-  RowReader row(points);
+  FilterReader row(points);
   for (std::int64_t i = 0; i < m; ++i) {
     const double* x = row(sampled(points, i, m));
     double square = 0.0;

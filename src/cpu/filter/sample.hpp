@@ -19,7 +19,7 @@ inline Place sampled(const PreparedPoints& points, std::int64_t i,
   return {i * points.size() / count};
 }
 
-/// [count x padded]
+/// [count x padded], as of FilterReader.
 Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count);
 
 /// Column medians of some points; [padded]. One huge entry moves no median.

@@ -60,7 +60,8 @@ class SampledPairs {
     std::vector<double> sums(static_cast<std::size_t>(num_rows_));
     for (std::size_t i = 0; i < pairs.size(); ++i)
       pairs[i] = {static_cast<std::int32_t>(i), 0};
-    RowReader column(points_);
+    FilterReader column(points_);
+    const FilterReader row(of_);
     for (std::int64_t c = 0; c < num_columns_; ++c) {
       const Place at = sampled(points_, c, num_columns_);
       const double* x = column(at);
@@ -70,8 +71,8 @@ class SampledPairs {
       for (std::int64_t i = 0; i < num_rows_; ++i) {
         const Place place = place_of_row(i);
         if (graph_ && place.value == at.value) continue;
-        take(i, rule_(sums[static_cast<std::size_t>(i)], of_.sums[place.value],
-                      points_.sums[at.value]));
+        take(i, rule_(sums[static_cast<std::size_t>(i)], row.sum(place),
+                      column.sum(at)));
       }
     }
   }

@@ -37,7 +37,7 @@ Spread spread_of(const PreparedPoints& points, const Buffer<double>& centre,
   // mean holds the total until all is added up.
   std::vector<Spread> of_block(static_cast<std::size_t>(num_blocks));
   run_pieces(num_blocks, num_threads, {}, [&] {
-    return [&, row = RowReader(points)](std::int64_t block) mutable {
+    return [&, row = FilterReader(points)](std::int64_t block) mutable {
       Spread& spread = of_block[static_cast<std::size_t>(block)];
       const std::int64_t end = std::min(n, (block + 1) * block_rows);
       for (std::int64_t i = block * block_rows; i < end; ++i) {
@@ -66,7 +66,7 @@ bool holds_bits(const PreparedPoints& points, int num_threads) {
   const std::int64_t n = points.size();
   std::atomic<bool> bits{points.num_features < kMostBits};
   run_pieces((n + block_rows - 1) / block_rows, num_threads, {}, [&] {
-    return [&, row = RowReader(points)](std::int64_t block) mutable {
+    return [&, row = FilterReader(points)](std::int64_t block) mutable {
       const std::int64_t end = std::min(n, (block + 1) * block_rows);
       for (std::int64_t i = block * block_rows; i < end; ++i) {
         if (!bits.load(std::memory_order_relaxed)) return;

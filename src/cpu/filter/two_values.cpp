@@ -128,7 +128,7 @@ bool holds_two_values(const PreparedPoints& points, bool centred,
   const std::int64_t n = points.size();
   std::atomic<bool> all{points.num_features < kMostBits};
   run_pieces((n + block_rows - 1) / block_rows, num_threads, {}, [&] {
-    return [&, row = RowReader(points)](std::int64_t block) mutable {
+    return [&, row = FilterReader(points)](std::int64_t block) mutable {
       const std::int64_t end = std::min(n, (block + 1) * block_rows);
       for (std::int64_t i = block * block_rows; i < end; ++i) {
         if (!all.load(std::memory_order_relaxed)) return;

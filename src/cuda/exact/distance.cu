@@ -155,10 +155,12 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
   }
 }
 
-/// The sum itself.
+/// The similarity itself.
 struct Product {
   using Sum = Dot;
-  FSKNN_HD static double finish(double sum, double, double) { return sum; }
+  FSKNN_HD static double finish(double sum, double row_sum, double column_sum) {
+    return unit_similarity(sum, row_sum, column_sum);
+  }
 };
 
 /// The similarity in place of the distance.

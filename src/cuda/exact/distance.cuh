@@ -47,11 +47,11 @@ struct Chunk {
 void start_distances(const MetricEntry& metric, const Chunk& chunk,
                      cudaStream_t stream);
 
-/// Of metrics with MetricEntry::similarity: each entry is that of the pair.
+/// Of metrics of sum min(a, b): each entry is the pair's similarity.
 void start_similarities(const MetricEntry& metric, const Chunk& chunk,
                         cudaStream_t stream);
 
-/// Of rows of length 1: each entry is the pair's product, not its distance.
+/// Of rows of length 1: each entry is the pair's similarity, not its distance.
 void start_products(const Chunk& chunk, cudaStream_t stream);
 
 }  // namespace cuda

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
     row = s.turned ? s.row0 + pair % s.num_rows
                    : (s.first_entry + pair) / s.lists.k;
   }
-  double part = 0.0;
+  double part = 0.0, row_sum = 0.0, column_sum = 0.0;
   if (point != kNoPoint) {
     const std::int64_t column =
         from.places == nullptr ? point : from.places[point];
@@ -67,8 +67,11 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
     part =
         lane_sum<Dot>(from.rows + row * from.padded,
                       from.columns + column * from.padded, from.padded, lane);
+    row_sum = from.row_sums[row];
+    column_sum = from.column_sums[column];
   }
-  const double r = clamp_to_one(joined<Dot>(part));
+  const double r =
+      clamp_to_one(unit_similarity(joined<Dot>(part), row_sum, column_sum));
   if (lane == 0 && pair < s.size) s.correlation[pair] = r;
 }
 

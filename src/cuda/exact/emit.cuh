@@ -29,13 +29,15 @@ struct Slice {
   double* correlation = nullptr;  ///< out: [size]
 };
 
-/// What the signed correlation of rows that are prepared to length 1 is made
-/// from. All pointers are device memory.
+/// What the signed correlation of prepared rows is made from. All pointers are
+/// device memory.
 struct CorrelationOf {
-  const double* rows = nullptr;  ///< [.. x padded]
+  const double* rows = nullptr;      ///< [.. x padded]
+  const double* row_sums = nullptr;  ///< [..], what prepare_row() returned
   /// Which of `rows` each list's is; null: in their order.
   const std::int32_t* row_places = nullptr;
   const double* columns = nullptr;       ///< [.. x padded], by place
+  const double* column_sums = nullptr;   ///< [..]
   const std::int32_t* places = nullptr;  ///< where point i stands; null: at i
   std::int64_t padded = 0;
   /// [lists' rows x k] correlations that were made with the lists; null: they

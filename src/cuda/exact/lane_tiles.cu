@@ -254,9 +254,10 @@ __device__ inline void write_pairs(const Chunk& chunk, const WarpSums& sums,
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
       if (row >= chunk.num_rows || column + c >= chunk.num_columns) continue;
-      chunk.put(
-          row, column + c,
-          scaled(Rule::finish(sums.v[i][j][x + c], 0.0, 0.0), chunk.undo));
+      const double distance =
+          Rule::finish(sums.v[i][j][x + c], chunk.row_sums[row],
+                       chunk.column_sums[column + c]);
+      chunk.put(row, column + c, scaled(distance, chunk.undo));
     }
   });
 }

@@ -27,15 +27,6 @@ __device__ inline std::int64_t warp_number() {
          kWarp;
 }
 
-/// What a pair has while it waits: the contract's number.
-template <class Rule>
-__device__ inline double settled(double sum, double row_sum, double column_sum,
-                                 PowerOfTwo undo) {
-  // Rows of length 1: the sum itself, of which the correlation is made, too.
-  if (std::is_base_of<UnitDot<Rule::sign>, Rule>::value) return sum;
-  return scaled(Rule::finish(sum, row_sum, column_sum), undo);
-}
-
 // One warp an owned point. Grid: x over points. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     list_waiting(const PairsFromLists from, const WaitingPairs to) {
@@ -93,8 +84,8 @@ __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
                              lane % kLanes);
       const double sum = joined<Sum>(part);
       if (which >= 0 && lane % kLanes == 0)
-        s.pairs.values[at + which] =
-            settled<Rule>(sum, s.rows.sums[row], s.columns.sums[other], s.undo);
+        s.pairs.values[at + which] = found_value<Rule>(
+            sum, s.rows.sums[row], s.columns.sums[other], s.undo);
     }
   }
 }

@@ -18,7 +18,7 @@ struct WaitingPairs {
   const std::int32_t* own_places = nullptr;  ///< [owned], ascending
   const std::int64_t* first = nullptr;       ///< [owned + 1]
   std::int32_t* columns = nullptr;           ///< [pairs]: panel places
-  /// [pairs] a metric of rows of length 1: the sum; else the distance.
+  /// [pairs] DistanceRule::value()
   double* values = nullptr;
 };
 

@@ -36,11 +36,8 @@ __global__ void __launch_bounds__(kThreads)
     const double sum = pair_sum<typename Rule::Sum>(
         step.rows + row * step.padded, step.columns + column * step.padded,
         step.padded, part);
-    double value = sum;
-    if (!unit)
-      value = scaled(
-          Rule::finish(sum, step.row_sums[row], step.column_sums[column]),
-          step.undo);
+    const double value = found_value<Rule>(sum, step.row_sums[row],
+                                           step.column_sums[column], step.undo);
     const double distance = unit ? Rule::finish(sum, 0.0, 0.0) : value;
     const double column_limit = step.column_limits == nullptr
                                     ? -CUDART_INF

@@ -21,12 +21,14 @@ __device__ inline double warp_sum(double x) {
   return x;
 }
 
-/// A prepared row into shared memory, turned, by the block.
+/// A prepared row of length 1 into shared memory, turned, by the block.
 __device__ inline void turn_row(const PreparedRows& from, std::int64_t row,
                                 const Turning& turning, double* turned) {
   const int thread = static_cast<int>(threadIdx.x);
+  const double to_one = from.to_length_one(row);
   for (std::int64_t f = thread; f < turning.size; f += kThreads)
-    turned[f] = f < from.padded ? from.rows[row * from.padded + f] : 0.0;
+    turned[f] =
+        f < from.padded ? from.rows[row * from.padded + f] * to_one : 0.0;
   __syncthreads();
   turn(turning, turned, thread, kThreads, [] { __syncthreads(); });
 }
@@ -138,7 +140,9 @@ __global__ void __launch_bounds__(kThreads)
       sum = fma(sample.rows[row * sample.padded + f],
                 sample.rows[point * sample.padded + f], sum);
     sum = warp_sum(sum);
-    if (lane == 0) products[row * points + point] = sum;
+    if (lane == 0)
+      products[row * points + point] =
+          unit_similarity(sum, sample.sums[row], sample.sums[point]);
   }
 }
 

@@ -22,6 +22,11 @@ __device__ inline double warp_sum(double x) {
     x += __shfl_xor_sync(0xffffffffu, x, gap);
   return x;
 }
+/// What entries of row r are multiplied by before all.
+__device__ inline double to_row(const PreparedRows& from, std::int64_t r,
+                                RawSum sum) {
+  return sum == RawSum::near_rows ? from.to_length_one(r) : 1.0;
+}
 __device__ inline double warp_largest(double x) {
   for (int gap = kWarp / 2; gap > 0; gap /= 2)
     x = fmax(x, __shfl_xor_sync(0xffffffffu, x, gap));
@@ -30,12 +35,14 @@ __device__ inline double warp_largest(double x) {
 
 // The centre: each feature's median over the sample, which no single row moves.
 // Grid: x over features. Block: kSample. Shared: 512 bytes, static.
-__global__ void find_centre(const PreparedRows sample, int count,
+__global__ void find_centre(const PreparedRows sample, int count, RawSum sum,
                             double* centre) {
   __shared__ double values[kSample];
   const int own = static_cast<int>(threadIdx.x);
   const std::int64_t feature = blockIdx.x;
-  if (own < count) values[own] = sample.rows[own * sample.padded + feature];
+  if (own < count)
+    values[own] =
+        sample.rows[own * sample.padded + feature] * to_row(sample, own, sum);
   __syncthreads();
   if (own >= count) return;
   int before = 0;
@@ -46,15 +53,16 @@ __global__ void find_centre(const PreparedRows sample, int count,
 
 // The scale: by the median length of the sample, a power of two. Grid: 1.
 // Block: kThreads. Shared: 512 bytes, static.
-__global__ void find_scale(const PreparedRows sample, int count,
+__global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
                            const double* centre, int typical, double* scale) {
   __shared__ double length[kSample];
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (int row = static_cast<int>(threadIdx.x) / kWarp; row < count;
        row += kThreads / kWarp) {
+    const double by = to_row(sample, row, sum);
     double squares = 0.0;
     for (std::int64_t f = lane; f < sample.padded; f += kWarp) {
-      const double c = sample.rows[row * sample.padded + f] - centre[f];
+      const double c = sample.rows[row * sample.padded + f] * by - centre[f];
       squares = fma(c, c, squares);
     }
     squares = warp_sum(squares);
@@ -99,9 +107,10 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   RawRule rule = raw.rule;
   rule.scale = *raw.form.scale;
   const std::int64_t parts_at = rule.depth - kNormFeatures;
+  const double by = to_row(from, row, rule.sum);
   const auto centred = [&](std::int64_t f) {
     return f < from.padded
-               ? (from.rows[row * from.padded + f] - raw.form.centre[f]) *
+               ? (from.rows[row * from.padded + f] * by - raw.form.centre[f]) *
                      rule.scale
                : 0.0;
   };
@@ -167,12 +176,12 @@ void start_raw_form(const PreparedRows& sample, std::int64_t count,
         stream));
   } else {
     find_centre<<<static_cast<unsigned>(sample.padded), kSample, 0, stream>>>(
-        sample, size, to.centre);
+        sample, size, to.sum, to.centre);
     CUDA_CHECK(cudaGetLastError());
   }
   find_scale<<<1, kThreads, 0, stream>>>(
-      sample, size, to.centre, products ? kTypicalOfProducts : kTypicalExponent,
-      to.scale);
+      sample, size, to.sum, to.centre,
+      products ? kTypicalOfProducts : kTypicalExponent, to.scale);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -37,9 +37,11 @@ __global__ void __launch_bounds__(kThreads)
   if (row >= count) return;
   const std::int64_t slot = slots[row];
   if (slot < 0) return;
+  const double to_one = from.to_length_one(row);
   double squares = 0.0, rounding = 0.0;
   for (std::int64_t f = lane; f < to.depth; f += kWarp) {
-    const double x = f < from.padded ? from.rows[row * from.padded + f] : 0.0;
+    const double x =
+        f < from.padded ? from.rows[row * from.padded + f] * to_one : 0.0;
     const __half rounded = __double2half(x * kHalfScale);
     *to.at(slot, f) = rounded;
     const double lost =
@@ -71,7 +73,8 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
   CUDA_CHECK(cudaGetLastError());
 }
 
-// The bound. z are the prepared rows, x the rounded ones, w = z - x, all in
+// The bound. z are the prepared rows, brought to length 1 where they are whole
+// ranks, x the rounded ones, w = z - x, all in
 // units of 1; N >= |z| and R >= |w| for every row, so |x| <= N + R.
 //  * Rounding: z_i z_j - x_i x_j = x_i w_j + w_i z_j, by Cauchy-Schwarz at most
 //    (N + R) R + R N.
@@ -83,6 +86,7 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
 //    (N + R)^2.
 //  * The contract's sum, joined and finished in doubles, is within
 //    rounding_of_sums() of the sum of magnitudes, at most N^2, from z_i z_j.
+//    Of whole ranks it is the quotient of the sum and a root, which is nearer.
 //  * Clamping to [-1, 1] moves it by at most N^2 - 1 more.
 double unit_error(double length, double rounding, std::int64_t depth,
                   std::int64_t padded) {

@@ -24,8 +24,16 @@ namespace cuda {
 /// Prepared points, device memory.
 struct PreparedRows {
   const double* rows = nullptr;  ///< [.. x padded], row-major
-  const double* sums = nullptr;  ///< [..]; raw rows only, else zeros
+  const double* sums = nullptr;  ///< [..], what prepare_row() returned
   std::int64_t padded = 0;
+
+#ifdef __CUDACC__
+  /// What brings row r to length 1, of a metric of such rows: whole ranks have
+  /// the sum of their squares.
+  __device__ double to_length_one(std::int64_t r) const {
+    return sums[r] > 0.0 ? 1.0 / sqrt(sums[r]) : 1.0;
+  }
+#endif
 };
 
 /// Slots in a filter's form, device memory. Padding's are all zeros.

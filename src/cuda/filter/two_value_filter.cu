@@ -108,9 +108,10 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (lane > 0) return;
   const double highs = values.highs, lows = values.lows;
-  const double length =
-      highs * (values.high * values.high) + lows * (values.low * values.low);
-  const double sum = highs * values.high + lows * values.low;
+  const double to_one = from.to_length_one(row);
+  const double high = values.high * to_one, low = values.low * to_one;
+  const double length = highs * (high * high) + lows * (low * low);
+  const double sum = highs * high + lows * low;
   const double ratio = centred ? highs / lows : 0.0;
   const bool sound = values.suits(centred) && fabs(length - 1.0) <= 0x1p-30 &&
                      (!centred || fabs(sum) <= 0x1p-30) && ratio <= kMostRatio;
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   atomicMax(&found->largest_ratio, __float_as_uint(__double2float_ru(ratio)));
   // A row that is full is as far from 0 as its only value.
-  const double between = centred ? values.high - values.low : values.high;
+  const double between = centred ? high - low : high;
   const TwoValues kept =
       two_values(between, centred, highs, static_cast<double>(features));
   apart[slot] = kept.apart;

@@ -108,7 +108,7 @@ class DeviceMasked {
     RowRecipe as_read;
     as_read.form = RowForm::ready;
     const RankedKnown ranked(*points_.source);
-    const RowSource& source = rule.form() == RowForm::ranked_unit
+    const RowSource& source = rule.form() == RowForm::ranked
                                   ? static_cast<const RowSource&>(ranked)
                                   : *points_.source;
     Preparer preparer(source, as_read, num_threads, {target.device});

@@ -52,8 +52,9 @@ __device__ inline void for_common(const double* a, const double* b,
 /// core's masked_correlation() by 8 threads, one a lane; the first has the
 /// result. group: the mask of the 8 in their warp.
 __device__ inline double lane_correlation(const double* a, const double* b,
-                                          std::int64_t padded, double min_pairs,
-                                          int lane, unsigned group) {
+                                          std::int64_t padded,
+                                          const MaskedTerms& terms, int lane,
+                                          unsigned group) {
   double n = 0.0, x = 0.0, y = 0.0;
   for_common(a, b, padded, lane, [&](double p, double q) {
     n = n + 1.0;
@@ -62,8 +63,9 @@ __device__ inline double lane_correlation(const double* a, const double* b,
   });
   const CommonSums sums = {joined_lanes(n, group), joined_lanes(x, group),
                            joined_lanes(y, group)};
-  if (sums.n < min_pairs) return no_correlation();
-  const double mean_x = sums.x / sums.n, mean_y = sums.y / sums.n;
+  if (sums.n < terms.min_pairs) return no_correlation();
+  const double mean_x = masked_mean(sums.x, sums.n, terms.grid);
+  const double mean_y = masked_mean(sums.y, sums.n, terms.grid);
   double tx = 0.0, ty = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
   for_common(a, b, padded, lane, [&](double p, double q) {
     const double dx = p - mean_x, dy = q - mean_y;
@@ -77,7 +79,7 @@ __device__ inline double lane_correlation(const double* a, const double* b,
       joined_lanes(tx, group), joined_lanes(ty, group), joined_lanes(xx, group),
       joined_lanes(yy, group), joined_lanes(xy, group)};
   if (lane != 0) return no_correlation();
-  return masked_result(a, b, padded, sums, moments);
+  return masked_result(a, b, padded, sums, moments, terms);
 }
 
 /// core's masked_difference(), as above.
@@ -105,7 +107,7 @@ __device__ inline double lane_pair(const MaskedWork& w, const double* a,
   if (w.terms.accumulation == Accumulation::absolute_difference)
     return lane_difference<AbsoluteDifference>(w.terms, a, b, w.padded, lane,
                                                group);
-  return lane_correlation(a, b, w.padded, w.terms.min_pairs, lane, group);
+  return lane_correlation(a, b, w.padded, w.terms, lane, group);
 }
 
 __device__ inline unsigned group_mask() {

@@ -199,7 +199,7 @@ class Preparer::Impl {
             stride, ids, side.features.data()};
   }
 
-  bool ranked() const { return recipe_.form == RowForm::ranked_unit; }
+  bool ranked() const { return recipe_.form == RowForm::ranked; }
 
   /// Pieces are numbered on over the ranges, each of which has whole panels.
   const Points& range_of(std::int64_t number) const {

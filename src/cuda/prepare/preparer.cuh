@@ -49,7 +49,7 @@ struct PrepareTarget {
   int device = 0;                 ///< CUDA's own number
   cudaStream_t stream = nullptr;  ///< of that device: all its work goes here
   double* rows = nullptr;         ///< [.. x padded], row-major
-  double* sums = nullptr;         ///< [..]; 0 but for raw rows. May be null
+  double* sums = nullptr;         ///< [..]; prepare_row()'s. May be null
   /// [num_points] the place of each of the source's points, -1: none. Those
   /// from first_place on, num_places of them, go to rows 0, 1, ... of `rows`;
   /// others go nowhere. Null: the points come one after the other, from row 0

@@ -109,6 +109,25 @@ __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
   for (std::int64_t f = lane; f < end; f += kLanes) x[f] = entry(f) / length;
 }
 
+/// sum_of_squares() of core/prepare.hpp.
+__device__ inline double squares_of(const double* x, std::int64_t end,
+                                    int lane) {
+  double s = 0.0;
+#pragma unroll kValuesAtOnce
+  for (std::int64_t f = lane; f < end; f += kLanes) s = fma(x[f], x[f], s);
+  return joined<Dot>(s);
+}
+
+/// prepare_ranks().
+__device__ inline double whole_ranks(double* x, std::int64_t d,
+                                     std::int64_t end, int lane) {
+  const double minus = -static_cast<double>(d + 1);
+#pragma unroll kValuesAtOnce
+  for (std::int64_t f = lane; f < end; f += kLanes)
+    x[f] = f < d ? fma(2.0, x[f], minus) : 0.0;
+  return squares_of(x, end, lane);
+}
+
 /// prepare_unit().
 __device__ inline void unit(double* x, std::int64_t end, int lane) {
   const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));

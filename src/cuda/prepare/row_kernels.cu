@@ -104,7 +104,11 @@ __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
     unit(x, end, lane);
   else if (form == RowForm::biweight_unit)
     biweight_unit(x, at.num_features, end, lane);
-  else if (form != RowForm::ready)
+  else if (form == RowForm::ranked)
+    sum = whole_ranks(x, at.num_features, end, lane);
+  else if (form == RowForm::ready)
+    sum = recipe.whole_ranks ? squares_of(x, end, lane) : 0.0;
+  else
     centred_unit<weighted, adjusted>(x, at.num_features, end, lane,
                                      recipe.weights, recipe.covariates);
   if (target < 0 || lane > 0) return;
@@ -168,8 +172,10 @@ void start_prepare(const RowRecipe& recipe, const PanelRows& at,
       start(prepare_rows<RowForm::ready, false, false>);
       break;
     case RowForm::centred_unit:
-    case RowForm::ranked_unit:
-      if (recipe.weights.given())
+    case RowForm::ranked:
+      if (recipe.whole_ranks)
+        start(prepare_rows<RowForm::ranked, false, false>);
+      else if (recipe.weights.given())
         start_centred(std::true_type());
       else
         start_centred(std::false_type());

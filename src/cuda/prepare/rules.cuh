@@ -17,7 +17,8 @@ namespace cuda {
 /// prepared: metrics that differ in what rows are, only, share their kernels.
 template <class Metric>
 using PairRule = std::conditional_t<
-    std::is_base_of<UnitDot<Metric::sign>, Metric>::value,
+    std::is_base_of<UnitDot<Metric::sign>, Metric>::value &&
+        !std::is_same<Spearman<Metric::sign>, Metric>::value,
     UnitDot<Metric::sign>,
     std::conditional_t<std::is_base_of<Proportional, Metric>::value,
                        Proportional, Metric>>;
@@ -39,6 +40,16 @@ void with_pair_rule(const MetricEntry& metric, Use use) {
   std::apply([&](auto... candidates) { (try_one(candidates), ...); },
              AllMetrics());
   if (!found) throw std::logic_error("a metric has no CUDA kernels");
+}
+
+/// DistanceRule::value() of core/prepared.hpp.
+template <class Rule>
+__device__ inline double found_value(double sum, double row_sum,
+                                     double column_sum, PowerOfTwo undo) {
+  if constexpr (std::is_base_of<UnitDot<Rule::sign>, Rule>::value)
+    return Rule::similarity(sum, row_sum, column_sum);
+  else
+    return scaled(Rule::finish(sum, row_sum, column_sum), undo);
 }
 
 /// The lane's part of the sum over two prepared rows.

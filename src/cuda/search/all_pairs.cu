@@ -95,7 +95,9 @@ void AllPairs::emit(const PairBand& band, std::int64_t split) {
   const Panel rows = rows_of(split);
   CorrelationOf from;
   from.rows = rows.rows;
+  from.row_sums = rows.sums;
   from.columns = columns_.rows.data();
+  from.column_sums = columns_.sums.data();
   from.places = columns_.places.data();
   from.padded = search_.columns.padded;
   answer_.write(lists_of(band, split), rows.count,

@@ -78,7 +78,7 @@ double bytes_of(const BlockWork& work) {
   const double places = static_cast<double>(work.num_places());
   const double padded = static_cast<double>(points.padded);
   const double k = static_cast<double>(work.k);
-  const bool ranked = work.request.metric->row_form == RowForm::ranked_unit;
+  const bool ranked = work.request.metric->row_form == RowForm::ranked;
   const double side = static_cast<double>(kChunkSide);
   double bytes = places * (padded * 8 + 12) +
                  4.0 * static_cast<double>(points.source->num_points()) +
@@ -277,7 +277,8 @@ bool BlockPair::settle(const CandidateLists& lists,
     step.counts = counts.data();
     start_short_lists(metric_, step, stream_.get());
     download(h_counts.data(), counts, count, stream_);
-    bring(batch, count, lists.places + slot, points_.rows.data());
+    bring(batch, count, lists.places + slot, points_.rows.data(),
+          points_.sums.data());
     for (std::int64_t s = 0; s < count; ++s) {
       const std::int32_t place = places[static_cast<std::size_t>(slot + s)];
       const std::int32_t size = h_counts[static_cast<std::size_t>(s)];
@@ -355,7 +356,7 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
           static_cast<double>(panel.count) * static_cast<double>(columns.count);
       if (!workers_.go_on()) return false;
     }
-    bring(batch, panel.count, nullptr, rows.data());
+    bring(batch, panel.count, nullptr, rows.data(), sums.data());
     for (std::int64_t i = 0; i < panel.count; ++i) {
       const std::int32_t* const index = batch.h_index.data() + i * work_.k;
       std::int64_t size = 0;
@@ -369,7 +370,8 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
 /// The first `count` lists to the host. row_places: of each list its row of
 /// `rows`, device memory; null: in their order. Waits for the stream.
 void BlockPair::bring(Batch& batch, std::int64_t count,
-                      const std::int32_t* row_places, const double* rows) {
+                      const std::int32_t* row_places, const double* rows,
+                      const double* row_sums) {
   const std::int64_t entries = count * work_.k;
   if (work_.correlation) {
     Slice slice;
@@ -379,8 +381,10 @@ void BlockPair::bring(Batch& batch, std::int64_t count,
     slice.correlation = batch.correlation.data();
     CorrelationOf from;
     from.rows = rows;
+    from.row_sums = row_sums;
     from.row_places = row_places;
     from.columns = points_.rows.data();
+    from.column_sums = points_.sums.data();
     from.places = points_.places.data();
     from.padded = points_.padded;
     start_correlations(slice, from, stream_.get());

@@ -109,7 +109,7 @@ class BlockPair {
   bool in_doubles(const std::vector<std::int32_t>& places, std::int64_t first,
                   std::int64_t count);
   void bring(Batch& batch, std::int64_t count, const std::int32_t* row_places,
-             const double* rows);
+             const double* rows, const double* row_sums);
   void take(const Batch& batch, std::int64_t list, std::int64_t place,
             std::int64_t size);
   /// Of the answer.

@@ -117,6 +117,7 @@ bool GraphByFilter::redo() {
 void GraphByFilter::write_out() {
   CorrelationOf from;
   from.rows = points_.rows.data();
+  from.row_sums = from.column_sums = points_.sums.data();
   from.row_places = d_row_places_.data();
   from.columns = points_.rows.data();
   from.places = points_.places.data();

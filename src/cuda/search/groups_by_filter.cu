@@ -482,6 +482,7 @@ void GroupsByFilter::write_out() {
   const std::int64_t first = first_row(own_);
   CorrelationOf from;
   from.rows = points_.rows.data();
+  from.row_sums = from.column_sums = points_.sums.data();
   from.row_places = row_places_.data() + first;
   from.columns = points_.rows.data();
   from.places = points_.places.data();

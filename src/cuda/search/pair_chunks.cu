@@ -19,7 +19,7 @@ constexpr std::int64_t kMostSide = 32768;
 /// What one device holds besides points that stay.
 double bytes_for(const PairsWork& work, std::int64_t side, bool stay) {
   const Request& request = work.request;
-  const bool ranked = request.metric->row_form == RowForm::ranked_unit;
+  const bool ranked = request.metric->row_form == RowForm::ranked;
   const double basis =
       request.covariates == nullptr ? 0.0 : request.covariates->bytes();
   const auto bytes = [&](const PlacedPoints& points) {

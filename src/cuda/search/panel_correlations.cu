@@ -30,10 +30,13 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
   const bool here = column >= 0 && column < p.columns.count;
   // All threads of a warp join together.
   if (!__any_sync(0xffffffffu, here)) return;
-  const double part = lane_sum<Dot>(
-      p.rows.rows + at / p.lists.k * p.padded,
-      p.columns.rows + (here ? column : 0) * p.padded, p.padded, lane);
-  const double r = clamp_to_one(joined<Dot>(part));
+  const std::int64_t row = at / p.lists.k;
+  if (!here) column = 0;
+  const double part =
+      lane_sum<Dot>(p.rows.rows + row * p.padded,
+                    p.columns.rows + column * p.padded, p.padded, lane);
+  const double r = clamp_to_one(unit_similarity(
+      joined<Dot>(part), p.rows.sums[row], p.columns.sums[column]));
   if (lane == 0 && here) p.correlation[at] = r;
 }
 

@@ -78,7 +78,9 @@ void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
     stats_.seconds_device += seconds_since(start);
     CorrelationOf from;
     from.rows = own_rows_.rows.data() + row0 * own_rows_.padded;
+    from.row_sums = own_rows_.sums.data() + row0;
     from.columns = columns_.rows.data();
+    from.column_sums = columns_.sums.data();
     from.places = columns_.places.data();
     from.padded = columns_.padded;
     answer_.write(nearest_.lists(), num_rows,

@@ -113,7 +113,7 @@ RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
 
 double bytes_by_filter(const WithinWork& work, const GpuFacts& facts) {
   const Request& request = work.request;
-  const bool ranked = request.metric->row_form == RowForm::ranked_unit;
+  const bool ranked = request.metric->row_form == RowForm::ranked;
   const double form = static_cast<double>(work.form.slot_bytes()) + 8;
   const auto bytes_of = [&](const PlacedPoints& points, std::int64_t slots) {
     const std::int64_t all = points.source->num_points();

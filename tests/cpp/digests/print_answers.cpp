@@ -114,7 +114,7 @@ bool is_binary(const MetricEntry& metric) {
 }
 bool takes_weights(const MetricEntry& metric) {
   return metric.row_form == RowForm::centred_unit ||
-         metric.row_form == RowForm::ranked_unit;
+         metric.row_form == RowForm::ranked;
 }
 
 /// Over common features a mean of differences is taken.

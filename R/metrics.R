@@ -54,6 +54,16 @@
 #' [snn_graph()], [undirected_edges()] and [combine_graphs()] read who is a
 #' neighbour of whom, and take it.
 #'
+#' @section Ties of ranks:
+#' Under `"spearman"` r is made of whole numbers, twice the ranks less d + 1 for
+#' d samples. Their sums are exact up to some 300,000 samples (some 100,000 with
+#' `na = "pairwise"`). So pairs of rows without ties that have the same r on
+#' paper are at the same distance, and the lower row number comes first, in
+#' whatever order the samples stand; rows with equal ranks are at distance 0.
+#' Rows with other patterns of ties may differ in the last bit where r is the
+#' same on paper. With more samples, and with `weights` or `adjust`, sums are
+#' rounded, and rounding may decide which of such pairs is nearer.
+#'
 #' @section Over common features:
 #' With `na = "pairwise"` a pair is taken over the m of the d features that both
 #' rows have. Correlations (`"pearson"`, `"spearman"`) are those of these

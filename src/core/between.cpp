@@ -93,11 +93,10 @@ void brute_between(const Request& asked, const Between& between,
     for (const Entry& e : found[static_cast<std::size_t>(i)]) {
       const Place a =
           rows.order.place_of(PointId{static_cast<std::int32_t>(i)});
-      double r = 0.0;
-      if (metric.is_unit_dot())
-        r = rule.correlation(scalar_sum(Accumulation::dot, rows.row(a),
-                                        rows.row(e.place), rows.padded),
-                             rows.sums[a.value], rows.sums[e.place.value]);
+      const double r =
+          rule.correlation(scalar_sum(Accumulation::dot, rows.row(a),
+                                      rows.row(e.place), rows.padded),
+                           rows.sums[a.value], rows.sums[e.place.value]);
       answer.put(i, at++, {e.distance, r, e.index + 1});
     }
   }

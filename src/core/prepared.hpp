@@ -90,9 +90,10 @@ class DistanceRule {
   double operator()(double sum, double sum_a, double sum_b) const {
     return scaled(finish_(sum, sum_a, sum_b), undo_);
   }
-  /// r of a pair, of metrics that have such.
+  /// r of a pair; 0 where the metric has none.
   double correlation(double sum, double sum_a, double sum_b) const {
-    return clamp_to_one(similarity_(sum, sum_a, sum_b));
+    return similarity_ != nullptr ? clamp_to_one(similarity_(sum, sum_a, sum_b))
+                                  : 0.0;
   }
   /// What tells both: r before it is clamped, else the distance.
   double value(double sum, double sum_a, double sum_b) const {

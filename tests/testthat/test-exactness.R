@@ -205,3 +205,91 @@ test_that("rows may have 1, 2, 4,096 or 50,000 features", {
     }
   }
 })
+
+# Twice the ranks less d + 1, whole numbers: how many values are below each,
+# less how many are above. r times the root of the squares' sums is exact.
+whole_ranks <- function(x) {
+  t(apply(x, 1, function(row) {
+    rowSums(outer(row, row, ">")) - rowSums(outer(row, row, "<"))
+  }))
+}
+
+test_that("Spearman's ties are those of whole numbers, in order of index", {
+  x <- random_matrix(200, 6, seed = 72)
+  products <- tcrossprod(whole_ranks(x))
+  r <- products / diag(products)[[1]]
+  for (sign in c("signed", "absolute", "negative")) {
+    distance <- switch(sign, signed = 1 - r, absolute = 1 - abs(r), 1 + r)
+    diag(distance) <- Inf
+    nearest <- t(apply(distance, 1, order))[, 1:40]
+    at <- cbind(rep(1:200, 40), c(nearest))
+    for (backend in backends_here()) {
+      graph <- knn_graph(x, 40, "spearman", sign, backend = backend)
+      graph <- graph[order(graph$rank, graph$from), ]
+      expect_identical(graph$to, c(nearest), label = paste(sign, backend))
+      expect_identical(graph$distance, distance[at])
+      expect_identical(graph$correlation, r[at])
+    }
+  }
+})
+
+test_that("under Spearman's the order of the samples changes no bit", {
+  x <- random_matrix(150, 6, seed = 73)
+  tied <- small_integers(150, 6, largest = 3)
+  tied <- tied[apply(tied, 1, function(row) any(row != row[[1]])), ]
+  gaps <- x
+  gaps[seq(3, length(gaps), 11)] <- NA
+  groups <- rep_len(c("a", "b", "c"), 150)
+  asks <- list(
+    function(x, tied, gaps, ...) knn_search(x, 9, ...),
+    function(x, tied, gaps, ...) knn_search(tied, 9, ...),
+    function(x, tied, gaps, ...) knn_graph(x, 9, sign = "absolute", ...),
+    function(x, tied, gaps, ...) knn_query(x, tied, 9, ...),
+    function(x, tied, gaps, ...) knn_search(x, 9, subset = 9:3, ...),
+    function(x, tied, gaps, ...) knn_search(x, 4, groups = groups, ...),
+    function(x, tied, gaps, ...) within_search(x, 0.3, ...),
+    function(x, tied, gaps, ...) threshold_graph(tied, 0.7, ...),
+    function(x, tied, gaps, ...) {
+      quiet(knn_search(gaps, 5, na = "pairwise", ...))
+    },
+    function(x, tied, gaps, ...) {
+      quiet(within_search(gaps, 0.3, na = "pairwise", ...))
+    }
+  )
+  plain <- function(found) {
+    attributes(found) <- attributes(found)[c("names", "class")]
+    found
+  }
+  orders <- list(6:1, c(2, 4, 6, 1, 3, 5), c(5, 1, 2, 6, 4, 3))
+  for (backend in backends_here()) {
+    for (ask in asks) {
+      answer <- function(order) {
+        plain(ask(
+          x[, order], tied[, order], gaps[, order], metric = "spearman",
+          backend = backend
+        ))
+      }
+      expected <- answer(1:6)
+      for (order in orders) {
+        expect_identical(
+          answer(order), expected,
+          label = paste(backend, deparse1(body(ask)))
+        )
+      }
+    }
+  }
+})
+
+test_that("rows of equal ranks are at Spearman's distance 0", {
+  for (d in c(2, 3, 7, 30, 400)) {
+    x <- rbind(random_matrix(6, d, seed = d), small_integers(3, d, 1))
+    x[7:9, 1:2] <- 5:6 # none is constant
+    x <- rbind(x, exp(x))
+    for (backend in backends_here()) {
+      nn <- knn_search(x, 1, "spearman", backend = backend)
+      expect_identical(c(nn$distance), numeric(18))
+      negative <- knn_query(x, -x, 1, "spearman", "negative", backend = backend)
+      expect_identical(c(negative$distance), numeric(18))
+    }
+  }
+})

@@ -246,14 +246,16 @@ test_that("under Spearman's the order of the samples changes no bit", {
     function(x, tied, gaps, ...) knn_graph(x, 9, sign = "absolute", ...),
     function(x, tied, gaps, ...) knn_query(x, tied, 9, ...),
     function(x, tied, gaps, ...) knn_search(x, 9, subset = 9:3, ...),
-    function(x, tied, gaps, ...) knn_search(x, 4, groups = groups, ...),
+    function(x, tied, gaps, ...) {
+      knn_graph(x, 4, block = groups, between = TRUE, ...)
+    },
     function(x, tied, gaps, ...) within_search(x, 0.3, ...),
     function(x, tied, gaps, ...) threshold_graph(tied, 0.7, ...),
     function(x, tied, gaps, ...) {
-      quiet(knn_search(gaps, 5, na = "pairwise", ...))
+      suppressMessages(knn_search(gaps, 5, na = "pairwise", ...))
     },
     function(x, tied, gaps, ...) {
-      quiet(within_search(gaps, 0.3, na = "pairwise", ...))
+      suppressMessages(within_search(gaps, 0.3, na = "pairwise", ...))
     }
   )
   plain <- function(found) {

@@ -195,6 +195,23 @@ TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
         check_all_pairs(hard, d, metric, bits_for(metric));
 }
 
+TEST_CASE("the same of ranks with many ties, by each form that there is") {
+  for (const std::int64_t d : {2, 3, 5, 40}) {
+    Matrix one = make("constant but for one", 96, d);
+    for (std::int64_t i = 0; i < one.n; ++i)
+      one.at(i, i % d) = i % 3 == 0 ? -1.0 : 1.0;
+    // Most of a row is tied, and what is not is next to it.
+    Matrix two = one;
+    two.name = "constant but for two";
+    for (std::int64_t i = 0; i < two.n; ++i)
+      two.at(i, (i / 2 + 1) % d) += i % 2 == 0 ? 2.0 : 0.0;
+    for (const Matrix& hard : {one, two, ties(96, d, 2, 41), ties(96, d, 3, 42),
+                               normal("no ties", 96, d, 43)})
+      for (const char* const sign : {"signed", "absolute", "negative"})
+        check_all_pairs(hard, d, find_metric("spearman", sign), {0, 16, 8});
+  }
+}
+
 TEST_CASE("the same of rows far from 0, and of huge entries, by products") {
   for (const std::int64_t d : {1, 13, 64})
     for (const Matrix& hard : offset_cases(96, d))

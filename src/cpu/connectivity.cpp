@@ -99,7 +99,8 @@ class Correlations {
     } else {
       exact_in_turns(kernels_, Accumulation::dot, a, b, rows_.padded, pairs_,
                      count, r);
-      for (std::int64_t c = 0; c < count; ++c)
+      // Of rows of length 1 the sums are r.
+      for (std::int64_t c = 0; rows_.sums[row] > 0.0 && c < count; ++c)
         r[c] = metric_.similarity(r[c], rows_.sums[row], rows_.sums[first + c]);
     }
     poll_after(static_cast<double>(count) * static_cast<double>(rows_.padded));

@@ -303,7 +303,7 @@ __global__ void masked_correlations(const MaskedWork w,
     const double r = lane_correlation(
         w.rows.rows + (w.row0 + e / k) * w.padded,
         w.columns.rows + static_cast<std::int64_t>(places[id]) * w.padded,
-        w.padded, w.terms.min_pairs, lane, group);
+        w.padded, w.terms, lane, group);
     if (lane == 0) correlations[e] = r;
   }
 }

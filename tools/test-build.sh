@@ -28,9 +28,18 @@ cat > "$scratch/bin/R" <<'END'
   exit
 }
 library=$FAKE/library
+lock=yes
 for last; do
-  case $last in --library=*) library=${last#--library=} ;; esac
+  case $last in
+    --library=*) library=${last#--library=} ;;
+    --no-lock) lock= ;;
+  esac
 done
+if [ "$lock" ]; then
+  mkdir -p "$library"
+  mkdir "$library/00LOCK-fsknn" || exit 1
+  trap 'rmdir "$library/00LOCK-fsknn"' EXIT
+fi
 if grep -q broken "$last/src/a.cpp"; then
   echo "a.cpp: error: broken"
   exit 1
@@ -107,6 +116,14 @@ fi
 rm -rf "$copy/_build"
 : > "$scratch/compiled"
 expect "A build" 1 sh tools/build.sh library
+# As a build that was killed may leave it.
+mkdir "$copy/_build/library/00LOCK-fsknn"
+rm "$copy/_build/library-key"
+expect "A build after one that was killed" 1 sh tools/build.sh library
+if [ -d "$copy/_build/library/00LOCK-fsknn" ]; then
+  echo "The lock of a build that was killed is still there."
+  status=1
+fi
 sleep 1
 echo 'int b;' >> "$copy/src/a.cpp"
 expect "A changed source" 2 sh tools/build.sh library

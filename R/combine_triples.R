@@ -10,7 +10,8 @@
 #' @returns The triples, or counts, of the whole search, `identical()` to those
 #'   that are given without `stage`.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: what is of no stage, stages of
+#' Of class `fsknn_argument_error`: several results, one of which is of no stage
+#' (one alone is the only stage, and is returned as it is), stages of
 #' different searches (as far as they tell: points, metric, threshold, query,
 #' breaks and number of stages), and stages that lack or are there twice.
 #' @seealso [threshold_triples()]
@@ -63,7 +64,11 @@ combine_triples <- function(...) {
 }
 
 check_stages_of_one <- function(parts, call) {
-  stages <- lapply(parts, attr, "stage", exact = TRUE)
+  # The only stage of one is the whole search, and says nothing of stages.
+  stages <- lapply(parts, function(part) {
+    is_whole <- length(parts) == 1 && !is.null(attr(part, "checksum"))
+    attr(part, "stage", exact = TRUE) %||% if (is_whole) c(1L, 1L)
+  })
   of_stages <- length(parts) > 0 && all(lengths(stages) == 2)
   all_triples <- all(vapply(parts, function(part) {
     is_triples(part) && all(triple_columns %in% names(part))
@@ -77,16 +82,16 @@ check_stages_of_one <- function(parts, call) {
       call
     )
   }
-  facts <- lapply(parts, function(part) {
+  facts <- Map(function(part, stage) {
     c(
       attributes(part)[
         c("vertices", "metric", "min_similarity", "num_features", "query",
           "num_points")
       ],
       if (is_triple_histogram(part)) as.list(part)[c("lower", "upper")],
-      list(of = attr(part, "stage")[[2]])
+      list(of = stage[[2]])
     )
-  })
+  }, unname(parts), stages)
   if (length(unique(facts)) > 1) {
     abort_argument("All parts must be of one search.", call)
   }

@@ -71,6 +71,7 @@ test_that("dplyr's verbs keep what triples have beside them, and no more", {
     expect_identical(attr(part, "vertices"), attr(triples, "vertices"))
     expect_null(attr(part, "checksum"))
     expect_error(combine_triples(part, rest), class = "fsknn_argument_error")
+    expect_error(combine_triples(part), class = "fsknn_argument_error")
   }
   expect_identical(
     attr(dplyr::mutate(triples, place = 1), "checksum"),

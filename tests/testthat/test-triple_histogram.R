@@ -60,6 +60,14 @@ test_that("a histogram prints, is a data frame and is drawn", {
   expect_no_error(print(picture))
 })
 
+test_that("the only stage of one is combined to the whole", {
+  x <- counts_matrix(12, 4)
+  whole <- triple_histogram(x, 4)
+  part <- triple_histogram(x, 4, stage = c(1, 1))
+  expect_identical(combine_triples(part), whole)
+  expect_identical(combine_triples(list(whole)), whole)
+})
+
 test_that("wrong breaks are errors", {
   x <- counts_matrix(6, 4)
   expect_snapshot(error = TRUE, {

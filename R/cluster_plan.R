@@ -149,12 +149,17 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
   at_work <- min(num_workers, cut$num_tasks)
   # The work of a task in turn; and no more in all than the network of a host,
   # and the disk of all of them, let pass (bounds of a closed queue).
-  tasks$seconds <- pmax(
-    tasks$compute + bytes / one, bytes * workers_a_host / cluster$network,
-    bytes * at_work / cluster$disk
+  bounds <- data.frame(
+    work = tasks$compute + bytes / one,
+    network = bytes * workers_a_host / cluster$network,
+    disk = bytes * at_work / cluster$disk
   )
+  tasks$seconds <- do.call(pmax, bounds)
   constants <- model_constants("cpu")
   bytes_points <- n * d * 8
+  bytes_answer <- n * facts$k * 12
+  bytes_host <- workers_a_host * 2 * max(block_sizes(cut)) *
+    bytes_in_task(d, facts$k)
   found <- sum(tasks$found)
   seconds <- c(
     folder = n * d * constants$value + bytes_points / one,
@@ -178,9 +183,13 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
         num_tasks = cut$num_tasks, num_pairs = sum(tasks$pairs),
         bytes_points = bytes_points, bytes_read = sum(tasks$bytes_read),
         bytes_written = sum(tasks$bytes_written),
-        bytes_answer = n * facts$k * 12,
-        bytes_host = workers_a_host * 2 * max(block_sizes(cut)) *
-          bytes_in_task(d, facts$k),
+        bytes_answer = bytes_answer,
+        bytes_host = bytes_host,
+        bytes_collecting = collecting_bytes(n, bytes_host, bytes_answer),
+        waits_for = names(which.max(colSums(bounds[c("network", "disk")]))),
+        limited_by = what_limits(
+          seconds, bounds, mean(tasks$compute), cut$num_tasks, num_workers
+        ),
         seconds = c(seconds, failing = with_failures, all = sum(
           seconds[c("folder", "collect")], with_failures
         )),
@@ -188,6 +197,7 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
           start = start_of_task(where), read = mean(tasks$bytes_read) / one,
           search = mean(tasks$compute) - start_of_task(where),
           write = mean(tasks$bytes_written) / one,
+          wait = mean(tasks$seconds - bounds$work),
           all = mean(tasks$seconds)
         ),
         task_seconds = tasks$seconds
@@ -195,6 +205,33 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
     ),
     class = "knn_cluster_plan"
   )
+}
+
+# Bytes of the host whose call collects: lists of all points, beside its own
+# work first, and beside the answer that is made of them at the end.
+collecting_bytes <- function(num_points, bytes_host, bytes_answer) {
+  lists <- bytes_answer + 4 * num_points
+  lists + max(bytes_host, bytes_answer)
+}
+
+# What takes most of the time, by name: "points" (into the folder), "collect",
+# or, of the tasks, "disk", "network", "tasks" (fewer than workers), "moving"
+# (each worker's own reading and writing) or "search".
+what_limits <- function(seconds, bounds, compute, num_tasks, num_workers) {
+  longest <- names(which.max(seconds))
+  if (longest != "tasks") {
+    return(if (longest == "folder") "points" else longest)
+  }
+  bound <- names(which.max(colSums(bounds)))
+  if (bound != "work") {
+    bound
+  } else if (num_tasks < num_workers) {
+    "tasks"
+  } else if (mean(bounds$work) > 2 * compute) {
+    "moving"
+  } else {
+    "search"
+  }
 }
 
 check_two_points_fit <- function(cut, cluster, workers_a_host, d, k, call) {

@@ -37,6 +37,15 @@ format.knn_cluster_plan <- function(x, ...) {
     "Tasks (pairs of blocks)" = number(x$num_tasks),
     "Pairs of points" = number(x$num_pairs),
     "Memory, each host" = paste0(format_bytes(x$bytes_host), memory),
+    "Memory, the collecting host" = paste0(
+      format_bytes(x$bytes_collecting), memory,
+      if (x$bytes_collecting > x$memory) {
+        paste0(
+          ": too much; knn_collect() alone takes ",
+          format_bytes(collecting_bytes(x$num_points, 0, x$bytes_answer))
+        )
+      }
+    ),
     "Folder, points" = format_bytes(x$bytes_points),
     "Folder, results" = format_bytes(x$bytes_written),
     "Read by all tasks" = format_bytes(x$bytes_read),
@@ -49,7 +58,15 @@ format.knn_cluster_plan <- function(x, ...) {
       format_seconds(a_task[["read"]]), ", search ",
       format_seconds(a_task[["search"]]), ", write ",
       format_seconds(a_task[["write"]]), ", start and end ",
-      format_seconds(a_task[["start"]]), ")"
+      format_seconds(a_task[["start"]]),
+      if (a_task[["wait"]] > 0) {
+        paste0(
+          ", wait for the ",
+          if (x$waits_for == "disk") "shared disk " else "host's network ",
+          format_seconds(a_task[["wait"]])
+        )
+      },
+      ")"
     ),
     "Time, all tasks" = format_seconds(x$seconds[["tasks"]]),
     if (x$failures > 0) {
@@ -60,9 +77,36 @@ format.knn_cluster_plan <- function(x, ...) {
       ))
     },
     "Time, results collected" = format_seconds(x$seconds[["collect"]]),
-    "Time, whole" = format_seconds(x$seconds[["all"]])
+    "Time, whole" = format_seconds(x$seconds[["all"]]),
+    "Limited by" = describe_limit(x$limited_by)
   )
   paste0(format(paste0(names(lines), ":")), " ", lines)
+}
+
+# And whether more hosts help. For more of them the points are cut into more
+# blocks, each of which is read as often as there are blocks.
+describe_limit <- function(limit) {
+  switch(
+    limit,
+    disk = paste(
+      "the shared disk; more hosts take no less time, since they make more and",
+      "smaller tasks, which read more in all"
+    ),
+    network = "the network of each host; more hosts help",
+    moving = paste(
+      "reading and writing by each worker; more hosts help little, since they",
+      "make more and smaller tasks, which read more in all"
+    ),
+    tasks = "the number of tasks; more hosts would have nothing to do",
+    points = paste(
+      "writing the points into the folder, by one process; more hosts do not",
+      "help"
+    ),
+    collect = paste(
+      "collecting the results, by one process; more hosts do not help"
+    ),
+    search = "the search; more hosts help"
+  )
 }
 
 #' @export

@@ -79,10 +79,16 @@
 #'   `num_tasks`, `num_pairs`, `bytes_points` (of the points in the folder),
 #'   `bytes_read` (by all tasks together),
 #'   `bytes_written` (results in the folder), `bytes_answer`, `bytes_host` (the
-#'   most that a host takes), and `seconds`, named: `folder` (points into the
-#'   folder), `tasks`, `collect` (results out of it), `failing` (`tasks`, with
-#'   failures, on average) and `all`. [simulate()][simulate.knn_cluster_plan]
-#'   runs it in made-up time.
+#'   memory of a host whose workers do tasks), `bytes_collecting` (the memory of
+#'   the host whose call collects the answer), `limited_by` (the step that takes
+#'   most of the time: `"search"`, `"disk"`, `"network"`, `"moving"`, each
+#'   worker's reading and writing, `"tasks"`, fewer than workers, `"points"`,
+#'   into the folder, or `"collect"`), `seconds_a_task` (the mean of a task, by
+#'   its parts as printed; in `wait` others use the shared disk, or the host's
+#'   network, as `waits_for` says), and `seconds`, named: `folder` (points into
+#'   the folder), `tasks`, `collect` (results out of it), `failing` (`tasks`,
+#'   with failures, on average) and `all`.
+#'   [simulate()][simulate.knn_cluster_plan] runs it in made-up time.
 #'
 #' @section Many hosts:
 #' The points are cut into an odd number of blocks, and a task is a pair of
@@ -95,7 +101,14 @@
 #' Who makes a folder does not know the memory of all hosts: where it asks for
 #' smaller blocks (`cut_by_memory`), `options(fsknn.split_size = )` with the
 #' plan's `block_points` makes them there, and the print says so. A worker is a
-#' host's CPU, or one of its GPUs.
+#' host's CPU, or one of its GPUs. The host whose call collects the answer also
+#' holds the lists of all points and, at the end, the answer that is made of
+#' them: `bytes_collecting`, for [knn_search()]. If that is more than `memory`,
+#' the print says so, and what [knn_collect()] takes, which does no tasks.
+#'
+#' More workers make more and smaller tasks, and all tasks together read the
+#' points as often as there are blocks. So where the shared disk limits the time
+#' (`limited_by`), more hosts make it longer.
 #'
 #' The seconds are of a model: so much for each value read and prepared, each
 #' pair, each feature of a pair, and each pair that the filter leaves, by

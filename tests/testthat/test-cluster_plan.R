@@ -92,6 +92,71 @@ test_that("disk and network are no faster than they are told to be", {
   expect_gt(of(disk = 1e9)$seconds[["all"]], plain$seconds[["all"]])
 })
 
+test_that("waiting for the disk or the network has a name", {
+  of <- function(...) {
+    hosts_plan(x = c(1e6, 1000), hosts = 100, num_threads = 8, ...)
+  }
+  parts <- c("start", "read", "search", "write", "wait")
+  for (plan in list(
+    of(), of(disk = 1e9), of(network = 1e8),
+    of(network = 1e8, devices_per_host = 4), of(disk = 1e7, network = 1e8)
+  )) {
+    expect_equal(
+      sum(plan$seconds_a_task[parts]), plan$seconds_a_task[["all"]]
+    )
+    shown <- paste(format(plan), collapse = "\n")
+    expect_identical(
+      grepl("wait for the", shown), plan$seconds_a_task[["wait"]] > 0
+    )
+  }
+  expect_identical(of()$seconds_a_task[["wait"]], 0)
+  expect_match(format(of(disk = 1e9)), "wait for the shared disk", all = FALSE)
+  expect_match(
+    format(of(network = 1e8, devices_per_host = 4)),
+    "wait for the host's network", all = FALSE
+  )
+})
+
+test_that("the plan says what limits the time", {
+  limit <- function(hosts, n = 2e6, ...) {
+    hosts_plan(
+      x = c(n, 1000), k = 20, hosts = hosts, num_threads = 8, ...
+    )
+  }
+  expect_identical(limit(2)$limited_by, "search")
+  expect_identical(limit(1000)$limited_by, "points")
+  # More hosts, and yet a longer time: the disk is why.
+  few <- limit(64, disk = "1 GB")
+  many <- limit(1024, disk = "1 GB")
+  expect_gt(many$seconds[["all"]], few$seconds[["all"]])
+  expect_identical(many$limited_by, "disk")
+  expect_match(
+    format(many), "Limited by: +the shared disk; more hosts take no less time",
+    all = FALSE
+  )
+  expect_identical(
+    limit(8, network = 1e7, devices_per_host = 4)$limited_by, "network"
+  )
+  for (name in c(
+    "disk", "network", "moving", "tasks", "points", "collect", "search"
+  )) {
+    expect_true(rlang::is_string(fsknn:::describe_limit(name)))
+  }
+})
+
+test_that("the collecting host has room for the answer", {
+  plan <- hosts_plan(x = c(1e6, 50), k = 500, memory = "8 GB")
+  # Lists of 12 bytes a neighbour, and the answer of as many.
+  expect_gte(plan$bytes_collecting, 2 * 1e6 * 500 * 12)
+  expect_gte(plan$bytes_collecting, plan$bytes_host + 1e6 * 500 * 12)
+  expect_lte(plan$bytes_host, 8e9)
+  expect_match(
+    format(plan), "collecting host: .*too much; knn_collect\\(\\) alone takes",
+    all = FALSE
+  )
+  expect_no_match(format(hosts_plan(memory = "8 GB")), "too much")
+})
+
 test_that("memory, GPUs, threads and weights count", {
   withr::local_options(fsknn.split_size = NULL)
   small <- hosts_plan(x = c(1e6, 1000), memory = "1 GB")
@@ -197,7 +262,7 @@ test_that("a plan of many hosts prints, and is a row", {
   plan <- hosts_plan()
   # Every number is made up: real ones depend on what was measured.
   plan$seconds[] <- c(12, 3600, 0.5, 4000, 1e6)
-  plan$seconds_a_task[] <- c(0.05, 2, 100, 0.25, 103.4)
+  plan$seconds_a_task[] <- c(0.05, 2, 100, 0.25, 0, 103.4)
   shown <- function(...) {
     values <- list(...)
     plan[names(values)] <- values
@@ -207,7 +272,8 @@ test_that("a plan of many hosts prints, and is a row", {
     plan
     shown(
       failures = 0.25, devices_per_host = 2L, backend = "cuda", memory = 2^38,
-      disk = 1e10, network = 2^30
+      disk = 1e10, network = 2^30, waits_for = "disk", limited_by = "disk",
+      seconds_a_task = replace(plan$seconds_a_task, "wait", 1.1)
     )
   })
   row <- as.data.frame(plan)

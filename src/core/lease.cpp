@@ -73,6 +73,13 @@ Lease::Lease(const std::string& own, const std::string& claim,
     if (!write_count() || !write_all(file_, words, kDigits + 1))
       fail(own, errno);
     held_ = link_first(own, claim);
+  } catch (const FileFailure& failure) {
+    // Another process swept the folder and deleted our file, which it took for
+    // a dead worker's. The claim is not ours, and nothing is wrong.
+    const bool swept =
+        failure.error == ENOENT && access(own.c_str(), F_OK) != 0;
+    drop();
+    if (!swept) throw;
   } catch (...) {
     drop();
     throw;

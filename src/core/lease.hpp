@@ -19,7 +19,8 @@ class Lease {
  public:
   /// own: a file that is not there yet; claim: the name that several may want.
   /// words: follow the count, for those who look. It is counted up every
-  /// `seconds`. Throws FileFailure.
+  /// `seconds`. Throws FileFailure. If another process deletes `own` before it
+  /// is linked, the claim is not held, and the caller may try again.
   Lease(const std::string& own, const std::string& claim,
         const std::string& words, double seconds);
   /// Ends the counting and takes both names away. In a fork of the process that

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -145,6 +146,24 @@ TEST_CASE("many processes claim many tasks, each task one of them") {
     for (int t; in >> t;) ++times[static_cast<std::size_t>(t)];
   }
   CHECK(times == std::vector<int>(kTasks, 1));
+}
+
+TEST_CASE("a lease whose own file is swept away is not held, and no error") {
+  const Folder folder;
+  const std::string own = folder.path + "/own";
+  bool held = true;
+  for (int trial = 0; held && trial < 1000; ++trial) {
+    std::atomic<bool> over{false};
+    std::thread sweeper([&] {
+      while (!over && unlink(own.c_str()) != 0) {
+      }
+    });
+    held = Lease(own, folder.path + "/claim", "", 100).held();
+    over = true;
+    sweeper.join();
+  }
+  CHECK_FALSE(held);
+  CHECK(folder.names().empty());
 }
 
 TEST_CASE("a claim that can't be made is told") {

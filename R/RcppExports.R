@@ -229,6 +229,10 @@ cpp_link_first <- function(from, to) {
     .Call(`_fsknn_cpp_link_first`, from, to)
 }
 
+cpp_look_at_folder <- function(folder, count) {
+    .Call(`_fsknn_cpp_look_at_folder`, folder, count)
+}
+
 cpp_read_text <- function(path) {
     .Call(`_fsknn_cpp_read_text`, path)
 }

@@ -150,7 +150,7 @@ open_permutations <- function(search, one, permutations, call) {
   )
   job <- open_folder(search$options$long$folder, work, call)
   job$work <- work
-  num_done <- sum(look_at_folder(job)$done)
+  num_done <- sum(look_at_folder(job, call)$done)
   tell_resumed(
     job, num_done, permutations, list(damaged = integer(), other = integer()),
     num_done

@@ -61,7 +61,6 @@ new_job <- function(folder, arg = "checkpoint") {
   job$folder <- normalizePath(folder)
   job$arg <- arg
   job$lease_seconds <- lease_seconds()
-  job$seen <- new.env(parent = emptyenv())
   job$word <- random_word()
   job
 }
@@ -267,10 +266,15 @@ search_for_collecting <- function(search) {
   kept
 }
 
-# One that is damaged is replaced: its writer has what it should be.
+# A whole one is left alone, so that a finished folder may be read-only. One that
+# is damaged is replaced: its writer has what it should be.
 write_mended <- function(job, name, columns, call) {
+  is_whole <- function() read_sealed_work(job, name, call)$state == "whole"
+  if (is_whole()) {
+    return(invisible())
+  }
   first <- write_once(job, name, name, 0, job$print, columns, call)
-  if (!first && read_sealed_work(job, name, call)$state != "whole") {
+  if (!first && !is_whole()) {
     in_files(
       cpp_write_sealed(
         job_file(job, name), name, 0, job$print, columns, once = FALSE

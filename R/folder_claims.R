@@ -14,51 +14,47 @@
 # What stands of the folder, from one look at it: done, generation (of the last
 # claim; 0: none), failures (how many), final (a failure that no other trial
 # would mend), one value for each task.
-look_at_folder <- function(job) {
-  count <- num_tasks(job$work)
-  files <- list.files(job$folder, "^fsknn-(task|claim|failure)-[0-9-]+$")
-  part <- strsplit(files, "-", fixed = TRUE)
-  kind <- vapply(part, `[[`, "", 2L)
-  task <- suppressWarnings(as.integer(vapply(part, `[`, "", 3L)))
-  number <- suppressWarnings(as.integer(vapply(part, `[`, "", 4L)))
-  known <- !is.na(task) & task >= 1 & task <= count
-  of_kind <- function(name) which(known & kind == name)
-  state <- list(
-    done = logical(count), generation = integer(count),
-    failures = integer(count), final = logical(count)
-  )
-  state$done[task[of_kind("task")]] <- TRUE
-  claims <- of_kind("claim")
-  claims <- claims[order(number[claims], na.last = NA)]
-  state$generation[task[claims]] <- number[claims]
-  failures <- of_kind("failure")
-  state$failures <- tabulate(task[failures], count)
-  state$final[task[failures[number[failures] %in% 0L]]] <- TRUE
-  state
+look_at_folder <- function(job, call) {
+  in_files(
+    cpp_look_at_folder(job$folder, num_tasks(job$work)), job, call
+  )$state
 }
 
 claim_file <- function(job, task, generation) {
   job_file(job, sprintf("claim-%06d-%03d", task, generation))
 }
 
-# Whether somebody works on a task; NA where nothing can be said yet.
-is_worked_on <- function(job, task, generation) {
-  path <- claim_file(job, task, generation)
-  text <- claim_text(path)
-  if (is.null(text)) {
-    return(FALSE)
-  }
-  if (is_process_gone(text)) {
-    return(FALSE)
-  }
-  name <- basename(path)
+# How many claims one look reads, at most. So a look's cost does not grow with
+# the number of workers; those that it leaves out are read by the next looks.
+most_claims_read <- 32L
+
+# Whether somebody works on these tasks, whose last claims these are. A claim
+# that is not yet known to be dead counts as worked on. job$seen keeps for each
+# claim its text, since when that has not changed, and when it was last read.
+are_worked_on <- function(job, tasks, generations) {
+  paths <- claim_file(job, tasks, generations)
   now <- cpp_steady_seconds()
-  seen <- get0(name, envir = job$seen, inherits = FALSE)
-  if (!identical(seen$text, text)) {
-    assign(name, list(text = text, since = now), envir = job$seen)
-    return(TRUE)
+  seen <- lapply(basename(paths), function(name) job$seen[[name]])
+  names(seen) <- basename(paths)
+  read <- vapply(seen, function(claim) claim$read %||% -Inf, 0)
+  due <- which(now - read >= job$lease_seconds / 4)
+  # Each worker begins elsewhere, so that all together see all of them soon.
+  start <- strtoi(substr(job$word, 1, 7), 16L)
+  due <- due[order(read[due], (due + start) %% length(paths))]
+  for (at in utils::head(due, most_claims_read)) {
+    text <- claim_text(paths[[at]])
+    same <- identical(seen[[at]]$text %||% NA, text %||% "")
+    seen[[at]] <- list(
+      text = text %||% "", there = !is.null(text), read = now,
+      since = if (same) seen[[at]]$since else now
+    )
   }
-  now - seen$since <= job$lease_seconds
+  job$seen <- seen
+  vapply(seen, function(claim) claim$there %||% TRUE, NA) &
+    !are_processes_gone(vapply(seen, function(claim) claim$text %||% "", "")) &
+    vapply(seen, function(claim) {
+      (claim$read %||% 0) - (claim$since %||% 0) <= job$lease_seconds
+    }, NA)
 }
 
 # NULL where there is none any more. A claim that can't be read counts as one
@@ -94,14 +90,15 @@ claim_some_task <- function(job, state, alone, call) {
   open <- c(setdiff(open, job$failed_here), intersect(open, job$failed_here))
   at_work <- logical(length(state$done))
   claimed <- open[state$generation[open] > 0]
-  at_work[claimed] <- mapply(
-    is_worked_on, task = claimed, generation = state$generation[claimed],
-    MoreArgs = list(job = job)
-  ) |> as.logical()
+  at_work[claimed] <- are_worked_on(job, claimed, state$generation[claimed])
   if (alone && any(at_work)) {
     return(NULL)
   }
   for (task in open[!at_work[open]]) {
+    # Others begin here, too: a look is cheaper than a lease of one's own.
+    if (file.exists(claim_file(job, task, state$generation[[task]] + 1L))) {
+      next
+    }
     lease <- claim_task(job, task, state$generation[[task]] + 1L, call)
     if (is.null(lease)) {
       next
@@ -183,13 +180,19 @@ claim_facts <- function(text) {
   )
 }
 
-# Where it is sure: a process of this machine that is not there any more.
-is_process_gone <- function(text) {
-  facts <- claim_facts(text)
-  if (!nzchar(facts$place) || !grepl("^[0-9]+$", facts$process) ||
-        !nzchar(facts$start) || facts$place != this_process()$place) {
-    return(FALSE)
-  }
-  start <- process_start(facts$process)
-  is.null(start) || start != facts$start
+# Of each of these texts, where it is sure: a process of this machine that is
+# not there any more.
+are_processes_gone <- function(texts) {
+  here <- process_place()
+  # Most claims are of other machines, and nothing is known of those.
+  of_here <- nzchar(here) & grepl(paste0("\nplace: ", here, "\n"), texts,
+                                  fixed = TRUE)
+  gone <- logical(length(texts))
+  gone[of_here] <- vapply(texts[of_here], function(text) {
+    facts <- claim_facts(text)
+    known <- grepl("^[0-9]+$", facts$process) && nzchar(facts$start)
+    start <- if (known) process_start(facts$process)
+    known && (is.null(start) || start != facts$start)
+  }, NA)
+  gone
 }

@@ -45,6 +45,10 @@ ending_failure <- function(job, state, call) {
     ),
     job, call
   )
+  # Another call has begun, and gives the task new trials.
+  if (file$state == "missing") {
+    return(NULL)
+  }
   if (file$state == "whole") {
     unserialize(file$columns$failure)
   } else {
@@ -55,7 +59,7 @@ ending_failure <- function(job, state, call) {
 # A new call is a new trial.
 forget_failures <- function(job) {
   unlink(
-    list.files(job$folder, "^fsknn-failure-", full.names = TRUE),
+    list.files(job$folder, "^fsknn-failure-[0-9-]+$", full.names = TRUE),
     expand = FALSE
   )
 }

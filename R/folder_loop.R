@@ -19,13 +19,14 @@ work_in_folder <- function(job, answer = NULL, bar = NULL, alone = FALSE,
     if (is_called_off(job)) {
       return(list(done = done, failure = list(failure = "interrupt")))
     }
-    state <- look_at_folder(job)
+    began <- cpp_steady_seconds()
+    state <- look_at_folder(job, call)
     if (!is.null(answer)) {
-      collect_tasks(job, answer, state, bar, call)
+      bad <- collect_tasks(job, answer, state, bar, call)
       if (all(answer$taken)) {
         return(list(done = done))
       }
-      state <- look_at_folder(job)
+      state$done[c(bad$damaged, bad$other)] <- FALSE
     } else if (all(state$done)) {
       return(list(done = done))
     }
@@ -41,8 +42,10 @@ work_in_folder <- function(job, answer = NULL, bar = NULL, alone = FALSE,
       if (!wait) {
         return(list(done = done))
       }
+      # Waits twenty times as long as a look takes.
+      longest <- max(2, 20 * (cpp_steady_seconds() - began))
       cpp_wait(pause)
-      pause <- min(pause * 1.5, 2, job$lease_seconds / 4)
+      pause <- min(pause * 1.5, longest, job$lease_seconds / 4)
       next
     }
     pause <- 0.02

@@ -53,12 +53,13 @@ collect_folder <- function(job, wait, call) {
   answer <- new_answer(job$work)
   pause <- 0.1
   repeat {
-    state <- look_at_folder(job)
-    collect_tasks(job, answer, state, NULL, call)
+    state <- look_at_folder(job, call)
+    bad <- collect_tasks(job, answer, state, NULL, call)
     if (all(answer$taken)) {
       return(answer)
     }
-    failure <- ending_failure(job, look_at_folder(job), call)
+    state$done[c(bad$damaged, bad$other)] <- FALSE
+    failure <- ending_failure(job, state, call)
     if (!is.null(failure)) {
       raise_job_failure(job, failure, call)
     }

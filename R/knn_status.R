@@ -32,7 +32,7 @@ knn_status <- function(folder, ...) {
   check_supplied(folder)
   call <- current_env()
   job <- join_folder(folder, "folder", NULL, call)
-  state <- look_at_folder(job)
+  state <- look_at_folder(job, call)
   workers <- who_works(job, state)
   failed <- !state$done & (state$final | state$failures >= most_trials)
   at_work <- length(unique(workers$task[!workers$gone]))
@@ -67,32 +67,23 @@ knn_status <- function(folder, ...) {
   )
 }
 
+# Column by column: a data frame for each of many rows takes seconds.
 who_works <- function(job, state) {
   tasks <- which(!state$done & state$generation > 0)
-  now <- time_of_folder(job)
-  rows <- lapply(tasks, function(task) {
-    path <- claim_file(job, task, state$generation[[task]])
-    text <- claim_text(path)
-    # It was ended between two looks.
-    if (is.null(text)) {
-      return(NULL)
-    }
-    facts <- claim_facts(text)
-    silent <- as.double(now - file.mtime(path), units = "secs")
-    data.frame(
-      task = task, host = facts$host, process = facts$process,
-      trial = state$generation[[task]], silent = max(0, silent),
-      gone = is_process_gone(text) || isTRUE(silent > job$lease_seconds)
-    )
-  })
-  rows <- Filter(Negate(is.null), rows)
-  if (length(rows) == 0) {
-    return(data.frame(
-      task = integer(), host = character(), process = character(),
-      trial = integer(), silent = double(), gone = logical()
-    ))
-  }
-  do.call(rbind, rows)
+  paths <- claim_file(job, tasks, state$generation[tasks])
+  texts <- lapply(paths, claim_text)
+  silent <- as.double(time_of_folder(job) - file.mtime(paths), units = "secs")
+  # Others were ended between two looks.
+  there <- which(!vapply(texts, is.null, NA) & !is.na(silent))
+  texts <- vapply(texts[there], identity, "")
+  facts <- lapply(texts, claim_facts)
+  silent <- silent[there]
+  data.frame(
+    task = tasks[there], host = vapply(facts, `[[`, "", "host"),
+    process = vapply(facts, `[[`, "", "process"),
+    trial = state$generation[tasks[there]], silent = pmax(0, silent),
+    gone = are_processes_gone(texts) | silent > job$lease_seconds
+  )
 }
 
 # By the clock that files of the folder have their times from.
@@ -104,39 +95,51 @@ time_of_folder <- function(job) {
 }
 
 who_worked <- function(job, call) {
-  files <- list.files(job$folder, "^fsknn-receipt-[0-9]+$")
-  rows <- lapply(files, function(name) {
-    read <- cpp_read_sealed(
-      file.path(job$folder, name), "receipt",
-      as.double(sub(".*-", "", name)), job$print,
-      list(
-        seconds = double(), ended = double(), process = integer(), host = raw()
-      ),
-      c(1, 1, 1, NA)
-    )
-    if (identical(read$state, "whole")) {
-      columns <- read$columns
-      data.frame(
-        host = rawToChar(columns$host), process = columns$process,
-        seconds = columns$seconds
-      )
-    }
-  })
-  rows <- do.call(rbind, Filter(Negate(is.null), rows))
-  if (is.null(rows)) {
-    return(data.frame(
-      host = character(), process = integer(), tasks = integer(),
-      seconds = double()
-    ))
-  }
-  who <- interaction(rows$host, rows$process, drop = TRUE)
+  rows <- all_receipts(job)
+  rows <- rows[rows$whole, ]
+  who <- match(
+    paste(rows$process, rows$host), unique(paste(rows$process, rows$host))
+  )
   first <- !duplicated(who)
   data.frame(
     host = rows$host[first], process = rows$process[first],
-    tasks = as.vector(table(who)[as.character(who[first])]),
-    seconds = as.vector(tapply(rows$seconds, who, mean)[as.character(
-      who[first]
-    )])
+    tasks = tabulate(who, sum(first)),
+    seconds = as.vector(tapply(rows$seconds, factor(who), mean))
+  )
+}
+
+# Opening a file for each task is most of what a status takes: the session keeps
+# those of the last folder, and reads again what is new or was written anew.
+all_receipts <- function(job) {
+  files <- list.files(job$folder, "^fsknn-receipt-[0-9]+$", full.names = TRUE)
+  key <- paste(
+    job$print, files, sprintf("%.9f", as.double(file.mtime(files)))
+  )
+  new <- !key %in% session$receipts$key
+  rows <- rbind(
+    session$receipts, read_receipts(job, files[new], key[new])
+  )
+  session$receipts <- rows[match(key, rows$key), ]
+  session$receipts
+}
+
+read_receipts <- function(job, files, key) {
+  types <- list(
+    seconds = double(), ended = double(), process = integer(), host = raw()
+  )
+  numbers <- as.double(sub(".*-", "", files))
+  rows <- Map(function(path, number) {
+    read <- cpp_read_sealed(
+      path, "receipt", number, job$print, types, c(1, 1, 1, NA)
+    )
+    if (identical(read$state, "whole")) read$columns
+  }, files, numbers)
+  data.frame(
+    key = key, whole = !vapply(rows, is.null, NA),
+    host = vapply(rows, function(row) rawToChar(row$host %||% raw()), ""),
+    process = vapply(rows, function(row) row$process %||% NA_integer_, 1L),
+    seconds = vapply(rows, function(row) row$seconds %||% NA_real_, 0),
+    row.names = NULL
   )
 }
 

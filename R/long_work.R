@@ -113,18 +113,44 @@ new_work <- function(search) {
 
 # Puts what is there into the answer.
 take_kept <- function(job, answer, bar, call) {
-  state <- look_at_folder(job)
+  state <- look_at_folder(job, call)
   bad <- collect_tasks(job, answer, state, bar, call)
   tell_resumed(
     job, sum(answer$taken), length(answer$taken), bad, sum(state$done)
   )
 }
 
-# When all is collected: claims, and what ended workers left half written. A
-# worker that is late finds that its task is done.
+# When all is collected: deletes failures, and what dead processes left. A file
+# of a living process stays: without its lease it could make no claim.
 clean_folder <- function(job) {
-  left <- paste0(
-    "^fsknn-((claim|lease|failure|aside)-[0-9a-f-]+|.*", unfinished_file, ")$"
+  listed <- function(pattern) {
+    list.files(job$folder, pattern, full.names = TRUE)
+  }
+  parts <- listed(paste0("^fsknn-.*", unfinished_file, "$"))
+  aside <- listed("^fsknn-aside-[0-9a-f]+$")
+  # Listed after the unfinished files: whoever writes a task, a receipt or a
+  # failure holds a lease until it is written.
+  claims <- listed("^fsknn-(claim|lease)-[0-9a-f-]+$")
+  lapsed <- have_lapsed(job, c(parts, aside, claims))
+  dead <- are_processes_gone(vapply(claims, function(path) {
+    claim_text(path) %||% ""
+  }, "")) | claims %in% lapsed
+  unlink(
+    c(
+      listed("^fsknn-failure-[0-9-]+$"), claims[dead],
+      if (all(dead)) parts else intersect(parts, lapsed),
+      intersect(aside, lapsed)
+    ),
+    expand = FALSE
   )
-  unlink(list.files(job$folder, left, full.names = TRUE), expand = FALSE)
+}
+
+# Those of these files that nobody has written to for as long as a lease lasts,
+# by the clock of the file system.
+have_lapsed <- function(job, files) {
+  if (length(files) == 0) {
+    return(character())
+  }
+  silent <- as.double(time_of_folder(job) - file.mtime(files), units = "secs")
+  files[!is.na(silent) & silent > job$lease_seconds]
 }

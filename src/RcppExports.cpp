@@ -666,6 +666,17 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_look_at_folder
+Rcpp::List cpp_look_at_folder(std::string folder, int count);
+RcppExport SEXP _fsknn_cpp_look_at_folder(SEXP folderSEXP, SEXP countSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type folder(folderSEXP);
+    Rcpp::traits::input_parameter< int >::type count(countSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_look_at_folder(folder, count));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_read_text
 Rcpp::List cpp_read_text(std::string path);
 RcppExport SEXP _fsknn_cpp_read_text(SEXP pathSEXP) {
@@ -1446,6 +1457,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_claim", (DL_FUNC) &_fsknn_cpp_claim, 4},
     {"_fsknn_cpp_release", (DL_FUNC) &_fsknn_cpp_release, 1},
     {"_fsknn_cpp_link_first", (DL_FUNC) &_fsknn_cpp_link_first, 2},
+    {"_fsknn_cpp_look_at_folder", (DL_FUNC) &_fsknn_cpp_look_at_folder, 2},
     {"_fsknn_cpp_read_text", (DL_FUNC) &_fsknn_cpp_read_text, 1},
     {"_fsknn_cpp_write_points", (DL_FUNC) &_fsknn_cpp_write_points, 4},
     {"_fsknn_cpp_open_points", (DL_FUNC) &_fsknn_cpp_open_points, 2},

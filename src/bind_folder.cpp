@@ -1,9 +1,13 @@
 // Folders that several processes work in: claims, points in a file, a steady
 // clock. And locks among the processes of one machine.
 
+#include <dirent.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
+#include <cstring>
 #include <stdexcept>
 #include <thread>
 
@@ -37,6 +41,62 @@ class OpenPoints final : public RowSource {
   Rcpp::XPtr<PointFile> file_;
   const PointFile* rows_ = file_.checked_get();
   std::int64_t first_, count_;
+};
+
+/// The digits at `at`, as a number, and moves behind them; -1: there are none,
+/// or too many.
+std::int64_t take_number(const char*& at) {
+  std::int64_t number = 0;
+  const char* const first = at;
+  for (; *at >= '0' && *at <= '9'; ++at) {
+    if (at - first == 10) return -1;
+    number = 10 * number + (*at - '0');
+  }
+  return at == first ? -1 : number;
+}
+
+/// "-000001-002" as two numbers, from 1 and from 0; "-000001" as one.
+struct TaskNumbers {
+  explicit TaskNumbers(const char* at) {
+    if (*at++ != '-') return;
+    const std::int64_t first = take_number(at);
+    if (*at == '-') {
+      ++at;
+      second = take_number(at);
+      has_second = true;
+      if (second < 0) return;
+    }
+    if (*at == 0) task = first;
+  }
+  std::int64_t task = -1, second = -1;
+  bool has_second = false;
+};
+
+class OpenFolder {
+ public:
+  explicit OpenFolder(const std::string& path)
+      : path_(path), folder_(opendir(path.c_str())) {
+    if (folder_ == nullptr) fail();
+  }
+  ~OpenFolder() { closedir(folder_); }
+  OpenFolder(const OpenFolder&) = delete;
+  OpenFolder& operator=(const OpenFolder&) = delete;
+
+  /// NULL at the end.
+  const char* next() {
+    errno = 0;
+    const dirent* const entry = readdir(folder_);
+    if (entry == nullptr && errno != 0) fail();
+    return entry == nullptr ? nullptr : entry->d_name;
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    const int error = errno;
+    throw FileFailure{path_, std::strerror(error), error};
+  }
+  const std::string path_;
+  DIR* const folder_;
 };
 
 const char* state_name(PointFile::State state) {
@@ -109,6 +169,45 @@ void cpp_release(SEXP lease) { Rcpp::XPtr<Lease>(lease).release(); }
 Rcpp::List cpp_link_first(std::string from, std::string to) {
   return bind::with_files([&] {
     return Rcpp::List::create(Rcpp::_["first"] = link_first(from, to));
+  });
+}
+
+// What stands of a folder of so many tasks: see R/folder_claims.R. In C++,
+// since every worker looks after each task, at two files for each task.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_look_at_folder(std::string folder, int count) {
+  return bind::with_files([&] {
+    Rcpp::LogicalVector done(count), final(count);
+    Rcpp::IntegerVector generation(count), failures(count);
+    OpenFolder files(folder);
+    while (const char* name = files.next()) {
+      const auto of_kind = [name](const char* kind) {
+        const std::size_t length = std::strlen(kind);
+        if (std::strncmp(name, kind, length) != 0) return TaskNumbers("");
+        return TaskNumbers(name + length);
+      };
+      const TaskNumbers task = of_kind("fsknn-task");
+      const TaskNumbers claim = of_kind("fsknn-claim");
+      const TaskNumbers failure = of_kind("fsknn-failure");
+      const auto known = [count](const TaskNumbers& numbers, bool two) {
+        return numbers.has_second == two && numbers.task >= 1 &&
+               numbers.task <= count && numbers.second <= INT_MAX;
+      };
+      if (known(task, false)) done[task.task - 1] = true;
+      if (known(claim, true)) {
+        int& last = generation[claim.task - 1];
+        last = std::max(last, static_cast<int>(claim.second));
+      }
+      if (known(failure, true)) {
+        ++failures[failure.task - 1];
+        if (failure.second == 0) final[failure.task - 1] = true;
+      }
+    }
+    // Not at the top, where "failures" would match `$failure` in part.
+    const Rcpp::List state = Rcpp::List::create(
+        Rcpp::_["done"] = done, Rcpp::_["generation"] = generation,
+        Rcpp::_["failures"] = failures, Rcpp::_["final"] = final);
+    return Rcpp::List::create(Rcpp::_["state"] = state);
   });
 }
 

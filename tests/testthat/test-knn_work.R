@@ -107,6 +107,170 @@ test_that("several processes do each task once", {
   expect_identical(sum(status$done_by$tasks), 45L)
 })
 
+# Long: FSKNN_LONG_TESTS=1 makes 200 runs of 12.
+test_that("several callers of one folder all give the answer", {
+  skip_on_os("windows")
+  withr::local_options(fsknn.split_size = 60L)
+  x <- random_matrix(600, 12)
+  whole <- knn_search(x, 5, backend = "cpu", num_threads = 1)
+  long <- identical(Sys.getenv("FSKNN_LONG_TESTS"), "1")
+  for (run in seq_len(if (long) 200 else 12)) {
+    folder <- withr::local_tempdir()
+    found <- parallel::mclapply(1:4, function(caller) {
+      tryCatch(
+        suppressMessages(knn_search(
+          x, 5, backend = "cpu", num_threads = 1, checkpoint = folder
+        )),
+        error = conditionMessage
+      )
+    }, mc.cores = 4)
+    for (answer in found) {
+      expect_identical(answer, whole)
+    }
+    unlink(folder, recursive = TRUE)
+  }
+})
+
+test_that("a caller that ends sweeps what the dead left, and nothing else", {
+  skip_if_not(file.exists("/proc/self/ns/pid"), "there is no /proc")
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  folder <- withr::local_tempdir()
+  kept_graph(x, folder)
+  mine <- fsknn:::words_of_claim()
+  far <- gsub("place: [^\n]*", "place: there", mine)
+  files <- list(
+    "lease-00000000000000aa" = mine,
+    "claim-000005-001" = mine,
+    "lease-00000000000000bb" = far,
+    "lease-00000000000000cc" = "",
+    "lease-00000000000000dd" = sub(
+      "process: [0-9]+", "process: 2000000000", mine
+    ),
+    "claim-000006-002" = sub("start: [0-9]+", "start: 1", mine),
+    "lease-00000000000000ee" = far,
+    "task-000005.part-00000000000000aa" = "half",
+    "failure-000005-1.part-00000000000000aa" = "half",
+    "aside-00000000000000aa" = "half",
+    "task-000006.part-00000000000000bb" = "half",
+    "aside-00000000000000bb" = "half",
+    "failure-000001-1" = "an earlier trial"
+  )
+  paths <- file.path(folder, paste0("fsknn-", names(files)))
+  for (at in seq_along(files)) {
+    cat("00000000000000000007\n", files[[at]], sep = "", file = paths[[at]])
+  }
+  old <- grepl("ee$|bb$", names(files)) & !grepl("lease-.*bb", names(files))
+  Sys.setFileTime(paths[old], Sys.time() - 3600)
+  suppressMessages(kept_graph(x, folder))
+  expect_identical(
+    names(files)[file.exists(paths)],
+    c(
+      "lease-00000000000000aa", "claim-000005-001", "lease-00000000000000bb",
+      "lease-00000000000000cc", "task-000005.part-00000000000000aa",
+      "failure-000005-1.part-00000000000000aa", "aside-00000000000000aa"
+    )
+  )
+  # With no living worker the unfinished files are nobody's.
+  unlink(paths[1:4])
+  suppressMessages(kept_graph(x, folder))
+  expect_identical(
+    names(files)[file.exists(paths)], "aside-00000000000000aa"
+  )
+})
+
+test_that("a finished folder may be read-only", {
+  withr::local_options(fsknn.split_size = 30L)
+  x <- random_matrix(100, 9)
+  finders <- list(
+    pairs = function(...) knn_graph(x, 5, backend = "cpu", ...),
+    rows = function(...) knn_query(x, x[1:60, ] + 1, 3, backend = "cpu", ...),
+    within = function(...) within_search(x, 0.3, backend = "cpu", ...),
+    triples = function(...) threshold_triples(exp(x), 0.8, ...),
+    tree = function(...) mst_knn(x, backend = "cpu", ...),
+    permuted = function(...) {
+      withr::with_seed(9, edge_significance(
+        knn_graph(x, 3, backend = "cpu"), x, permutations = 3,
+        backend = "cpu", ...
+      ))
+    },
+    resampled = function(...) {
+      withr::with_seed(9, edge_stability(x, 3, 5, backend = "cpu", ...))
+    }
+  )
+  for (name in names(finders)) {
+    folder <- withr::local_tempdir()
+    whole <- finders[[name]](checkpoint = folder)
+    before <- list.files(folder)
+    Sys.chmod(folder, "500")
+    # Root may write anywhere, so that no write is even tried.
+    local({
+      refuse <- function(...) stop("written")
+      local_functions(
+        cpp_write_sealed = refuse, cpp_write_points = refuse,
+        cpp_claim = refuse
+      )
+      expect_identical(
+        suppressMessages(finders[[name]](checkpoint = folder)), whole,
+        label = name
+      )
+    })
+    expect_identical(
+      suppressMessages(finders[[name]](checkpoint = folder)), whole,
+      label = name
+    )
+    Sys.chmod(folder, "700")
+    expect_identical(list.files(folder), before, label = name)
+  }
+})
+
+test_that("a look reads few claims, however many workers there are", {
+  withr::local_options(fsknn.split_size = 2L, fsknn.lease_seconds = 60)
+  x <- random_matrix(30, 9)
+  folder <- empty_folder(x)
+  tasks <- 1:100
+  for (task in tasks) {
+    cat(
+      "00000000000000000007\nhost: far\nprocess: 1\nstart: 1\nplace: there\n",
+      file = file.path(folder, sprintf("fsknn-claim-%06d-001", task))
+    )
+  }
+  job <- fsknn:::join_folder(folder, "folder", NULL, NULL)
+  now <- 0
+  read <- character()
+  text <- fsknn:::claim_text
+  local_functions(
+    cpp_steady_seconds = function() now,
+    claim_text = function(path) {
+      read <<- c(read, basename(path))
+      text(path)
+    }
+  )
+  look <- function() {
+    read <<- character()
+    unname(fsknn:::are_worked_on(job, tasks, rep(1L, 100)))
+  }
+  most <- fsknn:::most_claims_read
+  all <- character()
+  for (i in 1:5) {
+    expect_true(all(look()))
+    expect_lte(length(read), most)
+    all <- c(all, read)
+  }
+  # Each once, and none of them again before a part of the lease is over.
+  expect_setequal(all, sprintf("fsknn-claim-%06d-001", tasks))
+  expect_identical(anyDuplicated(all), 0L)
+  # Counts that stand still are dead; one of them counts further.
+  now <- 61
+  cat(
+    "00000000000000000008", file = file.path(folder, "fsknn-claim-000050-001")
+  )
+  for (i in 1:4) {
+    worked_on <- look()
+  }
+  expect_identical(which(worked_on), 50L)
+})
+
 test_that("workers that are killed lose their own task and no more", {
   skip_on_os("windows")
   withr::local_options(fsknn.split_size = 40L)
@@ -307,6 +471,36 @@ test_that("the state of a folder is told", {
   expect_identical(utils::capture.output(print(status)), shown)
 })
 
+test_that("a status reads only what is new since the last one", {
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  folder <- withr::local_tempdir()
+  kept_graph(x, folder)
+  first <- knn_status(folder)
+  file.remove(task_files(folder)[[4]])
+  knn_work(folder, num_threads = 1, backend = "cpu")
+  # As another process would leave it, some time later.
+  Sys.setFileTime(
+    file.path(folder, "fsknn-receipt-000004"), Sys.time() + 10
+  )
+  reads <- 0
+  read <- fsknn:::cpp_read_sealed
+  local_functions(cpp_read_sealed = function(path, kind, ...) {
+    reads <<- reads + (kind == "receipt")
+    read(path, kind, ...)
+  })
+  second <- knn_status(folder)
+  expect_identical(reads, 1)
+  expect_identical(sum(second$done_by$tasks), 6L)
+  expect_identical(first$done_by$process, second$done_by$process)
+  # Of another folder nothing is taken for this one's.
+  other <- withr::local_tempdir()
+  kept_graph(x, other)
+  reads <- 0
+  expect_identical(sum(knn_status(other)$done_by$tasks), 6L)
+  expect_identical(reads, 6)
+})
+
 test_that("a folder that can't be written to is an error in words", {
   skip_on_os("windows")
   skip_if(identical(Sys.info()[["user"]], "root"), "root may write anywhere")
@@ -383,7 +577,7 @@ test_that("who writes points is waited for as long as they grow", {
 
 test_that("only of one's own processes is it said that they are gone", {
   skip_if_not(file.exists("/proc/self/ns/pid"), "there is no /proc")
-  is_gone <- function(words) fsknn:::is_process_gone(words)
+  is_gone <- function(words) fsknn:::are_processes_gone(words)
   mine <- fsknn:::words_of_claim()
   expect_false(is_gone(mine))
   # No process has so high a number; nor is one there that started otherwise.

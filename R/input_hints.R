@@ -11,6 +11,8 @@ check_is_data <- function(x, arg, call = caller_env()) {
     abort_experiments(x, arg, call)
   } else if (inherits(x, "dist")) {
     abort_distances(arg, call)
+  } else if (inherits(x, "Surv")) {
+    abort_survival(arg, call)
   } else if (is_list_of_matrices(x)) {
     abort_list(x, arg, call)
   }
@@ -66,6 +68,18 @@ abort_distances <- function(arg, call) {
       "{.arg {arg}} must hold points, and is distances between some: an object
        of class <dist>.",
       i = "Use the data that they were made of: distances are made here."
+    ),
+    call
+  )
+}
+
+abort_survival <- function(arg, call) {
+  abort_argument(
+    c(
+      "{.arg {arg}} must hold points, and is survival times: an object of class
+       <Surv>.",
+      i = "They are an {.arg outcome} of the samples, for {.fn nearest_to} and
+           {.fn module_summary}."
     ),
     call
   )

@@ -23,6 +23,17 @@ take_neighbours <- function(x, arg, call) {
   if (is_knn_shards(x)) {
     return(shards_in_memory(x, arg, call))
   }
+  if (inherits(x, "Surv")) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must be nearest neighbours in a shape that is known, not
+         survival times: an object of class <Surv>.",
+        i = "They are an {.arg outcome} of the samples, for {.fn nearest_to}
+             and {.fn module_summary}."
+      ),
+      call
+    )
+  }
   nn <- take_apart(x, arg, call)
   if (is.null(nn)) {
     nn <- take_apart(take_only_set(x, arg, call), arg, call)

@@ -139,3 +139,17 @@ test_that("a list of matrices is to be one of them, or all side by side", {
     knn_search(list(x), 2)
   })
 })
+
+test_that("survival times are an outcome, and neither points nor edges", {
+  skip_if_not_installed("survival")
+  relapse <- survival::Surv(1:6, rep(0:1, 3))
+  expect_snapshot(error = TRUE, {
+    knn_search(relapse, 2)
+    knn_query(matrix(1:12 + 0, 6), relapse, 2)
+    mdl_filter(relapse, 1:2)
+    as_knn(relapse)
+    undirected_edges(relapse)
+    neighbour_mixing(relapse, 1:6)
+    as_igraph(relapse)
+  })
+})

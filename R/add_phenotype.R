@@ -9,11 +9,13 @@
 #'   numeric matrix, also a sparse one, a `DelayedMatrix` or a
 #'   `big.matrix`, a data frame of numeric columns, an `ExpressionSet`, a
 #'   `SummarizedExperiment`, or [metafeatures()].
-#' @param values One value for each column of `x`, in that order: numbers;
+#' @param values One value for each column of `x`, in that order or with their
+#'   names: numbers;
 #'   logical values; a factor of two levels, of which the second counts as 1 and
-#'   the first as 0; or survival times ([survival::Surv()]), for which their
+#'   the first as 0; text with two different values, taken as the factor of it;
+#'   or survival times ([survival::Surv()]), for which their
 #'   martingale residuals stand (see [nearest_to()]). Where it has
-#'   names and `x` has column names they must agree. Beside an `ExpressionSet`
+#'   names and `x` has column names they are matched. Beside an `ExpressionSet`
 #'   or a `SummarizedExperiment` also the name of a column of its sample data.
 #' @param name The name of the new row: one string that no row of `x` has.
 #'   Where `values` names a column, that name is the default.
@@ -60,9 +62,11 @@ add_phenotype <- function(x, values, name, ...,
   check_phenotype_name(name)
   points <- as_points(x, "x", call = current_env())
   check_new_name(points, name)
-  values <- check_phenotype(
-    as_outcome(sample_variable(x, values, "values"), "values"), points$values
+  values <- match_names(
+    sample_variable(x, values, "values"), feature_names(points$values),
+    "values", "features"
   )
+  values <- check_phenotype(as_outcome(values, "values"), points$values)
   absent <- which(is.na(values))
   if (length(absent) > 0) {
     check_missing(absent, feature_names(points$values), missing)
@@ -138,7 +142,6 @@ check_phenotype <- function(values, x, call = caller_env()) {
       call
     )
   }
-  check_phenotype_names(names(values), feature_names(x), call)
   values <- as.vector(values)
   infinite <- which(is.infinite(values))
   if (length(infinite) > 0) {
@@ -152,32 +155,6 @@ check_phenotype <- function(values, x, call = caller_env()) {
     )
   }
   unname(values)
-}
-
-check_phenotype_names <- function(given, samples, call) {
-  if (is.null(given) || is.null(samples) || identical(given, samples)) {
-    return(invisible())
-  }
-  if (setequal(given, samples)) {
-    abort_argument(
-      c(
-        "{.arg values} must be in the order of the columns of {.arg x}.",
-        x = "The names are the same, but in another order.",
-        i = "Use {.code values[colnames(x)]}."
-      ),
-      call
-    )
-  }
-  first <- which(given != samples)[[1]]
-  abort_argument(
-    c(
-      "The names of {.arg values} must be the column names of {.arg x}.",
-      x = "At position {first} there is {.val {given[[first]]}} beside column
-           {.val {samples[[first]]}}.",
-      i = "If the order is right all the same, use {.code unname(values)}."
-    ),
-    call
-  )
 }
 
 check_missing <- function(absent, samples, missing, call = caller_env()) {

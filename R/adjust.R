@@ -145,14 +145,15 @@ kept_covariates <- function(covariates, ranked, samples, weights = NULL,
 # matrices of them) and factors, and how they are put together.
 read_covariates <- function(told, x, points, input, call) {
   num_features <- ncol(points$values)
+  in_order <- function(values, arg) {
+    match_names(values, points$features, arg, "features", call)
+  }
   covariates <- if (rlang::is_formula(told$adjust)) {
-    check_in_order(told$data, "data", points, call)
-    covariates_of_formula(
-      told$adjust, told$data %||% feature_table(x, input), num_features, call
-    )
+    data <- in_order(told$data, "data") %||% feature_table(x, input)
+    formula <- with_variables(told$adjust, data, num_features, in_order)
+    covariates_of_formula(formula, data, num_features, call)
   } else {
-    check_in_order(told$adjust, "adjust", points, call)
-    covariates_of_values(told$adjust)
+    covariates_of_values(in_order(told$adjust, "adjust"))
   }
   covariates$frame[] <- Map(
     as_covariate, covariates$frame, names(covariates$frame),
@@ -168,6 +169,22 @@ read_covariates <- function(told, x, points, input, call) {
     )
   }
   covariates
+}
+
+# A formula whose variables that are not in `data`, but where it was written, are
+# in the order of the features, too: put so by in_order(values, name).
+with_variables <- function(formula, data, num_features, in_order) {
+  from <- environment(formula)
+  env <- new.env(parent = from)
+  for (name in setdiff(all.vars(formula), c(".", colnames(data)))) {
+    values <- get0(name, from, ifnotfound = NULL)
+    # Others are no variables of the features, but what these are made by.
+    if (NROW(values) == num_features) {
+      assign(name, in_order(values, name), envir = env)
+    }
+  }
+  environment(formula) <- env
+  formula
 }
 
 covariates_of_formula <- function(formula, data, num_features, call) {
@@ -257,30 +274,6 @@ as_covariate <- function(values, name, call) {
     numbers <- matrix(numbers, nrow(values), dimnames = dimnames(values))
   }
   numbers
-}
-
-# Names that are those of the features, in another order.
-check_in_order <- function(values, arg, points, call) {
-  names <- if (is.data.frame(values)) {
-    if (.row_names_info(values) > 0) row.names(values)
-  } else if (length(dim(values)) == 2) {
-    rownames(values)
-  } else {
-    names(values)
-  }
-  features <- feature_names(points$values)
-  if (is.null(names) || identical(names, features) ||
-        !setequal(names, features)) {
-    return(invisible())
-  }
-  side <- feature_side(points)
-  abort_argument(
-    c(
-      "{.arg {arg}} must be in the order of the {side}s of {.arg x}.",
-      x = "The names are the same, but in another order."
-    ),
-    call
-  )
 }
 
 # samples: the user's numbers of those that count.

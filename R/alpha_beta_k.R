@@ -194,7 +194,9 @@ cover_input <- function(x, class, num_threads, call = caller_env()) {
     class <- if (is.null(class)) {
       x$class
     } else {
-      check_class(class, NULL, ncol(x$levels), call = call)
+      check_class(
+        class, NULL, ncol(x$levels), colnames(x$levels), call = call
+      )
     }
     rows <- unname(which(x$keep))
     return(list(levels = x$levels, class = class, rows = rows))
@@ -204,7 +206,9 @@ cover_input <- function(x, class, num_threads, call = caller_env()) {
   )
   levels <- points$values
   check_some_rows(nrow(levels), "{.arg x} has no row.", call)
-  class <- check_class(class, x, ncol(levels), call = call)
+  class <- check_class(
+    class, x, ncol(levels), feature_names(levels), call = call
+  )
   scan <- in_core(cpp_scan(levels, num_threads), call)
   check_finite(points, scan, "x", call = call)
   check_whole_levels(levels, call)

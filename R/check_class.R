@@ -1,7 +1,11 @@
 # The class of each sample, as a factor without unused levels. `value`: what
-# the user gave, or the name of a column of the sample data of `x`.
-check_class <- function(value, x, num_samples, call = caller_env()) {
-  named <- sample_variable(x, value, "class", call = call)
+# the user gave, or the name of a column of the sample data of `x`. samples: the
+# names of the samples, or NULL.
+check_class <- function(value, x, num_samples, samples, call = caller_env()) {
+  named <- match_names(
+    sample_variable(x, value, "class", call = call), samples, "class",
+    "features", call
+  )
   whole <- is.numeric(named) && !inherits(named, "integer64") &&
     !is.object(named) && all(named == trunc(named), na.rm = TRUE)
   good <- is.factor(named) || is.null(dim(named)) && !is.object(named) &&

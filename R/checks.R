@@ -328,27 +328,6 @@ check_sizes <- function(size, query_size, metric, turned = FALSE,
   }
 }
 
-check_query_columns <- function(x, query, turned = FALSE,
-                                call = caller_env()) {
-  x_names <- feature_names(x)
-  query_names <- feature_names(query)
-  side <- point_side(list(turned = !isTRUE(turned)))
-  if (setequal(x_names, query_names) && !identical(x_names, query_names)) {
-    abort_argument(
-      c(
-        "{.arg query} must have its {side}s in the order of {.arg x}.",
-        x = "The {side} names are the same, but in another order.",
-        i = if (side == "column") {
-          "Use {.code query[, colnames(x)]}."
-        } else {
-          "Use {.code query[rownames(x), ]}."
-        }
-      ),
-      call
-    )
-  }
-}
-
 check_same_features <- function(wanted, given, turned = FALSE,
                                 call = caller_env()) {
   if (wanted != given) {

@@ -30,7 +30,8 @@
 #' @param x Numeric matrix of finite numbers: points in rows, features (samples)
 #'   in columns. Rows without names are called `F_1`, `F_2`, ...; columns `C1`,
 #'   `C2`, ...
-#' @param classes One class for each column of `x`: whole numbers, or text
+#' @param classes One class for each column of `x`, in that order or with their
+#'   names: whole numbers, or text
 #'   without tabs. `NULL` (the default) takes the attribute `classes` of `x`;
 #'   where there is none, every sample is written with class 0, as the format
 #'   has no way to leave the class out.
@@ -105,7 +106,10 @@ read_cibm <- function(file) {
 write_cibm <- function(x, file, classes = NULL) {
   check_supplied(x)
   check_cibm_matrix(x)
-  classes <- cibm_classes(classes %||% attr(x, "classes"), ncol(x))
+  classes <- match_names(
+    classes %||% attr(x, "classes"), colnames(x), "classes", "features"
+  )
+  classes <- cibm_classes(classes, ncol(x))
   points <- rownames(x) %||% paste0("F_", seq_len(nrow(x)))
   samples <- colnames(x) %||% paste0("C", seq_len(ncol(x)))
   check_cibm_names(points, "row")

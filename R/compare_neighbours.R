@@ -83,8 +83,8 @@
 #' groups in its `design`.
 #'
 #' @param x The points, as for [knn_search()], held in memory, with the samples
-#'   of both groups. Or a list of two of these with the same points, in one
-#'   order; its names, if it has any, name the groups.
+#'   of both groups. Or a list of two of these with the same points, matched by
+#'   name where both have names; names of the list, if any, name the groups.
 #' @param groups The group of each sample (column of `x`): a factor or a vector
 #'   with two different values, `NA` for samples to leave out; in the order of
 #'   the samples, or with their names. Beside an

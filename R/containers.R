@@ -209,7 +209,7 @@ sample_variable <- function(x, value, arg, call = caller_env()) {
   if (is.null(table) || !rlang::is_string(value)) {
     return(value)
   }
-  table_column(table, value, arg, call = call)
+  without_names(table_column(table, value, arg, call = call))
 }
 
 # of: what the table is, in words.

@@ -10,7 +10,7 @@ given_values <- function(x, values, arg, input, of,
   if (rlang::is_string(values)) {
     values <- side_column(x, values, arg, input, of, call = call)
   }
-  match_by_name(values, known, arg, of, call = call)
+  match_names(values, known, arg, of, call)
 }
 
 # The same for what must have one plain value for each: a vector, or a factor.
@@ -50,68 +50,19 @@ side_column <- function(x, name, arg, input, of, call) {
   }
   of <- if (in_columns) "the sample data of {.arg x}" else
     "the row data of {.arg x}"
-  table_column(table, name, arg, of, call = call)
+  without_names(table_column(table, name, arg, of, call = call))
 }
 
 # No value is read.
 names_of_side <- function(x, input, of) {
-  taken <- take_matrix(x, input)
+  names_of_taken(take_matrix(x, input), of)
+}
+
+# taken: of take_matrix().
+names_of_taken <- function(taken, of) {
   values <- taken$values
   if (of == "features") {
     return(if (taken$turn) row_names_of(values) else feature_names(values))
   }
   if (taken$turn) feature_names(values) else row_names_of(values)
-}
-
-# Automatic ones of a data frame are none.
-row_names_of <- function(values) {
-  if (is.data.frame(values)) {
-    return(if (.row_names_info(values) > 0) row.names(values))
-  }
-  rownames(values)
-}
-
-# What has names that are those of the points, in their order. Where points have
-# none, names of values mean nothing.
-match_by_name <- function(values, known, arg, of, call) {
-  given <- names(values)
-  if (is.null(given) || !is.null(dim(values)) || is.null(known)) {
-    return(values)
-  }
-  if (!identical(given, known)) {
-    check_names_match(given, known, arg, of, call)
-    values <- values[match(known, given)]
-  }
-  names(values) <- NULL
-  values
-}
-
-check_names_match <- function(given, known, arg, of, call) {
-  one <- if (of == "points") "point" else "sample"
-  quoted <- function(names) paste0("\"", utils::head(names, 3), "\"")
-  twice <- unique(c(given[duplicated(given)], known[duplicated(known)]))
-  absent <- setdiff(known, given)
-  unknown <- setdiff(given, known)
-  if (length(twice) + length(absent) + length(unknown) == 0) {
-    return(invisible())
-  }
-  abort_argument(
-    c(
-      "The names of {.arg {arg}} must be those of the {one}s, each once.",
-      x = if (length(absent) > 0) {
-        "{tally(length(absent), one)} {cli::qty(length(absent))}{?has/have} no
-         value: {first_few(quoted(absent), length(absent))}."
-      },
-      x = if (length(unknown) > 0) {
-        "{tally(length(unknown), \"name\")} {cli::qty(length(unknown))}{?is/are}
-         of no {one}: {first_few(quoted(unknown), length(unknown))}."
-      },
-      x = if (length(twice) > 0) {
-        "More than once there {cli::qty(length(twice))}{?is/are}
-         {first_few(quoted(twice), length(twice))}."
-      },
-      i = "For values in the order of the {one}s, use {.code unname({arg})}."
-    ),
-    call
-  )
 }

@@ -6,6 +6,8 @@
 #   names   the row names, or NULL
 #   turned  TRUE where the points were columns of what the user brought; only
 #           messages read it
+#   features  the names of the features as brought, before any is left out
+#   numbered  are the names of the points no names, but numbers of rows?
 # A new kind of matrix is one method of as_points(), a new container one method
 # of take_matrix(). Both are S3, registered in NAMESPACE: a package whose class
 # it is need not be there.
@@ -65,7 +67,16 @@ read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
     points <- as_points(turn(taken$values, arg, call), arg = arg, call = call)
   }
   points$turned <- taken$turn || taken$cells
+  points$features <- names_of_taken(taken, "features")
+  points$numbered <- !taken$turn && is.data.frame(taken$values) &&
+    is.null(row_names_of(taken$values))
   points
+}
+
+# The names of points that values can be matched by: not whole numbers, which
+# the rows of a data frame are called by.
+known_points <- function(points) {
+  if (!isTRUE(points$numbered)) point_names(points)
 }
 
 # Some objects look whole and are not: what reads them crashes R, or gives

@@ -179,10 +179,18 @@ knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
   input <- input_beside(options$input, x, query)
   turned <- are_turned(input)
   size <- plan_size(x, input)
-  query_size <- if (!is.null(query)) plan_query_size(query, size, of_query)
+  query_size <- if (!is.null(query)) {
+    plan_query_size(query, size, of_query, x, input)
+  }
   check_sizes(
     size, query_size, options$metric, turned, are_turned(of_query)
   )
+  if (!is_size(x)) {
+    options["weights"] <- list(match_names(
+      options$weights, names_of_side(x, input, "features"), "weights",
+      "features"
+    ))
+  }
   weights <- weights_for(options$weights, size[[2]], turned)
   options["weights"] <- list(weights$values)
   options["adjust"] <- list(
@@ -255,7 +263,7 @@ plan_covariates <- function(x, size, turned, input, options, weights,
   names <- if (!is_size(x)) names_of_side(x, input, "features")
   points <- list(
     values = matrix(0, 0, size[[2]], dimnames = list(NULL, names)),
-    turned = turned
+    turned = turned, features = names
   )
   search <- list(options = options, points = points)
   fit_covariates(search, x, weights, call = call)$values
@@ -294,10 +302,21 @@ plan_size <- function(x, input, call = caller_env()) {
   as.integer(x)
 }
 
-# The same of queries, or of a number of them.
-plan_query_size <- function(query, size, input, call = caller_env()) {
-  if (!is.numeric(query) || !is.null(dim(query))) {
-    return(points_size(query, input, "query", call = call))
+# The same of queries, or of a number of them. They may have more features than
+# x, size, where both have names.
+plan_query_size <- function(query, size, input, x, x_input,
+                            call = caller_env()) {
+  if (!is_size(query)) {
+    query_size <- points_size(query, input, "query", call = call)
+    queries <- list(turned = are_turned(input))
+    at <- if (!is_size(x)) {
+      match_order(
+        names_of_side(query, input, "features"),
+        names_of_side(x, x_input, "features"),
+        words_of_features(feature_side(queries), "query"), call, extra = TRUE
+      )
+    }
+    return(c(query_size[[1]], if (is.null(at)) query_size[[2]] else size[[2]]))
   }
   most <- .Machine$integer.max
   c(check_whole_number(query, "query", 1, most, call = call), size[[2]])

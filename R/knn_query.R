@@ -7,7 +7,9 @@
 #' @inheritParams knn_search
 #' @param x The points to search: as for [knn_search()]. One row is enough.
 #' @param query The points whose neighbours to find, with the features (columns)
-#'   of `x` in the same order: anything that `x` can be. `points`, `assay` and
+#'   of `x`: anything that `x` can be. Where both have names, features are
+#'   matched by name, in any order, and those that `x` has not are left out.
+#'   Otherwise they must be as many, in the same order. `points`, `assay` and
 #'   `dimred` are for both, but a plain matrix beside a container needs `points`
 #'   only.
 #' @param k Number of neighbours of each point of `query`, a whole number from 1

@@ -21,7 +21,9 @@
 #'
 #' @param approx,exact Neighbours, in any shape that [as_knn()] takes, or shards
 #'   of them ([read_knn_shards()]; blocks of rows are compared then); the same
-#'   points in the same order. `exact` needs distances, and of each point at
+#'   points, which are matched by name where both have names (the answer is then
+#'   in the order of `exact`), else in the same order. `exact` needs distances,
+#'   and of each point at
 #'   least as many neighbours as `approx`.
 #' @param ... Must be empty.
 #' @param queries Are the rows other points than those that the indices are
@@ -113,10 +115,38 @@ read_two_shapes <- function(approx, exact, queries, call = caller_env()) {
   )
   check_approx_indices(given$approx, given$exact, queries, call)
   largest <- max(largest_index(given$approx), largest_index(given$exact))
-  Map(
+  given <- Map(
     function(nn, arg) leave_out_self(nn, queries, arg, call, largest),
     given, names(given)
   )
+  are_queries <- queries || largest > num_rows_of(given$exact)
+  given$approx <- same_order(given$approx, given$exact, are_queries, call)
+  given
+}
+
+# `approx` with its rows in the order of `exact`, where both have names; and,
+# where rows are the points themselves, with neighbours by the numbers that
+# these have in `exact`.
+same_order <- function(approx, exact, are_queries, call) {
+  at <- match_order(
+    approx$names, exact$names, words_of_graphs("exact", "approx"), call
+  )
+  if (is.null(at)) {
+    return(approx)
+  }
+  renumber <- function(index) if (are_queries) index else match(index, at)
+  if (is.list(approx$index)) {
+    approx$index <- lapply(approx$index[at], renumber)
+    approx$distance <- approx$distance[at]
+  } else {
+    approx$index <- approx$index[at, , drop = FALSE]
+    approx$index[] <- renumber(approx$index)
+    if (!is.null(approx$distance)) {
+      approx$distance <- approx$distance[at, , drop = FALSE]
+    }
+  }
+  approx$names <- exact$names
+  approx
 }
 
 # Of each row, for the first k of its true neighbours, or all where there are no

@@ -87,7 +87,8 @@
 #'   each point. `NULL` (default): all of them. The answer for them is that of
 #'   the whole search, to the last bit, in the order asked for.
 #' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
-#'   (column of `x`, and of `query`), finite and not negative: r is then the
+#'   (column of `x`, and of `query`), in their order or with their names, finite
+#'   and not negative: r is then the
 #'   weighted correlation, as `stats::cov.wt(cor = TRUE)` has it, under
 #'   `"spearman"` that of the ordinary average ranks. Only the weights'
 #'   proportions matter. A sample of weight 0 is left out: its values are not
@@ -118,8 +119,8 @@
 #'   distance: where many values are missing more should be asked for.
 #' @param block `NULL` (default), or the block of each point (a batch, a donor,
 #'   a plate): a factor, or any vector that makes one, with one value for each
-#'   point of `x` and none missing, in their order or with their names (then
-#'   names that are not those of the points are an error). Beside an
+#'   point of `x` and none missing, in their order or with their names (see
+#'   "Names" in [search_options]). Beside an
 #'   `ExpressionSet` or a `SummarizedExperiment` also the name of a column: of
 #'   the sample data where the points are samples (cells), else of the row data.
 #'   The k nearest neighbours *in each block* are found then: see "Blocks" in
@@ -131,10 +132,11 @@
 #'   (columns of `x`, and of `query`), such as batch or age, which rows are
 #'   adjusted for: each becomes its residuals, and r is the partial correlation.
 #'   A formula with one side (`~ age + batch`); or the covariates themselves, in
-#'   the order of the columns: a numeric matrix, a vector, a factor, or a data
-#'   frame of such. `NULL` (default): rows as they are. See "Covariates" in
-#'   [knn_search()].
-#' @param data A data frame with one row for each sample, for the variables of
+#'   the order of the columns or with their names: a numeric matrix, a vector, a
+#'   factor, or a data frame of such. `NULL` (default): rows as they are. See
+#'   "Covariates" in [knn_search()].
+#' @param data A data frame with one row for each sample, in the order of the
+#'   columns or with their names as row names, for the variables of
 #'   the formula `adjust`. `NULL` (default) takes the sample data of a container
 #'   (`colData()`, `pData()`, the `targets` of an `EList`; where
 #'   `points = "columns"` the data of its rows). What is not there is looked for

@@ -25,7 +25,8 @@
 #'   integer or logical matrix, a data frame of numeric columns, an
 #'   `ExpressionSet`, or a `SummarizedExperiment` (its first assay). All values
 #'   must be finite.
-#' @param class The class of each sample, one value a column of `x`: a factor,
+#' @param class The class of each sample, one value a column of `x`, in that
+#'   order or with their names: a factor,
 #'   text, logical values or whole numbers, with two classes or more and none
 #'   missing. Beside an `ExpressionSet` or a `SummarizedExperiment` also the
 #'   name of a column of its sample data.
@@ -81,7 +82,9 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
   progress <- check_progress(progress)
   points <- in_memory(as_points(expression_of(x)))
   check_num_points(nrow(points$values), 1L, "x")
-  class <- check_class(class, x, ncol(points$values))
+  class <- check_class(
+    class, x, ncol(points$values), feature_names(points$values)
+  )
   scan <- in_core(cpp_scan(points$values, num_threads))
   check_finite(points, scan, "x")
   found <- in_core(
@@ -102,7 +105,8 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 #' @rdname mdl_filter
 #' @param filter What `mdl_filter()` gave. `mdl_discretise()` applies its cuts
 #'   to the same features of the same or of other samples: `x` has all rows that
-#'   the filter was made from, or those that it keeps. Missing values stay
+#'   the filter was made from, or those that it keeps, in that order or by name.
+#'   Missing values stay
 #'   missing.
 #' @export
 mdl_discretise <- function(x, filter, ..., num_threads = NULL) {
@@ -118,13 +122,11 @@ mdl_discretise <- function(x, filter, ..., num_threads = NULL) {
   }
   num_threads <- check_num_threads(num_threads)
   points <- in_memory(as_points(expression_of(x)))
-  check_filter_rows(filter, points)
-  levels_by(filter, points$values, num_threads)
+  levels_by(filter, filter_rows(filter, points), num_threads)
 }
 
-# All rows that the filter was made from, or those it keeps: with the same
-# names, where both have names.
-check_filter_rows <- function(filter, points, call = caller_env()) {
+# All rows that the filter was made from, or those it keeps, in its order.
+filter_rows <- function(filter, points, call = caller_env()) {
   all <- length(filter$keep)
   kept <- sum(filter$keep)
   given <- nrow(points$values)
@@ -142,21 +144,8 @@ check_filter_rows <- function(filter, points, call = caller_env()) {
   if (given != all) {
     wanted <- wanted[filter$keep]
   }
-  other <- if (!is.null(wanted) && !is.null(points$names)) {
-    which(wanted != points$names)
-  }
-  if (length(other) > 0) {
-    row <- other[[1]]
-    abort_argument(
-      c(
-        "{.arg x} must have the rows that {.arg filter} was made from, in their
-         order.",
-        x = "Row {row} is {.val {points$names[[row]]}}, not
-             {.val {wanted[[row]]}}."
-      ),
-      call
-    )
-  }
+  at <- match_order(points$names, wanted, words_of_rows("filter"), call)
+  if (is.null(at)) points$values else points$values[at, , drop = FALSE]
 }
 
 # The rows kept as levels from 1, out of all rows or of those kept.

@@ -38,12 +38,14 @@
 #' @param clusters The module of each point (row of `x`): what [mst_knn()]
 #'   gives, what igraph's `cluster_*()` functions give, or a vector or factor,
 #'   such as `colors` of WGCNA. `NA`: in no module. Where points have names in
-#'   both they must be the same, in the same order. WGCNA's "grey" (or 0) is a
+#'   both they are matched by name. WGCNA's "grey" (or 0) is a
 #'   module like any other unless it is made `NA`.
 #' @param x The points, as for [knn_search()], held in memory.
 #' @param outcome `NULL` (default), or an outcome of the samples, or several in
 #'   a data frame or a list with names, as for [nearest_to()]: numbers, logical
-#'   values, a factor of two levels, survival times (`survival::Surv`). Beside
+#'   values, a factor or text of two levels, survival times (`survival::Surv`).
+#'   Where it has names (or row names) and samples have, too, it is matched by
+#'   name. Beside
 #'   an `ExpressionSet` or a `SummarizedExperiment` also names of columns of its
 #'   sample data.
 #' @param min_size The fewest points of a module: smaller ones are left out. 3
@@ -128,8 +130,8 @@ module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
   found <- new_module_summary(modules, made, read)
   if (!is.null(outcome)) {
     found$outcomes <- outcomes_of_modules(
-      found, outcome, x, options, permutations = permutations, strata = strata,
-      adjust = adjust, data = data
+      found, outcome, x, read, options, permutations = permutations,
+      strata = strata
     )
     found$permutations <- permutations
   }
@@ -192,6 +194,7 @@ check_membership <- function(clusters, points, call = caller_env()) {
       call
     )
   }
+  of <- match_names(of, known_points(points), "clusters", "points", call)
   num_points <- nrow(points$values)
   if (length(of) != num_points) {
     given <- tally(length(of), "point")
@@ -200,16 +203,6 @@ check_membership <- function(clusters, points, call = caller_env()) {
         "{.arg clusters} must have a module for each of the
          {format_count(num_points)} points of {.arg x}.",
         x = "It is of {given}."
-      ),
-      call
-    )
-  }
-  if (!is.null(names(of)) && !is.null(points$names) &&
-        !identical(names(of), points$names)) {
-    abort_argument(
-      c(
-        "{.arg clusters} must be of the points of {.arg x}, in their order.",
-        x = "Their names differ."
       ),
       call
     )
@@ -299,30 +292,32 @@ new_module_summary <- function(modules, made, points) {
   )
 }
 
-# As nearest_to() has them, of all modules.
-outcomes_of_modules <- function(found, outcome, x, options, permutations,
-                                strata, adjust, data, call = caller_env()) {
+# As nearest_to() has them, of all modules. points: of read_module_points().
+outcomes_of_modules <- function(found, outcome, x, points, options,
+                                permutations, strata, call = caller_env()) {
   told <- outcomes_told(
-    outcome, x, list(options = options), call
+    outcome, x, list(options = options, points = points), call
   )
   strata <- check_strata(
     strata, x, found$num_samples, permutations > 0, input = options$input,
     call = call
   )
-  if (inherits(adjust, "formula") && is.null(data)) {
-    data <- feature_table(x, options$input)
+  adjust <- options$adjust
+  if (rlang::is_formula(adjust$adjust) && is.null(adjust$data)) {
+    table <- feature_table(x, options$input)
+    options$adjust["data"] <- list(if (!is.null(table)) without_names(table))
   }
-  num_modules <- nrow(found$eigengenes)
-  # None stands for all of them.
-  devices <- options$backend$devices
-  table <- nearest_to(
-    found$eigengenes, outcome = told, k = num_modules,
-    metric = options$metric$name, sign = "absolute",
-    permutations = permutations, strata = strata,
-    backend = options$backend$name, num_threads = options$num_threads,
-    devices = if (length(devices) > 0) devices,
-    progress = options$progress, adjust = adjust, data = data
+  options[c("input", "sign", "constant", "na")] <- list(
+    check_input(), "absolute", "error", "error"
   )
+  eigengenes <- found$eigengenes
+  colnames(eigengenes) <- points$features
+  num_modules <- nrow(eigengenes)
+  search <- new_search(
+    eigengenes, options, k = num_modules, outcome = told, correlation = TRUE,
+    call = call
+  )
+  table <- find_nearest(search, eigengenes, permutations, strata, call)
   columns <- intersect(
     c("correlation", "p_value", "p_adjusted", "fdr"), names(table)
   )

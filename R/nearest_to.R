@@ -16,9 +16,11 @@
 #' @param point Rows of `x`: a name or a number, or several of them. One number
 #'   is the number of a row, always.
 #' @param outcome In place of `point`, what is no row of `x`: a vector with one
-#'   value for each feature (column) of `x`, in that order. It may be numbers;
-#'   logical values; a factor of two levels, of which the second counts as 1 and
-#'   the first as 0; or survival times, `survival::Surv(time, event)`. Several
+#'   value for each feature (column) of `x`, in that order or with their names
+#'   (see "Names" in [search_options]). It may be numbers; logical values; a
+#'   factor of two levels, of which the second counts as 1 and the first as 0;
+#'   text with two different values, taken as the factor of it (in sorted
+#'   order); or survival times, `survival::Surv(time, event)`. Several
 #'   are a data frame, or a list with names. Beside a container (an
 #'   `ExpressionSet`, a `SummarizedExperiment`) also names of columns of its
 #'   sample data.
@@ -220,13 +222,18 @@ nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",
     x, options, k = k, point = point, outcome = outcome, correlation = TRUE,
     block = block, between = between
   )
+  find_nearest(search, x, permutations, strata)
+}
+
+# The table of a search; with p-values where `permutations` is a number.
+find_nearest <- function(search, x, permutations, strata, call = caller_env()) {
   search$as_table <- TRUE
   if (is.null(permutations)) {
-    check_strata(strata, x, 0, for_permutations = FALSE)
-    return(table_of_nearest(run_search(search), search))
+    check_strata(strata, x, 0, for_permutations = FALSE, call = call)
+    return(table_of_nearest(run_search(search, call), search))
   }
-  drawn <- draw_for_search(search, x, permutations, strata)
-  judged <- judge_nearest(search, drawn)
+  drawn <- draw_for_search(search, x, permutations, strata, call)
+  judged <- judge_nearest(search, drawn, call = call)
   table_of_nearest(judged$found, search, judged)
 }
 

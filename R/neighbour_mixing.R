@@ -144,11 +144,12 @@ labels_of_points <- function(values, data, names, arg, call = caller_env()) {
       )
     }
     values <- table_column(table, values, arg, "{.arg data}", call = call)
-    if (is.null(names(values))) {
-      names(values) <- row_names_of(table)
+    of_rows <- row_names_of(table)
+    if (!is.null(of_rows)) {
+      names(values) <- of_rows
     }
   }
-  match_by_name(values, names, arg, "points", call)
+  match_names(values, names, arg, "points", call)
 }
 
 # row, index: of each neighbour that is there; count: of each point.

@@ -26,6 +26,14 @@ reference_of <- function(a) {
 query_of <- function(a, reference) {
   check_number_type(a$query, "query", a$.frame)
   query <- if (isTRUE(a$transposed)) t(a$query) else a$query
+  at <- match_order(
+    colnames(query), colnames(reference$values),
+    words_of_features(if (isTRUE(a$transposed)) "row" else "column", "query"),
+    a$.frame, extra = TRUE
+  )
+  if (!is.null(at)) {
+    query <- query[, at, drop = FALSE]
+  }
   if (NCOL(query) != ncol(reference$values)) {
     abort_argument(
       c(

@@ -11,7 +11,25 @@ as_outcome <- function(values, arg, design = NULL, weights = NULL,
   if (inherits(values, "Surv")) {
     return(martingale_residuals(values, arg, design, weights, call))
   }
-  if (is.factor(values)) two_levels(values, arg, call) else values
+  if (is.factor(values) || is_text(values)) {
+    return(two_levels(levels_of(values), arg, call))
+  }
+  values
+}
+
+# Text, which is taken as factor() makes it; one string is a name of something.
+is_text <- function(values) {
+  is.character(values) && !is.object(values) && is.null(dim(values)) &&
+    length(values) != 1
+}
+
+# A factor as it is, and of other values one whose levels are sorted the same
+# way in every locale.
+levels_of <- function(values) {
+  if (is.factor(values)) {
+    return(values)
+  }
+  factor(values, sort(unique(values), method = "radix"))
 }
 
 # 0 for the first of the two levels that there are, 1 for the second.
@@ -21,10 +39,15 @@ two_levels <- function(values, arg, call) {
     return(as.double(values == levels[[2]]))
   }
   shown <- first_few(paste0("\"", utils::head(levels, 3), "\""), length(levels))
+  numbers <- length(levels) > 2 && !is.ordered(values) &&
+    !anyNA(suppressWarnings(as.numeric(levels)))
   abort_argument(
     c(
-      "{.arg {arg}} must have two levels where it is a factor.",
+      "{.arg {arg}} must have two levels where it is a factor or text.",
       x = "It has {length(levels)}{if (length(levels) > 0) \": \"}{shown}.",
+      i = if (numbers) {
+        "They are numbers: {.code as.numeric(as.character({arg}))}."
+      },
       i = if (length(levels) > 2 && is.ordered(values)) {
         "For their order there is {.code as.integer({arg})}."
       },
@@ -66,10 +89,28 @@ martingale_residuals <- function(values, arg, design = NULL, weights = NULL,
     formula <- values ~ design
   }
   environment(formula) <- list2env(frame, parent = asNamespace("survival"))
-  fit <- rlang::inject(survival::coxph(
-    formula, weights = !!weights, na.action = stats::na.exclude
-  ))
+  fit <- withCallingHandlers(
+    rlang::inject(survival::coxph(
+      formula, weights = !!weights, na.action = stats::na.exclude
+    )),
+    warning = function(condition) {
+      warn_of_cox(conditionMessage(condition), arg, call)
+      rlang::cnd_muffle(condition)
+    }
+  )
   as.double(stats::residuals(fit, type = "martingale"))
+}
+
+# What survival::coxph() warns of, with the outcome that it fits.
+warn_of_cox <- function(words, arg, call) {
+  cli::cli_warn(
+    c(
+      "The Cox model of {.arg {arg}} with the covariates in {.arg adjust} may
+       not have converged.",
+      x = "{.fn survival::coxph} warns: {words}"
+    ),
+    class = "fsknn_cox_warning", call = call
+  )
 }
 
 # --- outcomes of nearest_to() ------------------------------------------------
@@ -93,17 +134,24 @@ bring_outcomes <- function(search, outcome, x, call = caller_env()) {
 
 # A list of outcomes; of one without a name the name is "outcome".
 outcomes_told <- function(outcome, x, search, call) {
+  input <- search$options$input
+  features <- search$points$features
   by_name <- is.character(outcome) && !is.null(sample_table(x)) &&
-    search$options$input$points == "rows" &&
-    is.null(search$options$input$dimred)
+    input$points == "rows" && is.null(input$dimred) &&
+    (length(outcome) != ncol(x) ||
+       any(outcome %in% colnames(sample_table(x))))
   if (by_name) {
     told <- lapply(outcome, function(name) {
       sample_variable(x, name, "outcome", call = call)
     })
     return(stats::setNames(told, if (length(told) == 1) "outcome" else outcome))
   }
-  is_table <- is.data.frame(outcome) || inherits(outcome, "DataFrame")
-  if (!is_table && (inherits(outcome, "Surv") || !is.list(outcome))) {
+  outcome <- if (is_table(outcome)) {
+    match_names(outcome, features, "outcome", "features", call)
+  } else {
+    outcome
+  }
+  if (!is_table(outcome) && (inherits(outcome, "Surv") || !is.list(outcome))) {
     return(list(outcome = outcome))
   }
   told <- as.list(outcome)
@@ -125,6 +173,7 @@ outcome_row <- function(values, label, search, call) {
   samples <- points$samples %||% seq_len(ncol(points$values))
   arg <- if (label == "outcome") label else paste0("outcome$", label)
   check_outcome_type(values, arg, call)
+  values <- match_names(values, points$features, arg, "features", call)
   check_outcome_fits(values, arg, search, call)
   values <- values[samples]
   row <- as_outcome(
@@ -176,7 +225,7 @@ outcome_row <- function(values, label, search, call) {
 }
 
 check_outcome_type <- function(values, arg, call) {
-  good <- inherits(values, "Surv") || is.factor(values) ||
+  good <- inherits(values, "Surv") || is.factor(values) || is_text(values) ||
     is_number_like(values) && !is.object(values) && is.null(dim(values))
   if (good) {
     return(invisible())
@@ -184,11 +233,8 @@ check_outcome_type <- function(values, arg, call) {
   given <- describe_value(values)
   abort_argument(
     c(
-      "{.arg {arg}} must be numbers, logical values, a factor of two levels or
-       survival times ({.fn survival::Surv}), not {given}.",
-      i = if (is.character(values) && length(values) > 1) {
-        "Words can be made a factor of two levels, whose second counts as 1."
-      },
+      "{.arg {arg}} must be numbers, logical values, a factor or text of two
+       levels, or survival times ({.fn survival::Surv}), not {given}.",
       i = if (rlang::is_string(values)) {
         "The name of a column is understood where {.arg x} is an ExpressionSet
          or a SummarizedExperiment whose rows are the points."
@@ -204,7 +250,7 @@ check_outcome_type <- function(values, arg, call) {
   )
 }
 
-# One value for each sample, in their order.
+# One value for each sample.
 check_outcome_fits <- function(values, arg, search, call) {
   points <- search$points
   wanted <- points$num_given %||% ncol(points$values)
@@ -216,18 +262,6 @@ check_outcome_fits <- function(values, arg, search, call) {
         "{.arg {arg}} must have one value for each {side} (feature) of
          {.arg x}.",
         x = "{.arg x} has {tally(wanted, side)}, {.arg {arg}} has {given}."
-      ),
-      call
-    )
-  }
-  features <- feature_names(points$values)
-  given <- names(values)[points$samples %||% seq_len(wanted)]
-  if (!is.null(names(values)) && setequal(given, features) &&
-        !identical(given, features)) {
-    abort_argument(
-      c(
-        "{.arg {arg}} must be in the order of the {side}s of {.arg x}.",
-        x = "The names are the same, but in another order."
       ),
       call
     )

@@ -43,7 +43,7 @@
 #'   and a number takes the whole tree, in which edges that were cut are dotted.
 #' @param max_points The largest number of points to draw, 60 by default.
 #' @param clusters The clusters of all points, to colour by: a vector in their
-#'   order, or named (such as `membership` of [mst_knn()] or of an igraph
+#'   order, or with their names (such as `membership` of [mst_knn()] or of an igraph
 #'   clustering). `NULL` (default): the column `cluster` of the points, if there
 #'   is one.
 #' @param colour What points are coloured by: `"correlation"` with `point`,
@@ -53,8 +53,9 @@
 #'   where there are clusters and more than one is in the picture, else
 #'   `"correlation"`.
 #' @param labels What to write beside the points instead of their names: a
-#'   vector named by point (others keep their names), or the name of a column of
-#'   the table of points, such as a gene symbol.
+#'   vector named by point (others keep their names), a vector with a value for
+#'   each point in their order, or the name of a column of the table of points,
+#'   such as a gene symbol.
 #' @param label_size Size of the labels in points. `NULL` (default): 6.5 to 9,
 #'   by their number.
 #' @param interactive `TRUE` gives a page in place of a picture, for a browser:
@@ -220,19 +221,17 @@ point_clusters <- function(clusters, vertices, names, call = caller_env()) {
   if (is.factor(clusters)) {
     clusters <- stats::setNames(as.character(clusters), names(clusters))
   }
-  clusters <- c(unclass(clusters))
-  if (is.null(names(clusters)) && length(clusters) == length(names)) {
-    return(clusters)
-  }
-  known <- match(names, names(clusters))
-  if (is.null(names(clusters)) || all(is.na(known))) {
+  clusters <- match_names(
+    c(unclass(clusters)), names, "clusters", "points", call
+  )
+  if (length(clusters) != length(names)) {
     abort_argument(
       "{.arg clusters} must have a value for each of the
-       {format_count(length(names))} points, or the names of points.",
+       {format_count(length(names))} points.",
       call
     )
   }
-  unname(clusters[known])
+  clusters
 }
 
 # One of the words, or numbers named by point with a title.
@@ -244,7 +243,11 @@ choose_colour <- function(colour, clusters, links, call = caller_env()) {
     return(if (several) "cluster" else if (has_r) "correlation" else "sign")
   }
   if (!rlang::is_string(colour) || !is.null(names(colour))) {
-    return(check_colour_numbers(colour, words, call))
+    colour <- check_colour_numbers(colour, words, call)
+    check_names_known(
+      names(colour$numbers), as.character(links$vertices$name), "colour", call
+    )
+    return(colour)
   }
   if (!colour %in% words && is.numeric(links$vertices[[colour]])) {
     numbers <- stats::setNames(links$vertices[[colour]], links$vertices$name)
@@ -286,6 +289,25 @@ check_colour_numbers <- function(colour, words, call) {
   list(title = title, numbers = colour)
 }
 
+# Where values may be of some of the points, or of more than these, one of their
+# names at least must be that of a point.
+check_names_known <- function(given, known, arg, call) {
+  if (any(given %in% known)) {
+    return(invisible())
+  }
+  quoted <- function(names) {
+    first_few(paste0("\"", utils::head(names, 3), "\""), length(names))
+  }
+  abort_argument(
+    c(
+      "The names of {.arg {arg}} must be those of points.",
+      x = "None is: {quoted(given)}.",
+      x = "Points are {quoted(known)}."
+    ),
+    call
+  )
+}
+
 point_labels <- function(labels, vertices, call = caller_env()) {
   names <- as.character(vertices$name)
   if (is.null(labels)) {
@@ -301,7 +323,20 @@ point_labels <- function(labels, vertices, call = caller_env()) {
     }
     given <- as.character(vertices[[labels]])
   } else {
-    given <- as.character(labels)[match(names, names(labels))]
+    given <- as.character(labels)
+    if (!is.null(names(labels))) {
+      check_names_known(names(labels), names, "labels", call)
+      given <- given[match(names, names(labels))]
+    } else if (length(labels) != length(names)) {
+      abort_argument(
+        c(
+          "{.arg labels} must have a value for each of the
+           {format_count(length(names))} points, or names of points.",
+          x = "It has {tally(length(labels), \"value\")}, and no names."
+        ),
+        call
+      )
+    }
   }
   ifelse(is.na(given) | given == "", names, given)
 }

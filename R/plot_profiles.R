@@ -10,11 +10,12 @@
 #'   `*` or `/`) may stand for a row that is not there itself, if `a` and `b`
 #'   are: it is computed.
 #' @param against What to draw them against: the name of a row of `x`; or one
-#'   value for each of its columns: numbers, logical values, a factor with two
-#'   levels, or survival times ([survival::Surv()], right-censored).
+#'   value for each of its columns, in that order or with their names: numbers,
+#'   logical values, a factor or text with two levels, or survival times
+#'   ([survival::Surv()], right-censored).
 #' @param ... Must be empty.
 #' @param colour Something to colour the samples by, in the order of the columns
-#'   of `x`: a vector or factor with up to eight different values, `NA` one of
+#'   of `x` or with their names: a vector or factor with up to eight different values, `NA` one of
 #'   them. `NULL` (default): all alike.
 #' @param ncol Number of panels side by side. `NULL` (default) chooses.
 #' @param xlab,ylab Titles of the axes, with units, such as
@@ -76,6 +77,9 @@ plot_profiles <- function(x, which, against, ..., colour = NULL, ncol = NULL,
       values[[at]], outcome$numbers, which[[at]], outcome$name, call
     )
   }
+  colour <- match_names(
+    colour, feature_names(rows$values), "colour", "features"
+  )
   colour <- check_sample_colour(colour, length(outcome$numbers))
   if (!is.null(ncol)) {
     ncol <- check_whole_number(ncol, "ncol", min = 1, max = 1000)
@@ -114,6 +118,12 @@ profile_outcome <- function(rows, against, call) {
       numbers = numbers, shown = numbers, name = against, ylab = against,
       line = TRUE
     ))
+  }
+  against <- match_names(
+    against, feature_names(rows$values), "against", "features", call
+  )
+  if (is_text(against)) {
+    against <- levels_of(against)
   }
   is_surv <- inherits(against, "Surv")
   numbers <- outcome_numbers(against, ncol(rows$values), call)
@@ -154,7 +164,7 @@ outcome_numbers <- function(against, num_samples, call) {
          for each of its {num_samples} columns.",
         x = if (known) "It has {given} value{?s}." else "It is {told}.",
         i = if (!known) {
-          "Values may be numbers, logical, a factor with two levels, or
+          "Values may be numbers, logical, a factor or text with two levels, or
            survival times ({.fn survival::Surv})."
         }
       ),

@@ -94,6 +94,10 @@ find_donors <- function(x, query, k, options, folds, call = caller_env()) {
 find_selected <- function(x, query, k, options, folds, labels, select,
                           call = caller_env()) {
   read <- read_search(x, query, options, FALSE, call)
+  # Of some features by number.
+  options["weights"] <- list(match_names(
+    options$weights, read$points$features, "weights", "features", call
+  ))
   points <- matrix_in_memory(read$points, "x", call)
   queries <- if (!is.null(query)) matrix_in_memory(read$queries, "query", call)
   turned <- isTRUE(read$points$turned)

@@ -33,7 +33,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   blocks <- check_block(
     given_values(
       x, block, "block", input_beside(options$input, x, query), "points",
-      known = point_names(search$points), call = call
+      known = known_points(search$points), call = call
     ),
     between, search$points,
     if (is.null(query %||% outcome)) {
@@ -49,7 +49,10 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   if (has_k) {
     is_list <- !as_edges && is.null(at %||% outcome)
     search$each_k <- if (is_list) {
-      each_k_without_blocks(k, search$num_rows, blocks, call)
+      each_k_without_blocks(
+        match_names(k, names_asked(search, at, subset), "k", "points", call),
+        search$num_rows, blocks, call
+      )
     }
     k <- if (is.null(search$each_k)) k else max(search$each_k, 1)
     check_k(k, num_points, self_excluded = self_excluded, call = call)
@@ -94,17 +97,29 @@ read_search <- function(x, query, options, has_outcome, call) {
     )
   }
   points <- search$points
+  if (!is.null(query)) {
+    search$queries <- order_features(search$queries, points, call)
+  }
   queries <- search$queries
   check_sizes(
     dim(points$values), if (!is.null(queries)) dim(queries$values),
     options$metric, points$turned, queries$turned, has_outcome, call = call
   )
-  if (!is.null(queries)) {
-    check_query_columns(
-      points$values, queries$values, queries$turned, call = call
-    )
-  }
   search
+}
+
+# Queries with the features of the points, in the points' order, where both have
+# names. Other features are left out.
+order_features <- function(queries, points, call) {
+  at <- match_order(
+    queries$features, points$features,
+    words_of_features(feature_side(queries), "query"), call, extra = TRUE
+  )
+  if (!is.null(at)) {
+    queries$values <- queries$values[, at, drop = FALSE]
+    queries$features <- points$features
+  }
+  queries
 }
 
 # What missing values, weights of samples and covariates mean for the points.
@@ -130,6 +145,13 @@ count_rows <- function(search, at, subset) {
   } else {
     nrow((search$queries %||% search$points)$values)
   }
+}
+
+# The names of those points whose neighbours are asked for, to match values by.
+names_asked <- function(search, at = NULL, subset = NULL) {
+  names <- known_points(search$queries %||% search$points)
+  some <- at %||% subset
+  if (is.null(some)) names else names[some]
 }
 
 # The values, in memory or in a file, and what one pass over them tells.

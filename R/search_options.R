@@ -62,6 +62,20 @@
 #' The answer is the same, to the last bit, with and without `BPPARAM` and
 #' `checkpoint`; with a `subset` it is the rows (or the edges) that the whole
 #' answer has for these points.
+#' @section Names:
+#' All verbs match names by one rule, in every argument that has values for
+#' points or samples (`weights`, `adjust`, `data`, `outcome`, `block`, `labels`,
+#' `groups`, `strata` and so on), be it a vector, a matrix, a data frame or
+#' survival times. Where both the values and `x` have names, values are taken by
+#' name, in whatever order they come. A name that only one side has is an error,
+#' which says so where names differ only as [make.names()] makes them differ.
+#' Where one side has no names, values are taken by position, and there must be
+#' as many. Row names of a data frame that are whole numbers are no names. A
+#' column that is named in a container's own table belongs to the samples (or
+#' rows) as they stand there.
+#'
+#' The features of a `query` are matched by name, too. It may have more features
+#' than `x`, which are left out then.
 #' @seealso [knn_search()] for what each of them means.
 #' @name search_options
 #' @examples

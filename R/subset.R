@@ -10,7 +10,10 @@ check_subset <- function(subset, points, distinct = FALSE,
   num_points <- nrow(points$values)
   side <- point_side(points)
   rows <- if (is.logical(subset)) {
-    check_logical_subset(subset, num_points, call)
+    check_logical_subset(
+      match_names(subset, known_points(points), "subset", "points", call),
+      num_points, call
+    )
   } else if (is.character(subset)) {
     find_subset(subset, points, call)
   } else {

@@ -9,6 +9,11 @@ take_two_groups <- function(x, groups, strata, permuted, options,
     taken <- bind_two(x, groups, strata, permuted, options, call)
   } else {
     num_samples <- points_size(x, options$input, "x", call)[[2]]
+    # Samples in neither group will be left out.
+    options["weights"] <- list(match_names(
+      options$weights, names_of_side(x, options$input, "features"), "weights",
+      "features", call
+    ))
     groups <- check_groups(groups, x, num_samples, options, call)
     strata <- check_strata(
       strata, x, num_samples, permuted, input = options$input, call = call
@@ -59,22 +64,19 @@ bind_two <- function(x, groups, strata, permuted, options, call) {
       call
     )
   }
-  if (!identical(parts[[1]]$names, parts[[2]]$names)) {
-    abort_argument(
-      c(
-        "The two of {.arg x} must have the same points, in one order.",
-        x = "Their names differ."
-      ),
-      call
-    )
-  }
   for (part in parts) {
     if (is_metafeatures(part$values)) abort_no_metafeatures(call)
+  }
+  at <- match_order(
+    known_points(parts[[2]]), known_points(parts[[1]]), words_of_two(), call
+  )
+  if (!is.null(at)) {
+    parts[[2]]$values <- parts[[2]]$values[at, , drop = FALSE]
   }
   values <- cbind(parts[[1]]$values, parts[[2]]$values)
   samples <- lapply(parts, function(part) colnames(part$values))
   dimnames(values) <- list(
-    parts[[1]]$names, if (!any(vapply(samples, is.null, NA))) unlist(samples)
+    parts[[1]]$names %||% parts[[2]]$names, if (!any(vapply(samples, is.null, NA))) unlist(samples)
   )
   names <- rlang::names2(x)
   names <- if (all(nzchar(names)) && anyDuplicated(names) == 0) {
@@ -114,11 +116,9 @@ check_groups <- function(groups, x, num_samples, options, call) {
       call
     )
   }
-  groups <- factor(
-    each_value(
-      x, groups, "groups", num_samples, options$input, "features", call = call
-    )
-  )
+  groups <- droplevels(levels_of(each_value(
+    x, groups, "groups", num_samples, options$input, "features", call = call
+  )))
   if (nlevels(groups) != 2) {
     shown <- first_few(paste0("\"", levels(groups), "\""), nlevels(groups))
     abort_argument(

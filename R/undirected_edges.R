@@ -12,8 +12,9 @@
 #'   [as_knn()] takes.
 #' @param mode `"union"` (default), and `"mutual"` or `"intersection"`.
 #' @param ... For `undirected_edges()`, must be empty. For `combine_graphs()`,
-#'   two graphs or more: edge data frames whose `vertices` are the same points
-#'   in the same order, all directed (as of [knn_graph()]) or all undirected.
+#'   two graphs or more: edge data frames whose `vertices` are the same points,
+#'   by name (without names, as many), all directed (as of [knn_graph()]) or all
+#'   undirected.
 #' @param min_stability Of graphs from [edge_stability()], edges whose
 #'   `stability` is below this share are left out before anything is combined;
 #'   one such graph is then enough. `NULL` (default): all edges count.
@@ -88,7 +89,7 @@ combine_graphs <- function(..., mode = c("union", "intersection"),
   }
   first <- graphs[[1]]
   for (at in seq_along(graphs)) {
-    check_same_points(first, graphs[[at]], at)
+    check_same_points(first, graphs[[at]], at, names_of_dots(list(...)))
   }
   columns <- Reduce(intersect, lapply(graphs, names))
   all <- do.call(rbind, lapply(graphs, function(graph) {
@@ -188,14 +189,20 @@ edges_of <- function(edges, arg = "edges", call = caller_env()) {
   to_edges(nn[c("index", "distance")], nn$names, call)
 }
 
-check_same_points <- function(first, graph, at, call = caller_env()) {
+# Points with names may be in any order, points without are as many. args: what
+# messages call the graphs.
+check_same_points <- function(first, graph, at, args, call = caller_env()) {
   names <- lapply(list(first, graph), function(edges) {
-    as.character(attr(edges, "vertices")$name)
+    attr(edges, "vertices")$name
   })
-  if (!identical(names[[1]], names[[2]])) {
+  if (all(vapply(names, is.character, NA))) {
+    match_order(
+      names[[2]], names[[1]], words_of_graphs(args[[1]], args[[at]]), call
+    )
+  } else if (!identical(as.character(names[[1]]), as.character(names[[2]]))) {
     abort_argument(
       c(
-        "The graphs must have the same points in the same order.",
+        "The graphs must have the same points.",
         x = "Graph {at} has others than the first."
       ),
       call

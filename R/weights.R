@@ -100,24 +100,8 @@ weights_for <- function(weights, num_features, turned = FALSE,
 
 # As weights_for() for the columns of some points.
 fit_weights <- function(weights, points, call = caller_env()) {
-  fitted <- weights_for(
-    weights, ncol(points$values), points$turned, call = call
-  )
-  of_columns <- feature_names(points$values)
-  if (!is.null(names(weights)) && setequal(names(weights), of_columns) &&
-        !identical(names(weights), of_columns)) {
-    side <- feature_side(points)
-    names_of <- if (side == "column") "colnames(x)" else "rownames(x)"
-    abort_argument(
-      c(
-        "{.arg weights} must be in the order of the {side}s of {.arg x}.",
-        x = "The names are the same, but in another order.",
-        i = "Use {.code weights[{names_of}]}."
-      ),
-      call
-    )
-  }
-  fitted
+  weights <- match_names(weights, points$features, "weights", "features", call)
+  weights_for(weights, ncol(points$values), points$turned, call = call)
 }
 
 # Points without the columns (samples) of weight 0, so that nobody ever sees

@@ -16,8 +16,8 @@
 #'
 #' @inheritParams knn_search
 #' @param distance The largest distance that counts: one number, or one for each
-#'   point whose neighbours are asked for (of `x`, `subset` or `query`). Not
-#'   below 0, but under `"inner_product"`.
+#'   point whose neighbours are asked for (of `x`, `subset` or `query`), in their
+#'   order or with their names. Not below 0, but under `"inner_product"`.
 #'
 #' @param constant What to do with points for which the metric has no value (see
 #'   [knn_search()]): `"error"` (default), or `"isolate"`, which keeps them as
@@ -116,6 +116,10 @@ within_query <- function(x, query, distance, metric = "pearson",
 
 check_distance <- function(distance, search, call = caller_env()) {
   num_rows <- search$num_rows
+  distance <- match_names(
+    distance, names_asked(search, subset = search$request$subset), "distance",
+    "points", call
+  )
   plain <- is.numeric(distance) && !is.object(distance) &&
     is.null(dim(distance))
   if (!plain || !length(distance) %in% c(1L, num_rows)) {

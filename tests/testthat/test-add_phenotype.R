@@ -260,7 +260,6 @@ test_that("wrong arguments are errors that say what can be done", {
     add_phenotype(x, rep(1, 5), "relapse")
     add_phenotype(x, c(1, 1, NA, NA, NA), "relapse", missing = "drop")
     add_phenotype(x, rep(NA_real_, 5), "relapse", missing = "drop")
-    add_phenotype(x, rev(named), "relapse")
     add_phenotype(x, stats::setNames(years, letters[1:5]), "relapse")
     add_phenotype(x, years, "relapse", missing = "ignore")
     add_phenotype("a", years, "relapse")

@@ -356,7 +356,6 @@ test_that("wrong covariates are errors", {
     knn_search(x, 3, adjust = "age")
     knn_search(x, 3, adjust = number * 1i)
     knn_search(x, 3, adjust = I(data.frame(a = I(list(1, 2, 3, 4)))))
-    knn_search(x, 3, adjust = c(b = 1, a = 2, c = 3, d = 5))
     knn_graph(x, 3, adjust = ~ age, data = samples[4:1, ])
     FsknnParam("pearson", adjust = number)
     snn_graph(knn_search(x, 3), adjust = number)

@@ -137,7 +137,7 @@ test_that("where columns are the points, messages speak of columns", {
   named <- x
   rownames(named) <- paste0("s", 1:5)
   expect_snapshot(error = TRUE, {
-    knn_query(named, named[5:1, ], 2, points = "columns")
+    knn_query(named, named[4:1, ], 2, points = "columns")
     knn_search(flat, 2, points = "columns")
     knn_search(broken, 2, points = "columns")
     knn_search(x[, 1, drop = FALSE], 1, points = "columns")

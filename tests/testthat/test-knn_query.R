@@ -107,7 +107,7 @@ test_that("a wrong query is an error that names it", {
   colnames(x) <- c("a", "b", "c", "d")
   expect_snapshot(error = TRUE, {
     knn_query(x, x[, 1:3])
-    knn_query(x, x[, c(2, 1, 3, 4)])
+    knn_query(unname(x), x[, 1:3])
     knn_query(x, x[0, ])
     knn_query(x, NULL)
     knn_query(x, "a")

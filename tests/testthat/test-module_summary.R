@@ -213,7 +213,6 @@ test_that("missing values and constant rows are said, filled or left out", {
     module_summary(data$of, x, na = "pairwise")
     module_summary(data$of, flat)
     module_summary(data$of[-1], data$x)
-    module_summary(stats::setNames(data$of, rev(rownames(x))), data$x)
     module_summary(list(1), data$x)
     module_summary(data$of, data$x, min_size = 50)
     module_summary(data$of, data$x, metric = "euclidean")
@@ -256,4 +255,21 @@ test_that("a summary of modules is what prints of them", {
   expect_s3_class(summary(found), "fsknn_modules")
   expect_identical(summary(found), found)
   expect_error(summary(found, 3), class = "fsknn_argument_error")
+})
+
+test_that("errors about outcomes name the verb that was called", {
+  data <- module_data()
+  calls <- list(
+    quote(module_summary(data$of, data$x, 1:3)),
+    quote(module_summary(data$of, data$x, replace(1:18, 3, NA))),
+    quote(module_summary(data$of, data$x, rep(1, 18))),
+    quote(module_summary(data$of, data$x, list(a = letters[1:18]))),
+    quote(module_summary(data$of, data$x, 1:18, adjust = 1:18)),
+    quote(module_summary(data$of, data$x, 1:18, adjust = 1:3)),
+    quote(module_summary(data$of, data$x, 1:18, adjust = ~ nothing))
+  )
+  for (one in calls) {
+    err <- expect_error(eval(one), class = "fsknn_argument_error")
+    expect_identical(as.list(err$call)[[1]], quote(module_summary))
+  }
 })

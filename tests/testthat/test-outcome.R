@@ -154,7 +154,6 @@ test_that("wrong outcomes are errors that say what can be done", {
     nearest_to(x, k = 3, outcome = cbind(y, y))
     nearest_to(x, k = 3, outcome = list(y, y))
     nearest_to(x, k = 3, outcome = list(years = y, grade = y[1:2]))
-    nearest_to(x, k = 3, outcome = stats::setNames(y, rev(colnames(x))))
     nearest_to(t(x), k = 3, points = "columns", outcome = y[1:2])
     nearest_to(x, k = 26, outcome = y)
     nearest_to(x, k = 3, outcome = y * 0, metric = "cosine")
@@ -223,4 +222,44 @@ test_that("permutations of rows with filled values are those of the filled rows"
     })
     expect_equal(as.data.frame(found[[1]]), as.data.frame(found[[2]]))
   }
+})
+
+test_that("text is an outcome as its factor is, in any locale", {
+  x <- outcome_data(12)
+  kind <- rep_len(c("b", "A", "A"), 12)
+  expected <- nearest_to(x, outcome = factor(kind, c("A", "b")), k = 3)
+  expect_identical(nearest_to(x, outcome = kind, k = 3), expected)
+  expect_identical(
+    nearest_to(x, outcome = as.double(kind == "b"), k = 3), expected
+  )
+  expect_identical(
+    add_phenotype(x, kind, "kind"), add_phenotype(x, factor(kind), "kind")
+  )
+  expect_identical(
+    compare_neighbours(x, kind, 3, permutations = NULL),
+    compare_neighbours(x, factor(kind, c("A", "b")), 3, permutations = NULL)
+  )
+  expect_snapshot(error = TRUE, {
+    nearest_to(x, outcome = rep_len(c("1.5", "2", "0.1"), 12), k = 3)
+    nearest_to(x, outcome = factor(rep(1:3, 4)), k = 3)
+    nearest_to(x, outcome = rep_len(letters, 12), k = 3)
+  })
+})
+
+test_that("a Cox model that does not converge is told of by its outcome", {
+  skip_if_not_installed("survival")
+  x <- outcome_data(12)
+  # One half alone has events, and the coefficient has no end.
+  time <- survival::Surv(1:12, rep(1:0, c(6, 6)))
+  apart <- rep(c(1, 0), c(6, 6))
+  expect_snapshot({
+    . <- nearest_to(x, outcome = list(relapse = time), k = 3, adjust = apart)
+    . <- module_summary(
+      rep_len(1:2, nrow(x)), x, list(relapse = time), adjust = apart
+    )
+  })
+  expect_warning(
+    nearest_to(x, outcome = time, k = 3, adjust = apart), "`outcome`",
+    class = "fsknn_cox_warning"
+  )
 })

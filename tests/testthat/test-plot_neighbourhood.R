@@ -178,7 +178,7 @@ test_that("clusters are shown where there are some, eight at most", {
     as.character(plot$data$group)[match(letters[1:4], shown(plot))],
     c("1", "1", "2", "3")
   )
-  named <- c(d = 3, c = 2, b = 1, a = 1)
+  named <- rev(stats::setNames(clusters, letters[1:9]))
   expect_identical(
     plot_neighbourhood(edges, "a", clusters = named)$data$group,
     plot$data$group

@@ -308,7 +308,6 @@ test_that("wrong weights are errors", {
     knn_search(x, 3, weights = matrix(1:4))
     knn_search(x, 3, weights = c(TRUE, FALSE, TRUE, TRUE))
     knn_search(x, 3, weights = c(1, 2, 3, 1e-16))
-    knn_search(x, 3, weights = c(b = 1, a = 2, c = 3, d = 4))
     knn_plan(c(20, 4), 3, weights = 1:3)
     knn_search(x, 3, weights = c(-1, -2, -3, -4))
   })

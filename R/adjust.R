@@ -171,8 +171,8 @@ read_covariates <- function(told, x, points, input, call) {
   covariates
 }
 
-# A formula whose variables that are not in `data`, but where it was written, are
-# in the order of the features, too: put so by in_order(values, name).
+# Variables that are not in `data` are where the formula was written: those too
+# are put in the order of the features, by in_order(values, name).
 with_variables <- function(formula, data, num_features, in_order) {
   from <- environment(formula)
   env <- new.env(parent = from)

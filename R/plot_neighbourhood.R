@@ -43,7 +43,8 @@
 #'   and a number takes the whole tree, in which edges that were cut are dotted.
 #' @param max_points The largest number of points to draw, 60 by default.
 #' @param clusters The clusters of all points, to colour by: a vector in their
-#'   order, or with their names (such as `membership` of [mst_knn()] or of an igraph
+#'   order, or with their names (such as `membership` of [mst_knn()] or of an
+#'   igraph
 #'   clustering). `NULL` (default): the column `cluster` of the points, if there
 #'   is one.
 #' @param colour What points are coloured by: `"correlation"` with `point`,

@@ -15,7 +15,8 @@
 #'   ([survival::Surv()], right-censored).
 #' @param ... Must be empty.
 #' @param colour Something to colour the samples by, in the order of the columns
-#'   of `x` or with their names: a vector or factor with up to eight different values, `NA` one of
+#'   of `x` or with their names: a vector or factor with up to eight different
+#'   values, `NA` one of
 #'   them. `NULL` (default): all alike.
 #' @param ncol Number of panels side by side. `NULL` (default) chooses.
 #' @param xlab,ylab Titles of the axes, with units, such as

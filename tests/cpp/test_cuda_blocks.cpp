@@ -248,7 +248,7 @@ RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
   rule.sum = raw_sum_of(metric);
   const bool products = rule.sum == RawSum::product;
   if (rule.sum == RawSum::near_rows) {
-    rule.gap = rounding_once_centred(padded) / 2;
+    rule.contract = rounding_of_near_rows(padded);
   } else {
     rule.contract = rounding_of_sums(padded) * 2 + 0x1p-47;
     rule.gap =
@@ -292,6 +292,8 @@ RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
       to_ball = kLongestBall / std::sqrt(round().whole);
       terms = round();
     }
+    if (rule.sum == RawSum::near_rows)
+      terms.unit = unit_rounding(all.points.row(Place{i}), padded);
     const RawBounds own = raw_bounds(rule, terms, cut);
     CHECK(!(cut && own.slack < HUGE_VALF));
     double magnitude = 0;

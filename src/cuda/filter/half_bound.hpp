@@ -36,9 +36,12 @@
 // distance by less than g, a square here.
 //
 // Rows of length 1 that are nearly the same (core/centred.hpp) are the same as
-// raw ones, with t_ij = -D in the place of -D^2 / 2: the contract's distance D
-// is within rounding_once_centred() of |a_i - a_j|^2 / 2, half of which each
-// row has.
+// raw ones, with t_ij = -D in the place of -D^2 / 2: p_i is |c_i|^2 / 2 and
+// what the row is short of length 1, and the contract's distance D is within
+// UnitRounding::contract of both rows, and a part of their |c|^2, of what p
+// says. D is never below 0. Were a lower bound of -D above that, rows that are
+// all alike would drop each other: it is at most the sum of what either row is
+// longer than 1 by, less its contract, which goes into the slack.
 //
 // M is at most 1.005 (p + e) + 2^-20. A part's rounding is at most 2^-11 of
 // what it is to hold, or 2^-25 of its unit where halves are subnormal, and goes
@@ -64,6 +67,7 @@
 #include <cstdint>
 
 #include "core/arithmetic.hpp"
+#include "core/centred.hpp"
 #include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {
@@ -130,7 +134,7 @@ struct RawRule {
   std::int64_t padded = 0;  ///< of the prepared rows
   double scale = 1.0;       ///< S, a power of two
   double contract = 0.0;    ///< of |c|^2: rounding_of_sums() and the root's
-  double gap = 0.0;         ///< g in units of 1; but for distances, squared
+  double gap = 0.0;         ///< g in units of 1; of products, squared
   RawSum sum = RawSum::squared_distance;
 };
 
@@ -139,6 +143,7 @@ struct RawTerms {
   double whole = 0.0;     ///< c^2
   double halves = 0.0;    ///< x^2
   double rounding = 0.0;  ///< w^2
+  UnitRounding unit;      ///< of near rows, in units of 1
 };
 
 struct RawBounds {
@@ -183,8 +188,10 @@ FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule, const RawTerms& terms,
   const double up = raw_rounding(rule);
   const bool products = rule.sum == RawSum::product;
   const bool distances = rule.sum == RawSum::squared_distance;
+  const double short_of_one = terms.unit.short_of_one * rule.scale * rule.scale;
+  const double of_unit = terms.unit.contract * rule.scale * rule.scale;
   // To within (up - 1) of itself.
-  const double p = products ? 0.0 : terms.whole / 2;
+  const double p = products ? 0.0 : terms.whole / 2 + short_of_one;
   const double square = terms.whole * up;
   const double length = sqrt(square) * up;
   const double x_square = terms.halves * up;
@@ -199,10 +206,13 @@ FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule, const RawTerms& terms,
   RawBounds to;
   to.apart = (lambda * x_square + w * w / lambda + w * w) / 2 +
              tau * x_square / 2 + rule.contract * square + gap * length +
-             square_gap + (up - 1.0) * square +
-             vanished * (rule.scale * 0x1p-530);
+             square_gap + of_unit + (up - 1.0) * square +
+             fabs(short_of_one) * 0x1p-50 + vanished * (rule.scale * 0x1p-530);
   // tau M, where M <= 1.005 (p + e) + 2^-20 and tau < 2^-8.
-  to.error = (to.apart + tau * (1.01 * square / 2 + 0x1p-20)) * 1.02 + 0x1p-400;
+  to.error =
+      (to.apart + tau * (1.01 * (square / 2 + fabs(short_of_one)) + 0x1p-20)) *
+          1.02 +
+      0x1p-400;
   to.wild = !(length <= (products ? kLongestOfProducts : kLongest)) ||
             !(to.error <= kLargestError);
   if (to.wild) {
@@ -216,7 +226,9 @@ FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule, const RawTerms& terms,
     return to;
   }
   const double slack =
-      (to.error + (p - to.norm.sum())) * (1 + 0x1p-40) + p * 0x1p-48;
+      (to.error + (p - to.norm.sum()) + fmax(0.0, -short_of_one - of_unit)) *
+          (1 + 0x1p-40) +
+      fabs(p) * 0x1p-48;
   const float rounded = static_cast<float>(slack);
   to.slack = static_cast<double>(rounded) < slack
                  ? nextafterf(rounded, HUGE_VALF)

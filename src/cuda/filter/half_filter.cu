@@ -138,6 +138,14 @@ class RawFilter final : public HalfFilter {
     stream.wait();
     return units;
   }
+  /// Rows that are as near as their distances' rounding: a pair's bound is wide
+  /// then, and distances tell more.
+  int settled_rounds(const SimilarityUnits& units) const override {
+    constexpr double wide = 0x1p28;
+    return units.near_rows && units.scale > wide
+               ? entry_of(NumberForm::byte).settled_rounds
+               : HalfFilter::settled_rounds(units);
+  }
 
  private:
   RawForm form() { return {form_.data(), form_.data() + padded_, sum_}; }

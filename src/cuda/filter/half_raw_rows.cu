@@ -85,6 +85,42 @@ __global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
   *scale = two_to(max(-1000, min(e, 1000)));
 }
 
+/// Of a row of length 1, by a warp: as unit_rounding() of core/centred.hpp.
+__device__ inline UnitRounding unit_rounding_by_warp(const double* z,
+                                                     std::int64_t padded) {
+  constexpr unsigned whole_warp = 0xffffffffu;
+  constexpr int at_once = kWarp / kLanes;  // entries of a lane of the sum
+  const int own = static_cast<int>(threadIdx.x) % kWarp;
+  double lane_sum = 0.0, half_ulps = 0.0;
+  LongSum squares;
+  for (std::int64_t first = 0; first < padded; first += kWarp) {
+    const double x = first + own < padded ? z[first + own] : 0.0;
+    squares.add_square(x);
+    double sum = x * x;
+    for (int before = kLanes; before < kWarp; before *= 2) {
+      const double other = __shfl_up_sync(whole_warp, sum, before);
+      if (own >= before) sum += other;
+    }
+    sum += lane_sum;
+    if (x != 0.0) half_ulps += half_ulp_of_sum(sum);
+    lane_sum =
+        __shfl_sync(whole_warp, sum, (at_once - 1) * kLanes + own % kLanes);
+  }
+  for (int apart = kLanes / 2; apart > 0; apart /= 2) {
+    lane_sum += __shfl_xor_sync(whole_warp, lane_sum, apart);
+    if (own < apart)
+      half_ulps += apart == 1 ? kLastHalfUlp : half_ulp_of_sum(lane_sum);
+  }
+  for (int gap = kWarp / 2; gap > 0; gap /= 2) {
+    const double sum = __shfl_xor_sync(whole_warp, squares.sum, gap);
+    const double rest = __shfl_xor_sync(whole_warp, squares.rest, gap);
+    squares.add(sum);
+    squares.rest += rest;
+  }
+  // The first thread's: others' may have other digits.
+  return unit_rounding(squares, warp_sum(half_ulps));
+}
+
 struct RoundRaw {
   PreparedRows from;
   std::int64_t count;
@@ -143,6 +179,9 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
     to_ball = kLongestBall / sqrt(sums().whole);
     terms = sums();
   }
+  if (rule.sum == RawSum::near_rows)
+    terms.unit =
+        unit_rounding_by_warp(from.rows + row * from.padded, from.padded);
   const RawBounds bounds = raw_bounds(rule, terms, cut);
 
   for (std::int64_t f = lane; f < parts_at; f += kWarp) {
@@ -205,7 +244,7 @@ void start_raw_rows(const PreparedRows& from, std::int64_t count,
   raw.rule.padded = from.padded;
   raw.rule.sum = form.sum;
   if (form.sum == RawSum::near_rows) {
-    raw.rule.gap = rounding_once_centred(from.padded) / 2;
+    raw.rule.contract = rounding_of_near_rows(from.padded);
   } else {
     raw.rule.contract = rounding_of_sums(from.padded) * 2 + 0x1p-47;
     raw.rule.gap = 0x1p-1072 / undo.first / undo.second;

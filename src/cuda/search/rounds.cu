@@ -103,14 +103,14 @@ std::int64_t num_launches(const FilterRounds& rounds) {
 
 void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
                     std::int64_t num_lists, const Stream& stream) {
-  step.limits = limit_rule(*search.request.metric, search.redo,
-                           pass.filter->units(pass.cut, stream));
+  const SimilarityUnits units = pass.filter->units(pass.cut, stream);
+  step.limits = limit_rule(*search.request.metric, search.redo, units);
   step.row_slack = pass.cut.row_slack;
   const bool distances_tell = may_settle(step);
   GuessRule guess;
   guess.may = step.guessed = pass.rounds.risk > 0.0;
   guess.confirms = guess.may && !distances_tell;
-  pass.rounds.settled_rounds = pass.filter->settled_rounds();
+  pass.rounds.settled_rounds = pass.filter->settled_rounds(units);
   if (distances_tell)
     guess.error_part = guessed_error_part(pass.rounds.settled_rounds > 0);
   pass.cut.guess = guess;

@@ -231,13 +231,15 @@ struct RawPoints {
     double sum = 0;
     for (std::size_t f = 0; f < halves[a].size(); ++f)
       sum += halves[a][f] * halves[b][f];
-    return sum - bounds[a].norm.sum() - bounds[b].norm.sum() - lost[a] -
-           lost[b];
+    return (sum - bounds[a].norm.sum() - bounds[b].norm.sum() - lost[a] -
+            lost[b]) *
+           (factors[a] * factors[b]);
   }
   RawRule rule;
+  double scale = 1.0;
   std::vector<std::vector<double>> halves;
   std::vector<RawBounds> bounds;
-  std::vector<double> lost;
+  std::vector<double> lost, factors;
 };
 
 RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
@@ -261,14 +263,24 @@ RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
   double length = 0;
   for (std::int64_t f = 0; f < padded; ++f)
     length += std::pow(entry(products ? 0 : 1, f), 2);
-  const int typical = products ? kTypicalOfProducts : kTypicalExponent;
-  rule.scale = two_to(
+  scale = two_to(
       length > 0
-          ? std::max(-1000,
-                     std::min(typical - exponent_of(std::sqrt(length)), 1000))
+          ? std::max(-kMostScale,
+                     std::min(kTypicalExponent - exponent_of(std::sqrt(length)),
+                              kMostScale))
           : 0);
+  rule.scale = scale;
   for (std::int64_t i = 0; i < all.points.size(); ++i) {
     double to_one = 1.0, to_ball = 1.0;
+    factors.push_back(1.0);
+    if (products) {
+      double largest = 0.0;
+      for (std::int64_t f = 0; f < padded; ++f)
+        largest = std::max(largest, std::fabs(entry(i, f)));
+      const int e = factor_exponent(scale, largest);
+      factors.back() = two_to(e);
+      rule.scale = two_to(exponent_of(scale) - e);
+    }
     std::vector<double> row(static_cast<std::size_t>(padded));
     const auto round = [&] {
       RawTerms terms;
@@ -304,6 +316,7 @@ RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
                    ((own.wild ? 0.0 : terms.halves / 2) +
                     (products && !own.wild ? 0.0 : magnitude)));
     if (own.wild) std::fill(row.begin(), row.end(), 0.0);
+    if (own.wild && products) factors.back() = HUGE_VAL;
     halves.push_back(row);
     bounds.push_back(own);
   }
@@ -321,7 +334,7 @@ TEST_CASE("no pair at a limit is filtered out by products of raw rows") {
       if (all.points.size() < 2) continue;
       const RawPoints raw(metric, all);
       SimilarityUnits units;
-      units.scale = raw.rule.scale;
+      units.scale = raw.scale;
       units.near_rows = raw.rule.sum == RawSum::near_rows;
       const Passed passed = check_limits(
           all, units,

@@ -296,6 +296,7 @@ namespace {
 struct HalfRow {
   std::vector<double> x;
   cuda::RawBounds bounds;
+  double factor = 1.0;
 };
 
 }  // namespace
@@ -329,15 +330,21 @@ TEST_CASE("the filter by halves bounds products from above and from below") {
       raw.depth = (d + cuda::kNormFeatures + 63) / 64 * 64;
       raw.contract = rounding_of_sums(points.padded) * 2 + 0x1p-47;
       raw.gap = 0x1p-1072 / rule.undo().first / rule.undo().second;
-      raw.scale = std::ldexp(
-          1.0,
-          std::max(-1000, std::min(cuda::kTypicalOfProducts -
-                                       exponent_of(lengths[lengths.size() / 2]),
-                                   1000)));
+      const double scale = std::ldexp(
+          1.0, std::max(-cuda::kMostScale,
+                        std::min(cuda::kTypicalExponent -
+                                     exponent_of(lengths[lengths.size() / 2]),
+                                 cuda::kMostScale)));
       std::vector<HalfRow> rows;
       for (std::int64_t i = 0; i < m.n; ++i) {
         HalfRow row;
         cuda::RawTerms terms;
+        double largest = 0.0;
+        for (std::int64_t f = 0; f < points.padded; ++f)
+          largest = std::max(largest, std::fabs(points.row(Place{i})[f]));
+        const int e = cuda::factor_exponent(scale, largest);
+        row.factor = std::ldexp(1.0, e);
+        raw.scale = two_to(exponent_of(scale) - e);
         for (std::int64_t f = 0; f < points.padded; ++f) {
           const double c = points.row(Place{i})[f] * raw.scale;
           row.x.push_back(to_half(c));
@@ -375,20 +382,25 @@ TEST_CASE("the filter by halves bounds products from above and from below") {
                    0.0, 0.0);
           if (!is_in_range(returned)) continue;
           // In units of the scale's square.
-          const long double similarity =
-              -static_cast<long double>(returned) / rule.undo().first /
-              rule.undo().second * raw.scale * raw.scale;
-          const long double low = sum - tau * size, high = sum + tau * size;
-          const long double slack = static_cast<long double>(a.bounds.slack) +
-                                    static_cast<long double>(b.bounds.slack);
-          // A wild row is above what any threshold can be, which is a product
-          // of two others, whatever its own are.
+          const long double similarity = -static_cast<long double>(returned) /
+                                         rule.undo().first /
+                                         rule.undo().second * scale * scale;
+          const long double factor = a.factor * b.factor;
+          const long double low = (sum - tau * size) * factor;
+          const long double high = (sum + tau * size) * factor;
+          const long double slack = (static_cast<long double>(a.bounds.slack) +
+                                     static_cast<long double>(b.bounds.slack)) *
+                                    factor;
+          // A wild row's factor is infinite: its sums must be above 0.
           if (a.bounds.wild || b.bounds.wild) {
-            wrong += !(low > 0x1p29L) || !std::isinf(slack);
+            wrong += !(low > 0.0L) || !std::isinf(slack);
             continue;
           }
-          wrong += !(similarity <= low) || !(high <= similarity + slack) ||
-                   !(similarity <= 0x1p28L);
+          // What floats round off is far below.
+          const long double left = factor * 0x1p-50L;
+          wrong += !(similarity <= low + left) ||
+                   !(high <= similarity + slack + left) ||
+                   !(std::fabs(low) < 0x1p127L) || !(factor >= 0x1p-96L);
           if (slack > 0.0L)
             nearest = std::min(nearest,
                                static_cast<double>((low - similarity) / slack));

@@ -232,13 +232,18 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   const double row_error = __dadd_ru(
       cut.twice_error, cut.row_slack != nullptr ? cut.row_slack[slot] : 0.0f);
   const double row_sum = cut.row_sum != nullptr ? cut.row_sum[slot] : 0.0f;
+  const double row_factor =
+      cut.row_factor != nullptr ? cut.row_factor[slot] : 1.0f;
   const auto error_beside = [&](std::int32_t column) {
     const double slack =
         cut.column_slack != nullptr ? cut.column_slack[column] : 0.0f;
-    return cut.row_sum == nullptr
-               ? __dadd_ru(row_error, slack)
-               : slack_over_sums(row_error + slack,
-                                 row_sum + cut.column_sum[column]);
+    if (cut.row_sum != nullptr)
+      return slack_over_sums(row_error + slack,
+                             row_sum + cut.column_sum[column]);
+    const double error = __dadd_ru(row_error, slack);
+    return cut.row_factor == nullptr
+               ? error
+               : __dmul_ru(error, row_factor * cut.column_factor[column]);
   };
   // All that is read is on its way before any of it is looked at.
   Candidate entry[per_thread];

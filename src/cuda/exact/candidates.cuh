@@ -100,9 +100,10 @@ struct GuessRule {
 /// What cuts lists after a round. A candidate's similarity is at least
 /// entry.similarity - row_slack - column_slack - twice_error and at most
 /// entry.similarity + twice_error / 2, all in the filter's units; with sums
-/// slacks are over those of both rows. An error that is infinite or no number
-/// says nothing: see least_similarity(). Those entries come first in a list, of
-/// up to kLongestWarpList neighbours, by which its threshold was set.
+/// slacks are over those of both rows, with factors times those of both. An
+/// error that is infinite or no number says nothing: see least_similarity().
+/// Those entries come first in a list, of up to kLongestWarpList neighbours, by
+/// which its threshold was set.
 struct Cut {
   CandidateLists lists;
   RedoRows redo;
@@ -114,6 +115,8 @@ struct Cut {
   /// As the slacks, with them or null; floats of the sums.
   const float* row_sum = nullptr;
   const float* column_sum = nullptr;
+  const float* row_factor = nullptr;  ///< powers of two, or infinite
+  const float* column_factor = nullptr;
   /// The lists hold this many entries, some of them padding's; 0: as counts
   /// say.
   std::int32_t filled = 0;

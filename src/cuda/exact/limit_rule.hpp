@@ -21,12 +21,10 @@
 //   proportions         t = o - 1,         s >= t   (the same), o the overlap;
 //   of rows of bits     t = o,             |s - t| <= e  (bit_bound.hpp).
 // So a pair at most `limit` apart has an s of at least t(limit) (less e), since
-// t falls as D rises. Of raw products that is not so of wild rows: their own
-// products, and so a limit, may be above what s they have. But s is above
-// LimitRule::most there, and no threshold is. What this file's own operations
-// round is less than 2^-40 of each term, and is taken off; 2^-100 covers what
-// is so small that it vanishes. A limit at which nothing is known lets all
-// pairs pass.
+// t falls as D rises; of raw products s may be infinite. What this file's own
+// operations round is less than 2^-40 of each term, and is taken off; 2^-100
+// covers what is so small that it vanishes. A limit at which nothing is known
+// lets all pairs pass.
 
 #include <cfloat>
 #include <cmath>
@@ -54,7 +52,6 @@ struct LimitRule {
   double scale = 1.0;             ///< S
   double error = 0.0;             ///< e, in the filter's units
   double less = 0.0;              ///< overlaps: what is taken off
-  double most = HUGE_VAL;         ///< no threshold is above this
   PowerOfTwo redo = {1.0, 1.0};   ///< the matrix's scaling
 };
 
@@ -87,7 +84,7 @@ FSKNN_HD inline float threshold_at(const LimitRule& rule, double limit) {
     case LimitOf::near_rows:
     case LimitOf::product: {
       const double t = most * s * s;
-      return float_at_most(fmin(-t - fabs(t) * part - tiny, rule.most));
+      return float_at_most(-t - fabs(t) * part - tiny);
     }
     case LimitOf::squared_distance: {
       const double length = most * s;

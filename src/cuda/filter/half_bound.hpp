@@ -33,7 +33,16 @@
 // Inner products of rows of any length are the same with m = 0 and p = 0: t_ij
 // = c_i c_j. The contract's sum is within rounding_of_sums() of C_i C_j, at
 // most half of C_i^2 + C_j^2, and taking off the matrix's power of two moves a
-// distance by less than g, a square here.
+// distance by less than g, a square here. A row that is far longer than others
+// must cost these nothing. So each row has a scale S_i of its own, by its
+// largest entry, and a factor f_i = S / S_i, both powers of two: all of the
+// above holds of S_i c_i and S_j c_j, and the pair's similarity, in units of
+// S^2, is f_i f_j times the filtered sum, its slack f_i f_j (slack_i +
+// slack_j). g is less than its part in both rows' errors: f_i f_j (g S_i^2 + g
+// S_j^2) is at least 2 g S^2. No factor is beyond 2^48 or below 2^-48, so that
+// f_i f_j and a similarity (at most 2^31 of that) are finite floats, and f_i
+// f_j times a sum is exact, or off by less than 2^-149, for which the 2^-20 tau
+// f_i f_j of M leave room.
 //
 // Rows of length 1 that are nearly the same (core/centred.hpp) are the same as
 // raw ones, with t_ij = -D in the place of -D^2 / 2: p_i is |c_i|^2 / 2 and
@@ -56,12 +65,12 @@
 // not have it as a candidate. It is where it should be but for w: the length it
 // was divided by is rounded, by less than (up - 1) of itself.
 //
-// A row of products that is that long, or one whose error is beyond all
-// measure, is wild: zeros, and an upper bound above any threshold, with
-// infinite slack. All others have it as a candidate, which the exact step
-// decides. Nothing is infinite but its slack: x is at most 2^15, p 2^29, e
-// 2^28, so a sum of products is below 2^32. Rows of products are at most 2^14
-// long, and no product of two reaches what a wild row has.
+// A row whose error is beyond all measure, or one of products that is too long
+// even for its factor, is wild: zeros, and an upper bound above any threshold,
+// with infinite slack. All others have it as a candidate, which the exact step
+// decides. Of products its factor is infinite, and so are its similarities:
+// their sums are above 0. Nothing else is infinite: x is at most 2^15, p 2^29,
+// e 2^28, so a sum of products is below 2^32.
 
 #include <cmath>
 #include <cstdint>
@@ -132,7 +141,7 @@ enum class RawSum {
 struct RawRule {
   std::int64_t depth = 0;   ///< features in the filter's form
   std::int64_t padded = 0;  ///< of the prepared rows
-  double scale = 1.0;       ///< S, a power of two
+  double scale = 1.0;       ///< S, a power of two; of products the row's own
   double contract = 0.0;    ///< of |c|^2: rounding_of_sums() and the root's
   double gap = 0.0;         ///< g in units of 1; of products, squared
   RawSum sum = RawSum::squared_distance;
@@ -160,13 +169,21 @@ static constexpr int kTypicalExponent = 8;
 static constexpr double kLongest = 0x1p15;
 static constexpr double kLongestBall = kLongest * (1.0 - 0x1p-20);
 static constexpr double kLargestError = 0x1p28;
-// Of products: rows some 1,000 times as long as the sampled ones. Beside those
-// the error of a longer row would be as large as their products.
-static constexpr int kTypicalOfProducts = 4;
-static constexpr double kLongestOfProducts = 0x1p14;
-// Every similarity of a wild row is above this: the largest half times the
-// first part's unit is nearly twice as much.
-static constexpr double kWildSimilarity = 0x1p29;
+// Of products the largest entry of any row is about this, and its factor within
+// so many powers of two. 2^18 features are at most 2^15 long.
+static constexpr int kLargestOfProducts = 5, kMostFactor = 48;
+// No scale is beyond this, nor a row's own one a double.
+static constexpr int kMostScale = 960;
+
+/// f as a power of two, of a row of products whose largest entry is this.
+FSKNN_HD inline int factor_exponent(double scale, double largest) {
+  if (!(largest > 0.0)) return -kMostFactor;
+  const int wanted =
+      exponent_of(largest) + exponent_of(scale) - kLargestOfProducts;
+  return wanted < -kMostFactor  ? -kMostFactor
+         : wanted > kMostFactor ? kMostFactor
+                                : wanted;
+}
 
 /// What a row's sums' own rounding may have taken is made up for by this.
 FSKNN_HD inline double raw_rounding(const RawRule& rule) {
@@ -213,8 +230,7 @@ FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule, const RawTerms& terms,
       (to.apart + tau * (1.01 * (square / 2 + fabs(short_of_one)) + 0x1p-20)) *
           1.02 +
       0x1p-400;
-  to.wild = !(length <= (products ? kLongestOfProducts : kLongest)) ||
-            !(to.error <= kLargestError);
+  to.wild = !(length <= kLongest) || !(to.error <= kLargestError);
   if (to.wild) {
     to.norm.part[0] = -65504.0;  // the largest half
     to.slack = HUGE_VALF;

@@ -24,6 +24,10 @@ class HalfFilter : public PairFilter {
     half.rows = halves(work.rows, 0);
     half.columns = halves(work.columns, rows_.sides - 1);
     half.column_there = there(work.columns);
+    if (has_factors()) {
+      half.row_numbers[0] = there(work.rows);
+      half.column_numbers[0] = there(work.columns);
+    }
     half.stretch_sums = stretch_sums_.data();
     half.lists = work.lists;
     half.pairs = work.pairs;
@@ -33,6 +37,8 @@ class HalfFilter : public PairFilter {
   }
 
  protected:
+  /// Whether there() has a factor for each row.
+  virtual bool has_factors() const { return false; }
   HalfRows halves(const FilterRows& rows, int side) const {
     return tiled_halves(rows, rows_, side);
   }
@@ -121,7 +127,7 @@ class RawFilter final : public HalfFilter {
     raw.rows = halves(to, 0);
     raw.columns = halves(to, 1);
     raw.slack = slack(to);
-    raw.there = there(to);
+    raw.factor = there(to);
     start_raw_rows(from, count, slots, form(), undo_, raw, stream);
   }
   void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
@@ -129,6 +135,8 @@ class RawFilter final : public HalfFilter {
     cut.twice_error = 0.0;
     cut.row_slack = slack(rows);
     cut.column_slack = slack(columns);
+    cut.row_factor = has_factors() ? there(rows) : nullptr;
+    cut.column_factor = has_factors() ? there(columns) : nullptr;
   }
   SimilarityUnits units(const Cut&, const Stream& stream) override {
     SimilarityUnits units;
@@ -148,6 +156,7 @@ class RawFilter final : public HalfFilter {
   }
 
  private:
+  bool has_factors() const override { return sum_ == RawSum::product; }
   RawForm form() { return {form_.data(), form_.data() + padded_, sum_}; }
   const RawSum sum_;
   DeviceBuffer<double> form_;

@@ -64,6 +64,8 @@ void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {
   const auto start = [&](auto met_for, auto deep) {
     constexpr MetFor whom = decltype(met_for)::value;
     constexpr bool many = decltype(deep)::value;
+    if (work.row_numbers[0] != nullptr)
+      return start_kind<FactorPairKind<whom, many>>(work, stream);
     switch (sign) {
       case Sign::absolute:
         return start_kind<PairKind<Sign::absolute, whom, many>>(work, stream);

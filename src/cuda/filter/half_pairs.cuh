@@ -66,8 +66,8 @@ bool centring_pays(double scale);
 /// distances are multiplied by at last.
 struct RawRows {
   HalfRows rows, columns;
-  float* slack = nullptr;  ///< [slots]
-  float* there = nullptr;
+  float* slack = nullptr;   ///< [slots]
+  float* factor = nullptr;  ///< [slots] of a row's products; else 1
 };
 void start_raw_rows(const PreparedRows& from, std::int64_t count,
                     const std::int32_t* slots, const RawForm& form,
@@ -97,6 +97,7 @@ enum class BitSimilarity { overlap, difference, product };
 void start_bit_pairs(BitSimilarity similarity, Sign sign, const HalfWork& work,
                      cudaStream_t stream);
 
+/// Where rows have numbers, these are factors (half_bound.hpp).
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream);
 
 }  // namespace cuda

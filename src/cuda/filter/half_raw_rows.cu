@@ -82,7 +82,7 @@ __global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
     if (length[i] > 0.0 && before == positive / 2) middle = length[i];
   }
   const int e = positive == 0 ? 0 : typical - exponent_of(middle);
-  *scale = two_to(max(-1000, min(e, 1000)));
+  *scale = two_to(max(-kMostScale, min(e, kMostScale)));
 }
 
 /// Of a row of length 1, by a warp: as unit_rounding() of core/centred.hpp.
@@ -142,6 +142,15 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   if (slot < 0) return;
   RawRule rule = raw.rule;
   rule.scale = *raw.form.scale;
+  float factor = 1.0f;
+  if (rule.sum == RawSum::product) {
+    double largest = 0.0;
+    for (std::int64_t f = lane; f < from.padded; f += kWarp)
+      largest = fmax(largest, fabs(from.rows[row * from.padded + f]));
+    const int e = factor_exponent(rule.scale, warp_largest(largest));
+    factor = static_cast<float>(two_to(e));
+    rule.scale = two_to(exponent_of(rule.scale) - e);
+  }
   const std::int64_t parts_at = rule.depth - kNormFeatures;
   const double by = to_row(from, row, rule.sum);
   const auto centred = [&](std::int64_t f) {
@@ -199,7 +208,8 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
     *raw.to.rows.at(slot, parts_at + kNormParts + part) = one;
     *raw.to.columns.at(slot, parts_at + kNormParts + part) = __hneg(h);
   }
-  raw.to.there[slot] = 1.0f;
+  const bool infinite = bounds.wild && rule.sum == RawSum::product;
+  raw.to.factor[slot] = infinite ? HUGE_VALF : factor;
   raw.to.slack[slot] = bounds.slack;
 }
 
@@ -218,9 +228,8 @@ void start_raw_form(const PreparedRows& sample, std::int64_t count,
         sample, size, to.sum, to.centre);
     CUDA_CHECK(cudaGetLastError());
   }
-  find_scale<<<1, kThreads, 0, stream>>>(
-      sample, size, to.sum, to.centre,
-      products ? kTypicalOfProducts : kTypicalExponent, to.scale);
+  find_scale<<<1, kThreads, 0, stream>>>(sample, size, to.sum, to.centre,
+                                         kTypicalExponent, to.scale);
   CUDA_CHECK(cudaGetLastError());
 }
 

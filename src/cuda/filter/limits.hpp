@@ -5,7 +5,6 @@
 
 #include "core/prepared.hpp"
 #include "cuda/exact/limit_rule.hpp"
-#include "cuda/filter/half_bound.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -46,7 +45,6 @@ inline LimitRule limit_rule(const MetricEntry& metric, PowerOfTwo redo,
   rule.scale = units.scale;
   rule.error = units.error;
   rule.less = units.less;
-  if (rule.of == LimitOf::product) rule.most = kWildSimilarity;
   rule.redo = redo;
   return rule;
 }

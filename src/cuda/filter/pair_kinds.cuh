@@ -46,6 +46,20 @@ struct PairKind {
   }
 };
 
+/// Of rows that have a factor each, which pairs' similarities are multiplied
+/// by.
+template <MetFor met_for, bool deep>
+struct FactorPairKind : PairKind<Sign::signed_value, met_for, deep> {
+  static constexpr int numbers = 1;
+  __device__ static float similarity(float r, float2 row, float2 column) {
+    return r * (row.x * column.x);
+  }
+  __device__ static bool reaches(float r, float2 row, float2 column,
+                                 float threshold) {
+    return similarity(r, row, column) >= threshold;
+  }
+};
+
 /// Of rows of bits (bit_bound.hpp): what both have, held against the rows' own
 /// counts.
 template <MetFor met_for>

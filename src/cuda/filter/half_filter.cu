@@ -146,6 +146,8 @@ class RawFilter final : public HalfFilter {
     stream.wait();
     return units;
   }
+  /// Rows far from those that it learnt from have no bound from below.
+  bool may_learn_again() const override { return !has_factors(); }
   /// Rows that are as near as their distances' rounding: a pair's bound is wide
   /// then, and distances tell more.
   int settled_rounds(const SimilarityUnits& units) const override {

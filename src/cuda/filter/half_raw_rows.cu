@@ -69,19 +69,18 @@ __global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
     if (lane == 0) length[row] = sqrt(squares);
   }
   __syncthreads();
-  if (threadIdx.x > 0) return;
   // The middle one of those that are not 0.
-  double middle = 0.0;
-  int positive = 0;
-  for (int i = 0; i < count; ++i) positive += length[i] > 0.0;
-  for (int i = 0; i < count; ++i) {
-    int before = 0;
-    for (int j = 0; j < count; ++j)
-      before += length[j] > 0.0 &&
-                (length[j] < length[i] || (length[j] == length[i] && j < i));
-    if (length[i] > 0.0 && before == positive / 2) middle = length[i];
-  }
-  const int e = positive == 0 ? 0 : typical - exponent_of(middle);
+  const int own = static_cast<int>(threadIdx.x);
+  const bool counts = own < count && length[own] > 0.0;
+  const int positive = __syncthreads_count(counts);
+  if (positive == 0 && own == 0) *scale = 1.0;
+  if (!counts) return;
+  int before = 0;
+  for (int j = 0; j < count; ++j)
+    before += length[j] > 0.0 && (length[j] < length[own] ||
+                                  (length[j] == length[own] && j < own));
+  if (before != positive / 2) return;
+  const int e = typical - exponent_of(length[own]);
   *scale = two_to(max(-kMostScale, min(e, kMostScale)));
 }
 

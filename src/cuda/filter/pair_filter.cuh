@@ -121,6 +121,11 @@ class PairFilter {
     return true;
   }
 
+  /// Whether the filter may learn from other points, before all of its rows are
+  /// made anew. What it learns changes no layout, and a bound that says nothing
+  /// of some rows may say much of them then.
+  virtual bool may_learn_again() const { return false; }
+
   /// Row r of `from` becomes slot slots[r] of `to` (-1: of none).
   virtual void start_rows(const PreparedRows& from, std::int64_t count,
                           const std::int32_t* slots, const FilterRows& to,

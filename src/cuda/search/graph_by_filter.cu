@@ -109,9 +109,15 @@ bool GraphByFilter::redo() {
   rows.places = candidates_.to_redo(stream_);
   for (const std::int32_t place : rows.places)
     rows.slots.push_back(layout_.slots[static_cast<std::size_t>(place)]);
-  return redo_held(
-      {search_, pass_, exact_, candidates_.all_lists(), points_, points_}, rows,
-      stream_, stats_);
+  return redo_held({search_,
+                    pass_,
+                    exact_,
+                    candidates_.all_lists(),
+                    points_,
+                    points_,
+                    {},
+                    &stored_},
+                   rows, stream_, stats_);
 }
 
 void GraphByFilter::write_out() {

@@ -64,18 +64,14 @@ void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
   form_.reset();
   filter_.reset();
   const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
-  const FilterBlocks blocks(num_points);
-  const std::vector<std::int32_t> slots = slots_of(blocks.places(), num_points);
-  DeviceBuffer<std::int32_t> d_slots(num_points);
-  upload(d_slots, slots.data(), d_slots.size(), stream);
   // Points are shuffled: the first of them are a sample.
   const FilterSample sample = {points_.prepared(), num_points, undo, sought};
   for (RowsInForm next = rows; form_ == nullptr;) {
     auto filter = learnt_filter(*metric_, next, sample, stream);
-    auto form = std::make_unique<FilterForm>(*filter, blocks.num_slots());
+    auto form = std::make_unique<FilterForm>(
+        *filter, FilterBlocks(num_points).num_slots());
     form->clear(stream);
-    filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
-                       form->rows(), stream.get());
+    make_rows(*filter, *form, stream);
     const bool suits = filter->suits(stream);
     stream.wait();
     next = filter->rows().otherwise();
@@ -85,6 +81,26 @@ void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
   }
   asked_ = rows;
   sought_ = sought;
+}
+
+/// All points. Waits for the stream.
+void StoredPoints::make_rows(PairFilter& filter, FilterForm& form,
+                             const Stream& stream) {
+  const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
+  const std::vector<std::int32_t> slots =
+      slots_of(FilterBlocks(num_points).places(), num_points);
+  DeviceBuffer<std::int32_t> d_slots(num_points);
+  upload(d_slots, slots.data(), d_slots.size(), stream);
+  filter.start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
+                    form.rows(), stream.get());
+  stream.wait();
+}
+
+void StoredPoints::learn_again(const PreparedRows& sample, std::int64_t count,
+                               PowerOfTwo undo, const Stream& stream) {
+  asked_ = RowsInForm();
+  filter_->learn(sample, count, undo, sought_, stream);
+  make_rows(*filter_, *form_, stream);
 }
 
 double StoredPoints::bytes() const {

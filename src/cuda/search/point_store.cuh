@@ -52,6 +52,14 @@ class StoredPoints {
   void hold_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
                  const Stream& stream);
 
+  /// The same filter and form, by what it learns of these rows, which need not
+  /// be points; where PairFilter::may_learn_again(). hold_form() makes its own
+  /// anew after that. Waits for the stream.
+  void learn_again(const PreparedRows& sample, std::int64_t count,
+                   PowerOfTwo undo, const Stream& stream);
+  /// Whether the form is what hold_form() made.
+  bool holds_form() const { return asked_.form != NumberForm::none; }
+
   /// Whom hold_form() tells from here on; null: nobody.
   void tell(LearntForms* learnt) { learnt_ = learnt; }
 
@@ -63,6 +71,7 @@ class StoredPoints {
  private:
   void make_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
                  const Stream& stream);
+  void make_rows(PairFilter& filter, FilterForm& form, const Stream& stream);
 
   // What they were made of.
   const RowSource* const source_;

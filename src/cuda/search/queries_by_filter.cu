@@ -19,8 +19,8 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
 }
 
 /// The points, in the filter's form too.
-StoredPoints& formed(const Search& search, const Stream& stream) {
-  StoredPoints& stored = search.store->get(columns_of(search), stream);
+StoredPoints& formed(const Search& search, StoredPoints& stored,
+                     const Stream& stream) {
   stored.hold_form(search.plan.shape.rows, search.undo, sought(search), stream);
   return stored;
 }
@@ -31,7 +31,8 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
     : search_(search),
       blocks_(search.columns.size()),
       most_rows_(queries_at_a_time(search.rows.size(), search.plan.k)),
-      stored_(formed(search, stream_)),
+      stored_(formed(search, search.store->get(columns_of(search), stream_),
+                     stream_)),
       columns_(stored_.points()),
       own_rows_(search.rows, search.prepare, threads_of(search),
                 search.plan.padded_queries, stream_),
@@ -51,10 +52,9 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
   candidates_.hold_entries();
   candidates_.meet(column_places_.data(), columns_.ids.data(),
                    search.rows.self.empty() ? nullptr : own_rows_.ids.data());
-  pass_.filter = &stored_.filter();
+  hold_form();
   pass_.slot_bytes = search.plan.shape.rows.slot_bytes();
   pass_.workers = &workers;
-  pass_.work.columns = stored_.form().rows();
   pass_.cut.redo = candidates_.redo();
   pass_.cut.k = static_cast<std::int32_t>(search.plan.k);
   stream_.wait();
@@ -74,6 +74,8 @@ void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
   for (std::int64_t row0 = first_row; row0 < end_row; row0 += most_rows_) {
     const std::int64_t num_rows = std::min(most_rows_, end_row - row0);
     const Clock::time_point start = Clock::now();
+    // Queries that were done again may have left another.
+    if (!stored_.holds_form()) hold_form();
     if (!batch(row0, num_rows) || !redo(row0)) return;
     stats_.seconds_device += seconds_since(start);
     CorrelationOf from;
@@ -87,6 +89,12 @@ void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
                   search_.rows.order.id.data() + row0, from, stream_);
   }
   stats_.seconds_emit = answer_.seconds();
+}
+
+void QueriesByFilter::hold_form() {
+  formed(search_, stored_, stream_);
+  pass_.filter = &stored_.filter();
+  pass_.work.columns = stored_.form().rows();
 }
 
 /// A batch's candidates, and the nearest of them. Returns whether to go on.
@@ -143,9 +151,15 @@ bool QueriesByFilter::redo(std::int64_t row0) {
   rows.places = candidates_.to_redo(stream_);
   for (const std::int32_t place : rows.places)
     rows.slots.push_back(place - static_cast<std::int32_t>(row0));
-  return redo_held(
-      {search_, pass_, exact_, candidates_.all_lists(), own_rows_, columns_},
-      rows, stream_, stats_);
+  return redo_held({search_,
+                    pass_,
+                    exact_,
+                    candidates_.all_lists(),
+                    own_rows_,
+                    columns_,
+                    {},
+                    &stored_},
+                   rows, stream_, stats_);
 }
 
 }  // namespace cuda

@@ -40,6 +40,7 @@ class QueriesByFilter {
   static std::int64_t num_launches(const Search& search, std::int64_t num_rows);
 
  private:
+  void hold_form();
   bool batch(std::int64_t row0, std::int64_t num_rows);
   bool redo(std::int64_t row0);
 

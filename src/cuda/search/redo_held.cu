@@ -1,6 +1,8 @@
 #include "cuda/search/redo_held.cuh"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/wait_at_end.cuh"
@@ -58,12 +60,13 @@ class GatheredRows {
 };
 
 /// By longer lists and the exact step. Leaves in `left` what is to be done in
-/// doubles. Returns whether to go on.
+/// doubles. learnt_again: see WideFilter. Returns whether to go on.
 bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
-                 const Stream& stream, Stats& stats,
+                 bool learnt_again, const Stream& stream, Stats& stats,
                  std::vector<std::int32_t>& left) {
+  if (rows.size() == 0) return true;
   WideFilter filter(held.pass, held.lists, held.exact.padded, stream,
-                    rows.size());
+                    rows.size(), learnt_again);
   GatheredRows gathered(filter.most_rows(), held.exact.padded, false);
   const WaitAtEnd wait(stream);
   const auto bring = [&](std::int64_t, std::int64_t count) {
@@ -93,6 +96,68 @@ bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
   stats.pairs_filtered +=
       static_cast<double>(rows.size()) * static_cast<double>(held.num_met());
   return go_on;
+}
+
+// Fewer rows are done in doubles as fast.
+constexpr std::int64_t kLeastLearntFrom = 256;
+
+bool may_learn_from(const HeldSearch& held, std::int64_t num_rows) {
+  return held.stored != nullptr && held.pass.filter->may_learn_again() &&
+         num_rows >= kLeastLearntFrom;
+}
+
+/// Takes out the rows whose bound says nothing: those that are far from what
+/// the filter learnt from, which no list is long enough for.
+std::vector<std::int32_t> take_unbounded(const HeldSearch& held,
+                                         RedoneRows& rows,
+                                         const Stream& stream) {
+  std::vector<std::int32_t> taken;
+  if (held.pass.cut.row_slack == nullptr) return taken;
+  std::vector<float> slack(static_cast<std::size_t>(held.lists.num_slots));
+  CUDA_CHECK(cudaMemcpyAsync(slack.data(), held.pass.cut.row_slack,
+                             slack.size() * sizeof(float),
+                             cudaMemcpyDeviceToHost, stream.get()));
+  stream.wait();
+  RedoneRows others;
+  for (std::size_t r = 0; r < rows.places.size(); ++r) {
+    if (slack[static_cast<std::size_t>(rows.slots[r])] == HUGE_VALF) {
+      taken.push_back(rows.places[r]);
+      continue;
+    }
+    others.places.push_back(rows.places[r]);
+    others.slots.push_back(rows.slots[r]);
+  }
+  rows = std::move(others);
+  return taken;
+}
+
+/// By a filter that has learnt from those of them that are left, as long as it
+/// is enough for most: rows with entries far beyond all others, say, or near
+/// each other and far from the rest. Returns whether to go on.
+bool redo_learnt(const HeldSearch& held, std::vector<std::int32_t>& left,
+                 const Stream& stream, Stats& stats) {
+  constexpr std::int64_t most_learnt_from = 64;
+  const auto count = [&] { return static_cast<std::int64_t>(left.size()); };
+  for (std::int64_t before = 2 * count();
+       may_learn_from(held, count()) && 2 * count() <= before;) {
+    before = count();
+    {
+      const std::int64_t num_rows = std::min(most_learnt_from, before);
+      DeviceBuffer<std::int32_t> places(num_rows);
+      upload(places, left.data(), num_rows, stream);
+      GatheredRows gathered(num_rows, held.exact.padded, false);
+      const Panel sample =
+          gathered.gather(held.rows, places.data(), num_rows, num_rows, stream);
+      held.stored->learn_again({sample.rows, sample.sums, held.exact.padded},
+                               num_rows, held.search.undo, stream);
+    }
+    RedoneRows rows;
+    rows.places.swap(left);
+    rows.slots.assign(rows.places.size(), 0);
+    if (!redo_widely(held, rows, true, stream, stats, left)) return false;
+    std::sort(left.begin(), left.end());
+  }
+  return true;
 }
 
 /// The rows at these places.
@@ -149,8 +214,15 @@ bool redo_held(const HeldSearch& held, const RedoneRows& rows,
   if (rows.size() == 0) return true;
   std::vector<std::int32_t> left = rows.places;
   if (WideFilter::helps(held.lists)) {
+    RedoneRows bounded = rows;
+    std::vector<std::int32_t> unbounded;
     left.clear();
-    if (!redo_widely(held, rows, stream, stats, left)) return false;
+    if (may_learn_from(held, rows.size()))
+      unbounded = take_unbounded(held, bounded, stream);
+    if (!redo_widely(held, bounded, false, stream, stats, left) ||
+        !redo_learnt(held, unbounded, stream, stats))
+      return false;
+    left.insert(left.end(), unbounded.begin(), unbounded.end());
     std::sort(left.begin(), left.end());
   }
   stats.rows_widened +=

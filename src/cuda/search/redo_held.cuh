@@ -3,6 +3,7 @@
 // Rows done again where the device holds the points.
 
 #include "cuda/exact/candidates.cuh"
+#include "cuda/search/point_store.cuh"
 #include "cuda/search/redo.cuh"
 
 namespace fsknn {
@@ -22,6 +23,9 @@ struct HeldSearch {
   const DevicePoints& columns;  ///< the same object for a graph
   /// Places of columns that are met; none: all.
   std::vector<PlaceRange> met = {};
+  /// The columns, if all of them are met and their form is not needed any more,
+  /// or is made anew; or null.
+  StoredPoints* stored = nullptr;
 
   std::int64_t num_met() const {
     if (met.empty()) return search.columns.size();

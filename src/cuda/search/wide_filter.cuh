@@ -18,9 +18,11 @@ class WideFilter {
  public:
   /// pass: the search's. lists: its lists, of all slots, which are not needed
   /// any more: their memory is used, where there is enough. padded: features of
-  /// a prepared row. num_rows: to be done.
+  /// a prepared row. num_rows: to be done. learnt_again: the filter has, since
+  /// then, and what rows had found says nothing.
   WideFilter(const FilterPass& pass, const CandidateLists& lists,
-             std::int64_t padded, const Stream& stream, std::int64_t num_rows);
+             std::int64_t padded, const Stream& stream, std::int64_t num_rows,
+             bool learnt_again = false);
 
   /// Whether there are longer lists than the search's.
   static bool helps(const CandidateLists& lists) {
@@ -47,6 +49,7 @@ class WideFilter {
   const CandidateLists narrow_;
   const WideRows shape_;
   const std::int64_t most_rows_;
+  const bool learnt_again_;
   FilterForm form_;
   CandidateStore candidates_;
   DeviceBuffer<std::int32_t> slots_, own_slots_;

@@ -145,6 +145,53 @@ TEST_CASE("few pairs of rows of one profile pass") {
   }
 }
 
+TEST_CASE("a near row's own rounding bounds its distances") {
+  const MetricEntry& metric = find_metric("cosine", "signed");
+  double largest = 0.0;
+  for (const std::int64_t d : {1, 7, 8, 63, 130, 1000})
+    for (const double spread : {0.0, 1e-8, 1e-4, 1.0, 1e4, 1e7}) {
+      Matrix m = shifted(40, d, 1e4, spread);
+      for (std::int64_t f = 0; f < d; ++f) m.at(7, f) = -m.at(8, f);
+      const PreparedPoints points = filtered(metric, m, 16).points;
+      const std::int64_t padded = points.padded;
+      const double part = rounding_of_near_rows(padded);
+      std::int64_t wrong = 0;
+      for (std::int64_t i = 0; i < 40; ++i)
+        for (std::int64_t j = 0; j < 40; ++j) {
+          const double* a = points.row(Place{i});
+          const double* b = points.row(Place{j});
+          const UnitRounding own = unit_rounding(a, padded);
+          const UnitRounding other = unit_rounding(b, padded);
+          // Any centre will do: the first row.
+          long double square = 0.0L, squares = 0.0L;
+          for (std::int64_t f = 0; f < padded; ++f) {
+            const long double centre = points.row(Place{0})[f];
+            square += (a[f] - static_cast<long double>(b[f])) *
+                      (a[f] - static_cast<long double>(b[f]));
+            squares += (a[f] - centre) * (a[f] - centre) +
+                       (b[f] - centre) * (b[f] - centre);
+          }
+          const long double expected =
+              square / 2 + own.short_of_one + other.short_of_one;
+          const double distance = metric.finish(
+              scalar_sum(metric.accumulation, a, b, padded), 0.0, 0.0);
+          const double contract = own.contract + other.contract;
+          // Below 0 is 0.
+          const long double off =
+              distance == 0.0 && expected < 0.0L
+                  ? 0.0L
+                  : std::fabs(static_cast<long double>(distance) - expected);
+          wrong += !(off <= contract + part * squares + 1e-18L);
+          wrong += !(contract < 0.25 * rounding_once_centred(padded));
+          largest = std::max(largest, static_cast<double>(off) / contract);
+        }
+      CAPTURE(d);
+      CAPTURE(spread);
+      CHECK(wrong == 0);
+    }
+  CHECK(largest > 0.1);
+}
+
 TEST_CASE("some rows that are like no others do not widen the bound") {
   const MetricEntry& metric = find_metric("cosine", "signed");
   Matrix m = shifted(320, 130, 1e4, 1.0);

@@ -74,6 +74,27 @@ test_that("what is held of points is filtered as each search would filter", {
   }
 })
 
+test_that("what is held of points is right after a filter learnt again", {
+  skip_if_no_cuda()
+  x <- random_matrix(6000, 40, seed = 96)
+  few <- seq(1, 6000, 11)
+  x[cbind(few, rep_len(1:40, length(few)))] <- 1e9
+  for (devices in gpus_to_try()) {
+    devices <- devices %||% seq_len(2)
+    points <- ask_held(NULL, x, 5, "euclidean", devices)
+    for (k in c(5, 9, 5)) {
+      expect_same_bits(
+        ask_held(points, x, k, "euclidean", devices)$neighbours,
+        as_neighbours(unclass(
+          knn_search(x, k, "euclidean", backend = "cpu")
+        )[c("index", "distance")]),
+        paste(length(devices), "GPUs, k =", k)
+      )
+    }
+    fsknn:::give_back_held(points)
+  }
+})
+
 test_that("GPUs that learnt different filters don't believe each other", {
   skip_if_no_cuda()
   skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")

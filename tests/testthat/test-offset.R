@@ -71,3 +71,48 @@ test_that("queries of shifted points may be anywhere", {
     )
   }
 })
+
+test_that("GPUs filter rows that are near each other, and rows far from most", {
+  skip_if_no_cuda()
+  n <- 6000
+  plain <- random_matrix(n, 63, seed = 65)
+  few <- seq(1, n, 11)
+  huge <- function(columns, values) {
+    replace(plain, cbind(few, rep_len(columns, length(few))), values)
+  }
+  signs <- rep_len(c(1, -1, 1), length(few))
+  cases <- list(
+    list("near", "cosine", 1e4 + 1e-3 * plain),
+    list("far columns", "euclidean", huge(1:63, 1e9)),
+    list("one far column", "euclidean", huge(5, 1e9)),
+    list("far to both sides", "euclidean", huge(5, 1e9 * signs)),
+    list("far columns", "inner_product", huge(1:63, 1e9)),
+    list("far to both sides", "inner_product", huge(5, 1e9 * signs)),
+    list("far beyond a factor", "inner_product", huge(1:63, 1e30)),
+    list("some not near", "cosine", {
+      x <- 1e5 + plain
+      x[few, ] <- plain[few, ]
+      x
+    })
+  )
+  for (case in cases) {
+    x <- case[[3]]
+    label <- paste(case[[2]], case[[1]])
+    for (k in c(7, 20)) {
+      expected <- knn_search(x, k, case[[2]], backend = "cpu")
+      expect_identical(
+        knn_search(x, k, case[[2]], backend = "cuda"), expected, label = label
+      )
+      stats <- knn_stats()
+      if (!stats$filtered || case[[1]] == "far beyond a factor") next
+      # Those that no filter was enough for, which were done in double.
+      expect_lt(stats$rows_redone - stats$rows_widened, n / 50, label = label)
+    }
+    query <- x[c(few, 2:400), ]
+    expect_identical(
+      knn_query(x, query, 7, case[[2]], backend = "cuda"),
+      knn_query(x, query, 7, case[[2]], backend = "cpu"),
+      label = paste(label, "queries")
+    )
+  }
+})

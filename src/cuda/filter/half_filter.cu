@@ -144,18 +144,13 @@ class RawFilter final : public HalfFilter {
     CUDA_CHECK(cudaMemcpyAsync(&units.scale, form().scale, sizeof(double),
                                cudaMemcpyDeviceToHost, stream.get()));
     stream.wait();
+    // Distances are hardly more than what the contract's sums round.
+    constexpr double nearest = 0x1p30;
+    units.wide = units.near_rows && units.scale > nearest;
     return units;
   }
   /// Rows far from those that it learnt from have no bound from below.
   bool may_learn_again() const override { return !has_factors(); }
-  /// Rows that are as near as their distances' rounding: a pair's bound is wide
-  /// then, and distances tell more.
-  int settled_rounds(const SimilarityUnits& units) const override {
-    constexpr double wide = 0x1p28;
-    return units.near_rows && units.scale > wide
-               ? entry_of(NumberForm::byte).settled_rounds
-               : HalfFilter::settled_rounds(units);
-  }
 
  private:
   bool has_factors() const override { return sum_ == RawSum::product; }

@@ -16,6 +16,8 @@ struct SimilarityUnits {
   /// Proportions: what is taken off an overlap.
   double less = 1.0;
   bool near_rows = false;  ///< of length 1, centred
+  /// And of these pairs the error is as large as distances are.
+  bool wide = false;
 };
 
 inline LimitOf limits_are_of(const MetricEntry& metric,

@@ -105,11 +105,8 @@ class PairFilter {
     return rows_.depth * rows_.sides * entry_of(rows_.form).bytes;
   }
   std::int64_t floats_a_slot() const { return rows_.floats_a_slot; }
-  /// See FilterRounds. After units().
-  virtual int settled_rounds(const SimilarityUnits& units) const {
-    (void)units;
-    return entry_of(rows_.form).settled_rounds;
-  }
+  /// See FilterRounds.
+  int settled_rounds() const { return entry_of(rows_.form).settled_rounds; }
 
   /// Before any rows are made, from a FilterSample. Points that are not of the
   /// sample may be any others. Returns whether a search for that by this form

@@ -108,9 +108,17 @@ void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
   step.row_slack = pass.cut.row_slack;
   const bool distances_tell = may_settle(step);
   GuessRule guess;
+  // Where bounds are wide lists are settled often, and nothing is guessed.
+  constexpr double slow_growth = 1.5;
+  constexpr int many_rounds = 8;
+  if (units.wide && distances_tell) {
+    pass.rounds.risk = 0.0;
+    pass.rounds.growth = slow_growth;
+  }
   guess.may = step.guessed = pass.rounds.risk > 0.0;
   guess.confirms = guess.may && !distances_tell;
-  pass.rounds.settled_rounds = pass.filter->settled_rounds(units);
+  pass.rounds.settled_rounds =
+      units.wide ? many_rounds : pass.filter->settled_rounds();
   if (distances_tell)
     guess.error_part = guessed_error_part(pass.rounds.settled_rounds > 0);
   pass.cut.guess = guess;

@@ -12,7 +12,7 @@ namespace {
 
 // Lists start from what their rows knew. Grid: x over slots of `to`. Block:
 // any. Shared: none.
-__global__ void start_from_bounds(const CandidateLists from, bool from_nothing,
+__global__ void start_from_bounds(const float* bounds,
                                   const std::int32_t* slots,
                                   std::int64_t num_rows,
                                   const CandidateLists to,
@@ -22,21 +22,18 @@ __global__ void start_from_bounds(const CandidateLists from, bool from_nothing,
   if (row >= to.num_slots) return;
   to.counts[row] = 0;
   own_slots[row] = static_cast<std::int32_t>(row);
-  to.thresholds[row] = row >= num_rows ? CUDART_NAN_F
-                       : from_nothing  ? -CUDART_INF_F
-                                       : from.bounds[slots[row]];
+  to.thresholds[row] = row < num_rows ? bounds[slots[row]] : CUDART_NAN_F;
 }
 
 }  // namespace
 
 WideFilter::WideFilter(const FilterPass& pass, const CandidateLists& lists,
                        std::int64_t padded, const Stream& stream,
-                       std::int64_t num_rows, bool learnt_again)
+                       std::int64_t num_rows, const float* bounds)
     : stream_(stream),
-      narrow_(lists),
       shape_(lists.num_slots, lists.capacity, pass.slot_bytes, padded),
       most_rows_(std::min(shape_.rows, query_slots(num_rows))),
-      learnt_again_(learnt_again),
+      bounds_(bounds != nullptr ? bounds : lists.bounds),
       form_(*pass.filter, most_rows_),
       candidates_({most_rows_, shape_.capacity, most_rows_, false}, stream),
       slots_(most_rows_),
@@ -55,8 +52,9 @@ WideFilter::WideFilter(const FilterPass& pass, const CandidateLists& lists,
   // The least that a row knows is the cut of what filled its list: of errors
   // as wide as the bytes' some times k candidates come of so many points more.
   pass_.rounds.most_first =
-      learnt_again ? shape_.capacity / (2 * kFilterBlock)
-                   : shape_.capacity / 8 * pass.rounds.fill_blocks / pass.cut.k;
+      bounds != nullptr
+          ? shape_.capacity / (2 * kFilterBlock)
+          : shape_.capacity / 8 * pass.rounds.fill_blocks / pass.cut.k;
   pass_.rounds.growth = 2.0;
   pass_.rounds.risk = 0.0;
   pass_.work.columns = pass.work.columns;
@@ -78,9 +76,8 @@ void WideFilter::begin(const std::int32_t* slots, const std::int32_t* places,
   constexpr std::int64_t threads = 256;
   start_from_bounds<<<static_cast<unsigned>((num_slots + threads - 1) /
                                             threads),
-                      threads, 0, stream_.get()>>>(narrow_, learnt_again_,
-                                                   slots_.data(), num_rows,
-                                                   lists, own_slots_.data());
+                      threads, 0, stream_.get()>>>(
+      bounds_, slots_.data(), num_rows, lists, own_slots_.data());
   CUDA_CHECK(cudaGetLastError());
   pass_.work.rows = form_.first(num_slots);
   pass_.work.lists = pass_.cut.lists = lists;

@@ -18,11 +18,12 @@ class WideFilter {
  public:
   /// pass: the search's. lists: its lists, of all slots, which are not needed
   /// any more: their memory is used, where there is enough. padded: features of
-  /// a prepared row. num_rows: to be done. learnt_again: the filter has, since
-  /// then, and what rows had found says nothing.
+  /// a prepared row. num_rows: to be done. bounds: where the filter has learnt
+  /// again since then, the thresholds that are certain by what it learnt,
+  /// device memory; null: the lists' own.
   WideFilter(const FilterPass& pass, const CandidateLists& lists,
              std::int64_t padded, const Stream& stream, std::int64_t num_rows,
-             bool learnt_again = false);
+             const float* bounds = nullptr);
 
   /// Whether there are longer lists than the search's.
   static bool helps(const CandidateLists& lists) {
@@ -30,7 +31,8 @@ class WideFilter {
   }
   std::int64_t most_rows() const { return most_rows_; }
 
-  /// The next rows, no more than most_rows(), are these in the search's lists.
+  /// The next rows, no more than most_rows(), are these in the search's lists,
+  /// or among the bounds.
   void begin(const std::int32_t* slots, const std::int32_t* places,
              std::int64_t num_rows);
   /// [num_rows] of the rows, device memory.
@@ -46,10 +48,9 @@ class WideFilter {
 
  private:
   const Stream& stream_;
-  const CandidateLists narrow_;
   const WideRows shape_;
   const std::int64_t most_rows_;
-  const bool learnt_again_;
+  const float* const bounds_;
   FilterForm form_;
   CandidateStore candidates_;
   DeviceBuffer<std::int32_t> slots_, own_slots_;

@@ -119,10 +119,12 @@ std::vector<T> on_host(const T* from, std::int64_t size, const Stream& stream) {
 /// Points that are far from what the filter learnt from.
 struct Unbounded {
   /// Places of rows to be done again whose bound says nothing, so that no list
-  /// is long enough for them,
+  /// is long enough for them; ascending.
   std::vector<std::int32_t> rows;
-  /// and of columns without one, at most `most` of them: a sample.
+  /// Columns without a bound: some, as many as there may be.
   std::vector<std::int32_t> columns;
+  /// A column that has one, like most of those.
+  std::int32_t bounded = -1;
 };
 
 /// Takes such rows out of those to be done again.
@@ -153,14 +155,16 @@ Unbounded take_unbounded(const HeldSearch& held, RedoneRows& rows,
   const std::vector<std::int32_t> places =
       on_host(held.lists.column_places, num_slots, stream);
   // In the memory that longer lists' rows take later.
-  constexpr std::int64_t most = 4096;
-  const std::int64_t fit = WideRows(held.lists.num_slots, held.lists.capacity,
-                                    held.pass.slot_bytes, held.exact.padded)
-                               .rows;
-  for (std::size_t slot = 0; slot < places.size(); ++slot)
-    if (places[slot] >= 0 && column_slack[slot] == HUGE_VALF &&
-        static_cast<std::int64_t>(taken.columns.size()) < std::min(most, fit))
+  constexpr std::int64_t most = 4096, bytes = std::int64_t{64} << 20;
+  const std::size_t fit = static_cast<std::size_t>(
+      std::min(most, bytes / (8 * held.exact.padded + 12)));
+  for (std::size_t slot = 0; slot < places.size(); ++slot) {
+    if (places[slot] < 0) continue;
+    if (column_slack[slot] < HUGE_VALF)
+      taken.bounded = places[slot];
+    else if (taken.columns.size() < fit)
       taken.columns.push_back(places[slot]);
+  }
   return taken;
 }
 
@@ -200,94 +204,132 @@ bool meet_in_doubles(const HeldSearch& held,
   return go_on;
 }
 
-// Grid: x over rows. Block: any. Shared: none.
-__global__ void start_from_limits(const Lists lists, std::int64_t num_rows,
-                                  const LimitRule rule, float* bounds) {
-  const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (row < num_rows)
-    bounds[row] =
-        threshold_at(rule, lists.distance[row * lists.k + lists.k - 1]);
-}
-
-/// What the filter, which has learnt again, may be certain of: by the k-th
-/// nearest among some columns. Without it the first points that a row meets
-/// would be all as far from it, and all be candidates, until it meets some that
-/// are near. Returns whether to go on.
-bool find_bounds(const HeldSearch& held, const std::vector<std::int32_t>& rows,
-                 const std::vector<std::int32_t>& columns, const Stream& stream,
-                 Stats& stats, DeviceBuffer<float>& bounds) {
-  const Search& search = held.search;
-  const LimitRule rule =
-      limit_rule(*search.request.metric, search.redo,
-                 held.pass.filter->units(held.pass.cut, stream));
+/// Of each row the distance of its (at + 1)-th nearest among these columns,
+/// infinite where there are fewer. Returns whether to go on.
+bool distances_among(const HeldSearch& held,
+                     const std::vector<std::int32_t>& rows,
+                     const std::vector<std::int32_t>& columns, std::int64_t at,
+                     const Stream& stream, Stats& stats,
+                     std::vector<double>& distances) {
+  const std::int64_t chunk = held.search.plan.chunk_size;
+  const std::int64_t padded = held.exact.padded;
   const std::int64_t num_columns = static_cast<std::int64_t>(columns.size());
   DeviceBuffer<std::int32_t> places(num_columns);
-  upload(places, columns.data(), num_columns, stream);
-  GatheredRows gathered(whole_tiles(num_columns), held.exact.padded, true);
-  const Panel all =
-      num_columns == 0
-          ? Panel()
-          : gathered.gather(held.columns, places.data(), num_columns,
-                            whole_tiles(num_columns), stream);
+  GatheredRows gathered(whole_tiles(num_columns), padded, true);
   const WaitAtEnd wait(stream);
+  upload(places, columns.data(), num_columns, stream);
+  const Panel all = gathered.gather(held.columns, places.data(), num_columns,
+                                    whole_tiles(num_columns), stream);
   const auto for_points = [&](auto use) {
-    for (std::int64_t first = 0; first < num_columns;
-         first += search.plan.chunk_size) {
+    for (std::int64_t first = 0; first < num_columns; first += chunk) {
       Panel some = all;
-      some.rows += first * held.exact.padded;
+      some.rows += first * padded;
       some.sums += first;
       some.ids += first;
-      some.count = std::min(search.plan.chunk_size, num_columns - first);
-      if (!use(some)) return false;
+      some.count = std::min(chunk, num_columns - first);
+      const bool go_on = use(some);
+      stream.wait();
+      if (!go_on) return false;
     }
     return true;
   };
+  distances.resize(rows.size());
   const auto take = [&](const Lists& lists, const std::int32_t*,
                         std::int64_t first, const Panel& panel) {
-    constexpr std::int64_t threads = 256;
-    start_from_limits<<<static_cast<unsigned>((panel.count + threads - 1) /
-                                              threads),
-                        threads, 0, stream.get()>>>(lists, panel.count, rule,
-                                                    bounds.data() + first);
-    CUDA_CHECK(cudaGetLastError());
+    const std::size_t size = sizeof(double);
+    CUDA_CHECK(cudaMemcpy2DAsync(distances.data() + first, size,
+                                 lists.distance + at,
+                                 static_cast<std::size_t>(lists.k) * size, size,
+                                 static_cast<std::size_t>(panel.count),
+                                 cudaMemcpyDeviceToHost, stream.get()));
   };
   return meet_in_doubles(held, rows, stream, stats, for_points, take);
 }
 
-/// By a filter that has learnt from those of the rows that are left, as long as
-/// it is enough for most: rows with entries far beyond all others, say, or near
-/// each other and far from the rest. Returns whether to go on.
+/// A row, and the distance of the k-th nearest of those it was held against.
+struct LimitedRow {
+  std::int32_t place;
+  double limit;
+};
+
+/// Of the rows those that are much nearer to k others without a bound than to
+/// what has one: a filter that learns from them will tell most points from
+/// their neighbours. `rows` keeps the others. Returns whether to go on.
+bool take_worth_learning(const HeldSearch& held, Unbounded& unbounded,
+                         const Stream& stream, Stats& stats,
+                         std::vector<LimitedRow>& worth) {
+  constexpr double much_nearer = 0.9;
+  std::vector<double> limits, others;
+  if (!distances_among(held, unbounded.rows, unbounded.columns,
+                       held.search.plan.k - 1, stream, stats, limits) ||
+      !distances_among(held, unbounded.rows, {unbounded.bounded}, 0, stream,
+                       stats, others))
+    return false;
+  std::vector<std::int32_t> rest;
+  for (std::size_t r = 0; r < unbounded.rows.size(); ++r)
+    if (limits[r] < much_nearer * others[r])
+      worth.push_back({unbounded.rows[r], limits[r]});
+    else
+      rest.push_back(unbounded.rows[r]);
+  unbounded.rows = std::move(rest);
+  return true;
+}
+
+/// The columns' form by what the filter learns of some of the rows.
+void learn_from(const HeldSearch& held, const std::vector<std::int32_t>& rows,
+                const Stream& stream) {
+  constexpr std::int64_t most = 64;
+  const std::int64_t count =
+      std::min(most, static_cast<std::int64_t>(rows.size()));
+  DeviceBuffer<std::int32_t> places(count);
+  GatheredRows gathered(count, held.exact.padded, false);
+  const WaitAtEnd wait(stream);
+  upload(places, rows.data(), count, stream);
+  const Panel sample =
+      gathered.gather(held.rows, places.data(), count, count, stream);
+  held.stored->learn_again({sample.rows, sample.sums, held.exact.padded}, count,
+                           held.search.undo, stream);
+}
+
+/// Rows with entries far beyond all others, say, or near each other and far
+/// from the rest, by a filter that has learnt from them, as long as it is
+/// enough for most of those left. They begin with the limits that they have:
+/// the first points that a row meets may all be as far from it, and would all
+/// be candidates. Leaves the rest in `unbounded`. Returns whether to go on.
 bool redo_learnt(const HeldSearch& held, Unbounded& unbounded,
                  const Stream& stream, Stats& stats) {
-  constexpr std::int64_t most_learnt_from = 64;
-  std::vector<std::int32_t>& left = unbounded.rows;
-  const auto count = [&] { return static_cast<std::int64_t>(left.size()); };
-  for (std::int64_t before = 2 * count();
-       may_learn_from(held, count()) && 2 * count() <= before;) {
-    before = count();
-    {
-      const std::int64_t num_rows = std::min(most_learnt_from, before);
-      DeviceBuffer<std::int32_t> places(num_rows);
-      upload(places, left.data(), num_rows, stream);
-      GatheredRows gathered(num_rows, held.exact.padded, false);
-      const WaitAtEnd wait(stream);
-      const Panel sample =
-          gathered.gather(held.rows, places.data(), num_rows, num_rows, stream);
-      held.stored->learn_again({sample.rows, sample.sums, held.exact.padded},
-                               num_rows, held.search.undo, stream);
-    }
-    DeviceBuffer<float> bounds(before);
-    if (!find_bounds(held, left, unbounded.columns, stream, stats, bounds))
-      return false;
+  std::vector<LimitedRow> now;
+  if (unbounded.bounded < 0 || unbounded.columns.empty() ||
+      !may_learn_from(held, static_cast<std::int64_t>(unbounded.rows.size())))
+    return true;
+  if (!take_worth_learning(held, unbounded, stream, stats, now)) return false;
+  bool most_were_done = true;
+  while (most_were_done &&
+         may_learn_from(held, static_cast<std::int64_t>(now.size()))) {
     RedoneRows rows;
-    rows.places.swap(left);
+    for (const LimitedRow& row : now) rows.places.push_back(row.place);
+    learn_from(held, rows.places, stream);
+    const LimitRule rule =
+        limit_rule(*held.search.request.metric, held.search.redo,
+                   held.pass.filter->units(held.pass.cut, stream));
+    std::vector<float> bounds;
+    for (const LimitedRow& row : now)
+      bounds.push_back(threshold_at(rule, row.limit));
+    DeviceBuffer<float> d_bounds(rows.size());
+    upload(d_bounds, bounds.data(), rows.size(), stream);
     rows.slots.resize(rows.places.size());
     std::iota(rows.slots.begin(), rows.slots.end(), 0);
-    if (!redo_widely(held, rows, bounds.data(), stream, stats, left))
+    std::vector<std::int32_t> left;
+    if (!redo_widely(held, rows, d_bounds.data(), stream, stats, left))
       return false;
     std::sort(left.begin(), left.end());
+    most_were_done = 2 * left.size() <= now.size();
+    const auto is_done = [&](const LimitedRow& row) {
+      return !std::binary_search(left.begin(), left.end(), row.place);
+    };
+    now.erase(std::remove_if(now.begin(), now.end(), is_done), now.end());
   }
+  for (const LimitedRow& row : now) unbounded.rows.push_back(row.place);
   return true;
 }
 

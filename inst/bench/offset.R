@@ -29,6 +29,10 @@ profile <- rep(5 * stats::rnorm(d), each = n)
 with_entries <- function(count, value) {
   replace(plain, sample(length(plain), count), value)
 }
+with_rows <- function(every, value) {
+  rows <- seq(1, n, every)
+  replace(plain, cbind(rows, rep_len(seq_len(d), length(rows))), value)
+}
 with_column <- function(by) {
   x <- plain
   x[, 3] <- x[, 3] * by
@@ -53,7 +57,10 @@ data <- list(
   list("one entry at 1e12", "euclidean", function() with_entries(1, 1e12)),
   list("one entry at 1e30", "euclidean", function() with_entries(1, 1e30)),
   list("1% of rows at 1e8", "euclidean", function() with_entries(n / 100, 1e8)),
-  list("a column by 1e8", "euclidean", function() with_column(1e8))
+  list("a column by 1e8", "euclidean", function() with_column(1e8)),
+  list("spread 1e-3 about 1e4", "cosine", function() 1e4 + 1e-3 * plain),
+  list("1 in 11 rows at 1e9", "euclidean", function() with_rows(11, 1e9)),
+  list("1 in 11 rows at 1e9", "inner_product", function() with_rows(11, 1e9))
 )
 
 run <- function(x, metric, backend) {

@@ -133,6 +133,11 @@ TEST_CASE("few pairs of shifted rows pass") {
   }
 }
 
+TEST_CASE("few pairs of rows that differ by little more than rounding pass") {
+  const MetricEntry& metric = find_metric("cosine", "signed");
+  check_few_pass(metric, shifted(320, 63, 1e4, 1e-3), 3.0, 4.0);
+}
+
 TEST_CASE("few pairs of rows of one profile pass") {
   for (const bool opposite : {false, true}) {
     const MetricEntry& metric =

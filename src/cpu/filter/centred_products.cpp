@@ -15,7 +15,9 @@ namespace {
 // A row that is shorter, once it is centred, counts as 0: it differs from the
 // centre by less than its rounding.
 constexpr double kTinyNorm = 1e-15;
-// Less is not worth the floats of the test.
+// More than what vanishes in the floats of the test.
+constexpr double kUnderflow = 0x1p-100;
+// Less is not worth those floats.
 constexpr double kLongestOfNear = 0.25;
 
 /// One row as it is packed.
@@ -55,7 +57,9 @@ Packed pack(RowPacker& packer) {
 /// rows' are not less than -|v_i - v_j|^2 / 2: p is half of |v|^2, and e_i
 /// |v_j| is at most half of e_i^2 / part + part |v_j|^2, whatever `part` is;
 /// upwards g + p, so that both rows' less that product are not less than |v_i -
-/// v_j|^2 / 2. For the opposite (1 + r) the two change places.
+/// v_j|^2 / 2. p and g have the row's own rounding, too (core/centred.hpp). For
+/// the opposite (1 + r) the two change places, and a bound for all rows stands
+/// in the slack.
 template <int kBits, bool kOpposite>
 struct CentredSimilarity {
   static bool usable(const FilterScale&) { return true; }
@@ -64,9 +68,14 @@ struct CentredSimilarity {
                        std::int64_t place, double*) {
     const Packed row = pack<kBits>(packer);
     const double part = packer.scale.part, e = row.error;
-    const double p = 0.5 * row.square;
-    const double g = 0.5 * (part * row.square + e * e / part + e * e);
-    const double floats = kFloatSlack * (g + p);
+    double p = 0.5 * row.square;
+    double g = 0.5 * (part * row.square + e * e / part + e * e);
+    if (!kOpposite) {
+      const UnitRounding own = unit_rounding(packer.row, packer.padded);
+      p += own.short_of_one;
+      g += own.contract + rounding_of_near_rows(packer.padded) * row.square;
+    }
+    const double floats = kFloatSlack * (g + std::fabs(p));
     const std::int32_t near = as_bits(float_up((g - p) + floats));
     const std::int32_t far = as_bits(float_up((g + p) + floats));
     rows.first[place] = rows.first_upper[place] = as_bits(row.unit);
@@ -75,7 +84,7 @@ struct CentredSimilarity {
   }
 
   static double slack(double, std::int64_t padded) {
-    return rounding_once_centred(padded);
+    return kOpposite ? rounding_once_centred(padded) : kUnderflow;
   }
 
   static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
@@ -89,7 +98,7 @@ struct CentredSimilarity {
                                const Side& row) {
     const double most = (key + static_cast<double>(as_float(row.second[0]))) +
                         terms.scale.slack;
-    return kOpposite ? 2.0 + most : most;
+    return kOpposite ? 2.0 + most : std::max(0.0, most);
   }
 
   static constexpr FilterForm form(Test test) {

@@ -71,12 +71,14 @@ class RowPacker {
 
   const FilterScale& scale;
   const std::int64_t padded;
+  const double* row = nullptr;  ///< as it was prepared
   Buffer<double> value;
   Buffer<std::int32_t> step;  ///< the row as it goes into its panel
 
   void clear() { std::fill_n(step.data(), padded, 0); }
 
   void load(const double* x) {
+    row = x;
     if (scale.centre.size() == 0) {
       std::memcpy(value.data(), x, static_cast<std::size_t>(padded) * 8);
       return;

@@ -219,8 +219,12 @@ abort_file <- function(file, line, must, found, hint = NULL,
   )
 }
 
+# Unlike trimws(), whose regular expression is Perl's, in linear time where there
+# is a long run of blanks between two words.
+trim_blanks <- function(text) gsub("^[ \t\r\n]+|[ \t\r\n]+$", "", text)
+
 quote_text <- function(text, width = 40L) {
-  text <- gsub("\t", " ", trimws(text), fixed = TRUE)
+  text <- gsub("\t", " ", trim_blanks(text), fixed = TRUE)
   if (nchar(text) > width) {
     text <- paste0(substr(text, 1, width), "...")
   }

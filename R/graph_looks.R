@@ -44,7 +44,8 @@ edge_widths <- function(strength, what) {
 
 # Of each point and edge what is written besides its columns; NULL where there
 # are no places. Pixels, y downwards, about 100 of them for each point.
-graph_looks <- function(points, links, directed, call = caller_env()) {
+graph_looks <- function(points, links, num_links, directed,
+                        call = caller_env()) {
   x <- plain_numbers(points$x)
   y <- plain_numbers(points$y)
   placed <- is.finite(x) & is.finite(y)
@@ -55,7 +56,6 @@ graph_looks <- function(points, links, directed, call = caller_env()) {
   scale <- 100 * sqrt(sum(placed)) / span
   if (sum(placed) == 1) scale <- 1
   num_points <- length(x)
-  num_links <- length(links[[1]])
   numbers_or_1 <- function(values, count) {
     values <- plain_numbers(values) %||% rep(1, count)
     values[!is.finite(values)] <- 1

@@ -189,7 +189,7 @@ list_length <- function(num_points) {
 }
 
 near_ranks <- function(num_points) {
-  max(1L, as.integer(floor(log(num_points))))
+  as.integer(max(1, floor(log(num_points))))
 }
 
 # What merge() and the like made of an edge data frame is no matrix of points.

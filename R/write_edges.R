@@ -242,7 +242,9 @@ put_csv_rows <- function(put, columns, digits = 17L) {
 
 # NA remains NA.
 csv_quoted <- function(text) {
-  quoted <- paste0("\"", gsub("\"", "\"\"", text, fixed = TRUE), "\"")
+  quoted <- paste0(
+    "\"", gsub("\"", "\"\"", text, fixed = TRUE), "\"", recycle0 = TRUE
+  )
   quoted[is.na(text)] <- NA
   quoted
 }
@@ -275,7 +277,7 @@ write_edges_graph <- function(edges, file, path, format, vertices, digits,
   blank <- points$label %in% c(NA, "")
   points$label[blank] <- points$name[blank]
   directed <- igraph::is_directed(graph)
-  looks <- graph_looks(points, links, directed, call)
+  looks <- graph_looks(points, links, igraph::ecount(graph), directed, call)
   if (is_gml) {
     names(points) <- gml_names(
       names(points), c("id", "graphics", "LabelGraphics")

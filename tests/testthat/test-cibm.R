@@ -289,6 +289,31 @@ test_that("an empty cell is an error", {
   expect_snapshot(error = TRUE, bad(8, "1\t\t0"))
 })
 
+test_that("a row of many fields, or of a long run of blanks, is refused at once", {
+  long <- list(
+    paste("b", strrep("1.5 ", 4e5)), paste("\u00df", strrep("1.5 ", 4e5)),
+    paste0("b", strrep(" ", 2e5), "4\t5 6 7"), strrep(" ", 2e5),
+    paste0("b\t", strrep("\t", 2e5), "4")
+  )
+  for (text in long) {
+    for (line in c(2, 4, 6, 8)) {
+      seconds <- system.time(expect_error(
+        read_lines(with_line(line, text)), class = "fsknn_file_error"
+      ))
+      expect_lt(seconds[["elapsed"]], 3)
+    }
+  }
+})
+
+test_that("names of blanks that are no spaces are read back", {
+  local_folder()
+  x <- matrix(1, 1, 1, dimnames = list("\u2003", "\u2003"))
+  write_cibm(x, "file.txt", classes = "\u2003")
+  back <- read_cibm("file.txt")
+  expect_identical(attr(back, "classes"), "\u2003")
+  expect_identical(dimnames(back), dimnames(x))
+})
+
 test_that("an exponent without digits is no number", {
   for (value in c("1e", "1e+", "-.5E-")) {
     expect_error(

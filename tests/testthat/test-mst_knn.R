@@ -358,3 +358,9 @@ test_that("the published rule gives 21 clusters of the study's array", {
   expect_length(clusters$sizes, 21)
   expect_length(mst_knn(x)$sizes, 1)
 })
+
+test_that("a graph without edges gives single points, and no warning", {
+  edges <- knn_graph(random_matrix(10, 5), k = 2)
+  expect_no_warning(clusters <- mst_knn(edges[0, ]))
+  expect_identical(max(clusters$sizes), 1L)
+})

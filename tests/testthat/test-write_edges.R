@@ -10,6 +10,12 @@ test_edges <- function(names = c("1000_at", "a \"b\" & <c>", "HLA-DRA \u00e9", "
   )
 }
 
+no_triples <- function() {
+  x <- rbind(diag(4), 0)[, 1:4][1:4, ]
+  rownames(x) <- letters[1:4]
+  threshold_triples(x, 0.9)
+}
+
 annotation <- function(edges = test_edges()) {
   data.frame(
     name = rev(c(attr(edges, "vertices")$name, "another")),
@@ -54,6 +60,46 @@ test_that("CSV holds what is known of both ends", {
   back <- read.csv("edges.csv.gz", encoding = "UTF-8")
   expect_identical(back$from_symbol, c("RPL3", "HLA, \"DR\"", NA))
   expect_identical(back$to_symbol, c("HLA, \"DR\"", "RPL3", "RPL3"))
+})
+
+test_that("a graph without edges is written without any", {
+  local_folder()
+  none <- test_edges()[0, ]
+  triples <- no_triples()
+  heads <- list(
+    list(none, "\"from\",\"to\",\"rank\",\"distance\",\"correlation\""),
+    list(spanning_forest(none), "\"from\",\"to\",\"rank\",\"distance\",\"correlation\""),
+    list(triples, paste0(
+      "\"from\",\"to\",\"third\",\"similarity\",\"pair_from_to\",",
+      "\"pair_from_third\",\"pair_to_third\",\"at_least\",\"at_most\""
+    ))
+  )
+  for (case in heads) {
+    for (file in c("none.csv", "none.csv.gz")) {
+      write_edges(case[[1]], file)
+      expect_identical(readLines(file), case[[2]])
+    }
+    for (format in c("graphml", "gml")) {
+      write_edges(case[[1]], "none", format)
+      graph <- igraph::read_graph("none", format)
+      expect_equal(igraph::ecount(graph), 0)
+      expect_equal(igraph::vcount(graph), 4)
+    }
+  }
+  write_edges(none, "none.csv", vertices = annotation())
+  expect_identical(nrow(read.csv("none.csv")), 0L)
+  write_edges(triples, "none.csv", form = "clique")
+  expect_identical(nrow(read.csv("none.csv")), 0L)
+})
+
+test_that("edges without a column are written where their points have places", {
+  local_folder()
+  points <- data.frame(name = c("a", "b"), x = 1:2, y = 1:2)
+  edges <- data.frame(from = "a", to = "b")
+  for (format in c("graphml", "gml")) {
+    write_edges(edges, "edges", format, vertices = points)
+    expect_equal(igraph::ecount(igraph::read_graph("edges", format)), 1)
+  }
 })
 
 test_that("CSV is written of edges that lost their vertices", {

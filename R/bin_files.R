@@ -10,11 +10,14 @@
 #' the ending of its name they are floats of 4 bytes (`.fbin`), bytes without
 #' (`.u8bin`) or with a sign (`.i8bin`), or numbers of neighbours (`.ibin`,
 #' integers of 4 bytes). Nothing of a file is compressed, and there are no
-#' names.
+#' names. In an `.fbin` file NaN is a missing value: `NA` is written as NaN, and
+#' NaN is read as `NA`.
 #'
 #' Ground truth is an `.ibin` file too: n x k numbers of neighbours, and after
 #' them, in the same file, n x k distances as floats of 4 bytes. Numbers count
-#' from 0 in the file and from 1 in R; -1 is no neighbour (`NA`). Where points
+#' from 0 in the file and from 1 in R; -1 is no neighbour (`NA`), and any other
+#' number below 0, a neighbour that a row has twice and a neighbour without a
+#' distance are errors. Where points
 #' are equally far the one with the lower number comes first, so that there is
 #' one right answer also where points are there twice. Note that other programs
 #' write squared Euclidean distances: there `distance` is the distance itself.
@@ -198,7 +201,12 @@ in_bin <- function(answer, file, verb, call) {
 read_bin <- function(file, path, type, rows, start = 8, shifted = FALSE,
                      call = caller_env()) {
   answer <- cpp_read_bin(path, type, start, as.double(rows), shifted)
-  in_bin(answer, file, "read", call)$values
+  values <- in_bin(answer, file, "read", call)$values
+  # A float has no NA of R's.
+  if (anyNA(values)) {
+    values[is.na(values)] <- NA
+  }
+  values
 }
 
 #' @export
@@ -238,9 +246,6 @@ write_fbin <- function(x, file, ...) {
         is_metafeatures(values)) {
     abort_argument("{.arg x} must be a matrix.", current_env())
   }
-  if (any(dim(values) == 0)) {
-    abort_argument("{.arg x} must have rows and columns.", current_env())
-  }
   write_bin_parts(file, path, dim(values), current_env(), function(put) {
     at_once <- max(1, 2^22 / ncol(values))
     for (rows in row_stretches(nrow(values), floor(at_once))) {
@@ -253,6 +258,9 @@ write_fbin <- function(x, file, ...) {
 
 # write: called with a function that takes an ending and a matrix of rows.
 write_bin_parts <- function(file, path, size, call, write) {
+  if (any(size == 0)) {
+    abort_argument("{.arg x} must have rows and columns.", call)
+  }
   check <- function(answer) in_bin(answer, file, "written", call)
   output <- check(cpp_new_bin(enc2native(path), size[[1]], size[[2]]))$file
   on.exit(cpp_drop_bin(output))
@@ -280,7 +288,39 @@ read_ibin <- function(file) {
                             call = call)
     nn$distance[is.na(nn$index)] <- NA
   }
+  wrong <- wrong_neighbours(nn)
+  if (!is.null(wrong)) {
+    abort_file(
+      file, NULL, wrong$must, paste("Row", first_row(wrong)), call = call
+    )
+  }
   new_neighbours(nn)
+}
+
+# The rows of neighbours (a matrix for each of index and distance) that no
+# search gives, and what neighbours must be; NULL where all are right.
+wrong_neighbours <- function(nn) {
+  again <- repeating_points(nn)
+  if (length(again) > 0) {
+    return(list(
+      must = "have each neighbour of a row once",
+      words = "has one twice", rows = again
+    ))
+  }
+  if (is.null(nn$distance)) {
+    return(NULL)
+  }
+  unlike <- which(rowSums(is.na(nn$index) != is.na(nn$distance)) > 0)
+  if (length(unlike) > 0) {
+    list(
+      must = "have a distance for each neighbour, and for nothing else",
+      words = "has not", rows = unlike
+    )
+  }
+}
+
+first_row <- function(wrong, before = 0) {
+  paste(format_count(wrong$rows[[1]] + before), wrong$words)
 }
 
 #' @rdname bin_file
@@ -304,11 +344,14 @@ write_ibin <- function(x, file, ..., distances = NULL) {
       )
     }
   }
+  call <- current_env()
   size <- dim(nn$index)
   at_once <- max(1, floor(2^22 / size[[2]]))
-  write_bin_parts(file, path, size, current_env(), function(put) {
+  write_bin_parts(file, path, size, call, function(put) {
     for (rows in row_stretches(size[[1]], at_once)) {
-      put("ibin", as_plain(nn$index[rows, , drop = FALSE]), shifted = TRUE)
+      block <- block_of_neighbours(nn, rows, call)
+      check_right_neighbours(block, rows[[1]] - 1, call)
+      put("ibin", block$index, shifted = TRUE)
     }
     if (distances %||% !is.null(nn$distance)) {
       for (rows in row_stretches(size[[1]], at_once)) {
@@ -317,4 +360,18 @@ write_ibin <- function(x, file, ..., distances = NULL) {
     }
   })
   invisible(file)
+}
+
+# before: how many rows come before those of the block.
+check_right_neighbours <- function(block, before, call) {
+  wrong <- wrong_neighbours(block)
+  if (!is.null(wrong)) {
+    abort_argument(
+      c(
+        "{.arg x} must {wrong$must}.",
+        x = "Row {first_row(wrong, before)}."
+      ),
+      call
+    )
+  }
 }

@@ -230,7 +230,9 @@ read_rows <- function(cibm, num_points, num_features) {
 # others.
 scan_rows <- function(cibm, rows, num_features) {
   text <- cibm$text[rows + 2]
-  if (any(has_tab_rules(text) | has_odd_number(text))) {
+  # scan() drops a byte-order mark.
+  if (any(has_tab_rules(text) | has_odd_number(text)) ||
+        startsWith(text[[1]], "\ufeff")) {
     return(NULL)
   }
   what <- c(list(""), rep(list(0), num_features))

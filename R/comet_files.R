@@ -51,7 +51,8 @@
 #'   `file`, invisibly.
 #' @section Errors: Of class `fsknn_file_error`: a file that has not the size
 #' that its shape asks for, or numbers of vectors or similarities
-#' that can't be; one that can't
+#' that can't be, a vector paired with itself, a pair (triple) that is there
+#' twice in any order, or a value of a vector that is not finite; one that can't
 #' be written; a value that is missing, infinite, or too large for 4 bytes. Of
 #' class `fsknn_argument_error`: edges that are not each pair once, whose metric
 #' has no similarity from 0 to 1, or (as bytes) not all pairs.
@@ -109,18 +110,25 @@ read_comet_vectors <- function(file, num_features,
   num_points <- check_comet_points(num_points)
   byte_order <- check_choice(byte_order, byte_orders, "byte_order")
   value_bytes <- comet_type_bytes[[type]]
+  call <- current_env()
   rows <- comet_rows(
     file, num_features * value_bytes, num_points,
-    paste("vectors of", tally(num_features, "value"), "of type", type),
-    current_env()
+    paste("vectors of", tally(num_features, "value"), "of type", type), call
   )
   connection <- base::file(path, "rb")
   on.exit(close(connection))
   parts <- lapply(comet_stretches(rows, num_features), function(part) {
     values <- read_comet_part(
       connection, "double", length(part) * num_features, value_bytes,
-      byte_order, file, current_env()
+      byte_order, file, call
     )
+    if (!all(is.finite(values))) {
+      abort_file(
+        file, NULL, "hold finite numbers",
+        "It has a value that is missing or infinite",
+        "It may have another byte order, or values of another type", call
+      )
+    }
     matrix(values, ncol = num_features, byrow = TRUE)
   })
   if (length(parts) == 0) {
@@ -143,6 +151,9 @@ write_comet_vectors <- function(x, file, type = c("float32", "float64"), ...,
   if (!is.matrix(values) && !is_read_by_blocks(values) ||
         is_metafeatures(values)) {
     abort_argument("{.arg x} must be a matrix.", call)
+  }
+  if (ncol(values) == 0) {
+    abort_argument("{.arg x} must have columns.", call)
   }
   # Halfway from the largest float to what would be the next.
   largest <- if (type == "float32") 2^128 - 2^103 else Inf
@@ -326,24 +337,54 @@ check_is_pairs <- function(x, call) {
 
 # Gives the order of CoMet: by the second, the third and the first.
 check_each_once <- function(ends, call) {
-  in_order <- do.call(order, c(ends[-1], ends[1], list(method = "radix")))
-  sorted <- lapply(ends, `[`, in_order)
-  again <- Reduce(`&`, lapply(sorted, function(numbers) {
-    numbers[-1] == numbers[-length(numbers)]
-  }))
-  at <- which(again)[1]
+  wrong <- wrong_ends(ends)
+  if (!is.null(wrong)) {
+    abort_argument(c("{.arg x} must {wrong$must}.", x = "{wrong$found}."), call)
+  }
+  order_of_ends(ends)
+}
+
+order_of_ends <- function(ends) {
+  do.call(order, c(ends[-1], ends[1], list(method = "radix")))
+}
+
+# What pairs or triples of numbers from 1 must be, and the first that is not;
+# NULL where all are right.
+wrong_ends <- function(ends) {
+  what <- if (length(ends) == 2) "pair" else "triple"
+  ends <- lapply(ascending_ends(ends), as.integer)
+  at <- which(Reduce(`|`, Map(`==`, ends[-1], ends[-length(ends)])))[1]
   if (!is.na(at)) {
-    what <- if (length(ends) == 2) "pair" else "triple"
+    numbers <- vapply(ends, `[[`, 1L, at)
+    return(list(
+      must = paste0("have ", what, "s of different points"),
+      found = paste("One is that of points", paste(numbers, collapse = ", "))
+    ))
+  }
+  in_order <- order_of_ends(ends)
+  sorted <- lapply(ends, `[`, in_order)
+  at <- which(Reduce(`&`, lapply(sorted, function(numbers) {
+    numbers[-1] == numbers[-length(numbers)]
+  })))[1]
+  if (!is.na(at)) {
     numbers <- vapply(sorted, `[[`, 1L, at)
-    abort_argument(
-      c(
-        "{.arg x} must have each {what} of points once.",
-        x = "That of points {numbers} is there twice."
-      ),
-      call
+    list(
+      must = paste("have each", what, "of points once"),
+      found = paste(
+        "That of points", paste(numbers, collapse = ", "), "is there twice"
+      )
     )
   }
-  in_order
+}
+
+ascending_ends <- function(ends) {
+  low <- do.call(pmin, unname(ends))
+  high <- do.call(pmax, unname(ends))
+  if (length(ends) == 2) {
+    return(list(low, high))
+  }
+  total <- Reduce(`+`, lapply(ends, as.double))
+  list(low, total - low - high, high)
 }
 
 # All of them, as one process of CoMet goes through them.
@@ -397,9 +438,14 @@ read_comet_metrics <- function(file, num_way = 2,
       paste0("records of ", what, "s, ", num_way, " numbers and a float each"),
       call
     )
-    read_comet_records(
+    found <- read_comet_records(
       connection, count, num_way, num_points, byte_order, file, call
     )
+    wrong <- wrong_ends(found[seq_len(num_way)])
+    if (!is.null(wrong)) {
+      abort_file(file, NULL, wrong$must, wrong$found, call = call)
+    }
+    found
   }
   names(columns) <- c("from", "to", if (num_way == 3) "third", "similarity")
   as.data.frame(columns)

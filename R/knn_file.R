@@ -64,6 +64,7 @@ write_knn <- function(edges, file, ..., vertices = NULL) {
   from <- vertex_numbers(edges$from, points)
   to <- vertex_numbers(edges$to, points)
   weight <- knn_file_weights(edges)
+  check_knn_ends(from, to, points)
   path <- check_path_out(file)
 
   write_whole_file(file, path, function(put) {
@@ -117,7 +118,58 @@ knn_file_weights <- function(edges, call = caller_env()) {
       call
     )
   }
+  limits <- knn_weight_limits(metric)
+  beyond <- weight < limits[[1]] | weight > limits[[2]]
+  if (any(beyond)) {
+    abort_argument(
+      c(
+        "The column {.code {column}} of {.arg edges} must hold values that metric
+         {.val {metric$name}} can have.",
+        x = "{weight[beyond][[1]]} is none."
+      ),
+      call
+    )
+  }
   weight
+}
+
+# Six decimals of a float32 may print as 1.000001.
+knn_weight_limits <- function(metric) {
+  if (has_correlation(metric)) {
+    c(-1, 1) * (1 + 1.5e-6)
+  } else {
+    c(if (metric$below_zero) -1 else 0, 1) * .Machine$double.xmax
+  }
+}
+
+# What read_knn() would refuse.
+check_knn_ends <- function(from, to, names, call = caller_env()) {
+  if (length(names) == 0) {
+    abort_argument("{.arg vertices} must have points.", call)
+  }
+  same <- which(from == to)
+  if (length(same) > 0) {
+    abort_argument(
+      c(
+        "{.arg edges} must join two points: none is its own neighbour.",
+        x = "Row {same[[1]]} joins {.val {names[[from[[same[[1]]]]]]}} with
+             itself."
+      ),
+      call
+    )
+  }
+  twice <- which(duplicated(complex(real = from, imaginary = to)))
+  if (length(twice) > 0) {
+    at <- twice[[1]]
+    abort_argument(
+      c(
+        "{.arg edges} must have each edge once.",
+        x = "Row {at} repeats the edge from {.val {names[[from[[at]]]]}} to
+             {.val {names[[to[[at]]]]}}."
+      ),
+      call
+    )
+  }
 }
 
 # --- reading -----------------------------------------------------------------
@@ -219,14 +271,9 @@ check_knn_values <- function(knn, fields, num_points) {
     fields[[1]] == fields[[2]],
     "join two points: none is its own neighbour", reads
   )
-  # Six decimals of a float32 may print as 1.000001.
   is_r <- has_correlation(knn$metric)
   below_zero <- knn$metric$below_zero
-  limits <- if (is_r) {
-    c(-1, 1) * (1 + 1.5e-6)
-  } else {
-    c(if (below_zero) -1 else 0, 1) * .Machine$double.xmax
-  }
+  limits <- knn_weight_limits(knn$metric)
   abort_first(
     !(fields[[3]] >= limits[[1]] & fields[[3]] <= limits[[2]]),
     if (is_r) {

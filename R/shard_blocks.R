@@ -25,6 +25,12 @@ shard_block <- function(shards, rows, distance, call) {
     block$distance <- as_plain(shards$distance[rows, , drop = FALSE])
     # A float has no NA of R's.
     block$distance[is.na(index)] <- NA
+    if (any(is.na(block$distance) & !is.na(index))) {
+      abort_shards(
+        shards$folder, "It has neighbours without a distance.", call,
+        "{.code read_knn_shards(verify = TRUE)} says which file is damaged."
+      )
+    }
   }
   block
 }

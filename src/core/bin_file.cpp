@@ -129,7 +129,9 @@ void BinReader::read_index(std::int64_t start, std::int64_t first,
       start, first, count, out, stride, [&](std::int32_t number) {
         if (number == std::numeric_limits<std::int32_t>::max())
           throw FileFailure{path_, "it has a number beyond 2^31 - 2", 0};
-        return number < 0 ? missing : number + 1;
+        if (number < -1)
+          throw FileFailure{path_, "it has a number below -1", 0};
+        return number == -1 ? missing : number + 1;
       });
 }
 

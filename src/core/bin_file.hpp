@@ -45,8 +45,8 @@ class BinReader {
 
   /// `count` rows from `first` on, of a block of values that begins at byte
   /// `start`: to a column-major matrix with `stride` rows, its rows from `out`
-  /// on. Integers become double or int as they are; in `shifted` ones 1 is
-  /// added, and what was below 0 becomes `missing`.
+  /// on. Integers become double or int as they are; read_index() adds 1 to
+  /// them, makes -1 `missing` and throws for any other that is below 0.
   void read(BinType type, std::int64_t start, std::int64_t first,
             std::int64_t count, double* out, std::int64_t stride);
   void read(BinType type, std::int64_t start, std::int64_t first,

@@ -77,6 +77,16 @@ TEST_CASE("numbers of neighbours count from 0 in a file") {
   CHECK(back == index);
 }
 
+TEST_CASE("a number below -1 is no neighbour") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  put(path, std::string("\1\0\0\0\1\0\0\0\xfe\xff\xff\xff", 12));
+  std::int32_t back = 0;
+  CHECK_THROWS_AS(
+      BinReader(path).read_index(kBinHead, 0, 1, kMissing, &back, 1),
+      FileFailure);
+}
+
 TEST_CASE("what has no place in a file is refused, and no file is there") {
   const Folder folder;
   const std::string path = folder.path + "/file";

@@ -252,3 +252,53 @@ test_that("no file is written that could not be read", {
   )
   expect_false(file.exists(file))
 })
+
+# Ground truth of one row as another program may write it.
+put_truth <- function(index, distance = NULL) {
+  writeBin(
+    c(
+      writeBin(c(1L, length(index)), raw(), endian = "little"),
+      writeBin(as.integer(index), raw(), endian = "little"),
+      if (!is.null(distance)) {
+        writeBin(as.double(distance), raw(), size = 4, endian = "little")
+      }
+    ),
+    "truth.ibin"
+  )
+}
+
+test_that("neighbours that no search gives are refused by reader and writer", {
+  local_folder()
+  put_truth(c(0, -2))
+  expect_error(
+    read_ibin("truth.ibin"), "below -1", class = "fsknn_file_error"
+  )
+  put_truth(c(4, 4))
+  expect_error(read_ibin("truth.ibin"), "twice", class = "fsknn_file_error")
+  put_truth(c(4, 5), c(1, NaN))
+  expect_error(
+    read_ibin("truth.ibin"), "a distance for each", class = "fsknn_file_error"
+  )
+  # Of nobody other programs may say anything.
+  put_truth(c(4, -1), c(1, 9))
+  expect_identical(read_ibin("truth.ibin")$distance, matrix(c(1, NA), 1))
+  unlink("truth.ibin")
+  nn <- function(index, distance) {
+    list(index = rbind(index), distance = rbind(distance))
+  }
+  for (bad in list(
+    nn(c(2L, 2L), c(0, 1)), nn(c(2L, 3L), c(0, NaN)), nn(c(2L, NA), c(0, 1)),
+    list(index = matrix(0L, 5, 0), distance = matrix(0, 5, 0)),
+    list(index = matrix(0L, 0, 5), distance = matrix(0, 0, 5))
+  )) {
+    expect_error(write_ibin(bad, "truth.ibin"), class = "fsknn_argument_error")
+  }
+  expect_identical(list.files(), character())
+})
+
+test_that("a missing value of a file of floats is read back as one", {
+  local_folder()
+  x <- rbind(c(1.5, NA), c(NaN, Inf))
+  write_fbin(x, "x.fbin")
+  expect_identical(read_fbin("x.fbin"), rbind(c(1.5, NA), c(NA, Inf)))
+})

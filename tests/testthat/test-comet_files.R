@@ -201,3 +201,52 @@ test_that("a pair or a triple that is there twice is seen", {
     }
   }
 })
+
+put_records <- function(...) {
+  writeBin(unlist(lapply(list(...), function(ends) {
+    c(
+      writeBin(as.integer(ends), raw(), endian = "little"),
+      writeBin(0.5, raw(), size = 4, endian = "little")
+    )
+  })), "records")
+}
+
+test_that("records that can't be are refused by reader and writer", {
+  local_folder()
+  read <- function(...) {
+    put_records(...)
+    read_comet_metrics("records", length(..1))
+  }
+  expect_error(
+    read(c(3, 3)), "different points", class = "fsknn_file_error"
+  )
+  for (ends in list(c(1, 1, 1), c(1, 2, 1), c(5, 2, 2))) {
+    expect_error(read(ends), "different points", class = "fsknn_file_error")
+  }
+  expect_error(read(1:2, 2:3, 2:1), "points 2, 3 is there twice",
+               class = "fsknn_file_error")
+  expect_error(read(1:3, c(2, 3, 1)), "2, 3, 4", class = "fsknn_file_error")
+  expect_identical(read(2:1, 2:3)$from, c(3L, 3L))
+  edges <- threshold_graph(comet_example, 0, "proportional")
+  edges$to[[2]] <- edges$from[[2]]
+  expect_error(
+    write_comet_metrics(edges, "other"), "different points",
+    class = "fsknn_argument_error"
+  )
+  expect_false(file.exists("other"))
+})
+
+test_that("vectors that could not be read are not written, nor others read", {
+  local_folder()
+  expect_error(
+    write_comet_vectors(matrix(0, 5, 0), "vectors"),
+    class = "fsknn_argument_error"
+  )
+  expect_identical(list.files(), character())
+  for (value in c(NA, NaN, Inf)) {
+    writeBin(c(1, value), "vectors", size = 4, endian = "little")
+    expect_error(
+      read_comet_vectors("vectors", 2), "finite", class = "fsknn_file_error"
+    )
+  }
+})

@@ -199,3 +199,22 @@ test_that("a file that speaks of very many points costs nothing", {
   expect_identical(edges$to, 2L)
   expect_snapshot(edges)
 })
+
+test_that("what read_knn() would refuse is not written", {
+  local_folder()
+  edges <- knn_graph(random_matrix(10, 5), 2)
+  itself <- edges
+  itself$to[[3]] <- itself$from[[3]]
+  beyond <- edges
+  beyond$correlation[[2]] <- 1.5
+  below <- knn_graph(random_matrix(10, 5), 2, "euclidean")
+  below$distance[[1]] <- -1
+  for (bad in list(itself, beyond, below, edges[c(1, 2, 1), ])) {
+    expect_error(write_knn(bad, "bad.knn"), class = "fsknn_argument_error")
+  }
+  expect_error(
+    write_knn(edges[0, ], "bad.knn", vertices = character()), "points",
+    class = "fsknn_argument_error"
+  )
+  expect_identical(list.files(), character())
+})

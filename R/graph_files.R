@@ -6,6 +6,13 @@
 
 write_graphml <- function(put, points, links, ends, directed, digits,
                           looks = NULL) {
+  schema <- if (is.null(looks)) {
+    "http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd"
+  } else {
+    "http://www.yworks.com/xml/schema/graphml/1.1/ygraphml.xsd"
+  }
+  points <- graphml_columns(points, "v")
+  links <- graphml_columns(links, "e")
   put(c(
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
     "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\"",
@@ -14,8 +21,8 @@ write_graphml <- function(put, points, links, ends, directed, digits,
       "         xmlns:y=\"http://www.yworks.com/xml/graphml\""
     },
     "         xsi:schemaLocation=\"http://graphml.graphdrawing.org/xmlns",
-    "         http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd\">",
-    graphml_keys(points, "v", "node"), graphml_keys(links, "e", "edge"),
+    paste0("         ", schema, "\">"),
+    graphml_keys(points, "node"), graphml_keys(links, "edge"),
     yed_keys(looks),
     paste0(
       "  <graph id=\"G\" edgedefault=\"",
@@ -23,10 +30,10 @@ write_graphml <- function(put, points, links, ends, directed, digits,
     )
   ))
   number <- function(at) sprintf("%d", as.integer(at) - 1L)
-  for (rows in row_stretches(length(points$name), 5e3)) {
+  for (rows in row_stretches(length(points[[1]]$values), 5e3)) {
     put(paste0(
       "    <node id=\"n", number(rows), "\">\n",
-      graphml_data(points, rows, "v", digits), yed_nodes(looks, rows),
+      graphml_data(points, rows, digits), yed_nodes(looks, rows),
       "    </node>"
     ))
   }
@@ -34,46 +41,81 @@ write_graphml <- function(put, points, links, ends, directed, digits,
     put(paste0(
       "    <edge source=\"n", number(ends[rows, 1]), "\" target=\"n",
       number(ends[rows, 2]), "\">\n",
-      graphml_data(links, rows, "e", digits), yed_edges(looks, rows),
+      graphml_data(links, rows, digits), yed_edges(looks, rows),
       "    </edge>"
     ))
   }
   put(c("  </graph>", "</graphml>"))
 }
 
-graphml_keys <- function(columns, letter, what) {
-  types <- vapply(columns, function(column) {
-    switch(
-      typeof(column), logical = "boolean", character = "string", "double"
+# Each column with what GraphML says of it: its name, its type and the id of its
+# key. The schema wants NMTOKENs as ids.
+graphml_columns <- function(columns, letter) {
+  ids <- gsub("[^A-Za-z0-9._-]", "_", names(columns), perl = TRUE)
+  # None may be missing: as.character() of no names is no id.
+  ids <- make.unique(paste0(letter, "_", ids, recycle0 = TRUE), sep = "_")
+  Map(function(values, name, id) {
+    list(
+      values = values, name = xml_text(name, in_attribute = TRUE), id = id,
+      type = graphml_type(values, name)
     )
-  }, "")
-  names <- xml_text(names(columns))
+  }, columns, names(columns), ids)
+}
+
+# Distances and the like are doubles, also where all happen to be whole.
+graphml_type <- function(values, name) {
+  if (!is.double(values)) {
+    return(switch(
+      typeof(values), logical = "boolean", integer = "int", "string"
+    ))
+  }
+  there <- values[!is.na(values)]
+  whole <- length(there) > 0 && all(there == trunc(there)) &&
+    all(abs(there) <= 2^53) &&
+    !name %in% c("distance", "correlation", "similarity", "weight")
+  if (!whole) {
+    "double"
+  } else if (all(abs(there) <= .Machine$integer.max)) {
+    "int"
+  } else {
+    "long"
+  }
+}
+
+graphml_keys <- function(columns, what) {
+  part <- function(name) vapply(columns, `[[`, "", name)
   sprintf(
-    "  <key id=\"%s_%s\" for=\"%s\" attr.name=\"%s\" attr.type=\"%s\"/>",
-    letter, names, what, names, types
+    "  <key id=\"%s\" for=\"%s\" attr.name=\"%s\" attr.type=\"%s\"/>",
+    part("id"), what, part("name"), part("type")
   )
 }
 
 # What is missing is left out.
-graphml_data <- function(columns, rows, letter, digits) {
-  lines <- lapply(names(columns), function(name) {
-    values <- columns[[name]][rows]
-    text <- if (is.character(values)) {
-      xml_text(values)
-    } else if (is.logical(values)) {
-      tolower(values)
-    } else {
-      number_text(values, digits)
-    }
-    key <- paste0("      <data key=\"", letter, "_", xml_text(name), "\">")
+graphml_data <- function(columns, rows, digits) {
+  lines <- lapply(columns, function(column) {
+    values <- column$values[rows]
+    text <- switch(
+      column$type, string = xml_text(values), boolean = tolower(values),
+      double = graphml_number(values, digits), sprintf("%.0f", values)
+    )
+    key <- paste0("      <data key=\"", column$id, "\">")
     ifelse(is.na(values), "", paste0(key, text, "</data>\n"))
   })
-  do.call(paste0, c(list(character(length(rows))), lines))
+  do.call(paste0, c(list(character(length(rows))), unname(lines)))
 }
 
-xml_text <- function(text) {
+# GraphML's types are Java's, whose Double.parseDouble() knows no "Inf", nor the
+# "INF" of XML's own schemas. igraph and Python read this word, too.
+graphml_number <- function(values, digits) {
+  sub("Inf", "Infinity", number_text(values, digits), fixed = TRUE)
+}
+
+# Readers take a plain carriage return for a line end, and in an attribute line
+# ends and tabs for spaces.
+xml_text <- function(text, in_attribute = FALSE) {
   signs <- c(
-    "&" = "&amp;", "<" = "&lt;", ">" = "&gt;", "\"" = "&quot;", "'" = "&apos;"
+    "&" = "&amp;", "<" = "&lt;", ">" = "&gt;", "\"" = "&quot;", "'" = "&apos;",
+    "\r" = "&#13;", if (in_attribute) c("\n" = "&#10;", "\t" = "&#9;")
   )
   for (sign in names(signs)) {
     text <- gsub(sign, signs[[sign]], text, fixed = TRUE)
@@ -110,9 +152,33 @@ gml_data <- function(columns, rows, digits) {
     text <- if (is.character(values)) {
       paste0("\"", values, "\"")
     } else {
-      number_text(values, digits)
+      gml_number(values, digits)
     }
     paste0("    ", name, " ", text, "\n")
   })
   do.call(paste0, c(list(character(length(rows))), lines))
+}
+
+# GML's integers have 32 bits, and its reals have a point, which NetworkX insists
+# on.
+gml_number <- function(values, digits) {
+  text <- sub("^(-?[0-9]+)e", "\\1.0e", number_text(values, digits))
+  large <- abs(values) > .Machine$integer.max & grepl("^-?[0-9]+$", text)
+  ifelse(large, paste0(text, ".0"), text)
+}
+
+# GML is ASCII: all other characters are entities. So are line ends, at which
+# NetworkX 2.8 would stop.
+gml_entities <- function(text) {
+  foreign <- grepl("[^\t -~]", text, perl = TRUE)
+  words <- unique(text[foreign])
+  coded <- vapply(words, function(word) {
+    codes <- utf8ToInt(word)
+    letters <- intToUtf8(codes, multiple = TRUE)
+    other <- codes > 126 | codes %in% c(10, 13)
+    letters[other] <- sprintf("&#%d;", codes[other])
+    paste(letters, collapse = "")
+  }, "")
+  text[foreign] <- coded[match(text[foreign], words)]
+  text
 }

@@ -171,10 +171,11 @@ gml_node_graphics <- function(looks, rows) {
   if (is.null(looks)) {
     return("")
   }
+  size <- gml_number(looks$size[rows], 6)
   text <- paste0(
-    "    graphics\n    [\n      x ", number_text(looks$x[rows], 6),
-    "\n      y ", number_text(looks$y[rows], 6), "\n      w ", looks$size[rows],
-    "\n      h ", looks$size[rows], "\n      type \"",
+    "    graphics\n    [\n      x ", gml_number(looks$x[rows], 6),
+    "\n      y ", gml_number(looks$y[rows], 6), "\n      w ", size,
+    "\n      h ", size, "\n      type \"",
     shape_type(looks$symbol[rows]), "\"\n      fill \"", looks$fill[rows],
     "\"\n      outline \"#404040\"\n    ]\n",
     "    LabelGraphics\n    [\n      text \"", looks$label[rows],
@@ -189,7 +190,8 @@ gml_edge_graphics <- function(looks, rows) {
   }
   dashed <- looks$lty[rows] %in% c("dashed", "dotted")
   paste0(
-    "    graphics\n    [\n      width ", looks$width[rows],
+    "    graphics\n    [\n      width ",
+    gml_number(looks$width[rows], 15),
     ifelse(dashed, paste0("\n      style \"", looks$lty[rows], "\""), ""),
     "\n      fill \"", looks$line[rows], "\"",
     if (looks$directed) "\n      targetArrow \"standard\"", "\n    ]\n"

@@ -12,10 +12,15 @@
 #' * **GraphML** (Cytoscape, Gephi, yEd, igraph): all points, with the columns
 #'   of their table as attributes, and all edges with `rank`, `distance`,
 #'   `correlation`, `similarity` and any other columns.
-#' * **GML** (yEd, Gephi, igraph; the format of the paper's figures): the same.
-#'   Names
-#'   of GML attributes hold letters and digits only: other characters are left
-#'   out, and a number is added where two would be alike.
+#'   Columns of whole numbers have the type `int` (`long` where they are beyond
+#'   2^31), all other numbers `double`, with `Infinity` and `-Infinity` as Java
+#'   has them; `distance`, `correlation`, `similarity` and `weight` are always
+#'   doubles.
+#' * **GML** (yEd, Gephi, igraph, NetworkX; the format of the paper's figures):
+#'   the same. The file is ASCII: all other characters are written as entities
+#'   (`&#223;`), which igraph leaves as they are. Names of GML attributes hold
+#'   letters and digits only: other characters are left out, and a number is
+#'   added where two would be alike.
 #'
 #' In both a point has a `label`, which yEd (of a GML file) and Gephi show;
 #' Cytoscape shows `name`. It is added where there is none: the name of the
@@ -293,8 +298,8 @@ write_edges_graph <- function(edges, file, path, format, vertices, digits,
   })
 }
 
-# Columns as the readers of these files take them: an integer may be missing, as
-# may a logical; GML has no word for either, nor for a logical.
+# Columns as the readers of these files take them: a logical that is missing has
+# no word in either, and GML none for what is missing, or logical at all.
 file_columns <- function(data, except, is_gml, digits, call) {
   for (name in setdiff(names(data), except)) {
     check_plain_column(data[[name]], name, call)
@@ -310,7 +315,7 @@ file_column <- function(column, is_gml, digits) {
   if (is.logical(column) && anyNA(column)) {
     column <- tolower(as.character(column))
   }
-  if (is.integer(column) || (is_gml && is.logical(column))) {
+  if (is_gml && (is.integer(column) || is.logical(column))) {
     column <- as.double(column)
   }
   if (is_gml && is.double(column) && !all(is.finite(column))) {
@@ -319,14 +324,19 @@ file_column <- function(column, is_gml, digits) {
   if (is.character(column)) file_text(column, is_gml) else column
 }
 
-# Without the control characters that neither format may hold.
+# Without the characters that neither format may hold: control characters and,
+# of XML 1.0, two that are none.
 file_text <- function(text, is_gml) {
   text <- enc2utf8(text)
   text[is.na(text)] <- ""
-  text <- gsub("[\001-\010\013\014\016-\037]", " ", text, perl = TRUE)
+  text <- gsub(
+    "[\u0001-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]", " ", text,
+    perl = TRUE
+  )
   if (is_gml) {
     text <- gsub("&", "&amp;", text, fixed = TRUE)
     text <- gsub("\"", "&quot;", text, fixed = TRUE)
+    text <- gml_entities(text)
   }
   text
 }

@@ -23,8 +23,16 @@ annotation <- function(edges = test_edges()) {
   )
 }
 
+# Text of GML as its readers other than igraph decode it.
 gml_text <- function(text) {
-  gsub("&amp;", "&", gsub("&quot;", "\"", text, fixed = TRUE), fixed = TRUE)
+  vapply(text, function(word) {
+    for (entity in unique(regmatches(word, gregexpr("&#[0-9]+;", word))[[1]])) {
+      sign <- intToUtf8(as.integer(gsub("[^0-9]", "", entity)))
+      word <- gsub(entity, sign, word, fixed = TRUE)
+    }
+    word <- gsub("&quot;", "\"", word, fixed = TRUE)
+    gsub("&amp;", "&", word, fixed = TRUE)
+  }, "", USE.NAMES = FALSE)
 }
 
 expect_same_graph <- function(graph, edges) {
@@ -196,7 +204,7 @@ test_that("columns of every plain type can be read back", {
   expect_identical(back$count, c("1", "", "3", "4"))
   expect_identical(back$score, c("0.5", "", "Inf", "-1"))
   expect_identical(back$flag, c(1, 0, 1, 0))
-  expect_identical(back[names(text)], text)
+  expect_identical(lapply(back[names(text)], gml_text), text)
 })
 
 test_that("columns whose names GML can't hold get names that it can", {
@@ -382,4 +390,135 @@ test_that("a picture is written as it stands", {
     expect_identical(links$lty == "dashed", links$correlation < 0)
     expect_identical(order(links$width), order(abs(links$correlation)))
   }
+})
+
+# Whatever is hard in a file: signs, line ends, what XML has no place for, and
+# numbers of every size.
+hard_graph <- function() {
+  names <- c(
+    "TGF-\u00df", "a\nb\r\"c\" & <d>", "\U1F600 x", "d\uFFFE\uFFFF\u0007",
+    "5e"
+  )
+  vertices <- data.frame(
+    name = names, gene.id = c(100000, NA, 7157, 3845, 1),
+    gene_id = 1:5, long = c(3e9, -1, 2, NA, 0),
+    score = c(Inf, -Inf, NaN, 0.5, 1), small = c(1e-5, 1e-300, 2, 0.25, 5),
+    flag = c(TRUE, FALSE, TRUE, FALSE, TRUE), check.names = FALSE
+  )
+  vertices[["gene id"]] <- letters[1:5]
+  vertices[["\u00df\n'"]] <- letters[1:5]
+  edges <- data.frame(
+    from = names[1:2], to = names[2:3], distance = c(1, 2e-7), n = c(1L, NA)
+  )
+  list(edges = edges, vertices = vertices, shown = c(names[1:3], "d   ", "5e"))
+}
+
+test_that("GraphML is what its schema asks for", {
+  xmllint <- Sys.which("xmllint")
+  skip_if(xmllint == "", "xmllint is not installed")
+  schema <- test_path("graphml.xsd")
+  schema <- normalizePath(schema)
+  local_folder()
+  hard <- hard_graph()
+  valid <- function(edges, ...) {
+    write_edges(edges, "edges.graphml", ...)
+    said <- suppressWarnings(system2(
+      xmllint, c("--noout", "--schema", schema, "edges.graphml"),
+      stdout = TRUE, stderr = TRUE
+    ))
+    expect_identical(said, "edges.graphml validates")
+  }
+  valid(hard$edges, vertices = hard$vertices)
+  valid(test_edges(), vertices = annotation())
+  valid(test_edges()[0, ])
+  valid(placed())
+  valid(no_triples())
+  # Not any file is valid.
+  lines <- readLines("edges.graphml")
+  writeLines(sub("v_name", "v name", lines), "edges.graphml")
+  expect_false(suppressWarnings(system2(
+    xmllint, c("--noout", "--schema", schema, "edges.graphml"),
+    stdout = FALSE, stderr = FALSE
+  )) == 0)
+})
+
+test_that("GraphML's numbers are those of Java, of the type that they have", {
+  local_folder()
+  hard <- hard_graph()
+  write_edges(hard$edges, "edges.graphml", vertices = hard$vertices, digits = 3)
+  lines <- readLines("edges.graphml", encoding = "UTF-8")
+  types <- regmatches(lines, regexpr("attr.type=\"[a-z]*\"", lines))
+  expect_identical(
+    gsub("attr.type=|\"", "", types),
+    c(
+      "string", "int", "int", "long", "double", "double", "boolean", "string",
+      "string", "string", "double", "int"
+    )
+  )
+  values <- function(key) {
+    found <- grep(
+      paste0("<data key=\"", key, "\">"), lines, fixed = TRUE, value = TRUE
+    )
+    gsub(" *<[^>]*>", "", found)
+  }
+  expect_identical(values("v_gene.id"), c("100000", "7157", "3845", "1"))
+  expect_identical(values("v_long"), c("3000000000", "-1", "2", "0"))
+  expect_identical(values("v_score"), c("Infinity", "-Infinity", "0.5", "1"))
+  expect_identical(values("e_n"), "1")
+  graph <- igraph::read_graph("edges.graphml", "graphml")
+  expect_identical(igraph::V(graph)$name, hard$shown)
+  expect_equal(igraph::V(graph)$score, hard$vertices$score)
+  expect_equal(igraph::V(graph)$gene.id, c(100000, NaN, 7157, 3845, 1))
+  expect_identical(igraph::V(graph)$`gene id`, letters[1:5])
+})
+
+# Names and some numbers of a file, as NetworkX reads them: a line for each point.
+read_by_networkx <- function(python, file, format) {
+  code <- c(
+    "import sys",
+    "import networkx",
+    "read = getattr(networkx, 'read_' + sys.argv[2])",
+    "graph = read(sys.argv[1])",
+    "for name, data in graph.nodes(data=True):",
+    "    name = data['name']",
+    "    codes = ' '.join(str(ord(letter)) for letter in name)",
+    "    print(codes + ';' + repr(data['small']) + ';' + repr(data['score']))",
+    "print(graph.number_of_edges())"
+  )
+  writeLines(code, "read.py")
+  suppressWarnings(system2(
+    python, c("read.py", file, format), stdout = TRUE, stderr = TRUE
+  ))
+}
+
+test_that("NetworkX reads what is written", {
+  # Debian's NetworkX is there for Debian's Python alone.
+  pythons <- Filter(nzchar, Sys.which(c("python3", "/usr/bin/python3")))
+  python <- Find(function(python) {
+    system2(
+      python, c("-c", shQuote("import networkx")), stdout = FALSE,
+      stderr = FALSE
+    ) == 0
+  }, pythons)
+  skip_if(is.null(python), "NetworkX is not installed")
+  local_folder()
+  hard <- hard_graph()
+  hard$vertices$score[[3]] <- 2
+  for (format in c("graphml", "gml")) {
+    write_edges(hard$edges, "edges", format, vertices = hard$vertices)
+    lines <- read_by_networkx(python, "edges", format)
+    expect_identical(lines[[6]], "2")
+    parts <- strsplit(lines[1:5], ";", fixed = TRUE)
+    names <- vapply(parts, function(part) {
+      intToUtf8(as.integer(strsplit(part[[1]], " ")[[1]]))
+    }, "")
+    expect_identical(names, hard$shown)
+    numbers <- as.numeric(vapply(parts, `[[`, "", 2))
+    expect_identical(numbers, hard$vertices$small)
+    if (format == "graphml") {
+      scores <- vapply(parts, `[[`, "", 3)
+      expect_identical(scores, c("inf", "-inf", "2.0", "0.5", "1.0"))
+    }
+  }
+  expect_true(all(readBin("edges", "raw", 1e5) < as.raw(128)))
 })

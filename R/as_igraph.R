@@ -187,7 +187,10 @@ check_vertices <- function(vertices, call = caller_env()) {
     )
   }
   vertices <- vertices[c("name", setdiff(names(vertices), "name"))]
-  vertices$name <- as.character(vertices$name)
+  vertices$name <- id_text(vertices$name)
+  check_text(
+    vertices$name, "The names in `vertices`", "row", "vertices$name", call
+  )
   if (anyNA(vertices$name) || anyDuplicated(vertices$name) > 0) {
     abort_argument(
       "The names in {.arg vertices} must be unique, and none of them missing.",
@@ -204,10 +207,11 @@ vertex_numbers <- function(ends, names, call = caller_env()) {
   numbers <- if (numbered) {
     match(ends, seq_along(names))
   } else {
-    match(as.character(ends), names)
+    match(id_text(ends), names)
   }
   if (anyNA(numbers)) {
-    unknown <- unique(as.character(ends[is.na(numbers)]))
+    check_text(ends, "The points of `edges`", "edge", "edges$from", call)
+    unknown <- unique(id_text(ends[is.na(numbers)]))
     count <- length(unknown)
     where <- first_few(paste0("\"", utils::head(unknown, 3), "\""), count)
     abort_argument(

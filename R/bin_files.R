@@ -221,8 +221,11 @@ print.fsknn_bin_file <- function(x, ...) {
 # A path is points where its ending says so.
 #' @export
 take_matrix.character <- function(x, input, arg = "x", call = caller_env()) {
-  if (rlang::is_string(x) && !is.na(x) && is.null(dim(x)) &&
-        isTRUE(bin_ending(x) %in% bin_point_types)) {
+  is_path <- rlang::is_string(x) && !is.na(x) && is.null(dim(x))
+  if (is_path) {
+    check_text(x, paste0("`", arg, "`"), "path", arg, call)
+  }
+  if (is_path && isTRUE(bin_ending(x) %in% bin_point_types)) {
     x <- open_bin(x, NULL, arg, call)
   }
   take_matrix.default(x, input, arg, call)

@@ -55,6 +55,42 @@ check_flag <- function(value, arg, call = caller_env()) {
   abort_argument("{.arg {arg}} must be TRUE or FALSE, not {given}.", call)
 }
 
+# Can it be read, in the encoding that it says it has?
+is_text <- function(text) validEnc(text) & Encoding(text) != "bytes"
+
+# Of names, labels, words and paths; what is not text at all passes. what: the
+# text, in words; place: "row", "column" or another, of which the number is that
+# in `text`; code: R's code for the text.
+check_text <- function(text, what, place, code, call = caller_env()) {
+  bad <- if (is.character(text)) which(!is_text(text))
+  count <- length(bad)
+  if (count == 0) {
+    return(invisible())
+  }
+  shown <- utils::head(bad, 3)
+  where <- first_few(
+    paste0(place, " ", shown, " (\"", encodeString(text[shown]), "\")"), count
+  )
+  abort_argument(
+    c(
+      "{what} must be valid UTF-8.",
+      x = "Not so: {where}.",
+      i = "If {cli::qty(count)}{?it is/they are} Latin-1, use
+           {.code iconv({code}, \"latin1\", \"UTF-8\")}."
+    ),
+    call
+  )
+}
+
+# side: "row" or "column" of what the user brought.
+check_names_text <- function(names, arg, side, call = caller_env()) {
+  function_name <- if (side == "row") "rownames" else "colnames"
+  check_text(
+    names, paste0("The ", side, " names of `", arg, "`"), side,
+    paste0(function_name, "(", arg, ")"), call
+  )
+}
+
 # That `...`, which is there so that what follows must be named, is empty.
 check_no_more <- function(..., .call = caller_env()) {
   dots <- rlang::enquos(...) # without an empty one after a last comma
@@ -157,6 +193,10 @@ check_choice <- function(value, choices, arg, synonyms = NULL,
   options <- paste0("\"", choices, "\"", collapse = ", ")
   given <- describe_value(value)
   hint <- NULL
+  check_text(
+    if (rlang::is_string(value)) value, paste0("`", arg, "`"), "word", arg,
+    call
+  )
   nearest <- nearest_spelling(value, choices, synonyms)
   if (!is.null(nearest)) {
     hint <- c(i = "Did you mean {.val {nearest}}?")
@@ -169,7 +209,7 @@ check_choice <- function(value, choices, arg, synonyms = NULL,
 
 # One of the choices that a word may have been meant for: NULL where none is.
 nearest_spelling <- function(value, choices, synonyms = NULL) {
-  if (!rlang::is_string(value) || is.na(value)) {
+  if (!rlang::is_string(value) || is.na(value) || !is_text(value)) {
     return(NULL)
   }
   if (tolower(value) %in% names(synonyms)) {
@@ -354,6 +394,7 @@ check_row_names <- function(names, arg, turned = FALSE,
   if (is.null(names)) {
     return(invisible())
   }
+  check_names_text(names, arg, side, call)
   empty <- which(is.na(names) | names == "")
   if (length(empty) > 0) {
     count <- length(empty)

@@ -414,6 +414,7 @@ is_cibm_text <- function(text) {
 }
 
 check_cibm_names <- function(names, noun, call = caller_env()) {
+  check_names_text(names, "x", noun, call)
   bad <- which(!is_cibm_text(names))
   if (length(bad) > 0) {
     abort_argument(
@@ -454,6 +455,7 @@ cibm_classes <- function(classes, num_samples, call = caller_env()) {
       call
     )
   }
+  check_labels_text(classes, "classes", call)
   text <- as.character(classes)
   if (is.numeric(classes) && !anyNA(classes)) {
     text <- number_text(classes)

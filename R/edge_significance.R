@@ -256,13 +256,13 @@ pairs_of_edges <- function(edges, search, call = caller_env()) {
   known <- point_names(search$points) %||%
     seq_len(nrow(search$points$values))
   numbers <- match(
-    as.character(attr(edges, "vertices")$name), as.character(known)
+    id_text(attr(edges, "vertices")$name), id_text(known)
   )
   others <- setdiff(
     seq_along(known), c(numbers, search$left_out$point)
   )
   if (anyNA(numbers) || length(others) > 0) {
-    missing <- as.character(attr(edges, "vertices")$name[is.na(numbers)])
+    missing <- id_text(attr(edges, "vertices")$name[is.na(numbers)])
     abort_not_of_x(
       if (length(missing) > 0) {
         paste0(

@@ -9,6 +9,7 @@ check_path <- function(file, arg, call = caller_env()) {
       "{.arg {arg}} must be the path of a file, not {given}.", call
     )
   }
+  check_text(file, paste0("`", arg, "`"), "path", arg, call)
   path <- path.expand(file)
   if (dir.exists(path)) {
     abort_argument(

@@ -36,6 +36,7 @@ check_folder_name <- function(folder, arg, call) {
       "{.arg {arg}} must be the path of a folder, not {given}.", call
     )
   }
+  check_text(folder, paste0("`", arg, "`"), "path", arg, call)
   if (file.exists(folder) && !dir.exists(folder)) {
     abort_argument(
       c(

@@ -10,7 +10,21 @@ given_values <- function(x, values, arg, input, of,
   if (rlang::is_string(values)) {
     values <- side_column(x, values, arg, input, of, call = call)
   }
+  check_labels_text(values, arg, call)
   match_names(values, known, arg, of, call)
+}
+
+# Values and the names that they are matched by.
+check_labels_text <- function(values, arg, call) {
+  is_level <- is.factor(values)
+  check_text(
+    if (is_level) levels(values) else values, paste0("`", arg, "`"),
+    if (is_level) "level" else "position", arg, call
+  )
+  check_text(
+    names(values), paste0("The names of `", arg, "`"), "position",
+    paste0("names(", arg, ")"), call
+  )
 }
 
 # The same for what must have one plain value for each: a vector, or a factor.

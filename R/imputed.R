@@ -199,7 +199,8 @@ check_into <- function(into, x, call = caller_env()) {
   if (is.null(into)) {
     return(invisible())
   }
-  if (!rlang::is_string(into) || is.na(into) || !nzchar(into)) {
+  if (!rlang::is_string(into) || is.na(into) || !nzchar(into) ||
+        !is_text(into)) {
     given <- describe_value(into)
     abort_argument(
       "{.arg into} must be the name of an assay, not {given}.", call

@@ -37,8 +37,8 @@ point_sides <- c("rows", "columns")
 
 # A name or a number of an element of a container.
 check_element <- function(value, arg, call = caller_env()) {
-  good <- is.null(value) || rlang::is_string(value) && !is.na(value) ||
-    is_whole(value) && value >= 1
+  good <- is.null(value) || is_whole(value) && value >= 1 ||
+    rlang::is_string(value) && !is.na(value) && is_text(value)
   if (!good) {
     given <- describe_value(value)
     abort_argument(
@@ -70,6 +70,10 @@ read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   points$features <- names_of_taken(taken, "features")
   points$numbered <- !taken$turn && is.data.frame(taken$values) &&
     is.null(row_names_of(taken$values))
+  check_names_text(points$names, arg, point_side(points), call)
+  check_names_text(
+    feature_names(points$values), arg, feature_side(points), call
+  )
   points
 }
 

@@ -209,6 +209,7 @@ check_point_names <- function(names, num_points, call = caller_env()) {
       call
     )
   }
+  check_text(names, "`names`", "point", "names", call)
   bad <- which(is.na(names) | names == "")
   if (length(bad) > 0) {
     abort_argument(

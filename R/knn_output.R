@@ -95,6 +95,7 @@ check_output_folder <- function(folder, arg, call) {
       "{.arg {arg}} must be the path of a folder, not {given}.", call
     )
   }
+  check_text(folder, paste0("`", arg, "`"), "path", arg, call)
   path <- sub("(.)/+$", "\\1", path.expand(folder))
   if (file.exists(path) && !dir.exists(path)) {
     abort_argument(

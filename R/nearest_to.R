@@ -331,6 +331,7 @@ find_point <- function(points, point, arg, call = caller_env()) {
   if (!rlang::is_string(point)) {
     return(check_whole_number(point, arg, 1, num_points, call = call))
   }
+  check_text(point, paste0("`", arg, "`"), "name", arg, call)
   if (is_metafeatures(points$values)) {
     return(find_metafeatures(points$values, point, call = call))
   }

@@ -149,6 +149,7 @@ labels_of_points <- function(values, data, names, arg, call = caller_env()) {
       names(values) <- of_rows
     }
   }
+  check_labels_text(values, arg, call)
   match_names(values, names, arg, "points", call)
 }
 

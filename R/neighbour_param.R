@@ -102,7 +102,8 @@ metric_of_distance <- function(distance, call = caller_env()) {
     return(list(metric = "euclidean", unit = TRUE))
   }
   known <- metric_table()$name
-  if (rlang::is_string(distance) && tolower(distance) %in% known) {
+  if (rlang::is_string(distance) && is_text(distance) &&
+        tolower(distance) %in% known) {
     return(list(metric = tolower(distance), unit = FALSE))
   }
   check_choice(

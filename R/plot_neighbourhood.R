@@ -119,7 +119,7 @@ plot_neighbourhood <- function(edges, point, ..., steps = NULL,
   check_label_size(label_size)
 
   links <- drawn_links(edges, steps)
-  names <- as.character(links$vertices$name)
+  names <- id_text(links$vertices$name)
   focus <- check_point(point, names, "point", "edges")
   if (inherits(edges, "mst_knn") && is.null(steps)) {
     links <- own_cluster(links, focus)
@@ -310,7 +310,7 @@ check_names_known <- function(given, known, arg, call) {
 }
 
 point_labels <- function(labels, vertices, call = caller_env()) {
-  names <- as.character(vertices$name)
+  names <- id_text(vertices$name)
   if (is.null(labels)) {
     return(names)
   }
@@ -322,9 +322,9 @@ point_labels <- function(labels, vertices, call = caller_env()) {
         call
       )
     }
-    given <- as.character(vertices[[labels]])
+    given <- id_text(vertices[[labels]])
   } else {
-    given <- as.character(labels)
+    given <- id_text(labels)
     if (!is.null(names(labels))) {
       check_names_known(names(labels), names, "labels", call)
       given <- given[match(names, names(labels))]

@@ -199,7 +199,7 @@ check_same_points <- function(first, graph, at, args, call = caller_env()) {
     match_order(
       names[[2]], names[[1]], words_of_graphs(args[[1]], args[[at]]), call
     )
-  } else if (!identical(as.character(names[[1]]), as.character(names[[2]]))) {
+  } else if (!identical(id_text(names[[1]]), id_text(names[[2]]))) {
     abort_argument(
       c(
         "The graphs must have the same points.",

@@ -14,6 +14,9 @@ describe_value <- function(value) {
     return(paste0("a vector of length ", length(value)))
   }
   if (is.character(value) && !is.na(value)) {
+    if (!is_text(value)) {
+      value <- encodeString(value)
+    }
     return(paste0("the string \"", value, "\""))
   }
   if (is.numeric(value)) {
@@ -51,6 +54,16 @@ describe_type <- function(value) {
   type <- if (is.double(value)) "numeric" else typeof(value)
   article <- if (grepl("^[aeiou]", type)) "an" else "a"
   paste(article, type, shape)
+}
+
+# Names as text. as.character() makes "1e+05" of the id 100000.
+id_text <- function(names) {
+  text <- as.character(names)
+  if (is.double(names) && !is.object(names)) {
+    whole <- which(names == trunc(names) & abs(names) <= 2^53)
+    text[whole] <- sprintf("%.0f", names[whole] + 0)
+  }
+  text
 }
 
 # At most `limit` of the items, joined, with "and N more" where some are left.

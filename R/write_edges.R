@@ -63,7 +63,8 @@
 #'   other rows do no harm), and further columns, which go into the file. Where
 #'   `edges` has lost its vertices: all points in order, as in [as_igraph()].
 #' @param digits How many significant digits numbers have: 15 (default) to be
-#'   read by people, 17 to give back the same doubles; or fewer.
+#'   read by people, 17 to give back the same doubles; or fewer. Whole numbers
+#'   are written in full, as ids must be.
 #'
 #' @param form Of triples only: `"bipartite"` (default) or `"clique"`, as for
 #'   [as_igraph()].
@@ -174,8 +175,9 @@ add_vertex_columns <- function(vertices, more, call = caller_env()) {
       "{.arg vertices} must be a data frame with a column {.code name}.", call
     )
   }
-  name <- as.character(more$name)
-  twice <- name[duplicated(name) & name %in% vertices$name]
+  name <- id_text(more$name)
+  check_text(name, "The names in `vertices`", "row", "vertices$name", call)
+  twice <- name[duplicated(name) & name %in% id_text(vertices$name)]
   if (length(twice) > 0) {
     abort_argument(
       c(
@@ -185,11 +187,12 @@ add_vertex_columns <- function(vertices, more, call = caller_env()) {
       call
     )
   }
-  row <- match(as.character(vertices$name), name)
+  known <- id_text(vertices$name)
+  row <- match(known, name)
   lacking <- which(is.na(row))
   if (length(lacking) > 0) {
     count <- length(lacking)
-    names <- paste0("\"", utils::head(vertices$name[lacking], 3), "\"")
+    names <- paste0("\"", utils::head(known[lacking], 3), "\"")
     where <- first_few(names, count)
     abort_argument(
       c(
@@ -263,6 +266,11 @@ check_plain_column <- function(column, name, call) {
       call
     )
   }
+  text <- if (is.factor(column)) levels(column) else column
+  check_text(
+    text, paste0("The column `", name, "`"),
+    if (is.factor(column)) "level" else "row", name, call
+  )
 }
 
 # --- GraphML, GML ------------------------------------------------------------

@@ -14,6 +14,8 @@ namespace {
 
 // Significant digits that any double's text keeps when it is read and printed.
 constexpr int kSafeDigits = 15;
+// Up to here a double holds every whole number.
+constexpr double kLargestWhole = 9007199254740992;
 
 // Of more than kSafeDigits digits those beyond stand only where they tell of
 // another double, to the C library or to R, whose reading is off by a bit at
@@ -24,6 +26,12 @@ void append_number(double x, int digits, std::string& text) {
     return;
   }
   char buffer[40];
+  // An id or a count loses its meaning where it is rounded.
+  if (x == std::trunc(x) && std::fabs(x) <= kLargestWhole) {
+    std::snprintf(buffer, sizeof buffer, "%.0f", x);
+    text += buffer;
+    return;
+  }
   std::snprintf(buffer, sizeof buffer, "%.*g", std::min(digits, kSafeDigits),
                 x);
   if (digits > kSafeDigits &&

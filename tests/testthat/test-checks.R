@@ -275,3 +275,86 @@ test_that("an argument that is left out is an error of argument everywhere", {
     class = "fsknn_argument_error"
   )
 })
+
+# What a Latin-1 table read as UTF-8 holds.
+latin1 <- "TGF-\xdf"
+
+expect_no_utf8 <- function(expr, shown = "TGF-..df", hint = "latin1") {
+  expect_error({{ expr }}, "valid UTF-8", class = "fsknn_argument_error")
+  message <- tryCatch(expr, error = conditionMessage)
+  expect_match(message, shown)
+  expect_match(message, hint)
+}
+
+test_that("names that are not UTF-8 are an error that names their row", {
+  x <- random_matrix(12, 8)
+  good <- x
+  dimnames(good) <- list(paste0("g", 1:12), paste0("s", 1:8))
+  rows <- good
+  rownames(rows)[[3]] <- latin1
+  columns <- good
+  colnames(columns)[[2]] <- latin1
+  verbs <- list(
+    knn_search, knn_graph, mst_knn,
+    function(x, ...) within_search(x, 0.5),
+    function(x, ...) threshold_graph(x, 0.5),
+    function(x, ...) knn_query(good, x, 2),
+    function(x, ...) nearest_to(x, 1, k = 2),
+    function(x, ...) knn_impute(x, k = 2),
+    function(x, ...) write_cibm(x, tempfile()),
+    function(x, ...) write_fbin(x, tempfile(fileext = ".fbin")),
+    function(x, ...) pair_histogram(x, seq(-1, 1, 0.5))
+  )
+  for (verb in verbs) {
+    expect_no_utf8(verb(rows, k = 2), "[Rr]ow 3 ")
+    expect_no_utf8(verb(columns, k = 2), "[Cc]olumn 2 ")
+  }
+  expect_no_utf8(knn_graph(t(rows), 2, points = "columns"), "column 3 ")
+  # Once converted it is no fault.
+  rownames(rows)[[3]] <- iconv(latin1, "latin1", "UTF-8")
+  expect_identical(attr(knn_graph(rows, 2), "vertices")$name[[3]], "TGF-\u00df")
+  expect_snapshot(error = TRUE, {
+    rownames(good)[[3]] <- "TGF-\xdf"
+    knn_graph(good, 2)
+  })
+})
+
+test_that("names of graphs, labels and other words must be UTF-8", {
+  x <- random_matrix(6, 5)
+  rownames(x) <- letters[1:6]
+  edges <- knn_graph(x, 2)
+  labels <- c(latin1, letters[2:6])
+  points <- data.frame(name = letters[1:6], symbol = labels)
+  file <- withr::local_tempfile(fileext = ".csv")
+  expect_no_utf8(write_edges(edges, file, vertices = points))
+  expect_no_utf8(write_edges(edges, file, "gml", vertices = points))
+  expect_no_utf8(as_igraph(edges, vertices = labels))
+  expect_no_utf8(
+    write_edges(edges, file, vertices = data.frame(name = labels, a = 1))
+  )
+  lost <- data.frame(from = labels[1:2], to = c("b", "c"))
+  expect_no_utf8(write_edges(lost, file))
+  expect_no_utf8(as_igraph(lost, vertices = letters[1:6]))
+  expect_no_utf8(neighbour_mixing(edges, labels))
+  expect_no_utf8(neighbour_mixing(edges, factor(labels, unique(labels))))
+  expect_no_utf8(neighbour_mixing(edges, stats::setNames(1:6, labels)))
+  expect_no_utf8(knn_predict(x, labels, k = 1))
+  expect_no_utf8(knn_graph(x, 1, block = labels))
+  expect_no_utf8(nearest_to(x, latin1, k = 1))
+  expect_no_utf8(knn_graph(x, 2, metric = latin1))
+  expect_no_utf8(knn_graph(x, 2, sign = latin1))
+  expect_no_utf8(knn_search(x, 2, backend = latin1))
+  expect_no_utf8(write_edges(edges, latin1))
+  expect_no_utf8(read_cibm(latin1))
+  expect_no_utf8(knn_graph(paste0(latin1, ".fbin"), 2))
+  expect_no_utf8(knn_search(x, 2, checkpoint = latin1))
+  expect_no_utf8(knn_search(x, 2, output = latin1))
+  expect_no_utf8(read_knn_shards(latin1))
+  expect_error(
+    knn_graph(x, 2, assay = latin1), "TGF-..df", class = "fsknn_argument_error"
+  )
+  expect_error(
+    FsknnParam(latin1), "TGF-..df", class = "fsknn_argument_error"
+  )
+  expect_false(file.exists(file))
+})

@@ -522,3 +522,30 @@ test_that("NetworkX reads what is written", {
   }
   expect_true(all(readBin("edges", "raw", 1e5) < as.raw(128)))
 })
+
+test_that("ids that are numbers are written and matched in full", {
+  local_folder()
+  ids <- c(100000, 7157, 2e15)
+  x <- random_matrix(3, 6)
+  rownames(x) <- c("100000", "7157", "2000000000000000")
+  edges <- knn_graph(x, 1)
+  genes <- data.frame(name = ids, symbol = c("A", "B", "C"), entrez = ids)
+  write_edges(edges, "edges.csv", vertices = genes, digits = 3)
+  back <- read.csv("edges.csv", colClasses = "character")
+  expect_identical(back$from, rownames(x))
+  expect_identical(back$from_symbol, genes$symbol)
+  expect_identical(back$from_entrez, rownames(x))
+  numbered <- data.frame(from = ids[1:2], to = ids[2:3])
+  write_edges(numbered, "edges.csv", digits = 3)
+  back <- read.csv("edges.csv", colClasses = "character")
+  expect_identical(back$to, rownames(x)[2:3])
+  for (vertices in list(ids, genes)) {
+    graph <- as_igraph(numbered, vertices = vertices)
+    expect_identical(igraph::V(graph)$name, rownames(x))
+  }
+  for (format in c("graphml", "gml")) {
+    write_edges(numbered, "edges", format, vertices = genes, digits = 3)
+    graph <- igraph::read_graph("edges", format)
+    expect_identical(igraph::V(graph)$name, rownames(x))
+  }
+})

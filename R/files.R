@@ -220,8 +220,8 @@ abort_file <- function(file, line, must, found, hint = NULL,
   )
 }
 
-# Unlike trimws(), whose regular expression is Perl's, in linear time where there
-# is a long run of blanks between two words.
+# Unlike trimws(), whose regular expression is Perl's, in linear time where
+# there is a long run of blanks between two words.
 trim_blanks <- function(text) gsub("^[ \t\r\n]+|[ \t\r\n]+$", "", text)
 
 quote_text <- function(text, width = 40L) {

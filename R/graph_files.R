@@ -159,8 +159,8 @@ gml_data <- function(columns, rows, digits) {
   do.call(paste0, c(list(character(length(rows))), lines))
 }
 
-# GML's integers have 32 bits, and its reals have a point, which NetworkX insists
-# on.
+# GML's integers have 32 bits, and its reals have a point, which NetworkX
+# insists on.
 gml_number <- function(values, digits) {
   text <- sub("^(-?[0-9]+)e", "\\1.0e", number_text(values, digits))
   large <- abs(values) > .Machine$integer.max & grepl("^-?[0-9]+$", text)

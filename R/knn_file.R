@@ -123,8 +123,8 @@ knn_file_weights <- function(edges, call = caller_env()) {
   if (any(beyond)) {
     abort_argument(
       c(
-        "The column {.code {column}} of {.arg edges} must hold values that metric
-         {.val {metric$name}} can have.",
+        "The column {.code {column}} of {.arg edges} must hold values that
+         metric {.val {metric$name}} can have.",
         x = "{weight[beyond][[1]]} is none."
       ),
       call

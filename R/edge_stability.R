@@ -109,7 +109,7 @@
 #' head(attr(edges, "vertices"))
 edge_stability <- function(x, k = 20, resamples = 100,
                            method = c("subsample", "bootstrap"),
-                           fraction = NULL, metric = "pearson",
+                           fraction = NULL, metric = NULL,
                            sign = "signed", ..., min_stability = 0.5,
                            chance = TRUE, constant = c("error", "isolate"),
                            backend = c("auto", "cuda", "cpu"), devices = NULL,

@@ -58,7 +58,7 @@
 #'
 #' # all points, in order
 #' head(attr(edges, "vertices"))
-knn_graph <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
+knn_graph <- function(x, k = 20, metric = NULL, sign = "signed", ...,
                       constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,

@@ -151,7 +151,7 @@
 #' knn_plan(c(20e6, 15876), k = 200, hosts = 16, devices_per_host = 2,
 #'          memory = "512 GiB", disk = "40 GB", network = "5 GB",
 #'          failures = 0.01)
-knn_plan <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
+knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
                      query = NULL, backend = c("auto", "cuda", "cpu"),
                      devices = NULL, num_threads = NULL, chunk_size = NULL,
                      max_device_memory = NULL, points = c("rows", "columns"),

@@ -114,7 +114,7 @@
 #' outside <- knn_predict(noise[chosen, ], type, k = 5, points = "columns")
 #' inside <- knn_predict(noise, type, k = 5, points = "columns", select = best)
 #' c(outside = outside$error$error[5], inside = inside$error$error[5])
-knn_predict <- function(x, labels, query = NULL, k = 5, metric = "pearson",
+knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
                         sign = "signed", ..., vote = c("equal", "distance"),
                         folds = NULL, strata = NULL, select = NULL,
                         constant = c("error", "isolate"),

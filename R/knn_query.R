@@ -43,7 +43,7 @@
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' outcome <- matrix(rnorm(12), nrow = 1) # one more row of 12 samples
 #' knn_query(x, outcome, k = 5)$index
-knn_query <- function(x, query, k = 20, metric = "pearson", sign = "signed",
+knn_query <- function(x, query, k = 20, metric = NULL, sign = "signed",
                       ..., constant = c("error", "isolate"),
                       backend = c("auto", "cuda", "cpu"), devices = NULL,
                       num_threads = NULL, chunk_size = NULL,

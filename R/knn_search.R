@@ -21,7 +21,8 @@
 #'   number of other points. It is never cut down to fit. Or one number for each
 #'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are
 #'   lists.
-#' @param metric The distance, made in double precision, `"pearson"` by default:
+#' @param metric The distance, computed in double precision. `NULL` (default)
+#'   takes `"pearson"`, or `"euclidean"` where `dimred` is given. One of:
 #'
 #'   `r metric_help()`
 #'
@@ -81,7 +82,8 @@
 #'   of an `EList` or `EListRaw`, `E`).
 #' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
 #'   number of a reduced dimension to take in place of an assay. Its cells are
-#'   the points.
+#'   the points, and `metric` is `"euclidean"` unless you give another, as in
+#'   [FsknnParam()].
 #' @param subset The points whose neighbours to find, among all points of `x`:
 #'   row numbers (from 1), row names, or a logical vector with one value for
 #'   each point. `NULL` (default): all of them. The answer for them is that of
@@ -397,7 +399,7 @@
 #' # missing values: each pair over the samples that both have
 #' x[sample(length(x), 100)] <- NA
 #' knn_search(x, k = 3, na = "pairwise", min_pairs = 8)$distance[1:3, ]
-knn_search <- function(x, k = 20, metric = "pearson", sign = "signed", ...,
+knn_search <- function(x, k = 20, metric = NULL, sign = "signed", ...,
                        constant = c("error", "isolate"),
                        backend = c("auto", "cuda", "cpu"), devices = NULL,
                        num_threads = NULL, chunk_size = NULL,

@@ -104,7 +104,7 @@ mst_knn <- function(x, ...) {
 
 #' @rdname mst_knn
 #' @export
-mst_knn.default <- function(x, metric = "pearson", sign = "signed", ...,
+mst_knn.default <- function(x, metric = NULL, sign = "signed", ...,
                             k = NULL, constant = c("error", "isolate"),
                             backend = c("auto", "cuda", "cpu"), devices = NULL,
                             num_threads = NULL, chunk_size = NULL,

@@ -37,7 +37,7 @@
 #' batch <- rep(c("first", "second"), 30)
 #' x[batch == "second", ] <- x[batch == "second", ] + 0.5
 #' mutual_pairs(x, batch, k = 3, metric = "euclidean")
-mutual_pairs <- function(x, block, k = 20, metric = "pearson", sign = "signed",
+mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
                          ..., constant = c("error", "isolate"),
                          backend = c("auto", "cuda", "cpu"), devices = NULL,
                          num_threads = NULL, chunk_size = NULL,

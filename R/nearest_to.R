@@ -196,7 +196,7 @@
 #'   }, 0)
 #'   near[c("index", "correlation", "p_value", "cox", "fdr")]
 #' }
-nearest_to <- function(x, point, k = 20, metric = "pearson", sign = "signed",
+nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed",
                        ..., outcome = NULL, permutations = NULL, strata = NULL,
                        constant = c("error", "isolate"),
                        backend = c("auto", "cuda", "cpu"), devices = NULL,

@@ -46,7 +46,8 @@
 #'   means here what it means in BiocNeighbors: the Euclidean distance of rows
 #'   scaled to length 1, \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2 (1 - cos))}. Its
 #'   neighbours are those of the metric `"cosine"` of [knn_search()], 1 - cos,
-#'   apart from rounding.
+#'   apart from rounding. The default is that of `knn_graph(x, dimred = "PCA")`;
+#'   without `dimred` the verbs of this package take `"pearson"`.
 #' @param ... More arguments of [knn_search()] by name, such as `sign`,
 #'   `backend`, `devices`, `num_threads` or `progress`.
 #'

@@ -84,7 +84,7 @@
 #' nrow(threshold_graph(x, 0.8, backend = "cpu"))
 #'
 #' pair_histogram(x, c(0, 2, 4, Inf), metric = "euclidean")
-pair_histogram <- function(x, breaks, metric = "pearson", sign = "signed", ...,
+pair_histogram <- function(x, breaks, metric = NULL, sign = "signed", ...,
                            value = NULL, constant = c("error", "isolate"),
                            backend = c("auto", "cuda", "cpu"), devices = NULL,
                            num_threads = NULL, chunk_size = NULL,

@@ -94,13 +94,19 @@ NULL
 
 # What holds where a verb has no such argument.
 unless_told <- list(
-  metric = "pearson", sign = "signed", na = "error", min_pairs = NULL,
+  metric = NULL, sign = "signed", na = "error", min_pairs = NULL,
   constant = "error", chunk_size = NULL, num_threads = NULL,
   max_device_memory = NULL, max_memory = NULL, progress = FALSE,
   verbose = FALSE, backend = "auto", devices = NULL, points = point_sides,
   assay = NULL, dimred = NULL, weights = NULL, BPPARAM = NULL,
   checkpoint = NULL, adjust = NULL, data = NULL
 )
+
+# The metric where the user names none. Reduced dimensions are made for Euclidean
+# distances: under a correlation the first one counts as little as the last.
+default_metric <- function(dimred) {
+  if (is.null(dimred)) "pearson" else "euclidean"
+}
 
 # Called by a verb: its options, checked.
 verb_options <- function(verb = caller_env()) {
@@ -111,7 +117,9 @@ verb_options <- function(verb = caller_env()) {
 # told: a list of some of the arguments that unless_told names.
 check_options <- function(told, call = caller_env()) {
   told <- c(told, unless_told[setdiff(names(unless_told), names(told))])
-  metric <- check_metric(told$metric, call = call)
+  metric <- check_metric(
+    told$metric %||% default_metric(told$dimred), call = call
+  )
   missing <- check_na(told$na, told$min_pairs, metric, call = call)
   options <- list(
     metric = metric,

@@ -19,6 +19,9 @@
 #'   `points = "columns"` or a `dimred` is taken), if there are any, name the
 #'   points and must be unique.
 #' @inheritParams within_search
+#' @param metric A metric of [knn_search()] that has a similarity: a
+#'   correlation (`"pearson"` by default, also where `dimred` is given),
+#'   `"cosine"`, `"proportional"`, `"jaccard"` or `"sorensen"`.
 #' @param subset The points whose edges to find, as for [knn_search()], none of
 #'   them twice: the edges of the whole graph that have one of them at either
 #'   end, or both. The other points are vertices all the same.

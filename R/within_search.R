@@ -72,7 +72,7 @@
 #' # missing values: each pair over the samples that both have
 #' x[sample(length(x), 100)] <- NA
 #' within_search(x, 0.2, na = "pairwise", min_pairs = 8)$index[1:3]
-within_search <- function(x, distance, metric = "pearson", sign = "signed", ...,
+within_search <- function(x, distance, metric = NULL, sign = "signed", ...,
                           constant = c("error", "isolate"),
                           backend = c("auto", "cuda", "cpu"), devices = NULL,
                           num_threads = NULL, chunk_size = NULL,
@@ -94,7 +94,7 @@ within_search <- function(x, distance, metric = "pearson", sign = "signed", ...,
 #' @rdname within_search
 #' @inheritParams knn_query
 #' @export
-within_query <- function(x, query, distance, metric = "pearson",
+within_query <- function(x, query, distance, metric = NULL,
                          sign = "signed", ...,
                          constant = c("error", "isolate"),
                          backend = c("auto", "cuda", "cpu"), devices = NULL,

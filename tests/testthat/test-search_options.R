@@ -83,3 +83,49 @@ test_that("a progress bar is drawn only where someone watches", {
   expect_true(fsknn:::check_progress(NULL))
   expect_false(fsknn:::check_progress(FALSE))
 })
+
+test_that("the metric is Euclidean where a reduced dimension is taken", {
+  skip_if_not_installed("SingleCellExperiment")
+  x <- random_matrix(30, 12)
+  set <- SingleCellExperiment::SingleCellExperiment(
+    list(logcounts = x),
+    reducedDims = list(PCA = random_matrix(12, 5, seed = 2))
+  )
+  pca <- SingleCellExperiment::reducedDim(set, "PCA")
+  calls <- list(
+    function(...) knn_search(..., k = 3),
+    function(...) knn_graph(..., k = 3),
+    function(...) knn_query(..., query = pca[1:4, ], k = 3),
+    function(...) within_search(..., distance = 2),
+    function(...) within_query(..., query = pca[1:4, ], distance = 2),
+    function(...) nearest_to(..., point = 2, k = 3),
+    function(...) mst_knn(...),
+    function(...) knn_predict(..., labels = rep(1:2, 6), k = 3)$error,
+    function(...) {
+      mutual_pairs(..., block = rep(1:2, 6), k = 3)[c("from", "to")]
+    },
+    function(...) pair_histogram(..., breaks = c(0, 2, 4)),
+    function(...) knn_plan(..., k = 3, backend = "cpu")$metric
+  )
+  plain <- function(answer) {
+    attr(answer, "taken_from") <- NULL
+    answer
+  }
+  for (call in calls) {
+    given <- plain(call(set, dimred = "PCA"))
+    expect_equal(
+      given, plain(call(set, dimred = "PCA", metric = "euclidean"))
+    )
+    expect_false(isTRUE(all.equal(
+      given, plain(call(set, dimred = "PCA", metric = "pearson"))
+    )))
+  }
+  # Without one, Pearson's correlation, as ever.
+  expect_identical(knn_search(pca, 3), knn_search(pca, 3, "pearson"))
+  # The same edges as by way of BiocNeighbors' parameter.
+  skip_if_not_installed("BiocNeighbors")
+  found <- BiocNeighbors::findKNN(pca, k = 3, BNPARAM = FsknnParam())
+  expect_identical(
+    unname(knn_search(set, 3, dimred = "PCA")$index), unname(found$index)
+  )
+})

@@ -29,8 +29,8 @@
 #'     their numbers.
 #'   * An `ExpressionSet`: its feature data has a row of `NA` for it, and so
 #'     have matrices besides the expression values.
-#'   * A `SummarizedExperiment`: likewise; the outcome is a row of the first
-#'     assay. A `RangedSummarizedExperiment` or another child becomes a plain
+#'   * A `SummarizedExperiment`: likewise; the outcome is a row of `logcounts`
+#'     where there is such an assay, else of the first one. A `RangedSummarizedExperiment` or another child becomes a plain
 #'     `SummarizedExperiment`, since an outcome has no place on a genome. Row
 #'     data of a kind that knows no `NA`, such as ranges, are left out, and a
 #'     message says so.
@@ -60,7 +60,11 @@ add_phenotype <- function(x, values, name, ...,
     name <- if (is_sample_column(x, values)) values
   }
   check_phenotype_name(name)
-  points <- as_points(x, "x", call = current_env())
+  input <- check_input(assay = assay_of_outcome(x))
+  points <- as_points(
+    take_matrix(x, input, call = current_env())$values, "x",
+    call = current_env()
+  )
   check_new_name(points, name)
   values <- match_names(
     sample_variable(x, values, "values"), feature_names(points$values),
@@ -258,8 +262,18 @@ append_row.ExpressionSet <- function(x, values, name) {
   x
 }
 
+# The assay that verbs take by default, or the first where there is none. NULL
+# where `x` has no assays.
+assay_of_outcome <- function(x) {
+  if (inherits(x, "SummarizedExperiment")) {
+    names <- SummarizedExperiment::assayNames(x)
+    default_assay(names, length(SummarizedExperiment::assays(x))) %||% 1L
+  }
+}
+
 #' @export
 append_row.SummarizedExperiment <- function(x, values, name) {
+  taken <- assay_of_outcome(x)
   # One step at a time: in one, a child loses its row names and row data.
   if (methods::is(x, "RangedSummarizedExperiment")) {
     x <- methods::as(x, "RangedSummarizedExperiment")
@@ -267,8 +281,11 @@ append_row.SummarizedExperiment <- function(x, values, name) {
   x <- methods::as(x, "SummarizedExperiment")
   names <- rownames(x) %||% as.character(seq_len(nrow(x)))
   assays <- SummarizedExperiment::assays(x, withDimnames = FALSE)
+  if (is.character(taken)) {
+    taken <- match(taken, SummarizedExperiment::assayNames(x))
+  }
   assays <- lapply(seq_along(assays), function(at) {
-    row <- rep_len(if (at == 1) values else NA, ncol(x))
+    row <- rep_len(if (at == taken) values else NA, ncol(x))
     assay <- rbind(as.matrix(assays[[at]]), row, deparse.level = 0)
     dimnames(assay) <- list(c(names, name), colnames(x))
     assay

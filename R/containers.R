@@ -1,17 +1,28 @@
 # Bioconductor's containers of expression values: an ExpressionSet (Biobase),
-# a SummarizedExperiment and its children, limma's EList and EListRaw. None of
-# the packages is needed until a user brings such an object. What is no matrix
-# of points is told of by R/input_hints.R.
+# a SummarizedExperiment and its children, limma's EList and EListRaw, edgeR's
+# DGEList. None of the packages is needed until a user brings such an object.
+# What is no matrix of points is told of by R/input_hints.R.
 
 is_container <- function(x) {
-  inherits(x, c("ExpressionSet", "SummarizedExperiment", "EList", "EListRaw"))
+  inherits(x, c("ExpressionSet", "SummarizedExperiment")) || is_array_list(x)
+}
+
+# Lists of limma and edgeR: matrices of one shape, and tables beside them.
+is_array_list <- function(x) {
+  inherits(x, c("EList", "EListRaw", "DGEList"))
+}
+
+main_matrix <- function(x) {
+  if (inherits(x, "DGEList")) "counts" else "E"
 }
 
 # What a container holds and `input` (of check_input()) asks for:
-#   values  a matrix of any kind
-#   turn    are its columns the points?
-#   cells   are the points cells (samples), the columns of `x`, though they are
-#           rows of `values`?
+#   values      a matrix of any kind
+#   turn        are its columns the points?
+#   cells       are the points cells (samples), the columns of `x`, though they
+#               are rows of `values`?
+#   taken_from  c(assay = ) or c(dimred = ), the name of the element; NULL where
+#               it has none worth printing
 take_matrix <- function(x, input, arg = "x", call = caller_env()) {
   UseMethod("take_matrix")
 }
@@ -41,13 +52,12 @@ take_matrix.ExpressionSet <- function(x, input, arg = "x",
   need_package("Biobase", arg, call)
   check_no_dimred(x, input, arg, call)
   names <- Biobase::assayDataElementNames(x)
-  values <- if (is.null(input$assay)) {
-    Biobase::exprs(x)
-  } else {
-    at <- find_element(input$assay, names, "assay", "assay", arg, call)
-    Biobase::assayDataElement(x, names[[at]])
-  }
-  list(values = values, turn = input$points == "columns", cells = FALSE)
+  at <- find_element(
+    input$assay %||% "exprs", names, "assay", "assay", arg, call
+  )
+  taken_element(
+    Biobase::assayDataElement(x, names[[at]]), input, names[[at]]
+  )
 }
 
 #' @export
@@ -62,35 +72,91 @@ take_matrix.SummarizedExperiment <- function(x, input, arg = "x",
   if (num_assays == 0) {
     abort_argument("{.arg {arg}} must hold an assay, and has none.", call)
   }
+  assay <- input$assay %||% default_assay(names, num_assays)
+  if (is.null(assay)) {
+    abort_which_assay(x, names, num_assays, arg, call)
+  }
   at <- find_element(
-    input$assay %||% 1L, names, "assay", "assay", arg, call,
-    count = num_assays
+    assay, names, "assay", "assay", arg, call, count = num_assays
   )
   # With the dimension names of the experiment, not always those of the assay.
-  values <- SummarizedExperiment::assay(x, at)
-  list(values = values, turn = input$points == "columns", cells = FALSE)
+  taken_element(SummarizedExperiment::assay(x, at), input, names[at])
 }
 
-# Its elements are those of a list: E, the expression values, and others of
-# their shape.
+# Of an element with this name, if it has one. Those that stand for the whole
+# container are not named.
+taken_element <- function(values, input, name) {
+  named <- length(name) == 1 && !is.na(name) && nzchar(name) &&
+    !name %in% c("exprs", "E")
+  list(
+    values = values, turn = input$points == "columns", cells = FALSE,
+    taken_from = if (named) c(assay = name)
+  )
+}
+
+# The assay that is taken where the user names none: the log counts, or the only
+# one. NULL: the user has to say.
+default_assay <- function(names, num_assays) {
+  if ("logcounts" %in% names) {
+    "logcounts"
+  } else if (num_assays == 1) {
+    1L
+  }
+}
+
+abort_which_assay <- function(x, names, num_assays, arg, call) {
+  known <- if (is.null(names)) {
+    paste0("numbers 1 to ", num_assays)
+  } else {
+    first_few(paste0("\"", names, "\""), limit = 10L)
+  }
+  one <- if (is.null(names)) "1" else paste0("\"", names[[1]], "\"")
+  # Not every verb has the argument.
+  has_assay <- is.environment(call) &&
+    exists("assay", envir = call, inherits = FALSE)
+  code <- if (has_assay) {
+    paste0("assay = ", one)
+  } else {
+    paste0("SummarizedExperiment::assay(", arg, ", ", one, ")")
+  }
+  stable <- if (inherits(x, "DESeqDataSet")) variance_stable(x, arg)
+  abort_argument(
+    c(
+      "{.arg {arg}} has {num_assays} assays, and none is called
+       {.val logcounts}: say which one to take.",
+      x = "There are: {known}.",
+      i = "For example: {.code {code}}.",
+      i = if (!is.null(stable)) {
+        "Of counts use values of constant variance: {.code {stable}}."
+      }
+    ),
+    call
+  )
+}
+
+# Its elements are those of a list: E (counts), the expression values, and
+# others of their shape.
 #' @export
 take_matrix.EList <- function(x, input, arg = "x", call = caller_env()) {
   check_no_dimred(x, input, arg, call)
   parts <- lapply(stats::setNames(nm = names(x)), function(name) x[[name]])
   parts <- parts[vapply(parts, is.matrix, NA)]
   at <- find_element(
-    input$assay %||% "E", names(parts), "assay", "matrix", arg, call,
-    many = "matrices"
+    input$assay %||% main_matrix(x), names(parts), "assay", "matrix", arg,
+    call, many = "matrices"
   )
   values <- parts[[at]]
   if (is.null(dimnames(values))) {
-    dimnames(values) <- dimnames(parts$E)
+    dimnames(values) <- dimnames(parts[[main_matrix(x)]])
   }
-  list(values = values, turn = input$points == "columns", cells = FALSE)
+  taken_element(values, input, names(parts)[[at]])
 }
 
 #' @export
 take_matrix.EListRaw <- take_matrix.EList
+
+#' @export
+take_matrix.DGEList <- take_matrix.EList
 
 # A table of S4Vectors, as the data frame that it stands for.
 #' @export
@@ -128,7 +194,10 @@ take_reduced <- function(x, input, arg, call = caller_env()) {
   if (inherits(values, "LinearEmbeddingMatrix")) {
     values <- as.matrix(values)
   }
-  list(values = values, turn = FALSE, cells = TRUE)
+  list(
+    values = values, turn = FALSE, cells = TRUE,
+    taken_from = if (nzchar(names[[at]])) c(dimred = names[[at]])
+  )
 }
 
 check_no_dimred <- function(x, input, arg, call = caller_env()) {
@@ -186,7 +255,9 @@ sample_table <- function(x) {
     Biobase::pData(x)
   } else if (inherits(x, "SummarizedExperiment")) {
     SummarizedExperiment::colData(x)
-  } else if (inherits(x, c("EList", "EListRaw"))) {
+  } else if (inherits(x, "DGEList")) {
+    x$samples
+  } else if (is_array_list(x)) {
     x$targets
   }
 }
@@ -197,7 +268,7 @@ row_table <- function(x) {
     Biobase::fData(x)
   } else if (inherits(x, "SummarizedExperiment")) {
     SummarizedExperiment::rowData(x)
-  } else if (inherits(x, c("EList", "EListRaw"))) {
+  } else if (is_array_list(x)) {
     x$genes
   }
 }

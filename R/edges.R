@@ -29,11 +29,12 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 # kind: what the edges are, where they are no kNN graph.
 # directed: FALSE where each pair of points is there once. between: what the
 # search of that name had, where it was not FALSE. stability, significance: what
-# edge_stability() and edge_significance() did.
+# edge_stability() and edge_significance() did. taken_from: the element of a
+# container that was read (see take_matrix()).
 edge_attributes <- c(
   "vertices", "metric", "sign", "k", "weighted", "num_features",
   "num_covariates", "kind", "left_out", "directed", "between", "stability",
-  "significance"
+  "significance", "taken_from"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
@@ -77,7 +78,7 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
 edges_of_search <- function(found, search, call = caller_env()) {
   request <- search$request
   found <- with_similarity(found, search, call)
-  found_to_edges(
+  edges <- found_to_edges(
     found, nrow(search$points$values), request$k,
     names = search$points$names, metric = request$metric,
     sign = request$sign, left_out = search$left_out,
@@ -85,6 +86,8 @@ edges_of_search <- function(found, search, call = caller_env()) {
     num_features = as.integer(ncol(search$points$values)),
     num_covariates = num_covariates(request), blocks = request$blocks
   )
+  attr(edges, "taken_from") <- search$points$taken_from
+  edges
 }
 
 #' @export
@@ -135,6 +138,7 @@ format_edges_header <- function(x) {
   k <- attr(x, "k", exact = TRUE)
   parts <- c(
     if (!is.null(vertices)) tally_points(nrow(vertices), x),
+    describe_element(attr(x, "taken_from")),
     tally(nrow(x), "edge"),
     if (!is.null(k)) paste0("k = ", k, in_which_blocks(x)),
     if (!is.null(metric)) {
@@ -156,6 +160,13 @@ in_which_blocks <- function(edges) {
     " in each other block"
   } else if (is.factor(edges[["block"]])) {
     paste(" in each of", tally(nlevels(edges[["block"]]), "block"))
+  }
+}
+
+# assay "logcounts", or dimred "PCA".
+describe_element <- function(taken_from) {
+  if (!is.null(taken_from)) {
+    paste0(names(taken_from), " \"", taken_from, "\"")
   }
 }
 

@@ -260,7 +260,7 @@ search_for_collecting <- function(search) {
       "as_edges")
   )]
   kept$points <- search$points[intersect(
-    names(search$points), c("names", "turned", "cells")
+    names(search$points), c("names", "turned", "cells", "taken_from")
   )]
   kept$options <- list(metric = search$options$metric)
   kept["queries"] <- list(if (!is.null(search$queries)) list())

@@ -32,7 +32,7 @@ imputed_values <- function(x) {
     Biobase::preproc(Biobase::experimentData(x))$imputed
   } else if (inherits(x, c("SummarizedExperiment", "DataFrame"))) {
     S4Vectors::metadata(x)$imputed
-  } else if (inherits(x, c("EList", "EListRaw"))) {
+  } else if (is_array_list(x)) {
     x$imputed
   } else {
     attr(x, "imputed")
@@ -104,15 +104,19 @@ put_back <- function(x, filled, points, into, input, call = caller_env()) {
     return(put_in_set(x, as_before(values, read), table, into, input))
   }
   if (inherits(x, "SummarizedExperiment")) {
-    at <- into %||% input$assay %||% 1L
+    at <- into %||% input$assay %||% default_assay(
+      SummarizedExperiment::assayNames(x),
+      length(SummarizedExperiment::assays(x))
+    )
     SummarizedExperiment::assay(x, at, withDimnames = FALSE) <-
       as_before(values, read)
     S4Vectors::metadata(x)$imputed <- table
     return(x)
   }
-  if (inherits(x, c("EList", "EListRaw"))) {
-    dimnames(values) <- dimnames(x$E)
-    x[[into %||% input$assay %||% "E"]] <- values
+  if (is_array_list(x)) {
+    main <- main_matrix(x)
+    dimnames(values) <- dimnames(x[[main]])
+    x[[into %||% input$assay %||% main]] <- values
     x$imputed <- table
     return(x)
   }

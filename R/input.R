@@ -74,6 +74,7 @@ read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   check_names_text(
     feature_names(points$values), arg, feature_side(points), call
   )
+  points$taken_from <- taken$taken_from
   points
 }
 
@@ -221,7 +222,7 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
   list(values = values, names = names)
 }
 
-# Containers: the expression values, or the first assay.
+# Containers: the expression values, or the default assay.
 #' @export
 as_points.ExpressionSet <- function(x, arg = "x", call = caller_env()) {
   as_points(expression_of(x, arg, call), arg, call)
@@ -239,6 +240,9 @@ as_points.EList <- function(x, arg = "x", call = caller_env()) {
 
 #' @export
 as_points.EListRaw <- as_points.EList
+
+#' @export
+as_points.DGEList <- as_points.EList
 
 #' @export
 as_points.DataFrame <- function(x, arg = "x", call = caller_env()) {

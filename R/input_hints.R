@@ -3,9 +3,7 @@
 
 # An error with a hint, for those that are known.
 check_is_data <- function(x, arg, call = caller_env()) {
-  if (inherits(x, "DGEList")) {
-    abort_counts(arg, call)
-  } else if (inherits(x, "Seurat")) {
+  if (inherits(x, "Seurat")) {
     abort_seurat(x, arg, call)
   } else if (inherits(x, "MultiAssayExperiment")) {
     abort_experiments(x, arg, call)
@@ -16,18 +14,6 @@ check_is_data <- function(x, arg, call = caller_env()) {
   } else if (is_list_of_matrices(x)) {
     abort_list(x, arg, call)
   }
-}
-
-abort_counts <- function(arg, call) {
-  code <- paste0("edgeR::cpm(", arg, ", log = TRUE)")
-  abort_argument(
-    c(
-      "{.arg {arg}} must hold points, and is a DGEList.",
-      x = "It has counts, which grow with the size of a sample's library.",
-      i = "Use their logCPM: {.code {code}}."
-    ),
-    call
-  )
 }
 
 # Cells, where there is a reduced dimension.

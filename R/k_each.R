@@ -47,5 +47,5 @@ index_and_distance <- function(found, search) {
   } else if (!is.null(search$request$subset)) {
     names <- names[search$request$subset]
   }
-  add_left_out(new_neighbours(found, names), search)
+  add_left_out(new_neighbours(found, names, search$points$taken_from), search)
 }

@@ -131,7 +131,10 @@ impute_options <- function(verb = caller_env()) {
     told$min_pairs <- 1
   }
   told$constant <- "isolate"
-  check_options(told, call = verb)
+  options <- check_options(told, call = verb)
+  # Searches of one call are many, and their answer is no graph.
+  options$counts_known <- TRUE
+  options
 }
 
 # How entries are made of neighbours. (`side`: what the points are, in messages;

@@ -1,10 +1,12 @@
 # What searches give: index and distance, two matrices or two lists. The class
-# is there for the print, and nothing is kept beside it: what two ways of a
-# search give, or a shape of another package and back, stays identical().
-# names: of the rows, or NULL.
-new_neighbours <- function(found, names = NULL) {
-  found <- name_rows(found[c("index", "distance")], names)
-  structure(found, class = "knn_neighbours")
+# is there for the print, and nothing is kept beside it but the element of a
+# container that was read: what two ways of a search give, or a shape of another
+# package and back, stays identical(). names: of the rows, or NULL.
+new_neighbours <- function(found, names = NULL, taken_from = NULL) {
+  structure(
+    name_rows(found[c("index", "distance")], names), class = "knn_neighbours",
+    taken_from = taken_from
+  )
 }
 
 # index and distance, matrices or lists, with the names of the points.
@@ -30,6 +32,7 @@ format.knn_neighbours <- function(x, ...) {
     rowSums(!is.na(x$index))
   }
   none <- sum(sizes == 0)
+  element <- describe_element(attr(x, "taken_from"))
   distance <- unlist(x$distance, use.names = FALSE)
   distance <- distance[!is.na(distance)]
   shape <- if (as_lists) {
@@ -40,7 +43,8 @@ format.knn_neighbours <- function(x, ...) {
   c(
     paste0(
       "Neighbours of ", tally(length(sizes), "point"),
-      if (length(sizes) > 0) paste0(": ", sizes_in_words(sizes))
+      if (length(sizes) > 0) paste0(": ", sizes_in_words(sizes)),
+      if (!is.null(element)) paste0(", ", element)
     ),
     if (none > 0 && none < length(sizes)) {
       paste("Points with none:", format_count(none))

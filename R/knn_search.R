@@ -13,10 +13,10 @@
 #'   vectors ([bin_file()], or its path, which ends in `.fbin`, `.u8bin` or
 #'   `.i8bin`), an `ExpressionSet`, a `SummarizedExperiment` or
 #'   `SingleCellExperiment` (see `assay` and `dimred`), an `EList` of limma, a
-#'   `DataFrame` of S4Vectors, or [metafeatures()]. Data are wanted, not
-#'   distances: a matrix that is symmetric with zeros along its diagonal is told
-#'   of, by a message. Values must be finite; where there is an argument `na`,
-#'   it says what becomes of missing ones.
+#'   `DGEList` of edgeR, a `DataFrame` of S4Vectors, or [metafeatures()]. Values
+#'   must be finite; where there is an argument `na`, it says what becomes of
+#'   missing ones. A message tells of data that are probably not what you mean:
+#'   see "Messages about the data" in [knn_search()].
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never cut down to fit. Or one number for each
 #'   point (of `x`, or of `subset`), from 0: then `index` and `distance` are
@@ -78,8 +78,10 @@
 #'   `DelayedMatrix` and a `big.matrix` are turned when they are read).
 #' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
 #'   children, an `EList`: the name or the number of the assay that holds the
-#'   values. `NULL` (default) takes the first (of an `ExpressionSet`, `exprs`;
-#'   of an `EList` or `EListRaw`, `E`).
+#'   values. `NULL` (default) takes `logcounts` where there is one, else the only
+#'   assay; several others are an error that lists them. Of an `ExpressionSet`
+#'   it takes `exprs`, of an `EList` or `EListRaw` `E`, of a `DGEList` `counts`.
+#'   The answer prints the name of the assay (but `exprs` and `E`).
 #' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
 #'   number of a reduced dimension to take in place of an assay. Its cells are
 #'   the points, and `metric` is `"euclidean"` unless you give another, as in
@@ -163,6 +165,17 @@
 #'   Row names of `x`, which may repeat here, are the row names of both (or the
 #'   names of both lists). Rows of isolated points are `NA`; in lists they are
 #'   `integer(0)` and `double(0)`.
+#'
+#' @section Messages about the data:
+#' A message tells of data that can be searched but are probably not meant:
+#' * counts (class `fsknn_counts_message`), which grow with the depth of a
+#'   sample: an assay called `counts`, a `DGEList` or a `DESeqDataSet` under a
+#'   correlation or `"euclidean"`, and under a correlation non-negative whole
+#'   numbers whose column sums differ by more than their variances explain;
+#' * distances (class `fsknn_distances_message`): a matrix that is symmetric with
+#'   zeros along its diagonal.
+#'
+#' The message says what to do. `suppressMessages(classes = )` hides it.
 #'
 #' @section Last bits:
 #' A distance is a sum over the features in the order of the columns. In another

@@ -23,8 +23,8 @@
 #'
 #' @param x Features in rows (genes, probes), samples in columns: a numeric,
 #'   integer or logical matrix, a data frame of numeric columns, an
-#'   `ExpressionSet`, or a `SummarizedExperiment` (its first assay). All values
-#'   must be finite.
+#'   `ExpressionSet`, or a `SummarizedExperiment` (the assay that
+#'   [knn_search()] takes by default). All values must be finite.
 #' @param class The class of each sample, one value a column of `x`, in that
 #'   order or with their names: a factor,
 #'   text, logical values or whole numbers, with two classes or more and none

@@ -32,10 +32,10 @@
 #' `query_left_out` for its queries.
 #'
 #' @param x A numeric, integer or logical matrix, a data frame of numeric
-#'   columns, an `ExpressionSet` or a `SummarizedExperiment` (its first assay):
-#'   at least two rows (points), features (samples) in columns. All values must
-#'   be finite. Without row names the metafeatures are named by row numbers
-#'   (`"1 - 2"`).
+#'   columns, an `ExpressionSet` or a `SummarizedExperiment` (the assay that
+#'   [knn_search()] takes by default): at least two rows (points), features
+#'   (samples) in columns. All values must be finite. Without row names the
+#'   metafeatures are named by row numbers (`"1 - 2"`).
 #' @param ops Some of `"-"`, `"+"`, `"*"`, `"/"`, in any order; all by default.
 #'
 #' @returns An object of class `metafeatures`. It has a dimension and dimension

@@ -167,6 +167,7 @@ read_module_points <- function(x, options, call = caller_env()) {
   check_num_features(ncol(points$values), options$metric, "x", points$turned,
                      call = call)
   checked <- check_values(points, options, "x", call = call)
+  tell_if_counts(x, points, options$metric)
   if (checked$missing > 0) {
     points$values <- structure(
       t(cpp_filled(points$values)$rows), dimnames = dimnames(points$values)

@@ -161,7 +161,8 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ...,
     weighted = !is.null(search$request$weights),
     num_features = as.integer(ncol(search$points$values)),
     num_covariates = num_covariates(search$request),
-    k = if (identical(k, "connected")) most
+    k = if (identical(k, "connected")) most,
+    taken_from = search$points$taken_from
   )
 }
 
@@ -291,7 +292,8 @@ cut_graph <- function(graph, most, call = caller_env()) {
   new_mst_knn(
     cut, columns, links$vertices, links$metric, links$sign, exact = FALSE,
     weighted = links$weighted, num_features = links$num_features,
-    num_covariates = links$num_covariates, k = if (connect) most
+    num_covariates = links$num_covariates, k = if (connect) most,
+    taken_from = links$taken_from
   )
 }
 
@@ -332,7 +334,7 @@ abort_no_ranks <- function(call) {
 # k: what `k = "connected"` came to, or NULL.
 new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
                         weighted = FALSE, num_features = NULL,
-                        num_covariates = NULL, k = NULL) {
+                        num_covariates = NULL, k = NULL, taken_from = NULL) {
   names <- vertices$name
   if (!is.numeric(names)) {
     names <- as.character(names)
@@ -343,6 +345,7 @@ new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
     columns, vertices, metric, sign, weighted = weighted,
     num_features = num_features, num_covariates = num_covariates
   )
+  attr(tree, "taken_from") <- taken_from
   attr(tree, "kind") <- forest_name(nrow(vertices), nrow(tree))
   edges <- tree[cut$kept, , drop = FALSE]
   attr(edges, "row.names") <- .set_row_names(nrow(edges))
@@ -371,6 +374,7 @@ print.mst_knn <- function(x, ...) {
   metric <- attr(x$edges, "metric")
   parts <- c(
     tally_points(length(x$membership), x$edges),
+    describe_element(attr(x$edges, "taken_from")),
     tally(length(x$sizes), "cluster"),
     if (!is.null(metric)) {
       describe_metric(

@@ -79,6 +79,7 @@ mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
     attr(edges, "num_features")
   )
   attr(pairs, "left_out") <- attr(edges, "left_out")
+  attr(pairs, "taken_from") <- attr(edges, "taken_from")
   as_undirected(
     pairs,
     paste0(

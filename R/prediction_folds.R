@@ -117,8 +117,9 @@ find_selected <- function(x, query, k, options, folds, labels, select,
   )
   bar <- new_split_bar(options$progress, count)
   on.exit(end_bar(bar))
-  options[c("progress", "verbose", "input")] <- list(
-    FALSE, FALSE, check_input()
+  tell_if_counts(x, read$points, options$metric)
+  options[c("progress", "verbose", "input", "counts_known")] <- list(
+    FALSE, FALSE, check_input(), TRUE
   )
   for (fold in seq_along(members)) {
     out <- members[[fold]]

@@ -59,6 +59,9 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   }
 
   search <- bring_search(search, call)
+  if (!isTRUE(options$counts_known)) {
+    tell_if_counts(x, search$points, search$options$metric)
+  }
   search <- search_for_points(search, at, call)
   num_isolated <- length(search$skip)
   if (has_k) {

@@ -101,6 +101,7 @@ graph_links <- function(edges, arg = "edges", call = caller_env()) {
     metric = facts$metric, sign = facts$sign, weighted = facts$weighted,
     num_features = facts$num_features, num_covariates = facts$num_covariates,
     correlation = facts$correlation[id], similarity = facts$similarity[id],
+    taken_from = facts$taken_from,
     rank = facts$rank[id], k = min(facts$k, highest_rank(facts$rank), Inf)
   )
 }
@@ -146,6 +147,7 @@ edges_facts <- function(edges, arg, call) {
     metric = attr(edges, "metric"), sign = attr(edges, "sign"),
     weighted = attr(edges, "weighted"),
     num_features = attr(edges, "num_features"),
+    taken_from = attr(edges, "taken_from"),
     num_covariates = attr(edges, "num_covariates")
   )
 }

@@ -66,6 +66,7 @@ undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
   )
   attr(merged, "left_out") <- attr(edges, "left_out")
   attr(merged, "between") <- attr(edges, "between")
+  attr(merged, "taken_from") <- attr(edges, "taken_from")
   kind <- if (mode == "mutual") "Mutual kNN graph" else "Symmetric kNN graph"
   as_undirected(merged, kind)
 }

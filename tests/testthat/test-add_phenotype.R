@@ -150,9 +150,17 @@ test_that("a SummarizedExperiment gets a row likewise", {
   )
   expect_identical(methods::slot(found, "metadata"), list(study = "a"))
   expect_identical(
-    nearest_to(found, "relapse", 2),
+    nearest_to(found, "relapse", 2, assay = "ratio"),
     nearest_to(SummarizedExperiment::assay(found), "relapse", 2)
   )
+  # In the assay that searches take.
+  SummarizedExperiment::assayNames(set)[[2]] <- "logcounts"
+  logs <- add_phenotype(set, "years", "relapse")
+  expect_identical(
+    nearest_to(logs, "relapse", 2),
+    nearest_to(add_phenotype(x + 1, years, "relapse"), "relapse", 2)
+  )
+  SummarizedExperiment::assayNames(set)[[2]] <- "error"
   ranged <- methods::as(set, "RangedSummarizedExperiment")
   expect_identical(
     SummarizedExperiment::assay(add_phenotype(ranged, "years")),

@@ -49,20 +49,6 @@ test_that("names of rows that stand in a column are kept by the hint", {
   })
 })
 
-test_that("counts of edgeR are an error that says logCPM", {
-  skip_if_not_installed("edgeR")
-  x <- small_integers(20, 4, largest = 50)
-  counts <- edgeR::DGEList(x)
-  expect_identical(run_hint(counts), edgeR::cpm(counts, log = TRUE))
-  expect_snapshot(error = TRUE, {
-    knn_search(counts, 2)
-    knn_graph(counts, 2, points = "columns")
-    knn_plan(counts, 2)
-    knn_query(x, counts, 2)
-    metafeatures(counts)
-  })
-})
-
 test_that("of a Seurat object the hints give cells and genes", {
   skip_if_not_installed("SeuratObject")
   counts <- small_integers(20, 9, largest = 50)

@@ -1,0 +1,103 @@
+# Raw counts, which grow with the depth of a sample, so that their correlations
+# and distances show depth: a message says what to do. Counts are meant where
+# the assay is called so, or where the values look like them.
+
+# points: of read_points(), with their values in memory or not.
+tell_if_counts <- function(x, points, metric) {
+  named <- is_counts_name(points$taken_from["assay"])
+  correlated <- has_correlation(metric)
+  depth <- if (correlated && !named) depth_of_counts(points)
+  if (!named && is.null(depth) ||
+        !correlated && metric$name != "euclidean") {
+    return(invisible())
+  }
+  cure <- cure_of_counts(x, points$taken_from)
+  cli::cli_inform(
+    c(
+      if (named) {
+        "{.arg x} holds counts (assay {.val {points$taken_from}}), which grow
+         with the depth of a sample."
+      } else {
+        "{.arg x} looks like counts, which grow with the depth of a sample:
+         non-negative whole numbers, with column sums that differ by a factor
+         of {depth}."
+      },
+      i = if (is_container(x)) {
+        "Use values that are comparable between samples: {.code {cure}}."
+      } else {
+        "If they are, and samples are columns, use comparable values:
+         {.code {cure}}."
+      }
+    ),
+    class = "fsknn_counts_message"
+  )
+}
+
+is_counts_name <- function(name) {
+  isTRUE(grepl("^(raw[._ ]?)?counts$", name, ignore.case = TRUE))
+}
+
+# NULL where the values are no counts of samples that differ in depth, else by
+# which factor they differ. Some rows tell: of a matrix of fractions the first.
+depth_of_counts <- function(points) {
+  values <- points$values
+  if (!is.matrix(values) || is.logical(values) || length(values) == 0) {
+    return(NULL)
+  }
+  num_rows <- max(20, min(1000, 5e6 %/% ncol(values)))
+  rows <- seq(1, nrow(values), length.out = min(nrow(values), num_rows))
+  part <- values[rows, , drop = FALSE]
+  whole <- all(part[1, ] == trunc(part[1, ]), na.rm = TRUE) &&
+    all(part >= 0 & part == trunc(part), na.rm = TRUE)
+  if (!whole) {
+    return(NULL)
+  }
+  # Samples are the columns of what the user gave.
+  if (isTRUE(points$turned)) {
+    part <- t(part)
+  }
+  depth <- colSums(part, na.rm = TRUE)
+  if (length(depth) < 2 || min(depth) == 0) {
+    return(NULL)
+  }
+  # Sums of unrelated numbers differ, too, but no more than their variances say.
+  spread <- rowSums((part - rowMeans(part, na.rm = TRUE))^2, na.rm = TRUE)
+  apart <- stats::var(depth) > 4 * sum(spread) / (length(depth) - 1)
+  factor <- max(depth) / min(depth)
+  if (apart && factor >= 1.2) format(factor, digits = 2)
+}
+
+# Code that gives comparable values of this very object.
+cure_of_counts <- function(x, taken_from, arg = "x") {
+  if (inherits(x, "DESeqDataSet")) {
+    return(variance_stable(x, arg))
+  }
+  assays <- if (inherits(x, "SummarizedExperiment")) {
+    SummarizedExperiment::assayNames(x)
+  }
+  if ("logcounts" %in% assays) {
+    return("assay = \"logcounts\"")
+  }
+  at <- taken_from %||% "1"
+  if (inherits(x, "SingleCellExperiment") && at == "counts") {
+    return(paste0("scuttle::logNormCounts(", arg, ")"))
+  }
+  counts <- if (inherits(x, "SummarizedExperiment")) {
+    at <- if (is.null(taken_from)) at else paste0("\"", at, "\"")
+    paste0("SummarizedExperiment::assay(", arg, ", ", at, ")")
+  } else if (inherits(x, "ExpressionSet")) {
+    element <- taken_from %||% "exprs"
+    paste0("Biobase::assayDataElement(", arg, ", \"", element, "\")")
+  } else if (is_array_list(x) && !inherits(x, "DGEList")) {
+    paste0(arg, "$", taken_from %||% "E")
+  } else {
+    arg
+  }
+  paste0("edgeR::cpm(", counts, ", log = TRUE)")
+}
+
+# DESeq2::vst() needs 1,000 rows.
+variance_stable <- function(x, arg) {
+  verb <- if (nrow(x) < 1000) "varianceStabilizingTransformation" else "vst"
+  paste0("DESeq2::", verb, "(", arg, ")")
+}

@@ -125,8 +125,14 @@ plain_attribute <- function(values) {
 check_edges <- function(edges, call = caller_env()) {
   if (!is.data.frame(edges)) {
     given <- describe_type(edges)
+    writing <- exists("file", envir = call, inherits = FALSE)
     abort_argument(
-      "{.arg edges} must be a data frame from {.fn knn_graph}, not {given}.",
+      c(
+        "{.arg edges} must be a data frame from {.fn knn_graph}, not {given}.",
+        i = if (writing && inherits(edges, "igraph")) {
+          "An igraph graph is written by {.fn igraph::write_graph}."
+        }
+      ),
       call
     )
   }

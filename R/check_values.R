@@ -17,9 +17,7 @@ check_values <- function(points, options, arg, call = caller_env()) {
   made <- is_metafeatures(points$values)
   if (!made) {
     check_finite(
-      points, scan, arg,
-      cures_missing = !options$metric$binary,
-      call = call
+      points, scan, arg, metric = options$metric, call = call
     )
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
@@ -84,28 +82,58 @@ first_cells <- function(at, count, points) {
   paste0(paste(cells, collapse = "; "), rest)
 }
 
-# cures_missing: has the verb an argument `na` that would help?
-check_finite <- function(points, scan, arg, cures_missing = FALSE,
+# metric: that of a search; NULL: of anything else.
+check_finite <- function(points, scan, arg, metric = NULL,
                          call = caller_env()) {
   if (scan$non_finite == 0) {
     return(invisible())
   }
   count <- scan$non_finite
   where <- first_cells(scan$non_finite_at, count, points)
-  missing <- anyNA(cells_of(points, scan$non_finite_at))
+  cure <- if (anyNA(cells_of(points, scan$non_finite_at))) {
+    cure_of_missing_values(metric, arg, call)
+  }
   cli_abort(
     c(
       "{.arg {arg}} must hold finite numbers only.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
            {where}.",
-      i = "Leave out such rows or columns, or fill the values in.",
-      i = if (cures_missing && missing) {
-        "See the argument {.arg na} for missing values."
-      }
+      i = cure %||% "Leave out such rows or columns, or fill the values in."
     ),
     class = c("fsknn_argument_error", "fsknn_finite_error", "fsknn_error"),
     call = call
   )
+}
+
+# What the verb's argument `na` can do for this metric, and filling in. NULL for
+# 0 and 1, which no mean of neighbours is.
+cure_of_missing_values <- function(metric, arg, call) {
+  if (isTRUE(metric$binary)) {
+    return(NULL)
+  }
+  choices <- choices_of("na", call)
+  na <- if ("pairwise" %in% choices && isTRUE(metric$pairwise)) {
+    "pairwise"
+  } else if ("mean" %in% choices) {
+    "mean"
+  }
+  filled <- paste0("{.code knn_impute(", arg, ")}.")
+  if (is.null(na) || is.null(metric)) {
+    paste("Fill missing values in with", filled)
+  } else {
+    paste0(
+      "Use {.code na = \"", na, "\"}, or fill missing values in with ", filled
+    )
+  }
+}
+
+# What an argument of the verb in this frame may be; NULL where it has none.
+choices_of <- function(arg, call) {
+  for (at in seq_len(sys.nframe())) {
+    if (identical(sys.frame(at), call)) {
+      return(eval(formals(sys.function(at))[[arg]]))
+    }
+  }
 }
 
 check_non_negative <- function(points, scan, metric, arg, call = caller_env()) {

@@ -60,6 +60,7 @@ read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   taken <- take_matrix(x, input, arg = arg, call = call)
   if (arg == "x") {
     tell_if_distances(taken$values, arg)
+    tell_if_ids(taken$values, taken$turn, arg)
   }
   if (!taken$turn) {
     points <- as_points(taken$values, arg = arg, call = call)
@@ -193,18 +194,25 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
     where <- first_few(bad)
     # A numeric matrix as a column is numeric, but not one feature.
     nested <- !good & vapply(x, is_number_like, NA)
-    kept <- keep_numbers(x, arg)
+    text <- text_of_numbers(x)
+    frame <- converted_code(x, text, arg)
+    kept <- keep_numbers(x, arg, frame, text$columns)
     abort_argument(
       c(
         "Every column of {.arg {arg}} must be a numeric vector.",
         x = "Column {where}.",
+        detail_bullets(text$found),
+        i = text$reading,
         i = if (all(good | nested)) {
           NULL
-        } else if (is.null(kept$column)) {
-          "Leave out such columns, for example with {.code {kept$code}}."
-        } else {
+        } else if (!is.null(kept$column)) {
           "To have the values of {.arg {kept$column}} as names:
            {.code {kept$code}}."
+        } else if (is.null(frame)) {
+          "Leave out such columns, for example with {.code {kept$code}}."
+        } else {
+          "{if (is.null(text$reading)) \"Convert\" else \"Or convert\"} what is
+           there: {.code {kept$code}}."
         },
         i = if (any(nested)) {
           "With {.code as.matrix({arg})} each column of a matrix in it is one."
@@ -266,8 +274,12 @@ is_number_like <- function(x) {
 
 abort_input <- function(x, arg, call) {
   given <- describe_type(x)
-  hint <- if (isS4(x) && length(dim(x)) == 2) {
-    c(i = "Use {.code as.matrix({arg})} if that fits in memory.")
+  hint <- if (is.character(x) || is.factor(x)) {
+    hint_of_text(x, arg)
+  } else if (isS4(x)) {
+    hint_of_s4(x, arg)
+  } else if (inherits(x, "integer64")) {
+    c(i = "Make its values double: {.code {code_of_doubles(x, arg)}}.")
   } else if (is.numeric(x) && is.null(dim(x)) && !is.object(x)) {
     c(i = "For points with one feature use {.code as.matrix({arg})}.")
   }

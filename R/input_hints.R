@@ -98,19 +98,43 @@ abort_list <- function(x, arg, call) {
   )
 }
 
-# Code that keeps the numbers of a data frame, and the names of its rows where
-# they stand in a column (whose name is given, too).
-keep_numbers <- function(x, arg) {
-  # Of a data.table, x[columns] is rows; a column of a DataFrame may be coded.
-  frame <- if (inherits(x, c("data.table", "fsknn_frame"))) {
-    paste0("as.data.frame(", arg, ")")
-  } else {
-    arg
+# Code that gives a matrix of this object, or no hint.
+hint_of_s4 <- function(x, arg) {
+  code <- if (inherits(x, c("Assay", "StdAssay"))) {
+    paste0("SeuratObject::GetAssayData(", arg, ")")
+  } else if (inherits(x, "DimReduc")) {
+    paste0("SeuratObject::Embeddings(", arg, ")")
+  } else if (inherits(x, "eSet")) {
+    elements <- Biobase::assayDataElementNames(x)
+    if (length(elements) > 0) {
+      paste0("Biobase::assayDataElement(", arg, ", \"", elements[[1]], "\")")
+    }
+  } else if (length(dim(x)) == 2 && has_as_matrix(x)) {
+    paste0("as.matrix(", arg, ")")
   }
-  numbers <- paste0("Filter(is.numeric, ", frame, ")")
+  if (!is.null(code)) {
+    c(i = paste0("Its values: {.code ", code, "}."))
+  }
+}
+
+# Is there a method, so that as.matrix() would not fail or give anything?
+has_as_matrix <- function(x) {
+  any(vapply(methods::is(x), function(class) {
+    methods::existsMethod("as.matrix", class) ||
+      !is.null(utils::getS3method("as.matrix", class, optional = TRUE))
+  }, NA))
+}
+
+# Code that keeps the numbers of a data frame, and the names of its rows where
+# they stand in a column (whose name is given, too). frame: code of the data
+# frame with some columns converted, of the numbers `converted`; or NULL.
+keep_numbers <- function(x, arg, frame = NULL, converted = integer()) {
+  numbers <- paste0("Filter(is.numeric, ", frame %||% frame_code(x, arg), ")")
+  x[converted] <- 0
   at <- if (.row_names_info(x) <= 0) name_column(x)
   if (is.null(at)) {
-    return(list(code = numbers))
+    all_there <- !is.null(frame) && all(vapply(x, is.numeric, NA))
+    return(list(code = if (all_there) frame else numbers))
   }
   names <- paste0(arg, "[[", at, "]]")
   if (anyDuplicated(as.character(x[[at]])) > 0) {
@@ -122,6 +146,183 @@ keep_numbers <- function(x, arg) {
   list(code = code, column = names(x)[[at]])
 }
 
+# Of a data.table, x[columns] is rows; a column of a DataFrame may be coded.
+frame_code <- function(x, arg) {
+  if (inherits(x, c("data.table", "fsknn_frame"))) {
+    paste0("as.data.frame(", arg, ")")
+  } else {
+    arg
+  }
+}
+
+# Code of the data frame with its text of numbers (`text`, of
+# text_of_numbers()) and its integer64 columns as doubles; NULL: there are none.
+converted_code <- function(x, text, arg) {
+  frame <- code <- frame_code(x, arg)
+  replaced <- function(code, at, convert, options = "") {
+    at <- ranges_code(at)
+    paste0(
+      "replace(", code, ", ", at, ", ", convert, "(", frame, "[", at, "], ",
+      options, ")"
+    )
+  }
+  if (!is.null(text$options)) {
+    code <- replaced(
+      code, text$columns, "type.convert", paste0(text$options, ")")
+    )
+  }
+  long <- which(vapply(x, inherits, NA, "integer64"))
+  if (length(long) > 0) {
+    code <- replaced(code, long, "lapply", "as.double)")
+  }
+  if (code != frame) code
+}
+
+# "2:9", "c(2, 4:5)".
+ranges_code <- function(at) {
+  runs <- split(at, cumsum(c(1, diff(at) != 1)))
+  words <- vapply(runs, function(run) {
+    paste(unique(range(run)), collapse = ":")
+  }, "")
+  if (length(words) == 1) words else paste0("c(", toString(words), ")")
+}
+
+# Columns of text that are mostly numbers. Gives their numbers `columns`, what
+# is found there (`found`), how to read it (`reading`), both in cli's words, and
+# `options`, those of type.convert(); NULL where no option would do.
+text_of_numbers <- function(x) {
+  is_text <- vapply(x, function(values) {
+    (is.character(values) || is.factor(values)) && is.null(dim(values))
+  }, NA)
+  texts <- lapply(x[is_text], function(values) trimws(as.character(values)))
+  kinds <- lapply(texts, kinds_of_text)
+  # Whole numbers as text are labels (chromosomes) in a table of other numbers.
+  numbers <- x[vapply(x, is_number_like, NA)]
+  whole <- vapply(numbers, is_whole_column, NA)
+  like <- vapply(kinds, function(kind) {
+    mean(kind == "other") <= 0.5 && (
+      any(kind %in% c("comma", "point")) || length(numbers) == 0 ||
+        any(kind == "other") && any(whole)
+    )
+  }, NA)
+  columns <- unname(which(is_text)[like])
+  if (length(columns) == 0) {
+    return(list(columns = integer()))
+  }
+  texts <- texts[like]
+  kinds <- kinds[like]
+  in_rows <- function(kind) {
+    rows <- unlist(lapply(seq_along(texts), function(at) {
+      text <- texts[[at]]
+      rows <- which(!is.na(text) & !text %in% c("", "NA"))
+      rows <- rows[kinds[[at]] == kind]
+      stats::setNames(rows, text[rows])
+    }))
+    unique(data.frame(text = names(rows), row = unname(rows)))
+  }
+  strange <- in_rows("other")
+  commas <- in_rows("comma")
+  mixed <- nrow(commas) > 0 && "point" %in% unlist(kinds)
+  options <- c(
+    if (nrow(strange) > 0) {
+      shown <- unique(strange$text)
+      paste0(
+        "na.strings = c(", toString(encode_text(c("NA", shown))), ")"
+      )
+    },
+    if (nrow(commas) > 0) "dec = \",\""
+  )
+  list(
+    columns = columns,
+    found = found_text(strange, commas, mixed),
+    reading = if (!mixed && length(options) > 0) {
+      words <- escape_braces(paste0("{.code ", options, "}"), options)
+      paste0("Read the file with ", paste(words, collapse = " and "), ".")
+    },
+    options = if (!mixed) paste(c(options, "as.is = TRUE"), collapse = ", ")
+  )
+}
+
+is_whole_column <- function(values) {
+  !any(values != trunc(values), na.rm = TRUE)
+}
+
+# Of each known text: "whole", "point" or "comma" for a number, else "other".
+kinds_of_text <- function(text) {
+  text <- text[!is.na(text) & !text %in% c("", "NA")]
+  number <- function(text) !is.na(suppressWarnings(as.numeric(text)))
+  kind <- ifelse(
+    number(text), ifelse(grepl("[.eE]", text), "point", "whole"), "other"
+  )
+  with_comma <- grepl("^[^,.]*,[^,.]*$", text)
+  kind[with_comma & number(sub(",", ".", text, fixed = TRUE))] <- "comma"
+  if (length(kind) == 0) "other" else kind
+}
+
+found_text <- function(strange, commas, mixed) {
+  rows_of <- function(found) {
+    counts <- sort(table(found$text), decreasing = TRUE)
+    words <- paste0(
+      encode_text(names(counts)), " in ", vapply(counts, tally, "", "row")
+    )
+    escape_braces(first_few(words))
+  }
+  c(
+    if (nrow(strange) > 0) paste0("No number: ", rows_of(strange), "."),
+    if (nrow(commas) > 0) paste0("Decimal comma: ", rows_of(commas), "."),
+    if (mixed) "There are decimal points beside decimal commas."
+  )
+}
+
+encode_text <- function(text) {
+  encodeString(text, quote = "\"")
+}
+
+# For cli's templates. within: what may hold braces.
+escape_braces <- function(template, within = template) {
+  safe <- gsub("([{}])", "\\1\\1", within)
+  mapply(sub, within, safe, template, fixed = TRUE, USE.NAMES = FALSE)
+}
+
+detail_bullets <- function(words) {
+  stats::setNames(as.character(words), rep("x", length(words)))
+}
+
+# Of a matrix of text, or of the path of a table.
+hint_of_text <- function(x, arg) {
+  if (rlang::is_string(x) && is.null(dim(x))) {
+    reader <- if (grepl("[.]csv", x)) "read.csv" else "read.delim"
+    code <- paste0(reader, "(", arg, ", row.names = 1)")
+    return(c(i = paste0("Read a table first: {.code ", code, "}.")))
+  }
+  if (!is.matrix(x) || length(x) == 0) {
+    return(NULL)
+  }
+  columns <- lapply(seq_len(ncol(x)), function(at) x[, at])
+  text <- text_of_numbers(columns)
+  if (length(text$columns) == 0) {
+    return(NULL)
+  }
+  part <- if (length(text$columns) < ncol(x)) {
+    paste0(arg, "[, ", ranges_code(text$columns), ", drop = FALSE]")
+  } else {
+    arg
+  }
+  code <- paste0("type.convert(", part, ", ", text$options, ")")
+  code <- escape_braces(paste0("{.code ", code, "}"), code)
+  c(
+    detail_bullets(text$found),
+    i = if (!is.null(text$options)) paste0("Convert it: ", code, ".")
+  )
+}
+
+code_of_doubles <- function(x, arg) {
+  if (is.null(dim(x))) {
+    return(paste0("as.matrix(as.double(", arg, "))"))
+  }
+  paste0("array(as.double(", arg, "), dim(", arg, "), dimnames(", arg, "))")
+}
+
 # The first column of text whose values are mostly different.
 name_column <- function(x) {
   good <- vapply(x, function(values) {
@@ -129,6 +330,71 @@ name_column <- function(x) {
       length(unique(values)) > length(values) / 2
   }, NA)
   if (any(good)) which(good)[[1]]
+}
+
+# A column of numbers that are names of the rows: those of the rows themselves
+# (1, 2, ...), or whole numbers, all different, beside columns of fractions, or
+# under a name such as "entrez_id". Of a matrix the first column is looked at.
+tell_if_ids <- function(x, turned, arg) {
+  at <- if (is.data.frame(x)) {
+    Find(function(at) is_id(x, at), seq_along(x))
+  } else if (is.matrix(x) && is_number_like(x) && !is.null(colnames(x)) &&
+               ncol(x) > 1) {
+    first <- as.data.frame(x[, 1:2, drop = FALSE])
+    if (is_id(first, 1)) 1L
+  }
+  if (is.null(at)) {
+    return(invisible())
+  }
+  name <- colnames(x)[[at]]
+  as <- if (turned) "a point" else "a feature (sample)"
+  frame <- frame_code(x, arg)
+  code <- if (is.matrix(x)) {
+    paste0(arg, "[, -1]")
+  } else {
+    paste0(
+      "data.frame(", frame, "[-", at, "], row.names = ", arg, "[[", at,
+      "]], check.names = FALSE)"
+    )
+  }
+  first <- paste(format_bound(x[[1, at]]), format_bound(x[[2, at]]), sep = ", ")
+  cli::cli_inform(
+    c(
+      "Column {.val {name}} of {.arg {arg}} ({first}, ...) is taken as {as}, and
+       looks like names of the rows.",
+      i = "If it is: {.code {code}}."
+    ),
+    class = "fsknn_ids_message"
+  )
+}
+
+is_id <- function(frame, at) {
+  values <- frame[[at]]
+  if (!is_number_like(values) || is.logical(values) || is.object(values) ||
+        !is.null(dim(values)) || length(values) < 3 || length(frame) < 2 ||
+        !are_different_ids(values)) {
+    return(FALSE)
+  }
+  name <- tolower(names(frame)[[at]])
+  if (grepl("entrez|(^|[^a-z])(gene_?)?ids?$", name)) {
+    return(TRUE)
+  }
+  # Numbers of rows, whatever the other columns hold.
+  if (all(diff(values) == 1) && values[[1]] <= 1 && grepl(row_words, name)) {
+    return(TRUE)
+  }
+  others <- frame[-at]
+  others <- others[vapply(others, is_number_like, NA)]
+  (max(values) >= 100 || all(diff(values) == 1) && values[[1]] <= 1) &&
+    length(others) > 0 && !any(vapply(others, is_whole_column, NA))
+}
+
+row_words <- "^(x|v1|rows?|rownames?|index|nr|no|unnamed.*)?$"
+
+are_different_ids <- function(values) {
+  !anyNA(values) && all(is.finite(values)) && values[[1]] >= 0 &&
+    values[[1]] == trunc(values[[1]]) && all(values == trunc(values)) &&
+    all(values >= 0) && anyDuplicated(values) == 0
 }
 
 # Square, symmetric, zeros along the diagonal: perhaps distances.

@@ -463,6 +463,10 @@ tell_column_means <- function(filled, how, points) {
       x = if (without > 0) {
         "{format_count(without)} {cli::qty(without)}{?is/are} where no donor has
          a value."
+      },
+      i = if (without > 0 && !how$available) {
+        "{.code donors = \"available\"} takes the nearest {row}s that have
+         one."
       }
     ),
     class = "fsknn_column_means",

@@ -173,7 +173,10 @@
 #'   correlation or `"euclidean"`, and under a correlation non-negative whole
 #'   numbers whose column sums differ by more than their variances explain;
 #' * distances (class `fsknn_distances_message`): a matrix that is symmetric with
-#'   zeros along its diagonal.
+#'   zeros along its diagonal;
+#' * names of rows (class `fsknn_ids_message`): a column of different whole
+#'   numbers that is called an id, or counts the rows, or stands beside columns
+#'   of fractions.
 #'
 #' The message says what to do. `suppressMessages(classes = )` hides it.
 #'

@@ -139,6 +139,20 @@ check_network_type <- function(type, call = caller_env()) {
 # Each pair of points of a graph once: from, to (numbers), similarity (whose
 # powers are WGCNA's adjacencies), and edges, the undirected graph.
 similar_pairs <- function(edges, type, call = caller_env()) {
+  if (is.matrix(edges) && is.numeric(edges) &&
+        !all(edges >= 1 & edges == trunc(edges), na.rm = TRUE)) {
+    abort_argument(
+      c(
+        "{.arg edges} must be a graph with correlations, not a matrix of
+         values.",
+        i = "Of a matrix with points in rows use {.code knn_graph(edges)}.",
+        i = if ("powers" %in% ls(call)) {
+          "Over all pairs use {.code pair_connectivity(edges)}."
+        }
+      ),
+      call
+    )
+  }
   edges <- edges_of(edges, call = call)
   if (!is.numeric(edges$correlation)) {
     abort_argument(

@@ -7,3 +7,43 @@ test_that("the scan finds what checks ask for", {
   expect_identical(scan$constant, 2:3)
   expect_equal(scan$negative_at[1, ], c(1, 3))
 })
+
+test_that("the error of missing values says what helps in this verb", {
+  x <- random_matrix(10, 6)
+  x[3, 4] <- NA
+  words <- function(call) {
+    error <- tryCatch(call, fsknn_finite_error = conditionMessage)
+    gsub("\\s+", " ", error)
+  }
+  filled <- "fill missing values in with `knn_impute(x)`"
+  for (call in list(
+    quote(knn_search(x, 2)), quote(knn_graph(x, 2, na = "error")),
+    quote(within_search(x, 1)), quote(knn_query(x, x[1:2, ], 2))
+  )) {
+    told <- words(eval(call))
+    expect_match(told, "Use `na = \"pairwise\"`", fixed = TRUE)
+    expect_match(told, filled, fixed = TRUE)
+  }
+  for (call in list(
+    quote(knn_search(x, 2, "cosine")), quote(mst_knn(x)),
+    quote(module_summary(rep(1:2, 5), x)),
+    quote(compare_neighbours(x, rep(1:2, 3), k = 2))
+  )) {
+    told <- words(eval(call))
+    expect_match(told, "Use `na = \"mean\"`", fixed = TRUE)
+    expect_match(told, filled, fixed = TRUE)
+  }
+  for (call in list(quote(metafeatures(x)), quote(mdl_filter(x, rep(1:2, 3))))) {
+    told <- words(eval(call))
+    expect_match(told, "Fill missing values in with `knn_impute(x)`",
+                 fixed = TRUE)
+    expect_no_match(told, "na =", fixed = TRUE)
+  }
+  expect_match(
+    words(knn_query(random_matrix(10, 6), x, 2)), "`knn_impute(query)`",
+    fixed = TRUE
+  )
+  expect_no_match(words(knn_search(x > 0, 2, "jaccard")), "knn_impute")
+  x[3, 4] <- Inf
+  expect_no_match(words(knn_search(x, 2)), "knn_impute")
+})

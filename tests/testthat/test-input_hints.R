@@ -139,3 +139,176 @@ test_that("survival times are an outcome, and neither points nor edges", {
     as_igraph(relapse)
   })
 })
+# The words of the error of a call, on one line.
+words_of <- function(call) {
+  error <- tryCatch(call, fsknn_argument_error = identity)
+  gsub("\\s+", " ", paste(rlang::cnd_message(error), collapse = "\n"))
+}
+
+unname_rows <- function(matrix) {
+  rownames(matrix) <- NULL
+  matrix
+}
+
+test_that("text among numbers is named, and the hint keeps the column", {
+  lines <- c(
+    "ID\tA\tB\tC\tD", "p1\t1.5\t2\t3\t4", "p2\t2.5\t1\t4\t#N/A",
+    "p3\t6.5\t5\t-\t3", "p4\t1.25\t3\t2\t#N/A"
+  )
+  x <- utils::read.delim(text = lines)
+  right <- utils::read.delim(
+    text = lines, row.names = 1, na.strings = c("NA", "#N/A", "-")
+  )
+  words <- words_of(knn_search(x, 1))
+  expect_match(words, "\"#N/A\" in 2 rows, \"-\" in 1 row", fixed = TRUE)
+  expect_match(words, "na.strings = c(", fixed = TRUE)
+  kept <- run_hint(x)
+  expect_identical(kept, right)
+  expect_identical(
+    knn_graph(kept, 1, "euclidean", na = "pairwise", min_pairs = 1),
+    knn_graph(right, 1, "euclidean", na = "pairwise", min_pairs = 1)
+  )
+  plain <- x[-1]
+  expect_identical(as.matrix(run_hint(plain)), unname_rows(as.matrix(right)))
+  plain$D <- factor(plain$D)
+  expect_identical(as.matrix(run_hint(plain)), unname_rows(as.matrix(right)))
+  if (requireNamespace("data.table", quietly = TRUE)) {
+    expect_identical(run_hint(data.table::as.data.table(x)), right)
+  }
+  # The same of a matrix of text.
+  text <- as.matrix(x[-1])
+  expect_identical(run_hint(text), unname_rows(as.matrix(right)))
+  expect_identical(run_hint(as.matrix(x)), unname_rows(as.matrix(right)))
+  expect_snapshot(error = TRUE, {
+    knn_search(x, 1)
+    knn_search(text, 1)
+  })
+})
+
+test_that("decimal commas are read as such, and doubles stay as they are", {
+  third <- c(1 / 3, 2 / 3, 0.1)
+  x <- data.frame(a = c("1,5", "2,25", "3"), b = third)
+  kept <- run_hint(x)
+  expect_identical(kept, data.frame(a = c(1.5, 2.25, 3), b = third))
+  expect_match(words_of(knn_search(x, 1)), "dec = \",\"", fixed = TRUE)
+  expect_identical(
+    run_hint(matrix(c("1,5", "2", "3,25", "4"), 2)),
+    matrix(c(1.5, 2, 3.25, 4), 2)
+  )
+  both <- words_of(knn_search(data.frame(a = c("1,5", "2.5")), 1))
+  expect_match(both, "decimal points beside decimal commas")
+  expect_no_match(both, "type.convert")
+  # Chromosomes are no values.
+  genes <- data.frame(chromosome = c("1", "X", "2", "1"), a = 1:4 / 3)
+  expect_no_match(words_of(knn_search(genes, 1)), "type.convert")
+  # Numbers as text, and braces that are cli's.
+  expect_identical(
+    run_hint(data.frame(a = c("1", "2"), b = c("3.5", "4"))),
+    data.frame(a = 1:2, b = c(3.5, 4))
+  )
+  expect_identical(
+    run_hint(data.frame(a = c("1", "2", "{x}"), b = 1:3))$a,
+    c(1L, 2L, NA)
+  )
+  # What is no number at all has no such hint.
+  expect_no_match(
+    words_of(knn_search(matrix(letters[1:6], 2), 1)), "type.convert"
+  )
+})
+
+test_that("integer64 is to be made double", {
+  skip_if_not_installed("bit64")
+  x <- data.frame(a = bit64::as.integer64(c(5, 7, 9)), b = 1:3 / 2)
+  expect_identical(run_hint(x), data.frame(a = c(5, 7, 9), b = 1:3 / 2))
+  expect_match(words_of(knn_search(x, 1)), "as.double", fixed = TRUE)
+  x$gene <- c("a", "b", "c")
+  kept <- run_hint(x)
+  expect_identical(kept$a, c(5, 7, 9))
+  expect_identical(rownames(kept), x$gene)
+  square <- structure(bit64::as.integer64(1:4), dim = c(2, 2))
+  expect_match(words_of(knn_search(square, 1)), "as.double", fixed = TRUE)
+})
+
+test_that("a column of ids is told of, and the hint makes names of it", {
+  values <- data.frame(a = 1:6 / 7, b = c(2.5, 1, 7, 3, 9, 4), c = 6:1 / 5)
+  told <- function(x, ...) {
+    words <- NULL
+    withCallingHandlers(
+      knn_search(x, 1, "euclidean", ...),
+      fsknn_ids_message = function(message) {
+        words <<- gsub("\\s+", " ", conditionMessage(message))
+        rlang::cnd_muffle(message)
+      }
+    )
+    words
+  }
+  run <- function(x, words = told(x)) {
+    eval(parse(text = sub(".*: `([^`]+)`.*", "\\1", words)))
+  }
+  entrez <- c(7157, 3845, 672, 675, 1956, 4609)
+  for (ids in list(1:6, entrez, as.integer(entrez))) {
+    x <- cbind(X = ids, values)
+    expect_equal(
+      run(x), `rownames<-`(values, ids), ignore_attr = "row.names"
+    )
+    expect_identical(rownames(run(x)), as.character(ids))
+    expect_identical(run(as.matrix(x)), as.matrix(values))
+  }
+  expect_match(told(cbind(X = 1:6, values)), "a feature")
+  expect_match(told(cbind(X = 1:6, values), points = "columns"), "a point")
+  whole <- data.frame(gene_id = entrez, a = c(5, 1, 2, 9, 4, 4), b = 6:1)
+  expect_match(told(whole), "gene_id")
+  expect_snapshot(invisible(knn_search(whole, 1, "euclidean")))
+  for (quiet in list(
+    values, whole[-1], data.frame(x = c(3, 1, 8), y = c(2, 9, 4)),
+    iris[1:4], mtcars, as.matrix(values), unname(as.matrix(values))
+  )) {
+    expect_null(told(quiet))
+  }
+})
+
+test_that("S4 objects have a hint that works, or none", {
+  x <- small_integers(10, 6, largest = 9)
+  dimnames(x) <- list(paste0("g", 1:10), paste0("c", 1:6))
+  if (requireNamespace("SeuratObject", quietly = TRUE)) {
+    sparse <- methods::as(x, "CsparseMatrix")
+    expect_identical(
+      as.matrix(run_hint(SeuratObject::CreateAssayObject(sparse))), x
+    )
+    cells <- random_matrix(6, 3)
+    dimnames(cells) <- list(colnames(x), paste0("PC_", 1:3))
+    reduced <- SeuratObject::CreateDimReducObject(
+      cells, key = "PC_", assay = "RNA"
+    )
+    expect_identical(run_hint(reduced), cells)
+  }
+  if (requireNamespace("Biobase", quietly = TRUE)) {
+    channels <- methods::new(
+      "NChannelSet", assayData = Biobase::assayDataNew(R = x, G = x + 1)
+    )
+    expect_true(any(vapply(
+      list(x, x + 1), identical, NA, run_hint(channels)
+    )))
+  }
+  here <- environment()
+  methods::setClass("Opaque", slots = c(a = "matrix"), where = here)
+  methods::setMethod("dim", "Opaque", function(x) dim(x@a), where = here)
+  opaque <- methods::new("Opaque", a = x)
+  expect_no_match(words_of(knn_search(opaque, 1)), "as.matrix", fixed = TRUE)
+  registerS3method(
+    "as.matrix", "Opaque", function(x, ...) x@a, envir = baseenv()
+  )
+  expect_identical(run_hint(opaque), x)
+  methods::removeMethod("dim", "Opaque", where = here)
+  methods::removeClass("Opaque", where = here)
+})
+
+test_that("the path of a table is to be read first", {
+  file <- withr::local_tempfile(fileext = ".tsv")
+  x <- data.frame(a = c(1.5, 2, 7), b = c(3, 1, 2.5), row.names = letters[1:3])
+  utils::write.table(x, file, sep = "\t", col.names = NA)
+  expect_identical(run_hint(file), x)
+  file <- withr::local_tempfile(fileext = ".csv.gz")
+  utils::write.csv(x, file)
+  expect_identical(run_hint(file), x)
+})

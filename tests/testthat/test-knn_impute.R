@@ -531,3 +531,23 @@ test_that("what is filled in does not depend on threads", {
     }
   }
 })
+
+test_that("entries without donors are told of with the choice that has them", {
+  x <- random_matrix(30, 6)
+  x[1:12, 2] <- NA
+  told <- function(...) {
+    words <- ""
+    withCallingHandlers(
+      knn_impute(x, k = 1, ...),
+      fsknn_column_means = function(message) {
+        words <<- conditionMessage(message)
+        rlang::cnd_muffle(message)
+      }
+    )
+    words
+  }
+  expect_match(told(), "donors = \"available\"", fixed = TRUE)
+  expect_identical(told(donors = "available"), "")
+  x[20, 1:5] <- NA
+  expect_no_match(told(donors = "available"), "available")
+})

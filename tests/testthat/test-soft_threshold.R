@@ -128,3 +128,16 @@ test_that("powers are drawn", {
   expect_identical(nrow(drawn$data), 2L * nrow(table))
   expect_no_error(ggplot2::ggplotGrob(drawn))
 })
+
+test_that("of a matrix of values the hint makes correlations", {
+  edges <- random_matrix(20, 8)
+  words <- function(call) {
+    error <- tryCatch(call, fsknn_argument_error = conditionMessage)
+    gsub("\\s+", " ", error)
+  }
+  expect_match(words(soft_threshold(edges)), "`pair_connectivity\\(edges\\)`")
+  expect_match(words(soft_threshold(edges)), "`knn_graph\\(edges\\)`")
+  expect_match(words(sparse_tom(edges)), "`knn_graph\\(edges\\)`")
+  expect_no_match(words(sparse_tom(edges)), "pair_connectivity|knn_search")
+  expect_no_error(sparse_tom(knn_graph(edges, k = 3)))
+})

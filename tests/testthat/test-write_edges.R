@@ -548,4 +548,9 @@ test_that("ids that are numbers are written and matched in full", {
     graph <- igraph::read_graph("edges", format)
     expect_identical(igraph::V(graph)$name, rownames(x))
   }
+test_that("an igraph graph has its own writer", {
+  skip_if_not_installed("igraph")
+  ring <- igraph::make_ring(5)
+  file <- withr::local_tempfile(fileext = ".csv")
+  expect_error(write_edges(ring, file), "igraph::write_graph")
 })

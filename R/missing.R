@@ -8,7 +8,7 @@ na_choices <- c("error", "pairwise", "mean")
 default_min_pairs <- 3L
 
 cure_of_missing <- "Leave out rows or columns with missing values, or fill them
-                    in with 0 and 1."
+                    in."
 
 # Gives list(na, min_pairs). min_pairs: NULL for the default, which depends on
 # the data (see fit_na()).

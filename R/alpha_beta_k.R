@@ -210,7 +210,8 @@ cover_input <- function(x, class, num_threads, call = caller_env()) {
     class, x, ncol(levels), feature_names(levels), call = call
   )
   scan <- in_core(cpp_scan(levels, num_threads), call)
-  check_finite(points, scan, "x", call = call)
+  # Labels: no mean of neighbours fills them in.
+  check_finite(points, scan, "x", metric = list(binary = TRUE), call = call)
   check_whole_levels(levels, call)
   if (is.double(levels)) {
     # Labels: any whole numbers will do, also those beyond an integer.

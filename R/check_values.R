@@ -90,15 +90,17 @@ check_finite <- function(points, scan, arg, metric = NULL,
   }
   count <- scan$non_finite
   where <- first_cells(scan$non_finite_at, count, points)
-  cure <- if (anyNA(cells_of(points, scan$non_finite_at))) {
-    cure_of_missing_values(metric, arg, call)
-  }
+  missing <- is.na(cells_of(points, scan$non_finite_at))
+  cure <- if (any(missing)) cure_of_missing_values(metric, arg, call)
   cli_abort(
     c(
       "{.arg {arg}} must hold finite numbers only.",
       x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} not:
            {where}.",
-      i = cure %||% "Leave out such rows or columns, or fill the values in."
+      i = cure,
+      i = if (is.null(cure) || !all(missing)) {
+        "Leave out such rows or columns, or fill the values in."
+      }
     ),
     class = c("fsknn_argument_error", "fsknn_finite_error", "fsknn_error"),
     call = call
@@ -112,7 +114,11 @@ cure_of_missing_values <- function(metric, arg, call) {
     return(NULL)
   }
   choices <- choices_of("na", call)
-  na <- if ("pairwise" %in% choices && isTRUE(metric$pairwise)) {
+  # Pairs have no weights and no covariates.
+  plain <- all(vapply(c("weights", "adjust"), function(name) {
+    is.null(get0(name, call, inherits = FALSE))
+  }, NA))
+  na <- if (plain && "pairwise" %in% choices && isTRUE(metric$pairwise)) {
     "pairwise"
   } else if ("mean" %in% choices) {
     "mean"

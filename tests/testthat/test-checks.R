@@ -33,7 +33,7 @@ test_that("an unknown metric is an error that offers the nearest", {
     knn_search(x, 2, metric = NA)
     knn_search(x, 2, metric = NA_character_)
     knn_search(x, 2, metric = 1)
-    knn_search(x, 2, metric = NULL)
+    knn_search(x, 2, metric = NA)
     knn_search(x, 2, metric = c("pearson", "cosine"))
   })
 })

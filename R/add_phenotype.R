@@ -30,7 +30,8 @@
 #'   * An `ExpressionSet`: its feature data has a row of `NA` for it, and so
 #'     have matrices besides the expression values.
 #'   * A `SummarizedExperiment`: likewise; the outcome is a row of `logcounts`
-#'     where there is such an assay, else of the first one. A `RangedSummarizedExperiment` or another child becomes a plain
+#'     where there is such an assay, else of the first one. A
+#'     `RangedSummarizedExperiment` or another child becomes a plain
 #'     `SummarizedExperiment`, since an outcome has no place on a genome. Row
 #'     data of a kind that knows no `NA`, such as ranges, are left out, and a
 #'     message says so.

@@ -33,7 +33,9 @@ test_that("the error of missing values says what helps in this verb", {
     expect_match(told, "Use `na = \"mean\"`", fixed = TRUE)
     expect_match(told, filled, fixed = TRUE)
   }
-  for (call in list(quote(metafeatures(x)), quote(mdl_filter(x, rep(1:2, 3))))) {
+  for (call in list(
+    quote(metafeatures(x)), quote(mdl_filter(x, rep(1:2, 3)))
+  )) {
     told <- words(eval(call))
     expect_match(told, "Fill missing values in with `knn_impute(x)`",
                  fixed = TRUE)

@@ -291,6 +291,9 @@ detail_bullets <- function(words) {
 # Of a matrix of text, or of the path of a table.
 hint_of_text <- function(x, arg) {
   if (rlang::is_string(x) && is.null(dim(x))) {
+    if (!nzchar(tools::file_ext(x)) && !file.exists(x)) {
+      return(NULL)
+    }
     reader <- if (grepl("[.]csv", x)) "read.csv" else "read.delim"
     code <- paste0(reader, "(", arg, ", row.names = 1)")
     return(c(i = paste0("Read a table first: {.code ", code, "}.")))

@@ -79,8 +79,8 @@
 #' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
 #'   children, an `EList`: the name or the number of the assay that holds the
 #'   values. `NULL` (default) takes `logcounts` where there is one, else the
-#'   only assay; several others are an error that lists them. Of an `ExpressionSet`
-#'   it takes `exprs`, of an `EList` or `EListRaw` `E`, of a `DGEList` `counts`.
+#'   only assay; several others are an error that lists them. Of an
+#'   `ExpressionSet` it takes `exprs`, of an `EList` or `EListRaw` `E`, of a `DGEList` `counts`.
 #'   The answer prints the name of the assay (but `exprs` and `E`).
 #' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
 #'   number of a reduced dimension to take in place of an assay. Its cells are

@@ -80,7 +80,8 @@
 #'   children, an `EList`: the name or the number of the assay that holds the
 #'   values. `NULL` (default) takes `logcounts` where there is one, else the
 #'   only assay; several others are an error that lists them. Of an
-#'   `ExpressionSet` it takes `exprs`, of an `EList` or `EListRaw` `E`, of a `DGEList` `counts`.
+#'   `ExpressionSet` it takes `exprs`, of an `EList` or `EListRaw` `E`, of a
+#'   `DGEList` `counts`.
 #'   The answer prints the name of the assay (but `exprs` and `E`).
 #' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
 #'   number of a reduced dimension to take in place of an assay. Its cells are
@@ -172,8 +173,8 @@
 #'   sample: an assay called `counts`, a `DGEList` or a `DESeqDataSet` under a
 #'   correlation or `"euclidean"`, and under a correlation non-negative whole
 #'   numbers whose column sums differ by more than their variances explain;
-#' * distances (class `fsknn_distances_message`): a matrix that is symmetric with
-#'   zeros along its diagonal;
+#' * distances (class `fsknn_distances_message`): a matrix that is symmetric
+#'   with zeros along its diagonal;
 #' * names of rows (class `fsknn_ids_message`): a column of different whole
 #'   numbers that is called an id, or counts the rows, or stands beside columns
 #'   of fractions.

@@ -34,8 +34,6 @@
 #' and the other verbs leave a point out of its own neighbours by its number, as
 #' they always do, and never by a distance. A row of zeros is at distance 0 from
 #' all rows. Products beyond the range of a double are a `fsknn_range_error`.
-#' Products that are less than 1e-596 times the square of the largest value lose
-#' digits, and in the end are 0: among values near 1 those beside one of 1e298.
 #'
 #' [within_search()] and [within_query()] take limits below 0 under it:
 #' `distance = -5` finds the pairs whose product is at least 5. There is no
@@ -63,6 +61,18 @@
 #' Rows with other patterns of ties may differ in the last bit where r is the
 #' same on paper. With more samples, and with `weights` or `adjust`, sums are
 #' rounded, and rounding may decide which of such pairs is nearer.
+#'
+#' @section Values of any magnitude:
+#' One huge value does not change the distances of the other points.
+#' `"euclidean"`, `"manhattan"` and `"chebyshev"` distances are right to 1e-12
+#' of themselves for any finite data (of up to 60,000 features), and an
+#' `"inner_product"` to 1e-12 of the sum of its products' magnitudes. A distance
+#' below 2.2e-308 is subnormal and has fewer digits. Beside an entry of 2 or
+#' more, so has a Euclidean distance below sqrt(d) * 1.4e-309 (which is more
+#' from 257 features on). A distance above 1.8e308 is a `fsknn_range_error`
+#' where it is among the nearest. Data with an entry of 1.5e48 or more
+#' (`"euclidean"`), 2.6e120 (`"inner_product"`) or 2e295 (`"manhattan"`,
+#' `"chebyshev"`) are compared without a filter, pair by pair. That is slower.
 #'
 #' @section Over common features:
 #' With `na = "pairwise"` a pair is taken over the m of the d features that both

@@ -28,7 +28,7 @@ void check_between(const Request& request, const Between& between,
 
 Request request_of_blocks(const Request& request, const RowSource& points,
                           const BlockRows& rows) {
-  Request own = request;
+  Request own = suited(request, points, nullptr);
   own.skip = rows.rows_of(request.skip);
   if (own.largest < 0 && request.metric->matrix_scale != MatrixScale::none)
     own.largest = scan(points, request.num_threads).largest;

@@ -11,8 +11,9 @@
 
 namespace fsknn {
 
-void brute_force(const Request& request, const RowSource& points,
+void brute_force(const Request& asked, const RowSource& points,
                  const RowSource* queries, const Neighbours& out) {
+  const Request request = suited(asked, points, queries);
   if (request.groups != nullptr)
     return find_by_groups(
         request, points, queries, out, nullptr, nullptr,

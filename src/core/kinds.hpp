@@ -28,6 +28,7 @@ enum class RowForm {
 /// What is accumulated over the features of a pair (arithmetic.hpp).
 enum class Accumulation {
   dot,
+  wide_dot,  ///< the same of rows whose products may leave double's range
   squared_difference,
   absolute_difference,
   largest_difference,
@@ -51,8 +52,8 @@ enum class Sign { signed_value, absolute, negative };
 
 /// The one power of two that a matrix of raw rows is multiplied by.
 enum class MatrixScale {
-  none,    ///< rows have length 1, or pairs of entries have no unit
-  to_one,  ///< largest entry to [1, 2), so that no square leaves double's range
+  none,      ///< rows have length 1, or pairs of entries have no unit
+  to_one,    ///< largest entry to [1, 2), of small ones so that none is lost
   products,  ///< largest entry to [2^480, 2^481): sums of products stay in
              ///< range, and those of small entries are above what underflows
   sums,      ///< only entries of 2^980 and more are brought down, for the sums

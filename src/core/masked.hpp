@@ -240,10 +240,12 @@ double masked_correlation(const double* a, const double* b, std::int64_t padded,
   return masked_result(a, b, padded, sums, moments, terms);
 }
 
-/// A sum over n common samples, as over all.
+/// A sum over n common samples, as over all; below 0 a distance
+/// (minus_distance()).
 FSKNN_HD static inline double scaled_to_all(double sum, double n,
                                             double num_features) {
-  return sum * (num_features / n);
+  const double by = num_features / n;
+  return sum * (sum < 0.0 ? sqrt(by) : by);
 }
 
 /// The sum of differences of two rows, scaled, or no_correlation().
@@ -260,7 +262,8 @@ double masked_difference(const double* a, const double* b, std::int64_t padded,
   }
   const double common = joined_lanes(n);
   if (common < terms.min_pairs || !(common > 0.0)) return no_correlation();
-  return scaled_to_all(joined_lanes(s), common, terms.num_features);
+  return scaled_to_all(A::checked(joined_lanes(s), a, b, padded), common,
+                       terms.num_features);
 }
 
 /// r of two rows, or their scaled sum of differences, or no_correlation().

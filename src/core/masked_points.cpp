@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "core/errors.hpp"
-#include "core/filled.hpp"
 #include "core/pieces.hpp"
 #include "core/select.hpp"
 
@@ -35,24 +34,6 @@ void fill_mask(const double* x, std::int64_t d, std::int64_t words,
     if (has_value(x[f])) mask[f / 64] |= std::uint64_t{1} << (f % 64);
 }
 
-/// common_exponent() where values may be missing.
-int masked_exponent(const Request& request, const RowSource& points,
-                    const RowSource* queries, Progress* progress) {
-  const MetricEntry& metric = *request.metric;
-  if (metric.matrix_scale == MatrixScale::none) return 0;
-  double largest = request.largest;
-  if (largest < 0) {
-    const auto of = [&](const RowSource& source) {
-      return scan_missing(source, request.num_threads, progress, Preparing(),
-                          FilledBy::first)
-          .known.largest;
-    };
-    largest = of(points);
-    if (queries != nullptr) largest = std::max(largest, of(*queries));
-  }
-  return matrix_exponent(metric, largest);
-}
-
 PowerOfTwo scale_of_row(const MaskedRule& rule, const double* x,
                         std::int64_t d) {
   if (rule.form() == RowForm::raw) return rule.scale();
@@ -72,20 +53,22 @@ double median_of(std::vector<double>& values) {
 
 }  // namespace
 
-MaskedRule::MaskedRule(const Request& request, const RowSource& points,
+MaskedRule::MaskedRule(const Request& asked, const RowSource& points,
                        const RowSource* queries, Progress* progress)
-    : metric_(request.metric),
-      terms_{request.metric->accumulation,
-             static_cast<double>(request.min_pairs),
+    : metric_(asked.metric),
+      terms_{asked.metric->accumulation, static_cast<double>(asked.min_pairs),
              static_cast<double>(points.num_features()), 0.0},
       scale_(no_scaling()),
-      rule_(*request.metric, 0) {
-  const int exponent = masked_exponent(request, points, queries, progress);
-  scale_ = power_of_two(-exponent);
+      rule_(*asked.metric, 0) {
   // No rank is above d, and a row's largest is brought to [1, 2): its ranks,
   // which are whole or halves, to multiples of this.
   if (form() == RowForm::ranked)
     terms_.grid = two_to(-exponent_of(terms_.num_features) - 1);
+  if (metric_->matrix_scale == MatrixScale::none) return;
+  const Request request = suited(asked, points, queries, progress);
+  metric_ = request.metric;
+  const int exponent = matrix_exponent(*metric_, request.largest);
+  scale_ = power_of_two(-exponent);
   rule_ = DistanceRule(*metric_, exponent);
 }
 

@@ -39,7 +39,7 @@ struct MaskedPoints {
 class MaskedRule {
  public:
   /// queries may be null.
-  MaskedRule(const Request& request, const RowSource& points,
+  MaskedRule(const Request& asked, const RowSource& points,
              const RowSource* queries, Progress* progress = nullptr);
 
   const MaskedTerms& terms() const { return terms_; }

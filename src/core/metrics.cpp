@@ -26,8 +26,9 @@ double (*similarity_of(long))(double, double, double) {
 
 template <class M>
 MetricEntry entry() {
-  return {M::name,         M::sign,         M::row_form, M::Sum::which,
-          M::filter,       M::matrix_scale, &M::finish,  similarity_of<M>(0),
+  return {M::name,         M::sign,    M::row_form,
+          M::Sum::which,   M::filter,  M::matrix_scale,
+          M::wide_from,    &M::finish, similarity_of<M>(0),
           overlap_of<M>(0)};
 }
 
@@ -44,10 +45,24 @@ const std::vector<MetricEntry>& all_metrics() {
   return all;
 }
 
+const MetricEntry& metric_for(const MetricEntry& metric, double largest) {
+  static const std::vector<MetricEntry> wide =
+      entries(static_cast<const WideMetrics*>(nullptr));
+  if (metric.wide_from == kNeverWide || !(largest > 0.0) ||
+      exponent_of(largest) < metric.wide_from)
+    return metric;
+  for (const MetricEntry& m : wide)
+    if (std::string(m.name) == metric.name) return m;
+  throw std::logic_error("a metric has no entry for wide data");
+}
+
 int matrix_exponent(const MetricEntry& metric, double largest) {
   if (metric.matrix_scale == MatrixScale::none || !(largest > 0.0)) return 0;
   const int e = exponent_of(largest);
-  if (metric.matrix_scale == MatrixScale::to_one) return e;
+  // Lower, small entries would lose digits among the subnormal numbers.
+  constexpr int most_to_one = 8;
+  if (metric.matrix_scale == MatrixScale::to_one)
+    return e < metric.wide_from ? std::min(e, most_to_one) : e;
   // 2^962 times 2^31 features is a double. Below, the square of 2^e must be two
   // factors that are doubles; products are far below a double's range there.
   if (metric.matrix_scale == MatrixScale::products)

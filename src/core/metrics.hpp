@@ -20,6 +20,9 @@ FSKNN_HD static inline double clamp_to_one(double r) {
   return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
 }
 
+/// A metric's wide_from: no data are wide data (below).
+static constexpr int kNeverWide = 1024;
+
 /// Of two rows' sum of products: of rows of length 1, which have sums of 0, or
 /// of whole ranks, whose sums are those of their squares.
 FSKNN_HD static inline double unit_similarity(double s, double sum_a,
@@ -33,6 +36,7 @@ FSKNN_HD static inline double unit_similarity(double s, double sum_a,
 template <Sign sign_>
 struct UnitDot {
   using Sum = Dot;
+  static constexpr int wide_from = kNeverWide;
   static constexpr FilterKind filter = FilterKind::product;
   static constexpr Sign sign = sign_;
   static constexpr MatrixScale matrix_scale = MatrixScale::none;
@@ -83,22 +87,28 @@ struct Cosine : UnitDot<Sign::signed_value> {
 };
 
 struct RawMetric {
+  static constexpr int wide_from = kNeverWide;
   static constexpr Sign sign = Sign::signed_value;
   static constexpr RowForm row_form = RowForm::raw;
 };
 
+// A sum below 0 stands for a distance that has no square (minus_distance()).
 struct Euclidean : RawMetric {
   static constexpr const char* name = "euclidean";
+  static constexpr int wide_from = 160;
   using Sum = SquaredDifference;
   static constexpr FilterKind filter = FilterKind::product;
   static constexpr MatrixScale matrix_scale = MatrixScale::to_one;
-  FSKNN_HD static double finish(double s, double, double) { return sqrt(s); }
+  FSKNN_HD static double finish(double s, double, double) {
+    return s < 0.0 ? -s : sqrt(s);
+  }
 };
 
 // The more alike the nearer: a distance below 0 for rows that point the same
 // way, and no point need be the nearest to itself. 0 - s, since -s may be -0.
 struct InnerProduct : RawMetric {
   static constexpr const char* name = "inner_product";
+  static constexpr int wide_from = 400;
   using Sum = Dot;
   static constexpr FilterKind filter = FilterKind::product;
   static constexpr MatrixScale matrix_scale = MatrixScale::products;
@@ -107,6 +117,7 @@ struct InnerProduct : RawMetric {
 
 struct Manhattan : RawMetric {
   static constexpr const char* name = "manhattan";
+  static constexpr int wide_from = 981;
   using Sum = AbsoluteDifference;
   static constexpr FilterKind filter = FilterKind::difference;
   static constexpr MatrixScale matrix_scale = MatrixScale::sums;
@@ -115,6 +126,7 @@ struct Manhattan : RawMetric {
 
 struct Chebyshev : RawMetric {
   static constexpr const char* name = "chebyshev";
+  static constexpr int wide_from = 981;
   using Sum = LargestDifference;
   static constexpr FilterKind filter = FilterKind::largest;
   static constexpr MatrixScale matrix_scale = MatrixScale::sums;
@@ -182,6 +194,20 @@ struct Jaccard : Overlapping {
   }
 };
 
+// Wide data, with an entry of 2^wide_from or more: no power of two leaves all
+// digits of the others, so rows stay as they are, and no filter is made of
+// them. Distances are those of the metric.
+template <class M, class Sum_ = typename M::Sum>
+struct Wide : M {
+  using Sum = Sum_;
+  static constexpr FilterKind filter = FilterKind::none;
+  static constexpr MatrixScale matrix_scale = MatrixScale::none;
+  static constexpr int wide_from = kNeverWide;
+};
+
+using WideMetrics = std::tuple<Wide<Euclidean>, Wide<InnerProduct, WideDot>,
+                               Wide<Manhattan>, Wide<Chebyshev>>;
+
 using AllMetrics =
     std::tuple<Pearson<Sign::signed_value>, Pearson<Sign::absolute>,
                Pearson<Sign::negative>, Spearman<Sign::signed_value>,
@@ -198,6 +224,7 @@ struct MetricEntry {
   Accumulation accumulation;
   FilterKind filter;
   MatrixScale matrix_scale;
+  int wide_from;  ///< kNeverWide: metric_for() is always the metric itself
   /// Accumulated sum and the two rows' sums to distance, before the matrix's
   /// power of two is taken off again.
   double (*finish)(double sum, double sum_a, double sum_b);
@@ -228,7 +255,11 @@ int distance_exponent(const MetricEntry& metric, int matrix_exponent);
 const MetricEntry& find_metric(const std::string& name,
                                const std::string& sign);
 
-/// Every entry, in the order of AllMetrics.
+/// The metric, or its entry for wide data if `largest` is the largest
+/// magnitude.
+const MetricEntry& metric_for(const MetricEntry& metric, double largest);
+
+/// Every entry but those for wide data, in the order of AllMetrics.
 const std::vector<MetricEntry>& all_metrics();
 
 const char* sign_name(Sign sign);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/errors.hpp"
+#include "core/filled.hpp"
 #include "core/large_pages.hpp"
 #include "core/pieces.hpp"
 #include "core/scan.hpp"
@@ -113,6 +114,25 @@ PreparedPoints prepare_points(const RowSource& source,
                };
              });
   return points;
+}
+
+Request suited(const Request& request, const RowSource& points,
+               const RowSource* queries, Progress* progress) {
+  Request own = request;
+  if (request.metric->wide_from == kNeverWide) return own;
+  if (own.largest < 0) {
+    const auto of = [&](const RowSource& source) {
+      return request.na_pairwise
+                 ? scan_missing(source, request.num_threads, progress,
+                                Preparing(), FilledBy::first)
+                       .known.largest
+                 : scan(source, request.num_threads, progress).largest;
+    };
+    own.largest = of(points);
+    if (queries != nullptr) own.largest = std::max(own.largest, of(*queries));
+  }
+  own.metric = &metric_for(*request.metric, own.largest);
+  return own;
 }
 
 int common_exponent(const Request& request, const RowSource& points,

@@ -142,6 +142,11 @@ PreparedPoints prepare_points(const RowSource& source, const RowRecipe& recipe,
                               bool shuffle, RowKernel kernel, int num_threads,
                               Progress* progress = nullptr, bool hold = true);
 
+/// The request under the metric that suits the data (metric_for()). Where that
+/// depends on the largest magnitude and it is not known, it is looked for.
+Request suited(const Request& request, const RowSource& points,
+               const RowSource* queries, Progress* progress = nullptr);
+
 /// The exponent for matrix_exponent() over points and queries (may be null).
 int common_exponent(const Request& request, const RowSource& points,
                     const RowSource* queries, int num_threads);

@@ -313,10 +313,11 @@ void WithinSample::check(const DistanceTally& inside) const {
                      inside.reach(0.8 * within_.most / all_ * seen));
 }
 
-void check_sample(const Request& request, const Within& within,
+void check_sample(const Request& asked, const Within& within,
                   const RowSource& points, const RowSource* queries) {
-  const WithinSample sample(request, within, points, queries);
+  const WithinSample sample(asked, within, points, queries);
   if (!sample.needed()) return;
+  const Request request = suited(asked, points, queries);
   const int exponent = exponent_of_pairs(request, points, queries);
   const ExactPairs pairs(request, sample.points(), {}, sample.queries(), {},
                          exponent);
@@ -332,9 +333,10 @@ void check_sample(const Request& request, const Within& within,
   sample.check(inside);
 }
 
-void brute_within(const Request& request, const Within& within,
+void brute_within(const Request& asked, const Within& within,
                   const RowSource& points, const RowSource* queries,
                   WithinAnswer& answer) {
+  const Request request = suited(asked, points, queries);
   const int exponent = exponent_of_pairs(request, points, queries);
   const ExactPairs pairs(request, points, request.skip, queries,
                          request.query_skip, exponent);

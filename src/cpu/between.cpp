@@ -119,10 +119,11 @@ class Lists {
 
 }  // namespace
 
-void HeldPoints::find_between(const Request& request, const Between& between,
+void HeldPoints::find_between(const Request& asked, const Between& between,
                               const BlockRows* others, WithinRows& answer,
                               Progress* progress, Stats* stats) {
   const Clock::time_point start = Clock::now();
+  const Request request = suited_to(asked, others);
   const FilterUse use = use_for_lists(request);
   const Rows fitted = fit(request, others, &use, progress, true);
   const bool alone = others == nullptr;
@@ -145,7 +146,7 @@ void HeldPoints::find_between(const Request& request, const Between& between,
       plan_input(request, b.size(), points_.num_features, alone ? 0 : a.size());
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
-  const DistanceRule rule(metric_, exponent_);
+  const DistanceRule rule(*metric_, exponent_);
   Search search(request, plan, kernels_, rule, scale_, true,
                 alone ? a.size() : a.size() + b.size(), progress);
   std::vector<Search::Meeting> seeds;

@@ -2,6 +2,7 @@
 
 #include "core/by_groups.hpp"
 #include "core/pieces.hpp"
+#include "core/prepared.hpp"
 #include "cpu/few.hpp"
 #include "cpu/held.hpp"
 #include "cpu/masked_search.hpp"
@@ -10,9 +11,10 @@
 namespace fsknn {
 namespace cpu {
 
-void find_neighbours(const Request& asked, const RowSource& points,
+void find_neighbours(const Request& given, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  const Request asked = suited(given, points, queries, progress);
   if (asked.groups != nullptr &&
       (queries != nullptr || asked.na_pairwise || points.on_disk()))
     return find_by_groups(

@@ -50,11 +50,12 @@ std::vector<double> limits_of(const Within& within,
 
 HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
     : whole_(points),
-      metric_(*asked.metric),
+      asked_metric_(*asked.metric),
       skip_(asked.skip),
       weights_(asked.weights),
       covariates_(asked.covariates),
-      kernels_(choose_kernels(asked.instruction_set)) {
+      kernels_(choose_kernels(asked.instruction_set)),
+      metric_(asked.metric) {
   if (asked.na_pairwise)
     throw std::invalid_argument("points with missing values are not held");
 }
@@ -107,26 +108,35 @@ PointBlock HeldPoints::in_order(PointBlock block, const SortedPoints* sorted) {
   return block;
 }
 
+/// The request under the metric that suits the points and the queries, with
+/// their largest magnitude.
+Request HeldPoints::suited_to(const Request& asked, const RowSource* queries) {
+  if (asked.metric != &asked_metric_ || asked.weights != weights_ ||
+      asked.covariates != covariates_ || asked.skip != skip_ ||
+      asked.na_pairwise)
+    throw std::invalid_argument("held points are searched as they are held");
+  Request request = asked;
+  if (asked_metric_.matrix_scale != MatrixScale::none && request.largest < 0) {
+    if (largest_ < 0) largest_ = scan(source(), request.num_threads).largest;
+    request.largest = largest_;
+    if (queries != nullptr)
+      request.largest =
+          std::max(largest_, scan(*queries, request.num_threads).largest);
+  }
+  request.metric = &metric_for(asked_metric_, request.largest);
+  return request;
+}
+
 /// The points, under the power of two that they and the queries have in common:
 /// where queries go beyond, all are prepared anew, so that every distance has
-/// the bits of the definition.
-void HeldPoints::prepare(const Request& request, const RowSource* queries,
-                         Progress* progress) {
-  int exponent = 0;
-  if (metric_.matrix_scale != MatrixScale::none) {
-    double largest = request.largest;
-    if (largest < 0) {
-      if (largest_ < 0) largest_ = scan(source(), request.num_threads).largest;
-      largest = largest_;
-      if (queries != nullptr)
-        largest =
-            std::max(largest, scan(*queries, request.num_threads).largest);
-    }
-    exponent = matrix_exponent(metric_, largest);
-  }
-  if (is_prepared_ && exponent == exponent_) return;
+/// the bits of the definition. request: of suited_to().
+void HeldPoints::prepare(const Request& request, Progress* progress) {
+  const int exponent = matrix_exponent(*request.metric, request.largest);
+  if (is_prepared_ && exponent == exponent_ && request.metric == metric_)
+    return;
   forget();
   exponent_ = exponent;
+  metric_ = request.metric;
   points_ = prepare_points(source(), recipe_of(request, exponent), skip_, true,
                            kernels_.prepare_row, request.num_threads, progress,
                            false);
@@ -146,8 +156,9 @@ void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
       use.bits != use_.bits ||
       (queries != nullptr && !reaches(scale_, *queries, threads))) {
     forget_filter();
-    FilterScale scale = choose_scale(metric_, DistanceRule(metric_, exponent_),
-                                     kernels_, points_, queries, threads, use);
+    FilterScale scale =
+        choose_scale(*metric_, DistanceRule(*metric_, exponent_), kernels_,
+                     points_, queries, threads, use);
     use_ = use;
     filter_ = pack(scale, points_, threads, progress);
     scale_ = std::move(scale);
@@ -169,11 +180,7 @@ HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
                                       const RowSource* queries,
                                       Progress* progress,
                                       bool shuffle_queries) {
-  if (request.metric != &metric_ || request.weights != weights_ ||
-      request.covariates != covariates_ || request.skip != skip_ ||
-      request.na_pairwise)
-    throw std::invalid_argument("held points are searched as they are held");
-  prepare(request, queries, progress);
+  prepare(request, progress);
   Rows rows;
   rows.are_points = queries == nullptr;
   if (queries != nullptr)
@@ -222,7 +229,7 @@ HeldPoints::Sorted HeldPoints::look_at_keys(const Request& request,
                                             const Within* within,
                                             Progress* progress) const {
   const AskedOrder asked = asked_order(request);
-  const KeyKind kind = key_kind(metric_);
+  const KeyKind kind = key_kind(*metric_);
   const PreparedPoints& rows = queries != nullptr ? *queries : points_;
   Sorted sorted;
   if (kind == KeyKind::none || asked == AskedOrder::scattered ||
@@ -234,12 +241,12 @@ HeldPoints::Sorted HeldPoints::look_at_keys(const Request& request,
     sorted.query_keys = keys_of(kind, *queries, threads, progress);
   const PointKeys& keys =
       queries != nullptr ? sorted.query_keys : sorted.point_keys;
-  const DistanceRule rule(metric_, exponent_);
+  const DistanceRule rule(*metric_, exponent_);
   const double share = share_by_keys(
       kind,
       within != nullptr
-          ? rows_within(metric_, rule, limits_of(*within, rows), keys)
-          : sampled_rows(metric_, rule, kernels_, points_, queries, keys,
+          ? rows_within(*metric_, rule, limits_of(*within, rows), keys)
+          : sampled_rows(*metric_, rule, kernels_, points_, queries, keys,
                          request.k),
       sorted.point_keys);
   if (asked == AskedOrder::as_it_pays && !keys_pay(share)) return Sorted();
@@ -248,10 +255,10 @@ HeldPoints::Sorted HeldPoints::look_at_keys(const Request& request,
   return sorted;
 }
 
-void HeldPoints::find_neighbours(const Request& request,
-                                 const RowSource* queries,
+void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
                                  const Neighbours& out, Progress* progress,
                                  Stats* stats) {
+  const Request request = suited_to(asked, queries);
   if (request.groups != nullptr && queries != nullptr)
     throw std::invalid_argument("queries by groups are no search of this");
   const Clock::time_point start = Clock::now();
@@ -275,7 +282,7 @@ void HeldPoints::find_neighbours(const Request& request,
                                fitted.are_points ? 0 : all_rows.size());
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
-  const DistanceRule rule(metric_, exponent_);
+  const DistanceRule rule(*metric_, exponent_);
   FilterScale none;
   none.form = &kNoFilter;
   tell_chosen(progress,
@@ -357,9 +364,10 @@ void HeldPoints::meet_groups(const Request& request, Search& search) const {
   search.meet(meetings, kSeeded, 1.0);
 }
 
-void HeldPoints::find_within(const Request& request, const Within& within,
+void HeldPoints::find_within(const Request& asked, const Within& within,
                              const RowSource* queries, WithinAnswer& answer,
                              Progress* progress, Stats* stats) {
+  const Request request = suited_to(asked, queries);
   const Clock::time_point start = Clock::now();
   Sorted sorted;
   const Rows fitted = fit_sorted(request, queries, use_within(request), &within,
@@ -382,7 +390,7 @@ void HeldPoints::find_within(const Request& request, const Within& within,
   input.k = 1;
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
-  const DistanceRule rule(metric_, exponent_);
+  const DistanceRule rule(*metric_, exponent_);
   WithinSearch search(request, within, plan, kernels_, rule, scale_, all_rows,
                       all_columns, progress);
   const double prepared = seconds_since(start);

@@ -91,8 +91,8 @@ class HeldPoints {
   bool is_empty(const Rows& rows) const {
     return points_.size() == 0 || (!rows.are_points && rows.points.size() == 0);
   }
-  void prepare(const Request& request, const RowSource* queries,
-               Progress* progress);
+  Request suited_to(const Request& asked, const RowSource* queries);
+  void prepare(const Request& request, Progress* progress);
   void fit_filter(const Request& request, const FilterUse& use, Rows& rows,
                   Progress* progress);
   void meet_groups(const Request& request, Search& search) const;
@@ -102,14 +102,15 @@ class HeldPoints {
 
   const RowSource& whole_;
   std::unique_ptr<FeatureSubset> some_;  ///< null: all features count
-  const MetricEntry& metric_;
+  const MetricEntry& asked_metric_;
   const std::vector<std::int64_t> skip_;
   const std::shared_ptr<const SampleWeights> weights_;
   const std::shared_ptr<const SampleCovariates> covariates_;
   const Kernels& kernels_;
 
   bool is_prepared_ = false;
-  double largest_ = -1;  ///< of the source; below 0: not known
+  double largest_ = -1;        ///< of the source; below 0: not known
+  const MetricEntry* metric_;  ///< under which they are prepared
   int exponent_ = 0;
   PreparedPoints points_;
   FilterScale scale_;  ///< without a form until it is chosen

@@ -41,7 +41,7 @@ static void exact_of(const double* rows_a, const double* rows_b,
     for (int c = 0; c < kAtOnce; ++c) {
       double v[kLanes];
       s[c].store(v);
-      sums[i + c] = A::join(v);
+      sums[i + c] = A::checked(A::join(v), a[c], b[c], padded);
     }
   }
   for (; i < count; ++i)

@@ -48,6 +48,7 @@ KeyRange key_of(KeyKind kind, const RowTotals& t, double rounding) {
 }  // namespace
 
 KeyKind key_kind(const MetricEntry& metric) {
+  if (metric.filter == FilterKind::none) return KeyKind::none;
   if (metric.filter == FilterKind::difference) return KeyKind::sum;
   if (metric.filter == FilterKind::overlap) return KeyKind::share;
   return metric.accumulation == Accumulation::squared_difference

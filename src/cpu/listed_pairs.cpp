@@ -95,8 +95,9 @@ void measure_masked(const Request& request, const MaskedRule& rule,
 
 }  // namespace
 
-void measure_pairs(const Request& request, const RowSource& points,
+void measure_pairs(const Request& asked, const RowSource& points,
                    ListedPairs& pairs, Progress* progress) {
+  const Request request = suited(asked, points, nullptr, progress);
   const double none = std::numeric_limits<double>::quiet_NaN();
   pairs.distance.assign(pairs.from.size(), none);
   pairs.correlation.assign(pairs.from.size(), none);

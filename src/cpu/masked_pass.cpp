@@ -32,8 +32,8 @@ int threads_of(const Request& asked, const RowSource& points,
 
 MaskedWork::MaskedWork(const Request& asked, const RowSource& points,
                        const RowSource* queries, Progress* progress)
-    : request(asked),
-      rule(asked, points, queries, progress),
+    : request(suited(asked, points, queries, progress)),
+      rule(request, points, queries, progress),
       kernels(choose_kernels(asked.instruction_set)),
       symmetric(queries == nullptr) {
   request.num_threads = threads_of(asked, points, queries);

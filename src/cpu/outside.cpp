@@ -21,6 +21,11 @@ namespace cpu {
 
 ExactPoints::ExactPoints(const Request& request, const RowSource& source,
                          Progress* progress)
+    : ExactPoints(suited(request, source, nullptr, progress), source, progress,
+                  Suited()) {}
+
+ExactPoints::ExactPoints(const Request& request, const RowSource& source,
+                         Progress* progress, Suited)
     : ExactPoints(
           request, source,
           common_exponent(request, source, nullptr, request.num_threads),

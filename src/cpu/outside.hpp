@@ -41,6 +41,9 @@ class ExactPoints : public Ranks {
   const PreparedPoints points;
 
  private:
+  struct Suited {};
+  ExactPoints(const Request& request, const RowSource& source,
+              Progress* progress, Suited);
   ExactPoints(const Request& request, const RowSource& source, int exponent,
               Progress* progress);
 };

@@ -236,7 +236,7 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
                        Stats* stats) {
   if (asked.na_pairwise)
     return count_masked(asked, bins, source, progress, stats);
-  Request request = asked;
+  Request request = suited(asked, source, nullptr, progress);
   const double n = static_cast<double>(source.num_points());
   request.num_threads =
       useful_threads(asked.num_threads,

@@ -1,15 +1,17 @@
 #include "cpu/within.hpp"
 
 #include "core/pieces.hpp"
+#include "core/prepared.hpp"
 #include "cpu/held.hpp"
 #include "cpu/masked_within.hpp"
 
 namespace fsknn {
 namespace cpu {
 
-void find_within(const Request& asked, const Within& within,
+void find_within(const Request& given, const Within& within,
                  const RowSource& points, const RowSource* queries,
                  WithinAnswer& answer, Progress* progress, Stats* stats) {
+  const Request asked = suited(given, points, queries, progress);
   if (asked.na_pairwise)
     return find_masked_within(asked, within, points, queries, answer, progress,
                               stats);

@@ -207,9 +207,10 @@ TEST_CASE("kernels have the contract's sums of any doubles") {
     for (std::size_t i = 0; i < rows.size(); ++i)
       rows[i] = i < rows.size() / 2 ? some_double(random) : odd_double(random);
     for (const Accumulation accumulation :
-         {Accumulation::dot, Accumulation::squared_difference,
-          Accumulation::absolute_difference, Accumulation::largest_difference,
-          Accumulation::smaller_sum, Accumulation::relative_difference}) {
+         {Accumulation::dot, Accumulation::wide_dot,
+          Accumulation::squared_difference, Accumulation::absolute_difference,
+          Accumulation::largest_difference, Accumulation::smaller_sum,
+          Accumulation::relative_difference}) {
       std::vector<Pair> pairs;
       for (std::int32_t i = 0; i < kRows; ++i)
         for (std::int32_t j = 0; j < kRows; ++j) pairs.push_back({i, j});

@@ -209,20 +209,17 @@ test_that("limits of inner products may be below 0", {
   expect_lte(sum(lengths(within_search(x, fits, "inner_product")$index)), 200)
 })
 
-test_that("inner products beside a value of 1e290 are right, as help says", {
-  x <- rbind(c(2^963, rep(0, 8)), 0 + random_matrix(60, 9))
+test_that("inner products beside a value of 1e290 or more are right", {
+  x <- rbind(numeric(9), 0 + random_matrix(60, 9))
   x[-1, 1] <- 0
   for (backend in backends_here()) {
-    all <- knn_search(x, 6, "inner_product", backend = backend)
     rest <- knn_search(x[-1, ], 3, "inner_product", backend = backend)
-    expect_identical(all$index[-1, 1:3], rest$index + 1L)
-    expect_identical(all$distance[-1, 1:3], rest$distance)
-    x[1, 1] <- 2^1023
-    expect_identical(
-      range(knn_search(x, 6, "inner_product", backend = backend)$distance),
-      c(0, 0)
-    )
-    x[1, 1] <- 2^963
+    for (huge in 2^c(963, 1023)) {
+      x[1, 1] <- huge
+      all <- knn_search(x, 6, "inner_product", backend = backend)
+      expect_identical(all$index[-1, 1:3], rest$index + 1L)
+      expect_identical(all$distance[-1, 1:3], rest$distance)
+    }
   }
 })
 

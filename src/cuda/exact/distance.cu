@@ -149,8 +149,11 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
     __syncwarp();
     const std::int64_t row = row0 + group_row + i * T::groups_down;
     if (!column_there || row >= chunk.num_rows) continue;
+    const double total =
+        Sum::checked(Sum::join(v), chunk.rows + row * chunk.padded,
+                     chunk.columns + column * chunk.padded, chunk.padded);
     const double distance =
-        Rule::finish(Sum::join(v), chunk.row_sums[row], column_sum);
+        Rule::finish(total, chunk.row_sums[row], column_sum);
     chunk.put(row, column, scaled(distance, chunk.undo));
   }
 }

@@ -35,7 +35,7 @@ __device__ inline double pair_sum(const double* a, const double* b,
     v[l] = __shfl_sync(0xffffffffu, first, l / 2, kLanes / 2);
     v[l + 1] = __shfl_sync(0xffffffffu, second, l / 2, kLanes / 2);
   }
-  return Sum::join(v);
+  return Sum::checked(Sum::join(v), a, b, padded);
 }
 
 }  // namespace cuda

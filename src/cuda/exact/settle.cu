@@ -85,7 +85,9 @@ __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
       const double sum = joined<Sum>(part);
       if (which >= 0 && lane % kLanes == 0)
         s.pairs.values[at + which] = found_value<Rule>(
-            sum, s.rows.sums[row], s.columns.sums[other], s.undo);
+            Sum::checked(sum, s.rows.rows + row * s.padded,
+                         s.columns.rows + other * s.padded, s.padded),
+            s.rows.sums[row], s.columns.sums[other], s.undo);
     }
   }
 }

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
         step.padded, part);
     const double value = found_value<Rule>(sum, step.row_sums[row],
                                            step.column_sums[column], step.undo);
-    const double distance = unit ? Rule::finish(sum, 0.0, 0.0) : value;
+    const double distance = unit ? Rule::finish(value, 0.0, 0.0) : value;
     const double column_limit = step.column_limits == nullptr
                                     ? -CUDART_INF
                                     : step.column_limits[column];

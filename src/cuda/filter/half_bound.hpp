@@ -172,8 +172,9 @@ static constexpr double kLargestError = 0x1p28;
 // Of products the largest entry of any row is about this, and its factor within
 // so many powers of two. 2^18 features are at most 2^15 long.
 static constexpr int kLargestOfProducts = 5, kMostFactor = 48;
-// No scale is beyond this, nor a row's own one a double.
-static constexpr int kMostScale = 960;
+// No scale is beyond this: entries, which are below 2^481, times a scale are
+// doubles.
+static constexpr int kMostScale = 500;
 
 /// f as a power of two, of a row of products whose largest entry is this.
 FSKNN_HD inline int factor_exponent(double scale, double largest) {

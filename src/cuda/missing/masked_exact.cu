@@ -95,7 +95,8 @@ __device__ inline double lane_difference(const MaskedTerms& terms,
   });
   const double common = joined_lanes(n, group), sum = joined_lanes(s, group);
   if (common < terms.min_pairs || !(common > 0.0)) return no_correlation();
-  return scaled_to_all(sum, common, terms.num_features);
+  return scaled_to_all(lane == 0 ? A::checked(sum, a, b, padded) : sum, common,
+                       terms.num_features);
 }
 
 /// core's masked_pair(), as above.

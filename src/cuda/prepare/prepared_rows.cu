@@ -9,9 +9,10 @@
 namespace fsknn {
 namespace cuda {
 
-void prepared_rows(const Request& request, const RowSource& points,
+void prepared_rows(const Request& asked, const RowSource& points,
                    const std::vector<std::int32_t>* ids, double* rows,
                    double* sums) {
+  const Request request = suited(asked, points, nullptr);
   check_metric(*request.metric);
   PrepareTarget target;
   target.device = start_devices(request.devices)[0].cuda_id;

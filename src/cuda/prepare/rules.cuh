@@ -23,6 +23,10 @@ using PairRule = std::conditional_t<
     std::conditional_t<std::is_base_of<Proportional, Metric>::value,
                        Proportional, Metric>>;
 
+/// Wide data have the kernels of the others, but for sums of their own.
+using MetricsWithKernels = decltype(std::tuple_cat(
+    AllMetrics(), std::tuple<Wide<InnerProduct, WideDot>>()));
+
 /// Calls use(PairRule<M>()) for the metric M of core's list that `metric`
 /// describes.
 template <class Use>
@@ -38,7 +42,7 @@ void with_pair_rule(const MetricEntry& metric, Use use) {
     use(PairRule<Metric>());
   };
   std::apply([&](auto... candidates) { (try_one(candidates), ...); },
-             AllMetrics());
+             MetricsWithKernels());
   if (!found) throw std::logic_error("a metric has no CUDA kernels");
 }
 

@@ -103,9 +103,10 @@ class CountedPairs {
 
 }  // namespace
 
-PairCounts count_pairs(const Request& request, const PairBins& bins,
+PairCounts count_pairs(const Request& asked, const PairBins& bins,
                        const RowSource& points, Progress* progress,
                        Stats* stats) {
+  const Request request = suited(asked, points, nullptr, progress);
   if (!counts_pairs(request))
     throw std::logic_error(
         "GPUs do not count what count_pairs() was asked for");

@@ -177,9 +177,10 @@ bool find_groups(const Request& request, const RowSource& points,
 
 }  // namespace
 
-void find_neighbours(const Request& request, const RowSource& points,
+void find_neighbours(const Request& asked, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats) {
+  const Request request = suited(asked, points, queries, progress);
   if (request.groups != nullptr && !request.na_pairwise) {
     if (queries == nullptr) {
       PointStore store;
@@ -194,9 +195,10 @@ void find_neighbours(const Request& request, const RowSource& points,
   find_with_store(request, points, queries, out, progress, stats, store);
 }
 
-void find_with_store(const Request& request, const RowSource& points,
+void find_with_store(const Request& asked, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats, PointStore& store) {
+  const Request request = suited(asked, points, queries, progress);
   if (request.groups != nullptr) {
     if (queries == nullptr && !request.na_pairwise &&
         find_groups(request, points, out, progress, stats, store))

@@ -218,10 +218,11 @@ class WithinSearch {
 };
 
 /// store: null where points are not held from search to search.
-void find_pairs(const Request& request, const Within& within,
+void find_pairs(const Request& asked, const Within& within,
                 const RowSource& points, const RowSource* queries,
                 WithinAnswer& answer, Progress* progress, Stats* stats,
                 PointStore* store) {
+  const Request request = suited(asked, points, queries, progress);
   if (!finds_within(request))
     throw std::logic_error("GPUs do not find what find_within() was asked for");
   check_metric(*request.metric);

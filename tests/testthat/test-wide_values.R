@@ -1,0 +1,258 @@
+# Entries, rows and pairs of magnitudes far from each other: distances are right
+# to 1e-12 of themselves. The references share no code with the package: they
+# bring each pair, or the rows without the huge one, to magnitudes near 1.
+
+# sqrt(sum((a - b)^2)) and the like, of each row of x and each of y.
+pairs_of <- function(x, y, of) {
+  t(apply(x, 1, function(a) apply(y, 1, function(b) of(a, b))))
+}
+
+# As na = "pairwise" has it: over the samples that both have, scaled to all.
+euclidean_of <- function(a, b) {
+  t <- abs(a - b)
+  t <- t[!is.na(t)]
+  largest <- max(t)
+  if (largest == 0 || largest == Inf) {
+    return(largest)
+  }
+  # By 2^600 first, so that no quotient is of subnormal numbers.
+  up <- if (largest < 1) 2^600 else 1
+  largest * sqrt(sum(((t * up) / (largest * up))^2) * length(a) / length(t))
+}
+
+# By the larger of two factors first, so that no product leaves double's range
+# before its sum does.
+product_of <- function(a, b) {
+  p <- max(abs(a))
+  q <- max(abs(b))
+  s <- sum((a / p) * (b / q))
+  -((s * min(p, q)) * max(p, q))
+}
+
+expect_near <- function(found, expected, label, error = 1e-12) {
+  same <- found == expected
+  off <- ifelse(same, 0, abs(found - expected) / abs(expected))
+  expect_true(all(off <= error), label = paste(label, signif(max(off), 3)))
+}
+
+# Points at `small`, and one that holds `huge`.
+with_huge <- function(huge, small = 1, n = 40, d = 6) {
+  x <- random_matrix(n, d, seed = 7) * small
+  x[3, 4] <- huge
+  x
+}
+
+# The same of one sign, so that no digits cancel, and no product with the huge
+# entry leaves double's range.
+for_products <- function(huge, small) {
+  x <- abs(with_huge(huge, small))
+  x[-3, 4] <- x[-3, 4] / 16
+  x[3, -4] <- 0
+  x
+}
+
+# The distance of each neighbour that was found, by a matrix of all.
+at_neighbours <- function(all, index) {
+  matrix(all[cbind(c(row(index)), c(index))], nrow(index))
+}
+
+# Largest entries, and what the others are times.
+ratios <- data.frame(
+  huge = c(
+    1e140, 1e154, 1e156, 1e160, 1e162, 1e200, 1e300, .Machine$double.xmax,
+    .Machine$double.xmax, .Machine$double.xmax, 1e300, 1, 1e40, 1e120, 1e5
+  ),
+  small = c(1, 1, 1, 1, 1, 1, 1, 1, 1e-5, 1e-300, 1e-8, 1e-200, 1e-260, 1e-180,
+            1e-300)
+)
+
+test_that("one huge value leaves all other Euclidean distances as they are", {
+  for (i in seq_len(nrow(ratios))) {
+    small <- ratios$small[[i]]
+    x <- with_huge(ratios$huge[[i]], small)
+    all <- pairs_of(x, x, euclidean_of)
+    diag(all) <- Inf
+    # The other rows' distances are those without the huge row, times `small`.
+    alone <- unname(as.matrix(dist(with_huge(0)[-3, ]))) * small
+    expect_near(all[-3, -3][upper.tri(alone)], alone[upper.tri(alone)], "dist")
+    for (backend in backends_here()) {
+      what <- paste(ratios$huge[[i]], small, backend)
+      found <- knn_search(x, 5, "euclidean", backend = backend)
+      expect_near(found$distance, at_neighbours(all, found$index), what)
+      expect_identical(found$index[-3, ], t(apply(all[-3, ], 1, order))[, 1:5])
+      query <- x[c(1, 3, 5), ]
+      found <- knn_query(x, query, 4, "euclidean", backend = backend)
+      expect_identical(found$distance[, 1], numeric(3))
+      expect_near(
+        found$distance[, -1],
+        at_neighbours(all[c(1, 3, 5), ], found$index[, -1]), what
+      )
+      radius <- stats::median(alone[upper.tri(alone)]) / 2
+      found <- within_search(x, radius, "euclidean", backend = backend)
+      expect_identical(lengths(found$index), as.integer(rowSums(all <= radius)))
+      for (row in which(lengths(found$index) > 0)) {
+        expect_near(found$distance[[row]], all[row, found$index[[row]]], what)
+      }
+    }
+  }
+})
+
+test_that("a huge query leaves distances as they are, held points or not", {
+  x <- with_huge(0)
+  query <- x[1:4, ] + 0.01
+  query[2, 1] <- 1e300
+  all <- pairs_of(query, x, euclidean_of)
+  for (backend in backends_here()) {
+    expect_near(
+      knn_query(x, query, 40, "euclidean", backend = backend)$distance,
+      t(apply(all, 1, sort)), backend
+    )
+  }
+})
+
+test_that("so does na = \"pairwise\", and imputation", {
+  for (huge in c(1e140, 1e160, 1e300, .Machine$double.xmax)) {
+    for (small in c(1, 1e-9)) {
+      x <- with_huge(huge, small)
+      x[cbind(c(1, 5, 5, 9), c(2, 1, 4, 6))] <- NA
+      all <- pairs_of(x, x, euclidean_of)
+      diag(all) <- Inf
+      for (backend in backends_here()) {
+        found <- knn_search(
+          x, 5, "euclidean", na = "pairwise", backend = backend
+        )
+        expect_near(
+          found$distance, at_neighbours(all, found$index), paste(huge, backend)
+        )
+        expect_identical(
+          found$index[-3, ], t(apply(all[-3, ], 1, order))[, 1:5]
+        )
+      }
+      expected <- as.vector(knn_impute(x[-3, ], k = 4))
+      expect_identical(as.vector(knn_impute(x, k = 4)[-3, ]), expected)
+    }
+  }
+})
+
+test_that("rows that are equal, or nearly, have the distance that they have", {
+  x <- rbind(c(1, 2, 3), c(1, 2, 3), c(1, 2, 3 + 2^-51), c(2^1000, 0, 0))
+  tiny <- .Machine$double.xmin
+  y <- rbind(c(0, 0, tiny), c(0, 3 * tiny, 5 * tiny), c(1e300, 0, 0), 0)
+  for (backend in backends_here()) {
+    found <- knn_search(x, 3, "euclidean", backend = backend)
+    expect_identical(found$distance[1:2, 1:2], rbind(c(0, 2^-51), c(0, 2^-51)))
+    found <- knn_search(y, 3, "euclidean", backend = backend)
+    expect_identical(found$distance[2, 1], 5 * tiny)
+    expect_identical(found$distance[1, 1:3], c(tiny, 5 * tiny, 1e300))
+  }
+})
+
+test_that("inner products hold from the smallest to the largest entries", {
+  for (i in seq_len(nrow(ratios))) {
+    x <- for_products(ratios$huge[[i]], max(ratios$small[[i]], 1e-150))
+    all <- pairs_of(x, x, product_of)
+    diag(all) <- Inf
+    for (backend in backends_here()) {
+      found <- knn_search(x[-3, ], 5, "inner_product", backend = backend)
+      without <- all[-3, -3]
+      expect_near(found$distance, at_neighbours(without, found$index), backend)
+      found <- knn_search(x, 5, "inner_product", backend = backend)
+      what <- paste(ratios$huge[[i]], ratios$small[[i]], backend)
+      expect_near(found$distance, at_neighbours(all, found$index), what)
+    }
+  }
+  # What cancels beyond double's range, and what does not.
+  x <- rbind(c(1e200, 1e200, 1), c(1e200, -1e200, 2), c(1, 1, 0))
+  for (backend in backends_here()) {
+    found <- knn_search(x, 2, "inner_product", backend = backend)
+    expect_identical(found$index, rbind(3:2, c(1L, 3L), 1:2))
+    expect_identical(found$distance[1, ], c(-2e200, found$distance[2, 1]))
+  }
+})
+
+test_that("sums and largest differences hold beside a huge value", {
+  taken <- list(
+    manhattan = function(a, b) sum(abs(a - b)),
+    chebyshev = function(a, b) max(abs(a - b)),
+    canberra = function(a, b) {
+      up <- max(abs(a), abs(b)) > 1e300
+      sum(abs(a / 2^up - b / 2^up) / (abs(a / 2^up) + abs(b / 2^up)))
+    }
+  )
+  for (huge in c(1e140, 1e300, .Machine$double.xmax)) {
+    for (small in c(1, 1e-300)) {
+      x <- with_huge(huge, small)
+      for (metric in names(taken)) {
+        all <- pairs_of(x, x, taken[[metric]])
+        diag(all) <- Inf
+        for (backend in backends_here()) {
+          found <- knn_search(x, 5, metric, backend = backend)
+          expect_near(
+            found$distance, at_neighbours(all, found$index),
+            paste(metric, huge, small, backend)
+          )
+        }
+      }
+    }
+  }
+})
+
+test_that("cosine and correlations hold for rows of any magnitude", {
+  base <- random_matrix(30, 6, seed = 8)
+  scale <- 10^seq(-300, 300, length.out = 30)
+  for (metric in c("cosine", "pearson")) {
+    expected <- knn_search(base, 4, metric, backend = "cpu")
+    for (backend in backends_here()) {
+      found <- knn_search(base * scale, 4, metric, backend = backend)
+      expect_identical(found$index, expected$index)
+      expect_equal(found$distance, expected$distance, tolerance = 1e-14)
+    }
+  }
+  # Weights are of correlations.
+  weights <- c(1, 2, 3, 1e15, 0.5e15, 0.7e15) * 1e-200
+  plain <- weights * 1e200
+  for (backend in backends_here()) {
+    found <- knn_search(
+      base, 4, "pearson", weights = weights, backend = backend
+    )
+    expect_equal(
+      found$distance,
+      knn_search(base, 4, "pearson", weights = plain, backend = "cpu")$distance,
+      tolerance = 1e-12
+    )
+  }
+})
+
+test_that("every instruction set has the same bits of such data", {
+  for (i in c(4, 8, 9, 12)) {
+    for (metric in c("euclidean", "inner_product")) {
+      make <- if (metric == "euclidean") with_huge else for_products
+      x <- make(ratios$huge[[i]], ratios$small[[i]])
+      expected <- brute_force(x, k = 5, metric = metric)
+      for (set in fsknn:::cpp_cpu()$instruction_sets) {
+        withr::local_options(fsknn.instruction_set = set)
+        found <- knn_search(x, 5, metric, backend = "cpu")
+        expect_same_bits(found, expected, label = paste(set, metric, i))
+      }
+      withr::local_options(fsknn.instruction_set = "auto")
+      if (cuda_is_usable()) {
+        found <- knn_search(x, 5, metric, backend = "cuda")
+        expect_same_bits(found, expected, label = paste("cuda", metric, i))
+      }
+    }
+  }
+})
+
+test_that("trees and held points have the same distances beside a huge row", {
+  x <- with_huge(.Machine$double.xmax, 1e-5)
+  x[3, -4] <- 0
+  alone <- x[-3, ]
+  expected <- knn_search(alone, 5, "euclidean", backend = "cpu")
+  found <- knn_search(x, 5, "euclidean", backend = "cpu")
+  expect_identical(found$distance[-3, ], expected$distance)
+  expect_identical(found$index[-3, ], expected$index + (expected$index > 2))
+  # Of the tree, the shortest first.
+  tree <- function(x) mst_knn(x, "euclidean", backend = "cpu")$tree$distance
+  of_alone <- tree(alone)
+  expect_identical(utils::head(tree(x), length(of_alone)), of_alone)
+})

@@ -548,6 +548,8 @@ test_that("ids that are numbers are written and matched in full", {
     graph <- igraph::read_graph("edges", format)
     expect_identical(igraph::V(graph)$name, rownames(x))
   }
+})
+
 test_that("an igraph graph has its own writer", {
   skip_if_not_installed("igraph")
   ring <- igraph::make_ring(5)

@@ -56,13 +56,13 @@ check_flag <- function(value, arg, call = caller_env()) {
 }
 
 # Can it be read, in the encoding that it says it has?
-is_text <- function(text) validEnc(text) & Encoding(text) != "bytes"
+is_valid_text <- function(text) validEnc(text) & Encoding(text) != "bytes"
 
 # Of names, labels, words and paths; what is not text at all passes. what: the
 # text, in words; place: "row", "column" or another, of which the number is that
 # in `text`; code: R's code for the text.
 check_text <- function(text, what, place, code, call = caller_env()) {
-  bad <- if (is.character(text)) which(!is_text(text))
+  bad <- if (is.character(text)) which(!is_valid_text(text))
   count <- length(bad)
   if (count == 0) {
     return(invisible())
@@ -209,7 +209,7 @@ check_choice <- function(value, choices, arg, synonyms = NULL,
 
 # One of the choices that a word may have been meant for: NULL where none is.
 nearest_spelling <- function(value, choices, synonyms = NULL) {
-  if (!rlang::is_string(value) || is.na(value) || !is_text(value)) {
+  if (!rlang::is_string(value) || is.na(value) || !is_valid_text(value)) {
     return(NULL)
   }
   if (tolower(value) %in% names(synonyms)) {

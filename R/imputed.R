@@ -204,7 +204,7 @@ check_into <- function(into, x, call = caller_env()) {
     return(invisible())
   }
   if (!rlang::is_string(into) || is.na(into) || !nzchar(into) ||
-        !is_text(into)) {
+        !is_valid_text(into)) {
     given <- describe_value(into)
     abort_argument(
       "{.arg into} must be the name of an assay, not {given}.", call

@@ -38,7 +38,7 @@ point_sides <- c("rows", "columns")
 # A name or a number of an element of a container.
 check_element <- function(value, arg, call = caller_env()) {
   good <- is.null(value) || is_whole(value) && value >= 1 ||
-    rlang::is_string(value) && !is.na(value) && is_text(value)
+    rlang::is_string(value) && !is.na(value) && is_valid_text(value)
   if (!good) {
     given <- describe_value(value)
     abort_argument(

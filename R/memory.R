@@ -103,7 +103,7 @@ parse_bytes <- function(value) {
         is.null(dim(value))) {
     return(if (is.finite(value)) as.double(value) else NA_real_)
   }
-  if (!rlang::is_string(value) || !is_text(value)) {
+  if (!rlang::is_string(value) || !is_valid_text(value)) {
     return(NA_real_)
   }
   form <- "^ *([0-9]+\\.?[0-9]*) *([kmgt]?)(i?)b? *$"

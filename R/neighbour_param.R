@@ -103,7 +103,7 @@ metric_of_distance <- function(distance, call = caller_env()) {
     return(list(metric = "euclidean", unit = TRUE))
   }
   known <- metric_table()$name
-  if (rlang::is_string(distance) && is_text(distance) &&
+  if (rlang::is_string(distance) && is_valid_text(distance) &&
         tolower(distance) %in% known) {
     return(list(metric = tolower(distance), unit = FALSE))
   }

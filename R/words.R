@@ -14,7 +14,7 @@ describe_value <- function(value) {
     return(paste0("a vector of length ", length(value)))
   }
   if (is.character(value) && !is.na(value)) {
-    if (!is_text(value)) {
+    if (!is_valid_text(value)) {
       value <- encodeString(value)
     }
     return(paste0("the string \"", value, "\""))

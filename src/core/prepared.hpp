@@ -84,7 +84,7 @@ class DistanceRule {
  public:
   DistanceRule(const MetricEntry& metric, int exponent)
       : finish_(metric.finish),
-        similarity_(metric.similarity),
+        similarity_(metric.is_unit_dot() ? metric.similarity : nullptr),
         undo_(power_of_two(distance_exponent(metric, exponent))),
         redo_(power_of_two(-distance_exponent(metric, exponent))) {}
   double operator()(double sum, double sum_a, double sum_b) const {
@@ -113,7 +113,7 @@ class DistanceRule {
 
  private:
   double (*finish_)(double, double, double);
-  double (*similarity_)(double, double, double);
+  double (*similarity_)(double, double, double);  ///< null: there is no r
   PowerOfTwo undo_, redo_;
 };
 

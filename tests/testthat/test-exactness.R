@@ -255,7 +255,10 @@ test_that("under Spearman's the order of the samples changes no bit", {
       suppressMessages(knn_search(gaps, 5, na = "pairwise", ...))
     },
     function(x, tied, gaps, ...) {
-      suppressMessages(within_search(gaps, 0.3, na = "pairwise", ...))
+      # On CPUs alone.
+      suppressMessages(within_search(
+        gaps, 0.3, "spearman", na = "pairwise", backend = "cpu"
+      ))
     }
   )
   plain <- function(found) {

@@ -190,6 +190,13 @@ expect_same_bits <- function(found, expected, label = "the answer") {
   invisible(found)
 }
 
+# Neighbours without the names of their points.
+without_names <- function(found) {
+  found$index <- unname(found$index)
+  found$distance <- unname(found$distance)
+  found
+}
+
 same_entries <- function(a, b) {
   (is.na(a) & is.na(b)) | (!is.na(a) & !is.na(b) & a == b)
 }

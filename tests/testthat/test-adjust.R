@@ -233,7 +233,8 @@ test_that("every verb takes covariates", {
       expect_identical(each$distance[[3]], whole$distance[3, 1:2])
       within <- by(within_search, x, 0.8)
       expect_identical(
-        sort(unlist(within$distance)), sort(edges$distance[edges$distance <= 0.8])
+        sort(unlist(within$distance, use.names = FALSE)),
+        sort(edges$distance[edges$distance <= 0.8])
       )
       of_fourth <- by(knn_query, x, query, 60)$distance[4, ]
       expect_identical(

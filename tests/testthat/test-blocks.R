@@ -167,7 +167,7 @@ test_that("what is wrong with values is found while they are read", {
   lazy <- DelayedArray::DelayedArray
   broken <- x
   broken[c(2, 120), 3] <- c(NA, Inf)
-  expect_match(message_of(broken), "See the argument `na`")
+  expect_match(message_of(broken), "Use `na = \"pairwise\"`, or fill")
   expect_identical(message_of(lazy(broken)), message_of(broken))
   flat <- x
   flat[77, ] <- 1

@@ -129,7 +129,7 @@ test_that("every metric finds the neighbours of the matrix of all rows", {
     all <- as.matrix(m)
     expect_identical(
       knn_search(m, 4, metric, sign, backend = backend),
-      knn_search(all, 4, metric, sign, backend = backend),
+      without_names(knn_search(all, 4, metric, sign, backend = backend)),
       label = paste(metric, sign, backend)
     )
     expect_identical(
@@ -141,7 +141,7 @@ test_that("every metric finds the neighbours of the matrix of all rows", {
       brute_force(all, k = 2, metric = metric, sign = sign)
     )
     for (some in list(c(101, 3), 20:70)) {
-      expected <- knn_query(all, all[some, ], 4, metric, sign)
+      expected <- without_names(knn_query(all, all[some, ], 4, metric, sign))
       expect_identical(
         knn_query(m, m[some, ], 4, metric, sign, backend = backend), expected
       )
@@ -149,7 +149,10 @@ test_that("every metric finds the neighbours of the matrix of all rows", {
         knn_query(all, m[some, ], 4, metric, sign, backend = backend), expected
       )
       expect_identical(
-        knn_query(m, all[some, ], 4, metric, sign, backend = backend), expected
+        without_names(
+          knn_query(m, all[some, ], 4, metric, sign, backend = backend)
+        ),
+        expected
       )
     }
   })
@@ -168,7 +171,7 @@ test_that("chunks, threads and the order of rows change nothing", {
   }
   some <- c(300, 2, 44, 45, 46, 120:150)
   expect_same_bits(
-    knn_search(m[some, ], 6), knn_search(as.matrix(m)[some, ], 6)
+    knn_search(m[some, ], 6), without_names(knn_search(as.matrix(m)[some, ], 6))
   )
 })
 

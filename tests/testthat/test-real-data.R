@@ -79,7 +79,7 @@ test_that("the clinical outcome has the known neighbours", {
     expect_equal(asked$index[1, ] - 1, nearest)
     appended <- knn_search(rbind(x, outcome), 20, backend = backend)
     expect_equal(appended$index[501, ] - 1, nearest)
-    expect_equal(appended$distance[501, 1], 1 - 0.2600, tolerance = 1e-4)
+    expect_equal(appended$distance[[501, 1]], 1 - 0.2600, tolerance = 1e-4)
   }
 })
 

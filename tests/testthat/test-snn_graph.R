@@ -82,7 +82,9 @@ test_that("names, isolated points and other shapes are kept", {
   x[4, ] <- 1
   edges <- knn_graph(x, 3, constant = "isolate")
   shared <- snn_graph(edges)
-  plain <- snn_graph(knn_search(x, 3, constant = "isolate"))
+  nn <- knn_search(x, 3, constant = "isolate")
+  expect_identical(snn_graph(nn), shared)
+  plain <- snn_graph(without_names(nn))
   expect_identical(shared$from, rownames(x)[plain$from])
   expect_identical(attr(shared, "vertices")$name, rownames(x))
   expect_false("gene4" %in% c(shared$from, shared$to))

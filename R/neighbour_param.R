@@ -99,13 +99,15 @@ FsknnParam <- function(distance = "Euclidean", ...) {
 # What a metric is called here, in any case: its own name, but for the cosine
 # that of BiocNeighbors. unit: are rows brought to length 1 first?
 metric_of_distance <- function(distance, call = caller_env()) {
-  if (rlang::is_string(distance) && identical(tolower(distance), "cosine")) {
-    return(list(metric = "euclidean", unit = TRUE))
-  }
   known <- metric_table()$name
-  if (rlang::is_string(distance) && is_valid_text(distance) &&
-        tolower(distance) %in% known) {
-    return(list(metric = tolower(distance), unit = FALSE))
+  if (rlang::is_string(distance) && is_valid_text(distance)) {
+    word <- tolower(distance)
+    if (identical(word, "cosine")) {
+      return(list(metric = "euclidean", unit = TRUE))
+    }
+    if (word %in% known) {
+      return(list(metric = word, unit = FALSE))
+    }
   }
   check_choice(
     distance, c(known, "Euclidean", "Manhattan", "Cosine"), "distance",

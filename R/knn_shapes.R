@@ -182,7 +182,10 @@ check_neighbours <- function(nn, arg, call) {
   alike <- shapes[["distance"]] == "none" || (
     shapes[["index"]] == shapes[["distance"]] &&
       identical(dim(nn$index), dim(nn$distance)) &&
-      identical(lengths(nn$index), lengths(nn$distance))
+      identical(
+        lengths(nn$index, use.names = FALSE),
+        lengths(nn$distance, use.names = FALSE)
+      )
   )
   if (!shapes[["index"]] %in% c("matrix", "list") || !alike) {
     abort_argument(

@@ -258,7 +258,7 @@ point_cases <- function() {
     }),
     "block, mutual_pairs" = case(kind, function(v, x) mutual_pairs(x, v, 3)),
     "block, knn_plan" = case(two, function(v, x) {
-      unclass(knn_plan(x, 3, block = v))
+      unclass(plan_of(x, 3, block = v))
     }),
     "labels, knn_predict" = case(kind, function(v, x) {
       predicted(x, v, k = 3)
@@ -543,8 +543,8 @@ test_that("weights are of the points' features, whatever more a query has", {
     knn_query(x, wide[, samples_called], 3, weights = w)
   )
   expect_identical(
-    unclass(knn_plan(x, 3, query = wide)),
-    unclass(knn_plan(x, 3, query = wide[, samples_called]))
+    unclass(plan_of(x, 3, query = wide)),
+    unclass(plan_of(x, 3, query = wide[, samples_called]))
   )
 })
 

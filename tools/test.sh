@@ -326,7 +326,7 @@ check_code() {
   step "Debian's packages bring all that DESCRIPTION names" check_needs
   step "clang-format, clang-tidy and lintr find nothing" sh tools/lint.sh
   step "Headers compile alone, without R and CUDA" check_headers
-  step "Who includes whom, and how long files are" sh tools/check-arrows.sh
+  step "Who includes whom" sh tools/check-arrows.sh
   step "A wrong arrow is seen" sh tools/test-arrows.sh
   step "configure and cleanup do as they say" sh tools/test-configure.sh
   step "What is compiled is shared" sh tools/test-build.sh

@@ -9,7 +9,7 @@ namespace fsknn {
 /// The answer by definition: the exact step over all pairs, in scalar code, in
 /// the points' own order, with no filter. What every backend must equal.
 /// queries: null for the graph of `points` (self excluded).
-void brute_force(const Request& request, const RowSource& points,
+void brute_force(const Request& asked, const RowSource& points,
                  const RowSource* queries, const Neighbours& out);
 
 }  // namespace fsknn

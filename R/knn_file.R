@@ -176,12 +176,9 @@ check_knn_ends <- function(from, to, names, call = caller_env()) {
 # duplicated()'s time.
 is_repeated_pair <- function(from, to) {
   in_order <- order(from, to, method = "radix") # ties stay as they are
-  from <- from[in_order]
-  to <- to[in_order]
-  here <- seq_along(from)[-1]
-  same <- from[here] == from[here - 1] & to[here] == to[here - 1]
   repeated <- logical(length(from))
-  repeated[in_order[here[same]]] <- TRUE
+  repeated[in_order] <- duplicated_sorted(from[in_order]) &
+    duplicated_sorted(to[in_order])
   repeated
 }
 

@@ -186,11 +186,11 @@ class WithinSample {
 };
 
 /// Takes a sample's pairs by the definition, one after another, and checks it.
-void check_sample(const Request& request, const Within& within,
+void check_sample(const Request& asked, const Within& within,
                   const RowSource& points, const RowSource* queries);
 
 /// The answer by definition, as brute_force(). queries: null for the graph.
-void brute_within(const Request& request, const Within& within,
+void brute_within(const Request& asked, const Within& within,
                   const RowSource& points, const RowSource* queries,
                   WithinAnswer& answer);
 

@@ -164,8 +164,8 @@
 #'   point, as [within_search()] gives them.
 #'
 #'   Row names of `x`, which may repeat here, are the row names of both (or the
-#'   names of both lists). Rows of isolated points are `NA`; in lists they are
-#'   `integer(0)` and `double(0)`.
+#'   names of both lists); those of [metafeatures()] are not. Rows of isolated
+#'   points are `NA`; in lists they are `integer(0)` and `double(0)`.
 #'
 #' @section Messages about the data:
 #' A message tells of data that can be searched but are probably not meant:

@@ -24,7 +24,7 @@ namespace fsknn {
 /// underflow, taking r off 1 and a few operations of a filter's own round. It
 /// is not rounding_of_sums(), as it may be seen: at offsets of 10^6 rows'
 /// distances are some 100 times as much.
-inline double rounding_once_centred(std::int64_t padded) {
+FSKNN_HD inline double rounding_once_centred(std::int64_t padded) {
   return static_cast<double>(padded / kLanes + 32) * 0x1p-52;
 }
 
@@ -38,6 +38,13 @@ struct UnitRounding {
   double short_of_one = 0.0;  ///< (1 - |z|^2) / 2
   double contract = 0.0;
 };
+
+/// The same of whole ranks that a filter brought to length 1. Their r is not
+/// the sum of z_i z_j but s / sqrt(Q_i Q_j), with s exact: what z's entries and
+/// r were rounded by, up to 8.5 2^-53 for both rows, shows in no row's own sum.
+FSKNN_HD inline UnitRounding rounding_of_ranks(std::int64_t padded) {
+  return {0.0, rounding_once_centred(padded) / 2};
+}
 
 // The bound. The contract's sum rounds each partial sum of z_i z_j once: to the
 // nearest, so by at most half a unit in the last place of what the partial sum

@@ -298,3 +298,38 @@ test_that("rows of equal ranks are at Spearman's distance 0", {
     }
   }
 })
+
+test_that("equal ranks are neighbours among rows that are nearly alike", {
+  # Where the filter's rows, rounded to length 1, are off by more than the sums
+  # of most rows are.
+  profiles <- rbind(
+    c(1, 2, 2, 2, 1, 3, 4, 1, 1, 4), c(2, 1, 1, 3, 3, 1, 2, 4, 1, 4)
+  )
+  withr::local_options(rlib_message_verbosity = "quiet") # of counts
+  for (backend in backends_here()) {
+    for (num_points in c(300, 5000)) {
+      for (profile in 1:2) {
+        x <- matrix(
+          rep(profiles[profile, ], each = num_points), num_points
+        )
+        some <- num_points / 10
+        x[withr::with_seed(3, cbind(
+          sample(num_points, some), sample(10, some, TRUE)
+        ))] <- 3
+        equal <- which(colSums(t(x) != profiles[profile, ]) == 0)
+        found <- knn_search(x, 3, "spearman", backend = backend)
+        first <- equal[1:4]
+        expected <- t(vapply(equal, function(i) setdiff(first, i)[1:3], integer(3)))
+        expect_identical(found$index[equal, ], expected)
+        expect_identical(range(found$distance[equal, ]), c(0, 0))
+        within <- within_search(
+          x[1:300, ], 0, "spearman", backend = backend
+        )
+        near <- equal[equal <= 300]
+        expect_identical(
+          within$index[near], lapply(near, function(i) setdiff(near, i))
+        )
+      }
+    }
+  }
+})

@@ -71,7 +71,9 @@ struct CentredSimilarity {
     double p = 0.5 * row.square;
     double g = 0.5 * (part * row.square + e * e / part + e * e);
     if (!kOpposite) {
-      const UnitRounding own = unit_rounding(packer.row, packer.padded);
+      const UnitRounding own = packer.scale.whole_ranks
+                                   ? rounding_of_ranks(packer.padded)
+                                   : unit_rounding(packer.row, packer.padded);
       p += own.short_of_one;
       g += own.contract + rounding_of_near_rows(packer.padded) * row.square;
     }

@@ -36,7 +36,8 @@ struct FilterScale {
   Buffer<double> centre;  ///< [padded] taken off every row; may be empty
   /// Of a centred row's length, what rounding changes in a typical one.
   double part = 1.0;
-  double slack = 0.0;  ///< relative, or absolute for similarities
+  double slack = 0.0;        ///< relative, or absolute for similarities
+  bool whole_ranks = false;  ///< rows were brought to length 1 from these
 
   inline bool has_filter() const;
   inline int filter_bits() const;  ///< of a number; 0: there is none

@@ -180,6 +180,7 @@ FilterScale similarity_scale(const MetricEntry& metric,
                              const PreparedPoints* queries, int num_threads,
                              const FilterUse& use) {
   FilterScale scale;
+  scale.whole_ranks = points.whole_ranks;
   // Sums of bits do not tell similarities.
   const bool is_centred = metric.row_form != RowForm::unit;
   if (use.centred && use.bits == 0 &&

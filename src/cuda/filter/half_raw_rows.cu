@@ -189,7 +189,9 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   }
   if (rule.sum == RawSum::near_rows)
     terms.unit =
-        unit_rounding_by_warp(from.rows + row * from.padded, from.padded);
+        from.sums[row] > 0.0
+            ? rounding_of_ranks(from.padded)
+            : unit_rounding_by_warp(from.rows + row * from.padded, from.padded);
   const RawBounds bounds = raw_bounds(rule, terms, cut);
 
   for (std::int64_t f = lane; f < parts_at; f += kWarp) {

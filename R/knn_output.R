@@ -189,7 +189,7 @@ abort_output <- function(output, message, call, hint = "Give another folder.") {
   cli_abort(
     c(
       "The folder {.file {output$given}} of {.arg output} can't be written to.",
-      x = message, i = hint
+      x = "{message}", i = hint # what names files is no template
     ),
     class = c("fsknn_output_error", "fsknn_error"), call = call
   )

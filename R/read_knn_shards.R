@@ -94,7 +94,7 @@ open_shards <- function(given, path, verify, call) {
 abort_shards <- function(given, words, call, hint = NULL) {
   cli_abort(
     c(
-      "The answer in {.file {given}} can't be read.", x = words, i = hint
+      "The answer in {.file {given}} can't be read.", x = "{words}", i = hint
     ),
     class = c("fsknn_shards_error", "fsknn_file_error", "fsknn_error"),
     call = call

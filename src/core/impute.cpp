@@ -168,7 +168,12 @@ class ColumnImputer {
       weights += g.weight;
       sum += g.weight * g.value;
     }
-    const double none = no_correlation(), mean = sum / weights;
+    const double none = no_correlation();
+    double mean = sum / weights;
+    if (std::isinf(mean)) {  // of values whose sum alone leaves double's range
+      mean = 0.0;
+      for (const Gift& g : gifts_) mean += g.weight / weights * g.value;
+    }
     const double n = static_cast<double>(gifts_.size());
     double spread = 0.0;
     for (const Gift& g : gifts_)

@@ -332,6 +332,18 @@ test_that("an infinite value is an error wherever it is", {
   }
 })
 
+test_that("a mean of large values is none of infinity", {
+  x <- random_matrix(20, 10)
+  x[, 3] <- 4e307
+  x[5, 3] <- NA
+  for (metric in c("euclidean", "manhattan")) {
+    for (weights in c("equal", "distance")) {
+      filled <- knn_impute(x, 5, metric, weights = weights)
+      expect_equal(filled[5, 3], 4e307)
+    }
+  }
+})
+
 test_that("what can't be is an error that says so", {
   x <- data_with_holes(20, 8, 0.05)
   many <- replace(x, cbind(1:17, 2), NA)

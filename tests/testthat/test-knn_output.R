@@ -121,3 +121,13 @@ test_that("a folder that another search writes to is refused, and not touched", 
   knn_search(random_matrix(20, 5), 3, output = knn_output(folder, "bin"))
   expect_true(file.exists(file.path(folder, "fsknn-shards")))
 })
+
+test_that("what a file is called is no code", {
+  x <- random_matrix(20, 4)
+  folder <- withr::local_tempdir()
+  file.create(file.path(folder, "{stop('run')}"))
+  expect_error(
+    knn_search(x, 3, output = knn_output(folder)), "{stop('run')}",
+    fixed = TRUE, class = "fsknn_output_error"
+  )
+})

@@ -144,3 +144,10 @@ test_that("the text that says what the answer is is believed as it was", {
   }
   expect_s3_class(read_knn_shards("out"), "knn_shards")
 })
+
+test_that("what an answer's text says is no code", {
+  expect_error(
+    fsknn:::abort_shards("folder", "\"{stop('run')}\" is missing.", NULL),
+    "{stop('run')}", fixed = TRUE, class = "fsknn_shards_error"
+  )
+})

@@ -10,7 +10,7 @@
 #' | `"fsknn"` | class `knn_neighbours`: `index`, `distance` | left out |
 #' | `"BiocNeighbors"` | list of `index`, `distance` | left out |
 #' | `"FNN"` | list of `nn.index`, `nn.dist` | left out |
-#' | `"dbscan"` | class `kNN`: `id`, `dist`, `k`; of lists class `frNN` | left out |
+#' | `"dbscan"` | class `kNN`: `id`, `dist`, `k`; or class `frNN` | left out |
 #' | `"uwot"`, `"rnndescent"` | list of `idx`, `dist` | first |
 #' | `"RANN"` | list of `nn.idx`, `nn.dists` | first |
 #' | `"Seurat"` | class `Neighbor`: `nn.idx`, `nn.dist`, `cell.names` | first |
@@ -18,8 +18,8 @@
 #'
 #' Indices and distances are matrices, a row a point. `"fsknn"`,
 #' `"BiocNeighbors"` and `"dbscan"` may be two lists of vectors, as
-#' [within_search()], `findNeighbors()` and `frNN()` give. The `eps` of an `frNN`
-#' made here is its largest distance. RcppHNSW has the shape of uwot; destiny's
+#' [within_search()], `findNeighbors()` and `frNN()` give. The `eps` of an
+#' `frNN` made here is its largest distance. RcppHNSW has the shape of uwot; destiny's
 #' `find_knn()`, whose distances are called `dist`, is understood too. The names
 #' of the points are kept as row names, or as names of the lists.
 #'
@@ -47,8 +47,8 @@
 #'   [knn_graph()]; what `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
 #'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent, RcppHNSW and destiny give;
 #'   uwot's `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object
-#'   of Seurat; an igraph graph; or an integer matrix of indices. Each row is a point, and
-#'   indices are numbers of rows, unless `queries` says otherwise.
+#'   of Seurat; an igraph graph; or an integer matrix of indices. Each row is a
+#'   point, and indices are numbers of rows, unless `queries` says otherwise.
 #' @param to The shape to bring them to: see Details.
 #' @param ... Must be empty.
 #' @param self Does `x` hold the points themselves? `NULL` (default) goes by the

@@ -267,8 +267,8 @@ search_for_collecting <- function(search) {
   kept
 }
 
-# A whole one is left alone, so that a finished folder may be read-only. One that
-# is damaged is replaced: its writer has what it should be.
+# A whole one is left alone, so that a finished folder may be read-only. One
+# that is damaged is replaced: its writer has what it should be.
 write_mended <- function(job, name, columns, call) {
   is_whole <- function() read_sealed_work(job, name, call)$state == "whole"
   if (is_whole()) {

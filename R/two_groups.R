@@ -75,8 +75,9 @@ bind_two <- function(x, groups, strata, permuted, options, call) {
   }
   values <- cbind(parts[[1]]$values, parts[[2]]$values)
   samples <- lapply(parts, function(part) colnames(part$values))
+  all_named <- !any(vapply(samples, is.null, NA))
   dimnames(values) <- list(
-    parts[[1]]$names %||% parts[[2]]$names, if (!any(vapply(samples, is.null, NA))) unlist(samples)
+    parts[[1]]$names %||% parts[[2]]$names, if (all_named) unlist(samples)
   )
   names <- rlang::names2(x)
   names <- if (all(nzchar(names)) && anyDuplicated(names) == 0) {

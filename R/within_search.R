@@ -16,8 +16,8 @@
 #'
 #' @inheritParams knn_search
 #' @param distance The largest distance that counts: one number, or one for each
-#'   point whose neighbours are asked for (of `x`, `subset` or `query`), in their
-#'   order or with their names. Not below 0, but under `"inner_product"`.
+#'   point whose neighbours are asked for (of `x`, `subset` or `query`), in
+#'   their order or with their names. Not below 0, but under `"inner_product"`.
 #'
 #' @param constant What to do with points for which the metric has no value (see
 #'   [knn_search()]): `"error"` (default), or `"isolate"`, which keeps them as

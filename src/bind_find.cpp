@@ -180,10 +180,12 @@ Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
       cuda::prepared_rows(r, *source, Rf_isNull(ids) ? nullptr : &points,
                           rows.begin(), sums.begin());
     } else {
+      const Request asked = suited(r, *source, nullptr, progress.get());
       const PreparedPoints all = prepare_points(
           *source,
-          recipe_of(r, common_exponent(r, *source, nullptr, r.num_threads)), {},
-          false, cpu::choose_kernels(r.instruction_set).prepare_row,
+          recipe_of(asked,
+                    common_exponent(asked, *source, nullptr, r.num_threads)),
+          {}, false, cpu::choose_kernels(r.instruction_set).prepare_row,
           r.num_threads);
       for (int i = 0; i < count; ++i) {
         // Nothing is left out or shuffled: a point's place is its number.

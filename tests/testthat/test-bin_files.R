@@ -287,13 +287,16 @@ test_that("neighbours that no search gives are refused by reader and writer", {
     list(index = rbind(index), distance = rbind(distance))
   }
   for (bad in list(
-    nn(c(2L, 2L), c(0, 1)), nn(c(2L, 3L), c(0, NaN)), nn(c(2L, NA), c(0, 1)),
+    nn(c(2L, 2L), c(0, 1)), nn(c(2L, 3L), c(0, NaN)),
     list(index = matrix(0L, 5, 0), distance = matrix(0, 5, 0)),
     list(index = matrix(0L, 0, 5), distance = matrix(0, 0, 5))
   )) {
     expect_error(write_ibin(bad, "truth.ibin"), class = "fsknn_argument_error")
   }
   expect_identical(list.files(), character())
+  # Where there is no neighbour, a number for its distance is none.
+  write_ibin(nn(c(2L, NA), c(0, 1)), "truth.ibin")
+  expect_identical(read_ibin("truth.ibin")$distance, matrix(c(0, NA), 1))
 })
 
 test_that("a missing value of a file of floats is read back as one", {

@@ -658,7 +658,9 @@ test_that("the graph of metafeatures is that of their matrix, on the GPU too", {
     for (k in c(3, 200)) {
       expect_identical(
         knn_search(made, k, metric, backend = "cuda"),
-        knn_search(as.matrix(made), k, metric, backend = "cuda"),
+        without_names(
+          knn_search(as.matrix(made), k, metric, backend = "cuda")
+        ),
         label = paste(metric, k)
       )
     }

@@ -164,10 +164,12 @@ test_that("a column that is no vector is an error that names it", {
     as_igraph, as_sparse, mst_knn, as_knn, undirected_edges, summary, snn_graph,
     function(edges) knn_recall(edges, edges),
     function(edges) edge_significance(edges, x),
-    function(edges) plot_neighbourhood(edges, 1),
     function(edges) neighbour_mixing(edges, rep(1:2, 15)),
     function(edges) combine_graphs(edges, edges)
   )
+  if (requireNamespace("ggraph", quietly = TRUE)) {
+    verbs <- c(verbs, function(edges) plot_neighbourhood(edges, 1))
+  }
   for (column in names(edges)) {
     for (wrong in list(as.list(edges[[column]]), cbind(edges[[column]], 1))) {
       bad <- edges

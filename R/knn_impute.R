@@ -191,6 +191,9 @@ read_holes <- function(x, options, call = caller_env()) {
       call
     )
   }
+  check_num_features(
+    ncol(points$values), metric_facts("euclidean"), "x", points$turned, call
+  )
   options$in_memory <- TRUE
   points <- bring_all(points, NULL, options, call)$points
   if (!is.double(points$values)) {

@@ -563,3 +563,20 @@ test_that("entries without donors are told of with the choice that has them", {
   x[20, 1:5] <- NA
   expect_no_match(told(donors = "available"), "available")
 })
+
+test_that("points without features are an error, not a crash", {
+  for (x in list(matrix(0, 3, 0), matrix(0, 0, 0), data.frame())) {
+    expect_error(
+      knn_impute(x), "at least 1 column \\(features\\), not 0",
+      class = "fsknn_argument_error"
+    )
+    expect_error(
+      knn_impute_error(x, k = 1), "at least 1 column",
+      class = "fsknn_argument_error"
+    )
+  }
+  expect_error(
+    knn_impute(matrix(0, 0, 3), points = "columns"), "at least 1 row",
+    class = "fsknn_argument_error"
+  )
+})

@@ -10,12 +10,43 @@
 # where the values have names, since metafeatures have to make theirs.
 # of: "points" or "features" (samples), whose names these are.
 match_names <- function(values, known, arg, of, call = caller_env()) {
+  values <- readable_survival(values)
   given <- names_of_values(values)
   if (is.null(given) || is.null(known)) {
     return(values)
   }
   at <- match_order(given, known, words_of_values(values, arg, of), call)
   without_names(if (is.null(at)) values else take_values(values, at))
+}
+
+# Survival times, or a table with some, such that their names and lengths are
+# those of times, which needs the methods of the package. unname() takes away
+# the names of their columns, too.
+readable_survival <- function(values) {
+  if (is.data.frame(values)) {
+    times <- vapply(values, inherits, NA, "Surv")
+    values[times] <- lapply(unclass(values)[times], readable_survival)
+  } else if (inherits(values, "DataFrame")) {
+    for (name in colnames(values)) {
+      if (inherits(values[[name]], "Surv")) {
+        values[[name]] <- readable_survival(values[[name]])
+      }
+    }
+  } else if (inherits(values, "Surv")) {
+    rlang::check_installed("survival", "for values of class Surv.")
+    loadNamespace("survival")
+    if (is.null(attr(values, "dimnames"))) {
+      columns <- c(
+        switch(
+          attr(values, "type"), counting = , mcounting = c("start", "stop"),
+          interval = c("time1", "time2"), "time"
+        ),
+        "status"
+      )
+      attr(values, "dimnames") <- list(NULL, columns)
+    }
+  }
+  values
 }
 
 # Where each of the known names is among those given: whole numbers, or NULL

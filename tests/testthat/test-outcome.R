@@ -263,3 +263,55 @@ test_that("a Cox model that does not converge is told of by its outcome", {
     class = "fsknn_cox_warning"
   )
 })
+
+test_that("survival times are read in a session without the package", {
+  skip_if_not_installed("survival")
+  set.seed(3)
+  x <- matrix(
+    rnorm(420), 30, dimnames = list(paste0("g", 1:30), paste0("S", 1:14))
+  )
+  time <- survival::Surv(abs(rnorm(14)), rep(1:0, 7))
+  right <- as.data.frame(nearest_to(x, outcome = time, k = 3))
+  plain <- time
+  names(time) <- colnames(x)
+  order <- sample(14)
+  table <- data.frame(id = 1:14)
+  table$time <- time[order]
+  rownames(table) <- colnames(x)[order]
+  told <- list(named = time[order], plain = plain, table = table["time"])
+  file <- tempfile(fileext = ".rds")
+  saveRDS(list(x = x, told = told), file)
+  child <- start_child(c(
+    sprintf("given <- readRDS(%s)", deparse(file)),
+    "loaded <- isNamespaceLoaded('survival')",
+    "before <- lapply(given$told, function(outcome) {",
+    "  if (isNamespaceLoaded('survival')) unloadNamespace('survival')",
+    "  try(as.data.frame(nearest_to(given$x, outcome = outcome, k = 3)), silent = TRUE)",
+    "})",
+    sprintf("saveRDS(before, %s)", deparse(file)),
+    "say(loaded)"
+  ))
+  expect_true(wait_for(function() file.exists(child$out), patience))
+  expect_identical(scan(child$out, "", quiet = TRUE), "FALSE")
+  found <- readRDS(file)
+  expect_equal(found$named, right)
+  expect_equal(found$plain, right)
+  expect_equal(found$table[names(right)], right)
+  # Without the names of its columns, too.
+  expect_equal(
+    as.data.frame(nearest_to(x, outcome = unname(time), k = 3)), right
+  )
+  begun <- survival::Surv(rep(0, 14), 2:15, rep(1:0, 7))
+  expect_equal(
+    as.data.frame(nearest_to(x, outcome = unname(begun), k = 3)),
+    as.data.frame(nearest_to(x, outcome = begun, k = 3))
+  )
+  ids <- rep(1:3, 10)
+  expect_equal(
+    as.data.frame(module_summary(ids, x, outcome = unname(time))),
+    as.data.frame(module_summary(ids, x, outcome = plain))
+  )
+  expect_equal(
+    add_phenotype(x, unname(time), "time"), add_phenotype(x, plain, "time")
+  )
+})

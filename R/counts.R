@@ -3,7 +3,7 @@
 # the assay is called so, or where the values look like them.
 
 # points: of read_points(), with their values in memory or not.
-tell_if_counts <- function(x, points, metric) {
+tell_if_counts <- function(x, points, metric, arg = "x") {
   named <- is_counts_name(points$taken_from["assay"])
   correlated <- has_correlation(metric)
   depth <- if (correlated && !named) depth_of_counts(points)
@@ -11,14 +11,14 @@ tell_if_counts <- function(x, points, metric) {
         !correlated && metric$name != "euclidean") {
     return(invisible())
   }
-  cure <- cure_of_counts(x, points$taken_from)
+  cure <- cure_of_counts(x, points$taken_from, arg)
   cli::cli_inform(
     c(
       if (named) {
-        "{.arg x} holds counts (assay {.val {points$taken_from}}), which grow
+        "{.arg {arg}} holds counts (assay {.val {points$taken_from}}), which grow
          with the depth of a sample."
       } else {
-        "{.arg x} looks like counts, which grow with the depth of a sample:
+        "{.arg {arg}} looks like counts, which grow with the depth of a sample:
          non-negative whole numbers, with column sums that differ by a factor
          of {depth}."
       },

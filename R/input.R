@@ -55,6 +55,39 @@ input_beside <- function(input, own, other) {
   input
 }
 
+# Of a query beside `x`: where both are experiments and the user names no assay,
+# the one of the name that is taken of x. arg: what an error calls the query.
+input_of_query <- function(input, query, x, arg = "query",
+                           call = caller_env()) {
+  input <- input_beside(input, query, x)
+  if (!is.null(input$assay %||% input$dimred) ||
+        !inherits(x, "SummarizedExperiment") ||
+        !inherits(query, "SummarizedExperiment")) {
+    return(input)
+  }
+  names <- SummarizedExperiment::assayNames(x)
+  at <- default_assay(names, length(SummarizedExperiment::assays(x)))
+  name <- if (is.character(at)) at else names[at]
+  known <- SummarizedExperiment::assayNames(query)
+  if (length(name) == 0 || is.na(name) || !nzchar(name) || is.null(known)) {
+    return(input)
+  }
+  if (!name %in% known) {
+    known <- first_few(paste0("\"", known, "\""), limit = 10L)
+    abort_argument(
+      c(
+        "{.arg {arg}} must have the assay that is taken of {.arg x}:
+         {.val {name}}.",
+        x = "There are: {known}.",
+        i = "{.arg assay} names another one, of both."
+      ),
+      call
+    )
+  }
+  input$assay <- name
+  input
+}
+
 read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   input <- input %||% check_input()
   taken <- take_matrix(x, input, arg = arg, call = call)

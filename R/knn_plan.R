@@ -175,7 +175,7 @@ knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
   options <- verb_options()
   check_planned_cpu(options)
   asked <- list(options = options, block = block)
-  of_query <- input_beside(options$input, query, x)
+  of_query <- input_of_query(options$input, query, x)
   input <- input_beside(options$input, x, query)
   turned <- are_turned(input)
   size <- plan_size(x, input)

@@ -81,7 +81,8 @@
 #'   values. `NULL` (default) takes `logcounts` where there is one, else the
 #'   only assay; several others are an error that lists them. Of an
 #'   `ExpressionSet` it takes `exprs`, of an `EList` or `EListRaw` `E`, of a
-#'   `DGEList` `counts`.
+#'   `DGEList` `counts`. A second experiment (`query`) is read at the assay of
+#'   the same name as that of `x`.
 #'   The answer prints the name of the assay (but `exprs` and `E`).
 #' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
 #'   number of a reduced dimension to take in place of an assay. Its cells are

@@ -118,6 +118,9 @@ find_selected <- function(x, query, k, options, folds, labels, select,
   bar <- new_split_bar(options$progress, count)
   on.exit(end_bar(bar))
   tell_if_counts(x, read$points, options$metric)
+  if (!is.null(query)) {
+    tell_if_counts(query, read$queries, options$metric, "query")
+  }
   options[c("progress", "verbose", "input", "counts_known")] <- list(
     FALSE, FALSE, check_input(), TRUE
   )

@@ -61,6 +61,9 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   search <- bring_search(search, call)
   if (!isTRUE(options$counts_known)) {
     tell_if_counts(x, search$points, search$options$metric)
+    if (!is.null(query)) {
+      tell_if_counts(query, search$queries, search$options$metric, "query")
+    }
   }
   search <- search_for_points(search, at, call)
   num_isolated <- length(search$skip)
@@ -96,7 +99,7 @@ read_search <- function(x, query, options, has_outcome, call) {
   )
   if (!is.null(query)) {
     search$queries <- read_points(
-      query, input_beside(input, query, x), "query", call = call
+      query, input_of_query(input, query, x, call = call), "query", call = call
     )
   }
   points <- search$points

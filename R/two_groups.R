@@ -50,9 +50,13 @@ bind_two <- function(x, groups, strata, permuted, options, call) {
       call
     )
   }
-  parts <- lapply(x, function(one) {
-    in_memory(read_points(one, options$input, "x", call), "x", call)
-  })
+  inputs <- list(
+    options$input,
+    input_of_query(options$input, x[[2]], x[[1]], "x[[2]]", call)
+  )
+  parts <- Map(function(one, input) {
+    in_memory(read_points(one, input, "x", call), "x", call)
+  }, x, inputs)
   sizes <- vapply(parts, function(part) nrow(part$values), 1L)
   if (sizes[[1]] != sizes[[2]]) {
     abort_argument(

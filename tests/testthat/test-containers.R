@@ -363,3 +363,38 @@ test_that("a DataFrame is the data frame that it stands for", {
   )
   expect_same_values(dimnames(kept), list(letters[1:4], c("a", "b")))
 })
+
+test_that("a query has the assay that is taken of the points", {
+  skip_if_not_installed("SummarizedExperiment")
+  experiment <- function(...) {
+    SummarizedExperiment::SummarizedExperiment(list(...))
+  }
+  values <- random_matrix(14, 9)
+  dimnames(values) <- list(paste0("g", 1:14), paste0("c", 1:9))
+  both <- experiment(norm = values + 1, logcounts = values)
+  other <- experiment(norm = values + 1)
+  turned <- experiment(norm = values, logcounts = values^2)
+  calls <- list(
+    function(x, query, ...) knn_query(x, query, 2, ...),
+    function(x, query, ...) within_query(x, query, distance = 0.5, ...),
+    function(x, query, ...) {
+      knn_predict(x, rep(1:2, 7), query = query, k = 2, ...)
+    },
+    function(x, query, ...) knn_plan(x, 2, query = query, ...),
+    function(x, query, ...) {
+      compare_neighbours(list(x, query), k = 2, permutations = NULL, ...)
+    }
+  )
+  for (ask in calls) {
+    expect_error(
+      ask(both, other), "the assay that is taken of `x`: \"logcounts\"",
+      class = "fsknn_argument_error"
+    )
+    expect_no_error(ask(both, other, assay = "norm"))
+    # The one of that name, not the default.
+    expect_no_error(ask(other, turned))
+  }
+  expect_identical(
+    values_of(knn_query(other, turned, 2)), knn_query(values + 1, values, 2)
+  )
+})

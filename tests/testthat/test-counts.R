@@ -145,3 +145,11 @@ test_that("a DESeqDataSet's counts are to be made of constant variance", {
   expect_error(knn_graph(set, 2), "\"counts\", \"mu\"")
   methods::removeClass("DESeqDataSet", where = here)
 })
+
+test_that("counts of a query are told of as those of points", {
+  counts <- gene_counts()
+  expect_message(
+    knn_query(log(counts + 1), counts, 2), "`query` looks like counts",
+    class = "fsknn_counts_message"
+  )
+})

@@ -145,13 +145,16 @@ kept_covariates <- function(covariates, ranked, samples, weights = NULL,
 # matrices of them) and factors, and how they are put together.
 read_covariates <- function(told, x, points, input, call) {
   num_features <- ncol(points$values)
-  in_order <- function(values, arg) {
-    match_names(values, points$features, arg, "features", call)
+  in_order <- function(values, arg, ...) {
+    match_names(values, points$features, arg, "features", call, ...)
   }
   covariates <- if (rlang::is_formula(told$adjust)) {
     data <- in_order(told$data, "data") %||% feature_table(x, input)
     formula <- with_variables(told$adjust, data, num_features, in_order)
-    covariates_of_formula(formula, data, num_features, call)
+    fitted <- covariates_of_formula(formula, data, num_features, call)
+    # What the formula computes of others may have names, too.
+    fitted$frame[] <- Map(in_order, fitted$frame, names(fitted$frame))
+    fitted
   } else {
     covariates_of_values(in_order(told$adjust, "adjust"))
   }
@@ -172,7 +175,8 @@ read_covariates <- function(told, x, points, input, call) {
 }
 
 # Variables that are not in `data` are where the formula was written: those too
-# are put in the order of the features, by in_order(values, name).
+# are put in the order of the features, by in_order(values, name). They keep
+# their names, so that what is computed of them (`y[9:1]`) is put in order, too.
 with_variables <- function(formula, data, num_features, in_order) {
   from <- environment(formula)
   env <- new.env(parent = from)
@@ -180,7 +184,7 @@ with_variables <- function(formula, data, num_features, in_order) {
     values <- get0(name, from, ifnotfound = NULL)
     # Others are no variables of the features, but what these are made by.
     if (NROW(values) == num_features) {
-      assign(name, in_order(values, name), envir = env)
+      assign(name, in_order(values, name, keep = TRUE), envir = env)
     }
   }
   environment(formula) <- env
@@ -189,6 +193,8 @@ with_variables <- function(formula, data, num_features, in_order) {
 
 covariates_of_formula <- function(formula, data, num_features, call) {
   data <- plain_table(data)
+  # Those are in order, whatever names single columns have.
+  data[] <- lapply(data, without_names)
   said <- function(err) {
     words <- conditionMessage(err)
     abort_argument(

@@ -3,20 +3,22 @@
 # an error. Where one side has no names, values are taken by position, and the
 # verb checks how many there are.
 
-# The values in the order of `known`, without names.
+# The values in the order of `known`, without names (or with, if `keep`).
 # values: a vector, a factor, survival times, or the rows of a matrix, a data
 # frame or a DataFrame; anything else is left for the verb to refuse.
 # known: the names of the points or samples, in order, or NULL. It is read only
 # where the values have names, since metafeatures have to make theirs.
 # of: "points" or "features" (samples), whose names these are.
-match_names <- function(values, known, arg, of, call = caller_env()) {
+match_names <- function(values, known, arg, of, call = caller_env(),
+                        keep = FALSE) {
   values <- readable_survival(values)
   given <- names_of_values(values)
   if (is.null(given) || is.null(known)) {
     return(values)
   }
   at <- match_order(given, known, words_of_values(values, arg, of), call)
-  without_names(if (is.null(at)) values else take_values(values, at))
+  values <- if (is.null(at)) values else take_values(values, at)
+  if (keep) values else without_names(values)
 }
 
 # Survival times, or a table with some, such that their names and lengths are

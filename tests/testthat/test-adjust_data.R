@@ -184,3 +184,39 @@ test_that("splits and checkpoints keep to the covariates", {
     class = "fsknn_checkpoint_error"
   )
 })
+
+test_that("what a formula computes is matched by its names", {
+  x <- random_matrix(30, 14)
+  dimnames(x) <- list(paste0("g", 1:30), paste0("S", 1:14))
+  set.seed(3)
+  age <- stats::setNames(rnorm(14), colnames(x))
+  order <- sample(14)
+  other <- list(age = age[order])
+  made <- function() other$age
+  right <- knn_graph(x, 2, adjust = ~ age)
+  for (adjust in list(
+    ~ other$age, ~ age[order], ~ with(other, age), ~ made(),
+    ~ scale(age[order]), ~ I(2 * other$age)
+  )) {
+    expect_equal(knn_graph(x, 2, adjust = adjust), right)
+  }
+  expect_equal(
+    knn_graph(x, 2, adjust = ~ poly(age[order], 2)),
+    knn_graph(x, 2, adjust = ~ poly(age, 2))
+  )
+  # cut() gives no names.
+  groups <- cut(age, 3)
+  shuffled <- age[order]
+  expect_equal(
+    knn_graph(x, 2, adjust = ~ cut(shuffled, 3)),
+    knn_graph(x, 2, adjust = ~ groups)
+  )
+  # Names of single columns of the data are none of samples.
+  data <- data.frame(age = unname(age))
+  data$age <- stats::setNames(data$age, letters[1:14])
+  expect_equal(knn_graph(x, 2, adjust = ~ age, data = data), right)
+  expect_error(
+    knn_graph(x, 2, adjust = ~ other$age[-1]), "no value: \"S",
+    class = "fsknn_argument_error"
+  )
+})

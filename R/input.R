@@ -230,13 +230,16 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
     text <- text_of_numbers(x)
     frame <- converted_code(x, text, arg)
     kept <- keep_numbers(x, arg, frame, text$columns)
+    # To leave out such a column would be to leave out a sample.
+    unreadable <- length(text$columns) > 0 && is.null(text$options) &&
+      !text$thousands
     abort_argument(
       c(
         "Every column of {.arg {arg}} must be a numeric vector.",
         x = "Column {where}.",
         detail_bullets(text$found),
         i = text$reading,
-        i = if (all(good | nested)) {
+        i = if (all(good | nested) || unreadable) {
           NULL
         } else if (!is.null(kept$column)) {
           "To have the values of {.arg {kept$column}} as names:

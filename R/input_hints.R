@@ -166,7 +166,10 @@ converted_code <- function(x, text, arg) {
       options, ")"
     )
   }
-  if (!is.null(text$options)) {
+  if (isTRUE(text$thousands)) {
+    convert <- "function(text) as.numeric(gsub(\",\", \"\", text)))"
+    code <- replaced(code, text$columns, "lapply", convert)
+  } else if (!is.null(text$options)) {
     code <- replaced(
       code, text$columns, "type.convert", paste0(text$options, ")")
     )
@@ -189,7 +192,8 @@ ranges_code <- function(at) {
 
 # Columns of text that are mostly numbers. Gives their numbers `columns`, what
 # is found there (`found`), how to read it (`reading`), both in cli's words, and
-# `options`, those of type.convert(); NULL where no option would do.
+# `options`, those of type.convert(); NULL where no option would do. thousands:
+# do commas mark thousands, and nothing else is wrong?
 text_of_numbers <- function(x) {
   is_text <- vapply(x, function(values) {
     (is.character(values) || is.factor(values)) && is.null(dim(values))
@@ -199,12 +203,15 @@ text_of_numbers <- function(x) {
   # Whole numbers as text are labels (chromosomes) in a table of other numbers.
   numbers <- x[vapply(x, is_number_like, NA)]
   whole <- vapply(numbers, is_whole_column, NA)
-  like <- vapply(kinds, function(kind) {
-    mean(kind == "other") <= 0.5 && (
-      any(kind %in% c("comma", "point")) || length(numbers) == 0 ||
-        any(kind == "other") && any(whole)
-    )
-  }, NA)
+  like <- as.logical(mapply(function(kind, text) {
+    others <- known_text(text)[kind == "other"]
+    decimal <- any(kind %in% c("comma", "point", "form"))
+    if (mean(kind == "other") > 0.5) {
+      # Names are mostly different, words for missing values are not.
+      return(decimal && length(unique(others)) <= length(others) / 2)
+    }
+    decimal || length(numbers) == 0 || any(kind == "other") && any(whole)
+  }, kinds, texts))
   columns <- unname(which(is_text)[like])
   if (length(columns) == 0) {
     return(list(columns = integer()))
@@ -214,7 +221,7 @@ text_of_numbers <- function(x) {
   in_rows <- function(kind) {
     rows <- unlist(lapply(seq_along(texts), function(at) {
       text <- texts[[at]]
-      rows <- which(!is.na(text) & !text %in% c("", "NA"))
+      rows <- which(text %in% known_text(text))
       rows <- rows[kinds[[at]] == kind]
       stats::setNames(rows, text[rows])
     }))
@@ -222,7 +229,11 @@ text_of_numbers <- function(x) {
   }
   strange <- in_rows("other")
   commas <- in_rows("comma")
-  mixed <- nrow(commas) > 0 && "point" %in% unlist(kinds)
+  forms <- in_rows("form")
+  grouped <- nrow(commas) > 0 && all(grepl(thousands, commas$text))
+  mixed <- nrow(commas) > 0 && !grouped && "point" %in% unlist(kinds)
+  # Numbers are meant that no option reads.
+  unread <- mixed || grouped || nrow(forms) > 0
   options <- c(
     if (nrow(strange) > 0) {
       shown <- unique(strange$text)
@@ -234,12 +245,14 @@ text_of_numbers <- function(x) {
   )
   list(
     columns = columns,
-    found = found_text(strange, commas, mixed),
-    reading = if (!mixed && length(options) > 0) {
+    found = found_text(strange, commas, forms, grouped, mixed),
+    thousands = grouped && nrow(strange) == 0 && nrow(forms) == 0,
+    # Of a file that has decimal points, dec = "," would spoil those.
+    reading = if (!unread && (nrow(commas) == 0 || all(whole)) && length(options) > 0) {
       words <- escape_braces(paste0("{.code ", options, "}"), options)
       paste0("Read the file with ", paste(words, collapse = " and "), ".")
     },
-    options = if (!mixed) paste(c(options, "as.is = TRUE"), collapse = ", ")
+    options = if (!unread) paste(c(options, "as.is = TRUE"), collapse = ", ")
   )
 }
 
@@ -247,19 +260,38 @@ is_whole_column <- function(values) {
   !any(values != trunc(values), na.rm = TRUE)
 }
 
-# Of each known text: "whole", "point" or "comma" for a number, else "other".
+known_text <- function(text) {
+  text[!is.na(text) & !text %in% c("", "NA")]
+}
+
+# "12,345", "1,234,567.8"; a comma after 0 is decimal.
+thousands <- "^[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+([.][0-9]+)?$"
+
+# "1.234,5", "1 234", "15%", and whatever else R does not read as a number.
+other_forms <- paste0(
+  "^[-+]?([0-9]{1,3}([.' ][0-9]{3})+|[0-9]+)([.,][0-9]+)?",
+  "([eE][-+]?[0-9]+)? ?%?$"
+)
+
+# Of each known text: "whole", "point" or "comma" for a number, "form" for one in
+# another form, else "other".
 kinds_of_text <- function(text) {
-  text <- text[!is.na(text) & !text %in% c("", "NA")]
+  text <- known_text(text)
   number <- function(text) !is.na(suppressWarnings(as.numeric(text)))
   kind <- ifelse(
     number(text), ifelse(grepl("[.eE]", text), "point", "whole"), "other"
   )
   with_comma <- grepl("^[^,.]*,[^,.]*$", text)
   kind[with_comma & number(sub(",", ".", text, fixed = TRUE))] <- "comma"
+  kind[grepl(thousands, text)] <- "comma"
+  # A true minus sign, and spaces that do not break.
+  plain <- gsub("\u2212", "-", text, fixed = TRUE)
+  plain <- gsub("\u00a0", " ", gsub("\u202f", " ", plain, fixed = TRUE))
+  kind[kind == "other" & grepl(other_forms, plain)] <- "form"
   if (length(kind) == 0) "other" else kind
 }
 
-found_text <- function(strange, commas, mixed) {
+found_text <- function(strange, commas, forms, grouped, mixed) {
   rows_of <- function(found) {
     counts <- sort(table(found$text), decreasing = TRUE)
     words <- paste0(
@@ -269,7 +301,13 @@ found_text <- function(strange, commas, mixed) {
   }
   c(
     if (nrow(strange) > 0) paste0("No number: ", rows_of(strange), "."),
-    if (nrow(commas) > 0) paste0("Decimal comma: ", rows_of(commas), "."),
+    if (nrow(forms) > 0) {
+      paste0("Numbers in a form that R does not read: ", rows_of(forms), ".")
+    },
+    if (nrow(commas) > 0) {
+      mark <- if (grouped) "Comma that marks thousands: " else "Decimal comma: "
+      paste0(mark, rows_of(commas), ".")
+    },
     if (mixed) "There are decimal points beside decimal commas."
   )
 }
@@ -311,11 +349,16 @@ hint_of_text <- function(x, arg) {
   } else {
     arg
   }
-  code <- paste0("type.convert(", part, ", ", text$options, ")")
+  options <- text$options
+  if (text$thousands) {
+    part <- paste0("replace(", part, ", TRUE, gsub(\",\", \"\", ", part, "))")
+    options <- "as.is = TRUE"
+  }
+  code <- paste0("type.convert(", part, ", ", options, ")")
   code <- escape_braces(paste0("{.code ", code, "}"), code)
   c(
     detail_bullets(text$found),
-    i = if (!is.null(text$options)) paste0("Convert it: ", code, ".")
+    i = if (!is.null(options)) paste0("Convert it: ", code, ".")
   )
 }
 
@@ -353,7 +396,7 @@ tell_if_ids <- function(x, turned, arg) {
   as <- if (turned) "a point" else "a feature (sample)"
   frame <- frame_code(x, arg)
   code <- if (is.matrix(x)) {
-    paste0(arg, "[, -1]")
+    paste0(arg, "[, -1, drop = FALSE]")
   } else {
     paste0(
       "data.frame(", frame, "[-", at, "], row.names = ", arg, "[[", at,

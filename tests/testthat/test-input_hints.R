@@ -313,3 +313,50 @@ test_that("the path of a table is to be read first", {
   utils::write.csv(x, file)
   expect_identical(run_hint(file), x)
 })
+
+test_that("numbers as text are read as they are meant, or no code is given", {
+  table_of <- function(values) {
+    data.frame(
+      A = values, B = c(2.1, 2.5, 5, 2), C = c(3, 4, 2.1, 1),
+      D = c(1.1, 1.6, 3.1, 1.7), row.names = paste0("p", 1:4)
+    )
+  }
+  words_of <- function(x) {
+    error <- expect_error(knn_search(x, 1), class = "fsknn_argument_error")
+    gsub("\\s+", " ", conditionMessage(error))
+  }
+  code_of <- function(x) {
+    eval(parse(text = sub(".* what is there: `([^`]+)`.*", "\\1", words_of(x))))
+  }
+  # Mostly missing, under one word.
+  x <- table_of(c("nd", "nd", "nd", "1.2"))
+  expect_match(words_of(x), "No number: \"nd\" in 3 rows", fixed = TRUE)
+  expect_identical(code_of(x)$A, c(NA, NA, NA, 1.2))
+  x <- table_of(c("1,234", "2,100", "6,111", "980"))
+  expect_match(words_of(x), "marks thousands: \"1,234\"", fixed = TRUE)
+  expect_identical(code_of(x)$A, c(1234, 2100, 6111, 980))
+  x <- as.matrix(x)
+  told <- sub(".*Convert it: `([^`]+)`.*", "\\1", words_of(x))
+  expect_identical(eval(parse(text = told))[, "A"], c(
+    p1 = 1234, p2 = 2100, p3 = 6111, p4 = 980
+  ))
+  x <- table_of(c("0,234", "2,100", "6,111", "980"))
+  expect_identical(code_of(x)$A, c(0.234, 2.1, 6.111, 980))
+  # To read the file so would spoil the decimal points of the others.
+  expect_no_match(words_of(x), "Read the file")
+  for (values in list(
+    c("15%", "2%", "3%", "4%"), c("1.234,5", "2.100,1", "980,1", "1,5"),
+    c("\u22121.5", "2.5", "3", "4"), c("1 234", "2", "3", "4")
+  )) {
+    for (x in list(table_of(values), as.matrix(table_of(values)))) {
+      words <- words_of(x)
+      expect_match(words, "a form that R does not read: \"", fixed = TRUE)
+      expect_no_match(words, "`.*\\(|na.strings")
+    }
+  }
+  ids <- cbind(id = c(101, 205, 333), a = c(0.5, 1.5, 1.7))
+  expect_message(
+    knn_search(ids, 1, metric = "euclidean"), "x[, -1, drop = FALSE]",
+    fixed = TRUE, class = "fsknn_ids_message"
+  )
+})

@@ -110,7 +110,9 @@ abort_which_assay <- function(x, names, num_assays, arg, call) {
   } else {
     first_few(paste0("\"", names, "\""), limit = 10L)
   }
-  one <- if (is.null(names)) "1" else paste0("\"", names[[1]], "\"")
+  # Counts are the worst to take.
+  best <- c(names[!vapply(names, is_counts_name, NA)], names)
+  one <- if (is.null(names)) "1" else paste0("\"", best[[1]], "\"")
   # Not every verb has the argument.
   has_assay <- is.environment(call) &&
     exists("assay", envir = call, inherits = FALSE)
@@ -125,7 +127,7 @@ abort_which_assay <- function(x, names, num_assays, arg, call) {
       "{.arg {arg}} has {num_assays} assays, and none is called
        {.val logcounts}: say which one to take.",
       x = "There are: {known}.",
-      i = "For example: {.code {code}}.",
+      i = if (is.null(stable)) "For example: {.code {code}}.",
       i = if (!is.null(stable)) {
         "Of counts use values of constant variance: {.code {stable}}."
       }

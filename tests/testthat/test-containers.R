@@ -398,3 +398,15 @@ test_that("a query has the assay that is taken of the points", {
     values_of(knn_query(other, turned, 2)), knn_query(values + 1, values, 2)
   )
 })
+
+test_that("the example of an assay is none of counts", {
+  skip_if_not_installed("SummarizedExperiment")
+  values <- random_matrix(14, 9)
+  set <- SummarizedExperiment::SummarizedExperiment(
+    list(counts = values, norm = values)
+  )
+  expect_error(
+    knn_graph(set, 2), "assay = \"norm\"", fixed = TRUE,
+    class = "fsknn_argument_error"
+  )
+})

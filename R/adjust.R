@@ -126,7 +126,7 @@ fit_covariates <- function(search, x, weights, call = caller_env()) {
   check_covariates_known(covariates, samples, points, call)
   ranked <- options$metric$name == "spearman"
   values <- kept_covariates(covariates, ranked, samples, weights$values, call)
-  check_something_left(ncol(values), length(samples), call)
+  check_something_left(ncol(values), samples, covariates, call)
   list(
     covariates = covariates, values = if (ncol(values) > 0) values
   )
@@ -314,7 +314,8 @@ check_covariates_known <- function(covariates, samples, points, call) {
   )
 }
 
-check_something_left <- function(rank, num_samples, call) {
+check_something_left <- function(rank, samples, covariates, call) {
+  num_samples <- length(samples)
   if (rank + 1 < num_samples) {
     return(invisible())
   }
@@ -322,10 +323,30 @@ check_something_left <- function(rank, num_samples, call) {
     c(
       "{.arg adjust} must leave something of the points.",
       x = "The mean and {tally(rank, \"covariate\")} explain any values of
-           {tally(num_samples, \"sample\")}."
+           {tally(num_samples, \"sample\")}.",
+      detail_bullets(many_levels(covariates$frame, samples))
     ),
     call
   )
+}
+
+# Of factors and text with a level for nearly each sample, in cli's words.
+many_levels <- function(frame, samples) {
+  words <- lapply(names(frame), function(name) {
+    levels <- if (is.factor(frame[[name]])) {
+      levels(droplevels(frame[[name]][samples]))
+    }
+    if (length(levels) < 3 || length(levels) <= length(samples) / 2) {
+      return(NULL)
+    }
+    numbers <- !anyNA(suppressWarnings(as.numeric(levels)))
+    paste0(
+      escape_braces(paste0("{.code ", name, "}"), name),
+      " is text or a factor with ", tally(length(levels), "level"),
+      if (numbers) ", all of them numbers", "."
+    )
+  })
+  unlist(words)
 }
 
 # --- the design --------------------------------------------------------------

@@ -220,3 +220,16 @@ test_that("what a formula computes is matched by its names", {
     class = "fsknn_argument_error"
   )
 })
+
+test_that("text that takes all there is of the points is named", {
+  x <- random_matrix(30, 14)
+  data <- data.frame(id = paste0("p", 1:14), age = as.character(1:14))
+  expect_error(
+    knn_graph(x, 2, adjust = ~ id, data = data),
+    "`id` is text or a factor with 14 levels.", fixed = TRUE
+  )
+  expect_error(
+    knn_graph(x, 2, adjust = ~ age, data = data),
+    "`age` is text or a factor with 14 levels, all of them numbers."
+  )
+})

@@ -148,7 +148,21 @@ check_neighbour_names <- function(names, num_points, call = caller_env()) {
       call
     )
   }
-  check_row_names(names, "x", call = call)
+  check_text(names, "The `names`", "point", "names", call)
+  repeated <- which(duplicated(names))
+  empty <- which(is.na(names) | names == "")
+  if (length(c(repeated, empty)) > 0) {
+    abort_argument(
+      c(
+        "The {.arg names} must be all different, and none missing or empty.",
+        x = if (length(empty) > 0) "There is none at {first_few(empty)}.",
+        x = if (length(repeated) > 0) {
+          "Those at {first_few(repeated)} were there before."
+        }
+      ),
+      call
+    )
+  }
   names
 }
 

@@ -26,7 +26,7 @@
 #'   * `distance`: double, their distances.
 #'
 #'   With `block` they have k columns for each block, in the order of its
-#'   levels. Neither has dimension names. With `constant = "isolate"` the rows
+#'   levels. Rows have the names of `query`, if it has some. With `constant = "isolate"` the rows
 #'   of isolated points of `query` are `NA`, and no isolated point of `x` is
 #'   found.
 #' @inheritSection knn_search Last bits

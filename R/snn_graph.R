@@ -67,7 +67,8 @@ snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
   } else {
     nn <- read_knn_shape(x)
     num_points <- num_rows_of(nn)
-    names <- check_neighbour_names(names %||% nn$names, num_points)
+    if (is.null(names)) check_row_names(nn$names, "x")
+    names <- check_neighbour_names(names, num_points) %||% nn$names
     check_distinct_neighbours(nn, names, current_env())
     index <- nn$index
   }

@@ -437,3 +437,19 @@ test_that("lists that have the points themselves lose them alone", {
     plain(as_knn(unclass(own), self = TRUE)), plain(as_knn(found))
   )
 })
+
+test_that("names that repeat are those of the argument", {
+  x <- knn_search(random_matrix(30, 12), 2)
+  for (verb in list(
+    function(names) convert_knn(x, "edges", names = names),
+    function(names) snn_graph(x, names = names)
+  )) {
+    expect_error(
+      verb(rep("a", 30)), "`names` must be all different",
+      class = "fsknn_argument_error"
+    )
+    expect_error(
+      verb(c("", 1:29)), "none at 1", class = "fsknn_argument_error"
+    )
+  }
+})

@@ -29,8 +29,7 @@ combine_triples <- function(...) {
   if (length(unknown) > 0) {
     abort_argument("There is no argument {.arg {unknown[[1]]}}.", call)
   }
-  if (length(parts) == 1 && is.list(parts[[1]]) &&
-        !is_triples(parts[[1]]) && !is_triple_histogram(parts[[1]])) {
+  if (length(parts) == 1 && is.list(parts[[1]]) && !is.object(parts[[1]])) {
     parts <- parts[[1]]
   }
   if (length(parts) > 0 && all(vapply(parts, is_triple_histogram, NA))) {

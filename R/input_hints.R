@@ -11,6 +11,8 @@ check_is_data <- function(x, arg, call = caller_env()) {
     abort_distances(arg, call)
   } else if (inherits(x, "Surv")) {
     abort_survival(arg, call)
+  } else if (inherits(x, c("knn_edges", "fsknn_triples", "igraph"))) {
+    abort_edges(x, arg, call)
   } else if (is_list_of_matrices(x)) {
     abort_list(x, arg, call)
   }
@@ -66,6 +68,18 @@ abort_survival <- function(arg, call) {
        <Surv>.",
       i = "They are an {.arg outcome} of the samples, for {.fn nearest_to} and
            {.fn module_summary}."
+    ),
+    call
+  )
+}
+
+abort_edges <- function(x, arg, call) {
+  what <- if (inherits(x, "fsknn_triples")) "triples" else "the edges of a graph"
+  abort_argument(
+    c(
+      "{.arg {arg}} must hold points, and is {what}: an object of class
+       <{class(x)[[1]]}>.",
+      i = "Use the data that they were made of."
     ),
     call
   )

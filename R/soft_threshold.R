@@ -139,7 +139,7 @@ check_network_type <- function(type, call = caller_env()) {
 # Each pair of points of a graph once: from, to (numbers), similarity (whose
 # powers are WGCNA's adjacencies), and edges, the undirected graph.
 similar_pairs <- function(edges, type, call = caller_env()) {
-  if (is.matrix(edges) && is.numeric(edges) &&
+  if (is.matrix(edges) && is.numeric(edges) && !inherits(edges, "Surv") &&
         !all(edges >= 1 & edges == trunc(edges), na.rm = TRUE)) {
     abort_argument(
       c(
@@ -154,7 +154,7 @@ similar_pairs <- function(edges, type, call = caller_env()) {
     )
   }
   edges <- edges_of(edges, call = call)
-  if (!is.numeric(edges$correlation)) {
+  if (!is.numeric(edges[["correlation"]])) {
     abort_argument(
       c(
         "{.arg edges} must have a column {.code correlation}.",

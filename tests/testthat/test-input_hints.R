@@ -360,3 +360,29 @@ test_that("numbers as text are read as they are meant, or no code is given", {
     fixed = TRUE, class = "fsknn_ids_message"
   )
 })
+
+test_that("edges are no points, and no stages of triples", {
+  x <- random_matrix(30, 12)
+  edges <- knn_graph(x, 2)
+  for (given in list(edges, as_igraph(edges))) {
+    expect_error(
+      knn_graph(given, 1), "must hold points, and is the edges of a graph",
+      class = "fsknn_argument_error"
+    )
+  }
+  expect_error(
+    knn_query(x, edges, 1), "`query` must hold points",
+    class = "fsknn_argument_error"
+  )
+  expect_error(
+    combine_triples(as_igraph(edges)), "Each part must be",
+    class = "fsknn_argument_error"
+  )
+  skip_if_not_installed("survival")
+  time <- survival::Surv(1:14, rep(1:0, 7))
+  for (verb in list(soft_threshold, sparse_tom)) {
+    expect_error(
+      verb(time), "survival times", class = "fsknn_argument_error"
+    )
+  }
+})

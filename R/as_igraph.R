@@ -172,11 +172,17 @@ check_edge_columns <- function(edges, arg, call = caller_env()) {
 # A data frame with a unique character column `name` first.
 check_vertices <- function(vertices, call = caller_env()) {
   if (is.null(vertices)) {
+    # Not every verb has the argument.
+    code <- if (is.environment(call) && "vertices" %in% ls(call)) {
+      "vertices = attr(old, \"vertices\")"
+    } else {
+      "attr(edges, \"vertices\") <- attr(old, \"vertices\")"
+    }
     abort_argument(
       c(
         "{.arg edges} has lost its vertices, so that isolated points and the
          order of the points are not known.",
-        i = "Give {.code vertices = attr(edges, \"vertices\")} of the edges as
+        i = "Use {.code {code}}, where {.code old} is the edges as
              {.fn knn_graph} made them."
       ),
       call
@@ -236,8 +242,8 @@ edge_weights <- function(edges, weight, call = caller_env()) {
   if (weight == "distance") {
     return(edge_column(edges, "distance", weight, call))
   }
-  if (is.numeric(edges$similarity)) {
-    return(edges$similarity)
+  if (is.numeric(edges[["similarity"]])) {
+    return(edges[["similarity"]])
   }
   metric <- metric_facts(attr(edges, "metric") %||% NA)
   if (is.null(metric)) {

@@ -136,9 +136,9 @@ check_num_entries <- function(count, call = caller_env()) {
 
 edge_values <- function(edges, value, call = caller_env()) {
   if (is.null(value)) {
-    value <- if (is.numeric(edges$distance)) {
+    value <- if (is.numeric(edges[["distance"]])) {
       "distance"
-    } else if (is.numeric(edges$similarity)) {
+    } else if (is.numeric(edges[["similarity"]])) {
       "similarity"
     } else {
       "one"

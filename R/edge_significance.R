@@ -252,12 +252,20 @@ check_has_p <- function(metric, permutations, call = caller_env()) {
 # list(edges, from, to, distance, correlation, common): the edges as pairs, each
 # once, by number of point, and measured anew.
 pairs_of_edges <- function(edges, search, call = caller_env()) {
+  given <- attr(edges, "vertices")$name
   edges <- undirected_edges(edges, "union")
-  known <- point_names(search$points) %||%
-    seq_len(nrow(search$points$values))
-  numbers <- match(
-    id_text(attr(edges, "vertices")$name), id_text(known)
-  )
+  names <- point_names(search$points)
+  known <- names %||% seq_len(nrow(search$points$values))
+  numbers <- match(id_text(given), id_text(known))
+  if (all(is.na(numbers)) && is.character(given) == is.null(names)) {
+    # One side has no names. Numbers of points are their places.
+    numbers <- if (is.null(names)) {
+      place <- setdiff(seq_along(known), search$left_out$point)
+      if (length(place) == length(given)) place else numbers
+    } else {
+      match(given, seq_along(known))
+    }
+  }
   others <- setdiff(
     seq_along(known), c(numbers, search$left_out$point)
   )
@@ -286,7 +294,7 @@ pairs_of_edges <- function(edges, search, call = caller_env()) {
 
 # What was in a file has six decimals.
 check_measured <- function(edges, measured, search, call) {
-  given <- edges$distance
+  given <- edges[["distance"]]
   if (is.null(given)) {
     return(invisible())
   }

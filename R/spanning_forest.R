@@ -137,10 +137,11 @@ edges_facts <- function(edges, arg, call) {
   list(
     from = vertex_numbers(edges$from, checked$name, call),
     to = vertex_numbers(edges$to, checked$name, call),
-    distance = edges$distance,
+    distance = edges[["distance"]],
     # By blocks a rank is there once for each: no order of a point's edges.
-    rank = if (is.null(edges[["block"]])) edges$rank,
-    correlation = edges$correlation, similarity = edges$similarity,
+    rank = if (is.null(edges[["block"]])) edges[["rank"]],
+    correlation = edges[["correlation"]],
+    similarity = edges[["similarity"]],
     # Of those between blocks the nearest of all are not known.
     k = if (is.null(attr(edges, "between"))) attr(edges, "k", exact = TRUE),
     num_points = nrow(vertices), vertices = vertices,

@@ -88,6 +88,7 @@ combine_graphs <- function(..., mode = c("union", "intersection"),
   if (!is.null(min_stability)) {
     graphs <- keep_stable(graphs, min_stability)
   }
+  graphs <- name_by_place(graphs)
   first <- graphs[[1]]
   for (at in seq_along(graphs)) {
     check_same_points(first, graphs[[at]], at, names_of_dots(list(...)))
@@ -188,6 +189,23 @@ edges_of <- function(edges, arg = "edges", call = caller_env()) {
   }
   nn <- read_knn_shape(edges, arg = arg, call = call)
   to_edges(nn[c("index", "distance")], nn$names, call)
+}
+
+# Graphs whose points have no names are given those of the first that has some,
+# by position, where that has as many.
+name_by_place <- function(graphs) {
+  names <- lapply(graphs, function(graph) attr(graph, "vertices")$name)
+  known <- Find(is.character, names)
+  lapply(graphs, function(graph) {
+    own <- attr(graph, "vertices")$name
+    if (is.numeric(own) && length(own) == length(known) &&
+          all(own == seq_along(known))) {
+      graph$from <- known[graph$from]
+      graph$to <- known[graph$to]
+      attr(graph, "vertices")$name <- known
+    }
+    graph
+  })
 }
 
 # Points with names may be in any order, points without are as many. args: what

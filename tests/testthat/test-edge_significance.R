@@ -371,3 +371,20 @@ test_that("edges of other points or settings are an error that says so", {
     edge_significance(edges, x)$p_value
   )
 })
+
+test_that("points are matched by position where one side has no names", {
+  x <- random_matrix(30, 12)
+  rownames(x) <- paste0("g", 1:30)
+  x[5, ] <- 1
+  named <- knn_graph(x, 3, constant = "isolate")
+  plain <- knn_graph(unname(x), 3, constant = "isolate")
+  right <- edge_significance(named, x, constant = "isolate")
+  found <- edge_significance(plain, x, constant = "isolate")
+  expect_identical(found$p_value, right$p_value)
+  found <- edge_significance(named, unname(x), constant = "isolate")
+  expect_identical(found$p_value, right$p_value)
+  expect_error(
+    edge_significance(named, unname(x)[-30, ], constant = "isolate"),
+    "not in `x`", class = "fsknn_argument_error"
+  )
+})

@@ -80,3 +80,61 @@ test_that("graphs that don't go together are errors", {
     combine_graphs(edges, 1:3)
   })
 })
+
+test_that("the hint on lost vertices works in every verb", {
+  x <- random_matrix(30, 12)
+  rownames(x) <- paste0("g", 1:30)
+  old <- knn_graph(x, 3)
+  lost <- merge(
+    as.data.frame(old), data.frame(from = rownames(x), score = 1:30)
+  )
+  attr(lost, "vertices") <- NULL
+  verbs <- list(
+    undirected_edges, as_sparse, soft_threshold, sparse_tom, as_igraph,
+    function(edges) edge_significance(edges, x, metric = "pearson"),
+    function(edges) combine_graphs(edges, old)
+  )
+  for (verb in verbs) {
+    edges <- lost
+    error <- expect_error(verb(edges), class = "fsknn_argument_error")
+    code <- gsub("\\s+", " ", conditionMessage(error))
+    code <- sub(".*Use `([^`]+)`.*", "\\1", code)
+    if (startsWith(code, "vertices =")) {
+      expect_no_error(eval(parse(text = paste0("verb(edges, ", code, ")"))))
+    } else {
+      eval(parse(text = code))
+      expect_no_error(verb(edges))
+    }
+  }
+})
+
+test_that("graphs without names are combined by position", {
+  x <- random_matrix(30, 12)
+  rownames(x) <- paste0("g", 1:30)
+  named <- knn_graph(x, 3)
+  plain <- knn_graph(unname(x), 3)
+  right <- combine_graphs(named, named)
+  expect_identical(combine_graphs(named, plain), right)
+  expect_identical(combine_graphs(plain, named), right)
+  expect_error(
+    combine_graphs(named, knn_graph(unname(x)[-1, ], 3)), "same points",
+    class = "fsknn_argument_error"
+  )
+})
+
+test_that("a tibble of edges is read without a warning", {
+  skip_if_not_installed("tibble")
+  x <- random_matrix(30, 12)
+  edges <- knn_graph(x, 3, metric = "euclidean")
+  table <- tibble::as_tibble(edges)
+  attr(table, "vertices") <- attr(edges, "vertices")
+  expect_no_warning({
+    expect_identical(as_knn(table), as_knn(edges))
+    expect_identical(snn_graph(table), snn_graph(edges))
+    expect_identical(
+      as_sparse(table, "distance"), as_sparse(edges, "distance")
+    )
+    undirected_edges(table)
+    try(soft_threshold(table), silent = TRUE)
+  })
+})

@@ -124,8 +124,10 @@ rate_of_metric <- function(metric, call) {
 }
 
 # facts: list(num_points, num_features, k, metric, sign, weighted,
-# num_covariates, num_threads).
-new_cluster_plan <- function(facts, cluster, call = caller_env()) {
+# num_covariates, num_threads). compare: with twice the hosts, too, to know
+# whether more of them help?
+new_cluster_plan <- function(facts, cluster, call = caller_env(),
+                             compare = TRUE) {
   on_gpu <- cluster$devices_per_host > 0
   where <- if (on_gpu) "gpu" else "cpu"
   rate <- rate_of_metric(facts$metric, call)
@@ -161,7 +163,7 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
   bytes_host <- workers_a_host * 2 * max(block_sizes(cut)) *
     bytes_in_task(d, facts$k)
   found <- sum(tasks$found)
-  seconds <- c(
+  steps <- c(
     folder = n * d * constants$value + bytes_points / one,
     tasks = makespan(tasks$seconds, cluster$hosts, workers_a_host),
     collect = found * constants$merge + sum(tasks$bytes_written) / one
@@ -169,9 +171,18 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
   lease <- lease_seconds(call)
   rate_of_failures <- cluster$failures / 3600
   with_failures <- failing_seconds(
-    seconds[["tasks"]], mean(tasks$seconds), cut$num_tasks, num_workers,
+    steps[["tasks"]], mean(tasks$seconds), cut$num_tasks, num_workers,
     rate_of_failures, cluster$restart, lease
   )
+  seconds <- c(steps, failing = with_failures, all = sum(
+    steps[c("folder", "collect")], with_failures
+  ))
+  more_help <- if (compare) {
+    cluster$hosts <- 2 * cluster$hosts
+    more <- new_cluster_plan(facts, cluster, call, compare = FALSE)
+    cluster$hosts <- cluster$hosts / 2
+    more$seconds[["all"]] < 0.95 * seconds[["all"]]
+  }
   structure(
     c(
       facts, cluster,
@@ -188,11 +199,10 @@ new_cluster_plan <- function(facts, cluster, call = caller_env()) {
         bytes_collecting = collecting_bytes(n, bytes_host, bytes_answer),
         waits_for = names(which.max(colSums(bounds[c("network", "disk")]))),
         limited_by = what_limits(
-          seconds, bounds, mean(tasks$compute), cut$num_tasks, num_workers
+          steps, bounds, mean(tasks$compute), cut$num_tasks, num_workers,
+          start_of_task(where)
         ),
-        seconds = c(seconds, failing = with_failures, all = sum(
-          seconds[c("folder", "collect")], with_failures
-        )),
+        more_help = more_help, seconds = seconds,
         seconds_a_task = c(
           start = start_of_task(where), read = mean(tasks$bytes_read) / one,
           search = mean(tasks$compute) - start_of_task(where),
@@ -216,8 +226,10 @@ collecting_bytes <- function(num_points, bytes_host, bytes_answer) {
 
 # What takes most of the time, by name: "points" (into the folder), "collect",
 # or, of the tasks, "disk", "network", "tasks" (fewer than workers), "moving"
-# (each worker's own reading and writing) or "search".
-what_limits <- function(seconds, bounds, compute, num_tasks, num_workers) {
+# (each worker's own reading and writing), "starting" (start and end of each) or
+# "search".
+what_limits <- function(seconds, bounds, compute, num_tasks, num_workers,
+                        start) {
   longest <- names(which.max(seconds))
   if (longest != "tasks") {
     return(if (longest == "folder") "points" else longest)
@@ -229,6 +241,8 @@ what_limits <- function(seconds, bounds, compute, num_tasks, num_workers) {
     "tasks"
   } else if (mean(bounds$work) > 2 * compute) {
     "moving"
+  } else if (start > compute - start) {
+    "starting"
   } else {
     "search"
   }

@@ -78,35 +78,38 @@ format.knn_cluster_plan <- function(x, ...) {
     },
     "Time, results collected" = format_seconds(x$seconds[["collect"]]),
     "Time, whole" = format_seconds(x$seconds[["all"]]),
-    "Limited by" = describe_limit(x$limited_by)
+    "Limited by" = describe_limit(x$limited_by, x$more_help)
   )
   paste0(format(paste0(names(lines), ":")), " ", lines)
 }
 
-# And whether more hosts help. For more of them the points are cut into more
-# blocks, each of which is read as often as there are blocks.
-describe_limit <- function(limit) {
-  switch(
+# And whether more hosts help: does the plan with twice as many take less than
+# 95% of the time? For more
+# of them the points are cut into more blocks, each of which is read as often as
+# there are blocks.
+describe_limit <- function(limit, more_help) {
+  more_tasks <- ", since they make more and smaller tasks"
+  what <- switch(
     limit,
-    disk = paste(
-      "the shared disk; more hosts take no less time, since they make more and",
-      "smaller tasks, which read more in all"
-    ),
-    network = "the network of each host; more hosts help",
-    moving = paste(
-      "reading and writing by each worker; more hosts help little, since they",
-      "make more and smaller tasks, which read more in all"
-    ),
-    tasks = "the number of tasks; more hosts would have nothing to do",
-    points = paste(
-      "writing the points into the folder, by one process; more hosts do not",
-      "help"
-    ),
-    collect = paste(
-      "collecting the results, by one process; more hosts do not help"
-    ),
-    search = "the search; more hosts help"
+    disk = "the shared disk", network = "the network of each host",
+    moving = "reading and writing by each worker",
+    tasks = "the number of tasks",
+    starting = "the start and end of tasks, which take the same however small",
+    points = "writing the points into the folder, by one process",
+    collect = "collecting the results, by one process", search = "the search"
   )
+  paste0(what, if (more_help) {
+    "; more hosts help"
+  } else {
+    paste0("; more hosts do not help", switch(
+      limit,
+      disk = , network = , moving = paste0(
+        more_tasks, ", which read more in all"
+      ),
+      tasks = ", and would have nothing to do",
+      search = , starting = more_tasks
+    ))
+  })
 }
 
 #' @export

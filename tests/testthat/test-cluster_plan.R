@@ -131,17 +131,44 @@ test_that("the plan says what limits the time", {
   expect_gt(many$seconds[["all"]], few$seconds[["all"]])
   expect_identical(many$limited_by, "disk")
   expect_match(
-    format(many), "Limited by: +the shared disk; more hosts take no less time",
+    format(many), "Limited by: +the shared disk; more hosts do not help",
     all = FALSE
   )
   expect_identical(
     limit(8, network = 1e7, devices_per_host = 4)$limited_by, "network"
   )
   for (name in c(
-    "disk", "network", "moving", "tasks", "points", "collect", "search"
+    "disk", "network", "moving", "tasks", "points", "collect", "search",
+    "starting"
   )) {
-    expect_true(rlang::is_string(fsknn:::describe_limit(name)))
+    for (help in c(TRUE, FALSE)) {
+      expect_true(rlang::is_string(fsknn:::describe_limit(name, help)))
+    }
   }
+})
+
+test_that("more hosts help where twice as many are predicted faster", {
+  for (disk in list(NULL, "1 GB")) {
+    for (x in list(c(5000, 300), c(24158, 300), c(1e6, 1000))) {
+      plans <- lapply(2^(0:7), function(hosts) {
+        knn_plan(x, 20, hosts = hosts, disk = disk, network = disk %||% Inf)
+      })
+      seconds <- vapply(plans, function(plan) plan$seconds[["all"]], 0)
+      helped <- vapply(plans, function(plan) plan$more_help, NA)
+      expect_identical(
+        helped[-8], seconds[-1] < 0.95 * seconds[-8]
+      )
+      for (plan in plans) {
+        words <- utils::tail(format(plan), 1)
+        expect_identical(!grepl("do not help", words), plan$more_help)
+        expect_identical(
+          grepl("start and end of tasks", words), plan$limited_by == "starting"
+        )
+      }
+    }
+  }
+  few <- knn_plan(c(24158, 300), 20, hosts = 8)
+  expect_identical(few$limited_by, "starting")
 })
 
 test_that("the collecting host has room for the answer", {
@@ -261,6 +288,8 @@ test_that("metrics by differences have a rate of their own", {
 test_that("a plan of many hosts prints, and is a row", {
   plan <- hosts_plan()
   # Every number is made up: real ones depend on what was measured.
+  plan$limited_by <- "search"
+  plan$more_help <- TRUE
   plan$seconds[] <- c(12, 3600, 0.5, 4000, 1e6)
   plan$seconds_a_task[] <- c(0.05, 2, 100, 0.25, 0, 103.4)
   shown <- function(...) {
@@ -273,6 +302,7 @@ test_that("a plan of many hosts prints, and is a row", {
     shown(
       failures = 0.25, devices_per_host = 2L, backend = "cuda", memory = 2^38,
       disk = 1e10, network = 2^30, waits_for = "disk", limited_by = "disk",
+      more_help = FALSE,
       seconds_a_task = replace(plan$seconds_a_task, "wait", 1.1)
     )
   })

@@ -15,8 +15,8 @@ tell_if_counts <- function(x, points, metric, arg = "x") {
   cli::cli_inform(
     c(
       if (named) {
-        "{.arg {arg}} holds counts (assay {.val {points$taken_from}}), which grow
-         with the depth of a sample."
+        "{.arg {arg}} holds counts (assay {.val {points$taken_from}}), which
+         grow with the depth of a sample."
       } else {
         "{.arg {arg}} looks like counts, which grow with the depth of a sample:
          non-negative whole numbers, with column sums that differ by a factor

@@ -74,7 +74,8 @@ abort_survival <- function(arg, call) {
 }
 
 abort_edges <- function(x, arg, call) {
-  what <- if (inherits(x, "fsknn_triples")) "triples" else "the edges of a graph"
+  is_graph <- !inherits(x, "fsknn_triples")
+  what <- if (is_graph) "the edges of a graph" else "triples"
   abort_argument(
     c(
       "{.arg {arg}} must hold points, and is {what}: an object of class
@@ -262,7 +263,8 @@ text_of_numbers <- function(x) {
     found = found_text(strange, commas, forms, grouped, mixed),
     thousands = grouped && nrow(strange) == 0 && nrow(forms) == 0,
     # Of a file that has decimal points, dec = "," would spoil those.
-    reading = if (!unread && (nrow(commas) == 0 || all(whole)) && length(options) > 0) {
+    reading = if (!unread && (nrow(commas) == 0 || all(whole)) &&
+                    length(options) > 0) {
       words <- escape_braces(paste0("{.code ", options, "}"), options)
       paste0("Read the file with ", paste(words, collapse = " and "), ".")
     },
@@ -287,8 +289,8 @@ other_forms <- paste0(
   "([eE][-+]?[0-9]+)? ?%?$"
 )
 
-# Of each known text: "whole", "point" or "comma" for a number, "form" for one in
-# another form, else "other".
+# Of each known text: "whole", "point" or "comma" for a number, "form" for one
+# in another form, else "other".
 kinds_of_text <- function(text) {
   text <- known_text(text)
   number <- function(text) !is.na(suppressWarnings(as.numeric(text)))

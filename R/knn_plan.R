@@ -84,8 +84,8 @@
 #'   most of the time: `"search"`, `"disk"`, `"network"`, `"moving"`, each
 #'   worker's reading and writing, `"starting"`, the start and end of tasks,
 #'   `"tasks"`, fewer than workers, `"points"`, into the folder, or
-#'   `"collect"`), `more_help` (does the same plan with twice the hosts take less
-#'   than 95% of the time?), `seconds_a_task` (the mean of a task, by
+#'   `"collect"`), `more_help` (does the same plan with twice the hosts take
+#'   less than 95% of the time?), `seconds_a_task` (the mean of a task, by
 #'   its parts as printed; in `wait` others use the shared disk, or the host's
 #'   network, as `waits_for` says), and `seconds`, named: `folder` (points into
 #'   the folder), `tasks`, `collect` (results out of it), `failing` (`tasks`,
@@ -109,8 +109,8 @@
 #' the print says so, and what [knn_collect()] takes, which does no tasks.
 #'
 #' More workers make more and smaller tasks, and all tasks together read the
-#' points as often as there are blocks. So where the shared disk, or the start and
-#' end of tasks, limit the time (`limited_by`), more hosts may make it longer.
+#' points as often as there are blocks. So where the shared disk, or the start
+#' and end of tasks, limit the time (`limited_by`), more hosts may make it longer.
 #'
 #' The seconds are of a model: so much for each value read and prepared, each
 #' pair, each feature of a pair, and each pair that the filter leaves, by

@@ -26,9 +26,9 @@
 #'   * `distance`: double, their distances.
 #'
 #'   With `block` they have k columns for each block, in the order of its
-#'   levels. Rows have the names of `query`, if it has some. With `constant = "isolate"` the rows
-#'   of isolated points of `query` are `NA`, and no isolated point of `x` is
-#'   found.
+#'   levels. Rows have the names of `query`, if it has some. With
+#'   `constant = "isolate"` the rows of isolated points of `query` are `NA`, and
+#'   no isolated point of `x` is found.
 #' @inheritSection knn_search Last bits
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values

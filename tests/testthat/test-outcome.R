@@ -286,7 +286,8 @@ test_that("survival times are read in a session without the package", {
     "loaded <- isNamespaceLoaded('survival')",
     "before <- lapply(given$told, function(outcome) {",
     "  if (isNamespaceLoaded('survival')) unloadNamespace('survival')",
-    "  try(as.data.frame(nearest_to(given$x, outcome = outcome, k = 3)), silent = TRUE)",
+    "  found <- try(nearest_to(given$x, outcome = outcome, k = 3))",
+    "  try(as.data.frame(found))",
     "})",
     sprintf("saveRDS(before, %s)", deparse(file)),
     "say(loaded)"

@@ -287,7 +287,7 @@ comet_metrics_of <- function(x, call) {
   if (is_triples(x)) {
     ends <- triple_ends(x, "x", call)
     return(list(
-      ends = ends$numbers, similarity = x$similarity,
+      ends = ends$numbers, similarity = check_similarities(x$similarity, call),
       num_points = nrow(ends$vertices)
     ))
   }
@@ -304,15 +304,28 @@ comet_metrics_of <- function(x, call) {
     vertex_numbers(ends, vertices$name, call)
   })
   similarity <- edge_weights(x, "similarity", call)
+  list(
+    ends = list(pmin(ends[[1]], ends[[2]]), pmax(ends[[1]], ends[[2]])),
+    similarity = check_similarities(similarity, call),
+    num_points = nrow(vertices)
+  )
+}
+
+# As doubles, since whole numbers would be written as such.
+check_similarities <- function(similarity, call) {
+  if (!is.numeric(similarity)) {
+    given <- describe_type(similarity)
+    abort_argument(
+      "{.arg x} must have a numeric column {.code similarity}, not {given}.",
+      call
+    )
+  }
   if (anyNA(similarity) || any(similarity < 0 | similarity > 1)) {
     abort_argument(
       "The similarities of {.arg x} must be between 0 and 1.", call
     )
   }
-  list(
-    ends = list(pmin(ends[[1]], ends[[2]]), pmax(ends[[1]], ends[[2]])),
-    similarity = similarity, num_points = nrow(vertices)
-  )
+  as.double(similarity)
 }
 
 check_is_pairs <- function(x, call) {

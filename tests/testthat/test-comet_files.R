@@ -250,3 +250,37 @@ test_that("vectors that could not be read are not written, nor others read", {
     )
   }
 })
+
+test_that("similarities of triples are checked as those of pairs", {
+  local_folder()
+  graphs <- list(
+    threshold_graph(comet_example, 0, "proportional"),
+    threshold_triples(comet_example, 0)
+  )
+  for (graph in graphs) {
+    for (value in c(NA, NaN, Inf, -1e-9, 1.0000001)) {
+      for (form in c("records", "bytes")) {
+        other <- graph
+        other$similarity[[2]] <- value
+        expect_error(
+          write_comet_metrics(other, "other", form), "between 0 and 1",
+          class = "fsknn_argument_error"
+        )
+      }
+    }
+    graph$similarity <- rep(1L, nrow(graph))
+    num_way <- if ("third" %in% names(graph)) 3 else 2
+    write_comet_metrics(graph, "whole")
+    expect_true(all(read_comet_metrics("whole", num_way)$similarity == 1))
+  }
+  triples <- graphs[[2]]
+  for (values in list(NULL, as.character(triples$similarity),
+                      factor(triples$similarity))) {
+    triples$similarity <- values
+    expect_error(
+      write_comet_metrics(triples, "other"), "numeric column `similarity`",
+      class = "fsknn_argument_error"
+    )
+  }
+  expect_false(file.exists("other"))
+})

@@ -88,6 +88,8 @@ as_igraph <- function(edges, ..., weight = c("none", "similarity", "distance"),
   mode <- check_choice(mode, c("directed", "union", "mutual"), "mode")
   negative <- check_choice(negative, c("error", "drop"), "negative")
   check_edges(edges)
+  check_column_names(edges, "edges")
+  check_column_names(vertices %||% attr(edges, "vertices"), "vertices")
   vertices <- check_vertices(vertices %||% attr(edges, "vertices"))
 
   columns <- as.list(edges)

@@ -60,7 +60,7 @@ describe_type <- function(value) {
 id_text <- function(names) {
   text <- as.character(names)
   if (is.double(names) && !is.object(names)) {
-    whole <- which(names == trunc(names) & abs(names) <= 2^53)
+    whole <- which(names == trunc(names) & abs(names) < 2^64)
     text[whole] <- sprintf("%.0f", names[whole] + 0)
   }
   text

@@ -20,7 +20,8 @@
 #'   the same. The file is ASCII: all other characters are written as entities
 #'   (`&#223;`), which igraph leaves as they are. Names of GML attributes hold
 #'   letters and digits only: other characters are left out, and a number is
-#'   added where two would be alike.
+#'   added where two would be alike. Of whole numbers beyond 2^31 igraph reads
+#'   -2147483648; other readers take them as they are.
 #'
 #' In both a point has a `label`, which yEd (of a GML file) and Gephi show;
 #' Cytoscape shows `name`. It is added where there is none: the name of the
@@ -42,10 +43,10 @@
 #' Numbers are written with `digits` significant digits, text in UTF-8, whatever
 #' the locale is. The file is written beside its name, and named when it is
 #' whole: an error, Ctrl-C or a full disk leaves what was there as it was.
-#' Factors and dates become text. In GraphML and GML a missing text becomes an
-#' empty one, and logical columns with missing values become text; in GML so do
-#' numeric columns with missing or infinite values, which GML has no sign for,
-#' and logical ones become 0 and 1.
+#' Factors, dates and raw bytes become text. In GraphML and GML a missing text
+#' becomes an empty one, and logical columns with missing values become text; in
+#' GML so do numeric columns with missing or infinite values, which GML has no
+#' sign for, and logical ones become 0 and 1.
 #'
 #' @param edges Edge data frame from [knn_graph()], [read_knn()] or
 #'   [spanning_forest()], or rows of it; clusters from [mst_knn()], whose
@@ -73,7 +74,8 @@
 #'
 #' @section Errors:
 #' A format that is not known, a folder that is not there, points that
-#' `vertices` has no row for, columns that are not plain vectors; of class
+#' `vertices` has no row for, columns that are not plain vectors, have no name,
+#' or share one; of class
 #' `fsknn_file_error`: a file that can't be written, with the system's words.
 #'
 #' @inherit knn_search references
@@ -106,6 +108,9 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
   check_edges(edges)
   path <- check_path_out(file)
   format <- edge_format(file, format)
+  check_column_names(edges, "edges", twice = format == "csv")
+  check_column_names(attr(edges, "vertices"), "vertices")
+  check_column_names(vertices, "vertices")
   vertices <- add_vertex_columns(attr(edges, "vertices"), vertices)
   if (!is_triples(edges)) {
     check_no_form(form)
@@ -121,6 +126,36 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
     )
   }
   invisible(file)
+}
+
+# Columns go into a file, or a graph, by their names: one without a name, or the
+# second of the same name, would be lost. twice: may a name be there twice?
+check_column_names <- function(data, arg, twice = FALSE, call = caller_env()) {
+  if (!is.data.frame(data)) {
+    return(invisible())
+  }
+  names <- names(data)
+  check_names_text(names, arg, "column", call)
+  without <- which(is.na(names) | names == "")
+  if (length(without) > 0) {
+    abort_argument(
+      c(
+        "All columns of {.arg {arg}} must have names.",
+        x = "Column {without[[1]]} has none."
+      ),
+      call
+    )
+  }
+  again <- names[duplicated(names)]
+  if (!twice && length(again) > 0) {
+    abort_argument(
+      c(
+        "The columns of {.arg {arg}} must have different names.",
+        x = "More than one is called {.val {again[[1]]}}."
+      ),
+      call
+    )
+  }
 }
 
 is_picture <- function(x) {
@@ -149,7 +184,7 @@ edge_format <- function(file, format, call = caller_env()) {
 }
 
 extension_format <- function(file, call) {
-  name <- sub("\\.gz$", "", basename(file))
+  name <- sub("\\.gz$", "", basename(file), ignore.case = TRUE)
   extension <- tolower(sub("^.*\\.", "", name))
   if (!grepl(".", name, fixed = TRUE) || !extension %in% edge_formats) {
     abort_argument(
@@ -214,11 +249,26 @@ add_vertex_columns <- function(vertices, more, call = caller_env()) {
 write_edges_csv <- function(edges, file, path, vertices, digits,
                             call = caller_env()) {
   columns <- as.list(edges)
+  check_plain_columns(edges, "edges", character(), call)
   extra <- setdiff(names(vertices), "name")
   if (length(extra) > 0) {
     vertices <- check_vertices(vertices, call)
     ends <- c("from", "to", if (is_triples(edges)) "third")
     numbers <- lapply(edges[ends], vertex_numbers, vertices$name, call)
+    check_plain_columns(vertices, "vertices", "name", call)
+    taken <- intersect(
+      names(edges), paste0(rep(ends, each = length(extra)), "_", extra)
+    )
+    if (length(taken) > 0) {
+      abort_argument(
+        c(
+          "The columns of {.arg edges} must have other names than those that
+           {.arg vertices} adds for both ends.",
+          x = "{.code {taken[[1]]}} would be there twice."
+        ),
+        call
+      )
+    }
     for (column in extra) {
       for (end in ends) {
         columns[[paste0(end, "_", column)]] <-
@@ -226,11 +276,10 @@ write_edges_csv <- function(edges, file, path, vertices, digits,
       }
     }
   }
-  for (column in names(columns)) {
-    check_plain_column(columns[[column]], column, call)
-  }
   # As write.csv() has it: text in quotation marks, dates without.
-  quoted <- vapply(columns, function(x) is.character(x) || is.factor(x), NA)
+  quoted <- vapply(columns, function(x) {
+    is.character(x) || is.factor(x) || is.raw(x)
+  }, NA)
   columns <- lapply(columns, plain_attribute)
   columns[quoted] <- lapply(columns[quoted], csv_quoted)
   write_whole_file(file, path, call = call, write = function(put) {
@@ -243,6 +292,14 @@ write_edges_csv <- function(edges, file, path, vertices, digits,
 put_csv_rows <- function(put, columns, digits = 17L) {
   plain <- vapply(columns, function(x) is.numeric(x) || is.character(x), NA)
   columns[!plain] <- lapply(columns[!plain], as.character)
+  large <- vapply(columns, function(x) {
+    is.double(x) && any(abs(x) > 2^53, na.rm = TRUE)
+  }, NA)
+  columns[large] <- lapply(columns[large], function(x) {
+    text <- number_text(x, digits)
+    text[is.na(x)] <- NA
+    text
+  })
   for (rows in row_stretches(length(columns[[1]]), 1e4)) {
     put(cpp_csv_lines(lapply(columns, `[`, rows), digits))
   }
@@ -257,7 +314,14 @@ csv_quoted <- function(text) {
   quoted
 }
 
-check_plain_column <- function(column, name, call) {
+# arg: the argument that the columns are of.
+check_plain_columns <- function(data, arg, except, call) {
+  for (name in setdiff(names(data), except)) {
+    check_plain_column(data[[name]], name, arg, call)
+  }
+}
+
+check_plain_column <- function(column, name, arg, call) {
   if (!is.atomic(column) || !is.null(dim(column)) || is.complex(column)) {
     given <- describe_type(column)
     abort_argument(
@@ -266,10 +330,20 @@ check_plain_column <- function(column, name, call) {
       call
     )
   }
-  text <- if (is.factor(column)) levels(column) else column
+  check_column_text(column, name, arg, call)
+}
+
+check_column_text <- function(column, name, arg, call) {
+  code <- if (make.names(name) == name) {
+    paste0(arg, "$", name)
+  } else {
+    paste0(arg, "[[", encode_text(name), "]]")
+  }
+  is_level <- is.factor(column)
   check_text(
-    text, paste0("The column `", name, "`"),
-    if (is.factor(column)) "level" else "row", name, call
+    if (is_level) levels(column) else column,
+    paste0("The column `", name, "`"), if (is_level) "level" else "row",
+    if (is_level) paste0("levels(", code, ")") else code, call
   )
 }
 
@@ -278,8 +352,10 @@ check_plain_column <- function(column, name, call) {
 write_edges_graph <- function(edges, file, path, format, vertices, digits,
                               call = caller_env()) {
   is_gml <- format == "gml"
-  edges <- file_columns(edges, c("from", "to"), is_gml, digits, call)
-  vertices <- file_columns(vertices, "name", is_gml, digits, call)
+  check_plain_columns(edges, "edges", c("from", "to"), call)
+  check_plain_columns(vertices, "vertices", "name", call)
+  edges <- file_columns(edges, c("from", "to"), is_gml, digits)
+  vertices <- file_columns(vertices, "name", is_gml, digits)
   # Trees have a kind, and no direction.
   mode <- if (is.null(attr(edges, "kind"))) "directed" else "union"
   graph <- as_igraph(edges, vertices = vertices, mode = mode)
@@ -298,6 +374,9 @@ write_edges_graph <- function(edges, file, path, format, vertices, digits,
     names(links) <- gml_names(
       names(links), c("source", "target", "label", "graphics")
     )
+  } else {
+    names(points) <- graphml_names(names(points))
+    names(links) <- graphml_names(names(links))
   }
   ends <- igraph::as_edgelist(graph, names = FALSE)
   write_graph <- if (is_gml) write_gml else write_graphml
@@ -308,16 +387,15 @@ write_edges_graph <- function(edges, file, path, format, vertices, digits,
 
 # Columns as the readers of these files take them: a logical that is missing has
 # no word in either, and GML none for what is missing, or logical at all.
-file_columns <- function(data, except, is_gml, digits, call) {
+file_columns <- function(data, except, is_gml, digits) {
   for (name in setdiff(names(data), except)) {
-    check_plain_column(data[[name]], name, call)
     data[[name]] <- file_column(data[[name]], is_gml, digits)
   }
   data
 }
 
 file_column <- function(column, is_gml, digits) {
-  if (is.object(column)) {
+  if (is.object(column) || is.raw(column)) {
     column <- as.character(column)
   }
   if (is.logical(column) && anyNA(column)) {
@@ -327,7 +405,9 @@ file_column <- function(column, is_gml, digits) {
     column <- as.double(column)
   }
   if (is_gml && is.double(column) && !all(is.finite(column))) {
-    column <- ifelse(is.na(column), NA, number_text(column, digits))
+    text <- number_text(column, digits)
+    text[is.na(column)] <- NA # not by ifelse(): all may be missing
+    column <- text
   }
   if (is.character(column)) file_text(column, is_gml) else column
 }
@@ -347,6 +427,11 @@ file_text <- function(text, is_gml) {
     text <- gml_entities(text)
   }
   text
+}
+
+# Without what XML can't hold, and still different.
+graphml_names <- function(names) {
+  make.unique(file_text(as.character(names), is_gml = FALSE), sep = "")
 }
 
 # Letters and digits, a letter first, all unlike the words that GML itself uses.

@@ -556,3 +556,147 @@ test_that("an igraph graph has its own writer", {
   file <- withr::local_tempfile(fileext = ".csv")
   expect_error(write_edges(ring, file), "igraph::write_graph")
 })
+
+test_that("a column of numbers that are all missing is empty text in GML", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  edges$p <- NA_real_
+  edges$count <- NA_integer_
+  edges$flag <- NA
+  vertices <- data.frame(name = letters[1:4], score = NaN, number = NA_integer_)
+  write_edges(edges, "edges.gml", vertices = vertices)
+  lines <- trimws(readLines("edges.gml"))
+  for (name in c("p", "count", "flag", "score", "number")) {
+    values <- unique(grep(paste0("^", name, " "), lines, value = TRUE))
+    expect_identical(values, paste(name, "\"\""))
+  }
+})
+
+test_that("names of columns hold what GraphML can, and stay different", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  edges[["p\001q"]] <- 1:3
+  edges[["p q"]] <- 4:6
+  vertices <- data.frame(name = letters[1:4])
+  vertices[["a\ufffeb"]] <- 1:4
+  vertices[["c\uffff\u001fd"]] <- 5:8
+  write_edges(edges, "edges.graphml", vertices = vertices)
+  graph <- igraph::read_graph("edges.graphml", "graphml")
+  expect_identical(igraph::vertex_attr(graph, "a b"), c(1, 2, 3, 4))
+  expect_identical(igraph::vertex_attr(graph, "c  d"), c(5, 6, 7, 8))
+  expect_identical(igraph::edge_attr(graph, "p q"), c(1, 2, 3))
+  expect_identical(igraph::edge_attr(graph, "p q1"), c(4, 5, 6))
+})
+
+test_that("a column that would be lost is an error", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  vertices <- data.frame(name = letters[1:4], L = 1:4, L = 5:8,
+                         check.names = FALSE)
+  expect_refused <- function(code, words) {
+    expect_error(code, words, class = "fsknn_argument_error")
+    expect_identical(list.files(), character())
+  }
+  for (format in c("csv", "graphml", "gml")) {
+    expect_refused(
+      write_edges(edges, "edges", format, vertices = vertices),
+      "columns of `vertices` must have different names"
+    )
+    for (name in c("", NA)) {
+      other <- edges
+      other$more <- 1:3
+      names(other)[[6]] <- name
+      expect_refused(
+        write_edges(other, "edges", format), "Column 6 has none"
+      )
+    }
+  }
+  expect_refused(as_igraph(edges, vertices = vertices), "different names")
+  twice <- edges
+  twice$more <- 1:3
+  names(twice)[[6]] <- "rank"
+  for (format in c("graphml", "gml")) {
+    expect_refused(write_edges(twice, "edges", format), "\"rank\"")
+  }
+  expect_refused(as_igraph(twice), "\"rank\"")
+  edges$from_L <- 1:3
+  expect_refused(
+    write_edges(edges, "edges.csv", vertices = vertices[1:2]),
+    "`from_L` would be there twice"
+  )
+  write_edges(twice, "edges.csv")
+  expect_identical(sum(names(read.csv("edges.csv", check.names = FALSE)) ==
+                         "rank"), 2L)
+})
+
+test_that("names of columns that are no UTF-8 are an error, with a cure", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  vertices <- data.frame(name = letters[1:4], L = 1:4)
+  names(vertices)[[2]] <- "\xfc"
+  for (format in c("csv", "graphml", "gml")) {
+    expect_error(
+      write_edges(edges, "edges", format, vertices = vertices),
+      "iconv\\(colnames\\(vertices\\), ", class = "fsknn_argument_error"
+    )
+  }
+})
+
+test_that("hints on text that is no UTF-8 name the column", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  bad <- c("\xfc", "b", "c", "d")
+  vertices <- data.frame(name = letters[1:4], L = bad)
+  of_edges <- edges
+  of_edges[["L M"]] <- factor(bad[1:3], bad[1:3])
+  for (format in c("csv", "graphml", "gml")) {
+    expect_error(
+      write_edges(edges, "edges", format, vertices = vertices),
+      "iconv(vertices$L, ", fixed = TRUE, class = "fsknn_argument_error"
+    )
+    expect_error(
+      write_edges(of_edges, "edges", format),
+      "iconv(levels(edges[[\"L M\"]]), ", fixed = TRUE
+    )
+  }
+})
+
+test_that("raw bytes are written as text", {
+  local_folder()
+  edges <- test_edges(letters[1:4])
+  edges$byte <- as.raw(c(1, 255, 10))
+  for (format in c("graphml", "gml")) {
+    write_edges(edges, "edges", format)
+    graph <- igraph::read_graph("edges", format)
+    expect_identical(igraph::E(graph)$byte, c("01", "ff", "0a"))
+  }
+  write_edges(edges, "edges.csv")
+  expect_identical(
+    sub(".*,", "", readLines("edges.csv")[-1]),
+    c("\"01\"", "\"ff\"", "\"0a\"")
+  )
+})
+
+test_that("whole numbers beyond 2^53 are written in full", {
+  local_folder()
+  ids <- 2^53 + c(2, 4, 1e18 - 2^53)
+  text <- c("9007199254740994", "9007199254740996", "1000000000000000000")
+  edges <- data.frame(from = ids[1:2], to = ids[2:3])
+  write_edges(edges, "edges.csv")
+  back <- read.csv("edges.csv", colClasses = "character")
+  expect_identical(back$from, text[1:2])
+  expect_identical(back$to, text[2:3])
+  vertices <- data.frame(name = ids, id = ids)
+  write_edges(edges, "edges.graphml", vertices = vertices)
+  lines <- readLines("edges.graphml")
+  for (word in text) {
+    expect_length(grep(paste0("v_name.*>", word, "<"), lines), 1)
+    expect_length(grep(paste0("v_id.*>", word, "<"), lines), 1)
+  }
+})
+
+test_that("a compressed file's extension may be in capitals", {
+  local_folder()
+  write_edges(test_edges(letters[1:4]), "edges.csv.GZ")
+  expect_identical(nrow(read.csv(gzfile("edges.csv.GZ"))), 3L)
+})

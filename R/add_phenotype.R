@@ -89,6 +89,7 @@ is_sample_column <- function(x, values) {
 
 check_phenotype_name <- function(name, call = caller_env()) {
   if (rlang::is_string(name) && !is.na(name) && nzchar(name)) {
+    check_text(name, "`name`", "name", "name", call)
     return(invisible())
   }
   given <- if (is.null(name)) "missing" else describe_value(name)

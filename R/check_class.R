@@ -2,10 +2,9 @@
 # the user gave, or the name of a column of the sample data of `x`. samples: the
 # names of the samples, or NULL.
 check_class <- function(value, x, num_samples, samples, call = caller_env()) {
-  named <- match_names(
-    sample_variable(x, value, "class", call = call), samples, "class",
-    "features", call
-  )
+  given <- sample_variable(x, value, "class", call = call)
+  check_labels_text(given, "class", call)
+  named <- match_names(given, samples, "class", "features", call)
   whole <- is.numeric(named) && !inherits(named, "integer64") &&
     !is.object(named) && all(named == trunc(named), na.rm = TRUE)
   good <- is.factor(named) || is.null(dim(named)) && !is.object(named) &&

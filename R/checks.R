@@ -91,6 +91,25 @@ check_names_text <- function(names, arg, side, call = caller_env()) {
   )
 }
 
+# The text in the columns of a data frame.
+check_columns_text <- function(data, arg, call = caller_env()) {
+  data <- as.list(data)
+  for (at in seq_along(data)) {
+    name <- names(data)[[at]]
+    is_level <- is.factor(data[[at]])
+    code <- if (identical(make.names(name), name)) {
+      paste0(arg, "$", name)
+    } else {
+      paste0(arg, "[[", encode_text(name), "]]")
+    }
+    check_text(
+      if (is_level) levels(data[[at]]) else data[[at]],
+      paste0("The column `", name, "`"), if (is_level) "level" else "row",
+      if (is_level) paste0("levels(", code, ")") else code, call
+    )
+  }
+}
+
 # That `...`, which is there so that what follows must be named, is empty.
 check_no_more <- function(..., .call = caller_env()) {
   dots <- rlang::enquos(...) # without an empty one after a last comma

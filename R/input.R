@@ -222,6 +222,8 @@ as_points.matrix <- function(x, arg = "x", call = caller_env()) {
 as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
   good <- vapply(x, is_number_like, NA) & lengths(lapply(x, dim)) == 0
   if (!all(good)) {
+    check_names_text(names(x), arg, "column", call)
+    check_columns_text(x[!good], arg, call)
     types <- vapply(x[!good], describe_type, "")
     bad <- paste0("`", names(types), "` is ", types)
     where <- first_few(bad)
@@ -311,6 +313,7 @@ is_number_like <- function(x) {
 abort_input <- function(x, arg, call) {
   given <- describe_type(x)
   hint <- if (is.character(x) || is.factor(x)) {
+    check_labels_text(x, arg, call)
     hint_of_text(x, arg)
   } else if (isS4(x)) {
     hint_of_s4(x, arg)

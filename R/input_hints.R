@@ -437,7 +437,11 @@ is_id <- function(frame, at) {
         !are_different_ids(values)) {
     return(FALSE)
   }
-  name <- tolower(names(frame)[[at]])
+  name <- names(frame)[[at]]
+  if (!is_valid_text(name)) {
+    return(FALSE) # an error tells of it
+  }
+  name <- tolower(name)
   if (grepl("entrez|(^|[^a-z])(gene_?)?ids?$", name)) {
     return(TRUE)
   }

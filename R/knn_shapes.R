@@ -271,7 +271,11 @@ in_places <- function(nn) {
 # Edges: matrices where all points have as many, or none (isolated: missing).
 from_edges <- function(edges, arg, call) {
   is_graph <- igraph::is_igraph(edges)
-  facts <- if (is_graph) igraph_facts(edges) else edges_facts(edges, arg, call)
+  facts <- if (is_graph) {
+    igraph_facts(edges, arg, call)
+  } else {
+    edges_facts(edges, arg, call)
+  }
   from <- facts$from
   to <- facts$to
   distance <- facts$distance

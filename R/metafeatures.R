@@ -123,6 +123,7 @@ check_ops <- function(ops, call = caller_env()) {
   if (good) {
     return(as.vector(ops))
   }
+  check_text(ops, "`ops`", "position", "ops", call)
   known <- paste0("\"", metafeature_operators, "\"", collapse = ", ")
   given <- if (is.character(ops) && length(ops) > 0) {
     paste0("\"", ops, "\"", collapse = ", ")

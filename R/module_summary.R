@@ -195,6 +195,7 @@ check_membership <- function(clusters, points, call = caller_env()) {
       call
     )
   }
+  check_labels_text(of, "clusters", call)
   of <- match_names(of, known_points(points), "clusters", "points", call)
   num_points <- nrow(points$values)
   if (length(of) != num_points) {

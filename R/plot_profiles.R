@@ -393,7 +393,8 @@ check_point <- function(point, names, arg, where, call = caller_env()) {
     given <- describe_value(point)
     abort_argument("{.arg {arg}} must be one name, not {given}.", call)
   }
-  point <- as.character(point)
+  check_text(point, paste0("`", arg, "`"), "name", arg, call)
+  point <- id_text(point)
   at <- which(names == point)
   if (length(at) == 1) {
     return(at)

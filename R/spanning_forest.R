@@ -83,7 +83,7 @@ forest_name <- function(num_points, num_edges) {
 # of each point that the graph was made with (Inf where it is not known).
 graph_links <- function(edges, arg = "edges", call = caller_env()) {
   facts <- if (igraph::is_igraph(edges)) {
-    igraph_facts(edges)
+    igraph_facts(edges, arg, call)
   } else {
     edges_facts(edges, arg, call)
   }
@@ -153,7 +153,7 @@ edges_facts <- function(edges, arg, call) {
   )
 }
 
-igraph_facts <- function(graph) {
+igraph_facts <- function(graph, arg, call) {
   ends <- igraph::as_edgelist(graph, names = FALSE)
   attributes <- igraph::edge_attr(graph)
   num_points <- igraph::vcount(graph)
@@ -163,6 +163,10 @@ igraph_facts <- function(graph) {
   if (is.null(vertices$name)) {
     vertices <- data.frame(name = seq_len(num_points))
   }
+  check_text(
+    vertices$name, paste0("The vertex names of `", arg, "`"), "vertex",
+    paste0("igraph::V(", arg, ")$name"), call
+  )
   list(
     from = ends[, 1], to = ends[, 2], distance = attributes$distance,
     rank = if (is.null(attributes$block)) attributes$rank,

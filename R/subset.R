@@ -15,6 +15,7 @@ check_subset <- function(subset, points, distinct = FALSE,
       num_points, call
     )
   } else if (is.character(subset)) {
+    check_text(subset, "`subset`", "position", "subset", call)
     find_subset(subset, points, call)
   } else {
     check_subset_numbers(subset, num_points, side, call)

@@ -317,11 +317,12 @@ csv_quoted <- function(text) {
 # arg: the argument that the columns are of.
 check_plain_columns <- function(data, arg, except, call) {
   for (name in setdiff(names(data), except)) {
-    check_plain_column(data[[name]], name, arg, call)
+    check_plain_column(data[[name]], name, call)
   }
+  check_columns_text(data[setdiff(names(data), except)], arg, call)
 }
 
-check_plain_column <- function(column, name, arg, call) {
+check_plain_column <- function(column, name, call) {
   if (!is.atomic(column) || !is.null(dim(column)) || is.complex(column)) {
     given <- describe_type(column)
     abort_argument(
@@ -330,21 +331,6 @@ check_plain_column <- function(column, name, arg, call) {
       call
     )
   }
-  check_column_text(column, name, arg, call)
-}
-
-check_column_text <- function(column, name, arg, call) {
-  code <- if (make.names(name) == name) {
-    paste0(arg, "$", name)
-  } else {
-    paste0(arg, "[[", encode_text(name), "]]")
-  }
-  is_level <- is.factor(column)
-  check_text(
-    if (is_level) levels(column) else column,
-    paste0("The column `", name, "`"), if (is_level) "level" else "row",
-    if (is_level) paste0("levels(", code, ")") else code, call
-  )
 }
 
 # --- GraphML, GML ------------------------------------------------------------

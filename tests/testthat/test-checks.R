@@ -319,6 +319,20 @@ test_that("names that are not UTF-8 are an error that names their row", {
   })
 })
 
+test_that("text where numbers should be must be UTF-8 before all else", {
+  x <- as.data.frame(random_matrix(12, 8))
+  x$z <- c(latin1, "#N/A", rep("a", 10))
+  expect_no_utf8(knn_graph(x, 2), "row 1 ", "iconv\\(x\\$z, ")
+  expect_no_utf8(knn_search(x, 2), "column `z`")
+  x$z <- factor(x$z, unique(x$z))
+  expect_no_utf8(knn_graph(x, 2), "level 1 ", "iconv\\(levels\\(x\\$z\\), ")
+  names(x)[[9]] <- latin1
+  expect_no_utf8(knn_graph(x, 2), "column 9 ", "colnames\\(x\\)")
+  x[[9]] <- 1:12 * 100L
+  expect_no_utf8(knn_graph(x, 2), "column 9 ", "colnames\\(x\\)")
+  expect_no_utf8(knn_graph(matrix(latin1, 4, 4), 2), "position 1 ")
+})
+
 test_that("names of graphs, labels and other words must be UTF-8", {
   x <- random_matrix(6, 5)
   rownames(x) <- letters[1:6]
@@ -344,6 +358,19 @@ test_that("names of graphs, labels and other words must be UTF-8", {
   expect_no_utf8(knn_graph(x, 2, metric = latin1))
   expect_no_utf8(knn_graph(x, 2, sign = latin1))
   expect_no_utf8(knn_search(x, 2, backend = latin1))
+  expect_no_utf8(knn_graph(x, 2, subset = latin1))
+  expect_no_utf8(plot_neighbourhood(edges, latin1))
+  expect_no_utf8(module_summary(labels, x))
+  expect_no_utf8(add_phenotype(x, 1:5, name = latin1))
+  expect_no_utf8(metafeatures(x, ops = latin1))
+  expect_no_utf8(mdl_filter(x, labels[c(1, 1, 2, 2, 2)]))
+  expect_no_utf8(alpha_beta_k(x, factor(labels[c(1, 1, 2, 2, 2)])))
+  graph <- as_igraph(edges)
+  igraph::V(graph)$name[[3]] <- latin1
+  for (verb in list(mst_knn, spanning_forest, as_knn)) {
+    expect_no_utf8(verb(graph), "vertex 3 ", "igraph::V\\(.*\\)\\$name")
+  }
+  expect_no_utf8(plot_neighbourhood(graph, "a"), "vertex 3 ")
   expect_no_utf8(write_edges(edges, latin1))
   expect_no_utf8(read_cibm(latin1))
   expect_no_utf8(knn_graph(paste0(latin1, ".fbin"), 2))

@@ -124,6 +124,7 @@ print_first_edges <- function(x, n, ...) {
   if (shown > 0) {
     top <- x[seq_len(shown), , drop = FALSE]
     class(top) <- "data.frame"
+    top <- with_id_text(top, c("from", "to"))
     print(top, row.names = FALSE, ...)
   }
   if (nrow(x) > shown) {

@@ -139,7 +139,7 @@ draw_degrees <- function(facts) {
   highest <- max(plot$data$points)
   plot +
     ggplot2::annotate(
-      "text", x = most$in_degree, y = highest / 9, label = most$name,
+      "text", x = most$in_degree, y = highest / 9, label = id_text(most$name),
       hjust = 1, size = 3, colour = "grey20"
     ) +
     ggplot2::annotate(

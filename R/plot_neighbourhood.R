@@ -246,12 +246,14 @@ choose_colour <- function(colour, clusters, links, call = caller_env()) {
   if (!rlang::is_string(colour) || !is.null(names(colour))) {
     colour <- check_colour_numbers(colour, words, call)
     check_names_known(
-      names(colour$numbers), as.character(links$vertices$name), "colour", call
+      names(colour$numbers), id_text(links$vertices$name), "colour", call
     )
     return(colour)
   }
   if (!colour %in% words && is.numeric(links$vertices[[colour]])) {
-    numbers <- stats::setNames(links$vertices[[colour]], links$vertices$name)
+    numbers <- stats::setNames(
+      links$vertices[[colour]], id_text(links$vertices$name)
+    )
     return(list(title = colour, numbers = numbers))
   }
   colour <- check_choice(colour, words, "colour", call = call)

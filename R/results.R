@@ -206,7 +206,8 @@ print.summary.mst_knn <- function(x, ..., n = 10) {
   }
   several <- if ("size" %in% names(x)) x[x$size > 1, ] else x
   class(several) <- "data.frame"
-  print(utils::head(several, n), row.names = FALSE, digits = 3)
+  top <- with_id_text(utils::head(several, n), "centre")
+  print(top, row.names = FALSE, digits = 3)
   more <- nrow(several) - n
   if (more > 0) {
     cat("... and ", tally(more, "more cluster"), "\n", sep = "")

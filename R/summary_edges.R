@@ -169,7 +169,7 @@ format.summary.knn_edges <- function(x, ...) {
     names(lines)[names(lines) == "In-degree"] <- "Degree"
   }
   lines <- paste0(format(paste0(names(lines), ":")), " ", lines)
-  hubs <- paste0(x$hubs$name, " (", x$hubs$in_degree, ")")
+  hubs <- paste0(id_text(x$hubs$name), " (", x$hubs$in_degree, ")")
   c(
     x$header, lines,
     if (nrow(x$hubs) > 0) fill_line("Hubs: ", hubs),

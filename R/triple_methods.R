@@ -58,6 +58,7 @@ print.fsknn_triples <- function(x, ..., n = 10) {
   shown <- min(nrow(x), n)
   if (shown > 0) {
     top <- as.data.frame(x[seq_len(shown), , drop = FALSE])
+    top <- with_id_text(top, c("from", "to", "third"))
     print(top, row.names = FALSE, ...)
   }
   if (nrow(x) > shown) {
@@ -188,7 +189,7 @@ print.summary.fsknn_triples <- function(x, ...) {
 #' @method format summary.fsknn_triples
 #' @export
 format.summary.fsknn_triples <- function(x, ...) {
-  hubs <- paste0(x$hubs$name, " (", format_counts(x$hubs$triples), ")")
+  hubs <- paste0(id_text(x$hubs$name), " (", format_counts(x$hubs$triples), ")")
   titles <- c(
     similarity = "Similarity", at_least = "Pairs say at least",
     at_most = "Pairs say at most", largest_pair = "Largest pair",

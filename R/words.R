@@ -66,6 +66,16 @@ id_text <- function(names) {
   text
 }
 
+# Columns of names that are numbers, as text, to be printed.
+with_id_text <- function(data, columns) {
+  for (column in columns) {
+    if (is.double(data[[column]])) {
+      data[[column]] <- id_text(data[[column]])
+    }
+  }
+  data
+}
+
 # At most `limit` of the items, joined, with "and N more" where some are left.
 first_few <- function(items, total = length(items), limit = 3L) {
   shown <- utils::head(items, limit)

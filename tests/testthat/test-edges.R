@@ -186,3 +186,37 @@ test_that("a column that is no vector is an error that names it", {
   edges$note <- lapply(seq_len(nrow(edges)), seq_len)
   expect_s3_class(as_igraph(edges), "igraph")
 })
+
+test_that("points whose names are large numbers are found and shown in full", {
+  x <- random_matrix(30, 5)
+  ids <- 1:30 * 1e5
+  edges <- knn_graph(x, 3, backend = "cpu")
+  edges$from <- ids[edges$from]
+  edges$to <- ids[edges$to]
+  attr(edges, "vertices") <- data.frame(name = ids, score = 1:30)
+  shown <- function(x) utils::capture.output(print(x))
+  for (object in list(edges, summary(edges), summary(mst_knn(edges)))) {
+    expect_false(any(grepl("[0-9]e[+][0-9]", shown(object))))
+  }
+  expect_match(shown(edges), "\\b100000\\b", all = FALSE)
+  skip_if_not_installed("ggraph")
+  for (point in list(1e5, "100000")) {
+    picture <- plot_neighbourhood(edges, point, colour = "score")
+    points <- attr(picture$data, "picture")$points
+    expect_true("100000" %in% points$label)
+    expect_false(anyNA(points$value))
+  }
+})
+
+test_that("triples of points whose names are large numbers are shown in full", {
+  triples <- threshold_triples(exp(random_matrix(12, 5)), 0)
+  ids <- 1:12 * 1e5
+  for (end in c("from", "to", "third")) {
+    triples[[end]] <- ids[triples[[end]]]
+  }
+  attr(triples, "vertices") <- data.frame(name = ids)
+  for (object in list(triples, summary(triples))) {
+    lines <- utils::capture.output(print(object))
+    expect_false(any(grepl("[0-9]e[+][0-9]", lines)))
+  }
+})

@@ -190,17 +190,24 @@ read_search_text <- function(job, call) {
   known
 }
 
-abort_unreadable <- function(job, why, call) {
+other_folder <- "Give another folder, or delete this one."
+
+# hint: what to do.
+abort_unreadable <- function(job, why, call, hint = other_folder) {
   cli_abort(
     c(
       "The folder {.file {job$given}} of {.arg {job$arg}} can't be read.",
       x = why,
-      i = "Give another folder, or delete this one."
+      i = hint
     ),
     class = c("fsknn_checkpoint_error", "fsknn_error"),
     call = call
   )
 }
+
+# Of what whoever has the points writes anew.
+mended_by_search <- "The search that made it mends it: call it again, with the
+                     same {.arg checkpoint}."
 
 # Gives whether this file has the name now.
 write_once <- function(job, name, kind, number, print, columns, call) {
@@ -302,7 +309,8 @@ read_work <- function(job, call) {
   }
   if (file$state != "whole") {
     abort_unreadable(
-      job, "{.file fsknn-work} in it is damaged, or of another search.", call
+      job, "{.file fsknn-work} in it is damaged, or of another search.", call,
+      mended_by_search
     )
   }
   unserialize(file$columns$parts)
@@ -351,7 +359,7 @@ read_point_rows <- function(job, name, part, call) {
       paste0(
         "{.file fsknn-", name, "} in it is damaged, or of another search."
       ),
-      call
+      call, mended_by_search
     )
   }
   list(values = structure(

@@ -57,8 +57,8 @@ are_worked_on <- function(job, tasks, generations) {
     }, NA)
 }
 
-# NULL where there is none any more. A claim that can't be read counts as one
-# whose count stands still.
+# NULL where there is none any more. A claim that can't be read, or that holds
+# what is no text, counts as one whose count stands still.
 claim_text <- function(path) {
   found <- cpp_read_text(path)
   if (!is.null(found$failure)) {
@@ -66,7 +66,8 @@ claim_text <- function(path) {
   }
   if (!is.null(found$bytes)) {
     bytes <- found$bytes
-    rawToChar(bytes[bytes != 0])
+    text <- rawToChar(bytes[bytes != 0])
+    if (validUTF8(text)) text else ""
   }
 }
 

@@ -14,7 +14,8 @@
 #'   * `workers`: a data frame with a row for each claim: `task`, `host`,
 #'     `process`, `trial` (1, unless others began the task before), `silent`,
 #'     seconds since its last sign by the clock of the file system, and `gone`,
-#'     whether it is known to be gone;
+#'     whether it is known to be gone; `host` and `process` are `NA` where the
+#'     claim is damaged;
 #'   * `done_by`: a data frame with a row for each `host` and `process` that did
 #'     tasks: how many `tasks`, and in how many `seconds` each, on average;
 #'   * `seconds_left`: how long the rest takes by as many workers as there are
@@ -78,9 +79,13 @@ who_works <- function(job, state) {
   texts <- vapply(texts[there], identity, "")
   facts <- lapply(texts, claim_facts)
   silent <- silent[there]
+  host <- vapply(facts, `[[`, "", "host")
+  process <- vapply(facts, `[[`, "", "process")
+  damaged <- host == "" | process == ""
+  host[damaged] <- NA
+  process[damaged] <- NA
   data.frame(
-    task = tasks[there], host = vapply(facts, `[[`, "", "host"),
-    process = vapply(facts, `[[`, "", "process"),
+    task = tasks[there], host = host, process = process,
     trial = state$generation[tasks[there]], silent = pmax(0, silent),
     gone = are_processes_gone(texts) | silent > job$lease_seconds
   )
@@ -185,8 +190,11 @@ format_workers <- function(x) {
   at_work <- x$workers
   c(
     sprintf(
-      "  task %d: process %s on %s, %s%s", at_work$task, at_work$process,
-      at_work$host,
+      "  task %d: %s, %s%s", at_work$task,
+      ifelse(
+        is.na(at_work$process), "a damaged claim",
+        paste("process", at_work$process, "on", at_work$host)
+      ),
       ifelse(
         at_work$gone, "gone",
         paste("last sign", format_seconds(at_work$silent), "ago")

@@ -234,7 +234,7 @@ wait_for_parts <- function(job, lent, call) {
       abort_unreadable(
         job,
         "It is not complete, and nobody completes it: the call that made it was
-         ended.", call
+         ended.", call, mended_by_search
       )
     }
     cpp_wait(0.1)

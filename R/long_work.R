@@ -91,7 +91,9 @@ take_kept_parts <- function(job, take, call) {
     file <- read_task(job, task, call)
     if (file$state != "whole") {
       abort_unreadable(
-        job, "Task {task} was changed while the answer was written.", call
+        job,
+        paste("Task", task, "was changed while the answer was written."),
+        call, mended_by_search
       )
     }
     take(file$found)

@@ -471,6 +471,53 @@ test_that("the state of a folder is told", {
   expect_identical(utils::capture.output(print(status)), shown)
 })
 
+test_that("a claim of random bytes is a damaged one, in words", {
+  withr::local_options(fsknn.split_size = 40L)
+  x <- random_matrix(120, 9)
+  folder <- withr::local_tempdir()
+  whole <- kept_graph(x, folder)
+  file.remove(task_files(folder)[[6]])
+  claim <- file.path(folder, "fsknn-claim-000006-002")
+  for (bytes in list(
+    as.raw(c(0xff, 0xfe, 0xc3, 0x28, 0x0a, 0xfc, 0x80)), raw(), as.raw(1:99)
+  )) {
+    writeBin(bytes, claim)
+    expect_no_warning(status <- knn_status(folder))
+    expect_identical(status$workers$process, NA_character_)
+    expect_match(
+      format(status), "task 6: a damaged claim, last sign", all = FALSE
+    )
+    expect_no_warning(
+      expect_identical(knn_work(folder, wait = FALSE, backend = "cpu"), 0L)
+    )
+  }
+  Sys.setFileTime(claim, Sys.time() - 3600)
+  expect_match(format(knn_status(folder)), "a damaged claim, gone", all = FALSE)
+})
+
+test_that("what the same search mends is said to be mended by it", {
+  withr::local_options(fsknn.split_size = 40L, fsknn.lease_seconds = 0.3)
+  x <- random_matrix(120, 9)
+  folder <- withr::local_tempdir()
+  whole <- kept_graph(x, folder)
+  damage <- function(path) writeBin(as.raw(1:99), path)
+  for (name in c("fsknn-points", "fsknn-work")) {
+    path <- file.path(folder, name)
+    for (hurt in list(damage, file.remove)) {
+      hurt(path)
+      for (verb in list(knn_status, knn_collect)) {
+        message <- tryCatch(
+          verb(folder), fsknn_checkpoint_error = conditionMessage
+        )
+        expect_match(message, "same\\s+`checkpoint`")
+        expect_no_match(message, "delete")
+      }
+      expect_identical(suppressMessages(kept_graph(x, folder)), whole)
+      expect_identical(knn_collect(folder), whole)
+    }
+  }
+})
+
 test_that("a status reads only what is new since the last one", {
   withr::local_options(fsknn.split_size = 40L)
   x <- random_matrix(120, 9)

@@ -199,6 +199,18 @@ abort_output <- function(output, message, call, hint = "Give another folder.") {
 check_output_is_free <- function(output, call) {
   files <- list.files(output$folder, all.files = TRUE, no.. = TRUE)
   if (shards_name %in% files) {
+    opened <- tryCatch(
+      open_shards(output$given, output$folder, FALSE, call),
+      fsknn_package_error = function(err) TRUE, # not known
+      error = function(err) NULL
+    )
+    if (is.null(opened)) {
+      abort_output(
+        output, "It holds an answer already, which is damaged.", call,
+        "{.fn read_knn_shards} says what is wrong with it; delete the folder, or
+         give another."
+      )
+    }
     abort_output(
       output, "It holds an answer already.", call,
       "{.fn read_knn_shards} opens it; give another folder, or delete this one."

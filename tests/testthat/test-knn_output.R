@@ -131,3 +131,26 @@ test_that("what a file is called is no code", {
     fixed = TRUE, class = "fsknn_output_error"
   )
 })
+
+test_that("a damaged answer is not said to be opened", {
+  skip_if_not_installed("DelayedArray")
+  local_folder()
+  x <- random_matrix(20, 5)
+  search <- function() knn_search(x, 3, output = knn_output("out", "bin"))
+  for (name in c("fsknn-shards", "index-000001.ibin")) {
+    for (hurt in list(function(path) writeBin(as.raw(1:99), path), unlink)) {
+      if (name == "fsknn-shards" && identical(hurt, unlink)) next
+      unlink("out", recursive = TRUE)
+      search()
+      expect_error(search(), "opens it", class = "fsknn_output_error")
+      hurt(file.path("out", name))
+      files <- list.files("out")
+      expect_error(
+        search(), "damaged[.]\n.*says what is wrong",
+        class = "fsknn_output_error"
+      )
+      expect_identical(list.files("out"), files)
+      expect_error(read_knn_shards("out"), class = "fsknn_shards_error")
+    }
+  }
+})

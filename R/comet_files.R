@@ -55,7 +55,8 @@
 #' twice in any order, or a value of a vector that is not finite; one that can't
 #' be written; a value that is missing, infinite, or too large for 4 bytes. Of
 #' class `fsknn_argument_error`: edges that are not each pair once, whose metric
-#' has no similarity from 0 to 1, or (as bytes) not all pairs.
+#' has no similarity from 0 to 1, or (as bytes) not all pairs; similarities that
+#' are not numbers from 0 to 1.
 #' @references
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel

@@ -74,9 +74,9 @@ row_stretches <- function(num_rows, at_once) {
 }
 
 # Whole numbers below 2^64, the largest ids that there are, are written in full,
-# as the core does up to 2^53. Others have `digits` significant digits; of 17 the
-# last two only where they tell of another double. R's own reading is off by a
-# bit at times, that of others not.
+# as the core does up to 2^53. Others have `digits` significant digits. Of 17
+# the last two stand only where they tell of another double: R's own reading is
+# off by a bit at times, that of others not.
 number_text <- function(x, digits = 17L) {
   text <- cpp_number_text(x, digits)
   large <- which(abs(x) > 2^53 & abs(x) < 2^64)

@@ -20,8 +20,8 @@
 #'   the same. The file is ASCII: all other characters are written as entities
 #'   (`&#223;`), which igraph leaves as they are. Names of GML attributes hold
 #'   letters and digits only: other characters are left out, and a number is
-#'   added where two would be alike. Of whole numbers beyond 2^31 igraph reads
-#'   -2147483648; other readers take them as they are.
+#'   added where two would be alike. igraph reads whole numbers beyond 2^31 as
+#'   -2147483648, which other readers take as they are.
 #'
 #' In both a point has a `label`, which yEd (of a GML file) and Gephi show;
 #' Cytoscape shows `name`. It is added where there is none: the name of the
@@ -65,7 +65,7 @@
 #'   `edges` has lost its vertices: all points in order, as in [as_igraph()].
 #' @param digits How many significant digits numbers have: 15 (default) to be
 #'   read by people, 17 to give back the same doubles; or fewer. Whole numbers
-#'   are written in full, as ids must be.
+#'   below 2^64 are written in full, as ids must be.
 #'
 #' @param form Of triples only: `"bipartite"` (default) or `"clique"`, as for
 #'   [as_igraph()].

@@ -19,9 +19,9 @@
 #' Indices and distances are matrices, a row a point. `"fsknn"`,
 #' `"BiocNeighbors"` and `"dbscan"` may be two lists of vectors, as
 #' [within_search()], `findNeighbors()` and `frNN()` give. The `eps` of an
-#' `frNN` made here is its largest distance. RcppHNSW has the shape of uwot; destiny's
-#' `find_knn()`, whose distances are called `dist`, is understood too. The names
-#' of the points are kept as row names, or as names of the lists.
+#' `frNN` made here is its largest distance. RcppHNSW has the shape of uwot;
+#' destiny's `find_knn()`, whose distances are called `dist`, is understood too.
+#' The names of the points are kept as row names, or as names of the lists.
 #'
 #' Where a shape has each point first, k neighbours take k + 1 columns: that is
 #' what `n_neighbors` of uwot and `k.param` of Seurat count. Coming from such a

@@ -294,15 +294,15 @@ other_forms <- paste0(
 kinds_of_text <- function(text) {
   text <- known_text(text)
   number <- function(text) !is.na(suppressWarnings(as.numeric(text)))
-  kind <- ifelse(
-    number(text), ifelse(grepl("[.eE]", text), "point", "whole"), "other"
-  )
+  kind <- ifelse(number(text), "whole", "other")
+  kind[kind == "whole" & grepl("[.eE]", text)] <- "point"
   with_comma <- grepl("^[^,.]*,[^,.]*$", text)
   kind[with_comma & number(sub(",", ".", text, fixed = TRUE))] <- "comma"
   kind[grepl(thousands, text)] <- "comma"
   # A true minus sign, and spaces that do not break.
   plain <- gsub("\u2212", "-", text, fixed = TRUE)
-  plain <- gsub("\u00a0", " ", gsub("\u202f", " ", plain, fixed = TRUE))
+  plain <- gsub("\u202f", " ", plain, fixed = TRUE)
+  plain <- gsub("\u00a0", " ", plain, fixed = TRUE)
   kind[kind == "other" & grepl(other_forms, plain)] <- "form"
   if (length(kind) == 0) "other" else kind
 }
@@ -348,7 +348,7 @@ hint_of_text <- function(x, arg) {
     if (!nzchar(tools::file_ext(x)) && !file.exists(x)) {
       return(NULL)
     }
-    reader <- if (grepl("[.]csv", x)) "read.csv" else "read.delim"
+    reader <- if (grepl(".csv", x, fixed = TRUE)) "read.csv" else "read.delim"
     code <- paste0(reader, "(", arg, ", row.names = 1)")
     return(c(i = paste0("Read a table first: {.code ", code, "}.")))
   }

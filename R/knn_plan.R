@@ -110,7 +110,8 @@
 #'
 #' More workers make more and smaller tasks, and all tasks together read the
 #' points as often as there are blocks. So where the shared disk, or the start
-#' and end of tasks, limit the time (`limited_by`), more hosts may make it longer.
+#' and end of tasks, limit the time (`limited_by`), more hosts may make it
+#' longer.
 #'
 #' The seconds are of a model: so much for each value read and prepared, each
 #' pair, each feature of a pair, and each pair that the filter leaves, by

@@ -65,15 +65,36 @@ FSKNN_HD inline UnitRounding rounding_of_ranks(std::int64_t padded) {
 //  * Taking r off 1 rounds nothing from r = 1/2 on; below, where |v_i|^2 +
 //    |v_j|^2 is at least 1/2, and for r clamped to -1, rounding_once_centred()
 //    of that is enough.
-// 1 - |z|^2 is made of twice as many digits. 2^-80 is more than what is then
-// left, and what underflows.
+//
+// The code rounds a row's two numbers, too. Let u be 2^-53 and N the padded
+// features. The partial sums of z^2 are below 1 + 2^-9, and |1 - |z|^2| is at
+// most 1.01 (N / 8 + 8) u.
+//  * LongSum. A square is `square` and a remainder of at most u z^2, which fma
+//    gives exactly. Adding it leaves a remainder of at most u (1 + 2^-9), also
+//    exact. So after m squares |rest| is at most (m + 1) u (1 + 2^-8), and the
+//    two additions to it round by 2 (m + 1) u^2 (1 + 2^-8): all N by (N^2 + 3
+//    N) u^2 (1 + 2^-8). A warp's threads have N / 32 squares each, and join by
+//    five times two additions: (N^2 / 32 + 13 N + 640) u^2 (1 + 2^-8). Neither
+//    is above (N + 32)^2 u^2 (1 + 2^-8).
+//  * 1 - sum is exact, and taking the rest off rounds by at most (N / 8 + 9)
+//    u^2. Half of all this counts.
+//  * At most N + 7 half units of at most u each are added up. This rounds by at
+//    most (N + 8)^2 u^2 / 2 (1 + 2^-8), half of which counts. Adding what this
+//    bound allows rounds by at most (N + 8) u^2.
+// Together this is less than 0.8 (N + 32)^2 u^2. Twice (N + 32)^2 u^2 are
+// allowed, and 2^-80 for what underflows, which is no more than 2^-1040.
 FSKNN_HD inline double half_ulp_of_sum(double sum_of_squares) {
   return sum_of_squares > 0x1p-900
              ? two_to(exponent_of(sum_of_squares * (1.0 + 0x1p-10)) - 53)
              : 0x1p-900;
 }
 static constexpr double kLastHalfUlp = 0x1p-54;
-static constexpr double kUnitRoundingLeft = 0x1p-80;
+
+/// What unit_rounding() itself rounds, and what underflows.
+FSKNN_HD inline double unit_rounding_left(std::int64_t padded) {
+  const double n = static_cast<double>(padded + 32);
+  return n * n * 0x1p-105 + 0x1p-80;
+}
 
 /// A sum of doubles, and what was rounded off it.
 struct LongSum {
@@ -91,9 +112,10 @@ struct LongSum {
 };
 
 FSKNN_HD inline UnitRounding unit_rounding(const LongSum& squares,
-                                           double half_ulps) {
+                                           double half_ulps,
+                                           std::int64_t padded) {
   return {((1.0 - squares.sum) - squares.rest) / 2,
-          half_ulps / 2 + kUnitRoundingLeft};
+          half_ulps / 2 + unit_rounding_left(padded)};
 }
 
 /// Of a prepared row of length 1.
@@ -113,7 +135,7 @@ inline UnitRounding unit_rounding(const double* z, std::int64_t padded) {
       lane[l] += lane[l + apart];
       half_ulps += apart == 1 ? kLastHalfUlp : half_ulp_of_sum(lane[l]);
     }
-  return unit_rounding(squares, half_ulps);
+  return unit_rounding(squares, half_ulps, padded);
 }
 
 /// Of |v|^2: see UnitRounding.

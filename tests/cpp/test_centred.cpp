@@ -8,6 +8,7 @@
 
 #include "cases.hpp"
 #include "core/centred.hpp"
+#include "core/prepare.hpp"
 #include "core/scan.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/pack.hpp"
@@ -148,6 +149,38 @@ TEST_CASE("few pairs of rows of one profile pass") {
       check_few_pass(metric, profiles(320, 130, noise), 1.02, 2.0);
     }
   }
+}
+
+// Where all entries are alike, what is rounded off the sums is of one sign, and
+// at a million features more than 2^-80 is left of it.
+TEST_CASE("what is short of length 1 is right at any number of features") {
+  double most = 0.0;
+  for (const std::int64_t d : {8, 1000, 8192, 100000, 1048579, 3000000})
+    for (const double other : {1.0, 1.7}) {
+      const std::int64_t padded = padded_features(d);
+      std::vector<double> z(static_cast<std::size_t>(padded), 0.0);
+      for (std::int64_t f = 0; f < d; ++f)
+        z[static_cast<std::size_t>(f)] = f < d / 2 ? 1.0 : other;
+      scale_to_length_one<ScalarLanes>(z.data(), padded);
+      // In two doubles, of which the second is kept small.
+      double sum = -1.0, rest = 0.0;
+      for (const double x : z) {
+        const double square = x * x, all = sum + square, there = all - sum;
+        rest += ((sum - (all - there)) + (square - there)) +
+                std::fma(x, x, -square);
+        sum = all + rest;
+        rest -= sum - all;
+      }
+      const UnitRounding own = unit_rounding(z.data(), padded);
+      const double off = std::fabs((-sum / 2 - own.short_of_one) - rest / 2);
+      CAPTURE(d);
+      CAPTURE(other);
+      CHECK(off <= unit_rounding_left(padded));
+      // Beside what the contract rounds, it is nothing.
+      CHECK(unit_rounding_left(padded) < 1e-6 * own.contract);
+      most = std::max(most, off);
+    }
+  CHECK(most > 0x1p-80);
 }
 
 TEST_CASE("a near row's own rounding bounds its distances") {

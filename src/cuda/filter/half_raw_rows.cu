@@ -117,7 +117,7 @@ __device__ inline UnitRounding unit_rounding_by_warp(const double* z,
     squares.rest += rest;
   }
   // The first thread's: others' may have other digits.
-  return unit_rounding(squares, warp_sum(half_ulps));
+  return unit_rounding(squares, warp_sum(half_ulps), padded);
 }
 
 struct RoundRaw {

@@ -74,6 +74,10 @@
 #' (`"euclidean"`), 2.6e120 (`"inner_product"`) or 2e295 (`"manhattan"`,
 #' `"chebyshev"`) are compared without a filter, pair by pair. That is slower.
 #'
+#' With `na = "pairwise"` all of this holds for the features that two rows have
+#' in common: a huge value that the other row lacks takes no digits from their
+#' distance or correlation.
+#'
 #' @section Over common features:
 #' With `na = "pairwise"` a pair is taken over the m of the d features that both
 #' rows have. Correlations (`"pearson"`, `"spearman"`) are those of these

@@ -5,8 +5,11 @@
 // a sum of differences.
 //
 // Correlations. A row holds its values times its own power of two (the largest
-// available one in [1, 2)), NaN where a value is missing and in the padding. It
-// is not centred: each pair's means are its own. r is made in two passes:
+// available one in [1, 2)), NaN where a value is missing and in the padding. A
+// row whose smallest values would lose digits keeps its values as they are
+// (scale_of_known()), since the other row may lack the sample of the largest.
+// The row is not centred: each pair's means are its own. r is made in two
+// passes:
 //
 //   1. n, sum x, sum y over the common samples; the means are sum / n;
 //   2. dx = x - mean_x, dy = y - mean_y; sums of dx, dy, dx^2, dy^2, dx dy.
@@ -16,9 +19,10 @@
 //
 // (sum dx)^2 / n takes away what the mean's rounding left (Chan, Golub and
 // LeVeque 1983). Where it is not small beside sum dx^2, or the squares are near
-// the end of double's range, careful_correlation() does the pair again: it also
-// is what finds that a row does not vary on the common samples (max == min, not
-// variance 0), since such a pair always comes to it.
+// an end of double's range, careful_correlation() does the pair again, at the
+// magnitude that the rows have on the common samples. It also is what finds
+// that a row does not vary on these (max == min, not variance 0), since such a
+// pair always comes to it.
 //
 // Ranks. A row's are multiples of a power of two u, at least 1 / (4 d), that
 // all rows have; means are rounded to multiples of it. So all of pass 2 is
@@ -54,6 +58,16 @@ FSKNN_HD static inline double no_correlation() {
 
 FSKNN_HD static inline bool has_value(double x) { return x == x; }
 
+/// A row's power of two under a correlation, by its largest magnitude and the
+/// smallest one that is not 0.
+FSKNN_HD static inline PowerOfTwo scale_of_known(double largest,
+                                                 double smallest) {
+  if (!(largest > 0.0)) return no_scaling();
+  const int e = exponent_of(largest);
+  const bool loses_digits = e > 0 && exponent_of(smallest) - e < -1022;
+  return loses_digits ? no_scaling() : power_of_two(-e);
+}
+
 /// What a pair over common samples is made of.
 struct MaskedTerms {
   Accumulation accumulation = Accumulation::dot;  ///< dot: Pearson's r
@@ -85,8 +99,9 @@ struct CommonMoments {
 /// Whether pass 2 can be trusted as it is.
 FSKNN_HD static inline bool is_plain(const CommonMoments& m, double n) {
   const double least = two_to(-900);  // no square that counts is subnormal
-  return m.xx >= least && m.yy >= least && (m.x * m.x) * 1024.0 <= n * m.xx &&
-         (m.y * m.y) * 1024.0 <= n * m.yy;
+  const double most = two_to(900);    // or has overflowed
+  return m.xx >= least && m.yy >= least && m.xx <= most && m.yy <= most &&
+         (m.x * m.x) * 1024.0 <= n * m.xx && (m.y * m.y) * 1024.0 <= n * m.yy;
 }
 
 FSKNN_HD static inline double correlation_of(const CommonMoments& m, double n) {
@@ -111,35 +126,52 @@ FSKNN_HD static inline double ranked_correlation(const CommonMoments& m,
 
 /// One row's part of careful_correlation(): what its values become there.
 struct CarefulRow {
+  double part;  ///< below 1 where sums could leave double's range
   double mean, second_mean;
   PowerOfTwo scale;
+  FSKNN_HD FSKNN_INLINE double off_mean(double x) const {
+    return fma(x, part, -mean);
+  }
   FSKNN_HD FSKNN_INLINE double unscaled(double x) const {
-    return (x - mean) - second_mean;
+    return off_mean(x) - second_mean;
   }
   FSKNN_HD FSKNN_INLINE double operator()(double x) const {
     return (unscaled(x) * scale.first) * scale.second;
   }
 };
 
-/// Centres a second time, and finds the power of two that brings the largest
-/// deviation to [1, 2). Returns false where the row does not vary.
-FSKNN_HD static inline bool prepare_careful(const double* a, const double* b,
-                                            std::int64_t padded, double n,
-                                            CarefulRow& row) {
-  double lanes[kLanes], least = 0.0, most = 0.0;
-  bool any = false;
+/// sum of x part - minus over the common samples.
+FSKNN_HD static inline double careful_sum(const double* a, const double* b,
+                                          std::int64_t padded, double part,
+                                          double minus) {
+  double lanes[kLanes];
   for (int l = 0; l < kLanes; ++l) {
     lanes[l] = 0.0;
-    for (std::int64_t f = l; f < padded; f += kLanes) {
-      if (!has_value(a[f]) || !has_value(b[f])) continue;
-      least = !any || a[f] < least ? a[f] : least;
-      most = !any || a[f] > most ? a[f] : most;
-      any = true;
-      lanes[l] = lanes[l] + (a[f] - row.mean);
-    }
+    for (std::int64_t f = l; f < padded; f += kLanes)
+      if (has_value(a[f]) && has_value(b[f]))
+        lanes[l] = lanes[l] + fma(a[f], part, -minus);
+  }
+  return join_sum(lanes);
+}
+
+/// Centres twice, and finds the power of two that brings the largest deviation
+/// to [1, 2). sum: pass 1's. Returns false where the row does not vary.
+FSKNN_HD static inline bool prepare_careful(const double* a, const double* b,
+                                            std::int64_t padded, double n,
+                                            double sum, CarefulRow& row) {
+  double least = 0.0, most = 0.0;
+  bool any = false;
+  for (std::int64_t f = 0; f < padded; ++f) {
+    if (!has_value(a[f]) || !has_value(b[f])) continue;
+    least = !any || a[f] < least ? a[f] : least;
+    most = !any || a[f] > most ? a[f] : most;
+    any = true;
   }
   if (least == most) return false;
-  row.second_mean = join_sum(lanes) / n;
+  const bool whole = -least < two_to(960) && most < two_to(960);
+  row.part = whole ? 1.0 : two_to(-64);
+  row.mean = (whole ? sum : careful_sum(a, b, padded, row.part, 0.0)) / n;
+  row.second_mean = careful_sum(a, b, padded, row.part, row.mean) / n;
   // unscaled() is monotone: its largest magnitude is that of an end.
   const double low = fabs(row.unscaled(least)), high = fabs(row.unscaled(most));
   const double largest = low > high ? low : high;
@@ -153,10 +185,9 @@ FSKNN_HD static inline double careful_correlation(const double* a,
                                                   const double* b,
                                                   std::int64_t padded,
                                                   const CommonSums& sums) {
-  CarefulRow x = {sums.x / sums.n, 0.0, {1.0, 1.0}};
-  CarefulRow y = {sums.y / sums.n, 0.0, {1.0, 1.0}};
-  if (!prepare_careful(a, b, padded, sums.n, x) ||
-      !prepare_careful(b, a, padded, sums.n, y))
+  CarefulRow x, y;
+  if (!prepare_careful(a, b, padded, sums.n, sums.x, x) ||
+      !prepare_careful(b, a, padded, sums.n, sums.y, y))
     return no_correlation();
   double tx[kLanes], ty[kLanes], xx[kLanes], yy[kLanes], xy[kLanes];
   for (int l = 0; l < kLanes; ++l) {
@@ -189,14 +220,15 @@ FSKNN_HD static inline double masked_result(const double* a, const double* b,
 }
 
 /// Eight features of a row in lanes: 1 where there is a value, and the value,
-/// or something finite. larger(NaN, y) and smaller(NaN, y) are y.
+/// or something finite. larger(NaN, y) is y. Sums of rows near the end of
+/// double's range may be NaN, which is_plain() refuses.
 template <class L>
 struct KnownLanes {
-  static constexpr double absent = -4.0;  // no scaled value: those are > -2
+  static constexpr double absent = -0x1.fffffffffffffp1023;
   L value, mask;
   explicit KnownLanes(const double* p)
       : value(larger(L::load(p), L::all(absent))),
-        mask(smaller(add(value, L::all(-absent)), L::all(1.0))) {}
+        mask(larger(fma(L::load(p), L::all(0.0), L::all(1.0)), L::all(0.0))) {}
 };
 
 template <class L>

@@ -37,10 +37,13 @@ void fill_mask(const double* x, std::int64_t d, std::int64_t words,
 PowerOfTwo scale_of_row(const MaskedRule& rule, const double* x,
                         std::int64_t d) {
   if (rule.form() == RowForm::raw) return rule.scale();
-  double largest = 0.0;
-  for (std::int64_t f = 0; f < d; ++f)
-    if (has_value(x[f])) largest = std::max(largest, std::fabs(x[f]));
-  return largest > 0.0 ? power_of_two(-exponent_of(largest)) : no_scaling();
+  double largest = 0.0, smallest = HUGE_VAL;
+  for (std::int64_t f = 0; f < d; ++f) {
+    if (!has_value(x[f]) || x[f] == 0.0) continue;
+    largest = std::max(largest, std::fabs(x[f]));
+    smallest = std::min(smallest, std::fabs(x[f]));
+  }
+  return scale_of_known(largest, smallest);
 }
 
 double median_of(std::vector<double>& values) {

@@ -66,8 +66,9 @@ class Packer {
     for (std::int64_t f = 0; f < d; ++f)
       if (has_value(row[f])) length += (row[f] - mean) * (row[f] - mean);
     length = std::sqrt(length);
-    // A row that does not vary: zeros, of which the bound says nothing.
-    const bool varies = length > 0.0;
+    // A row that does not vary, or whose squares overflow: zeros, of which the
+    // bound says nothing.
+    const bool varies = length > 0.0 && length < HUGE_VAL;
     double sum = 0.0, square = 0.0;
     for (std::int64_t f = 0; f < d; ++f) {
       const float value = varies && has_value(row[f])

@@ -61,6 +61,17 @@ inline std::vector<Matrix> masked_cases(std::int64_t n, std::int64_t d) {
     for (std::int64_t f = 0; f < d; ++f)
       m.at(i, f) *= f % 3 == 0 ? 1e300 : f % 3 == 1 ? 1.0 : 1e-300;
   all.push_back(m);
+  for (const double small : {1e-10, 1e-290}) {
+    m = normal("1e300 in samples that most rows lack", n, d, 40);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t f = 0; f < d; ++f) {
+        if (f % 4 == i % 4 && i % 5 == 0)
+          m.at(i, f) *= i % 2 == 0 ? 1e300 : 4e307;
+        else
+          m.at(i, f) = f % 4 == 0 ? kNone : m.at(i, f) * small;
+      }
+    all.push_back(m);
+  }
   m = with_holes(normal("subnormal", n, d, 36), 0.1, 37);
   for (double& x : m.values) x *= 1e-321;
   all.push_back(m);

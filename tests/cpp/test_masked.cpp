@@ -128,15 +128,18 @@ TEST_CASE("with missing values no chunk size, thread count or k changes it") {
 }
 
 TEST_CASE("with missing values every instruction set gives the same bits") {
-  const Matrix m = with_holes(normal("holes", 300, 45, 44), 0.2, 45);
-  for (const MetricEntry* metric : correlations()) {
-    Request r = masked_request(*metric, 9);
-    const Answer expected = find_masked(brute_force, r, m);
-    for (const cpu::Kernels* kernels : cpu::available_kernels()) {
-      r.instruction_set = kernels->name;
-      CHECK(find_masked(masked_engine, r, m) == expected);
+  std::vector<Matrix> cases = masked_cases(60, 45);
+  cases.push_back(with_holes(normal("holes", 300, 45, 44), 0.2, 45));
+  for (const Matrix& m : cases)
+    for (const MetricEntry* metric : correlations()) {
+      INFO(m.name);
+      Request r = masked_request(*metric, 9);
+      const Answer expected = find_masked(brute_force, r, m);
+      for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+        r.instruction_set = kernels->name;
+        CHECK(find_masked(masked_engine, r, m) == expected);
+      }
     }
-  }
 }
 
 TEST_CASE("queries with missing values, few and many") {

@@ -256,3 +256,73 @@ test_that("trees and held points have the same distances beside a huge row", {
   of_alone <- tree(alone)
   expect_identical(utils::head(tree(x), length(of_alone)), of_alone)
 })
+
+# r over the samples that both rows have, each row brought to its own magnitude
+# on these first.
+common_r <- function(a, b) {
+  both <- !is.na(a) & !is.na(b)
+  to_one <- function(x) {
+    largest <- max(abs(x))
+    # By 2^600 first, so that no quotient is of subnormal numbers.
+    up <- if (largest < 1) 2^600 else 1
+    (x * up) / (largest * up)
+  }
+  stats::cor(to_one(a[both]), to_one(b[both]))
+}
+
+test_that("a value that the other row lacks takes no digits from r", {
+  for (huge in c(1e100, 1e200, 1e298, 1e300, 1e305, .Machine$double.xmax)) {
+    for (small in c(1, 1e-10, 1e-290, 1e-300)) {
+      x <- random_matrix(40, 12, seed = 9) * small
+      # Two rows of two such values, and two that lack one or both of them.
+      x[3:4, 4] <- huge
+      x[4:5, 7] <- -huge
+      x[c(1, 2, 6:20), 4] <- NA
+      x[c(1, 2, 21:30), 7] <- NA
+      distance <- 1 - pairs_of(x, x, common_r)
+      diag(distance) <- Inf
+      for (backend in backends_here()) {
+        found <- knn_search(x, 39, "pearson", na = "pairwise", backend = backend)
+        off <- abs(found$distance - at_neighbours(distance, found$index))
+        expect_lt(max(off), 1e-13, label = paste(huge, small, backend))
+        found <- knn_search(x, 5, "pearson", na = "pairwise", backend = backend)
+        nearest <- t(apply(distance, 1, sort))[, 1:5]
+        expect_lt(max(abs(found$distance - nearest)), 1e-13)
+        found <- within_search(
+          x, 0.5, "pearson", na = "pairwise", backend = backend
+        )
+        expect_identical(
+          lengths(found$index), as.integer(rowSums(distance <= 0.5))
+        )
+      }
+    }
+  }
+})
+
+test_that("nor from differences over the samples that both have", {
+  differences <- list(
+    euclidean = euclidean_of,
+    manhattan = function(a, b) {
+      t <- abs(a - b)
+      sum(t, na.rm = TRUE) * length(a) / sum(!is.na(t))
+    }
+  )
+  for (huge in c(1e100, 1e200, 1e300)) {
+    for (small in c(1e-10, 1e-300)) {
+      x <- random_matrix(20, 9, seed = 10) * small
+      x[3, 4] <- huge
+      x[-(3:5), 4] <- NA
+      for (metric in names(differences)) {
+        all <- pairs_of(x, x, differences[[metric]])
+        diag(all) <- Inf
+        for (backend in backends_here()) {
+          found <- knn_search(x, 5, metric, na = "pairwise", backend = backend)
+          expect_near(
+            found$distance, at_neighbours(all, found$index),
+            paste(metric, huge, small, backend)
+          )
+        }
+      }
+    }
+  }
+})

@@ -211,12 +211,13 @@ __global__ void masked_rows(const double* rows, std::int64_t count,
     for (std::int64_t f = lane; f < num_features; f += 32)
       if (has_value(x[f])) square += (x[f] - mean) * (x[f] - mean);
     const double length = sqrt(warp_sum(square));
+    // A row whose squares overflow is zeros, too: all its pairs stay.
+    const bool varies = length > 0.0 && length < HUGE_VAL;
     for (std::int64_t f = lane; f < depth; f += 32) {
       const bool there = f < num_features && has_value(x[f]);
       z[i * depth + f] =
           !there ? CUDART_NAN_F
-                 : (length > 0.0 ? static_cast<float>((x[f] - mean) / length)
-                                 : 0.0f);
+                 : (varies ? static_cast<float>((x[f] - mean) / length) : 0.0f);
     }
   }
 }

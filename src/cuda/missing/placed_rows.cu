@@ -9,13 +9,18 @@ namespace {
 /// As core's scale_of_row(), by a warp.
 __device__ inline PowerOfTwo scale_of_row(const double* x,
                                           std::int64_t num_features, int lane) {
-  double largest = 0.0;
-  for (std::int64_t f = lane; f < num_features; f += 32)
-    if (has_value(x[f])) largest = fmax(largest, fabs(x[f]));
+  double largest = 0.0, smallest = HUGE_VAL;
+  for (std::int64_t f = lane; f < num_features; f += 32) {
+    if (!has_value(x[f]) || x[f] == 0.0) continue;
+    largest = fmax(largest, fabs(x[f]));
+    smallest = fmin(smallest, fabs(x[f]));
+  }
 #pragma unroll
-  for (int step = 16; step > 0; step /= 2)
+  for (int step = 16; step > 0; step /= 2) {
     largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, step));
-  return largest > 0.0 ? power_of_two(-exponent_of(largest)) : no_scaling();
+    smallest = fmin(smallest, __shfl_xor_sync(0xffffffffu, smallest, step));
+  }
+  return scale_of_known(largest, smallest);
 }
 
 // prepare_masked_row() of core/masked_points.hpp, but for ranks, a warp a row.

@@ -31,7 +31,8 @@ struct UnitRow {
     length = sqrt(warp_sum(square)) / kProductLength;
   }
   __device__ double operator()(double x, std::int64_t) const {
-    return length > 0.0 ? (x - mean) / length : 0.0;
+    // Of a row whose squares overflow, zeros: all its pairs stay.
+    return length > 0.0 && length < HUGE_VAL ? (x - mean) / length : 0.0;
   }
 };
 

@@ -318,9 +318,9 @@
 #' @section Arithmetic:
 #' Rows are brought to length 1 for correlations and cosine, each scaled by its
 #' own power of two first, so that their magnitude does not matter. Distances of
-#' rows as they are (Euclidean, inner product, Manhattan, Chebyshev) are right
-#' whatever else the matrix holds: see [metrics]. The vignette "method" has
-#' every step.
+#' rows as they are (Euclidean, inner product, Manhattan, Chebyshev,
+#' Proportional) are right whatever else the matrix holds: see [metrics]. The
+#' vignette "method" has every step.
 #'
 #' @section Missing values:
 #' With `na = "pairwise"` the distance of two points under `"euclidean"` and

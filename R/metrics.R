@@ -66,13 +66,19 @@
 #' One huge value does not change the distances of the other points.
 #' `"euclidean"`, `"manhattan"` and `"chebyshev"` distances are right to 1e-12
 #' of themselves for any finite data (of up to 60,000 features), and an
-#' `"inner_product"` to 1e-12 of the sum of its products' magnitudes. A distance
-#' below 2.2e-308 is subnormal and has fewer digits. Beside an entry of 2 or
-#' more, so has a Euclidean distance below sqrt(d) * 1.4e-309 (which is more
-#' from 257 features on). A distance above 1.8e308 is a `fsknn_range_error`
-#' where it is among the nearest. Data with an entry of 1.5e48 or more
-#' (`"euclidean"`), 2.6e120 (`"inner_product"`) or 2e295 (`"manhattan"`,
-#' `"chebyshev"`) are compared without a filter, pair by pair. That is slower.
+#' `"inner_product"` to 1e-12 of the sum of its products' magnitudes. A
+#' `"proportional"` similarity is right to 1e-12 of itself (up to 30,000
+#' features). That of three rows ([threshold_triples()], [nearest_triples()],
+#' [triple_histogram()]) has an absolute error of at most 1e-12.
+#'
+#' A distance or similarity below 2.2e-308 is subnormal and has fewer digits.
+#' Beside an entry of 2 or more, so has a Euclidean distance below sqrt(d) *
+#' 1.4e-309 (which is more from 257 features on). A distance above 1.8e308 is a
+#' `fsknn_range_error` where it is among the nearest. Data with an entry of
+#' 1.5e48 or more (`"euclidean"`), 2.6e120 (`"inner_product"`) or 2e295
+#' (`"manhattan"`, `"chebyshev"`, `"proportional"`) are compared without a
+#' filter, pair by pair. That is slower. The triples of such data are compared
+#' one by one, on the CPU.
 #'
 #' With `na = "pairwise"` all of this holds for the features that two rows have
 #' in common: a huge value that the other row lacks takes no digits from their

@@ -215,6 +215,28 @@ FSKNN_HD static inline FSKNN_RARE double wide_product(const double* a,
   return scaled(join_sum(v), power_of_two(e + g));
 }
 
+/// Sums of numbers that are not negative, where they leave double's range: of
+/// this part of each number, and with their sign turned, which tells them from
+/// the others. Nothing that counts beside such a sum is lost.
+static constexpr double kPartOfSum = 0x1p-64;
+
+/// A sum of numbers that are not negative as a part, whatever it stands as.
+FSKNN_HD static inline double part_of_sum(double sum) {
+  return sum < 0.0 ? -sum : sum * kPartOfSum;
+}
+
+/// sum min(a_f, b_f) of rows where it leaves double's range.
+FSKNN_HD static inline FSKNN_RARE double minus_part_of_smaller(
+    const double* a, const double* b, std::int64_t padded) {
+  double v[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    v[l] = 0.0;
+    for (std::int64_t f = l; f < padded; f += kLanes)
+      v[l] = fma(a[f] < b[f] ? a[f] : b[f], kPartOfSum, v[l]);
+  }
+  return -join_sum(v);
+}
+
 // Accumulations: what is summed over the features of a pair of rows. Each has
 // step() for 8 features at once and for one, and join() for the 8 lanes;
 // checked() takes what those give, and the rows, and sums them again where that
@@ -310,9 +332,14 @@ struct LargestDifference : NeverAgain {
   }
 };
 
-/// sum min(a_f, b_f)
-struct SmallerSum : NeverAgain {
+/// sum min(a_f, b_f), below 0 where it left double's range (part_of_sum()).
+struct SmallerSum {
   static constexpr Accumulation which = Accumulation::smaller_sum;
+  FSKNN_HD static FSKNN_INLINE double checked(double sum, const double* a,
+                                              const double* b,
+                                              std::int64_t padded) {
+    return sum < HUGE_VAL ? sum : minus_part_of_smaller(a, b, padded);
+  }
   template <class L>
   static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
     return add(s, smaller(a, b));

@@ -96,7 +96,7 @@ struct RowRecipe {
   PowerOfTwo scale = {1.0, 1.0};  ///< the matrix's; raw rows only
   FeatureWeights weights;         ///< centred and ranked rows only
   FeatureCovariates covariates;   ///< the same
-  bool needs_sums = false;        ///< a sum that is not above 0 is beyond range
+  bool needs_sums = false;        ///< a sum of 0 is beyond range
   /// Rows are, or become, whole ranks, and their sums those of squares.
   bool whole_ranks = false;
 };

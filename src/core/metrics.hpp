@@ -158,9 +158,16 @@ struct Overlapping : RawMetric {
 
 struct Proportional : Overlapping {
   static constexpr const char* name = "proportional";
+  static constexpr int wide_from = 981;
   static constexpr FilterKind filter = FilterKind::overlap;
+  // Of wide data, sums may leave double's range, or be below 0
+  // (part_of_sum()).
   FSKNN_HD static double similarity(double s, double sum_a, double sum_b) {
-    return at_most_one((2.0 * s) / (sum_a + sum_b));
+    const double total = sum_a + sum_b;
+    if (sum_a >= 0.0 && sum_b >= 0.0 && total < 0x1p1023)
+      return at_most_one((2.0 * s) / total);
+    return at_most_one((2.0 * part_of_sum(s)) /
+                       (part_of_sum(sum_a) + part_of_sum(sum_b)));
   }
   FSKNN_HD static double finish(double s, double sum_a, double sum_b) {
     return 1.0 - similarity(s, sum_a, sum_b);
@@ -176,6 +183,7 @@ struct Proportional : Overlapping {
 // and exact.
 struct Sorensen : Proportional {
   static constexpr const char* name = "sorensen";
+  static constexpr int wide_from = kNeverWide;
   static constexpr FilterKind filter = FilterKind::bits;
 };
 
@@ -205,8 +213,9 @@ struct Wide : M {
   static constexpr int wide_from = kNeverWide;
 };
 
-using WideMetrics = std::tuple<Wide<Euclidean>, Wide<InnerProduct, WideDot>,
-                               Wide<Manhattan>, Wide<Chebyshev>>;
+using WideMetrics =
+    std::tuple<Wide<Euclidean>, Wide<InnerProduct, WideDot>, Wide<Manhattan>,
+               Wide<Chebyshev>, Wide<Proportional>>;
 
 using AllMetrics =
     std::tuple<Pearson<Sign::signed_value>, Pearson<Sign::absolute>,

@@ -226,8 +226,9 @@ void prepare_unit(double* x, std::int64_t padded) {
   scale_to_length_one<L>(x, padded);
 }
 
-/// x: one row; multiplied by the matrix's power of two. Returns the row's sum
-/// (Proportional Similarity needs it; cheap, so always made).
+/// x: one row; multiplied by the matrix's power of two. Returns the row's sum,
+/// as SmallerSum has it of two rows (Proportional Similarity needs it; cheap,
+/// so always made).
 template <class L>
 double prepare_raw(double* x, std::int64_t padded, PowerOfTwo scale) {
   const L first = L::all(scale.first), second = L::all(scale.second);
@@ -239,7 +240,7 @@ double prepare_raw(double* x, std::int64_t padded, PowerOfTwo scale) {
   }
   double v[kLanes];
   s.store(v);
-  return join_sum(v);
+  return SmallerSum::checked(join_sum(v), x, x, padded);
 }
 
 /// x: the d average ranks of a row, which become c = 2 rank - (d + 1). These

@@ -48,7 +48,7 @@ RowRecipe recipe_of(const Request& request, int exponent) {
   RowRecipe recipe;
   recipe.form = metric.row_form;
   recipe.scale = power_of_two(-exponent);
-  recipe.needs_sums = metric.matrix_scale == MatrixScale::overlap;
+  recipe.needs_sums = metric.is_overlap();
   if (request.weights != nullptr) recipe.weights = request.weights->view();
   if (request.covariates != nullptr)
     recipe.covariates = request.covariates->view();
@@ -106,9 +106,8 @@ PreparedPoints prepare_points(const RowSource& source,
                    }
                    clear_padding(row, d, padded);
                    points.sums[place] = kernel(recipe, scratch, row, d, padded);
-                   // Two rows of entries too small to add up have no
-                   // proportion.
-                   if (recipe.needs_sums && !(points.sums[place] > 0.0))
+                   // Two rows of zeros have no proportion.
+                   if (recipe.needs_sums && points.sums[place] == 0.0)
                      throw RangeFailure();
                  }
                };

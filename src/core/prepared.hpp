@@ -24,6 +24,9 @@ struct PreparedPoints {
   Buffer<double> sums;  ///< [num_active]; what prepare_row() returned
 
   bool whole_ranks = false;  ///< see RowRecipe
+  /// Triples of wide data: no bound is made of sums, which may be below 0
+  /// (part_of_sum()).
+  bool wide = false;
 
   // Rows that are not held, since they can be made again: from what, and how.
   const RowSource* source = nullptr;  ///< null: `rows` holds them

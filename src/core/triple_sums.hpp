@@ -7,8 +7,24 @@
 
 namespace fsknn {
 
+/// sum max(a_f, b_f, c_f) where it leaves double's range: see part_of_sum().
+static inline FSKNN_RARE double minus_part_of_largest(const double* a,
+                                                      const double* b,
+                                                      const double* c,
+                                                      std::int64_t padded) {
+  double v[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    v[l] = 0.0;
+    for (std::int64_t f = l; f < padded; f += kLanes) {
+      const double most = a[f] > b[f] ? a[f] : b[f];
+      v[l] = fma(most > c[f] ? most : c[f], kPartOfSum, v[l]);
+    }
+  }
+  return -join_sum(v);
+}
+
 /// sum max(a_f, b_f, c_f) over rows of numbers that are not negative: the same
-/// bits for any order of the three.
+/// bits for any order of the three. Below 0 as part_of_sum() takes it.
 template <class L>
 double sum_of_largest(const double* a, const double* b, const double* c,
                       std::int64_t padded) {
@@ -17,7 +33,8 @@ double sum_of_largest(const double* a, const double* b, const double* c,
     s = add(s, larger(larger(L::load(a + f), L::load(b + f)), L::load(c + f)));
   double v[kLanes];
   s.store(v);
-  return join_sum(v);
+  const double sum = join_sum(v);
+  return sum < HUGE_VAL ? sum : minus_part_of_largest(a, b, c, padded);
 }
 
 /// Three rows' sums added, the smallest first.
@@ -33,6 +50,17 @@ FSKNN_HD static inline double similarity_of_three(double largest,
                                                   double total) {
   const double c = (1.5 * (total - largest)) / total;
   return c > 0.0 ? (c < 1.0 ? c : 1.0) : 0.0;
+}
+
+/// The same by the rows' sums, any of which part_of_sum() may have to take.
+static inline double similarity_of_three(double largest, double a, double b,
+                                         double c) {
+  const double total = total_of_three(a, b, c);
+  if (a >= 0.0 && b >= 0.0 && c >= 0.0 && total < 0x1p1023)
+    return similarity_of_three(largest, total);
+  return similarity_of_three(
+      part_of_sum(largest),
+      total_of_three(part_of_sum(a), part_of_sum(b), part_of_sum(c)));
 }
 
 }  // namespace fsknn

@@ -30,12 +30,16 @@ std::uint64_t checksum_of(std::int64_t bin, double count) {
          static_cast<std::uint64_t>(count);
 }
 
-PreparedPoints prepare_triples(const Request& request, const RowSource& points,
+PreparedPoints prepare_triples(const Request& asked, const RowSource& source,
                                RowKernel kernel, int num_threads,
                                Progress* progress) {
-  const int exponent = common_exponent(request, points, nullptr, num_threads);
-  return prepare_points(points, recipe_of(request, exponent), request.skip,
-                        false, kernel, num_threads, progress);
+  const Request request = suited(asked, source, nullptr, progress);
+  const int exponent = common_exponent(request, source, nullptr, num_threads);
+  PreparedPoints points =
+      prepare_points(source, recipe_of(request, exponent), request.skip, false,
+                     kernel, num_threads, progress);
+  points.wide = request.metric->matrix_scale == MatrixScale::none;
+  return points;
 }
 
 TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
@@ -43,17 +47,25 @@ TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
   const auto sum_at = [&](std::int32_t id) {
     return points.sums[points.order.place_of(PointId{id}).value];
   };
-  const double a = sum_at(triple.from), b = sum_at(triple.to);
-  const double c = sum_at(triple.third);
+  const double sum_a = sum_at(triple.from), sum_b = sum_at(triple.to);
+  const double sum_c = sum_at(triple.third);
+  // Of wide data, by parts where the three rows' sums are those, or too large.
+  const bool by_parts = sum_a < 0.0 || sum_b < 0.0 || sum_c < 0.0 ||
+                        !(total_of_three(sum_a, sum_b, sum_c) < 0x1p1023);
+  const auto own = [&](double sum) {
+    return by_parts ? part_of_sum(sum) : sum;
+  };
+  const double a = own(sum_a), b = own(sum_b), c = own(sum_c);
   const double total = total_of_three(a, b, c);
-  const double ab = (a + b) - sums[0], ac = (a + c) - sums[1];
-  const double bc = (b + c) - sums[2];
+  const double ab = (a + b) - own(sums[0]), ac = (a + c) - own(sums[1]);
+  const double bc = (b + c) - own(sums[2]);
   const double least = std::max(ab, std::max(ac, bc));
   const double most =
       std::min((ab + ac) - a, std::min((ab + bc) - b, (ac + bc) - c));
   // Rounding may bring a bound to the wrong side by a bit or two.
-  return {metric.similarity(sums[0], a, b), metric.similarity(sums[1], a, c),
-          metric.similarity(sums[2], b, c),
+  return {metric.similarity(sums[0], sum_a, sum_b),
+          metric.similarity(sums[1], sum_a, sum_c),
+          metric.similarity(sums[2], sum_b, sum_c),
           std::min(similarity_of_three(most, total), triple.similarity),
           std::max(similarity_of_three(least, total), triple.similarity)};
 }
@@ -169,7 +181,7 @@ std::vector<Triple> brute_triples(const Request& request,
         const double similarity = similarity_of_three(
             sum_of_largest<ScalarLanes>(rows.row(Place{i}), rows.row(Place{j}),
                                         rows.row(Place{k}), rows.padded),
-            total_of_three(rows.sums[i], rows.sums[j], rows.sums[k]));
+            rows.sums[i], rows.sums[j], rows.sums[k]);
         if (!(similarity >= question.least)) continue;
         std::int64_t at[] = {i, j, k};
         std::sort(at, at + 3);

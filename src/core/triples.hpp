@@ -92,7 +92,7 @@ std::uint64_t checksum_of(const Triple& triple);
 /// The same of a number of triples in a bin.
 std::uint64_t checksum_of(std::int64_t bin, double count);
 
-/// Rows in places of their own order. Throws RangeFailure.
+/// Rows in places of their own order, and whether they are wide data.
 PreparedPoints prepare_triples(const Request& request, const RowSource& points,
                                RowKernel kernel, int num_threads,
                                Progress* progress);

@@ -63,7 +63,7 @@ class Worker {
     clear_padding(row, queries_.num_features, padded);
     const double sum = kernels_.prepare_row(recipe_, scratch_, row,
                                             queries_.num_features, padded);
-    if (recipe_.needs_sums && !(sum > 0.0)) throw RangeFailure();
+    if (recipe_.needs_sums && sum == 0.0) throw RangeFailure();
     for (std::size_t q = 0; q < pairs_.size(); ++q)
       pairs_[q] = {static_cast<std::int32_t>(q), static_cast<std::int32_t>(r)};
     kernels_.exact(metric.accumulation, queries_.rows.data(), block_.data(),

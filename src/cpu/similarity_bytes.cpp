@@ -62,7 +62,7 @@ void SimilarityBytes::fill(const Row& row, std::uint8_t* to) const {
     for (std::int64_t i = 0; i < row.second; ++i) {
       to[i] = byte_of(similarity_of_three(
           kernels.exact(points_.row(Place{i}), b, c, points_.padded),
-          total_of_three(points_.sums[i], second, points_.sums[row.third])));
+          points_.sums[i], second, points_.sums[row.third]));
       poll_after(static_cast<double>(points_.padded));
     }
     return;

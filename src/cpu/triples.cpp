@@ -75,7 +75,7 @@ Sample look_at_sample(const PreparedPoints& points,
   Sample sample;
   const std::int64_t n = points.size();
   sample.all = num_triples(owners, q, n);
-  if (n <= 2 * kSample) return sample;
+  if (n <= 2 * kSample || points.wide) return sample;
   const std::vector<std::int64_t> chosen = choose_sample(n);
   const auto sum = [&](std::int64_t s) {
     return points.sums[chosen[static_cast<std::size_t>(s)]];
@@ -146,6 +146,8 @@ Sample look_at_sample(const PreparedPoints& points,
 /// tile does 16 at a time.
 bool takes_pairs(const TripleQuestion& q, const Sample& sample,
                  const PreparedPoints& points, std::size_t num_nearly_empty) {
+  // No pair rules out a triple.
+  if (points.wide) return false;
   // Their triples are gone through one by one: the more so the dearer.
   if (static_cast<std::int64_t>(num_nearly_empty) > points.size() / 8)
     return false;
@@ -363,7 +365,7 @@ struct TripleSearch::Prepared {
         sample(look_at_sample(points, triple_kernels(kernels), owners, question,
                               bound)),
         nearly_empty(nearly_empty_rows(points)) {
-    if (make_scanner) {
+    if (make_scanner && !points.wide) {
       scanner = make_scanner(request, points);
       return;
     }

@@ -57,9 +57,11 @@ TripleRows::TripleRows(const PreparedPoints& points,
       scale_(no_scaling()),
       panels_(num_panels() * kPanel * steps_),
       most_(num_panels() * kPanel) {
-  for (std::int64_t p = 0; p < size(); ++p)
+  for (std::int64_t p = 0; p < size() && !points.wide; ++p)
     largest_sum_ = std::max(largest_sum_, points.sums[p]);
   if (bits_ == 0) scale_ = scale_for(largest_sum_);
+  // Floats that are all 0: each triple goes to the exact step.
+  if (points.wide) scale_ = power_of_two(-1200);
   roundings_ =
       static_cast<double>(std::min(steps_, kDepth) + steps_ / kDepth + 2);
   for (std::int64_t p = 0; p < num_panels() * kPanel; ++p)
@@ -116,7 +118,8 @@ float TripleRows::larger(float a, float b) const {
 }
 
 float TripleRows::most_of(double sum) const {
-  if (sum < kCoarse) return std::numeric_limits<float>::infinity();
+  if (points_->wide || sum < kCoarse)
+    return std::numeric_limits<float>::infinity();
   const double by = (1.0 + roundings_ * 0x1p-23) * (1.0 + 0x1p-20);
   return float_above(scaled(sum) * by);
 }

@@ -69,7 +69,7 @@ class TripleRows {
     const PreparedPoints& p = *points_;
     return similarity_of_three(kernels_->exact(p.row(Place{a}), p.row(Place{b}),
                                                p.row(Place{c}), p.padded),
-                               total_of_three(p.sums[a], p.sums[b], p.sums[c]));
+                               p.sums[a], p.sums[b], p.sums[c]);
   }
 
   /// Steps that are summed before they meet the sum of others.

@@ -1,5 +1,6 @@
 // How many triples there are at which similarity.
 #include <algorithm>
+#include <cmath>
 
 #include "core/pieces.hpp"
 #include "cpu/triples.hpp"
@@ -21,7 +22,9 @@ class CountWorker {
         // off by as many roundings; and what the exact step is off.
         off_((rows.roundings() + 8.0) * 0x1p-22),
         off_exact_(16.0 * rounding_of_sums(rows.points().padded) + 0x1p-40),
-        small_(std::max(0x1p-60, rows.scaled(TripleRows::kCoarse))),
+        small_(rows.points().wide
+                   ? HUGE_VAL
+                   : std::max(0x1p-60, rows.scaled(TripleRows::kCoarse))),
         pass_(rows),
         sum_(static_cast<std::size_t>(rows.size())),
         counts_(breaks.size() + 1, 0) {
@@ -122,7 +125,7 @@ TripleCounts count_triples(const Request& request,
   const TripleShare share(owners, question, points.size(), part, parts);
   std::vector<std::int64_t> counts(breaks.size() + 1, 0);
   TripleCounts found;
-  if (make_scanner) {
+  if (make_scanner && !points.wide) {
     TripleScanner::Task task;
     task.apexes = share.parts(points.size(), 0.0);
     task.by_pairs = false;

@@ -251,7 +251,7 @@ class ScannedNearest {
     const PreparedPoints& p = points_;
     return similarity_of_three(kernels_.exact(p.row(Place{a}), p.row(Place{b}),
                                               p.row(Place{c}), p.padded),
-                               total_of_three(p.sums[a], p.sums[b], p.sums[c]));
+                               p.sums[a], p.sums[b], p.sums[c]);
   }
 
   void take(const TripleHit& hit) {
@@ -293,7 +293,7 @@ NearestTriples nearest_triples(const Request& request,
   std::vector<std::vector<TripleOfPoint>> by_place(
       static_cast<std::size_t>(points.size()));
   NearestTriples found;
-  if (make_scanner) {
+  if (make_scanner && !points.wide) {
     ScannedNearest(request, points, triple_kernels(kernels),
                    *make_scanner(request, points), by_place)
         .run(asked.apexes(), path, found.stats, progress);

@@ -12,6 +12,7 @@
 #include "cases.hpp"
 #include "core/brute.hpp"
 #include "core/prepared.hpp"
+#include "core/triple_sums.hpp"
 #include "cpu/engine.hpp"
 #include "cpu/kernels.hpp"
 
@@ -137,6 +138,30 @@ TEST_CASE("a sum of products that left double's range is made again") {
   CHECK(sum({}, {}) == 0.0);
 }
 
+TEST_CASE("a sum of smaller values beyond double's range is one of parts") {
+  const auto sum = [](std::vector<double> a, std::vector<double> b) {
+    a.resize(8);
+    b.resize(8);
+    return scalar_sum(Accumulation::smaller_sum, a.data(), b.data(), 8);
+  };
+  CHECK(sum({kMost, 1.0}, {2.0, 2.0}) == 3.0);
+  CHECK(sum({kMost, 0x1p1023}, {0x1p1023, kMost}) == -0x1p960);
+  CHECK(part_of_sum(-3.0) == 3.0);
+  CHECK(part_of_sum(0x1p64) == 1.0);
+  const double most = -0x1p1000;  // as a part
+  CHECK(Proportional::similarity(most, most, most) == 1.0);
+  CHECK(Proportional::similarity(kMost, kMost, kMost) == 1.0);
+  CHECK(Proportional::similarity(0x1p1000, 0x1p1000, most) == 0x1p-63);
+  CHECK(Proportional::similarity(0x1p-1074, 0x1p-1074, 0x1p-1074) == 1.0);
+  // Of three: min(a, b) + min(a, c) + min(b, c) - min(a, b, c) = 2 kMost.
+  const std::vector<double> one(8, kMost), none(8, 0.0);
+  const double largest =
+      sum_of_largest<ScalarLanes>(one.data(), one.data(), none.data(), 8);
+  CHECK(largest < 0.0);
+  CHECK(similarity_of_three(largest, largest, largest, 0.0) == 0.75);
+  CHECK(is_near(similarity_of_three(largest, largest, largest, largest), 1.0));
+}
+
 TEST_CASE("every instruction set has the bits of sums that are made again") {
   for (const double huge : {1e-160, 1e160, 1e300, kMost})
     for (const double small : {1.0, 1e-200, 1e-300}) {
@@ -148,7 +173,8 @@ TEST_CASE("every instruction set has the bits of sums that are made again") {
       std::vector<Pair> pairs;
       for (std::int32_t i = 0; i < m.n; ++i) pairs.push_back({i, 7});
       for (const Accumulation accumulation :
-           {Accumulation::squared_difference, Accumulation::wide_dot}) {
+           {Accumulation::squared_difference, Accumulation::wide_dot,
+            Accumulation::smaller_sum}) {
         std::vector<double> expected;
         for (const Pair& pair : pairs)
           expected.push_back(scalar_sum(accumulation,

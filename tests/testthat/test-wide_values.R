@@ -51,6 +51,21 @@ for_products <- function(huge, small) {
   x
 }
 
+# The similarity of two rows, brought to magnitudes near 1 first.
+overlap_of <- function(a, b) {
+  largest <- max(a, b)
+  a <- a / largest
+  b <- b / largest
+  2 * sum(pmin(a, b)) / (sum(a) + sum(b))
+}
+
+# Rows of 1e-307 beside rows of 1e150 and 1e308, whose sums are no doubles.
+far_apart <- function(n = 36, d = 9) {
+  x <- withr::with_seed(3, matrix(stats::runif(n * d, 0.1, 1), n))
+  x[1:2, ] <- x[1:2, ] / 1e3 # some of them subnormal
+  x * rep(c(1e-307, 1e150, 1.7e308), each = n / 3)
+}
+
 # The distance of each neighbour that was found, by a matrix of all.
 at_neighbours <- function(all, index) {
   matrix(all[cbind(c(row(index)), c(index))], nrow(index))
@@ -225,9 +240,13 @@ test_that("cosine and correlations hold for rows of any magnitude", {
 
 test_that("every instruction set has the same bits of such data", {
   for (i in c(4, 8, 9, 12)) {
-    for (metric in c("euclidean", "inner_product")) {
-      make <- if (metric == "euclidean") with_huge else for_products
-      x <- make(ratios$huge[[i]], ratios$small[[i]])
+    for (metric in c("euclidean", "inner_product", "proportional")) {
+      x <- switch(
+        metric,
+        euclidean = with_huge(ratios$huge[[i]], ratios$small[[i]]),
+        inner_product = for_products(ratios$huge[[i]], ratios$small[[i]]),
+        proportional = far_apart(12 + 3 * i)
+      )
       expected <- brute_force(x, k = 5, metric = metric)
       for (set in fsknn:::cpp_cpu()$instruction_sets) {
         withr::local_options(fsknn.instruction_set = set)
@@ -257,6 +276,81 @@ test_that("trees and held points have the same distances beside a huge row", {
   expect_identical(utils::head(tree(x), length(of_alone)), of_alone)
 })
 
+test_that("proportional similarities hold from the smallest to the largest", {
+  x <- far_apart()
+  all <- pairs_of(x, x, overlap_of)
+  diag(all) <- 0
+  once <- all[upper.tri(all)]
+  query <- x[c(1, 14, 30), ] * 0.7
+  to_query <- pairs_of(query, x, overlap_of)
+  for (backend in backends_here()) {
+    found <- knn_search(x, 5, "proportional", backend = backend)
+    expect_identical(found$index, t(apply(-all, 1, order))[, 1:5])
+    expect_near(1 - found$distance, at_neighbours(all, found$index), backend)
+    found <- knn_query(x, query, 4, "proportional", backend = backend)
+    expect_near(
+      1 - found$distance, at_neighbours(to_query, found$index), backend
+    )
+    for (least in c(0.3, 0.8)) {
+      edges <- threshold_graph(x, least, "proportional", backend = backend)
+      expect_identical(nrow(edges), sum(once >= least))
+      expect_near(
+        edges$similarity,
+        all[cbind(edges$from, edges$to)], backend
+      )
+    }
+    found <- within_search(x, 0.3, "proportional", backend = backend)
+    expect_identical(lengths(found$index), as.integer(rowSums(all >= 0.7)))
+    breaks <- c(0, 0.25, 0.5, 0.75, 1)
+    found <- pair_histogram(x, breaks, "proportional", backend = backend)
+    expect_identical(found$counts, tabulate(findInterval(once, breaks), 4) + 0)
+    tree <- mst_knn(x, "proportional", backend = backend)$tree
+    expect_near(1 - tree$distance, all[cbind(tree$from, tree$to)], backend)
+  }
+  file <- withr::local_tempfile()
+  write_comet_bytes(x, file)
+  expect_identical(
+    as.integer(readBin(file, "raw", 1e4)), as.integer(floor(255 * once))
+  )
+})
+
+test_that("so do those of three rows, to 1e-14", {
+  x <- far_apart(24, 9)
+  all <- utils::combn(24, 3)
+  of_three <- apply(all, 2, function(at) {
+    y <- x[at, ] / max(x[at, ])
+    1.5 * (sum(y) - sum(apply(y, 2, max))) / sum(y)
+  })
+  pair <- pairs_of(x, x, overlap_of)
+  for (backend in backends_here()) {
+    for (path in c("auto", "pairs", "all")) {
+      for (least in c(0, 0.4, 0.8)) {
+        found <- threshold_triples(x, least, path = path, backend = backend)
+        expected <- all[, of_three >= least]
+        expect_identical(rbind(found$from, found$to, found$third), expected)
+        expect_equal(found$similarity, of_three[of_three >= least],
+                     tolerance = 1e-14)
+        expect_equal(found$pair_from_to, pair[t(expected[1:2, ])],
+                     tolerance = 1e-12)
+        expect_true(all(found$at_least <= found$similarity))
+        expect_true(all(found$at_most >= found$similarity))
+      }
+      found <- nearest_triples(x, 3, path = path, backend = backend)
+      best <- vapply(seq_len(24), function(i) {
+        sort(of_three[colSums(all == i) > 0], decreasing = TRUE)[1:3]
+      }, numeric(3))
+      expect_equal(unname(found$similarity), t(best), tolerance = 1e-14)
+    }
+    breaks <- c(0, 0.2, 0.4, 0.6, 0.8, 1)
+    found <- triple_histogram(x, breaks, backend = backend)
+    expect_equal(found$triples, tabulate(findInterval(of_three, breaks), 5))
+  }
+  file <- withr::local_tempfile()
+  write_comet_bytes(x, file, 3)
+  bytes <- as.integer(readBin(file, "raw", 1e5))
+  expect_identical(sort(bytes), sort(as.integer(floor(255 * of_three))))
+})
+
 # r over the samples that both rows have, each row brought to its own magnitude
 # on these first.
 common_r <- function(a, b) {
@@ -282,7 +376,9 @@ test_that("a value that the other row lacks takes no digits from r", {
       distance <- 1 - pairs_of(x, x, common_r)
       diag(distance) <- Inf
       for (backend in backends_here()) {
-        found <- knn_search(x, 39, "pearson", na = "pairwise", backend = backend)
+        found <- knn_search(
+          x, 39, "pearson", na = "pairwise", backend = backend
+        )
         off <- abs(found$distance - at_neighbours(distance, found$index))
         expect_lt(max(off), 1e-13, label = paste(huge, small, backend))
         found <- knn_search(x, 5, "pearson", na = "pairwise", backend = backend)

@@ -153,7 +153,16 @@ __device__ inline double raw(double* x, std::int64_t end, int lane,
     s = fma(half, scale.second, s);
     x[f] = half * scale.second;
   }
-  return joined<Dot>(s);
+  const double sum = joined<Dot>(s);
+  // Of wide data, as minus_part_of_smaller(); a warp joins together.
+  if (__any_sync(0xffffffffu, !(sum < HUGE_VAL))) {
+    double part = 0.0;
+    for (std::int64_t f = lane; f < end; f += kLanes)
+      part = fma(x[f], kPartOfSum, part);
+    const double parts = joined<Dot>(part);
+    return sum < HUGE_VAL ? sum : -parts;
+  }
+  return sum;
 }
 
 /// A number that orders as the doubles do, -0.0 as 0.0; and back.

@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
                                      recipe.weights, recipe.covariates);
   if (target < 0 || lane > 0) return;
   if (at.sums != nullptr) at.sums[target] = sum;
-  if (recipe.needs_sums && !(sum > 0.0)) *beyond = 1;
+  if (recipe.needs_sums && sum == 0.0) *beyond = 1;
 }
 
 unsigned blocks_for(std::int64_t items, std::int64_t a_block) {

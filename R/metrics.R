@@ -69,7 +69,7 @@
 #' `"inner_product"` to 1e-12 of the sum of its products' magnitudes. A
 #' `"proportional"` similarity is right to 1e-12 of itself (up to 30,000
 #' features). That of three rows ([threshold_triples()], [nearest_triples()],
-#' [triple_histogram()]) has an absolute error of at most 1e-12.
+#' [triple_histogram()]) has an absolute error of at most 2e-12.
 #'
 #' A distance or similarity below 2.2e-308 is subnormal and has fewer digits.
 #' Beside an entry of 2 or more, so has a Euclidean distance below sqrt(d) *

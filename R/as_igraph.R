@@ -35,8 +35,8 @@
 #' @param weight Edge attribute `weight`: `"none"` (default), `"similarity"` or
 #'   `"distance"`. Similarity is r for correlations (|r| under
 #'   `sign = "absolute"`, -r under `sign = "negative"`), the column `similarity`
-#'   where `edges` has one (as under `"proportional"` and `"sorensen"`),
-#'   1 - distance for `"cosine"`, `"jaccard"`, and where that column is lost,
+#'   where `edges` has one (as under `"proportional"`, `"sorensen"` and
+#'   `"jaccard"`), 1 - distance for `"cosine"` and where that column is lost,
 #'   and 1 / (1 + distance) otherwise (`"inner_product"` has none).
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive:

@@ -16,9 +16,10 @@
 #' are the same. GPUs of compute capability 8.0 or more do so under `"jaccard"`
 #' and `"sorensen"`, whose data are 0 and 1 always.
 #'
-#' @section Proportional Similarity and Sorensen:
-#' The similarity of two rows is the double 2 sum(min(a, b)) / sum(a + b), whose
-#' quotient is rounded once, and the distance is 1 - similarity. Below a
+#' @section Proportional Similarity, Sorensen and Jaccard:
+#' The similarity of two rows is the double 2 sum(min(a, b)) / sum(a + b), or
+#' sum(a & b) / sum(a | b) for Jaccard. This quotient is rounded once, and the
+#' distance is 1 - similarity. Below a
 #' similarity of 1/2 the distance has lost its last bits. So edges
 #' ([knn_graph()], [threshold_graph()], [mst_knn()], [mutual_pairs()]) have both
 #' columns, and [as_igraph()], [as_sparse()], [write_edges()] and
@@ -170,7 +171,7 @@ known_metrics <- rbind(
              synonyms = "bray braycurtis bray-curtis czekanowski"),
   metric_row("jaccard", "Jaccard", FALSE, "1 - sum(a & b) / sum(a | b)",
              "complement", undefined_rows = "zero", binary = TRUE,
-             synonyms = "binary"),
+             own_similarity = TRUE, synonyms = "binary"),
   metric_row("sorensen", "Sorensen (Dice)", FALSE,
              "1 - 2 sum(a & b) / (sum(a) + sum(b))",
              "complement", undefined_rows = "zero", binary = TRUE,

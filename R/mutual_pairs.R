@@ -19,7 +19,7 @@
 #'   * `rank_from`: that of `from` among the neighbours of `to` in its block;
 #'     `rank_to`: that of `to` among those of `from`;
 #'   * `distance`; `correlation`, for correlations; `similarity`, for
-#'     `"proportional"` and `"sorensen"`;
+#'     `"proportional"`, `"sorensen"` and `"jaccard"`;
 #'   * `block_from`, `block_to`: the points' blocks.
 #'
 #'   Of two blocks these are the pairs of

@@ -74,9 +74,9 @@ test_that("bytes are floor(255 c) of the double c, of all small pairs", {
 })
 
 test_that("every verb's edges have the double that is rounded once", {
-  for (metric in c("proportional", "sorensen")) {
+  for (metric in c("proportional", "sorensen", "jaccard")) {
     x <- data_of(metric)
-    all <- pair_similarity(x)
+    all <- pair_similarity(x, metric)
     off <- all[upper.tri(all)]
     expect_gt(mean(1 - (1 - off) != off), 0.1)
     for (backend in backends_here()) {
@@ -148,7 +148,7 @@ test_that("so have graphs, matrices and files of them", {
 
 test_that("work in a folder, and data that are not held, tell the same", {
   local_folder()
-  for (metric in c("proportional", "sorensen")) {
+  for (metric in c("proportional", "sorensen", "jaccard")) {
     x <- data_of(metric)
     verbs <- list(
       knn = function(...) knn_graph(..., k = 25, metric = metric),
@@ -157,7 +157,7 @@ test_that("work in a folder, and data that are not held, tell the same", {
     for (verb in names(verbs)) {
       ask <- verbs[[verb]]
       edges <- ask(x)
-      expect_similarity(edges, pair_similarity(x), metric)
+      expect_similarity(edges, pair_similarity(x, metric), metric)
       withr::with_options(list(fsknn.split_size = 30), {
         expect_identical(ask(x, checkpoint = "work"), edges)
       })
@@ -198,6 +198,23 @@ test_that("thresholds and bins compare that double, not 1 - distance", {
       )
       expect_identical(found$count, wanted[[at]])
       expect_identical(nrow(utils::read.csv("some.csv")) + 0, wanted[[at]])
+    }
+  }
+})
+
+test_that("no weight lies below the threshold that its pair reached", {
+  for (metric in c("proportional", "sorensen", "jaccard")) {
+    x <- data_of(metric)
+    all <- pair_similarity(x, metric)
+    reached <- unique(all[all > 0 & all < 0.5])
+    below <- reached[1 - (1 - reached) < reached]
+    expect_gt(length(below), 0)
+    for (least in below) {
+      edges <- threshold_graph(x, least, metric)
+      weight <- igraph::E(as_igraph(edges, weight = "similarity"))$weight
+      expect_identical(min(weight), least)
+      skip_if_not_installed("Matrix")
+      expect_identical(min(as_sparse(edges, "similarity")@x), least)
     }
   }
 })

@@ -342,15 +342,44 @@ detail_bullets <- function(words) {
   stats::setNames(as.character(words), rep("x", length(words)))
 }
 
-# Of a matrix of text, or of the path of a table.
+# Code that reads a file of points, by how its name ends. %s: the path.
+file_readers <- c(
+  csv = "read.csv(%s, row.names = 1)",
+  tsv = "read.delim(%s, row.names = 1)",
+  tab = "read.delim(%s, row.names = 1)",
+  txt = "read.delim(%s, row.names = 1)",
+  xlsx = "readxl::read_excel(%s)", xls = "readxl::read_excel(%s)",
+  rds = "readRDS(%s)", rdata = "get(load(%s))", rda = "get(load(%s))",
+  mtx = "Matrix::readMM(%s)", h5ad = "HDF5Array::H5ADMatrix(%s)",
+  h5 = "HDF5Array::HDF5Array(%s, name)",
+  hdf5 = "HDF5Array::HDF5Array(%s, name)",
+  parquet = "arrow::read_parquet(%s)", feather = "arrow::read_feather(%s)"
+)
+
+# The readers of text and of R's own files take compressed files as well.
+hint_of_path <- function(path, arg) {
+  ending <- tolower(tools::file_ext(sub(
+    "[.](gz|bz2|xz)$", "", path, ignore.case = TRUE
+  )))
+  if (!nzchar(ending) && !file.exists(path)) {
+    return(NULL)
+  }
+  if (!ending %in% names(file_readers)) {
+    return(c(i = "Read the file first, and give its values."))
+  }
+  code <- sprintf(file_readers[[ending]], arg)
+  c(
+    i = paste0("Read the file first: {.code ", code, "}."),
+    i = if (grepl("name)", code, fixed = TRUE)) {
+      paste0("The names of its data sets: {.code rhdf5::h5ls(", arg, ")}.")
+    }
+  )
+}
+
+# Of a matrix of text, or of the path of a file.
 hint_of_text <- function(x, arg) {
   if (rlang::is_string(x) && is.null(dim(x))) {
-    if (!nzchar(tools::file_ext(x)) && !file.exists(x)) {
-      return(NULL)
-    }
-    reader <- if (grepl(".csv", x, fixed = TRUE)) "read.csv" else "read.delim"
-    code <- paste0(reader, "(", arg, ", row.names = 1)")
-    return(c(i = paste0("Read a table first: {.code ", code, "}.")))
+    return(hint_of_path(x, arg))
   }
   if (!is.matrix(x) || length(x) == 0) {
     return(NULL)

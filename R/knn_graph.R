@@ -20,8 +20,8 @@
 #'   * `distance`: double;
 #'   * `correlation`: for correlations only, the signed r,
 #'     whatever `sign` is;
-#'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only: see
-#'     [metrics];
+#'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only:
+#'     see [metrics];
 #'   * `block`: with `block` only, that of the neighbour, a factor.
 #'
 #'   Its attribute `vertices` is a data frame whose column `name` holds all

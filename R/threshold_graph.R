@@ -41,8 +41,8 @@
 #'     (character), else as row numbers (integer);
 #'   * `distance`: double, as [knn_search()] has it;
 #'   * `correlation`: for correlations only, the signed r, whatever `sign` is;
-#'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only, the
-#'     double that was compared.
+#'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only,
+#'     the double that was compared.
 #'
 #'   Its attribute `vertices` holds all points, isolated ones too, and
 #'   [as_igraph()] makes an undirected graph of it.

@@ -1,5 +1,5 @@
 # The hint of an error, run as code; `x` is what the error was about.
-run_hint <- function(x, n = 1, ...) {
+run_hint <- function(x, n = 1, ..., name = NULL) {
   words <- tryCatch(
     knn_search(x, 1, "euclidean", ...),
     error = function(err) paste(rlang::cnd_message(err), collapse = "\n")
@@ -312,6 +312,42 @@ test_that("the path of a table is to be read first", {
   file <- withr::local_tempfile(fileext = ".csv.gz")
   utils::write.csv(x, file)
   expect_identical(run_hint(file), x)
+  file <- withr::local_tempfile(fileext = ".rds")
+  saveRDS(x, file)
+  expect_identical(run_hint(file), x)
+  for (ending in c(".RData", ".rda")) {
+    file <- withr::local_tempfile(fileext = ending)
+    save(x, file = file)
+    expect_identical(run_hint(file), x)
+  }
+  # No code is better than code that fails.
+  words <- rlang::cnd_message(rlang::catch_cnd(knn_search("points.npy")))
+  expect_match(words, "Read the file first, and give its values.")
+  words <- rlang::cnd_message(rlang::catch_cnd(knn_search("points")))
+  expect_no_match(words, "Read")
+  for (verb in list(knn_graph, function(x) knn_query(random_matrix(5, 2), x))) {
+    words <- rlang::cnd_message(rlang::catch_cnd(verb("counts.XLS")))
+    expect_match(words, "readxl::read_excel(", fixed = TRUE)
+  }
+})
+
+test_that("files of other packages are read by their readers", {
+  skip_if_not_installed("Matrix")
+  values <- small_integers(9, 4)
+  sparse <- Matrix::Matrix(values, sparse = TRUE)
+  file <- withr::local_tempfile(fileext = ".mtx")
+  invisible(Matrix::writeMM(sparse, file))
+  right <- knn_search(values, 2, "euclidean")
+  expect_identical(knn_search(run_hint(file), 2, "euclidean"), right)
+  skip_if_not_installed("readxl")
+  file <- readxl::readxl_example("datasets.xlsx")
+  expect_identical(run_hint(file), readxl::read_excel(file))
+  skip_if_not_installed("HDF5Array")
+  file <- withr::local_tempfile(fileext = ".h5")
+  HDF5Array::writeHDF5Array(values, file, "counts")
+  name <- "counts"
+  found <- run_hint(file, name = name)
+  expect_identical(knn_search(found, 2, "euclidean"), right)
 })
 
 test_that("numbers as text are read as they are meant, or no code is given", {

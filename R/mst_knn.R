@@ -337,7 +337,7 @@ new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
                         num_covariates = NULL, k = NULL, taken_from = NULL) {
   names <- vertices$name
   if (!is.numeric(names)) {
-    names <- as.character(names)
+    names <- id_text(names)
   }
   vertices$cluster <- cut$cluster
   columns[c("from", "to")] <- list(names[columns$from], names[columns$to])

@@ -134,6 +134,9 @@ edges_facts <- function(edges, arg, call) {
   }
   check_edge_columns(edges, arg, call)
   checked <- check_vertices(vertices, call)
+  if (is.factor(vertices$name)) {
+    vertices$name <- checked$name
+  }
   list(
     from = vertex_numbers(edges$from, checked$name, call),
     to = vertex_numbers(edges$to, checked$name, call),

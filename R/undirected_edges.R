@@ -191,9 +191,11 @@ edges_of <- function(edges, arg = "edges", call = caller_env()) {
   to_edges(nn[c("index", "distance")], nn$names, call)
 }
 
+# Ids that are factors or numbers become text, as those of other graphs may be.
 # Graphs whose points have no names are given those of the first that has some,
 # by position, where that has as many.
 name_by_place <- function(graphs) {
+  graphs <- lapply(graphs, with_text_ids)
   names <- lapply(graphs, function(graph) attr(graph, "vertices")$name)
   known <- Find(is.character, names)
   lapply(graphs, function(graph) {
@@ -206,6 +208,17 @@ name_by_place <- function(graphs) {
     }
     graph
   })
+}
+
+with_text_ids <- function(graph) {
+  own <- attr(graph, "vertices")$name
+  numbered <- is.numeric(own) && all(own == seq_along(own))
+  if (!numbered && !is.character(own)) {
+    graph$from <- id_text(graph$from)
+    graph$to <- id_text(graph$to)
+    attr(graph, "vertices")$name <- id_text(own)
+  }
+  graph
 }
 
 # Points with names may be in any order, points without are as many. args: what

@@ -56,8 +56,17 @@ describe_type <- function(value) {
   paste(article, type, shape)
 }
 
-# Names as text. as.character() makes "1e+05" of the id 100000.
+# Names as text. as.character() makes "1e+05" of the id 100000, and so does
+# factor(), whose levels are numbers where all are written as R writes those.
 id_text <- function(names) {
+  if (is.factor(names)) {
+    levels <- levels(names)
+    numbers <- suppressWarnings(as.numeric(levels))
+    if (!anyNA(numbers) && identical(as.character(numbers), levels)) {
+      levels <- id_text(numbers)
+    }
+    return(levels[names])
+  }
   text <- as.character(names)
   if (is.double(names) && !is.object(names)) {
     whole <- which(names == trunc(names) & abs(names) < 2^64)
@@ -69,7 +78,7 @@ id_text <- function(names) {
 # Columns of names that are numbers, as text, to be printed.
 with_id_text <- function(data, columns) {
   for (column in columns) {
-    if (is.double(data[[column]])) {
+    if (is.double(data[[column]]) || is.factor(data[[column]])) {
       data[[column]] <- id_text(data[[column]])
     }
   }

@@ -250,10 +250,12 @@ write_edges_csv <- function(edges, file, path, vertices, digits,
                             call = caller_env()) {
   columns <- as.list(edges)
   check_plain_columns(edges, "edges", character(), call)
+  ends <- c("from", "to", if (is_triples(edges)) "third")
+  is_level <- vapply(edges[ends], is.factor, NA)
+  columns[ends[is_level]] <- lapply(columns[ends[is_level]], id_text)
   extra <- setdiff(names(vertices), "name")
   if (length(extra) > 0) {
     vertices <- check_vertices(vertices, call)
-    ends <- c("from", "to", if (is_triples(edges)) "third")
     numbers <- lapply(edges[ends], vertex_numbers, vertices$name, call)
     check_plain_columns(vertices, "vertices", "name", call)
     taken <- intersect(

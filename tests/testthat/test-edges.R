@@ -208,6 +208,55 @@ test_that("points whose names are large numbers are found and shown in full", {
   }
 })
 
+test_that("ids that are factors of large numbers match these numbers", {
+  x <- random_matrix(30, 5)
+  plain <- knn_graph(x, 3, "euclidean", backend = "cpu")
+  ids <- 1:30 * 1e5
+  named <- function(name) {
+    edges <- plain
+    edges$from <- name[plain$from]
+    edges$to <- name[plain$to]
+    attr(edges, "vertices") <- data.frame(name = name)
+    edges
+  }
+  text <- named(sprintf("%.0f", ids))
+  kinds <- list(number = named(ids), factor = named(factor(ids)))
+  rownames(x) <- attr(text, "vertices")$name
+  in_file <- function(edges) {
+    file <- withr::local_tempfile(fileext = ".csv")
+    write_edges(edges, file)
+    utils::read.csv(file)
+  }
+  verbs <- list(
+    as_igraph = function(edges) igraph::V(as_igraph(edges))$name,
+    as_sparse = function(edges) as_sparse(edges)@i,
+    mst_knn = function(edges) fsknn:::id_text(mst_knn(edges)$tree$from),
+    undirected = function(edges) fsknn:::id_text(undirected_edges(edges)$to),
+    forest = function(edges) fsknn:::id_text(spanning_forest(edges)$to),
+    recall = function(edges) knn_recall(edges, text),
+    first = function(edges) combine_graphs(edges, text),
+    second = function(edges) combine_graphs(text, edges),
+    significance = function(edges) {
+      withr::local_seed(1)
+      edge_significance(edges, x, permutations = 20)$p_value
+    },
+    write_edges = in_file,
+    print = function(edges) utils::capture.output(print(edges))
+  )
+  for (verb in names(verbs)) {
+    ask <- verbs[[verb]]
+    for (kind in names(kinds)) {
+      expect_equal(ask(kinds[[kind]]), ask(text), label = paste(verb, kind))
+    }
+  }
+  expect_identical(dimnames(as_sparse(kinds$factor)), dimnames(as_sparse(text)))
+  expect_identical(as_knn(kinds$factor), as_knn(text))
+  # One id alone, and levels that are names.
+  expect_identical(fsknn:::id_text(factor(c(1e5, NA))), c("100000", NA))
+  expect_identical(fsknn:::id_text(factor(c("1e+05", "b"))), c("1e+05", "b"))
+  expect_identical(fsknn:::id_text(factor("1e5")), "1e5")
+})
+
 test_that("triples of points whose names are large numbers are shown in full", {
   triples <- threshold_triples(exp(random_matrix(12, 5)), 0)
   ids <- 1:12 * 1e5

@@ -38,7 +38,9 @@
 #'
 #' @returns `read_cibm()`: a double matrix, points in rows, samples in columns,
 #'   both named, with an attribute `classes`: one class for each column, integer
-#'   where all are whole numbers, else character. `write_cibm()`: `file`,
+#'   where all are whole numbers without leading zeros (or `+`), else character.
+#'   Classes are written as text, so that `"1"` is read as 1, a factor as text,
+#'   and 1.5 as `"1.5"`. `write_cibm()`: `file`,
 #'   invisibly; each number is written with as many digits as it takes for
 #'   `read_cibm()` to give back the same double.
 #'
@@ -373,8 +375,9 @@ check_names_once <- function(cibm, names, at, noun) {
   )
 }
 
+# Text such as "007" would not be the same as a number.
 as_classes <- function(fields) {
-  whole <- all(grepl("^[-+]?[0-9]{1,9}$", fields))
+  whole <- all(grepl("^(0|-?[1-9][0-9]{0,8})$", fields))
   if (whole) as.integer(fields) else fields
 }
 

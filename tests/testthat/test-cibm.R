@@ -121,6 +121,18 @@ test_that("names in Latin-1 are read as the letters they are", {
   expect_identical(colnames(read_cibm("file.txt")), c("x", "y", "caf\u00e9"))
 })
 
+test_that("classes that are written are read back as they were", {
+  withr::local_dir(withr::local_tempdir())
+  x <- matrix(1:4 + 0, 2, dimnames = list(c("a", "b"), c("s", "t")))
+  for (classes in list(
+    c("007", "001"), c("+1", "-0"), c("7", "007"), c("a", "1"), c(7L, 0L),
+    c(-12L, 1000000L)
+  )) {
+    write_cibm(x, "file", classes = classes)
+    expect_identical(attr(read_cibm("file"), "classes"), classes)
+  }
+})
+
 test_that("classes that are not all whole numbers are text", {
   x <- read_lines(with_line(8, "1 0.5 relapse"))
   expect_identical(attr(x, "classes"), c("1", "0.5", "relapse"))

@@ -60,6 +60,13 @@
 #' the squared distance of the standardised rows then, and that is what is
 #' taken. All other distances are squared.
 #'
+#' **Distances of any magnitude.** Where the squares of typical distances, below
+#' 1e-135 or above 1e135, would come near the ends of a double's range, all
+#' distances are divided by a power of two first. The result has it as `unit`:
+#' its `epsilon`, `range` and `curve` are of distances divided by `unit`. All
+#' else has no unit but `scale`, which is in that of the distances. The argument
+#' `epsilon` is always of the distances as they are.
+#'
 #' **Components.** Where the graph falls into several components each has a map
 #' of its own: no walk leads from one to another, eigenvalue 1 would repeat, and
 #' coordinates of different components can't be compared. `component` numbers
@@ -112,6 +119,8 @@
 #'     without
 #'     the diagonal;
 #'   * `density` (q), `degree` (d) and `scale` (s, or `NULL`) of each point;
+#'   * `unit`: 1, or the power of two that `epsilon`, `range` and `curve` have
+#'     as unit of length (see Details);
 #'   * `alpha`, `time`, `local`, `symmetrize`, `metric`, `num_pairs`.
 #'
 #'   `as.matrix()` gives the coordinates, which are what
@@ -121,10 +130,9 @@
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that is known or
 #' without distances, distances that are missing or below 0 (inner products), a
-#' neighbour that is there twice. `fsknn_range_error`: squared distances beyond
-#' a double. `fsknn_package_error`: a component of more than 300 points where
-#' RSpectra is not installed. A warning of class `fsknn_convergence_warning`
-#' says where eigenpairs were not found to full accuracy.
+#' neighbour that is there twice. `fsknn_package_error`: a component of more
+#' than 300 points where RSpectra is not installed. A warning of class
+#' `fsknn_convergence_warning` says where eigenpairs were not found to full accuracy.
 #' @references
 #' Coifman RR, Lafon S (2006). Diffusion maps. *Applied and Computational
 #' Harmonic Analysis* 21(1): 5-30. \doi{10.1016/j.acha.2006.04.006}
@@ -200,6 +208,9 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
     abort_repeated(joined$point, names, current_env())
   }
   in_core(joined, current_env())
+  if (!is.null(epsilon)) {
+    epsilon <- in_unit(epsilon, joined$unit)
+  }
   scale <- choose_epsilon(joined, epsilon, local, num_threads, current_env())
   walk <- in_core(
     cpp_walk(joined$graph, scale$epsilon, alpha, num_threads), current_env()
@@ -210,7 +221,7 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
       maps, scale,
       list(
         density = walk$density, degree = walk$degree,
-        scale = if (!is.null(local)) joined$scales,
+        scale = if (!is.null(local)) joined$scales, unit = joined$unit,
         alpha = alpha, time = time, local = local, symmetrize = symmetrize,
         metric = metric, num_pairs = joined$num_pairs
       )
@@ -246,6 +257,16 @@ check_epsilon <- function(epsilon, call = caller_env()) {
     ),
     call
   )
+}
+
+# A squared length, of lengths in this unit. One beyond a double is the last
+# double: the weights are the same.
+in_unit <- function(epsilon, unit) {
+  if (unit == 1) {
+    return(epsilon)
+  }
+  range <- c(.Machine$double.xmin, .Machine$double.xmax)
+  min(max(epsilon / unit / unit, range[[1]]), range[[2]])
 }
 
 metric_of_neighbours <- function(edges) {

@@ -19,7 +19,13 @@ format_map <- function(x) {
 }
 
 format_kernel <- function(x) {
-  squared <- if (isTRUE(is_one_minus(x$metric))) "2 (1 - r)" else "d^2"
+  squared <- if (isTRUE(is_one_minus(x$metric))) {
+    "2 (1 - r)"
+  } else if (unit_of_map(x) != 1) {
+    paste0("(d / ", format_number(x$unit), ")^2")
+  } else {
+    "d^2"
+  }
   scaled <- if (is.null(x$local)) {
     paste0("-", squared, " / ")
   } else {
@@ -39,6 +45,11 @@ format_kernel <- function(x) {
     if (is.null(x$local)) ")", ", ", tally(x$num_pairs, "pair"), " (",
     x$symmetrize, ")"
   )
+}
+
+# Of distances. Maps of earlier versions have none.
+unit_of_map <- function(map) {
+  map$unit %||% 1
 }
 
 format_dimension <- function(x) {

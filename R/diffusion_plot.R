@@ -178,7 +178,13 @@ draw_slope <- function(map) {
         format_number(map$dimension[["with_diagonal"]], 2), " to ",
         format_number(map$dimension[["without"]], 2)
       ),
-      x = "Epsilon (shaded: the valid range)",
+      x = paste0(
+        "Epsilon",
+        if (unit_of_map(map) != 1) {
+          paste0(" of distances / ", format_number(map$unit))
+        },
+        " (shaded: the valid range)"
+      ),
       y = "Slope of log(sum W)"
     ) +
     theme_summary()

@@ -98,7 +98,9 @@ extend_map <- function(map, places, num_rows) {
   )
   if (length(kept) > 0) {
     rows <- unique(row[kept])
-    out[rows, ] <- walk_to(map, row[kept], index[kept], squared[kept]) /
+    out[rows, ] <- walk_to(
+      map, row[kept], index[kept], squared[kept], distance[kept]
+    ) /
       map$eigenvalues[component[rows], , drop = FALSE]
   }
   # Points of the map have their own.
@@ -108,12 +110,17 @@ extend_map <- function(map, places, num_rows) {
 }
 
 # The mean coordinates of each row's neighbours, as the walk weighs them.
-walk_to <- function(map, row, index, squared) {
+walk_to <- function(map, row, index, squared, distance) {
   # From the nearest on, so that not all can vanish: a factor cancels.
   first <- order(row, squared, method = "radix")
   first <- first[!duplicated(row[first])]
-  least <- squared[first][match(row, row[first])]
-  weight <- exp(-(squared - least) / map$epsilon) /
+  nearest <- first[match(row, row[first])]
+  off <- squared - squared[nearest]
+  # Of squares beyond a double, any difference is so many epsilons that only
+  # the nearest have a weight.
+  beyond <- which(squared[nearest] == Inf)
+  off[beyond] <- ifelse(distance[beyond] == distance[nearest][beyond], 0, Inf)
+  weight <- exp(-off / map$epsilon) /
     map$density[index]^map$alpha
   total <- sum_by_row(weight, row)
   means <- vapply(seq_len(ncol(map$coordinates)), function(l) {
@@ -132,7 +139,7 @@ squared_lengths <- function(map, row, index, distance, num_rows) {
     distance <- sqrt(2 * distance)
   }
   if (is.null(map$local)) {
-    return(distance^2)
+    return((distance / unit_of_map(map))^2)
   }
   size <- tabulate(row, num_rows)
   start <- cumsum(size) - size

@@ -69,11 +69,16 @@ NearLists take_lists(SEXP index, SEXP distance) {
   return std::move(behind<NearLists>(index));
 }
 
-/// Of each point the smallest u above 0 and the largest among its own
+/// Of each point the smallest length above 0 and the largest among its own
 /// neighbours; NA where it has none.
-Rcpp::List ends_of(const NearLists& lists, const JoinedGraph& graph) {
+struct Ends {
+  Rcpp::NumericVector nearest, farthest;
+};
+
+Ends ends_of(const NearLists& lists, const JoinedGraph& graph) {
   const std::int64_t n = graph.num_points();
-  Rcpp::NumericVector nearest(n, NA_REAL), farthest(n, NA_REAL);
+  Ends ends = {Rcpp::NumericVector(n, NA_REAL),
+               Rcpp::NumericVector(n, NA_REAL)};
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int32_t* const row = graph.index.data() + graph.row(i);
     const std::int32_t* const end = graph.index.data() + graph.row(i + 1);
@@ -83,12 +88,34 @@ Rcpp::List ends_of(const NearLists& lists, const JoinedGraph& graph) {
           std::lower_bound(row, end, lists.index[e]);
       if (found == end || *found != lists.index[e]) continue;
       const double u = graph.length[found - graph.index.data()];
-      if (u > 0.0 && !(nearest[i] <= u)) nearest[i] = u;
-      if (u > 0.0 && !(farthest[i] >= u)) farthest[i] = u;
+      if (u > 0.0 && !(ends.nearest[i] <= u)) ends.nearest[i] = u;
+      if (u > 0.0 && !(ends.farthest[i] >= u)) ends.farthest[i] = u;
     }
   }
-  return Rcpp::List::create(Rcpp::_["nearest"] = nearest,
-                            Rcpp::_["farthest"] = farthest);
+  return ends;
+}
+
+/// Of those that are not NA; 0: there is none.
+double median_of(const Rcpp::NumericVector& values) {
+  std::vector<double> there;
+  for (const double v : values)
+    if (!std::isnan(v)) there.push_back(v);
+  if (there.empty()) return 0.0;
+  const auto middle =
+      there.begin() + static_cast<std::ptrdiff_t>(there.size() / 2);
+  std::nth_element(there.begin(), middle, there.end());
+  return *middle;
+}
+
+/// Their squares in the unit, far enough within double's range that a median
+/// and some doublings of it are, too.
+void square_ends(Ends& ends, int unit) {
+  for (Rcpp::NumericVector* values : {&ends.nearest, &ends.farthest}) {
+    for (double& v : *values) {
+      const double a = std::ldexp(v, -unit);
+      if (!std::isnan(v)) v = std::min(std::max(a * a, 0x1p-1000), 0x1p1000);
+    }
+  }
 }
 
 }  // namespace
@@ -185,10 +212,25 @@ Rcpp::List cpp_join_neighbours(SEXP index, SEXP distance, bool mutual,
         if (correlation)
           for (double& s : scales) s = std::sqrt(2.0 * s);
       }
+      // Quotients by scales have no unit, and 1 - r needs none.
+      const bool plain = local == 0 && !correlation;
+      Ends ends;
+      int unit = 0;
+      if (plain) {
+        ends = ends_of(lists, *graph);
+        const double nearest = median_of(ends.nearest);
+        if (nearest > 0.0)
+          unit = unit_of_lengths(nearest, median_of(ends.farthest));
+        square_ends(ends, unit);
+      }
       square_lengths(
           *graph, correlation ? LengthKind::correlation : LengthKind::distance,
-          scales, num_threads);
-      Rcpp::List out = ends_of(lists, *graph);
+          unit, scales, num_threads);
+      if (!plain) ends = ends_of(lists, *graph);
+      Rcpp::List out =
+          Rcpp::List::create(Rcpp::_["nearest"] = ends.nearest,
+                             Rcpp::_["farthest"] = ends.farthest,
+                             Rcpp::_["unit"] = std::ldexp(1.0, unit));
       out["num_pairs"] = 0.5 * static_cast<double>(graph->index.size());
       out["scales"] = scales;
       out["graph"] = Rcpp::XPtr<JoinedGraph>(graph.release(), true);

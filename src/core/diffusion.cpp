@@ -1,13 +1,10 @@
 #include "core/diffusion.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <utility>
 
-#include "core/errors.hpp"
 #include "core/pieces.hpp"
 
 namespace fsknn {
@@ -60,15 +57,20 @@ void fill_each(double* to, std::int64_t size, int num_threads, Value value) {
 
 }  // namespace
 
-void square_lengths(JoinedGraph& graph, LengthKind kind,
+int unit_of_lengths(double nearest, double farthest) {
+  constexpr int most = 450;
+  const int low = std::ilogb(nearest), high = std::ilogb(farthest);
+  return low >= -most && high < most ? 0 : (low + high) / 2;
+}
+
+void square_lengths(JoinedGraph& graph, LengthKind kind, int unit,
                     const std::vector<double>& scales, int num_threads) {
-  std::atomic<bool> beyond{false};
   each_block(
       graph.num_points(), threads_for(graph.length.size(), num_threads),
       nullptr, [&](std::int64_t first, std::int64_t end) {
         for (std::int64_t i = first; i < end; ++i) {
           for (std::int64_t e = graph.row(i); e < graph.row(i + 1); ++e) {
-            double a = graph.length[e], b = a;
+            double a = std::ldexp(graph.length[e], -unit), b = a;
             if (kind == LengthKind::correlation) b = 2.0, a = std::max(a, 0.0);
             if (!scales.empty()) {
               // The smaller end first: both rows of a pair have the same bits.
@@ -77,13 +79,10 @@ void square_lengths(JoinedGraph& graph, LengthKind kind,
               a /= scales[std::min(at, j)];
               b /= scales[std::max(at, j)];
             }
-            const double u = a * b;
-            if (!(u <= std::numeric_limits<double>::max())) beyond = true;
-            graph.length[e] = u;
+            graph.length[e] = a * b;
           }
         }
       });
-  if (beyond) throw RangeFailure();
 }
 
 std::vector<KernelSum> kernel_sums(const JoinedGraph& squared,

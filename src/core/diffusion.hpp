@@ -24,10 +24,15 @@ enum class LengthKind {
   correlation  ///< distance is 1 - r: u = 2 (1 - r)
 };
 
-/// The graph's lengths become u. scales: of the points, or none: then u is
-/// divided by those of both ends. Throws RangeFailure beyond a double.
-void square_lengths(JoinedGraph& graph, LengthKind kind,
+/// The graph's lengths become u, infinite beyond a double: W is 0 there. They
+/// are divided by 2^unit before. scales: of the points, or none: then u is
+/// divided by those of both ends.
+void square_lengths(JoinedGraph& graph, LengthKind kind, int unit,
                     const std::vector<double>& scales, int num_threads);
+
+/// The unit of square_lengths() for lengths from `nearest` to `farthest`, both
+/// above 0: 0 where their squares are far from the ends of double's range.
+int unit_of_lengths(double nearest, double farthest);
 
 /// Of one epsilon: sums over all pairs i != j in both directions.
 struct KernelSum {

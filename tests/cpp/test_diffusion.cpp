@@ -59,7 +59,7 @@ NearLists ring(std::int32_t n) {
 
 JoinedGraph squared_ring(std::int32_t n) {
   JoinedGraph graph = join_directions(ring(n), JoinKind::either, 2, nullptr);
-  square_lengths(graph, LengthKind::distance, {}, 2);
+  square_lengths(graph, LengthKind::distance, 0, {}, 2);
   return graph;
 }
 
@@ -119,16 +119,30 @@ TEST_CASE("lengths are squared, or 2 (1 - r), and refused beyond a double") {
   const NearLists lists = lists_of({{{1, 3.0}}, {{0, 3.0}}});
   const auto squared = [&](LengthKind kind, const std::vector<double>& scales) {
     JoinedGraph graph = join_directions(lists, JoinKind::either, 1, nullptr);
-    square_lengths(graph, kind, scales, 1);
+    square_lengths(graph, kind, 0, scales, 1);
     return entry(graph, 0, 1);
   };
   CHECK(squared(LengthKind::distance, {}) == 9.0);
   CHECK(squared(LengthKind::correlation, {}) == 6.0);
   CHECK(squared(LengthKind::distance, {2.0, 4.5}) == 1.0);
+}
+
+TEST_CASE("squares have a unit only where they would leave double's range") {
+  CHECK(unit_of_lengths(1e-17, 1e120) == 0);
+  CHECK(unit_of_lengths(0x1p-450, 0x1p449) == 0);
+  for (const int e : {-1074, -1000, -500, 500, 1000, 1022}) {
+    const int unit = unit_of_lengths(std::ldexp(1.0, e), std::ldexp(3.0, e));
+    CHECK(std::abs(unit - e) <= 1);
+    JoinedGraph graph =
+        join_directions(lists_of({{{1, std::ldexp(3.0, e)}}, {}}),
+                        JoinKind::either, 1, nullptr);
+    square_lengths(graph, LengthKind::distance, e, {}, 1);
+    CHECK(entry(graph, 0, 1) == 9.0);
+  }
   JoinedGraph far = join_directions(lists_of({{{1, 1e200}}, {}}),
                                     JoinKind::either, 1, nullptr);
-  CHECK_THROWS_AS(square_lengths(far, LengthKind::distance, {}, 1),
-                  RangeFailure);
+  square_lengths(far, LengthKind::distance, 0, {}, 1);
+  CHECK(entry(far, 0, 1) == HUGE_VAL);
 }
 
 TEST_CASE("sums of the kernel are those of a loop") {

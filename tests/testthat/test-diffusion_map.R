@@ -471,8 +471,6 @@ test_that("wrong input is told of", {
   missing$distance[3, 2] <- NA
   twice <- nn
   twice$index[4, 2] <- twice$index[4, 1]
-  huge <- nn
-  huge$distance[] <- 1e200
   edges <- knn_graph(
     random_matrix(30, 2, seed = 1), k = 4, metric = "inner_product",
     backend = "cpu"
@@ -493,7 +491,6 @@ test_that("wrong input is told of", {
     diffusion_map(below)
     diffusion_map(missing)
     diffusion_map(twice)
-    diffusion_map(huge)
     diffusion_map(edges)
     diffusion_map(convert_knn(nn, to = "edges"), metric = "euclid")
     diffusion_map(knn_graph(random_matrix(30, 3, seed = 1), 4),
@@ -509,4 +506,83 @@ test_that("a walk that hardly moves is mapped where Lanczos' method fails", {
   expect_no_warning(map <- diffusion_map(nn, 2))
   expect_lt(max(map$residuals), 1e-9)
   expect_false(anyNA(map$coordinates))
+})
+
+test_that("a map has no unit but that of its distances", {
+  x <- random_matrix(80, 3, seed = 1)
+  nn <- knn_search(x, 8, "euclidean", backend = "cpu")
+  near <- knn_query(x, x[1:5, ] + 0.01, 8, "euclidean", backend = "cpu")
+  times <- function(found, factor) {
+    found$distance <- found$distance * factor
+    found
+  }
+  expect_same_map <- function(found, map) {
+    for (part in c("coordinates", "eigenvalues", "density", "degree")) {
+      expect_equal(found[[part]], map[[part]], tolerance = 1e-10)
+    }
+  }
+  map <- diffusion_map(nn, 3)
+  expect_identical(map$unit, 1)
+  local <- diffusion_map(nn, 3, local = 5)
+  given <- diffusion_map(nn, 3, epsilon = 2)
+  placed <- predict(map, near)
+  for (power in c(-1015, -700, -520, -480, -450, -300, 300, 449, 500, 700,
+                  1010)) {
+    scale <- 2^power
+    there <- times(nn, scale)
+    found <- diffusion_map(there, 3)
+    expect_same_map(found, map)
+    expect_equal(found$epsilon / (scale / found$unit)^2, map$epsilon)
+    expect_equal(found$range / (scale / found$unit)^2, map$range)
+    expect_equal(found$slope, map$slope)
+    expect_equal(predict(found, times(near, scale)), placed, tolerance = 1e-10)
+    of_local <- diffusion_map(there, 3, local = 5)
+    expect_same_map(of_local, local)
+    expect_identical(of_local$scale, local$scale * scale)
+    if (abs(power) < 500) {
+      expect_same_map(diffusion_map(there, 3, epsilon = 2 * scale^2), given)
+    }
+  }
+})
+
+test_that("a few distances of another magnitude leave a map as it is", {
+  nn <- knn_search(random_matrix(80, 3, seed = 1), 8, backend = "cpu",
+                   metric = "euclidean")
+  # Their weights are 0 and 1 in both.
+  plain <- wide <- nn
+  plain$distance[7, 8] <- 1e100
+  wide$distance[7, 8] <- 1e300
+  plain$distance[9, 1] <- 1e-100
+  wide$distance[9, 1] <- 1e-300
+  plain <- diffusion_map(plain, 3)
+  wide <- diffusion_map(wide, 3)
+  expect_identical(wide$coordinates, plain$coordinates)
+  expect_identical(wide$epsilon, plain$epsilon)
+  # No two of its points have the other magnitude in common.
+  far <- list(
+    index = matrix(c(1L, 2L, 3L, 5L), 2), distance = rbind(c(1e300, 2e300),
+                                                          c(1e300, 1e300))
+  )
+  map <- diffusion_map(nn, 3)
+  expected <- map$coordinates[1, ] / map$eigenvalues[1, ]
+  expect_equal(predict(map, far)[1, ], expected)
+  weight <- 1 / map$density[c(2, 5)]
+  expect_equal(
+    predict(map, far)[2, ],
+    colSums(map$coordinates[c(2, 5), ] * weight) / sum(weight) /
+      map$eigenvalues[1, ]
+  )
+})
+
+test_that("an epsilon given for tiny or huge distances is of their squares", {
+  nn <- knn_search(random_matrix(80, 3, seed = 1), 8, backend = "cpu",
+                   metric = "euclidean")
+  tiny <- huge <- nn
+  tiny$distance <- nn$distance * 1e-200
+  huge$distance <- nn$distance * 1e200
+  # All weights are 1, and all are 0.
+  expect_equal(diffusion_map(tiny, 2, epsilon = 1)$density[[1]],
+               diffusion_map(nn, 2, epsilon = 1e300)$density[[1]])
+  expect_identical(diffusion_map(huge, 2, epsilon = 1)$density, rep(1, 80))
+  expect_output(print(diffusion_map(huge, 2)), "exp(-(d / ", fixed = TRUE)
 })

@@ -188,8 +188,16 @@ round_down <- function(number) {
   if (!is.finite(number) || number == 0) {
     return(format(number))
   }
-  unit <- 10^(floor(log10(abs(number))) - 2)
-  format(floor(number / unit) * unit, digits = 3)
+  parts <- as.double(strsplit(sprintf("%.15e", number), "e")[[1]])
+  for (hundredths in floor(100 * parts[[1]]) - 0:1) {
+    text <- sprintf("%.0fe%.0f", hundredths, parts[[2]] - 2)
+    text <- format(as.double(text), digits = 3)
+    # Reading a number rounds.
+    if (is.finite(as.double(text)) && as.double(text) <= number) {
+      return(text)
+    }
+  }
+  format(number, digits = 17)
 }
 
 similarity_that_fits <- function(distance) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -22,17 +21,34 @@ constexpr std::size_t kHanded = 4096;
 // Points of the sample: half a million pairs.
 constexpr std::int64_t kSampled = 1024;
 
-// Bins are runs of 2^16 floats, in their order: 128 to each power of two, those
-// below 0 first.
-constexpr int kBinBits = 16;
-constexpr std::uint32_t kSignBit = 0x80000000u;
+// Bins of a power of two, by the first bits of the significand.
+constexpr int kBinBits = 7;
+constexpr std::size_t kBins = std::size_t{1} << kBinBits;
+// Exponents from those of the smallest subnormal to those of the largest
+// double, and infinity; 0 has place 0.
+constexpr int kLeastExponent = -1074;
+constexpr int kPowers = 1024 - kLeastExponent + 2;
 
-float float_of_bin(std::size_t bin) {
-  const std::uint32_t key = static_cast<std::uint32_t>(bin) << kBinBits;
-  const std::uint32_t bits = (key & kSignBit) != 0 ? key ^ kSignBit : ~key;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+/// |distance| >= 0: its power of two, and the bin in it.
+struct TallyPlace {
+  int power;
+  std::size_t bin;
+};
+
+TallyPlace place_of(double magnitude) {
+  if (magnitude == 0.0) return {0, 0};
+  if (!is_in_range(magnitude)) return {kPowers - 1, 0};
+  int exponent;
+  const double significand = 2.0 * std::frexp(magnitude, &exponent);
+  return {exponent - kLeastExponent,
+          static_cast<std::size_t>((significand - 1.0) * kBins)};
+}
+
+/// The least magnitude of a bin, or of the next one where bin is kBins.
+double magnitude_of(int power, std::size_t bin) {
+  if (power == 0) return 0.0;
+  const double significand = 1.0 + static_cast<double>(bin) / kBins;
+  return std::ldexp(significand, power + kLeastExponent - 1);
 }
 
 /// Pairs over common samples have a rule of their own.
@@ -120,37 +136,51 @@ std::vector<std::int32_t> sample_of(std::int64_t n,
 
 }  // namespace
 
-std::size_t DistanceTally::bin_of(double distance) {
-  const float value = static_cast<float>(distance);
-  std::uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  const std::uint32_t key = (bits & kSignBit) != 0 ? ~bits : bits | kSignBit;
-  return static_cast<std::size_t>(key >> kBinBits);
+DistanceTally::DistanceTally() : count_(2 * kPowers) {}
+
+void DistanceTally::add(double distance) {
+  const TallyPlace place = place_of(std::fabs(distance));
+  const bool below = distance < 0.0;
+  const int power = below ? kPowers - 1 - place.power : kPowers + place.power;
+  std::vector<std::int64_t>& bins = count_[static_cast<std::size_t>(power)];
+  if (bins.empty()) bins.resize(kBins);
+  ++bins[below ? kBins - 1 - place.bin : place.bin];
 }
 
 void DistanceTally::add_all(const DistanceTally& other) {
-  for (std::size_t b = 0; b < count_.size(); ++b) count_[b] += other.count_[b];
+  for (std::size_t p = 0; p < count_.size(); ++p) {
+    if (other.count_[p].empty()) continue;
+    if (count_[p].empty()) count_[p].resize(kBins);
+    for (std::size_t b = 0; b < kBins; ++b) count_[p][b] += other.count_[p][b];
+  }
 }
 
 double DistanceTally::total() const {
-  return static_cast<double>(
-      std::accumulate(count_.begin(), count_.end(), std::int64_t{0}));
+  double sum = 0.0;
+  for (const std::vector<std::int64_t>& bins : count_)
+    sum += static_cast<double>(
+        std::accumulate(bins.begin(), bins.end(), std::int64_t{0}));
+  return sum;
 }
 
 double DistanceTally::reach(double most) const {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   double sum = 0.0;
-  for (std::size_t b = 0; b < count_.size(); ++b) {
-    sum += static_cast<double>(count_[b]);
-    if (sum <= most) continue;
-    // Below every double that rounds to a float of this bin. What rounds to
-    // -infinity has no float below it.
-    constexpr float lowest = std::numeric_limits<float>::lowest();
-    const float least = float_of_bin(b);
-    if (!(least >= lowest)) return -std::numeric_limits<double>::infinity();
-    return static_cast<double>(
-        std::nextafter(least, -std::numeric_limits<float>::infinity()));
+  for (int p = 0; p < 2 * kPowers; ++p) {
+    const std::vector<std::int64_t>& bins = count_[static_cast<std::size_t>(p)];
+    for (std::size_t b = 0; b < bins.size(); ++b) {
+      sum += static_cast<double>(bins[b]);
+      if (sum <= most) continue;
+      // Below every distance of this bin, also where its end is subnormal and
+      // thus rounded. Bins of distances below 0 are in descending order of
+      // magnitude.
+      const bool below = p < kPowers;
+      const double end = below ? -magnitude_of(kPowers - 1 - p, kBins - b)
+                               : magnitude_of(p - kPowers, b);
+      return std::nextafter(end, -infinity);
+    }
   }
-  return std::numeric_limits<double>::infinity();
+  return infinity;
 }
 
 WithinCollector::WithinCollector(const Request& request, const Within& within,

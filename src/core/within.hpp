@@ -77,11 +77,12 @@ struct TooManyPairs : Failure {
   double fits;
 };
 
-/// How many pairs there are at which distance, to three digits or so.
+/// How many pairs there are at which distance, whatever its magnitude: 128 bins
+/// for each power of two, so that three digits are known or nearly so.
 class DistanceTally {
  public:
-  DistanceTally() : count_(std::size_t{1} << 16, 0) {}
-  void add(double distance) { ++count_[bin_of(distance)]; }
+  DistanceTally();
+  void add(double distance);
   void add_all(const DistanceTally& other);
   double total() const;
   /// A distance such that no more than `most` of those added are at most that
@@ -89,8 +90,9 @@ class DistanceTally {
   double reach(double most) const;
 
  private:
-  static std::size_t bin_of(double distance);
-  std::vector<std::int64_t> count_;
+  /// Of each power of two the counts of its bins, none where it has no
+  /// distance; in ascending order, those of distances below 0 first.
+  std::vector<std::vector<std::int64_t>> count_;
 };
 
 class WithinCollector {

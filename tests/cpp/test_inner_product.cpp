@@ -245,7 +245,43 @@ TEST_CASE("distances below 0 are counted, and tell what would fit") {
   CHECK(tally.reach(1000) == std::numeric_limits<double>::infinity());
   DistanceTally far;
   far.add(-1e300);
+  CHECK(far.reach(0) < -1e300);
+  CHECK(far.reach(0) > -1.02e300);
+  far.add(-std::numeric_limits<double>::max());
   CHECK(far.reach(0) == -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("distances of any magnitude are counted, and tell what would fit") {
+  for (const double sign : {1.0, -1.0}) {
+    for (int e = -1074; e < 1024; ++e) {
+      DistanceTally tally;
+      std::vector<double> all;
+      for (int i = 0; i < 100; ++i) {
+        const double distance =
+            std::ldexp(sign * (1.0 + i / 100.0), e < -1060 ? e + 14 : e);
+        all.push_back(distance);
+        tally.add(distance);
+      }
+      std::sort(all.begin(), all.end());
+      for (const std::size_t most : {std::size_t{1}, std::size_t{50}}) {
+        const double fits = tally.reach(static_cast<double>(most));
+        CAPTURE(all[0]);
+        CHECK(fits < all[most]);
+        CHECK(std::fabs(fits - all[most]) <= 0.011 * std::fabs(all[most]));
+      }
+    }
+    DistanceTally least;
+    least.add(sign * 0x1p-1074);
+    least.add(sign * 0x1p-1074);
+    CHECK(least.reach(1) < sign * 0x1p-1074);
+    CHECK(least.total() == 2);
+  }
+  DistanceTally zeros;
+  zeros.add(0.0);
+  zeros.add(-0.0);
+  zeros.add(0x1p-1074);
+  CHECK(zeros.reach(1) < 0.0);
+  CHECK(zeros.reach(2) == 0.0);
 }
 
 TEST_CASE("pairs within a distance below 0 are found") {

@@ -188,6 +188,36 @@ test_that("what can't be a distance, or is too much, is said", {
   expect_snapshot(error = TRUE, within_search(x[c(1:9, 1:9), ], 1))
 })
 
+test_that("the cure holds for distances of any magnitude", {
+  x <- random_matrix(120, 4, seed = 3)
+  withr::local_options(fsknn.max_memory = 12 * 2000)
+  for (power in c(-300, -200, -45, -40, -1, 0, 38, 40, 200, 300)) {
+    at_scale <- x * 10^power
+    error <- expect_error(
+      within_search(at_scale, Inf, "euclidean"), class = "fsknn_size_error"
+    )
+    cure <- sub(
+      ".*`distance = (.*)` would fit.*", "\\1", conditionMessage(error)
+    )
+    entries <- sum(lengths(
+      within_search(at_scale, as.double(cure), "euclidean")$index
+    ))
+    expect_lte(entries, 2000)
+    expect_gt(entries, 1000)
+  }
+})
+
+test_that("three digits of a distance are never more than it", {
+  distance <- c(
+    10^(-300:300), -10^(-300:300), 0.3 * (1 - 2^-53), 1 - 2^-53, 999.9999,
+    2^-1074, 1e-310, .Machine$double.xmin, .Machine$double.xmax,
+    -.Machine$double.xmax
+  )
+  text <- vapply(distance, fsknn:::round_down, "")
+  expect_true(all(as.double(text) <= distance))
+  expect_true(all(abs(as.double(text) / distance - 1) <= 0.0101))
+})
+
 test_that("each point's own distance is told how far it may go", {
   x <- withr::with_seed(1, matrix(rnorm(3000), 600))
   limits <- c(rep(0.5, 15), rep(1e-9, 585))

@@ -52,6 +52,7 @@ depth_of_counts <- function(points) {
   if (!whole) {
     return(NULL)
   }
+  part <- part / unit_of_values(part)
   # Samples are the columns of what the user gave.
   if (isTRUE(points$turned)) {
     part <- t(part)

@@ -114,14 +114,16 @@ family_p <- function(pairs, null, limit, num) {
   # Of each point, over its smallest distances in the data and in all
   # permutations: nothing in it tells which of them the data are.
   all <- cbind(null$observed, null$nearest)
+  unit <- unit_of_rows(all)
+  all <- all / unit
   centre <- rowMeans(all)
   spread <- sqrt(rowMeans((all - centre)^2))
   spread[!is.na(spread) & spread == 0] <- Inf
-  smallest <- smallest_of_columns((null$nearest - centre) / spread)
-  score <- pmin(
-    (limit - centre[pairs$from]) / spread[pairs$from],
-    (limit - centre[pairs$to]) / spread[pairs$to]
-  )
+  smallest <- smallest_of_columns((null$nearest / unit - centre) / spread)
+  score_of <- function(points) {
+    (limit / unit[points] - centre[points]) / spread[points]
+  }
+  score <- pmin(score_of(pairs$from), score_of(pairs$to))
   permutation_p(findInterval(score + 1e-9, sort(smallest)), num)
 }
 

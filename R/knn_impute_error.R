@@ -132,7 +132,7 @@ draw_hidden <- function(values, fraction, hide, how, call = caller_env()) {
     stats::runif(length(known))
   } else {
     values[known] + stats::rnorm(
-      length(known), sd = stats::sd(values[known]) / 2
+      length(known), sd = standard_deviation(values[known]) / 2
     )
   }
   known <- known[order(key)]
@@ -183,10 +183,10 @@ judge_metric <- function(values, holes, hidden, truth, ks, how, options,
     entries$made <- put_means(entries$made, values, holes)
     at <- (entries$made$column - 1) * as.double(nrow(values)) +
       entries$made$row
-    off <- entries$made$value[match(hidden, at)] - truth
+    filled <- entries$made$value[match(hidden, at)]
     data.frame(
-      metric = options$metric$name, k = k, rmse = sqrt(mean(off^2)),
-      bias = mean(off),
+      metric = options$metric$name, k = k,
+      rmse = root_mean_square(filled, truth), bias = mean(filled - truth),
       column_means = sum(at[entries$made$donors == 0] %in% hidden)
     )
   })
@@ -194,7 +194,7 @@ judge_metric <- function(values, holes, hidden, truth, ks, how, options,
 }
 
 new_impute_error <- function(table, values, hidden, truth, hide, how) {
-  rmse <- function(filled) sqrt(mean((filled - truth)^2))
+  rmse <- function(filled) root_mean_square(filled, truth)
   row <- (hidden - 1) %% nrow(values) + 1
   column <- (hidden - 1) %/% nrow(values) + 1
   structure(
@@ -202,7 +202,7 @@ new_impute_error <- function(table, values, hidden, truth, hide, how) {
     class = c("fsknn_impute_error", "data.frame"),
     row_means = rmse(rowMeans(values, na.rm = TRUE)[row]),
     column_means = rmse(colMeans(values, na.rm = TRUE)[column]),
-    spread = stats::sd(truth),
+    spread = standard_deviation(truth),
     num_hidden = length(hidden), hide = hide,
     donors = if (how$available) "available" else "nearest",
     weights = if (how$by_distance) "distance" else "equal"

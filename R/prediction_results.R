@@ -36,7 +36,7 @@ format.fsknn_prediction <- function(x, ...) {
 error_in_words <- function(x) {
   at <- x$error[x$k, ]
   if (!is.factor(x$truth)) {
-    spread <- stats::sd(x$truth)
+    spread <- standard_deviation(x$truth)
     return(paste0(
       "Root mean square error ", format(at$rmse, digits = 3),
       " (standard deviation of the truth ", format(spread, digits = 3),
@@ -195,7 +195,7 @@ draw_error <- function(x, title) {
   guess <- if (is_class) {
     1 - max(table(x$truth)) / length(x$truth)
   } else {
-    sqrt(mean((x$truth - mean(x$truth))^2))
+    root_mean_square(x$truth, mean(x$truth))
   }
   word <- if (is_class) {
     "always the commonest class"

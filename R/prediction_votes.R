@@ -77,14 +77,16 @@ predict_classes <- function(index, weight, labels) {
 }
 
 predict_numbers <- function(index, weight, labels) {
-  value <- matrix(labels[index], nrow = nrow(index)) * weight
+  # A sum of the largest doubles is none.
+  unit <- unit_of_values(labels)
+  value <- matrix((labels / unit)[index], nrow = nrow(index)) * weight
   value[weight == 0] <- 0
   total <- weight
   for (rank in seq_len(ncol(index))[-1]) {
     value[, rank] <- value[, rank] + value[, rank - 1]
     total[, rank] <- total[, rank] + total[, rank - 1]
   }
-  by_k <- value / total
+  by_k <- value / total * unit
   by_k[total == 0] <- NA
   list(by_k = by_k)
 }
@@ -92,11 +94,14 @@ predict_numbers <- function(index, weight, labels) {
 errors_by_k <- function(by_k, truth) {
   k <- seq_len(ncol(by_k))
   if (!is.factor(truth)) {
+    unit <- unit_of_values(by_k, truth)
+    by_k <- by_k / unit
+    truth <- truth / unit
     off <- by_k - truth
     return(data.frame(
       k = k, number = colSums(!is.na(off)),
-      rmse = sqrt(colMeans(off^2, na.rm = TRUE)),
-      mae = colMeans(abs(off), na.rm = TRUE),
+      rmse = sqrt(colMeans(off^2, na.rm = TRUE)) * unit,
+      mae = colMeans(abs(off), na.rm = TRUE) * unit,
       correlation = vapply(k, function(at) {
         known <- !is.na(by_k[, at])
         varies <- function(values) length(unique(values[known])) > 1

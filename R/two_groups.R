@@ -209,6 +209,8 @@ check_group_sizes <- function(labels, names, call) {
 standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
   weights <- weights %||% rep(1, ncol(values))
   storage.mode(values) <- "double"
+  # All that is returned is divided by its spread.
+  values <- values / unit_of_rows(values)
   strata <- strata %||% rep(1L, ncol(values))
   in_second <- as.double(labels == 2)
   away <- in_second - weighted_by(strata, weights, t(in_second))

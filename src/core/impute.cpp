@@ -175,12 +175,22 @@ class ColumnImputer {
       for (const Gift& g : gifts_) mean += g.weight / weights * g.value;
     }
     const double n = static_cast<double>(gifts_.size());
-    double spread = 0.0;
+    // A power of two keeps the squares in range, and half of each value the
+    // differences.
+    double most = 0.0;
     for (const Gift& g : gifts_)
-      spread += g.weight * (g.value - mean) * (g.value - mean);
+      most = std::max(most, std::abs(0.5 * g.value - 0.5 * mean));
+    const int scale = scale_of(most);
+    const double half = std::ldexp(0.5, -scale);
+    double spread = 0.0;
+    for (const Gift& g : gifts_) {
+      const double off = g.value * half - mean * half;
+      spread += g.weight * off * off;
+    }
     out_.donors[at] = static_cast<std::int32_t>(gifts_.size());
     out_.value[at] = gifts_.empty() ? none : mean;
-    const double sd = std::sqrt(spread / weights * n / (n - 1.0));
+    const double sd =
+        std::ldexp(std::sqrt(spread / weights * n / (n - 1.0)), scale + 1);
     out_.spread[at] = n < 2.0 || !has_value(sd) ? out_.no_spread : sd;
   }
 

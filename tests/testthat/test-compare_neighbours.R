@@ -237,6 +237,10 @@ test_that("neither a group's means nor its spreads change a p-value", {
   moved <- data$x
   moved[, second] <- moved[, second] * seq(0.1, 4, length.out = 40) + 1:40
   expect_equal(ask(moved), ask(data$x), tolerance = 1e-9)
+  expected <- ask(data$x)
+  for (power in c(-990, -600, 600, 1000)) {
+    expect_identical(ask(data$x * 2^power), expected)
+  }
 })
 
 test_that("groups come as two matrices, a column's name, or with some left out", {

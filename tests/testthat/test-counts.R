@@ -74,6 +74,7 @@ test_that("whole numbers that are no counts of samples are not told of", {
   for (x in quiet) {
     expect_null(told_cure(x))
   }
+  expect_identical(told_cure(gene_counts() * 2^600), told_cure(gene_counts()))
   expect_null(told_cure(gene_counts(), metric = "euclidean"))
   expect_null(told_cure(gene_counts(), metric = "proportional"))
 })

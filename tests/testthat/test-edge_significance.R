@@ -388,3 +388,19 @@ test_that("points are matched by position where one side has no names", {
     "not in `x`", class = "fsknn_argument_error"
   )
 })
+
+test_that("a point's own null is as good for distances of any magnitude", {
+  x <- paired_rows()
+  x[21:40, ] <- 0.05 * x[21:40, ]
+  ask <- function(factor) {
+    x <- x * factor
+    edges <- knn_graph(x, 3, "euclidean", backend = "cpu")
+    withr::with_seed(5, edge_significance(
+      edges, x, permutations = 19, backend = "cpu"
+    ))$p_permutation
+  }
+  expected <- ask(1)
+  for (power in c(-1000, -600, 600, 1000)) {
+    expect_identical(ask(2^power), expected)
+  }
+})

@@ -580,3 +580,30 @@ test_that("points without features are an error, not a crash", {
     class = "fsknn_argument_error"
   )
 })
+
+test_that("the donors' spread is right for values of any magnitude", {
+  x <- data_with_holes(80, 8)
+  ask <- function(factor, ...) {
+    imputed_values(quiet_means(knn_impute(x * factor, 4, ...)))
+  }
+  expected <- ask(1)
+  by_distance <- ask(1, weights = "distance")
+  for (power in c(-990, -700, -500, 500, 700, 1000)) {
+    factor <- 2^power
+    found <- ask(factor)
+    expect_identical(found$value, expected$value * factor)
+    expect_identical(found$sd, expected$sd * factor)
+    # Distances differ in their last bits.
+    found <- ask(factor, weights = "distance")
+    expect_equal(found$sd / factor, by_distance$sd, tolerance = 1e-12)
+  }
+  # Their mean is far from the spread, and their difference beyond a double.
+  y <- rbind(
+    c(1, 1, NA), c(1, 1, .Machine$double.xmax), c(1, 1, -1.2e308),
+    c(1, 1, 1e308)
+  )
+  expect_equal(
+    imputed_values(knn_impute(y, 3))$sd,
+    1e308 * stats::sd(c(1.7976931348623157, -1.2, 1))
+  )
+})

@@ -89,3 +89,26 @@ test_that("a summary is the print", {
   error <- withr::with_seed(1, knn_impute_error(x, k = 1:2, backend = "cpu"))
   expect_identical(summary(error), error)
 })
+
+test_that("errors are right for values of any magnitude", {
+  x <- structured(80, 8)
+  x[5, 1:3] <- NA
+  ask <- function(factor, hide = "random") {
+    withr::with_seed(4, knn_impute_error(
+      x * factor, 0.1, c(1, 3), c("euclidean", "pearson"), hide = hide
+    ))
+  }
+  for (hide in c("random", "low")) {
+    expected <- ask(1, hide)
+    for (power in c(-980, -600, 600, 1000)) {
+      found <- ask(2^power, hide)
+      expect_equal(found$rmse / 2^power, expected$rmse, tolerance = 1e-12)
+      expect_equal(found$bias / 2^power, expected$bias, tolerance = 1e-12)
+      for (name in c("row_means", "column_means", "spread")) {
+        expect_equal(
+          attr(found, name) / 2^power, attr(expected, name), tolerance = 1e-12
+        )
+      }
+    }
+  }
+})

@@ -353,3 +353,27 @@ test_that("wrong labels, folds and choices are errors that say so", {
     knn_predict(x, labels, k = 2)$probability
   )
 })
+
+test_that("numbers of any magnitude are predicted, and their errors told", {
+  x <- random_matrix(40, 4, seed = 1)
+  value <- x[, 1] + random_matrix(40, 1, seed = 2)[, 1] / 10
+  ask <- function(factor, by = 1, vote = "equal") {
+    knn_predict(
+      x * by, value * factor, k = 5, metric = "euclidean", vote = vote
+    )
+  }
+  for (vote in c("equal", "distance")) {
+    expected <- ask(1, vote = vote)
+    for (power in c(-1000, -600, 600, 1021)) {
+      factor <- 2^power
+      found <- ask(factor, vote = vote)
+      expect_equal(found$predicted / factor, expected$predicted)
+      expect_equal(ask(1, 2^(power / 2), vote)$by_k, expected$by_k)
+      for (part in c("rmse", "mae")) {
+        expect_equal(found$error[[part]] / factor, expected$error[[part]])
+      }
+      expect_equal(found$error$correlation, expected$error$correlation)
+      expect_no_match(format(found), "standard deviation of the truth (Inf|0)")
+    }
+  }
+})

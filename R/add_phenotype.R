@@ -171,7 +171,7 @@ check_missing <- function(absent, samples, missing, call = caller_env()) {
     abort_argument(
       c(
         "{.arg values} must not be missing.",
-        x = "{format_count(count)} {cli::qty(count)}{?is/are}: sample{?s}
+        x = "{tally(count, \"sample\")} {cli::qty(count)}{?has/have} none:
              {where}.",
         i = "Leave {cli::qty(count)}{?this sample/these samples} out with
              {.code missing = \"drop\"}."

@@ -240,8 +240,8 @@ check_columns <- function(missing, num_rows, col_max, points, call) {
         "{.arg x} must have no {side} with more than {limit} of its values
          missing ({.arg col_max})."
       },
-      x = "{format_count(count)} {side}{cli::qty(count)}{?s} {?has/have}:
-           {where}.",
+      x = "{tally(count, side)} {cli::qty(count)}{?has/have} {if (empty) \"no
+           value\" else \"more\"}: {where}.",
       i = if (empty) {
         "Leave {cli::qty(count)}{?it/them} out."
       } else {

@@ -189,7 +189,7 @@ check_labels <- function(labels, x, input, num_points, call = caller_env()) {
       c(
         "{.arg labels} must have no missing values{if (is_number) \", nor
          infinite ones\"}.",
-        x = "{format_count(count)} {cli::qty(count)}{?is/are} so: point{?s}
+        x = "{tally(count, \"point\")} {cli::qty(count)}{?has/have} such a label:
              {first_few(bad)}.",
         i = "Give the others as {.arg x}, and these as {.arg query}."
       ),

@@ -70,7 +70,7 @@ check_no_self <- function(nn, queries, arg, call) {
   abort_argument(
     c(
       "A point must not be its own neighbour in {.arg {arg}}.",
-      x = "{format_count(count)} {cli::qty(count)}{?is/are}: point {where}.",
+      x = "{tally(count, \"point\")} {cli::qty(count)}{?is/are}: {where}.",
       i = if (others_stay) {
         "{.code {cure}} takes them out."
       } else {
@@ -169,7 +169,8 @@ abort_if_repeating <- function(points, names, call) {
   abort_argument(
     c(
       "A point must not have the same neighbour twice.",
-      x = "{format_count(count)} {cli::qty(count)}{?has/have}: point {where}."
+      x = "{tally(count, \"point\")} {cli::qty(count)}{?has/have} one twice:
+           {where}."
     ),
     call
   )

@@ -209,6 +209,8 @@ tell_short_rows <- function(count, search, as_edges) {
     "They have fewer edges."
   } else if (isTRUE(search$as_table)) {
     "There are fewer rows."
+  } else if (!is.null(search$each_k)) {
+    "Their neighbours are shorter vectors."
   } else {
     "The places that are left hold {.code NA}."
   }

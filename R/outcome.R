@@ -198,7 +198,7 @@ outcome_row <- function(values, label, search, call) {
     abort_argument(
       c(
         "{.arg {arg}} must not be missing.",
-        x = "{format_count(count)} {cli::qty(count)}{?is/are}: sample{?s}
+        x = "{tally(count, \"sample\")} {cli::qty(count)}{?has/have} none:
              {first_few(samples[missing])}.",
         i = "Leave {cli::qty(count)}{?this sample/these samples} out of
              {.arg x} too."

@@ -63,6 +63,13 @@ test_that("points with too few neighbours have vectors as short as these", {
   expect_identical(found$distance[[3]], double())
   expect_identical(lengths(found$index[-3]), rep(2:3, 10)[-3])
   x[2, 1:4] <- NA # one column in common with any
+  told <- rlang::catch_cnd(
+    found <- knn_search(
+      x, rep(2:3, 10), "euclidean", na = "pairwise", min_pairs = 2
+    ),
+    "fsknn_short_rows"
+  )
+  expect_match(rlang::cnd_message(told), "Their neighbours are shorter vectors")
   found <- suppressMessages(knn_search(
     x, rep(2:3, 10), "euclidean", na = "pairwise", min_pairs = 2
   ))

@@ -87,7 +87,7 @@ test_that("shards that were changed are told of where they are taken", {
   )
   for (take in list(snn_graph, as_sparse)) {
     expect_error(
-      take(changed(of_itself, NULL)), "2 have: point 2, 40",
+      take(changed(of_itself, NULL)), "2 points have one twice: 2, 40",
       class = "fsknn_argument_error"
     )
   }

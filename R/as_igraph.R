@@ -57,10 +57,12 @@
 #'   `edges`, undirected ones in the order of their two ends.
 #'
 #' @section Errors:
-#' Of class `fsknn_argument_error`: an edge data frame without `vertices`, or
-#' with a point that is not among them; a weight that needs a column or the
-#' metric where `edges` has lost it; weights that are not positive; columns that
-#' have no name, or share one.
+#' The following are errors of class `fsknn_argument_error`:
+#' * an edge data frame without `vertices`, or with a point that is not among
+#'   them;
+#' * a weight that needs a column or the metric, if `edges` has lost it;
+#' * weights that are not positive;
+#' * columns that have no name, or share one.
 #' @inherit knn_search references
 #' @seealso [knn_graph()], [write_edges()].
 #'   `igraph::graph_from_data_frame(edges)` works as well, but leaves out

@@ -15,11 +15,10 @@
 #'
 #' Ground truth is an `.ibin` file too: n x k numbers of neighbours, and after
 #' them, in the same file, n x k distances as floats of 4 bytes. Numbers count
-#' from 0 in the file and from 1 in R; -1 is no neighbour (`NA`), and any other
-#' number below 0, a neighbour that a row has twice and a neighbour without a
-#' distance are errors. Where points
-#' are equally far the one with the lower number comes first, so that there is
-#' one right answer also where points are there twice. Note that other programs
+#' from 0 in the file and from 1 in R, and -1 means no neighbour (`NA`). Any
+#' other negative number, a neighbour that a row has twice and a neighbour
+#' without a distance are errors. Among equally distant points the lower number
+#' comes first, so that duplicate points have one right answer. Other programs
 #' write squared Euclidean distances: there `distance` is the distance itself.
 #'
 #' Rows are the points of these files, and only rows: those of one point stand

@@ -37,8 +37,8 @@
 #'   has no way to leave the class out.
 #'
 #' @returns `read_cibm()`: a double matrix, points in rows, samples in columns,
-#'   both named, with an attribute `classes`: one class for each column, integer
-#'   where all are whole numbers without leading zeros (or `+`), else character.
+#'   both named. Its attribute `classes` has one class for each column: integer
+#'   if all are whole numbers without leading zeros or `+`, otherwise character.
 #'   Classes are written as text, so that `"1"` is read as 1, a factor as text,
 #'   and 1.5 as `"1.5"`. `write_cibm()`: `file`,
 #'   invisibly; each number is written with as many digits as it takes for

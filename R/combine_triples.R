@@ -1,8 +1,8 @@
 #' Put the triples of the stages of a search together
 #'
-#' What [threshold_triples()] found, or [triple_histogram()] counted, with
-#' `stage = c(1, of)`, `c(2, of)` and so on, in one process or in many, becomes
-#' what it finds without.
+#' Combines the results of [threshold_triples()] or [triple_histogram()] with
+#' `stage = c(1, of)`, `c(2, of)` and so on. The stages may come from one
+#' process or from many. The result is that of one search without `stage`.
 #'
 #' @param ... Triples of [threshold_triples()], or counts of
 #'   [triple_histogram()], of each stage of one search, in any order; or one
@@ -10,10 +10,12 @@
 #' @returns The triples, or counts, of the whole search, `identical()` to those
 #'   that are given without `stage`.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: several results, one of which is of no stage
-#' (one alone is the only stage, and is returned as it is), stages of
-#' different searches (as far as they tell: points, metric, threshold, query,
-#' breaks and number of stages), and stages that lack or are there twice.
+#' The following are errors of class `fsknn_argument_error`:
+#' * several results, if one of them has no stage (a single result without a
+#'   stage is returned as it is);
+#' * stages of different searches, if the points, metric, threshold, query,
+#'   breaks or number of stages differ;
+#' * a stage that is missing or given twice.
 #' @seealso [threshold_triples()]
 #' @export
 #' @examples

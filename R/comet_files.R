@@ -49,14 +49,19 @@
 #'   of the file; of bytes `similarity` is byte / 255, and what it stands for is
 #'   up to 1 / 255 larger. `write_comet_vectors()`, `write_comet_metrics()`:
 #'   `file`, invisibly.
-#' @section Errors: Of class `fsknn_file_error`: a file that has not the size
-#' that its shape asks for, or numbers of vectors or similarities
-#' that can't be, a vector paired with itself, a pair (triple) that is there
-#' twice in any order, or a value of a vector that is not finite; one that can't
-#' be written; a value that is missing, infinite, or too large for 4 bytes. Of
-#' class `fsknn_argument_error`: edges that are not each pair once, whose metric
-#' has no similarity from 0 to 1, or (as bytes) not all pairs; similarities that
-#' are not numbers from 0 to 1.
+#' @section Errors:
+#' The following are errors of class `fsknn_file_error`:
+#' * a file whose size does not fit its shape, or that can't be written;
+#' * a vector number or a similarity outside its range, or a vector value that
+#'   is not finite;
+#' * a vector paired with itself, or a pair (triple) that occurs twice in any
+#'   order;
+#' * a value to write that is missing, infinite, or too large for 4 bytes.
+#'
+#' The following are errors of class `fsknn_argument_error`:
+#' * edges that do not hold each pair once, or (as bytes) do not hold all pairs;
+#' * edges whose metric has no similarity from 0 to 1;
+#' * similarities that are not numbers from 0 to 1.
 #' @references
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel

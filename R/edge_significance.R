@@ -13,14 +13,13 @@
 #' samples is as likely as any other.
 #'
 #' **`p_value`** is one-sided as the metric's `sign` says: large r for
-#' `"signed"`, low r for `"negative"`, either for `"absolute"`. Degrees of
+#' `"signed"`, low r for `"negative"`, either for `"absolute"`. The degrees of
 #' freedom are n - 2, less the number of covariates that the edges were adjusted
-#' for. n is the number of samples, under `na = "pairwise"` the number of those
-#' that both points have. (Under `na = "mean"` r is over all samples, and so is
-#' n.) For `"bicor"` the t of r is an
-#' approximation. The p-value is that of *this pair*, had it been chosen before
-#' anyone looked. It was chosen for being near, so that it says little without
-#' the next.
+#' for. n is the number of samples; with `na = "pairwise"` it is the number of
+#' samples that both points have. With `na = "mean"` both r and n use all
+#' samples. For `"bicor"` the t of r is an approximation. The p-value is that of
+#' *this pair*, had it been chosen before anyone looked. It was chosen for being
+#' near, so that it says little without the next.
 #'
 #' **`p_adjusted`.** Let m be the number of all pairs of points that take part,
 #' n (n - 1) / 2, and let the edge be the j-th smallest p-value of those listed.

@@ -189,8 +189,8 @@ check_labels <- function(labels, x, input, num_points, call = caller_env()) {
       c(
         "{.arg labels} must have no missing values{if (is_number) \", nor
          infinite ones\"}.",
-        x = "{tally(count, \"point\")} {cli::qty(count)}{?has/have} such a label:
-             {first_few(bad)}.",
+        x = "{tally(count, \"point\")} {cli::qty(count)}{?has/have} such a
+             label: {first_few(bad)}.",
         i = "Give the others as {.arg x}, and these as {.arg query}."
       ),
       call

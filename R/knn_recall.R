@@ -19,12 +19,12 @@
 #' are compared as they are then; an index of `exact` greater than the number of
 #' rows tells it, else say `queries = TRUE`.
 #'
-#' @param approx,exact Neighbours, in any shape that [as_knn()] takes, or shards
-#'   of them ([read_knn_shards()]; blocks of rows are compared then); the same
-#'   points, which are matched by name where both have names (the answer is then
-#'   in the order of `exact`), else in the same order. `exact` needs distances,
-#'   and of each point at
-#'   least as many neighbours as `approx`.
+#' @param approx,exact Neighbours of the same points, in any shape that
+#'   [as_knn()] takes, or shards ([read_knn_shards()]), which are compared by
+#'   blocks of rows. Points are matched by name if both sides have names; the
+#'   result is then in the order of `exact`. Otherwise they must be in the same
+#'   order. `exact` needs distances, and at least as many neighbours of each
+#'   point as `approx`.
 #' @param ... Must be empty.
 #' @param queries Are the rows other points than those that the indices are
 #'   numbers of, or only some of them (default: `FALSE`)? See Details.

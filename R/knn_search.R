@@ -76,32 +76,30 @@
 #'   samples of an `ExpressionSet`. What is said here of rows then holds for
 #'   columns. Columns are turned into rows first, which takes a copy of `x` (a
 #'   `DelayedMatrix` and a `big.matrix` are turned when they are read).
-#' @param assay For an `ExpressionSet`, a `SummarizedExperiment` and its
-#'   children, an `EList`: the name or the number of the assay that holds the
-#'   values. `NULL` (default) takes `logcounts` where there is one, else the
-#'   only assay; several others are an error that lists them. Of an
-#'   `ExpressionSet` it takes `exprs`, of an `EList` or `EListRaw` `E`, of a
-#'   `DGEList` `counts`. A second experiment (`query`) is read at the assay of
-#'   the same name as that of `x`.
-#'   The answer prints the name of the assay (but `exprs` and `E`).
-#' @param dimred For a `SingleCellExperiment`: the name (such as `"PCA"`) or the
-#'   number of a reduced dimension to take in place of an assay. Its cells are
-#'   the points, and `metric` is `"euclidean"` unless you give another, as in
+#' @param assay The name or number of the assay to read, for an `ExpressionSet`,
+#'   a `SummarizedExperiment` and its subclasses, or an `EList`. `NULL`
+#'   (default) reads `logcounts` if it exists, otherwise the only assay. Several
+#'   other assays are an error that lists them. The default is `exprs` for an
+#'   `ExpressionSet`, `E` for an `EList` or `EListRaw`, and `counts` for a
+#'   `DGEList`. A second experiment (`query`) is read from the assay of the same
+#'   name. The printed result names the assay, except `exprs` and `E`.
+#' @param dimred The name (such as `"PCA"`) or number of a reduced dimension of
+#'   a `SingleCellExperiment`, which is read instead of an assay. Its cells are
+#'   the points. The default `metric` is then `"euclidean"`, as in
 #'   [FsknnParam()].
 #' @param subset The points whose neighbours to find, among all points of `x`:
 #'   row numbers (from 1), row names, or a logical vector with one value for
 #'   each point. `NULL` (default): all of them. The answer for them is that of
 #'   the whole search, to the last bit, in the order asked for.
 #' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
-#'   (column of `x`, and of `query`), in their order or with their names, finite
-#'   and not negative: r is then the
-#'   weighted correlation, as `stats::cov.wt(cor = TRUE)` has it, under
-#'   `"spearman"` that of the ordinary average ranks. Only the weights'
-#'   proportions matter. A sample of weight 0 is left out: its values are not
-#'   looked at (an `x` in memory is copied without it), they are not ranked, and
-#'   a row is constant if it is on the other samples. The largest weight may be
-#'   no more than 1e15 times the smallest one above 0. `NULL` (default): all
-#'   weigh alike.
+#'   (column of `x`, and of `query`), in their order or with their names.
+#'   Weights are finite and not negative. r is then the weighted correlation of
+#'   `stats::cov.wt(cor = TRUE)`, for `"spearman"` that of the ordinary average
+#'   ranks. Only the weights' proportions matter. A sample of weight 0 is left
+#'   out: its values are neither read nor ranked, and an `x` in memory is copied
+#'   without it. A row is constant if it is so on the other samples. The largest
+#'   weight may be no more than 1e15 times the smallest one above 0. `NULL`
+#'   (default): all weigh alike.
 #' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
 #'   `BiocParallel::SnowParam(4)`: the work is dealt out in tasks to its
 #'   workers. See "Workers" in [knn_search()].

@@ -63,16 +63,15 @@
 #' `checkpoint`; with a `subset` it is the rows (or the edges) that the whole
 #' answer has for these points.
 #' @section Names:
-#' All verbs match names by one rule, in every argument that has values for
-#' points or samples (`weights`, `adjust`, `data`, `outcome`, `block`, `labels`,
-#' `groups`, `strata` and so on), be it a vector, a matrix, a data frame or
-#' survival times. Where both the values and `x` have names, values are taken by
-#' name, in whatever order they come. A name that only one side has is an error,
-#' which says so where names differ only as [make.names()] makes them differ.
-#' Where one side has no names, values are taken by position, and there must be
-#' as many. Row names of a data frame that are whole numbers are no names. A
-#' column that is named in a container's own table belongs to the samples (or
-#' rows) as they stand there.
+#' All verbs match the values for points or samples by one rule. It holds for
+#' `weights`, `adjust`, `data`, `outcome`, `block`, `labels`, `groups`, `strata`
+#' and so on. The values may be a vector, a matrix, a data frame or survival
+#' times. If both the values and `x` have names, values are matched by name, in
+#' any order. A name that only one side has is an error, which says so if the
+#' names differ only by [make.names()]. If one side has no names, values are
+#' matched by position, and their number must be right. Row names of a data frame
+#' that are whole numbers do not count as names. A column of a container's own
+#' table is in the order of its samples (or rows).
 #'
 #' The features of a `query` are matched by name, too. It may have more features
 #' than `x`, which are left out then.

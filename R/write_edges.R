@@ -41,12 +41,12 @@
 #' attributes of yEd's (`graphics`, `nodegraphics` and the like).
 #'
 #' Numbers are written with `digits` significant digits, text in UTF-8, whatever
-#' the locale is. The file is written beside its name, and named when it is
-#' whole: an error, Ctrl-C or a full disk leaves what was there as it was.
-#' Factors, dates and raw bytes become text. In GraphML and GML a missing text
-#' becomes an empty one, and logical columns with missing values become text; in
-#' GML so do numeric columns with missing or infinite values, which GML has no
-#' sign for, and logical ones become 0 and 1.
+#' the locale is. The file is written under another name and renamed when it is
+#' complete, so that an error, Ctrl-C or a full disk leaves an older file
+#' unchanged. Factors, dates and raw bytes become text. In GraphML and GML a
+#' missing text becomes an empty one, and logical columns with missing values
+#' become text. GML has no sign for missing or infinite numbers: numeric columns
+#' with such values become text, and logical columns become 0 and 1.
 #'
 #' @param edges Edge data frame from [knn_graph()], [read_knn()] or
 #'   [spanning_forest()], or rows of it; clusters from [mst_knn()], whose
@@ -73,10 +73,10 @@
 #' @returns `file`, invisibly.
 #'
 #' @section Errors:
-#' A format that is not known, a folder that is not there, points that
-#' `vertices` has no row for, columns that are not plain vectors, have no name,
-#' or share one; of class
-#' `fsknn_file_error`: a file that can't be written, with the system's words.
+#' An unknown format, a folder that does not exist, and points without a row in
+#' `vertices` are errors. So are columns that are not plain vectors, have no
+#' name, or share one. A file that can't be written is a `fsknn_file_error` with
+#' the message of the system.
 #'
 #' @inherit knn_search references
 #' @seealso [as_igraph()] for the graph itself, [write_knn()] for the format of

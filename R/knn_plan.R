@@ -74,39 +74,45 @@
 #'   GPU of compute capability 9.0 there is no filter where `k` is large and
 #'   rows are long, by correlation or cosine: there all pairs are sooner made.
 #'
-#'   With `hosts` a list of class `knn_cluster_plan`, whose print tells all of
-#'   it, with `num_blocks`, `block_points` (in the largest), `cut_by_memory`,
-#'   `num_tasks`, `num_pairs`, `bytes_points` (of the points in the folder),
-#'   `bytes_read` (by all tasks together),
-#'   `bytes_written` (results in the folder), `bytes_answer`, `bytes_host` (the
-#'   memory of a host whose workers do tasks), `bytes_collecting` (the memory of
-#'   the host whose call collects the answer), `limited_by` (the step that takes
-#'   most of the time: `"search"`, `"disk"`, `"network"`, `"moving"`, each
-#'   worker's reading and writing, `"starting"`, the start and end of tasks,
-#'   `"tasks"`, fewer than workers, `"points"`, into the folder, or
-#'   `"collect"`), `more_help` (does the same plan with twice the hosts take
-#'   less than 95% of the time?), `seconds_a_task` (the mean of a task, by
-#'   its parts as printed; in `wait` others use the shared disk, or the host's
-#'   network, as `waits_for` says), and `seconds`, named: `folder` (points into
-#'   the folder), `tasks`, `collect` (results out of it), `failing` (`tasks`,
-#'   with failures, on average) and `all`.
+#'   With `hosts` a list of class `knn_cluster_plan`, with a print method:
+#'   * `num_blocks`, `block_points` (in the largest block), `cut_by_memory`,
+#'     `num_tasks` and `num_pairs`;
+#'   * `bytes_points` (the points in the folder), `bytes_read` (by all tasks
+#'     together), `bytes_written` (results in the folder) and `bytes_answer`;
+#'   * `bytes_host`: the memory of a host whose workers do tasks;
+#'   * `bytes_collecting`: the memory of the host that collects the answer;
+#'   * `limited_by`: the step that takes most of the time. It is `"search"`,
+#'     `"disk"`, `"network"`, `"moving"` (each worker's reading and writing),
+#'     `"starting"` (the start and end of tasks), `"tasks"` (fewer than
+#'     workers), `"points"` (into the folder) or `"collect"`;
+#'   * `more_help`: does the same plan with twice the hosts take less than 95%
+#'     of the time?
+#'   * `seconds_a_task`: the mean of a task, by its parts as printed. In `wait`
+#'     others use the shared disk or the host's network, as `waits_for` says;
+#'   * `seconds`, named: `folder` (points into the folder), `tasks`, `collect`
+#'     (results out of it), `failing` (`tasks` with failures, on average) and
+#'     `all`.
+#'
 #'   [simulate()][simulate.knn_cluster_plan] runs it in made-up time.
 #'
 #' @section Many hosts:
-#' The points are cut into an odd number of blocks, and a task is a pair of
-#' blocks, or a block with itself, so that each two points are looked at once.
-#' The blocks are those of `knn_search(checkpoint = )` with as many workers:
-#' each worker has four tasks or more, none is much longer than half a minute
-#' (on a GPU two minutes), and its lists take no more than 512 MiB, or than the
-#' points that it reads, unless that would be more than 201 blocks, whose tasks
-#' are 20,301 files. Two blocks always fit into a worker's share of `memory`.
-#' Who makes a folder does not know the memory of all hosts: where it asks for
-#' smaller blocks (`cut_by_memory`), `options(fsknn.split_size = )` with the
-#' plan's `block_points` makes them there, and the print says so. A worker is a
-#' host's CPU, or one of its GPUs. The host whose call collects the answer also
-#' holds the lists of all points and, at the end, the answer that is made of
-#' them: `bytes_collecting`, for [knn_search()]. If that is more than `memory`,
-#' the print says so, and what [knn_collect()] takes, which does no tasks.
+#' The points are cut into an odd number of blocks. A task is a pair of blocks,
+#' or a block with itself, so that each pair of points is compared once. The
+#' blocks are those of `knn_search(checkpoint = )` with as many workers. Each
+#' worker has four tasks or more, and no task takes much longer than half a
+#' minute (on a GPU two minutes). The lists of a task take no more than 512 MiB,
+#' or no more than the points that it reads. More than 201 blocks (20,301 files
+#' of tasks) are never made for these limits. Two blocks always fit into a
+#' worker's share of `memory`.
+#'
+#' A call that makes a folder does not know the memory of all hosts. If they
+#' need smaller blocks (`cut_by_memory`), the print says so; set
+#' `options(fsknn.split_size = )` to the plan's `block_points` there. A worker
+#' is a host's CPU, or one of its GPUs. For [knn_search()], the host that
+#' collects the answer also holds the lists of all points and, at the end, the
+#' answer made of them (`bytes_collecting`). If that is more than `memory`, the
+#' print says so, and gives the memory that [knn_collect()] takes, which does no
+#' tasks.
 #'
 #' More workers make more and smaller tasks, and all tasks together read the
 #' points as often as there are blocks. So where the shared disk, or the start

@@ -135,15 +135,16 @@
 #' @param adjust For `"pearson"` and `"spearman"`, covariates of the samples
 #'   (columns of `x`, and of `query`), such as batch or age, which rows are
 #'   adjusted for: each becomes its residuals, and r is the partial correlation.
-#'   A formula with one side (`~ age + batch`); or the covariates themselves, in
-#'   the order of the columns or with their names: a numeric matrix, a vector, a
-#'   factor, or a data frame of such. `NULL` (default): rows as they are. See
+#'   Give a formula with one side (`~ age + batch`), or the covariates as a
+#'   numeric matrix, a vector, a factor, or a data frame of these. They are in
+#'   the order of the columns, or have their names. `NULL` (default): no
+#'   adjustment. See
 #'   "Covariates" in [knn_search()].
 #' @param data A data frame with one row for each sample, in the order of the
-#'   columns or with their names as row names, for the variables of
-#'   the formula `adjust`. `NULL` (default) takes the sample data of a container
-#'   (`colData()`, `pData()`, the `targets` of an `EList`; where
-#'   `points = "columns"` the data of its rows). What is not there is looked for
+#'   columns or with their names as row names. It holds the variables of the
+#'   formula `adjust`. `NULL` (default) takes the sample data of a container
+#'   (`colData()`, `pData()`, the `targets` of an `EList`), or with
+#'   `points = "columns"` the data of its rows. Other variables are looked up
 #'   where the formula was written.
 #' @param output `NULL` (default), or where the answer is to go if it is too
 #'   long for memory or for others to read from R: the path of a folder, new or
@@ -169,9 +170,10 @@
 #' @section Messages about the data:
 #' A message tells of data that can be searched but are probably not meant:
 #' * counts (class `fsknn_counts_message`), which grow with the depth of a
-#'   sample: an assay called `counts`, a `DGEList` or a `DESeqDataSet` under a
-#'   correlation or `"euclidean"`, and under a correlation non-negative whole
-#'   numbers whose column sums differ by more than their variances explain;
+#'   sample. With a correlation or `"euclidean"` these are an assay called
+#'   `counts`, a `DGEList` or a `DESeqDataSet`. With a correlation they are also
+#'   non-negative whole numbers whose column sums differ by more than their
+#'   variances explain;
 #' * distances (class `fsknn_distances_message`): a matrix that is symmetric
 #'   with zeros along its diagonal;
 #' * names of rows (class `fsknn_ids_message`): a column of different whole

@@ -12,10 +12,10 @@
 #'     once where no other trial would help), `left` (not begun, or begun by
 #'     somebody who is gone) and `all`;
 #'   * `workers`: a data frame with a row for each claim: `task`, `host`,
-#'     `process`, `trial` (1, unless others began the task before), `silent`,
-#'     seconds since its last sign by the clock of the file system, and `gone`,
-#'     whether it is known to be gone; `host` and `process` are `NA` where the
-#'     claim is damaged;
+#'     `process`, `trial` (1, unless others began the task before), `silent` and
+#'     `gone`. `silent` is seconds since its last sign, by the clock of the file
+#'     system, and `gone` whether the process is known to be gone. `host` and
+#'     `process` are `NA` if the claim is damaged;
 #'   * `done_by`: a data frame with a row for each `host` and `process` that did
 #'     tasks: how many `tasks`, and in how many `seconds` each, on average;
 #'   * `seconds_left`: how long the rest takes by as many workers as there are

@@ -57,11 +57,11 @@
 #' Under `"spearman"` r is made of whole numbers, twice the ranks less d + 1 for
 #' d samples. Their sums are exact up to some 300,000 samples (some 100,000 with
 #' `na = "pairwise"`). So pairs of rows without ties that have the same r on
-#' paper are at the same distance, and the lower row number comes first, in
-#' whatever order the samples stand; rows with equal ranks are at distance 0.
-#' Rows with other patterns of ties may differ in the last bit where r is the
-#' same on paper. With more samples, and with `weights` or `adjust`, sums are
-#' rounded, and rounding may decide which of such pairs is nearer.
+#' paper are at the same distance, in any order of the samples, and the lower
+#' row number comes first. Rows with equal ranks are at distance 0. Rows with
+#' other patterns of ties may differ in the last bit although r is the same on
+#' paper. With more samples, and with `weights` or `adjust`, sums are rounded,
+#' and rounding may decide which of such pairs is nearer.
 #'
 #' @section Values of any magnitude:
 #' One huge value does not change the distances of the other points.

@@ -38,7 +38,7 @@ knn_status <- function(folder, ...) {
   failed <- !state$done & (state$final | state$failures >= most_trials)
   at_work <- length(unique(workers$task[!workers$gone]))
   all <- length(state$done)
-  done_by <- who_worked(job, call)
+  done_by <- who_worked(job, state)
   left <- all - sum(state$done) - sum(failed)
   structure(
     list(
@@ -99,8 +99,8 @@ time_of_folder <- function(job) {
   if (made) file.mtime(path) else Sys.time()
 }
 
-who_worked <- function(job, call) {
-  rows <- all_receipts(job)
+who_worked <- function(job, state) {
+  rows <- all_receipts(job, which(state$done))
   rows <- rows[rows$whole, ]
   who <- match(
     paste(rows$process, rows$host), unique(paste(rows$process, rows$host))
@@ -115,35 +115,42 @@ who_worked <- function(job, call) {
 
 # Opening a file for each task is most of what a status takes: the session keeps
 # those of the last folder, and reads again what is new or was written anew.
-all_receipts <- function(job) {
-  files <- list.files(job$folder, "^fsknn-receipt-[0-9]+$", full.names = TRUE)
-  key <- paste(
-    job$print, files, sprintf("%.9f", as.double(file.mtime(files)))
-  )
+all_receipts <- function(job, tasks) {
+  files <- job_file(job, sprintf("receipt-%06d", tasks))
+  written <- as.double(file.mtime(files))
+  # A worker may not have written one, or not yet.
+  there <- !is.na(written)
+  key <- paste(job$print, files, sprintf("%.9f", written))[there]
   new <- !key %in% session$receipts$key
   rows <- rbind(
-    session$receipts, read_receipts(job, files[new], key[new])
+    session$receipts,
+    read_receipts(job, tasks[there][new], files[there][new], key[new])
   )
   session$receipts <- rows[match(key, rows$key), ]
   session$receipts
 }
 
-read_receipts <- function(job, files, key) {
+read_receipts <- function(job, tasks, files, key) {
   types <- list(
     seconds = double(), ended = double(), process = integer(), host = raw()
   )
-  numbers <- as.double(sub(".*-", "", files))
-  rows <- Map(function(path, number) {
-    read <- cpp_read_sealed(
-      path, "receipt", number, job$print, types, c(1, 1, 1, NA)
-    )
-    if (identical(read$state, "whole")) read$columns
-  }, files, numbers)
+  sizes <- c(1, 1, 1, NA)
+  rows <- lapply(seq_along(files), function(at) {
+    cpp_read_sealed(
+      files[[at]], "receipt", tasks[[at]], job$print, types, sizes
+    )[["columns"]]
+  })
+  whole <- lengths(rows) > 0
+  of_whole <- function(column, value) {
+    values <- rep(value, length(rows))
+    values[whole] <- vapply(rows[whole], column, value)
+    values
+  }
   data.frame(
-    key = key, whole = !vapply(rows, is.null, NA),
-    host = vapply(rows, function(row) rawToChar(row$host %||% raw()), ""),
-    process = vapply(rows, function(row) row$process %||% NA_integer_, 1L),
-    seconds = vapply(rows, function(row) row$seconds %||% NA_real_, 0),
+    key = key, whole = whole,
+    host = of_whole(function(row) rawToChar(row$host), ""),
+    process = of_whole(function(row) row$process, NA_integer_),
+    seconds = of_whole(function(row) row$seconds, NA_real_),
     row.names = NULL
   )
 }

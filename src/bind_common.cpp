@@ -374,6 +374,10 @@ std::unique_ptr<Progress> r_progress(const Rcpp::List& request) {
 }
 
 SEXP new_vector(SEXPTYPE type, std::int64_t length) {
+  // R_tryCatchError() runs R code, which takes longer than reading a small
+  // file. Rcpp allocates vectors as small as these without it, too.
+  if (length <= 1024)
+    return Rf_allocVector(type, static_cast<R_xlen_t>(length));
   Allocation what = {type, static_cast<R_xlen_t>(length)};
   const SEXP v = R_tryCatchError(allocate, &what, no_memory, nullptr);
   if (v == R_NilValue)

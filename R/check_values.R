@@ -1,8 +1,8 @@
 # What the core saw in the values, as errors that say where.
 
 # One pass over the values. skip: the rows to isolate; left_out: of
-# metafeatures, those rows and why, or NULL; largest: the largest magnitude;
-# missing: how many values are.
+# metafeatures, those rows and why, or NULL; largest: the largest magnitude, and
+# largest_row a row with it; missing: how many values are.
 check_values <- function(points, options, arg, call = caller_env()) {
   if (options$na != "error") {
     return(check_known_values(points, options, arg, call = call))
@@ -30,13 +30,16 @@ check_values <- function(points, options, arg, call = caller_env()) {
     )
     return(list(
       skip = left_out$point %||% integer(), left_out = left_out,
-      largest = scan$largest, missing = 0
+      largest = scan$largest, largest_row = scan$largest_row, missing = 0
     ))
   }
   skip <- check_defined_rows(
     points, scan, options$metric, options$constant, arg, call = call
   )
-  list(skip = skip, left_out = NULL, largest = scan$largest, missing = 0)
+  list(
+    skip = skip, left_out = NULL, largest = scan$largest,
+    largest_row = scan$largest_row, missing = 0
+  )
 }
 
 # Covariates may leave nothing of a row: then a scan has to know of them.

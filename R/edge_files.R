@@ -35,12 +35,15 @@ write_found_edges <- function(search, sink, call = caller_env()) {
   found <- write_found(
     sink, columns, c("from", "to"), search$points$names,
     function(take) {
-      find_edges_for_file(search, function(part) {
+      take_similar <- function(part) {
         part <- with_similarity(part, search, call)
         part$similarity <- part$similarity %||%
           similarity_of_edges(part, request)
         take(part)
-      }, call)
+      }
+      naming_largest(
+        search, find_edges_for_file(search, take_similar, call), call
+      )
     }, call
   )
   new_found_file(

@@ -26,16 +26,46 @@ raise_failure <- function(result, call) {
   )
 }
 
-raise_range_failure <- function(call) {
+# of_points, of_queries: of largest_entry(); NULL where nobody knows.
+raise_range_failure <- function(call, of_points = NULL, of_queries = NULL) {
   cli_abort(
     c(
       "A distance is beyond the range of a double (about 1.8e308), or made of
        numbers too small to count beside the largest of {.arg x}.",
+      x = if (!is.null(of_points)) {
+        "The entry of {.arg x} with the largest magnitude is {of_points}."
+      },
+      x = if (!is.null(of_queries)) {
+        "The entry of {.arg query} with the largest magnitude is {of_queries}."
+      },
       i = "Scale {.arg x}, or look for rows of a wrong magnitude."
     ),
     class = c("fsknn_range_error", "fsknn_error"),
     call = call
   )
+}
+
+# The value of `code`. A range failure in it names the data's largest entries.
+naming_largest <- function(search, code, call) {
+  tryCatch(code, fsknn_range_error = function(error) {
+    raise_range_failure(
+      call, largest_entry(search$points), largest_entry(search$queries)
+    )
+  })
+}
+
+# Its value and place in words. NULL where the scan of the values does not say.
+largest_entry <- function(points) {
+  row <- points$largest_row
+  if (is.null(row) || is.na(row)) {
+    return(NULL)
+  }
+  if (is_metafeatures(points$values)) {
+    return(paste("in row", describe_rows(row, points)))
+  }
+  x <- points$blocks %||% points$values
+  column <- which.max(abs(as.double(as_plain(x[row, , drop = FALSE]))))
+  describe_cells(cbind(row, column), points)
 }
 
 raise_memory_failure <- function(result, call) {

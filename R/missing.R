@@ -135,7 +135,8 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
   )
   list(
     skip = sort(c(scan$empty, skip)), left_out = NULL,
-    largest = scan$largest, missing = scan$missing
+    largest = scan$largest, largest_row = scan$largest_row,
+    missing = scan$missing
   )
 }
 

@@ -145,9 +145,10 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ...,
   })
   # Wanted of the tree's edges only.
   search$request$correlation <- has_correlation(options$metric)
-  cut <- in_core(cpp_mst_knn(
+  joined <- cpp_mst_knn(
     search$points$values, found$index, found$distance, most, search$request
-  ))
+  )
+  cut <- naming_largest(search, in_core(joined), current_env())
   columns <- cut[c("from", "to", "distance")]
   if (has_correlation(options$metric)) {
     columns$correlation <- cut$correlation

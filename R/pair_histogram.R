@@ -206,13 +206,11 @@ range_of_values <- function(options, value) {
 
 count_pairs <- function(search, breaks, value, extremes = FALSE,
                         call = caller_env()) {
-  in_core(
-    cpp_count_pairs(
-      search$points$values, search$request, breaks, value == "similarity",
-      extremes
-    ),
-    call
+  counted <- cpp_count_pairs(
+    search$points$values, search$request, breaks, value == "similarity",
+    extremes
   )
+  naming_largest(search, in_core(counted, call), call)
 }
 
 new_pair_histogram <- function(found, breaks, value, search) {

@@ -44,9 +44,11 @@ find_somehow <- function(search, call) {
 }
 
 find_in_parts_or_whole <- function(search, call) {
-  if (!is.null(search$options$long)) {
-    return(find_in_folder(search, call = call))
-  }
+  find <- if (is.null(search$options$long)) find_whole else find_in_folder
+  naming_largest(search, find(search, call = call), call)
+}
+
+find_whole <- function(search, call) {
   values <- search$points$values
   queries <- search$queries$values
   started <- Sys.time()

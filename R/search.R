@@ -179,6 +179,10 @@ bring_search <- function(search, call) {
   search$query_skip <- of_queries$skip %||% integer()
   check_outcomes_defined(search, call)
   search$largest <- max(checked$largest, of_queries$largest)
+  search$points$largest_row <- checked$largest_row
+  if (!is.null(search$queries)) {
+    search$queries$largest_row <- of_queries$largest_row
+  }
   search$na <- na_of_search(
     options, search$points, checked, search$queries, of_queries, call = call
   )

@@ -121,7 +121,7 @@ asks_triples <- function(request) {
 # of triples that go to a file.
 run_triples <- function(search, take = NULL, call = caller_env()) {
   if (!search$options$verbose) {
-    return(find_triples(search, take, call))
+    return(naming_largest(search, find_triples(search, take, call), call))
   }
   asked <- search$request$triples
   values <- search$points$values
@@ -144,7 +144,7 @@ run_triples <- function(search, take = NULL, call = caller_env()) {
     paste0(format(paste0(names(lines), ":")), " ", lines),
     paste("Start:", format(started))
   ))
-  found <- find_triples(search, take, call)
+  found <- naming_largest(search, find_triples(search, take, call), call)
   ended <- Sys.time()
   seconds <- as.double(ended - started, units = "secs")
   tell_lines(c(

@@ -39,7 +39,10 @@ Rcpp::List list_of(const MatrixFacts& facts) {
       Rcpp::_["constant"] = one_based(facts.constant),
       Rcpp::_["zero"] = one_based(facts.zero),
       Rcpp::_["explained"] = one_based(facts.explained),
-      Rcpp::_["largest"] = facts.largest);
+      Rcpp::_["largest"] = facts.largest,
+      Rcpp::_["largest_row"] = facts.largest_row < 0
+                                   ? NA_INTEGER
+                                   : static_cast<int>(facts.largest_row + 1));
 }
 
 RowTest::RowTest(SEXP request) {

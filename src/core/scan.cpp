@@ -72,6 +72,13 @@ void note_wrong(const double* x, std::int64_t d, std::int64_t point,
     if (is_wrong(x[f])) note(at, {point, f});
 }
 
+void note_largest(double largest, std::int64_t row, MatrixFacts& facts) {
+  const bool first = largest == facts.largest && row < facts.largest_row;
+  if (!(largest > facts.largest) && !first) return;
+  facts.largest = largest;
+  facts.largest_row = row;
+}
+
 }  // namespace
 
 bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
@@ -96,7 +103,7 @@ bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
         facts.non_binary, facts.non_binary_at);
   if (row.least == row.most) facts.constant.push_back(point);
   if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);
-  facts.largest = std::max(facts.largest, std::max(row.most, -row.least));
+  note_largest(std::max(row.most, -row.least), point, facts);
   return row.least < row.most;
 }
 
@@ -111,7 +118,7 @@ void add_facts(MatrixFacts& to, const MatrixFacts& from) {
   append(to.constant, from.constant);
   append(to.zero, from.zero);
   append(to.explained, from.explained);
-  to.largest = std::max(to.largest, from.largest);
+  note_largest(from.largest, from.largest_row, to);
 }
 
 MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,

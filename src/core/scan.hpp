@@ -28,6 +28,7 @@ struct MatrixFacts {
   std::vector<std::int64_t> zero;             ///< rows of zeros only
   std::vector<std::int64_t> explained;  ///< covariates leave nothing of them
   double largest = 0.0;                 ///< largest |x|
+  std::int64_t largest_row = -1;        ///< the first with it; -1: all are 0
 };
 
 /// Adds a row of d features, which is point `point`. binary: whether to look

@@ -74,3 +74,54 @@ test_that("bytes are told in binary units", {
     c("0 B", "512 B", "1.0 KiB", "1.5 MiB", "200 GiB", "2.0 TiB")
   )
 })
+
+test_that("a distance beyond a double names the largest entries", {
+  x <- random_matrix(30, 4)
+  rownames(x) <- paste0("g", 1:30)
+  x[7, 3] <- -1.6e308
+  x[4, 3] <- 1.5e308
+  at <- "largest magnitude is -1.6e+308 at row 7 (\"g7\"), column 3."
+  expect_named <- function(code, words = at) {
+    error <- expect_error(code, class = "fsknn_range_error")
+    message <- gsub("\\s+", " ", conditionMessage(error))
+    for (part in words) {
+      expect_match(message, part, fixed = TRUE)
+    }
+  }
+  for (backend in backends_here()) {
+    for (metric in c("euclidean", "manhattan", "chebyshev")) {
+      expect_named(knn_search(x, 29, metric, backend = backend))
+    }
+    expect_named(knn_graph(x, 29, "euclidean", backend = backend))
+    expect_named(within_search(x, Inf, "euclidean", backend = backend))
+    query <- unname(x[c(1, 4), ])
+    expect_named(knn_query(x, query, 30, "euclidean", backend = backend), c(
+      at, "`query` with the largest magnitude is 1.5e+308 at row 2, column 3."
+    ))
+    y <- x
+    y[1, 1] <- NA
+    for (na in c("mean", "pairwise")) {
+      expect_named(
+        knn_search(y, 29, "euclidean", na = na, backend = backend)
+      )
+    }
+    expect_named(
+      pair_histogram(x, c(0, 1), metric = "manhattan", backend = backend)
+    )
+  }
+  expect_named(
+    knn_search(t(x), 29, "euclidean", points = "columns"),
+    "largest magnitude is -1.6e+308 at column 7 (\"g7\"), row 3."
+  )
+  expect_named(mst_knn(x[c(4, 7), ], "manhattan"),
+               "largest magnitude is -1.6e+308 at row 2 (\"g7\"), column 3.")
+  folder <- withr::local_tempdir()
+  expect_named(knn_search(x, 29, "euclidean", checkpoint = folder))
+  skip_if_not_installed("DelayedArray")
+  expect_named(knn_search(DelayedArray::DelayedArray(x), 29, "euclidean"))
+  expect_named(
+    knn_search(
+      DelayedArray::DelayedArray(x), 29, "euclidean", max_memory = 2^20
+    )
+  )
+})

@@ -68,7 +68,7 @@
 #' `"euclidean"`, `"manhattan"` and `"chebyshev"` distances are right to 1e-12
 #' of themselves for any finite data (of up to 60,000 features), and an
 #' `"inner_product"` to 1e-12 of the sum of its products' magnitudes. A
-#' `"proportional"` similarity is right to 1e-12 of itself (up to 30,000
+#' `"proportional"` similarity is right to 1e-12 of itself (up to 23,000
 #' features). That of three rows ([threshold_triples()], [nearest_triples()],
 #' [triple_histogram()]) has an absolute error of at most 2e-12.
 #'

@@ -45,10 +45,12 @@ FSKNN_HD static inline double total_of_three(double a, double b, double c) {
 }
 
 /// Three-way Proportional Similarity (Joubert et al. 2018) by the sum of the
-/// largest and the total of all values, which is above 0.
+/// largest and the total of all values, which is above 0. Small sums are scaled
+/// up, which is exact: 1.5 times a subnormal number would be rounded.
 FSKNN_HD static inline double similarity_of_three(double largest,
                                                   double total) {
-  const double c = (1.5 * (total - largest)) / total;
+  const double scale = total < 0x1p-960 ? 0x1p64 : 1.0;
+  const double c = (1.5 * (scale * (total - largest))) / (scale * total);
   return c > 0.0 ? (c < 1.0 ? c : 1.0) : 0.0;
 }
 

@@ -422,3 +422,11 @@ test_that("nor from differences over the samples that both have", {
     }
   }
 })
+
+test_that("three rows of subnormal values have their similarity", {
+  rows <- rbind(c(1, 0), c(1, 0), c(0, 1))
+  for (backend in backends_here()) for (exponent in c(-1074, -1060, -1000, 0)) {
+    found <- threshold_triples(rows * 2^exponent, 0, backend = backend)
+    expect_identical(found$similarity, 0.5)
+  }
+})

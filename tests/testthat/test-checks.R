@@ -359,7 +359,9 @@ test_that("names of graphs, labels and other words must be UTF-8", {
   expect_no_utf8(knn_graph(x, 2, sign = latin1))
   expect_no_utf8(knn_search(x, 2, backend = latin1))
   expect_no_utf8(knn_graph(x, 2, subset = latin1))
-  expect_no_utf8(plot_neighbourhood(edges, latin1))
+  if (rlang::is_installed(c("ggplot2", "ggraph"))) {
+    expect_no_utf8(plot_neighbourhood(edges, latin1))
+  }
   expect_no_utf8(module_summary(labels, x))
   expect_no_utf8(add_phenotype(x, 1:5, name = latin1))
   expect_no_utf8(metafeatures(x, ops = latin1))

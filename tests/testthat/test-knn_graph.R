@@ -11,7 +11,7 @@ test_that("edges are the neighbours, in order of point, then rank", {
   })
 })
 
-test_that("correlations carry the signed r, two metrics a similarity", {
+test_that("correlations carry the signed r, overlaps a similarity", {
   x <- random_matrix(30, 6)
   for_all_metrics(function(metric, sign, backend) {
     edges <- knn_graph(
@@ -19,7 +19,7 @@ test_that("correlations carry the signed r, two metrics a similarity", {
     )
     columns <- c("from", "to", "rank", "distance")
     if (!is_correlation(metric)) {
-      own <- metric %in% c("proportional", "sorensen")
+      own <- metric %in% c("proportional", "sorensen", "jaccard")
       expect_named(edges, c(columns, if (own) "similarity"))
       return()
     }

@@ -320,7 +320,7 @@
 #' own power of two first, so that their magnitude does not matter. Distances of
 #' rows as they are (Euclidean, inner product, Manhattan, Chebyshev,
 #' Proportional) are right whatever else the matrix holds: see [metrics]. The
-#' vignette "method" has every step.
+#' vignette "proofs" has every step.
 #'
 #' @section Missing values:
 #' With `na = "pairwise"` the distance of two points under `"euclidean"` and
@@ -353,7 +353,7 @@
 #' With `adjust` each row is replaced by its residuals from the covariates and a
 #' constant, by least squares (weighted ones where there are `weights`), before
 #' it is brought to length 1. So distances are those of `lm()`'s residuals, made
-#' by the contract's own arithmetic (see the vignette "method"): the same to the
+#' by the contract's own arithmetic (see the vignette "proofs"): the same to the
 #' last bit on every backend, of data in memory and in a file, of
 #' [metafeatures()] and of `query`. The correlation of residuals is the partial
 #' correlation (Yule 1907, \doi{10.1098/rspa.1907.0028}; Frisch and Waugh 1933,

@@ -5,7 +5,7 @@
 #' `r metric_help()`
 #'
 #' Which of them a question asks for is in `vignette("fsknn")`, how each is
-#' computed in `vignette("method")`, how another is added in
+#' computed in `vignette("proofs")`, how another is added in
 #' `vignette("extending")`.
 #'
 #' @section Data of 0 and 1:

@@ -15,7 +15,7 @@
 #' On CPUs, under correlations, the cosine and the Euclidean distance, a pair is
 #' first looked at in whole numbers of 16 bits. Where what they leave open lies
 #' whole within a bin, that is the pair's; the others, near a break, are
-#' computed in double: `vignette("method")` has the proof. With bins narrower
+#' computed in double: `vignette("proofs")` has the proof. With bins narrower
 #' than twice what is left open (about 6e-4 of r for 300 samples) all pairs are.
 #' Where all values are 0 and 1, common bits are counted instead, also under
 #' Manhattan distances, Proportional Similarity, Jaccard and Sorensen: these

@@ -1,6 +1,6 @@
 #pragma once
 
-// The contract's arithmetic (vignette "method"): every double that the package
+// The contract's arithmetic (vignette "proofs"): every double that the package
 // returns is made by the functions of this file and of metrics.hpp, in this
 // order of operations, on every backend.
 //

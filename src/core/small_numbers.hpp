@@ -2,7 +2,7 @@
 
 // Whether values are small whole numbers, which engines may keep as
 // thermometer codes: bit t of a value is set where it is above t, so that what
-// two values have in common is the smaller one. (Vignette "method".)
+// two values have in common is the smaller one. (Vignette "proofs".)
 
 #include <cstdint>
 

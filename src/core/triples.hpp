@@ -2,7 +2,7 @@
 
 // Triples of points by three-way Proportional Similarity (Joubert et al. 2018):
 // what is asked for, the answer by definition, and the bounds by which a search
-// may leave triples out. The vignette "method" proves them.
+// may leave triples out. The vignette "proofs" proves them.
 
 #include <algorithm>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // Pairs that need no arithmetic. A point's key is its sum, or its length: how
 // far the keys of two points are from each other, so far at least are they. In
 // order of their keys, whole tiles of pairs are too far apart. The proof is in
-// the vignette "method", section "Pairs that need no arithmetic".
+// the vignette "proofs", section "Tiles pruned by sums and lengths".
 
 #include <algorithm>
 #include <cmath>

@@ -49,7 +49,7 @@
 //    that |v'| is about kUnit: |v - a v'| is at most a sqrt(d) / 2, R |v| say,
 //    and 2 |P - a_i a_j sum v'_i v'_j| at most (2 R + R^2) (|v_i|^2 + |v_j|^2).
 // 2. X and Y by lists and n by bits, as above. Both errors are of one number
-//    for each row, `margin` of |v|^2. (The vignette "method" has the proofs.)
+//    for each row, `margin` of |v|^2. (The vignette "proofs" has the proofs.)
 
 #include <cstdint>
 #include <vector>

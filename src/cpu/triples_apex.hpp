@@ -2,7 +2,7 @@
 
 // All triples of one point (the apex) with two of others. X_j = max(v_apex,
 // v_j) is made once, in floats; then max(X_j, X_k) is the largest of the three,
-// so that pairs of the X are gone through tile by tile. The vignette "method"
+// so that pairs of the X are gone through tile by tile. The vignette "proofs"
 // has the bounds on what floats and their sums are off.
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #pragma once
 
 // Which slot of a histogram a pair is sure to be in, by the filter's sum alone.
-// The proof is in the vignette "method", section "Histograms of pairs".
+// The proof is in the vignette "proofs", section "Histograms of pairs".
 
 #include <cstdint>
 #include <vector>

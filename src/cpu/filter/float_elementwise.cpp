@@ -13,7 +13,8 @@ constexpr double kTinyFloat = 1e-30;
 bool usable(const FilterScale&) { return true; }
 
 /// The relative error of a float sum over `padded` features, of values that
-/// were themselves rounded, and of the test that reads it: see the vignette.
+/// were themselves rounded, and of the test that reads it: see the vignette
+/// "proofs".
 double float_error(std::int64_t padded) {
   return (static_cast<double>(padded) + 16.0) * 0x1p-24 * 1.1;
 }

@@ -4,7 +4,7 @@
 // both have the higher one, the sum of their products is
 //   d_i d_j c - b_i b_j,  b = d p / sqrt(p + q),
 // where rows are centred; where the lower value is 0, b is. The vignette
-// "method" has the proof, and that of the slack.
+// "proofs" has the proof, and that of the slack.
 
 #include "cpu/filter/two_values.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // A chunk of products of doubles on tensor cores, each pair's the contract's,
-// bit for bit (vignette "method"): lane after lane, features in their order.
+// bit for bit (vignette "proofs"): lane after lane, features in their order.
 
 #include <cuda_runtime.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // The comparisons that candidates and their lists go by, where a number may be
-// infinite or none: Lemma 6 of the vignette "method" rests on them. Plain C++,
+// infinite or none: Lemma 6 of the vignette "proofs" rests on them. Plain C++,
 // for host and device.
 
 #include <cfloat>

@@ -15,7 +15,7 @@
 // The similarity is o = 2 c / (s_i + s_j), and distances (Sorensen, Jaccard)
 // fall as it rises: rows are 0 and 1, so that all sums are exact, and returned
 // distances are in the order of the true ones and equal where those are (see
-// the vignette).
+// the vignette "proofs").
 //  * s, what is written of a pair, is a quotient within 2 ulp of o, and o is at
 //    most 1: |s - o| <= 2^-22.
 //  * A pair passes a threshold t where c >= ceil(t / 2 (s_i + s_j)), which is

@@ -2,7 +2,7 @@
 
 // The bound of the filter of differences over common samples: what rounding
 // rows to floats and adding up in floats may change. Plain C++, for host and
-// device; the vignette "method" has the proof.
+// device; the vignette "proofs" has the proof.
 
 #include <cmath>
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 // The bounds of the filter by products of halves over common samples: what
 // rounding rows to halves, squaring these, and adding up on tensor cores may
-// change. Plain C++, for host and device; the vignette "method" has the proof.
+// change. Plain C++, for host and device; the vignette "proofs" has the proof.
 //
 // v are a row's numbers in its unit, h the halves nearest to them, s the halves
 // nearest to h^2; all are 0 where the row has no value.

@@ -1,7 +1,7 @@
 #pragma once
 
 // The bounds of sums of largest values that are made of halves, or of whole
-// numbers of 16 bits: the vignette "method" has the proof. Plain C++.
+// numbers of 16 bits: the vignette "proofs" has the proof. Plain C++.
 //
 // Rows are multiplied by a power of two that brings the largest value of all to
 // [2^14, 2^15) and rounded towards 0, so that a largest value of halves is the

@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// See the vignette "method": one pair.
+/// See the vignette "proofs": one pair.
 __device__ inline bool has_room(const TriplePoints& points,
                                 const TripleJob& job, std::int64_t place,
                                 float pair_sum, const TripleChoice& choice) {

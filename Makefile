@@ -1,3 +1,9 @@
+# For whoever changes the code:
+#   make dev       compiles what changed and installs it into _build/library
+#   make check     the same, then the linters and tests of the files that changed
+#                  (SINCE=COMMIT: since then)
+#   make slowest   which source files take longest to compile
+#
 # From a clone:
 #   make demo      the main job on real data; writes demo-output/
 #   make test      everything that must hold; its last line counts it
@@ -9,8 +15,8 @@
 #                  and what is killed there: as root, some 15 minutes
 #   make coverage  which lines no test runs, in R and in C++
 #   make test-gpu  the tests in R on a machine with a GPU, a line for each file
-# These install what they need from Debian's packages, where it is missing. Demo,
-# site and install share what is compiled (see tools/build.sh).
+# These install what they need from Debian's packages, where it is missing, and share
+# what is compiled (see tools/build.sh).
 #
 #   make document  writes RcppExports.*, NAMESPACE and man/ anew
 #   make clean     removes all that was built here
@@ -21,7 +27,16 @@
 
 SHELL = /bin/sh
 
-.PHONY: demo test test-gpu site lint sanitize coverage cluster install document clean
+.PHONY: dev check slowest demo test test-gpu site lint sanitize coverage cluster install document clean
+
+dev:
+	@sh tools/setup.sh dev && sh tools/build.sh dev
+
+check:
+	@sh tools/check.sh $(SINCE)
+
+slowest:
+	@sh tools/slowest.sh
 
 demo:
 	@sh tools/demo.sh
@@ -32,7 +47,8 @@ test:
 
 test-gpu:
 	@sh tools/setup.sh test && sh tools/build.sh library && \
-	  R_LIBS=$$(pwd)/_build/library$${R_LIBS:+:$$R_LIBS} sh tools/test-gpu.sh
+	  FSKNN_REQUIRE_CUDA=1 R_LIBS=$$(pwd)/_build/library$${R_LIBS:+:$$R_LIBS} \
+	  sh tools/test-r.sh
 
 site:
 	@sh tools/site.sh

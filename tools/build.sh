@@ -1,12 +1,31 @@
 #!/bin/sh
-# build.sh library    installs the package into _build/library, if out of date
+# build.sh dev        installs the package into _build/library in haste: what changed is
+#                     compiled, and there are no help pages
+# build.sh library    the same with help pages and byte code, if out of date
 # build.sh install    installs it with its vignettes into R's own library
 # build.sh document   writes RcppExports.*, NAMESPACE and man/
+#
+# R compiles in _build/package, which holds a link to each source. The objects of all
+# these commands stay there, and only objects whose sources or headers changed are
+# compiled again.
 
 . tools/common.sh
+package=$build/package
+log=$build/build.log
 
-sees_gpu() {
-  nvidia-smi -L > /dev/null 2>&1 || [ -e /dev/nvidia0 ]
+link_sources() {
+  # In a copy of this folder the links lead to the original.
+  ls -l "$package/DESCRIPTION" 2> /dev/null | grep -q -F -e "-> $root/" ||
+    rm -rf "$package"
+  mkdir -p "$package" || return 1
+  # With -L find takes a link for one only if its target is gone.
+  find -L "$package" -type l -exec rm -f {} +
+  list_sources | while read -r file; do
+    [ -L "$package/$file" ] || {
+      mkdir -p "$(dirname "$package/$file")" &&
+        ln -s "$root/$file" "$package/$file"
+    } || exit 1
+  done
 }
 
 # Where configure would look; one that is not seen here is still found there.
@@ -21,141 +40,168 @@ has_toolkit() {
   return 1
 }
 
-# Sets key: what R compiles from and for. With a GPU gone or come, it is another.
-find_key() {
-  configure_args=${FSKNN_CONFIGURE_ARGS:+--configure-args=$FSKNN_CONFIGURE_ARGS}
-  gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader \
-    2> /dev/null | sort -u | tr '\n' ' ')
-  key="$configure_args ${FSKNN_CUDA_ARCH-$gpus}"
-}
-
-# is_fresh FILE KEY: FILE holds KEY and no source is newer.
-is_fresh() {
-  [ "$(cat "$1" 2> /dev/null)" = "$2" ] && [ -z "$(list_sources -newer "$1")" ]
-}
-
-# Sets stage: a copy of the sources in which R compiles, so that the working
-# tree stays as it is. It is kept, and what is installed into both libraries is
-# compiled once.
-make_stage() {
-  stage=$build/package/$(printf '%s' "$key" | cksum | cut -d ' ' -f 1)
-  if is_fresh "$stage/key" "$key"; then
-    return 0
-  fi
-  rm -rf "$stage"
-  mkdir -p "$stage" || return 1
-  # Its time is that of the start: what changes from now on is not in it.
-  printf '%s\n' "$key" > "$stage/key.new"
-  (cd "$stage" && R CMD build --no-build-vignettes --no-manual "$root" &&
-    tar xzf fsknn_*.tar.gz && rm fsknn_*.tar.gz) || return 1
-  mv "$stage/key.new" "$stage/key"
-}
-
-# How many files R compiles, which is known once configure has run.
-count_objects() {
-  [ -f "$stage/fsknn/src/Makevars" ] &&
-    printf 'include Makevars\ncount-objects:\n\t@echo $(words $(OBJECTS))\n' |
-    make -s -C "$stage/fsknn/src" -f - count-objects 2> /dev/null
-}
-
-# Says how far R is with compiling, until it is told to stop: all the time where
-# someone watches, else now and then.
-watch_objects() {
-  begun=$(now)
-  line=
-  while kill -0 $$ 2> /dev/null; do
-    # Not on our output, which whoever reads it would wait for.
-    if [ -t 1 ]; then wait=1; else wait=${FSKNN_WATCH_SECONDS:-15}; fi
-    sleep "$wait" > /dev/null 2>&1
-    total=$(count_objects) || continue
-    made=$(find "$stage/fsknn/src" -name '*.o' | wc -l)
-    new="  $((made)) of $total files compiled"
-    if [ -t 1 ]; then
-      printf '\r%s, %s seconds' "$new" "$(($(now) - begun))"
-    elif [ "$new" != "$line" ]; then
-      echo "$new, $(($(now) - begun)) seconds"
-    fi
-    line=$new
-  done
-}
-
-# install_stage LOG ARGUMENTS...: R CMD INSTALL of the stage.
-install_stage() {
-  log=$1
-  shift
-  # What a build that was stopped has left may be half a file.
-  if [ ! -f "$stage/compiled" ]; then
-    find "$stage/fsknn/src" -name '*.o' -delete
-    echo "Compiling, $jobs files at once; what R says is in ${log#"$root"/}."
-  fi
-  watch_objects &
-  watcher=$!
-  trap 'kill $watcher 2> /dev/null' EXIT
-  R CMD INSTALL "$@" $configure_args "$stage/fsknn" >> "$log" 2>&1
-  status=$?
-  kill $watcher 2> /dev/null
-  wait $watcher 2> /dev/null
-  trap - EXIT
-  [ ! -t 1 ] || printf '\r%60s\r' ''
-  if [ $status -ne 0 ]; then
-    tail -n 40 "$log" >&2
-    echo "R CMD INSTALL failed; the whole of what it said is in ${log#"$root"/}." >&2
-    return $status
-  fi
-  touch "$stage/compiled"
-}
-
-# Into _build/library, from the stage of $key.
-install_library() {
-  if [ -f "$library/fsknn/DESCRIPTION" ] &&
-    is_fresh "$build/library-key" "$key"
+# configure_package WHO: as the environment asks for. If it asks for nothing and
+# no GPU is seen, an earlier choice stays; at first the CUDA part, which would
+# only take time to compile, is left out of all but an installation.
+configure_package() {
+  choice=$package/choice
+  gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null |
+    sort -u | tr '\n' ' ')
+  if [ "$1" != install ] &&
+    [ -z "${FSKNN_CONFIGURE_ARGS+set}${FSKNN_CUDA_ARCH+set}$gpus" ]
   then
-    return 0
-  fi
-  rm -f "$build/library-key"
-  mkdir -p "$library" || return 1
-  make_stage > "$build/library.log" 2>&1 || {
-    cat "$build/library.log" >&2
-    return 1
-  }
-  # Nobody else uses this library, and R's lock would outlive a build that was
-  # killed, and stop the next one.
-  rm -rf "$library/00LOCK-fsknn"
-  install_stage "$build/library.log" --no-lock --library="$library" || return 1
-  grep '^configure: ' "$build/library.log"
-  cp -p "$stage/key" "$build/library-key"
-}
-
-# The vignettes into the stage, where R CMD build would put them: what it does
-# for that, compile the package once more, is done.
-build_vignettes() {
-  [ ! -f "$stage/fsknn/build/vignette.rds" ] || return 0
-  R_LIBS=$library${R_LIBS:+:$R_LIBS} Rscript tools/vignettes.R "$stage/fsknn"
-}
-
-case $1 in
-  library)
-    # Neither the demo nor the pages need a GPU: where none is seen the CUDA part
-    # would only take time to compile.
-    if [ -z "${FSKNN_CONFIGURE_ARGS+set}${FSKNN_CUDA_ARCH+set}" ] &&
-      ! sees_gpu && has_toolkit
-    then
+    if [ -f "$choice" ]; then
+      . "$choice"
+    elif has_toolkit; then
       echo "No NVIDIA GPU is seen here: the CUDA part is left out."
       FSKNN_CONFIGURE_ARGS=--without-cuda
     fi
-    find_key
-    install_library || exit 1 ;;
+  fi
+  wanted="FSKNN_CONFIGURE_ARGS='${FSKNN_CONFIGURE_ARGS-}'
+FSKNN_CUDA_ARCH='${FSKNN_CUDA_ARCH-}' # $gpus"
+  if [ "$(cat "$choice" 2> /dev/null)" = "$wanted" ] &&
+    [ -z "$(find configure src/Makevars.in -newer "$choice")" ]
+  then
+    return 0
+  fi
+  (cd "$package" && FSKNN_CUDA_ARCH=${FSKNN_CUDA_ARCH-} \
+    ./configure ${FSKNN_CONFIGURE_ARGS-}) > "$log" 2>&1 || {
+    cat "$log" >&2
+    return 1
+  }
+  grep '^configure: ' "$log"
+  printf '%s\n' "$wanted" > "$choice"
+}
+
+# weigh LINE: sets weight, about how long make takes for this command: 1 for a C++
+# file, more for each GPU architecture, and 0 for all that compiles nothing.
+weigh() {
+  weight=0
+  case $1 in
+    *' -c '*) weight=1 ;;
+    *) return ;;
+  esac
+  rest=$1
+  while [ "$rest" != "${rest#*-gencode}" ]; do
+    rest=${rest#*-gencode}
+    weight=$((weight + 3))
+  done
+}
+
+# Reads what make prints and says how far it is: all the time where someone
+# watches, else now and then.
+follow_make() {
+  begun=$(now)
+  said=$begun
+  count=0
+  done=0
+  while read -r line; do
+    printf '%s\n' "$line" >> "$log"
+    weigh "$line"
+    [ $weight -gt 0 ] || continue
+    seconds=$(($(now) - begun))
+    left=
+    [ $done -eq 0 ] ||
+      left=", $((seconds * (total - done) / done)) seconds left"
+    done=$((done + weight))
+    count=$((count + 1))
+    if [ -t 1 ]; then
+      printf '\r  file %s of %s%s   ' $count $files "$left"
+    elif [ $((begun + seconds - said)) -ge 15 ]; then
+      said=$((begun + seconds))
+      echo "  file $count of $files$left"
+    fi
+  done
+  [ ! -t 1 ] || printf '\r%60s\r' ''
+}
+
+# R CMD INSTALL runs make again, which then finds nothing to do.
+compile_package() {
+  CLINK_CPPFLAGS=$(Rscript -e '
+    names <- strsplit(read.dcf("DESCRIPTION", "LinkingTo"), "[, \n]+")[[1]]
+    paths <- vapply(names, function(name) system.file("include", package = name), "")
+    cat(sprintf("-I%s", shQuote(paths)))
+  ')
+  export CLINK_CPPFLAGS
+  # A build that was killed may have left half an object.
+  if [ -f "$build/compiling" ]; then
+    find "$package/src" -name '*.o' -newer "$build/compiling" -exec rm -f {} +
+  fi
+  cd "$package/src" || return 1
+  R CMD SHLIB --dry-run -o fsknn.so > "$build/plan" 2>&1 || return 1
+  total=0
+  files=0
+  while read -r line; do
+    weigh "$line"
+    [ $weight -eq 0 ] || files=$((files + 1))
+    total=$((total + weight))
+  done < "$build/plan"
+  [ $total -eq 0 ] || {
+    echo "Compiling $files files, $jobs at a time; the log is ${log#"$root"/}."
+  }
+  : > "$build/compiling"
+  { R CMD SHLIB -o fsknn.so 2>&1; echo $? > "$build/status"; } | follow_make
+  status=$(cat "$build/status")
+  rm -f "$build/compiling"
+  cd "$root" || return 1
+  [ "$status" -eq 0 ] || tail -n 40 "$log" >&2
+  return "$status"
+}
+
+# install_package ARGUMENT...: R CMD INSTALL of what has been compiled.
+install_package() {
+  R CMD INSTALL --no-configure "$@" "$package" >> "$log" 2>&1 || {
+    tail -n 40 "$log" >&2
+    return 1
+  }
+}
+
+build_package() {
+  use_makevars Makevars && link_sources && configure_package "$1" &&
+    : > "$log" && compile_package
+}
+
+# install_library HOW [ARGUMENT...]: into _build/library, unless the package is there
+# as completely and no source is newer. Nobody else uses this library, so that it
+# needs no lock, which would outlive a build that was killed.
+install_library() {
+  how=$1
+  shift
+  stamp=$build/installed
+  mkdir -p "$library" || return 1
+  echo "$how" > "$stamp.new"
+  build_package library || return 1
+  case $(cat "$stamp" 2> /dev/null) in
+    library | "$how")
+      [ -n "$(list_sources -newer "$stamp")" ] ||
+        [ -n "$(find "$package/src/fsknn.so" \
+          -newer "$library/fsknn/libs/fsknn.so")" ] || return 0 ;;
+  esac
+  rm -f "$stamp"
+  install_package --no-lock --library="$library" "$@" && mv "$stamp.new" "$stamp"
+}
+
+# The vignettes into the package, where R CMD build would put them, without compiling
+# the package once more.
+build_vignettes() {
+  index=$package/build/vignette.rds
+  if [ -f "$index" ] && [ -z "$(list_sources -newer "$index")" ]; then
+    return 0
+  fi
+  R_LIBS=$library${R_LIBS:+:$R_LIBS} Rscript tools/vignettes.R "$package"
+}
+
+case $1 in
+  dev)
+    begun=$(now)
+    quick="--no-docs --no-byte-compile --no-staged-install"
+    install_library dev $quick || exit 1
+    echo "In _build/library after $(($(now) - begun)) seconds: R_LIBS=_build/library R" ;;
+  library) install_library library ;;
   install)
-    sh tools/setup.sh pages || exit 1
-    # Vignettes are built with that; where it is for the same key, all is compiled.
-    sh tools/build.sh library || exit 1
-    find_key
-    make_stage > "$build/install.log" 2>&1 || {
-      cat "$build/install.log" >&2
-      exit 1
-    }
-    build_vignettes || exit 1
-    install_stage "$build/install.log" || exit 1
+    sh tools/setup.sh install || exit 1
+    build_package install && install_library dev --no-docs && build_vignettes &&
+      install_package --strip || exit 1
     Rscript -e '
       found <- find.package("fsknn")
       count <- length(list.files(file.path(found, "doc"), "[.]html$")) - 1
@@ -170,6 +216,6 @@ case $1 in
       -e 'roxygen2::roxygenise(load_code = "source")' \
       -e 'Rcpp::compileAttributes()' ;;
   *)
-    echo "build.sh: library, install or document?" >&2
+    echo "build.sh: dev, library, install or document?" >&2
     exit 1 ;;
 esac

@@ -28,8 +28,7 @@ if [ -z "${TZ-}" ] && [ ! -e /etc/timezone ] && [ ! -e /etc/localtime ]; then
   export TZ
 fi
 
-# With what tests compile: a switch that forgets a value of its enumeration is an
-# error (nvcc's host compiler hears it from nvcc's own variable).
+# A switch that forgets a value of its enumeration is an error.
 strict="-Wswitch -Werror=switch"
 nvcc_strict="-Xcompiler -Wswitch,-Werror=switch"
 
@@ -40,16 +39,59 @@ long_cpp_tests="no pair is dropped at*,each row has its own distance*,\
 rows of 0 and 1 have*,the same of rows far from 0*,\
 pairs are counted in the bins*,*bounds hold for near-empty rows"
 
+# make_cpp ARGUMENT...: the C++ tests, linked with what R has compiled.
+make_cpp() {
+  make -s -C tests/cpp build="$build/cpp" compiled="$build/package/src" \
+    CXX="$ccache g++" CXXFLAGS=-O2 TESTFLAGS=-O1 "$@"
+}
+
 now() {
   date +%s
 }
 
 # All that the package is built from; $@ are further tests for find.
 list_sources() {
-  find DESCRIPTION LICENSE NAMESPACE NEWS.md configure cleanup .Rbuildignore \
-    R src inst man data vignettes -type f \
-    ! -name '*.o' ! -name '*.so' ! -path src/Makevars \
+  find DESCRIPTION LICENSE NAMESPACE NEWS.md configure cleanup R src inst man data \
+    vignettes -type f ! -name '*.[od]' ! -name '*.so' ! -path src/Makevars \
     ! -path src/cuda/build_info.hpp "$@" 2> /dev/null
+}
+
+# What one build has compiled with ccache the others take from there, also the one
+# without OpenMP: ccache does not look at -fopenmp itself. That one needs
+# CCACHE_NODIRECT, by which ccache sees how _OPENMP changes a file's text; only
+# team.cpp has pragmas (check-arrows.sh), and these within #ifdef.
+CCACHE_DIR=${CCACHE_DIR-$build/ccache}
+CCACHE_NOHASHDIR=1
+CCACHE_IGNOREOPTIONS=-fopenmp
+CCACHE_NAMESPACE=fsknn
+export CCACHE_DIR CCACHE_NOHASHDIR CCACHE_IGNOREOPTIONS CCACHE_NAMESPACE
+ccache=$(command -v ccache)
+
+# use_makevars NAME [LINE]: writes _build/NAME for GNU make and has R read it after
+# the user's own file: ccache where it is there, and no debugging symbols, which are
+# a fifth of a compiler's time. By -MMD a *.d file beside each object names the
+# headers that it was made from.
+use_makevars() {
+  : "${users_makevars=${R_MAKEVARS_USER-$HOME/.R/Makevars}}"
+  R_MAKEVARS_USER=$build/$1
+  export R_MAKEVARS_USER users_makevars
+  mkdir -p "$build" && cat > "$R_MAKEVARS_USER" <<END
+-include $users_makevars
+cached = \$(if \$(filter %ccache,\$(firstword \$(1))),,$ccache) \$(1)
+CXX17 := \$(call cached,\$(CXX17))
+CXX17FLAGS := \$(filter-out -g,\$(CXX17FLAGS)) $strict -MMD -MP
+ifneq (\$(NVCC),)
+NVCC := \$(call cached,\$(NVCC))
+NVCC_FLAGS += -MMD -MP $nvcc_strict
+endif
+ifdef OBJECTS
+\$(SHLIB) \$(filter-out \$(CUDA_ABSENT),\$(CUDA_OBJECTS)): \$(wildcard Makevars)
+-include \$(OBJECTS:.o=.d)
+# R's own rule would make each by the preprocessor.
+\$(OBJECTS:.o=.d): ;
+endif
+$2
+END
 }
 
 # The tarball that R CMD build writes, newest first.

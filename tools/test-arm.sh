@@ -7,13 +7,8 @@
 . tools/common.sh
 
 arm=$build/arm
-compiler=aarch64-linux-gnu-g++
-if command -v ccache > /dev/null; then
-  compiler="ccache $compiler"
-  CCACHE_DIR=${CCACHE_DIR-$build/ccache}
-  export CCACHE_DIR
-fi
-make -s -C tests/cpp build="$arm" CXX="$compiler" CXXFLAGS="-O1 -g0" \
+make -s -C tests/cpp build="$arm" CXX="$ccache aarch64-linux-gnu-g++" \
+  CXXFLAGS="-O1 -g0" \
   "$arm/kernel-tests" "$arm/print_answers" || exit 1
 
 # Of the other files' tests those that take seconds.

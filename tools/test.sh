@@ -9,9 +9,8 @@
 # of the package's own.
 check_dir=$build/fsknn-check
 results=$build/testthat-results.tsv
-# Copies of the sources: one to build from, and one that R has compiled in.
+# A copy of the sources to build from.
 stage=$build/test-stage
-compiled=$build/test-compiled
 
 # Threads that wait let others work. OpenMP's would be looking whether there is
 # something to do, for a fifth of all the time of the C++ tests.
@@ -82,14 +81,7 @@ check_bindings() {
   }
 }
 
-# The C++ tests are linked with what R has compiled, where it has.
-make_cpp() {
-  [ ! -f "$compiled/done" ] || set -- compiled="$compiled/src" "$@"
-  make -s -C tests/cpp build="$build/cpp" CXXFLAGS=-O2 TESTFLAGS=-O1 "$@"
-}
-
 build_cpp_tests() {
-  [ -f "$compiled/done" ] || rm -rf "$build/cpp"
   make_cpp "$build/cpp/tests" "$build/cpp/tests-without-openmp"
 }
 
@@ -124,60 +116,28 @@ check_digests() {
   make_cpp digests
 }
 
-# Sets R_MAKEVARS_USER for the builds that take R's own flags, and this line:
-# without symbols of debuggers, a fifth of a compiler's time. Where there is
-# ccache, what the first has compiled is there for the others, and for the build
-# without OpenMP, too: -fopenmp itself is not looked at, nor -MMD. The former needs
-# CCACHE_NODIRECT, by which ccache sees what _OPENMP makes of a file's text; only
-# team.cpp has pragmas (check-arrows.sh), and these within #ifdef.
-set_compiler() {
-  cxx=$(R CMD config CXX17)
-  flags=$(R CMD config CXX17FLAGS | sed 's/-g //')
-  if command -v ccache > /dev/null; then
-    cxx="ccache $cxx"
-    CCACHE_DIR=${CCACHE_DIR-$build/ccache}
-    CCACHE_NOHASHDIR=1
-    CCACHE_IGNOREOPTIONS="-fopenmp -MMD"
-    # Not what others have compiled who did look at it.
-    CCACHE_NAMESPACE=fsknn-test
-    export CCACHE_DIR CCACHE_NOHASHDIR CCACHE_IGNOREOPTIONS CCACHE_NAMESPACE
-  fi
-  R_MAKEVARS_USER=$(mktemp "$build/compiler.XXXXXX") || return 1
-  export R_MAKEVARS_USER
-  printf 'CXX17 = %s\nCXX17FLAGS = %s\n%s\n' "$cxx" "$flags" "${1-}" \
-    > "$R_MAKEVARS_USER"
-}
-
-# Copies of the sources, since steps that run beside write to this folder.
+# Steps that run beside others write to this folder.
 copy_sources() {
-  rm -rf "$stage" "$compiled" "$compiled.library" "$check_dir" "$results" \
-    "$build/ended" "$build"/compiler.*
-  mkdir -p "$check_dir" "$build/ended" || return 1
-  for folder in "$stage" "$compiled"; do
-    mkdir "$folder" || return 1
-    for part in $(ls -A); do
-      case $part in _build | .git | demo-output | tests) continue ;; esac
-      cp -R -p "$part" "$folder" || return 1
-    done
-    mkdir "$folder/tests" &&
-      cp -R -p tests/testthat tests/testthat.R "$folder/tests" &&
-      (cd "$folder" && ./cleanup) || return 1
+  rm -rf "$stage" "$check_dir" "$results" "$build/ended"
+  mkdir -p "$check_dir" "$build/ended" "$stage" || return 1
+  for part in $(ls -A); do
+    case $part in _build | .git | demo-output | tests) continue ;; esac
+    cp -R -p "$part" "$stage" || return 1
   done
+  mkdir "$stage/tests" &&
+    cp -R -p tests/testthat tests/testthat.R "$stage/tests" &&
+    (cd "$stage" && ./cleanup)
 }
 
-# Without CUDA, and nothing but compiled: the objects stay, and which headers each
-# was made from (-MMD).
+# With the CUDA part where `make dev` has it, for the C++ tests and vignettes do not
+# need it.
 compile_package() {
-  mkdir -p "$compiled.library" &&
-    (set_compiler "CXX17FLAGS += -MMD" &&
-      FSKNN_CUDA_ARCH=none R CMD INSTALL --no-R --no-data \
-      --no-help --no-inst --no-demo --no-exec --no-test-load \
-      --library="$compiled.library" "$compiled") && touch "$compiled/done"
+  (unset FSKNN_CUDA_ARCH && sh tools/build.sh library)
 }
 
 # Vignettes need no GPU: what they are built with is compiled without.
 build_package() {
-  (set_compiler && cd "$check_dir" &&
+  (cd "$check_dir" &&
     FSKNN_CUDA_ARCH=none R CMD build "$stage") && touch "$build/ended/well"
 }
 
@@ -203,17 +163,15 @@ check_package() {
   NOT_CRAN=true
   # Those that take a minute or so.
   FSKNN_LONG_TESTS=1
-  # For C++ see try-extending.sh: here R would take the flags for the package's.
-  NVCC_APPEND_FLAGS=$nvcc_strict
   # Files of tests side by side: most of the time only this lane has work left.
   TESTTHAT_PARALLEL=TRUE
   TESTTHAT_CPUS=$jobs
   export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ _R_CHECK_TIMINGS_ \
-    NOT_CRAN FSKNN_LONG_TESTS NVCC_APPEND_FLAGS TESTTHAT_PARALLEL TESTTHAT_CPUS
+    NOT_CRAN FSKNN_LONG_TESTS TESTTHAT_PARALLEL TESTTHAT_CPUS
   echo "Most of the time of make test; while it compiles, 00install.out in"
   echo "${check_dir#"$root"/}/fsknn.Rcheck grows."
   # R CMD build has just run the vignettes.
-  (set_compiler && cd "$check_dir" && R CMD check --no-manual --no-vignettes \
+  (cd "$check_dir" && R CMD check --no-manual --no-vignettes \
     "$(find_tarball "$check_dir")")
   status=$?
   log=$check_dir/fsknn.Rcheck/00check.log
@@ -244,12 +202,6 @@ count_package_tests() {
   grep -v '^passed' "$results"
 }
 
-# Most of what R has compiled is compiled anew for it, not all.
-try_extending() {
-  [ ! -f "$compiled/done" ] || set -- "$compiled"
-  sh tools/try-extending.sh "$@"
-}
-
 # Bioconductor's check passes with notes, which CONTRIBUTING.md explains. It
 # installs the package anew, without CUDA and OpenMP: with ccache of what R has
 # compiled before, else in haste. That library stays for the steps below.
@@ -257,16 +209,10 @@ bioc_check() {
   rm -rf "$build/bioccheck"
   mkdir -p "$build/bioccheck" || return 1
   (
-    if command -v ccache > /dev/null; then
-      set_compiler "SHLIB_OPENMP_CXXFLAGS =" || exit 1
-      CCACHE_NODIRECT=1
-      export CCACHE_NODIRECT
-    else
-      R_MAKEVARS_USER=$build/bioccheck/Makevars
-      export R_MAKEVARS_USER
-      printf 'CXX17FLAGS = -O0 -g0 %s\nSHLIB_OPENMP_CXXFLAGS =\n' "$strict" \
-        > "$R_MAKEVARS_USER"
-    fi
+    export CCACHE_NODIRECT=1
+    [ -n "$ccache" ] || hastily="CXX17FLAGS = -O0 -g0 $strict"
+    use_makevars Makevars-bioccheck "SHLIB_OPENMP_CXXFLAGS =
+${hastily-}" || exit 1
     FSKNN_CUDA_ARCH=none Rscript tools/bioccheck.R \
       "$(find_tarball "$check_dir")" "$build/bioccheck"
   )
@@ -329,7 +275,7 @@ check_code() {
   step "Who includes whom" sh tools/check-arrows.sh
   step "A wrong arrow is seen" sh tools/test-arrows.sh
   step "configure and cleanup do as they say" sh tools/test-configure.sh
-  step "What is compiled is shared" sh tools/test-build.sh
+  step "Only what has changed is compiled again" sh tools/test-build.sh
   step "Failures are counted once" sh tools/test-steps.sh
   step "Pages are complete without a network" sh tools/test-site.sh
   step "RcppExports is up to date" check_bindings
@@ -338,7 +284,7 @@ check_code() {
     step "And passes, without OpenMP" run_cpp_tests \
       "$build/clang/tests-without-openmp" -tce="$long_cpp_tests"
   await compiled
-  step "What the vignette 'extending' shows works" try_extending
+  step "What the vignette 'extending' shows works" sh tools/try-extending.sh
   # One thread's work: while R CMD check still has some for the other.
   await built
   [ ! -e "$build/ended/well" ] || {
@@ -360,7 +306,8 @@ check_code() {
 }
 
 mkdir -p "$build"
-step "What is needed is there" sh tools/setup.sh test lint || finish
+step "What is needed is there" sh tools/setup.sh test || finish
+use_makevars Makevars || exit 1
 step "The sources are copied" copy_sources || finish
 beside code check_code
 step "R compiles the package" compile_package

@@ -1,10 +1,9 @@
 #!/bin/sh
-# try-extending.sh [COMPILED]: does what vignettes/extending.Rmd says, with the
-# changes and the examples that stand in it: applies its ```diff blocks to a copy
-# of the package, builds it, runs its ```r and ```cpp examples, compares what they
-# print with the ```text block that follows each, and runs the tests that go
-# through all metrics. Where COMPILED is a copy of the sources in which R has
-# compiled with -MMD, what no change concerns is not compiled anew.
+# try-extending.sh   does what vignettes/extending.Rmd says, with the changes and the
+# examples that stand in it: applies its ```diff blocks to a copy of the package,
+# builds it, runs its ```r and ```cpp examples, compares what they print with the
+# ```text block that follows each, and runs the tests that go through all metrics.
+# The copy has the objects of `make dev`, and compiles again what a change concerns.
 
 . tools/common.sh
 vignette=$root/vignettes/extending.Rmd
@@ -39,24 +38,9 @@ same() {
     fail "the $1 example prints something else (>) than the page (<)"
 }
 
-mkdir -p "$copy/tests" "$library" || exit 1
-for part in DESCRIPTION LICENSE NAMESPACE NEWS.md R src inst man configure \
-  cleanup tests/testthat
-do
-  cp -R -p "${1:-$root}/$part" "$copy/$part" || exit 1
-done
-if [ -z "${1-}" ]; then
-  (cd "$copy" && ./cleanup) || exit 1
-fi
-# Bindings are compiled strictly here alone; and what has no *.d may be of anything.
-find "$copy/src" -name '*.o' | while read -r object; do
-  case $object in
-    */bind_*) ;;
-    *) [ ! -f "${object%.o}.d" ] || continue ;;
-  esac
-  rm "$object"
-done
-
+sh tools/build.sh dev || exit 1
+mkdir -p "$library" && cp -R -L -p "$build/package" "$copy" &&
+  mkdir -p "$copy/tests" && cp -R -p tests/testthat "$copy/tests" || exit 1
 blocks diff > "$scratch/changes"
 [ -s "$scratch/changes" ] || fail "the page has no changes"
 (cd "$copy" && patch -p1 --fuzz=1 < "$scratch/changes") ||

@@ -3,7 +3,8 @@
 #   clang-format   src/ and the tests in C++ and CUDA   (.clang-format)
 #   clang-tidy     src/core                             (.clang-tidy)
 #   lintr          R/                                   (.lintr)
-# lint.sh format   writes the C++ and CUDA files as clang-format has them
+# lint.sh format     writes the C++ and CUDA files as clang-format has them
+# lint.sh FILE ...   of these files alone
 
 . tools/common.sh
 sh tools/setup.sh lint || exit 1
@@ -17,28 +18,36 @@ case $("$format" --version) in
   *) echo "lint.sh: clang-format $wanted is needed" >&2; exit 1 ;;
 esac
 
+chosen=$(printf '%s\n' "$@")
+
+# Of the files on standard input those that are to be looked at.
+only() {
+  if [ -n "$chosen" ]; then grep -x -F "$chosen"; else cat; fi
+}
+
 list_code() {
   find src tests/cpp tests/cuda -name build -prune -o -type f \
     \( -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' \) \
-    ! -name 'RcppExports.*' ! -name build_info.hpp -print
+    ! -name 'RcppExports.*' ! -name build_info.hpp -print | only
 }
 
 if [ "$1" = format ]; then
+  chosen=
   list_code | xargs "$format" -i
   exit
 fi
 
 status=0
-list_code | xargs "$format" --dry-run -Werror || status=1
+list_code | xargs -r "$format" --dry-run -Werror || status=1
 # Without OpenMP: clang-tidy takes what only a pragma reads for never read.
-find src/core -name '*.cpp' | sort |
-  xargs -P "$jobs" -n 4 sh -c '
+find src/core -name '*.cpp' | only | sort |
+  xargs -r -P "$jobs" -n 4 sh -c '
     clang-tidy --quiet "$@" -- -std=c++17 -Isrc -Wreserved-identifier \
       -Wreserved-macro-identifier 2> /dev/null' tidy ||
   status=1
-Rscript -e '
-  found <- lintr::lint_dir("R")
-  if (length(found)) print(found)
+find R -name '*.R' | only | xargs -r Rscript -e '
+  found <- Filter(length, lapply(commandArgs(TRUE), lintr::lint))
+  for (lints in found) print(lints)
   # Of two functions of one name R takes the one in the file that comes last.
   files <- list.files("R", "[.]R$", full.names = TRUE)
   code <- unlist(lapply(files, parse, keep.source = FALSE))

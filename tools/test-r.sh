@@ -1,16 +1,14 @@
 #!/bin/sh
-# test-gpu.sh [FILE ...]: the tests in R on a machine with a GPU, where a skip for
-# want of one is a failure; all, or those of these names ("cuda-blocks"). The
-# package is installed (R_LIBS says where). Each file runs in a process of its
-# own and leaves a line, so that what was run is known when time ends before the
-# tests do: some side by side first, then one by one those that look at free memory
-# of the GPU, make faults up or measure time. FSKNN_TEST_LOGS names a folder for
-# what they print.
+# test-r.sh [FILE ...]: the tests in R of the installed package (R_LIBS says where); all,
+# or those of these names ("cuda-blocks"). Each file runs in a process of its own and
+# leaves a line, so that the results so far are known if time ends before the tests
+# do: some side by side first, then one by one those that measure time or memory of a
+# GPU or make up faults. FSKNN_TEST_LOGS names a folder for what they print.
 
 . tools/common.sh
-logs=${FSKNN_TEST_LOGS:-$build/test-gpu}
+logs=${FSKNN_TEST_LOGS:-$build/test-r}
 mkdir -p "$logs" || exit 1
-export FSKNN_REQUIRE_CUDA=1 NOT_CRAN=true logs
+export NOT_CRAN=true logs
 
 alone='cuda cuda-devices cuda-faults cuda-triples backends failures memory
   larger-than-memory threads interrupt knn_plan results'
@@ -36,12 +34,14 @@ one='
   line=$(sed -n "s/^RESULT //p" "$logs/$0.log")
   word=ok
   [ $status -eq 0 ] || word=FAILED
+  [ $word = ok ] || [ -z "$verbose" ] || cat "$logs/$0.log"
   echo "$word $0: ${line:-no result, status $status}, $(($(date +%s) - begun)) s"
   exit $status'
 
 if [ $# -gt 0 ]; then
   together=$*
   alone=
+  export verbose=yes
 else
   together=$(ls tests/testthat | sed -n 's/^test-\(.*\)\.R$/\1/p' |
     grep -v -x -F "$(echo $alone | tr ' ' '\n')")

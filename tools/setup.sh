@@ -1,103 +1,106 @@
 #!/bin/sh
-# setup.sh demo | pages | test | lint | sanitize | coverage | cluster ...   (test: and pages)
-# Brings what `make demo`, `make test` and so on need from Debian's packages.
+# setup.sh install | demo | site | check | test | lint | sanitize | coverage | cluster
+# Brings what `make install`, `make demo` and so on need from Debian's packages.
 # Fetches nothing that is there already, by whatever way it came. Without apt it
 # says what is missing, and fails only then.
 
 . tools/common.sh
-purposes=" both $* "
-case $purposes in
-  *" test "*) purposes="$purposes pages " ;;
+purposes=" core $* "
+case $* in
+  install) purposes="$purposes pictures html " ;;
+  demo) purposes="$purposes pictures " ;;
+  site) purposes="$purposes pictures html demo pages " ;;
+  check) purposes="$purposes lint " ;;
+  *test*) purposes="$purposes pictures html demo pages site check lint " ;;
 esac
 
 # used for, Debian package, what it is needed for
 needs='
-both r-base-core    command:Rscript
-both r-base-dev     toolchain
-both r-cran-rcpp    R:Rcpp
-both r-cran-rcpparmadillo R:RcppArmadillo
-both r-cran-cli     R:cli
-both r-cran-rlang   R:rlang
-both r-cran-igraph  R:igraph
-both r-bioc-biocgenerics R:BiocGenerics
-both r-cran-ggplot2 R:ggplot2
-both r-cran-ggraph  R:ggraph
-both r-bioc-biobase R:Biobase
-both r-bioc-delayedarray R:DelayedArray
-both r-bioc-all     R:ALL
-both r-bioc-annotate R:annotate
-test r-cran-testthat R:testthat
-test r-cran-withr   R:withr
-test r-cran-digest  R:digest
-pages r-cran-knitr   R:knitr
-pages r-cran-rmarkdown R:rmarkdown
-pages r-bioc-biocstyle R:BiocStyle
-test r-bioc-bioccheck R:BiocCheck
-test r-cran-pkgdown R:pkgdown
-pages pandoc         command:pandoc
-pages r-bioc-multtest R:multtest
-pages r-bioc-summarizedexperiment R:SummarizedExperiment
-pages r-bioc-singlecellexperiment R:SingleCellExperiment
-test r-cran-matrix  R:Matrix
-pages r-bioc-biocneighbors R:BiocNeighbors
-test r-bioc-biocparallel R:BiocParallel
-pages r-bioc-bluster R:bluster
-pages r-bioc-scran   R:scran
-pages r-bioc-scater  R:scater
-pages r-bioc-destiny R:destiny
-pages r-cran-rspectra R:RSpectra
-test r-bioc-hdf5array R:HDF5Array
-test r-bioc-rhdf5   R:rhdf5
-test r-cran-bigmemory R:bigmemory
-test r-cran-fnn     R:FNN
-test r-cran-rann    R:RANN
-test r-bioc-s4vectors R:S4Vectors
-test r-bioc-limma   R:limma
-test r-bioc-edger   R:edgeR
-test r-cran-tibble  R:tibble
-test r-cran-dplyr   R:dplyr
-test r-cran-tidygraph R:tidygraph
-test r-cran-data.table R:data.table
-test r-cran-dbscan  R:dbscan
-test r-cran-rcppannoy R:RcppAnnoy
-test r-cran-seurat  R:Seurat
-test r-cran-seuratobject R:SeuratObject
-test r-cran-uwot    R:uwot
-test r-cran-rglpk   R:Rglpk
-test r-cran-slam    R:slam
-test r-cran-proxy   R:proxy
-test r-cran-wgcna   R:WGCNA
-pages r-cran-survival R:survival
-pages r-bioc-annotationdbi R:AnnotationDbi
-pages r-bioc-org.hs.eg.db R:org.Hs.eg.db
-pages r-bioc-go.db  R:GO.db
-pages r-cran-htmlwidgets R:htmlwidgets
-pages r-cran-patchwork R:patchwork
-test r-cran-class   R:class
-test r-bioc-impute  R:impute
-test r-bioc-qvalue  R:qvalue
-test doctest-dev    header:doctest/doctest.h
-test clang          command:clang++
-test ccache         command:ccache
-test g++-aarch64-linux-gnu command:aarch64-linux-gnu-g++
-test qemu-user      command:qemu-aarch64
-lint clang-format   command:clang-format
-lint clang-tidy     command:clang-tidy
-lint r-cran-lintr   R:lintr
-sanitize libomp-dev clang-openmp
-coverage r-cran-covr R:covr
-cluster r-bioc-biocparallel R:BiocParallel
-cluster r-cran-batchtools R:batchtools
-cluster r-cran-snow R:snow
-cluster r-cran-rmpi R:Rmpi
-cluster openmpi-bin command:mpirun
-cluster iproute2    command:ip
-cluster slurmctld   command:slurmctld
-cluster slurmd      command:slurmd
-cluster slurm-client command:sbatch
-cluster slurm-wlm-basic-plugins command:slurmd
-cluster libopenmpi-dev library:libmpi.so
-cluster libfaketime library:faketime/libfaketime.so.1
+core     r-base-core            command:Rscript
+core     r-base-dev             toolchain
+core     r-cran-rcpp            R:Rcpp
+core     r-cran-rcpparmadillo   R:RcppArmadillo
+core     r-cran-cli             R:cli
+core     r-cran-rlang           R:rlang
+core     r-cran-igraph          R:igraph
+core     r-bioc-biocgenerics    R:BiocGenerics
+pictures r-cran-ggplot2         R:ggplot2
+pictures r-cran-ggraph          R:ggraph
+pictures r-bioc-biobase         R:Biobase
+pictures r-bioc-all             R:ALL
+html     r-cran-knitr           R:knitr
+html     r-cran-rmarkdown       R:rmarkdown
+html     pandoc                 command:pandoc
+html     r-bioc-multtest        R:multtest
+html     r-cran-patchwork       R:patchwork
+demo     r-bioc-annotate        R:annotate
+pages    r-bioc-delayedarray    R:DelayedArray
+pages    r-bioc-summarizedexperiment R:SummarizedExperiment
+pages    r-bioc-singlecellexperiment R:SingleCellExperiment
+pages    r-cran-matrix          R:Matrix
+pages    r-bioc-biocneighbors   R:BiocNeighbors
+pages    r-bioc-biocparallel    R:BiocParallel
+pages    r-bioc-bluster         R:bluster
+pages    r-bioc-scran           R:scran
+pages    r-bioc-scater          R:scater
+pages    r-bioc-destiny         R:destiny
+pages    r-cran-rspectra        R:RSpectra
+pages    r-bioc-hdf5array       R:HDF5Array
+pages    r-cran-survival        R:survival
+pages    r-bioc-annotationdbi   R:AnnotationDbi
+pages    r-bioc-org.hs.eg.db    R:org.Hs.eg.db
+pages    r-bioc-go.db           R:GO.db
+pages    r-cran-htmlwidgets     R:htmlwidgets
+pages    r-bioc-limma           R:limma
+pages    r-bioc-edger           R:edgeR
+pages    r-bioc-impute          R:impute
+site     r-cran-pkgdown         R:pkgdown
+check    r-cran-testthat        R:testthat
+check    r-cran-withr           R:withr
+check    doctest-dev            header:doctest/doctest.h
+check    ccache                 command:ccache
+lint     clang-format           command:clang-format
+lint     clang-tidy             command:clang-tidy
+lint     r-cran-lintr           R:lintr
+test     r-cran-digest          R:digest
+test     r-bioc-bioccheck       R:BiocCheck
+test     r-bioc-rhdf5           R:rhdf5
+test     r-cran-bigmemory       R:bigmemory
+test     r-cran-fnn             R:FNN
+test     r-cran-rann            R:RANN
+test     r-bioc-s4vectors       R:S4Vectors
+test     r-cran-tibble          R:tibble
+test     r-cran-dplyr           R:dplyr
+test     r-cran-tidygraph       R:tidygraph
+test     r-cran-data.table      R:data.table
+test     r-cran-dbscan          R:dbscan
+test     r-cran-rcppannoy       R:RcppAnnoy
+test     r-cran-seurat          R:Seurat
+test     r-cran-seuratobject    R:SeuratObject
+test     r-cran-uwot            R:uwot
+test     r-cran-rglpk           R:Rglpk
+test     r-cran-slam            R:slam
+test     r-cran-proxy           R:proxy
+test     r-cran-wgcna           R:WGCNA
+test     r-cran-class           R:class
+test     r-bioc-qvalue          R:qvalue
+test     clang                  command:clang++
+test     g++-aarch64-linux-gnu  command:aarch64-linux-gnu-g++
+test     qemu-user              command:qemu-aarch64
+sanitize libomp-dev             clang-openmp
+coverage r-cran-covr            R:covr
+cluster  r-bioc-biocparallel    R:BiocParallel
+cluster  r-cran-batchtools      R:batchtools
+cluster  r-cran-snow            R:snow
+cluster  r-cran-rmpi            R:Rmpi
+cluster  openmpi-bin            command:mpirun
+cluster  iproute2               command:ip
+cluster  slurmctld              command:slurmctld
+cluster  slurmd                 command:slurmd
+cluster  slurm-client           command:sbatch
+cluster  slurm-wlm-basic-plugins command:slurmd
+cluster  libopenmpi-dev         library:libmpi.so
+cluster  libfaketime            library:faketime/libfaketime.so.1
 '
 
 # Whether R can build a package here, found out by building.

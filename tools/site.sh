@@ -16,7 +16,7 @@ if [ "$1" = check ]; then
   exit
 fi
 
-sh tools/setup.sh test || exit 1
+sh tools/setup.sh site || exit 1
 sh tools/build.sh library || exit 1
 R_LIBS=$library${R_LIBS:+:$R_LIBS}
 export R_LIBS

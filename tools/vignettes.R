@@ -35,3 +35,11 @@ index <- data.frame(
 index$Depends <- lapply(facts, `[[`, "depends")
 index$Keywords <- lapply(facts, `[[`, "keywords")
 saveRDS(index, "build/vignette.rds", version = 2)
+
+# A chunk whose package is missing is left out of its page.
+lines <- unlist(lapply(file.path("vignettes", files), readLines))
+uses <- regmatches(lines, gregexpr('(?<=requireNamespace\\(")[^"]+', lines, perl = TRUE))
+missing <- setdiff(unlist(uses), rownames(installed.packages()))
+if (length(missing)) {
+  cat("Vignettes show less without these packages:", toString(missing), "\n")
+}

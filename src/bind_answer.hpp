@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "bind_common.hpp"
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
 
 namespace fsknn {
 namespace bind {

@@ -1,6 +1,6 @@
 #include "bind_common.hpp"
-#include "core/team.hpp"
-#include "cpu/kernels.hpp"
+#include "core/base/team.hpp"
+#include "cpu/kernels/kernels.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;

@@ -3,10 +3,10 @@
 
 #include "bind_answer.hpp"
 #include "bind_within.hpp"
-#include "core/between.hpp"
-#include "core/merged_lists.hpp"
-#include "cpu/between.hpp"
-#include "cpu/within.hpp"
+#include "core/search/between.hpp"
+#include "core/search/merged_lists.hpp"
+#include "cpu/search/between.hpp"
+#include "cpu/search/within.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;
@@ -240,8 +240,9 @@ class MergedPairs {
 
 }  // namespace
 
-// What the points of two blocks find in each other (see R/ask_between.R).
-// blocks: first and last of a, and of b; those of a alone: a with itself.
+// What the points of two blocks find in each other (see
+// R/search-ask_between.R). blocks: first and last of a, and of b; those of a
+// alone: a with itself.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_between(SEXP x, Rcpp::NumericVector blocks, SEXP limits,
                        Rcpp::List request) {

@@ -6,9 +6,9 @@
 #include <stdexcept>
 
 #include "bind_common.hpp"
-#include "core/digest.hpp"
-#include "core/durable.hpp"
-#include "core/sealed_file.hpp"
+#include "core/files/digest.hpp"
+#include "core/files/durable.hpp"
+#include "core/files/sealed_file.hpp"
 
 using namespace fsknn;
 

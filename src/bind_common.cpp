@@ -8,12 +8,12 @@
 #include <string>
 
 #include "bind_held.hpp"
-#include "core/durable.hpp"
-#include "core/errors.hpp"
-#include "core/filled.hpp"
-#include "core/kinds.hpp"
-#include "core/pieces.hpp"
-#include "core/poll.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/kinds.hpp"
+#include "core/base/pieces.hpp"
+#include "core/base/poll.hpp"
+#include "core/files/durable.hpp"
+#include "core/rows/filled.hpp"
 #include "cuda/backend.hpp"
 
 namespace fsknn {

@@ -8,14 +8,14 @@
 #include <memory>
 #include <vector>
 
-#include "core/errors.hpp"
-#include "core/filled.hpp"
-#include "core/metafeatures.hpp"
-#include "core/progress.hpp"
-#include "core/request.hpp"
-#include "core/scan.hpp"
-#include "core/source.hpp"
-#include "core/subset.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/progress.hpp"
+#include "core/contract/request.hpp"
+#include "core/rows/filled.hpp"
+#include "core/rows/metafeatures.hpp"
+#include "core/rows/scan.hpp"
+#include "core/rows/source.hpp"
+#include "core/rows/subset.hpp"
 #include "cuda/backend.hpp"
 
 namespace fsknn {

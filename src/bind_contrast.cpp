@@ -2,8 +2,8 @@
 
 #include "bind_common.hpp"
 #include "bind_held.hpp"
-#include "core/contrast.hpp"
-#include "cpu/pair_correlations.hpp"
+#include "core/search/contrast.hpp"
+#include "cpu/search/pair_correlations.hpp"
 
 using namespace fsknn;
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "bind_common.hpp"
-#include "core/diffusion.hpp"
-#include "core/joined.hpp"
+#include "core/graph/diffusion.hpp"
+#include "core/graph/joined.hpp"
 
 using namespace fsknn;
 
@@ -280,7 +280,7 @@ Rcpp::List cpp_walk(SEXP graph, double epsilon, double alpha, int num_threads) {
   });
 }
 
-// component: from 1. degree, low, high: a filter (core/diffusion.hpp).
+// component: from 1. degree, low, high: a filter (core/graph/diffusion.hpp).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_walk_apply(SEXP walk, int component, Rcpp::NumericVector x,
                           int degree, double low, double high,

@@ -1,5 +1,5 @@
 #include "bind_common.hpp"
-#include "core/discretise.hpp"
+#include "core/cover/discretise.hpp"
 
 using namespace fsknn;
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "bind_common.hpp"
-#include "core/crc32.hpp"
-#include "core/output_file.hpp"
+#include "core/base/crc32.hpp"
+#include "core/files/output_file.hpp"
 
 using namespace fsknn;
 

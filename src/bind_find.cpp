@@ -4,10 +4,10 @@
 
 #include "bind_answer.hpp"
 #include "bind_held.hpp"
-#include "core/brute.hpp"
-#include "core/prepared.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/kernels.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/engine.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;

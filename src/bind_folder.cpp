@@ -12,11 +12,11 @@
 #include <thread>
 
 #include "bind_common.hpp"
-#include "core/digest.hpp"
-#include "core/durable.hpp"
-#include "core/host_lock.hpp"
-#include "core/lease.hpp"
-#include "core/point_file.hpp"
+#include "core/files/digest.hpp"
+#include "core/files/durable.hpp"
+#include "core/files/host_lock.hpp"
+#include "core/files/lease.hpp"
+#include "core/files/point_file.hpp"
 
 using namespace fsknn;
 
@@ -149,7 +149,7 @@ void cpp_wait(double seconds) {
   }
 }
 
-// lease: NULL where another one has the claim. See core/lease.hpp.
+// lease: NULL where another one has the claim. See core/files/lease.hpp.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_claim(std::string own, std::string claim, std::string words,
                      double seconds) {
@@ -172,7 +172,7 @@ Rcpp::List cpp_link_first(std::string from, std::string to) {
   });
 }
 
-// What stands of a folder of so many tasks: see R/folder_claims.R. In C++,
+// What stands of a folder of so many tasks: see R/folder-claims.R. In C++,
 // since every worker looks after each task, at two files for each task.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_look_at_folder(std::string folder, int count) {

@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "core/arithmetic.hpp"
-#include "cpu/held.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "cpu/search/held.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "bind_common.hpp"
-#include "core/within.hpp"
+#include "core/search/within.hpp"
 
 namespace fsknn {
 namespace bind {

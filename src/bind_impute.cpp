@@ -1,5 +1,5 @@
 #include "bind_common.hpp"
-#include "core/impute.hpp"
+#include "core/search/impute.hpp"
 
 using namespace fsknn;
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/latent.hpp"
-#include "core/poll.hpp"
+#include "core/base/poll.hpp"
+#include "core/rows/latent.hpp"
 
 using namespace fsknn;
 

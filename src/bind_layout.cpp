@@ -1,7 +1,7 @@
 #include <RcppArmadillo.h>
 
 #include "bind_common.hpp"
-#include "core/poll.hpp"
+#include "core/base/poll.hpp"
 
 using namespace fsknn;
 

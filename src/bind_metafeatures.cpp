@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "core/poll.hpp"
+#include "core/base/poll.hpp"
 
 using namespace fsknn;
 

@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "bind_common.hpp"
-#include "core/filled.hpp"
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
+#include "core/rows/filled.hpp"
 
 using namespace fsknn;
 

@@ -1,10 +1,10 @@
 #include <numeric>
 
 #include "bind_common.hpp"
-#include "core/cut.hpp"
-#include "core/poll.hpp"
-#include "core/spanning.hpp"
-#include "cpu/outside.hpp"
+#include "core/base/poll.hpp"
+#include "core/graph/cut.hpp"
+#include "core/graph/spanning.hpp"
+#include "cpu/search/outside.hpp"
 
 using namespace fsknn;
 

@@ -1,7 +1,7 @@
 #include "bind_common.hpp"
-#include "core/plan.hpp"
+#include "core/search/plan.hpp"
 #include "cpu/filter/bytes_pay.hpp"
-#include "cpu/kernels.hpp"
+#include "cpu/kernels/kernels.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/plan/plan.hpp"
 

@@ -5,14 +5,14 @@
 
 #include "bind_common.hpp"
 #include "bind_held.hpp"
-#include "core/covariates.hpp"
-#include "core/edge_counts.hpp"
-#include "core/prepared.hpp"
-#include "core/scan.hpp"
-#include "core/vanishing.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/kernels.hpp"
-#include "cpu/listed_pairs.hpp"
+#include "core/contract/covariates.hpp"
+#include "core/graph/edge_counts.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/scan.hpp"
+#include "core/rows/vanishing.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/engine.hpp"
+#include "cpu/search/listed_pairs.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;
@@ -52,7 +52,7 @@ Vanishing::Rule rule_from(const std::string& undefined_rows) {
 /// was found.
 class Resamples {
  public:
-  /// list: a request with `resamples`, as R/resamples.R makes it.
+  /// list: a request with `resamples`, as R/significance-resamples.R makes it.
   Resamples(SEXP x, const Rcpp::List& list, Progress* progress)
       : x_(x),
         asked_(bind::request_from(list)),

@@ -1,6 +1,6 @@
 #include "bind_common.hpp"
-#include "core/row_file.hpp"
-#include "cpu/kernels.hpp"
+#include "core/files/row_file.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 using namespace fsknn;
 

@@ -1,7 +1,7 @@
 #include "bind_common.hpp"
-#include "core/prepared.hpp"
-#include "core/scan.hpp"
-#include "cpu/kernels.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/scan.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 using namespace fsknn;
 

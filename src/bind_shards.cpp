@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "bind_common.hpp"
-#include "core/bin_file.hpp"
-#include "core/shards.hpp"
+#include "core/files/bin_file.hpp"
+#include "core/files/shards.hpp"
 
 using namespace fsknn;
 

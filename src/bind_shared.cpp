@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "bind_common.hpp"
-#include "core/shared.hpp"
-#include "core/within.hpp"
+#include "core/graph/shared.hpp"
+#include "core/search/within.hpp"
 
 using namespace fsknn;
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "bind_common.hpp"
-#include "cpu/similarity_bytes.hpp"
-#include "cpu/triples.hpp"
+#include "cpu/search/similarity_bytes.hpp"
+#include "cpu/triples/triples.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;

@@ -10,7 +10,7 @@
 
 #include "bind_answer.hpp"
 #include "bind_common.hpp"
-#include "core/within.hpp"
+#include "core/search/within.hpp"
 
 namespace fsknn {
 namespace bind {

@@ -11,7 +11,7 @@
 cuda_folders="plan device prepare exact filter missing triples search"
 
 # Threads are started in one place, which alone knows OpenMP.
-starts_threads="core/team.cpp"
+starts_threads="core/base/team.cpp"
 
 # All may include these besides the standard library, the core too.
 system_headers="arm_neon.h dirent.h fcntl.h immintrin.h pthread.h sched.h signal.h

@@ -50,10 +50,12 @@ sanitize_no_openmp() {
 
 # Files whose tests call every function of RcppExports.R between them; `make
 # coverage` shows one that does not.
-files="alpha_beta_k backends blocks checkpoint cuda-faults files k_each knn_graph knn_plan
-  knn_search mdl_filter metafeature_names metafeatures missing mst_knn row_file
-  snn_graph spanning_forest split_file subset whole_file within_search
-  workers"
+files="study-alpha_beta_k search-backends input-blocks folder-checkpoint
+  cuda-faults format-files search-k_each search-knn_graph plan-knn_plan
+  search-knn_search study-mdl_filter study-metafeature_names
+  study-metafeatures input-missing graph-mst_knn input-row_file
+  graph-snn_graph graph-spanning_forest folder-split_file search-subset
+  format-whole_file search-within_search folder-workers"
 
 sanitize_bindings() {
   library=$folder/library

@@ -28,15 +28,15 @@ plant() {
   cp "$scratch/kept" "$copy/$1"
 }
 
-plant src/core/scan.cpp '#include "cpu/engine.hpp"' "core may not include this"
-plant src/core/scan.hpp '#include "bind_common.hpp"' "core may not include this"
-plant src/core/scan.cpp '# include <R_ext/BLAS.h>' "only bindings know R"
-plant src/core/scan.hpp '#include <cuda_runtime.h>' \
+plant src/core/rows/scan.cpp '#include "cpu/search/engine.hpp"' "core may not include this"
+plant src/core/rows/scan.hpp '#include "bind_common.hpp"' "core may not include this"
+plant src/core/rows/scan.cpp '# include <R_ext/BLAS.h>' "only bindings know R"
+plant src/core/rows/scan.hpp '#include <cuda_runtime.h>' \
   "only what nvcc compiles knows CUDA"
-plant src/core/scan.cpp '#include <boost/any.hpp>' "not a header that is known (tools/check-arrows.sh)"
-plant src/cpu/engine.cpp '#include "cuda/backend.hpp"' \
+plant src/core/rows/scan.cpp '#include <boost/any.hpp>' "not a header that is known (tools/check-arrows.sh)"
+plant src/cpu/search/engine.cpp '#include "cuda/backend.hpp"' \
   "cpu may not include this"
-plant src/cuda/search/engine.cu '#include "cpu/engine.hpp"' \
+plant src/cuda/search/engine.cu '#include "cpu/search/engine.hpp"' \
   "cuda may not include this"
 plant src/cuda/search/engine.cu '#include <Rcpp.h>' "only bindings know R"
 plant src/cuda/plan/plan.hpp '#include "cuda/device/faults.hpp"' \
@@ -46,9 +46,9 @@ plant src/cuda/plan/plan.cpp '#include "cuda/device/check.cuh"' \
   "plain C++ may not include what nvcc compiles"
 plant src/bind_common.cpp '#include "cuda/device/check.cuh"' \
   "plain C++ may not include what nvcc compiles"
-plant src/core/pieces.hpp '#include <omp.h>' "only core/team.cpp knows OpenMP"
+plant src/core/base/pieces.hpp '#include <omp.h>' "only core/base/team.cpp knows OpenMP"
 plant src/cuda/search/engine.cu '#pragma omp parallel' \
-  "only core/team.cpp knows OpenMP"
+  "only core/base/team.cpp knows OpenMP"
 
 mkdir "$copy/src/cuda/other" "$copy/src/gpu"
 echo '#pragma once' > "$copy/src/cuda/other/x.hpp"

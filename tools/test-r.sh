@@ -10,8 +10,9 @@ logs=${FSKNN_TEST_LOGS:-$build/test-r}
 mkdir -p "$logs" || exit 1
 export NOT_CRAN=true logs
 
-alone='cuda cuda-devices cuda-faults cuda-triples backends failures memory
-  larger-than-memory threads interrupt knn_plan results'
+alone='cuda cuda-devices cuda-faults cuda-triples search-backends
+  search-failures search-memory search-larger_than_memory search-threads
+  search-interrupt plan-knn_plan graph-results'
 
 # Prints a line for one file: failed, passed and skipped expectations, seconds.
 one='

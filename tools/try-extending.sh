@@ -77,7 +77,7 @@ same r
 blocks cpp > "$scratch/cpp.cpp"
 text_after cpp > "$scratch/cpp.expected"
 g++ -std=c++17 -fopenmp -Wall -I"$copy/src" -o "$scratch/cpp" \
-  "$scratch/cpp.cpp" "$copy"/src/core/*.o "$copy"/src/cpu/*.o "$copy"/src/cpu/*/*.o ||
+  "$scratch/cpp.cpp" $(find "$copy/src/core" "$copy/src/cpu" -name "*.o") ||
   fail "the C++ example does not compile"
 "$scratch/cpp" > "$scratch/cpp.printed" || fail "the C++ example fails"
 same cpp

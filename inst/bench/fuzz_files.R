@@ -5,7 +5,7 @@
 # Files that are right are broken in some places, and read. Each is read as
 # something that the format can say and that is read back the same once it is
 # written, or is an error of ours that names the file; nothing else, no warning,
-# and no long time. The tests in R run 20,000 of them (test-fuzz_files.R).
+# and no long time. The tests in R run 20,000 of them (test-format-fuzz_files.R).
 
 # What makes trouble: parts of numbers, of lines and of both formats.
 troubles <- lapply(c(

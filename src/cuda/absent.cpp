@@ -1,6 +1,6 @@
 // Linked where the package is built without CUDA: says so, and why.
 
-#include "core/errors.hpp"
+#include "core/base/errors.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/build_info.hpp"
 #include "cuda/device/faults.hpp"

@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "core/between.hpp"
-#include "core/errors.hpp"
-#include "core/pair_bins.hpp"
-#include "core/progress.hpp"
-#include "core/request.hpp"
-#include "core/source.hpp"
-#include "core/triple_scanner.hpp"
-#include "core/within.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/progress.hpp"
+#include "core/contract/pair_bins.hpp"
+#include "core/contract/request.hpp"
+#include "core/rows/source.hpp"
+#include "core/search/between.hpp"
+#include "core/search/triple_scanner.hpp"
+#include "core/search/within.hpp"
 
 namespace fsknn {
 namespace cuda {

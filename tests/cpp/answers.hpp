@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "core/request.hpp"
-#include "core/within_answer.hpp"
+#include "core/contract/request.hpp"
+#include "core/search/within_answer.hpp"
 
 inline bool same_bits(const std::vector<double>& a,
                       const std::vector<double>& b) {

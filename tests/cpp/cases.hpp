@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/source.hpp"
+#include "core/rows/source.hpp"
 
 struct Matrix {
   std::string name;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/arithmetic.hpp"
+#include "core/contract/arithmetic.hpp"
 
 /// To the nearest of them.
 inline double to_half(double x) {

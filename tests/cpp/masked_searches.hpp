@@ -6,8 +6,8 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "cpu/engine.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/search/engine.hpp"
 
 using MaskedFinder = void (*)(const fsknn::Request&, const fsknn::RowSource&,
                               const fsknn::RowSource*,

@@ -13,15 +13,15 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/between.hpp"
-#include "core/brute.hpp"
-#include "core/errors.hpp"
-#include "core/merged_lists.hpp"
-#include "core/metafeatures.hpp"
-#include "core/scan.hpp"
-#include "cpu/between.hpp"
-#include "cpu/kernels.hpp"
-#include "cpu/within.hpp"
+#include "core/base/errors.hpp"
+#include "core/rows/metafeatures.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/between.hpp"
+#include "core/search/brute.hpp"
+#include "core/search/merged_lists.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/between.hpp"
+#include "cpu/search/within.hpp"
 
 using namespace fsknn;
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/bin_file.hpp"
-#include "core/shards.hpp"
+#include "core/files/bin_file.hpp"
+#include "core/files/shards.hpp"
 #include "folder.hpp"
 
 using namespace fsknn;

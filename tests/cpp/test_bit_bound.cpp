@@ -12,8 +12,8 @@
 #include <random>
 #include <vector>
 
-#include "core/metrics.hpp"
-#include "core/prepared.hpp"
+#include "core/contract/metrics.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/exact/list_rules.hpp"
 #include "cuda/filter/bit_bound.hpp"
 #include "cuda/filter/limits.hpp"

@@ -10,15 +10,15 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/scan.hpp"
-#include "core/within.hpp"
-#include "cpu/engine.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/brute.hpp"
+#include "core/search/within.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
-#include "cpu/held.hpp"
-#include "cpu/kernels.hpp"
-#include "cpu/within.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/engine.hpp"
+#include "cpu/search/held.hpp"
+#include "cpu/search/within.hpp"
 
 using namespace fsknn;
 

@@ -10,10 +10,10 @@
 #include <random>
 #include <vector>
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/thresholds.hpp"
-#include "cpu/kernels.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cpu;

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/filter/byte_bound.hpp"
 #include "cuda/filter/byte_choice.hpp"
 #include "cuda/filter/limits.hpp"

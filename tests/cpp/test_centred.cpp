@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/centred.hpp"
-#include "core/prepare.hpp"
-#include "core/scan.hpp"
+#include "core/contract/centred.hpp"
+#include "core/contract/prepare.hpp"
+#include "core/rows/scan.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"

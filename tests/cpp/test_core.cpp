@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/arithmetic.hpp"
-#include "core/order.hpp"
-#include "core/plan.hpp"
-#include "core/prepare.hpp"
-#include "core/prepared.hpp"
-#include "core/ranks.hpp"
-#include "core/scan.hpp"
-#include "core/select.hpp"
-#include "cpu/kernels.hpp"
+#include "core/base/select.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/contract/prepare.hpp"
+#include "core/contract/ranks.hpp"
+#include "core/rows/order.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/plan.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 using namespace fsknn;
 

@@ -11,14 +11,14 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/covariates.hpp"
-#include "core/prepare.hpp"
-#include "core/prepared.hpp"
-#include "core/row_file.hpp"
-#include "core/scan.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/kernels.hpp"
+#include "core/contract/covariates.hpp"
+#include "core/contract/prepare.hpp"
+#include "core/files/row_file.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/engine.hpp"
 #include "folder.hpp"
 
 using namespace fsknn;

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 #include "core/cover/cover.hpp"
-#include "core/split_mix.hpp"
+#include "core/rows/split_mix.hpp"
 
 using namespace fsknn;
 

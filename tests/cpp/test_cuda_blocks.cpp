@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/centred.hpp"
-#include "core/errors.hpp"
-#include "core/prepared.hpp"
-#include "core/scan.hpp"
+#include "core/base/errors.hpp"
+#include "core/contract/centred.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/scan.hpp"
 #include "cuda/filter/float_bound.hpp"
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/limits.hpp"
@@ -478,7 +478,7 @@ TEST_CASE("of a list from a device what is within its row's limit is kept") {
   CHECK_THROWS_AS(lists.take(1, 2, below, of_b, nullptr), RangeFailure);
 }
 
-// The limits that test-cuda-between.R and test-latent_rows.R give.
+// The limits that test-cuda-between.R and test-input-latent_rows.R give.
 TEST_CASE("limits of memory in tests of GPUs bring about what they mean") {
   GpuFacts gpu;
   gpu.bytes_free = 140e9;

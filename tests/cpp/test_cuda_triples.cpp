@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "core/triple_sums.hpp"
+#include "core/contract/triple_sums.hpp"
 #include "cuda/plan/triple_plan.hpp"
 #include "cuda/triples/triple_bound.hpp"
 

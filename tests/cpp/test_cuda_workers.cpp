@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/errors.hpp"
-#include "core/pieces.hpp"
-#include "core/poll.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/pieces.hpp"
+#include "core/base/poll.hpp"
 #include "cuda/device/workers.hpp"
 
 using fsknn::Interrupted;

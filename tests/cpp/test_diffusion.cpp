@@ -1,6 +1,6 @@
 // Neighbours joined, and the walk of a diffusion map, against their
 // definitions on small graphs; the map itself is held against dense matrices in
-// R (test-diffusion_map.R).
+// R (test-diffusion-map.R).
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include "core/diffusion.hpp"
-#include "core/errors.hpp"
-#include "core/joined.hpp"
+#include "core/base/errors.hpp"
+#include "core/graph/diffusion.hpp"
+#include "core/graph/joined.hpp"
 
 using namespace fsknn;
 

@@ -1,12 +1,12 @@
 // Discretisation on rows whose cuts are known at a glance; the whole is held
-// against a naive reference in R (test-mdl_filter.R).
+// against a naive reference in R (test-study-mdl_filter.R).
 
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include "core/discretise.hpp"
+#include "core/cover/discretise.hpp"
 
 using namespace fsknn;
 

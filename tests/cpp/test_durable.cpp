@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/digest.hpp"
-#include "core/durable.hpp"
-#include "core/host_lock.hpp"
+#include "core/files/digest.hpp"
+#include "core/files/durable.hpp"
+#include "core/files/host_lock.hpp"
 #include "folder.hpp"
 
 using namespace fsknn;

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/edge_counts.hpp"
-#include "core/scan.hpp"
-#include "core/subset.hpp"
-#include "core/vanishing.hpp"
+#include "core/graph/edge_counts.hpp"
+#include "core/rows/scan.hpp"
+#include "core/rows/subset.hpp"
+#include "core/rows/vanishing.hpp"
 
 using namespace fsknn;
 

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/errors.hpp"
-#include "core/prepared.hpp"
-#include "core/scan.hpp"
-#include "cpu/kernels.hpp"
+#include "core/base/errors.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/scan.hpp"
+#include "cpu/kernels/kernels.hpp"
 #include "cuda/exact/list_rules.hpp"
 #include "cuda/filter/float_bound.hpp"
 #include "cuda/filter/limits.hpp"

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/errors.hpp"
-#include "core/scan.hpp"
-#include "core/subset.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/kernels.hpp"
+#include "core/base/errors.hpp"
+#include "core/rows/scan.hpp"
+#include "core/rows/subset.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/engine.hpp"
 
 using namespace fsknn;
 

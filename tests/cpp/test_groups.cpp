@@ -12,12 +12,12 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/errors.hpp"
-#include "core/groups.hpp"
-#include "core/subset.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/held.hpp"
+#include "core/base/errors.hpp"
+#include "core/contract/groups.hpp"
+#include "core/rows/subset.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/search/engine.hpp"
+#include "cpu/search/held.hpp"
 
 using namespace fsknn;
 using Lists = PointGroups::Lists;

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/filter/half_bound.hpp"
 
 using namespace fsknn;

@@ -14,15 +14,15 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/scan.hpp"
-#include "core/subset.hpp"
-#include "core/weights.hpp"
-#include "core/within.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/held.hpp"
-#include "cpu/outside.hpp"
-#include "cpu/within.hpp"
+#include "core/contract/weights.hpp"
+#include "core/rows/scan.hpp"
+#include "core/rows/subset.hpp"
+#include "core/search/brute.hpp"
+#include "core/search/within.hpp"
+#include "cpu/search/engine.hpp"
+#include "cpu/search/held.hpp"
+#include "cpu/search/outside.hpp"
+#include "cpu/search/within.hpp"
 
 using namespace fsknn;
 

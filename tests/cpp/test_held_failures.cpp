@@ -10,8 +10,8 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "cpu/held.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/search/held.hpp"
 
 using namespace fsknn;
 

@@ -9,10 +9,10 @@
 #include <random>
 #include <vector>
 
-#include "core/masked.hpp"
-#include "core/prepared.hpp"
-#include "cpu/kernels.hpp"
-#include "cpu/triples_kernels.hpp"
+#include "core/contract/masked.hpp"
+#include "core/rows/prepared.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/triples/triples_kernels.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cpu;

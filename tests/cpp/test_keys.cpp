@@ -10,17 +10,17 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/errors.hpp"
-#include "core/scan.hpp"
-#include "core/within.hpp"
-#include "cpu/engine.hpp"
+#include "core/base/errors.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/brute.hpp"
+#include "core/search/within.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
 #include "cpu/filter/thresholds.hpp"
-#include "cpu/keys.hpp"
-#include "cpu/keys_pay.hpp"
-#include "cpu/within.hpp"
+#include "cpu/search/engine.hpp"
+#include "cpu/search/keys.hpp"
+#include "cpu/search/keys_pay.hpp"
+#include "cpu/search/within.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cpu;

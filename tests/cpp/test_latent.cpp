@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "answers.hpp"
-#include "core/brute.hpp"
-#include "core/latent.hpp"
-#include "core/subset.hpp"
-#include "cpu/engine.hpp"
+#include "core/rows/latent.hpp"
+#include "core/rows/subset.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/search/engine.hpp"
 
 using namespace fsknn;
 

@@ -1,4 +1,4 @@
-// Claims on work by files alone: core/lease.hpp.
+// Claims on work by files alone: core/files/lease.hpp.
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/durable.hpp"
-#include "core/lease.hpp"
+#include "core/files/durable.hpp"
+#include "core/files/lease.hpp"
 #include "folder.hpp"
 
 using namespace fsknn;

@@ -15,13 +15,13 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/plan.hpp"
-#include "core/select.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/kernels.hpp"
-#include "cpu/lists.hpp"
-#include "cpu/nearest.hpp"
+#include "core/base/select.hpp"
+#include "core/search/brute.hpp"
+#include "core/search/plan.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/engine.hpp"
+#include "cpu/search/lists.hpp"
+#include "cpu/search/nearest.hpp"
 
 using namespace fsknn;
 

@@ -9,11 +9,11 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/metafeatures.hpp"
-#include "core/scan.hpp"
-#include "core/subset.hpp"
-#include "cpu/engine.hpp"
+#include "core/rows/metafeatures.hpp"
+#include "core/rows/scan.hpp"
+#include "core/rows/subset.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/search/engine.hpp"
 
 using namespace fsknn;
 

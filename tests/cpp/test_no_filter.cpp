@@ -12,13 +12,13 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/scan.hpp"
-#include "core/spanning.hpp"
-#include "core/within.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/outside.hpp"
-#include "cpu/within.hpp"
+#include "core/graph/spanning.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/brute.hpp"
+#include "core/search/within.hpp"
+#include "cpu/search/engine.hpp"
+#include "cpu/search/outside.hpp"
+#include "cpu/search/within.hpp"
 #include "masked_cases.hpp"
 
 using namespace fsknn;

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/numbers.hpp"
-#include "core/order.hpp"
-#include "core/request.hpp"
-#include "core/select.hpp"
-#include "cpu/lists.hpp"
-#include "cpu/prepared_pairs.hpp"
+#include "core/base/numbers.hpp"
+#include "core/base/select.hpp"
+#include "core/contract/request.hpp"
+#include "core/rows/order.hpp"
+#include "cpu/search/lists.hpp"
+#include "cpu/search/prepared_pairs.hpp"
 #include "cuda/plan/filter_blocks.hpp"
 
 using namespace fsknn;

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/crc32.hpp"
-#include "core/output_file.hpp"
+#include "core/base/crc32.hpp"
+#include "core/files/output_file.hpp"
 #include "folder.hpp"
 
 using namespace fsknn;

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/metrics.hpp"
-#include "core/prepared.hpp"
-#include "core/scan.hpp"
-#include "core/within.hpp"
-#include "cpu/connectivity.hpp"
-#include "cpu/kernels.hpp"
-#include "cpu/pair_histogram.hpp"
+#include "core/contract/metrics.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/within.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/connectivity.hpp"
+#include "cpu/search/pair_histogram.hpp"
 #include "masked_cases.hpp"
 
 using namespace fsknn;

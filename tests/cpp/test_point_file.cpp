@@ -1,4 +1,4 @@
-// Points in a file that several processes read: core/point_file.hpp.
+// Points in a file that several processes read: core/files/point_file.hpp.
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "core/durable.hpp"
-#include "core/point_file.hpp"
+#include "core/files/durable.hpp"
+#include "core/files/point_file.hpp"
 #include "folder.hpp"
 
 using namespace fsknn;

@@ -7,12 +7,12 @@
 #include <thread>
 #include <vector>
 
-#include "core/errors.hpp"
-#include "core/pieces.hpp"
-#include "core/poll.hpp"
-#include "core/ranks.hpp"
-#include "core/sorting.hpp"
-#include "core/split_mix.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/pieces.hpp"
+#include "core/base/poll.hpp"
+#include "core/base/sorting.hpp"
+#include "core/contract/ranks.hpp"
+#include "core/rows/split_mix.hpp"
 
 using namespace fsknn;
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/masked.hpp"
-#include "core/masked_points.hpp"
+#include "core/contract/masked.hpp"
+#include "core/rows/masked_points.hpp"
 #include "cuda/missing/product_bound.hpp"
 #include "halves.hpp"
 #include "masked_cases.hpp"

@@ -13,12 +13,12 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/prepared.hpp"
-#include "core/scan.hpp"
-#include "core/weights.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/kernels.hpp"
+#include "core/contract/weights.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/engine.hpp"
 
 using namespace fsknn;
 

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/digest.hpp"
-#include "core/filled.hpp"
-#include "core/metrics.hpp"
-#include "core/prepared.hpp"
-#include "core/row_file.hpp"
-#include "cpu/kernels.hpp"
+#include "core/contract/metrics.hpp"
+#include "core/files/digest.hpp"
+#include "core/files/row_file.hpp"
+#include "core/rows/filled.hpp"
+#include "core/rows/prepared.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 using namespace fsknn;
 

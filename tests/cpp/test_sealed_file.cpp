@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/sealed_file.hpp"
-#include "core/split_mix.hpp"
+#include "core/files/sealed_file.hpp"
+#include "core/rows/split_mix.hpp"
 #include "folder.hpp"
 
 using namespace fsknn;

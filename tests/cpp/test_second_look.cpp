@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/errors.hpp"
-#include "core/scan.hpp"
+#include "core/base/errors.hpp"
+#include "core/rows/scan.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/second_look.hpp"
 #include "cpu/filter/thresholds.hpp"
-#include "cpu/kernels.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cpu;

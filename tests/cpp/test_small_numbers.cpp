@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/small_numbers.hpp"
+#include "core/base/small_numbers.hpp"
 
 using fsknn::largest_whole;
 

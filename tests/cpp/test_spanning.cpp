@@ -1,5 +1,5 @@
 // The spanning tree and its cut on graphs that are known at a glance; the whole
-// is held against its definition in R (test-mst_knn.R).
+// is held against its definition in R (test-graph-mst_knn.R).
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <doctest/doctest.h>
-#include "core/cut.hpp"
-#include "core/errors.hpp"
-#include "core/spanning.hpp"
+#include "core/base/errors.hpp"
+#include "core/graph/cut.hpp"
+#include "core/graph/spanning.hpp"
 
 using namespace fsknn;
 

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "core/pieces.hpp"
-#include "core/team.hpp"
+#include "core/base/pieces.hpp"
+#include "core/base/team.hpp"
 
 using namespace fsknn;
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/metrics.hpp"
-#include "core/split_mix.hpp"
-#include "core/triples.hpp"
-#include "cpu/triples.hpp"
+#include "core/contract/metrics.hpp"
+#include "core/rows/split_mix.hpp"
+#include "core/search/triples.hpp"
+#include "cpu/triples/triples.hpp"
 
 using namespace fsknn;
 

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/prepare.hpp"
-#include "core/weights.hpp"
+#include "core/contract/prepare.hpp"
+#include "core/contract/weights.hpp"
 
 using namespace fsknn;
 

@@ -10,11 +10,11 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/prepared.hpp"
-#include "core/triple_sums.hpp"
-#include "cpu/engine.hpp"
-#include "cpu/kernels.hpp"
+#include "core/contract/triple_sums.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/engine.hpp"
 
 using namespace fsknn;
 using cpu::available_kernels;

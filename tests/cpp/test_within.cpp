@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "core/brute.hpp"
-#include "core/metrics.hpp"
-#include "core/scan.hpp"
-#include "core/subset.hpp"
-#include "core/within.hpp"
-#include "cpu/within.hpp"
+#include "core/contract/metrics.hpp"
+#include "core/rows/scan.hpp"
+#include "core/rows/subset.hpp"
+#include "core/search/brute.hpp"
+#include "core/search/within.hpp"
+#include "cpu/search/within.hpp"
 #include "masked_cases.hpp"
 
 using namespace fsknn;

@@ -12,8 +12,8 @@
 #include <random>
 #include <vector>
 
-#include "core/arithmetic.hpp"
-#include "core/metrics.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/exact/lane_tiles.cuh"

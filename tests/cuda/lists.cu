@@ -16,8 +16,8 @@
 #include <set>
 #include <vector>
 
-#include "core/arithmetic.hpp"
-#include "core/metrics.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/exact/buckets.cuh"

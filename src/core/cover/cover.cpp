@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/poll.hpp"
 #include "core/cover/cover_bound.hpp"
 #include "core/cover/cover_search.hpp"
-#include "core/poll.hpp"
 
 namespace fsknn {
 namespace {

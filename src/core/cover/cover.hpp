@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/progress.hpp"
+#include "core/base/progress.hpp"
 
 namespace fsknn {
 

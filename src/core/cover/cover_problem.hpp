@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/pieces.hpp"
 #include "core/cover/cover.hpp"
-#include "core/pieces.hpp"
 
 namespace fsknn {
 

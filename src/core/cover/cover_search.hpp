@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/cover/cover_problem.hpp"
-#include "core/split_mix.hpp"
+#include "core/rows/split_mix.hpp"
 
 namespace fsknn {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/errors.hpp"
+#include "core/base/errors.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/thresholds.hpp"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/filter/form.hpp"
-#include "cpu/pair_histogram.hpp"
+#include "cpu/search/pair_histogram.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/value_range.hpp"
+#include "core/contract/value_range.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/sample.hpp"
 

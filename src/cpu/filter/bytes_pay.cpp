@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/passing_pairs.hpp"
+#include "core/search/passing_pairs.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/sampled_pairs.hpp"
 

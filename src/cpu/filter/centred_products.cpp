@@ -1,8 +1,8 @@
 // Products of rows of length 1 that are nearly the same, in whole numbers of 16
-// or 8 bits: of what is left of them beside a centre (core/centred.hpp), each
-// row in a unit of its own.
+// or 8 bits: of what is left of them beside a centre
+// (core/contract/centred.hpp), each row in a unit of its own.
 
-#include "core/centred.hpp"
+#include "core/contract/centred.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/sample.hpp"
 
@@ -57,9 +57,9 @@ Packed pack(RowPacker& packer) {
 /// rows' are not less than -|v_i - v_j|^2 / 2: p is half of |v|^2, and e_i
 /// |v_j| is at most half of e_i^2 / part + part |v_j|^2, whatever `part` is;
 /// upwards g + p, so that both rows' less that product are not less than |v_i -
-/// v_j|^2 / 2. p and g have the row's own rounding, too (core/centred.hpp). For
-/// the opposite (1 + r) the two change places, and a bound for all rows stands
-/// in the slack.
+/// v_j|^2 / 2. p and g have the row's own rounding, too
+/// (core/contract/centred.hpp). For the opposite (1 + r) the two change places,
+/// and a bound for all rows stands in the slack.
 template <int kBits, bool kOpposite>
 struct CentredSimilarity {
   static bool usable(const FilterScale&) { return true; }

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/buffer.hpp"
-#include "core/prepared.hpp"
-#include "cpu/kernels.hpp"
+#include "core/base/buffer.hpp"
+#include "core/rows/prepared.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -121,8 +121,8 @@ struct FilterForm {
   /// The threshold at which no pair at most `distance` apart, which is finite,
   /// fails the test.
   std::int32_t (*keep_up_to)(const FilterTerms& terms, double distance);
-  /// How far apart, as the points' keys have it (cpu/keys.hpp), a pair may be
-  /// that passes this threshold; null: no key says so.
+  /// How far apart, as the points' keys have it (cpu/search/keys.hpp), a pair
+  /// may be that passes this threshold; null: no key says so.
   double (*reach)(const FilterScale& scale, std::int32_t threshold);
   /// A returned distance that no pair exceeds whose upper_key was at most
   /// `key`, which is finite, for the row with these numbers.

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <limits>
 
-#include "core/buffer.hpp"
-#include "core/metrics.hpp"
+#include "core/base/buffer.hpp"
+#include "core/contract/metrics.hpp"
 #include "cpu/filter/form.hpp"
-#include "cpu/kernels_includes.hpp"
+#include "cpu/kernels/kernels_includes.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/large_pages.hpp"
-#include "core/pieces.hpp"
+#include "core/base/large_pages.hpp"
+#include "core/base/pieces.hpp"
 #include "cpu/filter/form_parts.hpp"
 
 namespace fsknn {

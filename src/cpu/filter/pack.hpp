@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/progress.hpp"
+#include "core/base/progress.hpp"
 #include "cpu/filter/form.hpp"
 
 namespace fsknn {

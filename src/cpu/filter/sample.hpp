@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "core/buffer.hpp"
-#include "core/prepared.hpp"
+#include "core/base/buffer.hpp"
+#include "core/rows/prepared.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 #include "cpu/filter/sample.hpp"
-#include "cpu/kernels.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 namespace fsknn {
 namespace cpu {

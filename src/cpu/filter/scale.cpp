@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/pieces.hpp"
-#include "core/plan.hpp"
+#include "core/base/pieces.hpp"
+#include "core/search/plan.hpp"
 #include "cpu/filter/byte_unit.hpp"
 #include "cpu/filter/bytes_pay.hpp"
 #include "cpu/filter/form_parts.hpp"

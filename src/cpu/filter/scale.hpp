@@ -3,7 +3,7 @@
 // Which form the rows of a search are filtered in, and what they have in
 // common.
 
-#include "core/request.hpp"
+#include "core/contract/request.hpp"
 #include "cpu/filter/form.hpp"
 
 namespace fsknn {

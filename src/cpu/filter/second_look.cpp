@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/poll.hpp"
-#include "cpu/kernels_includes.hpp"
+#include "core/base/poll.hpp"
+#include "cpu/kernels/kernels_includes.hpp"
 
 namespace fsknn {
 namespace cpu {

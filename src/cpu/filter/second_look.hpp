@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cpu/filter/form.hpp"
-#include "cpu/kernels.hpp"
+#include "cpu/kernels/kernels.hpp"
 
 namespace fsknn {
 namespace cpu {

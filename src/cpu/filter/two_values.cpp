@@ -10,7 +10,7 @@
 
 #include <atomic>
 
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
 #include "cpu/filter/form_parts.hpp"
 
 namespace fsknn {

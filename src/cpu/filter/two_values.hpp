@@ -2,8 +2,8 @@
 
 // Rows of length 1 of two values each in bits, and whether points are such.
 
-#include "core/metrics.hpp"
-#include "core/prepared.hpp"
+#include "core/contract/metrics.hpp"
+#include "core/rows/prepared.hpp"
 #include "cpu/filter/form.hpp"
 
 namespace fsknn {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "core/errors.hpp"
+#include "core/base/errors.hpp"
 #include "cuda/device/faults.hpp"
 
 namespace fsknn {

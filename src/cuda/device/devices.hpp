@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "core/errors.hpp"
+#include "core/base/errors.hpp"
 
 namespace fsknn {
 namespace cuda {

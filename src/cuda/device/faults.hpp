@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/errors.hpp"
+#include "core/base/errors.hpp"
 #include "cuda/backend.hpp"
 
 namespace fsknn {

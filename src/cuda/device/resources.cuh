@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "core/errors.hpp"
+#include "core/base/errors.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/device/driver.cuh"
 

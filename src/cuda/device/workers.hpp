@@ -11,10 +11,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/errors.hpp"
-#include "core/poll.hpp"
-#include "core/progress.hpp"
-#include "core/team.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/poll.hpp"
+#include "core/base/progress.hpp"
+#include "core/base/team.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/errors.hpp"
-#include "core/poll.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/poll.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/plan/pieces.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/request.hpp"
+#include "core/contract/request.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/staging.cuh"
 #include "cuda/exact/emit.cuh"

@@ -18,8 +18,8 @@
 
 #include <cstdint>
 
-#include "core/metrics.hpp"
-#include "core/numbers.hpp"
+#include "core/base/numbers.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/exact/limit_rule.hpp"
 #include "cuda/exact/list_rules.hpp"

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "core/kinds.hpp"
-#include "core/metrics.hpp"
+#include "core/base/kinds.hpp"
+#include "core/contract/metrics.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/numbers.hpp"
+#include "core/base/numbers.hpp"
 #include "cuda/exact/select.cuh"
 
 namespace fsknn {

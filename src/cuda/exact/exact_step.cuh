@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/poll.hpp"
+#include "core/base/poll.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/exact/sorting.cuh"

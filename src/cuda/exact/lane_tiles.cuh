@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/exact/distance.cuh"
 

@@ -29,8 +29,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "core/metrics.hpp"
-#include "core/unscaling.hpp"
+#include "core/contract/metrics.hpp"
+#include "core/contract/unscaling.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/arithmetic.hpp"
+#include "core/contract/arithmetic.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -17,7 +17,7 @@ constexpr std::int64_t kMostShared = 2048;
 // Blocks down a chunk: each adds its counters to the whole.
 constexpr std::int64_t kMostDown = 64;
 
-/// PairValue, of core/pair_bins.hpp, on a device.
+/// PairValue, of core/contract/pair_bins.hpp, on a device.
 template <class Rule>
 __device__ inline double value_of(double found, bool similarity) {
   if constexpr (std::is_base_of<UnitDot<Rule::sign>, Rule>::value) {

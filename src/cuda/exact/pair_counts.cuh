@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/exact/distance.cuh"
 
 namespace fsknn {

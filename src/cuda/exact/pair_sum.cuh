@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
+#include "core/contract/arithmetic.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/select.hpp"
+#include "core/base/select.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/prepare/rules.cuh"
 

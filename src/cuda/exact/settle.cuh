@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/prepare/panel_stream.cuh"
 

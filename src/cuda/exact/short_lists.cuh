@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "core/metrics.hpp"
-#include "core/numbers.hpp"
+#include "core/base/numbers.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/exact/candidates.cuh"
 #include "cuda/exact/select.cuh"
 

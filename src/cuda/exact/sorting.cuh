@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "core/select.hpp"
+#include "core/base/select.hpp"
 #include "cuda/exact/select.cuh"
 
 namespace fsknn {

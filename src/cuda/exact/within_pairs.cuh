@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/exact/candidate_pairs.cuh"
 
 namespace fsknn {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/arithmetic.hpp"
-#include "core/prepared.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/filter/byte_choice.hpp"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/filter/byte_bound.hpp"
 #include "cuda/filter/byte_tile.cuh"
 #include "cuda/filter/pair_filter.cuh"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {

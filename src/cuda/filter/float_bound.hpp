@@ -37,7 +37,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -44,13 +44,13 @@
 // f_j times a sum is exact, or off by less than 2^-149, for which the 2^-20 tau
 // f_i f_j of M leave room.
 //
-// Rows of length 1 that are nearly the same (core/centred.hpp) are the same as
-// raw ones, with t_ij = -D in the place of -D^2 / 2: p_i is |c_i|^2 / 2 and
-// what the row is short of length 1, and the contract's distance D is within
-// UnitRounding::contract of both rows, and a part of their |c|^2, of what p
-// says. D is never below 0. Were a lower bound of -D above that, rows that are
-// all alike would drop each other: it is at most the sum of what either row is
-// longer than 1 by, less its contract, which goes into the slack.
+// Rows of length 1 that are nearly the same (core/contract/centred.hpp) are the
+// same as raw ones, with t_ij = -D in the place of -D^2 / 2: p_i is |c_i|^2 / 2
+// and what the row is short of length 1, and the contract's distance D is
+// within UnitRounding::contract of both rows, and a part of their |c|^2, of
+// what p says. D is never below 0. Were a lower bound of -D above that, rows
+// that are all alike would drop each other: it is at most the sum of what
+// either row is longer than 1 by, less its contract, which goes into the slack.
 //
 // M is at most 1.005 (p + e) + 2^-20. A part's rounding is at most 2^-11 of
 // what it is to hold, or 2^-25 of its unit where halves are subnormal, and goes
@@ -75,8 +75,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
-#include "core/centred.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/contract/centred.hpp"
 #include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {

@@ -1,4 +1,4 @@
-#include "core/arithmetic.hpp"
+#include "core/contract/arithmetic.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/filter/half_pairs.cuh"

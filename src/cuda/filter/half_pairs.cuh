@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_tile.cuh"
 #include "cuda/filter/pair_filter.cuh"

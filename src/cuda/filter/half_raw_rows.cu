@@ -4,8 +4,8 @@
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.cuh"
 
-#include "core/centred.hpp"
-#include "core/prepared.hpp"
+#include "core/contract/centred.hpp"
+#include "core/rows/prepared.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -84,7 +84,8 @@ __global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
   *scale = two_to(max(-kMostScale, min(e, kMostScale)));
 }
 
-/// Of a row of length 1, by a warp: as unit_rounding() of core/centred.hpp.
+/// Of a row of length 1, by a warp: as unit_rounding() of
+/// core/contract/centred.hpp.
 __device__ inline UnitRounding unit_rounding_by_warp(const double* z,
                                                      std::int64_t padded) {
   constexpr unsigned whole_warp = 0xffffffffu;

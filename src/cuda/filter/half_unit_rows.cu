@@ -2,7 +2,7 @@
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.cuh"
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 
 namespace fsknn {
 namespace cuda {

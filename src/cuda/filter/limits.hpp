@@ -3,7 +3,7 @@
 // The rule of limits (exact/limit_rule.hpp) of a filter's similarities. Plain
 // C++, for the host.
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/exact/limit_rule.hpp"
 
 namespace fsknn {

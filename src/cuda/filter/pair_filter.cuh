@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/exact/candidate_pairs.cuh"
 #include "cuda/exact/candidates.cuh"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/value_range.hpp"
+#include "core/contract/value_range.hpp"
 
 namespace fsknn {
 namespace cuda {

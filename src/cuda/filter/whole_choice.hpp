@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/passing_pairs.hpp"
+#include "core/search/passing_pairs.hpp"
 #include "cuda/filter/float_bound.hpp"
 #include "cuda/filter/pair_seconds.hpp"
 #include "cuda/plan/filter_shape.hpp"

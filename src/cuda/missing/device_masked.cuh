@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/masked_points.hpp"
-#include "core/prepared.hpp"
+#include "core/rows/masked_points.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/missing/masked_kernels.cuh"

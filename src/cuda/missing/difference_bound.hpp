@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
+#include "core/contract/arithmetic.hpp"
 #include "cuda/filter/float_bound.hpp"
 
 namespace fsknn {

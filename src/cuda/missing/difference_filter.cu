@@ -1,6 +1,6 @@
 #include <math_constants.h>
 
-#include "core/masked.hpp"
+#include "core/contract/masked.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/missing/difference_bound.hpp"
 #include "cuda/missing/masked_kernels.cuh"

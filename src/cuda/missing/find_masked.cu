@@ -8,10 +8,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/masked.hpp"
-#include "core/masked_points.hpp"
-#include "core/pieces.hpp"
-#include "core/prepared.hpp"
+#include "core/base/pieces.hpp"
+#include "core/contract/masked.hpp"
+#include "core/rows/masked_points.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/device/resources.cuh"
@@ -36,7 +36,7 @@ constexpr double kBatchBytes = 512e6;
 // here, so that the user's wish to stop is heard.
 constexpr double kLaunchWork = 1e12, kProductWork = 4e12;
 // The kernel's own roundings after the sums, each of numbers at most 1, and
-// those of z (cpu/masked_filter.hpp, "Errors").
+// those of z (cpu/missing/masked_filter.hpp, "Errors").
 constexpr double kSlack = 4e-6;
 
 MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,

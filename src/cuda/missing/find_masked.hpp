@@ -2,9 +2,9 @@
 
 // The search over the samples that both of a pair's rows have.
 
-#include "core/progress.hpp"
-#include "core/request.hpp"
-#include "core/source.hpp"
+#include "core/base/progress.hpp"
+#include "core/contract/request.hpp"
+#include "core/rows/source.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/masked.hpp"
-#include "core/metrics.hpp"
+#include "core/contract/masked.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/exact/merging.cuh"
 #include "cuda/exact/warp_lists.cuh"

@@ -1,6 +1,6 @@
 #include <math_constants.h>
 
-#include "core/masked.hpp"
+#include "core/contract/masked.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/missing/masked_kernels.cuh"
 
@@ -48,7 +48,8 @@ __device__ inline void take(const float (&from)[MaskedTile::stride], int at,
   to[3] = v.w;
 }
 
-/// The five sums of a thread's pairs (cpu/masked_filter.hpp has the formula).
+/// The five sums of a thread's pairs (cpu/missing/masked_filter.hpp has the
+/// formula).
 struct Products {
   float p[MaskedTile::each][MaskedTile::each];
   float a[MaskedTile::each][MaskedTile::each];

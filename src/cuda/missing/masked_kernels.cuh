@@ -7,8 +7,9 @@
 // A filter makes five products of each pair of rows, over the samples that both
 // have, or one sum of differences, and drops a pair whose correlation cannot
 // reach its row's threshold, or whose distance is beyond it; what it keeps is
-// done by core/masked.hpp in double and joins the row's list. Columns are met
-// in rounds, each as large as all before: a row has about k candidates a round.
+// done by core/contract/masked.hpp in double and joins the row's list. Columns
+// are met in rounds, each as large as all before: a row has about k candidates
+// a round.
 //
 // The filter is made of products of halves by tensor cores, or, where these
 // keep too many or a device has none, of sums in float32.
@@ -18,8 +19,8 @@
 
 #include <cstdint>
 
-#include "core/kinds.hpp"
-#include "core/masked.hpp"
+#include "core/base/kinds.hpp"
+#include "core/contract/masked.hpp"
 #include "cuda/exact/select.cuh"
 #include "cuda/missing/product_bound.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/masked.hpp"
+#include "core/contract/masked.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/missing/masked_kernels.cuh"
 
@@ -23,8 +23,8 @@ __device__ inline PowerOfTwo scale_of_row(const double* x,
   return scale_of_known(largest, smallest);
 }
 
-// prepare_masked_row() of core/masked_points.hpp, but for ranks, a warp a row.
-// In and out: see PlacedRows. Grid: any; block: 256. Shared: none.
+// prepare_masked_row() of core/rows/masked_points.hpp, but for ranks, a warp a
+// row. In and out: see PlacedRows. Grid: any; block: 256. Shared: none.
 __global__ void placed_rows(const PlacedRows work) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * 8;

@@ -10,8 +10,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
-#include "core/kinds.hpp"
+#include "core/base/kinds.hpp"
+#include "core/contract/arithmetic.hpp"
 #include "cuda/filter/float_bound.hpp"
 
 namespace fsknn {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/masked.hpp"
+#include "core/contract/masked.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/device/copies.cuh"
 #include "cuda/filter/warp_pairs.cuh"

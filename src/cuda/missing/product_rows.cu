@@ -1,6 +1,6 @@
 #include <cuda_fp16.h>
 
-#include "core/masked.hpp"
+#include "core/contract/masked.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/missing/masked_kernels.cuh"
 

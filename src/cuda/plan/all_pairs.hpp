@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/plan.hpp"
+#include "core/search/plan.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 #include "cuda/plan/pair_bands.hpp"
 #include "cuda/plan/units.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/numbers.hpp"
+#include "core/base/numbers.hpp"
 #include "cuda/plan/units.hpp"
 
 namespace fsknn {

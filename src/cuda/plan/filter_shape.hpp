@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/plan.hpp"
+#include "core/search/plan.hpp"
 #include "cuda/plan/filter_blocks.hpp"
 #include "cuda/plan/number_forms.hpp"
 

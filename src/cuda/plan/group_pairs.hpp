@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/groups.hpp"
-#include "core/order.hpp"
+#include "core/contract/groups.hpp"
+#include "core/rows/order.hpp"
 #include "cuda/plan/filter_shape.hpp"
 #include "cuda/plan/rounds.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
+#include "core/contract/arithmetic.hpp"
 #include "cuda/plan/units.hpp"
 
 namespace fsknn {

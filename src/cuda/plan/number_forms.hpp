@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 
 namespace fsknn {
@@ -109,9 +109,9 @@ struct CodesFor {
 };
 
 /// Whether such devices may filter by common bits of small whole numbers
-/// (core/small_numbers.hpp): metrics of sum min(a, b) and of sum |a - b|; of
-/// rows of 0 and 1, Euclidean distances, and graphs by correlations and cosine.
-/// A search may still find that its points are none.
+/// (core/base/small_numbers.hpp): metrics of sum min(a, b) and of sum |a - b|;
+/// of rows of 0 and 1, Euclidean distances, and graphs by correlations and
+/// cosine. A search may still find that its points are none.
 bool codes_serve(const CodesFor& metric, std::int64_t num_features,
                  const GpuFacts& gpus);
 

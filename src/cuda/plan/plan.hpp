@@ -3,7 +3,7 @@
 // The plan of the CUDA engine. Pure arithmetic with no CUDA in it: linked in
 // every build, and testable without a GPU.
 
-#include "core/plan.hpp"
+#include "core/search/plan.hpp"
 #include "cuda/plan/filter_shape.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 #include "cuda/plan/pair_bands.hpp"
@@ -34,9 +34,9 @@ struct CudaPlan : Plan {
 /// that no filter settles are done again by.
 ///
 /// By groups, of a graph: in one search with a filter, where there is one and
-/// the room for it; else it is of the searches that core/by_groups.hpp makes,
-/// numbers of chunks and pairs of all of them, and the rest of the one that
-/// takes the most memory.
+/// the room for it; else it is of the searches that core/search/by_groups.hpp
+/// makes, numbers of chunks and pairs of all of them, and the rest of the one
+/// that takes the most memory.
 CudaPlan plan_cuda(const PlanInput& input, const GpuFacts& gpus);
 
 }  // namespace cuda

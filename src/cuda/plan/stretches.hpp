@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/arithmetic.hpp"
+#include "core/contract/arithmetic.hpp"
 #include "cuda/plan/rounds.hpp"
 #include "cuda/plan/units.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
+#include "core/contract/arithmetic.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 
 namespace fsknn {
@@ -64,9 +64,9 @@ struct TripleTiles {
   }
 };
 
-/// Small whole numbers are thermometer codes (core/small_numbers.hpp), and two
-/// blocks of threads, a cluster, count what a square of an apex's others have
-/// in common: each has `rows` of the square's rows, both all its columns.
+/// Small whole numbers are thermometer codes (core/base/small_numbers.hpp), and
+/// two blocks of threads, a cluster, count what a square of an apex's others
+/// have in common: each has `rows` of the square's rows, both all its columns.
 struct TripleBitBlock {
   static constexpr int rows = 128, columns = 256;
   static constexpr int depth = 64;  ///< of 16 bits each, at a time

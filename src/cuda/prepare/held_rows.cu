@@ -3,8 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "core/arithmetic.hpp"
-#include "core/kinds.hpp"
+#include "core/base/kinds.hpp"
+#include "core/contract/arithmetic.hpp"
 #include "cuda/prepare/preparer.cuh"
 
 namespace fsknn {

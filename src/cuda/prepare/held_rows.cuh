@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/source.hpp"
+#include "core/rows/source.hpp"
 #include "cuda/device/resources.cuh"
 
 namespace fsknn {

@@ -1,6 +1,6 @@
 // What tests see of stage "prepare" alone.
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/plan/number_forms.hpp"

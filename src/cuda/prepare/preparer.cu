@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/errors.hpp"
-#include "core/poll.hpp"
-#include "core/prepared.hpp"
-#include "core/subset.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/poll.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/subset.hpp"
 #include "cuda/device/staging.cuh"
 #include "cuda/device/transfer.cuh"
 #include "cuda/plan/pieces.hpp"

@@ -1,7 +1,8 @@
 #pragma once
 
 // Stage "prepare" on the device: R's memory, or any source of rows, to the rows
-// that pairs are computed from, bit for bit as core/prepare.hpp makes them.
+// that pairs are computed from, bit for bit as core/contract/prepare.hpp makes
+// them.
 //
 // Host threads copy stretches of the matrix into pinned memory, piece by piece,
 // while the devices copy and prepare the pieces before. The host never holds
@@ -13,9 +14,9 @@
 #include <memory>
 #include <vector>
 
-#include "core/metrics.hpp"
-#include "core/order.hpp"
-#include "core/source.hpp"
+#include "core/contract/metrics.hpp"
+#include "core/rows/order.hpp"
+#include "core/rows/source.hpp"
 #include "cuda/plan/panels.hpp"
 
 namespace fsknn {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/numbers.hpp"
-#include "core/source.hpp"
+#include "core/base/numbers.hpp"
+#include "core/rows/source.hpp"
 
 namespace fsknn {
 namespace cuda {

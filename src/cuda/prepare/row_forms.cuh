@@ -1,13 +1,13 @@
 #pragma once
 
-// prepare_row() of core/prepare.hpp for one row on the device: by 8 threads,
-// one a lane. All threads of a warp must call these together, each 8 of them
-// for a row of their own; with none they go along over no features (end and d
-// of 0).
+// prepare_row() of core/contract/prepare.hpp for one row on the device: by 8
+// threads, one a lane. All threads of a warp must call these together, each 8
+// of them for a row of their own; with none they go along over no features (end
+// and d of 0).
 
 #include <cstdint>
 
-#include "core/prepare.hpp"
+#include "core/contract/prepare.hpp"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {
@@ -25,7 +25,7 @@ __device__ inline double joined_largest(double part) {
   return join_largest(v);
 }
 
-/// largest_magnitude() of core/prepare.hpp.
+/// largest_magnitude() of core/contract/prepare.hpp.
 __device__ inline double largest_of(const double* x, std::int64_t end,
                                     int lane) {
   double m = 0.0;
@@ -37,7 +37,7 @@ __device__ inline double largest_of(const double* x, std::int64_t end,
   return joined_largest(m);
 }
 
-/// take_away() of core/prepare.hpp.
+/// take_away() of core/contract/prepare.hpp.
 __device__ inline void take_away(double* x, std::int64_t d, std::int64_t end,
                                  int lane,
                                  const FeatureCovariates& covariates) {
@@ -109,7 +109,7 @@ __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
   for (std::int64_t f = lane; f < end; f += kLanes) x[f] = entry(f) / length;
 }
 
-/// sum_of_squares() of core/prepare.hpp.
+/// sum_of_squares() of core/contract/prepare.hpp.
 __device__ inline double squares_of(const double* x, std::int64_t end,
                                     int lane) {
   double s = 0.0;
@@ -216,9 +216,9 @@ __device__ inline Parting parting_at(const Value& value, std::int64_t d,
 }
 
 /// The value in the middle of value(0), ..., value(d - 1), or the two of an
-/// even number, as core/medians.hpp has them. Keys are halved, each time to the
-/// nearest ones that there are: a value is found by some log2(d) passes, 64 at
-/// most, and nothing is sorted or stored.
+/// even number, as core/contract/medians.hpp has them. Keys are halved, each
+/// time to the nearest ones that there are: a value is found by some log2(d)
+/// passes, 64 at most, and nothing is sorted or stored.
 struct Middle {
   double lower, upper;
 };

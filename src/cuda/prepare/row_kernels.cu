@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/source.hpp"
+#include "core/rows/source.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/prepare/row_forms.cuh"
 

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "core/kinds.hpp"
-#include "core/metafeatures.hpp"
+#include "core/base/kinds.hpp"
+#include "core/rows/metafeatures.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/plan/panels.hpp"
 
@@ -67,13 +67,13 @@ struct SmallMatrix {
 void start_make(const SmallMatrix& small, const std::int32_t* ids,
                 std::int64_t first, const PanelRows& to, cudaStream_t stream);
 
-/// prepare_row() of core/prepare.hpp but for the ranks: the rows that `at`
-/// says, in place. The recipe's weights and covariates are device memory.
+/// prepare_row() of core/contract/prepare.hpp but for the ranks: the rows that
+/// `at` says, in place. The recipe's weights and covariates are device memory.
 /// Sets *beyond (device) where the recipe needs sums and one is not above 0.
 void start_prepare(const RowRecipe& recipe, const PanelRows& at,
                    std::int32_t* beyond, cudaStream_t stream);
 
-/// AverageRanks (core/ranks.hpp) of rows in place.
+/// AverageRanks (core/contract/ranks.hpp) of rows in place.
 class Ranker {
  public:
   /// For panels of at most most_rows rows.

@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/latent.hpp"
-#include "core/metafeatures.hpp"
+#include "core/rows/latent.hpp"
+#include "core/rows/metafeatures.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/device/transfer.cuh"
 

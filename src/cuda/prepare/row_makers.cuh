@@ -1,14 +1,14 @@
 #pragma once
 
-// Rows that a device makes by itself (core/made_rows.hpp): a source's small
-// part goes there once. A further source has one maker more.
+// Rows that a device makes by itself (core/rows/made_rows.hpp): a source's
+// small part goes there once. A further source has one maker more.
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
 #include <memory>
 
-#include "core/made_rows.hpp"
+#include "core/rows/made_rows.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/prepare/row_kernels.cuh"
 

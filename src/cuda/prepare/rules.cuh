@@ -1,14 +1,15 @@
 #pragma once
 
-// The contract's arithmetic (core/arithmetic.hpp, core/metrics.hpp) as types
-// that kernels are compiled for, chosen at run time by a MetricEntry.
+// The contract's arithmetic (core/contract/arithmetic.hpp,
+// core/contract/metrics.hpp) as types that kernels are compiled for, chosen at
+// run time by a MetricEntry.
 
 #include <cstdint>
 #include <stdexcept>
 #include <tuple>
 #include <type_traits>
 
-#include "core/metrics.hpp"
+#include "core/contract/metrics.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -46,7 +47,7 @@ void with_pair_rule(const MetricEntry& metric, Use use) {
   if (!found) throw std::logic_error("a metric has no CUDA kernels");
 }
 
-/// DistanceRule::value() of core/prepared.hpp.
+/// DistanceRule::value() of core/rows/prepared.hpp.
 template <class Rule>
 __device__ inline double found_value(double sum, double row_sum,
                                      double column_sum, PowerOfTwo undo) {

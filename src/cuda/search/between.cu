@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/between.hpp"
-#include "core/errors.hpp"
-#include "core/pieces.hpp"
-#include "core/prepared.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/pieces.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/search/between.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/search/block_pair.cuh"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/made_rows.hpp"
-#include "core/pieces.hpp"
-#include "core/plan.hpp"
+#include "core/base/pieces.hpp"
+#include "core/rows/made_rows.hpp"
+#include "core/search/plan.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/wait_at_end.cuh"
 #include "cuda/exact/distance.cuh"

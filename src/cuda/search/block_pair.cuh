@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/between.hpp"
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/search/between.hpp"
 #include "cuda/device/two_under_way.cuh"
 #include "cuda/device/workers.hpp"
 #include "cuda/exact/candidates.cuh"

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/two_under_way.cuh"

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/by_groups.hpp"
-#include "core/errors.hpp"
-#include "core/made_rows.hpp"
-#include "core/pieces.hpp"
-#include "core/prepared.hpp"
+#include "core/base/errors.hpp"
+#include "core/base/pieces.hpp"
+#include "core/rows/made_rows.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/search/by_groups.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"

@@ -2,10 +2,10 @@
 
 // Searches by a store of points, which outlives them.
 
-#include "core/progress.hpp"
-#include "core/request.hpp"
-#include "core/source.hpp"
-#include "core/within.hpp"
+#include "core/base/progress.hpp"
+#include "core/contract/request.hpp"
+#include "core/rows/source.hpp"
+#include "core/search/within.hpp"
 #include "cuda/search/point_store.cuh"
 
 namespace fsknn {

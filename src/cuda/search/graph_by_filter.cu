@@ -1,6 +1,6 @@
 #include "cuda/search/graph_by_filter.cuh"
 
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/search/redo_held.cuh"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
 #include "cuda/search/exchange.cuh"
 #include "cuda/search/filter_phase.cuh"
 #include "cuda/search/settle_phase.cuh"

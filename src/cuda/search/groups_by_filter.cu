@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/device/wait_at_end.cuh"
 #include "cuda/exact/short_lists.cuh"

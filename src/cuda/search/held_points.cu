@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "core/subset.hpp"
+#include "core/rows/subset.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/plan/gpu_facts.hpp"

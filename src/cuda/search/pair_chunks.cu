@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/made_rows.hpp"
+#include "core/rows/made_rows.hpp"
 #include "cuda/plan/plan.hpp"
 
 namespace fsknn {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/prepared.hpp"
+#include "core/rows/prepared.hpp"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/prepare/panel_stream.cuh"
 #include "cuda/search/chunk_buffer.cuh"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/between.hpp"
+#include "core/search/between.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <vector>
 
-#include "core/covariates.hpp"
-#include "core/weights.hpp"
+#include "core/contract/covariates.hpp"
+#include "core/contract/weights.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/filter/pair_filter.cuh"
 #include "cuda/search/exchange.cuh"

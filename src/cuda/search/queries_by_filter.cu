@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/plan/plan.hpp"
 #include "cuda/search/redo_held.cuh"

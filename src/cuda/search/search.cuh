@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "core/plan.hpp"
-#include "core/request.hpp"
+#include "core/contract/request.hpp"
+#include "core/search/plan.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/filter/pair_filter.cuh"
 #include "cuda/plan/plan.hpp"

@@ -1,14 +1,14 @@
 // All pairs within a distance, on devices: by a filter where points fit them
 // and few pairs are within, else every pair in the contract's doubles. What may
 // be within goes to the host, where it is counted, and then filled in
-// (core/within.hpp).
+// (core/search/within.hpp).
 
 #include <atomic>
 #include <memory>
 #include <stdexcept>
 
-#include "core/pieces.hpp"
-#include "core/within.hpp"
+#include "core/base/pieces.hpp"
+#include "core/search/within.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/used_devices.cuh"
 #include "cuda/device/workers.hpp"

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/made_rows.hpp"
-#include "core/plan.hpp"
-#include "core/poll.hpp"
+#include "core/base/poll.hpp"
+#include "core/rows/made_rows.hpp"
+#include "core/search/plan.hpp"
 #include "cuda/device/transfer.cuh"
 #include "cuda/plan/filter_shape.hpp"
 #include "cuda/prepare/preparer.cuh"

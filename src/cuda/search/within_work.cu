@@ -1,6 +1,6 @@
 #include "cuda/search/within_work.cuh"
 
-#include "core/pieces.hpp"
+#include "core/base/pieces.hpp"
 #include "cuda/device/transfer.cuh"
 
 namespace fsknn {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/within.hpp"
+#include "core/search/within.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/staging.cuh"
 #include "cuda/exact/within_pairs.cuh"

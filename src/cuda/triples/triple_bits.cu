@@ -2,7 +2,7 @@
 // how many there are at which similarity.
 #include <algorithm>
 
-#include "core/triple_sums.hpp"
+#include "core/contract/triple_sums.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/filter/start_pairs.cuh"
 #include "cuda/triples/triple_counts.cuh"

@@ -19,8 +19,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/arithmetic.hpp"
-#include "core/triples.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/search/triples.hpp"
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/plan/triple_plan.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/poll.hpp"
+#include "core/base/poll.hpp"
 #include "cuda/device/transfer.cuh"
 
 namespace fsknn {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/triple_scanner.hpp"
+#include "core/search/triple_scanner.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/workers.hpp"
 #include "cuda/plan/triple_plan.hpp"

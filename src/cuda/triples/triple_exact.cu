@@ -1,5 +1,6 @@
-// Triples in the contract's doubles (core/triple_sums.hpp), bit for bit.
-#include "core/triple_sums.hpp"
+// Triples in the contract's doubles (core/contract/triple_sums.hpp), bit for
+// bit.
+#include "core/contract/triple_sums.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/exact/pair_sum.cuh"
 #include "cuda/triples/triple_counts.cuh"

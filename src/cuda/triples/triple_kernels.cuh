@@ -14,8 +14,8 @@
 
 #include <cstdint>
 
-#include "core/arithmetic.hpp"
-#include "core/triple_scanner.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/search/triple_scanner.hpp"
 #include "cuda/plan/triple_plan.hpp"
 
 namespace fsknn {

@@ -2,7 +2,7 @@
 // pairs leaves, and their X.
 #include <cmath>
 
-#include "core/triples.hpp"
+#include "core/search/triples.hpp"
 #include "cuda/device/check.cuh"
 #include "cuda/triples/triple_bound.hpp"
 #include "cuda/triples/triple_kernels.cuh"

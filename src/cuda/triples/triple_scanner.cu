@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
-#include "core/pieces.hpp"
-#include "core/small_numbers.hpp"
+#include "core/base/pieces.hpp"
+#include "core/base/small_numbers.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/resources.cuh"
 #include "cuda/device/used_devices.cuh"

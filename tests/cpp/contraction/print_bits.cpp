@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "../cases.hpp"
-#include "core/brute.hpp"
-#include "core/covariates.hpp"
-#include "core/errors.hpp"
-#include "core/prepare.hpp"
-#include "core/scan.hpp"
+#include "core/base/errors.hpp"
+#include "core/contract/covariates.hpp"
+#include "core/contract/prepare.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/brute.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-# Run in a process of its own by test-neighbour_apis.R, in which BiocNeighbors
+# Run in a process of its own by test-bioc-neighbour_apis.R, in which BiocNeighbors
 # is one of the shapes beside this file. Arguments: where the data are, and where
 # to leave the answers.
 files <- commandArgs(trailingOnly = TRUE)

@@ -1,0 +1,198 @@
+# The S4 classes and methods through which BiocNeighbors finds us. They are
+# made when BiocNeighbors is there and not before, so that it need not be
+# installed; and by what its generics are, of which there have been three kinds:
+#
+#   1.16       generics dispatch on BNINDEX and BNPARAM; an index has slots
+#   2.0 - 2.4  generics dispatch on X and BNPARAM; buildIndex() comes first
+#   2.5.1 on   plain functions, which call generics named ...FromIndex
+#
+# Each method has its generic's own arguments, whatever they are, and does no
+# more than hand those that were given to a task (R/bioc-neighbour_tasks.R).
+
+# Where the classes and the tables of methods live: not locked, unlike the
+# namespace.
+neighbours_home <- new.env(parent = environment())
+neighbours_home$.packageName <- "fsknn"
+
+register_neighbours <- function(bn = asNamespace("BiocNeighbors"),
+                                home = neighbours_home) {
+  if (isTRUE(home$done)) {
+    return(invisible())
+  }
+  # An object that another process gets brings this package with it: reading
+  # a namespace back loads it, before any method is looked for.
+  methods::setClass(
+    "FsknnParam", contains = "BiocNeighborParam",
+    slots = c(options = "list", package = "environment"), where = home
+  )
+  exports <- getNamespaceExports(bn)
+  api <- if ("findKnnFromIndex" %in% exports) {
+    "from_index"
+  } else if ("BNINDEX" %in% bn$findKNN@signature) {
+    "bnindex"
+  } else {
+    "x"
+  }
+  switch(
+    api,
+    bnindex = register_by_bnindex(bn, home),
+    x = register_by_x(bn, home),
+    from_index = register_from_index(bn, home)
+  )
+  methods::setMethod("show", "FsknnParam", show_param, where = home)
+  methods::setMethod("show", "FsknnIndex", show_index, where = home)
+  home$done <- TRUE
+  invisible()
+}
+
+# At the time that this package is loaded, or BiocNeighbors after it: an object
+# may come from elsewhere, to a worker, before FsknnParam() is called there.
+register_when_loaded <- function() {
+  if (isNamespaceLoaded("BiocNeighbors")) {
+    register_neighbours()
+  } else {
+    setHook(
+      packageEvent("BiocNeighbors", "onLoad"),
+      function(...) register_neighbours()
+    )
+  }
+}
+
+register_by_bnindex <- function(bn, home) {
+  methods::setClass(
+    "FsknnIndex", contains = "BiocNeighborIndex",
+    slots = c(param = "FsknnParam"), where = home
+  )
+  set_neighbour_method(bn, "buildIndex", "FsknnParam", "build_old", home)
+  tasks <- c(
+    findKNN = "find_old", queryKNN = "query_old",
+    findNeighbors = "within_old", queryNeighbors = "query_within_old"
+  )
+  signatures <- list(
+    c("missing", "FsknnParam"), c("FsknnIndex", "missing"),
+    c("FsknnIndex", "FsknnParam")
+  )
+  for (name in names(tasks)) {
+    for (signature in signatures) {
+      set_neighbour_method(bn, name, signature, tasks[[name]], home)
+    }
+  }
+  methods::setMethod(
+    bn$bnorder, "FsknnIndex", function(x) seq_len(ncol(x@data)), where = home
+  )
+}
+
+# `names` as BiocNeighbors' own indices of 2.0 on have it: others read it.
+new_index_class <- function(home) {
+  methods::setClass(
+    "FsknnIndex", contains = "BiocNeighborIndex",
+    slots = c(data = "ANY", names = "ANY", param = "FsknnParam"), where = home
+  )
+}
+
+new_tasks <- c(
+  KNN = "find", Neighbors = "within", Distance = "distance"
+)
+
+register_by_x <- function(bn, home) {
+  new_index_class(home)
+  set_neighbour_method(
+    bn, "buildIndex", c("ANY", "FsknnParam"), "build", home
+  )
+  set_neighbour_method(bn, "defineBuilder", "FsknnParam", "builder", home)
+  for (what in names(new_tasks)) {
+    for (verb in c("find", "query")) {
+      name <- paste0(verb, what)
+      if (name %in% getNamespaceExports(bn)) {
+        task <- task_name(verb, what)
+        set_neighbour_method(bn, name, c("FsknnIndex", "ANY"), task, home)
+      }
+    }
+  }
+}
+
+register_from_index <- function(bn, home) {
+  new_index_class(home)
+  set_neighbour_method(bn, "buildIndex", "FsknnParam", "build", home)
+  set_neighbour_method(bn, "defineBuilder", "FsknnParam", "builder", home)
+  for (what in names(new_tasks)) {
+    for (verb in c("find", "query")) {
+      name <- paste0(verb, if (what == "KNN") "Knn" else what, "FromIndex")
+      if (name %in% getNamespaceExports(bn)) {
+        task <- task_name(verb, what)
+        set_neighbour_method(bn, name, "FsknnIndex", task, home)
+      }
+    }
+  }
+  exports <- getNamespaceExports(bn)
+  if (all(c("saveIndex", "registerLoadIndexFunction") %in% exports)) {
+    set_neighbour_method(bn, "saveIndex", "FsknnIndex", "save", home)
+    bn$registerLoadIndexFunction("fsknn", load_neighbours)
+  }
+}
+
+# "find", "query_find", "within", "query_within", ...
+task_name <- function(verb, what) {
+  task <- new_tasks[[what]]
+  if (verb == "find") task else paste0("query_", task)
+}
+
+set_neighbour_method <- function(bn, name, signature, task, home) {
+  generic <- bn[[name]]
+  arguments <- formals(generic)
+  has_default <- !vapply(arguments, identical, NA, quote(expr = ))
+  method <- function() NULL
+  formals(method) <- arguments
+  body(method) <- bquote(
+    answer_neighbours(
+      .(task), environment(), .(setdiff(names(arguments), "...")),
+      .(names(arguments)[has_default])
+    )
+  )
+  environment(method) <- topenv()
+  methods::setMethod(generic, signature, method, where = home)
+}
+
+answer_neighbours <- function(task, frame, names, have_defaults) {
+  neighbour_tasks[[task]](arguments_of(frame, names, have_defaults))
+}
+
+# The arguments of a call that were given or have a default, those in its dots
+# too, as a list.
+arguments_of <- function(frame, names, have_defaults) {
+  given <- vapply(names, function(name) {
+    name %in% have_defaults || !eval(call("missing", as.name(name)), frame)
+  }, NA)
+  c(
+    mget(names[given], envir = frame),
+    if (exists("...", frame, inherits = FALSE)) {
+      eval(quote(list(...)), frame)
+    },
+    .frame = frame
+  )
+}
+
+show_param <- function(object) {
+  options <- object@options
+  lines <- c(
+    paste("class:", class(object)),
+    paste("distance:", object@distance),
+    if (length(options) > 0) {
+      shown <- vapply(options, function(value) {
+        paste(format(value), collapse = " ")
+      }, "")
+      paste0(names(options), ": ", shown)
+    }
+  )
+  cat(lines, sep = "\n")
+}
+
+show_index <- function(object) {
+  size <- dim(object@data)
+  cat(
+    paste("class:", class(object)),
+    paste("size:", paste(size, collapse = " x ")),
+    paste("distance:", object@param@distance),
+    sep = "\n"
+  )
+}

@@ -1,0 +1,281 @@
+# The points and the searches of BiocNeighbors' calls: see R/bioc-neighbour_tasks.R.
+
+# --- the points ------------------------------------------------------------
+
+# values: points in rows; names: theirs, or NULL; param: the FsknnParam.
+reference_of <- function(a) {
+  index <- if (methods::is(a$BNINDEX, "FsknnIndex")) a$BNINDEX else a$X
+  if (!methods::is(index, "FsknnIndex")) {
+    if (isTRUE(a$raw.index)) {
+      abort_argument(
+        "{.arg raw.index} is not valid without a {.arg BNINDEX}.",
+        a$.frame
+      )
+    }
+    return(list(values = a$X, names = rownames(a$X), param = a$BNPARAM))
+  }
+  # BiocNeighbors 1.16 keeps points in columns.
+  turned <- "distance" %in% methods::slotNames(index)
+  list(
+    values = if (turned) t(index@data) else index@data,
+    names = if (turned) index@NAMES else index@names, param = index@param
+  )
+}
+
+# Rows of the query, turned and of the subset.
+query_of <- function(a, reference) {
+  check_number_type(a$query, "query", a$.frame)
+  query <- if (isTRUE(a$transposed)) t(a$query) else a$query
+  at <- match_order(
+    colnames(query), colnames(reference$values),
+    words_of_features(if (isTRUE(a$transposed)) "row" else "column", "query"),
+    a$.frame, extra = TRUE
+  )
+  if (!is.null(at)) {
+    query <- query[, at, drop = FALSE]
+  }
+  if (NCOL(query) != ncol(reference$values)) {
+    abort_argument(
+      c(
+        "Points and queries must have the same dimensionality.",
+        x = "A mismatch: {.arg X} has {ncol(reference$values)} dimensions,
+             {.arg query} {NCOL(query)}."
+      ),
+      a$.frame
+    )
+  }
+  rows <- subset_rows(
+    a$subset, nrow(query), rownames(query), a$.frame, "out of bounds"
+  )
+  if (is.null(rows)) query else query[rows, , drop = FALSE]
+}
+
+# The rows of a subset of the points themselves, or NULL. From BiocNeighbors 2.0
+# on numbers are from 1; before, 0 is left out and a negative one stands for all
+# others, as in R.
+point_rows <- function(a, reference) {
+  numbers <- is.numeric(a$subset) && !isTRUE(a$.old)
+  if (numbers && any(as.integer(a$subset) < 1, na.rm = TRUE)) {
+    abort_argument("Indices of {.arg subset} are out-of-range.", a$.frame)
+  }
+  subset_rows(a$subset, nrow(reference$values), reference$names, a$.frame)
+}
+
+# As R takes elements of a vector, or NULL.
+subset_rows <- function(subset, num_points, names, call,
+                        words = "out-of-range") {
+  if (is.null(subset)) {
+    return(NULL)
+  }
+  rows <- seq_len(num_points)
+  names(rows) <- names
+  rows <- unname(rows[subset])
+  if (anyNA(rows)) {
+    abort_argument("Indices of {.arg subset} are {words}.", call)
+  }
+  rows
+}
+
+# The values that knn_search() is to see: rows of length 1 for BiocNeighbors'
+# "Cosine"; and where there is no feature, one in which all points are alike.
+searched_values <- function(x, metric, a) {
+  check_intact(x, "x", a$.frame)
+  if (length(dim(x)) == 2 && ncol(x) == 0 && metric$metric %in% plain_metrics) {
+    return(matrix(0, nrow(x), 1))
+  }
+  if (!metric$unit) {
+    return(x)
+  }
+  unit_rows(in_memory_matrix(x), a)
+}
+
+# A row of zeros stays one in BiocNeighbors 2.0 and later, at distance 1 from
+# all that are none; before, it is an error.
+unit_rows <- function(x, a) {
+  length <- sqrt(rowSums(x^2))
+  # Squares that leave the range of doubles.
+  for (row in which(length < 1e-140 | length == Inf)) {
+    largest <- max(abs(x[row, ]))
+    if (largest > 0 && largest < Inf) {
+      x[row, ] <- x[row, ] / largest
+      length[[row]] <- sqrt(sum(x[row, ]^2))
+    }
+  }
+  zero <- which(length == 0)
+  if (length(zero) > 0 && isTRUE(a$.old)) {
+    where <- first_few(utils::head(zero, 3), length(zero))
+    abort_argument(
+      c(
+        "No row may be all zeros under distance \"Cosine\".",
+        x = "It is so in row {where}."
+      ),
+      a$.frame
+    )
+  }
+  length[zero] <- 1
+  x / length
+}
+
+plain_metrics <- c("euclidean", "manhattan", "chebyshev")
+
+in_memory_matrix <- function(x) {
+  x <- in_memory(as_points(x))$values
+  if (is.matrix(x)) x else as.matrix(x)
+}
+
+check_number_type <- function(x, arg, call) {
+  if (is.matrix(x) && !is_number_like(x)) {
+    given <- describe_type(x)
+    abort_argument(
+      "{.arg {arg}} must hold numbers, and is of an unknown type: {given}.",
+      call
+    )
+  }
+}
+
+# --- the searches ----------------------------------------------------------
+
+# Those who call look for these words in a message.
+in_their_words <- function(call, search) {
+  tryCatch(search, fsknn_finite_error = function(err) {
+    cli_abort(
+      "There must be no non-finite values.", parent = err, call = call,
+      class = c("fsknn_argument_error", "fsknn_error")
+    )
+  })
+}
+
+search_options <- function(a, param, metric) {
+  options <- param@options
+  if (is.null(options$num_threads)) {
+    options$num_threads <- threads_of(a)
+  }
+  c(list(metric = metric$metric), options)
+}
+
+# NULL: as knn_search() chooses.
+threads_of <- function(a) {
+  workers <- if (!is.null(a$BPPARAM)) {
+    BiocParallel::bpnworkers(a$BPPARAM)
+  } else {
+    a$num.threads
+  }
+  if (!is.null(workers)) as.integer(max(workers, 1))
+}
+
+# The k nearest of every point, of those in rows, or of the queries: index and
+# distance, points x k. k is within bounds; 0 gives no column.
+nearest_of <- function(a, reference, k, rows = NULL, query = NULL) {
+  num_points <- nrow(reference$values)
+  num_asked <- if (is.null(query)) length(rows %||% seq_len(num_points)) else
+    nrow(query)
+  if (k < 1 || num_asked == 0) {
+    return(list(
+      index = matrix(0L, num_asked, k), distance = matrix(0, num_asked, k)
+    ))
+  }
+  metric <- metric_of_distance(reference$param@distance)
+  options <- search_options(a, reference$param, metric)
+  x <- searched_values(reference$values, metric, a)
+  found <- in_their_words(a$.frame, if (is.null(query)) {
+    do.call("knn_search", c(list(quote(x), k = k, subset = rows), options))
+  } else {
+    query <- searched_values(query, metric, a)
+    do.call("knn_query", c(list(quote(x), quote(query), k = k), options))
+  })
+  # The one that is looked at for ties only may be missing.
+  needed <- seq_len(k - isTRUE(a$.spare))
+  check_all_found(found$index[, needed, drop = FALSE], a$.frame)
+  lapply(found[c("index", "distance")], unname)
+}
+
+# As lists: all within a distance of each point (not itself), or of each query.
+within_of <- function(a, reference, threshold, rows = NULL, query = NULL) {
+  num_points <- nrow(reference$values)
+  num_asked <- if (is.null(query)) length(rows %||% seq_len(num_points)) else
+    nrow(query)
+  threshold <- check_thresholds(threshold, num_asked, a)
+  alone <- if (is.null(query)) num_points < 2 else num_points < 1
+  if (alone || num_asked == 0) {
+    return(list(
+      index = rep(list(integer()), num_asked),
+      distance = rep(list(numeric()), num_asked)
+    ))
+  }
+  metric <- metric_of_distance(reference$param@distance)
+  options <- search_options(a, reference$param, metric)
+  x <- searched_values(reference$values, metric, a)
+  found <- in_their_words(a$.frame, if (is.null(query)) {
+    do.call(
+      "within_search",
+      c(list(quote(x), distance = threshold, subset = rows), options)
+    )
+  } else {
+    query <- searched_values(query, metric, a)
+    do.call(
+      "within_query",
+      c(list(quote(x), quote(query), distance = threshold), options)
+    )
+  })
+  lapply(found[c("index", "distance")], unname)
+}
+
+check_thresholds <- function(threshold, num_asked, a) {
+  if (!length(threshold) %in% c(1, num_asked)) {
+    abort_argument(
+      c(
+        "{.arg threshold} should have length equal to the number of points
+         asked for, or be one number.",
+        x = "That length should be equal to {num_asked}, not
+             {length(threshold)}."
+      ),
+      a$.frame
+    )
+  }
+  positive <- is.numeric(threshold) && !anyNA(threshold) && all(threshold > 0)
+  if (isTRUE(a$.old) && !positive) {
+    abort_argument("{.arg threshold} must be positive.", a$.frame)
+  }
+  threshold
+}
+
+# Those who call read every index.
+check_all_found <- function(index, call) {
+  lacking <- sum(is.na(index[, ncol(index)]))
+  if (lacking > 0) {
+    abort_argument(
+      c(
+        "Every point must have {ncol(index)} neighbours.",
+        x = "{format_count(lacking)} {cli::qty(lacking)}point{?s} {?has/have}
+             fewer.",
+        i = "Leave such points out, or use {.fn knn_search}."
+      ),
+      call
+    )
+  }
+}
+
+# k as a whole number for each point, at most `most`.
+cap_k <- function(k, num_asked, most, minus_one, call) {
+  varies <- inherits(k, "AsIs") || length(k) != 1
+  k <- as.integer(k)
+  if (varies && length(k) != num_asked) {
+    abort_argument(
+      "The length of {.arg k} must be equal to the number of points asked for,
+       {num_asked}, not {length(k)}.",
+      call
+    )
+  }
+  if (anyNA(k) || any(k < 0)) {
+    abort_argument("{.arg k} must be positive.", call)
+  }
+  most <- max(most, 0L)
+  if (any(k > most)) {
+    warning(
+      "'k' capped at the number of observations",
+      if (minus_one) " minus 1", call. = FALSE
+    )
+    k <- pmin(k, most)
+  }
+  list(each = k, most = as.integer(max(k, 0L)), varies = varies)
+}

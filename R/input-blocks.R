@@ -1,0 +1,252 @@
+# Matrices that are read by blocks: DelayedMatrix and its children (HDF5Matrix,
+# TENxMatrix), bigmemory's big.matrix, and files of vectors (R/format-bin_files.R).
+# as_points() reads nothing of them: their `values` are the object itself (see
+# R/input-lazy_rows.R) until bring_points() is asked for them.
+
+#' @export
+as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {
+  need_package("DelayedArray", arg, call)
+  check_intact(x, arg, call)
+  type <- DelayedArray::type(x)
+  if (!type %in% c("double", "integer", "logical")) {
+    abort_argument(
+      "{.arg {arg}} must hold numbers, not values of type {type}.", call
+    )
+  }
+  list(values = x, names = rownames(x))
+}
+
+#' @export
+as_points.big.matrix <- function(x, arg = "x", call = caller_env()) {
+  check_intact(x, arg, call)
+  as_points(big_rows(x), arg, call)
+}
+
+# Package Matrix: every prepared row is dense, so that sparse ones are written
+# out in full, in memory or in a file.
+#' @export
+as_points.Matrix <- function(x, arg = "x", call = caller_env()) {
+  need_package("Matrix", arg, call)
+  check_intact(x, arg, call)
+  list(values = x, names = rownames(x))
+}
+
+is_read_by_blocks <- function(values) {
+  inherits(values, c("DelayedMatrix", "big.matrix", "lazy_rows", "Matrix"))
+}
+
+# Values as doubles in memory. share: of the features, those that count.
+dense_bytes <- function(values, share = 1) {
+  8 * prod(as.double(dim(values))) * share
+}
+
+# Where the values of points and queries will be: which of the two go to a file,
+# as their dense form does not fit, the bytes of the files, and what is left of
+# the memory for blocks of them. share: as of dense_bytes().
+storage_of <- function(x, query, options, share = 1) {
+  storage <- list(in_file = c(FALSE, FALSE), bytes_file = 0, max_memory = 0)
+  values <- list(x, query)
+  lazy <- vapply(values, is_read_by_blocks, NA)
+  if (!any(lazy)) {
+    return(storage)
+  }
+  left <- max_memory_of(options)
+  for (at in which(lazy)) {
+    bytes <- dense_bytes(values[[at]], share)
+    if (bytes <= left) {
+      left <- left - bytes
+    } else {
+      storage$in_file[[at]] <- TRUE
+      storage$bytes_file <- storage$bytes_file + bytes
+    }
+  }
+  storage$max_memory <- max(left, 1)
+  storage
+}
+
+# Points and queries whose values can be searched: matrices in memory, or rows
+# in temporary files, which are gone when the frame `call` ends.
+bring_all <- function(points, queries, options, call = caller_env()) {
+  storage <- storage_of(points$values, queries$values, options)
+  points <- bring_points(
+    points, storage$in_file[[1]], storage$max_memory, options, "x", call
+  )
+  if (!is.null(queries)) {
+    queries <- bring_points(
+      queries, storage$in_file[[2]], storage$max_memory, options, "query", call
+    )
+  }
+  c(list(points = points, queries = queries), storage)
+}
+
+bring_points <- function(points, in_file, max_memory, options, arg, call) {
+  if (!is_read_by_blocks(points$values)) {
+    return(points)
+  }
+  points$blocks <- points$values
+  if (!in_file) {
+    points$values <- read_matrix(points$blocks, max_memory, options, arg, call)
+    return(points)
+  }
+  if (isTRUE(options$in_memory)) {
+    abort_too_large(points$values, options, arg, call)
+  }
+  file <- new_row_file(points$blocks, options, max_memory, call)
+  defer(close_row_file(file), call)
+  points$scan <- fill_row_file(file, points$blocks, options, arg, call)
+  points$values <- file
+  points
+}
+
+# As a plain matrix, or an error: for what needs all values in memory.
+in_memory <- function(points, arg = "x", call = caller_env()) {
+  options <- list(in_memory = TRUE)
+  storage <- storage_of(points$values, NULL, options)
+  bring_points(
+    points, storage$in_file[[1]], storage$max_memory, options, arg, call
+  )
+}
+
+abort_too_large <- function(values, options, arg, call) {
+  needed <- format_bytes(dense_bytes(values))
+  limit <- format_bytes(max_memory_of(options))
+  abort_argument(
+    c(
+      "{.arg {arg}} must fit in memory as a matrix.",
+      x = "It takes {needed}, and the limit is {limit}.",
+      i = "See {.code options(fsknn.max_memory = )}."
+    ),
+    call
+  )
+}
+
+# Some rows as they were brought.
+rows_of <- function(points, rows) {
+  if (is.null(points$blocks)) {
+    return(points$values[rows, , drop = FALSE])
+  }
+  as_plain(points$blocks[rows, , drop = FALSE])
+}
+
+# Single values, by rows and columns, as they were brought.
+cells_of <- function(points, at) {
+  x <- points$blocks
+  if (is.null(x)) {
+    return(points$values[at])
+  }
+  vapply(seq_len(nrow(at)), function(cell) {
+    value <- as_plain(x[at[cell, 1], at[cell, 2], drop = FALSE])[[1]]
+    as.double(value)
+  }, 0)
+}
+
+# --- tiles -------------------------------------------------------------------
+
+# c(rows, columns) of the tiles to read: whole rows where a stripe of the
+# object's own chunks fits in `most` bytes, so that each chunk is read once;
+# else as many whole chunks beside each other as fit. A chunk of whole columns,
+# as in a TENxMatrix, thus makes tiles of whole columns.
+tile_shape <- function(size, chunk = NULL, most) {
+  size <- as.double(size)
+  unit <- pmin(as.double(chunk %||% c(1, 1)), size)
+  if (is.null(chunk) || 8 * unit[[1]] * size[[2]] <= most) {
+    stripe <- 8 * unit[[1]] * size[[2]]
+    rows <- max(1, floor(most / stripe)) * unit[[1]]
+    return(c(min(rows, size[[1]]), size[[2]]))
+  }
+  columns <- max(1, floor(most / (8 * prod(unit)))) * unit[[2]]
+  c(unit[[1]], min(columns, size[[2]]))
+}
+
+chunks_of <- function(x) {
+  if (inherits(x, "DelayedMatrix")) {
+    DelayedArray::chunkdim(x) %||% chunks_of_seed(x)
+  } else if (inherits(x, "CsparseMatrix")) {
+    # Columns are at hand; a row is looked for in all of them.
+    c(nrow(x), 1)
+  }
+}
+
+# Some rows of a matrix in chunks have none of their own, and are read from
+# those of the whole. NULL where they come from several matrices.
+chunks_of_seed <- function(x) {
+  if (DelayedArray::nseed(x) != 1) {
+    return(NULL)
+  }
+  seed <- DelayedArray::seed(x)
+  chunk <- DelayedArray::chunkdim(seed) %||% chunks_of(seed)
+  # Which sides of the seed the rows and columns are; NULL: its own.
+  sides <- attr(DelayedArray::netSubsetAndAperm(x), "dimmap")
+  if (is.null(chunk) || is.null(sides)) {
+    return(chunk)
+  }
+  if (!anyNA(sides)) chunk[sides]
+}
+
+# A tile is copied some times on its way through R.
+tile_bytes <- function(max_memory) {
+  min(max(max_memory / 16, 2^16), 2^26)
+}
+
+# Calls use(tile, rows, strip, columns) for every tile, strip by strip of
+# columns, rows ascending.
+for_tiles <- function(x, shape, options, arg, call, use) {
+  size <- dim(x)
+  first_rows <- seq(1, size[[1]], by = shape[[1]])
+  first_columns <- seq(1, size[[2]], by = shape[[2]])
+  bar <- if (isTRUE(options$progress)) {
+    cli::cli_progress_bar(
+      "Reading", total = length(first_rows) * length(first_columns)
+    )
+  }
+  for (strip in seq_along(first_columns)) {
+    columns <- stretch(first_columns[[strip]], shape[[2]], size[[2]])
+    for (first in first_rows) {
+      rows <- stretch(first, shape[[1]], size[[1]])
+      use(read_tile(x, rows, columns, arg, call), rows, strip, columns)
+      if (!is.null(bar)) cli::cli_progress_update(id = bar)
+    }
+  }
+}
+
+stretch <- function(first, count, end) {
+  seq.int(first, min(first + count - 1, end))
+}
+
+read_tile <- function(x, rows, columns, arg, call) {
+  tile <- if (length(columns) == ncol(x)) {
+    x[rows, , drop = FALSE]
+  } else {
+    x[rows, columns, drop = FALSE]
+  }
+  tile <- as_plain(tile)
+  if (!is.matrix(tile) || !is_number_like(tile)) {
+    abort_input(tile, arg, call)
+  }
+  tile
+}
+
+as_plain <- function(x) {
+  if (is.matrix(x)) x else methods::as(x, "matrix")
+}
+
+read_matrix <- function(x, max_memory, options, arg, call) {
+  shape <- tile_shape(dim(x), chunks_of(x), tile_bytes(max_memory))
+  if (all(shape >= dim(x))) {
+    values <- read_tile(x, seq_len(nrow(x)), seq_len(ncol(x)), arg, call)
+    dimnames(values) <- dimnames(x)
+    return(values)
+  }
+  values <- NULL
+  # In an environment of its own the matrix would be copied for each tile.
+  # nolint start: undesirable_operator_linter
+  for_tiles(x, shape, options, arg, call, function(tile, rows, strip, columns) {
+    if (is.null(values)) {
+      values <<- matrix(tile[NA_integer_], nrow(x), ncol(x))
+    }
+    values[rows, columns] <<- tile
+  })
+  # nolint end
+  dimnames(values) <- dimnames(x)
+  values
+}

@@ -1,0 +1,213 @@
+# How a search is cut up into tasks, each of which any worker can do.
+#
+# "pairs": two blocks of the points, or one with itself: block I with block
+# I + delta, delta up to half of the blocks, whose number is odd. So each pair
+# of points is met in one task, and no task meets one that another does. For all
+# points among themselves.
+# "rows": a range of the rows that are asked for (some points, queries),
+# searched for among all points; where the points are searched by many sets of
+# samples (see significance-resamples.R) some of those. Points of two ranges meet twice, once
+# from each side.
+
+# "stages": the triples of points, in their order, in stretches of as many each.
+
+task_kinds <- c("rows", "pairs", "stages")
+
+# list(kind, size): points in a block, rows in a range, resamples; stages there
+# are.
+new_task_plan <- function(work, options) {
+  if (asks_triples(work$request)) {
+    return(cut_triples(work, options))
+  }
+  kind <- if (is_met_by_blocks(work)) "pairs" else "rows"
+  num_workers <- options$long$workers$count %||% 1L
+  size <- options$long$size %||% if (is_resampled(work$request)) {
+    automatic_resamples(work$num_rows, num_workers)
+  } else {
+    automatic_size(kind, work, num_workers)
+  }
+  list(kind = kind, size = as.integer(size))
+}
+
+# By what the answer depends on alone: whoever makes the folder.
+is_met_by_blocks <- function(work) {
+  request <- work$request
+  is.null(work$queries) && is.null(request$subset) &&
+    is.null(request$blocks) && !is_resampled(request) &&
+    !identical(request$na, "pairwise") && is.null(request$permuted)
+}
+
+text_of_plan <- function(plan) {
+  c(tasks = plan$kind, task_size = number_text(plan$size))
+}
+
+# As of R/search-block_pairs.R.
+cut_of_work <- function(work) {
+  block_cut(nrow(work$values), size = work$plan$size)
+}
+
+# At least one, which is empty where nothing is asked for.
+num_tasks <- function(work) {
+  if (work$plan$kind == "pairs") {
+    return(as.integer(cut_of_work(work)$num_tasks))
+  }
+  if (work$plan$kind == "stages") {
+    return(work$plan$size)
+  }
+  max(1L, as.integer(ceiling(work$num_rows / work$plan$size)))
+}
+
+# All tasks in which a block has a part, in their order.
+tasks_of_block <- function(cut, block) {
+  blocks <- cut$num_blocks
+  apart <- seq_len((blocks + 1) / 2) - 1
+  up <- apart * blocks + block
+  down <- apart * blocks + (block - 1 - apart) %% blocks + 1
+  sort(unique(c(up, down)))
+}
+
+# list(a, b) of c(first, last); b is NULL where a is met by itself.
+bounds_of_pair <- function(work, task) {
+  cut <- cut_of_work(work)
+  blocks <- blocks_of_tasks(cut, task)
+  list(
+    a = cut_bounds(cut, blocks$a),
+    b = if (blocks$b > blocks$a) cut_bounds(cut, blocks$b)
+  )
+}
+
+# c(first, last), among the rows of the answer: of a range.
+task_bounds <- function(work, task) {
+  size <- work$plan$size
+  c((task - 1) * size + 1, min(task * size, work$num_rows))
+}
+
+# Rows that a task's part of the answer has.
+rows_of_task <- function(work, task) {
+  if (work$plan$kind == "rows") {
+    return(diff(task_bounds(work, task)) + 1)
+  }
+  bounds <- bounds_of_pair(work, task)
+  sum(rows_of_block(bounds$a), rows_of_block(bounds$b))
+}
+
+# Of c(first, last); 0 of NULL.
+rows_of_block <- function(bounds) {
+  if (is.null(bounds)) 0 else bounds[[2]] - bounds[[1]] + 1
+}
+
+# --- how large ---------------------------------------------------------------
+
+# Rows in a task: enough that preparing points again is a small part of its
+# work, and otherwise half a minute of it, roughly. For workers smaller ones, so
+# that each has its share.
+automatic_size <- function(kind, work, num_workers) {
+  request <- work$request
+  automatic <- if (kind == "pairs") automatic_block else automatic_split
+  automatic(
+    nrow(work$values), ncol(work$values), work$num_rows, request, num_workers
+  )
+}
+
+products_a_second <- function(request) {
+  if (request$backend == "cuda") {
+    1e14 * max(1, length(request$devices))
+  } else {
+    1e11 * max(1, request$num_threads, na.rm = TRUE)
+  }
+}
+
+automatic_split <- function(num_points, num_features, num_rows, request,
+                            num_workers) {
+  on_gpu <- request$backend == "cuda"
+  slow_to_prepare <- request$metric %in% c("spearman", "bicor")
+  least <- if (on_gpu) 800000 else if (slow_to_prepare) 98304 else 32768
+  rows <- 30 * products_a_second(request) / num_points / num_features
+  if (num_workers > 1) {
+    rows <- min(rows, num_rows / (3 * num_workers))
+  }
+  rows <- min(max(rows, least), most_result_rows(result_width(request)))
+  if (num_workers > 1) {
+    rows <- min(rows, num_rows / num_workers)
+  }
+  as.integer(max(1, min(ceiling(rows), num_rows)))
+}
+
+# As the plan of many hosts has it: see search-block_pairs.R.
+automatic_block <- function(num_points, num_features, num_rows, request,
+                            num_workers) {
+  as.integer(block_size(
+    num_points, num_features, result_width(request), num_workers,
+    on_gpu = request$backend == "cuda", num_threads = request$num_threads,
+    slow_to_prepare = request$metric %in% c("spearman", "bicor"),
+    memory = memory_for_pair(request)
+  ))
+}
+
+# Bytes of a GPU that two blocks may take: half of what there is, less what
+# CUDA takes itself. Where two blocks do not fit, each two points of them meet
+# twice.
+memory_for_pair <- function(request, devices = cuda_devices()) {
+  if (request$backend != "cuda") {
+    return(Inf)
+  }
+  used <- if (length(request$devices) > 0) {
+    devices$memory_total[request$devices]
+  } else {
+    devices$memory_total
+  }
+  limit <- request$max_device_memory
+  most <- min(used, if (limit > 0) limit, Inf, na.rm = TRUE)
+  max(0.5 * most - 0.5e9, 0.25 * most)
+}
+
+# Neighbours of a row, at most; 0 where nobody knows.
+result_width <- function(request) {
+  if (is_within(request)) 0 else row_width(request)
+}
+
+# --- one task ----------------------------------------------------------------
+
+# In this process, as ask_core() gives it. limits: see folder-limits.R.
+search_task <- function(work, task, request, limits = NULL) {
+  if (asks_triples(request)) {
+    return(search_triples(work, task, request))
+  }
+  found <- if (work$plan$kind == "pairs") {
+    bounds <- bounds_of_pair(work, task)
+    ask_between(work$values, bounds$a, bounds$b, request, limits)
+  } else {
+    search_rows(work, task, request)
+  }
+  if (identical(found$failure, "too_many_pairs")) {
+    work$request$num_threads <- request$num_threads
+    return(too_many_of_all(work))
+  }
+  found
+}
+
+search_rows <- function(work, task, request) {
+  bounds <- task_bounds(work, task)
+  rows <- bounds[[1]] - 1 + seq_len(rows_of_task(work, task))
+  if (is_resampled(request)) {
+    return(ask_core(work$values, NULL, some_resamples(request, rows)))
+  }
+  if (length(request$within$limits) > 1) {
+    request$within$limits <- request$within$limits[rows]
+  }
+  request["blocks"] <- list(blocks_of_rows(request$blocks, rows))
+  queries <- work$queries
+  if (is.null(queries)) {
+    subset <- request$subset
+    request$subset <- if (is.null(subset)) as.integer(rows) else subset[rows]
+  } else {
+    skip <- request$query_skip
+    skip <- skip[skip >= bounds[[1]] & skip <= bounds[[2]]]
+    request$query_skip <- as.integer(skip - bounds[[1]] + 1)
+    request$query_self <- request$query_self[rows]
+    if (length(rows) < nrow(queries)) {
+      queries <- queries[rows, , drop = FALSE]
+    }
+  }
+  ask_core(work$values, queries, request)
+}

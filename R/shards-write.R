@@ -1,0 +1,205 @@
+# A long answer into shards, range by range of its rows.
+#
+#   fsknn-shards           text: what the answer is, and each file with its size
+#                          and digests (see core/files/shards.hpp); written last
+#   fsknn-lock             held by the search that writes
+#   shard-000001.h5        or index-000001.ibin and distance-000001.fbin
+
+# Rows are asked for in order, each once, in ranges of no more than `at_once`
+# entries and never across two shards.
+#   rows_of   function(first, last): list(index, distance), two matrices of the
+#             rows first to last of the answer
+#   claim     of claim_output()
+#   facts     named text: what the answer is
+write_shards <- function(rows_of, num_rows, k, claim, facts = NULL,
+                         call = caller_env(), at_once = 2^22) {
+  output <- claim$output
+  shard_rows <- min(output$shard_rows %||% max(1, floor(2^24 / k)), num_rows)
+  range_rows <- max(1, floor(at_once / k))
+  files <- list()
+  for (shard in seq_len(ceiling(num_rows / max(1, shard_rows)))) {
+    rows <- c((shard - 1) * shard_rows + 1, min(shard * shard_rows, num_rows))
+    names <- write_shard(rows_of, shard, rows, k, range_rows, claim, call)
+    files[[shard]] <- vapply(names, function(name) {
+      found <- in_shard(
+        cpp_file_facts(file.path(claim$folder, name), TRUE), output, call
+      )
+      paste(
+        name, number_text(rows[[1]]), number_text(rows[[2]]),
+        number_text(found$bytes), found$ends, found$whole
+      )
+    }, "")
+  }
+  lines <- c(
+    form = "1", version = package_version_text(), format = output$format,
+    precision = output$precision, rows = number_text(num_rows),
+    columns = number_text(k), facts
+  )
+  files <- unlist(files)
+  lines <- paste0(
+    c(names(lines), rep("file", length(files))), ": ", c(lines, files)
+  )
+  text <- paste0(enc2utf8(lines), "\n", collapse = "")
+  digest <- paste("digest:", cpp_digest_raw(charToRaw(text)))
+  path <- file.path(claim$folder, shards_name)
+  write_whole_file(
+    file.path(output$given, shards_name), path,
+    function(put) put(c(lines, digest)), call
+  )
+  claim$whole <- TRUE
+  invisible()
+}
+
+# The names of the files, which have them.
+write_shard <- function(rows_of, shard, rows, k, range_rows, claim, call) {
+  size <- c(rows[[2]] - rows[[1]] + 1, k)
+  writer <- new_shard(shard, size, claim, call)
+  on.exit(writer$drop())
+  firsts <- seq(rows[[1]], rows[[2]], by = range_rows)
+  for (first in firsts) {
+    last <- min(first + range_rows - 1, rows[[2]])
+    part <- rows_of(first, last)
+    if (!identical(dim(part$index), as.integer(c(last - first + 1, k))) ||
+          !identical(dim(part$distance), dim(part$index))) {
+      rlang::abort("Rows of an answer have its columns.", .internal = TRUE)
+    }
+    writer$put(part, first - rows[[1]] + 1)
+  }
+  writer$finish()
+}
+
+# A range of what is there as a whole.
+rows_of_answer <- function(found) {
+  function(first, last) {
+    rows <- seq.int(first, last)
+    list(
+      index = found$index[rows, , drop = FALSE],
+      distance = found$distance[rows, , drop = FALSE]
+    )
+  }
+}
+
+in_shard <- function(answer, output, call) {
+  if (identical(answer$failure, "file")) {
+    abort_shard_unwritten(output, basename(answer$path), answer$message, call)
+  }
+  in_core(answer, call)
+}
+
+abort_shard_unwritten <- function(output, name, words, call) {
+  words <- sub("[.]$", "", words)
+  cli_abort(
+    c(
+      "The folder {.file {output$given}} of {.arg output} can't be written to.",
+      x = "{.file {name}}: {words}.",
+      i = "What was written of the answer is taken away."
+    ),
+    class = c("fsknn_output_error", "fsknn_file_error", "fsknn_error"),
+    call = call
+  )
+}
+
+# --- a search into shards ----------------------------------------------------
+
+# What a verb gives: the answer, or its shards.
+answer_of <- function(search, output, call = caller_env()) {
+  if (is.null(output)) {
+    return(index_and_distance(run_search(search, call), search))
+  }
+  if (!is.null(search$each_k)) {
+    abort_argument(
+      c(
+        "{.arg output} can't be used with a {.arg k} for each point.",
+        i = "Lists of different lengths have no columns."
+      ),
+      call
+    )
+  }
+  claim <- claim_output(output, call)
+  on.exit(release_output(claim))
+  columns <- row_width(search$request)
+  rows_of <- if (is_answer_long(search, columns)) {
+    rows_by_ranges(search, call)
+  } else {
+    rows_of_answer(run_search(search, call))
+  }
+  write_shards(
+    rows_of, search$num_rows, columns, claim, facts_of_answer(search), call
+  )
+  add_left_out(open_shards(output$given, output$folder, FALSE, call), search)
+}
+
+# What is said of an answer besides its size.
+facts_of_answer <- function(search) {
+  request <- search$request
+  of <- if (!is.null(search$queries)) {
+    "queries"
+  } else if (!is.null(request$subset)) {
+    "subset"
+  } else {
+    "points"
+  }
+  c(
+    points = number_text(nrow(search$points$values)), of = of,
+    metric = request$metric, sign = request$sign
+  )
+}
+
+is_answer_long <- function(search, columns) {
+  is.null(search$options$long) && !identical(search$request$na, "pairwise") &&
+    12 * search$num_rows * columns > max_memory_of(search$options)
+}
+
+# One of them, as ask_core() gives it.
+find_range <- function(work, range, bar, call) {
+  request <- work$request
+  request$progress <- FALSE
+  request$bar <- bar$drawn
+  request$share <- split_share(bar, rows_of_task(work, range))
+  in_core(search_task(work, range, request), call)
+}
+
+# The rows of a search by ranges of them, each a search of its own among all
+# points; the last one is held.
+rows_by_ranges <- function(search, call) {
+  started <- Sys.time()
+  if (search$options$verbose) {
+    tell_lines(describe_search(search, call))
+  }
+  work <- new_work(search)
+  columns <- row_width(search$request)
+  most <- floor(max_memory_of(search$options) / (24 * columns))
+  size <- min(automatic_size("rows", work, 1L), most)
+  work$plan <- list(kind = "rows", size = as.integer(max(1, size)))
+  bar <- new_split_bar(search$request$progress, work$num_rows)
+  defer(end_bar(bar), parent.frame())
+  held <- new.env(parent = emptyenv())
+  held$split <- 0
+  take <- function(split) {
+    if (held$split != split) {
+      held$found <- NULL
+      held$found <- find_range(work, split, bar, call)
+      held$split <- split
+      held$stats <- add_stats(held$stats, held$found$stats)
+      step_bar(bar, rows_of_task(work, split))
+      seconds <- as.double(Sys.time() - started, units = "secs")
+      remember_search(
+        work$values, work$queries, search$request, held$stats, seconds
+      )
+    }
+    rows_of_answer(held$found)
+  }
+  function(first, last) {
+    size <- work$plan$size
+    splits <- seq(ceiling(first / size), ceiling(last / size))
+    parts <- lapply(splits, function(split) {
+      bounds <- task_bounds(work, split)
+      rows <- pmax(first, pmin(last, bounds)) - bounds[[1]] + 1
+      take(split)(rows[[1]], rows[[2]])
+    })
+    list(
+      index = do.call(rbind, lapply(parts, `[[`, "index")),
+      distance = do.call(rbind, lapply(parts, `[[`, "distance"))
+    )
+  }
+}

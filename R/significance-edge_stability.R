@@ -1,0 +1,324 @@
+#' How many resamples have an edge
+#'
+#' Draws some of the samples again and again, builds the kNN graph of all points
+#' by each draw, and counts for every edge how many of these graphs have it: its
+#' *stability*. An edge that a few samples make is gone from most draws.
+#'
+#' @details
+#' **Which samples.** `"subsample"` (default) draws a part of the samples
+#' without putting any back: half of them, as in the stability selection of
+#' Meinshausen and Buhlmann (2010). `"bootstrap"` draws as many as there are,
+#' with replacement (Efron 1979): under `"pearson"` a sample that was drawn
+#' three times has the weight 3, under other metrics (and with `na` of
+#' `"pairwise"` or `"mean"`) its column is there three times, which is the same
+#' and takes longer. Take care: samples that are there twice agree with
+#' themselves, so that a bootstrap holds about 63% of the samples and has the
+#' correlations' spread of those. The *largest* of many correlations is inflated
+#' by that, the edges of chance are near ones, and more of the true ones are
+#' lost than a new draw of as many patients would lose.
+#'
+#' **What chance gives.** Nothing is tested, and there is no p-value. Instead
+#' the same is done once with the samples permuted in each point by itself, so
+#' that all points are independent: the shares by which the same resamples find
+#' *its* edges again are the attribute that [summary()] and [plot()] show beside
+#' the data's. They are not small: half of the samples are shared by design, and
+#' an edge of noise that is in the graph of all samples is in the half of them
+#' by more than luck. An edge whose stability is no more than chance's says
+#' nothing. (Of `r most_chance_points` points drawn at random, if there are
+#' more, the edges among all points; by the first `r most_chance_resamples`
+#' resamples. Not of [metafeatures()], which have rows in common.)
+#'
+#' What stability does not control: it is high for any edge that *these* samples
+#' hold firmly, by a batch or a subgroup as well as by biology, and it says
+#' nothing about patients that are drawn elsewhere. Points of a tight module
+#' have many neighbours that are nearly as near, and take turns: edges inside of
+#' it may be unstable where the module is not.
+#'
+#' **Which edges are told of.** Those of the graph of all samples, and those of
+#' the resamples' graphs that at least `min_stability` of them have. The latter
+#' have no `rank`. `edges[edges$stability >= 0.8, ]` is a consensus graph, and
+#' so is `combine_graphs(edges, min_stability = 0.8)`, which takes more than one
+#' graph: see [combine_graphs()].
+#'
+#' **Points that do not vary.** Under a correlation a point that is constant
+#' over the samples of a draw (under a metric that knows no zeros: is 0 in all)
+#' is absent from that graph, as are its edges. The column `absent` of the
+#' vertices counts in how many.
+#'
+#' **Covariates** (`adjust`) are fitted anew to the samples of each draw.
+#'
+#' **What it costs.** Data are read, sent to GPUs and checked once. A search by
+#' half of the samples takes about half of the time of one by all. Counting
+#' takes memory for the edges that differ: about 13 bytes for each edge that
+#' could still reach `min_stability`.
+#'
+#' All random numbers are R's, drawn before the first search: `set.seed()`
+#' repeats an answer on every backend, with any number of threads, with
+#' `BPPARAM` and from a `checkpoint`.
+#'
+#' @inheritParams knn_graph
+#' @param resamples How many times samples are drawn, a whole number.
+#' @param method `"subsample"` (default) or `"bootstrap"`: see Details.
+#' @param fraction How many samples are drawn, as a share of all. `NULL`
+#'   (default): 0.5 for `"subsample"`, which must be below 1; 1 for
+#'   `"bootstrap"`.
+#' @param min_stability Edges that are not in the graph of all samples are told
+#'   of where at least this share of the resamples has them.
+#' @param chance `TRUE` (default): find out what share chance gives.
+#' @param max_memory What data that are read by blocks may take, as for
+#'   [knn_search()]: here they must fit.
+#' @param BPPARAM,checkpoint As for [knn_search()], where the unit of work is
+#'   some of the resamples instead of some of the points. Chance's few searches
+#'   run in this process.
+#'
+#' @returns An edge data frame as of [knn_graph()], of class
+#'   `fsknn_stability` as well, with the column `stability`, the share of
+#'   the resamples whose graph has the edge. Edges that only resamples have come
+#'   after the others of their point, with `rank` `NA`, the most stable first;
+#'   their `distance` is that by all samples. The attribute `vertices` has for
+#'   each point the columns `stability`, the mean of its edges in the graph of
+#'   all samples, and `absent`. The attribute `stability` is a list of what was
+#'   drawn and of `chance`: how many of chance's edges were in 0, 1, 2, ... of
+#'   its resamples. `summary()` gives quantiles, for each rank too; `plot()` a
+#'   ggplot of the shares beside chance's.
+#' @inheritSection knn_search Errors
+#' @inheritSection knn_search Missing values
+#' @references
+#' Meinshausen N, Buhlmann P (2010). Stability selection. *Journal of the Royal
+#' Statistical Society B* 72: 417-473. \doi{10.1111/j.1467-9868.2010.00740.x}
+#'
+#' Efron B (1979). Bootstrap methods: another look at the jackknife. *Annals of
+#' Statistics* 7: 1-26. \doi{10.1214/aos/1176344552}
+#' @seealso [edge_significance()] for whether noise would give as near a
+#'   neighbour; [combine_graphs()].
+#' @export
+#' @examples
+#' # Groups of genes that vary together, among noise
+#' group <- rep(c(1:3, NA), c(10, 10, 10, 70))
+#' x <- matrix(rnorm(100 * 40), 100)
+#' factors <- matrix(rnorm(3 * 40), 3)
+#' x[!is.na(group), ] <- x[!is.na(group), ] + 2 * factors[na.omit(group), ]
+#' rownames(x) <- paste0("gene", 1:100)
+#'
+#' edges <- edge_stability(x, k = 3, resamples = 50)
+#' edges
+#' summary(edges)
+#' # a graph of those that stay
+#' as_igraph(edges[edges$stability >= 0.8, ])
+#' # of each point the mean
+#' head(attr(edges, "vertices"))
+edge_stability <- function(x, k = 20, resamples = 100,
+                           method = c("subsample", "bootstrap"),
+                           fraction = NULL, metric = NULL,
+                           sign = "signed", ..., min_stability = 0.5,
+                           chance = TRUE, constant = c("error", "isolate"),
+                           backend = c("auto", "cuda", "cpu"), devices = NULL,
+                           num_threads = NULL, chunk_size = NULL,
+                           max_device_memory = NULL, progress = NULL,
+                           verbose = FALSE, points = c("rows", "columns"),
+                           assay = NULL, dimred = NULL, subset = NULL,
+                           BPPARAM = NULL, checkpoint = NULL, weights = NULL,
+                           max_memory = NULL,
+                           na = c("error", "pairwise", "mean"),
+                           min_pairs = NULL, adjust = NULL, data = NULL) {
+  check_no_more(...)
+  check_supplied(x)
+  method <- check_choice(
+    method, c("subsample", "bootstrap"), "method",
+    synonyms = c(subsampling = "subsample", bootstrapping = "bootstrap")
+  )
+  resamples <- check_whole_number(resamples, "resamples", 1, 1e6)
+  min_stability <- check_positive_share(min_stability, "min_stability")
+  chance <- check_flag(chance, "chance")
+  options <- verb_options()
+  # A file holds points prepared by all of their samples.
+  options$in_memory <- TRUE
+  search <- new_search(x, options, k = k, subset = subset, as_edges = TRUE)
+  draw <- list(
+    method = method, resamples = resamples,
+    num_samples = ncol(search$points$values), min_stability = min_stability
+  )
+  draw$size <- check_fraction(fraction, draw, options$metric)
+  stable <- find_stability(search, draw, chance, current_env())
+  new_stability(stable, search, draw)
+}
+
+# A share above 0, of at most 1.
+check_positive_share <- function(value, arg, call = caller_env()) {
+  good <- is.numeric(value) && length(value) == 1 && !is.object(value) &&
+    is.finite(value) && value > 0 && value <= 1
+  if (!good) {
+    given <- describe_value(value)
+    abort_argument(
+      "{.arg {arg}} must be a number above 0 and at most 1, not {given}.", call
+    )
+  }
+  as.double(value)
+}
+
+# How many samples are drawn.
+check_fraction <- function(fraction, draw, metric, call = caller_env()) {
+  subsample <- draw$method == "subsample"
+  fraction <- fraction %||% if (subsample) 0.5 else 1
+  fraction <- check_positive_share(fraction, "fraction", call)
+  size <- round(fraction * draw$num_samples)
+  least <- if (metric$undefined_rows == "constant") 2 else 1
+  most <- if (subsample) draw$num_samples - 1 else draw$num_samples
+  if (size >= least && size <= most) {
+    return(as.integer(size))
+  }
+  abort_argument(
+    c(
+      "{.arg fraction} must draw {format_bound(least)} samples or more, and
+       {if (subsample) 'fewer than' else 'no more than'} there are.",
+      x = "It draws {format_bound(size)} of {format_bound(draw$num_samples)}."
+    ),
+    call
+  )
+}
+
+# --- the work ----------------------------------------------------------------
+
+# Edges of noise are many, and alike: those of so many points, in so many
+# resamples, tell their shares.
+most_chance_points <- 500L
+most_chance_resamples <- 50L
+
+# All random numbers first, then the searches. Gives list(found, count, others,
+# absent, chance): edges of the graph of all samples and their counts, others,
+# and of chance how many edges were in 0, 1, ... resamples.
+find_stability <- function(search, draw, chance, call) {
+  drawn <- draw_resamples(
+    draw$num_samples, draw$resamples, draw$method, draw$size
+  )
+  noise <- if (chance) draw_chance(search)
+  least <- max(1L, as.integer(ceiling(
+    # 0.07 * 100 is more than 7.
+    draw$min_stability * draw$resamples * (1 - 1e-12)
+  )))
+  found <- run_search(without_folder(search), call)
+  counted <- count_found(search, found, drawn, least, call)
+  list(
+    found = found, count = counted$count,
+    others = measure_others(search, counted, call), absent = counted$absent,
+    chance = if (!is.null(noise)) {
+      count_chance(noise, utils::head(drawn, most_chance_resamples), call)
+    }
+  )
+}
+
+# What is kept in the folder is the resamples'.
+without_folder <- function(search) {
+  search$options$long["folder"] <- list(NULL)
+  if (is.null(search$options$long$workers)) {
+    search$options["long"] <- list(NULL)
+  }
+  search
+}
+
+# Gives what the core counts: see R/significance-resamples.R.
+count_found <- function(search, found, drawn, least, call) {
+  subset <- search$request$subset
+  row <- if (is.null(subset)) found$from else match(found$from, subset)
+  find_in_parts_or_whole(
+    resampled_search(search, drawn, list(row = row, to = found$to), least),
+    call
+  )
+}
+
+# Edges that only resamples have, with their distances by all samples.
+measure_others <- function(search, counted, call) {
+  from <- counted$row
+  if (!is.null(search$request$subset)) {
+    from <- search$request$subset[from]
+  }
+  measured <- measure_pairs(search, from, counted$to, call)
+  list(
+    from = from, to = counted$to, rank = rep(NA_integer_, length(from)),
+    distance = measured$distance,
+    correlation = if (search$request$correlation) measured$correlation,
+    count = counted$times
+  )
+}
+
+# The same search of points that are independent, for some of them: NULL where
+# the points can't be made so.
+draw_chance <- function(search) {
+  if (is_metafeatures(search$points$values)) {
+    return(NULL)
+  }
+  asked <- search$request$subset %||% seq_len(nrow(search$points$values))
+  asked <- setdiff(asked, search$request$skip)
+  if (length(asked) > most_chance_points) {
+    asked <- sort(asked[sample.int(length(asked), most_chance_points)])
+  }
+  if (length(asked) == 0) {
+    return(NULL)
+  }
+  search$points$values <- permute_within_points(search$points$values)
+  search$request$subset <- as.integer(asked)
+  search$request$progress <- FALSE
+  search$options$verbose <- FALSE
+  search$options["long"] <- list(NULL)
+  search$num_rows <- length(asked)
+  search
+}
+
+count_chance <- function(noise, drawn, call) {
+  resamples <- length(drawn)
+  found <- suppressMessages(
+    run_search(noise, call), classes = "fsknn_short_rows"
+  )
+  count <- count_found(noise, found, drawn, resamples + 1L, call)$count
+  tabulate(count + 1L, resamples + 1L)
+}
+
+# --- the answer --------------------------------------------------------------
+
+new_stability <- function(stable, search, draw) {
+  found <- stable$found
+  num_points <- nrow(search$points$values)
+  share <- stable$count / draw$resamples
+  vertices <- mean_stability(found$from, share, num_points)
+  vertices$absent <- stable$absent
+  found$count <- stable$count
+  found <- join_edges(found, stable$others, search$request$subset)
+  edges <- edges_of_search(found, search)
+  edges$stability <- found$count / draw$resamples
+  left_out <- attr(edges, "left_out")$point
+  if (length(left_out) > 0) {
+    vertices <- vertices[-left_out, ]
+  }
+  attr(edges, "vertices") <- cbind(attr(edges, "vertices"), vertices)
+  attr(edges, "stability") <- c(draw, list(chance = stable$chance))
+  class(edges) <- c("fsknn_stability", class(edges))
+  edges
+}
+
+# Of each point the mean over its edges; NA where it has none.
+mean_stability <- function(from, share, num_points) {
+  sums <- numeric(num_points)
+  if (length(from) > 0) {
+    by_point <- rowsum(share, from, reorder = FALSE)
+    sums[as.integer(rownames(by_point))] <- by_point
+  }
+  counts <- tabulate(from, num_points)
+  data.frame(stability = ifelse(counts > 0, sums / counts, NA_real_))
+}
+
+# Others come after the edges of the same point, the most frequent first.
+join_edges <- function(found, others, subset) {
+  if (length(others$from) == 0) {
+    return(found)
+  }
+  columns <- c("from", "to", "rank", "distance", "correlation", "count")
+  joined <- lapply(stats::setNames(nm = columns), function(column) {
+    c(found[[column]], others[[column]])
+  })
+  row <- if (is.null(subset)) joined$from else match(joined$from, subset)
+  order <- order(
+    row, is.na(joined$rank), joined$rank, -joined$count, joined$to,
+    method = "radix"
+  )
+  lapply(joined[lengths(joined) > 0], `[`, order)
+}

@@ -1,0 +1,275 @@
+# Triples by tasks (see search-tasks.R): how a search for them is cut up, one task, its
+# file, and the answer that is put together of all. All triples above a
+# similarity, and counts, are cut into stretches of the triples ("stages"); the
+# best of each point by points ("rows").
+
+cut_triples <- function(work, options) {
+  asked <- work$request$triples
+  num_workers <- options$long$workers$count %||% 1L
+  size <- if (asked$verb == "nearest") {
+    options$long$size %||% triple_rows(work, is.null(options$long), num_workers)
+  } else {
+    asked$tasks %||% if (is.null(options$long)) {
+      1
+    } else {
+      triple_stages(work, num_workers)
+    }
+  }
+  list(
+    kind = if (asked$verb == "nearest") "rows" else "stages",
+    size = as.integer(max(1, size))
+  )
+}
+
+# Half a minute each, or a share for each worker.
+triple_stages <- function(work, num_workers) {
+  asked <- work$request$triples
+  num_points <- nrow(work$values)
+  triples <- if (is.null(asked$contains)) {
+    choose(num_points, 3)
+  } else {
+    length(asked$contains) * num_points^2 / 2
+  }
+  seconds <- triples * ncol(work$values) / asked$stage[[2]] /
+    triple_rate(work$request)
+  least <- if (num_workers > 1) 3 * num_workers else 1
+  min(max(ceiling(seconds / 30), least), 10000)
+}
+
+triple_rows <- function(work, in_one, num_workers) {
+  if (in_one) {
+    return(work$num_rows)
+  }
+  of_row <- nrow(work$values)^2 / 2 * ncol(work$values)
+  rows <- max(1, floor(30 * triple_rate(work$request) / of_row))
+  max(1, ceiling(min(
+    rows, work$num_rows / if (num_workers > 1) 3 * num_workers else 1
+  )))
+}
+
+# Features of triples that are gone through in a second.
+triple_rate <- function(request) {
+  if (request$backend == "cuda") {
+    1e13 * max(1, length(request$devices))
+  } else {
+    5e9 * max(1, request$num_threads, na.rm = TRUE)
+  }
+}
+
+# What changes the answer, by the names of the verbs' arguments.
+triples_text <- function(asked) {
+  list(
+    of_triples = asked$verb, min_similarity = asked$least,
+    triples_query = asked$contains, stage = asked$stage, breaks = asked$breaks
+  )
+}
+
+# --- one task ----------------------------------------------------------------
+
+search_triples <- function(work, task, request) {
+  asked <- request$triples
+  if (asked$verb == "histogram") {
+    return(cpp_triple_histogram(
+      work$values, request, asked$breaks, asked$stage,
+      c(task, num_tasks(work))
+    ))
+  }
+  if (asked$verb == "nearest") {
+    bounds <- task_bounds(work, task)
+    of <- asked$contains %||% seq_len(nrow(work$values))
+    return(cpp_nearest_triples(
+      work$values, request, as.integer(request$k),
+      of[seq.int(bounds[[1]], bounds[[2]])], asked$path
+    ))
+  }
+  parts <- num_tasks(work)
+  find_triple_part(
+    work, request, task, parts, asked$most,
+    stops = parts > 1 || isTRUE(asked$to_file)
+  )
+}
+
+# Part i of so many of all triples above a similarity. Points are prepared once,
+# by the process that first asks.
+find_triple_part <- function(work, request, part, parts, most, stops,
+                             with_pairs = TRUE) {
+  if (is.null(work$held$triples)) {
+    opened <- open_triples(work, request)
+    if (!is.null(opened$failure)) {
+      return(opened)
+    }
+    work$held$triples <- opened$handle
+  }
+  cpp_find_triples(
+    work$held$triples, part, parts, most, stops, with_pairs, request
+  )
+}
+
+# A prepared search of the core, and its plan. least: as asked, or another.
+open_triples <- function(work, request,
+                         least = work$request$triples$least) {
+  asked <- work$request$triples
+  opened <- cpp_open_triples(
+    work$values, request, least, asked$contains %||% integer(), asked$stage,
+    asked$path
+  )
+  if (is.null(opened$failure)) {
+    reg.finalizer(opened$handle, close_triples)
+  }
+  opened
+}
+
+# Where a sample told that there are far too many: is the threshold that it
+# names one that fits? Those above it are counted, unless that would take long;
+# then no one knows, and `estimated_fit` says so.
+check_fit <- function(work, found) {
+  is_to_check <- identical(found$failure, "too_many_triples") &&
+    isTRUE(found$estimated) && isTRUE(is.finite(found$fits))
+  if (!is_to_check) {
+    return(found)
+  }
+  end_work(work)
+  found$estimated_fit <- TRUE
+  request <- work$request
+  opened <- open_triples(work, request, round_up(found$fits))
+  if (!is.null(opened$failure)) {
+    return(found)
+  }
+  on.exit(close_triples(opened$handle))
+  if (opened$plan$comparisons / triple_rate(request) > 60) {
+    return(found)
+  }
+  counted <- cpp_find_triples(
+    opened$handle, 1, 1, found$most, FALSE, FALSE, request
+  )
+  if (is.null(counted$failure)) {
+    found$estimated_fit <- FALSE
+  } else if (identical(counted$failure, "too_many_triples") &&
+               !isTRUE(counted$estimated)) {
+    found$fits <- counted$fits
+    found$estimated_fit <- FALSE
+  }
+  found
+}
+
+# When a process is done with the work: what it holds of the points, on GPUs
+# too, is not left to R's garbage.
+end_work <- function(work) {
+  if (!is.null(work$held$triples)) {
+    close_triples(work$held$triples)
+    work$held$triples <- NULL
+  }
+}
+
+close_triples <- function(handle) {
+  if (is_loaded$now) {
+    cpp_close_triples(handle)
+  }
+  invisible()
+}
+
+# --- its file ----------------------------------------------------------------
+
+# Facts of a task, by the names and of the types that the core has for them.
+triple_facts <- list(
+  by_pairs = FALSE, triples = 0, candidates = 0, settled = 0, comparisons = 0,
+  seconds = 0, sampled = 0, sample_pairs = 0
+)
+
+# Columns of the answer: their types.
+triple_types <- function(request) {
+  switch(
+    request$triples$verb,
+    threshold = c(
+      list(from = integer(), to = integer(), third = integer()),
+      stats::setNames(rep(list(double()), 6), triple_columns[-(1:3)])
+    ),
+    nearest = list(
+      second = integer(), third = integer(), similarity = double()
+    ),
+    histogram = list(counts = double())
+  )
+}
+
+triples_form <- function(work, task) {
+  request <- work$request
+  types <- triple_types(request)
+  size <- switch(
+    request$triples$verb,
+    threshold = NA_real_,
+    nearest = rows_of_task(work, task) * request$k,
+    histogram = length(request$triples$breaks) + 1
+  )
+  list(
+    types = c(types, list(checksum = raw())),
+    lengths = c(rep(size, length(types)), 16)
+  )
+}
+
+triples_in_range <- function(work, columns) {
+  request <- work$request
+  points <- as.integer(nrow(work$values))
+  checksum <- rawToChar(columns$checksum[columns$checksum != 0])
+  values <- columns[names(triple_types(request))]
+  # Points without a triple have none.
+  some_lack <- request$triples$verb == "nearest"
+  grepl("^[0-9a-f]{16}$", checksum) && length(unique(lengths(values))) == 1 &&
+    all(vapply(values, function(column) {
+      !is.integer(column) || cpp_all_between(column, 1L, points, some_lack)
+    }, NA))
+}
+
+# --- the answer --------------------------------------------------------------
+
+begin_triples <- function(answer, work) {
+  answer$count <- 0
+  answer$parts <- vector("list", num_tasks(work))
+}
+
+put_triples <- function(answer, work, task, found, call) {
+  asked <- work$request$triples
+  if (asked$verb == "histogram") {
+    answer$counts <- found$counts + (answer$counts %||% 0)
+    return(invisible())
+  }
+  answer$count <- answer$count + length(found$from)
+  if (isTRUE(asked$to_file)) {
+    return(invisible())
+  }
+  if (answer$count > asked$most) {
+    raise_failure(
+      list(
+        failure = "too_many_triples", triples = NaN, estimated = TRUE,
+        most = asked$most, fits = NaN
+      ),
+      call
+    )
+  }
+  answer$parts[[task]] <- found[triple_columns]
+}
+
+# Would it be too many with this part?
+is_too_many <- function(found, answer, most) {
+  identical(found$failure, "too_many_triples") ||
+    !is.null(found$from) && answer$count + length(found$from) > most
+}
+
+# Parts follow one another, in order of the triples' owners: with `query` that
+# is not yet the order of the answer.
+join_stages <- function(answer, work) {
+  asked <- work$request$triples
+  if (asked$verb == "histogram") {
+    return(list(counts = answer$counts))
+  }
+  if (isTRUE(asked$to_file)) {
+    return(list(count = answer$count))
+  }
+  columns <- join_parts(answer)
+  if (!is.null(asked$contains)) {
+    in_order <- order(
+      columns$from, columns$to, columns$third, method = "radix"
+    )
+    columns <- lapply(columns, `[`, in_order)
+  }
+  columns
+}

@@ -1,0 +1,145 @@
+#pragma once
+
+// Work in pieces, for all threads of one process.
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "core/base/errors.hpp"
+#include "core/base/poll.hpp"
+#include "core/base/progress.hpp"
+#include "core/base/team.hpp"
+
+namespace fsknn {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Threads worth starting for that many operations: waking and joining a
+/// thread costs more than a few hundred microseconds of work on a busy machine.
+inline int useful_threads(int asked, double operations) {
+  constexpr double operations_per_thread = 1e6;
+  const double most = 1.0 + operations / operations_per_thread;
+  return asked < most ? asked : static_cast<int>(most);
+}
+
+/// A stretch of the whole work, as shares of 1: what its pieces report.
+struct Stretch {
+  Progress* progress = nullptr;  ///< may be null
+  double from = 0.0, to = 0.0;
+};
+
+/// What the threads of run_pieces() share, and how each of them hears of it.
+class PiecesListener final : public Listener {
+ public:
+  /// The first thread asks the progress, and tells it `share`, or asks whoever
+  /// it listened to before (may be null); the others look whether to stop.
+  PiecesListener(Stretch stretch, bool first, Listener* before,
+                 const std::atomic<bool>& stop)
+      : stretch_(stretch), first_(first), before_(before), stop_(stop) {}
+  bool asks() const {
+    return first_ && (stretch_.progress != nullptr || before_ != nullptr);
+  }
+  void set_share(double share) {
+    at_ = stretch_.from + (stretch_.to - stretch_.from) * share;
+  }
+  void listen() override {
+    if (stop_.load(std::memory_order_relaxed)) throw StoppedElsewhere();
+    if (!first_) return;
+    if (stretch_.progress == nullptr) {
+      if (before_ != nullptr) before_->listen();
+    } else if (tenths_.over() && !stretch_.progress->report(at_)) {
+      throw Interrupted();
+    }
+  }
+
+ private:
+  const Stretch stretch_;
+  const bool first_;
+  Listener* const before_;
+  const std::atomic<bool>& stop_;
+  double at_ = stretch_.from;
+  Tenths tenths_;
+};
+
+/// Each thread makes a worker and calls work(worker, piece) with the numbers of
+/// pieces, in order, until none is left. Between two of them, and where a piece
+/// calls poll(), the first thread tells the progress and asks whether to go on.
+/// At its end a thread calls merge(worker), one at a time, unless some thread
+/// failed: then nobody reads what was found. Joins all threads, then rethrows
+/// what one of them threw. Workers are never moved.
+template <class MakeWorker, class Work, class Merge>
+void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
+                MakeWorker make_worker, Work work, Merge merge) {
+  std::atomic<std::int64_t> next{0};
+  std::atomic<bool> stop{false};
+  std::atomic<int> others_at_work{0};
+  std::exception_ptr failure;
+  std::mutex merging, failing;
+  num_threads =
+      static_cast<int>(std::min<std::int64_t>(num_threads, num_pieces));
+  run_team(num_threads, [&](Seat seat) {
+    const bool first = seat.number == 0;
+    // Counted down by each of the others, from whatever the first adds.
+    if (first) others_at_work += seat.size - 1;
+    PiecesListener listener(stretch, first, listener_of_thread(), stop);
+    const Listening listening(&listener);
+    const auto guarded = [&](auto step) {
+      try {
+        step();
+      } catch (const StoppedElsewhere&) {
+      } catch (...) {
+        const std::lock_guard<std::mutex> held(failing);
+        if (!failure) failure = std::current_exception();
+        stop = true;
+      }
+    };
+    guarded([&] {
+      auto worker = make_worker();
+      while (!stop.load(std::memory_order_relaxed)) {
+        const std::int64_t piece = next.fetch_add(1, std::memory_order_relaxed);
+        if (piece >= num_pieces) break;
+        work(worker, piece);
+        listener.set_share(static_cast<double>(piece + 1) /
+                           static_cast<double>(num_pieces));
+        if (listener.asks()) listener.listen();
+      }
+      if (stop.load(std::memory_order_relaxed)) return;
+      const std::lock_guard<std::mutex> held(merging);
+      merge(worker);
+    });
+    if (!first) --others_at_work;
+    // The last pieces of the others may take long.
+    if (listener.asks())
+      guarded([&] {
+        for (int idle = 0; others_at_work > 0; ++idle) {
+          if (idle < 1000)
+            std::this_thread::yield();
+          else
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+          listener.listen();
+        }
+      });
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// The same with workers that are called with the pieces' numbers themselves,
+/// and have nothing to merge.
+template <class MakeWorker>
+void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
+                MakeWorker make_worker) {
+  run_pieces(
+      num_pieces, num_threads, stretch, make_worker,
+      [](auto& worker, std::int64_t piece) { worker(piece); }, [](auto&) {});
+}
+
+}  // namespace fsknn

@@ -1,0 +1,411 @@
+#pragma once
+
+// The contract's arithmetic (vignette "proofs"): every double that the package
+// returns is made by the functions of this file and of metrics.hpp, in this
+// order of operations, on every backend.
+//
+//  * A sum over features runs in 8 lanes: lane l takes features l, l + 8, ...
+//    in that order; then lanes l and l + 4 are joined, then l and l + 2, then
+//    l and l + 1. Rows are padded with zeros to a multiple of 8, which changes
+//    no sum.
+//  * A product that meets a sum is an explicit fma. Everything else is one
+//    correctly rounded operation, so nothing is left to contract.
+//
+// The functions are templates over a Lanes type: 8 doubles with the operations
+// below. ScalarLanes is the definition; cpu/lanes_*.hpp hold the same in
+// vector registers. Everything here has internal linkage or depends on the
+// Lanes type: the file is compiled once for each instruction set.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "core/base/kinds.hpp"
+
+#ifdef __CUDACC__
+#define FSKNN_HD __host__ __device__
+#else
+#define FSKNN_HD
+#endif
+
+// Members that every instruction set compiles: inlined always, so that no copy
+// made for one processor is linked for another.
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define FSKNN_INLINE inline __attribute__((always_inline))
+#else
+#define FSKNN_INLINE inline
+#endif
+
+// What is seldom called: out of the way of the loops beside it.
+#if defined(__CUDACC__)
+#define FSKNN_RARE __noinline__
+#elif defined(__GNUC__)
+#define FSKNN_RARE __attribute__((noinline, cold))
+#else
+#define FSKNN_RARE
+#endif
+
+namespace fsknn {
+
+static constexpr int kLanes = 8;
+
+/// Features after padding: 8 * ceil(d / 8) (Arefin 2012, Eq. 2, b = 8).
+FSKNN_HD static inline std::int64_t padded_features(std::int64_t d) {
+  return (d + kLanes - 1) / kLanes * kLanes;
+}
+
+struct ScalarLanes {
+  double v[kLanes];
+
+  static ScalarLanes load(const double* p) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = p[l];
+    return r;
+  }
+  void store(double* p) const {
+    for (int l = 0; l < kLanes; ++l) p[l] = v[l];
+  }
+  static ScalarLanes all(double x) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = x;
+    return r;
+  }
+  friend ScalarLanes fma(const ScalarLanes& a, const ScalarLanes& b,
+                         const ScalarLanes& c) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = std::fma(a.v[l], b.v[l], c.v[l]);
+    return r;
+  }
+  friend ScalarLanes add(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] + b.v[l];
+    return r;
+  }
+  friend ScalarLanes sub(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] - b.v[l];
+    return r;
+  }
+  friend ScalarLanes mul(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] * b.v[l];
+    return r;
+  }
+  friend ScalarLanes div(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] / b.v[l];
+    return r;
+  }
+  friend ScalarLanes smaller(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] < b.v[l] ? a.v[l] : b.v[l];
+    return r;
+  }
+  friend ScalarLanes larger(const ScalarLanes& a, const ScalarLanes& b) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = a.v[l] > b.v[l] ? a.v[l] : b.v[l];
+    return r;
+  }
+  friend ScalarLanes magnitude(const ScalarLanes& a) {
+    ScalarLanes r;
+    for (int l = 0; l < kLanes; ++l) r.v[l] = std::fabs(a.v[l]);
+    return r;
+  }
+};
+
+/// Joins the 8 lanes: l with l + 4, then l + 2, then l + 1.
+FSKNN_HD static inline double join_sum(const double* v) {
+  const double t0 = v[0] + v[4], t1 = v[1] + v[5];
+  const double t2 = v[2] + v[6], t3 = v[3] + v[7];
+  const double u0 = t0 + t2, u1 = t1 + t3;
+  return u0 + u1;
+}
+
+FSKNN_HD static inline double join_largest(const double* v) {
+  double m = v[0];
+  for (int l = 1; l < kLanes; ++l) m = v[l] > m ? v[l] : m;
+  return m;
+}
+
+FSKNN_HD static inline double two_to(int e) {  // e in [-1022, 1023]
+  const std::uint64_t bits = static_cast<std::uint64_t>(e + 1023) << 52;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/// floor(log2(x)) of a positive finite double, subnormals included.
+FSKNN_HD static inline int exponent_of(double x) {
+  std::uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  const int biased = static_cast<int>(bits >> 52) & 0x7ff;
+  if (biased > 0) return biased - 1023;
+  int e = -1075;  // subnormal: count the bits of the fraction
+  for (; bits > 0; bits >>= 1) ++e;
+  return e;
+}
+
+FSKNN_HD static inline PowerOfTwo no_scaling() { return {1.0, 1.0}; }
+
+/// 2^e for e in [-2044, 2046].
+FSKNN_HD static inline PowerOfTwo power_of_two(int e) {
+  const int half = e / 2;
+  PowerOfTwo p;
+  p.first = two_to(half);
+  p.second = two_to(e - half);
+  return p;
+}
+
+/// A distance times a power of two. What is too small for a double is 0, never
+/// -0, as which it would be another row of bits at the same place in the order.
+FSKNN_HD static inline double scaled(double distance, PowerOfTwo by) {
+  const double y = (distance * by.first) * by.second;
+  return y == 0.0 ? 0.0 : y;
+}
+
+/// The distance of two rows whose sum of squared differences left double's
+/// range, or lost digits there: the differences are brought to a largest one in
+/// [1, 2) and summed again. Returned with its sign turned, since it stands in
+/// the place of its square. 0 where the rows are equal. Entries that are no
+/// number are of no sum (core/contract/masked.hpp).
+FSKNN_HD static inline FSKNN_RARE double minus_distance(const double* a,
+                                                        const double* b,
+                                                        std::int64_t padded) {
+  double largest = 0.0;
+  for (std::int64_t f = 0; f < padded; ++f) {
+    const double t = fabs(a[f] - b[f]);
+    largest = t > largest ? t : largest;
+  }
+  if (!(largest > 0.0)) return 0.0;
+  if (!(largest < HUGE_VAL)) return -HUGE_VAL;
+  const int e = exponent_of(largest);
+  const PowerOfTwo scale = power_of_two(-e);
+  double v[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    v[l] = 0.0;
+    for (std::int64_t f = l; f < padded; f += kLanes) {
+      const double t = ((a[f] - b[f]) * scale.first) * scale.second;
+      if (t == t) v[l] = fma(t, t, v[l]);
+    }
+  }
+  return -scaled(sqrt(join_sum(v)), power_of_two(e));
+}
+
+/// The sum of products of two rows of which a partial sum left double's range:
+/// both rows are brought to a largest entry in [2^480, 2^481), and the power of
+/// two is taken off the sum.
+FSKNN_HD static inline FSKNN_RARE double wide_product(const double* a,
+                                                      const double* b,
+                                                      std::int64_t padded) {
+  double p = 0.0, q = 0.0;
+  for (std::int64_t f = 0; f < padded; ++f) {
+    const double x = fabs(a[f]), y = fabs(b[f]);
+    p = x > p ? x : p;
+    q = y > q ? y : q;
+  }
+  const int e = exponent_of(p) - 480, g = exponent_of(q) - 480;
+  const PowerOfTwo first = power_of_two(-e), second = power_of_two(-g);
+  double v[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    v[l] = 0.0;
+    for (std::int64_t f = l; f < padded; f += kLanes)
+      v[l] = fma((a[f] * first.first) * first.second,
+                 (b[f] * second.first) * second.second, v[l]);
+  }
+  return scaled(join_sum(v), power_of_two(e + g));
+}
+
+/// Sums of numbers that are not negative, where they leave double's range: of
+/// this part of each number, and with their sign turned, which tells them from
+/// the others. Nothing that counts beside such a sum is lost.
+static constexpr double kPartOfSum = 0x1p-64;
+
+/// A sum of numbers that are not negative as a part, whatever it stands as.
+FSKNN_HD static inline double part_of_sum(double sum) {
+  return sum < 0.0 ? -sum : sum * kPartOfSum;
+}
+
+/// sum min(a_f, b_f) of rows where it leaves double's range.
+FSKNN_HD static inline FSKNN_RARE double minus_part_of_smaller(
+    const double* a, const double* b, std::int64_t padded) {
+  double v[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    v[l] = 0.0;
+    for (std::int64_t f = l; f < padded; f += kLanes)
+      v[l] = fma(a[f] < b[f] ? a[f] : b[f], kPartOfSum, v[l]);
+  }
+  return -join_sum(v);
+}
+
+// Accumulations: what is summed over the features of a pair of rows. Each has
+// step() for 8 features at once and for one, and join() for the 8 lanes;
+// checked() takes what those give, and the rows, and sums them again where that
+// left double's range. `which` is its value of kinds.hpp. with_accumulation()
+// below knows them all.
+
+/// Of sums that stay within double's range, or whose distance leaves it too.
+struct NeverAgain {
+  FSKNN_HD static FSKNN_INLINE double checked(double sum, const double*,
+                                              const double*, std::int64_t) {
+    return sum;
+  }
+};
+
+/// sum a_f b_f
+struct Dot : NeverAgain {
+  static constexpr Accumulation which = Accumulation::dot;
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    return fma(a, b, s);
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    return fma(a, b, s);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
+};
+
+/// sum a_f b_f of rows as they are, whose products may leave double's range.
+struct WideDot : Dot {
+  static constexpr Accumulation which = Accumulation::wide_dot;
+  FSKNN_HD static FSKNN_INLINE double checked(double sum, const double* a,
+                                              const double* b,
+                                              std::int64_t padded) {
+    return fabs(sum) < HUGE_VAL ? sum : wide_product(a, b, padded);
+  }
+};
+
+/// sum (a_f - b_f)^2. Below `least` squares may have lost digits among the
+/// subnormal numbers, or vanished: the sum is minus_distance() then, as from
+/// `most` on. Between them, 2^31 squares lose less than 2^-140 of the sum.
+struct SquaredDifference {
+  static constexpr Accumulation which = Accumulation::squared_difference;
+  static constexpr double least = 0x1p-900, most = 0x1p960;
+  FSKNN_HD static FSKNN_INLINE double checked(double sum, const double* a,
+                                              const double* b,
+                                              std::int64_t padded) {
+    return sum >= least && sum < most ? sum : minus_distance(a, b, padded);
+  }
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    const L t = sub(a, b);
+    return fma(t, t, s);
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    const double t = a - b;
+    return fma(t, t, s);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
+};
+
+/// sum |a_f - b_f|
+struct AbsoluteDifference : NeverAgain {
+  static constexpr Accumulation which = Accumulation::absolute_difference;
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    return add(s, magnitude(sub(a, b)));
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    return s + fabs(a - b);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
+};
+
+/// max |a_f - b_f|
+struct LargestDifference : NeverAgain {
+  static constexpr Accumulation which = Accumulation::largest_difference;
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    return larger(s, magnitude(sub(a, b)));
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    const double t = fabs(a - b);
+    return t > s ? t : s;
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_largest(v);
+  }
+};
+
+/// sum min(a_f, b_f), below 0 where it left double's range (part_of_sum()).
+struct SmallerSum {
+  static constexpr Accumulation which = Accumulation::smaller_sum;
+  FSKNN_HD static FSKNN_INLINE double checked(double sum, const double* a,
+                                              const double* b,
+                                              std::int64_t padded) {
+    return sum < HUGE_VAL ? sum : minus_part_of_smaller(a, b, padded);
+  }
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    return add(s, smaller(a, b));
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    return s + (a < b ? a : b);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
+};
+
+/// sum |a_f - b_f| / (|a_f| + |b_f|), 0 / 0 being 0. Entries whose sum could
+/// leave double's range are halved first; others are not, since halves of
+/// subnormal numbers are rounded. `minus` is -1/2 or -1: doubles around the
+/// limit are further apart than 1.
+struct RelativeDifference : NeverAgain {
+  static constexpr Accumulation which = Accumulation::relative_difference;
+  static constexpr double limit = 0x1p1022;
+  template <class L>
+  static FSKNN_INLINE L step(const L& a, const L& b, const L& s) {
+    const L p = magnitude(a), q = magnitude(b);
+    const L minus = smaller(
+        larger(sub(larger(p, q), L::all(limit)), L::all(-1.0)), L::all(-0.5));
+    const L by = magnitude(minus);
+    const L t =
+        div(magnitude(fma(a, by, mul(b, minus))), fma(p, by, mul(q, by)));
+    return add(s, larger(t, L::all(0.0)));
+  }
+  FSKNN_HD static FSKNN_INLINE double step(double a, double b, double s) {
+    const double p = fabs(a), q = fabs(b);
+    const double by = (p > q ? p : q) < limit ? 1.0 : 0.5;
+    const double t = fabs(fma(a, by, b * -by)) / fma(p, by, q * by);
+    return s + (t > 0.0 ? t : 0.0);
+  }
+  FSKNN_HD static FSKNN_INLINE double join(const double* v) {
+    return join_sum(v);
+  }
+};
+
+/// visit(Dot()) or whichever is meant: the one way from an accumulation chosen
+/// at run time to the struct that sums it. What is not listed is an error.
+template <class Visit>
+static FSKNN_INLINE auto with_accumulation(Accumulation accumulation,
+                                           const Visit& visit) {
+  switch (accumulation) {
+    case Dot::which: return visit(Dot());
+    case WideDot::which: return visit(WideDot());
+    case SquaredDifference::which: return visit(SquaredDifference());
+    case AbsoluteDifference::which: return visit(AbsoluteDifference());
+    case LargestDifference::which: return visit(LargestDifference());
+    case SmallerSum::which: return visit(SmallerSum());
+    case RelativeDifference::which: return visit(RelativeDifference());
+  }
+  throw_unknown("accumulation", static_cast<int>(accumulation));
+}
+
+/// The accumulation over two prepared rows of `padded` features.
+template <class L, class Accumulation>
+double accumulate(const double* a, const double* b, std::int64_t padded) {
+  L s = L::all(0.0);
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    s = Accumulation::step(L::load(a + f), L::load(b + f), s);
+  double v[kLanes];
+  s.store(v);
+  return Accumulation::checked(Accumulation::join(v), a, b, padded);
+}
+
+}  // namespace fsknn

@@ -1,0 +1,276 @@
+#pragma once
+
+// The metrics. One entry is one struct: how a row is prepared, what is
+// accumulated over features, and how the accumulated sum becomes the distance.
+// To add a metric: write its struct, add it to AllMetrics, and follow the
+// vignette "extending" for the other three places.
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/base/kinds.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/contract/prepare.hpp"
+
+namespace fsknn {
+
+FSKNN_HD static inline double clamp_to_one(double r) {
+  return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
+}
+
+/// A metric's wide_from: no data are wide data (below).
+static constexpr int kNeverWide = 1024;
+
+/// Of two rows' sum of products: of rows of length 1, which have sums of 0, or
+/// of whole ranks, whose sums are those of their squares.
+FSKNN_HD static inline double unit_similarity(double s, double sum_a,
+                                              double sum_b) {
+  const double squares = sum_a * sum_b;
+  return squares > 0.0 ? s / sqrt(squares) : s;
+}
+
+// Common to the dot metrics on rows of length 1. similarity() is what the
+// filter compares: the distance is made of it.
+template <Sign sign_>
+struct UnitDot {
+  using Sum = Dot;
+  static constexpr int wide_from = kNeverWide;
+  static constexpr FilterKind filter = FilterKind::product;
+  static constexpr Sign sign = sign_;
+  static constexpr MatrixScale matrix_scale = MatrixScale::none;
+  FSKNN_HD static double similarity(double s, double, double) { return s; }
+  FSKNN_HD static double finish(double r, double, double) {
+    r = clamp_to_one(r);
+    if (sign_ == Sign::absolute) return 1.0 - fabs(r);
+    if (sign_ == Sign::negative) return 1.0 + r;
+    return 1.0 - r;
+  }
+};
+
+template <Sign sign_>
+struct Pearson : UnitDot<sign_> {
+  static constexpr const char* name = "pearson";
+  static constexpr RowForm row_form = RowForm::centred_unit;
+};
+
+// Rows are whole ranks c, and their sums are sum c^2: a pair's sum is exact in
+// any order of the samples, so pairs with the same r have the same bits (if
+// they have the same ties). The square root of q^2, rounded, is q: r of equal
+// rows is 1. Rows with weights or covariates have length 1, and sums of 0.
+template <Sign sign_>
+struct Spearman : UnitDot<sign_> {
+  static constexpr const char* name = "spearman";
+  static constexpr RowForm row_form = RowForm::ranked;
+  FSKNN_HD static double similarity(double s, double squares_a,
+                                    double squares_b) {
+    return unit_similarity(s, squares_a, squares_b);
+  }
+  FSKNN_HD static double finish(double s, double squares_a, double squares_b) {
+    return UnitDot<sign_>::finish(similarity(s, squares_a, squares_b), 0.0,
+                                  0.0);
+  }
+};
+
+// Biweight midcorrelation, as WGCNA::bicor() with its defaults: maxPOutliers =
+// 1, and rows whose median absolute deviation is 0 as under Pearson's.
+template <Sign sign_>
+struct Bicor : UnitDot<sign_> {
+  static constexpr const char* name = "bicor";
+  static constexpr RowForm row_form = RowForm::biweight_unit;
+};
+
+struct Cosine : UnitDot<Sign::signed_value> {
+  static constexpr const char* name = "cosine";
+  static constexpr RowForm row_form = RowForm::unit;
+};
+
+struct RawMetric {
+  static constexpr int wide_from = kNeverWide;
+  static constexpr Sign sign = Sign::signed_value;
+  static constexpr RowForm row_form = RowForm::raw;
+};
+
+// A sum below 0 stands for a distance that has no square (minus_distance()).
+struct Euclidean : RawMetric {
+  static constexpr const char* name = "euclidean";
+  static constexpr int wide_from = 160;
+  using Sum = SquaredDifference;
+  static constexpr FilterKind filter = FilterKind::product;
+  static constexpr MatrixScale matrix_scale = MatrixScale::to_one;
+  FSKNN_HD static double finish(double s, double, double) {
+    return s < 0.0 ? -s : sqrt(s);
+  }
+};
+
+// The more alike the nearer: a distance below 0 for rows that point the same
+// way, and no point need be the nearest to itself. 0 - s, since -s may be -0.
+struct InnerProduct : RawMetric {
+  static constexpr const char* name = "inner_product";
+  static constexpr int wide_from = 400;
+  using Sum = Dot;
+  static constexpr FilterKind filter = FilterKind::product;
+  static constexpr MatrixScale matrix_scale = MatrixScale::products;
+  FSKNN_HD static double finish(double s, double, double) { return 0.0 - s; }
+};
+
+struct Manhattan : RawMetric {
+  static constexpr const char* name = "manhattan";
+  static constexpr int wide_from = 981;
+  using Sum = AbsoluteDifference;
+  static constexpr FilterKind filter = FilterKind::difference;
+  static constexpr MatrixScale matrix_scale = MatrixScale::sums;
+  FSKNN_HD static double finish(double s, double, double) { return s; }
+};
+
+struct Chebyshev : RawMetric {
+  static constexpr const char* name = "chebyshev";
+  static constexpr int wide_from = 981;
+  using Sum = LargestDifference;
+  static constexpr FilterKind filter = FilterKind::largest;
+  static constexpr MatrixScale matrix_scale = MatrixScale::sums;
+  FSKNN_HD static double finish(double s, double, double) { return s; }
+};
+
+// Each term is from 0 to 1 whatever the scale, so no sum leaves double's range.
+struct Canberra : RawMetric {
+  static constexpr const char* name = "canberra";
+  using Sum = RelativeDifference;
+  static constexpr FilterKind filter = FilterKind::none;
+  static constexpr MatrixScale matrix_scale = MatrixScale::none;
+  FSKNN_HD static double finish(double s, double, double) { return s; }
+};
+
+// Metrics made from sum min(a, b) and the two rows' sums (Joubert et al. 2018).
+// The similarity is what is rounded once; the distance is 1 - similarity, which
+// below 1/2 has lost its last bits. It is a decreasing function of the overlap
+// 2 sum min / (s_a + s_b), a number from 0 to 1; least_overlap() inverts it for
+// the filter: whatever is at most `distance` away has at least that overlap
+// (but for rounding, which the filter allows for).
+struct Overlapping : RawMetric {
+  using Sum = SmallerSum;
+  static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
+  FSKNN_HD static double at_most_one(double similarity) {
+    return similarity > 1.0 ? 1.0 : similarity;
+  }
+};
+
+struct Proportional : Overlapping {
+  static constexpr const char* name = "proportional";
+  static constexpr int wide_from = 981;
+  static constexpr FilterKind filter = FilterKind::overlap;
+  // Of wide data, sums may leave double's range, or be below 0
+  // (part_of_sum()).
+  FSKNN_HD static double similarity(double s, double sum_a, double sum_b) {
+    const double total = sum_a + sum_b;
+    if (sum_a >= 0.0 && sum_b >= 0.0 && total < 0x1p1023)
+      return at_most_one((2.0 * s) / total);
+    return at_most_one((2.0 * part_of_sum(s)) /
+                       (part_of_sum(sum_a) + part_of_sum(sum_b)));
+  }
+  FSKNN_HD static double finish(double s, double sum_a, double sum_b) {
+    return 1.0 - similarity(s, sum_a, sum_b);
+  }
+  FSKNN_HD static double least_overlap(double distance) {
+    return 1.0 - distance;
+  }
+};
+
+// Of rows of 0 and 1, sum min(a, b) is the number of features that both have,
+// and the rows' sums are how many each has; so Sorensen's similarity (Dice's)
+// is Proportional's, and Jaccard's is both / either. Sums are whole numbers,
+// and exact.
+struct Sorensen : Proportional {
+  static constexpr const char* name = "sorensen";
+  static constexpr int wide_from = kNeverWide;
+  static constexpr FilterKind filter = FilterKind::bits;
+};
+
+struct Jaccard : Overlapping {
+  static constexpr const char* name = "jaccard";
+  static constexpr FilterKind filter = FilterKind::bits;
+  FSKNN_HD static double similarity(double both, double sum_a, double sum_b) {
+    return at_most_one(both / ((sum_a + sum_b) - both));
+  }
+  FSKNN_HD static double finish(double both, double sum_a, double sum_b) {
+    return 1.0 - similarity(both, sum_a, sum_b);
+  }
+  // With the overlap o = 2 both / (s_a + s_b), both / either is o / (2 - o).
+  FSKNN_HD static double least_overlap(double distance) {
+    return (2.0 * (1.0 - distance)) / (2.0 - distance);
+  }
+};
+
+// Wide data, with an entry of 2^wide_from or more: no power of two leaves all
+// digits of the others, so rows stay as they are, and no filter is made of
+// them. Distances are those of the metric.
+template <class M, class Sum_ = typename M::Sum>
+struct Wide : M {
+  using Sum = Sum_;
+  static constexpr FilterKind filter = FilterKind::none;
+  static constexpr MatrixScale matrix_scale = MatrixScale::none;
+  static constexpr int wide_from = kNeverWide;
+};
+
+using WideMetrics =
+    std::tuple<Wide<Euclidean>, Wide<InnerProduct, WideDot>, Wide<Manhattan>,
+               Wide<Chebyshev>, Wide<Proportional>>;
+
+using AllMetrics =
+    std::tuple<Pearson<Sign::signed_value>, Pearson<Sign::absolute>,
+               Pearson<Sign::negative>, Spearman<Sign::signed_value>,
+               Spearman<Sign::absolute>, Spearman<Sign::negative>,
+               Bicor<Sign::signed_value>, Bicor<Sign::absolute>,
+               Bicor<Sign::negative>, Cosine, Euclidean, InnerProduct,
+               Manhattan, Chebyshev, Canberra, Proportional, Jaccard, Sorensen>;
+
+/// A metric chosen at run time.
+struct MetricEntry {
+  const char* name;
+  Sign sign;
+  RowForm row_form;
+  Accumulation accumulation;
+  FilterKind filter;
+  MatrixScale matrix_scale;
+  int wide_from;  ///< kNeverWide: metric_for() is always the metric itself
+  /// Accumulated sum and the two rows' sums to distance, before the matrix's
+  /// power of two is taken off again.
+  double (*finish)(double sum, double sum_a, double sum_b);
+  /// From what finish() takes, the similarity. Of products of rows of length 1
+  /// it is not clamped, and finish(similarity, 0, 0) is the distance. Null:
+  /// there is none.
+  double (*similarity)(double sum, double sum_a, double sum_b);
+  /// Metrics of sum min(a, b) only; else null.
+  double (*least_overlap)(double distance);
+
+  /// Products of rows of length 1, or of whole ranks, which filters bring to
+  /// it.
+  bool is_unit_dot() const {
+    return similarity != nullptr && accumulation == Accumulation::dot;
+  }
+  /// Of sum min(a, b).
+  bool is_overlap() const { return least_overlap != nullptr; }
+};
+
+/// The exponent e: a matrix whose largest magnitude is `largest` is multiplied
+/// by 2^-e before.
+int matrix_exponent(const MetricEntry& metric, double largest);
+
+/// And distances by 2 to the power of this after.
+int distance_exponent(const MetricEntry& metric, int matrix_exponent);
+
+/// The entry of that name and sign. Throws std::invalid_argument.
+const MetricEntry& find_metric(const std::string& name,
+                               const std::string& sign);
+
+/// The metric, or its entry for wide data if `largest` is the largest
+/// magnitude.
+const MetricEntry& metric_for(const MetricEntry& metric, double largest);
+
+/// Every entry but those for wide data, in the order of AllMetrics.
+const std::vector<MetricEntry>& all_metrics();
+
+const char* sign_name(Sign sign);
+
+}  // namespace fsknn

@@ -1,0 +1,208 @@
+#include "core/files/bin_file.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+namespace fsknn {
+namespace {
+
+// Bytes that are converted at a time.
+constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
+
+// Rows that are turned at a time: a cache line of each column of integers.
+std::int64_t rows_at_once(std::int64_t row_bytes) {
+  return std::max<std::int64_t>(1,
+                                kAtOnce / std::max<std::int64_t>(1, row_bytes));
+}
+
+// Nothing is turned round here, so that other machines must not try.
+void check_byte_order(const std::string& path) {
+  const std::uint32_t one = 1;
+  unsigned char first;
+  std::memcpy(&first, &one, 1);
+  if (first != 1)
+    throw FileFailure{path, "its byte order is not that of this machine", 0};
+}
+
+std::uint32_t head_number(std::int64_t number, const std::string& path) {
+  if (number < 0 || number > std::numeric_limits<std::uint32_t>::max())
+    throw FileFailure{path, "its head has no room for so many rows", 0};
+  return static_cast<std::uint32_t>(number);
+}
+
+}  // namespace
+
+BinType bin_type(const std::string& ending) {
+  if (ending == "fbin") return BinType::float32;
+  if (ending == "dbin") return BinType::float64;
+  if (ending == "u8bin") return BinType::uint8;
+  if (ending == "i8bin") return BinType::int8;
+  if (ending == "ibin") return BinType::int32;
+  throw std::invalid_argument("no such ending: " + ending);
+}
+
+std::int64_t size_of(BinType type) {
+  switch (type) {
+    case BinType::float32: return 4;
+    case BinType::float64: return 8;
+    case BinType::uint8:
+    case BinType::int8: return 1;
+    case BinType::int32: return 4;
+  }
+  throw std::invalid_argument("no such type of values");
+}
+
+BinReader::BinReader(const std::string& path) : file_(path), path_(path) {
+  check_byte_order(path);
+  head_.bytes = file_.size();
+  std::uint32_t sizes[2];
+  static_assert(sizeof sizes == kBinHead, "two numbers");
+  if (file_.read(sizes, kBinHead) != kBinHead) return;
+  head_.rows = sizes[0];
+  head_.columns = sizes[1];
+}
+
+template <class Stored, class T, class Convert>
+void BinReader::move(std::int64_t start, std::int64_t first, std::int64_t count,
+                     T* out, std::int64_t stride, Convert convert) {
+  const std::int64_t d = std::max<std::int64_t>(head_.columns, 0);
+  const std::int64_t row_bytes = d * static_cast<std::int64_t>(sizeof(Stored));
+  const std::int64_t at_once = rows_at_once(row_bytes);
+  std::vector<Stored> rows(
+      static_cast<std::size_t>(std::min(at_once, count) * d));
+  file_.go_to(start + first * row_bytes);
+  for (std::int64_t r0 = 0; r0 < count; r0 += at_once) {
+    const std::int64_t r1 = std::min(count, r0 + at_once);
+    const std::int64_t size = (r1 - r0) * row_bytes;
+    if (file_.read(rows.data(), size) != size)
+      throw FileFailure{path_, "it is shorter than it should be", 0};
+    for (std::int64_t c = 0; c < d; ++c)
+      for (std::int64_t r = r0; r < r1; ++r)
+        out[c * stride + r] =
+            convert(rows[static_cast<std::size_t>((r - r0) * d + c)]);
+  }
+}
+
+void BinReader::read(BinType type, std::int64_t start, std::int64_t first,
+                     std::int64_t count, double* out, std::int64_t stride) {
+  const auto plain = [](auto value) { return static_cast<double>(value); };
+  switch (type) {
+    case BinType::float32:
+      return move<float>(start, first, count, out, stride, plain);
+    case BinType::float64:
+      return move<double>(start, first, count, out, stride, plain);
+    case BinType::uint8:
+      return move<std::uint8_t>(start, first, count, out, stride, plain);
+    case BinType::int8:
+      return move<std::int8_t>(start, first, count, out, stride, plain);
+    case BinType::int32:
+      return move<std::int32_t>(start, first, count, out, stride, plain);
+  }
+}
+
+void BinReader::read(BinType type, std::int64_t start, std::int64_t first,
+                     std::int64_t count, std::int32_t* out,
+                     std::int64_t stride) {
+  const auto plain = [](auto value) {
+    return static_cast<std::int32_t>(value);
+  };
+  switch (type) {
+    case BinType::uint8:
+      return move<std::uint8_t>(start, first, count, out, stride, plain);
+    case BinType::int8:
+      return move<std::int8_t>(start, first, count, out, stride, plain);
+    case BinType::int32:
+      return move<std::int32_t>(start, first, count, out, stride, plain);
+    case BinType::float32:
+    case BinType::float64: break;
+  }
+  throw std::invalid_argument("values of this type are no integers");
+}
+
+void BinReader::read_index(std::int64_t start, std::int64_t first,
+                           std::int64_t count, std::int32_t missing,
+                           std::int32_t* out, std::int64_t stride) {
+  move<std::int32_t>(
+      start, first, count, out, stride, [&](std::int32_t number) {
+        if (number == std::numeric_limits<std::int32_t>::max())
+          throw FileFailure{path_, "it has a number beyond 2^31 - 2", 0};
+        if (number < -1)
+          throw FileFailure{path_, "it has a number below -1", 0};
+        return number == -1 ? missing : number + 1;
+      });
+}
+
+BinWriter::BinWriter(const std::string& path, std::int64_t rows,
+                     std::int64_t columns)
+    : path_(path), columns_(columns), file_(path) {
+  check_byte_order(path);
+  const std::uint32_t sizes[2] = {head_number(rows, path),
+                                  head_number(columns, path)};
+  file_.write(sizes, kBinHead);
+}
+
+template <class Stored, class T, class Convert>
+void BinWriter::move(const T* values, std::int64_t count, std::int64_t stride,
+                     Convert convert) {
+  const std::int64_t row_bytes =
+      columns_ * static_cast<std::int64_t>(sizeof(Stored));
+  const std::int64_t at_once = rows_at_once(row_bytes);
+  std::vector<Stored> rows(
+      static_cast<std::size_t>(std::min(at_once, count) * columns_));
+  for (std::int64_t r0 = 0; r0 < count; r0 += at_once) {
+    const std::int64_t r1 = std::min(count, r0 + at_once);
+    for (std::int64_t c = 0; c < columns_; ++c)
+      for (std::int64_t r = r0; r < r1; ++r)
+        rows[static_cast<std::size_t>((r - r0) * columns_ + c)] =
+            convert(values[c * stride + r]);
+    file_.write(rows.data(), (r1 - r0) * row_bytes);
+  }
+}
+
+void BinWriter::put(BinType type, const double* values, std::int64_t count,
+                    std::int64_t stride) {
+  const auto rounded = [&](double value) {
+    const float near = static_cast<float>(value);
+    if (std::isinf(near) && !std::isinf(value))
+      throw FileFailure{path_, "a value is too large for 4 bytes", 0};
+    return near;
+  };
+  // NaN is in no range, and is no whole number.
+  const auto whole = [&](double value, double low, double high) {
+    if (!(value >= low && value <= high) || value != std::floor(value))
+      throw FileFailure{path_, "a value is no whole number that it can hold",
+                        0};
+    return value;
+  };
+  switch (type) {
+    case BinType::float32: return move<float>(values, count, stride, rounded);
+    case BinType::float64:
+      return move<double>(values, count, stride, [](double v) { return v; });
+    case BinType::uint8:
+      return move<std::uint8_t>(values, count, stride, [&](double v) {
+        return static_cast<std::uint8_t>(whole(v, 0, 255));
+      });
+    case BinType::int8:
+      return move<std::int8_t>(values, count, stride, [&](double v) {
+        return static_cast<std::int8_t>(whole(v, -128, 127));
+      });
+    case BinType::int32:
+      return move<std::int32_t>(values, count, stride, [&](double v) {
+        return static_cast<std::int32_t>(whole(v, -2147483648.0, 2147483647.0));
+      });
+  }
+}
+
+void BinWriter::put_index(const std::int32_t* values, std::int64_t count,
+                          std::int64_t stride, std::int32_t missing) {
+  move<std::int32_t>(values, count, stride, [missing](std::int32_t number) {
+    return number == missing ? -1 : number - 1;
+  });
+}
+
+void BinWriter::finish() { file_.finish(); }
+
+}  // namespace fsknn

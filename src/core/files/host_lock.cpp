@@ -1,0 +1,35 @@
+#include "core/files/host_lock.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/files/durable.hpp"
+
+namespace fsknn {
+
+// Without O_NONBLOCK a pipe is waited for.
+HostLock::HostLock(const std::string& path)
+    : file_(open(path.c_str(),
+                 O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                 0600)) {
+  if (file_ < 0) throw FileFailure{path, std::strerror(errno), errno};
+  while (!held_) {
+    if (flock(file_, LOCK_EX | LOCK_NB) == 0) {
+      held_ = true;
+    } else if (errno == EWOULDBLOCK) {
+      return;
+    } else if (errno != EINTR) {
+      const int error = errno;
+      close(file_);
+      throw FileFailure{path, std::strerror(error), error};
+    }
+  }
+}
+
+HostLock::~HostLock() { close(file_); }
+
+}  // namespace fsknn

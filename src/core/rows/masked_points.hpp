@@ -1,0 +1,128 @@
+#pragma once
+
+// Points with missing values, as pairs are computed from them (masked.hpp), and
+// the answer by definition.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/buffer.hpp"
+#include "core/base/progress.hpp"
+#include "core/contract/masked.hpp"
+#include "core/contract/ranks.hpp"
+#include "core/contract/request.hpp"
+#include "core/rows/order.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/source.hpp"
+
+namespace fsknn {
+
+struct MaskedPoints {
+  std::int64_t num_features = 0;
+  std::int64_t padded = 0;  ///< features after padding, a multiple of 8
+  std::int64_t words = 0;   ///< of 64 bits, for a row's mask
+  PointOrder order;
+  Buffer<double> rows;          ///< [size x padded], by place; NaN: no value
+  Buffer<std::uint64_t> masks;  ///< [size x words]: bit f is set: has a value
+  Buffer<std::int32_t> known;   ///< [size]: values that there are
+
+  std::int64_t size() const { return order.num_active(); }
+  const double* row(Place place) const {
+    return rows.data() + place.value * padded;
+  }
+  const std::uint64_t* mask(Place place) const {
+    return masks.data() + place.value * words;
+  }
+};
+
+/// What a search over common samples does to rows and pairs.
+class MaskedRule {
+ public:
+  /// queries may be null.
+  MaskedRule(const Request& asked, const RowSource& points,
+             const RowSource* queries, Progress* progress = nullptr);
+
+  const MaskedTerms& terms() const { return terms_; }
+  bool correlates() const { return terms_.accumulation == Accumulation::dot; }
+  RowForm form() const { return metric_->row_form; }
+  /// The matrix's, of raw rows.
+  PowerOfTwo scale() const { return scale_; }
+  const DistanceRule& distances() const { return rule_; }
+  /// masked_pair() to what a WithinCollector takes: r, or the distance; NaN
+  /// stays.
+  double value(double pair) const {
+    return correlates() ? pair : rule_(pair, 0.0, 0.0);
+  }
+  /// The distance of that value.
+  double distance(double value) const {
+    return correlates() ? metric_->finish(value, 0.0, 0.0) : value;
+  }
+
+ private:
+  const MetricEntry* metric_;
+  MaskedTerms terms_;
+  PowerOfTwo scale_;
+  DistanceRule rule_;
+};
+
+/// One row of d features, NaN where there is no value, in place: ranked over
+/// its values (ranked), times its power of two (raw rows: the rule's),
+/// padded with NaN. Returns the number of values. `scratch` is the caller's.
+struct MaskedScratch {
+  AverageRanks ranks;
+  std::vector<double> values;
+};
+std::int64_t prepare_masked_row(const MaskedRule& rule, MaskedScratch& scratch,
+                                double* x, std::int64_t d, std::int64_t padded);
+
+/// Rows of another source, ranked over their values where the rule says so:
+/// what is left of preparing them is a power of two.
+class RankedKnown final : public RowSource {
+ public:
+  explicit RankedKnown(const RowSource& from) : from_(from) {}
+  std::int64_t num_points() const override { return from_.num_points(); }
+  std::int64_t num_features() const override { return from_.num_features(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override;
+
+ private:
+  const RowSource& from_;
+};
+
+/// Reads, prepares and places all points of `source` but `skip`.
+MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
+                            const std::vector<std::int64_t>& skip, bool shuffle,
+                            int num_threads, Progress* progress = nullptr);
+
+/// Values less their column's centre, in a unit, in which most rows' largest is
+/// near 1: what filters of differences are made of.
+struct MaskedUnits {
+  std::vector<double> centre;  ///< [num_features]
+  PowerOfTwo by = {1.0, 1.0};  ///< into that unit
+  /// A number as rows hold them, into the unit.
+  double operator()(double x) const { return (x * by.first) * by.second; }
+};
+
+/// By medians of some of the rows. Where the largest of these rows is beyond
+/// 2^headroom, the unit is larger, by up to 2^5.
+MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule,
+                         int headroom = 2000);
+/// The same of those rows, which are the step-th of all: `stride` doubles from
+/// one to the next.
+std::int64_t masked_units_step(std::int64_t num_points);
+MaskedUnits masked_units(const double* rows, std::int64_t count,
+                         std::int64_t stride, std::int64_t num_features,
+                         const MaskedRule& rule, int headroom = 2000);
+
+/// A row's neighbours, of which there may be fewer than k: what is not filled
+/// is missing. distance, index: sorted, `size` of them; correlation may be
+/// null. Throws RangeFailure.
+void emit_masked(const Neighbours& out, AnswerRow row, std::int64_t k,
+                 std::int64_t size, const double* distance,
+                 const std::int32_t* index, const double* correlation);
+
+/// brute_force() where request.na_pairwise. queries: null for the graph.
+void brute_force_masked(const Request& request, const RowSource& points,
+                        const RowSource* queries, const Neighbours& out);
+
+}  // namespace fsknn

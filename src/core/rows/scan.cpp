@@ -1,0 +1,156 @@
+#include "core/rows/scan.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/buffer.hpp"
+#include "core/base/pieces.hpp"
+#include "core/contract/prepare.hpp"
+#include "core/contract/row_scratch.hpp"
+
+namespace fsknn {
+namespace {
+
+constexpr std::size_t kShown = 3;
+
+bool by_column(const Position& a, const Position& b) {
+  return a.feature != b.feature ? a.feature < b.feature : a.point < b.point;
+}
+
+/// Keeps the first three; most positions are turned away by one comparison.
+void note(std::vector<Position>& at, Position p) {
+  if (at.size() == kShown && !by_column(p, at.back())) return;
+  at.insert(std::upper_bound(at.begin(), at.end(), p, by_column), p);
+  if (at.size() > kShown) at.pop_back();
+}
+
+struct RowFacts {
+  double least, most;
+  bool finite;
+};
+
+/// Four running values, so that one comparison need not wait for the last.
+RowFacts facts_of(const double* x, std::int64_t d) {
+  constexpr int kWays = 4;
+  double least[kWays], most[kWays], zeros[kWays];
+  for (int w = 0; w < kWays; ++w) {
+    least[w] = most[w] = x[0];
+    zeros[w] = 0.0;
+  }
+  const auto take = [&](int w, double value) {
+    least[w] = value < least[w] ? value : least[w];
+    most[w] = value > most[w] ? value : most[w];
+    zeros[w] += value * 0.0;  // NaN if the value is not finite
+  };
+  std::int64_t f = 0;
+  for (; f + kWays <= d; f += kWays)
+    for (int w = 0; w < kWays; ++w) take(w, x[f + w]);
+  for (; f < d; ++f) take(0, x[f]);
+  RowFacts facts = {least[0], most[0], true};
+  for (int w = 0; w < kWays; ++w) {
+    facts.least = std::min(facts.least, least[w]);
+    facts.most = std::max(facts.most, most[w]);
+    facts.finite = facts.finite && !std::isnan(zeros[w]);
+  }
+  return facts;
+}
+
+template <class T>
+void append(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// Counts what `is_wrong`, and notes the first positions. Those are wanted
+/// column by column: later columns can't be among the first three any more.
+template <class IsWrong>
+void note_wrong(const double* x, std::int64_t d, std::int64_t point,
+                IsWrong is_wrong, std::int64_t& count,
+                std::vector<Position>& at) {
+  for (std::int64_t f = 0; f < d; ++f) count += is_wrong(x[f]);
+  const std::int64_t last = at.size() < kShown ? d - 1 : at.back().feature;
+  for (std::int64_t f = 0; f <= last; ++f)
+    if (is_wrong(x[f])) note(at, {point, f});
+}
+
+void note_largest(double largest, std::int64_t row, MatrixFacts& facts) {
+  const bool first = largest == facts.largest && row < facts.largest_row;
+  if (!(largest > facts.largest) && !first) return;
+  facts.largest = largest;
+  facts.largest_row = row;
+}
+
+}  // namespace
+
+bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
+              MatrixFacts& facts) {
+  const RowFacts row = facts_of(x, d);
+  if (!row.finite) {
+    facts.non_finite_rows.push_back(point);
+    for (std::int64_t f = 0; f < d; ++f) {
+      if (std::isfinite(x[f])) continue;
+      ++facts.non_finite;
+      note(facts.non_finite_at, {point, f});
+    }
+    return false;
+  }
+  if (row.least < 0.0)
+    note_wrong(
+        x, d, point, [](double v) { return v < 0.0; }, facts.negative,
+        facts.negative_at);
+  if (binary)
+    note_wrong(
+        x, d, point, [](double v) { return v != 0.0 && v != 1.0; },
+        facts.non_binary, facts.non_binary_at);
+  if (row.least == row.most) facts.constant.push_back(point);
+  if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);
+  note_largest(std::max(row.most, -row.least), point, facts);
+  return row.least < row.most;
+}
+
+void add_facts(MatrixFacts& to, const MatrixFacts& from) {
+  to.non_finite += from.non_finite;
+  to.negative += from.negative;
+  for (const Position p : from.non_finite_at) note(to.non_finite_at, p);
+  for (const Position p : from.negative_at) note(to.negative_at, p);
+  to.non_binary += from.non_binary;
+  for (const Position p : from.non_binary_at) note(to.non_binary_at, p);
+  append(to.non_finite_rows, from.non_finite_rows);
+  append(to.constant, from.constant);
+  append(to.zero, from.zero);
+  append(to.explained, from.explained);
+  note_largest(from.largest, from.largest_row, to);
+}
+
+MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
+                 bool binary, const Preparing& preparing) {
+  const std::int64_t n = source.num_points(), d = source.num_features();
+  const bool prepares = preparing.kernel != nullptr;
+  const std::int64_t padded = prepares ? padded_features(d) : d;
+  const std::int64_t block_rows = rows_per_block(d);
+  const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
+  std::vector<MatrixFacts> of_block(static_cast<std::size_t>(num_blocks));
+  const double operations = static_cast<double>(n) * static_cast<double>(d);
+  run_pieces(num_blocks, useful_threads(num_threads, operations),
+             {progress, 0.0, 0.0}, [&] {
+               return [&, rows = Buffer<double>(block_rows * padded),
+                       scratch = RowScratch()](std::int64_t b) mutable {
+                 const std::int64_t first = b * block_rows;
+                 const std::int64_t count = std::min(block_rows, n - first);
+                 MatrixFacts& facts = of_block[static_cast<std::size_t>(b)];
+                 source.read(first, count, rows.data(), padded);
+                 for (std::int64_t r = 0; r < count; ++r) {
+                   double* const x = rows.data() + r * padded;
+                   const bool varies = scan_row(x, d, first + r, binary, facts);
+                   if (!varies || !prepares) continue;
+                   clear_padding(x, d, padded);
+                   preparing.kernel(preparing.recipe, scratch, x, d, padded);
+                   if (!scratch.varies) facts.explained.push_back(first + r);
+                 }
+               };
+             });
+  MatrixFacts facts;
+  for (const MatrixFacts& block : of_block) add_facts(facts, block);
+  return facts;
+}
+
+}  // namespace fsknn

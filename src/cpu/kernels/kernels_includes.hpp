@@ -1,0 +1,27 @@
+#pragma once
+
+// What kernels_*.cpp need, included before they switch the instruction set:
+// library templates must not be compiled for a processor that may not be here.
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cpu/kernels/kernels.hpp"
+
+namespace fsknn {
+namespace cpu {
+inline float as_float(std::int32_t bits) {
+  float x;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+inline std::int32_t as_bits(float x) {
+  std::int32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "core/base/progress.hpp"
+#include "core/contract/request.hpp"
+#include "core/rows/source.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+/// find_neighbours() where request.na_pairwise.
+void find_masked(const Request& request, const RowSource& points,
+                 const RowSource* queries, const Neighbours& out,
+                 Progress* progress, Stats* stats);
+
+}  // namespace cpu
+}  // namespace fsknn

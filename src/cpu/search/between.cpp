@@ -1,0 +1,194 @@
+#include "cpu/search/between.hpp"
+
+#include <memory>
+
+#include "core/base/errors.hpp"
+#include "core/base/pieces.hpp"
+#include "core/search/plan.hpp"
+#include "cpu/search/exact_rows.hpp"
+#include "cpu/search/held.hpp"
+#include "cpu/search/search.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+/// A block of those that met, and where its points stand in the answer.
+struct Half {
+  PointBlock block;
+  std::int64_t first_row;
+
+  std::int64_t row(std::int64_t at) const {
+    return first_row + block.points->order.id_at(Place{at}).value;
+  }
+};
+
+bool some_are_open(const Between& between, const Half& half) {
+  for (std::int64_t p = 0; p < half.block.size(); ++p)
+    if (between.limit(half.row(p)) == HUGE_VAL) return true;
+  return false;
+}
+
+/// What each row of either half found of the other one.
+class Lists {
+ public:
+  Lists(const Request& request, const Between& between, const Kernels& kernels,
+        const DistanceRule& rule, Search& search,
+        const std::vector<Half>& halves, WithinRows& answer)
+      : request_(request),
+        between_(between),
+        kernels_(kernels),
+        rule_(rule),
+        search_(search),
+        halves_(halves),
+        answer_(answer) {}
+
+  void write() {
+    const std::int64_t num_rows = between_.num_rows();
+    WithinAnswer::Counts counts(static_cast<std::size_t>(num_rows), 0);
+    found_.resize(static_cast<std::size_t>(num_rows));
+    each([&](const Half& half, const Half& other) {
+      return [&](std::int64_t at) {
+        const std::size_t row = static_cast<std::size_t>(half.row(at));
+        Search::Found& found = found_[row];
+        found = search_.found_of(half.block, at, other.block);
+        found.size = between_.limit(half.row(at)) > -HUGE_VAL
+                         ? length_within_range(found.distance, found.size)
+                         : 0;
+        counts[row] = static_cast<std::int32_t>(found.size);
+      };
+    });
+    answer_.allocate(counts);
+    each([&](const Half& half, const Half& other) {
+      return [&, of = RowSums(kernels_, Accumulation::dot, *half.block.points,
+                              *other.block.points)](std::int64_t at) mutable {
+        put(half, other, at, of);
+      };
+    });
+  }
+
+ private:
+  void put(const Half& half, const Half& other, std::int64_t at, RowSums& of) {
+    const std::int64_t row = half.row(at);
+    const Search::Found& found = found_[static_cast<std::size_t>(row)];
+    if (found.size == 0) return;
+    const WithinRows::Row to = answer_.row(row);
+    std::copy_n(found.distance, found.size, to.distance);
+    for (std::int64_t e = 0; e < found.size; ++e)
+      to.index[e] = found.index[e] + 1;
+    if (to.correlation == nullptr) return;
+    const PointBlock& columns = other.block;
+    const auto place = [&](std::int64_t e) {
+      return columns.points->order.place_of(
+          PointId{found.index[e] - columns.first_id.value});
+    };
+    const double* sum = of(Place{at}, found.size, place);
+    for (std::int64_t e = 0; e < found.size; ++e)
+      to.correlation[e] =
+          rule_.correlation(sum[e], half.block.points->sums[at],
+                            columns.points->sums[place(e).value]);
+  }
+
+  /// make(half, other)(place) of all rows, by all threads.
+  template <class Make>
+  void each(Make make) {
+    constexpr std::int64_t together = 64;
+    for (const Half& half : halves_) {
+      const Half& other = &half == &halves_[0] ? halves_.back() : halves_[0];
+      run_pieces(
+          (half.block.size() + together - 1) / together, request_.num_threads,
+          {}, [&] {
+            return [&, one = make(half, other)](std::int64_t piece) mutable {
+              const std::int64_t end =
+                  std::min(half.block.size(), (piece + 1) * together);
+              for (std::int64_t p = piece * together; p < end; ++p) one(p);
+            };
+          });
+    }
+  }
+
+  const Request& request_;
+  const Between& between_;
+  const Kernels& kernels_;
+  const DistanceRule& rule_;
+  Search& search_;
+  const std::vector<Half>& halves_;
+  WithinRows& answer_;
+  std::vector<Search::Found> found_;
+};
+
+}  // namespace
+
+void HeldPoints::find_between(const Request& asked, const Between& between,
+                              const BlockRows* others, WithinRows& answer,
+                              Progress* progress, Stats* stats) {
+  const Clock::time_point start = Clock::now();
+  const Request request = suited_to(asked, others);
+  const FilterUse use = use_for_lists(request);
+  const Rows fitted = fit(request, others, &use, progress, true);
+  const bool alone = others == nullptr;
+  const auto id_at = [](std::int64_t first) {
+    return PointId{static_cast<std::int32_t>(first)};
+  };
+  std::vector<Half> halves = {{block_of(fitted), 0}};
+  halves[0].block.first_id = id_at(between.a.first);
+  if (!alone) {
+    halves.push_back({columns(), between.a.count});
+    halves[1].block.first_id = id_at(between.b.first);
+    halves[1].block.first_place = Place{halves[0].block.size()};
+  }
+  const PointBlock& a = halves[0].block;
+  const PointBlock& b = halves.back().block;
+  if (a.size() == 0 || b.size() == 0)
+    return answer.allocate(
+        WithinAnswer::Counts(static_cast<std::size_t>(between.num_rows()), 0));
+  PlanInput input =
+      plan_input(request, b.size(), points_.num_features, alone ? 0 : a.size());
+  input.rows_made = !points_.held();
+  const Plan plan = plan_cpu(input);
+  const DistanceRule rule(*metric_, exponent_);
+  Search search(request, plan, kernels_, rule, scale_, true,
+                alone ? a.size() : a.size() + b.size(), progress);
+  std::vector<Search::Meeting> seeds;
+  for (const Half& half : halves) {
+    for (std::int64_t p = 0; p < half.block.size(); ++p)
+      search.set_limit(half.block, p, between.limit(half.row(p)));
+    // A limit from other blocks is as low as what a sample of this one tells.
+    if (some_are_open(between, half))
+      seeds.push_back({&half.block, &half == &halves[0] ? &b : &a});
+  }
+  const double prepared = seconds_since(start);
+  search.seed(seeds, 0.02, 0.05);
+  search.meet({{&a, &b}}, 0.05, 1.0);
+  const double searched = seconds_since(start);
+  Lists(request, between, kernels_, rule, search, halves, answer).write();
+  if (stats == nullptr) return;
+  stats->pairs_filtered = search.counts().filtered;
+  stats->pairs_apart = search.counts().apart;
+  stats->pairs_exact = search.counts().exact;
+  stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
+  stats->seconds_prepare = prepared;
+  stats->seconds_search = searched - prepared;
+  stats->seconds_emit = seconds_since(start) - searched;
+}
+
+void find_between(const Request& asked, const Between& between,
+                  const RowSource& points, WithinRows& answer,
+                  Progress* progress, Stats* stats) {
+  check_between(asked, between, points);
+  const bool alone = between.b.count == 0;
+  const BlockRows a(points, between.a), b(points, between.b);
+  const BlockRows& later = alone ? a : b;
+  Request request = request_of_blocks(asked, points, later);
+  if (!alone) request.query_skip = a.rows_of(asked.skip);
+  request.num_threads = useful_threads(
+      asked.num_threads, static_cast<double>(a.num_points()) *
+                             static_cast<double>(later.num_points()) *
+                             static_cast<double>(points.num_features()) / 16);
+  HeldPoints(request, later)
+      .find_between(request, between, alone ? nullptr : &a, answer, progress,
+                    stats);
+}
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,406 @@
+#include "cpu/search/held.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "core/base/errors.hpp"
+#include "core/base/pieces.hpp"
+#include "core/rows/scan.hpp"
+#include "core/search/plan.hpp"
+#include "cpu/filter/pack.hpp"
+#include "cpu/filter/scale.hpp"
+#include "cpu/search/few.hpp"
+#include "cpu/search/keys_pay.hpp"
+#include "cpu/search/search.hpp"
+#include "cpu/search/within_search.hpp"
+
+namespace fsknn {
+namespace cpu {
+namespace {
+
+// How far the work is, roughly, when rows are prepared, and thresholds seeded.
+constexpr double kPrepared = 0.02;
+constexpr double kSeeded = 0.05;
+
+/// Times of a search, up to now.
+void note(Stats* stats, const PassCounts& counts, double prepared,
+          double searched, double emitted) {
+  if (stats == nullptr) return;
+  stats->pairs_filtered = counts.filtered;
+  stats->pairs_apart = counts.apart;
+  stats->pairs_exact = counts.exact;
+  stats->seconds_prepare = prepared;
+  stats->seconds_search = searched - prepared;
+  stats->seconds_emit = emitted - searched;
+}
+
+/// The farthest that a row's pairs may be; [places].
+std::vector<double> limits_of(const Within& within,
+                              const PreparedPoints& rows) {
+  const double reach = within.reach_of_points();
+  std::vector<double> limit;
+  for (std::int64_t p = 0; p < rows.size(); ++p)
+    limit.push_back(
+        std::max(reach, within.limit(rows.order.id_at(Place{p}).value)));
+  return limit;
+}
+
+}  // namespace
+
+HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
+    : whole_(points),
+      asked_metric_(*asked.metric),
+      skip_(asked.skip),
+      weights_(asked.weights),
+      covariates_(asked.covariates),
+      kernels_(choose_kernels(asked.instruction_set)),
+      metric_(asked.metric) {
+  if (asked.na_pairwise)
+    throw std::invalid_argument("points with missing values are not held");
+}
+
+void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
+  if (some_ ? numbers == some_->numbers() : numbers.empty()) return;
+  std::unique_ptr<FeatureSubset> chosen;
+  if (!numbers.empty()) chosen.reset(new FeatureSubset(whole_, numbers));
+  forget();
+  largest_ = -1;
+  some_ = std::move(chosen);
+}
+
+/// What was prepared, and its memory.
+void HeldPoints::forget() {
+  is_prepared_ = false;
+  forget_filter();
+  points_ = PreparedPoints();
+}
+
+/// A search that fails or is stopped at any time leaves what the next one makes
+/// anew: there is no scale before its rows are packed, and no slack before all
+/// errors are known.
+void HeldPoints::forget_filter() {
+  scale_ = FilterScale();
+  filter_ = FilterRows();
+  error_ = kNoSlack;
+}
+
+PointBlock HeldPoints::columns() const {
+  PointBlock block;
+  block.points = &points_;
+  block.filter = &filter_;
+  return block;
+}
+
+PointBlock HeldPoints::block_of(const Rows& rows) const {
+  if (rows.are_points) return columns();
+  PointBlock block;
+  block.points = &rows.points;
+  block.filter = &rows.filter;
+  return block;
+}
+
+PointBlock HeldPoints::in_order(PointBlock block, const SortedPoints* sorted) {
+  if (sorted == nullptr) return block;
+  block.filter = &sorted->filter();
+  block.place_at = &sorted->place_at();
+  block.sorted = sorted;
+  return block;
+}
+
+/// The request under the metric that suits the points and the queries, with
+/// their largest magnitude.
+Request HeldPoints::suited_to(const Request& asked, const RowSource* queries) {
+  if (asked.metric != &asked_metric_ || asked.weights != weights_ ||
+      asked.covariates != covariates_ || asked.skip != skip_ ||
+      asked.na_pairwise)
+    throw std::invalid_argument("held points are searched as they are held");
+  Request request = asked;
+  if (asked_metric_.matrix_scale != MatrixScale::none && request.largest < 0) {
+    if (largest_ < 0) largest_ = scan(source(), request.num_threads).largest;
+    request.largest = largest_;
+    if (queries != nullptr)
+      request.largest =
+          std::max(largest_, scan(*queries, request.num_threads).largest);
+  }
+  request.metric = &metric_for(asked_metric_, request.largest);
+  return request;
+}
+
+/// The points, under the power of two that they and the queries have in common:
+/// where queries go beyond, all are prepared anew, so that every distance has
+/// the bits of the definition. request: of suited_to().
+void HeldPoints::prepare(const Request& request, Progress* progress) {
+  const int exponent = matrix_exponent(*request.metric, request.largest);
+  if (is_prepared_ && exponent == exponent_ && request.metric == metric_)
+    return;
+  forget();
+  exponent_ = exponent;
+  metric_ = request.metric;
+  points_ = prepare_points(source(), recipe_of(request, exponent), skip_, true,
+                           kernels_.prepare_row, request.num_threads, progress,
+                           false);
+  is_prepared_ = true;
+}
+
+/// The filter's rows of both. A scale that the queries go beyond (reaches(),
+/// filter/scale.hpp) is chosen anew, of both, and the points are packed again:
+/// so the bounds hold for any queries. A slack that their errors go beyond is
+/// widened, and the points' numbers follow. What was chosen for lists is not
+/// kept for pairs within a distance, nor the other way round.
+void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
+                            Rows& rows, Progress* progress) {
+  const int threads = request.num_threads;
+  const PreparedPoints* queries = rows.are_points ? nullptr : &rows.points;
+  if (scale_.form == nullptr || (use.k > 0) != (use_.k > 0) ||
+      use.bits != use_.bits ||
+      (queries != nullptr && !reaches(scale_, *queries, threads))) {
+    forget_filter();
+    FilterScale scale =
+        choose_scale(*metric_, DistanceRule(*metric_, exponent_), kernels_,
+                     points_, queries, threads, use);
+    use_ = use;
+    filter_ = pack(scale, points_, threads, progress);
+    scale_ = std::move(scale);
+  }
+  double error = filter_.error;
+  if (queries != nullptr) {
+    rows.filter = pack(scale_, *queries, threads, progress);
+    error = std::max(error, rows.filter.error);
+  }
+  if (error > error_) {
+    error_ = error;
+    set_slack(scale_, error, points_.padded);
+    complete(scale_, filter_);
+  }
+  if (queries != nullptr) complete(scale_, rows.filter);
+}
+
+HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
+                                      const RowSource* queries,
+                                      Progress* progress,
+                                      bool shuffle_queries) {
+  prepare(request, progress);
+  Rows rows;
+  rows.are_points = queries == nullptr;
+  if (queries != nullptr)
+    rows.points = prepare_points(*queries, recipe_of(request, exponent_),
+                                 request.query_skip, shuffle_queries,
+                                 kernels_.prepare_row, request.num_threads,
+                                 progress, false);
+  return rows;
+}
+
+HeldPoints::Rows HeldPoints::fit(const Request& request,
+                                 const RowSource* queries, const FilterUse* use,
+                                 Progress* progress, bool shuffle_queries) {
+  Rows rows = fit_rows(request, queries, progress, shuffle_queries);
+  if (use != nullptr && !is_empty(rows))
+    fit_filter(request, *use, rows, progress);
+  return rows;
+}
+
+/// What the filter is worth depends on what keys leave to it, so they are
+/// looked at first.
+HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
+                                        const RowSource* queries, FilterUse use,
+                                        const Within* within,
+                                        Progress* progress, Sorted& sorted) {
+  Rows rows = fit_rows(request, queries, progress, false);
+  if (is_empty(rows)) return rows;
+  const PreparedPoints* others = rows.are_points ? nullptr : &rows.points;
+  sorted = look_at_keys(request, others, within, progress);
+  use.share = sorted.share;
+  fit_filter(request, use, rows, progress);
+  if (sorted.kind == KeyKind::none || scale_.form->reach == nullptr)
+    return rows;
+  const int threads = request.num_threads;
+  sorted.points.reset(new SortedPoints(
+      sorted.kind, std::move(sorted.point_keys), points_, filter_, threads));
+  if (others != nullptr)
+    sorted.queries.reset(new SortedPoints(sorted.kind,
+                                          std::move(sorted.query_keys), *others,
+                                          rows.filter, threads));
+  return rows;
+}
+
+HeldPoints::Sorted HeldPoints::look_at_keys(const Request& request,
+                                            const PreparedPoints* queries,
+                                            const Within* within,
+                                            Progress* progress) const {
+  const AskedOrder asked = asked_order(request);
+  const KeyKind kind = key_kind(*metric_);
+  const PreparedPoints& rows = queries != nullptr ? *queries : points_;
+  Sorted sorted;
+  if (kind == KeyKind::none || asked == AskedOrder::scattered ||
+      (asked == AskedOrder::as_it_pays && !keys_may_pay(rows, points_)))
+    return sorted;
+  const int threads = request.num_threads;
+  sorted.point_keys = keys_of(kind, points_, threads, progress);
+  if (queries != nullptr)
+    sorted.query_keys = keys_of(kind, *queries, threads, progress);
+  const PointKeys& keys =
+      queries != nullptr ? sorted.query_keys : sorted.point_keys;
+  const DistanceRule rule(*metric_, exponent_);
+  const double share = share_by_keys(
+      kind,
+      within != nullptr
+          ? rows_within(*metric_, rule, limits_of(*within, rows), keys)
+          : sampled_rows(*metric_, rule, kernels_, points_, queries, keys,
+                         request.k),
+      sorted.point_keys);
+  if (asked == AskedOrder::as_it_pays && !keys_pay(share)) return Sorted();
+  sorted.kind = kind;
+  sorted.share = share;
+  return sorted;
+}
+
+void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
+                                 const Neighbours& out, Progress* progress,
+                                 Stats* stats) {
+  const Request request = suited_to(asked, queries);
+  if (request.groups != nullptr && queries != nullptr)
+    throw std::invalid_argument("queries by groups are no search of this");
+  const Clock::time_point start = Clock::now();
+  const bool filtered = !few_queries(request, queries);
+  const FilterUse use = use_for_lists(request);
+  Sorted sorted;
+  const bool by_keys = filtered && request.groups == nullptr;
+  const Rows fitted =
+      by_keys ? fit_sorted(request, queries, use, nullptr, progress, sorted)
+              : fit(request, queries, filtered ? &use : nullptr, progress);
+  SortedPoints* const sorted_rows =
+      fitted.are_points ? sorted.points.get() : sorted.queries.get();
+  const PointBlock all_columns = in_order(columns(), sorted.points.get());
+  const PointBlock all_rows = in_order(block_of(fitted), sorted_rows);
+  if (all_rows.size() == 0) {
+    for (std::int64_t i = 0; i < out.rows; ++i)
+      emit_missing(out, AnswerRow::of(i), request.k);
+    return;
+  }
+  PlanInput input = plan_input(request, points_.size(), points_.num_features,
+                               fitted.are_points ? 0 : all_rows.size());
+  input.rows_made = !points_.held();
+  const Plan plan = plan_cpu(input);
+  const DistanceRule rule(*metric_, exponent_);
+  FilterScale none;
+  none.form = &kNoFilter;
+  tell_chosen(progress,
+              {filtered ? scale_.filter_bits() : 0, sorted_rows != nullptr});
+  Search search(request, plan, kernels_, rule, filtered ? scale_ : none,
+                fitted.are_points, all_rows.size(), progress);
+  const double prepared = seconds_since(start);
+  std::int64_t redone = 0;
+  if (request.groups != nullptr) {
+    meet_groups(request, search);
+  } else {
+    search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded,
+                asked_for_haste(request) ? Search::Seeds::hasty
+                                         : Search::Seeds::likely);
+    if (sorted_rows != nullptr) {
+      std::vector<double> limit(static_cast<std::size_t>(all_rows.size()));
+      for (std::int64_t at = 0; at < all_rows.size(); ++at)
+        limit[static_cast<std::size_t>(all_rows.place(at).value)] =
+            search.limit(all_rows, at);
+      sorted_rows->sort_by_limits(limit);
+    }
+    search.meet({{&all_rows, &all_columns}}, kSeeded, 1.0);
+    redone = search.fill_short({&all_rows, &all_columns});
+  }
+  const double searched = seconds_since(start);
+  if (!search.emit(out, all_rows.points->order.place, all_rows.points,
+                   &points_))
+    throw RangeFailure();
+  note(stats, search.counts(), prepared, searched, seconds_since(start));
+  if (stats == nullptr) return;
+  stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
+  stats->rows_redone = static_cast<double>(redone);
+}
+
+/// Each two groups of the points, and each with itself where its points look
+/// for neighbours there: both have what they find in a list of their own, so
+/// that each two points meet once.
+void HeldPoints::meet_groups(const Request& request, Search& search) const {
+  const PointGroups& groups = *request.groups;
+  const std::size_t count = static_cast<std::size_t>(groups.count());
+  const bool each = groups.lists() == PointGroups::Lists::each;
+  const bool together = groups.lists() == PointGroups::Lists::together;
+  if (together && count > kMostGroupsMet)
+    return search.meet_apart(columns(), kPrepared, 1.0);
+  std::vector<std::vector<std::int32_t>> places(count);
+  for (std::int32_t p = 0; p < points_.size(); ++p) {
+    const PointId id = points_.order.id_at(Place{p});
+    places[static_cast<std::size_t>(
+               groups.of()[static_cast<std::size_t>(id.value)])]
+        .push_back(p);
+  }
+  std::vector<FilterRows> filter(count);
+  std::vector<PointBlock> block(count);
+  for (std::size_t g = 0; g < count; ++g) {
+    filter[g] = reordered(filter_, places[g], request.num_threads);
+    block[g].points = &points_;
+    block[g].filter = &filter[g];
+    block[g].place_at = &places[g];
+    block[g].list = together ? 0 : static_cast<std::int64_t>(g);
+  }
+  const auto largest_but = [&](std::size_t g) {
+    const PointBlock* largest = nullptr;
+    for (std::size_t h = 0; h < count; ++h)
+      if (h != g && (largest == nullptr || block[h].size() > largest->size()))
+        largest = &block[h];
+    return largest;
+  };
+  std::vector<Search::Meeting> seeds, meetings;
+  for (std::size_t g = 0; g < count; ++g) {
+    if (together) seeds.push_back({&block[g], largest_but(g)});
+    for (std::size_t h = each ? g : g + 1; h < count; ++h) {
+      meetings.push_back({&block[g], &block[h]});
+      if (together) continue;
+      seeds.push_back({&block[g], &block[h]});
+      if (g != h) seeds.push_back({&block[h], &block[g]});
+    }
+  }
+  search.seed(seeds, kPrepared, kSeeded);
+  search.meet(meetings, kSeeded, 1.0);
+}
+
+void HeldPoints::find_within(const Request& asked, const Within& within,
+                             const RowSource* queries, WithinAnswer& answer,
+                             Progress* progress, Stats* stats) {
+  const Request request = suited_to(asked, queries);
+  const Clock::time_point start = Clock::now();
+  Sorted sorted;
+  const Rows fitted = fit_sorted(request, queries, use_within(request), &within,
+                                 progress, sorted);
+  SortedPoints* const sorted_rows =
+      fitted.are_points ? sorted.points.get() : sorted.queries.get();
+  if (sorted_rows != nullptr)
+    sorted_rows->sort_by_limits(limits_of(within, *block_of(fitted).points));
+  const PointBlock all_columns = in_order(columns(), sorted.points.get());
+  const PointBlock all_rows = in_order(block_of(fitted), sorted_rows);
+  WithinCollector collector(
+      request, within, (queries != nullptr ? *queries : whole_).num_points(),
+      fitted.are_points);
+  if (all_rows.size() == 0 || all_columns.size() == 0) {
+    collector.allocate(answer);
+    return;
+  }
+  PlanInput input = plan_input(request, points_.size(), points_.num_features,
+                               fitted.are_points ? 0 : all_rows.size());
+  input.k = 1;
+  input.rows_made = !points_.held();
+  const Plan plan = plan_cpu(input);
+  const DistanceRule rule(*metric_, exponent_);
+  WithinSearch search(request, within, plan, kernels_, rule, scale_, all_rows,
+                      all_columns, progress);
+  const double prepared = seconds_since(start);
+  search.run(collector, 0.0, 0.5);
+  if (!collector.allocate(answer)) search.run(collector, 0.5, 1.0);
+  const double searched = seconds_since(start);
+  collector.finish();
+  note(stats, search.counts(), prepared, searched, seconds_since(start));
+  if (stats != nullptr) stats->filter_bits = scale_.filter_bits();
+}
+
+}  // namespace cpu
+}  // namespace fsknn

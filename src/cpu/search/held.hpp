@@ -1,0 +1,124 @@
+#pragma once
+
+// One set of prepared points that is searched many times: they are read,
+// prepared and packed once for the same features. Other weights, or covariates,
+// are another set of the same source.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/base/progress.hpp"
+#include "core/contract/request.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/rows/source.hpp"
+#include "core/rows/subset.hpp"
+#include "core/search/between.hpp"
+#include "core/search/within.hpp"
+#include "cpu/filter/form.hpp"
+#include "cpu/filter/scale.hpp"
+#include "cpu/kernels/kernels.hpp"
+#include "cpu/search/keys.hpp"
+#include "cpu/search/prepared_pairs.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+class Search;
+
+class HeldPoints {
+ public:
+  /// Of `asked`: metric, weights, covariates, points to skip, instruction set.
+  /// Nothing is read before the first search. `points` must stay: rows that it
+  /// makes when they are read, or that are on disk, are not held but read again
+  /// where the exact step needs them. No missing values.
+  HeldPoints(const Request& asked, const RowSource& points);
+  HeldPoints(const HeldPoints&) = delete;
+  HeldPoints& operator=(const HeldPoints&) = delete;
+
+  /// Searches from here on are of these features of the points, from 0, in this
+  /// order, each any number of times; none: of all. Weights and queries are of
+  /// the features that count.
+  void choose_features(const std::vector<std::int32_t>& numbers);
+
+  // Searches, one at a time. Of `request`, what was asked for at first must be
+  // the same. queries: null for the graph of the points. progress and stats may
+  // be null.
+
+  /// As the engine's find_neighbours(); by groups of a graph only.
+  void find_neighbours(const Request& request, const RowSource* queries,
+                       const Neighbours& out, Progress* progress, Stats* stats);
+  /// As find_within(), without looking at a sample first.
+  void find_within(const Request& request, const Within& within,
+                   const RowSource* queries, WithinAnswer& answer,
+                   Progress* progress, Stats* stats);
+  /// As the engine's find_between(): the points are the later one of its
+  /// blocks, `others` the other one, or null. The request is that of the
+  /// points, with the others as queries.
+  void find_between(const Request& request, const Between& between,
+                    const BlockRows* others, WithinRows& answer,
+                    Progress* progress, Stats* stats);
+
+ private:
+  /// Those whose neighbours are found.
+  struct Rows {
+    bool are_points = false;
+    PreparedPoints points;  ///< of queries
+    FilterRows filter;
+  };
+  /// In order of their keys, where those pay.
+  struct Sorted {
+    KeyKind kind = KeyKind::none;
+    double share = 1.0;  ///< of all pairs, roughly, that keys leave
+    PointKeys point_keys, query_keys;
+    std::unique_ptr<SortedPoints> points, queries;
+  };
+  const RowSource& source() const { return some_ ? *some_ : whole_; }
+  void forget();
+  void forget_filter();
+  /// use: null: nothing is filtered.
+  Rows fit(const Request& request, const RowSource* queries,
+           const FilterUse* use, Progress* progress,
+           bool shuffle_queries = false);
+  /// The same for a search that may be in order of keys.
+  Rows fit_sorted(const Request& request, const RowSource* queries,
+                  FilterUse use, const Within* within, Progress* progress,
+                  Sorted& sorted);
+  Rows fit_rows(const Request& request, const RowSource* queries,
+                Progress* progress, bool shuffle_queries);
+  Sorted look_at_keys(const Request& request, const PreparedPoints* queries,
+                      const Within* within, Progress* progress) const;
+  bool is_empty(const Rows& rows) const {
+    return points_.size() == 0 || (!rows.are_points && rows.points.size() == 0);
+  }
+  Request suited_to(const Request& asked, const RowSource* queries);
+  void prepare(const Request& request, Progress* progress);
+  void fit_filter(const Request& request, const FilterUse& use, Rows& rows,
+                  Progress* progress);
+  void meet_groups(const Request& request, Search& search) const;
+  PointBlock columns() const;
+  PointBlock block_of(const Rows& rows) const;
+  static PointBlock in_order(PointBlock block, const SortedPoints* sorted);
+
+  const RowSource& whole_;
+  std::unique_ptr<FeatureSubset> some_;  ///< null: all features count
+  const MetricEntry& asked_metric_;
+  const std::vector<std::int64_t> skip_;
+  const std::shared_ptr<const SampleWeights> weights_;
+  const std::shared_ptr<const SampleCovariates> covariates_;
+  const Kernels& kernels_;
+
+  bool is_prepared_ = false;
+  double largest_ = -1;        ///< of the source; below 0: not known
+  const MetricEntry* metric_;  ///< under which they are prepared
+  int exponent_ = 0;
+  PreparedPoints points_;
+  FilterScale scale_;  ///< without a form until it is chosen
+  FilterUse use_;      ///< that it was chosen for
+  FilterRows filter_;
+  static constexpr double kNoSlack = -1.0;
+  double error_ = kNoSlack;  ///< that the scale's slack covers
+};
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,123 @@
+#pragma once
+
+// Pairs that need no arithmetic. A point's key is its sum, or its length: how
+// far the keys of two points are from each other, so far at least are they. In
+// order of their keys, whole tiles of pairs are too far apart. The proof is in
+// the vignette "proofs", section "Tiles pruned by sums and lengths".
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "core/rows/prepared.hpp"
+#include "cpu/filter/form.hpp"
+#include "cpu/kernels/kernels.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+enum class KeyKind {
+  none,
+  sum,    ///< |s_i - s_j| is at most the sum of differences
+  share,  ///< |s_i - s_j| / (s_i + s_j) is at most 1 - the overlap
+  norm    ///< | |x_i| - |x_j| | is at most the Euclidean distance
+};
+
+KeyKind key_kind(const MetricEntry& metric);
+
+/// What a key, or the keys of some points, are sure to lie between.
+struct KeyRange {
+  double low = -HUGE_VAL, high = HUGE_VAL;
+
+  void include(const KeyRange& other) {
+    low = std::min(low, other.low);
+    high = std::max(high, other.high);
+  }
+};
+
+/// Whether no point of the one is within `reach` (see FilterForm) of a point of
+/// the other. What is no number says no.
+inline bool apart(KeyKind kind, const KeyRange& a, const KeyRange& b,
+                  double reach) {
+  const double low = std::max(a.low, b.low), high = std::min(a.high, b.high);
+  return low - high > (kind == KeyKind::share ? reach * (low + high) : reach);
+}
+
+/// [places]
+using PointKeys = std::vector<KeyRange>;
+
+PointKeys keys_of(KeyKind kind, const PreparedPoints& points, int num_threads,
+                  Progress* progress);
+
+/// The keys of points in their order, by tiles of the filter.
+class KeyTiles {
+ public:
+  KeyTiles() = default;
+  KeyTiles(KeyKind kind, const PointKeys& keys,
+           const std::vector<std::int32_t>& place_at);
+
+  KeyKind kind() const { return kind_; }
+  /// Of the rows, or columns, of the tile that starts there.
+  const KeyRange& rows(std::int64_t at) const {
+    return rows_[static_cast<std::size_t>(at / Tile::rows)];
+  }
+  const KeyRange& columns(std::int64_t at) const {
+    return columns_[static_cast<std::size_t>(at / Tile::columns)];
+  }
+  /// Of `count` points from there on, where whole tiles begin and end.
+  KeyRange of(std::int64_t at, std::int64_t count) const;
+
+ private:
+  KeyKind kind_ = KeyKind::none;
+  std::vector<KeyRange> rows_, columns_;
+};
+
+// Rows of a stratum, whole tiles either way: so many that some are alike, and
+// few beside all.
+constexpr std::int64_t kStratum = 8 * Tile::columns;
+constexpr std::int64_t kStrata = 32;
+
+/// Points in order of their keys; in the order of their limits within strata of
+/// keys that are near, since the loosest row of a tile decides.
+class SortedPoints {
+ public:
+  /// All of it must stay but for the keys. rows: in the form of the filter.
+  SortedPoints(KeyKind kind, PointKeys keys, const PreparedPoints& points,
+               const FilterRows& rows, int num_threads);
+  SortedPoints(const SortedPoints&) = delete;
+  SortedPoints& operator=(const SortedPoints&) = delete;
+
+  const std::vector<std::int32_t>& place_at() const { return place_at_; }
+  const FilterRows& filter() const { return filter_; }
+  const KeyTiles& tiles() const { return tiles_; }
+  /// How many come before that key; nearly so within a stratum.
+  std::int64_t before(const KeyRange& key) const;
+
+  /// limit: [places]
+  void sort_by_limits(const std::vector<double>& limit);
+
+ private:
+  void arrange();
+
+  const KeyKind kind_;
+  const PointKeys keys_;
+  const FilterRows& rows_;
+  const int num_threads_;
+  std::vector<double> sorted_;  ///< the keys, ascending
+  std::vector<std::int32_t> place_at_;
+  FilterRows filter_;
+  KeyTiles tiles_;
+};
+
+/// The i-th of `count` numbers from 0 by how near they are to `start`.
+inline std::int64_t outward(std::int64_t start, std::int64_t count,
+                            std::int64_t i) {
+  const std::int64_t above = count - 1 - start;
+  const std::int64_t both = std::min(start, above);
+  if (i <= 2 * both) return i % 2 == 1 ? start + (i + 1) / 2 : start - i / 2;
+  return start < above ? i : count - 1 - i;
+}
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -1,0 +1,76 @@
+#pragma once
+
+// The shortest edges that leave components of points, by the filter and the
+// exact step of the CPU engine.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/graph/cut.hpp"
+#include "core/graph/spanning.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/search/plan.hpp"
+#include "cpu/filter/form.hpp"
+#include "cpu/filter/thresholds.hpp"
+#include "cpu/kernels/kernels.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+/// Points in their exact form, and the distance of any two of them. Points are
+/// known by their numbers here.
+class ExactPoints : public Ranks {
+ public:
+  /// progress (may be null) is only asked whether to go on.
+  ExactPoints(const Request& request, const RowSource& source,
+              Progress* progress);
+
+  bool is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
+               const std::vector<std::int32_t>& members) const override;
+  /// The signed r of an edge's ends; for correlations only.
+  double correlation(const TreeEdge& edge) const;
+
+  Place place(std::int32_t i) const {
+    return points.order.place_of(PointId{i});
+  }
+
+  const Kernels& kernels;
+  const MetricEntry& metric;
+  const DistanceRule rule;
+  const PreparedPoints points;
+
+ private:
+  struct Suited {};
+  ExactPoints(const Request& request, const RowSource& source,
+              Progress* progress, Suited);
+  ExactPoints(const Request& request, const RowSource& source, int exponent,
+              Progress* progress);
+};
+
+/// One pass over the pairs of points to search and all others, with one
+/// threshold for each component: its shortest leaving edge so far.
+class OutsideSearch final : public Outside {
+ public:
+  OutsideSearch(const ExactPoints& exact, const Request& request,
+                Progress* progress);
+  void lower(const std::vector<std::int32_t>& component,
+             const std::vector<char>& search,
+             std::vector<TreeEdge>& best) override;
+
+  int passes() const { return passes_; }
+
+ private:
+  const ExactPoints& exact_;
+  const int num_threads_;
+  Progress* progress_;
+  Plan plan_;
+  FilterScale scale_;
+  Thresholds thresholds_;
+  FilterRows rows_;                 ///< in the order of exact_.points
+  std::vector<std::int32_t> twin_;  ///< [points]: the first with the same row
+  int passes_ = 0;
+};
+
+}  // namespace cpu
+}  // namespace fsknn

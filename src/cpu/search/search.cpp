@@ -1,0 +1,418 @@
+#include "cpu/search/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "cpu/search/exact_rows.hpp"
+#include "cpu/search/search_sink.hpp"
+#include "cpu/search/turns.hpp"
+
+namespace fsknn {
+namespace cpu {
+
+Search::Search(const Request& request, const Plan& plan, const Kernels& kernels,
+               const DistanceRule& rule, const FilterScale& scale,
+               bool is_graph, std::int64_t num_places, Progress* progress)
+    : request_(request),
+      metric_(*request.metric),
+      plan_(plan),
+      kernels_(kernels),
+      rule_(rule),
+      scale_(scale),
+      is_graph_(is_graph),
+      num_places_(num_places),
+      progress_(progress),
+      thresholds_(scale_, metric_, rule_),
+      lists_(num_places * lists_a_row(request), request.k,
+             std::max(plan.num_points, plan.num_queries)),
+      threshold_(new std::atomic<std::int32_t>[static_cast<std::size_t>(
+          num_places * lists_a_row(request))]) {
+  for (std::int64_t list = 0; list < num_places * lists_a_row(request); ++list)
+    threshold_[list].store(thresholds_.keep_all(), std::memory_order_relaxed);
+}
+
+void Search::set_threshold(Place list) {
+  threshold_[list.value].store(thresholds_.keep_up_to(lists_.limit(list)),
+                               std::memory_order_relaxed);
+}
+
+void Search::set_limit(const PointBlock& rows, std::int64_t at, double limit) {
+  const Place list = list_of(rows, at, rows);
+  lists_.set_limit(list, limit);
+  if (limit > -HUGE_VAL) return set_threshold(list);
+  threshold_[list.value].store(thresholds_.keep_none(),
+                               std::memory_order_relaxed);
+}
+
+Search::Found Search::found_of(const PointBlock& rows, std::int64_t at,
+                               const PointBlock& columns) {
+  const Place list = list_of(rows, at, columns);
+  const std::int64_t size = lists_.sort(list);
+  return {lists_.distances(list), lists_.indices(list), size};
+}
+
+/// A meeting's chunks, in pieces that are numbered on over all meetings.
+class Search::Part {
+ public:
+  using Pass = ChunkPass<PreparedPairs, Sink>;
+
+  Part(const Search& search, const Meeting& meeting, std::int64_t first_piece)
+      : meeting_(meeting),
+        across_(search.chunks_of(*meeting.columns)),
+        symmetric_(search.among_themselves(*meeting.rows, *meeting.columns)),
+        schedule_(search.chunks_of(*meeting.rows), span(search, meeting)),
+        first_piece_(first_piece),
+        end_piece_(first_piece +
+                   (symmetric_ ? schedule_.num_pieces()
+                               : search.chunks_of(*meeting.rows) * across_)) {}
+
+  std::int64_t end_piece() const { return end_piece_; }
+  std::unique_ptr<Pass> make_pass(Search& search) const {
+    const PointBlock& rows = *meeting_.rows;
+    const PointBlock& columns = *meeting_.columns;
+    return std::unique_ptr<Pass>(new Pass(
+        search.plan_.chunk_size, symmetric_,
+        [&] {
+          return PreparedPairs(search.kernels_, search.metric_.accumulation,
+                               search.scale_, rows, columns,
+                               search.plan_.chunk_size);
+        },
+        [&] { return Sink(search, rows, columns); }));
+  }
+  void run(const Search& search, Pass& pass, std::int64_t piece) const {
+    const std::int64_t at = piece - first_piece_, row = at / across_;
+    if (symmetric_)
+      run_piece(schedule_, at, pass);
+    else if (meeting_.sorted())
+      pass.chunk(row, outward(search.nearest_chunk(meeting_, row), across_,
+                              at % across_));
+    else
+      pass.chunk(row, at % across_);
+  }
+
+ private:
+  /// Few enough rounds that every thread has some 16 pieces of each stretch of
+  /// rounds, so that none waits long for the last. In order of keys the first
+  /// rounds are those of the nearest: all rows come to them first.
+  static std::int64_t span(const Search& search, const Meeting& meeting) {
+    if (meeting.sorted()) return 1;
+    const std::int64_t down = search.chunks_of(*meeting.rows);
+    const std::int64_t rounds = down * (down / 2 + 1);
+    return std::max<std::int64_t>(
+        1,
+        std::min<std::int64_t>(8, rounds / (16 * search.request_.num_threads)));
+  }
+
+  const Meeting meeting_;
+  const std::int64_t across_;
+  const bool symmetric_;
+  const CirculantSchedule schedule_;
+  const std::int64_t first_piece_, end_piece_;
+};
+
+void Search::meet(const std::vector<Meeting>& meetings, double from,
+                  double to) {
+  std::vector<Part> parts;
+  std::int64_t num_pieces = 0;
+  for (const Meeting& meeting : meetings) {
+    parts.emplace_back(*this, meeting, num_pieces);
+    num_pieces = parts.back().end_piece();
+  }
+  /// One thread: in one part at a time.
+  struct Hand {
+    const Part* part = nullptr;
+    std::unique_ptr<Part::Pass> pass;
+    PassCounts counts;
+    void leave() {
+      if (pass != nullptr) counts.add(pass->counts());
+    }
+  };
+  run_pieces(
+      num_pieces, request_.num_threads, {progress_, from, to},
+      [] { return Hand(); },
+      [&](Hand& hand, std::int64_t piece) {
+        const Part& part = *std::upper_bound(
+            parts.begin(), parts.end(), piece,
+            [](std::int64_t at, const Part& p) { return at < p.end_piece(); });
+        if (hand.part != &part) {
+          hand.leave();
+          hand.part = &part;
+          hand.pass = part.make_pass(*this);
+        }
+        part.run(*this, *hand.pass, piece);
+      },
+      [&](Hand& hand) {
+        hand.leave();
+        counts_.add(hand.counts);
+      });
+}
+
+void Search::meet_apart(const PointBlock& points, double from, double to) {
+  apart_ = true;
+  meet({{&points, &points}}, from, to);
+  apart_ = false;
+}
+
+std::int64_t Search::fill_short(const Meeting& meeting) {
+  const PointBlock& rows = *meeting.rows;
+  const PointBlock& columns = *meeting.columns;
+  const std::int64_t num_columns = columns.size();
+  std::vector<std::int64_t> few;
+  for (std::int64_t at = 0; at < rows.size(); ++at)
+    if (!lists_.is_full(list_of(rows, at, columns))) few.push_back(at);
+  const std::int64_t count = static_cast<std::int64_t>(few.size());
+  run_pieces(count, request_.num_threads, {progress_, 1.0, 1.0}, [&] {
+    std::unique_ptr<RowSums> sums(new RowSums(kernels_, metric_.accumulation,
+                                              *rows.points, *columns.points));
+    return [&, sums_of = std::move(sums)](std::int64_t piece) mutable {
+      const std::int64_t at = few[static_cast<std::size_t>(piece)];
+      const Place row = rows.place(at), list = list_of(rows, at, columns);
+      const PointId self =
+          is_graph_ ? rows.id(row) : self_of(AnswerRow{rows.id(row).value});
+      lists_.clear(list);
+      const double* const sum = (*sums_of)(
+          row, num_columns, [&](std::int64_t c) { return columns.place(c); });
+      for (std::int64_t c = 0; c < num_columns; ++c) {
+        const Place column = columns.place(c);
+        const PointId id = columns.id(column);
+        if (id == self) continue;
+        lists_.offer(list,
+                     rule_(sum[c], rows.points->sums[row.value],
+                           columns.points->sums[column.value]),
+                     id);
+      }
+    };
+  });
+  counts_.exact +=
+      static_cast<double>(count) * static_cast<double>(num_columns);
+  return count;
+}
+
+bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
+                  const PreparedPoints* rows, const PreparedPoints* columns) {
+  std::atomic<bool> beyond{false};
+  constexpr std::int64_t kBlock = 64;
+  const bool correlate = out.correlation != nullptr && columns != nullptr;
+  const std::int64_t k = request_.k;
+  const std::int64_t num_lists =
+      request_.groups == nullptr ? 1 : request_.groups->num_lists();
+  run_pieces(
+      (out.rows + kBlock - 1) / kBlock, request_.num_threads,
+      {progress_, 1.0, 1.0}, [&] {
+        std::unique_ptr<RowSums> products;
+        if (correlate)
+          products.reset(
+              new RowSums(kernels_, Accumulation::dot, *rows, *columns));
+        return [&, of = std::move(products)](std::int64_t block) mutable {
+          const std::int64_t last = std::min(out.rows, (block + 1) * kBlock);
+          for (std::int64_t i = block * kBlock; i < last; ++i) {
+            const Place at = {place[static_cast<std::size_t>(i)]};
+            const AnswerRow row = AnswerRow::of(i);
+            if (at.none()) {
+              emit_missing(out, row, num_lists * k);
+              continue;
+            }
+            for (std::int64_t n = 0; n < num_lists; ++n) {
+              const Place list = {stored_list(row, n) * num_places_ + at.value};
+              const std::int64_t first = out.at(row, Rank{n * k});
+              emit_list(out, first, list, &beyond);
+              if (!of) continue;
+              const std::int32_t* index = lists_.indices(list);
+              const auto other = [&](std::int64_t rank) {
+                return columns->order.place_of(PointId{index[rank]});
+              };
+              const double* sum = (*of)(at, k, other);
+              for (std::int64_t rank = 0; rank < k; ++rank)
+                out.correlation[first + rank * out.step()] =
+                    rule_.correlation(sum[rank], rows->sums[at.value],
+                                      columns->sums[other(rank).value]);
+            }
+          }
+        };
+      });
+  return !beyond;
+}
+
+/// first: where the list's first neighbour stands in `out`.
+void Search::emit_list(const Neighbours& out, std::int64_t first, Place list,
+                       std::atomic<bool>* beyond) {
+  const std::int64_t k = request_.k, step = out.step();
+  // Never so, by the proof; but never garbage either.
+  if (lists_.sort(list) < k)
+    throw std::logic_error("a list of neighbours is not full");
+  const double* distance = lists_.distances(list);
+  const std::int32_t* index = lists_.indices(list);
+  if (!is_in_range(distance[0]) || !is_in_range(distance[k - 1]))
+    *beyond = true;
+  for (std::int64_t rank = 0; rank < k; ++rank) {
+    out.index[first + rank * step] = index[rank] + 1;
+    out.distance[first + rank * step] = distance[rank];
+  }
+}
+
+/// What a meeting's rows are seeded from. num_groups: 0: there is too little.
+struct Search::Sample {
+  const Meeting& meeting;
+  const PointBlock& rows;
+  const PointBlock& columns;
+  std::int64_t num_chunks = 0;
+  int num_groups = 0;
+  std::int64_t rank = 0;  ///< of the sample's distances, the row's limit
+  bool certain = true;
+  Side side(const FilterRows& of, std::int64_t place) const {
+    return certain ? of.upper_side(place) : of.likely_side(place);
+  }
+};
+
+std::int64_t Search::nearest_chunk(const Meeting& meeting,
+                                   std::int64_t split) const {
+  const std::int64_t size = plan_.chunk_size, row0 = split * size;
+  if (among_themselves(*meeting.rows, *meeting.columns)) return split;
+  const KeyTiles& tiles = meeting.rows->sorted->tiles();
+  const std::int64_t middle = std::min(size, meeting.rows->size() - row0) / 2;
+  const std::int64_t before =
+      meeting.columns->sorted->before(tiles.columns(row0 + middle));
+  return std::min(before, meeting.columns->size() - 1) / size;
+}
+
+/// How many of `seen` points, drawn from `all`, are among the k nearest, and no
+/// more nearly always: as many as are to be expected, and 3.5 standard
+/// deviations and 3. Of 10,000 rows some two or three have more.
+std::int64_t Search::likely_rank(std::int64_t k, std::int64_t seen,
+                                 std::int64_t all, Seeds seeds) {
+  const double share = static_cast<double>(seen) / static_cast<double>(all);
+  const double expected = share * static_cast<double>(k);
+  if (seeds == Seeds::hasty)
+    return std::max<std::int64_t>(1, std::llround(expected));
+  const double deviation =
+      std::sqrt(expected * (1.0 - share) *
+                (1.0 - static_cast<double>(k) / static_cast<double>(all)));
+  return static_cast<std::int64_t>(expected + 3.5 * deviation + 3.0);
+}
+
+Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
+  Sample sample = {meeting, *meeting.rows, *meeting.columns};
+  const PointBlock& columns = sample.columns;
+  const std::int64_t size = plan_.chunk_size;
+  const std::int64_t full_chunks = columns.size() / size;
+  const bool own = among_themselves(sample.rows, columns);
+  const std::int64_t others = full_chunks - (own && !meeting.sorted() ? 1 : 0);
+  if (!scale_.has_filter() || others < 1) return sample;
+  // In order of keys a row's own chunk is its nearest, and the row itself may
+  // be one of those that are seen.
+  const std::int64_t k = num_seeds() + (own && meeting.sorted() ? 1 : 0);
+  // With m points seen beforehand, about k log(n / m) pairs a row pass the
+  // filter until its list is final. Where m is k times the price of such a pair
+  // (some 200 cycles) over that of a filtered one, one more would cost as much
+  // as it saves.
+  const double filtered_pair =
+      (static_cast<double>(columns.filter->steps) / 2 + 6) / 16;
+  const std::int64_t wanted =
+      static_cast<std::int64_t>(200.0 * static_cast<double>(k) / filtered_pair /
+                                    static_cast<double>(size) +
+                                1.0);
+  sample.num_chunks =
+      std::max<std::int64_t>(1, std::min({wanted, others, full_chunks / 4}));
+  // The nearest by their keys tell more, and the first chunks that are met
+  // tell the rest.
+  if (meeting.sorted())
+    sample.num_chunks = std::min<std::int64_t>(others, 1 + 2 * k / size);
+  const std::int64_t num_panels = sample.num_chunks * size / Tile::panel;
+  sample.rank = k;
+  sample.certain = seeds == Seeds::certain;
+  if (seeds != Seeds::certain && !meeting.sorted())
+    sample.rank = std::min(
+        k, likely_rank(k, sample.num_chunks * size, columns.size(), seeds));
+  // The rank-th smallest of the groups' minima must exist, and be little more
+  // than that of all.
+  const std::int64_t minima = sample.rank < k ? 4 * sample.rank : 2 * k;
+  const int num_groups = static_cast<int>(std::min<std::int64_t>(
+      num_panels, (minima + Tile::panel - 1) / Tile::panel));
+  if (num_groups * Tile::panel >= sample.rank + sample.rank / 2)
+    sample.num_groups = num_groups;
+  return sample;
+}
+
+void Search::seed(const std::vector<Meeting>& meetings, double from, double to,
+                  Seeds seeds) {
+  std::vector<Sample> samples;
+  std::vector<std::int64_t> end_piece;
+  std::int64_t num_pieces = 0;
+  for (const Meeting& meeting : meetings) {
+    samples.push_back(sample_of(meeting, seeds));
+    if (samples.back().num_groups > 0) num_pieces += chunks_of(*meeting.rows);
+    end_piece.push_back(num_pieces);
+  }
+  run_pieces(num_pieces, request_.num_threads, {progress_, from, to}, [&] {
+    return [&, best = std::vector<float>()](std::int64_t piece) mutable {
+      const std::size_t at = static_cast<std::size_t>(
+          std::upper_bound(end_piece.begin(), end_piece.end(), piece) -
+          end_piece.begin());
+      seed_split(samples[at], piece - (at > 0 ? end_piece[at - 1] : 0), best);
+    };
+  });
+}
+
+void Search::seed_split(const Sample& sample, std::int64_t split,
+                        std::vector<float>& best) {
+  const PointBlock& rows = sample.rows;
+  const PointBlock& columns = sample.columns;
+  const int num_groups = sample.num_groups;
+  const std::int64_t size = plan_.chunk_size;
+  const std::int64_t row0 = split * size;
+  const std::int64_t num_rows = std::min(size, rows.size() - row0);
+  const std::int64_t full_chunks = columns.size() / size;
+  const std::size_t width = static_cast<std::size_t>(num_groups) * Tile::panel;
+  best.assign(static_cast<std::size_t>(size) * width,
+              std::numeric_limits<float>::infinity());
+  alignas(64) std::int32_t tile[Tile::rows * Tile::columns];
+  const FilterRows& a = *rows.filter;
+  const FilterRows& b = *columns.filter;
+  const bool own = among_themselves(rows, columns);
+  const bool sorted = sample.meeting.sorted();
+  const std::int64_t nearest =
+      sorted ? std::min(nearest_chunk(sample.meeting, split), full_chunks - 1)
+             : 0;
+  int group = 0;
+  for (std::int64_t m = 0, chunk = split; m < sample.num_chunks; ++m) {
+    if (sorted) {
+      chunk = outward(nearest, full_chunks, m);
+    } else {
+      do {
+        chunk = (chunk + 1) % full_chunks;
+      } while (own && chunk == split);
+    }
+    for (std::int64_t c = 0; c < size; c += Tile::columns) {
+      const std::int64_t column = chunk * size + c;
+      for (std::int64_t r = 0; r < num_rows; r += Tile::rows) {
+        const std::int64_t row = row0 + r;
+        kernels_.accumulate(scale_.form->product, a.row(row), b.panel(column),
+                            Tile::panels, a.steps, tile);
+        for (std::int64_t q = 0; q < Tile::rows && r + q < num_rows; ++q)
+          kernels_.lower_best(
+              scale_.form->test, tile + q * Tile::columns, Tile::panels,
+              sample.side(a, row + q), sample.side(b, column), group,
+              num_groups,
+              best.data() + static_cast<std::size_t>(r + q) * width);
+        poll_after(tile_cost(a.steps));
+      }
+      group = (group + Tile::panels) % num_groups;
+    }
+  }
+  for (std::int64_t r = 0; r < num_rows; ++r) {
+    float* keys = best.data() + static_cast<std::size_t>(r) * width;
+    const std::int64_t last = sample.rank - 1;
+    std::nth_element(keys, keys + last, keys + width);
+    const double limit =
+        thresholds_.upper_distance(keys[last], sample.side(a, row0 + r));
+    const Place list = list_of(rows, row0 + r, columns);
+    if (!(limit < lists_.limit(list))) continue;
+    lists_.set_limit(list, limit);
+    set_threshold(list);
+  }
+}
+
+}  // namespace cpu
+}  // namespace fsknn

@@ -4,11 +4,16 @@
 #
 #   bindings -> core, cpu, cuda     cpu -> core     cuda -> core
 #
-# The core includes nothing of ours but itself. Only bindings know R, only what
-# nvcc compiles knows CUDA: no .hpp and no .cpp includes a .cuh.
+# The core includes nothing of ours but itself. Only bindings know R, and only
+# src/cuda knows CUDA, in .cpp that a build without a toolkit leaves out. What
+# only nvcc compiles is in .cu and .cuh: no .hpp and no .cpp includes a .cuh.
 
 # The folders of src/cuda: each includes itself and those before it.
 cuda_folders="plan device prepare exact filter missing triples search"
+
+# What builds without a toolkit have of src/cuda: none of it knows CUDA, however
+# far down.
+in_every_build="plan/ backend.hpp absent.cpp [a-z]*/[a-z]*_bound[.]"
 
 # Threads are started in one place, which alone knows OpenMP.
 starts_threads="core/base/team.cpp"
@@ -21,13 +26,16 @@ cd "${1:-.}" || exit 1
 status=0
 
 find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
-  xargs awk -v folders="$cuda_folders" -v system_headers="$system_headers" \
+  xargs awk -v folders="$cuda_folders" -v in_every_build="$in_every_build" \
+    -v system_headers="$system_headers" \
     -v starts_threads="$starts_threads" '
   BEGIN {
     count = split(folders, names)
     for (i = 1; i <= count; ++i) floor_of[names[i]] = i
     count = split(system_headers, names)
     for (i = 1; i <= count; ++i) is_system[names[i]] = 1
+    gsub(/ /, "|", in_every_build)
+    in_every_build = "^(bind|core/|cpu/|Rcpp|cuda/(" in_every_build "))"
   }
 
   # "bind", "core", "cpu" or "cuda": the part that a path in src/ belongs to.
@@ -44,6 +52,17 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
     sub(/^cuda\//, "", folder)
     sub(/\/.*/, "", folder)
     return folder in floor_of ? floor_of[folder] : -1
+  }
+
+  # Whether a header of CUDA is included, here or further down.
+  function knows_cuda(path,   names, count, i) {
+    if (!(path in known)) {
+      known[path] = 0
+      count = split(includes[path], names)
+      for (i = 1; i <= count && !known[path]; ++i)
+        known[path] = knows_cuda(names[i])
+    }
+    return known[path]
   }
 
   function wrong(why) {
@@ -66,6 +85,12 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
     split($0, pieces, "\"")
     target = pieces[2]
     to = part_of(target)
+    includes[path] = includes[path] " " target
+    if (path ~ in_every_build) {
+      ++count_asked
+      asked[count_asked] = target
+      asked_at[count_asked] = FILENAME ":" FNR
+    }
     if (to == "bind" ? part != "bind" || target !~ /^bind_.*\.hpp$/ \
                      : to != part && to != "core" && part != "bind")
       wrong(part " may not include this")
@@ -82,8 +107,12 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
     sub(/>.*/, "", target)
     if (target ~ /^(R$|R[._]|R_|Rcpp|Rinternals|Rmath|Rversion|cli\/)|[Aa]rmadillo/) {
       if (part != "bind") wrong("only bindings know R")
-    } else if (target ~ /^(cuda|cub|cooperative_groups|math_constants)/) {
-      if (is_plain) wrong("only what nvcc compiles knows CUDA")
+    } else if (target ~ /^cuda/) {
+      known[path] = 1
+      if (path ~ in_every_build)
+        wrong("a build without CUDA cannot include this")
+    } else if (target ~ /^(cub|cooperative_groups|math_constants)/) {
+      if (is_plain) wrong("only what nvcc compiles knows kernels")
     } else if (target == "omp.h") {
       if (path != starts_threads) wrong("only " starts_threads " knows OpenMP")
     } else if (target ~ /[.\/]/ && !(target in is_system)) {
@@ -95,6 +124,14 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
     wrong("only " starts_threads " knows OpenMP")
   }
 
-  END { exit bad }
+  END {
+    for (i = 1; i <= count_asked; ++i)
+      if (knows_cuda(asked[i])) {
+        print asked_at[i] ": a build without CUDA cannot include this:" \
+          " #include \"" asked[i] "\""
+        bad = 1
+      }
+    exit bad
+  }
 ' || status=1
 exit $status

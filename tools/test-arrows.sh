@@ -32,22 +32,26 @@ plant src/core/rows/scan.cpp '#include "cpu/search/engine.hpp"' "core may not in
 plant src/core/rows/scan.hpp '#include "bind_common.hpp"' "core may not include this"
 plant src/core/rows/scan.cpp '# include <R_ext/BLAS.h>' "only bindings know R"
 plant src/core/rows/scan.hpp '#include <cuda_runtime.h>' \
-  "only what nvcc compiles knows CUDA"
+  "a build without CUDA cannot include this"
+plant src/cuda/search/engine.cpp '#include <math_constants.h>' \
+  "only what nvcc compiles knows kernels"
 plant src/core/rows/scan.cpp '#include <boost/any.hpp>' "not a header that is known (tools/check-arrows.sh)"
 plant src/cpu/search/engine.cpp '#include "cuda/backend.hpp"' \
   "cpu may not include this"
-plant src/cuda/search/engine.cu '#include "cpu/search/engine.hpp"' \
+plant src/cuda/search/engine.cpp '#include "cpu/search/engine.hpp"' \
   "cuda may not include this"
-plant src/cuda/search/engine.cu '#include <Rcpp.h>' "only bindings know R"
+plant src/cuda/search/engine.cpp '#include <Rcpp.h>' "only bindings know R"
 plant src/cuda/plan/plan.hpp '#include "cuda/device/faults.hpp"' \
   "this is higher up"
 plant src/cuda/backend.hpp '#include "cuda/plan/plan.hpp"' "this is higher up"
-plant src/cuda/plan/plan.cpp '#include "cuda/device/check.cuh"' \
+plant src/cuda/search/engine.cpp '#include "cuda/exact/sorting.cuh"' \
   "plain C++ may not include what nvcc compiles"
-plant src/bind_common.cpp '#include "cuda/device/check.cuh"' \
-  "plain C++ may not include what nvcc compiles"
+plant src/cuda/filter/half_bound.hpp '#include "cuda/device/check.hpp"' \
+  "a build without CUDA cannot include this"
+plant src/bind_common.cpp '#include "cuda/device/staging.hpp"' \
+  "a build without CUDA cannot include this"
 plant src/core/base/pieces.hpp '#include <omp.h>' "only core/base/team.cpp knows OpenMP"
-plant src/cuda/search/engine.cu '#pragma omp parallel' \
+plant src/cuda/search/engine.cpp '#pragma omp parallel' \
   "only core/base/team.cpp knows OpenMP"
 
 mkdir "$copy/src/cuda/other" "$copy/src/gpu"

@@ -19,18 +19,26 @@ export OMP_WAIT_POLICY
 
 # --- Steps -----------------------------------------------------------------
 
-# Each header that plain C++ may include compiles alone, without R and CUDA; but
-# not what is the body of a kernel, which stands within another file. Of one that
-# is the first line of a file of the C++ tests these show it.
+# Each header that plain C++ may include compiles alone, without R; but not what
+# is the body of a kernel, which stands within another file. Where a header is the
+# first line of a file that was compiled, that shows it. Without a toolkit only
+# those are compiled that know no CUDA.
 check_headers() {
+  if nvcc=$(command -v nvcc); then
+    folders="src/core src/cpu src/cuda"
+    cuda_include=-I${nvcc%/bin/nvcc}/include
+  else
+    folders="src/core src/cpu src/cuda/plan"
+    cuda_include=
+  fi
   first=$(find src/core src/cpu src/cuda/* -name '*.cpp' \
     ! -path src/cuda/absent.cpp -exec head -n 1 {} \; |
     sed -n 's/^#include "\(.*\)"$/src\/\1/p')
-  find src/core src/cpu src/cuda -name '*.hpp' ! -name build_info.hpp |
+  find $folders -name '*.hpp' ! -name build_info.hpp |
     grep -v -e kernels_body -e kernels_avx512.hpp -e kernels_half_bytes \
       -e kernels_vnni.hpp -e kernels_neon |
     grep -v -x -F "$first" |
-    xargs -P "$jobs" -I FILE g++ -std=c++17 -fsyntax-only -Isrc \
+    xargs -P "$jobs" -I FILE g++ -std=c++17 -fsyntax-only -Isrc $cuda_include \
       -x c++ -include FILE /dev/null
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
 // What the rest of the package knows of CUDA: no CUDA type in sight. Compiled
-// from *.cu where configure found a toolkit (device/devices.cu,
-// search/engine.cu, search/within.cu, search/count_pairs.cu,
-// search/held_points.cu, triples/triple_scanner.cu, prepare/prepared_rows.cu),
-// else from absent.cpp.
+// from files that know CUDA where configure found a toolkit
+// (device/devices.cpp, search/engine.cpp, search/within.cpp,
+// search/count_pairs.cpp, search/held_points.cpp, triples/triple_scanner.cpp,
+// prepare/prepared_rows.cpp), else from absent.cpp.
 
 #include <cstdint>
 #include <memory>

@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device/resources.cuh"
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/transfer.hpp"
 #include "cuda/filter/half_bound.hpp"
-#include "cuda/filter/half_pairs.cuh"
+#include "cuda/filter/half_pairs.hpp"
 #include "cuda/filter/stretches.cuh"
 
 namespace {

@@ -11,9 +11,9 @@
 #include <random>
 #include <vector>
 
-#include "cuda/device/resources.cuh"
-#include "cuda/device/transfer.cuh"
-#include "cuda/filter/byte_pairs.cuh"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/filter/byte_pairs.hpp"
 
 namespace {
 

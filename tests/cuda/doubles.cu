@@ -14,9 +14,9 @@
 
 #include "core/contract/arithmetic.hpp"
 #include "core/contract/metrics.hpp"
-#include "cuda/device/resources.cuh"
-#include "cuda/device/transfer.cuh"
-#include "cuda/exact/lane_tiles.cuh"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/exact/lane_tiles.hpp"
 
 namespace {
 

@@ -18,10 +18,10 @@
 
 #include "core/contract/arithmetic.hpp"
 #include "core/contract/metrics.hpp"
-#include "cuda/device/resources.cuh"
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/transfer.hpp"
 #include "cuda/exact/buckets.cuh"
-#include "cuda/exact/candidates.cuh"
+#include "cuda/exact/candidates.hpp"
 #include "cuda/exact/shared_pairs.cuh"
 
 namespace {

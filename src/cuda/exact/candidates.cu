@@ -1,11 +1,11 @@
-#include "cuda/exact/candidates.cuh"
+#include "cuda/exact/candidates.hpp"
 
 #include <math_constants.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/exact/warp_lists.cuh"
 
 namespace fsknn {

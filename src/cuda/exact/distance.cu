@@ -1,8 +1,8 @@
-#include "cuda/exact/distance.cuh"
+#include "cuda/exact/distance.hpp"
 
 #include <cuda_pipeline_primitives.h>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/prepare/rules.cuh"
 

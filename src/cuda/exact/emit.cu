@@ -1,6 +1,6 @@
-#include "cuda/exact/emit.cuh"
+#include "cuda/exact/emit.hpp"
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "core/base/poll.hpp"
-#include "cuda/device/resources.cuh"
-#include "cuda/exact/candidates.cuh"
+#include "cuda/device/resources.hpp"
+#include "cuda/exact/candidates.hpp"
 #include "cuda/exact/sorting.cuh"
 
 namespace fsknn {

@@ -1,6 +1,6 @@
 #include "cuda/exact/gather.cuh"
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 
 namespace fsknn {
 namespace cuda {

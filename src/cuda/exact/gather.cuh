@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/exact/select.cuh"
+#include "cuda/exact/select.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -1,4 +1,4 @@
-#include "cuda/exact/lane_tiles.cuh"
+#include "cuda/exact/lane_tiles.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/transfer.hpp"
 #include "cuda/plan/lane_tile.hpp"
 #include "cuda/prepare/rules.cuh"
 

@@ -1,10 +1,10 @@
-#include "cuda/exact/pair_counts.cuh"
+#include "cuda/exact/pair_counts.hpp"
 
 #include <math_constants.h>
 
 #include <algorithm>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cuda/device/check.cuh"
-#include "cuda/exact/candidates.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/exact/candidates.hpp"
 #include "cuda/exact/exact_step.cuh"
 #include "cuda/exact/pair_sum.cuh"
 #include "cuda/exact/shared_pairs.cuh"

@@ -1,8 +1,8 @@
-#include "cuda/exact/select.cuh"
+#include "cuda/exact/select.hpp"
 
 #include <math_constants.h>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/exact/merging.cuh"
 
 namespace fsknn {

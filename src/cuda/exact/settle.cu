@@ -1,11 +1,11 @@
-#include "cuda/exact/settle.cuh"
+#include "cuda/exact/settle.hpp"
 
 #include <math_constants.h>
 
 #include <algorithm>
 
 #include "core/base/select.hpp"
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {

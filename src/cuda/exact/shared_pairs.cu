@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/exact/ascending.hpp"
 #include "cuda/exact/buckets.cuh"
 #include "cuda/exact/exact_step.cuh"

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "cuda/exact/candidates.cuh"
+#include "cuda/exact/candidates.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -1,8 +1,8 @@
-#include "cuda/exact/short_lists.cuh"
+#include "cuda/exact/short_lists.hpp"
 
 #include <math_constants.h>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/exact/pair_sum.cuh"
 #include "cuda/exact/sorting.cuh"
 #include "cuda/prepare/rules.cuh"

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "core/base/select.hpp"
-#include "cuda/exact/select.cuh"
+#include "cuda/exact/select.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -1,10 +1,10 @@
-#include "cuda/exact/within_pairs.cuh"
+#include "cuda/exact/within_pairs.hpp"
 
 #include <math_constants.h>
 
 #include <algorithm>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/exact/pair_sum.cuh"
 #include "cuda/prepare/rules.cuh"
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "cuda/filter/half_tile.cuh"
+#include "cuda/filter/half_tile.hpp"
 #include "cuda/filter/pair_kinds.cuh"
 #include "cuda/filter/queue.cuh"
 

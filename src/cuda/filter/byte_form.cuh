@@ -3,7 +3,7 @@
 // As tiled_form.cuh, of rows of bytes, whose products are added up as whole
 // numbers: a last part has as many steps as there are features left.
 
-#include "cuda/filter/byte_tile.cuh"
+#include "cuda/filter/byte_tile.hpp"
 #include "cuda/filter/warp_pairs.cuh"
 #include "cuda/filter/warpgroup_pairs.cuh"
 

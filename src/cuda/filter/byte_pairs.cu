@@ -1,4 +1,4 @@
-#include "cuda/filter/byte_pairs.cuh"
+#include "cuda/filter/byte_pairs.hpp"
 
 #include <stdexcept>
 #include <type_traits>

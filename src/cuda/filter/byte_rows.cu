@@ -1,5 +1,5 @@
-#include "cuda/device/check.cuh"
-#include "cuda/filter/byte_pairs.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/filter/byte_pairs.hpp"
 
 namespace fsknn {
 namespace cuda {

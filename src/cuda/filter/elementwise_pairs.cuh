@@ -13,9 +13,9 @@
 
 #include <math_constants.h>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/device/copies.cuh"
-#include "cuda/filter/elementwise_tile.cuh"
+#include "cuda/filter/elementwise_tile.hpp"
 #include "cuda/filter/jobs.cuh"
 #include "cuda/filter/queue.cuh"
 

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "cuda/device/check.cuh"
-#include "cuda/device/resources.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/device/resources.hpp"
 #include "cuda/filter/float_bound.hpp"
-#include "cuda/filter/pair_filter.cuh"
+#include "cuda/filter/pair_filter.hpp"
 
 namespace fsknn {
 namespace cuda {

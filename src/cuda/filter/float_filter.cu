@@ -1,9 +1,9 @@
 #include <algorithm>
 
-#include "cuda/device/check.cuh"
-#include "cuda/device/resources.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/device/resources.hpp"
 #include "cuda/filter/elementwise_rows.cuh"
-#include "cuda/filter/float_pairs.cuh"
+#include "cuda/filter/float_pairs.hpp"
 
 namespace fsknn {
 namespace cuda {

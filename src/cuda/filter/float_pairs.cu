@@ -1,5 +1,5 @@
 #include "cuda/filter/elementwise_pairs.cuh"
-#include "cuda/filter/float_pairs.cuh"
+#include "cuda/filter/float_pairs.hpp"
 #include "cuda/filter/start_elementwise.cuh"
 
 namespace fsknn {

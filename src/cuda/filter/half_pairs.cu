@@ -1,4 +1,4 @@
-#include "cuda/filter/half_pairs.cuh"
+#include "cuda/filter/half_pairs.hpp"
 
 #include <stdexcept>
 #include <type_traits>

@@ -1,6 +1,6 @@
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/filter/half_bound.hpp"
-#include "cuda/filter/half_pairs.cuh"
+#include "cuda/filter/half_pairs.hpp"
 
 #include "core/rows/prepared.hpp"
 

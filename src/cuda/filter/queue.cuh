@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "cuda/exact/candidate_pairs.cuh"
-#include "cuda/exact/candidates.cuh"
+#include "cuda/exact/candidate_pairs.hpp"
+#include "cuda/exact/candidates.hpp"
 #include "cuda/plan/filter_blocks.hpp"
 
 namespace fsknn {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/filter/start_pairs.cuh"
 
 namespace fsknn {

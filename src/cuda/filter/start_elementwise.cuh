@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "cuda/filter/elementwise_tile.cuh"
+#include "cuda/filter/elementwise_tile.hpp"
 #include "cuda/filter/queue.cuh"
 
 namespace fsknn {

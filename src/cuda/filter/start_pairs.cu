@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/filter/warp_pairs.cuh"
 #include "cuda/filter/warpgroup_pairs.cuh"
 

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime.h>
 
-#include "cuda/filter/half_tile.cuh"
+#include "cuda/filter/half_tile.hpp"
 
 namespace fsknn {
 namespace cuda {

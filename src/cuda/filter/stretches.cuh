@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cuda/filter/half_tile.cuh"
+#include "cuda/filter/half_tile.hpp"
 
 namespace fsknn {
 namespace cuda {

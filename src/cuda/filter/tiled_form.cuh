@@ -4,7 +4,7 @@
 // filter_by_warps() and, on Hopper, filter_by_warpgroups(). byte_form.cuh is
 // the other form.
 
-#include "cuda/filter/half_tile.cuh"
+#include "cuda/filter/half_tile.hpp"
 #include "cuda/filter/warp_pairs.cuh"
 #include "cuda/filter/warpgroup_pairs.cuh"
 

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "cuda/device/check.cuh"
-#include "cuda/device/resources.cuh"
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/transfer.hpp"
 #include "cuda/filter/bit_bound.hpp"
-#include "cuda/filter/bit_pairs.cuh"
-#include "cuda/filter/half_pairs.cuh"
+#include "cuda/filter/bit_pairs.hpp"
+#include "cuda/filter/half_pairs.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -5,6 +5,7 @@
 
 #include "cuda/device/copies.cuh"
 #include "cuda/filter/accept.cuh"
+#include "cuda/filter/jobs.cuh"
 #include "cuda/filter/stretches.cuh"
 
 namespace fsknn {

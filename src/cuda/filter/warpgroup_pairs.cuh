@@ -12,6 +12,7 @@
 #include "cuda/device/copies.cuh"
 #include "cuda/device/hopper.cuh"
 #include "cuda/filter/accept.cuh"
+#include "cuda/filter/jobs.cuh"
 #include "cuda/filter/stretches.cuh"
 #include "cuda/filter/wgmma.cuh"
 

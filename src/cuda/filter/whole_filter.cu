@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "cuda/device/check.cuh"
-#include "cuda/device/resources.cuh"
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/transfer.hpp"
 #include "cuda/filter/elementwise_rows.cuh"
 #include "cuda/filter/whole_bound.hpp"
 #include "cuda/filter/whole_choice.hpp"
-#include "cuda/filter/whole_pairs.cuh"
+#include "cuda/filter/whole_pairs.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -1,6 +1,6 @@
 #include "cuda/filter/elementwise_pairs.cuh"
 #include "cuda/filter/start_elementwise.cuh"
-#include "cuda/filter/whole_pairs.cuh"
+#include "cuda/filter/whole_pairs.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -1,9 +1,9 @@
 #include <math_constants.h>
 
 #include "core/contract/masked.hpp"
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/missing/difference_bound.hpp"
-#include "cuda/missing/masked_kernels.cuh"
+#include "cuda/missing/masked_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -4,10 +4,10 @@
 
 #include "core/contract/masked.hpp"
 #include "core/contract/metrics.hpp"
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/exact/merging.cuh"
 #include "cuda/exact/warp_lists.cuh"
-#include "cuda/missing/masked_kernels.cuh"
+#include "cuda/missing/masked_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -1,8 +1,8 @@
 #include <math_constants.h>
 
 #include "core/contract/masked.hpp"
-#include "cuda/device/check.cuh"
-#include "cuda/missing/masked_kernels.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/missing/masked_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

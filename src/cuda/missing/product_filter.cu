@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "core/contract/masked.hpp"
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/device/copies.cuh"
 #include "cuda/filter/warp_pairs.cuh"
-#include "cuda/missing/masked_kernels.cuh"
+#include "cuda/missing/masked_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

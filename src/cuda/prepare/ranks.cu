@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "cuda/device/check.cuh"
-#include "cuda/prepare/row_kernels.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/prepare/row_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

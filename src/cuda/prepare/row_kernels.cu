@@ -1,10 +1,10 @@
-#include "cuda/prepare/row_kernels.cuh"
+#include "cuda/prepare/row_kernels.hpp"
 
 #include <algorithm>
 #include <type_traits>
 
 #include "core/rows/source.hpp"
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/prepare/row_forms.cuh"
 
 namespace fsknn {

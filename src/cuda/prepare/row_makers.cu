@@ -1,12 +1,12 @@
-#include "cuda/prepare/row_makers.cuh"
+#include "cuda/prepare/row_makers.hpp"
 
 #include <stdexcept>
 #include <vector>
 
 #include "core/rows/latent.hpp"
 #include "core/rows/metafeatures.hpp"
-#include "cuda/device/check.cuh"
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/device/transfer.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -1,9 +1,9 @@
-#include "cuda/search/exchange.cuh"
+#include "cuda/search/exchange.hpp"
 
 #include <algorithm>
 
-#include "cuda/device/check.cuh"
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/check.hpp"
+#include "cuda/device/transfer.hpp"
 #include "cuda/plan/plan.hpp"
 
 namespace fsknn {

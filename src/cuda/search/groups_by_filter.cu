@@ -1,4 +1,4 @@
-#include "cuda/search/groups_by_filter.cuh"
+#include "cuda/search/groups_by_filter.hpp"
 
 #include <math_constants.h>
 
@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/base/pieces.hpp"
-#include "cuda/device/transfer.cuh"
-#include "cuda/device/wait_at_end.cuh"
-#include "cuda/exact/short_lists.cuh"
+#include "cuda/device/transfer.hpp"
+#include "cuda/device/wait_at_end.hpp"
+#include "cuda/exact/short_lists.hpp"
 
 namespace fsknn {
 namespace cuda {

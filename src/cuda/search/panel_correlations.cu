@@ -1,6 +1,6 @@
-#include "cuda/search/panel_correlations.cuh"
+#include "cuda/search/panel_correlations.hpp"
 
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {

@@ -1,12 +1,12 @@
-#include "cuda/search/redo_held.cuh"
+#include "cuda/search/redo_held.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
-#include "cuda/device/transfer.cuh"
-#include "cuda/device/wait_at_end.cuh"
+#include "cuda/device/transfer.hpp"
+#include "cuda/device/wait_at_end.hpp"
 #include "cuda/exact/gather.cuh"
 
 namespace fsknn {

@@ -1,11 +1,11 @@
-#include "cuda/search/stretch_phase.cuh"
+#include "cuda/search/stretch_phase.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
-#include "cuda/device/transfer.cuh"
-#include "cuda/device/wait_at_end.cuh"
+#include "cuda/device/transfer.hpp"
+#include "cuda/device/wait_at_end.hpp"
 #include "cuda/plan/pieces.hpp"
 
 namespace fsknn {

@@ -1,10 +1,10 @@
-#include "cuda/search/wide_filter.cuh"
+#include "cuda/search/wide_filter.hpp"
 
 #include <math_constants.h>
 
 #include <algorithm>
 
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/transfer.hpp"
 
 namespace fsknn {
 namespace cuda {

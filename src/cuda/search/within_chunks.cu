@@ -1,10 +1,10 @@
-#include "cuda/search/within_chunks.cuh"
+#include "cuda/search/within_chunks.hpp"
 
 #include <math_constants.h>
 
 #include <algorithm>
 
-#include "cuda/device/transfer.cuh"
+#include "cuda/device/transfer.hpp"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/contract/triple_sums.hpp"
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/filter/start_pairs.cuh"
 #include "cuda/triples/triple_counts.cuh"
 #include "cuda/triples/triple_squares.cuh"

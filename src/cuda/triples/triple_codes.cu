@@ -1,6 +1,6 @@
 // Small whole numbers as thermometer codes, and X of the others of an apex, as
 // squares want them.
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/triples/triple_squares.cuh"
 
 namespace fsknn {

@@ -1,5 +1,5 @@
 // How many triples there are at which similarity.
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/triples/triple_counts.cuh"
 #include "cuda/triples/triple_half_sums.cuh"
 

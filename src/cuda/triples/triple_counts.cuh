@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda/triples/triple_kernels.cuh"
+#include "cuda/triples/triple_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

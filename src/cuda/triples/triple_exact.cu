@@ -1,7 +1,7 @@
 // Triples in the contract's doubles (core/contract/triple_sums.hpp), bit for
 // bit.
 #include "core/contract/triple_sums.hpp"
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/exact/pair_sum.cuh"
 #include "cuda/triples/triple_counts.cuh"
 

@@ -1,5 +1,5 @@
 // Which triples may be as similar as is asked for.
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/triples/triple_half_sums.cuh"
 #include "cuda/triples/triple_word_sums.cuh"
 

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "core/search/triples.hpp"
-#include "cuda/device/check.cuh"
+#include "cuda/device/check.hpp"
 #include "cuda/triples/triple_bound.hpp"
-#include "cuda/triples/triple_kernels.cuh"
+#include "cuda/triples/triple_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "cuda/filter/warpgroup_pairs.cuh"
-#include "cuda/triples/triple_kernels.cuh"
+#include "cuda/triples/triple_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "cuda/device/copies.cuh"
-#include "cuda/triples/triple_kernels.cuh"
+#include "cuda/triples/triple_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {

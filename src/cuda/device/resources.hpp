@@ -1,0 +1,163 @@
+#pragma once
+
+// Owners of what CUDA hands out. Move-only; what a destructor cannot give back
+// it leaves (after a failure that the device does not recover from, nothing can
+// be given back).
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "core/base/errors.hpp"
+#include "cuda/device/check.hpp"
+#include "cuda/device/driver.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Makes a device the current one of this thread, and what was current before
+/// it again. Not by cudaSetDevice(), which would start CUDA on that device even
+/// where nobody had used it: some time, and 500 MB.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) : before_(current_context()) {
+    CUDA_CHECK_ON(device, cudaSetDevice(device));
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+  ~DeviceGuard() { set_current_context(before_); }
+
+ private:
+  void* before_;
+};
+
+/// The same where memory is given back: what CUDA says then is nobody's, and
+/// after a loss nothing can be given back.
+class GivingBackOn {
+ public:
+  explicit GivingBackOn(int device) : before_(current_context()) {
+    cudaSetDevice(device);
+  }
+  GivingBackOn(const GivingBackOn&) = delete;
+  GivingBackOn& operator=(const GivingBackOn&) = delete;
+  ~GivingBackOn() { set_current_context(before_); }
+
+ private:
+  void* before_;
+};
+
+/// Device memory of the current device, not initialised.
+template <class T>
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  explicit DeviceBuffer(std::int64_t size) : size_(size) {
+    if (size > 0)
+      held_ =
+          allocate(static_cast<double>(size) * static_cast<double>(sizeof(T)));
+  }
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : held_(std::exchange(other.held_, {})),
+        size_(std::exchange(other.size_, 0)) {}
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    std::swap(held_, other.held_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  ~DeviceBuffer() { give_back(held_); }
+
+  T* data() { return static_cast<T*>(held_.data); }
+  const T* data() const { return static_cast<const T*>(held_.data); }
+  std::int64_t size() const { return size_; }
+
+ private:
+  Allocation held_;
+  std::int64_t size_ = 0;
+};
+
+/// Page-locked host memory: what a device copies to and from at full speed.
+template <class T>
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  explicit PinnedBuffer(std::int64_t size) {
+    if (size == 0) return;
+    const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(T);
+    void* data = nullptr;
+    const cudaError_t code =
+        injected("cudaHostAlloc")
+            ? fault_error()
+            : cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+    if (code == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw MemoryFailure(static_cast<double>(bytes));
+    }
+    CUDA_CHECK(code);
+    data_ = static_cast<T*>(data);
+  }
+  PinnedBuffer(PinnedBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)) {}
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  ~PinnedBuffer() {
+    if (data_ != nullptr) cudaFreeHost(data_);
+  }
+
+  T* data() { return data_; }
+
+ private:
+  T* data_ = nullptr;
+};
+
+class Stream {
+ public:
+  Stream() {
+    CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { cudaStreamDestroy(stream_); }
+
+  cudaStream_t get() const { return stream_; }
+  void wait() const { CUDA_CHECK(cudaStreamSynchronize(stream_)); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+/// A point in a stream's work that the host waits for, asleep.
+class Event {
+ public:
+  Event() {
+    CUDA_CHECK(cudaEventCreateWithFlags(
+        &event_, cudaEventDisableTiming | cudaEventBlockingSync));
+  }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  ~Event() { cudaEventDestroy(event_); }
+
+  void record(const Stream& stream) {
+    CUDA_CHECK(cudaEventRecord(event_, stream.get()));
+  }
+  /// What is put on the stream from here on waits for what was recorded, on
+  /// whichever device.
+  void hold(const Stream& stream) const {
+    CUDA_CHECK(cudaStreamWaitEvent(stream.get(), event_, 0));
+  }
+  cudaEvent_t get() const { return event_; }
+  /// Returns at once where nothing was recorded.
+  void wait() { CUDA_CHECK(cudaEventSynchronize(event_)); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,50 @@
+#pragma once
+
+// Copies between the host and device buffers, in a stream's order.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "cuda/device/check.hpp"
+#include "cuda/device/resources.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+template <class T>
+void upload(DeviceBuffer<T>& to, const T* from, std::int64_t count,
+            const Stream& stream) {
+  CUDA_CHECK(cudaMemcpyAsync(to.data(), from,
+                             static_cast<std::size_t>(count) * sizeof(T),
+                             cudaMemcpyHostToDevice, stream.get()));
+}
+
+/// Zeros from `first` to the buffer's end.
+template <class T>
+void clear_from(DeviceBuffer<T>& buffer, std::int64_t first,
+                const Stream& stream) {
+  CUDA_CHECK(cudaMemsetAsync(
+      buffer.data() + first, 0,
+      static_cast<std::size_t>(buffer.size() - first) * sizeof(T),
+      stream.get()));
+}
+
+/// count values, and zeros after them to the buffer's end.
+template <class T>
+void upload_padded(DeviceBuffer<T>& to, const T* from, std::int64_t count,
+                   const Stream& stream) {
+  upload(to, from, count, stream);
+  clear_from(to, count, stream);
+}
+
+template <class T>
+void download(T* to, const DeviceBuffer<T>& from, std::int64_t count,
+              const Stream& stream) {
+  CUDA_CHECK(cudaMemcpyAsync(to, from.data(),
+                             static_cast<std::size_t>(count) * sizeof(T),
+                             cudaMemcpyDeviceToHost, stream.get()));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

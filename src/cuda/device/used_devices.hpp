@@ -1,0 +1,58 @@
+#pragma once
+
+// The devices that a search uses, from when it begins.
+
+#include <algorithm>
+#include <vector>
+
+#include "cuda/backend.hpp"
+#include "cuda/device/check.hpp"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/workers.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Those that a request names, started, the first of them this thread's current
+/// one: what it does besides its share, as to pin memory or to give back what
+/// the others had, it must not start CUDA elsewhere for.
+class UsedDevices {
+ public:
+  explicit UsedDevices(const std::vector<int>& rows)
+      : gpus_(start_devices(rows)), guard_(gpus_[0].cuda_id) {
+    for (const Device& gpu : gpus_) reset_peak_bytes(gpu.cuda_id);
+  }
+
+  const std::vector<Device>& all() const { return gpus_; }
+  int count() const { return static_cast<int>(gpus_.size()); }
+  /// CUDA's own number.
+  int id(int w) const { return gpus_[static_cast<std::size_t>(w)].cuda_id; }
+  /// Held at a time since then, at most, on any of them.
+  double most_bytes() const {
+    double most = 0;
+    for (const Device& gpu : gpus_)
+      most = std::max(most, peak_bytes(gpu.cuda_id));
+    return most;
+  }
+
+ private:
+  const std::vector<Device> gpus_;
+  const DeviceGuard guard_;
+};
+
+/// work(w), the part of the w-th of the first `count` devices, on a worker
+/// whose current one it is; gives what it was like.
+template <class Work>
+void run_parts(Workers& workers, const UsedDevices& devices, int count,
+               Stats& stats, Work work) {
+  std::vector<Stats> parts(static_cast<std::size_t>(count));
+  workers.run(count, [&](int w) {
+    const DeviceGuard guard(devices.id(w));
+    parts[static_cast<std::size_t>(w)] = work(w);
+  });
+  for (const Stats& part : parts) stats.add_part(part);
+  stats.num_devices = count;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

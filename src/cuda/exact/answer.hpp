@@ -1,0 +1,73 @@
+#pragma once
+
+// Lists on their way from a device to the answer, piece by piece: while host
+// threads copy one piece out of pinned memory, the next ones travel.
+
+#include <cstdint>
+
+#include "core/contract/request.hpp"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/staging.hpp"
+#include "cuda/exact/emit.hpp"
+#include "cuda/plan/panels.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Made and used on one host thread, whose current device it uses.
+class AnswerWriter {
+ public:
+  /// For lists of at most most_rows rows at a time. It holds
+  /// AnswerShape::bytes_device() of device memory.
+  AnswerWriter(const Neighbours& out, std::int64_t most_rows, std::int64_t k,
+               int num_threads);
+  AnswerWriter(const AnswerWriter&) = delete;
+  AnswerWriter& operator=(const AnswerWriter&) = delete;
+
+  /// Writes the lists as the rows ids[0 .. num_rows - 1] of the answer. `from`:
+  /// for correlations, where they are asked for. Waits for the stream, and for
+  /// all to be written. Throws RangeFailure where a list is not full, or a
+  /// distance not finite.
+  void write(const Lists& lists, std::int64_t num_rows, const std::int32_t* ids,
+             const CorrelationOf& from, const Stream& stream);
+
+  double seconds() const { return seconds_; }
+
+ private:
+  struct Job;
+  void write_pieces(const Lists& lists, std::int64_t num_rows,
+                    const std::int32_t* ids, const CorrelationOf& from,
+                    const Stream& stream);
+  Slice slice(const Job& job, std::int64_t piece);
+  void send(const Job& job, std::int64_t piece);
+  void copy_out(const Job& job, std::int64_t piece, std::int64_t part);
+  void copy_matrices(const Job& job, const Slice& s, std::int64_t part,
+                     char* slot);
+  void copy_edges(const Job& job, const Slice& s, std::int64_t part,
+                  char* slot);
+  // Where a slot's entries stand, on the host and on the device alike.
+  double* distances(char* slot) const {
+    return reinterpret_cast<double*>(slot);
+  }
+  double* correlations(char* slot) const {
+    return distances(slot) + shape_.entries;
+  }
+  std::int32_t* indices(char* slot) const {
+    return reinterpret_cast<std::int32_t*>(correlations(slot) + shape_.entries);
+  }
+  char* device_slot(std::int64_t piece) {
+    return staged_.data() + piece % shape_.slots * shape_.slot_bytes();
+  }
+
+  const Neighbours& out_;
+  const std::int64_t k_;
+  const int num_threads_;
+  const AnswerShape shape_;
+  DeviceBuffer<char> staged_;  ///< [slots x slot_bytes]
+  PinnedPieces pinned_;        ///< [slots]
+  Event sent_[AnswerShape::most_slots];
+  double seconds_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,76 @@
+#pragma once
+
+// The exact step where rows are not all in memory: candidates wait in one long
+// list, and each pair is computed when both its rows have come.
+
+#include <cstdint>
+
+#include "core/contract/metrics.hpp"
+#include "cuda/exact/candidates.hpp"
+#include "cuda/prepare/panel_stream.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// The candidates of the points that a device owns, one point after the other
+/// in the order of their panel places. Device memory.
+struct WaitingPairs {
+  const std::int32_t* own_places = nullptr;  ///< [owned], ascending
+  const std::int64_t* first = nullptr;       ///< [owned + 1]
+  std::int32_t* columns = nullptr;           ///< [pairs]: panel places
+  /// [pairs] DistanceRule::value()
+  double* values = nullptr;
+};
+
+/// Lists as they are after the last cut, into one; those that overflowed have
+/// no pairs.
+struct PairsFromLists {
+  CandidateLists lists;
+  const std::int32_t* own_slots = nullptr;     ///< [owned]
+  const std::int32_t* panel_places = nullptr;  ///< [num_slots]
+  std::int64_t num_owned = 0;
+};
+void start_waiting(const PairsFromLists& from, const WaitingPairs& to,
+                   cudaStream_t stream);
+
+/// Those pairs of owned points first_owned .. end_owned - 1, all of them in
+/// `rows`, whose other point is in `columns`.
+struct Settling {
+  WaitingPairs pairs;
+  std::int64_t first_owned = 0, end_owned = 0;
+  Panel rows, columns;
+  std::int64_t padded = 0;
+  PowerOfTwo undo = {1.0, 1.0};
+};
+void start_settling(const MetricEntry& metric, const Settling& settling,
+                    cudaStream_t stream);
+
+/// Both at once: `many` has very many rows, each with few pairs that are here,
+/// as where a short panel comes by.
+void start_settling(const MetricEntry& metric, const Settling& few,
+                    const Settling& many, cudaStream_t stream);
+
+/// The nearest of settled pairs, for a stretch of the owned points. Lists of
+/// points without pairs are left empty.
+struct Ranking {
+  WaitingPairs pairs;
+  std::int64_t first_owned = 0, end_owned = 0;
+  const std::int32_t* ids = nullptr;  ///< by panel place; null: that
+  std::int32_t most_pairs = 0;        ///< of a point
+  /// By owned point: the row of `nearest` that is its, before first_row is
+  /// taken off; null: they come one after the other.
+  const std::int32_t* rows = nullptr;
+  std::int64_t first_row = 0;
+  Lists nearest;                  ///< out: [end_owned - first_owned x k]
+  double* correlation = nullptr;  ///< out: the same; null: not wanted
+};
+void start_ranking(const MetricEntry& metric, const Ranking& ranking,
+                   cudaStream_t stream);
+
+/// Candidates of slots first_slot .. end_slot - 1, cut in longer lists, into
+/// the lists of the search.
+void start_narrowing(const CandidateLists& from, const CandidateLists& to,
+                     Slot first_slot, Slot end_slot, cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

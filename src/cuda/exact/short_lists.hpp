@@ -1,0 +1,52 @@
+#pragma once
+
+// The exact step of lists that may be short: where a search starts from limits,
+// a point may have fewer than k candidates, or none.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/base/numbers.hpp"
+#include "core/contract/metrics.hpp"
+#include "cuda/exact/candidates.hpp"
+#include "cuda/exact/select.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Some slots' lists, rows and columns being the same slots. All pointers are
+/// device memory.
+struct ShortLists {
+  CandidateLists lists;
+  Slot first_slot = {0}, end_slot = {0};
+  const double* rows = nullptr;  ///< [.. x padded], by place
+  const double* sums = nullptr;  ///< by place
+  std::int64_t padded = 0;
+  PowerOfTwo undo = {1.0, 1.0};  ///< takes off the matrix's scaling
+  /// Out: [end_slot - first_slot x k], each list by (distance, index), then
+  /// infinity and kNoPoint.
+  Lists nearest;
+  /// Out: [end_slot - first_slot] how many are in the list, at most k;
+  /// kOverflowed: they are to be found in another way.
+  std::int32_t* counts = nullptr;
+};
+void start_short_lists(const MetricEntry& metric, const ShortLists& step,
+                       cudaStream_t stream);
+
+/// Points at some places, one after the other, and rows of zeros to num_places.
+/// All pointers are device memory.
+struct GatheredPoints {
+  const double* from = nullptr;            ///< [.. x padded], by place
+  const double* from_sums = nullptr;       ///< by place
+  const std::int32_t* from_ids = nullptr;  ///< by place
+  const std::int32_t* places = nullptr;    ///< [num_rows]
+  double* rows = nullptr;                  ///< out: [num_places x padded]
+  double* sums = nullptr;                  ///< out: [num_rows]
+  std::int32_t* ids = nullptr;             ///< out: [num_rows]
+  std::int64_t num_rows = 0, num_places = 0, padded = 0;
+};
+void start_gathering(const GatheredPoints& points, cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

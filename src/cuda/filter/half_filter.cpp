@@ -1,0 +1,174 @@
+#include "core/contract/arithmetic.hpp"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/filter/half_pairs.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+class HalfFilter : public PairFilter {
+ public:
+  HalfFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : PairFilter(rows),
+        sign_(metric.sign),
+        padded_(padded_features(rows.features)) {
+    int device = 0;
+    CUDA_CHECK(cudaGetDevice(&device));
+    stretch_sums_ =
+        DeviceBuffer<float4>(bytes_stretch_sums(device, rows.depth) /
+                             static_cast<std::int64_t>(sizeof(float4)));
+  }
+  void start(const FilterWork& work, cudaStream_t stream) override {
+    HalfWork half;
+    half.rows = halves(work.rows, 0);
+    half.columns = halves(work.columns, rows_.sides - 1);
+    half.column_there = there(work.columns);
+    if (has_factors()) {
+      half.row_numbers[0] = there(work.rows);
+      half.column_numbers[0] = there(work.columns);
+    }
+    half.stretch_sums = stretch_sums_.data();
+    half.lists = work.lists;
+    half.pairs = work.pairs;
+    half.jobs = work.jobs;
+    half.fill_rule = work.fill_rule;
+    start_half_filter(sign_, half, stream);
+  }
+
+ protected:
+  /// Whether there() has a factor for each row.
+  virtual bool has_factors() const { return false; }
+  HalfRows halves(const FilterRows& rows, int side) const {
+    return tiled_halves(rows, rows_, side);
+  }
+  static float* slack(const FilterRows& rows) { return rows.values; }
+  static float* there(const FilterRows& rows) {
+    return rows.values + rows.num_slots;
+  }
+
+  const Sign sign_;
+  const std::int64_t padded_;
+
+ private:
+  DeviceBuffer<float4> stretch_sums_;
+};
+
+/// Rows of length 1: one error for all pairs.
+class UnitFilter final : public HalfFilter {
+ public:
+  UnitFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : HalfFilter(metric, rows), errors_(2) {
+    CUDA_CHECK(cudaMemset(errors_.data(), 0, 2 * sizeof(double)));
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  /// Not where rows are nearly the same. With other signs they stay as they
+  /// are.
+  bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
+             const Sought&, const Stream& stream) override {
+    if (!rows_.may_centre || sign_ != Sign::signed_value) return true;
+    DeviceBuffer<double> form(padded_ + 1);
+    start_raw_form(sample, count,
+                   {form.data(), form.data() + padded_, RawSum::near_rows},
+                   stream.get());
+    double scale = 0.0;
+    CUDA_CHECK(cudaMemcpyAsync(&scale, form.data() + padded_, sizeof(double),
+                               cudaMemcpyDeviceToHost, stream.get()));
+    stream.wait();
+    return !centring_pays(scale);
+  }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    start_unit_rows(from, count, slots, halves(to, 0), there(to),
+                    {errors_.data(), errors_.data() + 1}, stream);
+  }
+  void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
+                  const Stream& stream) override {
+    double errors[2];
+    download(errors, errors_, 2, stream);
+    stream.wait();
+    cut.twice_error = 2.0 * kSimilarityScale *
+                      unit_error(errors[0], errors[1], rows_.depth, padded_);
+    cut.row_slack = cut.column_slack = nullptr;
+  }
+  SimilarityUnits units(const Cut& cut, const Stream&) override {
+    return {kSimilarityScale, cut.twice_error / 2};
+  }
+
+ private:
+  DeviceBuffer<double> errors_;
+};
+
+RawSum raw_sum_of(const MetricEntry& metric) {
+  if (metric.is_unit_dot()) return RawSum::near_rows;
+  return metric.accumulation == Accumulation::dot ? RawSum::product
+                                                  : RawSum::squared_distance;
+}
+
+/// |a - b|^2, also of rows of length 1 that are nearly the same, or a b of rows
+/// of any length: an error for each row.
+class RawFilter final : public HalfFilter {
+ public:
+  RawFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : HalfFilter(metric, rows),
+        sum_(raw_sum_of(metric)),
+        form_(padded_ + 1) {}
+  bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo undo,
+             const Sought&, const Stream& stream) override {
+    undo_ = undo;
+    start_raw_form(sample, count, form(), stream.get());
+    return true;
+  }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    RawRows raw;
+    raw.rows = halves(to, 0);
+    raw.columns = halves(to, 1);
+    raw.slack = slack(to);
+    raw.factor = there(to);
+    start_raw_rows(from, count, slots, form(), undo_, raw, stream);
+  }
+  void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
+                  const Stream&) override {
+    cut.twice_error = 0.0;
+    cut.row_slack = slack(rows);
+    cut.column_slack = slack(columns);
+    cut.row_factor = has_factors() ? there(rows) : nullptr;
+    cut.column_factor = has_factors() ? there(columns) : nullptr;
+  }
+  SimilarityUnits units(const Cut&, const Stream& stream) override {
+    SimilarityUnits units;
+    units.near_rows = sum_ == RawSum::near_rows;
+    CUDA_CHECK(cudaMemcpyAsync(&units.scale, form().scale, sizeof(double),
+                               cudaMemcpyDeviceToHost, stream.get()));
+    stream.wait();
+    // Distances are hardly more than what the contract's sums round.
+    constexpr double nearest = 0x1p30;
+    units.wide = units.near_rows && units.scale > nearest;
+    return units;
+  }
+  /// Rows far from those that it learnt from have no bound from below.
+  bool may_learn_again() const override { return !has_factors(); }
+
+ private:
+  bool has_factors() const override { return sum_ == RawSum::product; }
+  RawForm form() { return {form_.data(), form_.data() + padded_, sum_}; }
+  const RawSum sum_;
+  DeviceBuffer<double> form_;
+  PowerOfTwo undo_ = {1.0, 1.0};
+};
+
+}  // namespace
+
+std::unique_ptr<PairFilter> make_half_filter(const MetricEntry& metric,
+                                             const RowsInForm& rows) {
+  // check_metric() lets no other metrics declare products.
+  if (metric.is_unit_dot() && !rows.centred)
+    return std::unique_ptr<PairFilter>(new UnitFilter(metric, rows));
+  return std::unique_ptr<PairFilter>(new RawFilter(metric, rows));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

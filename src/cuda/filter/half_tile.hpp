@@ -1,0 +1,95 @@
+#pragma once
+
+// Rows in half precision as the tensor-core filter reads them, and the shape of
+// its work.
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "cuda/exact/candidate_pairs.hpp"
+#include "cuda/exact/candidates.hpp"
+#include "cuda/plan/number_forms.hpp"
+#include "cuda/plan/rounds.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// A block of threads makes tiles of rows x columns pairs, `depth` features at
+/// a time.
+template <NumberForm form>
+struct TileOf {
+  static constexpr int number_bytes = entry_of(form).bytes;
+  static constexpr int rows = 128, columns = kFilterBlock;
+  static constexpr int depth = entry_of(form).step;
+  static constexpr int slabs = columns / rows;  ///< tiles down a block of slots
+  static constexpr int row_bytes = depth * number_bytes;  ///< of a staged row
+  static constexpr int piece = 16 / number_bytes;  ///< numbers copied at once
+  static constexpr int row_tile_bytes = rows * row_bytes;
+  static constexpr int column_tile_bytes = columns * row_bytes;
+  static constexpr int stage_bytes = row_tile_bytes + column_tile_bytes;
+  static constexpr int most_stages = 4;
+  static constexpr int stretch_parts = static_cast<int>(kFilterStretch) / depth;
+  static_assert(row_bytes == 128, "a staged row is 8 pieces of 16 bytes");
+};
+using FilterTile = TileOf<NumberForm::half>;
+
+/// A side of the filter's pairs, device memory: for each block of slots and
+/// each `depth` features of it a tile that is copied as it is. In a tile a row
+/// is 8 pieces of 16 bytes; piece c of row r stands at c ^ (r & 7), so that
+/// reads of 8 rows' same piece meet all 32 banks of shared memory.
+template <class Number, NumberForm form>
+struct TiledRows {
+  using Tile = TileOf<form>;
+  static_assert(sizeof(Number) == Tile::number_bytes, "as the plan says");
+  Number* tiles =
+      nullptr;  ///< [blocks x depth / Tile::depth x 256 x Tile::depth]
+  std::int64_t depth = 0;   ///< features, a multiple of Tile::depth
+  std::int64_t stride = 0;  ///< numbers from a block's first tile to the next's
+  const std::int32_t* block_of = nullptr;  ///< see FilterRows
+
+#ifdef __CUDACC__
+  __device__ const Number* tile(std::int64_t block, std::int64_t part) const {
+    if (block_of != nullptr) block = __ldg(block_of + block);
+    return tiles + block * stride + part * (Tile::columns * Tile::depth);
+  }
+#endif
+  /// Where a feature of a slot stands.
+  FSKNN_HD Number* at(std::int64_t slot, std::int64_t feature) const {
+    const std::int64_t block = slot / Tile::columns;
+    const int row = static_cast<int>(slot % Tile::columns);
+    const int within = static_cast<int>(feature % Tile::depth);
+    return tiles + block * stride +
+           (feature / Tile::depth * Tile::columns + row) * Tile::depth +
+           ((within / Tile::piece) ^ (row & 7)) * Tile::piece +
+           within % Tile::piece;
+  }
+};
+using HalfRows = TiledRows<__half, NumberForm::half>;
+
+/// Some jobs of one round, but for the rows.
+struct PairWork {
+  /// [column slots] 0 for padding; not read where jobs.symmetric.
+  const float* column_there = nullptr;
+  /// [row slots], [column slots] numbers of rows of bits; as many as the kind
+  /// of pairs has.
+  const float* row_numbers[2] = {};
+  const float* column_numbers[2] = {};
+  CandidateLists lists;
+  CandidatePairs pairs;  ///< see FilterWork
+  FilterJobs jobs;
+  FillRule fill_rule;
+};
+struct HalfWork : PairWork {
+  HalfRows rows, columns;
+  /// [blocks of threads x kStretchBytes], where a row is of several stretches.
+  float4* stretch_sums = nullptr;
+
+  /// Of all features of a slab's rows.
+  FSKNN_HD std::int64_t slab_bytes() const {
+    return rows.depth / FilterTile::depth * FilterTile::row_tile_bytes;
+  }
+};
+
+}  // namespace cuda
+}  // namespace fsknn

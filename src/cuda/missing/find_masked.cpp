@@ -1,0 +1,499 @@
+#include "cuda/missing/device_masked.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "core/base/pieces.hpp"
+#include "core/contract/masked.hpp"
+#include "core/rows/masked_points.hpp"
+#include "core/rows/prepared.hpp"
+#include "cuda/backend.hpp"
+#include "cuda/device/check.hpp"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/staging.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/device/used_devices.hpp"
+#include "cuda/device/wait_at_end.hpp"
+#include "cuda/device/workers.hpp"
+#include "cuda/missing/difference_bound.hpp"
+#include "cuda/missing/find_masked.hpp"
+#include "cuda/plan/number_forms.hpp"
+#include "cuda/plan/panels.hpp"
+#include "cuda/plan/pieces.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// Lists, candidates and thresholds of the rows of a batch take about this much.
+constexpr double kBatchBytes = 512e6;
+// Features of pairs in one launch: a fifth of a second of the slowest GPUs
+// here, so that the user's wish to stop is heard.
+constexpr double kLaunchWork = 1e12, kProductWork = 4e12;
+// The kernel's own roundings after the sums, each of numbers at most 1, and
+// those of z (cpu/missing/masked_filter.hpp, "Errors").
+constexpr double kSlack = 4e-6;
+
+MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,
+                       const PlacedPoints& columns, const UsedDevices& gpus) {
+  MaskedPlan plan;
+  const std::int64_t k = request.k;
+  plan.by_products = choose_form(request.metric->filter, columns.num_features,
+                                 facts_of(gpus.all(), 0)) == NumberForm::half;
+  plan.half_depth = (columns.num_features + kProductDepth - 1) / kProductDepth *
+                    kProductDepth;
+  plan.depth =
+      (columns.num_features + kMaskedDepth - 1) / kMaskedDepth * kMaskedDepth;
+  plan.capacity = std::min(columns.size(), std::max<std::int64_t>(512, 2 * k));
+  // All pairs of the first round are candidates: no more than the lists hold.
+  plan.first_columns =
+      std::min(plan.capacity, std::max<std::int64_t>(64, 2 * k));
+  const double row_bytes =
+      static_cast<double>(plan.capacity) * 4 + static_cast<double>(k) * 20 + 8;
+  plan.batch_rows = std::max<std::int64_t>(
+      64, std::min<std::int64_t>(
+              {rows.size(), std::int64_t{1} << 18,
+               static_cast<std::int64_t>(kBatchBytes / row_bytes)}));
+  // A float32 sum of d products errs by at most g = d 2^-24 / (1 - d 2^-24) of
+  // the sum of their magnitudes: of P and X, of length-1 rows, g; of A, the
+  // root of n times that, so that A B / n errs by 2 g + g^2 and A^2 / n too. X
+  // has one rounding more a product, the squares'.
+  const double u = static_cast<double>(plan.depth + 1) * 0x1p-24;
+  const double g = u < 0.5 ? u / (1.0 - u) : 2.0;
+  plan.error = static_cast<float>((3.0 * g + g * g) * 1.001 + kSlack +
+                                  2.0 * rounding_of_sums(columns.padded));
+  plan.square_error = static_cast<float>((3.0 * g + g * g) * 1.001 + kSlack);
+  plan.shrink = difference_shrink(plan.depth);
+  return plan;
+}
+
+/// Whether pairs are filtered: by products or differences, or not at all.
+bool is_filtered(const MetricEntry& metric) {
+  switch (metric.filter) {
+    case FilterKind::none: return false;
+    case FilterKind::product:
+    case FilterKind::difference: return true;
+    case FilterKind::largest:
+    case FilterKind::overlap:
+    case FilterKind::bits:
+      throw std::logic_error("no such pairs are made of common samples");
+  }
+  throw_unknown("filter", static_cast<int>(metric.filter));
+}
+
+/// What all devices of a search read.
+struct MaskedSearch {
+  const Request& request;
+  const MaskedRule& rule;
+  const MaskedPlan& plan;
+  const PlacedPoints& rows;
+  const PlacedPoints& columns;  ///< the same object for a graph
+  const std::vector<std::int32_t>& own_ids;
+  const Neighbours& out;
+  int num_threads;  ///< of each device
+
+  std::int64_t words() const { return (columns.num_features + 63) / 64; }
+};
+
+/// The work of one device: some rows against all columns.
+class MaskedSegment {
+ public:
+  MaskedSegment(const MaskedSearch& search, std::int64_t most_rows,
+                Workers& workers)
+      : search_(search),
+        workers_(workers),
+        filtered_(is_filtered(*search.request.metric)),
+        by_products_(filtered_ && search.plan.by_products),
+        batch_rows_(std::min(search.plan.batch_rows, most_rows)),
+        columns_(search.columns, search.rule, search.plan, search.num_threads,
+                 stream_),
+        own_ids_(search.rows.size()),
+        thresholds_(batch_rows_),
+        counts_(batch_rows_),
+        candidates_(batch_rows_ * search.plan.capacity),
+        list_distance_(batch_rows_ * search.request.k),
+        list_index_(batch_rows_ * search.request.k),
+        rest_(batch_rows_ + 1),
+        pairs_exact_(1),
+        pairs_so_far_(2) {
+    if (&search.rows != &search.columns)
+      rows_ = std::make_unique<DeviceMasked>(
+          search.rows, search.rule, search.plan, search.num_threads, stream_);
+    if (!search.rule.correlates()) {
+      units_ = columns_.units(search.rule, stream_);
+      columns_.take_units(units_, stream_);
+      if (rows_ != nullptr) rows_->take_units(units_, stream_);
+    }
+    upload(own_ids_, search.own_ids.data(), own_ids_.size(), stream_);
+    clear_from(pairs_exact_, 0, stream_);
+    make_filter_rows();
+    work_.padded = search.columns.padded;
+    work_.words = search.words();
+    work_.depth = search.plan.depth;
+    work_.half_depth = search.plan.half_depth;
+    work_.own_ids = own_ids_.data();
+    work_.terms = search.rule.terms();
+    work_.undo = search.rule.distances().undo();
+    work_.redo = search.rule.distances().redo();
+    work_.unit = units_.by;
+    work_.shrink = search.plan.shrink;
+    work_.sign = search.request.metric->sign;
+    work_.error = search.plan.error;
+    work_.square_error = search.plan.square_error;
+    work_.thresholds = thresholds_.data();
+    work_.counts = counts_.data();
+    work_.candidates = candidates_.data();
+    work_.capacity = search.plan.capacity;
+    work_.lists = {list_distance_.data(), list_index_.data(), search.request.k};
+    work_.rest = rest_.data();
+    work_.pairs_exact = pairs_exact_.data();
+    if (search.out.correlation == nullptr) return;
+    places_ = DeviceBuffer<std::int32_t>(
+        static_cast<std::int64_t>(search.columns.order.place.size()));
+    upload(places_, search.columns.order.place.data(), places_.size(), stream_);
+    correlations_ = DeviceBuffer<double>(list_distance_.size());
+  }
+  MaskedSegment(const MaskedSegment&) = delete;
+  MaskedSegment& operator=(const MaskedSegment&) = delete;
+  /// After a failure, what is under way still uses the buffers.
+  ~MaskedSegment() { cudaStreamSynchronize(stream_.get()); }
+
+  void run(std::int64_t first, std::int64_t end) {
+    workers_.tell_chosen(stats_.filter_bits);
+    for (std::int64_t row0 = first; row0 < end; row0 += batch_rows_) {
+      work_.row0 = row0;
+      work_.num_rows = std::min(batch_rows_, end - row0);
+      if (!batch()) return;
+      emit();
+    }
+    unsigned long long pairs = 0;
+    download(&pairs, pairs_exact_, 1, stream_);
+    stream_.wait();
+    stats_.pairs_exact = static_cast<double>(pairs);
+  }
+
+  const Stats& stats() const { return stats_; }
+
+ private:
+  /// All columns in rounds. Returns whether to go on.
+  bool batch() {
+    const std::int64_t num_columns = search_.columns.size();
+    const float infinite = std::numeric_limits<float>::infinity();
+    const std::vector<float> none(
+        static_cast<std::size_t>(work_.num_rows),
+        search_.rule.correlates() ? -infinite : infinite);
+    upload(thresholds_, none.data(), work_.num_rows, stream_);
+    clear_from(counts_, 0, stream_);
+    start_clear(work_.lists, work_.num_rows, stream_.get());
+    stream_.wait();  // `none` goes
+    const double row_work =
+        static_cast<double>(work_.num_rows) * static_cast<double>(work_.depth);
+    for (std::int64_t seen = 0; seen < num_columns;) {
+      Launch& launch = launches_[num_launches_ % 2];
+      launch.done.wait();
+      if (num_launches_ > 1 && by_products_ && keeps_too_many(launch)) {
+        by_products_ = false;
+        make_filter_rows();
+      }
+      const std::int64_t most = std::max<std::int64_t>(
+          kLeastColumns,
+          static_cast<std::int64_t>(
+              (by_products_ ? kProductWork : kLaunchWork) / row_work));
+      const std::int64_t wanted =
+          seen == 0 ? search_.plan.first_columns : std::min(seen, most);
+      work_.column0 = seen;
+      work_.num_columns = std::min(wanted, num_columns - seen);
+      start_filter();
+      start_masked_exact(work_, stream_.get());
+      launch.has_thresholds = seen > 0;
+      launch.rows = static_cast<double>(work_.num_rows);
+      launch.pairs = launch.rows * static_cast<double>(work_.num_columns);
+      download(pairs_so_far_.data() + num_launches_ % 2, pairs_exact_, 1,
+               stream_);
+      launch.done.record(stream_);
+      ++num_launches_;
+      seen += work_.num_columns;
+      if (filtered_) {
+        stats_.pairs_filtered += static_cast<double>(work_.num_rows) *
+                                 static_cast<double>(work_.num_columns);
+      }
+      if (!workers_.go_on()) return false;
+    }
+    return true;
+  }
+
+  void start_filter() {
+    if (!filtered_)
+      ask_for_all();
+    else if (by_products_)
+      start_product_filter(work_, stream_.get());
+    else if (search_.rule.correlates())
+      start_masked_filter(work_, stream_.get());
+    else
+      start_difference_filter(work_, stream_.get());
+  }
+
+  /// The rows that the filter reads.
+  void make_filter_rows() {
+    if (filtered_) stats_.filter_bits = by_products_ ? 16 : 32;
+    const auto make = [&](DeviceMasked& points) {
+      if (!filtered_) return;
+      if (by_products_)
+        points.make_halves(stream_);
+      else
+        points.make_floats(search_.rule.terms().accumulation ==
+                               Accumulation::squared_difference,
+                           stream_);
+    };
+    make(columns_);
+    work_.columns = columns_.view();
+    if (rows_ != nullptr) make(*rows_);
+    work_.rows = rows_ != nullptr ? rows_->view() : work_.columns;
+  }
+
+  struct Launch {
+    Event done;
+    bool has_thresholds = false;
+    double rows = 0.0, pairs = 0.0;
+  };
+
+  /// Of a launch that is done, the last but one: whether the exact step had so
+  /// many pairs that a filter which drops more is worth its time. One takes it
+  /// about as long as 16 sums in float32; about k of a row it has to have, as
+  /// columns double.
+  bool keeps_too_many(const Launch& launch) {
+    const double so_far =
+        static_cast<double>(pairs_so_far_.data()[num_launches_ % 2]);
+    const double kept = so_far - pairs_before_;
+    pairs_before_ = so_far;
+    return launch.has_thresholds &&
+           kept >
+               launch.pairs / 16.0 +
+                   4.0 * static_cast<double>(search_.request.k) * launch.rows;
+  }
+
+  /// Counts above any capacity: of every row, all columns.
+  void ask_for_all() {
+    CUDA_CHECK(cudaMemsetAsync(
+        counts_.data(), 0x7f,
+        static_cast<std::size_t>(work_.num_rows) * sizeof(std::int32_t),
+        stream_.get()));
+  }
+
+  /// The batch's lists to the answer, some rows at a time: while they travel,
+  /// all threads write those before.
+  void emit() {
+    const Clock::time_point start = Clock::now();
+    if (search_.out.correlation != nullptr)
+      start_masked_correlations(work_, places_.data(), correlations_.data(),
+                                stream_.get());
+    const std::int64_t k = search_.request.k;
+    const std::int64_t rows =
+        std::clamp<std::int64_t>(kPieceBytes / (20 * k), 1, work_.num_rows);
+    const std::int64_t pieces = (work_.num_rows + rows - 1) / rows;
+    PinnedPieces pinned(2, rows * k * 20);
+    const WaitAtEnd wait(stream_);
+    Event there[2];
+    std::atomic<std::int64_t> rows_short{0};
+    PieceTeam team(kEmitParts, search_.num_threads,
+                   [&](std::int64_t piece, std::int64_t part) {
+                     const std::int64_t first = piece * rows;
+                     rows_short +=
+                         write(pinned[piece % 2], first,
+                               std::min(rows, work_.num_rows - first), part);
+                   });
+    team.begin(pieces);
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      if (piece >= 2) team.finish(piece - 2);
+      const std::int64_t first = piece * rows;
+      send(pinned[piece % 2], first, std::min(rows, work_.num_rows - first));
+      there[piece % 2].record(stream_);
+      there[piece % 2].wait();
+      team.release(piece + 1);
+    }
+    for (std::int64_t piece = 0; piece < pieces; ++piece) team.finish(piece);
+    stats_.rows_short += rows_short;
+    stats_.seconds_emit += seconds_since(start);
+  }
+
+  /// Some rows of the lists, one after the other: distances, correlations (or
+  /// room for them), numbers.
+  void send(char* to, std::int64_t first, std::int64_t count) {
+    const std::int64_t k = search_.request.k, size = count * k;
+    const auto copy = [&](const void* from, std::int64_t at, std::size_t each) {
+      CUDA_CHECK(cudaMemcpyAsync(to + at * size,
+                                 static_cast<const char*>(from) +
+                                     static_cast<std::size_t>(first * k) * each,
+                                 static_cast<std::size_t>(size) * each,
+                                 cudaMemcpyDeviceToHost, stream_.get()));
+    };
+    copy(list_distance_.data(), 0, sizeof(double));
+    if (search_.out.correlation != nullptr)
+      copy(correlations_.data(), 8, sizeof(double));
+    copy(list_index_.data(), 16, sizeof(std::int32_t));
+  }
+
+  /// A part of those rows to the answer. Returns how many are short of k.
+  std::int64_t write(const char* from, std::int64_t first, std::int64_t count,
+                     std::int64_t part) const {
+    const std::int64_t k = search_.request.k, size = count * k;
+    const double* const distance = reinterpret_cast<const double*>(from);
+    const std::int32_t* const index =
+        reinterpret_cast<const std::int32_t*>(from + 16 * size);
+    std::int64_t rows_short = 0;
+    const std::int64_t end = count * (part + 1) / kEmitParts;
+    for (std::int64_t i = count * part / kEmitParts; i < end; ++i) {
+      const std::int32_t* own = index + i * k;
+      // Empty places are at the end.
+      const std::int64_t found = std::find(own, own + k, kNoPoint) - own;
+      rows_short += found < k;
+      emit_masked(
+          search_.out,
+          AnswerRow{
+              search_.rows.order.id_at(Place{work_.row0 + first + i}).value},
+          k, found, distance + i * k, own,
+          search_.out.correlation == nullptr ? nullptr
+                                             : distance + size + i * k);
+    }
+    return rows_short;
+  }
+
+  static constexpr std::int64_t kEmitParts = 16;
+  static constexpr std::int64_t kLeastColumns = 64;
+
+  const MaskedSearch& search_;
+  Workers& workers_;
+  const bool filtered_;
+  bool by_products_;
+  const std::int64_t batch_rows_;
+  Stream stream_;
+  MaskedUnits units_;  ///< differences
+  DeviceMasked columns_;
+  std::unique_ptr<DeviceMasked> rows_;
+  DeviceBuffer<std::int32_t> own_ids_;
+  DeviceBuffer<float> thresholds_;
+  DeviceBuffer<std::int32_t> counts_, candidates_;
+  DeviceBuffer<double> list_distance_;
+  DeviceBuffer<std::int32_t> list_index_, rest_;
+  DeviceBuffer<unsigned long long> pairs_exact_;
+  PinnedBuffer<unsigned long long> pairs_so_far_;  ///< after each launch
+  DeviceBuffer<std::int32_t> places_;
+  DeviceBuffer<double> correlations_;
+  MaskedWork work_;
+  // Two rounds are under way at a time: the device never waits for the host.
+  Launch launches_[2];
+  std::int64_t num_launches_ = 0;
+  double pairs_before_ = 0.0;
+  Stats stats_;
+};
+
+/// What a segment holds at most, before there is one.
+double bytes_of(const MaskedSearch& search) {
+  const MaskedPlan& plan = search.plan;
+  const double row =
+      static_cast<double>(search.columns.padded) * 8 +
+      static_cast<double>(plan.depth) * 4 +
+      (plan.by_products ? static_cast<double>(plan.half_depth) * 2 + 16 : 0.0) +
+      static_cast<double>(search.words()) * 8 + 16;
+  const double points = static_cast<double>(search.columns.size()) +
+                        (&search.rows == &search.columns
+                             ? 0.0
+                             : static_cast<double>(search.rows.size()));
+  return points * row +
+         static_cast<double>(plan.batch_rows) *
+             (static_cast<double>(plan.capacity) * 4 +
+              static_cast<double>(search.request.k) * 20 + 12) +
+         bytes_preparing(search.columns.source->num_points(),
+                         search.columns.num_features, false);
+}
+
+void check_fits(const MaskedSearch& search, const Device& gpu) {
+  const double limit = search.request.max_device_memory;
+  const double usable =
+      limit > 0 ? std::min(limit, gpu.bytes_free) : gpu.bytes_free;
+  const double bytes = bytes_of(search);
+  if (bytes > usable)
+    throw PlanFailure(PlanFailure::Held::all_points, bytes, usable,
+                      gpu.cuda_id);
+}
+
+std::vector<std::int32_t> own_ids_of(const Request& request,
+                                     const PlacedPoints& rows, bool graph) {
+  if (graph) return rows.order.id;
+  std::vector<std::int32_t> own = self_by_place(request, rows.order);
+  if (own.empty()) own.assign(static_cast<std::size_t>(rows.size()), -1);
+  return own;
+}
+
+void run_segments(const MaskedSearch& search, const UsedDevices& gpus,
+                  Progress* progress, Stats& stats) {
+  const int count = static_cast<int>(
+      std::min<std::int64_t>(gpus.count(), search.rows.size()));
+  const std::int64_t n = search.rows.size();
+  const double rounds =
+      2.0 + std::log2(static_cast<double>(search.columns.size()) /
+                      static_cast<double>(search.plan.first_columns));
+  const double batches = std::ceil(static_cast<double>(n) /
+                                   static_cast<double>(search.plan.batch_rows));
+  Workers workers(progress, static_cast<std::int64_t>(rounds * batches) + 1);
+  run_parts(workers, gpus, count, stats, [&](int w) {
+    const std::int64_t first = n * w / count, end = n * (w + 1) / count;
+    const Clock::time_point start = Clock::now();
+    MaskedSegment segment(search, end - first, workers);
+    segment.run(first, end);
+    Stats part = segment.stats();
+    part.seconds_device = seconds_since(start);
+    return part;
+  });
+}
+
+}  // namespace
+
+void find_masked(const Request& request, const RowSource& points,
+                 const RowSource* queries, const Neighbours& out,
+                 Progress* progress, Stats* stats) {
+  const Clock::time_point start = Clock::now();
+  const UsedDevices gpus(request.devices);
+  const MaskedRule rule(request, points, queries, progress);
+  const PlacedPoints columns(points, request.skip, true);
+  PlacedPoints own_rows;
+  if (queries != nullptr)
+    own_rows = PlacedPoints(*queries, request.query_skip, false);
+  const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
+  for (std::int64_t i = 0; i < out.rows; ++i)
+    if (columns.size() == 0 ||
+        rows.order.place[static_cast<std::size_t>(i)] < 0)
+      emit_missing(out, AnswerRow::of(i), request.k);
+  if (rows.size() == 0 || columns.size() == 0) return;
+
+  const MaskedPlan plan = plan_masked(request, rows, columns, gpus);
+  const std::vector<std::int32_t> own_ids =
+      own_ids_of(request, rows, queries == nullptr);
+  const MaskedSearch search = {
+      request,
+      rule,
+      plan,
+      rows,
+      columns,
+      own_ids,
+      out,
+      std::max(1, request.num_threads / static_cast<int>(gpus.count()))};
+  for (const Device& gpu : gpus.all()) check_fits(search, gpu);
+  const double seconds_prepare = seconds_since(start);
+  Stats found;
+  run_segments(search, gpus, progress, found);
+  if (stats == nullptr) return;
+  *stats = found;
+  stats->bytes_device = gpus.most_bytes();
+  stats->seconds_prepare = seconds_prepare;
+  stats->seconds_search =
+      seconds_since(start) - seconds_prepare - stats->seconds_emit;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,51 @@
+#pragma once
+
+// Rows as they were read, on devices: what is prepared from them comes from
+// there, however often, and under whatever recipe.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/rows/source.hpp"
+#include "cuda/device/resources.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// A source that some devices have. A Preparer on those takes it from there; on
+/// others, and on the host, it is the source that it was made of, which must
+/// outlive it.
+class HeldRows final : public RowSource {
+ public:
+  /// devices: CUDA's own numbers. Reads the source once, and sends it to each.
+  HeldRows(const RowSource& source, const std::vector<int>& devices,
+           int num_threads);
+  HeldRows(const HeldRows&) = delete;
+  HeldRows& operator=(const HeldRows&) = delete;
+  ~HeldRows() override;
+
+  std::int64_t num_points() const override { return source_.num_points(); }
+  std::int64_t num_features() const override { return source_.num_features(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    source_.read(first, count, out, stride);
+  }
+  bool prepared() const override { return source_.prepared(); }
+
+  const RowSource& source() const { return source_; }
+  /// [num_points x padded features], row-major, device memory; null: not there.
+  const double* on(int device) const;
+  /// On each of the devices.
+  double bytes() const;
+
+ private:
+  struct Side {
+    int device;
+    DeviceBuffer<double> rows;
+  };
+  const RowSource& source_;
+  std::vector<Side> sides_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

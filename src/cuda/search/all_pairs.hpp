@@ -1,0 +1,67 @@
+#pragma once
+
+// All pairs in the contract's doubles, of points that the device holds: its
+// segment of the splits, band by band and chunk by chunk.
+
+#include <cstdint>
+#include <memory>
+
+#include "cuda/device/resources.hpp"
+#include "cuda/device/two_under_way.hpp"
+#include "cuda/device/workers.hpp"
+#include "cuda/exact/answer.hpp"
+#include "cuda/exact/lane_tiles.hpp"
+#include "cuda/plan/pair_bands.hpp"
+#include "cuda/search/chunk_buffer.hpp"
+#include "cuda/search/search.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Made and run on one host thread, whose current device it uses.
+class AllPairs {
+ public:
+  AllPairs(const Search& search, Workers& workers);
+  AllPairs(const AllPairs&) = delete;
+  AllPairs& operator=(const AllPairs&) = delete;
+  /// After a failure, what is under way still uses the buffers.
+  ~AllPairs() { cudaStreamSynchronize(stream_.get()); }
+
+  /// Finds and writes out the neighbours of the rows of these splits.
+  void run(std::int64_t first_split, std::int64_t last_split);
+
+  double pairs() const { return pairs_; }
+  double seconds_emit() const { return answer_.seconds(); }
+
+ private:
+  bool band(const PairBand& band);
+  bool chunk(const PairBand& band, std::int64_t split, std::int64_t column);
+  void start(const Chunk& chunk);
+  void emit(const PairBand& band, std::int64_t split);
+  Panel rows_of(std::int64_t split) const;
+  Panel columns_at(std::int64_t split) const;
+  /// Of the split's rows, in the band's.
+  Lists lists_of(const PairBand& band, std::int64_t split) {
+    return lists_.lists((split - band.first) * search_.plan.chunk_size);
+  }
+  const DevicePoints& row_points() const {
+    return symmetric_ ? columns_ : own_rows_;
+  }
+
+  const Search& search_;
+  Workers& workers_;
+  const bool symmetric_;
+  Stream stream_;
+  const DevicePoints& columns_;
+  DevicePoints own_rows_;
+  std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
+  ChunkBuffer chunk_;
+  std::unique_ptr<LaneTiles> lanes_;  ///< null: without tensor cores
+  ListBuffer lists_;                  ///< of a band
+  AnswerWriter answer_;
+  TwoUnderWay under_way_;
+  double pairs_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

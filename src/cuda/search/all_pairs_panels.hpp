@@ -1,0 +1,55 @@
+#pragma once
+
+// All pairs in the contract's doubles where the points do not fit the device:
+// its segment of the splits, panels of rows against panels of columns.
+
+#include <cstdint>
+#include <memory>
+
+#include "cuda/device/two_under_way.hpp"
+#include "cuda/device/workers.hpp"
+#include "cuda/exact/answer.hpp"
+#include "cuda/prepare/panel_stream.hpp"
+#include "cuda/search/chunk_buffer.hpp"
+#include "cuda/search/search.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Made and run on one host thread, whose current device it uses.
+class AllPairsPanels {
+ public:
+  AllPairsPanels(const Search& search, Workers& workers);
+  AllPairsPanels(const AllPairsPanels&) = delete;
+  AllPairsPanels& operator=(const AllPairsPanels&) = delete;
+  /// After a failure, what is under way still uses the buffers.
+  ~AllPairsPanels() { cudaStreamSynchronize(stream_.get()); }
+
+  /// Finds and writes out the neighbours of the rows of these splits.
+  void run(std::int64_t first_split, std::int64_t last_split);
+
+  double pairs() const { return pairs_; }
+  double seconds_emit() const { return answer_.seconds(); }
+
+ private:
+  bool chunk(const Panel& rows, const Panel& columns);
+  bool correlate(const Panel& rows);
+
+  const Search& search_;
+  Workers& workers_;
+  const bool symmetric_;
+  const std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
+  Stream stream_;
+  PanelBuffer rows_, columns_[2];
+  ChunkBuffer chunk_;
+  ListBuffer lists_;
+  DeviceBuffer<double> list_correlation_;  ///< [chunk_rows_ x k]
+  AnswerWriter answer_;
+  PanelStream from_columns_;
+  std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
+  TwoUnderWay under_way_;
+  double pairs_ = 0;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,407 @@
+#include "cuda/search/block_pair.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/base/pieces.hpp"
+#include "core/rows/made_rows.hpp"
+#include "core/search/plan.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/device/wait_at_end.hpp"
+#include "cuda/exact/distance.hpp"
+#include "cuda/exact/emit.hpp"
+#include "cuda/exact/short_lists.hpp"
+#include "cuda/plan/panels.hpp"
+#include "cuda/search/candidate_store.hpp"
+#include "cuda/search/filter_form.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// Fewer points on a side are done in doubles as fast.
+constexpr std::int64_t kLeastSide = kFilterBlock;
+// Beyond so many neighbours lists of candidates are not worth their memory.
+constexpr std::int64_t kMostNeighbours = 2048;
+// Of all pairs in doubles; and of what a block of the filter meets at a time.
+constexpr std::int64_t kChunkSide = 4096, kChunkMet = 16384;
+// Entries of lists that come to the host at a time: 256 MiB with their numbers.
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 24;
+// Points that the filter's form is learnt from: half of them of either side.
+constexpr std::int64_t kSampled = 64;
+static_assert(kSampled / 2 <= kLeastSide, "either side has so many");
+// Pairs' features that are summed at a time: less than 0.1 s on a large GPU.
+constexpr double kTurn = 5e10;
+
+}  // namespace
+
+Sides::Sides(const BlockRows& blocks, const Between& between,
+             const std::vector<std::int64_t>& skip)
+    : alone(between.b.count == 0) {
+  points.source = &blocks;
+  points.num_features = blocks.num_features();
+  points.padded = padded_features(points.num_features);
+  points.order.place.assign(static_cast<std::size_t>(blocks.num_points()), -1);
+  const std::int64_t a = between.a.count, b = between.b.count;
+  const std::int64_t not_of_a =
+      skip.end() - std::lower_bound(skip.begin(), skip.end(), a);
+  const std::int64_t not_of_b =
+      static_cast<std::int64_t>(skip.size()) - not_of_a;
+  // The columns first: the larger side.
+  if (b - not_of_a > a - not_of_b) {
+    num_columns = append(a, b, skip);
+    num_rows = append(0, a, skip);
+  } else {
+    num_columns = append(0, a, skip);
+    num_rows = append(a, b, skip);
+  }
+}
+
+std::int64_t Sides::append(std::int64_t first, std::int64_t count,
+                           const std::vector<std::int64_t>& skip) {
+  std::vector<std::int64_t> own;
+  for (const std::int64_t point : skip)
+    if (point >= first && point < first + count) own.push_back(point - first);
+  const PointOrder side = order_points(count, own, true);
+  for (const std::int32_t at : side.id) {
+    const std::int64_t point = first + at;
+    points.order.place[static_cast<std::size_t>(point)] =
+        static_cast<std::int32_t>(points.order.id.size());
+    points.order.id.push_back(static_cast<std::int32_t>(point));
+  }
+  return side.num_active();
+}
+
+double bytes_of(const BlockWork& work) {
+  const PlacedPoints& points = work.sides.points;
+  const double places = static_cast<double>(work.num_places());
+  const double padded = static_cast<double>(points.padded);
+  const double k = static_cast<double>(work.k);
+  const bool ranked = work.request.metric->row_form == RowForm::ranked;
+  const double side = static_cast<double>(kChunkSide);
+  double bytes = places * (padded * 8 + 12) +
+                 4.0 * static_cast<double>(points.source->num_points()) +
+                 bytes_preparing(points.source->num_points(),
+                                 points.num_features, ranked) +
+                 bytes_made_from(*points.source);
+  if (work.request.covariates != nullptr)
+    bytes += work.request.covariates->bytes();
+  bytes += side * (side * 8 + padded * 8 + 16 + k * 20) +
+           20.0 * static_cast<double>(kMostEntries) + 20 * k;
+  if (work.form.form == NumberForm::none) return bytes;
+  const double slots = static_cast<double>(work.pairs().num_slots());
+  return bytes + work.multiprocessors * work.form.bytes_sums +
+         slots * (static_cast<double>(work.form.slot_bytes()) +
+                  8.0 * candidates_for(work.k) + 24);
+}
+
+/// The filter's form, where it pays.
+RowsInForm form_of(const Request& request, const Sides& sides, std::int64_t k,
+                   const GpuFacts& facts) {
+  const bool pays = !sides.alone && k <= kMostNeighbours &&
+                    std::min(sides.num_columns, sides.num_rows) >= kLeastSide;
+  if (!pays) return {};
+  const MetricEntry& metric = *request.metric;
+  const std::int64_t features = sides.points.num_features;
+  const NumberForm whole =
+      difference_form(metric.filter, sides.num_columns, sides.num_rows,
+                      features, asked_bits(request), facts);
+  return RowsInForm(whole != NumberForm::none
+                        ? whole
+                        : choose_form(metric.filter, features, facts),
+                    metric.is_unit_dot(), features);
+}
+
+std::int64_t num_pieces(const BlockWork& work) {
+  if (work.form.form != NumberForm::none)
+    return 1 + ceil_div(work.pairs().num_slots(), 1024);
+  const std::int64_t side = ceil_div(work.sides.size(), kChunkSide);
+  return 1 + side * side;
+}
+
+/// Lists of some rows, on the device and on the host.
+struct BlockPair::Batch {
+  Batch(std::int64_t rows, std::int64_t k, bool with_correlation)
+      : nearest(rows, k),
+        correlation(with_correlation ? rows * k : 0),
+        h_index(static_cast<std::size_t>(rows * k)),
+        h_distance(h_index.size()),
+        h_correlation(static_cast<std::size_t>(correlation.size())) {}
+  ListBuffer nearest;
+  DeviceBuffer<double> correlation;
+  std::vector<std::int32_t> h_index;
+  std::vector<double> h_distance, h_correlation;
+};
+
+BlockPair::BlockPair(const BlockWork& work, Workers& workers, PairLists& found)
+    : work_(work),
+      metric_(*work.request.metric),
+      undo_(work.rule.undo()),
+      workers_(workers),
+      found_(found),
+      points_(work.sides.points, work.prepare, work.request.num_threads,
+              work.num_places(), stream_) {}
+
+void BlockPair::run() {
+  std::vector<std::int32_t> left;
+  if (work_.form.form == NumberForm::none) {
+    left.resize(static_cast<std::size_t>(work_.sides.size()));
+    std::iota(left.begin(), left.end(), 0);
+  } else if (!filter(left)) {
+    return;
+  }
+  // Places ascend: those of columns come first.
+  const std::int64_t columns = work_.sides.num_columns;
+  const auto middle = std::lower_bound(left.begin(), left.end(), columns);
+  const std::vector<std::int32_t> of_columns(left.begin(), middle);
+  const std::vector<std::int32_t> of_rows(middle, left.end());
+  if (work_.sides.alone)
+    in_doubles(of_columns, 0, columns);
+  else if (in_doubles(of_columns, columns, work_.sides.num_rows))
+    in_doubles(of_rows, 0, columns);
+}
+
+/// In the first form that pays.
+std::unique_ptr<PairFilter> BlockPair::learnt_filter() {
+  // A fair sample are the places about where the sides meet, each of which is
+  // shuffled: two stretches of a user's points may be far apart.
+  const Panel sample =
+      points_.panel(Place{work_.sides.num_columns - kSampled / 2}, kSampled);
+  Sought sought;
+  sought.num_points = work_.sides.num_columns;
+  sought.k = work_.k;
+  sought.forced = asked_bits(work_.request) != 0;
+  sought.capacity = candidates_for(work_.k);
+  return cuda::learnt_filter(
+      metric_, work_.form,
+      {{sample.rows, sample.sums, points_.padded}, sample.count, undo_, sought},
+      stream_);
+}
+
+/// Leaves in `left` the places whose lists overflowed. Returns whether to go
+/// on.
+bool BlockPair::filter(std::vector<std::int32_t>& left) {
+  const BlockPairs pairs = work_.pairs();
+  const std::vector<std::int32_t> places = pairs.places();
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(work_.sides.size()));
+  for (std::size_t slot = 0; slot < places.size(); ++slot)
+    if (places[slot] >= 0)
+      slots[static_cast<std::size_t>(places[slot])] =
+          static_cast<std::int32_t>(slot);
+  const std::unique_ptr<PairFilter> filter = learnt_filter();
+  FilterForm form(*filter, pairs.num_slots());
+  CandidateStore candidates(
+      {pairs.num_slots(), candidates_for(work_.k), work_.sides.size(), false},
+      stream_);
+  DeviceBuffer<std::int32_t> d_slots(work_.sides.size());
+  const WaitAtEnd wait(stream_);
+  form.clear(stream_);
+  upload(d_slots, slots.data(), d_slots.size(), stream_);
+  filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
+                     form.rows(), stream_.get());
+  candidates.hold_entries();
+  candidates.place(places.data(), pairs.num_slots(), stream_);
+  candidates.meet_own(points_.ids.data());
+  stream_.wait();
+
+  Cut cut;
+  cut.lists = candidates.lists();
+  cut.redo = candidates.redo();
+  cut.k = static_cast<std::int32_t>(work_.k);
+  cut.end_slot = {pairs.num_slots()};
+  // What is in a list are pairs of two points, one of either side.
+  cut.all_valid = true;
+  filter->set_errors(cut, form.rows(), form.rows(), stream_);
+  start_candidates(cut.lists, stream_.get());
+  set_thresholds(cut, filter->units(cut, stream_), places);
+
+  FilterWork filtered;
+  filtered.rows = filtered.columns = form.rows();
+  filtered.lists = cut.lists;
+  for (const FilterJobs& jobs :
+       pairs.jobs(work_.form.work, kChunkMet, work_.multiprocessors)) {
+    under_way_.begin();
+    filtered.jobs = jobs;
+    filter->start(filtered, stream_.get());
+    if (jobs.ends_round) start_cut(cut, stream_.get());
+    under_way_.end(stream_);
+    if (!workers_.go_on()) return false;
+  }
+  stats_.pairs_filtered = work_.sides.pairs();
+  stats_.filter_bits = filter->bits();
+  stats_.pairs_exact =
+      candidates.num_candidates(Slot{0}, cut.end_slot, stream_);
+  return settle(cut.lists, places, left);
+}
+
+/// A slot's first threshold is what its point's limit says.
+void BlockPair::set_thresholds(const Cut& cut, const SimilarityUnits& units,
+                               const std::vector<std::int32_t>& places) {
+  std::vector<float> thresholds(places.size(), std::nanf(""));
+  for (std::size_t slot = 0; slot < places.size(); ++slot)
+    if (places[slot] >= 0)
+      thresholds[slot] =
+          threshold_of_limit(metric_, work_.rule, units,
+                             work_.between.limit(row_at(places[slot])));
+  CUDA_CHECK(cudaMemcpyAsync(cut.lists.thresholds, thresholds.data(),
+                             thresholds.size() * sizeof(float),
+                             cudaMemcpyHostToDevice, stream_.get()));
+  stream_.wait();
+}
+
+/// The nearest of the candidates, some slots at a time.
+bool BlockPair::settle(const CandidateLists& lists,
+                       const std::vector<std::int32_t>& places,
+                       std::vector<std::int32_t>& left) {
+  const double of_slot =
+      static_cast<double>(lists.capacity) * static_cast<double>(points_.padded);
+  const std::int64_t turn = std::min(
+      {lists.num_slots, std::max<std::int64_t>(1, kMostEntries / work_.k),
+       1024 + static_cast<std::int64_t>(kTurn / of_slot)});
+  Batch batch(turn, work_.k, work_.correlation);
+  DeviceBuffer<std::int32_t> counts(turn);
+  std::vector<std::int32_t> h_counts(static_cast<std::size_t>(turn));
+  const WaitAtEnd wait(stream_);
+  for (std::int64_t slot = 0; slot < lists.num_slots; slot += turn) {
+    const std::int64_t count = std::min(turn, lists.num_slots - slot);
+    ShortLists step;
+    step.lists = lists;
+    step.first_slot = {slot};
+    step.end_slot = {slot + count};
+    step.rows = points_.rows.data();
+    step.sums = points_.sums.data();
+    step.padded = points_.padded;
+    step.undo = undo_;
+    step.nearest = batch.nearest.lists();
+    step.counts = counts.data();
+    start_short_lists(metric_, step, stream_.get());
+    download(h_counts.data(), counts, count, stream_);
+    bring(batch, count, lists.places + slot, points_.rows.data(),
+          points_.sums.data());
+    for (std::int64_t s = 0; s < count; ++s) {
+      const std::int32_t place = places[static_cast<std::size_t>(slot + s)];
+      const std::int32_t size = h_counts[static_cast<std::size_t>(s)];
+      if (place < 0) continue;
+      if (is_overflowed(size) || is_short(place, size))
+        left.push_back(place);
+      else
+        take(batch, s, place, size);
+    }
+    if (!workers_.go_on()) return false;
+  }
+  std::sort(left.begin(), left.end());
+  return true;
+}
+
+/// Whether a list without a limit lacks some: sums that are no numbers.
+bool BlockPair::is_short(std::int64_t place, std::int64_t size) const {
+  const Sides& sides = work_.sides;
+  const std::int64_t others =
+      place < sides.num_columns ? sides.num_rows : sides.num_columns;
+  return size < std::min(work_.k, others) &&
+         work_.between.limit(row_at(place)) == HUGE_VAL;
+}
+
+/// All pairs of the points at these places with those of `count` places from
+/// `first` on, in the contract's doubles. Returns whether to go on.
+bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
+                           std::int64_t first, std::int64_t count) {
+  const std::int64_t num_rows = static_cast<std::int64_t>(places.size());
+  if (num_rows == 0) return true;
+  if (work_.form.form != NumberForm::none)
+    stats_.rows_redone += static_cast<double>(num_rows);
+  const std::int64_t most_rows = std::min(
+      {kChunkSide, whole_tiles(num_rows),
+       std::max(kChunkUnit, kMostEntries / work_.k / kChunkUnit * kChunkUnit)});
+  const std::int64_t most_columns = std::min(kChunkSide, whole_tiles(count));
+  const std::int64_t padded = points_.padded;
+  DeviceBuffer<double> rows(most_rows * padded), sums(most_rows);
+  DeviceBuffer<std::int32_t> d_places(most_rows), ids(most_rows);
+  ChunkBuffer chunk(most_rows, most_columns, padded, undo_);
+  Batch batch(most_rows, work_.k, work_.correlation);
+  const WaitAtEnd wait(stream_);
+  for (std::int64_t r = 0; r < num_rows; r += most_rows) {
+    Panel panel;
+    panel.rows = rows.data();
+    panel.sums = sums.data();
+    panel.ids = ids.data();
+    panel.count = std::min(most_rows, num_rows - r);
+    upload(d_places, places.data() + r, panel.count, stream_);
+    GatheredPoints gather;
+    gather.from = points_.rows.data();
+    gather.from_sums = points_.sums.data();
+    gather.from_ids = points_.ids.data();
+    gather.places = d_places.data();
+    gather.rows = rows.data();
+    gather.sums = sums.data();
+    gather.ids = ids.data();
+    gather.num_rows = panel.count;
+    gather.num_places = whole_tiles(panel.count);
+    gather.padded = padded;
+    start_gathering(gather, stream_.get());
+    start_clear(batch.nearest.lists(), panel.count, stream_.get());
+    for (std::int64_t c = 0; c < count; c += most_columns) {
+      const Panel columns =
+          points_.panel(Place{first + c}, std::min(most_columns, count - c));
+      under_way_.begin();
+      start_distances(metric_, chunk.chunk(panel, columns), stream_.get());
+      Selection selection =
+          chunk.selection(panel, columns, batch.nearest.lists());
+      // Of two sides no point is its own.
+      if (work_.sides.alone) selection.own_ids = ids.data();
+      start_selection(selection, stream_.get());
+      under_way_.end(stream_);
+      stats_.pairs_exact +=
+          static_cast<double>(panel.count) * static_cast<double>(columns.count);
+      if (!workers_.go_on()) return false;
+    }
+    bring(batch, panel.count, nullptr, rows.data(), sums.data());
+    for (std::int64_t i = 0; i < panel.count; ++i) {
+      const std::int32_t* const index = batch.h_index.data() + i * work_.k;
+      std::int64_t size = 0;
+      while (size < work_.k && index[size] != kNoPoint) ++size;
+      take(batch, i, places[static_cast<std::size_t>(r + i)], size);
+    }
+  }
+  return true;
+}
+
+/// The first `count` lists to the host. row_places: of each list its row of
+/// `rows`, device memory; null: in their order. Waits for the stream.
+void BlockPair::bring(Batch& batch, std::int64_t count,
+                      const std::int32_t* row_places, const double* rows,
+                      const double* row_sums) {
+  const std::int64_t entries = count * work_.k;
+  if (work_.correlation) {
+    Slice slice;
+    slice.lists = batch.nearest.lists();
+    slice.turned = false;
+    slice.size = entries;
+    slice.correlation = batch.correlation.data();
+    CorrelationOf from;
+    from.rows = rows;
+    from.row_sums = row_sums;
+    from.row_places = row_places;
+    from.columns = points_.rows.data();
+    from.column_sums = points_.sums.data();
+    from.places = points_.places.data();
+    from.padded = points_.padded;
+    start_correlations(slice, from, stream_.get());
+    download(batch.h_correlation.data(), batch.correlation, entries, stream_);
+  }
+  download(batch.h_distance.data(), batch.nearest.distance(), entries, stream_);
+  download(batch.h_index.data(), batch.nearest.index(), entries, stream_);
+  stream_.wait();
+}
+
+void BlockPair::take(const Batch& batch, std::int64_t list, std::int64_t place,
+                     std::int64_t size) {
+  const std::int64_t at = list * work_.k;
+  found_.take(row_at(place), size, batch.h_distance.data() + at,
+              batch.h_index.data() + at,
+              work_.correlation ? batch.h_correlation.data() + at : nullptr);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,92 @@
+#include "cuda/search/candidate_store.hpp"
+
+#include <algorithm>
+
+#include "cuda/device/transfer.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+CandidateStore::CandidateStore(const Shape& shape, const Stream& stream)
+    : counts_(shape.num_slots),
+      places_(shape.num_slots),
+      thresholds_(shape.num_slots),
+      bounds_(shape.bounds ? shape.num_slots : 0),
+      redo_places_(shape.num_rows),
+      redo_count_(1) {
+  clear_redo(stream);
+  lists_.counts = counts_.data();
+  lists_.thresholds = thresholds_.data();
+  lists_.bounds = bounds_.data();
+  lists_.places = places_.data();
+  lists_.num_slots = shape.num_slots;
+  lists_.capacity = shape.capacity;
+}
+
+void CandidateStore::hold_entries() {
+  entries_ = DeviceBuffer<Candidate>(counts_.size() * lists_.capacity);
+  lists_.entries = entries_.data();
+}
+
+void CandidateStore::place(const std::int32_t* places, std::int64_t count,
+                           const Stream& stream) {
+  upload(places_, places, count, stream);
+  lists_.num_slots = count;
+}
+
+void CandidateStore::meet_own(const std::int32_t* ids) {
+  meet(places_.data(), ids, ids);
+}
+
+void CandidateStore::hold_ids(const std::int32_t* ids, std::int64_t count,
+                              const Stream& stream) {
+  ids_ = DeviceBuffer<std::int32_t>(count);
+  upload(ids_, ids, count, stream);
+  meet_own(ids_.data());
+}
+
+void CandidateStore::meet(const std::int32_t* column_places,
+                          const std::int32_t* column_ids,
+                          const std::int32_t* row_ids) {
+  lists_.column_places = column_places;
+  lists_.column_ids = column_ids;
+  lists_.row_ids = row_ids;
+}
+
+void CandidateStore::clear_redo(const Stream& stream) {
+  clear_from(redo_count_, 0, stream);
+}
+
+std::vector<std::int32_t> CandidateStore::counts(Slot first, Slot end,
+                                                 const Stream& stream) const {
+  std::vector<std::int32_t> counts(
+      static_cast<std::size_t>(end.value - first.value));
+  CUDA_CHECK(cudaMemcpyAsync(counts.data(), counts_.data() + first.value,
+                             counts.size() * sizeof(std::int32_t),
+                             cudaMemcpyDeviceToHost, stream.get()));
+  stream.wait();
+  return counts;
+}
+
+double CandidateStore::num_candidates(Slot first, Slot end,
+                                      const Stream& stream) const {
+  double sum = 0;
+  for (const std::int32_t count : counts(first, end, stream))
+    sum += std::max(count, 0);
+  return sum;
+}
+
+std::vector<std::int32_t> CandidateStore::to_redo(const Stream& stream) const {
+  std::int32_t count = 0;
+  download(&count, redo_count_, 1, stream);
+  stream.wait();
+  std::vector<std::int32_t> places(static_cast<std::size_t>(count));
+  if (count == 0) return places;
+  download(places.data(), redo_places_, count, stream);
+  stream.wait();
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,115 @@
+#pragma once
+
+// A chunk of distances between two panels of points, in memory of its own.
+
+#include <cstdint>
+
+#include "cuda/device/resources.hpp"
+#include "cuda/exact/distance.hpp"
+#include "cuda/exact/select.hpp"
+#include "cuda/prepare/panel_stream.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Room for a chunk on the current device.
+class ChunkBuffer {
+ public:
+  /// For chunks of at most so many rows and columns. padded: features of a row;
+  /// undo: what takes off the matrix's scaling; turned: with room for chunks
+  /// that columns select from, too.
+  ChunkBuffer(std::int64_t most_rows, std::int64_t most_columns,
+              std::int64_t padded, PowerOfTwo undo, bool turned = false)
+      : stride_(most_columns),
+        turned_stride_(most_rows),
+        padded_(padded),
+        undo_(undo),
+        distances_(most_rows * most_columns),
+        turned_(turned ? most_rows * most_columns : 0) {}
+
+  /// The chunk that these rows and columns make.
+  Chunk chunk(const Panel& rows, const Panel& columns) {
+    Chunk chunk;
+    chunk.rows = rows.rows;
+    chunk.row_sums = rows.sums;
+    chunk.columns = columns.rows;
+    chunk.column_sums = columns.sums;
+    chunk.num_rows = rows.count;
+    chunk.num_columns = columns.count;
+    chunk.padded = padded_;
+    chunk.undo = undo_;
+    chunk.distances = distances_.data();
+    chunk.stride = stride_;
+    return chunk;
+  }
+  /// The same, for the lists of the columns as well.
+  Chunk chunk_for_both(const Panel& rows, const Panel& columns) {
+    Chunk both = chunk(rows, columns);
+    both.turned = turned_.data();
+    both.turned_stride = turned_stride_;
+    return both;
+  }
+  /// Of a panel with itself.
+  Chunk own_chunk(const Panel& points) {
+    Chunk own = chunk(points, points);
+    own.turned = own.distances;
+    own.turned_stride = own.stride;
+    own.same = true;
+    return own;
+  }
+
+  /// Of that chunk the nearest of each row: all but what tells a point from
+  /// itself.
+  Selection selection(const Panel& rows, const Panel& columns,
+                      const Lists& lists) const {
+    Selection selection;
+    selection.distances = distances_.data();
+    selection.stride = stride_;
+    selection.num_rows = rows.count;
+    selection.num_columns = columns.count;
+    selection.column_ids = columns.ids;
+    selection.self = -rows.count - 1;
+    selection.lists = lists;
+    return selection;
+  }
+
+  /// Of a chunk for both, the nearest of each column, which are rows here.
+  Selection turned_selection(const Panel& rows, const Panel& columns,
+                             const Lists& lists) const {
+    Selection selection = this->selection(columns, rows, lists);
+    selection.distances = turned_.data();
+    selection.stride = turned_stride_;
+    return selection;
+  }
+
+ private:
+  const std::int64_t stride_, turned_stride_, padded_;
+  const PowerOfTwo undo_;
+  DeviceBuffer<double> distances_;  ///< [most_rows x most_columns]
+  DeviceBuffer<double> turned_;     ///< [most_columns x most_rows] or nothing
+};
+
+/// Room for the k nearest of each of some rows, on the current device.
+class ListBuffer {
+ public:
+  ListBuffer(std::int64_t num_rows, std::int64_t k)
+      : k_(k), distance_(num_rows * k), index_(num_rows * k) {}
+  /// Of the rows from that one on.
+  Lists lists(std::int64_t first_row = 0) {
+    Lists lists;
+    lists.distance = distance_.data() + first_row * k_;
+    lists.index = index_.data() + first_row * k_;
+    lists.k = k_;
+    return lists;
+  }
+  const DeviceBuffer<double>& distance() const { return distance_; }
+  const DeviceBuffer<std::int32_t>& index() const { return index_; }
+
+ private:
+  const std::int64_t k_;
+  DeviceBuffer<double> distance_;  ///< [num_rows x k]
+  DeviceBuffer<std::int32_t> index_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

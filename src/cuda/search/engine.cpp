@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <memory>
+
+#include "core/base/errors.hpp"
+#include "core/base/pieces.hpp"
+#include "core/rows/made_rows.hpp"
+#include "core/rows/prepared.hpp"
+#include "core/search/by_groups.hpp"
+#include "cuda/backend.hpp"
+#include "cuda/device/used_devices.hpp"
+#include "cuda/device/workers.hpp"
+#include "cuda/missing/find_masked.hpp"
+#include "cuda/plan/plan.hpp"
+#include "cuda/search/all_pairs.hpp"
+#include "cuda/search/all_pairs_panels.hpp"
+#include "cuda/search/engine.hpp"
+#include "cuda/search/graph_by_filter.hpp"
+#include "cuda/search/graph_by_filter_panels.hpp"
+#include "cuda/search/groups_by_filter.hpp"
+#include "cuda/search/queries_by_filter.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+std::int64_t size_without(const RowSource& points,
+                          const std::vector<std::int64_t>& skip) {
+  return points.num_points() - static_cast<std::int64_t>(skip.size());
+}
+
+/// What a plan that cannot be cut any smaller needs, there must be.
+void check_fits(const Plan& plan, double bytes_usable, int device) {
+  if (plan.streamed && bytes_usable > 0 && plan.bytes_peak > bytes_usable)
+    throw PlanFailure(PlanFailure::Held::two_chunks, plan.bytes_peak,
+                      bytes_usable, device);
+}
+
+CudaPlan make_plan(const Request& request, const RowSource& points,
+                   const RowSource* queries, const Neighbours& out,
+                   const UsedDevices& gpus, const PointStore& store) {
+  // What the store holds is used, or goes.
+  const GpuFacts facts =
+      facts_of(store.as_if_free(gpus.all()), request.max_device_memory);
+  PlanInput input = plan_input(
+      request, size_without(points, request.skip), points.num_features(),
+      queries == nullptr ? 0 : size_without(*queries, request.query_skip));
+  input.num_given = points.num_points();
+  input.bytes_made_from =
+      bytes_made_from(points) +
+      (queries == nullptr ? 0.0 : bytes_made_from(*queries));
+  // Points and queries are each prepared by a basis of their own.
+  if (request.covariates != nullptr)
+    input.bytes_made_from += 2.0 * request.covariates->bytes();
+  input.num_workers = gpus.count();
+  input.correlation = out.correlation != nullptr;
+  const CudaPlan plan = plan_cuda(input, facts);
+  check_fits(plan, facts.bytes_usable(), gpus.id(0));
+  return plan;
+}
+
+void emit_missing_rows(const PointOrder& order, const Neighbours& out,
+                       std::int64_t k) {
+  for (std::int64_t i = 0; i < out.rows; ++i)
+    if (order.place[static_cast<std::size_t>(i)] < 0)
+      emit_missing(out, AnswerRow::of(i), k);
+}
+
+/// The parts of a filtered search. None goes before the work of all is over.
+template <class Part>
+struct FilterParts {
+  explicit FilterParts(int count) : parts(static_cast<std::size_t>(count)) {}
+  ~FilterParts() {
+    for (const auto& part : parts)
+      if (part) part->wait();
+  }
+  std::vector<std::unique_ptr<Part>> parts;
+};
+
+/// The work of a filtered plan, each device its blocks' slabs.
+template <class Part>
+void run_filtered(const Search& search, const UsedDevices& gpus,
+                  Progress* progress, Stats& stats) {
+  const int count = Workers::at_once(search.plan.num_workers);
+  FilterTeam team(gpus.all(), count);
+  Workers workers(progress, Part::num_launches(team, search));
+  team.workers = &workers;
+  FilterParts<Part> all(count);
+  run_parts(workers, gpus, count, stats, [&](int w) {
+    std::unique_ptr<Part>& part = all.parts[static_cast<std::size_t>(w)];
+    part.reset(new Part(search, team, w));
+    part->run();
+    return part->stats();
+  });
+}
+
+/// Filtered queries, each device an equal part of them.
+void run_queries(const Search& search, const UsedDevices& gpus,
+                 Progress* progress, Stats& stats) {
+  const int count = search.plan.num_workers;
+  const std::int64_t rows = search.rows.size();
+  std::int64_t pieces = 0;
+  for (int w = 0; w < count; ++w)
+    pieces += QueriesByFilter::num_launches(
+        search, rows * (w + 1) / count - rows * w / count);
+  Workers workers(progress, pieces);
+  run_parts(workers, gpus, count, stats, [&](int w) {
+    QueriesByFilter part(search, workers);
+    part.run(rows * w / count, rows * (w + 1) / count);
+    return part.stats();
+  });
+}
+
+/// The float64 pass over all pairs, each device its segment.
+template <class Part>
+void run_segments(const Search& search, const UsedDevices& gpus,
+                  Progress* progress, Stats& stats) {
+  const Plan& plan = search.plan;
+  Workers workers(progress, plan.num_chunks);
+  run_parts(workers, gpus, plan.num_workers, stats, [&](int w) {
+    workers.tell_chosen(0);
+    Part segment(search, workers);
+    const Clock::time_point start = Clock::now();
+    segment.run(w * plan.splits_per_segment,
+                std::min((w + 1) * plan.splits_per_segment, plan.num_splits));
+    Stats part;
+    part.pairs_exact = segment.pairs();
+    part.seconds_emit = segment.seconds_emit();
+    part.seconds_device = seconds_since(start) - part.seconds_emit;
+    return part;
+  });
+}
+
+/// A graph by groups, where one search does all. Returns whether it did.
+bool find_groups(const Request& request, const RowSource& points,
+                 const Neighbours& out, Progress* progress, Stats* stats,
+                 PointStore& store) {
+  check_metric(*request.metric);
+  const Clock::time_point start = Clock::now();
+  const UsedDevices gpus(request.devices);
+  if (size_without(points, request.skip) == 0) return false;
+  const CudaPlan plan = make_plan(request, points, nullptr, out, gpus, store);
+  if (!plan.groups_at_once) return false;
+  const PointGroups& groups = *request.groups;
+  const int exponent =
+      common_exponent(request, points, nullptr, request.num_threads);
+  PlacedPoints columns(points, request.skip, true);
+  columns.order = order_by_group(groups, columns.order);
+  emit_missing_rows(columns.order, out, request.k * groups.num_lists());
+  const DistanceRule rule(*request.metric, exponent);
+  const Search search = {
+      request,     plan,        columns, columns, recipe_of(request, exponent),
+      rule.undo(), rule.redo(), out,     nullptr, &store,
+      nullptr};
+  const GroupBlocks blocks(sizes_of(groups, request.skip));
+  const int count = Workers::at_once(plan.num_workers);
+  GroupTeam team(search, groups, blocks, gpus.all(), count);
+  const double seconds_prepare = seconds_since(start);
+  Workers workers(progress, team.num_launches());
+  team.workers = &workers;
+  FilterParts<GroupsByFilter> all(count);
+  Stats found;
+  run_parts(workers, gpus, count, found, [&](int w) {
+    std::unique_ptr<GroupsByFilter>& part =
+        all.parts[static_cast<std::size_t>(w)];
+    part.reset(new GroupsByFilter(search, team, w));
+    part->run();
+    return part->stats();
+  });
+  if (stats == nullptr) return true;
+  *stats = found;
+  stats->bytes_device = gpus.most_bytes();
+  stats->seconds_prepare = seconds_prepare;
+  stats->seconds_search =
+      seconds_since(start) - seconds_prepare - stats->seconds_emit;
+  return true;
+}
+
+}  // namespace
+
+void find_neighbours(const Request& asked, const RowSource& points,
+                     const RowSource* queries, const Neighbours& out,
+                     Progress* progress, Stats* stats) {
+  const Request request = suited(asked, points, queries, progress);
+  if (request.groups != nullptr && !request.na_pairwise) {
+    if (queries == nullptr) {
+      PointStore store;
+      if (find_groups(request, points, out, progress, stats, store)) return;
+    }
+    // Read once, for all groups.
+    if (!points.made_when_read())
+      return HeldPoints(request, points)
+          .find_neighbours(request, queries, out, progress, stats);
+  }
+  PointStore store;
+  find_with_store(request, points, queries, out, progress, stats, store);
+}
+
+void find_with_store(const Request& asked, const RowSource& points,
+                     const RowSource* queries, const Neighbours& out,
+                     Progress* progress, Stats* stats, PointStore& store) {
+  const Request request = suited(asked, points, queries, progress);
+  if (request.groups != nullptr) {
+    if (queries == nullptr && !request.na_pairwise &&
+        find_groups(request, points, out, progress, stats, store))
+      return;
+    return find_by_groups(
+        request, points, queries, out, progress, stats,
+        [&](const Request& part, const RowSource* rows, const Neighbours& to,
+            Progress* of_part, Stats* found) {
+          find_with_store(part, points, rows, to, of_part, found, store);
+        });
+  }
+  check_metric(*request.metric);
+  if (request.na_pairwise)
+    return find_masked(request, points, queries, out, progress, stats);
+  const Clock::time_point start = Clock::now();
+  const UsedDevices gpus(request.devices);
+  const std::int64_t num_rows =
+      queries == nullptr ? size_without(points, request.skip)
+                         : size_without(*queries, request.query_skip);
+  if (num_rows == 0) {
+    for (std::int64_t i = 0; i < out.rows; ++i)
+      emit_missing(out, AnswerRow::of(i), request.k);
+    return;
+  }
+  const CudaPlan plan = make_plan(request, points, queries, out, gpus, store);
+  if (plan.streamed) store.clear();
+
+  // Shuffled where the filter's thresholds need it, else in their own order.
+  const MetricEntry& metric = *request.metric;
+  const int exponent =
+      common_exponent(request, points, queries, request.num_threads);
+  const PlacedPoints columns(points, request.skip, plan.filtered);
+  PlacedPoints own_rows, in_panels;
+  if (plan.filtered && plan.streamed)
+    in_panels = PlacedPoints(points, request.skip, false);
+  if (queries != nullptr) {
+    own_rows = PlacedPoints(*queries, request.query_skip, false);
+    own_rows.self = self_by_place(request, own_rows.order);
+    std::replace(own_rows.self.begin(), own_rows.self.end(), std::int32_t{-1},
+                 kNoPoint);
+  }
+  const PlacedPoints& rows = queries != nullptr ? own_rows : columns;
+  emit_missing_rows(rows.order, out, request.k);
+
+  const DistanceRule rule(metric, exponent);
+  LearntForms learnt;
+  const bool exchange = queries == nullptr && plan.num_workers > 1;
+  const Search search = {request,
+                         plan,
+                         rows,
+                         columns,
+                         recipe_of(request, exponent),
+                         rule.undo(),
+                         rule.redo(),
+                         out,
+                         &in_panels,
+                         &store,
+                         exchange ? &learnt : nullptr};
+  const double seconds_prepare = seconds_since(start);
+  Stats found;
+  if (plan.filtered && queries != nullptr)
+    run_queries(search, gpus, progress, found);
+  else if (plan.filtered)
+    (plan.streamed
+         ? run_filtered<GraphByFilterPanels>
+         : run_filtered<GraphByFilter>)(search, gpus, progress, found);
+  else
+    (plan.streamed ? run_segments<AllPairsPanels>
+                   : run_segments<AllPairs>)(search, gpus, progress, found);
+  found.streamed = plan.streamed;
+
+  if (stats == nullptr) return;
+  *stats = found;
+  stats->bytes_device = gpus.most_bytes();
+  stats->seconds_prepare = seconds_prepare;
+  stats->seconds_search =
+      seconds_since(start) - seconds_prepare - stats->seconds_emit;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,124 @@
+#pragma once
+
+// All pairs in the contract's doubles, chunk by chunk. Points come in panels,
+// or stay on the devices for the searches after this one.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "core/rows/prepared.hpp"
+#include "cuda/device/used_devices.hpp"
+#include "cuda/prepare/panel_stream.hpp"
+#include "cuda/search/chunk_buffer.hpp"
+#include "cuda/search/point_store.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Which pairs, and what all devices know of them.
+struct PairsWork {
+  /// rows: the same object as columns for all pairs of these.
+  PairsWork(const Request& asked, const PlacedPoints& of_rows,
+            const PlacedPoints& of_columns, int exponent);
+
+  const Request& request;
+  const PlacedPoints& rows;
+  const PlacedPoints& columns;
+  RowRecipe prepare;
+  DistanceRule rule;
+  int num_threads = 1;          ///< of the host, for each device
+  PointStore* store = nullptr;  ///< where columns stay; null: in panels
+  std::int64_t side = 0;        ///< of a chunk
+  double bytes_besides = 0.0;   ///< that a device holds for what becomes of it
+  bool similarities = false;    ///< MetricEntry::similarity, not distances
+
+  bool graph() const { return &rows == &columns; }
+  /// In whole tiles: panels of them are read so.
+  PointsToStore stored() const;
+};
+
+/// The side of chunks where points come in panels. Throws where none fits.
+std::int64_t side_in_panels(const PairsWork& work, double bytes_usable,
+                            int device);
+
+/// The side of chunks where points stay in the work's store; 0: there is no
+/// room for them whole, beside chunks that are large enough.
+std::int64_t side_beside_points(const PairsWork& work, const UsedDevices& gpus,
+                                double bytes_usable);
+
+/// Chunks in the same rows, of all of which there are num_chunks().
+inline std::int64_t num_splits(const PairsWork& work) {
+  return ceil_div(work.rows.size(), work.side);
+}
+inline std::int64_t num_chunks(const PairsWork& work) {
+  const std::int64_t across = ceil_div(work.columns.size(), work.side);
+  return work.graph() ? across * (across + 1) / 2 : num_splits(work) * across;
+}
+
+/// The part of one device. Made and run on one host thread.
+class PairChunks {
+ public:
+  explicit PairChunks(const PairsWork& work);
+  PairChunks(const PairChunks&) = delete;
+  PairChunks& operator=(const PairChunks&) = delete;
+  /// After a failure, what is under way still uses the buffers.
+  ~PairChunks() { cudaStreamSynchronize(stream_.get()); }
+
+  const Stream& stream() const { return stream_; }
+
+  /// Calls use(rows, columns, chunk) for all chunks in the splits that `next`
+  /// gives out, after the chunk was put on the stream: products of rows of
+  /// length 1, else distances or similarities. Of all pairs of the same points
+  /// a chunk may have some twice, and points with themselves: row < column, by
+  /// places, is true for each pair once. `use` returns whether to go on.
+  template <class Use>
+  void run(std::atomic<std::int64_t>& next, Use use) {
+    const std::int64_t num_rows = work_.rows.size();
+    for (;;) {
+      const std::int64_t row0 = next.fetch_add(1) * work_.side;
+      if (row0 >= num_rows) break;
+      const Panel rows =
+          row_panel(Place{row0}, std::min(work_.side, num_rows - row0));
+      const bool go_on = for_columns(
+          Place{work_.graph() ? row0 : 0}, [&](const Panel& columns) {
+            return use(rows, columns, make(rows, columns));
+          });
+      rows_.release(stream_);
+      if (!go_on) return;
+    }
+    check();
+  }
+  /// Those of all chunks so far.
+  double pairs() const { return pairs_; }
+
+ private:
+  Panel row_panel(Place first, std::int64_t count);
+  Chunk make(const Panel& rows, const Panel& columns);
+  void check();
+
+  /// Calls use(panel) for all columns from that place on. `use` returns whether
+  /// to go on; so does this.
+  template <class Use>
+  bool for_columns(Place first, Use use) {
+    if (held_ == nullptr)
+      return for_panels(*from_columns_, columns_, stream_, use, first);
+    const std::int64_t end = work_.columns.size();
+    for (std::int64_t at = first.value; at < end; at += work_.side)
+      if (!use(held_->panel(Place{at}, std::min(work_.side, end - at))))
+        return false;
+    return true;
+  }
+
+  const PairsWork& work_;
+  Stream stream_;
+  const DevicePoints* const held_;  ///< the columns, where they stay
+  PanelBuffer rows_, columns_[2];
+  ChunkBuffer chunk_;
+  std::unique_ptr<PanelStream> from_columns_;  ///< null where they stay
+  std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
+  double pairs_ = 0.0;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

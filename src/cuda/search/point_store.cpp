@@ -1,0 +1,149 @@
+#include "cuda/search/point_store.hpp"
+
+#include "cuda/device/check.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/search/rounds.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+int current_device() {
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  return device;
+}
+
+}  // namespace
+
+PointsToStore columns_of(const Search& search) {
+  return {search.columns,         search.request.metric,
+          search.request.weights, search.request.covariates,
+          search.prepare,         search.plan.padded_points,
+          threads_of(search),     search.learnt};
+}
+
+double PointsToStore::bytes() const {
+  return static_cast<double>(num_places) *
+             (static_cast<double>(points.padded) * 8 + 12) +
+         static_cast<double>(points.source->num_points()) * 4;
+}
+
+StoredPoints::StoredPoints(const PointsToStore& asked, const Stream& stream)
+    : source_(asked.points.source),
+      weights_(asked.weights),
+      covariates_(asked.covariates),
+      metric_(asked.metric),
+      scale_(asked.prepare.scale),
+      ids_(asked.points.order.id),
+      points_(asked.points, asked.prepare, asked.num_threads, asked.num_places,
+              stream) {}
+
+bool StoredPoints::suits(const PointsToStore& asked) const {
+  return source_ == asked.points.source && weights_ == asked.weights &&
+         covariates_ == asked.covariates && metric_ == asked.metric &&
+         scale_.first == asked.prepare.scale.first &&
+         scale_.second == asked.prepare.scale.second &&
+         points_.sums.size() >= asked.num_places &&
+         ids_ == asked.points.order.id;
+}
+
+void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
+                             const Sought& sought, const Stream& stream) {
+  if (form_ == nullptr || !(asked_ == rows) || !(sought_ == sought))
+    make_form(rows, undo, sought, stream);
+  if (learnt_ != nullptr)
+    learnt_->tell(
+        rows, LearntForms::Stage::made,
+        learnt_form(*filter_, true, form_->rows().rows,
+                    form_->rows().num_slots * filter_->row_bytes(), stream));
+}
+
+void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
+                             const Sought& sought, const Stream& stream) {
+  form_.reset();
+  filter_.reset();
+  const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
+  // Points are shuffled: the first of them are a sample.
+  const FilterSample sample = {points_.prepared(), num_points, undo, sought};
+  for (RowsInForm next = rows; form_ == nullptr;) {
+    auto filter = learnt_filter(*metric_, next, sample, stream);
+    auto form = std::make_unique<FilterForm>(
+        *filter, FilterBlocks(num_points).num_slots());
+    form->clear(stream);
+    make_rows(*filter, *form, stream);
+    const bool suits = filter->suits(stream);
+    stream.wait();
+    next = filter->rows().otherwise();
+    if (!suits) continue;
+    filter_ = std::move(filter);
+    form_ = std::move(form);
+  }
+  asked_ = rows;
+  sought_ = sought;
+}
+
+/// All points. Waits for the stream.
+void StoredPoints::make_rows(PairFilter& filter, FilterForm& form,
+                             const Stream& stream) {
+  const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
+  const std::vector<std::int32_t> slots =
+      slots_of(FilterBlocks(num_points).places(), num_points);
+  DeviceBuffer<std::int32_t> d_slots(num_points);
+  upload(d_slots, slots.data(), d_slots.size(), stream);
+  filter.start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
+                    form.rows(), stream.get());
+  stream.wait();
+}
+
+void StoredPoints::learn_again(const PreparedRows& sample, std::int64_t count,
+                               PowerOfTwo undo, const Stream& stream) {
+  asked_ = RowsInForm();
+  filter_->learn(sample, count, undo, sought_, stream);
+  make_rows(*filter_, *form_, stream);
+}
+
+double StoredPoints::bytes() const {
+  const double points = static_cast<double>(points_.rows.size()) * 8 +
+                        static_cast<double>(points_.sums.size()) * 12 +
+                        static_cast<double>(points_.places.size()) * 4;
+  return points + (form_ == nullptr ? 0.0 : form_->bytes());
+}
+
+StoredPoints& PointStore::get(const PointsToStore& asked,
+                              const Stream& stream) {
+  std::unique_ptr<StoredPoints>* own = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    own = &by_device_[current_device()];
+  }
+  // Another thread has another device's.
+  if (*own != nullptr && !(*own)->suits(asked)) own->reset();
+  if (*own == nullptr) *own = std::make_unique<StoredPoints>(asked, stream);
+  (*own)->tell(asked.learnt);
+  return **own;
+}
+
+void PointStore::clear() noexcept {
+  for (auto& stored : by_device_) {
+    if (stored.second == nullptr) continue;
+    const GivingBackOn device(stored.first);
+    stored.second.reset();
+  }
+}
+
+double PointStore::bytes_on(int device) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = by_device_.find(device);
+  return found == by_device_.end() || found->second == nullptr
+             ? 0.0
+             : found->second->bytes();
+}
+
+std::vector<Device> PointStore::as_if_free(std::vector<Device> devices) const {
+  for (Device& device : devices) device.bytes_free += bytes_on(device.cuda_id);
+  return devices;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

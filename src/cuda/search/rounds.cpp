@@ -1,0 +1,173 @@
+#include "cuda/search/rounds.hpp"
+
+#include <algorithm>
+
+#include "cuda/device/check.hpp"
+#include "cuda/plan/guesses.hpp"
+#include "cuda/plan/plan.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+double risk_of(const Search& search, const FilterRounds& rounds,
+               std::int64_t num_rows) {
+  return asked_for_haste(search.request)
+             ? kHastyRisk
+             : risk_of_guesses(num_rows, search.columns.size(), rounds.depth);
+}
+
+/// All but which slabs of rows there are.
+FilterRounds rounds_on(const Search& search, int device) {
+  FilterRounds rounds;
+  rounds.num_blocks = FilterBlocks(search.columns.size()).count;
+  rounds.depth = search.plan.shape.rows.work;
+  rounds.fill_blocks = fill_blocks_for(search.columns.size(), search.plan.k);
+  rounds.chunk_size = search.plan.chunk_size;
+  rounds.k = search.plan.k;
+  CUDA_CHECK(cudaDeviceGetAttribute(&rounds.multiprocessors,
+                                    cudaDevAttrMultiProcessorCount, device));
+  return rounds;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
+                                   std::int64_t num_points) {
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(num_points));
+  for (std::size_t slot = 0; slot < places.size(); ++slot)
+    if (places[slot] >= 0)
+      slots[static_cast<std::size_t>(places[slot])] =
+          static_cast<std::int32_t>(slot);
+  return slots;
+}
+
+FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
+                           std::int64_t end_block, const PointOrder& order)
+    : num_slots(blocks.num_slots()),
+      first_slot(blocks.first_slot(first_block)),
+      end_slot(blocks.first_slot(end_block)),
+      places(blocks.places()),
+      slots(slots_of(places, blocks.num_points)),
+      list_rows(static_cast<std::size_t>(blocks.num_points), -1) {
+  const std::int64_t first = blocks.first_place(first_block).value;
+  const std::int64_t end = blocks.first_place(end_block).value;
+  // Places in the order of their points' numbers: those numbers from the first
+  // to the last, which is quicker than to sort.
+  row_ids.reserve(static_cast<std::size_t>(end - first));
+  row_places.reserve(static_cast<std::size_t>(end - first));
+  for (std::size_t id = 0; id < order.place.size(); ++id) {
+    const std::int32_t place = order.place[id];
+    if (place < first || place >= end) continue;
+    list_rows[static_cast<std::size_t>(place)] =
+        static_cast<std::int32_t>(row_ids.size());
+    row_ids.push_back(static_cast<std::int32_t>(id));
+    row_places.push_back(place);
+  }
+}
+
+FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
+  const FilterBlocks blocks(search.columns.size());
+  return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
+                      first_block_of(blocks, own + 1, team.size()),
+                      search.columns.order);
+}
+
+FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
+                             int own) {
+  constexpr std::int64_t slabs_a_block = kFilterBlock / kFilterSlab;
+  const FilterBlocks blocks(search.columns.size());
+  const std::int64_t first = first_block_of(blocks, own, team.size());
+  const std::int64_t end = first_block_of(blocks, own + 1, team.size());
+  FilterRounds rounds =
+      rounds_on(search, team.shares[static_cast<std::size_t>(own)].device);
+  rounds.first_slab = first * slabs_a_block;
+  rounds.num_slabs = (end - first) * slabs_a_block;
+  rounds.risk = risk_of(search, rounds, search.columns.size());
+  return rounds;
+}
+
+FilterRounds rounds_of_queries(const Search& search, std::int64_t num_rows) {
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  FilterRounds rounds = rounds_on(search, device);
+  rounds.num_slabs = query_slots(num_rows) / kFilterSlab;
+  rounds.symmetric = false;
+  rounds.risk = risk_of(search, rounds, num_rows);
+  return rounds;
+}
+
+std::int64_t num_launches(const FilterRounds& rounds) {
+  return static_cast<std::int64_t>(schedule_filter(rounds).size());
+}
+
+void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
+                    std::int64_t num_lists, const Stream& stream) {
+  const SimilarityUnits units = pass.filter->units(pass.cut, stream);
+  step.limits = limit_rule(*search.request.metric, search.redo, units);
+  step.row_slack = pass.cut.row_slack;
+  const bool distances_tell = may_settle(step);
+  GuessRule guess;
+  // Where bounds are wide lists are settled often, and nothing is guessed.
+  constexpr double slow_growth = 1.5;
+  constexpr int many_rounds = 8;
+  if (units.wide && distances_tell) {
+    pass.rounds.risk = 0.0;
+    pass.rounds.growth = slow_growth;
+  }
+  guess.may = step.guessed = pass.rounds.risk > 0.0;
+  guess.confirms = guess.may && !distances_tell;
+  pass.rounds.settled_rounds =
+      units.wide ? many_rounds : pass.filter->settled_rounds();
+  if (distances_tell)
+    guess.error_part = guessed_error_part(pass.rounds.settled_rounds > 0);
+  pass.cut.guess = guess;
+  step.begun = pass.rounds.settled_rounds > 0 && distances_tell;
+  pass.settled = nullptr;
+  if (!step.begun) return;
+  pass.settled = &step;
+  pass.metric = search.request.metric;
+  start_clear(step.nearest, num_lists, stream.get());
+}
+
+bool run_rounds(FilterPass& pass, const Stream& stream) {
+  using Part = FilterPass::Part;
+  Cut cut = pass.cut;
+  const std::vector<FilterJobs> launches = schedule_filter(pass.rounds);
+  for (const FilterJobs& jobs : launches) {
+    if (jobs.fill && pass.part == Part::after_first) continue;
+    if (!jobs.fill && pass.part == Part::first_round) break;
+    if (pass.workers != nullptr) pass.under_way.begin();
+    pass.work.jobs = jobs;
+    pass.filter->start(pass.work, stream.get());
+    if (jobs.ends_round) {
+      // What fills lists is all for the lists of its rows, and some of it is
+      // padding's or the row's own; in a graph nothing later is.
+      if (pass.exchange != nullptr && !jobs.fill &&
+          !pass.exchange->gather(stream))
+        return false;
+      cut.filled =
+          jobs.fill ? static_cast<std::int32_t>(jobs.end_delta * kFilterBlock)
+                    : 0;
+      cut.all_valid = !jobs.fill && pass.rounds.symmetric;
+      cut.guess.rank = cut.guess.may ? jobs.guess_rank : 0;
+      cut.guess.certain = jobs.fill || cut.guess.rank == 0;
+      cut.guess.confirms = pass.cut.guess.confirms && &jobs == &launches.back();
+      start_cut(cut, stream.get());
+      if (jobs.settles && pass.settled != nullptr)
+        start_settling_lists(*pass.metric, *pass.settled, stream.get());
+      if (pass.exchange != nullptr && !pass.exchange->publish(stream))
+        return false;
+    }
+    if (pass.workers == nullptr) continue;
+    pass.under_way.end(stream);
+    if (!pass.workers->go_on()) {
+      stream.wait();
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

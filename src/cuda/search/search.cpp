@@ -1,0 +1,64 @@
+#include "cuda/search/search.hpp"
+
+#include <algorithm>
+
+#include "cuda/device/check.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/plan/group_pairs.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+Sought sought(const Search& search) {
+  const CudaPlan& plan = search.plan;
+  Sought all;
+  all.num_points = search.columns.size();
+  all.k = plan.k;
+  all.forced = plan.shape.forced;
+  all.candidate_cost = plan.shape.candidate_cost;
+  all.capacity = plan.streamed ? plan.streaming.capacity : plan.shape.capacity;
+  // A row that is done again has all columns come by once more there: bytes
+  // with 8 of 100 rows done again took as long as floats did.
+  if (plan.streamed && plan.streaming.by_stretches()) all.capacity /= 2;
+  // Else there are doubles of some points only, or a point has many lists.
+  all.settles = !plan.streamed && !plan.groups_at_once;
+  if (plan.groups_at_once) {
+    const double lists =
+        static_cast<double>(all.num_points) *
+        static_cast<double>(search.request.groups->num_lists());
+    all.num_points = static_cast<std::int64_t>(2 * plan.num_pairs / lists);
+    all.capacity = 2 * all.capacity / growth_of_rounds(plan.k);
+  }
+  return all;
+}
+
+int threads_of(const Search& search) {
+  return std::max(1, search.request.num_threads / search.plan.num_workers);
+}
+
+DevicePoints::DevicePoints(const PlacedPoints& points, const RowRecipe& prepare,
+                           int num_threads, std::int64_t num_places,
+                           const Stream& stream)
+    : padded(points.padded),
+      rows(num_places * points.padded),
+      sums(num_places),
+      ids(num_places),
+      places(points.source->num_points()) {
+  const std::int64_t n = points.size();
+  clear_from(rows, n * points.padded, stream);
+  clear_from(sums, n, stream);
+  upload_padded(ids, points.own_ids(), n, stream);
+  upload(places, points.order.place.data(), places.size(), stream);
+  PrepareTarget target;
+  CUDA_CHECK(cudaGetDevice(&target.device));
+  target.stream = stream.get();
+  target.rows = rows.data();
+  target.sums = sums.data();
+  target.places = places.data();
+  Preparer preparer(*points.source, prepare, num_threads, {target.device});
+  preparer.prepare(PointId{0}, places.size(), {target});
+  preparer.check();
+}
+
+}  // namespace cuda
+}  // namespace fsknn

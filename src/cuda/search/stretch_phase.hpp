@@ -1,0 +1,108 @@
+#pragma once
+
+// The first phase of a graph whose points come in panels
+// (graph_by_filter_panels.hpp) where not even the filter's rows fit the device:
+// they stand in the host's memory, in the order of their slots. A stretch of
+// them and its lists are there at a time, and all columns come by, in panels,
+// while the panel before is met. Candidates wait in the host's memory.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cuda/plan/stretches.hpp"
+#include "cuda/search/candidate_store.hpp"
+#include "cuda/search/filter_form.hpp"
+#include "cuda/search/filter_phase.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// The part of one device: stretches of the slots that it owns. Devices share
+/// the filter's rows, and nothing else.
+class StretchPhase {
+ public:
+  /// rows: see filter_of_panels().
+  StretchPhase(const PanelsPart& part, const RowsInForm& rows, FilterTeam& team,
+               int own);
+  StretchPhase(const StretchPhase&) = delete;
+  StretchPhase& operator=(const StretchPhase&) = delete;
+  ~StretchPhase();
+
+  // In this order. Each returns whether to go on, and waits for the stream.
+
+  /// The points in the filter's form, to the host's memory, a panel at a time.
+  /// After it all devices have made theirs.
+  bool make_rows();
+  /// See FilterPhase.
+  bool suits() const { return suits_; }
+  const RowsInForm& rows() const { return filter_->rows(); }
+  /// All stretches, and again the rows whose lists overflowed, with longer
+  /// ones.
+  bool run(FilteredGraph& found, Stats& stats);
+
+  /// About: of all devices.
+  static std::int64_t num_launches(const Search& search);
+
+ private:
+  /// Lists of a stretch's rows, which stand in the first slots of rows_.
+  struct Stretch {
+    CandidateStore& lists;
+    std::int64_t num_slots;  ///< whole blocks
+  };
+
+  void tell(LearntForms::Stage stage);
+  bool make_room_on_host();
+  bool find(std::int64_t first_block, std::int64_t num_blocks);
+  bool find_widely(FilteredGraph& found);
+  bool meet_all(const Stretch& stretch);
+  void meet(const StretchLaunch& launch, FilterWork& work);
+  void copy_panel(std::int64_t panel);
+  std::vector<std::int32_t> take(const Stretch& stretch, std::int32_t most,
+                                 std::vector<std::int32_t>& columns);
+  void form_rows(const std::vector<std::int32_t>& ids, std::int64_t first,
+                 std::int64_t count);
+  WaitingList gather();
+
+  const PanelsPart& part_;
+  FilterTeam& team_;
+  const int own_;
+  const FilterStreaming& shape_;
+  const FilterBlocks blocks_;
+  const std::vector<std::int32_t> own_places_;   ///< in panels
+  const std::vector<std::int32_t> panel_slots_;  ///< by panel place
+  const RowsInForm asked_;
+  const std::unique_ptr<PairFilter> filter_;
+  bool suits_ = false;
+  const std::int64_t block_bytes_;  ///< of the filter's rows
+  Stream copies_;
+  int multiprocessors_ = 1;
+
+  // Of all columns: what the filter keeps besides rows, who stands where, and
+  // their numbers.
+  DeviceBuffer<float> values_;
+  DeviceBuffer<std::int32_t> d_panel_slots_, column_places_, ids_;
+  std::vector<std::int32_t> slot_places_;  ///< in panels, by slot; -1: padding
+
+  // Two panels of the filter's rows.
+  DeviceBuffer<unsigned char> panels_[2];
+  Event ready_[2], free_[2];
+
+  // A stretch, and the same memory for longer lists.
+  FilterForm rows_;
+  DeviceBuffer<Candidate> entries_;
+  CandidateStore lists_;
+  DeviceBuffer<ListedJob> jobs_;
+  DeviceBuffer<std::int32_t> from_slots_;
+  DeviceBuffer<std::int64_t> first_;
+  TwoUnderWay under_way_;
+
+  // Of owned points, by their rows: how many candidates, and where the first
+  // of them is, as stretches brought them.
+  std::vector<std::int32_t> counts_;
+  std::vector<std::int64_t> found_at_;
+  std::vector<std::int32_t> found_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,295 @@
+#include "cuda/search/within_by_filter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/base/poll.hpp"
+#include "core/rows/made_rows.hpp"
+#include "core/search/plan.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/plan/filter_shape.hpp"
+#include "cuda/prepare/preparer.hpp"
+#include "cuda/search/rounds.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+// Candidates of a launch: 32 MiB.
+constexpr std::int64_t kMostCandidatePairs = std::int64_t{1} << 22;
+// Of pairs, in doubles by tiles as fast as candidates one by one, which are
+// read from wherever they stand.
+constexpr double kDense = 1.0 / 32;
+// Rows of an answer's blocks that a job meets, where nothing else is asked.
+constexpr std::int64_t kChunkMet = 16384;
+// Pairs' features that are summed at a time: less than 0.1 s on a large GPU.
+constexpr double kTurn = 5e10;
+
+FilterRounds rounds_within(const WithinWork& work, int own, int count,
+                           int multiprocessors) {
+  constexpr std::int64_t slabs_a_block = kFilterBlock / kFilterSlab;
+  const FilterBlocks columns(work.columns.size());
+  const std::int64_t row_blocks =
+      work.graph() ? columns.count
+                   : query_slots(work.rows.size()) / kFilterBlock;
+  const std::int64_t first = row_blocks * own / count;
+  const std::int64_t end = row_blocks * (own + 1) / count;
+  FilterRounds rounds;
+  rounds.num_blocks = columns.count;
+  rounds.first_slab = first * slabs_a_block;
+  rounds.num_slabs = (end - first) * slabs_a_block;
+  rounds.symmetric = work.graph();
+  rounds.depth = work.form.work;
+  rounds.chunk_size =
+      work.request.chunk_size > 0 ? work.request.chunk_size : kChunkMet;
+  rounds.multiprocessors = multiprocessors;
+  return rounds;
+}
+
+int multiprocessors_here() {
+  int device = 0, count = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(
+      cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
+/// By slot: infinity for those whose point has no limit.
+std::vector<float> thresholds_of(const WithinWork& work,
+                                 const SimilarityUnits& units,
+                                 const std::vector<std::int32_t>& places,
+                                 const std::vector<double>& limits) {
+  std::vector<float> thresholds(places.size(), std::nanf(""));
+  // Mostly all are the same.
+  double limit = -HUGE_VAL;
+  float threshold = HUGE_VALF;
+  for (std::size_t slot = 0; slot < places.size(); ++slot) {
+    if (places[slot] < 0) continue;
+    const double own = limits.empty()
+                           ? -HUGE_VAL
+                           : limits[static_cast<std::size_t>(places[slot])];
+    if (own != limit) {
+      limit = own;
+      threshold =
+          threshold_of_limit(*work.request.metric, work.rule, units, limit);
+    }
+    thresholds[slot] = threshold;
+  }
+  return thresholds;
+}
+
+Sought sought(const WithinWork& work) {
+  Sought all;
+  all.num_points = work.columns.size();
+  all.forced = asked_bits(work.request) != 0;
+  double limit = -HUGE_VAL;
+  for (const double own : work.limits) limit = std::max(limit, own);
+  all.limit = work.rule.before_scaling(limit);
+  return all;
+}
+
+}  // namespace
+
+RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
+  const bool pays = work.columns.size() >= kLeastFilteredPoints &&
+                    (work.graph() || work.rows.size() >= kLeastFilteredQueries);
+  if (!pays) return {};
+  const MetricEntry& metric = *work.request.metric;
+  const std::int64_t features = work.columns.num_features;
+  const int bits = asked_bits(work.request);
+  const NumberForm whole =
+      difference_form(metric.filter, work.columns.size(), work.rows.size(),
+                      features, bits, facts);
+  const NumberForm form = whole != NumberForm::none
+                              ? whole
+                              : choose_form(metric.filter, features, facts);
+  const CodesFor of_metric = {metric.filter, metric.is_unit_dot(),
+                              has_squares(metric), work.graph()};
+  if (bits == 0 && codes_serve(of_metric, features, facts))
+    return RowsInForm::codes(features, form, metric.is_unit_dot());
+  return RowsInForm(form, metric.is_unit_dot(), features);
+}
+
+double bytes_by_filter(const WithinWork& work, const GpuFacts& facts) {
+  const Request& request = work.request;
+  const bool ranked = request.metric->row_form == RowForm::ranked;
+  const double form = static_cast<double>(work.form.slot_bytes()) + 8;
+  const auto bytes_of = [&](const PlacedPoints& points, std::int64_t slots) {
+    const std::int64_t all = points.source->num_points();
+    return static_cast<double>(whole_tiles(points.size())) *
+               (static_cast<double>(points.padded) * 8 + 12) +
+           4.0 * static_cast<double>(all) + form * static_cast<double>(slots) +
+           bytes_preparing(all, points.num_features, ranked) +
+           bytes_made_from(*points.source);
+  };
+  double bytes =
+      bytes_of(work.columns, FilterBlocks(work.columns.size()).num_slots());
+  if (!work.graph())
+    bytes += bytes_of(work.rows, query_slots(work.rows.size()));
+  if (request.covariates != nullptr) bytes += request.covariates->bytes();
+  return bytes +
+         8.0 * static_cast<double>(work.rows.size() + work.columns.size()) +
+         static_cast<double>(facts.multiprocessors) * work.form.bytes_sums +
+         static_cast<double>(kMostCandidatePairs) * sizeof(SlotPair) +
+         static_cast<double>(kMostFound) * sizeof(FoundPair);
+}
+
+std::int64_t WithinByFilter::num_pieces(const WithinWork& work, int own,
+                                        int count) {
+  return WithinJobs(rounds_within(work, own, count, 1), kMostCandidatePairs)
+      .num_tiles();
+}
+
+WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
+                               int own, int count)
+    : work_(work),
+      workers_(workers),
+      share_(1.0 / count),
+      jobs_(rounds_within(work, own, count, multiprocessors_here()),
+            kMostCandidatePairs),
+      stored_(work.store->get(work.stored(), stream_)),
+      column_places_(FilterBlocks(work.columns.size()).num_slots()),
+      row_places_(work.graph() ? 0 : query_slots(work.rows.size())),
+      thresholds_(work.graph() ? column_places_.size() : row_places_.size()),
+      column_thresholds_(work.graph() ? 0 : column_places_.size()),
+      limits_(work.rows.size()),
+      column_limits_(static_cast<std::int64_t>(work.column_limits.size())),
+      candidates_(kMostCandidatePairs),
+      num_candidates_(1),
+      found_(work) {
+  stored_.hold_form(work.form, work.rule.undo(), sought(work), stream_);
+  if (!work.graph()) make_rows();
+  set_thresholds();
+
+  filtered_.columns = stored_.form().rows();
+  filtered_.rows = work.graph() ? filtered_.columns : query_form_->rows();
+  CandidatePairs& pairs = filtered_.pairs;
+  pairs.row_thresholds = thresholds_.data();
+  pairs.column_thresholds =
+      work.graph() ? thresholds_.data() : column_thresholds_.data();
+  pairs.graph = work.graph();
+  pairs.pairs = candidates_.data();
+  pairs.capacity = candidates_.size();
+  pairs.count = num_candidates_.data();
+
+  const DevicePoints& columns = stored_.points();
+  const DevicePoints& rows = work.graph() ? columns : *queries_;
+  settled_.column_places = column_places_.data();
+  settled_.row_places =
+      work.graph() ? column_places_.data() : row_places_.data();
+  settled_.rows = rows.rows.data();
+  settled_.row_sums = rows.sums.data();
+  settled_.columns = columns.rows.data();
+  settled_.column_sums = columns.sums.data();
+  settled_.padded = columns.padded;
+  settled_.undo = work.rule.undo();
+  settled_.limits = limits_.data();
+  if (work.graph())
+    settled_.column_limits = limits_.data();
+  else if (column_limits_.size() > 0)
+    settled_.column_limits = column_limits_.data();
+  settled_.found = found_.data();
+  settled_.num_found = found_.count();
+}
+
+/// Queries in doubles and in the filter's form.
+void WithinByFilter::make_rows() {
+  queries_ = std::make_unique<DevicePoints>(
+      work_.rows, work_.prepare, work_.num_threads,
+      whole_tiles(work_.rows.size()), stream_);
+  query_form_ =
+      std::make_unique<FilterForm>(stored_.filter(), row_places_.size());
+  query_form_->clear(stream_);
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(work_.rows.size()));
+  std::iota(slots.begin(), slots.end(), 0);
+  DeviceBuffer<std::int32_t> d_slots(work_.rows.size());
+  upload(d_slots, slots.data(), d_slots.size(), stream_);
+  stored_.filter().start_rows(queries_->prepared(), d_slots.size(),
+                              d_slots.data(), query_form_->rows(),
+                              stream_.get());
+  stream_.wait();
+}
+
+void WithinByFilter::set_thresholds() {
+  FilterRows columns = stored_.form().rows();
+  FilterRows rows = work_.graph() ? columns : query_form_->rows();
+  Cut cut;
+  stored_.filter().set_errors(cut, rows, columns, stream_);
+  const SimilarityUnits units = stored_.filter().units(cut, stream_);
+
+  const std::vector<std::int32_t> places =
+      FilterBlocks(work_.columns.size()).places();
+  upload(column_places_, places.data(), column_places_.size(), stream_);
+  std::vector<std::int32_t> row_places;
+  std::vector<float> of_rows, of_columns;
+  if (work_.graph()) {
+    of_rows = thresholds_of(work_, units, places, work_.limits);
+  } else {
+    row_places.assign(static_cast<std::size_t>(row_places_.size()), -1);
+    std::iota(row_places.begin(), row_places.begin() + work_.rows.size(), 0);
+    upload(row_places_, row_places.data(), row_places_.size(), stream_);
+    of_rows = thresholds_of(work_, units, row_places, work_.limits);
+    of_columns = thresholds_of(work_, units, places, work_.column_limits);
+    upload(column_thresholds_, of_columns.data(), column_thresholds_.size(),
+           stream_);
+    if (column_limits_.size() > 0)
+      upload(column_limits_, work_.column_limits.data(), column_limits_.size(),
+             stream_);
+  }
+  upload(thresholds_, of_rows.data(), thresholds_.size(), stream_);
+  upload(limits_, work_.limits.data(), limits_.size(), stream_);
+  stream_.wait();
+}
+
+void WithinByFilter::run(WithinCollector& collector, std::atomic<bool>* dense) {
+  WithinCollector::Taker taker(collector);
+  while (!jobs_.done()) {
+    if (dense != nullptr && *dense) return;
+    const FilterJobs jobs = jobs_.next();
+    const double pairs = jobs_.pairs();
+    const std::int64_t count = filter(jobs);
+    if (dense != nullptr && static_cast<double>(count) > kDense * pairs) {
+      *dense = true;
+      return;
+    }
+    if (!jobs_.had(count)) continue;
+    settle(count, collector, taker);
+    if (!workers_.go_on((jobs.end_job - jobs.first_job) * jobs.span)) return;
+  }
+  const double n = static_cast<double>(work_.columns.size());
+  stats_.filter_bits = stored_.filter().bits();
+  stats_.pairs_filtered =
+      share_ * n *
+      (work_.graph() ? (n - 1) / 2 : static_cast<double>(work_.rows.size()));
+}
+
+/// How many candidates these jobs have, of which there is room for some.
+std::int64_t WithinByFilter::filter(const FilterJobs& jobs) {
+  clear_from(num_candidates_, 0, stream_);
+  filtered_.jobs = jobs;
+  stored_.filter().start(filtered_, stream_.get());
+  unsigned long long count = 0;
+  download(&count, num_candidates_, 1, stream_);
+  stream_.wait();
+  return static_cast<std::int64_t>(count);
+}
+
+void WithinByFilter::settle(std::int64_t count, WithinCollector& collector,
+                            WithinCollector::Taker& taker) {
+  const std::int64_t turn = std::min(
+      kMostFound, 1024 + static_cast<std::int64_t>(
+                             kTurn / static_cast<double>(settled_.padded)));
+  for (std::int64_t first = 0; first < count; first += turn) {
+    poll();
+    settled_.pairs = candidates_.data() + first;
+    settled_.count = std::min(turn, count - first);
+    found_.clear_count(stream_);
+    start_settling_pairs(*work_.request.metric, settled_, stream_.get());
+    found_.take(found_.counted(stream_), collector, taker, stream_);
+  }
+  stats_.pairs_exact += static_cast<double>(count);
+}
+
+}  // namespace cuda
+}  // namespace fsknn

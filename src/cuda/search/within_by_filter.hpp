@@ -1,0 +1,73 @@
+#pragma once
+
+// All pairs within a distance by a filter, on devices that hold the points: it
+// meets each pair once, and those that it cannot tell to be farther than the
+// limits of both their points are settled in the contract's doubles.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "cuda/device/workers.hpp"
+#include "cuda/plan/gpu_facts.hpp"
+#include "cuda/plan/within_jobs.hpp"
+#include "cuda/search/within_work.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// The filter's form, where it pays; none: all pairs in doubles.
+RowsInForm form_within(const WithinWork& work, const GpuFacts& facts);
+
+/// What a device holds for it.
+double bytes_by_filter(const WithinWork& work, const GpuFacts& facts);
+
+/// The part of one device. Made and run on one host thread.
+class WithinByFilter {
+ public:
+  /// The slabs of device `own` of `count`.
+  WithinByFilter(const WithinWork& work, Workers& workers, int own, int count);
+  WithinByFilter(const WithinByFilter&) = delete;
+  WithinByFilter& operator=(const WithinByFilter&) = delete;
+  /// After a failure, what is under way still uses the buffers.
+  ~WithinByFilter() { cudaStreamSynchronize(stream_.get()); }
+
+  /// Of its work, by which progress is told.
+  static std::int64_t num_pieces(const WithinWork& work, int own, int count);
+
+  /// dense: set, by whichever device sees it first, where so many pairs pass
+  /// the filter that all in doubles take no longer. All stop then, and what was
+  /// collected is of no use. Null: they go on.
+  void run(WithinCollector& collector, std::atomic<bool>* dense);
+
+  const Stats& stats() const { return stats_; }
+
+ private:
+  void make_rows();
+  void set_thresholds();
+  std::int64_t filter(const FilterJobs& jobs);
+  void settle(std::int64_t count, WithinCollector& collector,
+              WithinCollector::Taker& taker);
+
+  const WithinWork& work_;
+  Workers& workers_;
+  const double share_;  ///< of all pairs
+  WithinJobs jobs_;
+  Stream stream_;
+  StoredPoints& stored_;
+  std::unique_ptr<DevicePoints> queries_;               ///< null for a graph
+  std::unique_ptr<FilterForm> query_form_;              ///< null for a graph
+  DeviceBuffer<std::int32_t> column_places_;            ///< by slot
+  DeviceBuffer<std::int32_t> row_places_;               ///< empty for a graph
+  DeviceBuffer<float> thresholds_, column_thresholds_;  ///< by slot
+  DeviceBuffer<double> limits_, column_limits_;         ///< by place
+  DeviceBuffer<SlotPair> candidates_;
+  DeviceBuffer<unsigned long long> num_candidates_;
+  FoundPairs found_;
+  FilterWork filtered_;
+  PairsToSettle settled_;
+  Stats stats_;
+};
+
+}  // namespace cuda
+}  // namespace fsknn

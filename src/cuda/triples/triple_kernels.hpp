@@ -1,0 +1,190 @@
+#pragma once
+
+// Triples on a device. Of one point (the apex) X_j = max(v_apex, v_j) is made
+// once, in 16 bits a value; then max(X_j, X_k) is the largest of the three, so
+// that pairs of the X are gone through tile by tile, and what their sums do not
+// decide is settled in the contract's doubles.
+//
+// Small whole numbers are thermometer codes instead, and X_j what either of the
+// two codes has. Of max(X_j, X_k) tensor cores count what both have, without
+// rounding: the sum is |X_j| + |X_k| less that, and decides by itself.
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "core/contract/arithmetic.hpp"
+#include "core/search/triple_scanner.hpp"
+#include "cuda/plan/triple_plan.hpp"
+
+namespace fsknn {
+namespace cuda {
+
+/// Points by place, device memory.
+struct TriplePoints {
+  std::int64_t count = 0, padded = 0, depth = 0;
+  const double* rows = nullptr;  ///< [count x padded], prepared
+  const double* sums = nullptr;  ///< [count] of these rows
+  TripleForm form = TripleForm::halves;
+  const void* numbers = nullptr;  ///< [count x depth]: see triple_bound.hpp
+  int bits = 0;                   ///< of a value's code; 0: halves
+  /// [count x depth], 16 bits each: word w bits + t of a row has of features
+  /// 32 w to 32 w + 31 whether they are above t.
+  const void* codes = nullptr;
+  const float* most = nullptr;      ///< [count] TripleSumBound::float_most_of()
+  const char* contained = nullptr;  ///< [count] of TripleOwners; null: all
+  std::int64_t stage = 0, stages = 1;
+};
+
+/// An apex of a task.
+struct TripleJob {
+  std::int32_t apex = 0, begin = 0, end = 0;  ///< as TripleApex
+  std::int32_t columns = 0;                   ///< others that stand in the pool
+  std::int64_t offset = 0;                    ///< in the pool, of the first
+  std::int64_t row_offset = 0;                ///< of codes, of the first row
+  std::int64_t first_tile = 0;  ///< of the others before it, how many
+  std::int32_t rows = 0;        ///< those that may be the lower
+  std::int32_t list = 0;        ///< its number among the lists
+  double share = 0, third = 0;  ///< of TripleBound
+  double least = 0;
+  float float_share = 0;    ///< above share
+  std::int32_t number = 0;  ///< in the task
+  /// Its tiles; for host and device.
+  FSKNN_HD TripleTiles tiles() const {
+    TripleTiles t;
+    t.columns = columns;
+    t.rows = rows;
+    return t;
+  }
+  FSKNN_HD TripleSquares squares() const {
+    TripleSquares s;
+    s.columns = columns;
+    s.rows = rows;
+    return s;
+  }
+};
+
+/// Largest of all values of rows [count x padded]; `largest` is 0 before.
+void start_largest_value(const double* rows, std::int64_t size, double* largest,
+                         cudaStream_t stream);
+
+/// What words lose of each row's scaled values that are too large for them.
+void start_cutting_words(const TriplePoints& points, PowerOfTwo scale,
+                         double* cut, cudaStream_t stream);
+
+/// Makes `to` [count x depth] of the points' rows, in the points' form.
+void start_triple_numbers(const TriplePoints& points, PowerOfTwo scale,
+                          __half* to, cudaStream_t stream);
+
+/// Makes `to` [count x depth], zeros before, of rows of small whole numbers.
+void start_triple_codes(const TriplePoints& points, unsigned* to,
+                        cudaStream_t stream);
+
+/// Which others the triples of each job have, ascending.
+struct TripleLists {
+  float* pair_sums = nullptr;      ///< [jobs x count]
+  std::int32_t* others = nullptr;  ///< [jobs x count] places
+  std::int32_t* lowers = nullptr;  ///< [jobs x count] numbers among the others
+  std::int32_t* sizes = nullptr;   ///< [jobs x 2] of both lists
+};
+/// A pair's sum with the apex above what a triple's bound allows leaves an
+/// other out, where `by_pairs`.
+struct TripleChoice {
+  bool by_pairs = true;
+  PowerOfTwo scale;
+  double up = 1.0;           ///< a sum of halves is at most this times the true
+  double largest_sum = 0.0;  ///< of all rows
+};
+/// Sums of each job's apex and its others alone.
+void start_triple_pair_sums(const TriplePoints& points, const TripleJob* jobs,
+                            std::int64_t num_jobs, float* pair_sums,
+                            cudaStream_t stream);
+/// Where `by_pairs` these are there already.
+void start_triple_lists(const TriplePoints& points, const TripleJob* jobs,
+                        std::int64_t num_jobs, const TripleChoice& choice,
+                        const TripleLists& to, cudaStream_t stream);
+
+/// alike: [jobs x count] places of the points with the least sums beside the
+/// rows' own, in that order; count: below that of the points. Of pair sums with
+/// all other points.
+void start_most_alike(const TriplePoints& points, const TripleJob* jobs,
+                      std::int64_t num_jobs, const float* pair_sums,
+                      std::int64_t count, std::int32_t* alike,
+                      cudaStream_t stream);
+
+/// X of the others of some jobs.
+struct TriplePool {
+  __half* x = nullptr;             ///< [pool rows x depth]
+  std::int32_t* places = nullptr;  ///< [pool rows]
+  float* most = nullptr;           ///< [pool rows] of the points
+  /// [pool rows] of codes: x how many bits X has, y the point's sum.
+  int2* counts = nullptr;
+};
+void start_triple_pool(const TriplePoints& points, const TripleJob* jobs,
+                       std::int64_t num_jobs, std::int64_t most_columns,
+                       const TripleLists& lists, const TriplePool& to,
+                       cudaStream_t stream);
+/// Of codes. most_rows: bit_pool_rows() of a job, the most.
+void start_triple_code_pool(const TriplePoints& points, const TripleJob* jobs,
+                            std::int64_t num_jobs, std::int64_t most_rows,
+                            const TripleLists& lists, const TriplePool& to,
+                            cudaStream_t stream);
+
+/// Two places and a job, whose apex is the third.
+struct TripleCandidate {
+  std::int32_t lower, higher, job;
+  std::int32_t largest;  ///< of codes: the sum of the largest values
+};
+
+/// Tiles, or squares, [from, to) of some jobs.
+struct TripleTileWork {
+  TriplePoints points;
+  TriplePool pool;
+  const TripleJob* jobs = nullptr;
+  std::int64_t num_jobs = 0;
+  const std::int32_t* lowers = nullptr;  ///< of TripleLists
+  std::int64_t from = 0, to = 0;
+  TripleCandidate* candidates = nullptr;
+  std::int64_t capacity = 0;
+  unsigned long long* num_candidates = nullptr;  ///< may pass the capacity
+};
+
+/// Bins of similarities.
+struct TripleBins {
+  const double* breaks = nullptr;
+  std::int64_t num_breaks = 0;
+  unsigned long long* counts = nullptr;  ///< [breaks + 1]
+  double low = 0, high = 0, lost = 0;    ///< of TripleSumBound
+  double off_exact = 0;
+  double small = 0;  ///< of smaller scaled totals a sum of halves says nothing
+  PowerOfTwo scale;
+};
+
+/// Candidates are those that may be as similar as their job asks for.
+void start_triple_filter(const TripleTileWork& work, cudaStream_t stream);
+
+/// Counts by bins; candidates are those whose bin is not decided.
+void start_triple_counts(const TripleTileWork& work, const TripleBins& bins,
+                         cudaStream_t stream);
+
+/// The same two of codes. Candidates have their sums; those of the filter may
+/// be as similar as is asked for, and of what is counted there are none.
+void start_triple_bit_filter(const TripleTileWork& work, cudaStream_t stream);
+void start_triple_bit_counts(const TripleTileWork& work, const TripleBins& bins,
+                             cudaStream_t stream);
+
+/// Whether the current device's code counts bits so.
+bool has_triple_bits();
+
+/// Triples of those candidates that are as similar as their job asks for, by
+/// the contract. Nothing where there are more candidates than there was room.
+void start_settling_triples(const TripleTileWork& work, TripleHit* hits,
+                            unsigned long long* num_hits, cudaStream_t stream);
+
+/// The same, into bins.
+void start_counting_settled(const TripleTileWork& work, const TripleBins& bins,
+                            cudaStream_t stream);
+
+}  // namespace cuda
+}  // namespace fsknn

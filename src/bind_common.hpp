@@ -103,7 +103,13 @@ class RowTest {
   Preparing preparing_;
 };
 
-Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows);
+/// Numbers from 0 as R counts, from 1.
+template <class T>
+Rcpp::IntegerVector one_based(const std::vector<T>& from_zero) {
+  Rcpp::IntegerVector out(from_zero.begin(), from_zero.end());
+  for (int& number : out) ++number;
+  return out;
+}
 
 /// GPUs as a data frame, in the columns of cuda_devices().
 Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found);

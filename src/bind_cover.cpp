@@ -5,11 +5,6 @@ using namespace fsknn;
 
 namespace {
 
-Rcpp::IntegerVector one_based(const std::vector<int>& from_zero) {
-  Rcpp::IntegerVector out(from_zero.begin(), from_zero.end());
-  return out + 1;
-}
-
 Rcpp::IntegerMatrix one_based(const std::vector<SamplePair>& pairs) {
   Rcpp::IntegerMatrix out(static_cast<int>(pairs.size()), 2);
   for (int p = 0; p < out.nrow(); ++p) {
@@ -43,12 +38,12 @@ Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels,
         bind::r_progress(progress, "Feature set");
     const CoverAnswer answer = search_cover(task, told.get());
     return Rcpp::List::create(
-        Rcpp::_["chosen"] = one_based(answer.chosen),
+        Rcpp::_["chosen"] = bind::one_based(answer.chosen),
         Rcpp::_["bound"] = answer.bound,
         Rcpp::_["lower_bound"] = answer.lower_bound,
-        Rcpp::_["in_all"] = one_based(answer.in_all),
-        Rcpp::_["in_smaller"] = one_based(answer.in_smaller),
-        Rcpp::_["out_of_smaller"] = one_based(answer.out_of_smaller),
+        Rcpp::_["in_all"] = bind::one_based(answer.in_all),
+        Rcpp::_["in_smaller"] = bind::one_based(answer.in_smaller),
+        Rcpp::_["out_of_smaller"] = bind::one_based(answer.out_of_smaller),
         Rcpp::_["active"] = one_based(answer.active),
         Rcpp::_["out_of_time"] = answer.out_of_time,
         Rcpp::_["bytes"] = answer.bytes,

@@ -269,10 +269,10 @@ Rcpp::List cpp_walk(SEXP graph, double epsilon, double alpha, int num_threads) {
     Rcpp::XPtr<JoinedGraph>(graph).release();
     std::unique_ptr<Walk> walk(
         new Walk(std::move(taken), epsilon, alpha, num_threads));
-    Rcpp::IntegerVector order(walk->order().begin(), walk->order().end());
     Rcpp::List out = Rcpp::List::create(
         Rcpp::_["density"] = walk->density(),
-        Rcpp::_["degree"] = walk->degree(), Rcpp::_["order"] = order + 1,
+        Rcpp::_["degree"] = walk->degree(),
+        Rcpp::_["order"] = bind::one_based(walk->order()),
         Rcpp::_["first"] = Rcpp::NumericVector(walk->first_rows().begin(),
                                                walk->first_rows().end()));
     out["walk"] = Rcpp::XPtr<Walk>(walk.release(), true);

@@ -62,8 +62,7 @@ Rcpp::LogicalVector kept_of(const Cut& cut) {
   return Rcpp::LogicalVector(cut.kept.begin(), cut.kept.end());
 }
 Rcpp::IntegerVector clusters_of(const Cut& cut) {
-  const Rcpp::IntegerVector out(cut.cluster.begin(), cut.cluster.end());
-  return out + 1;
+  return bind::one_based(cut.cluster);
 }
 
 }  // namespace

@@ -97,20 +97,15 @@ class Resamples {
       watched[e] = static_cast<int>(counts_.count(
           AnswerRow::of(watched_row_[e] - 1), PointId{watched_to_[e] - 1}));
     const EdgeCounts::Others others = counts_.others(asked_.num_threads);
-    return Rcpp::List::create(
-        Rcpp::_["count"] = watched, Rcpp::_["row"] = one_based(others.row),
-        Rcpp::_["to"] = one_based(others.to),
-        Rcpp::_["times"] = Rcpp::wrap(others.count),
-        Rcpp::_["absent"] = absent_, Rcpp::_["stats"] = bind::list_of(stats_));
+    return Rcpp::List::create(Rcpp::_["count"] = watched,
+                              Rcpp::_["row"] = bind::one_based(others.row),
+                              Rcpp::_["to"] = bind::one_based(others.to),
+                              Rcpp::_["times"] = Rcpp::wrap(others.count),
+                              Rcpp::_["absent"] = absent_,
+                              Rcpp::_["stats"] = bind::list_of(stats_));
   }
 
  private:
-  static Rcpp::IntegerVector one_based(const std::vector<std::int32_t>& at) {
-    Rcpp::IntegerVector out(at.begin(), at.end());
-    for (int& i : out) ++i;
-    return out;
-  }
-
   /// The points that have no value by these features.
   std::vector<std::int64_t> gone_by(const std::vector<std::int32_t>& features,
                                     const Request& request,

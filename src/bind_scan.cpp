@@ -22,11 +22,6 @@ Rcpp::IntegerMatrix positions(const std::vector<Position>& at) {
 namespace fsknn {
 namespace bind {
 
-Rcpp::IntegerVector one_based(const std::vector<std::int64_t>& rows) {
-  Rcpp::IntegerVector out(rows.begin(), rows.end());
-  return out + 1;
-}
-
 Rcpp::List list_of(const MatrixFacts& facts) {
   return Rcpp::List::create(
       Rcpp::_["non_finite"] = static_cast<double>(facts.non_finite),

@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "bind_common.hpp"
+#include "core/files/digest.hpp"
 #include "cpu/search/similarity_bytes.hpp"
 #include "cpu/triples/triples.hpp"
 #include "cuda/backend.hpp"
@@ -51,13 +51,6 @@ Rcpp::List list_of(const TripleStats& stats) {
       Rcpp::_["comparisons"] = stats.comparisons,
       Rcpp::_["seconds"] = stats.seconds, Rcpp::_["sampled"] = stats.sampled,
       Rcpp::_["sample_pairs"] = stats.sample_pairs);
-}
-
-std::string hexadecimal(std::uint64_t checksum) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx",
-                static_cast<unsigned long long>(checksum));
-  return text;
 }
 
 Rcpp::List failure_of(const TooManyTriples& e) {

@@ -6,14 +6,16 @@
 #
 # The core includes nothing of ours but itself. Only bindings know R, and only
 # src/cuda knows CUDA, in .cpp that a build without a toolkit leaves out. What
-# only nvcc compiles is in .cu and .cuh: no .hpp and no .cpp includes a .cuh.
+# only nvcc compiles is in .cu and .cuh: no .hpp and no .cpp includes a .cuh. A
+# unit, as core/files.cpp, includes what it compiles at once; no other file
+# includes a .cpp.
 
 # The folders of src/cuda: each includes itself and those before it.
 cuda_folders="plan device prepare exact filter missing triples search"
 
 # What builds without a toolkit have of src/cuda: none of it knows CUDA, however
 # far down.
-in_every_build="plan/ backend.hpp absent.cpp [a-z]*/[a-z]*_bound[.]"
+in_every_build="plan[./] backend.hpp absent.cpp [a-z]*/[a-z]*_bound[.]"
 
 # Threads are started in one place, which alone knows OpenMP.
 starts_threads="core/base/team.cpp"
@@ -44,9 +46,9 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
   }
 
   # How high in src/cuda: the interface, which stands there itself, is below all
-  # folders, and what takes the place of the engine above them.
+  # folders, and units and what takes the place of the engine are above them.
   function height_of(path,   folder) {
-    if (path == "cuda/absent.cpp") return 100
+    if (path ~ /^cuda\/[^\/]*\.cpp$/) return 100
     if (path !~ /\/.*\//) return 0
     folder = path
     sub(/^cuda\//, "", folder)
@@ -91,7 +93,10 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
       asked[count_asked] = target
       asked_at[count_asked] = FILENAME ":" FNR
     }
-    if (to == "bind" ? part != "bind" || target !~ /^bind_.*\.hpp$/ \
+    if (target ~ /\.cpp$/) {
+      if (path !~ /^[a-z]+\/[a-z]+\.cpp$/ || to != part)
+        wrong("only a unit includes a .cpp")
+    } else if (to == "bind" ? part != "bind" || target !~ /^(bind_.*\.hpp|fsknn_types\.h)$/ \
                      : to != part && to != "core" && part != "bind")
       wrong(part " may not include this")
     else if (is_plain && target ~ /\.cuh$/)

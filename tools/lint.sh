@@ -40,7 +40,7 @@ fi
 status=0
 list_code | xargs -r "$format" --dry-run -Werror || status=1
 # Without OpenMP: clang-tidy takes what only a pragma reads for never read.
-find src/core -name '*.cpp' | only | sort |
+find src/core -mindepth 2 -name '*.cpp' | only | sort |
   xargs -r -P "$jobs" -n 4 sh -c '
     clang-tidy --quiet "$@" -- -std=c++17 -Isrc -Wreserved-identifier \
       -Wreserved-macro-identifier 2> /dev/null' tidy ||

@@ -50,6 +50,12 @@ plant src/cuda/filter/half_bound.hpp '#include "cuda/device/check.hpp"' \
   "a build without CUDA cannot include this"
 plant src/bind_common.cpp '#include "cuda/device/staging.hpp"' \
   "a build without CUDA cannot include this"
+plant src/core/rows/scan.cpp '#include "core/rows/filled.cpp"' \
+  "only a unit includes a .cpp"
+plant src/core/rows.cpp '#include "cpu/search/few.cpp"' \
+  "only a unit includes a .cpp"
+plant src/cuda/plan.cpp '#include "cuda/search/rounds.cpp"' \
+  "a build without CUDA cannot include this"
 plant src/core/base/pieces.hpp '#include <omp.h>' "only core/base/team.cpp knows OpenMP"
 plant src/cuda/search/engine.cpp '#pragma omp parallel' \
   "only core/base/team.cpp knows OpenMP"

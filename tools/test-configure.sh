@@ -65,11 +65,15 @@ expect() {
   fi
 }
 
-# Makevars.in cannot use a wildcard, so that a new file can be forgotten.
+# Makevars.in cannot use a wildcard, so that a new file can be forgotten: it is
+# in a unit, or in the list.
 for file in "$root"/src/*.cpp "$root"/src/*/*.cpp "$root"/src/*/*/*.cpp \
   "$root"/src/*/*/*.cu; do
   [ -f "$file" ] || continue
   object=${file#"$root"/src/}
+  if grep -q "^#include \"$object\"" "$root"/src/*/*.cpp; then
+    continue
+  fi
   object=${object%.*}.o
   case " $(sed 's/#.*//' "$root/src/Makevars.in" | tr '\n\t' '  ') " in
     *" $object "*) ;;

@@ -23,10 +23,6 @@ constexpr std::int64_t kPart = std::int64_t{1} << 24;
 // Neither a file that is there nor what a link leads to.
 constexpr int kNewOnly = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 
-[[noreturn]] void fail(const std::string& path, int error = errno) {
-  throw FileFailure{path, std::strerror(error), error};
-}
-
 /// While it lives, a limit on the size of files is an error of write(), and not
 /// the end of the process.
 class SizeLimitHeard {
@@ -50,7 +46,7 @@ void write_to(int number, const std::string& path, const void* bytes,
     const ssize_t done =
         ::write(number, at, static_cast<std::size_t>(std::min(size, kPart)));
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail(path);
+    if (done < 0) fail_file(path);
     at += done;
     size -= done;
     poll();
@@ -62,7 +58,7 @@ void to_disk(int number, const std::string& path) {
   while (fsync(number) != 0) {
     if (errno == EINTR) continue;
     if (errno == EINVAL || errno == ENOTSUP) return;
-    fail(path);
+    fail_file(path);
   }
 }
 
@@ -71,7 +67,7 @@ void close_well(int& number, const std::string& path) {
   const int closing = number;
   number = -1;
   // After EINTR the number may be another file's by now.
-  if (close(closing) != 0 && errno != EINTR) fail(path);
+  if (close(closing) != 0 && errno != EINTR) fail_file(path);
 }
 
 std::string folder_of(const std::string& path) {
@@ -82,7 +78,7 @@ std::string folder_of(const std::string& path) {
 
 void folder_to_disk(const std::string& folder) {
   int number = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
-  if (number < 0) fail(folder);
+  if (number < 0) fail_file(folder);
   struct Closed {
     ~Closed() { close(number); }
     int number;
@@ -91,6 +87,10 @@ void folder_to_disk(const std::string& folder) {
 }
 
 }  // namespace
+
+void fail_file(const std::string& path, int error) {
+  throw FileFailure{path, std::strerror(error), error};
+}
 
 std::string random_word() {
   std::random_device random;
@@ -102,7 +102,7 @@ NewFile::NewFile(const std::string& path, unsigned mode) : path_(path) {
   for (int trial = 0; number_ < 0; ++trial) {
     part_ = path + ".part-" + random_word();
     number_ = open(part_.c_str(), kNewOnly, static_cast<mode_t>(mode));
-    if (number_ < 0 && (errno != EEXIST || trial == 9)) fail(path_);
+    if (number_ < 0 && (errno != EEXIST || trial == 9)) fail_file(path_);
   }
 }
 
@@ -118,7 +118,7 @@ void NewFile::write(const void* bytes, std::int64_t size) {
 void NewFile::finish() {
   to_disk(number_, path_);
   close_well(number_, path_);
-  if (rename(part_.c_str(), path_.c_str()) != 0) fail(path_);
+  if (rename(part_.c_str(), path_.c_str()) != 0) fail_file(path_);
   named_ = true;
   // The name, too, has to reach the disk.
   folder_to_disk(folder_of(path_));
@@ -137,7 +137,7 @@ InputFile::InputFile(const std::string& path)
     : path_(path),
       number_(
           open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
-  if (number_ < 0) fail(path);
+  if (number_ < 0) fail_file(path);
   struct stat facts;
   const int error = fstat(number_, &facts) != 0 ? errno : 0;
   if (error == 0 && S_ISREG(facts.st_mode)) {
@@ -145,7 +145,7 @@ InputFile::InputFile(const std::string& path)
     return;
   }
   close(number_);
-  if (error != 0) fail(path, error);
+  if (error != 0) fail_file(path, error);
   throw FileFailure{path, "it is not a file", 0};
 }
 
@@ -158,7 +158,7 @@ std::int64_t InputFile::read(void* bytes, std::int64_t size) {
     const ssize_t done =
         ::read(number_, at, static_cast<std::size_t>(std::min(size, kPart)));
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) fail(path_);
+    if (done < 0) fail_file(path_);
     if (done == 0) break;
     at += done;
     size -= done;
@@ -168,12 +168,12 @@ std::int64_t InputFile::read(void* bytes, std::int64_t size) {
 }
 
 void InputFile::go_to(std::int64_t byte) {
-  if (lseek(number_, static_cast<off_t>(byte), SEEK_SET) < 0) fail(path_);
+  if (lseek(number_, static_cast<off_t>(byte), SEEK_SET) < 0) fail_file(path_);
 }
 
 void name_whole(const std::string& part, const std::string& path) {
   int number = open(part.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (number < 0) fail(path);
+  if (number < 0) fail_file(path);
   struct Closed {
     ~Closed() {
       if (number >= 0) close(number);
@@ -182,7 +182,7 @@ void name_whole(const std::string& part, const std::string& path) {
   } closed{number};
   to_disk(number, path);
   close_well(number, path);
-  if (rename(part.c_str(), path.c_str()) != 0) fail(path);
+  if (rename(part.c_str(), path.c_str()) != 0) fail_file(path);
   folder_to_disk(folder_of(path));
 }
 
@@ -194,7 +194,7 @@ void write_bytes(const std::string& path, const void* bytes,
     }
     int number;
   } file{open(path.c_str(), kNewOnly, 0600)};
-  if (file.number < 0) fail(path);
+  if (file.number < 0) fail_file(path);
   write_to(file.number, path, bytes, size);
   close_well(file.number, path);
 }
@@ -209,7 +209,7 @@ bool link_first(const std::string& from, const std::string& to) {
   struct stat facts;
   if (stat(from.c_str(), &facts) == 0 && facts.st_nlink > 1) return true;
   if (error == EEXIST || access(to.c_str(), F_OK) == 0) return false;
-  fail(to, error == 0 ? EIO : error);
+  fail_file(to, error == 0 ? EIO : error);
 }
 
 }  // namespace fsknn

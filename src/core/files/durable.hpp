@@ -3,6 +3,7 @@
 // Files that are whole or not there, whatever ends the process or the machine.
 // POSIX.
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,9 @@ struct FileFailure {
   std::string path, words;
   int error;  ///< its errno; 0: it is ours
 };
+
+/// Throws FileFailure with the system's words.
+[[noreturn]] void fail_file(const std::string& path, int error = errno);
 
 /// A file that is written beside its name, under one that nobody can foretell
 /// and that follows no link, and gets its name when it is whole. Whoever reads

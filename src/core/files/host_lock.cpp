@@ -16,7 +16,7 @@ HostLock::HostLock(const std::string& path)
     : file_(open(path.c_str(),
                  O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                  0600)) {
-  if (file_ < 0) throw FileFailure{path, std::strerror(errno), errno};
+  if (file_ < 0) fail_file(path);
   while (!held_) {
     if (flock(file_, LOCK_EX | LOCK_NB) == 0) {
       held_ = true;
@@ -25,7 +25,7 @@ HostLock::HostLock(const std::string& path)
     } else if (errno != EINTR) {
       const int error = errno;
       close(file_);
-      throw FileFailure{path, std::strerror(error), error};
+      fail_file(path, error);
     }
   }
 }

@@ -18,11 +18,7 @@
 namespace fsknn {
 namespace {
 
-constexpr int kDigits = 20;
-
-[[noreturn]] void fail(const std::string& path, int error) {
-  throw FileFailure{path, std::strerror(error), error};
-}
+constexpr int kCountDigits = 20;
 
 /// While it lives, threads that are started hear no signals: they are the main
 /// thread's.
@@ -68,10 +64,10 @@ Lease::Lease(const std::string& own, const std::string& claim,
     : own_(own), claim_(claim), process_(static_cast<long>(getpid())) {
   file_ = open(own.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                0600);
-  if (file_ < 0) fail(own, errno);
+  if (file_ < 0) fail_file(own, errno);
   try {
-    if (!write_count() || !write_all(file_, words, kDigits + 1))
-      fail(own, errno);
+    if (!write_count() || !write_all(file_, words, kCountDigits + 1))
+      fail_file(own, errno);
     held_ = link_first(own, claim);
   } catch (const FileFailure& failure) {
     // Another process swept the folder and deleted our file, which it took for
@@ -134,8 +130,8 @@ void Lease::drop() {
 }
 
 bool Lease::write_count() {
-  char digits[kDigits + 2];
-  std::snprintf(digits, sizeof digits, "%0*llu\n", kDigits, ++count_);
+  char digits[kCountDigits + 2];
+  std::snprintf(digits, sizeof digits, "%0*llu\n", kCountDigits, ++count_);
   return write_all(file_, digits, 0) && fsync(file_) == 0;
 }
 

@@ -14,10 +14,6 @@
 namespace fsknn {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, int error = errno) {
-  throw FileFailure{path, std::strerror(error), error};
-}
-
 /// What a path is in the end, where links lead on; it need not be there.
 std::string end_of_links(const std::string& path) {
   std::string at = path;
@@ -31,7 +27,7 @@ std::string end_of_links(const std::string& path) {
     at.resize(is_whole ? 0 : slash + 1);
     at += next;
   }
-  fail(path, ELOOP);
+  fail_file(path, ELOOP);
 }
 
 /// Where the system gives open files names (/dev/stdout leads there), another
@@ -50,10 +46,10 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   if (is_there &&
       (!S_ISREG(there.st_mode) || is_open_file(end) || is_open_file(path))) {
     number_ = open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    if (number_ < 0) fail(path);
+    if (number_ < 0) fail_file(path);
     return;
   }
-  if (is_there && access(path.c_str(), W_OK) != 0) fail(path);
+  if (is_there && access(path.c_str(), W_OK) != 0) fail_file(path);
   file_ = std::make_unique<NewFile>(end, 0666);
   if (!is_there) return;
   // Some file systems have no owners, and only root may give files away.
@@ -74,7 +70,7 @@ void OutputFile::write(const void* bytes, std::int64_t size) {
   while (size > 0) {
     const std::int64_t part = std::min(size, std::int64_t{1} << 16);
     const ssize_t done = ::write(number_, at, static_cast<std::size_t>(part));
-    if (done < 0 && errno != EINTR) fail(path_);
+    if (done < 0 && errno != EINTR) fail_file(path_);
     poll();
     if (done < 0) continue;
     at += done;
@@ -89,7 +85,7 @@ void OutputFile::finish() {
   }
   const int closing = number_;
   number_ = -1;
-  if (close(closing) != 0 && errno != EINTR) fail(path_);
+  if (close(closing) != 0 && errno != EINTR) fail_file(path_);
 }
 
 }  // namespace fsknn

@@ -24,7 +24,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 40, "it is written as it is");
 
-constexpr char kMagic[9] = "fsknnpts";
+constexpr char kPointFileMagic[9] = "fsknnpts";
 
 std::uint64_t digest_of(const Head& head,
                         const std::vector<std::uint64_t>& of_rows) {
@@ -46,7 +46,7 @@ bool write_point_file(const std::string& path, const RowSource& source,
                       std::uint64_t fingerprint) {
   const std::int64_t n = source.num_points(), d = source.num_features();
   Head head = {};
-  std::memcpy(head.magic, kMagic, sizeof head.magic);
+  std::memcpy(head.magic, kPointFileMagic, sizeof head.magic);
   head.version = kPointFileVersion;
   head.prepared = source.prepared() ? 1 : 0;
   head.num_points = n;
@@ -76,7 +76,7 @@ PointFile::PointFile(const std::string& path, std::uint64_t fingerprint)
       file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
   if (file_ < 0) {
     if (errno == ENOENT) return;
-    throw FileFailure{path, std::strerror(errno), errno};
+    fail_file(path);
   }
   try {
     state_ = look(fingerprint);
@@ -92,14 +92,13 @@ PointFile::~PointFile() {
 
 PointFile::State PointFile::look(std::uint64_t fingerprint) {
   struct stat facts;
-  if (fstat(file_, &facts) != 0)
-    throw FileFailure{path_, std::strerror(errno), errno};
+  if (fstat(file_, &facts) != 0) fail_file(path_);
   if (!S_ISREG(facts.st_mode)) throw FileFailure{path_, "it is not a file", 0};
   const std::int64_t size = static_cast<std::int64_t>(facts.st_size);
   Head head;
   if (size < static_cast<std::int64_t>(sizeof head)) return State::damaged;
   take(&head, sizeof head, 0);
-  if (std::memcmp(head.magic, kMagic, sizeof head.magic) != 0)
+  if (std::memcmp(head.magic, kPointFileMagic, sizeof head.magic) != 0)
     return State::damaged;
   if (head.version != kPointFileVersion) return State::other;
   const std::int64_t n = head.num_points, d = head.num_features;
@@ -129,7 +128,7 @@ void PointFile::take(void* bytes, std::int64_t size, std::int64_t at) const {
         pread(file_, to, static_cast<std::size_t>(std::min(size, kAtOnce)),
               static_cast<off_t>(at));
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) throw FileFailure{path_, std::strerror(errno), errno};
+    if (done < 0) fail_file(path_);
     if (done == 0) throw FileFailure{path_, "it is shorter than it was", 0};
     to += done;
     at += done;

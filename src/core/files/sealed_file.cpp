@@ -8,7 +8,7 @@
 namespace fsknn {
 namespace {
 
-constexpr char kMagic[9] = "fsknn\r\n\x1a";
+constexpr char kSealedMagic[9] = "fsknn\r\n\x1a";
 constexpr std::size_t kNameSize = 16;
 // Far more than any file has: a head that is damaged asks for no memory.
 constexpr std::uint32_t kMostColumns = 1024;
@@ -101,7 +101,7 @@ bool write_sealed(const std::string& path, const SealedHead& head,
   if (values.size() != head.columns.size() || values.size() > kMostColumns)
     throw std::invalid_argument("a sealed file has values of each column");
   StoredHead stored = {};
-  std::memcpy(stored.magic, kMagic, sizeof stored.magic);
+  std::memcpy(stored.magic, kSealedMagic, sizeof stored.magic);
   stored.version = kSealedVersion;
   stored.num_columns = static_cast<std::uint32_t>(values.size());
   stored.number = head.number;
@@ -143,7 +143,7 @@ SealedState SealedFile::read_head(const std::string& path) {
   }
   StoredHead stored = {};
   const bool is_all = take(&stored, sizeof stored);
-  if (std::memcmp(stored.magic, kMagic, sizeof stored.magic) != 0)
+  if (std::memcmp(stored.magic, kSealedMagic, sizeof stored.magic) != 0)
     return SealedState::unknown;
   if (!is_all) return SealedState::damaged;
   if (stored.version != kSealedVersion) return SealedState::unknown;

@@ -13,7 +13,7 @@
 namespace fsknn {
 namespace {
 
-[[noreturn]] void fail(const std::string& what, int error) {
+[[noreturn]] void fail_disk(const std::string& what, int error) {
   throw DiskFailure(what + ": " + std::strerror(error), 0.0, 0.0);
 }
 
@@ -22,7 +22,7 @@ namespace {
 double bytes_free_in(const std::string& folder) {
   struct statvfs room;
   if (statvfs(folder.c_str(), &room) != 0)
-    fail("the folder for temporary files can't be used", errno);
+    fail_disk("the folder for temporary files can't be used", errno);
   return static_cast<double>(room.f_bavail) *
          static_cast<double>(room.f_frsize);
 }
@@ -33,7 +33,7 @@ TemporaryFile::TemporaryFile(const std::string& folder, double bytes) {
     throw DiskFailure("too little room for a temporary file", bytes, free);
   std::string path = folder + "/fsknn-XXXXXX";
   number_ = mkstemp(path.data());
-  if (number_ < 0) fail("a temporary file could not be made", errno);
+  if (number_ < 0) fail_disk("a temporary file could not be made", errno);
   fcntl(number_, F_SETFD, FD_CLOEXEC);
   unlink(path.c_str());
 }
@@ -43,10 +43,10 @@ TemporaryFile::~TemporaryFile() { close(number_); }
 bool TemporaryFile::again(std::int64_t moved, bool writes) {
   if (moved < 0 && errno == EINTR) return true;
   if (moved < 0)
-    fail(writes ? "a temporary file could not be written"
-                : "a temporary file could not be read",
-         errno);
-  if (moved == 0) fail("a temporary file has become too short", EIO);
+    fail_disk(writes ? "a temporary file could not be written"
+                     : "a temporary file could not be read",
+              errno);
+  if (moved == 0) fail_disk("a temporary file has become too short", EIO);
   return false;
 }
 

@@ -10,7 +10,7 @@ namespace fsknn {
 namespace {
 
 // Points that a thread takes at a time.
-constexpr std::int64_t kBlock = 4096;
+constexpr std::int64_t kRowsMerged = 4096;
 
 struct Partner {
   std::int32_t point;
@@ -98,7 +98,7 @@ JoinedGraph join_directions(const NearLists& lists, JoinKind kind,
                             int num_threads, Progress* progress) {
   const std::int64_t n = lists.num_points();
   const Choosers choosers(lists);
-  const std::int64_t num_blocks = (n + kBlock - 1) / kBlock;
+  const std::int64_t num_blocks = (n + kRowsMerged - 1) / kRowsMerged;
   num_threads = useful_threads(num_threads,
                                20.0 * static_cast<double>(lists.index.size()));
   JoinedGraph graph;
@@ -108,8 +108,9 @@ JoinedGraph join_directions(const NearLists& lists, JoinKind kind,
     run_pieces(num_blocks, num_threads, {progress, from, to}, [&] {
       return [&, merger = Merger(lists, choosers, kind)](
                  std::int64_t block) mutable {
-        const std::int64_t end = std::min(n, (block + 1) * kBlock);
-        for (std::int64_t i = block * kBlock; i < end; ++i) work(merger, i);
+        const std::int64_t end = std::min(n, (block + 1) * kRowsMerged);
+        for (std::int64_t i = block * kRowsMerged; i < end; ++i)
+          work(merger, i);
       };
     });
   };
@@ -142,13 +143,13 @@ std::vector<double> local_scales(const NearLists& lists,
   const std::int64_t n = graph.num_points();
   std::vector<double> scales(static_cast<std::size_t>(n), 0.0);
   run_pieces(
-      (n + kBlock - 1) / kBlock,
+      (n + kRowsMerged - 1) / kRowsMerged,
       useful_threads(num_threads,
                      20.0 * static_cast<double>(lists.index.size())),
       {}, [&] {
         return [&, found = std::vector<double>()](std::int64_t block) mutable {
-          const std::int64_t end = std::min(n, (block + 1) * kBlock);
-          for (std::int64_t i = block * kBlock; i < end; ++i) {
+          const std::int64_t end = std::min(n, (block + 1) * kRowsMerged);
+          for (std::int64_t i = block * kRowsMerged; i < end; ++i) {
             const std::size_t at = static_cast<std::size_t>(i);
             if (lists.empty(static_cast<std::int32_t>(i)))
               found.assign(graph.length.data() + graph.row(i),

@@ -10,7 +10,7 @@ namespace fsknn {
 namespace {
 
 // Points that a thread takes at a time.
-constexpr std::int64_t kBlock = 256;
+constexpr std::int64_t kRowsShared = 256;
 
 /// A set's member, or one of whose set a point is a member; and its rank there.
 struct Member {
@@ -71,7 +71,7 @@ std::vector<SharedEdges> shared_neighbours(const NeighbourSets& sets,
   };
 
   std::vector<SharedEdges> parts(
-      static_cast<std::size_t>((n + kBlock - 1) / kBlock));
+      static_cast<std::size_t>((n + kRowsShared - 1) / kRowsShared));
   std::atomic<std::int64_t> total{0};
   run_pieces(
       static_cast<std::int64_t>(parts.size()), num_threads,
@@ -81,8 +81,8 @@ std::vector<SharedEdges> shared_neighbours(const NeighbourSets& sets,
                     std::vector<std::int32_t>(static_cast<std::size_t>(n), -1),
                 met = std::vector<std::int32_t>()](std::int64_t piece) mutable {
           SharedEdges& out = parts[static_cast<std::size_t>(piece)];
-          const std::int64_t end = std::min(n, (piece + 1) * kBlock);
-          for (std::int64_t i = piece * kBlock; i < end; ++i) {
+          const std::int64_t end = std::min(n, (piece + 1) * kRowsShared);
+          for (std::int64_t i = piece * kRowsShared; i < end; ++i) {
             poll();
             met.clear();
             const auto meet = [&](std::int32_t shared, std::int32_t rank) {

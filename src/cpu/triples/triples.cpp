@@ -12,6 +12,29 @@
 
 namespace fsknn {
 namespace cpu {
+
+/// What a sample of the points tells of all of them.
+struct TripleSample {
+  double points = 0;  ///< 0: too few to take one
+  /// Shares that triples can have: of the pairs, of two pairs of one point, and
+  /// of three of three; and those that have room for the largest of the three.
+  double pairs = 1.0, forks = 1.0, triangles = 1.0, settled = 1.0;
+  double passing = 0.0;  ///< those that are as similar as is asked
+  double found = 0;      ///< in the sample, where all triples are asked for
+  double triples = -1;   ///< how many there are, roughly; -1: too few to tell
+  double share = 0;      ///< of all that are looked at
+  double all = 0;        ///< of which there are so many
+  DistanceTally tally;   ///< of those of the sample
+
+  /// Points stand in triples together: the estimate is rough, and a threshold
+  /// by it is to have room enough. Infinite where those of similarity 1 are too
+  /// many already.
+  double fits(double most) const {
+    const double of_sample = most / all * (tally.total() / share);
+    return threshold_that_fits(tally, std::max(1.0, of_sample / 4.0));
+  }
+};
+
 namespace {
 
 // Points of the sample that tells the pairs' share and the number of triples.
@@ -34,28 +57,6 @@ double num_triples(const TripleOwners& owners, const TripleQuestion& q,
   return owners.all() ? triples : triples / static_cast<double>(q.stages);
 }
 
-/// What a sample of the points tells of all of them.
-struct Sample {
-  double points = 0;  ///< 0: too few to take one
-  /// Shares that triples can have: of the pairs, of two pairs of one point, and
-  /// of three of three; and those that have room for the largest of the three.
-  double pairs = 1.0, forks = 1.0, triangles = 1.0, settled = 1.0;
-  double passing = 0.0;  ///< those that are as similar as is asked
-  double found = 0;      ///< in the sample, where all triples are asked for
-  double triples = -1;   ///< how many there are, roughly; -1: too few to tell
-  double share = 0;      ///< of all that are looked at
-  double all = 0;        ///< of which there are so many
-  DistanceTally tally;   ///< of those of the sample
-
-  /// Points stand in triples together: the estimate is rough, and a threshold
-  /// by it is to have room enough. Infinite where those of similarity 1 are too
-  /// many already.
-  double fits(double most) const {
-    const double of_sample = most / all * (tally.total() / share);
-    return threshold_that_fits(tally, std::max(1.0, of_sample / 4.0));
-  }
-};
-
 /// Some points at random, always the same of as many.
 std::vector<std::int64_t> choose_sample(std::int64_t n) {
   SplitMix random(2018);
@@ -69,10 +70,11 @@ std::vector<std::int64_t> choose_sample(std::int64_t n) {
   return chosen;
 }
 
-Sample look_at_sample(const PreparedPoints& points,
-                      const TripleKernels& kernels, const TripleOwners& owners,
-                      const TripleQuestion& q, const TripleBound& bound) {
-  Sample sample;
+TripleSample look_at_sample(const PreparedPoints& points,
+                            const TripleKernels& kernels,
+                            const TripleOwners& owners, const TripleQuestion& q,
+                            const TripleBound& bound) {
+  TripleSample sample;
   const std::int64_t n = points.size();
   sample.all = num_triples(owners, q, n);
   if (n <= 2 * kSample || points.wide) return sample;
@@ -389,7 +391,7 @@ struct TripleSearch::Prepared {
   const PreparedPoints points;
   const TripleBound bound;
   const TripleOwners owners;
-  const Sample sample;
+  const TripleSample sample;
   const std::vector<std::int64_t> nearly_empty;
   std::unique_ptr<TripleScanner> scanner;  ///< null: the CPU
   std::unique_ptr<TripleRows> rows;        ///< of the CPU

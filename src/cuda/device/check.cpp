@@ -41,7 +41,7 @@ bool is_sticky(cudaError_t code) {
          std::end(sticky);
 }
 
-int current_device() {
+int device_if_any() {
   int device = -1;
   return cudaGetDevice(&device) == cudaSuccess ? device : -1;
 }
@@ -56,7 +56,7 @@ double bytes_free_now() {
 
 // The first failure of the process that was sticky, the memory that is held,
 // and the fault that is armed.
-std::mutex guard;
+std::mutex failure_guard;
 std::optional<CudaFailure> lost;
 struct Held {
   double now = 0, peak = 0;
@@ -74,7 +74,7 @@ struct Armed {
   // checked must not find this one.
   cudaGetLastError();
   CudaFailure failure(cudaGetErrorString(code),
-                      device == kCurrentDevice ? current_device() : device);
+                      device == kCurrentDevice ? device_if_any() : device);
   failure.where = where;
   failure.sticky = is_sticky(code);
   if (bytes > 0 && !failure.sticky) {
@@ -82,7 +82,7 @@ struct Armed {
     failure.bytes_free = bytes_free_now();
   }
   if (failure.sticky) {
-    const std::lock_guard<std::mutex> hold(guard);
+    const std::lock_guard<std::mutex> hold(failure_guard);
     if (!lost) lost = failure;
     throw CudaFailure(*lost);
   }
@@ -107,13 +107,13 @@ void check_allocation(cudaError_t code, double bytes) {
 Allocation allocate(double bytes) {
   Allocation made;
   made.bytes = bytes;
-  made.device = current_device();
+  made.device = device_if_any();
   const std::size_t size = bytes > 1e18 ? 0 : static_cast<std::size_t>(bytes);
   check_allocation(injected("cudaMalloc") ? fault_error()
                    : size == 0            ? cudaErrorMemoryAllocation
                                           : cudaMalloc(&made.data, size),
                    bytes);
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(failure_guard);
   Held& held = held_on[made.device];
   held.now += bytes;
   held.peak = std::max(held.peak, held.now);
@@ -123,22 +123,22 @@ Allocation allocate(double bytes) {
 void give_back(const Allocation& allocation) noexcept {
   if (allocation.data == nullptr) return;
   cudaFree(allocation.data);
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(failure_guard);
   held_on[allocation.device].now -= allocation.bytes;
 }
 
 double peak_bytes(int device) {
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(failure_guard);
   return held_on[device].peak;
 }
 
 void reset_peak_bytes(int device) {
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(failure_guard);
   held_on[device].peak = held_on[device].now;
 }
 
 std::optional<CudaFailure> lost_device() {
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(failure_guard);
   return lost;
 }
 
@@ -147,8 +147,8 @@ std::optional<CudaFailure> lost_device() {
 std::atomic<bool> fault_is_armed{false};
 
 bool fault_is_due(const char* call, int device) {
-  if (device == kCurrentDevice) device = current_device();
-  const std::lock_guard<std::mutex> hold(guard);
+  if (device == kCurrentDevice) device = device_if_any();
+  const std::lock_guard<std::mutex> hold(failure_guard);
   const Fault& fault = armed.fault;
   if (fault.device >= 0 && fault.device != device) return false;
   // As with a real one: all that follows on this device fails alike.
@@ -165,13 +165,13 @@ bool can_inject() { return true; }
 
 void arm_fault(const Fault& fault) {
   disarm_fault();
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(failure_guard);
   armed.fault = fault;
   fault_is_armed = true;
 }
 
 FaultReport disarm_fault() {
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(failure_guard);
   FaultReport report = {armed.matched, armed.fired};
   if (armed.fired && is_sticky(fault_error())) lost.reset();
   fault_is_armed = false;

@@ -28,7 +28,7 @@ struct Found {
 std::atomic<pid_t> process_of_cuda{0};
 
 // CUDA counts devices once a process, and so do we.
-std::mutex guard;
+std::mutex devices_guard;
 std::optional<Found> real;
 std::optional<Found> fake;
 
@@ -118,7 +118,7 @@ Found find_devices() {
     found.why_not = BackendFailure(Why::forked);
     return found;
   }
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(devices_guard);
   if (fake) return *fake;
   if (real) return *real;
   try {
@@ -131,7 +131,7 @@ Found find_devices() {
 }
 
 bool is_fake() {
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(devices_guard);
   return fake.has_value();
 }
 
@@ -212,7 +212,7 @@ void give_back_kept() noexcept {
 }
 
 int row_of_device(int cuda_id) {
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(devices_guard);
   const std::optional<Found>& found = fake ? fake : real;
   if (!found) return -1;
   for (std::size_t row = 0; row < found->devices.size(); ++row)
@@ -221,7 +221,7 @@ int row_of_device(int cuda_id) {
 }
 
 void fake_machine(const std::optional<FakeMachine>& machine) {
-  const std::lock_guard<std::mutex> hold(guard);
+  const std::lock_guard<std::mutex> hold(devices_guard);
   fake.reset();
   if (machine) fake = judge(*machine);
 }

@@ -12,9 +12,6 @@ namespace {
 
 using Lists = PointGroups::Lists;
 
-// One launch of the filter, so that an interrupt waits for 0.1 s or so.
-constexpr double kFilterLaunchWork = 1.0e13;
-
 /// Of which kind a launch is.
 enum Kind { fill, both_sides, one_side, num_kinds };
 

@@ -8,8 +8,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// One launch of the filter, so that an interrupt waits for 0.1 s or so.
-constexpr double kFilterLaunchWork = 1.0e13;
 // A round after a guess brings as many candidates as one that doubles what
 // points have met does without one; but bounds have errors.
 constexpr double kMostGrowth = 4.0;

@@ -10,6 +10,9 @@
 namespace fsknn {
 namespace cuda {
 
+/// One launch of the filter, so that an interrupt waits for 0.1 s or so.
+static constexpr double kFilterLaunchWork = 1.0e13;
+
 /// Jobs that follow no rule: a block of rows against successive blocks of
 /// columns, whose pairs a filled list has from first_delta blocks on.
 struct ListedJob {

@@ -9,12 +9,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-int current_device() {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  return device;
-}
-
 bool any_left_out(const PlacedPoints& points) {
   return points.size() < points.source->num_points();
 }

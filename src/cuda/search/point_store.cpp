@@ -6,16 +6,6 @@
 
 namespace fsknn {
 namespace cuda {
-namespace {
-
-int current_device() {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  return device;
-}
-
-}  // namespace
-
 PointsToStore columns_of(const Search& search) {
   return {search.columns,         search.request.metric,
           search.request.weights, search.request.covariates,

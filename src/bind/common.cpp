@@ -1,0 +1,5 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "bind_backends.cpp"
+#include "bind_common.cpp"
+#include "bind_faults.cpp"

@@ -1,0 +1,6 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "bind_between.cpp"
+#include "bind_checkpoint.cpp"
+#include "bind_folder.cpp"
+#include "bind_shards.cpp"

@@ -1,0 +1,7 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "bind_cover.cpp"
+#include "bind_diffusion.cpp"
+#include "bind_discretise.cpp"
+#include "bind_mst.cpp"
+#include "bind_shared.cpp"

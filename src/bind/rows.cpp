@@ -1,0 +1,10 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "bind_files.cpp"
+#include "bind_impute.cpp"
+#include "bind_latent.cpp"
+#include "bind_metafeatures.cpp"
+#include "bind_missing.cpp"
+#include "bind_row_file.cpp"
+#include "bind_scan.cpp"
+#include "bind_text.cpp"

@@ -1,0 +1,7 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "bind_find.cpp"
+#include "bind_held.cpp"
+#include "bind_pairs.cpp"
+#include "bind_plan.cpp"
+#include "bind_within.cpp"

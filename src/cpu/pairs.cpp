@@ -1,0 +1,8 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "cpu/search/connectivity.cpp"
+#include "cpu/search/listed_pairs.cpp"
+#include "cpu/search/pair_correlations.cpp"
+#include "cpu/search/pair_histogram.cpp"
+#include "cpu/search/within.cpp"
+#include "cpu/search/within_search.cpp"

@@ -1,0 +1,7 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "cuda/device/check.cpp"
+#include "cuda/device/devices.cpp"
+#include "cuda/device/driver.cpp"
+#include "cuda/device/staging.cpp"
+#include "cuda/exact/answer.cpp"

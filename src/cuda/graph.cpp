@@ -1,0 +1,11 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "cuda/search/all_pairs.cpp"
+#include "cuda/search/all_pairs_panels.cpp"
+#include "cuda/search/candidate_store.cpp"
+#include "cuda/search/filter_phase.cpp"
+#include "cuda/search/graph_by_filter.cpp"
+#include "cuda/search/graph_by_filter_panels.cpp"
+#include "cuda/search/redo_panels.cpp"
+#include "cuda/search/rounds.cpp"
+#include "cuda/search/settle_phase.cpp"

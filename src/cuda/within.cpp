@@ -1,0 +1,7 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "cuda/search/within.cpp"
+#include "cuda/search/count_pairs.cpp"
+#include "cuda/search/pair_chunks.cpp"
+#include "cuda/search/within_by_filter.cpp"
+#include "cuda/search/within_work.cpp"

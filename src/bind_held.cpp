@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cpu/search/held.hpp"
 #include "cuda/backend.hpp"
 

@@ -79,7 +79,7 @@ check_bindings() {
   mkdir -p "$build/bindings/R" "$build/bindings/src" || return 1
   cp DESCRIPTION NAMESPACE "$build/bindings" || return 1
   cp R/*.R "$build/bindings/R" || return 1
-  cp src/*.cpp "$build/bindings/src" || return 1
+  cp src/*.cpp src/fsknn_types.h "$build/bindings/src" || return 1
   Rscript -e 'Rcpp::compileAttributes(commandArgs(TRUE))' "$build/bindings" ||
     return 1
   diff R/RcppExports.R "$build/bindings/R/RcppExports.R" &&

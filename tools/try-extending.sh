@@ -46,16 +46,10 @@ blocks diff > "$scratch/changes"
 (cd "$copy" && patch -p1 --fuzz=1 < "$scratch/changes") ||
   fail "a change of the page does not apply"
 
-# In haste: what is tested is that it works, not how fast. Rcpp's headers, more
-# than half of the time of a binding, are compiled once; make knows what an object was
-# made from by the *.d beside it.
-echo '#include <RcppArmadillo.h>' > "$scratch/rcpp.hpp"
+# In haste: what is tested is that it works, not how fast. make knows what an object
+# was made from by the *.d beside it.
 cat > "$scratch/Makevars" <<END
 CXX17FLAGS = -O1 -g0 $strict
-bind_%.o: CXX17FLAGS += -include $scratch/rcpp.hpp
-\$(BIND_OBJECTS): | $scratch/rcpp.hpp.gch
-$scratch/rcpp.hpp.gch: $scratch/rcpp.hpp
-	\$(CXX) \$(ALL_CPPFLAGS) \$(ALL_CXXFLAGS) -x c++-header -o \$@ \$<
 include \$(wildcard *.d */*.d */*/*.d)
 END
 (cd "$copy" && R_MAKEVARS_USER=$scratch/Makevars R CMD INSTALL --no-docs \

@@ -12,6 +12,7 @@
 #include "cases.hpp"
 #include "core/base/errors.hpp"
 #include "core/contract/centred.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/scan.hpp"
 #include "cuda/filter/float_bound.hpp"

@@ -12,6 +12,7 @@
 #include "answers.hpp"
 #include "cases.hpp"
 #include "core/base/errors.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/subset.hpp"
 #include "core/search/brute.hpp"

@@ -11,6 +11,7 @@
 
 #include "cases.hpp"
 #include "core/contract/metrics.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/scan.hpp"
 #include "core/search/within.hpp"

@@ -13,6 +13,7 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/contract/weights.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/scan.hpp"

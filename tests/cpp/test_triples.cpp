@@ -12,6 +12,7 @@
 
 #include "cases.hpp"
 #include "core/contract/metrics.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/rows/split_mix.hpp"
 #include "core/search/triples.hpp"
 #include "cpu/triples/triples.hpp"

@@ -10,6 +10,7 @@
 
 #include "answers.hpp"
 #include "cases.hpp"
+#include "core/contract/metrics.hpp"
 #include "core/contract/triple_sums.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/search/brute.hpp"

@@ -18,41 +18,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
-#include "core/base/kinds.hpp"
-
-#ifdef __CUDACC__
-#define FSKNN_HD __host__ __device__
-#else
-#define FSKNN_HD
-#endif
-
-// Members that every instruction set compiles: inlined always, so that no copy
-// made for one processor is linked for another.
-#if defined(__GNUC__) && !defined(__CUDACC__)
-#define FSKNN_INLINE inline __attribute__((always_inline))
-#else
-#define FSKNN_INLINE inline
-#endif
-
-// What is seldom called: out of the way of the loops beside it.
-#if defined(__CUDACC__)
-#define FSKNN_RARE __noinline__
-#elif defined(__GNUC__)
-#define FSKNN_RARE __attribute__((noinline, cold))
-#else
-#define FSKNN_RARE
-#endif
+#include "core/contract/scaling.hpp"
 
 namespace fsknn {
-
-static constexpr int kLanes = 8;
-
-/// Features after padding: 8 * ceil(d / 8) (Arefin 2012, Eq. 2, b = 8).
-FSKNN_HD static inline std::int64_t padded_features(std::int64_t d) {
-  return (d + kLanes - 1) / kLanes * kLanes;
-}
 
 struct ScalarLanes {
   double v[kLanes];
@@ -127,42 +96,6 @@ FSKNN_HD static inline double join_largest(const double* v) {
   return m;
 }
 
-FSKNN_HD static inline double two_to(int e) {  // e in [-1022, 1023]
-  const std::uint64_t bits = static_cast<std::uint64_t>(e + 1023) << 52;
-  double x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-/// floor(log2(x)) of a positive finite double, subnormals included.
-FSKNN_HD static inline int exponent_of(double x) {
-  std::uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  const int biased = static_cast<int>(bits >> 52) & 0x7ff;
-  if (biased > 0) return biased - 1023;
-  int e = -1075;  // subnormal: count the bits of the fraction
-  for (; bits > 0; bits >>= 1) ++e;
-  return e;
-}
-
-FSKNN_HD static inline PowerOfTwo no_scaling() { return {1.0, 1.0}; }
-
-/// 2^e for e in [-2044, 2046].
-FSKNN_HD static inline PowerOfTwo power_of_two(int e) {
-  const int half = e / 2;
-  PowerOfTwo p;
-  p.first = two_to(half);
-  p.second = two_to(e - half);
-  return p;
-}
-
-/// A distance times a power of two. What is too small for a double is 0, never
-/// -0, as which it would be another row of bits at the same place in the order.
-FSKNN_HD static inline double scaled(double distance, PowerOfTwo by) {
-  const double y = (distance * by.first) * by.second;
-  return y == 0.0 ? 0.0 : y;
-}
-
 /// The distance of two rows whose sum of squared differences left double's
 /// range, or lost digits there: the differences are brought to a largest one in
 /// [1, 2) and summed again. Returned with its sign turned, since it stands in
@@ -213,16 +146,6 @@ FSKNN_HD static inline FSKNN_RARE double wide_product(const double* a,
                  (b[f] * second.first) * second.second, v[l]);
   }
   return scaled(join_sum(v), power_of_two(e + g));
-}
-
-/// Sums of numbers that are not negative, where they leave double's range: of
-/// this part of each number, and with their sign turned, which tells them from
-/// the others. Nothing that counts beside such a sum is lost.
-static constexpr double kPartOfSum = 0x1p-64;
-
-/// A sum of numbers that are not negative as a part, whatever it stands as.
-FSKNN_HD static inline double part_of_sum(double sum) {
-  return sum < 0.0 ? -sum : sum * kPartOfSum;
 }
 
 /// sum min(a_f, b_f) of rows where it leaves double's range.
@@ -406,6 +329,36 @@ double accumulate(const double* a, const double* b, std::int64_t padded) {
   double v[kLanes];
   s.store(v);
   return Accumulation::checked(Accumulation::join(v), a, b, padded);
+}
+
+/// sum max(a_f, b_f, c_f) where it leaves double's range: see part_of_sum().
+static inline FSKNN_RARE double minus_part_of_largest(const double* a,
+                                                      const double* b,
+                                                      const double* c,
+                                                      std::int64_t padded) {
+  double v[kLanes];
+  for (int l = 0; l < kLanes; ++l) {
+    v[l] = 0.0;
+    for (std::int64_t f = l; f < padded; f += kLanes) {
+      const double most = a[f] > b[f] ? a[f] : b[f];
+      v[l] = fma(most > c[f] ? most : c[f], kPartOfSum, v[l]);
+    }
+  }
+  return -join_sum(v);
+}
+
+/// sum max(a_f, b_f, c_f) over rows of numbers that are not negative: the same
+/// bits for any order of the three. Below 0 as part_of_sum() takes it.
+template <class L>
+double sum_of_largest(const double* a, const double* b, const double* c,
+                      std::int64_t padded) {
+  L s = L::all(0.0);
+  for (std::int64_t f = 0; f < padded; f += kLanes)
+    s = add(s, larger(larger(L::load(a + f), L::load(b + f)), L::load(c + f)));
+  double v[kLanes];
+  s.store(v);
+  const double sum = join_sum(v);
+  return sum < HUGE_VAL ? sum : minus_part_of_largest(a, b, c, padded);
 }
 
 }  // namespace fsknn

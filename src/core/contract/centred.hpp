@@ -14,7 +14,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 
 namespace fsknn {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 
 namespace fsknn {
 

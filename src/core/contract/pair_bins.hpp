@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 
 namespace fsknn {
 

@@ -20,12 +20,6 @@ double largest_magnitude(const double* x, std::int64_t padded) {
   return join_largest(v);
 }
 
-/// Sets features d .. padded - 1 of a row to zero again.
-static inline void clear_padding(double* x, std::int64_t d,
-                                 std::int64_t padded) {
-  for (std::int64_t f = d; f < padded; ++f) x[f] = 0.0;
-}
-
 template <class L>
 double sum_of_squares(const double* x, std::int64_t padded) {
   L s = L::all(0.0);

@@ -11,7 +11,7 @@
 #include "core/base/numbers.hpp"
 #include "core/contract/covariates.hpp"
 #include "core/contract/groups.hpp"
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "core/contract/weights.hpp"
 
 namespace fsknn {

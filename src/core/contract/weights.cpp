@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 
 namespace fsknn {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/base/pieces.hpp"
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/contract/masked.hpp"
 
 namespace fsknn {

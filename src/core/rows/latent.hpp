@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/rows/made_rows.hpp"
 #include "core/rows/split_mix.hpp"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/buffer.hpp"
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/rows/made_rows.hpp"
 
 namespace fsknn {

@@ -8,7 +8,8 @@
 #include "core/base/errors.hpp"
 #include "core/base/large_pages.hpp"
 #include "core/base/pieces.hpp"
-#include "core/contract/unscaling.hpp"
+#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/rows/filled.hpp"
 #include "core/rows/scan.hpp"
 

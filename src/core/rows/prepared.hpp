@@ -8,7 +8,7 @@
 
 #include "core/base/buffer.hpp"
 #include "core/base/progress.hpp"
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "core/contract/request.hpp"
 #include "core/contract/row_scratch.hpp"
 #include "core/rows/order.hpp"

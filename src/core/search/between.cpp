@@ -6,6 +6,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/poll.hpp"
 #include "core/base/select.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/scan.hpp"
 

@@ -5,6 +5,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/poll.hpp"
 #include "core/base/select.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/rows/masked_points.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/search/by_groups.hpp"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/base/select.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/search/by_groups.hpp"
 
 namespace fsknn {

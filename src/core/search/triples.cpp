@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/poll.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/rows/split_mix.hpp"
 
 namespace fsknn {

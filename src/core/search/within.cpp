@@ -8,6 +8,7 @@
 #include "core/base/pieces.hpp"
 #include "core/base/poll.hpp"
 #include "core/contract/masked.hpp"
+#include "core/contract/prepare.hpp"
 #include "core/rows/masked_points.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/split_mix.hpp"

@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "core/base/buffer.hpp"
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cpu/filter/form.hpp"
 #include "cpu/kernels/kernels_includes.hpp"
 

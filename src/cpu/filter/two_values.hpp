@@ -2,7 +2,7 @@
 
 // Rows of length 1 of two values each in bits, and whether points are such.
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "core/rows/prepared.hpp"
 #include "cpu/filter/form.hpp"
 

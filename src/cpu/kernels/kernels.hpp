@@ -3,7 +3,7 @@
 // The kernels that exist once for each instruction set: kernels_*.cpp, each by
 // kernels_body.hpp over its own vector types; kernels.cpp chooses. All of them
 // give the same bits: the filter's sums are whole numbers, and the exact sums
-// are the contract's lanes (core/contract/arithmetic.hpp).
+// are the contract's lanes (core/contract/scaling.hpp).
 
 #include <cstdint>
 #include <string>

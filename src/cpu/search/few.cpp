@@ -7,7 +7,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/pieces.hpp"
 #include "core/base/select.hpp"
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/lists.hpp"
 

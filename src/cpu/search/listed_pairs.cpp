@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/base/pieces.hpp"
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/contract/masked.hpp"
 #include "core/rows/masked_points.hpp"
 #include "core/rows/prepared.hpp"

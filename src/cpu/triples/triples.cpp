@@ -146,7 +146,7 @@ TripleSample look_at_sample(const PreparedPoints& points,
 
 /// Whether to look for triangles. Costs in features of one triple, of which a
 /// tile does 16 at a time.
-bool takes_pairs(const TripleQuestion& q, const Sample& sample,
+bool takes_pairs(const TripleQuestion& q, const TripleSample& sample,
                  const PreparedPoints& points, std::size_t num_nearly_empty) {
   // No pair rules out a triple.
   if (points.wide) return false;

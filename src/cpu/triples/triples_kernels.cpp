@@ -1,7 +1,7 @@
 // Any processor, and which kernels are chosen.
 #include "cpu/triples/triples_kernels.hpp"
 
-#include "core/contract/triple_sums.hpp"
+#include "core/contract/arithmetic.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -7,7 +7,7 @@
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
-#include "core/contract/triple_sums.hpp"
+#include "core/contract/arithmetic.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -5,7 +5,7 @@
 #ifdef FSKNN_NEON_KERNELS
 #include <arm_neon.h>
 
-#include "core/contract/triple_sums.hpp"
+#include "core/contract/arithmetic.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "core/base/numbers.hpp"
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/exact/limit_rule.hpp"
 #include "cuda/exact/list_rules.hpp"

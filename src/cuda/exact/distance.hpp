@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "core/base/kinds.hpp"
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/exact/distance.hpp"
 

@@ -29,8 +29,8 @@
 #include <cfloat>
 #include <cmath>
 
-#include "core/contract/metrics.hpp"
-#include "core/contract/unscaling.hpp"
+#include "core/contract/metric.hpp"
+#include "core/contract/scaling.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -95,8 +95,7 @@ FSKNN_HD inline float threshold_at(const LimitRule& rule, double limit) {
     case LimitOf::overlap:
       // No distance is below 0, nor above 1.
       if (!(limit < 1.0)) return -HUGE_VALF;
-      return threshold_of_overlap(
-          rule, Proportional::least_overlap(limit < 0.0 ? 0.0 : limit));
+      return threshold_of_overlap(rule, overlap_at(limit < 0.0 ? 0.0 : limit));
     case LimitOf::nothing: break;
   }
   return -HUGE_VALF;

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/exact/distance.hpp"
 
 namespace fsknn {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/exact/candidates.hpp"
 #include "cuda/prepare/panel_stream.hpp"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "core/base/numbers.hpp"
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/exact/candidates.hpp"
 #include "cuda/exact/select.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/exact/candidate_pairs.hpp"
 
 namespace fsknn {

@@ -11,7 +11,7 @@
 
 #include <memory>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/filter/pair_filter.hpp"
 
 namespace fsknn {

@@ -36,7 +36,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/filter/turning.hpp"
 #include "cuda/plan/number_forms.hpp"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/rows/prepared.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"

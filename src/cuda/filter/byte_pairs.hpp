@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/filter/byte_bound.hpp"
 #include "cuda/filter/byte_tile.hpp"
 #include "cuda/filter/pair_filter.hpp"

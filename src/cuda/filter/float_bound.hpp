@@ -37,7 +37,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -75,7 +75,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/contract/centred.hpp"
 #include "cuda/plan/number_forms.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/filter/half_pairs.hpp"

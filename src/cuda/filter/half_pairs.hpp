@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_tile.hpp"
 #include "cuda/filter/pair_filter.hpp"

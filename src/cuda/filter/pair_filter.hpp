@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/exact/candidate_pairs.hpp"
 #include "cuda/exact/candidates.hpp"

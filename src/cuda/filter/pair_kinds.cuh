@@ -3,7 +3,7 @@
 // Kinds of pairs of rows whose products tensor cores make: what similarity a
 // sum is, and when it reaches a threshold.
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/filter/bit_bound.hpp"
 
 namespace fsknn {

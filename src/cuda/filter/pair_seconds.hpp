@@ -2,7 +2,7 @@
 
 // About how long pairs take on a large GPU, by which forms are chosen.
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 
 namespace fsknn {
 namespace cuda {

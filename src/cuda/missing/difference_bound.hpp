@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/filter/float_bound.hpp"
 
 namespace fsknn {

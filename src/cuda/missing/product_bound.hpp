@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "core/base/kinds.hpp"
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/filter/float_bound.hpp"
 
 namespace fsknn {

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/plan/units.hpp"
 
 namespace fsknn {

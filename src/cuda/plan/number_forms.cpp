@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "core/contract/arithmetic.hpp"
 #include "cuda/plan/units.hpp"
 
 namespace fsknn {

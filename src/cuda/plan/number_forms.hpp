@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 
 namespace fsknn {

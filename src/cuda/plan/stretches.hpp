@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/plan/rounds.hpp"
 #include "cuda/plan/units.hpp"
 

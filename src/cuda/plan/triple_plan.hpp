@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 
 namespace fsknn {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/base/kinds.hpp"
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/prepare/preparer.hpp"
 
 namespace fsknn {

@@ -14,7 +14,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/contract/metrics.hpp"
+#include "core/contract/metric.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/rows/order.hpp"
 #include "core/rows/source.hpp"
 #include "cuda/plan/panels.hpp"

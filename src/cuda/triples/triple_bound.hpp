@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/search/triples.hpp"
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/plan/triple_plan.hpp"

@@ -1,5 +1,6 @@
 // Triples in the contract's doubles (core/contract/triple_sums.hpp), bit for
 // bit.
+#include "core/contract/arithmetic.hpp"
 #include "core/contract/triple_sums.hpp"
 #include "cuda/device/check.hpp"
 #include "cuda/exact/pair_sum.cuh"

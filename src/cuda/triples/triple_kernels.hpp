@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "core/contract/arithmetic.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/search/triple_scanner.hpp"
 #include "cuda/plan/triple_plan.hpp"
 

@@ -28,31 +28,19 @@ link_sources() {
   done
 }
 
-# Where configure would look; one that is not seen here is still found there.
-has_toolkit() {
-  command -v nvcc > /dev/null && return 0
-  for nvcc in "${CUDA_HOME-}/bin/nvcc" "${CUDA_PATH-}/bin/nvcc" \
-    /usr/local/cuda*/bin/nvcc /opt/cuda/bin/nvcc /usr/lib/cuda/bin/nvcc \
-    /usr/lib/nvidia-cuda-toolkit/bin/nvcc
-  do
-    [ ! -x "$nvcc" ] || return 0
-  done
-  return 1
-}
-
 # configure_package WHO: as the environment asks for. If it asks for nothing and
 # no GPU is seen, an earlier choice stays; at first the CUDA part, which would
 # only take time to compile, is left out of all but an installation.
 configure_package() {
   choice=$package/choice
   gpus=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null |
-    sort -u | tr '\n' ' ')
+    grep '^[0-9.]*$' | sort -u | tr '\n' ' ')
   if [ "$1" != install ] &&
     [ -z "${FSKNN_CONFIGURE_ARGS+set}${FSKNN_CUDA_ARCH+set}$gpus" ]
   then
     if [ -f "$choice" ]; then
       . "$choice"
-    elif has_toolkit; then
+    else
       echo "No NVIDIA GPU is seen here: the CUDA part is left out."
       FSKNN_CONFIGURE_ARGS=--without-cuda
     fi

@@ -33,10 +33,9 @@ echo '#pragma once' > src/cuda/backend.hpp
 echo 'inline int one() { return 1; }' > src/core/one.hpp
 printf '#include "core/one.hpp"\nint a() { return one(); }\n' > src/a.cpp
 echo 'int b() { return 2; }' > src/b.cpp
-# A machine without a GPU, and with a toolkit.
+# A machine without a GPU.
 printf '#!/bin/sh\nexit 9\n' > "$scratch/bin/nvidia-smi"
-printf '#!/bin/sh\nexit 9\n' > "$scratch/bin/nvcc"
-chmod +x "$scratch"/bin/*
+chmod +x "$scratch/bin/nvidia-smi"
 PATH=$scratch/bin:$PATH
 
 # expect WORDS OBJECTS COMMAND...: of the objects in FOLDER these are made by it.

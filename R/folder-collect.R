@@ -210,7 +210,8 @@ add_stats <- function(whole, part) {
     return(whole %||% part)
   }
   largest <- c(
-    "bytes_device", "num_devices", "filter_bits", "sampled", "sample_pairs"
+    "bytes_device", "num_devices", "filter_form", "filter_bits", "sampled",
+    "sample_pairs"
   )
   both <- Map(function(name, a, b) {
     if (is.logical(a)) a || b else if (name %in% largest) max(a, b) else a + b

@@ -71,7 +71,7 @@ task_facts <- list(
   pairs_filtered = 0, pairs_apart = 0, pairs_exact = 0, rows_redone = 0,
   rows_widened = 0, rows_short = 0, seconds_prepare = 0, seconds_search = 0,
   seconds_emit = 0, seconds_device = 0, bytes_device = 0, num_devices = 0L,
-  filtered = FALSE, filter_bits = 0L, streamed = FALSE
+  filtered = FALSE, filter_form = 0L, filter_bits = 0L, streamed = FALSE
 )
 
 # What a task's file must hold: columns by name (their types), and how many

@@ -463,11 +463,13 @@ check_chunk_size <- function(chunk_size, call = caller_env()) {
 
 # options(fsknn.instruction_set = ): a testing aid, and still checked.
 check_instruction_set <- function(call = caller_env()) {
-  known <- c("auto", cpp_cpu()$instruction_sets)
+  core <- cpp_cpu()
+  known <- c("auto", core$instruction_sets)
+  filters <- c(setdiff(core$filter_forms, "none"), "8", "16", "32", "all")
   check_choice(
     getOption("fsknn.instruction_set", "auto"),
     c(outer(
-      outer(known, c("", "/8", "/16", "/32", "/all"), paste0),
+      outer(known, c("", paste0("/", filters)), paste0),
       c("", "/sorted", "/scattered", "/hasty"), paste0
     )),
     "options(fsknn.instruction_set = )", call = call

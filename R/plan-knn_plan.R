@@ -66,10 +66,11 @@
 #'   passes. `num_pairs` is the number of pairs of points that are looked at,
 #'   and `filter` says in words what drops most of them before their distance is
 #'   made; of several ways a search takes the one that its points suit. With
-#'   `look` there is that one too, and is what is printed: `filter_bits`, the
-#'   bits of a number in it (1, 8, 16 or 32; 0 where there is no filter), and
-#'   `apart`, whether sums or lengths of points tell pairs apart before it (on
-#'   CPUs). With `block`, where blocks are searched one after another, these are
+#'   `look` there is that one too, and is what is printed: `filter_form`, the
+#'   numbers in it by name, and `filter_bits`, the bits of each (see
+#'   [knn_stats()]; `"none"` and 0 where there is no filter), and `apart`,
+#'   whether sums or lengths of points tell pairs apart before it (on CPUs).
+#'   With `block`, where blocks are searched one after another, these are
 #'   of the first; rows that are done again may take wider numbers on GPUs. On a
 #'   GPU of compute capability 9.0 there is no filter where `k` is large and
 #'   rows are long, by correlation or cosine: there all pairs are sooner made.
@@ -392,7 +393,7 @@ format.knn_plan <- function(x, ...) {
              " pairs of points")
     },
     "Filter" = if (!is.null(x$filter_bits)) {
-      paste(describe_filter(x$filter_bits, x$apart), "(points looked at)")
+      paste(describe_filter(x$filter_bits, x$filter_form, x$apart), "(points looked at)")
     } else if (nzchar(x$filter)) {
       x$filter
     } else {

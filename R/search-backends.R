@@ -94,7 +94,10 @@ backend_facts <- function(ask = cpp_backends) {
     ask(),
     error = function(err) {
       list(
-        cpu = list(instruction_sets = character(), threads = 1L),
+        cpu = list(
+          instruction_sets = character(), filter_forms = character(),
+          threads = 1L
+        ),
         cuda = list(
           built = FALSE, usable = FALSE, toolkit = "",
           why_not = list(why = "not_asked", detail = conditionMessage(err))

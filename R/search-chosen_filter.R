@@ -1,8 +1,9 @@
 # Which of several filters a search of these points takes. The search itself
 # says so: it is made as far as that choice.
 
-# Gives list(filter_bits, apart): of a number in the filter (0: there is none),
-# and whether sums or lengths tell pairs apart before it.
+# Gives list(filter_bits, filter_form, apart): of a number in the filter (0:
+# there is none), which numbers they are, and whether sums or lengths tell pairs
+# apart before it.
 chosen_filter <- function(x, options, query, k, block, between,
                           call = caller_env()) {
   options$constant <- "isolate"
@@ -16,7 +17,10 @@ chosen_filter <- function(x, options, query, k, block, between,
     ),
     call
   )
-  list(filter_bits = found$bits, apart = found$by_keys)
+  list(
+    filter_bits = found$bits, filter_form = form_name(found$form),
+    apart = found$by_keys
+  )
 }
 
 # x, query: of knn_plan(), whose values are to be looked at.
@@ -41,13 +45,18 @@ check_look <- function(look, x, query, cluster, call = caller_env()) {
   }
 }
 
-# bits: of a number in a filter.
-describe_filter <- function(bits, apart = FALSE) {
+# The core counts the forms of a filter by their width, from 0: none.
+form_name <- function(form) {
+  cpp_cpu()$filter_forms[[form + 1L]]
+}
+
+# bits: of a number in a filter; form: its name.
+describe_filter <- function(bits, form, apart = FALSE) {
   if (bits == 0) {
     return("none")
   }
   paste0(
-    "numbers of ", bits, " bit", if (bits > 1) "s",
+    form, ", numbers of ", bits, " bit", if (bits > 1) "s",
     if (apart) ", of pairs that sums or lengths leave"
   )
 }

@@ -28,10 +28,13 @@
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
 #'   * `filtered`: whether there was a filter (on a GPU there may be none for
-#'     large `k` and long rows: see [knn_plan()]), and `filter_bits`: of a
-#'     number in it (1, 8, 16 or 32; 0 without a filter), which data and
-#'     hardware decide; `streamed`: whether points were read more than once, as
-#'     they did not fit the GPU's memory;
+#'     large `k` and long rows: see [knn_plan()]), `filter_form`, the
+#'     numbers in it by name, and `filter_bits`, the bits of each (1, 8, 16 or
+#'     32; 0 without a filter), which data and hardware decide: `"bits"`,
+#'     `"codes"` (small whole numbers), `"int8"`, `"int16"`, `"float16"` or
+#'     `"float32"`, and those of products also of rows beside a centre
+#'     (`"int8_centred"` and so on), or `"none"`; `streamed`: whether points
+#'     were read more than once, as they did not fit the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
 #'     (filter, exact step and selection), `emit` (the answer's matrices or
 #'     edges), `device` (on GPUs, from prepared points to merged lists; part of
@@ -77,6 +80,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       rows_widened = stats$rows_widened,
       rows_short = stats$rows_short,
       filtered = stats$filtered,
+      filter_form = form_name(stats$filter_form),
       filter_bits = stats$filter_bits,
       streamed = stats$streamed,
       seconds = c(
@@ -111,7 +115,7 @@ format.knn_stats <- function(x, ...) {
     "Points (n)" = format_count(x$num_points),
     "Features (d)" = format_count(x$num_features),
     "Query points" = if (x$num_queries > 0) format_count(x$num_queries),
-    "Filter" = describe_filter(x$filter_bits),
+    "Filter" = describe_filter(x$filter_bits, x$filter_form),
     "Points read" = if (on_gpu && x$streamed) "piece by piece",
     "Pairs filtered" = format_count(x$pairs_filtered),
     "Pairs told apart" = if (x$pairs_apart > 0) format_count(x$pairs_apart),

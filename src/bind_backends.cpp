@@ -1,4 +1,5 @@
 #include "bind_common.hpp"
+#include "core/base/filter_numbers.hpp"
 #include "core/base/team.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cuda/backend.hpp"
@@ -11,7 +12,11 @@ Rcpp::List cpp_cpu() {
   Rcpp::CharacterVector sets;
   for (const cpu::Kernels* kernels : cpu::available_kernels())
     sets.push_back(kernels->name);
+  Rcpp::CharacterVector forms;
+  for (const FilterNumbersEntry& entry : kFilterNumbers)
+    forms.push_back(entry.name);
   return Rcpp::List::create(Rcpp::_["instruction_sets"] = sets,
+                            Rcpp::_["filter_forms"] = forms,
                             Rcpp::_["threads"] = num_processors());
 }
 

@@ -302,21 +302,23 @@ Rcpp::List list_of(const BackendFailure& e) {
 }
 
 Rcpp::List list_of(const Stats& stats) {
-  return Rcpp::List::create(Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
-                            Rcpp::_["pairs_apart"] = stats.pairs_apart,
-                            Rcpp::_["pairs_exact"] = stats.pairs_exact,
-                            Rcpp::_["rows_redone"] = stats.rows_redone,
-                            Rcpp::_["rows_widened"] = stats.rows_widened,
-                            Rcpp::_["rows_short"] = stats.rows_short,
-                            Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
-                            Rcpp::_["seconds_search"] = stats.seconds_search,
-                            Rcpp::_["seconds_emit"] = stats.seconds_emit,
-                            Rcpp::_["seconds_device"] = stats.seconds_device,
-                            Rcpp::_["bytes_device"] = stats.bytes_device,
-                            Rcpp::_["num_devices"] = stats.num_devices,
-                            Rcpp::_["filtered"] = stats.filter_bits > 0,
-                            Rcpp::_["filter_bits"] = stats.filter_bits,
-                            Rcpp::_["streamed"] = stats.streamed);
+  return Rcpp::List::create(
+      Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
+      Rcpp::_["pairs_apart"] = stats.pairs_apart,
+      Rcpp::_["pairs_exact"] = stats.pairs_exact,
+      Rcpp::_["rows_redone"] = stats.rows_redone,
+      Rcpp::_["rows_widened"] = stats.rows_widened,
+      Rcpp::_["rows_short"] = stats.rows_short,
+      Rcpp::_["seconds_prepare"] = stats.seconds_prepare,
+      Rcpp::_["seconds_search"] = stats.seconds_search,
+      Rcpp::_["seconds_emit"] = stats.seconds_emit,
+      Rcpp::_["seconds_device"] = stats.seconds_device,
+      Rcpp::_["bytes_device"] = stats.bytes_device,
+      Rcpp::_["num_devices"] = stats.num_devices,
+      Rcpp::_["filtered"] = stats.filter != FilterNumbers::none,
+      Rcpp::_["filter_bits"] = bits_of(stats.filter),
+      Rcpp::_["filter_form"] = static_cast<int>(stats.filter),
+      Rcpp::_["streamed"] = stats.streamed);
 }
 
 Rcpp::DataFrame table_of(const std::vector<cuda::Device>& found) {

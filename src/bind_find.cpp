@@ -87,8 +87,10 @@ Rcpp::List cpp_chosen_filter(SEXP x, SEXP query, Rcpp::List request) {
     } catch (const Interrupted&) {
       if (!until.is_chosen || until.stopped) throw;
     }
-    return Rcpp::List::create(Rcpp::_["bits"] = until.found.bits,
-                              Rcpp::_["by_keys"] = until.found.by_keys);
+    return Rcpp::List::create(
+        Rcpp::_["bits"] = bits_of(until.found.numbers),
+        Rcpp::_["form"] = static_cast<int>(until.found.numbers),
+        Rcpp::_["by_keys"] = until.found.by_keys);
   });
 }
 

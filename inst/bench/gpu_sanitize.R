@@ -144,13 +144,13 @@ parts <- list(
   },
   # The filter by bytes: rows of whole parts, and of 1 to 3 steps in the last.
   bytes = function() {
-    options(fsknn.instruction_set = "auto/8")
+    options(fsknn.instruction_set = "auto/int8")
     for (sign in c("signed", "absolute", "negative")) {
       graph(many, 20, "pearson", sign)
     }
     for (d in c(20, 60, 120, 150)) {
       graph(many[, rep_len(1:70, d)], 5)
-      if (d < 70) stopifnot(knn_stats()$filter_bits == 8)
+      if (d < 70) stopifnot(knn_stats()$filter_form == "int8")
     }
     graph(many[, rep(1:70, 40)], 5)
     graph(many[, 1:9], 300, "cosine")

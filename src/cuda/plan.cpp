@@ -1,9 +1,10 @@
-// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+// Compiled at once: see "Units" in CONTRIBUTING.md.
 
 #include "cuda/plan/plan.cpp"
 #include "cuda/filter/float_bound.cpp"
 #include "cuda/filter/whole_bound.cpp"
 #include "cuda/plan/all_pairs.cpp"
+#include "cuda/plan/choose_filter.cpp"
 #include "cuda/plan/filter_blocks.cpp"
 #include "cuda/plan/filter_shape.cpp"
 #include "cuda/plan/group_pairs.cpp"

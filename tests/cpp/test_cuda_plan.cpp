@@ -54,6 +54,14 @@ GpuFacts old(double bytes_free) {
   return gpus;
 }
 
+fsknn::cuda::FilterShape shape_held(const PlanInput& in, const GpuFacts& gpus) {
+  return filter_shape(in, gpus, fsknn::cuda::FilteredSearch::graph);
+}
+fsknn::cuda::FilterShape shape_in_panels(const PlanInput& in,
+                                         const GpuFacts& gpus) {
+  return filter_shape(in, gpus, fsknn::cuda::FilteredSearch::graph_in_panels);
+}
+
 PlanInput input(std::int64_t n, std::int64_t d, std::int64_t k, int devices,
                 std::int64_t chunk_size = 0, std::int64_t queries = 0) {
   PlanInput in;
@@ -202,7 +210,7 @@ TEST_CASE("many neighbours of long rows are found without a filter") {
   CHECK(filtered_with([](PlanInput& i) { i.k = 128; }));
   CHECK(filtered_with([](PlanInput& i) { i.num_features = 295; }));
   CHECK(filtered_with([](PlanInput& i) { i.num_points = 100000; }));
-  CHECK(filtered_with([](PlanInput& i) { i.filter_bits = 16; }));
+  CHECK(filtered_with([](PlanInput& i) { i.asked.bits = 16; }));
   CHECK(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
   CHECK(filtered_with([](PlanInput& i) { i.num_queries = 16384; }));
   CHECK_FALSE(filtered_with([](PlanInput& i) {
@@ -325,19 +333,19 @@ TEST_CASE("sums of stretches of features are planned for") {
   gpus.multiprocessors = 132;
   PlanInput in = input(20000, 2048, 20, 1);
   in.unit_dot = in.correlation = true;
-  CHECK(fsknn::cuda::filter_shape(in, gpus).bytes_sums == 0);
+  CHECK(shape_in_panels(in, gpus).bytes_sums == 0);
   in.num_features = 2049;
   const double bytes = 132.0 * fsknn::cuda::kStretchBytes;
-  CHECK(fsknn::cuda::filter_shape(in, gpus).bytes_sums == bytes);
+  CHECK(shape_in_panels(in, gpus).bytes_sums == bytes);
   const Plan known = plan_cuda(in, gpus), unknown = plan_cuda(in, modern(80e9));
   CHECK(known.bytes_peak == unknown.bytes_peak + bytes);
   CHECK(known.bytes_filter == unknown.bytes_filter + bytes);
   // Products tell apart rows of more features than differences in floats do.
   in.num_features = 200000;
-  CHECK(fsknn::cuda::filter_shape(in, gpus).usable());
+  CHECK(shape_in_panels(in, gpus).usable());
   in.unit_dot = in.correlation = false;
   in.filter = FilterKind::difference;
-  CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus).usable());
+  CHECK_FALSE(shape_in_panels(in, gpus).usable());
 }
 
 TEST_CASE("a filtered graph streams where its doubles do not fit") {
@@ -370,7 +378,7 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK(quarter.num_passes <= 4);
   // In two stretches: what stays is half of the points at least.
   const fsknn::cuda::FilterStreaming streaming = fsknn::cuda::filter_streaming(
-      in, fsknn::cuda::filter_shape(in, gpus), gpus.bytes_usable());
+      in, shape_in_panels(in, gpus), gpus.bytes_usable());
   CHECK(streaming.fits);
   CHECK(2 * streaming.stay_rows >= in.num_points);
   CHECK(streaming.bytes_peak <= gpus.bytes_limit);
@@ -384,7 +392,7 @@ TEST_CASE("panels and groups have room for each form that may take another's") {
     PlanInput in = input(384126, 295, 20, 1);
     in.filter = kind;
     in.squares = kind == FilterKind::product;
-    const fsknn::cuda::FilterShape shape = fsknn::cuda::filter_shape(in, gpus);
+    const fsknn::cuda::FilterShape shape = shape_in_panels(in, gpus);
     PlanInput groups = in;
     groups.group_sizes = {200000, 184126};
     const double slots =
@@ -418,7 +426,7 @@ TEST_CASE("a stretch of lists, and what passes by, fits in little memory") {
         for (const int devices : {1, 2}) {
           PlanInput in = input(n, d, k, devices);
           in.unit_dot = in.correlation = true;
-          const auto shape = fsknn::cuda::filter_shape(in, modern(80e9));
+          const auto shape = shape_in_panels(in, modern(80e9));
           const double row = static_cast<double>((d + 7) / 8 * 8) * 8 + 12;
           bool fitted = false;
           for (double usable = 1e6; usable < 80e9; usable *= 1.7) {
@@ -452,7 +460,7 @@ TEST_CASE("the panels that long rows' filter forms are made of are planned") {
   PlanInput in = input(8192, 262144, 20, 1);
   in.unit_dot = in.correlation = true;
   GpuFacts gpus = modern(140e9);
-  const auto shape = fsknn::cuda::filter_shape(in, gpus);
+  const auto shape = shape_in_panels(in, gpus);
   const double row = 262144.0 * 8 + 12;
   const double forms = static_cast<double>(FilterBlocks(8192).num_slots()) *
                        shape.rows.row_bytes;
@@ -471,7 +479,7 @@ TEST_CASE("panels of long rows keep a device busy, and take little of it") {
     in.unit_dot = in.correlation = true;
     const GpuFacts gpus = modern(140e9);
     const auto streaming = fsknn::cuda::filter_streaming(
-        in, fsknn::cuda::filter_shape(in, gpus), gpus.bytes_usable());
+        in, shape_in_panels(in, gpus), gpus.bytes_usable());
     const double row = static_cast<double>((features + 7) / 8 * 8) * 8 + 12;
     const double panel = static_cast<double>(streaming.stream_rows) * row;
     CHECK(panel <= std::max(8.0 * (1 << 20), gpus.bytes_usable() / 64));
@@ -510,7 +518,7 @@ TEST_CASE("rows that are filtered again are bounded, and planned for") {
         PlanInput in = input(n, d, k, 1, 64);
         in.unit_dot = true;
         const GpuFacts gpus = modern(1e14);
-        const auto shape = fsknn::cuda::filter_shape(in, gpus);
+        const auto shape = shape_in_panels(in, gpus);
         const std::int64_t slots = FilterBlocks(n).num_slots();
         const fsknn::cuda::WideRows wide(slots, shape.capacity,
                                          shape.rows.slot_bytes(),
@@ -832,7 +840,7 @@ TEST_CASE("elementwise metrics are filtered on any GPU, in floats") {
   PlanInput in = input(100000, 295, 20, 1);
   in.filter = FilterKind::difference;
   const GpuFacts gpus = old(80e9);
-  const fsknn::cuda::FilterShape shape = fsknn::cuda::filter_shape(in, gpus);
+  const fsknn::cuda::FilterShape shape = shape_in_panels(in, gpus);
   CHECK(shape.usable());
   CHECK(shape.rows.row_bytes == 296 * 4);
   CHECK(plan_cuda(in, gpus).filtered);
@@ -872,9 +880,9 @@ TEST_CASE("each filter has a number form, and the plan carries which") {
     gpus.shared_bytes = entry.shared_bytes - 1;
     CHECK_FALSE(plan_cuda(in, gpus).filtered);
     in.num_features = entry.most_features;
-    CHECK(fsknn::cuda::filter_shape(in, modern(80e9)).usable());
+    CHECK(shape_in_panels(in, modern(80e9)).usable());
     ++in.num_features;
-    CHECK_FALSE(fsknn::cuda::filter_shape(in, modern(80e9)).usable());
+    CHECK_FALSE(shape_in_panels(in, modern(80e9)).usable());
   }
 }
 
@@ -908,9 +916,9 @@ TEST_CASE("rows of length 1 may be bytes") {
   in.unit_dot = true;
   // Unless they are of 0 and 1, where bits are not asked for otherwise.
   const auto form = [&] {
-    const RowsInForm rows = fsknn::cuda::filter_shape(in, gpus, true).rows;
+    const RowsInForm rows = shape_held(in, gpus).rows;
     CHECK((rows.form == NumberForm::code) ==
-          (in.filter_bits == 0 && in.unit_dot));
+          (in.asked.bits == 0 && in.unit_dot));
     if (rows.form != NumberForm::code) return rows.form;
     CHECK(rows.otherwise().form == rows.instead);
     CHECK(rows.otherwise().unit);
@@ -920,19 +928,18 @@ TEST_CASE("rows of length 1 may be bytes") {
   // Too few points, unless bytes are asked for.
   in.num_points = 80000;
   CHECK(form() == NumberForm::half);
-  in.filter_bits = 8;
+  in.asked.bits = 8;
   CHECK(form() == NumberForm::byte);
-  in.filter_bits = 0;
+  in.asked.bits = 0;
   in.num_points = 1000000;
   // Of points that come in panels, and by groups.
-  CHECK(fsknn::cuda::filter_shape(in, gpus, false).rows.instead ==
-        NumberForm::half);
-  in.filter_bits = 16;
+  CHECK(shape_in_panels(in, gpus).rows.instead == NumberForm::half);
+  in.asked.bits = 16;
   CHECK(form() == NumberForm::half);
-  in.filter_bits = 8;
-  CHECK(fsknn::cuda::filter_shape(in, gpus, true).forced);
-  in.filter_bits = 0;
-  CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus, true).forced);
+  in.asked.bits = 8;
+  CHECK(shape_held(in, gpus).forced);
+  in.asked.bits = 0;
+  CHECK_FALSE(shape_held(in, gpus).forced);
   in.unit_dot = false;
   CHECK(form() == NumberForm::half);
   in.unit_dot = true;
@@ -962,7 +969,7 @@ TEST_CASE("bytes are for every device with tensor cores for them") {
   const auto shape = [&](int least, int most) {
     gpus.capability = least;
     gpus.most_capability = most;
-    return fsknn::cuda::filter_shape(in, gpus, true);
+    return shape_held(in, gpus);
   };
   // Of rows that have not two values each.
   const auto form = [&](int least, int most) {
@@ -988,7 +995,7 @@ TEST_CASE("bytes are for every device with tensor cores for them") {
     CHECK(form(80, capability) == NumberForm::half);
     CHECK(byte_candidate_cost(gpus, 20) == HUGE_VAL);
   }
-  in.filter_bits = 8;
+  in.asked.bits = 8;
   CHECK(form(100, 100) == NumberForm::byte);
   // A row is turned in shared memory.
   gpus.shared_bytes = 65536;
@@ -1017,9 +1024,7 @@ TEST_CASE("rows of 0 and 1 are bits where tensor cores count them") {
   GpuFacts gpus = modern(80e9);
   PlanInput in = input(100000, 1024, 20, 1);
   in.filter = fsknn::FilterKind::bits;
-  const auto form = [&] {
-    return fsknn::cuda::filter_shape(in, gpus).rows.form;
-  };
+  const auto form = [&] { return shape_in_panels(in, gpus).rows.form; };
   for (const int capability : {80, 90, 100}) {
     gpus.capability = capability;
     CHECK(form() == NumberForm::bit);
@@ -1046,43 +1051,43 @@ TEST_CASE("rows of 0 and 1 are bits where tensor cores count them") {
 }
 
 TEST_CASE("small whole numbers may be codes, held or in panels") {
-  using fsknn::cuda::codes_serve;
   using fsknn::cuda::depth_of_codes;
-  using fsknn::cuda::filter_shape;
   using fsknn::cuda::NumberForm;
   using fsknn::cuda::RowsInForm;
   GpuFacts gpus = modern(80e9);
   PlanInput in = input(100000, 1000, 20, 1);
   for (const FilterKind kind : {FilterKind::overlap, FilterKind::difference}) {
     in.filter = kind;
-    CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::code);
+    CHECK(shape_held(in, gpus).rows.form == NumberForm::code);
     // Of points that come in panels, and by groups.
-    CHECK(filter_shape(in, gpus).rows.form == NumberForm::code);
-    CHECK(codes_serve({kind}, 32768, gpus));
-    CHECK_FALSE(codes_serve({kind}, 32769, gpus));
+    CHECK(shape_in_panels(in, gpus).rows.form == NumberForm::code);
+    in.num_features = 32768;
+    CHECK(shape_held(in, gpus).rows.form == NumberForm::code);
+    ++in.num_features;
+    CHECK(shape_held(in, gpus).rows.form != NumberForm::code);
+    in.num_features = 1000;
     gpus.capability = 75;
-    CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::single);
+    CHECK(shape_held(in, gpus).rows.form == NumberForm::single);
     gpus.capability = 90;
   }
   for (const FilterKind kind : {FilterKind::none, FilterKind::largest,
-                                FilterKind::product, FilterKind::bits})
-    CHECK_FALSE(codes_serve({kind}, 1000, gpus));
+                                FilterKind::product, FilterKind::bits}) {
+    in.filter = kind;
+    CHECK(shape_held(in, gpus).rows.form != NumberForm::code);
+  }
   // Of 0 and 1: Euclidean distances, and graphs by correlations and cosine.
-  CHECK(codes_serve({FilterKind::product, false, true}, 1000, gpus));
-  CHECK(codes_serve({FilterKind::product, true, false, true}, 1000, gpus));
-  CHECK_FALSE(codes_serve({FilterKind::product, true}, 1000, gpus));
   in.filter = FilterKind::product;
   in.squares = true;
-  CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::code);
-  CHECK(filter_shape(in, gpus, true).rows.otherwise().form == NumberForm::half);
-  CHECK_FALSE(filter_shape(in, gpus, true).rows.otherwise().unit);
+  CHECK(shape_held(in, gpus).rows.form == NumberForm::code);
+  CHECK(shape_held(in, gpus).rows.otherwise().form == NumberForm::half);
+  CHECK_FALSE(shape_held(in, gpus).rows.otherwise().unit);
   in.squares = false;
-  CHECK(filter_shape(in, gpus, true).rows.form == NumberForm::half);
+  CHECK(shape_held(in, gpus).rows.form == NumberForm::half);
   in.unit_dot = true;
   in.num_queries = 5000;
-  CHECK(filter_shape(in, gpus, true).rows.form != NumberForm::code);
+  CHECK(shape_held(in, gpus).rows.form != NumberForm::code);
   in.num_queries = 0;
-  const RowsInForm unit = filter_shape(in, gpus, true).rows;
+  const RowsInForm unit = shape_held(in, gpus).rows;
   CHECK(unit.form == NumberForm::code);
   CHECK(unit.unit);
   CHECK(std::string(unit.words()).find("bits") != std::string::npos);
@@ -1114,34 +1119,35 @@ TEST_CASE("differences may be of whole numbers, where a GPU is made for them") {
   GpuFacts gpus = modern(80e9);
   gpus.capability = gpus.most_capability = 90;
   PlanInput in = input(100000, 295, 20, 1);
-  const auto form = [&](FilterKind filter, bool bytes = true) {
+  const auto form = [&](FilterKind filter, bool held = true) {
     in.filter = filter;
     // Of points that are no small whole numbers.
-    const RowsInForm rows = fsknn::cuda::filter_shape(in, gpus, bytes).rows;
+    const RowsInForm rows =
+        (held ? shape_held(in, gpus) : shape_in_panels(in, gpus)).rows;
     return rows.form == NumberForm::code ? rows.otherwise().form : rows.form;
   };
   for (const FilterKind sum : {FilterKind::difference, FilterKind::overlap}) {
     CHECK(form(sum) == NumberForm::byte_difference);
-    in.filter_bits = 16;
+    in.asked.bits = 16;
     CHECK(form(sum) == NumberForm::word_difference);
-    CHECK(fsknn::cuda::filter_shape(in, gpus, true).forced);
-    in.filter_bits = 32;
+    CHECK(shape_held(in, gpus).forced);
+    in.asked.bits = 32;
     CHECK(form(sum) == NumberForm::single);
-    in.filter_bits = 0;
-    CHECK_FALSE(fsknn::cuda::filter_shape(in, gpus, true).forced);
+    in.asked.bits = 0;
+    CHECK_FALSE(shape_held(in, gpus).forced);
     // Of points that come in panels, and by groups.
     CHECK(form(sum, false) == NumberForm::byte_difference);
   }
   CHECK(form(FilterKind::largest) == NumberForm::word_difference);
   CHECK(form(FilterKind::largest, false) == NumberForm::word_difference);
-  in.filter_bits = 8;
+  in.asked.bits = 8;
   CHECK(form(FilterKind::largest) == NumberForm::word_difference);
   CHECK(form(FilterKind::product) == NumberForm::half);
   CHECK(form(FilterKind::bits) == NumberForm::bit);
   // Too few points, unless some bits are asked for; and queries.
   in.num_points = 8000;
   CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
-  in.filter_bits = 0;
+  in.asked.bits = 0;
   CHECK(form(FilterKind::difference) == NumberForm::single);
   in.num_points = 1000000;
   in.num_queries = 1000;
@@ -1154,11 +1160,11 @@ TEST_CASE("differences may be of whole numbers, where a GPU is made for them") {
   CHECK(form(FilterKind::difference) == NumberForm::none);
   in.num_features = 32768;
   CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
-  in.filter_bits = 16;
+  in.asked.bits = 16;
   gpus.capability = 80;
   CHECK(form(FilterKind::difference) == NumberForm::single);
   CHECK(form(FilterKind::largest) == NumberForm::single);
-  in.filter_bits = 0;
+  in.asked.bits = 0;
   CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
   gpus.capability = 75;
   CHECK(form(FilterKind::difference) == NumberForm::single);
@@ -1189,7 +1195,7 @@ TEST_CASE("a metric without a filter is planned without, whatever is asked") {
           PlanInput in = input(100000, 295, 20, devices, 0, queries);
           in.filter = FilterKind::none;
           in.unit_dot = unit;
-          CHECK_FALSE(fsknn::cuda::filter_shape(in, modern(free)).usable());
+          CHECK_FALSE(shape_in_panels(in, modern(free)).usable());
           const fsknn::cuda::CudaPlan p = plan_cuda(in, modern(free));
           CHECK_FALSE(p.filtered);
           CHECK(p.shape.rows.form == fsknn::cuda::NumberForm::none);

@@ -90,7 +90,7 @@ void check_neighbours(const Request& r, const RowSource& points,
   cpu::find_neighbours(r, points, queries, found.view, nullptr, &stats);
   CHECK(found == expected);
   CHECK(stats.pairs_filtered == 0);
-  CHECK(stats.filter_bits == 0);
+  CHECK(stats.filter == FilterNumbers::none);
 }
 
 std::vector<Matrix> matrices() {
@@ -156,7 +156,7 @@ TEST_CASE("without a filter the pairs within are those of the definition") {
         CHECK(found == expected);
         CHECK(of_made == expected);
         CHECK(stats.pairs_filtered == 0);
-        CHECK(stats.filter_bits == 0);
+        CHECK(stats.filter == FilterNumbers::none);
       }
     }
   }

@@ -1,13 +1,13 @@
-# Products of bytes on a GPU, which "auto/8" asks for whether or not they pay,
-# and of halves ("auto/16"). A library built with FSKNN_CUDA_ARCH=90 has on Hopper
+# Products of bytes on a GPU, which "auto/int8" asks for whether or not they
+# pay, and of halves ("auto/float16"). A library built with FSKNN_CUDA_ARCH=90 has on Hopper
 # the code of all other GPUs, products by warps, one with 90a that of warpgroups.
 
 num_filtered <- 4500
 
-# Answers of the GPU by bytes and by halves, and the CPU's. bits: that the GPU
-# is seen to have filtered by when asked for 8; NULL: either.
+# Answers of the GPU by bytes and by halves, and the CPU's. form: that the GPU
+# is seen to have filtered by when asked for bytes; NULL: either.
 expect_same_by_bytes <- function(x, k, metric = "pearson", sign = "signed",
-                                 bits = NULL, query = NULL) {
+                                 form = NULL, query = NULL) {
   label <- paste(metric, sign, "k =", k, "d =", ncol(x))
   answer <- function(backend) {
     if (is.null(query)) {
@@ -17,13 +17,13 @@ expect_same_by_bytes <- function(x, k, metric = "pearson", sign = "signed",
     }
   }
   expected <- answer("cpu")
-  for (asked in c(8L, 16L)) {
+  for (asked in c("int8", "float16")) {
     withr::local_options(fsknn.instruction_set = paste0("auto/", asked))
     expect_identical(answer("cuda"), expected, label = paste(label, asked))
-    if (asked == 16L || !is.null(bits)) {
+    if (asked == "float16" || !is.null(form)) {
       expect_identical(
-        knn_stats()$filter_bits, if (asked == 16L) asked else bits,
-        label = paste(label, asked, "bits")
+        knn_stats()$filter_form, if (asked == "float16") asked else form,
+        label = paste(label, asked, "form")
       )
     }
   }
@@ -39,19 +39,19 @@ test_that("products of bytes give the same graph for rows of any length", {
   skip_if_no_bytes()
   for (d in c(2, 3, 4, 15, 28, 29, 60, 61, 123, 124, 295, 1100)) {
     x <- random_matrix(num_filtered, d, seed = d)
-    expect_same_by_bytes(x, 20, if (d < 4) "cosine" else "pearson", bits = 8L)
+    expect_same_by_bytes(x, 20, if (d < 4) "cosine" else "pearson", form = "int8")
   }
   expect_same_by_bytes(random_matrix(num_filtered, 1, seed = 2), 5, "cosine")
   x <- random_matrix(num_filtered, 78, seed = 35)
-  expect_same_by_bytes(x[, rep(1:78, 53)], 5, bits = 8L)
-  for (k in c(1, 40, 300, 1100, 2048)) expect_same_by_bytes(x, k, bits = 8L)
+  expect_same_by_bytes(x[, rep(1:78, 53)], 5, form = "int8")
+  for (k in c(1, 40, 300, 1100, 2048)) expect_same_by_bytes(x, k, form = "int8")
   expect_same_by_bytes(x[1:4097, 1:4], 5, "spearman")
 })
 
 test_that("more features than bytes are added up of go by halves", {
   skip_if_no_bytes()
   x <- random_matrix(4096, 20, seed = 3)[, rep_len(1:20, 16385)]
-  expect_same_by_bytes(x, 3, bits = 16L)
+  expect_same_by_bytes(x, 3, form = "float16")
 })
 
 test_that("products of bytes drop no near-tie, and no tie", {
@@ -105,15 +105,15 @@ test_that("queries by products of bytes are those of the CPU", {
   wild <- rbind(query, diag(78), replace(x[1, ], 5, 1e200))
   for (sign in c("signed", "absolute", "negative")) {
     # Of magnitudes the worst row decides.
-    bits <- if (sign != "absolute") 8L
-    expect_same_by_bytes(x, 6, "pearson", sign, query = query, bits = bits)
+    form <- if (sign != "absolute") "int8"
+    expect_same_by_bytes(x, 6, "pearson", sign, query = query, form = form)
     expect_same_by_bytes(x, 300, "pearson", sign, query = wild)
   }
 })
 
 test_that("bytes that do not fit a GPU's memory are as they are", {
   skip_if_no_bytes()
-  withr::local_options(fsknn.instruction_set = "auto/8")
+  withr::local_options(fsknn.instruction_set = "auto/int8")
   x <- random_matrix(9000, 300, seed = 6)
   plan <- knn_plan(x, 7, backend = "cuda", devices = 1)
   expected <- knn_search(x, 7, backend = "cpu")

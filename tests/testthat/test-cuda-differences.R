@@ -3,25 +3,25 @@
 
 difference_metrics <- c("manhattan", "chebyshev", "proportional")
 
-# By each form. bits: whether it must have been the one that was asked for.
-expect_as_cpu <- function(search, label, bits = FALSE) {
+# By each form. as_asked: whether it must have been the one that was asked for.
+expect_as_cpu <- function(search, label, as_asked = FALSE) {
   cpu <- rlang::with_options(
     fsknn.instruction_set = "auto/16", search("cpu")
   )
-  for (asked in c(8, 16, 32)) {
+  for (asked in c("int8", "int16", "float32")) {
     found <- rlang::with_options(
       fsknn.instruction_set = paste0("auto/", asked), search("cuda")
     )
-    expect_identical(found, cpu, label = paste(label, "by", asked, "bits"))
-    if (bits) expect_identical(knn_stats()$filter_bits, as.integer(asked))
+    expect_identical(found, cpu, label = paste(label, "by", asked))
+    if (as_asked) expect_identical(knn_stats()$filter_form, asked)
   }
 }
 
-expect_graph_as_cpu <- function(x, k, metric, bits = FALSE, ...) {
+expect_graph_as_cpu <- function(x, k, metric, as_asked = FALSE, ...) {
   x <- values_for(x, metric)
   expect_as_cpu(
     function(backend) knn_search(x, k, metric, backend = backend, ...),
-    paste(metric, "d =", ncol(x), "k =", k), bits
+    paste(metric, "d =", ncol(x), "k =", k), as_asked
   )
 }
 
@@ -57,7 +57,7 @@ test_that("differences of whole numbers give the CPU's graphs", {
   }
   x <- hard_points(64)
   for (metric in c("manhattan", "proportional")) {
-    expect_graph_as_cpu(x, 20, metric, bits = TRUE)
+    expect_graph_as_cpu(x, 20, metric, as_asked = TRUE)
     for (k in c(1, 70, 1100)) expect_graph_as_cpu(x, k, metric)
     for (chunk_size in c(1, 300)) {
       expect_graph_as_cpu(x, 7, metric, chunk_size = chunk_size)
@@ -153,9 +153,10 @@ test_that("whole numbers serve all pairs within a distance", {
     "threshold graph"
   )
   rlang::with_options(
-    fsknn.instruction_set = "auto/8",
+    fsknn.instruction_set = "auto/int8",
     within_search(x, near[[75, 4]], "manhattan", backend = "cuda")
   )
+  expect_identical(knn_stats()$filter_form, "int8")
   expect_identical(knn_stats()$filter_bits, 8L)
 })
 

@@ -38,12 +38,12 @@ expect_same_graph <- function(x, k, metric = "pearson", sign = "signed", ...) {
 
 test_that("lists that are settled early lose nothing", {
   skip_if_no_cuda()
-  withr::local_options(fsknn.instruction_set = "auto/8")
+  withr::local_options(fsknn.instruction_set = "auto/int8")
   n <- num_filtered
   x <- random_matrix(n, 78, seed = 37)
   knn_search(x, 20, backend = "cuda", devices = 1)
   skip_if_not(
-    knn_stats()$filter_bits == 8, "No GPU here multiplies bytes."
+    knn_stats()$filter_form == "int8", "No GPU here multiplies bytes."
   )
   near <- x
   near[4001:4200, ] <- x[1:200, ] *

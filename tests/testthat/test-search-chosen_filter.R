@@ -8,7 +8,8 @@ expect_look <- function(x, k, metric = "pearson", sign = "signed", ...,
     knn_query(x, query, k, metric, sign, ...)
   }
   stats <- knn_stats()
-  testthat::expect_identical(plan$filter_bits, stats$filter_bits)
+  forms <- c("filter_bits", "filter_form")
+  testthat::expect_identical(unclass(plan)[forms], unclass(stats)[forms])
   if (stats$pairs_apart > 0) testthat::expect_true(plan$apart)
   plan
 }
@@ -33,8 +34,10 @@ test_that("the points decide it", {
   expect_identical(bits(x * 10^rep_len(0:9, 300), "manhattan"), 32L)
   expect_identical(bits(values_for(x, "jaccard"), "manhattan"), 1L)
   expect_identical(bits(x, "canberra"), 0L)
-  withr::local_options(fsknn.instruction_set = "auto/8")
-  expect_identical(bits(x, "pearson"), 8L)
+  for (asked in c("auto/8", "auto/int8")) {
+    withr::local_options(fsknn.instruction_set = asked)
+    expect_identical(bits(x, "pearson"), 8L)
+  }
 })
 
 test_that("it says whether pairs are told apart before the filter", {
@@ -122,14 +125,14 @@ test_that("GPUs look at points in memory, in panels and in stretches", {
 
 test_that("what a look told prints", {
   plan <- knn_plan(c(100, 5), k = 3, backend = "cpu")
-  line <- function(bits, apart) {
-    plan[c("filter_bits", "apart")] <- list(bits, apart)
+  line <- function(bits, form, apart) {
+    plan[c("filter_bits", "filter_form", "apart")] <- list(bits, form, apart)
     grep("^Filter:", format(plan), value = TRUE)
   }
-  expect_match(line(8L, FALSE), "numbers of 8 bits (points", fixed = TRUE)
-  expect_match(line(1L, FALSE), "numbers of 1 bit (points", fixed = TRUE)
-  expect_match(line(16L, TRUE), "pairs that sums or lengths leave")
-  expect_match(line(0L, FALSE), "none")
+  expect_match(line(8L, "int8", FALSE), "int8, numbers of 8 bits (points", fixed = TRUE)
+  expect_match(line(1L, "bits", FALSE), "bits, numbers of 1 bit (points", fixed = TRUE)
+  expect_match(line(16L, "int16", TRUE), "pairs that sums or lengths leave")
+  expect_match(line(0L, "none", FALSE), "none")
 })
 
 test_that("there must be points to look at", {

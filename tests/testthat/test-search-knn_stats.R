@@ -54,21 +54,34 @@ test_that("the CPU's filter is seen at work", {
   expect_lt(knn_stats()$pairs_exact, 1000 * 999 / 2)
 })
 
-test_that("the bits of the filter's numbers are told", {
+test_that("the filter's numbers are told, and their bits", {
   x <- random_matrix(300, 12)
   bits_of <- function(x, metric = "pearson", ask = "auto", backend = "cpu") {
     rlang::with_options(
       fsknn.instruction_set = ask, knn_search(x, 3, metric, backend = backend)
     )
-    knn_stats()[c("filtered", "filter_bits")]
+    knn_stats()[c("filtered", "filter_form", "filter_bits")]
   }
-  of <- function(bits) list(filtered = bits > 0L, filter_bits = bits)
-  expect_identical(bits_of(x, ask = "auto/8"), of(8L))
-  expect_identical(bits_of(x, ask = "auto/16"), of(16L))
-  expect_identical(bits_of(x, "manhattan"), of(16L))
-  expect_identical(bits_of(values_for(x, "jaccard"), "jaccard"), of(1L))
-  expect_identical(bits_of(x * 10^rep_len(0:9, 300), "manhattan"), of(32L))
-  expect_identical(bits_of(x, "canberra"), of(0L))
+  of <- function(form, bits) {
+    list(filtered = bits > 0L, filter_form = form, filter_bits = bits)
+  }
+  expect_identical(bits_of(x, ask = "auto/8"), of("int8", 8L))
+  expect_identical(bits_of(x, ask = "auto/16"), of("int16", 16L))
+  expect_identical(bits_of(x, "manhattan"), of("int16", 16L))
+  expect_identical(bits_of(values_for(x, "jaccard"), "jaccard"), of("bits", 1L))
+  expect_identical(
+    bits_of(x * 10^rep_len(0:9, 300), "manhattan"), of("float32", 32L)
+  )
+  expect_identical(bits_of(x, "canberra"), of("none", 0L))
+  # Nearly the same rows, beside a centre.
+  expect_identical(bits_of(1e6 + x, "cosine"), of("int16_centred", 16L))
+  for (form in c("int8", "int16")) {
+    bits <- if (form == "int8") 8L else 16L
+    expect_identical(bits_of(x, ask = paste0("auto/", form)), of(form, bits))
+  }
+  # The other engine's: as if its bits were asked for.
+  expect_identical(bits_of(x, ask = "auto/float16"), of("int16", 16L))
+  expect_error(bits_of(x, ask = "auto/float8"), "instruction_set")
 })
 
 test_that("GPUs tell the bits of their filters' numbers", {
@@ -78,27 +91,28 @@ test_that("GPUs tell the bits of their filters' numbers", {
     rlang::with_options(
       fsknn.instruction_set = ask, knn_search(x, 3, metric, backend = "cuda")
     )
-    knn_stats()$filter_bits
+    unlist(knn_stats()[c("filter_form", "filter_bits")], use.names = FALSE)
   }
+  of <- function(form, bits) c(form, bits)
   filter <- knn_plan(x, 3, backend = "cuda")$filter
   skip_if(!nzchar(filter), "No GPU here has the filter.")
-  expect_identical(bits_of(x, "pearson", "auto/16"), 16L)
-  expect_identical(bits_of(x, "euclidean"), 16L)
-  expect_identical(bits_of(x, "manhattan"), 32L)
-  expect_identical(bits_of(x, "canberra"), 0L)
+  expect_identical(bits_of(x, "pearson", "auto/16"), of("float16", 16L))
+  expect_identical(bits_of(x, "euclidean"), of("float16", 16L))
+  expect_identical(bits_of(x, "manhattan"), of("float32", 32L))
+  expect_identical(bits_of(x, "canberra"), of("none", 0L))
   bits <- knn_plan(x, 3, "jaccard", backend = "cuda")$filter
   expect_identical(
     bits_of(values_for(x, "jaccard"), "jaccard"),
-    if (grepl("bits", bits, fixed = TRUE)) 1L else 32L
+    if (grepl("bits", bits, fixed = TRUE)) of("bits", 1L) else of("float32", 32L)
   )
   # So few points are done sooner by halves.
-  expect_identical(bits_of(x, "pearson"), 16L)
+  expect_identical(bits_of(x, "pearson"), of("float16", 16L))
   withr::local_options(fsknn.instruction_set = "auto/8")
   filter <- knn_plan(x, 3, backend = "cuda")$filter
   skip_if_not(
     grepl("bytes", filter, fixed = TRUE), "No GPU here multiplies bytes."
   )
-  expect_identical(bits_of(x, "pearson", "auto/8"), 8L)
+  expect_identical(bits_of(x, "pearson", "auto/int8"), of("int8", 8L))
 })
 
 test_that("on GPUs it names those that took part, and their memory", {
@@ -117,7 +131,7 @@ test_that("the facts print", {
   stats <- list(
     num_devices = 0L, pairs_filtered = 1e6, pairs_apart = 405, pairs_exact = 12345,
     rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
-    filter_bits = 1L, streamed = FALSE, seconds_prepare = 0.0101,
+    filter_form = 1L, filter_bits = 1L, streamed = FALSE, seconds_prepare = 0.0101,
     seconds_search = 0.5, seconds_emit = 0.01,
     seconds_device = 0, bytes_device = 0
   )
@@ -130,6 +144,7 @@ test_that("the facts print", {
   request$devices <- c(2L, 3L)
   stats$num_devices <- 2L
   stats$pairs_apart <- 0
+  stats$filter_form <- 3L
   stats$filter_bits <- 8L
   stats$rows_redone <- 1200
   stats$rows_widened <- 1100

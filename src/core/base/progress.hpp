@@ -1,12 +1,13 @@
 #pragma once
 
 #include "core/base/errors.hpp"
+#include "core/base/filter_numbers.hpp"
 
 namespace fsknn {
 
 /// How a search looks at its pairs, as far as its points decide.
 struct ChosenFilter {
-  int bits = 0;          ///< of a number in it; 0: there is none
+  FilterNumbers numbers = FilterNumbers::none;
   bool by_keys = false;  ///< sums or lengths tell pairs apart before it
 };
 

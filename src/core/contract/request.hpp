@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/filter_numbers.hpp"
 #include "core/base/numbers.hpp"
 #include "core/contract/covariates.hpp"
 #include "core/contract/groups.hpp"
@@ -88,8 +89,8 @@ struct Stats {
   double seconds_device = 0;  ///< GPUs: prepared rows to merged lists
   double bytes_device = 0;    ///< GPUs: most held at a time, on any one
   int num_devices = 0;        ///< GPUs that took part; 0: the CPU
-  /// Of a number of the filter's rows, the widest there were; 0: no filter.
-  int filter_bits = 0;
+  /// What the filter's rows were in, the widest there were.
+  FilterNumbers filter = FilterNumbers::none;
   bool streamed = false;  ///< GPUs: rows were read more than once
 
   /// What one of several workers did at the same time as the others.
@@ -100,7 +101,7 @@ struct Stats {
     rows_redone += part.rows_redone;
     rows_widened += part.rows_widened;
     rows_short += part.rows_short;
-    filter_bits = std::max(filter_bits, part.filter_bits);
+    filter = wider(filter, part.filter);
     seconds_emit = std::max(seconds_emit, part.seconds_emit);
     seconds_device = std::max(seconds_device, part.seconds_device);
   }

@@ -287,19 +287,21 @@ bool asked_for(const Request& request, const char* word) {
 
 }  // namespace
 
-int asked_bits(const Request& request) {
+AskedNumbers asked_numbers(const Request& request) {
   for (const std::string& word : words_asked(request)) {
-    if (word == "8") return 8;
-    if (word == "16") return 16;
-    if (word == "32") return 32;
+    const FilterNumbers numbers = numbers_named(word.c_str());
+    if (numbers != FilterNumbers::none) return {numbers, bits_of(numbers)};
+    if (word == "8") return {numbers, 8};
+    if (word == "16") return {numbers, 16};
+    if (word == "32") return {numbers, 32};
     // In which order points are met is another matter
     // (cpu/search/keys_pay.hpp), and so are thresholds that are too near on
     // purpose.
     if (word != "sorted" && word != "scattered" && word != kHasty &&
         word != kAllPairs)
-      throw std::invalid_argument("no filter of \"" + word + "\" bits");
+      throw std::invalid_argument("no filter of \"" + word + "\"");
   }
-  return 0;
+  return {};
 }
 
 bool asked_for_all_pairs(const Request& request) {
@@ -323,7 +325,7 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
   input.unit_dot = request.metric->is_unit_dot();
   input.squares =
       request.metric->accumulation == Accumulation::squared_difference;
-  input.filter_bits = asked_bits(request);
+  input.asked = asked_numbers(request);
   input.all_pairs = asked_for_all_pairs(request);
   input.pairwise = request.na_pairwise;
   input.max_memory = request.max_memory;

@@ -12,6 +12,14 @@
 
 namespace fsknn {
 
+/// The numbers that a filter is to have.
+struct AskedNumbers {
+  FilterNumbers numbers = FilterNumbers::none;  ///< none: any of those bits
+  int bits = 0;                                 ///< 0: as it pays
+
+  bool any() const { return bits != 0; }
+};
+
 struct PlanInput {
   std::int64_t num_points = 0;
   /// Those and the points that are left out; 0: none are.
@@ -25,7 +33,7 @@ struct PlanInput {
   FilterKind filter = FilterKind::product;  ///< as the metric declares
   bool unit_dot = false;        ///< a dot metric of rows of length 1
   bool squares = false;         ///< of squared differences of raw rows
-  int filter_bits = 0;          ///< asked_bits()
+  AskedNumbers asked;           ///< asked_numbers()
   bool all_pairs = false;       ///< asked_for_all_pairs()
   bool rows_made = false;       ///< points are made when read, and not held
   double bytes_made_from = 0;   ///< GPUs: what such are made of, on each
@@ -42,10 +50,11 @@ struct PlanInput {
 /// pairs of one group are passed over.
 static constexpr std::size_t kMostGroupsMet = 16;
 
-/// Of a number of the filter's rows, as asked for behind the name of an
-/// instruction set ("auto/8", a testing aid): 8, 16 or 32, where there are
-/// such forms; 0: as it pays.
-int asked_bits(const Request& request);
+/// The filter's numbers as asked for behind the name of an instruction set, a
+/// testing aid: by their name ("auto/int8"), or by their bits ("auto/8": 8, 16
+/// or 32), whichever they are. What an engine has no such form of is as if
+/// its bits were asked for. Throws where there are no such numbers.
+AskedNumbers asked_numbers(const Request& request);
 
 /// Whether "all" is asked for there: GPUs filter nothing, and meet all pairs.
 bool asked_for_all_pairs(const Request& request);

@@ -70,7 +70,7 @@ struct Distance {
   static constexpr FilterForm form() {
     return {Test::sum_distance,
             Product::common_bits,
-            32,
+            FilterNumbers::bits,
             false,
             2 * kMostBits,
             -2 * kMostBits,
@@ -89,7 +89,7 @@ struct Distance {
 
 const FilterForm kBitsOverlap = {Test::overlap,
                                  Product::common_bits,
-                                 32,
+                                 FilterNumbers::bits,
                                  false,
                                  kMinusOneBits,
                                  kInfinityBits,

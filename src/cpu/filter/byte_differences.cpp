@@ -116,7 +116,7 @@ template <class Measure>
 constexpr FilterForm form() {
   return {Test::byte_difference,
           Product::byte_difference,
-          4,
+          FilterNumbers::int8,
           false,
           kKeepAllBits,
           kMinusInfinityBits,

@@ -55,7 +55,7 @@ struct ByteSimilarity {
   static constexpr FilterForm form(Test test) {
     return {test,
             Product::byte_dot,
-            4,
+            FilterNumbers::int8,
             false,
             kMinusInfinityBits,
             kInfinityBits,

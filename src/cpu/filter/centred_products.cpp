@@ -104,20 +104,21 @@ struct CentredSimilarity {
   }
 
   static constexpr FilterForm form(Test test) {
-    return {test,
-            kBits == 8 ? Product::byte_dot : Product::dot,
-            32 / kBits,
-            false,
-            kMinusInfinityBits,
-            kInfinityBits,
-            &usable,
-            &pack_row,
-            &slack,
-            &nothing_waits,
-            &keep_up_to,
-            nullptr,
-            &upper_distance,
-            nullptr};
+    return {
+        test,
+        kBits == 8 ? Product::byte_dot : Product::dot,
+        kBits == 8 ? FilterNumbers::int8_centred : FilterNumbers::int16_centred,
+        false,
+        kMinusInfinityBits,
+        kInfinityBits,
+        &usable,
+        &pack_row,
+        &slack,
+        &nothing_waits,
+        &keep_up_to,
+        nullptr,
+        &upper_distance,
+        nullptr};
   }
 };
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/base/buffer.hpp"
+#include "core/base/filter_numbers.hpp"
 #include "core/rows/prepared.hpp"
 #include "cpu/kernels/kernels.hpp"
 
@@ -40,7 +41,7 @@ struct FilterScale {
   bool whole_ranks = false;  ///< rows were brought to length 1 from these
 
   inline bool has_filter() const;
-  inline int filter_bits() const;  ///< of a number; 0: there is none
+  inline FilterNumbers numbers() const;
 };
 
 /// Rows in the filter's form, and what the test needs to know of each.
@@ -100,8 +101,8 @@ class RowPacker;
 struct FilterForm {
   Test test;
   Product product;
-  /// In the 32 bits of a step; 0: there is no filter, and no row is packed.
-  int features_per_step;
+  /// None: there is no filter, and no row is packed.
+  FilterNumbers numbers;
   /// The slack is made of the rows' errors, which packing them tells.
   bool needs_errors;
   /// Thresholds: every pair passes; this side lets no pair pass.
@@ -135,15 +136,16 @@ struct FilterForm {
   /// test is looked at again before the exact step.
   void (*pack_words)(RowPacker& packer, FilterRows& rows,
                      std::int64_t place) = nullptr;
+
+  /// In the 32 bits of a step, where there is a filter.
+  int features_per_step() const { return 32 / bits_of(numbers); }
 };
 
 inline bool FilterScale::has_filter() const {
-  return form->features_per_step > 0;
+  return form->numbers != FilterNumbers::none;
 }
 
-inline int FilterScale::filter_bits() const {
-  return has_filter() ? 32 / form->features_per_step : 0;
-}
+inline FilterNumbers FilterScale::numbers() const { return form->numbers; }
 
 // no_filter.cpp: FilterKind::none.
 extern const FilterForm kNoFilter;

@@ -8,7 +8,7 @@ namespace cpu {
 
 const FilterForm kNoFilter = {Test::similarity,
                               Product::dot,
-                              0,
+                              FilterNumbers::none,
                               false,
                               1,
                               0,

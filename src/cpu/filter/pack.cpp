@@ -21,7 +21,7 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
   rows.product = form.product;
   rows.steps =
       first_steps(form.product) +
-      (points.padded + form.features_per_step - 1) / form.features_per_step;
+      (points.padded + form.features_per_step() - 1) / form.features_per_step();
   rows.panels = Buffer<std::int32_t>(rows.num_places * rows.steps);
   in_large_pages(rows.panels);
   for (Buffer<std::int32_t>* numbers :

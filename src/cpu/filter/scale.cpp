@@ -310,10 +310,10 @@ FilterScale no_scale() {
 }  // namespace
 
 FilterUse use_for_lists(const Request& request) {
-  return {request.k, asked_bits(request)};
+  return {request.k, asked_numbers(request).bits};
 }
 FilterUse use_within(const Request& request) {
-  return {0, asked_bits(request)};
+  return {0, asked_numbers(request).bits};
 }
 
 FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,

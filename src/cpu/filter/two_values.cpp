@@ -98,7 +98,7 @@ struct Similarity {
   static constexpr FilterForm form(Test test) {
     return {test,
             Product::common_bits,
-            32,
+            FilterNumbers::bits,
             true,
             kMinusInfinityBits,
             kInfinityBits,

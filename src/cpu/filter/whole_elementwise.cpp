@@ -82,7 +82,7 @@ struct Overlap {
 
 const FilterForm kWholeSumDistance = {Test::sum_distance,
                                       Product::smaller_sum,
-                                      2,
+                                      FilterNumbers::int16,
                                       false,
                                       kKeepAllSums,
                                       -(1 << 30),
@@ -98,7 +98,7 @@ const FilterForm kWholeSumDistance = {Test::sum_distance,
 const FilterForm kWholeLargestDifference = {
     Test::largest_difference,
     Product::largest_difference,
-    2,
+    FilterNumbers::int16,
     false,
     std::numeric_limits<std::int32_t>::max(),
     -1,
@@ -114,7 +114,7 @@ const FilterForm kWholeLargestDifference = {
 // All open is not -inf: the sum of two rows may be 0 here, and 0 * inf is NaN.
 const FilterForm kWholeOverlap = {Test::overlap,
                                   Product::smaller_sum,
-                                  2,
+                                  FilterNumbers::int16,
                                   false,
                                   kMinusOneBits,
                                   kInfinityBits,

@@ -57,7 +57,7 @@ struct Similarity {
   static constexpr FilterForm form(Test test) {
     return {test,
             Product::dot,
-            2,
+            FilterNumbers::int16,
             true,
             std::numeric_limits<std::int32_t>::min(),
             std::numeric_limits<std::int32_t>::max(),
@@ -210,7 +210,7 @@ const FilterForm kWholeNegativeSimilarity =
     Similarity::form(Test::negative_similarity);
 const FilterForm kWholeSquaredDistance = {Test::squared_distance,
                                           Product::dot,
-                                          2,
+                                          FilterNumbers::int16,
                                           true,
                                           kInfinityBits,
                                           kMinusInfinityBits,
@@ -224,7 +224,7 @@ const FilterForm kWholeSquaredDistance = {Test::squared_distance,
                                           nullptr};
 const FilterForm kWholeProduct = {Test::product,
                                   Product::dot,
-                                  2,
+                                  FilterNumbers::int16,
                                   true,
                                   kMinusInfinityBits,
                                   kInfinityBits,

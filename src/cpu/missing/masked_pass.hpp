@@ -136,7 +136,9 @@ class MaskedPass {
   }
 
   const PassCounts& counts() const { return counts_; }
-  int filter_bits() const { return filtered_ ? 16 : 0; }
+  FilterNumbers numbers() const {
+    return filtered_ ? FilterNumbers::int16 : FilterNumbers::none;
+  }
 
  private:
   template <class Taker>

@@ -125,14 +125,14 @@ void find_masked(const Request& asked, const RowSource& points,
   }
   const Plan plan = work.plan();
   MaskedSearch search(work, plan, progress);
-  tell_chosen(progress, {search.pass().filter_bits(), false});
+  tell_chosen(progress, {search.pass().numbers(), false});
   const double seconds_prepare = seconds_since(start);
   search.run();
   const double seconds_search = seconds_since(start) - seconds_prepare;
   const double rows_short = search.emit(out);
   if (stats == nullptr) return;
   stats->pairs_filtered = search.pass().counts().filtered;
-  stats->filter_bits = search.pass().filter_bits();
+  stats->filter = search.pass().numbers();
   stats->pairs_exact = search.pass().counts().exact;
   stats->rows_short = rows_short;
   stats->seconds_prepare = seconds_prepare;

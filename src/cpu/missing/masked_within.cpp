@@ -117,7 +117,7 @@ void find_masked_within(const Request& asked, const Within& within,
   collector.finish();
   if (stats == nullptr) return;
   stats->pairs_filtered = pass.counts().filtered;
-  stats->filter_bits = pass.filter_bits();
+  stats->filter = pass.numbers();
   stats->pairs_exact = pass.counts().exact;
   stats->seconds_prepare = seconds_prepare;
   stats->seconds_search = seconds_search;

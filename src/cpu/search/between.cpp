@@ -166,7 +166,8 @@ void HeldPoints::find_between(const Request& asked, const Between& between,
   stats->pairs_filtered = search.counts().filtered;
   stats->pairs_apart = search.counts().apart;
   stats->pairs_exact = search.counts().exact;
-  stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
+  stats->filter =
+      stats->pairs_filtered > 0 ? scale_.numbers() : FilterNumbers::none;
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;
   stats->seconds_emit = seconds_since(start) - searched;

@@ -285,8 +285,8 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   const DistanceRule rule(*metric_, exponent_);
   FilterScale none;
   none.form = &kNoFilter;
-  tell_chosen(progress,
-              {filtered ? scale_.filter_bits() : 0, sorted_rows != nullptr});
+  tell_chosen(progress, {filtered ? scale_.numbers() : FilterNumbers::none,
+                         sorted_rows != nullptr});
   Search search(request, plan, kernels_, rule, filtered ? scale_ : none,
                 fitted.are_points, all_rows.size(), progress);
   const double prepared = seconds_since(start);
@@ -313,7 +313,8 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
     throw RangeFailure();
   note(stats, search.counts(), prepared, searched, seconds_since(start));
   if (stats == nullptr) return;
-  stats->filter_bits = stats->pairs_filtered > 0 ? scale_.filter_bits() : 0;
+  stats->filter =
+      stats->pairs_filtered > 0 ? scale_.numbers() : FilterNumbers::none;
   stats->rows_redone = static_cast<double>(redone);
 }
 
@@ -399,7 +400,7 @@ void HeldPoints::find_within(const Request& asked, const Within& within,
   const double searched = seconds_since(start);
   collector.finish();
   note(stats, search.counts(), prepared, searched, seconds_since(start));
-  if (stats != nullptr) stats->filter_bits = scale_.filter_bits();
+  if (stats != nullptr) stats->filter = scale_.numbers();
 }
 
 }  // namespace cpu

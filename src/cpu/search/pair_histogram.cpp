@@ -199,12 +199,12 @@ class MaskedTaker {
   PairCounts& all_;
 };
 
-void note(Stats* stats, const PassCounts& counts, int filter_bits) {
+void note(Stats* stats, const PassCounts& counts, FilterNumbers numbers) {
   if (stats == nullptr) return;
   stats->pairs_filtered = counts.filtered;
   stats->pairs_apart = counts.apart;
   stats->pairs_exact = counts.exact;
-  stats->filter_bits = filter_bits;
+  stats->filter = numbers;
 }
 
 PairCounts none_of(const PairBins& bins) {
@@ -225,7 +225,7 @@ PairCounts count_masked(const Request& asked, const PairBins& bins,
   MaskedPass pass(work, plan, false, progress);
   pass.run({progress, 0.0, 1.0},
            [&] { return MaskedTaker(bins, value, counts); });
-  note(stats, pass.counts(), pass.filter_bits());
+  note(stats, pass.counts(), pass.numbers());
   return counts;
 }
 
@@ -277,7 +277,7 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
         plan.chunk_size, true, [&] { return CountedPairs(work, tally); },
         [&] { return CountingSink(work, tally, counts); });
   });
-  note(stats, pairs, work.filtered() ? scale.filter_bits() : 0);
+  note(stats, pairs, work.filtered() ? scale.numbers() : FilterNumbers::none);
   return counts;
 }
 

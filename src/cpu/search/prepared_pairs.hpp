@@ -133,7 +133,7 @@ class PreparedPairs : public PairsDefaults {
 
   std::int64_t num_rows() const { return num_rows_; }
   std::int64_t num_columns() const { return num_columns_; }
-  bool has_filter() const { return form_.features_per_step > 0; }
+  bool has_filter() const { return form_.numbers != FilterNumbers::none; }
   Threshold keep_none() const { return form_.keep_none; }
   double tile_cost() const { return tile_cost_; }
 

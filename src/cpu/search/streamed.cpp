@@ -261,7 +261,7 @@ void find_streamed(const Request& request, const RowSource& points,
   }
   set_slack(scale, error, padded_features(points.num_features()));
 
-  tell_chosen(progress, {scale.filter_bits(), false});
+  tell_chosen(progress, {scale.numbers(), false});
   Search search(request, plan, kernels, rule, scale, is_graph,
                 rows.num_places(), progress);
   std::vector<std::int32_t> place(static_cast<std::size_t>(out.rows), -1);
@@ -326,7 +326,8 @@ void find_streamed(const Request& request, const RowSource& points,
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
   stats->pairs_apart = search.counts().apart;
-  stats->filter_bits = stats->pairs_filtered > 0 ? scale.filter_bits() : 0;
+  stats->filter =
+      stats->pairs_filtered > 0 ? scale.numbers() : FilterNumbers::none;
   stats->pairs_exact = search.counts().exact;
   stats->streamed = true;
   stats->seconds_prepare = seconds_prepare;

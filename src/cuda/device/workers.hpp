@@ -87,8 +87,8 @@ class Workers {
 
   /// Called by each worker that has chosen its filter, all the same: throws
   /// Interrupted where that is all that was asked for.
-  void tell_chosen(int filter_bits) {
-    if (hears_the_user()) fsknn::tell_chosen(progress_, {filter_bits, false});
+  void tell_chosen(FilterNumbers numbers) {
+    if (hears_the_user()) fsknn::tell_chosen(progress_, {numbers, false});
   }
 
   /// How many of `count` workers would work at the same time.

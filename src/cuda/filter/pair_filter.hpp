@@ -98,7 +98,7 @@ class PairFilter {
   PairFilter& operator=(const PairFilter&) = delete;
 
   const RowsInForm& rows() const { return rows_; }
-  int bits() const { return bits_of(rows_.form); }
+  FilterNumbers numbers() const { return rows_.numbers(); }
   /// Of a slot's, once learnt: no more than RowsInForm::row_bytes, where there
   /// is room for what may take the form's place.
   virtual std::int64_t row_bytes() const {

@@ -10,6 +10,7 @@
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/missing/masked_kernels.hpp"
+#include "cuda/plan/number_forms.hpp"
 #include "cuda/prepare/preparer.hpp"
 
 namespace fsknn {
@@ -17,7 +18,8 @@ namespace cuda {
 
 /// The numbers of a search that the host chooses.
 struct MaskedPlan {
-  bool by_products;  ///< of halves, until these keep too many
+  /// half: by products, until these keep too many; single: by sums in float32.
+  NumberForm form;
   std::int64_t depth, half_depth, capacity, first_columns, batch_rows;
   float error, square_error;  ///< correlations
   float shrink;               ///< differences

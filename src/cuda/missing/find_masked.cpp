@@ -22,7 +22,7 @@
 #include "cuda/device/workers.hpp"
 #include "cuda/missing/difference_bound.hpp"
 #include "cuda/missing/find_masked.hpp"
-#include "cuda/plan/number_forms.hpp"
+#include "cuda/plan/choose_filter.hpp"
 #include "cuda/plan/panels.hpp"
 #include "cuda/plan/pieces.hpp"
 
@@ -43,8 +43,12 @@ MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,
                        const PlacedPoints& columns, const UsedDevices& gpus) {
   MaskedPlan plan;
   const std::int64_t k = request.k;
-  plan.by_products = choose_form(request.metric->filter, columns.num_features,
-                                 facts_of(gpus.all(), 0)) == NumberForm::half;
+  FilterAsked asked(FilteredSearch::pairwise, request);
+  asked.num_points = columns.size();
+  asked.num_rows = rows.size();
+  asked.num_features = columns.num_features;
+  asked.k = k;
+  plan.form = choose_filter(asked, facts_of(gpus.all(), 0)).rows.form;
   plan.half_depth = (columns.num_features + kProductDepth - 1) / kProductDepth *
                     kProductDepth;
   plan.depth =
@@ -72,20 +76,6 @@ MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,
   return plan;
 }
 
-/// Whether pairs are filtered: by products or differences, or not at all.
-bool is_filtered(const MetricEntry& metric) {
-  switch (metric.filter) {
-    case FilterKind::none: return false;
-    case FilterKind::product:
-    case FilterKind::difference: return true;
-    case FilterKind::largest:
-    case FilterKind::overlap:
-    case FilterKind::bits:
-      throw std::logic_error("no such pairs are made of common samples");
-  }
-  throw_unknown("filter", static_cast<int>(metric.filter));
-}
-
 /// What all devices of a search read.
 struct MaskedSearch {
   const Request& request;
@@ -107,8 +97,8 @@ class MaskedSegment {
                 Workers& workers)
       : search_(search),
         workers_(workers),
-        filtered_(is_filtered(*search.request.metric)),
-        by_products_(filtered_ && search.plan.by_products),
+        filtered_(search.plan.form != NumberForm::none),
+        by_products_(search.plan.form == NumberForm::half),
         batch_rows_(std::min(search.plan.batch_rows, most_rows)),
         columns_(search.columns, search.rule, search.plan, search.num_threads,
                  stream_),
@@ -164,7 +154,7 @@ class MaskedSegment {
   ~MaskedSegment() { cudaStreamSynchronize(stream_.get()); }
 
   void run(std::int64_t first, std::int64_t end) {
-    workers_.tell_chosen(stats_.filter_bits);
+    workers_.tell_chosen(stats_.filter);
     for (std::int64_t row0 = first; row0 < end; row0 += batch_rows_) {
       work_.row0 = row0;
       work_.num_rows = std::min(batch_rows_, end - row0);
@@ -240,7 +230,9 @@ class MaskedSegment {
 
   /// The rows that the filter reads.
   void make_filter_rows() {
-    if (filtered_) stats_.filter_bits = by_products_ ? 16 : 32;
+    if (filtered_)
+      stats_.filter =
+          by_products_ ? FilterNumbers::float16 : FilterNumbers::float32;
     const auto make = [&](DeviceMasked& points) {
       if (!filtered_) return;
       if (by_products_)
@@ -395,11 +387,12 @@ class MaskedSegment {
 /// What a segment holds at most, before there is one.
 double bytes_of(const MaskedSearch& search) {
   const MaskedPlan& plan = search.plan;
-  const double row =
-      static_cast<double>(search.columns.padded) * 8 +
-      static_cast<double>(plan.depth) * 4 +
-      (plan.by_products ? static_cast<double>(plan.half_depth) * 2 + 16 : 0.0) +
-      static_cast<double>(search.words()) * 8 + 16;
+  const double row = static_cast<double>(search.columns.padded) * 8 +
+                     static_cast<double>(plan.depth) * 4 +
+                     (plan.form == NumberForm::half
+                          ? static_cast<double>(plan.half_depth) * 2 + 16
+                          : 0.0) +
+                     static_cast<double>(search.words()) * 8 + 16;
   const double points = static_cast<double>(search.columns.size()) +
                         (&search.rows == &search.columns
                              ? 0.0

@@ -4,15 +4,6 @@
 
 namespace fsknn {
 namespace cuda {
-namespace {
-
-constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
-// Beyond so many neighbours the lists of candidates take more memory than they
-// are worth, and the float64 pass with its merging selection does all.
-constexpr std::int64_t kMostFilteredNeighbours = 2048;
-
-}  // namespace
-
 std::int32_t candidates_for(std::int64_t k) {
   // A round brings about k more, the first two k more than that; the rest is
   // for how much that varies.
@@ -58,35 +49,20 @@ WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
 }
 
 FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
-                         bool settles) {
-  FilterShape shape;
-  const bool pays =
-      (in.num_queries == 0 || in.num_queries >= kLeastFilteredQueries) &&
-      in.num_points >= kLeastFilteredPoints &&
-      in.num_points <= kMostFilteredPoints && in.k <= kMostFilteredNeighbours;
-  if (!pays) return shape;
-  shape.candidate_cost = byte_candidate_cost(gpus, in.k);
-  const bool by_bytes =
-      settles && in.filter_bits <= 8 &&
-      (in.filter_bits == 8 || bytes_may_pay(in.num_points, in.num_features,
-                                            in.k, shape.candidate_cost)) &&
-      bytes_serve(in.filter, in.unit_dot, in.num_features, gpus);
-  const NumberForm whole =
-      difference_form(in.filter, in.num_points,
-                      in.num_queries > 0 ? in.num_queries : in.num_points,
-                      in.num_features, in.filter_bits, gpus);
-  const NumberForm form = by_bytes ? NumberForm::byte
-                          : whole != NumberForm::none
-                              ? whole
-                              : choose_form(in.filter, in.num_features, gpus);
-  const CodesFor metric = {in.filter, in.unit_dot, in.squares,
-                           in.num_queries == 0};
-  const bool by_codes =
-      in.filter_bits == 0 && codes_serve(metric, in.num_features, gpus);
-  shape.rows = by_codes ? RowsInForm::codes(in.num_features, form, in.unit_dot)
-                        : RowsInForm(form, in.unit_dot, in.num_features);
-  shape.forced = (by_bytes && in.filter_bits == 8) ||
-                 (whole != NumberForm::none && in.filter_bits != 0);
+                         FilteredSearch search) {
+  FilterAsked asked;
+  asked.search = search == FilteredSearch::graph && in.num_queries > 0
+                     ? FilteredSearch::queries
+                     : search;
+  asked.filter = in.filter;
+  asked.unit = in.unit_dot;
+  asked.squares = in.squares;
+  asked.num_points = in.num_points;
+  asked.num_rows = in.num_queries > 0 ? in.num_queries : in.num_points;
+  asked.num_features = in.num_features;
+  asked.k = in.k;
+  asked.asked = in.asked;
+  FilterShape shape = {choose_filter(asked, gpus)};
   if (!shape.usable()) return shape;
   shape.bytes_sums =
       static_cast<double>(gpus.multiprocessors) * shape.rows.bytes_sums;
@@ -98,7 +74,7 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
 FilterShape with_room_to_centre(const FilterShape& shape,
                                 const GpuFacts& gpus) {
   FilterShape roomy = shape;
-  roomy.rows = shape.rows.with_room_to_centre();
+  roomy.make_room_to_centre();
   roomy.bytes_sums =
       static_cast<double>(gpus.multiprocessors) * roomy.rows.bytes_sums;
   return roomy;

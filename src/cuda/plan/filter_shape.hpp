@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "core/search/plan.hpp"
+#include "cuda/plan/choose_filter.hpp"
 #include "cuda/plan/filter_blocks.hpp"
-#include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -24,28 +24,16 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 /// Queries that are filtered at a time: their lists are to fit in 1 GiB.
 std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
 
-/// Fewer points, or queries, are done in doubles as fast.
-static constexpr std::int64_t kLeastFilteredPoints = 4096;
-static constexpr std::int64_t kLeastFilteredQueries = 256;
-
 /// What the plan knows of the filter that a search would use.
-struct FilterShape {
-  RowsInForm rows;               ///< of NumberForm::none: there is no filter
+struct FilterShape : FilterChoice {
   double bytes_sums = 0;         ///< of sums over stretches of features
   std::int32_t capacity = 0;     ///< candidates that a list has room for
   std::int64_t fill_blocks = 1;  ///< blocks that a list's first entries are
-
-  /// In that form, whether or not it pays.
-  bool forced = false;
-  /// byte_candidate_cost()
-  double candidate_cost = byte_candidate_cost(kMostSettled);
-
-  bool usable() const { return rows.form != NumberForm::none; }
 };
-/// settles: whether lists may be settled before the last rounds. Else products
-/// of bytes leave too many pairs.
+/// Of such a search; FilteredSearch::graph is one of queries where there are
+/// some.
 FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
-                         bool settles = false);
+                         FilteredSearch search);
 
 /// The same with room for centred rows, where these may be better.
 FilterShape with_room_to_centre(const FilterShape& shape, const GpuFacts& gpus);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/base/filter_numbers.hpp"
 #include "core/contract/metric.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 
@@ -31,6 +32,7 @@ constexpr unsigned one_filter(FilterKind kind) {
 
 struct NumberFormEntry {
   NumberForm form;
+  FilterNumbers numbers;       ///< by which it is reported and asked for
   const char* name;            ///< of its filter, in words
   unsigned serves;             ///< one_filter() of each, together
   std::int64_t bytes;          ///< of a number
@@ -48,30 +50,37 @@ struct NumberFormEntry {
   int settled_rounds = 0;
 };
 
-/// In the order in which a plan takes them: the first that serves. Some serve
-/// no filter in general: see bytes_serve(), codes_serve() and
-/// difference_form().
+/// In the order in which they are preferred: choose_filter() takes the first
+/// that serves, of which choose_filter.cpp knows more than stands here.
 inline constexpr NumberFormEntry kNumberForms[] = {
-    {NumberForm::byte,
-     "products of bytes, or of half-precision floats where these leave fewer "
-     "pairs, by tensor cores",
-     0, 1, 1, 32, 1, 2, false, 16384, 75, 61440, 4},
-    {NumberForm::half, "products of half-precision floats by tensor cores",
-     one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
-    {NumberForm::bit, "common bits by tensor cores",
-     one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
-    {NumberForm::code,
+    {NumberForm::code, FilterNumbers::codes,
      "common bits of small whole numbers by tensor cores, or differences of "
      "wider numbers",
-     0, 2, 16, 64, 1, 3, false, 32768, 80, 61440},
-    {NumberForm::byte_difference,
+     one_filter(FilterKind::product) | one_filter(FilterKind::difference) |
+         one_filter(FilterKind::overlap),
+     2, 16, 64, 1, 3, false, 32768, 80, 61440},
+    {NumberForm::byte, FilterNumbers::int8,
+     "products of bytes, or of half-precision floats where these leave fewer "
+     "pairs, by tensor cores",
+     one_filter(FilterKind::product), 1, 1, 32, 1, 2, false, 16384, 75, 61440,
+     4},
+    {NumberForm::byte_difference, FilterNumbers::int8,
      "differences of bytes, or of wider numbers where these leave fewer pairs",
-     0, 1, 1, 16, 4, 3, false, 32768, 80, 45056, 3},
-    {NumberForm::word_difference,
+     one_filter(FilterKind::difference) | one_filter(FilterKind::overlap), 1, 1,
+     16, 4, 3, false, 32768, 80, 45056, 3},
+    {NumberForm::word_difference, FilterNumbers::int16,
      "differences of 16-bit whole numbers, or of single-precision floats where "
      "these leave fewer pairs",
-     0, 2, 1, 8, 8, 4, false, 32768, 90, 45056},
-    {NumberForm::single, "differences of single-precision floats",
+     one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |
+         one_filter(FilterKind::overlap),
+     2, 1, 8, 8, 4, false, 32768, 90, 45056},
+    {NumberForm::half, FilterNumbers::float16,
+     "products of half-precision floats by tensor cores",
+     one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
+    {NumberForm::bit, FilterNumbers::bits, "common bits by tensor cores",
+     one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
+    {NumberForm::single, FilterNumbers::float32,
+     "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |
          one_filter(FilterKind::overlap) | one_filter(FilterKind::bits),
      4, 1, kLanes, 16, 3, false, 32768, 0, 45056},
@@ -84,36 +93,10 @@ constexpr const NumberFormEntry& entry_of(NumberForm form) {
   throw_unknown("number form", static_cast<int>(form));
 }
 
-/// The form in which such devices filter a metric that declares this; none: not
-/// at all.
-NumberForm choose_form(FilterKind filter, std::int64_t num_features,
-                       const GpuFacts& gpus);
-
-/// Whether such devices may filter by products of bytes: rows of length 1, one
-/// of which shared memory has room for in doubles, where it is turned. A search
-/// may still find that its points do not suit.
-bool bytes_serve(FilterKind filter, bool unit, std::int64_t num_features,
-                 const GpuFacts& gpus);
-
 /// Squared differences, which of 0 and 1 are differences.
 inline bool has_squares(const MetricEntry& metric) {
   return metric.accumulation == Accumulation::squared_difference;
 }
-
-/// What of a metric says whether codes may serve it.
-struct CodesFor {
-  FilterKind filter = FilterKind::none;
-  bool unit = false;     ///< products of rows of length 1
-  bool squares = false;  ///< squared differences of raw rows
-  bool graph = false;    ///< of the points themselves
-};
-
-/// Whether such devices may filter by common bits of small whole numbers
-/// (core/base/small_numbers.hpp): metrics of sum min(a, b) and of sum |a - b|;
-/// of rows of 0 and 1, Euclidean distances, and graphs by correlations and
-/// cosine. A search may still find that its points are none.
-bool codes_serve(const CodesFor& metric, std::int64_t num_features,
-                 const GpuFacts& gpus);
 
 /// Halves' places, of 16 bits, of a row whose values take `bits` each: those of
 /// 32 features stand in so many words.
@@ -121,17 +104,6 @@ std::int64_t depth_of_codes(std::int64_t num_features, int bits);
 
 /// What two rows have in common may be no more: see bit_bound.hpp.
 static constexpr std::int64_t kMostCommon = std::int64_t{1} << 20;
-
-/// The form of whole numbers in which such devices filter by differences: bits,
-/// of them, as asked for; 0: as it may pay, which a search then finds out by
-/// its points. num_rows: that meet num_points. none: floats, or no filter.
-NumberForm difference_form(FilterKind filter, std::int64_t num_points,
-                           std::int64_t num_rows, std::int64_t num_features,
-                           int bits, const GpuFacts& gpus);
-
-/// Below so many pairs' features floats take no longer than looking at the
-/// points does: some milliseconds.
-static constexpr double kLeastDifferences = 3.0e10;
 
 /// Lists of more neighbours are not settled: a warp has an entry a lane.
 static constexpr std::int64_t kMostSettled = 32;
@@ -164,14 +136,6 @@ inline double byte_candidate_cost(const GpuFacts& gpus, std::int64_t k) {
              : kByWarps * byte_candidate_cost(k);
 }
 
-/// Whether bytes may pay at all, however few more they leave: where a row meets
-/// so few points there is no need to look at any.
-constexpr bool bytes_may_pay(std::int64_t num_points, std::int64_t num_features,
-                             std::int64_t k, double candidate_cost) {
-  return static_cast<double>(num_points) * static_cast<double>(num_features) >=
-         candidate_cost * static_cast<double>(k) / 4;
-}
-
 /// Of rows of bytes, features that hold a row's error: for each side so many.
 constexpr std::int64_t error_parts(std::int64_t num_features) {
   return 2 + (num_features + 127) / 128;
@@ -179,9 +143,7 @@ constexpr std::int64_t error_parts(std::int64_t num_features) {
 
 /// Of a feature in the form; 0: there is none.
 constexpr int bits_of(NumberForm form) {
-  return form == NumberForm::none ? 0
-                                  : static_cast<int>(8 * entry_of(form).bytes /
-                                                     entry_of(form).features);
+  return form == NumberForm::none ? 0 : bits_of(entry_of(form).numbers);
 }
 
 /// Tensor cores lose more the longer they add. Of rows of many features they
@@ -239,8 +201,13 @@ struct RowsInForm {
   /// Of codes, the most bits that a feature may take.
   int most_code_bits() const;
 
-  /// The filter in words.
+  /// The filter in words, and by the name of its numbers.
   const char* words() const;
+  FilterNumbers numbers() const {
+    return form == NumberForm::none ? FilterNumbers::none
+           : centred                ? FilterNumbers::float16_centred
+                                    : entry_of(form).numbers;
+  }
 
   /// Of a slot, whole.
   std::int64_t slot_bytes() const {

@@ -122,14 +122,15 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
     return p;
   };
   const bool by_lanes = tensor_cores_serve(in, gpus);
-  if (by_lanes && in.filter_bits == 0 && all_pairs_pay(in)) {
+  if (by_lanes && !in.asked.any() && all_pairs_pay(in)) {
     const CudaPlan p = all_pairs(true);
     const bool once =
         in.num_queries > 0 || p.doubles.splits_at_once == p.splits_per_segment;
     if (fits(p) && once) return p;
   }
-  const FilterShape shape =
-      in.all_pairs ? FilterShape() : filter_shape(in, gpus, true);
+  const FilterShape shape = in.all_pairs
+                                ? FilterShape()
+                                : filter_shape(in, gpus, FilteredSearch::graph);
   // Chunks are for rows done again only: smaller ones do as well.
   for (const FilterShape& tried : {with_room_to_centre(shape, gpus), shape})
     for (std::int64_t chunk = in.chunk_size; shape.usable();) {
@@ -139,7 +140,8 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
       chunk = p.chunk_size / 2;
     }
   if (shape.usable() && in.num_queries == 0) {
-    const FilterShape streamed = filter_shape(in, gpus, false);
+    const FilterShape streamed =
+        filter_shape(in, gpus, FilteredSearch::graph_in_panels);
     const FilterStreaming streaming = filter_streaming(in, streamed, usable);
     if (streaming.fits) return plan_filter_streamed(in, streamed, streaming);
     const FilterStreaming stretches =
@@ -304,7 +306,8 @@ CudaPlan plan_group_by_group(const PlanInput& in, const GpuFacts& gpus) {
 
 CudaPlan plan_groups(const PlanInput& in, const GpuFacts& gpus) {
   const double usable = gpus.bytes_usable();
-  const FilterShape shape = filter_shape(in, gpus);
+  const FilterShape shape =
+      filter_shape(in, gpus, FilteredSearch::graph_by_groups);
   const GroupBlocks blocks(in.group_sizes);
   // Of one list of all groups devices cannot have a part each.
   const bool apart =

@@ -148,7 +148,7 @@ void find_between(const Request& asked, const Between& between,
                           recipe_of(request, exponent),
                           DistanceRule(*request.metric, exponent),
                           k,
-                          form_of(request, sides, k, facts),
+                          filter_of(request, sides, k, facts),
                           facts.multiprocessors,
                           request.metric->is_unit_dot()};
   const double usable = facts.bytes_usable();

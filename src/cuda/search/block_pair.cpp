@@ -20,17 +20,13 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Fewer points on a side are done in doubles as fast.
-constexpr std::int64_t kLeastSide = kFilterBlock;
-// Beyond so many neighbours lists of candidates are not worth their memory.
-constexpr std::int64_t kMostNeighbours = 2048;
 // Of all pairs in doubles; and of what a block of the filter meets at a time.
 constexpr std::int64_t kChunkSide = 4096, kChunkMet = 16384;
 // Entries of lists that come to the host at a time: 256 MiB with their numbers.
 constexpr std::int64_t kMostEntries = std::int64_t{1} << 24;
 // Points that the filter's form is learnt from: half of them of either side.
 constexpr std::int64_t kSampled = 64;
-static_assert(kSampled / 2 <= kLeastSide, "either side has so many");
+static_assert(kSampled / 2 <= kLeastSideFiltered, "either has so many");
 // Pairs' features that are summed at a time: less than 0.1 s on a large GPU.
 constexpr double kTurn = 5e10;
 
@@ -89,33 +85,26 @@ double bytes_of(const BlockWork& work) {
     bytes += work.request.covariates->bytes();
   bytes += side * (side * 8 + padded * 8 + 16 + k * 20) +
            20.0 * static_cast<double>(kMostEntries) + 20 * k;
-  if (work.form.form == NumberForm::none) return bytes;
+  if (!work.filter.usable()) return bytes;
   const double slots = static_cast<double>(work.pairs().num_slots());
-  return bytes + work.multiprocessors * work.form.bytes_sums +
-         slots * (static_cast<double>(work.form.slot_bytes()) +
+  return bytes + work.multiprocessors * work.filter.rows.bytes_sums +
+         slots * (static_cast<double>(work.filter.rows.slot_bytes()) +
                   8.0 * candidates_for(work.k) + 24);
 }
 
-/// The filter's form, where it pays.
-RowsInForm form_of(const Request& request, const Sides& sides, std::int64_t k,
-                   const GpuFacts& facts) {
-  const bool pays = !sides.alone && k <= kMostNeighbours &&
-                    std::min(sides.num_columns, sides.num_rows) >= kLeastSide;
-  if (!pays) return {};
-  const MetricEntry& metric = *request.metric;
-  const std::int64_t features = sides.points.num_features;
-  const NumberForm whole =
-      difference_form(metric.filter, sides.num_columns, sides.num_rows,
-                      features, asked_bits(request), facts);
-  return RowsInForm(whole != NumberForm::none
-                        ? whole
-                        : choose_form(metric.filter, features, facts),
-                    metric.is_unit_dot(), features);
+FilterChoice filter_of(const Request& request, const Sides& sides,
+                       std::int64_t k, const GpuFacts& facts) {
+  if (sides.alone) return {};
+  FilterAsked asked(FilteredSearch::blocks, request);
+  asked.num_points = sides.num_columns;
+  asked.num_rows = sides.num_rows;
+  asked.num_features = sides.points.num_features;
+  asked.k = k;
+  return choose_filter(asked, facts);
 }
 
 std::int64_t num_pieces(const BlockWork& work) {
-  if (work.form.form != NumberForm::none)
-    return 1 + ceil_div(work.pairs().num_slots(), 1024);
+  if (work.filter.usable()) return 1 + ceil_div(work.pairs().num_slots(), 1024);
   const std::int64_t side = ceil_div(work.sides.size(), kChunkSide);
   return 1 + side * side;
 }
@@ -145,7 +134,7 @@ BlockPair::BlockPair(const BlockWork& work, Workers& workers, PairLists& found)
 
 void BlockPair::run() {
   std::vector<std::int32_t> left;
-  if (work_.form.form == NumberForm::none) {
+  if (!work_.filter.usable()) {
     left.resize(static_cast<std::size_t>(work_.sides.size()));
     std::iota(left.begin(), left.end(), 0);
   } else if (!filter(left)) {
@@ -171,10 +160,10 @@ std::unique_ptr<PairFilter> BlockPair::learnt_filter() {
   Sought sought;
   sought.num_points = work_.sides.num_columns;
   sought.k = work_.k;
-  sought.forced = asked_bits(work_.request) != 0;
+  sought.forced = work_.filter.forced;
   sought.capacity = candidates_for(work_.k);
   return cuda::learnt_filter(
-      metric_, work_.form,
+      metric_, work_.filter.rows,
       {{sample.rows, sample.sums, points_.padded}, sample.count, undo_, sought},
       stream_);
 }
@@ -220,7 +209,7 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
   filtered.rows = filtered.columns = form.rows();
   filtered.lists = cut.lists;
   for (const FilterJobs& jobs :
-       pairs.jobs(work_.form.work, kChunkMet, work_.multiprocessors)) {
+       pairs.jobs(work_.filter.rows.work, kChunkMet, work_.multiprocessors)) {
     under_way_.begin();
     filtered.jobs = jobs;
     filter->start(filtered, stream_.get());
@@ -229,7 +218,7 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
     if (!workers_.go_on()) return false;
   }
   stats_.pairs_filtered = work_.sides.pairs();
-  stats_.filter_bits = filter->bits();
+  stats_.filter = filter->numbers();
   stats_.pairs_exact =
       candidates.num_candidates(Slot{0}, cut.end_slot, stream_);
   return settle(cut.lists, places, left);
@@ -309,7 +298,7 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
                            std::int64_t first, std::int64_t count) {
   const std::int64_t num_rows = static_cast<std::int64_t>(places.size());
   if (num_rows == 0) return true;
-  if (work_.form.form != NumberForm::none)
+  if (work_.filter.usable())
     stats_.rows_redone += static_cast<double>(num_rows);
   const std::int64_t most_rows = std::min(
       {kChunkSide, whole_tiles(num_rows),

@@ -62,8 +62,8 @@ struct BlockWork {
   const Sides& sides;
   RowRecipe prepare;
   DistanceRule rule;
-  std::int64_t k;   ///< no more than a point can have
-  RowsInForm form;  ///< of the filter; none: all pairs in doubles
+  std::int64_t k;       ///< no more than a point can have
+  FilterChoice filter;  ///< none: all pairs in doubles
   int multiprocessors;
   bool correlation;
 
@@ -77,9 +77,9 @@ struct BlockWork {
 /// What a device holds for it.
 double bytes_of(const BlockWork& work);
 
-/// The filter's form, where it pays; none: all pairs in doubles.
-RowsInForm form_of(const Request& request, const Sides& sides, std::int64_t k,
-                   const GpuFacts& facts);
+/// The filter, where one pays; none: all pairs in doubles.
+FilterChoice filter_of(const Request& request, const Sides& sides,
+                       std::int64_t k, const GpuFacts& facts);
 
 /// Pieces of the work, by which progress is told, about.
 std::int64_t num_pieces(const BlockWork& work);

@@ -117,7 +117,7 @@ void run_segments(const Search& search, const UsedDevices& gpus,
   const Plan& plan = search.plan;
   Workers workers(progress, plan.num_chunks);
   run_parts(workers, gpus, plan.num_workers, stats, [&](int w) {
-    workers.tell_chosen(0);
+    workers.tell_chosen(FilterNumbers::none);
     Part segment(search, workers);
     const Clock::time_point start = Clock::now();
     segment.run(w * plan.splits_per_segment,

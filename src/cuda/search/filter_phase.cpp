@@ -208,7 +208,7 @@ bool FilterPhase::run(Stats& stats) {
   part_.stream.wait();
   const double n = static_cast<double>(part_.num_points());
   stats.pairs_filtered = n * (n - 1) / 2 / team_size_;
-  stats.filter_bits = filter_->bits();
+  stats.filter = filter_->numbers();
   return pass_.exchange->end();
 }
 

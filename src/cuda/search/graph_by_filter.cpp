@@ -55,14 +55,14 @@ std::int64_t GraphByFilter::num_launches(const FilterTeam& team,
 }
 
 void GraphByFilter::run() {
-  workers_.tell_chosen(pass_.filter->bits());
+  workers_.tell_chosen(pass_.filter->numbers());
   begin_lists();
   if (!exchange_.begin(candidates_.lists())) return;
   const Clock::time_point start = Clock::now();
   if (!run_rounds(pass_, stream_)) return;
   const double n = static_cast<double>(search_.columns.size());
   stats_.pairs_filtered = n * (n - 1) / 2 / team_.size();
-  stats_.filter_bits = pass_.filter->bits();
+  stats_.filter = pass_.filter->numbers();
   finish();
   if (!redo() || !workers_.meet()) return;
   stats_.seconds_device = seconds_since(start);

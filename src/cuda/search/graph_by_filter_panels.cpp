@@ -64,7 +64,7 @@ bool GraphByFilterPanels::begin(std::unique_ptr<Phase>& phase, More&... more) {
     if (!phase->make_rows()) return false;
     rows = phase->rows();
     if (phase->suits()) {
-      team_.workers->tell_chosen(bits_of(rows.form));
+      team_.workers->tell_chosen(rows.numbers());
       return true;
     }
     rows = rows.otherwise();

@@ -272,7 +272,7 @@ void GroupsByFilter::make_form() {
 }
 
 void GroupsByFilter::run() {
-  workers_.tell_chosen(filter_->bits());
+  workers_.tell_chosen(filter_->numbers());
   const Clock::time_point start = Clock::now();
   for (const GroupBatch& batch : team_.batches[static_cast<std::size_t>(own_)])
     if (!meet(batch) || !redo(batch)) return;
@@ -281,7 +281,7 @@ void GroupsByFilter::run() {
   stream_.wait();
   stats_.pairs_exact += static_cast<double>(candidates);
   stats_.pairs_filtered += search_.plan.num_pairs / team_.size();
-  stats_.filter_bits = filter_->bits();
+  stats_.filter = filter_->numbers();
   team_.found[static_cast<std::size_t>(own_)] = nearest_.lists();
   if (!workers_.meet()) return;
   gather();

@@ -70,7 +70,7 @@ std::int64_t QueriesByFilter::num_launches(const Search& search,
 }
 
 void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
-  pass_.workers->tell_chosen(pass_.filter->bits());
+  pass_.workers->tell_chosen(pass_.filter->numbers());
   for (std::int64_t row0 = first_row; row0 < end_row; row0 += most_rows_) {
     const std::int64_t num_rows = std::min(most_rows_, end_row - row0);
     const Clock::time_point start = Clock::now();
@@ -137,7 +137,7 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   begin_settling(search_, pass_, exact_, num_rows, stream_);
 
   if (!run_rounds(pass_, stream_)) return false;
-  stats_.filter_bits = pass_.filter->bits();
+  stats_.filter = pass_.filter->numbers();
   stats_.pairs_filtered +=
       static_cast<double>(num_rows) * static_cast<double>(blocks_.num_points);
   run_exact(*search_.request.metric, exact_, stream_);

@@ -182,7 +182,7 @@ bool StretchPhase::run(FilteredGraph& found, Stats& stats) {
   const double owned = static_cast<double>(part_.layout.num_owned());
   const double redone = static_cast<double>(found.redone.size());
   const double met = static_cast<double>(part_.num_points());
-  stats.filter_bits = filter_->bits();
+  stats.filter = filter_->numbers();
   stats.pairs_filtered = owned * met;
   stats.pairs_exact = static_cast<double>(found.pairs.num_pairs());
   stats.rows_redone = redone;

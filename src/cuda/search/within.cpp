@@ -101,13 +101,15 @@ class WithinSearch {
     const Placed points(*this, true, true);
     WithinWork work = work_of(points);
     const double usable = devices.bytes_usable();
-    const auto fits = [&](const RowsInForm& form) {
-      work.form = form;
-      return form.form != NumberForm::none &&
+    const auto fits = [&](const FilterChoice& filter) {
+      work.filter = filter;
+      return filter.usable() &&
              (usable <= 0 || bytes_by_filter(work, devices) <= usable);
     };
-    const RowsInForm form = form_within(work, devices);
-    if (!fits(form.with_room_to_centre()) && !fits(form)) return false;
+    const FilterChoice filter = filter_within(work, devices);
+    FilterChoice roomy = filter;
+    roomy.make_room_to_centre();
+    if (!fits(roomy) && !fits(filter)) return false;
     PointStore own;
     work.store = store_ != nullptr ? store_ : &own;
     const std::int64_t row_blocks = ceil_div(work.rows.size(), kFilterBlock);
@@ -129,7 +131,7 @@ class WithinSearch {
           };
         },
         &dense);
-    if (!done) found_.filter_bits = 0;
+    if (!done) found_.filter = FilterNumbers::none;
     return done;
   }
 

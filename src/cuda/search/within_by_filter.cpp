@@ -40,7 +40,7 @@ FilterRounds rounds_within(const WithinWork& work, int own, int count,
   rounds.first_slab = first * slabs_a_block;
   rounds.num_slabs = (end - first) * slabs_a_block;
   rounds.symmetric = work.graph();
-  rounds.depth = work.form.work;
+  rounds.depth = work.filter.rows.work;
   rounds.chunk_size =
       work.request.chunk_size > 0 ? work.request.chunk_size : kChunkMet;
   rounds.multiprocessors = multiprocessors;
@@ -82,7 +82,7 @@ std::vector<float> thresholds_of(const WithinWork& work,
 Sought sought(const WithinWork& work) {
   Sought all;
   all.num_points = work.columns.size();
-  all.forced = asked_bits(work.request) != 0;
+  all.forced = work.filter.forced;
   double limit = -HUGE_VAL;
   for (const double own : work.limits) limit = std::max(limit, own);
   all.limit = work.rule.before_scaling(limit);
@@ -91,30 +91,20 @@ Sought sought(const WithinWork& work) {
 
 }  // namespace
 
-RowsInForm form_within(const WithinWork& work, const GpuFacts& facts) {
-  const bool pays = work.columns.size() >= kLeastFilteredPoints &&
-                    (work.graph() || work.rows.size() >= kLeastFilteredQueries);
-  if (!pays) return {};
-  const MetricEntry& metric = *work.request.metric;
-  const std::int64_t features = work.columns.num_features;
-  const int bits = asked_bits(work.request);
-  const NumberForm whole =
-      difference_form(metric.filter, work.columns.size(), work.rows.size(),
-                      features, bits, facts);
-  const NumberForm form = whole != NumberForm::none
-                              ? whole
-                              : choose_form(metric.filter, features, facts);
-  const CodesFor of_metric = {metric.filter, metric.is_unit_dot(),
-                              has_squares(metric), work.graph()};
-  if (bits == 0 && codes_serve(of_metric, features, facts))
-    return RowsInForm::codes(features, form, metric.is_unit_dot());
-  return RowsInForm(form, metric.is_unit_dot(), features);
+FilterChoice filter_within(const WithinWork& work, const GpuFacts& facts) {
+  FilterAsked asked(
+      work.graph() ? FilteredSearch::within : FilteredSearch::queries_within,
+      work.request);
+  asked.num_points = work.columns.size();
+  asked.num_rows = work.rows.size();
+  asked.num_features = work.columns.num_features;
+  return choose_filter(asked, facts);
 }
 
 double bytes_by_filter(const WithinWork& work, const GpuFacts& facts) {
   const Request& request = work.request;
   const bool ranked = request.metric->row_form == RowForm::ranked;
-  const double form = static_cast<double>(work.form.slot_bytes()) + 8;
+  const double form = static_cast<double>(work.filter.rows.slot_bytes()) + 8;
   const auto bytes_of = [&](const PlacedPoints& points, std::int64_t slots) {
     const std::int64_t all = points.source->num_points();
     return static_cast<double>(whole_tiles(points.size())) *
@@ -130,7 +120,8 @@ double bytes_by_filter(const WithinWork& work, const GpuFacts& facts) {
   if (request.covariates != nullptr) bytes += request.covariates->bytes();
   return bytes +
          8.0 * static_cast<double>(work.rows.size() + work.columns.size()) +
-         static_cast<double>(facts.multiprocessors) * work.form.bytes_sums +
+         static_cast<double>(facts.multiprocessors) *
+             work.filter.rows.bytes_sums +
          static_cast<double>(kMostCandidatePairs) * sizeof(SlotPair) +
          static_cast<double>(kMostFound) * sizeof(FoundPair);
 }
@@ -158,7 +149,7 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
       candidates_(kMostCandidatePairs),
       num_candidates_(1),
       found_(work) {
-  stored_.hold_form(work.form, work.rule.undo(), sought(work), stream_);
+  stored_.hold_form(work.filter.rows, work.rule.undo(), sought(work), stream_);
   if (!work.graph()) make_rows();
   set_thresholds();
 
@@ -258,7 +249,7 @@ void WithinByFilter::run(WithinCollector& collector, std::atomic<bool>* dense) {
     if (!workers_.go_on((jobs.end_job - jobs.first_job) * jobs.span)) return;
   }
   const double n = static_cast<double>(work_.columns.size());
-  stats_.filter_bits = stored_.filter().bits();
+  stats_.filter = stored_.filter().numbers();
   stats_.pairs_filtered =
       share_ * n *
       (work_.graph() ? (n - 1) / 2 : static_cast<double>(work_.rows.size()));

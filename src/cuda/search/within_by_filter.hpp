@@ -16,8 +16,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// The filter's form, where it pays; none: all pairs in doubles.
-RowsInForm form_within(const WithinWork& work, const GpuFacts& facts);
+/// The filter, where one pays; none: all pairs in doubles.
+FilterChoice filter_within(const WithinWork& work, const GpuFacts& facts);
 
 /// What a device holds for it.
 double bytes_by_filter(const WithinWork& work, const GpuFacts& facts);

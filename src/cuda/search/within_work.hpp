@@ -10,7 +10,7 @@
 #include "cuda/device/resources.hpp"
 #include "cuda/device/staging.hpp"
 #include "cuda/exact/within_pairs.hpp"
-#include "cuda/plan/number_forms.hpp"
+#include "cuda/plan/choose_filter.hpp"
 #include "cuda/plan/panels.hpp"
 #include "cuda/search/pair_chunks.hpp"
 
@@ -30,7 +30,7 @@ struct WithinWork : PairsWork {
   std::vector<double> limits;  ///< by place of rows
   /// By place of columns that are not the rows; empty: they have none.
   std::vector<double> column_limits;
-  RowsInForm form;  ///< of the filter, where one is used
+  FilterChoice filter;  ///< where one is used
 };
 
 /// Pairs found on one device, and the host's end of their way.

@@ -1,0 +1,214 @@
+// Which filter a search on GPUs has, and that CONTRIBUTING.md says it.
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/contract/metrics.hpp"
+#include "cuda/plan/choose_filter.hpp"
+
+using fsknn::FilterKind;
+using fsknn::FilterNumbers;
+using fsknn::Request;
+using fsknn::cuda::choose_filter;
+using fsknn::cuda::FilterAsked;
+using fsknn::cuda::FilterChoice;
+using fsknn::cuda::FilteredSearch;
+using fsknn::cuda::GpuFacts;
+using fsknn::cuda::NumberForm;
+using fsknn::cuda::RowsInForm;
+
+namespace {
+
+GpuFacts hopper() {
+  GpuFacts gpus;
+  gpus.capability = gpus.most_capability = 90;
+  gpus.shared_bytes = 232448;
+  gpus.multiprocessors = 132;
+  return gpus;
+}
+
+struct Search {
+  FilteredSearch search;
+  const char* name;
+};
+constexpr Search kSearches[] = {
+    {FilteredSearch::graph, "graph"},
+    {FilteredSearch::graph_in_panels, "graph, panels"},
+    {FilteredSearch::graph_by_groups, "graph, groups"},
+    {FilteredSearch::queries, "queries"},
+    {FilteredSearch::within, "graph, within"},
+    {FilteredSearch::queries_within, "queries, within"},
+    {FilteredSearch::blocks, "two blocks"},
+    {FilteredSearch::pairwise, "missing values"}};
+
+/// Of many points, where all forms that a search takes may pay.
+FilterAsked asked(FilteredSearch search, const char* metric,
+                  const std::string& words = "auto") {
+  Request request;
+  request.metric = &fsknn::find_metric(metric, "signed");
+  request.instruction_set = words;
+  FilterAsked in(search, request);
+  in.num_points = in.num_rows = 2000000;
+  in.num_features = 295;
+  in.k = search == FilteredSearch::within ||
+                 search == FilteredSearch::queries_within
+             ? 0
+             : 20;
+  return in;
+}
+
+/// All forms that the search may have, by what its points are.
+std::vector<RowsInForm> forms_of(const FilterAsked& in) {
+  FilterChoice choice = choose_filter(in, hopper());
+  choice.make_room_to_centre();
+  std::vector<RowsInForm> forms;
+  for (RowsInForm rows = choice.rows; rows.form != NumberForm::none;
+       rows = rows.otherwise())
+    forms.push_back(rows);
+  return forms;
+}
+
+std::string names_of(const std::vector<RowsInForm>& forms) {
+  std::string names;
+  for (const RowsInForm& rows : forms)
+    names += (names.empty() ? "" : ", ") + std::string(name_of(rows.numbers()));
+  return names.empty() ? "-" : names;
+}
+
+/// Metrics that differ in what they have.
+struct Metrics {
+  const char* name;
+  const char* words;
+};
+constexpr Metrics kMetrics[] = {
+    {"pearson", "correlations, cosine"},
+    {"euclidean", "Euclidean"},
+    {"inner_product", "inner product"},
+    {"manhattan", "Manhattan, proportional, Bray-Curtis"},
+    {"chebyshev", "Chebyshev"},
+    {"jaccard", "Jaccard, Sorensen"}};
+
+/// None: no such pairs are made of common samples.
+std::string cell(FilteredSearch search, const char* metric) {
+  try {
+    return names_of(forms_of(asked(search, metric)));
+  } catch (const std::logic_error&) {
+    return "-";
+  }
+}
+
+std::string table() {
+  std::string head = "| search |", rule = "\n| --- |", rows = "\n";
+  for (const Metrics& metric : kMetrics) {
+    head += " " + std::string(metric.words) + " |";
+    rule += " --- |";
+  }
+  for (const Search& search : kSearches) {
+    rows += "| " + std::string(search.name) + " |";
+    for (const Metrics& metric : kMetrics)
+      rows += " " + cell(search.search, metric.name) + " |";
+    rows += "\n";
+  }
+  return head + rule + rows;
+}
+
+constexpr const char *kBegin = "<!-- forms by search -->\n",
+                     *kEnd = "<!-- end -->";
+
+/// From this folder, or from that of the repository.
+std::string path_of_page() {
+  for (const char* const path : {"../../CONTRIBUTING.md", "CONTRIBUTING.md"})
+    if (std::ifstream(path)) return path;
+  return "";
+}
+
+std::string read_page() {
+  std::ifstream file(path_of_page());
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("CONTRIBUTING.md has the table of the filter's forms by searches") {
+  std::string page = read_page();
+  const std::size_t begin = page.find(kBegin);
+  REQUIRE(begin != std::string::npos);
+  const std::size_t from = begin + std::string(kBegin).size();
+  const std::size_t end = page.find(kEnd, from);
+  REQUIRE(end != std::string::npos);
+  const std::string now = table();
+  if (std::getenv("FSKNN_WRITE_FORMS") != nullptr) {
+    page.replace(from, end - from, now);
+    std::ofstream(path_of_page()) << page;
+    return;
+  }
+  INFO("FSKNN_WRITE_FORMS=1 with this test writes it");
+  CHECK(page.substr(from, end - from) == now);
+}
+
+TEST_CASE("a filter is asked for by the name of its numbers") {
+  const auto first = [](FilteredSearch search, const char* metric,
+                        const std::string& words) {
+    return choose_filter(asked(search, metric, words), hopper());
+  };
+  const auto numbers = [&](FilteredSearch search, const char* metric,
+                           const std::string& words) {
+    return first(search, metric, words).rows.numbers();
+  };
+  for (const FilteredSearch search :
+       {FilteredSearch::graph, FilteredSearch::queries}) {
+    CHECK(numbers(search, "pearson", "auto/int8") == FilterNumbers::int8);
+    CHECK(first(search, "pearson", "auto/int8").forced);
+    CHECK(numbers(search, "pearson", "auto/float16") == FilterNumbers::float16);
+    // There are no such products: as if their bits were asked for.
+    CHECK(numbers(search, "pearson", "auto/int16") == FilterNumbers::float16);
+    CHECK(numbers(search, "pearson", "auto/float32") == FilterNumbers::float16);
+    CHECK(numbers(search, "manhattan", "auto/int8") == FilterNumbers::int8);
+    CHECK(numbers(search, "manhattan", "auto/int16") == FilterNumbers::int16);
+    CHECK(first(search, "manhattan", "auto/int16").forced);
+    CHECK(numbers(search, "manhattan", "auto/float32") ==
+          FilterNumbers::float32);
+    CHECK_FALSE(first(search, "manhattan", "auto/float32").forced);
+    CHECK(numbers(search, "manhattan", "auto/codes") == FilterNumbers::codes);
+    CHECK(numbers(search, "chebyshev", "auto/int8") == FilterNumbers::int16);
+    CHECK(numbers(search, "jaccard", "auto/bits") == FilterNumbers::bits);
+  }
+  // Rows stay as they are.
+  CHECK(first(FilteredSearch::graph, "pearson", "auto").may_centre);
+  CHECK(first(FilteredSearch::graph, "pearson", "auto/16").may_centre);
+  CHECK_FALSE(
+      first(FilteredSearch::graph, "pearson", "auto/float16").may_centre);
+  // Over common samples floats are multiplied, too.
+  CHECK(numbers(FilteredSearch::pairwise, "pearson", "auto/float32") ==
+        FilterNumbers::float32);
+  CHECK(numbers(FilteredSearch::pairwise, "pearson", "auto/32") ==
+        FilterNumbers::float16);
+  CHECK_THROWS_AS(numbers(FilteredSearch::graph, "pearson", "auto/float8"),
+                  std::invalid_argument);
+}
+
+TEST_CASE("numbers that are named are as wide as a number of bits") {
+  for (const auto& entry : fsknn::kFilterNumbers) {
+    CAPTURE(entry.name);
+    CHECK(fsknn::numbers_named(entry.name) == entry.numbers);
+    Request request;
+    request.instruction_set = std::string("auto/") + entry.name;
+    if (entry.numbers == FilterNumbers::none) {
+      CHECK_THROWS_AS(asked_numbers(request), std::invalid_argument);
+      continue;
+    }
+    CHECK(asked_numbers(request).numbers == entry.numbers);
+    CHECK(asked_numbers(request).bits == entry.bits);
+  }
+  for (const auto& entry : fsknn::cuda::kNumberForms)
+    CHECK(fsknn::bits_of(entry.numbers) == 8 * entry.bytes / entry.features);
+}

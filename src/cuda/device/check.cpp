@@ -91,6 +91,22 @@ struct Armed {
 
 }  // namespace
 
+int current_device() {
+  int device = 0;
+  CUDA_CHECK(cudaGetDevice(&device));
+  return device;
+}
+
+int attribute_of(cudaDeviceAttr which, int device) {
+  int value = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+int multiprocessors_here() {
+  return attribute_of(cudaDevAttrMultiProcessorCount, current_device());
+}
+
 void check(cudaError_t code, const char* call, const char* file, int line,
            int device) {
   if (code == cudaSuccess) return;

@@ -20,6 +20,11 @@ inline constexpr int kCurrentDevice = -1;
 void check(cudaError_t code, const char* call, const char* file, int line,
            int device = kCurrentDevice);
 
+/// CUDA's own number of the current device; and what a device has of something.
+int current_device();
+int attribute_of(cudaDeviceAttr which, int device);
+int multiprocessors_here();  ///< of the current device
+
 /// As check(), after an allocation of `bytes` on the current device: the
 /// failure says how many bytes were asked for and how many are free.
 void check_allocation(cudaError_t code, double bytes);

@@ -57,12 +57,6 @@ BackendFailure why_no_device(const FakeMachine& machine) {
   return failure;
 }
 
-int attribute(cudaDeviceAttr which, int device) {
-  int value = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 Device describe(int cuda_id) {
   cudaDeviceProp properties;
   CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda_id));
@@ -70,11 +64,12 @@ Device describe(int cuda_id) {
   device.cuda_id = cuda_id;
   device.name = properties.name;
   device.bytes_total = static_cast<double>(properties.totalGlobalMem);
-  device.major = attribute(cudaDevAttrComputeCapabilityMajor, cuda_id);
-  device.minor = attribute(cudaDevAttrComputeCapabilityMinor, cuda_id);
-  device.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, cuda_id);
+  device.major = attribute_of(cudaDevAttrComputeCapabilityMajor, cuda_id);
+  device.minor = attribute_of(cudaDevAttrComputeCapabilityMinor, cuda_id);
+  device.multiprocessors =
+      attribute_of(cudaDevAttrMultiProcessorCount, cuda_id);
   device.shared_bytes =
-      attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda_id);
+      attribute_of(cudaDevAttrMaxSharedMemoryPerBlockOptin, cuda_id);
   return device;
 }
 

@@ -1,4 +1,4 @@
-#include "cuda/exact/gather.cuh"
+#include "cuda/exact/gather.hpp"
 
 #include "cuda/device/check.hpp"
 
@@ -6,16 +6,17 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Grid: one block a gathered row. Block: any. Shared: none.
-__global__ void gather_rows(const Gather gather) {
+// Grid: one block a place. Block: any. Shared: none.
+__global__ void gather_points(const GatheredPoints points) {
   const std::int64_t row = blockIdx.x;
-  const bool there = row < gather.num_rows;
-  const std::int64_t place = there ? gather.places[row] : 0;
-  for (std::int64_t f = threadIdx.x; f < gather.padded; f += blockDim.x)
-    gather.rows[row * gather.padded + f] =
-        there ? gather.from[place * gather.padded + f] : 0.0;
-  if (there && threadIdx.x == 0 && gather.ids_from != nullptr)
-    gather.ids[row] = gather.ids_from[place];
+  const bool there = row < points.num_rows;
+  const std::int64_t place = there ? points.places[row] : 0;
+  for (std::int64_t f = threadIdx.x; f < points.padded; f += blockDim.x)
+    points.rows[row * points.padded + f] =
+        there ? points.from[place * points.padded + f] : 0.0;
+  if (!there || threadIdx.x > 0) return;
+  points.sums[row] = points.from_sums[place];
+  if (points.ids != nullptr) points.ids[row] = points.from_ids[place];
 }
 
 // Grid: one block a row. Block: any. Shared: none.
@@ -30,9 +31,10 @@ __global__ void scatter_lists(const Lists from, const std::int32_t* places,
 
 }  // namespace
 
-void start_gather(const Gather& gather, cudaStream_t stream) {
-  gather_rows<<<static_cast<unsigned>(gather.num_places), 128, 0, stream>>>(
-      gather);
+void start_gathering(const GatheredPoints& points, cudaStream_t stream) {
+  if (points.num_places == 0) return;
+  gather_points<<<static_cast<unsigned>(points.num_places), 128, 0, stream>>>(
+      points);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -13,7 +13,6 @@ namespace {
 
 // What a block has memory for without asking: 48 KiB.
 constexpr std::int32_t kMostRoom = 4096;
-constexpr int kGatherThreads = 128;
 
 // The contract's distances of a list's candidates, in order. In and out: see
 // ShortLists. Grid: one block a slot. Block: Block::threads. Shared: `room`
@@ -63,19 +62,6 @@ __global__ void __launch_bounds__(Block::threads)
   step.counts[row] = lost ? kOverflowed : most;
 }
 
-// Grid: one block a place. Block: any. Shared: none.
-__global__ void gather_points(const GatheredPoints points) {
-  const std::int64_t row = blockIdx.x;
-  const bool there = row < points.num_rows;
-  const std::int64_t place = there ? points.places[row] : 0;
-  for (std::int64_t f = threadIdx.x; f < points.padded; f += blockDim.x)
-    points.rows[row * points.padded + f] =
-        there ? points.from[place * points.padded + f] : 0.0;
-  if (!there || threadIdx.x > 0) return;
-  points.sums[row] = points.from_sums[place];
-  points.ids[row] = points.from_ids[place];
-}
-
 }  // namespace
 
 void start_short_lists(const MetricEntry& metric, const ShortLists& step,
@@ -98,13 +84,6 @@ void start_short_lists(const MetricEntry& metric, const ShortLists& step,
     else
       start(ExactBlock<256>());
   });
-  CUDA_CHECK(cudaGetLastError());
-}
-
-void start_gathering(const GatheredPoints& points, cudaStream_t stream) {
-  if (points.num_places == 0) return;
-  gather_points<<<static_cast<unsigned>(points.num_places), kGatherThreads, 0,
-                  stream>>>(points);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -13,10 +13,8 @@ class HalfFilter : public PairFilter {
       : PairFilter(rows),
         sign_(metric.sign),
         padded_(padded_features(rows.features)) {
-    int device = 0;
-    CUDA_CHECK(cudaGetDevice(&device));
     stretch_sums_ =
-        DeviceBuffer<float4>(bytes_stretch_sums(device, rows.depth) /
+        DeviceBuffer<float4>(bytes_stretch_sums(current_device(), rows.depth) /
                              static_cast<std::int64_t>(sizeof(float4)));
   }
   void start(const FilterWork& work, cudaStream_t stream) override {

@@ -30,7 +30,7 @@ void start_kind(const HalfWork& work, cudaStream_t stream) {
 
 std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
   if (!has_stretches(depth)) return 0;
-  return attribute(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
+  return attribute_of(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
 }
 
 void start_bit_pairs(BitSimilarity similarity, Sign sign, const HalfWork& work,

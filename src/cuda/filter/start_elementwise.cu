@@ -11,9 +11,10 @@ namespace cuda {
 void start_elementwise(ElementwiseKernel kernel, int blocks,
                        const ElementwiseWork& work, cudaStream_t stream) {
   using T = ElementwiseTile;
-  const int device = device_in_use();
+  const int device = current_device();
   constexpr int reserved = 1024;  // of each block, by the driver
-  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  const int most =
+      attribute_of(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   const int shared = (most + reserved) / blocks - reserved;
   const int fit = (shared - kElementwiseQueueBytes) / T::stage_bytes;
   const int stages = std::min(std::max(fit, 1), T::most_stages);
@@ -22,7 +23,8 @@ void start_elementwise(ElementwiseKernel kernel, int blocks,
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   const std::int64_t num_jobs = work.jobs.end_job - work.jobs.first_job;
   const std::int64_t places =
-      std::int64_t{blocks} * attribute(cudaDevAttrMultiProcessorCount, device);
+      std::int64_t{blocks} *
+      attribute_of(cudaDevAttrMultiProcessorCount, device);
   kernel<<<static_cast<unsigned>(std::min(num_jobs, places)), T::threads,
            static_cast<std::size_t>(bytes), stream>>>(work, stages);
   CUDA_CHECK(cudaGetLastError());

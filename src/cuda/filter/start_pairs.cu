@@ -10,21 +10,9 @@
 namespace fsknn {
 namespace cuda {
 
-int device_in_use() {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  return device;
-}
-
-int attribute(cudaDeviceAttr which, int device) {
-  int value = 0;
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 int capability(int device) {
-  return 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
-         attribute(cudaDevAttrComputeCapabilityMinor, device);
+  return 10 * attribute_of(cudaDevAttrComputeCapabilityMajor, device) +
+         attribute_of(cudaDevAttrComputeCapabilityMinor, device);
 }
 
 bool has_warpgroups(const void* kernel) {
@@ -43,8 +31,9 @@ PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
                     entry_of(NumberForm::bit).shared_bytes == least_bytes &&
                     entry_of(NumberForm::byte).shared_bytes == least_bytes,
                 "the plan knows what a device must have");
-  const int device = device_in_use();
-  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  const int device = current_device();
+  const int most =
+      attribute_of(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   PairLaunch launch;
   launch.hopper = has_warpgroups(kernel);
   if (launch.hopper) {
@@ -72,9 +61,7 @@ void start_pairs(const void* kernel, void** arguments, const PairWork& work,
     throw std::logic_error("lists to fill have an odd number of places");
   CUDA_CHECK(cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.bytes));
-  const std::int64_t processors =
-      attribute(cudaDevAttrMultiProcessorCount, device_in_use()) / T::slabs *
-      T::slabs;
+  const std::int64_t processors = multiprocessors_here() / T::slabs * T::slabs;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = HopperBlock::cluster;

@@ -9,8 +9,6 @@
 namespace fsknn {
 namespace cuda {
 
-int device_in_use();
-int attribute(cudaDeviceAttr which, int device);
 /// 10 * major + minor.
 int capability(int device);
 

@@ -103,7 +103,7 @@ class DeviceMasked {
         static_cast<std::int64_t>(order.place.size()));
     upload(places, order.place.data(), places.size(), stream);
     PrepareTarget target;
-    CUDA_CHECK(cudaGetDevice(&target.device));
+    target.device = current_device();
     target.stream = stream.get();
     target.rows = rows_.data();
     target.places = places.data();

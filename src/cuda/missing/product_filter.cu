@@ -412,20 +412,15 @@ __global__ void __launch_bounds__(ProductTile<S>::threads, S::blocks)
                 left[at].pair);
 }
 
-int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
-  return value;
-}
-
 template <class S>
 void start(const MaskedWork& work, cudaStream_t stream) {
   using T = ProductTile<S>;
   const auto kernel = product_filter<S>;
-  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  const int device = current_device();
+  const int most =
+      attribute_of(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   // Below 8.0 nothing is copied ahead.
-  const int stages = attribute(cudaDevAttrComputeCapabilityMajor) < 8
+  const int stages = attribute_of(cudaDevAttrComputeCapabilityMajor, device) < 8
                          ? 1
                          : std::min(most / T::stage_bytes, T::most_stages);
   const int bytes = stages * T::stage_bytes;

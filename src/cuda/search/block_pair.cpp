@@ -305,30 +305,16 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
        std::max(kChunkUnit, kMostEntries / work_.k / kChunkUnit * kChunkUnit)});
   const std::int64_t most_columns = std::min(kChunkSide, whole_tiles(count));
   const std::int64_t padded = points_.padded;
-  DeviceBuffer<double> rows(most_rows * padded), sums(most_rows);
-  DeviceBuffer<std::int32_t> d_places(most_rows), ids(most_rows);
+  GatheredRows gathered(most_rows, padded, true);
+  DeviceBuffer<std::int32_t> d_places(most_rows);
   ChunkBuffer chunk(most_rows, most_columns, padded, undo_);
   Batch batch(most_rows, work_.k, work_.correlation);
   const WaitAtEnd wait(stream_);
   for (std::int64_t r = 0; r < num_rows; r += most_rows) {
-    Panel panel;
-    panel.rows = rows.data();
-    panel.sums = sums.data();
-    panel.ids = ids.data();
-    panel.count = std::min(most_rows, num_rows - r);
-    upload(d_places, places.data() + r, panel.count, stream_);
-    GatheredPoints gather;
-    gather.from = points_.rows.data();
-    gather.from_sums = points_.sums.data();
-    gather.from_ids = points_.ids.data();
-    gather.places = d_places.data();
-    gather.rows = rows.data();
-    gather.sums = sums.data();
-    gather.ids = ids.data();
-    gather.num_rows = panel.count;
-    gather.num_places = whole_tiles(panel.count);
-    gather.padded = padded;
-    start_gathering(gather, stream_.get());
+    const std::int64_t some = std::min(most_rows, num_rows - r);
+    upload(d_places, places.data() + r, some, stream_);
+    const Panel panel =
+        gathered.gather(points_, d_places.data(), some, stream_);
     start_clear(batch.nearest.lists(), panel.count, stream_.get());
     for (std::int64_t c = 0; c < count; c += most_columns) {
       const Panel columns =
@@ -338,14 +324,14 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
       Selection selection =
           chunk.selection(panel, columns, batch.nearest.lists());
       // Of two sides no point is its own.
-      if (work_.sides.alone) selection.own_ids = ids.data();
+      if (work_.sides.alone) selection.own_ids = panel.ids;
       start_selection(selection, stream_.get());
       under_way_.end(stream_);
       stats_.pairs_exact +=
           static_cast<double>(panel.count) * static_cast<double>(columns.count);
       if (!workers_.go_on()) return false;
     }
-    bring(batch, panel.count, nullptr, rows.data(), sums.data());
+    bring(batch, panel.count, nullptr, panel.rows, panel.sums);
     for (std::int64_t i = 0; i < panel.count; ++i) {
       const std::int32_t* const index = batch.h_index.data() + i * work_.k;
       std::int64_t size = 0;

@@ -99,9 +99,7 @@ LearntForm learnt_form(const PairFilter& filter, bool suits, const void* words,
   learnt.suits = suits;
   learnt.row_bytes = filter.row_bytes();
   if (bytes > 0) learnt.digest = digest_of(words, bytes, stream);
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  if (injected("another filter learnt", device)) learnt.digest ^= 1;
+  if (injected("another filter learnt", current_device())) learnt.digest ^= 1;
   return learnt;
 }
 

@@ -10,7 +10,6 @@
 #include "core/base/pieces.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/wait_at_end.hpp"
-#include "cuda/exact/short_lists.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -237,23 +236,13 @@ void GroupsByFilter::make_form() {
   for (const std::int32_t at : shuffled.id)
     sampled.push_back(places[static_cast<std::size_t>(at)]);
   const std::vector<std::int32_t> slot_at = slots_of(team_.places, n);
-  DeviceBuffer<std::int32_t> d_places(count), ids(count), slots(n);
-  DeviceBuffer<double> rows(count * points_.padded), sums(count);
+  DeviceBuffer<std::int32_t> d_places(count), slots(n);
+  GatheredRows gathered(count, points_.padded, false);
   const WaitAtEnd wait(stream_);
   upload(d_places, sampled.data(), count, stream_);
-  GatheredPoints gathered;
-  gathered.from = points_.rows.data();
-  gathered.from_sums = points_.sums.data();
-  gathered.from_ids = points_.ids.data();
-  gathered.places = d_places.data();
-  gathered.rows = rows.data();
-  gathered.sums = sums.data();
-  gathered.ids = ids.data();
-  gathered.num_rows = gathered.num_places = count;
-  gathered.padded = points_.padded;
-  start_gathering(gathered, stream_.get());
+  const Panel some = gathered.gather(points_, d_places.data(), count, stream_);
   upload(slots, slot_at.data(), n, stream_);
-  const FilterSample sample = {{rows.data(), sums.data(), points_.padded},
+  const FilterSample sample = {{some.rows, some.sums, points_.padded},
                                count,
                                search_.undo,
                                sought(search_)};
@@ -413,9 +402,7 @@ bool GroupsByFilter::redo_in(std::int64_t target, std::int64_t own,
   pass.rounds.num_blocks = count;
   pass.rounds.depth = search_.plan.shape.rows.work;
   pass.rounds.chunk_size = search_.plan.chunk_size;
-  CUDA_CHECK(cudaDeviceGetAttribute(
-      &pass.rounds.multiprocessors, cudaDevAttrMultiProcessorCount,
-      team_.devices[static_cast<std::size_t>(own_)]));
+  pass.rounds.multiprocessors = multiprocessors_here();
   pass.work.columns = list_rows(d_blocks.data(), values.data(), slots);
   pass.cut.k = cut_.k;
   pass.workers = &workers_;

@@ -25,8 +25,7 @@ FilterRounds rounds_on(const Search& search, int device) {
   rounds.fill_blocks = fill_blocks_for(search.columns.size(), search.plan.k);
   rounds.chunk_size = search.plan.chunk_size;
   rounds.k = search.plan.k;
-  CUDA_CHECK(cudaDeviceGetAttribute(&rounds.multiprocessors,
-                                    cudaDevAttrMultiProcessorCount, device));
+  rounds.multiprocessors = attribute_of(cudaDevAttrMultiProcessorCount, device);
   return rounds;
 }
 
@@ -88,9 +87,7 @@ FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
 }
 
 FilterRounds rounds_of_queries(const Search& search, std::int64_t num_rows) {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  FilterRounds rounds = rounds_on(search, device);
+  FilterRounds rounds = rounds_on(search, current_device());
   rounds.num_slabs = query_slots(num_rows) / kFilterSlab;
   rounds.symmetric = false;
   rounds.risk = risk_of(search, rounds, num_rows);

@@ -4,6 +4,7 @@
 
 #include "cuda/device/check.hpp"
 #include "cuda/device/transfer.hpp"
+#include "cuda/exact/gather.hpp"
 #include "cuda/plan/group_pairs.hpp"
 
 namespace fsknn {
@@ -50,7 +51,7 @@ DevicePoints::DevicePoints(const PlacedPoints& points, const RowRecipe& prepare,
   upload_padded(ids, points.own_ids(), n, stream);
   upload(places, points.order.place.data(), places.size(), stream);
   PrepareTarget target;
-  CUDA_CHECK(cudaGetDevice(&target.device));
+  target.device = current_device();
   target.stream = stream.get();
   target.rows = rows.data();
   target.sums = sums.data();
@@ -58,6 +59,24 @@ DevicePoints::DevicePoints(const PlacedPoints& points, const RowRecipe& prepare,
   Preparer preparer(*points.source, prepare, num_threads, {target.device});
   preparer.prepare(PointId{0}, places.size(), {target});
   preparer.check();
+}
+
+Panel GatheredRows::gather(const DevicePoints& points,
+                           const std::int32_t* places, std::int64_t num_rows,
+                           const Stream& stream) {
+  GatheredPoints gathered;
+  gathered.from = points.rows.data();
+  gathered.from_sums = points.sums.data();
+  gathered.from_ids = points.ids.data();
+  gathered.places = places;
+  gathered.rows = rows_.data();
+  gathered.sums = sums_.data();
+  gathered.ids = ids_.data();
+  gathered.num_rows = num_rows;
+  gathered.num_places = ids_.size() > 0 ? whole_tiles(num_rows) : num_rows;
+  gathered.padded = padded;
+  start_gathering(gathered, stream.get());
+  return {rows_.data(), sums_.data(), ids_.data(), Place{0}, num_rows};
 }
 
 }  // namespace cuda

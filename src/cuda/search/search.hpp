@@ -68,5 +68,27 @@ struct DevicePoints {
   DeviceBuffer<std::int32_t> places;
 };
 
+/// Room for some of such points, one after the other, on the current device.
+class GatheredRows {
+ public:
+  GatheredRows(std::int64_t most_rows, std::int64_t padded_features,
+               bool with_ids)
+      : padded(padded_features),
+        rows_(most_rows * padded),
+        sums_(most_rows),
+        ids_(with_ids ? most_rows : 0) {}
+
+  /// Those at these places (device memory), and zeros to whole tiles of rows,
+  /// or, without ids, no more than those.
+  Panel gather(const DevicePoints& points, const std::int32_t* places,
+               std::int64_t num_rows, const Stream& stream);
+
+  const std::int64_t padded;
+
+ private:
+  DeviceBuffer<double> rows_, sums_;
+  DeviceBuffer<std::int32_t> ids_;
+};
+
 }  // namespace cuda
 }  // namespace fsknn

@@ -80,10 +80,6 @@ StretchPhase::StretchPhase(const PanelsPart& part, const RowsInForm& rows,
       first_(from_slots_.size() + 1),
       counts_(own_places_.size(), 0),
       found_at_(own_places_.size(), 0) {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors_,
-                                    cudaDevAttrMultiProcessorCount, device));
   for (std::size_t p = 0; p < panel_slots_.size(); ++p)
     slot_places_[static_cast<std::size_t>(panel_slots_[p])] =
         static_cast<std::int32_t>(p);

@@ -76,7 +76,7 @@ class StretchPhase {
   bool suits_ = false;
   const std::int64_t block_bytes_;  ///< of the filter's rows
   Stream copies_;
-  int multiprocessors_ = 1;
+  const int multiprocessors_ = multiprocessors_here();
 
   // Of all columns: what the filter keeps besides rows, who stands where, and
   // their numbers.

@@ -47,14 +47,6 @@ FilterRounds rounds_within(const WithinWork& work, int own, int count,
   return rounds;
 }
 
-int multiprocessors_here() {
-  int device = 0, count = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(
-      cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
-}
-
 /// By slot: infinity for those whose point has no limit.
 std::vector<float> thresholds_of(const WithinWork& work,
                                  const SimilarityUnits& units,

@@ -165,9 +165,7 @@ void start_squares(void (*kernel)(Arguments...), int bytes,
                    Arguments... arguments) {
   CUDA_CHECK(cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  const std::int64_t clusters =
-      attribute(cudaDevAttrMultiProcessorCount, device_in_use()) /
-      HopperBlock::cluster;
+  const std::int64_t clusters = multiprocessors_here() / HopperBlock::cluster;
   cudaLaunchAttribute cluster;
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = HopperBlock::cluster;

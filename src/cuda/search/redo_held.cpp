@@ -7,58 +7,11 @@
 
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/wait_at_end.hpp"
-#include "cuda/exact/gather.cuh"
+#include "cuda/exact/gather.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
-
-// Grid: x over rows. Block: any. Shared: none.
-__global__ void gather_sums(const double* from, const std::int32_t* places,
-                            std::int64_t num_rows, double* sums) {
-  const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (row < num_rows) sums[row] = from[places[row]];
-}
-
-/// Some of the points, one after the other.
-class GatheredRows {
- public:
-  GatheredRows(std::int64_t most_rows, std::int64_t padded, bool with_ids)
-      : padded_(padded),
-        rows_(most_rows * padded),
-        sums_(most_rows),
-        ids_(with_ids ? most_rows : 0) {}
-
-  /// Those at these places (device memory), and zeros to `num_places` rows.
-  Panel gather(const DevicePoints& points, const std::int32_t* places,
-               std::int64_t num_rows, std::int64_t num_places,
-               const Stream& stream) {
-    Gather gather;
-    gather.num_rows = num_rows;
-    gather.num_places = num_places;
-    gather.padded = padded_;
-    gather.from = points.rows.data();
-    gather.places = places;
-    gather.rows = rows_.data();
-    if (ids_.size() > 0) {
-      gather.ids_from = points.ids.data();
-      gather.ids = ids_.data();
-    }
-    start_gather(gather, stream.get());
-    constexpr std::int64_t threads = 256;
-    gather_sums<<<static_cast<unsigned>((num_rows + threads - 1) / threads),
-                  threads, 0, stream.get()>>>(points.sums.data(), places,
-                                              num_rows, sums_.data());
-    CUDA_CHECK(cudaGetLastError());
-    return {rows_.data(), sums_.data(), ids_.data(), 0, num_rows};
-  }
-
- private:
-  const std::int64_t padded_;
-  DeviceBuffer<double> rows_, sums_;
-  DeviceBuffer<std::int32_t> ids_;
-};
 
 /// By longer lists and the exact step. Leaves in `left` what is to be done in
 /// doubles. bounds: see WideFilter. Returns whether to go on.
@@ -72,7 +25,7 @@ bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
   const WaitAtEnd wait(stream);
   const auto bring = [&](std::int64_t, std::int64_t count) {
     const Panel panel =
-        gathered.gather(held.rows, filter.places(), count, count, stream);
+        gathered.gather(held.rows, filter.places(), count, stream);
     return PreparedRows{panel.rows, panel.sums, held.exact.padded};
   };
   const auto take = [&](std::int64_t, std::int64_t count) {
@@ -188,8 +141,7 @@ bool meet_in_doubles(const HeldSearch& held,
   const WaitAtEnd wait(stream);
   const auto bring = [&](std::int64_t first, std::int64_t count) {
     upload(d_places, places.data() + first, count, stream);
-    Panel rows = gathered.gather(held.rows, d_places.data(), count,
-                                 whole_tiles(count), stream);
+    Panel rows = gathered.gather(held.rows, d_places.data(), count, stream);
     if (!own) rows.ids = nullptr;
     return rows;
   };
@@ -218,8 +170,8 @@ bool distances_among(const HeldSearch& held,
   GatheredRows gathered(whole_tiles(num_columns), padded, true);
   const WaitAtEnd wait(stream);
   upload(places, columns.data(), num_columns, stream);
-  const Panel all = gathered.gather(held.columns, places.data(), num_columns,
-                                    whole_tiles(num_columns), stream);
+  const Panel all =
+      gathered.gather(held.columns, places.data(), num_columns, stream);
   const auto for_points = [&](auto use) {
     for (std::int64_t first = 0; first < num_columns; first += chunk) {
       Panel some = all;
@@ -285,8 +237,7 @@ void learn_from(const HeldSearch& held, const std::vector<std::int32_t>& rows,
   GatheredRows gathered(count, held.exact.padded, false);
   const WaitAtEnd wait(stream);
   upload(places, rows.data(), count, stream);
-  const Panel sample =
-      gathered.gather(held.rows, places.data(), count, count, stream);
+  const Panel sample = gathered.gather(held.rows, places.data(), count, stream);
   held.stored->learn_again({sample.rows, sample.sums, held.exact.padded}, count,
                            held.search.undo, stream);
 }

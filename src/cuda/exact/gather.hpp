@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows that are done again in doubles: to one place, and their lists back.
+// Some of the points brought to one place, and their lists back.
 
 #include <cuda_runtime.h>
 
@@ -11,17 +11,19 @@
 namespace fsknn {
 namespace cuda {
 
-/// Rows at these places, gathered for the float64 pass, padded with zeros to
-/// num_places rows.
-struct Gather {
+/// Points at some places, one after the other, and rows of zeros to num_places.
+/// All pointers are device memory.
+struct GatheredPoints {
   const double* from = nullptr;            ///< [.. x padded], by place
+  const double* from_sums = nullptr;       ///< by place
+  const std::int32_t* from_ids = nullptr;  ///< by place
   const std::int32_t* places = nullptr;    ///< [num_rows]
-  const std::int32_t* ids_from = nullptr;  ///< null: no ids are wanted
   double* rows = nullptr;                  ///< out: [num_places x padded]
-  std::int32_t* ids = nullptr;             ///< out: [num_rows]
+  double* sums = nullptr;                  ///< out: [num_rows]
+  std::int32_t* ids = nullptr;  ///< out: [num_rows]; null: not wanted
   std::int64_t num_rows = 0, num_places = 0, padded = 0;
 };
-void start_gather(const Gather& gather, cudaStream_t stream);
+void start_gathering(const GatheredPoints& points, cudaStream_t stream);
 
 /// Row r of `from` becomes the row of `to` that the place's list has.
 void start_scatter(const Lists& from, const std::int32_t* places,
